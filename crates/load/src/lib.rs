@@ -1,0 +1,105 @@
+//! Workloads: the native generators and the adapters for external programs.
+//!
+//! A workload always runs as a process of its own, started by the agent. A native
+//! generator is this same binary (`schedlab load`) and knows phases; an external
+//! program is measured from its start to its end.
+
+use model::{Calibration, Kind, Load, MetricDef, Problem, TrialFile, Workload};
+use std::path::PathBuf;
+
+/// One workload at one load, as the agent asks for it.
+#[derive(Debug, Clone, Copy)]
+pub struct Job<'a> {
+    pub workload: &'a Workload,
+    pub load: Load,
+    pub calibration: &'a Calibration,
+    /// CPUs that the target offers.
+    pub cpus: u32,
+    pub seed: u64,
+    /// `Arm::handicap_percent`.
+    pub handicap_percent: f64,
+}
+
+/// How to start the process of a job.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Launch {
+    /// `argv[0]` is a program name or path. The native generators name
+    /// [`SELF`], which the agent replaces by its own executable.
+    pub argv: Vec<String>,
+    pub directory: Option<PathBuf>,
+    /// Written to standard input, which is then closed unless `phased`.
+    pub stdin: String,
+    /// The process speaks [`phase`] lines; otherwise its whole life is the window.
+    pub phased: bool,
+    /// Run before the trial, outside the figures; must succeed.
+    pub prepare: Vec<String>,
+}
+
+/// Stands for the running schedlab binary in [`Launch::argv`].
+pub const SELF: &str = "\0schedlab";
+
+/// Lines between the agent and a phased process, on its standard streams.
+/// The process: `ready` (threads exist, nothing measured yet), waits for `go` on
+/// standard input, warms up, says `begin` when the window opens and `end` when it
+/// has closed, then one line `result JSON` ([`crate::Parsed`]) and exits with 0.
+pub mod phase {
+    pub const READY: &str = "ready";
+    pub const GO: &str = "go";
+    pub const BEGIN: &str = "begin";
+    pub const END: &str = "end";
+    pub const RESULT: &str = "result ";
+}
+
+/// What a finished process left.
+#[derive(Debug, Clone, Default)]
+pub struct Output {
+    pub stdout: String,
+    pub stderr: String,
+    /// Exit status 0.
+    pub success: bool,
+    /// `exit status 1`, `signal 9`, for messages.
+    pub status: String,
+    /// From exec to the end of the process.
+    pub wall_ns: u64,
+    /// User and system time of the process and all its waited-for children.
+    pub user_ns: u64,
+    pub system_ns: u64,
+}
+
+/// The figures of one trial.
+#[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Parsed {
+    pub metrics: Vec<model::Measurement>,
+    pub files: Vec<TrialFile>,
+    pub warnings: Vec<model::Warning>,
+}
+
+/// One kind of workload. To add one: a module with a `Driver`, a line in [`driver`].
+pub trait Driver {
+    /// One sentence for `schedlab list workloads`.
+    fn summary(&self) -> &'static str;
+    /// What a load of this workload counts: `workers`, `groups`, ….
+    fn load_unit(&self) -> &'static str;
+    fn metrics(&self) -> &'static [MetricDef];
+    /// Metrics that decide when a cell stops, most important first.
+    fn deciding(&self) -> &'static [&'static str];
+    /// What this target lacks for the job; nothing is started.
+    fn require(&self, job: &Job) -> Vec<Problem>;
+    /// Found once for a cell, then the same for all arms.
+    fn calibrate(&self, _job: &Job) -> Result<Calibration, String> {
+        Ok(Calibration::default())
+    }
+    fn launch(&self, job: &Job) -> Launch;
+    /// Figures from what the process left; an error is a failed trial.
+    fn parse(&self, job: &Job, output: &Output) -> Result<Parsed, String>;
+}
+
+/// The driver of a kind.
+pub fn driver(kind: &Kind) -> Box<dyn Driver> {
+    match kind {
+        Kind::Wakeup(_) => todo!(),
+        Kind::Schbench(_) => todo!(),
+        Kind::Hackbench(_) => todo!(),
+        Kind::Command(_) => todo!(),
+    }
+}

@@ -1,0 +1,221 @@
+//! An arm: one way to schedule, made of a kernel, a scheduler, a policy and tunables.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Logical tunable name (`base_slice`) to the value wanted, in the kernel's own
+/// unit as text (nanoseconds for times): the text that is read back and compared.
+pub type Tunables = BTreeMap<String, String>;
+
+/// One thing under comparison.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Arm {
+    pub name: String,
+    /// Policy for the threads of the role `to`; `None` leaves the system's default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<Policy>,
+    /// The role that the policy applies to.
+    #[serde(default)]
+    pub to: Role,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tunables: Tunables,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduler: Option<Scheduler>,
+    /// Kernel of this arm on a `vm` target; `None` is the target's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
+    /// Extra work in each request of the `wakeup` load, in percent: a known
+    /// effect, to find out what the judgement sees. Zero in real experiments.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub handicap_percent: f64,
+}
+
+fn is_zero(value: &f64) -> bool {
+    *value == 0.0
+}
+
+impl Arm {
+    /// An arm that changes nothing.
+    pub fn unchanged(name: &str) -> Self {
+        Arm {
+            name: name.to_owned(),
+            policy: None,
+            to: Role::Load,
+            tunables: Tunables::new(),
+            scheduler: None,
+            kernel: None,
+            handicap_percent: 0.0,
+        }
+    }
+
+    /// What the arm changes, in the words of the command line
+    /// (`batch+nice=5`, `base_slice=1000000`), or `default`.
+    pub fn summary(&self) -> String {
+        let mut parts = Vec::new();
+        if let Some(kernel) = &self.kernel {
+            parts.push(format!("kernel={kernel}"));
+        }
+        if let Some(scheduler) = &self.scheduler {
+            parts.push(scheduler.command_line());
+        }
+        if let Some(policy) = &self.policy {
+            parts.push(policy.to_string());
+        }
+        parts.extend(self.tunables.iter().map(|(k, v)| format!("{k}={v}")));
+        if self.handicap_percent != 0.0 {
+            parts.push(format!("handicap={}%", self.handicap_percent));
+        }
+        if parts.is_empty() {
+            return "default".to_owned();
+        }
+        parts.join(" + ")
+    }
+}
+
+/// A part of a workload that runs as processes of its own.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// What makes the work and measures it.
+    #[default]
+    Load,
+    /// What is measured from outside, where a workload has one.
+    Server,
+    /// What disturbs.
+    Antagonist,
+}
+
+/// Scheduling policy of threads, see sched(7) and sched_setattr(2).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Policy {
+    pub class: Class,
+    /// -20 ..= 19, for `other` and `batch`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nice: Option<i32>,
+    /// 1 ..= 99, for `fifo` and `rr`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u32>,
+    /// EEVDF slice request of `other` and `batch` (`sched_runtime`, Linux 6.12),
+    /// 100 µs ..= 100 ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slice_ns: Option<u64>,
+    /// For `deadline`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime_ns: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_ns: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub period_ns: Option<u64>,
+}
+
+impl Policy {
+    pub fn new(class: Class) -> Self {
+        Policy {
+            class,
+            nice: None,
+            priority: None,
+            slice_ns: None,
+            runtime_ns: None,
+            deadline_ns: None,
+            period_ns: None,
+        }
+    }
+}
+
+impl std::fmt::Display for Policy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        use crate::units::format_duration_ns as t;
+        let mut parts = Vec::new();
+        match self.class {
+            Class::Other if self.nice.is_some() || self.slice_ns.is_some() => {}
+            Class::Deadline => parts.push(format!(
+                "deadline:{}/{}",
+                t(self.runtime_ns.unwrap_or(0)),
+                t(self.period_ns.or(self.deadline_ns).unwrap_or(0)),
+            )),
+            Class::Fifo | Class::Rr => parts.push(match self.priority {
+                Some(p) => format!("{}:{p}", self.class.as_str()),
+                None => self.class.as_str().to_owned(),
+            }),
+            class => parts.push(class.as_str().to_owned()),
+        }
+        parts.extend(self.nice.map(|n| format!("nice={n}")));
+        parts.extend(self.slice_ns.map(|s| format!("slice={}", t(s))));
+        f.write_str(&parts.join("+"))
+    }
+}
+
+/// The `SCHED_*` classes of `<linux/sched.h>`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Class {
+    Other,
+    Batch,
+    Idle,
+    Fifo,
+    Rr,
+    Deadline,
+    /// `SCHED_EXT`: a task that only a partial-switch sched_ext scheduler runs.
+    Ext,
+}
+
+impl Class {
+    pub const ALL: [Class; 7] = [
+        Class::Other,
+        Class::Batch,
+        Class::Idle,
+        Class::Fifo,
+        Class::Rr,
+        Class::Deadline,
+        Class::Ext,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Class::Other => "other",
+            Class::Batch => "batch",
+            Class::Idle => "idle",
+            Class::Fifo => "fifo",
+            Class::Rr => "rr",
+            Class::Deadline => "deadline",
+            Class::Ext => "ext",
+        }
+    }
+
+    /// The number in `<linux/sched.h>`.
+    pub fn number(self) -> u32 {
+        match self {
+            Class::Other => 0,
+            Class::Fifo => 1,
+            Class::Rr => 2,
+            Class::Batch => 3,
+            Class::Idle => 5,
+            Class::Deadline => 6,
+            Class::Ext => 7,
+        }
+    }
+
+    pub fn from_number(number: u32) -> Option<Class> {
+        Class::ALL.into_iter().find(|c| c.number() == number)
+    }
+}
+
+/// A sched_ext scheduler: a program that attaches while it runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Scheduler {
+    /// A name (looked up on PATH and among the installed schedulers) or a path.
+    pub program: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
+}
+
+impl Scheduler {
+    pub fn command_line(&self) -> String {
+        let mut line = self.program.clone();
+        for arg in &self.args {
+            line.push(' ');
+            line.push_str(arg);
+        }
+        line
+    }
+}

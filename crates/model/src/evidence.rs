@@ -1,0 +1,74 @@
+//! What proves that a trial ran under the arm that it is counted for.
+
+use crate::arm::{Policy, Role};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// All evidence of one trial, in time order.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Evidence {
+    pub points: Vec<EvidencePoint>,
+    /// The scheduler program that was started, where the arm has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduler_binary: Option<SchedulerBinary>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// After the arm was applied, before the measured window opens.
+    Before,
+    /// Inside the window, at most once a second.
+    During,
+    /// After the window closed, before the arm is undone.
+    After,
+}
+
+/// What was read from the kernel at one moment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EvidencePoint {
+    pub phase: Phase,
+    /// Since the start of the trial, CLOCK_MONOTONIC.
+    pub at_ns: u64,
+    pub kernel_release: String,
+    /// `None` where the kernel has no `/sys/kernel/sched_ext`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sched_ext: Option<SchedExt>,
+    /// Logical name to the text read back, for the tunables of the arm.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tunables: BTreeMap<String, String>,
+    /// Policies found on the threads, by role.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub policies: Vec<RolePolicy>,
+}
+
+/// `/sys/kernel/sched_ext` (kernel/sched/ext.c).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SchedExt {
+    /// `state`: `enabled`, `disabled`, `enabling`, `disabling`.
+    pub state: String,
+    /// `root/ops`: the scheduler in force; empty when none is.
+    pub ops: String,
+    /// `enable_seq`: attaches since boot.
+    pub enable_seq: u64,
+    /// `nr_rejected`: tasks that a scheduler refused since boot.
+    pub nr_rejected: u64,
+}
+
+/// How many threads of a role were found with one and the same policy.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RolePolicy {
+    pub role: Role,
+    pub policy: Policy,
+    pub threads: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SchedulerBinary {
+    pub path: String,
+    pub args: Vec<String>,
+    pub sha256: String,
+    /// First line of `PROGRAM --version`, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+}

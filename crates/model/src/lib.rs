@@ -1,0 +1,33 @@
+//! The words of schedlab as plain types: experiments, arms, workloads, trials,
+//! evidence, results, and the messages between runner and agent. No I/O.
+//!
+//! Everything may depend on this crate; it depends on nothing of ours. Numbers
+//! carry their unit in the field name (`_ns`, `_bytes`, `_per_sec`); durations
+//! are whole nanoseconds.
+
+pub mod arm;
+pub mod evidence;
+pub mod experiment;
+pub mod message;
+pub mod metric;
+pub mod problem;
+pub mod schedule;
+pub mod system;
+pub mod trial;
+pub mod units;
+pub mod workload;
+
+pub use arm::{Arm, Class, Policy, Role, Scheduler, Tunables};
+pub use evidence::{Evidence, EvidencePoint, Phase, RolePolicy, SchedExt, SchedulerBinary};
+pub use experiment::{Experiment, Stop, TargetSpec, VmSpec};
+pub use message::{PROTOCOL_VERSION, Reply, Request, TrialFile, TrialSpec};
+pub use metric::{Better, Measurement, MetricDef};
+pub use problem::{Problem, Severity, Warning};
+pub use schedule::{Cell, Plan, PlannedTrial};
+pub use system::System;
+pub use trial::{Trial, TrialResult, TrialState};
+pub use units::{format_duration_ns, format_rate};
+pub use workload::{
+    Calibration, CommandParams, HackbenchParams, HackbenchTransport, Kind, Load, SchbenchParams,
+    WakeupParams, Workload,
+};

@@ -1,0 +1,44 @@
+//! Metrics: what a number means, and the number.
+
+use serde::{Deserialize, Serialize};
+
+/// The definition of a metric, beside the code that measures it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MetricDef {
+    /// snake_case, unique over all workloads that share its meaning.
+    pub name: &'static str,
+    /// `ns`, `1/s`, `s`, `count`, `%`, …
+    pub unit: &'static str,
+    pub better: Better,
+    /// One sentence.
+    pub text: &'static str,
+}
+
+impl MetricDef {
+    pub fn measured(&self, value: f64) -> Measurement {
+        Measurement {
+            metric: self.name.to_owned(),
+            unit: self.unit.to_owned(),
+            better: self.better,
+            value,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Better {
+    Higher,
+    Lower,
+    /// Explains, but is never judged.
+    Neither,
+}
+
+/// One number of one trial. It never travels without its unit.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Measurement {
+    pub metric: String,
+    pub unit: String,
+    pub better: Better,
+    pub value: f64,
+}

@@ -1,0 +1,31 @@
+//! Problems and warnings as data: they travel with results and every renderer shows them.
+
+use serde::{Deserialize, Serialize};
+
+/// A requirement that is not met.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Problem {
+    /// What it is about: `arm rusty`, `workload hackbench`, `target`.
+    pub object: String,
+    pub what: String,
+    /// What to do about it.
+    pub remedy: String,
+}
+
+/// Something that does not stop a run but that a reader must know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Warning {
+    pub severity: Severity,
+    pub what: String,
+    /// What to do about it; empty if nothing can be done.
+    pub remedy: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Severity {
+    Note,
+    Caution,
+    /// Belongs on the first screen of a report.
+    Serious,
+}

@@ -1,0 +1,159 @@
+//! Workloads and loads: the work that is measured, and how much of it.
+
+use crate::units::{format_duration_ns, format_rate};
+use serde::{Deserialize, Serialize};
+
+/// The work that is measured, with all its loads.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Workload {
+    /// Unique in the experiment; the kind's name unless given.
+    pub name: String,
+    pub kind: Kind,
+    pub loads: Vec<Load>,
+    /// Measured window of one trial. Ignored by workloads that end by themselves.
+    pub duration_ns: u64,
+    pub warmup_ns: u64,
+    /// A trial that has not ended this long after its start is failed.
+    pub time_limit_ns: u64,
+    /// Names of the metrics that decide when a cell stops; empty: the kind's own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub metrics: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Kind {
+    Wakeup(WakeupParams),
+    Schbench(SchbenchParams),
+    Hackbench(HackbenchParams),
+    Command(CommandParams),
+}
+
+impl Kind {
+    pub fn name(&self) -> &'static str {
+        match self {
+            Kind::Wakeup(_) => "wakeup",
+            Kind::Schbench(_) => "schbench",
+            Kind::Hackbench(_) => "hackbench",
+            Kind::Command(_) => "command",
+        }
+    }
+}
+
+/// The native wake-up load: message threads wake workers over futexes.
+/// The load is the number of workers, or a rate with `workers` of them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WakeupParams {
+    pub message_threads: u32,
+    /// Workers in all when the load is a rate; `None`: one per CPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workers: Option<u32>,
+    /// Requests per second in all, for an open loop at a load given as workers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_per_sec: Option<f64>,
+    /// Sleep in each request ("network time").
+    pub sleep_ns: u64,
+    /// Matrix multiplications in each request.
+    pub operations: u32,
+    /// Bytes that one worker's matrices take.
+    pub footprint_bytes: u64,
+    /// Take a per-CPU lock around the multiplications.
+    pub cpu_lock: bool,
+}
+
+/// Real schbench from PATH. The load is the number of workers per message thread.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SchbenchParams {
+    pub message_threads: u32,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
+}
+
+/// hackbench of rt-tests. The load is the number of groups.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HackbenchParams {
+    /// Threads instead of processes.
+    pub threads: bool,
+    pub transport: HackbenchTransport,
+    pub message_bytes: u32,
+    /// File descriptors per group: half the tasks of a group.
+    pub fds: u32,
+    /// `None`: calibrated once so that a trial lasts at least `duration_ns`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loops: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HackbenchTransport {
+    Pipe,
+    Socket,
+}
+
+/// Any program.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CommandParams {
+    pub argv: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
+    /// Run before each trial, outside the figures (`make clean`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prepare: Vec<String>,
+}
+
+/// The level of a workload, in its own unit.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "unit", content = "value", rename_all = "kebab-case")]
+pub enum Load {
+    /// The workload has only one level.
+    One,
+    Count(u64),
+    PercentOfCpus(f64),
+    RatePerSec(f64),
+}
+
+impl Load {
+    /// The count that the load means on a machine with `cpus` CPUs, never below 1.
+    /// `None` for a rate.
+    pub fn count(self, cpus: u32) -> Option<u64> {
+        match self {
+            Load::One => Some(1),
+            Load::Count(n) => Some(n.max(1)),
+            Load::PercentOfCpus(p) => Some(((p / 100.0 * f64::from(cpus)).round() as u64).max(1)),
+            Load::RatePerSec(_) => None,
+        }
+    }
+}
+
+impl std::fmt::Display for Load {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Load::One => f.write_str("-"),
+            Load::Count(n) => write!(f, "{n}"),
+            Load::PercentOfCpus(p) => write!(f, "{p}%"),
+            Load::RatePerSec(r) => f.write_str(&format_rate(*r)),
+        }
+    }
+}
+
+/// What was found once, before the first trial, and then held for all arms.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Calibration {
+    /// Named whole numbers, such as `loops`.
+    pub values: std::collections::BTreeMap<String, u64>,
+}
+
+impl Workload {
+    /// One line for plans and lists.
+    pub fn summary(&self) -> String {
+        match &self.kind {
+            Kind::Command(c) => c.argv.join(" "),
+            kind => format!(
+                "{}, {} after {} warm-up",
+                kind.name(),
+                format_duration_ns(self.duration_ns),
+                format_duration_ns(self.warmup_ns)
+            ),
+        }
+    }
+}

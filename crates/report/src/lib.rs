@@ -1,0 +1,1 @@
+//! Comparison tables from a results directory: text, lkml, csv, json, html, markdown.

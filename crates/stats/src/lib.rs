@@ -1,0 +1,1 @@
+//! Pure mathematics on numbers: safe tests, intervals, verdicts.
