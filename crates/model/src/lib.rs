@@ -28,6 +28,6 @@ pub use system::System;
 pub use trial::{Trial, TrialResult, TrialState};
 pub use units::{format_duration_ns, format_rate};
 pub use workload::{
-    Calibration, CommandParams, HackbenchParams, HackbenchTransport, Kind, Load, SchbenchParams,
-    WakeupParams, Workload,
+    Arrivals, Calibration, CommandParams, HackbenchParams, HackbenchTransport, Kind, Load,
+    SchbenchParams, WakeupParams, Workload,
 };

@@ -51,6 +51,9 @@ pub struct WakeupParams {
     /// Requests per second in all, for an open loop at a load given as workers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_per_sec: Option<f64>,
+    /// How the intended starts of an open loop are spread.
+    #[serde(default)]
+    pub arrivals: Arrivals,
     /// Sleep in each request ("network time").
     pub sleep_ns: u64,
     /// Matrix multiplications in each request.
@@ -59,6 +62,17 @@ pub struct WakeupParams {
     pub footprint_bytes: u64,
     /// Take a per-CPU lock around the multiplications.
     pub cpu_lock: bool,
+}
+
+/// The schedule of intended starts in an open loop; both come from the trial's seed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Arrivals {
+    /// Exponential gaps: requests of many users who know nothing of each other.
+    #[default]
+    Poisson,
+    /// Equal gaps.
+    Constant,
 }
 
 /// Real schbench from PATH. The load is the number of workers per message thread.
