@@ -33,16 +33,33 @@ pub enum Request {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "reply", rename_all = "kebab-case")]
 pub enum Reply {
-    Hello { protocol: u32, version: String },
-    System { system: Box<System> },
-    Checked { problems: Vec<Problem> },
-    Calibrated { calibration: Calibration },
-    Refused { why: String },
+    Hello {
+        protocol: u32,
+        version: String,
+    },
+    System {
+        system: Box<System>,
+    },
+    Checked {
+        problems: Vec<Problem>,
+    },
+    Calibrated {
+        calibration: Calibration,
+    },
+    Refused {
+        why: String,
+    },
     /// What the agent is doing now: `attaching scx_rusty`, `warming up`.
-    Progress { step: String },
+    Progress {
+        step: String,
+    },
     /// A file of the trial under way.
-    File { file: TrialFile },
-    Trial { result: Box<TrialResult> },
+    File {
+        file: TrialFile,
+    },
+    Trial {
+        result: Box<TrialResult>,
+    },
     Bye,
 }
 

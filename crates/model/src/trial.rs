@@ -11,9 +11,13 @@ use serde::{Deserialize, Serialize};
 pub enum TrialState {
     Ok,
     /// The evidence does not agree with the arm: not counted, repeated.
-    Void { why: String },
+    Void {
+        why: String,
+    },
     /// The workload failed: not counted, repeated.
-    Failed { why: String },
+    Failed {
+        why: String,
+    },
 }
 
 impl TrialState {
