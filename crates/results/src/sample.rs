@@ -1,0 +1,176 @@
+//! From trials to the numbers that are judged: one log-ratio a block.
+//!
+//! Only trials that are ok count, and only blocks in which both arms have one:
+//! a block is the independent unit, and its two trials ran close together.
+
+use model::Trial;
+use std::collections::BTreeMap;
+
+/// One block in which an arm and its baseline were both measured.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Pair {
+    pub block: u32,
+    pub baseline: f64,
+    pub arm: f64,
+}
+
+impl Pair {
+    /// `ln(arm / baseline)`; `None` where a ratio has no meaning, because a value
+    /// is not a positive finite number.
+    pub fn log_ratio(&self) -> Option<f64> {
+        let usable = |v: f64| v.is_finite() && v > 0.0;
+        (usable(self.baseline) && usable(self.arm)).then(|| self.arm.ln() - self.baseline.ln())
+    }
+}
+
+/// `x` of one block.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BlockRatio {
+    pub block: u32,
+    /// `ln(arm / baseline)`.
+    pub x: f64,
+}
+
+/// The pairs of a cell for one metric, in block order. `cell`, `arm` and
+/// `baseline` are the indices of [`model::PlannedTrial`].
+pub fn pairs<'a>(
+    trials: impl IntoIterator<Item = &'a Trial>,
+    cell: usize,
+    metric: &str,
+    arm: usize,
+    baseline: usize,
+) -> Vec<Pair> {
+    let mut blocks: BTreeMap<u32, (Option<f64>, Option<f64>)> = BTreeMap::new();
+    for trial in trials {
+        let place = &trial.place;
+        if place.cell != cell || !trial.is_ok() {
+            continue;
+        }
+        let Some(measured) = trial.metric(metric) else {
+            continue;
+        };
+        let slot = blocks.entry(place.block).or_default();
+        if place.arm == baseline {
+            slot.0 = Some(measured.value);
+        } else if place.arm == arm {
+            slot.1 = Some(measured.value);
+        }
+    }
+    blocks
+        .into_iter()
+        .filter_map(|(block, values)| match values {
+            (Some(baseline), Some(arm)) => Some(Pair {
+                block,
+                baseline,
+                arm,
+            }),
+            _ => None,
+        })
+        .collect()
+}
+
+/// The log-ratios of a cell for one metric, in block order. A block whose values
+/// have no ratio is left out (see [`Pair::log_ratio`]).
+pub fn log_ratios<'a>(
+    trials: impl IntoIterator<Item = &'a Trial>,
+    cell: usize,
+    metric: &str,
+    arm: usize,
+    baseline: usize,
+) -> Vec<BlockRatio> {
+    pairs(trials, cell, metric, arm, baseline)
+        .iter()
+        .filter_map(|pair| {
+            Some(BlockRatio {
+                block: pair.block,
+                x: pair.log_ratio()?,
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{Better, Evidence, Measurement, PlannedTrial, TrialResult, TrialState};
+
+    fn trial(block: u32, arm: usize, value: f64) -> Trial {
+        Trial {
+            place: PlannedTrial {
+                index: block * 2 + arm as u32,
+                block,
+                cell: 0,
+                arm,
+            },
+            cell: "wakeup 100%".into(),
+            arm: format!("arm{arm}"),
+            attempt: 1,
+            result: TrialResult {
+                state: TrialState::Ok,
+                started_unix_ns: 0,
+                elapsed_ns: 0,
+                window_start_ns: 0,
+                window_end_ns: 0,
+                evidence: Evidence::default(),
+                metrics: vec![Measurement {
+                    metric: "wakeup_p99".into(),
+                    unit: "ns".into(),
+                    better: Better::Lower,
+                    value,
+                }],
+                warnings: Vec::new(),
+            },
+        }
+    }
+
+    fn ratios(trials: &[Trial]) -> Vec<BlockRatio> {
+        log_ratios(trials, 0, "wakeup_p99", 1, 0)
+    }
+
+    #[test]
+    fn blocks_are_in_order_whatever_the_order_of_trials() {
+        let trials = [
+            trial(2, 1, 100.0),
+            trial(1, 0, 100.0),
+            trial(2, 0, 200.0),
+            trial(1, 1, 100.0),
+        ];
+        let found = ratios(&trials);
+        assert_eq!(found.iter().map(|r| r.block).collect::<Vec<_>>(), [1, 2]);
+        assert_eq!(found[0].x, 0.0);
+        assert!((found[1].x - 0.5f64.ln()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_block_without_its_baseline_is_left_out() {
+        assert!(ratios(&[trial(1, 1, 100.0)]).is_empty());
+    }
+
+    #[test]
+    fn a_void_trial_does_not_count() {
+        let mut void = trial(1, 1, 100.0);
+        void.result.state = TrialState::Void {
+            why: "ejected".into(),
+        };
+        assert!(ratios(&[trial(1, 0, 100.0), void]).is_empty());
+    }
+
+    #[test]
+    fn zero_and_not_finite_values_have_no_ratio_but_stay_pairs() {
+        let trials = [
+            trial(1, 0, 0.0),
+            trial(1, 1, 5.0),
+            trial(2, 0, 5.0),
+            trial(2, 1, f64::NAN),
+        ];
+        assert!(ratios(&trials).is_empty());
+        assert_eq!(pairs(&trials, 0, "wakeup_p99", 1, 0).len(), 2);
+    }
+
+    #[test]
+    fn another_cell_and_another_metric_do_not_mix_in() {
+        let trials = [trial(1, 0, 1.0), trial(1, 1, 1.0)];
+        assert!(log_ratios(&trials, 1, "wakeup_p99", 1, 0).is_empty());
+        assert!(log_ratios(&trials, 0, "requests_per_sec", 1, 0).is_empty());
+    }
+}
