@@ -53,6 +53,10 @@ pub struct SchedExt {
     pub enable_seq: u64,
     /// `nr_rejected`: tasks that a scheduler refused since boot.
     pub nr_rejected: u64,
+    /// `switch_all`: does the scheduler run all fair tasks, or only those in
+    /// `SCHED_EXT`? `None` where it was not read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub switch_all: Option<bool>,
 }
 
 /// How many threads of a role were found with one and the same policy.
