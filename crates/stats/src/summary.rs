@@ -1,0 +1,155 @@
+//! Descriptive statistics: location, spread, quantiles.
+//!
+//! All return `None` where the number is undefined (no values, or one value for
+//! a spread) rather than a NaN that travels. Values are expected to be finite.
+
+/// Count, mean and sum of squared deviations, kept up to date value by value
+/// (Welford 1962), so that a series can be judged at every length in one pass.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Moments {
+    count: u32,
+    mean: f64,
+    squares: f64,
+}
+
+impl Moments {
+    pub fn of(xs: &[f64]) -> Moments {
+        let mut moments = Moments::default();
+        xs.iter().for_each(|&x| moments.push(x));
+        moments
+    }
+
+    /// A series of `count` values that is only known by its mean and its
+    /// standard deviation (ddof = 1).
+    pub fn expected(count: u32, mean: f64, sd: f64) -> Moments {
+        let squares = sd * sd * f64::from(count.saturating_sub(1));
+        Moments {
+            count,
+            mean,
+            squares,
+        }
+    }
+
+    pub fn push(&mut self, x: f64) {
+        self.count += 1;
+        let delta = x - self.mean;
+        self.mean += delta / f64::from(self.count);
+        self.squares += delta * (x - self.mean);
+    }
+
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// 0 for an empty series.
+    pub fn mean(&self) -> f64 {
+        self.mean
+    }
+
+    /// Sum of squared deviations from the mean.
+    pub fn squares(&self) -> f64 {
+        self.squares
+    }
+
+    /// Standard deviation with ddof = 1.
+    pub fn sd(&self) -> Option<f64> {
+        (self.count > 1).then(|| (self.squares / f64::from(self.count - 1)).sqrt())
+    }
+}
+
+pub fn mean(xs: &[f64]) -> Option<f64> {
+    (!xs.is_empty()).then(|| Moments::of(xs).mean())
+}
+
+/// Standard deviation with ddof = 1.
+pub fn sd(xs: &[f64]) -> Option<f64> {
+    Moments::of(xs).sd()
+}
+
+/// Standard deviation over mean, for values on a ratio scale.
+pub fn coefficient_of_variation(xs: &[f64]) -> Option<f64> {
+    let moments = Moments::of(xs);
+    let sd = moments.sd()?;
+    (moments.mean() != 0.0).then(|| sd / moments.mean().abs())
+}
+
+pub fn median(xs: &[f64]) -> Option<f64> {
+    quantile(xs, 0.5)
+}
+
+/// The `p`-quantile by linear interpolation between order statistics: type 7 of
+/// Hyndman and Fan (1996), the default of R and of numpy. `p` is clamped to 0..=1.
+pub fn quantile(xs: &[f64], p: f64) -> Option<f64> {
+    let sorted = sorted(xs);
+    let last = sorted.len().checked_sub(1)?;
+    let position = p.clamp(0.0, 1.0) * last as f64;
+    let below = position.floor() as usize;
+    let above = (below + 1).min(last);
+    let fraction = position - below as f64;
+    Some(sorted[below] + fraction * (sorted[above] - sorted[below]))
+}
+
+/// Median absolute deviation from the median, not scaled to a normal sd.
+pub fn mad(xs: &[f64]) -> Option<f64> {
+    let centre = median(xs)?;
+    let deviations: Vec<f64> = xs.iter().map(|x| (x - centre).abs()).collect();
+    median(&deviations)
+}
+
+pub(crate) fn sorted(xs: &[f64]) -> Vec<f64> {
+    let mut sorted = xs.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::assert_close;
+
+    /// Michelson 1879, the first eight values: speed of light in km/s − 299 000.
+    const LIGHT: [f64; 8] = [850.0, 740.0, 900.0, 1070.0, 930.0, 850.0, 950.0, 980.0];
+
+    #[test]
+    fn location_and_spread_agree_with_numpy() {
+        // numpy 2.4.6: mean, std(ddof=1), median, quantile(method="linear");
+        // scipy 1.17.1: stats.median_abs_deviation(x), stats.variation(x, ddof=1).
+        assert_close(mean(&LIGHT), 908.75);
+        assert_close(sd(&LIGHT), 99.05806378079474);
+        assert_close(median(&LIGHT), 915.0);
+        assert_close(quantile(&LIGHT, 0.1), 817.0);
+        assert_close(quantile(&LIGHT, 0.95), 1038.5);
+        assert_close(mad(&LIGHT), 65.0);
+        assert_close(coefficient_of_variation(&LIGHT), 0.10900474693897634);
+    }
+
+    #[test]
+    fn nothing_is_said_about_too_few_values() {
+        assert_eq!(mean(&[]), None);
+        assert_eq!(median(&[]), None);
+        assert_eq!(mad(&[]), None);
+        assert_eq!(sd(&[1.0]), None);
+        assert_eq!(coefficient_of_variation(&[0.0, 0.0]), None);
+    }
+
+    #[test]
+    fn quantiles_reach_the_extremes_and_no_further() {
+        assert_close(quantile(&LIGHT, 0.0), 740.0);
+        assert_close(quantile(&LIGHT, 1.0), 1070.0);
+        assert_close(quantile(&LIGHT, 7.0), 1070.0);
+        assert_close(quantile(&[4.0], 0.3), 4.0);
+    }
+
+    #[test]
+    fn equal_values_have_exactly_no_spread() {
+        assert_eq!(sd(&[0.1; 7]), Some(0.0));
+        assert_eq!(mean(&[0.1; 7]), Some(0.1));
+    }
+
+    #[test]
+    fn an_expected_series_has_the_moments_it_was_given() {
+        let moments = Moments::expected(9, 0.03, 0.02);
+        assert_eq!((moments.count(), moments.mean()), (9, 0.03));
+        assert_close(moments.sd(), 0.02);
+    }
+}

@@ -1,0 +1,42 @@
+//! What the tests of this crate share: closeness, and seeded normal values.
+
+/// Equal within a relative error of 1e-9.
+#[track_caller]
+pub fn assert_close(actual: Option<f64>, expected: f64) {
+    assert_near(actual, expected, 1e-9);
+}
+
+#[track_caller]
+pub fn assert_near(actual: Option<f64>, expected: f64, relative: f64) {
+    let Some(actual) = actual else {
+        panic!("nothing where {expected} was expected");
+    };
+    let tolerance = relative * expected.abs().max(1e-3);
+    assert!(
+        (actual - expected).abs() <= tolerance,
+        "{actual:e} where {expected:e} was expected"
+    );
+}
+
+/// Standard normal values by Box and Muller over xorshift64*.
+pub struct Normal(u64);
+
+impl Normal {
+    pub fn seeded(seed: u64) -> Normal {
+        Normal(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    pub fn next(&mut self) -> f64 {
+        let radius = (-2.0 * self.uniform().ln()).sqrt();
+        radius * (std::f64::consts::TAU * self.uniform()).cos()
+    }
+
+    /// In (0, 1).
+    fn uniform(&mut self) -> f64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        let bits = self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 11;
+        (bits as f64 + 0.5) / (1u64 << 53) as f64
+    }
+}

@@ -1,0 +1,359 @@
+//! Better, worse, same or unknown: what the blocks of a comparison say.
+//!
+//! The input is `x = ln(arm / baseline)` of every block, **in the order in which
+//! the blocks were measured**. After each block the safe test and its confidence
+//! sequence are looked at:
+//!
+//! - the interval lies inside ± the smallest effect of interest: *same*;
+//! - else the e-value reaches `1/alpha`: *better* or *worse*;
+//! - else *unknown*, with the number of blocks that it would take.
+//!
+//! A verdict stands from the first block at which there was one. It is not
+//! withdrawn when a cell goes on for the sake of its other arms: the error rate
+//! `alpha` is that of *ever* crossing, so the call at the crossing is already
+//! paid for, and one that came and went with every block could never stop
+//! anything. The only change that later blocks can make is from better or worse
+//! to *same*: a difference is real, and now known to be too small to matter.
+//! All calls together err with probability `alpha` at most, since each of them
+//! is true whenever the confidence sequence covers the true ratio throughout.
+//!
+//! Ratio, interval and e-value are those of *all* the blocks. Not the running
+//! intersection of the intervals: that is as valid and narrower, but it ends up
+//! empty when the noise drifts, and hides the very trouble. Instead
+//! [`Judgement::upheld`] says whether all blocks together still support the
+//! verdict; where they do not, the noise has probably changed during the run.
+//!
+//! Everything is recomputed from the blocks alone; nothing is remembered
+//! between calls.
+
+use crate::safe_test::{self, Interval};
+use crate::summary::Moments;
+
+/// An estimate beyond this many blocks is not worth giving.
+const MAX_BLOCKS_NEEDED: u32 = 10_000;
+
+/// Which way a metric improves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Better {
+    Higher,
+    Lower,
+}
+
+/// What a verdict is held to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Params {
+    /// Error rate of one comparison, in (0, 1).
+    pub alpha: f64,
+    /// Smallest change of the ratio that is of interest: 0.02 is 2 %.
+    pub smallest_effect: f64,
+    pub better: Better,
+}
+
+/// What is said of an arm against the baseline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    Better,
+    Worse,
+    Same,
+    /// `blocks_needed` in total, if the blocks to come are like those that were
+    /// measured; `None` with fewer than two blocks, or beyond 10 000.
+    Unknown {
+        blocks_needed: Option<u32>,
+    },
+}
+
+/// A verdict and the numbers behind it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Judgement {
+    pub verdict: Verdict,
+    /// Geometric mean of arm / baseline over the blocks. NaN if there are no
+    /// blocks, or if one of them has no finite logarithm.
+    pub ratio: f64,
+    /// Of the ratio, at 1 − alpha and valid at every look; `None` while unbounded.
+    pub interval: Option<Interval>,
+    /// Against "no difference".
+    pub e_value: f64,
+    pub blocks: u32,
+    /// The block, counted from 1, that brought the verdict.
+    pub decided_at: Option<u32>,
+    /// All blocks together support the verdict; always true of *unknown*.
+    pub upheld: bool,
+}
+
+/// `ln(arm / baseline)`; `None` unless both are positive and finite.
+pub fn log_ratio(arm: f64, baseline: f64) -> Option<f64> {
+    let x = (arm / baseline).ln();
+    (arm > 0.0 && baseline > 0.0 && x.is_finite()).then_some(x)
+}
+
+/// Judges the log-ratios `xs` of blocks, in the order of measuring.
+pub fn judge(xs: &[f64], params: &Params) -> Judgement {
+    if xs.is_empty() || xs.iter().any(|x| !x.is_finite()) {
+        return undecidable(xs);
+    }
+    let all = Moments::of(xs);
+    let decision = first_decision(xs, params);
+    let verdict = match decision {
+        Some(decision) => decision.verdict,
+        None => Verdict::Unknown {
+            blocks_needed: blocks_needed(&all, params),
+        },
+    };
+    Judgement {
+        verdict,
+        ratio: all.mean().exp(),
+        interval: safe_test::interval(&all, params.alpha).map(to_ratio),
+        e_value: safe_test::saturating_exp(safe_test::ln_e_value(&all)),
+        blocks: all.count(),
+        decided_at: decision.map(|decision| decision.block),
+        upheld: decision.is_none_or(|decision| supports(&all, decision.verdict, params)),
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Decision {
+    verdict: Verdict,
+    block: u32,
+}
+
+/// *Same* at the first block where it holds, else the first crossing.
+fn first_decision(xs: &[f64], params: &Params) -> Option<Decision> {
+    let mut crossing = None;
+    let mut moments = Moments::default();
+    for &x in xs {
+        moments.push(x);
+        let here = |verdict| Decision {
+            verdict,
+            block: moments.count(),
+        };
+        if is_same(&moments, params) {
+            return Some(here(Verdict::Same));
+        }
+        if crossing.is_none() && is_different(&moments, params) {
+            crossing = Some(here(direction(&moments, params)));
+        }
+    }
+    crossing
+}
+
+fn is_same(moments: &Moments, params: &Params) -> bool {
+    let band = Interval::around(0.0, params.smallest_effect.ln_1p());
+    safe_test::interval(moments, params.alpha).is_some_and(|i| i.lies_within(&band))
+}
+
+fn is_different(moments: &Moments, params: &Params) -> bool {
+    safe_test::ln_e_value(moments) >= -params.alpha.ln()
+}
+
+fn direction(moments: &Moments, params: &Params) -> Verdict {
+    match (moments.mean() > 0.0, params.better) {
+        (true, Better::Higher) | (false, Better::Lower) => Verdict::Better,
+        (true, Better::Lower) | (false, Better::Higher) => Verdict::Worse,
+    }
+}
+
+fn supports(moments: &Moments, verdict: Verdict, params: &Params) -> bool {
+    match verdict {
+        Verdict::Same => is_same(moments, params),
+        Verdict::Better | Verdict::Worse => {
+            is_different(moments, params) && direction(moments, params) == verdict
+        }
+        Verdict::Unknown { .. } => true,
+    }
+}
+
+/// The smallest number of blocks that would decide, if mean and standard
+/// deviation stayed what they are. Both criteria only get easier with more
+/// blocks once they are met, so doubling and halving finds it.
+fn blocks_needed(moments: &Moments, params: &Params) -> Option<u32> {
+    let (mean, sd) = (moments.mean(), moments.sd()?);
+    let decides = |count| {
+        let expected = Moments::expected(count, mean, sd);
+        is_same(&expected, params) || is_different(&expected, params)
+    };
+    let mut low = moments.count();
+    let mut high = low.saturating_mul(2);
+    while !decides(high.min(MAX_BLOCKS_NEEDED)) {
+        if high >= MAX_BLOCKS_NEEDED {
+            return None;
+        }
+        low = high;
+        high *= 2;
+    }
+    high = high.min(MAX_BLOCKS_NEEDED);
+    while high - low > 1 {
+        let middle = low.midpoint(high);
+        if decides(middle) {
+            high = middle;
+        } else {
+            low = middle;
+        }
+    }
+    Some(high)
+}
+
+fn to_ratio(interval: Interval) -> Interval {
+    Interval {
+        low: interval.low.exp(),
+        high: interval.high.exp(),
+    }
+}
+
+fn undecidable(xs: &[f64]) -> Judgement {
+    Judgement {
+        verdict: Verdict::Unknown {
+            blocks_needed: None,
+        },
+        ratio: f64::NAN,
+        interval: None,
+        e_value: 1.0,
+        blocks: u32::try_from(xs.len()).unwrap_or(u32::MAX),
+        decided_at: None,
+        upheld: true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Normal;
+    use proptest::prelude::*;
+
+    const HIGHER: Params = Params {
+        alpha: 0.05,
+        smallest_effect: 0.02,
+        better: Better::Higher,
+    };
+    const LOWER: Params = Params {
+        better: Better::Lower,
+        ..HIGHER
+    };
+
+    fn noisy(seed: u64, count: usize, mean: f64, sd: f64) -> Vec<f64> {
+        let mut normal = Normal::seeded(seed);
+        (0..count).map(|_| mean + sd * normal.next()).collect()
+    }
+
+    #[test]
+    fn a_clear_gain_is_better_where_higher_is_better_and_worse_where_lower_is() {
+        let xs = noisy(1, 12, 0.10, 0.02);
+        assert_eq!(judge(&xs, &HIGHER).verdict, Verdict::Better);
+        assert_eq!(judge(&xs, &LOWER).verdict, Verdict::Worse);
+        let mirrored: Vec<f64> = xs.iter().map(|x| -x).collect();
+        assert_eq!(judge(&mirrored, &HIGHER).verdict, Verdict::Worse);
+        assert_eq!(judge(&mirrored, &LOWER).verdict, Verdict::Better);
+    }
+
+    #[test]
+    fn little_noise_around_no_change_is_the_same() {
+        let judgement = judge(&noisy(2, 12, 0.0, 0.003), &HIGHER);
+        assert_eq!(judgement.verdict, Verdict::Same);
+        assert!(judgement.upheld);
+    }
+
+    #[test]
+    fn a_real_change_below_the_smallest_effect_is_the_same() {
+        let judgement = judge(&noisy(3, 30, 0.01, 0.003), &HIGHER);
+        assert_eq!(judgement.verdict, Verdict::Same);
+        assert!(judgement.e_value >= 20.0, "the difference itself is proven");
+    }
+
+    #[test]
+    fn much_noise_is_unknown_and_says_how_many_blocks_it_would_take() {
+        let judgement = judge(&noisy(4, 6, 0.0, 0.05), &HIGHER);
+        let Verdict::Unknown {
+            blocks_needed: Some(needed),
+        } = judgement.verdict
+        else {
+            panic!("{judgement:?}");
+        };
+        assert!(needed > 6);
+        assert_eq!(judgement.decided_at, None);
+    }
+
+    #[test]
+    fn one_block_or_none_is_unknown_without_an_estimate() {
+        for xs in [&[][..], &[0.3]] {
+            let judgement = judge(xs, &HIGHER);
+            assert_eq!(
+                judgement.verdict,
+                Verdict::Unknown {
+                    blocks_needed: None
+                }
+            );
+            assert_eq!((judgement.interval, judgement.e_value), (None, 1.0));
+        }
+    }
+
+    #[test]
+    fn a_block_without_a_finite_ratio_makes_everything_unknown() {
+        let judgement = judge(&[0.1, 0.1, f64::INFINITY, 0.1, 0.1, 0.1], &HIGHER);
+        assert_eq!(judgement.e_value, 1.0);
+        assert!(judgement.ratio.is_nan());
+        assert_eq!(log_ratio(3.0, 0.0), None);
+        assert_eq!(log_ratio(0.0, 3.0), None);
+        assert_eq!(log_ratio(-1.0, -3.0), None);
+        assert_eq!(log_ratio(2.0, 2.0), Some(0.0));
+    }
+
+    #[test]
+    fn arms_that_never_differ_are_the_same_from_the_fifth_block() {
+        assert!(matches!(
+            judge(&[0.0; 4], &HIGHER).verdict,
+            Verdict::Unknown {
+                blocks_needed: Some(5)
+            }
+        ));
+        assert_eq!(judge(&[0.0; 5], &HIGHER).verdict, Verdict::Same);
+    }
+
+    #[test]
+    fn a_verdict_stands_when_later_blocks_blur_it_and_says_so() {
+        let mut xs = noisy(5, 8, 0.10, 0.01);
+        let early = judge(&xs, &HIGHER);
+        assert_eq!((early.verdict, early.upheld), (Verdict::Better, true));
+        xs.extend(noisy(6, 8, -0.10, 0.01));
+        let late = judge(&xs, &HIGHER);
+        assert_eq!((late.verdict, late.upheld), (Verdict::Better, false));
+        assert_eq!(late.decided_at, early.decided_at);
+    }
+
+    #[test]
+    fn the_interval_of_a_fresh_verdict_excludes_no_change() {
+        let xs = noisy(8, 40, 0.05, 0.03);
+        let decided = judge(&xs, &HIGHER).decided_at;
+        let first = decided.map_or(0, |block| block as usize);
+        let judgement = judge(&xs[..first], &HIGHER);
+        assert_eq!(judgement.decided_at, decided);
+        assert!(judgement.interval.is_some_and(|i| i.low > 1.0));
+    }
+
+    proptest! {
+        #[test]
+        fn the_estimate_is_the_smallest_count_that_decides(
+            seed in 0..1000u64, mean in -0.05..0.05f64, sd in 0.005..0.1f64,
+        ) {
+            let moments = Moments::of(&noisy(seed, 6, mean, sd));
+            let decides = |count| {
+                let expected = Moments::expected(count, moments.mean(), moments.sd().unwrap());
+                is_same(&expected, &HIGHER) || is_different(&expected, &HIGHER)
+            };
+            prop_assume!(!decides(6));
+            let scanned = (6..=MAX_BLOCKS_NEEDED).find(|&count| decides(count));
+            prop_assert_eq!(blocks_needed(&moments, &HIGHER), scanned);
+        }
+
+        #[test]
+        fn a_verdict_is_only_ever_refined_to_same(
+            seed in 0..1000u64, mean in -0.05..0.05f64, sd in 0.002..0.05f64,
+        ) {
+            let xs = noisy(seed, 30, mean, sd);
+            let verdicts: Vec<Verdict> =
+                (1..=30).map(|count| judge(&xs[..count], &HIGHER).verdict).collect();
+            for pair in verdicts.windows(2) {
+                let unknown = matches!(pair[0], Verdict::Unknown { .. });
+                prop_assert!(unknown || pair[1] == pair[0] || pair[1] == Verdict::Same);
+            }
+        }
+    }
+}
