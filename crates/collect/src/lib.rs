@@ -1,1 +1,36 @@
-//! Readers of the kernel, one module an interface, root path as an argument.
+//! Readers of the kernel, one module an interface.
+//!
+//! Each takes the root directory as an argument (`/` in earnest, a fixture tree in
+//! tests), reads when asked, keeps no state, and returns numbers in the unit that
+//! the name of the field gives. What is missing is `None`, never a zero.
+
+pub mod kernel_config;
+pub mod kernel_log;
+pub mod perf;
+pub mod policy;
+pub mod psi;
+pub mod rusage;
+pub mod sched_ext;
+pub mod stat;
+pub mod sys;
+pub mod system;
+pub mod tasks;
+pub mod tools;
+
+#[cfg(test)]
+mod fixture;
+
+use std::fs;
+use std::path::Path;
+
+/// The text of a small kernel file without the newline at its end.
+/// `None` if it is not there or may not be read.
+pub fn read_trimmed(path: &Path) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    Some(text.trim_end().to_owned())
+}
+
+/// A kernel file that holds one number.
+pub fn read_number<T: std::str::FromStr>(path: &Path) -> Option<T> {
+    read_trimmed(path)?.parse().ok()
+}

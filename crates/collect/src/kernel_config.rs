@@ -1,0 +1,62 @@
+//! How the running kernel was built: `/boot/config-$(uname -r)`, or
+//! `/lib/modules/…/config`, in plain text. (`/proc/config.gz` is not read: it is
+//! packed, and a kernel that has only that is rare.)
+
+use crate::system::kernel_release;
+use std::fs;
+use std::path::Path;
+
+/// Options that decide what can be compared, or that move figures.
+pub const OPTIONS: &[&str] = &[
+    "CONFIG_HZ",
+    "CONFIG_NO_HZ_FULL",
+    "CONFIG_PREEMPT_DYNAMIC",
+    "CONFIG_SCHED_AUTOGROUP",
+    "CONFIG_SCHED_CLASS_EXT",
+];
+
+/// The value of an option (`y`, `1000`); `n` where the file says that it is not
+/// set; `None` where there is no file.
+pub fn read(root: &Path, option: &str) -> Option<String> {
+    let release = kernel_release();
+    let candidates = [
+        format!("boot/config-{release}"),
+        format!("lib/modules/{release}/config"),
+        format!("usr/lib/modules/{release}/config"),
+    ];
+    let text = candidates
+        .iter()
+        .find_map(|path| fs::read_to_string(root.join(path)).ok())?;
+    Some(value(&text, option).unwrap_or("n").to_owned())
+}
+
+fn value<'a>(text: &'a str, option: &str) -> Option<&'a str> {
+    text.lines()
+        .find_map(|line| line.strip_prefix(option)?.strip_prefix('='))
+        .map(|value| value.trim_matches('"'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::tree;
+
+    #[test]
+    fn an_option_is_found_by_its_whole_name() {
+        let text = "CONFIG_HZ_250=y\nCONFIG_HZ=250\n# CONFIG_SCHED_CLASS_EXT is not set\n";
+        assert_eq!(value(text, "CONFIG_HZ"), Some("250"));
+        assert_eq!(value(text, "CONFIG_SCHED_CLASS_EXT"), None);
+    }
+
+    #[test]
+    fn an_option_that_is_not_set_is_told_from_a_missing_file() {
+        let path = format!("boot/config-{}", kernel_release());
+        let root = tree(&[(path.as_str(), "CONFIG_HZ=250\n")]);
+        assert_eq!(read(root.path(), "CONFIG_HZ").as_deref(), Some("250"));
+        assert_eq!(
+            read(root.path(), "CONFIG_SCHED_CLASS_EXT").as_deref(),
+            Some("n")
+        );
+        assert_eq!(read(tree(&[]).path(), "CONFIG_HZ"), None);
+    }
+}

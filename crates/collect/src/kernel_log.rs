@@ -1,0 +1,73 @@
+//! The kernel's log, `/dev/kmsg` (Documentation/ABI/testing/dev-kmsg).
+//!
+//! sched_ext prints there why a scheduler was ejected.
+
+use rustix::fs::{Mode, OFlags, SeekFrom, open, seek};
+use rustix::io::{Errno, read};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+/// A place in the log; what comes after it can be read.
+#[derive(Debug)]
+pub struct KernelLog {
+    file: OwnedFd,
+}
+
+impl KernelLog {
+    /// From now on. `None` without the right to read the log.
+    pub fn from_now(root: &Path) -> Option<Self> {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = open(root.join("dev/kmsg"), flags, Mode::empty()).ok()?;
+        seek(&file, SeekFrom::End(0)).ok()?;
+        Some(KernelLog { file })
+    }
+
+    /// Messages since the last call that contain `needle`.
+    pub fn lines_with(&mut self, needle: &str) -> Vec<String> {
+        let mut lines = Vec::new();
+        // A record is given whole or not at all, and has at most about 1 KiB.
+        let mut record = [0u8; 8192];
+        loop {
+            match read(&self.file, &mut record) {
+                Ok(0) => break,
+                Ok(n) => {
+                    let text = String::from_utf8_lossy(&record[..n]);
+                    lines.extend(
+                        message(&text)
+                            .filter(|m| m.contains(needle))
+                            .map(str::to_owned),
+                    );
+                }
+                // Records were overwritten before they were read: go on with the next.
+                Err(Errno::PIPE) | Err(Errno::INTR) => {}
+                Err(_) => break,
+            }
+        }
+        lines
+    }
+}
+
+/// `priority,sequence,time,flags;message`, then lines of details.
+fn message(record: &str) -> Option<&str> {
+    record.split_once(';')?.1.lines().next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_message_of_a_record_is_without_its_head_and_details() {
+        let record = "4,1234,567890,-;sched_ext: BPF scheduler \"x\" disabled (runnable task stall)\n SUBSYSTEM=a\n";
+        assert_eq!(
+            message(record),
+            Some("sched_ext: BPF scheduler \"x\" disabled (runnable task stall)")
+        );
+        assert_eq!(message("garbage"), None);
+    }
+
+    #[test]
+    fn a_log_that_is_not_there_reads_as_none() {
+        assert!(KernelLog::from_now(Path::new("/nonexistent")).is_none());
+    }
+}

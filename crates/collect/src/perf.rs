@@ -1,0 +1,72 @@
+//! Software events of a process tree, by perf_event_open(2).
+//!
+//! The counters are opened on a child before it runs its program, start with the
+//! exec, and are inherited by everything that it starts: a read gives the sum over
+//! the tree, ended tasks included.
+
+use perf_event::events::Software;
+use perf_event::{Builder, Counter};
+use std::io;
+
+/// Readings of all counters.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub context_switches: u64,
+    pub migrations: u64,
+    pub page_faults: u64,
+    pub task_clock_ns: u64,
+}
+
+impl Counts {
+    /// What was counted after `earlier`.
+    pub fn since(self, earlier: Counts) -> Counts {
+        Counts {
+            context_switches: self
+                .context_switches
+                .saturating_sub(earlier.context_switches),
+            migrations: self.migrations.saturating_sub(earlier.migrations),
+            page_faults: self.page_faults.saturating_sub(earlier.page_faults),
+            task_clock_ns: self.task_clock_ns.saturating_sub(earlier.task_clock_ns),
+        }
+    }
+}
+
+/// Open counters of one process tree.
+#[derive(Debug)]
+pub struct Counters {
+    context_switches: Counter,
+    migrations: Counter,
+    page_faults: Counter,
+    task_clock: Counter,
+}
+
+impl Counters {
+    /// For a child that has not run its program yet. Needs CAP_PERFMON or
+    /// `kernel.perf_event_paranoid` of at most 1, for the events happen in the kernel.
+    pub fn on_exec(pid: i32) -> io::Result<Self> {
+        let open = |event| {
+            Builder::new(event)
+                .observe_pid(pid)
+                .any_cpu()
+                .inherit(true)
+                .enable_on_exec(true)
+                .include_kernel()
+                .build()
+        };
+        Ok(Counters {
+            context_switches: open(Software::CONTEXT_SWITCHES)?,
+            migrations: open(Software::CPU_MIGRATIONS)?,
+            page_faults: open(Software::PAGE_FAULTS)?,
+            task_clock: open(Software::TASK_CLOCK)?,
+        })
+    }
+
+    pub fn read(&mut self) -> io::Result<Counts> {
+        Ok(Counts {
+            context_switches: self.context_switches.read()?,
+            migrations: self.migrations.read()?,
+            page_faults: self.page_faults.read()?,
+            task_clock_ns: self.task_clock.read()?,
+        })
+    }
+}

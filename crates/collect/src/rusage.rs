@@ -1,0 +1,44 @@
+//! What an ended process and its waited-for children used: `struct rusage` of
+//! wait4(2), see getrusage(2).
+
+use crate::sys::to_duration;
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    pub user_ns: u64,
+    pub system_ns: u64,
+    pub voluntary_switches: u64,
+    pub involuntary_switches: u64,
+    /// Minor and major.
+    pub page_faults: u64,
+}
+
+impl From<libc::rusage> for Usage {
+    fn from(usage: libc::rusage) -> Self {
+        let count = |value: libc::c_long| u64::try_from(value).unwrap_or(0);
+        Usage {
+            user_ns: to_duration(usage.ru_utime).as_nanos() as u64,
+            system_ns: to_duration(usage.ru_stime).as_nanos() as u64,
+            voluntary_switches: count(usage.ru_nvcsw),
+            involuntary_switches: count(usage.ru_nivcsw),
+            page_faults: count(usage.ru_minflt) + count(usage.ru_majflt),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[allow(clippy::zombie_processes)] // wait4 reaps it.
+    fn a_child_that_was_reaped_has_faulted_and_ended_with_its_status() {
+        let child = std::process::Command::new("sh")
+            .args(["-c", "exit 3"])
+            .spawn()
+            .unwrap();
+        let ended = crate::sys::wait4(child.id() as i32).unwrap();
+        assert_eq!(ended.status.code(), Some(3));
+        assert!(Usage::from(ended.usage).page_faults > 0);
+    }
+}

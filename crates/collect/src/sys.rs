@@ -1,0 +1,114 @@
+//! System calls that neither std nor rustix offers. The only unsafe code here.
+
+use std::io;
+use std::mem::{MaybeUninit, size_of};
+use std::time::Duration;
+
+/// `SCHED_FLAG_RESET_ON_FORK`: children start with the default policy.
+pub const RESET_ON_FORK: u64 = 0x01;
+
+/// `struct sched_attr` of `<linux/sched/types.h>`, up to `sched_period` (version 0),
+/// which every kernel with the calls knows.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SchedAttr {
+    pub size: u32,
+    pub policy: u32,
+    pub flags: u64,
+    pub nice: i32,
+    pub priority: u32,
+    pub runtime_ns: u64,
+    pub deadline_ns: u64,
+    pub period_ns: u64,
+}
+
+/// sched_getattr(2) of one thread.
+pub fn sched_getattr(tid: i32) -> io::Result<SchedAttr> {
+    let mut attr = SchedAttr::default();
+    let size = size_of::<SchedAttr>();
+    // SAFETY: the pointer is valid for `size` bytes of plain integers, and the
+    // kernel writes at most that many.
+    let result = unsafe { libc::syscall(libc::SYS_sched_getattr, tid, &raw mut attr, size, 0u32) };
+    check(result).map(|_| attr)
+}
+
+/// sched_setattr(2) of one thread.
+pub fn sched_setattr(tid: i32, attr: &SchedAttr) -> io::Result<()> {
+    let attr = SchedAttr {
+        size: size_of::<SchedAttr>() as u32,
+        ..*attr
+    };
+    // SAFETY: the kernel reads `size` bytes, which the struct has.
+    let result = unsafe { libc::syscall(libc::SYS_sched_setattr, tid, &raw const attr, 0u32) };
+    check(result).map(|_| ())
+}
+
+fn check(result: libc::c_long) -> io::Result<libc::c_long> {
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(result)
+}
+
+/// How a process ended, and what it used.
+#[derive(Debug, Clone, Copy)]
+pub struct Ended {
+    pub status: std::process::ExitStatus,
+    pub usage: libc::rusage,
+}
+
+/// wait4(2): reap one child that has ended or will.
+pub fn wait4(pid: i32) -> io::Result<Ended> {
+    let mut status = 0;
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: both pointers are valid, and the kernel writes whole structs.
+    let result = unsafe { libc::wait4(pid, &raw mut status, 0, usage.as_mut_ptr()) };
+    check(result.into())?;
+    Ok(Ended {
+        status: std::os::unix::process::ExitStatusExt::from_raw(status),
+        // SAFETY: zeroed before, and all-zero is a valid rusage.
+        usage: unsafe { usage.assume_init() },
+    })
+}
+
+/// getrusage(2) of this process.
+pub fn own_usage() -> libc::rusage {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the pointer is valid, and RUSAGE_SELF cannot fail.
+    unsafe {
+        libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
+        usage.assume_init()
+    }
+}
+
+/// A `timeval` that counts a time span.
+pub fn to_duration(time: libc::timeval) -> Duration {
+    Duration::new(
+        u64::try_from(time.tv_sec).unwrap_or(0),
+        u32::try_from(time.tv_usec).unwrap_or(0) * 1_000,
+    )
+}
+
+/// What the CPUID instruction says of the hypervisor; `None` on bare metal.
+#[cfg(target_arch = "x86_64")]
+#[allow(unused_unsafe)] // Safe since Rust 1.94.
+pub fn hypervisor_signature() -> Option<String> {
+    use std::arch::x86_64::__cpuid;
+    // SAFETY: every x86-64 CPU has the instruction and leaf 1.
+    let features = unsafe { __cpuid(1) };
+    if features.ecx >> 31 == 0 {
+        return None;
+    }
+    // SAFETY: as above; the bit says that this leaf is there.
+    let leaf = unsafe { __cpuid(0x4000_0000) };
+    let bytes = [leaf.ebx, leaf.ecx, leaf.edx]
+        .map(u32::to_le_bytes)
+        .concat();
+    let text = String::from_utf8_lossy(&bytes);
+    Some(text.trim_end_matches('\0').to_owned())
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+pub fn hypervisor_signature() -> Option<String> {
+    None
+}

@@ -1,0 +1,106 @@
+//! External programs: where they are, and which version.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Programs that workloads run, with the argument that makes each print its version.
+const TOOLS: &[(&str, &str)] = &[
+    ("hackbench", "--help"),
+    ("stress-ng", "--version"),
+    // It has no version to print; that it is there is the fact.
+    ("schbench", ""),
+];
+
+/// `tool.NAME` for each tool that is on PATH: its version, or `present`.
+pub fn versions() -> BTreeMap<String, String> {
+    TOOLS
+        .iter()
+        .filter_map(|(name, argument)| {
+            let path = find(name)?;
+            let version = match *argument {
+                "" => None,
+                argument => version(&path, argument),
+            };
+            let version = version.unwrap_or_else(|| "present".to_owned());
+            Some((format!("tool.{name}"), version))
+        })
+        .collect()
+}
+
+/// A program by name on PATH, or by path.
+pub fn find(program: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    find_in(program, env::split_paths(&path))
+}
+
+/// A program in a list of directories, or by path if it has a slash.
+pub fn find_in(program: &str, directories: impl IntoIterator<Item = PathBuf>) -> Option<PathBuf> {
+    if program.contains('/') {
+        return Some(PathBuf::from(program)).filter(|path| is_executable(path));
+    }
+    directories
+        .into_iter()
+        .map(|directory| directory.join(program))
+        .find(|path| is_executable(path))
+}
+
+fn is_executable(path: &Path) -> bool {
+    path.metadata()
+        .is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+}
+
+/// The first line that a program prints with a digit in it.
+pub fn version(program: &Path, argument: &str) -> Option<String> {
+    // `timeout` is not relied on: these programs print and end.
+    let output = Command::new(program)
+        .arg(argument)
+        .stdin(Stdio::null())
+        .output()
+        .ok()?;
+    let text = [output.stdout, output.stderr].concat();
+    first_version(&String::from_utf8_lossy(&text))
+}
+
+fn first_version(text: &str) -> Option<String> {
+    text.lines()
+        .map(str::trim)
+        .find(|line| line.contains(|c: char| c.is_ascii_digit()) && line.len() < 200)
+        .map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn program(directory: &Path, name: &str, text: &str) -> PathBuf {
+        let path = directory.join(name);
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
+    #[test]
+    fn a_program_is_found_in_the_first_directory_that_has_it() {
+        let (a, b) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let expected = program(b.path(), "scx_x", "#!/bin/sh\n");
+        fs::write(a.path().join("scx_x"), "not executable").unwrap();
+        let directories = [a.path().to_owned(), b.path().to_owned()];
+        assert_eq!(
+            find_in("scx_x", directories.clone()),
+            Some(expected.clone())
+        );
+        assert_eq!(find_in("scx_y", directories.clone()), None);
+        assert_eq!(find_in(expected.to_str().unwrap(), []), Some(expected));
+    }
+
+    #[test]
+    fn the_version_is_the_first_line_with_a_number() {
+        let text = "usage\nhackbench V 2.40\nUsage:\n";
+        assert_eq!(first_version(text).as_deref(), Some("hackbench V 2.40"));
+        assert_eq!(first_version("nothing\n"), None);
+    }
+}
