@@ -1,0 +1,235 @@
+//! Building a scheduler from crates.io with `cargo install`.
+//!
+//! cargo resolves, fetches and builds as the user's configuration says; ours is
+//! to choose the version, the clang, one build directory for all schedulers (a
+//! second one reuses most of the first one's dependencies), and to keep the log.
+
+use crate::cache::{Cache, Installed};
+use crate::catalog;
+use crate::error::Error;
+use crate::progress::{self, Progress};
+use crate::registry;
+use crate::toolchain::Toolchain;
+use crate::version::Version;
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// How many lines of a failed build an error shows.
+const TAIL_LINES: usize = 20;
+
+/// Builds schedulers into a cache.
+#[derive(Debug, Clone)]
+pub struct Installer {
+    cache: Cache,
+    path: OsString,
+}
+
+impl Installer {
+    /// Installs into `cache` with the tools on this process's PATH.
+    pub fn new(cache: Cache) -> Self {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        Installer { cache, path }
+    }
+
+    /// Look for tools on another search path.
+    pub fn with_path(mut self, path: impl Into<OsString>) -> Self {
+        self.path = path.into();
+        self
+    }
+
+    /// Build `name` (which may carry its version: `scx_rusty@1.1.4`), or find
+    /// it installed. Without a version: the newest on crates.io or, where that
+    /// cannot be reached, the newest installed.
+    pub fn install(
+        &self,
+        name: &str,
+        version: Option<&str>,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Installed, Error> {
+        let (name, named) = crate::split_name(name);
+        check_name(name)?;
+        let wanted = version.or(named).map(|v| parse_version(name, v));
+        let version = match wanted.transpose()? {
+            Some(version) => version,
+            None => self.newest(name)?,
+        };
+        progress(Progress::Chosen {
+            name: name.to_owned(),
+            version: version.clone(),
+        });
+        if self.cache.find(name, Some(&version))?.is_none() {
+            self.build(name, &version, progress)?;
+        }
+        self.cache.refresh_links()?;
+        progress(Progress::Installed);
+        self.found_after_build(name, version)
+    }
+
+    /// On crates.io or, as the best that is known offline, of those installed.
+    fn newest(&self, name: &str) -> Result<Version, Error> {
+        let asked = match Toolchain::cargo(&self.path) {
+            Some(cargo) => registry::newest(&cargo, name, Path::new("/")),
+            None => Err("cargo is not on PATH".to_owned()),
+        };
+        asked.or_else(|why| {
+            let installed = self.cache.find(name, None)?;
+            installed.map(|i| i.version).ok_or(Error::NewestUnknown {
+                name: name.to_owned(),
+                why,
+            })
+        })
+    }
+
+    fn tools(&self) -> Result<Toolchain, Error> {
+        Toolchain::find(&self.path).map_err(Error::MissingTools)
+    }
+
+    fn build(
+        &self,
+        name: &str,
+        version: &Version,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<(), Error> {
+        let tools = self.tools()?;
+        let log_file = self.cache.log_file(name, version);
+        let mut log = create_log(&log_file)?;
+        let mut child = self
+            .command(&tools, name, version)
+            .spawn()
+            .map_err(Error::io("start", &tools.cargo))?;
+        let output = child.stderr.take().map(BufReader::new);
+        let tail = output.map(|o| follow(o, &mut log, progress));
+        let tail = tail.transpose().map_err(Error::io("write", &log_file))?;
+        let status = child.wait().map_err(Error::io("wait for", &tools.cargo))?;
+        if status.success() {
+            return Ok(());
+        }
+        Err(Error::BuildFailed {
+            name: name.to_owned(),
+            version: version.to_string(),
+            log: log_file,
+            tail: tail.unwrap_or_default().into(),
+        })
+    }
+
+    fn command(&self, tools: &Toolchain, name: &str, version: &Version) -> Command {
+        let mut command = Command::new(&tools.cargo);
+        command
+            .args(["install", "--locked", "--color", "never", "--version"])
+            .arg(version.to_string())
+            .arg("--root")
+            .arg(self.cache.install_root(name, version))
+            .arg(name)
+            .current_dir("/")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        self.set_environment(&mut command, tools);
+        command
+    }
+
+    fn set_environment(&self, command: &mut Command, tools: &Toolchain) {
+        // Flags for schedlab's own static build would reach the scheduler's
+        // build and its procedural macros.
+        for inherited in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_BUILD_TARGET"] {
+            command.env_remove(inherited);
+        }
+        command
+            .env("PATH", &self.path)
+            .env("BPF_CLANG", &tools.clang)
+            .env("CARGO_TARGET_DIR", self.cache.build_dir())
+            .env("CARGO_TERM_PROGRESS_WHEN", "always")
+            .env("CARGO_TERM_PROGRESS_WIDTH", "100")
+            .envs(BUILD_PROFILE);
+    }
+
+    fn found_after_build(&self, name: &str, version: Version) -> Result<Installed, Error> {
+        let found = self.cache.find(name, Some(&version))?;
+        found.ok_or_else(|| {
+            let program = self
+                .cache
+                .install_root(name, &version)
+                .join("bin")
+                .join(name);
+            Error::io("find the program that was built", program)(io::ErrorKind::NotFound.into())
+        })
+    }
+}
+
+/// The half in the kernel is compiled by clang and is what schedules; this is
+/// for the half in user space.
+const BUILD_PROFILE: [(&str, &str); 1] = [("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1")];
+
+/// Names outside the catalog may be installed too, but must be able to be one:
+/// what comes from crates.io is built and later run as root.
+fn check_name(name: &str) -> Result<(), Error> {
+    let word = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
+    match name.strip_prefix("scx_") {
+        Some(rest) if !rest.is_empty() && rest.bytes().all(word) => Ok(()),
+        _ => Err(Error::UnknownName {
+            name: name.to_owned(),
+            nearest: catalog::nearest(name),
+        }),
+    }
+}
+
+fn parse_version(name: &str, text: &str) -> Result<Version, Error> {
+    text.parse().map_err(|()| Error::BadVersion {
+        name: name.to_owned(),
+        version: text.to_owned(),
+    })
+}
+
+fn create_log(file: &PathBuf) -> Result<File, Error> {
+    if let Some(dir) = file.parent() {
+        fs::create_dir_all(dir).map_err(Error::io("create", dir))?;
+    }
+    File::create(file).map_err(Error::io("create", file))
+}
+
+/// Pass on progress and keep the rest in the log, until cargo closes its end.
+/// Gives the last lines.
+fn follow(
+    mut output: impl Read,
+    log: &mut impl Write,
+    progress: &mut dyn FnMut(Progress),
+) -> io::Result<VecDeque<String>> {
+    let mut tail = VecDeque::new();
+    let mut line = Vec::new();
+    let mut byte = [0];
+    while output.read(&mut byte)? > 0 {
+        match byte[0] {
+            b'\n' | b'\r' => {
+                take_line(&String::from_utf8_lossy(&line), &mut tail, log, progress)?;
+                line.clear();
+            }
+            other => line.push(other),
+        }
+    }
+    take_line(&String::from_utf8_lossy(&line), &mut tail, log, progress)?;
+    Ok(tail)
+}
+
+fn take_line(
+    line: &str,
+    tail: &mut VecDeque<String>,
+    log: &mut impl Write,
+    progress: &mut dyn FnMut(Progress),
+) -> io::Result<()> {
+    if let Some(step) = progress::read_line(line) {
+        progress(step);
+    }
+    if line.trim().is_empty() || progress::is_bar(line) {
+        return Ok(());
+    }
+    writeln!(log, "{line}")?;
+    tail.push_back(line.to_owned());
+    if tail.len() > TAIL_LINES {
+        tail.pop_front();
+    }
+    Ok(())
+}

@@ -1,0 +1,97 @@
+//! The schedulers that schedlab knows by name. All are crates of the scx
+//! repository (github.com/sched-ext/scx), published on crates.io; the sentences
+//! follow their own descriptions.
+
+/// A scheduler that can be installed by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Known {
+    /// Of the crate and of the program.
+    pub name: &'static str,
+    /// What it is, in one line.
+    pub about: &'static str,
+}
+
+/// In order of name.
+pub const CATALOG: [Known; 11] = [
+    Known {
+        name: "scx_beerland",
+        about: "a deadline queue per CPU, tasks move only when all are busy; for cache-intensive work, many CPUs",
+    },
+    Known {
+        name: "scx_bpfland",
+        about: "vruntime with priority for interactive tasks; for desktops under load",
+    },
+    Known {
+        name: "scx_chaos",
+        about: "adds random delays and degradation on purpose, to find races; not for speed",
+    },
+    Known {
+        name: "scx_cosmos",
+        about: "tasks stay on their CPU while there is room, deadlines when there is none; general",
+    },
+    Known {
+        name: "scx_flash",
+        about: "earliest deadline first, in favour of tasks that leave the CPU early; for audio and video",
+    },
+    Known {
+        name: "scx_lavd",
+        about: "deadlines from how latency-critical a task is, core compaction; for games and desktops",
+    },
+    Known {
+        name: "scx_layered",
+        about: "tasks sorted into layers by rules, each with its own CPUs and policy; for known services",
+    },
+    Known {
+        name: "scx_p2dq",
+        about: "several queues a cache domain, load balanced by picking two; general",
+    },
+    Known {
+        name: "scx_rustland",
+        about: "all decisions in a user-space program; for study and experiments",
+    },
+    Known {
+        name: "scx_rusty",
+        about: "a queue per cache domain in BPF, load balancing between them in user space; general",
+    },
+    Known {
+        name: "scx_tickless",
+        about: "a few CPUs handle all events, the others run without ticks; for virtual machines and batch work",
+    },
+];
+
+/// The entry of this name.
+pub fn known(name: &str) -> Option<&'static Known> {
+    CATALOG.iter().find(|k| k.name == name)
+}
+
+/// The known name that is closest to a wrong one.
+pub(crate) fn nearest(name: &str) -> &'static str {
+    let distance = |k: &&Known| strsim::damerau_levenshtein(k.name, name);
+    CATALOG
+        .iter()
+        .min_by_key(distance)
+        .map_or("scx_rusty", |k| k.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_catalog_is_in_order_and_names_each_scheduler_once() {
+        assert!(CATALOG.windows(2).all(|w| w[0].name < w[1].name));
+    }
+
+    #[test]
+    fn descriptions_fit_on_a_line_beside_the_name() {
+        for known in CATALOG {
+            assert!(known.about.len() <= 100, "{} is too long", known.name);
+        }
+    }
+
+    #[test]
+    fn a_mistyped_name_has_a_nearest_one() {
+        assert_eq!(nearest("scx_bfpland"), "scx_bpfland");
+        assert_eq!(nearest("rusty"), "scx_rusty");
+    }
+}

@@ -1,0 +1,51 @@
+//! What can go wrong when a scheduler is installed or looked up.
+
+use crate::toolchain::Missing;
+use std::path::PathBuf;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("no cache directory: set SCHEDLAB_CACHE_DIR, XDG_CACHE_HOME or HOME")]
+    NoCacheDirectory,
+    #[error(
+        "`{name}` is not a sched_ext scheduler that can be installed; did you mean `{nearest}`?"
+    )]
+    UnknownName { name: String, nearest: &'static str },
+    #[error("`{version}` is not a version of {name}; write one such as {name}@1.1.4")]
+    BadVersion { name: String, version: String },
+    #[error("building a scheduler needs what is not here: {}", Missing::describe(.0))]
+    MissingTools(Vec<Missing>),
+    #[error(
+        "the newest version of {name} could not be found out ({why}); \
+         check the network, or name a version: {name}@1.1.4"
+    )]
+    NewestUnknown { name: String, why: String },
+    #[error("{name} {version} did not build; the last lines of {}:\n{}", log.display(), tail.join("\n"))]
+    BuildFailed {
+        name: String,
+        version: String,
+        log: PathBuf,
+        tail: Vec<String>,
+    },
+    #[error("{step}: {}: {source}", object.display())]
+    Io {
+        step: &'static str,
+        object: PathBuf,
+        source: std::io::Error,
+    },
+}
+
+impl Error {
+    /// For `map_err`: names the step and what it was done to.
+    pub(crate) fn io(
+        step: &'static str,
+        object: impl Into<PathBuf>,
+    ) -> impl FnOnce(std::io::Error) -> Error {
+        let object = object.into();
+        move |source| Error::Io {
+            step,
+            object,
+            source,
+        }
+    }
+}

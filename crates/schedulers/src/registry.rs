@@ -1,0 +1,57 @@
+//! Which version of a crate is the newest, asked through cargo, which knows the
+//! user's registry, proxy and offline settings.
+
+use crate::version::Version;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// The newest version of `name` that `cargo info` reports, or why there is none.
+/// `neutral` is a directory outside any workspace, whose lock file would decide.
+pub(crate) fn newest(cargo: &Path, name: &str, neutral: &Path) -> Result<Version, String> {
+    let output = Command::new(cargo)
+        .args(["info", "--quiet", "--color", "never", name])
+        .current_dir(neutral)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|e| format!("{}: {e}", cargo.display()))?;
+    match output.status.success() {
+        true => parse(&String::from_utf8_lossy(&output.stdout))
+            .ok_or_else(|| "cargo info printed no version".to_owned()),
+        false => Err(first_line(&String::from_utf8_lossy(&output.stderr))),
+    }
+}
+
+/// `version: 1.1.4`, or `version: 1.1.4 (latest 1.2.0)` where a newer release
+/// needs a newer Rust than the one here.
+fn parse(info: &str) -> Option<Version> {
+    let line = info.lines().find_map(|l| l.strip_prefix("version: "))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+fn first_line(stderr: &str) -> String {
+    let line = stderr.lines().find(|l| !l.trim().is_empty());
+    let line = line.unwrap_or("cargo info failed and said nothing");
+    line.trim_start_matches("error: ").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_is_read_from_what_cargo_info_prints() {
+        let info = "scx_rusty\nA scheduler\nversion: 1.1.4\nlicense: GPL-2.0-only\n";
+        assert_eq!(parse(info).unwrap().to_string(), "1.1.4");
+    }
+
+    #[test]
+    fn the_version_that_can_be_built_here_is_taken_over_the_latest() {
+        let info = "scx_rusty\nversion: 1.1.4 (latest 1.2.0)\n";
+        assert_eq!(parse(info).unwrap().to_string(), "1.1.4");
+    }
+
+    #[test]
+    fn output_without_a_version_gives_none() {
+        assert_eq!(parse("scx_rusty\nunversioned\n"), None);
+    }
+}

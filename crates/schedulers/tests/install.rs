@@ -1,0 +1,182 @@
+//! Installing with a fake cargo, which sees what the real one would be asked
+//! and leaves behind what it would leave.
+
+#![allow(clippy::unwrap_used)]
+
+use schedulers::{Cache, Error, Installer, Progress};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use tempfile::TempDir;
+
+/// A machine with a search path of fakes and an empty cache.
+struct Machine {
+    dir: TempDir,
+}
+
+impl Machine {
+    fn with_cargo(script: &str) -> Self {
+        let machine = Machine {
+            dir: tempfile::tempdir().unwrap(),
+        };
+        for tool in ["clang-19", "cc", "protoc", "pkg-config"] {
+            machine.put(tool, "exit 0");
+        }
+        machine.put("cargo", script);
+        machine
+    }
+
+    /// A program that may use the machine's own shell and tools.
+    fn put(&self, name: &str, script: &str) {
+        let file = self.bin().join(name);
+        fs::create_dir_all(self.bin()).unwrap();
+        let text = format!("#!/bin/sh\nPATH=/usr/bin:/bin\n{script}\n");
+        fs::write(&file, text).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    fn bin(&self) -> std::path::PathBuf {
+        self.dir.path().join("bin")
+    }
+
+    fn cache(&self) -> Cache {
+        Cache::at(self.dir.path().join("cache"))
+    }
+
+    fn install(&self, name: &str) -> (Result<schedulers::Installed, Error>, Vec<Progress>) {
+        let mut steps = Vec::new();
+        let installer = Installer::new(self.cache()).with_path(self.bin());
+        let result = installer.install(name, None, &mut |step| steps.push(step));
+        (result, steps)
+    }
+}
+
+/// `cargo info` knows 1.1.4; `cargo install` shows its bar and installs.
+const GOOD_CARGO: &str = r#"
+case "$1" in
+info) echo "version: 1.1.4"; exit 0 ;;
+install)
+    echo "$@" > "$(dirname "$0")/asked"
+    env | grep -E 'CLANG|RUSTFLAGS|TARGET_DIR' > "$(dirname "$0")/environment"
+    while [ "$1" != --root ]; do shift; done
+    printf '   Compiling libc v0.2\n    Building [=>  ] 1/2: scx\r' >&2
+    mkdir -p "$2/bin"; echo built > "$2/bin/$3" ;;
+esac
+"#;
+
+fn read(file: &Path) -> String {
+    fs::read_to_string(file).unwrap()
+}
+
+#[test]
+fn the_newest_version_is_built_and_found_by_name_and_by_version() {
+    let machine = Machine::with_cargo(GOOD_CARGO);
+    let (result, steps) = machine.install("scx_rusty");
+    assert_eq!(result.unwrap().version.to_string(), "1.1.4");
+    let bin = machine.cache().bin_dir();
+    assert_eq!(read(&bin.join("scx_rusty")), "built\n");
+    assert_eq!(read(&bin.join("scx_rusty@1.1.4")), "built\n");
+    let building = |s: &Progress| {
+        matches!(
+            s,
+            Progress::Compiling {
+                done: 1,
+                total: 2,
+                ..
+            }
+        )
+    };
+    assert!(steps.iter().any(building), "{steps:?}");
+    assert_eq!(steps.last(), Some(&Progress::Installed));
+}
+
+#[test]
+fn cargo_is_asked_for_the_locked_version_with_the_chosen_clang() {
+    let machine = Machine::with_cargo(GOOD_CARGO);
+    machine.install("scx_lavd@1.0.9").0.unwrap();
+    let asked = read(&machine.bin().join("asked"));
+    assert!(asked.contains("--locked"), "{asked}");
+    assert!(asked.contains("--version 1.0.9"), "{asked}");
+    let environment = read(&machine.bin().join("environment"));
+    let clang = format!("BPF_CLANG={}", machine.bin().join("clang-19").display());
+    assert!(environment.contains(&clang), "{environment}");
+    assert!(!environment.contains("RUSTFLAGS"), "{environment}");
+}
+
+#[test]
+fn what_is_installed_is_not_built_again() {
+    let machine = Machine::with_cargo(GOOD_CARGO);
+    machine.install("scx_rusty").0.unwrap();
+    fs::remove_file(machine.bin().join("asked")).unwrap();
+    let (result, _) = machine.install("scx_rusty@1.1.4");
+    assert!(result.is_ok());
+    assert!(!machine.bin().join("asked").exists());
+}
+
+#[test]
+fn without_a_network_the_newest_installed_version_serves() {
+    let machine = Machine::with_cargo(GOOD_CARGO);
+    machine.install("scx_rusty").0.unwrap();
+    machine.put("cargo", "echo 'error: no network' >&2; exit 101");
+    let (result, _) = machine.install("scx_rusty");
+    assert_eq!(result.unwrap().version.to_string(), "1.1.4");
+    let (result, _) = machine.install("scx_lavd");
+    let error = result.unwrap_err().to_string();
+    assert!(error.contains("no network"), "{error}");
+    assert!(error.contains("name a version"), "{error}");
+}
+
+#[test]
+fn a_build_that_fails_shows_its_last_lines_and_keeps_the_whole_log() {
+    let script = r#"
+i=0
+while [ $i -lt 30 ]; do i=$((i + 1)); echo "line $i" >&2; done
+echo "error: linking failed" >&2
+exit 101"#;
+    let machine = Machine::with_cargo(script);
+    let (result, _) = machine.install("scx_rusty@1.1.4");
+    let Err(Error::BuildFailed { log, tail, .. }) = result else {
+        panic!("{result:?}");
+    };
+    assert_eq!(tail.len(), 20);
+    assert_eq!(tail.last().unwrap(), "error: linking failed");
+    assert!(read(&log).starts_with("line 1\n"));
+    assert!(machine.cache().installed().unwrap().is_empty());
+}
+
+#[test]
+fn a_build_that_leaves_no_program_is_an_error() {
+    let machine = Machine::with_cargo("exit 0");
+    let (result, _) = machine.install("scx_rusty@1.1.4");
+    let error = result.unwrap_err().to_string();
+    assert!(error.contains("scx_rusty-1.1.4/bin/scx_rusty"), "{error}");
+}
+
+#[test]
+fn missing_tools_are_named_before_anything_is_built() {
+    let machine = Machine::with_cargo(GOOD_CARGO);
+    fs::remove_file(machine.bin().join("protoc")).unwrap();
+    let (result, _) = machine.install("scx_rusty@1.1.4");
+    let error = result.unwrap_err().to_string();
+    assert!(
+        error.contains("apt-get install protobuf-compiler"),
+        "{error}"
+    );
+    assert!(!machine.bin().join("asked").exists());
+}
+
+#[test]
+fn names_that_cannot_be_schedulers_are_refused_with_the_nearest_one() {
+    let machine = Machine::with_cargo(GOOD_CARGO);
+    for name in ["rusty", "scx_", "scx_../x", "--help", "libc"] {
+        let error = machine.install(name).0.unwrap_err().to_string();
+        assert!(error.contains("did you mean `scx_"), "{error}");
+    }
+}
+
+#[test]
+fn a_version_that_is_none_is_refused() {
+    let machine = Machine::with_cargo(GOOD_CARGO);
+    let error = machine.install("scx_rusty@new").0.unwrap_err().to_string();
+    assert!(error.contains("`new` is not a version"), "{error}");
+}
