@@ -1,1 +1,18 @@
-//! From an experiment file or the command line to an Experiment, and from it to a Plan.
+//! From an experiment file or the command line to an [`model::Experiment`], and
+//! from it to a [`model::Plan`]. The only crate that knows TOML and source spans.
+
+pub mod arms;
+mod build;
+mod error;
+mod file;
+mod nearest;
+mod schedule;
+mod units;
+pub mod workloads;
+
+pub use build::{Request, check_stop, experiment_from_request};
+pub use error::PlanError;
+pub use file::parse_experiment;
+pub use nearest::nearest;
+pub use schedule::{plan, trial_seed};
+pub use units::{parse_duration, parse_load, parse_percent, parse_size};

@@ -18,8 +18,8 @@ impl Pair {
     /// `ln(arm / baseline)`; `None` where a ratio has no meaning, because a value
     /// is not a positive finite number.
     pub fn log_ratio(&self) -> Option<f64> {
-        let usable = |v: f64| v.is_finite() && v > 0.0;
-        (usable(self.baseline) && usable(self.arm)).then(|| self.arm.ln() - self.baseline.ln())
+        let x = (self.arm / self.baseline).ln();
+        (self.arm > 0.0 && self.baseline > 0.0 && x.is_finite()).then_some(x)
     }
 }
 

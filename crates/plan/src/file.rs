@@ -1,0 +1,351 @@
+//! The experiment file (TOML). Every error has its place in the file.
+
+use crate::arms::check_name;
+use crate::build::{Draft, complete};
+use crate::error::PlanError;
+use crate::units::{Duration, Percent, Size};
+use crate::workloads;
+use model::experiment::{Forward, Reset, Topology};
+use model::{Arm, Class, Experiment, Policy, Role, Scheduler, TargetSpec, VmSpec, Workload};
+use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use std::collections::BTreeMap;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// An experiment from the text of a file; `file_name` is for errors.
+pub fn parse_experiment(file_name: &str, text: &str) -> Result<Experiment, PlanError> {
+    parse(file_name, text).map_err(|e| e.in_file(file_name, text))
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct FileExperiment {
+    name: Option<String>,
+    question: Option<String>,
+    seed: Option<u64>,
+    #[serde(default)]
+    aa: bool,
+    #[serde(default)]
+    stop: FileStop,
+    // Taken out before; named here so that the nearest key can be one of them.
+    #[serde(default, rename = "target")]
+    _target: Option<()>,
+    #[serde(default, rename = "arm")]
+    _arm: Option<()>,
+    #[serde(default, rename = "workload")]
+    _workload: Option<()>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub(crate) struct FileStop {
+    pub budget: Option<Duration>,
+    pub confidence: Option<f64>,
+    pub smallest_effect: Option<Percent>,
+    pub min_blocks: Option<u32>,
+    pub max_blocks: Option<u32>,
+    pub max_attempts: Option<u32>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct FileArm {
+    name: Spanned<String>,
+    #[serde(default)]
+    baseline: bool,
+    policy: Option<Spanned<FilePolicy>>,
+    #[serde(default)]
+    to: Role,
+    #[serde(default)]
+    tunables: BTreeMap<String, Tunable>,
+    scheduler: Option<String>,
+    args: Option<Spanned<Vec<String>>>,
+    kernel: Option<String>,
+    handicap: Option<Percent>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct FilePolicy {
+    class: Option<Class>,
+    nice: Option<i32>,
+    priority: Option<u32>,
+    slice: Option<Duration>,
+    runtime: Option<Duration>,
+    deadline: Option<Duration>,
+    period: Option<Duration>,
+}
+
+/// A tunable is written as text with its unit, as a bare number, or as a switch.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Tunable {
+    Text(String),
+    Number(i64),
+    Switch(bool),
+}
+
+impl Tunable {
+    fn into_text(self) -> String {
+        match self {
+            Tunable::Text(text) => text,
+            Tunable::Number(number) => number.to_string(),
+            Tunable::Switch(true) => "on".to_owned(),
+            Tunable::Switch(false) => "off".to_owned(),
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct FileVm {
+    kernel: String,
+    cpus: Option<u32>,
+    memory: Option<Size>,
+    root: Option<String>,
+    #[serde(default)]
+    reset: Reset,
+    accel: Option<String>,
+    topology: Option<FileTopology>,
+    host_cpus: Option<String>,
+    append: Option<String>,
+    #[serde(default)]
+    forwards: Vec<FileForward>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct FileTopology {
+    #[serde(default = "one")]
+    sockets: u32,
+    cores: u32,
+    #[serde(default = "one")]
+    threads: u32,
+    #[serde(default = "one")]
+    numa_nodes: u32,
+}
+
+fn one() -> u32 {
+    1
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct FileForward {
+    name: String,
+    host_port: u16,
+    guest_port: u16,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+type Value<'i> = Spanned<DeValue<'i>>;
+
+fn parse(file_name: &str, text: &str) -> Result<Experiment, PlanError> {
+    let mut root = DeTable::parse(text)?;
+    let span = root.span();
+    let target = take(root.get_mut(), "target").map(target).transpose()?;
+    let arms = items(take(root.get_mut(), "arm"), "arm")?;
+    let workloads = items(take(root.get_mut(), "workload"), "workload")?;
+    let file = FileExperiment::deserialize(root.into_deserializer())?;
+    let (arms, baseline) = read_arms(arms)?;
+    let draft = Draft {
+        name: file.name.unwrap_or_else(|| stem(file_name)),
+        question: file.question,
+        seed: file.seed,
+        target: target.unwrap_or(TargetSpec::Local),
+        arms,
+        baseline,
+        workloads: read_workloads(workloads)?,
+        stop: file.stop,
+        aa: file.aa,
+    };
+    complete(draft).map_err(|e| e.at(span.start..span.start))
+}
+
+fn stem(file_name: &str) -> String {
+    let name = file_name.rsplit('/').next().unwrap_or(file_name);
+    name.strip_suffix(".toml").unwrap_or(name).to_owned()
+}
+
+fn take<'i>(table: &mut DeTable<'i>, key: &str) -> Option<Value<'i>> {
+    let found = table.keys().find(|k| k.get_ref() == key)?.clone();
+    table.remove(&found)
+}
+
+/// The tables of `[[key]]`.
+fn items<'i>(value: Option<Value<'i>>, key: &str) -> Result<Vec<Value<'i>>, PlanError> {
+    let Some(value) = value else {
+        return Ok(Vec::new());
+    };
+    let span = value.span();
+    match value.into_inner() {
+        DeValue::Array(array) => Ok(array.into_iter().collect()),
+        _ => Err(PlanError::new(format!("`{key}` is a list of tables"))
+            .with_help(format!("write [[{key}]] with two brackets"))
+            .at(span)),
+    }
+}
+
+/// The text of `kind`, taken out of a table.
+fn take_kind(value: &mut Value, what: &str, known: &str) -> Result<String, PlanError> {
+    let span = value.span();
+    let missing = || {
+        PlanError::new(format!("this {what} has no kind"))
+            .with_help(format!("kind = one of {known}"))
+            .at(span.clone())
+    };
+    let DeValue::Table(table) = value.get_mut() else {
+        return Err(missing());
+    };
+    let kind = take(table, "kind").ok_or_else(missing)?;
+    match kind.get_ref() {
+        DeValue::String(kind) => Ok(kind.to_string()),
+        _ => Err(missing()),
+    }
+}
+
+fn target(mut value: Value) -> Result<TargetSpec, PlanError> {
+    let span = value.span();
+    let kind = take_kind(&mut value, "target", "\"local\", \"vm\"")?;
+    match kind.as_str() {
+        "local" => {
+            Nothing::deserialize(value.into_deserializer())?;
+            Ok(TargetSpec::Local)
+        }
+        "vm" => vm(FileVm::deserialize(value.into_deserializer())?).map_err(|e| e.at(span)),
+        other => Err(PlanError::new(format!("there is no target `{other}`"))
+            .with_help("`schedlab list targets` has all")
+            .at(span)),
+    }
+}
+
+fn vm(file: FileVm) -> Result<TargetSpec, PlanError> {
+    let topology = file.topology.map(|t| Topology {
+        sockets: t.sockets,
+        cores: t.cores,
+        threads: t.threads,
+        numa_nodes: t.numa_nodes,
+    });
+    let by_topology = topology.as_ref().map(|t| t.sockets * t.cores * t.threads);
+    let cpus = file.cpus.or(by_topology).unwrap_or(2);
+    if by_topology.is_some_and(|n| n != cpus) {
+        return Err(
+            PlanError::new(format!("the topology does not make {cpus} CPUs"))
+                .with_help("cpus must be sockets × cores × threads; or leave cpus out"),
+        );
+    }
+    if cpus == 0 {
+        return Err(PlanError::new("a guest needs at least one CPU").with_help("cpus = 2"));
+    }
+    Ok(TargetSpec::Vm(VmSpec {
+        kernel: file.kernel,
+        cpus,
+        memory_bytes: file.memory.map_or(2 << 30, |m| m.0),
+        root: file.root.unwrap_or_else(|| "host".to_owned()),
+        reset: file.reset,
+        accel: file.accel,
+        topology,
+        host_cpus: file.host_cpus,
+        append: file.append,
+        forwards: file.forwards.into_iter().map(forward).collect(),
+    }))
+}
+
+fn forward(file: FileForward) -> Forward {
+    Forward {
+        name: file.name,
+        host_port: file.host_port,
+        guest_port: file.guest_port,
+    }
+}
+
+/// The arms and the index of the baseline: the first unless one says so.
+fn read_arms(values: Vec<Value>) -> Result<(Vec<Arm>, usize), PlanError> {
+    let mut arms: Vec<Arm> = Vec::new();
+    let mut baseline = None;
+    for value in values {
+        let span = value.span();
+        let file = FileArm::deserialize(value.into_deserializer())?;
+        let name_span = file.name.span();
+        if arms.iter().any(|a| a.name == *file.name.get_ref()) {
+            return Err(
+                PlanError::new(format!("there are two arms `{}`", file.name.get_ref()))
+                    .with_help("give each arm a name of its own")
+                    .at(name_span),
+            );
+        }
+        if file.baseline && baseline.replace(arms.len()).is_some() {
+            return Err(PlanError::new("two arms say that they are the baseline").at(name_span));
+        }
+        arms.push(read_arm(file).map_err(|e| e.at(span))?);
+    }
+    Ok((arms, baseline.unwrap_or(0)))
+}
+
+fn read_arm(file: FileArm) -> Result<Arm, PlanError> {
+    let name = file.name.into_inner();
+    check_name(&name)?;
+    let policy = file.policy.map(read_policy).transpose()?;
+    let scheduler = match (file.scheduler, file.args) {
+        (Some(program), args) => Some(Scheduler {
+            program,
+            args: args.map(Spanned::into_inner).unwrap_or_default(),
+        }),
+        (None, Some(args)) => {
+            return Err(PlanError::new("`args` without a `scheduler`").at(args.span()));
+        }
+        (None, None) => None,
+    };
+    let tunables = file.tunables.into_iter();
+    Ok(Arm {
+        name,
+        policy,
+        to: file.to,
+        tunables: tunables.map(|(k, v)| (k, v.into_text())).collect(),
+        scheduler,
+        kernel: file.kernel,
+        handicap_percent: file.handicap.map_or(0.0, |h| h.0),
+    })
+}
+
+fn read_policy(file: Spanned<FilePolicy>) -> Result<Policy, PlanError> {
+    let span = file.span();
+    let file = file.into_inner();
+    let class = file.class.unwrap_or(Class::Other);
+    let realtime = matches!(class, Class::Fifo | Class::Rr);
+    let policy = Policy {
+        class,
+        nice: file.nice,
+        priority: file.priority.or(realtime.then_some(1)),
+        slice_ns: file.slice.map(|d| d.0),
+        runtime_ns: file.runtime.map(|d| d.0),
+        deadline_ns: file.deadline.or(file.period).map(|d| d.0),
+        period_ns: file.period.or(file.deadline).map(|d| d.0),
+    };
+    crate::arms::check_policy(&policy).map_err(|e| e.at(span))?;
+    Ok(policy)
+}
+
+fn read_workloads(values: Vec<Value>) -> Result<Vec<Workload>, PlanError> {
+    let mut workloads: Vec<Workload> = Vec::new();
+    for mut value in values {
+        let span = value.span();
+        let kind = take_kind(&mut value, "workload", &workloads::KINDS.join(", "))?;
+        let workload = workloads::from_table(&kind, value.into_deserializer())
+            .map_err(|e| e.at(span.clone()))?;
+        workloads::check_workload(&workload).map_err(|e| e.at(span.clone()))?;
+        if workloads.iter().any(|w| w.name == workload.name) {
+            return Err(
+                PlanError::new(format!("there are two workloads `{}`", workload.name))
+                    .with_help("give one of them another `name`")
+                    .at(span),
+            );
+        }
+        workloads.push(workload);
+    }
+    Ok(workloads)
+}

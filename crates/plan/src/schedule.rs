@@ -1,0 +1,95 @@
+//! The order of trials: blocks in a seeded random order.
+//!
+//! A block is one trial of every arm of a cell. Within block number b, the boots
+//! (arms grouped by kernel) come in random order; within a boot the cells; within
+//! a cell the arms. With one kernel the arms of a cell are neighbours in time.
+
+use model::{Cell, Experiment, Load, Plan, PlannedTrial};
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+
+/// All blocks of an experiment, up to the maximum.
+pub fn plan(experiment: &Experiment) -> Plan {
+    let cells = cells(experiment);
+    let mut random = ChaCha8Rng::seed_from_u64(experiment.seed);
+    let mut trials = Vec::new();
+    for block in 1..=experiment.stop.max_blocks {
+        for (cell, arm) in block_order(experiment, cells.len(), &mut random) {
+            let index = trials.len() as u32;
+            trials.push(PlannedTrial {
+                index,
+                block,
+                cell,
+                arm,
+            });
+        }
+    }
+    Plan {
+        seed: experiment.seed,
+        cells,
+        trials,
+    }
+}
+
+fn block_order(
+    experiment: &Experiment,
+    cells: usize,
+    random: &mut ChaCha8Rng,
+) -> Vec<(usize, usize)> {
+    let mut order = Vec::new();
+    for arms in shuffled(boots(experiment), random) {
+        for cell in shuffled((0..cells).collect(), random) {
+            for arm in shuffled(arms.clone(), random) {
+                order.push((cell, arm));
+            }
+        }
+    }
+    order
+}
+
+/// Arms grouped by the kernel that they need.
+fn boots(experiment: &Experiment) -> Vec<Vec<usize>> {
+    let mut boots: Vec<(Option<&str>, Vec<usize>)> = Vec::new();
+    for (index, arm) in experiment.arms.iter().enumerate() {
+        let kernel = arm.kernel.as_deref();
+        match boots.iter_mut().find(|(k, _)| *k == kernel) {
+            Some((_, arms)) => arms.push(index),
+            None => boots.push((kernel, vec![index])),
+        }
+    }
+    boots.into_iter().map(|(_, arms)| arms).collect()
+}
+
+fn shuffled<T>(mut items: Vec<T>, random: &mut ChaCha8Rng) -> Vec<T> {
+    items.shuffle(random);
+    items
+}
+
+fn cells(experiment: &Experiment) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for (workload, w) in experiment.workloads.iter().enumerate() {
+        for load in &w.loads {
+            let name = match load {
+                Load::One => w.name.clone(),
+                load => format!("{} {load}", w.name),
+            };
+            cells.push(Cell {
+                workload,
+                load: *load,
+                name,
+            });
+        }
+    }
+    cells
+}
+
+/// Seed of a trial: the same for all arms of a block, so that they meet the same
+/// random arrivals, and different in every block (SplitMix64's finaliser).
+pub fn trial_seed(plan_seed: u64, place: &PlannedTrial) -> u64 {
+    let mut z = plan_seed ^ (u64::from(place.block) << 32) ^ place.cell as u64;
+    z = z.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}

@@ -1,0 +1,173 @@
+//! Written units: `"5s"`, `"0.3ms"`, `"64KiB"`, `"10k/s"`, `"50%"`.
+
+use model::Load;
+use serde::de::{Deserialize, Deserializer, Error, Visitor};
+
+/// Nanoseconds of `5s`, `0.3ms`, `1m 30s`.
+pub fn parse_duration(text: &str) -> Result<u64, String> {
+    let hint = || {
+        format!(
+            "`{text}` is not a duration; write a number with its unit: \"5s\", \"0.3ms\", \"40us\""
+        )
+    };
+    if text.trim().parse::<f64>().is_ok() {
+        return Err(format!(
+            "`{text}` has no unit; write \"{0}s\", \"{0}ms\" or \"{0}us\"",
+            text.trim()
+        ));
+    }
+    let duration: jiff::SignedDuration = text.parse().map_err(|_| hint())?;
+    u64::try_from(duration.as_nanos()).map_err(|_| hint())
+}
+
+/// Bytes of `64KiB`, `2G` (binary, as QEMU and kernel people mean it), `1500`.
+pub fn parse_size(text: &str) -> Result<u64, String> {
+    let binary = match text.trim().strip_suffix(['K', 'M', 'G', 'T']) {
+        Some(_) => format!("{}iB", text.trim()),
+        None => text.to_owned(),
+    };
+    binary
+        .parse::<bytesize::ByteSize>()
+        .map(|size| size.as_u64())
+        .map_err(|_| format!("`{text}` is not a size; write \"64KiB\", \"2G\" or \"1MB\""))
+}
+
+/// Events per second of `10k/s`, `250/s`, `1.5M/s`.
+pub fn parse_rate(text: &str) -> Result<f64, String> {
+    let error = || format!("`{text}` is not a rate; write \"250/s\" or \"10k/s\"");
+    let number = text.trim().strip_suffix("/s").ok_or_else(error)?;
+    let (digits, factor) = match number.strip_suffix(['k', 'M']) {
+        Some(digits) if number.ends_with('k') => (digits, 1e3),
+        Some(digits) => (digits, 1e6),
+        None => (number, 1.0),
+    };
+    let rate = digits.parse::<f64>().map_err(|_| error())? * factor;
+    if rate.is_finite() && rate > 0.0 {
+        Ok(rate)
+    } else {
+        Err(format!("the rate `{text}` must be above 0"))
+    }
+}
+
+/// The number before the sign of `50%`.
+pub fn parse_percent(text: &str) -> Result<f64, String> {
+    text.trim()
+        .strip_suffix('%')
+        .and_then(|digits| digits.trim().parse::<f64>().ok())
+        .filter(|p| p.is_finite())
+        .ok_or_else(|| format!("`{text}` is not a percentage; write \"50%\""))
+}
+
+/// `4`, `50%` of the target's CPUs, or `10k/s`.
+pub fn parse_load(text: &str) -> Result<Load, String> {
+    let load = if text.trim().ends_with('%') {
+        Load::PercentOfCpus(parse_percent(text)?)
+    } else if text.trim().ends_with("/s") {
+        Load::RatePerSec(parse_rate(text)?)
+    } else {
+        Load::Count(text.trim().parse().map_err(|_| {
+            format!("`{text}` is not a load; write a number, \"50%\" (of the CPUs) or \"10k/s\"")
+        })?)
+    };
+    match load {
+        Load::Count(0) => Err("a load of 0 measures nothing; the least is 1".to_owned()),
+        Load::PercentOfCpus(p) if p <= 0.0 => Err(format!("the load `{text}` must be above 0%")),
+        load => Ok(load),
+    }
+}
+
+/// A value that is written as text with its unit.
+macro_rules! written {
+    ($name:ident, $inner:ty, $parse:path, $expecting:literal) => {
+        #[derive(Debug, Clone, Copy, PartialEq)]
+        pub(crate) struct $name(pub $inner);
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Written;
+                impl Visitor<'_> for Written {
+                    type Value = $name;
+                    fn expecting(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+                        f.write_str($expecting)
+                    }
+                    fn visit_str<E: Error>(self, text: &str) -> Result<$name, E> {
+                        $parse(text).map($name).map_err(E::custom)
+                    }
+                }
+                deserializer.deserialize_str(Written)
+            }
+        }
+    };
+}
+
+written!(
+    Duration,
+    u64,
+    parse_duration,
+    "a duration with its unit, such as \"5s\""
+);
+written!(
+    Size,
+    u64,
+    parse_size,
+    "a size with its unit, such as \"64KiB\""
+);
+written!(Rate, f64, parse_rate, "a rate, such as \"10k/s\"");
+written!(Percent, f64, parse_percent, "a percentage, such as \"2%\"");
+
+/// A load is written as a bare number or as text with its unit.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct WrittenLoad(pub Load);
+
+impl<'de> Deserialize<'de> for WrittenLoad {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Written;
+        impl Visitor<'_> for Written {
+            type Value = WrittenLoad;
+            fn expecting(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+                f.write_str("a load: a whole number, \"50%\" (of the CPUs) or \"10k/s\"")
+            }
+            fn visit_i64<E: Error>(self, number: i64) -> Result<WrittenLoad, E> {
+                self.visit_str(&number.to_string())
+            }
+            fn visit_str<E: Error>(self, text: &str) -> Result<WrittenLoad, E> {
+                parse_load(text).map(WrittenLoad).map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_any(Written)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_units_and_may_have_decimals() {
+        assert_eq!(parse_duration("0.3ms"), Ok(300_000));
+        assert_eq!(parse_duration("5s"), Ok(5_000_000_000));
+        assert_eq!(parse_duration("20m"), Ok(1_200_000_000_000));
+        assert_eq!(parse_duration("40us"), Ok(40_000));
+        assert_eq!(parse_duration("1500ns"), Ok(1_500));
+        assert!(parse_duration("5").is_err_and(|e| e.contains("no unit")));
+        assert!(parse_duration("5 parsecs").is_err());
+        assert!(parse_duration("-5s").is_err());
+    }
+
+    #[test]
+    fn sizes_with_one_letter_are_binary() {
+        assert_eq!(parse_size("2G"), Ok(2 << 30));
+        assert_eq!(parse_size("64KiB"), Ok(64 << 10));
+        assert!(parse_size("much").is_err());
+    }
+
+    #[test]
+    fn loads_are_counts_percentages_or_rates_and_never_zero() {
+        assert_eq!(parse_load("4"), Ok(Load::Count(4)));
+        assert_eq!(parse_load("50%"), Ok(Load::PercentOfCpus(50.0)));
+        assert_eq!(parse_load("10k/s"), Ok(Load::RatePerSec(10_000.0)));
+        for wrong in ["0", "0%", "-5%", "0/s", "many", "-1"] {
+            assert!(parse_load(wrong).is_err(), "{wrong}");
+        }
+    }
+}

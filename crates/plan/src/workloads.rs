@@ -1,0 +1,275 @@
+//! Workloads: the keys of `[[workload]]` by kind, their defaults, and the short
+//! form of the command line (`wakeup`, `hackbench:4`, `wakeup:50%,200%`).
+
+use crate::error::PlanError;
+use crate::units::{Duration, Rate, Size, WrittenLoad, parse_load};
+use model::workload::Arrivals;
+use model::{
+    CommandParams, HackbenchParams, HackbenchTransport, Kind, Load, SchbenchParams, WakeupParams,
+    Workload,
+};
+use serde::Deserialize;
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// Kinds that `kind = "…"` knows.
+pub const KINDS: &[&str] = &["wakeup", "hackbench", "schbench", "command"];
+
+/// Keys that every kind has.
+macro_rules! keys {
+    ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident : $type:ty),* $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Debug, Default, Deserialize)]
+        #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+        pub(crate) struct $name {
+            name: Option<String>,
+            loads: Option<Vec<WrittenLoad>>,
+            duration: Option<Duration>,
+            warmup: Option<Duration>,
+            time_limit: Option<Duration>,
+            metrics: Option<Vec<String>>,
+            $($(#[$field_doc])* $field: Option<$type>,)*
+        }
+
+        impl $name {
+            fn into_workload(self, kind: Kind, usual: Usual) -> Workload {
+                let duration_ns = self.duration.map_or(usual.duration_ns, |d| d.0);
+                let warmup_ns = self.warmup.map_or(usual.warmup_ns, |d| d.0);
+                Workload {
+                    name: self.name.unwrap_or_else(|| usual.name.to_owned()),
+                    loads: match self.loads {
+                        Some(loads) => loads.into_iter().map(|l| l.0).collect(),
+                        None => vec![usual.load],
+                    },
+                    duration_ns,
+                    warmup_ns,
+                    time_limit_ns: self.time_limit.map_or(
+                        usual.time_limit_ns.unwrap_or(60 * SECOND_NS + warmup_ns + 10 * duration_ns),
+                        |d| d.0,
+                    ),
+                    metrics: self.metrics.unwrap_or_default(),
+                    kind,
+                }
+            }
+        }
+    };
+}
+
+/// What holds where the file says nothing.
+struct Usual {
+    name: String,
+    load: Load,
+    duration_ns: u64,
+    warmup_ns: u64,
+    time_limit_ns: Option<u64>,
+}
+
+keys!(WakeupKeys {
+    message_threads: u32,
+    workers: u32,
+    rate: Rate,
+    arrivals: Arrivals,
+    sleep: Duration,
+    operations: u32,
+    footprint: Size,
+    cpu_lock: bool,
+});
+
+keys!(SchbenchKeys {
+    message_threads: u32,
+    args: Vec<String>,
+});
+
+keys!(HackbenchKeys {
+    threads: bool,
+    transport: HackbenchTransport,
+    message_size: Size,
+    fds: u32,
+    loops: u64,
+});
+
+keys!(CommandKeys {
+    command: Vec<String>,
+    directory: String,
+    prepare: Vec<String>,
+});
+
+/// A workload from the table of its kind.
+pub(crate) fn from_table<'de, D>(kind: &str, table: D) -> Result<Workload, PlanError>
+where
+    D: serde::Deserializer<'de, Error = toml::de::Error>,
+{
+    match kind {
+        "wakeup" => Ok(wakeup(WakeupKeys::deserialize(table)?)),
+        "schbench" => Ok(schbench(SchbenchKeys::deserialize(table)?)),
+        "hackbench" | "messaging" => Ok(hackbench(HackbenchKeys::deserialize(table)?)),
+        "command" => command(CommandKeys::deserialize(table)?),
+        _ => Err(unknown_kind(kind)),
+    }
+}
+
+fn unknown_kind(kind: &str) -> PlanError {
+    let help = match crate::nearest(kind, KINDS.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("one of {}", KINDS.join(", ")),
+    };
+    PlanError::new(format!("there is no workload `{kind}`")).with_help(help)
+}
+
+/// Defaults are schbench's: 100 us of sleep, 5 multiplications, 256 KiB.
+fn wakeup(mut keys: WakeupKeys) -> Workload {
+    let params = WakeupParams {
+        message_threads: keys.message_threads.take().unwrap_or(1),
+        workers: keys.workers.take(),
+        rate_per_sec: keys.rate.take().map(|r| r.0),
+        arrivals: keys.arrivals.take().unwrap_or_default(),
+        sleep_ns: keys.sleep.take().map_or(100_000, |d| d.0),
+        operations: keys.operations.take().unwrap_or(5),
+        footprint_bytes: keys.footprint.take().map_or(256 << 10, |s| s.0),
+        cpu_lock: keys.cpu_lock.take().unwrap_or(true),
+    };
+    let usual = Usual {
+        name: "wakeup".to_owned(),
+        load: Load::PercentOfCpus(100.0),
+        duration_ns: 2 * SECOND_NS,
+        warmup_ns: SECOND_NS / 2,
+        time_limit_ns: None,
+    };
+    keys.into_workload(Kind::Wakeup(params), usual)
+}
+
+fn schbench(mut keys: SchbenchKeys) -> Workload {
+    let params = SchbenchParams {
+        message_threads: keys.message_threads.take().unwrap_or(1),
+        args: keys.args.take().unwrap_or_default(),
+    };
+    let usual = Usual {
+        name: "schbench".to_owned(),
+        load: Load::PercentOfCpus(100.0),
+        duration_ns: 5 * SECOND_NS,
+        warmup_ns: SECOND_NS,
+        time_limit_ns: None,
+    };
+    keys.into_workload(Kind::Schbench(params), usual)
+}
+
+fn hackbench(mut keys: HackbenchKeys) -> Workload {
+    let params = HackbenchParams {
+        threads: keys.threads.take().unwrap_or(false),
+        transport: keys.transport.take().unwrap_or(HackbenchTransport::Socket),
+        message_bytes: keys.message_size.take().map_or(100, |s| s.0 as u32),
+        fds: keys.fds.take().unwrap_or(20),
+        loops: keys.loops.take(),
+    };
+    let usual = Usual {
+        name: "hackbench".to_owned(),
+        load: Load::Count(1),
+        duration_ns: SECOND_NS,
+        warmup_ns: 0,
+        time_limit_ns: Some(120 * SECOND_NS),
+    };
+    keys.into_workload(Kind::Hackbench(params), usual)
+}
+
+fn command(mut keys: CommandKeys) -> Result<Workload, PlanError> {
+    let argv = keys.command.take().unwrap_or_default();
+    if argv.is_empty() {
+        return Err(PlanError::new("the workload `command` needs its command")
+            .with_help("command = [\"make\", \"-j8\"]"));
+    }
+    let params = CommandParams {
+        directory: keys.directory.take(),
+        prepare: keys.prepare.take().unwrap_or_default(),
+        argv,
+    };
+    let usual = Usual {
+        name: program_name(&params.argv),
+        load: Load::One,
+        duration_ns: 0,
+        warmup_ns: 0,
+        time_limit_ns: Some(600 * SECOND_NS),
+    };
+    Ok(keys.into_workload(Kind::Command(params), usual))
+}
+
+fn program_name(argv: &[String]) -> String {
+    let program = argv.first().map_or("command", String::as_str);
+    program.rsplit('/').next().unwrap_or(program).to_owned()
+}
+
+/// `KIND` or `KIND:LOAD,LOAD`.
+pub fn parse_workload(text: &str) -> Result<Workload, PlanError> {
+    let (kind, loads) = text
+        .split_once(':')
+        .map_or((text, None), |(k, l)| (k, Some(l)));
+    let mut workload = match kind {
+        "wakeup" => wakeup(WakeupKeys::default()),
+        "schbench" => schbench(SchbenchKeys::default()),
+        "hackbench" => hackbench(HackbenchKeys::default()),
+        "command" => {
+            return Err(PlanError::new("a command is not given with -w")
+                .with_help("write it after two dashes: schedlab run -a default -- make -j4"));
+        }
+        _ => return Err(unknown_kind(kind)),
+    };
+    if let Some(loads) = loads {
+        workload.loads = loads
+            .split(',')
+            .map(|l| parse_load(l).map_err(PlanError::new))
+            .collect::<Result<_, _>>()?;
+    }
+    Ok(workload)
+}
+
+/// Any command line as a workload.
+pub fn command_workload(argv: &[String]) -> Result<Workload, PlanError> {
+    command(CommandKeys {
+        command: Some(argv.to_vec()),
+        ..CommandKeys::default()
+    })
+}
+
+/// What the parser of one kind cannot see.
+pub(crate) fn check_workload(workload: &Workload) -> Result<(), PlanError> {
+    let name = &workload.name;
+    if workload.loads.is_empty() {
+        return Err(
+            PlanError::new(format!("the workload `{name}` has no loads")).with_help("loads = [1]"),
+        );
+    }
+    let rate_makes_sense = matches!(&workload.kind, Kind::Wakeup(_));
+    for load in &workload.loads {
+        if matches!(load, Load::RatePerSec(_)) && !rate_makes_sense {
+            return Err(PlanError::new(format!(
+                "the workload `{name}` has no rate, but a load of {load}"
+            ))
+            .with_help("give a number or a percentage of the CPUs"));
+        }
+    }
+    let windowed = matches!(&workload.kind, Kind::Wakeup(_) | Kind::Schbench(_));
+    if windowed && workload.duration_ns < SECOND_NS / 10 {
+        return Err(PlanError::new(format!(
+            "the workload `{name}` is measured for less than 100ms"
+        ))
+        .with_help("duration = \"2s\""));
+    }
+    check_params(workload)
+}
+
+fn check_params(workload: &Workload) -> Result<(), PlanError> {
+    let zero = |key: &str| {
+        Err(PlanError::new(format!(
+            "`{key}` of the workload `{}` must be at least 1",
+            workload.name
+        )))
+    };
+    match &workload.kind {
+        Kind::Wakeup(p) if p.message_threads == 0 => zero("message-threads"),
+        Kind::Wakeup(p) if p.workers == Some(0) => zero("workers"),
+        Kind::Schbench(p) if p.message_threads == 0 => zero("message-threads"),
+        Kind::Hackbench(p) if p.fds == 0 => zero("fds"),
+        Kind::Hackbench(p) if p.message_bytes == 0 => zero("message-size"),
+        Kind::Hackbench(p) if p.loops == Some(0) => zero("loops"),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,192 @@
+//! Experiment files: what is right is understood, what is wrong is shown where it is.
+
+use miette::Diagnostic;
+use model::{Class, Kind, Load, TargetSpec};
+use plan::{parse_experiment, plan};
+use std::collections::BTreeSet;
+
+const WHOLE: &str = r#"
+name = "bpfland-or-eevdf"
+question = "Does scx_bpfland cut wakeup tails?"
+seed = 7
+aa = true
+
+[target]
+kind = "vm"
+kernel = "debian:sid"
+cpus = 2
+memory = "2G"
+
+[[arm]]
+name = "eevdf"
+[[arm]]
+name = "bpfland"
+scheduler = "scx_bpfland"
+args = ["--slice-us", "5000"]
+[[arm]]
+name = "short-slice"
+tunables = { base_slice = "0.3ms", autogroup = false }
+[[arm]]
+name = "deadline"
+policy = { class = "deadline", runtime = "2ms", period = "5ms" }
+
+[[workload]]
+kind = "wakeup"
+loads = ["50%", 4, "2k/s"]
+duration = "5s"
+warmup = "1s"
+[[workload]]
+kind = "hackbench"
+loads = [1, 4]
+[[workload]]
+kind = "command"
+command = ["make", "-j8"]
+
+[stop]
+budget = "20m"
+confidence = 0.95
+smallest-effect = "2%"
+max-blocks = 40
+"#;
+
+fn wrong(text: &str) -> (String, String, Option<usize>) {
+    let error = parse_experiment("x.toml", text).expect_err("is wrong");
+    let offset = error
+        .labels()
+        .and_then(|mut labels| labels.next())
+        .map(|label| label.offset());
+    let help = error.help().map(|h| h.to_string()).unwrap_or_default();
+    (error.to_string(), help, offset)
+}
+
+#[test]
+fn a_whole_file_is_understood() {
+    let experiment = parse_experiment("x.toml", WHOLE).expect("is right");
+    assert_eq!(experiment.seed, 7);
+    assert_eq!(experiment.arms.len(), 5, "four and the A/A arm");
+    assert_eq!(experiment.aa_arm.as_deref(), Some("A/A"));
+    assert_eq!(experiment.stop.budget_ns, Some(1_200_000_000_000));
+    let TargetSpec::Vm(vm) = &experiment.target else {
+        panic!("the target is a vm");
+    };
+    assert_eq!((vm.cpus, vm.memory_bytes), (2, 2 << 30));
+    assert_eq!(experiment.arms[2].tunables["autogroup"], "off");
+    let policy = experiment.arms[3].policy.as_ref().expect("has one");
+    assert_eq!(
+        (policy.class, policy.deadline_ns),
+        (Class::Deadline, Some(5_000_000))
+    );
+    assert_eq!(experiment.workloads[0].loads[2], Load::RatePerSec(2000.0));
+    assert!(matches!(&experiment.workloads[2].kind, Kind::Command(c) if c.argv[0] == "make"));
+}
+
+#[test]
+fn an_unknown_key_is_answered_with_its_place_and_the_nearest() {
+    let text = "[[arm]]\nname = \"a\"\n[[workload]]\nkind = \"wakeup\"\nduratoin = \"5s\"\n";
+    let (message, help, offset) = wrong(text);
+    assert!(message.contains("duratoin"), "{message}");
+    assert!(help.contains("`duration`"), "{help}");
+    assert_eq!(offset, text.find("duratoin"));
+}
+
+#[test]
+fn an_unknown_key_at_the_top_is_answered_too() {
+    let (message, help, _) = wrong("quesiton = \"?\"\n");
+    assert!(message.contains("quesiton"), "{message}");
+    assert!(help.contains("`question`"), "{help}");
+}
+
+#[test]
+fn a_wrong_unit_is_shown_where_it_is() {
+    let text = "[[arm]]\nname = \"a\"\n[[workload]]\nkind = \"wakeup\"\nduration = \"5 parsecs\"\n";
+    let (message, _, offset) = wrong(text);
+    assert!(message.contains("5 parsecs"), "{message}");
+    assert_eq!(offset, text.find("\"5 parsecs\""));
+}
+
+#[test]
+fn two_arms_of_one_name_are_refused() {
+    let (message, _, offset) = wrong("[[arm]]\nname = \"a\"\n[[arm]]\nname = \"a\"\n");
+    assert!(message.contains("two arms"), "{message}");
+    assert_eq!(offset, Some(34));
+}
+
+#[test]
+fn what_makes_no_experiment_is_refused() {
+    let arm = "[[arm]]\nname = \"a\"\n";
+    let wakeup = "[[workload]]\nkind = \"wakeup\"\n";
+    for (text, expected) in [
+        (format!("{arm}{wakeup}loads = [0]\n"), "load of 0"),
+        (format!("{arm}{wakeup}loads = []\n"), "no loads"),
+        (format!("{arm}{wakeup}{wakeup}"), "two workloads"),
+        (
+            format!("{arm}[[workload]]\nkind = \"wakeupp\"\n"),
+            "no workload `wakeupp`",
+        ),
+        (format!("{arm}[[workload]]\n"), "no kind"),
+        (arm.to_owned(), "no workload"),
+        (wakeup.to_owned(), "no arm"),
+        (
+            format!("{arm}kernel = \"debian:sid\"\n{wakeup}"),
+            "machine of its own",
+        ),
+        (
+            format!("[stop]\nconfidence = 1.5\n{arm}{wakeup}"),
+            "confidence",
+        ),
+        (
+            format!("[stop]\nmax-blocks = 0\n{arm}{wakeup}"),
+            "max-blocks",
+        ),
+        (
+            format!("{arm}policy = {{ class = \"fifo\", priority = 100 }}\n{wakeup}"),
+            "out of range",
+        ),
+        (
+            format!("{arm}args = [\"x\"]\n{wakeup}"),
+            "without a `scheduler`",
+        ),
+        (
+            format!("[target]\nkind = \"moon\"\n{arm}{wakeup}"),
+            "no target `moon`",
+        ),
+    ] {
+        let (message, ..) = wrong(&text);
+        assert!(message.contains(expected), "{text}\n→ {message}");
+    }
+}
+
+#[test]
+fn every_block_has_each_arm_of_each_cell_once_and_the_seed_decides_the_order() {
+    let experiment = parse_experiment("x.toml", WHOLE).expect("is right");
+    let first = plan(&experiment);
+    assert_eq!(
+        first,
+        plan(&experiment),
+        "the same seed gives the same plan"
+    );
+    let per_block = first.cells.len() * experiment.arms.len();
+    for block in first.trials.chunks(per_block) {
+        let places: BTreeSet<_> = block.iter().map(|t| (t.cell, t.arm)).collect();
+        assert_eq!(places.len(), per_block);
+        assert!(block.iter().all(|t| t.block == block[0].block));
+    }
+    let other = plan(&model::Experiment {
+        seed: 8,
+        ..experiment
+    });
+    assert_ne!(first.trials, other.trials);
+}
+
+#[test]
+fn arms_with_kernels_of_their_own_are_grouped_by_boot_within_a_block() {
+    let text = "[target]\nkind=\"vm\"\nkernel=\"debian:sid\"\n[[arm]]\nname=\"a\"\n[[arm]]\nname=\"b\"\nkernel=\"debian:trixie\"\n\
+                [[arm]]\nname=\"c\"\n[[workload]]\nkind=\"wakeup\"\nloads=[1,2]\n";
+    let experiment = parse_experiment("x.toml", text).expect("is right");
+    let plan = plan(&experiment);
+    for block in plan.trials.chunks(6) {
+        let kernels: Vec<bool> = block.iter().map(|t| t.arm == 1).collect();
+        let switches = kernels.windows(2).filter(|w| w[0] != w[1]).count();
+        assert_eq!(switches, 1, "{kernels:?}");
+    }
+}

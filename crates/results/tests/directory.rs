@@ -1,0 +1,191 @@
+//! A results directory keeps what was put in, whole or not at all.
+
+use model::{
+    Arm, Calibration, Cell, Evidence, Experiment, Load, Plan, PlannedTrial, Stop, System,
+    TargetSpec, Trial, TrialFile, TrialResult, TrialState,
+};
+use results::{FORMAT, Format, Manifest, ResultSet, ResultsError, RunState, Writer, read};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+fn manifest() -> Manifest {
+    Manifest {
+        format: FORMAT,
+        tool_version: "0.1.0".into(),
+        tool_commit: String::new(),
+        name: "x".into(),
+        seed: 1,
+        created: "2026-11-21T19:16:06Z".into(),
+        state: RunState::Running,
+        warnings: Vec::new(),
+    }
+}
+
+fn experiment() -> Experiment {
+    Experiment {
+        name: "x".into(),
+        question: None,
+        seed: 1,
+        target: TargetSpec::Local,
+        arms: vec![Arm::unchanged("default")],
+        baseline: 0,
+        workloads: Vec::new(),
+        stop: Stop {
+            budget_ns: None,
+            confidence: 0.95,
+            smallest_effect: 0.02,
+            min_blocks: 3,
+            max_blocks: 40,
+            max_attempts: 3,
+        },
+        aa_arm: None,
+    }
+}
+
+fn plan() -> Plan {
+    Plan {
+        seed: 1,
+        cells: vec![Cell {
+            workload: 0,
+            load: Load::One,
+            name: "make".into(),
+        }],
+        trials: Vec::new(),
+    }
+}
+
+fn trial(index: u32, attempt: u32) -> Trial {
+    Trial {
+        place: PlannedTrial {
+            index,
+            block: index + 1,
+            cell: 0,
+            arm: 0,
+        },
+        cell: "make/../x".into(),
+        arm: "default".into(),
+        attempt,
+        result: TrialResult {
+            state: TrialState::Ok,
+            started_unix_ns: 1,
+            elapsed_ns: 2,
+            window_start_ns: 0,
+            window_end_ns: 2,
+            evidence: Evidence::default(),
+            metrics: Vec::new(),
+            warnings: Vec::new(),
+        },
+    }
+}
+
+fn create(dir: &Path) -> Writer {
+    let writer = Writer::create(
+        dir,
+        manifest(),
+        Some("name = \"x\""),
+        &experiment(),
+        &plan(),
+    )
+    .unwrap();
+    writer.write_system(&System::default()).unwrap();
+    writer
+}
+
+#[test]
+fn what_was_written_is_read_back_in_the_order_of_the_plan() {
+    let dir = tempfile::tempdir().unwrap();
+    let writer = create(dir.path());
+    let log = TrialFile {
+        name: "stdout.log".into(),
+        text: "hello\n".into(),
+    };
+    writer.add_trial(&trial(10, 1), &[log]).unwrap();
+    writer.add_trial(&trial(2, 2), &[]).unwrap();
+    writer.add_trial(&trial(2, 1), &[]).unwrap();
+    let set = ResultSet::read(dir.path()).unwrap();
+    assert_eq!(set.experiment, experiment());
+    let places: Vec<_> = set
+        .trials
+        .iter()
+        .map(|t| (t.trial.place.index, t.trial.attempt))
+        .collect();
+    assert_eq!(places, [(2, 1), (2, 2), (10, 1)]);
+    assert_eq!(set.trials[2].trial, trial(10, 1));
+    let text = std::fs::read_to_string(set.trials[2].dir.join("stdout.log")).unwrap();
+    assert_eq!(text, "hello\n");
+}
+
+#[test]
+fn a_name_with_slashes_stays_in_the_directory() {
+    let dir = tempfile::tempdir().unwrap();
+    create(dir.path()).add_trial(&trial(0, 1), &[]).unwrap();
+    let entries: Vec<_> = std::fs::read_dir(dir.path().join("trials"))
+        .unwrap()
+        .map(|e| e.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert_eq!(entries, ["00000-make-..-x-b1-default"]);
+}
+
+#[test]
+fn a_trial_half_written_by_a_crash_is_not_seen_and_goes_on_resume() {
+    let dir = tempfile::tempdir().unwrap();
+    create(dir.path());
+    let partial = dir.path().join("trials/.partial-00000-make");
+    std::fs::create_dir(&partial).unwrap();
+    assert!(ResultSet::read(dir.path()).unwrap().trials.is_empty());
+    Writer::reopen(dir.path()).unwrap();
+    assert!(!partial.exists());
+}
+
+#[test]
+fn a_directory_that_is_in_use_is_not_written_over() {
+    let dir = tempfile::tempdir().unwrap();
+    create(dir.path());
+    let again = Writer::create(dir.path(), manifest(), None, &experiment(), &plan());
+    assert!(matches!(again, Err(ResultsError::Occupied(_))), "{again:?}");
+}
+
+#[test]
+fn a_newer_format_is_refused_and_a_newer_minor_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    create(dir.path());
+    let write = |format| {
+        let text = serde_json::to_vec(&Manifest {
+            format,
+            ..manifest()
+        })
+        .unwrap();
+        std::fs::write(dir.path().join("manifest.json"), text).unwrap();
+    };
+    write(Format {
+        major: FORMAT.major,
+        minor: 99,
+    });
+    assert!(ResultSet::read(dir.path()).is_ok());
+    write(Format {
+        major: FORMAT.major + 1,
+        minor: 0,
+    });
+    let refused = ResultSet::read(dir.path()).unwrap_err();
+    assert!(refused.to_string().contains("newer schedlab"), "{refused}");
+}
+
+#[test]
+fn any_directory_is_not_a_results_directory() {
+    let dir = tempfile::tempdir().unwrap();
+    let refused = ResultSet::read(dir.path()).unwrap_err();
+    assert!(matches!(refused, ResultsError::NotResults(_)), "{refused}");
+}
+
+#[test]
+fn what_was_calibrated_is_kept_for_a_resume() {
+    let dir = tempfile::tempdir().unwrap();
+    let writer = create(dir.path());
+    assert!(read::read_calibrations(dir.path()).unwrap().is_empty());
+    let mut found = BTreeMap::new();
+    let mut calibration = Calibration::default();
+    calibration.values.insert("loops".into(), 400);
+    found.insert("hackbench 1".to_owned(), calibration);
+    writer.write_calibrations(&found).unwrap();
+    assert_eq!(read::read_calibrations(dir.path()).unwrap(), found);
+}
