@@ -9,12 +9,24 @@
 //! |---|---|
 //! | [`verdict`] | better, worse, same or unknown, and how many blocks it would take |
 //! | [`safe_test`] | the e-value and the confidence sequence behind a verdict |
+//! | [`ebh`] | which calls survive, of many |
+//! | [`planner`] | what a number of blocks can show, and how many are needed |
+//! | [`levels`] | on which level (boots, blocks) the variance is |
+//! | [`trend`] | drift over the order of measuring, and dependence |
 //! | [`summary`] | mean, spread and quantiles |
+//! | [`rank`], [`t_test`] | tests of a fixed size, for data measured elsewhere |
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+pub mod ebh;
+pub mod levels;
+pub mod planner;
+pub mod rank;
 pub mod safe_test;
+mod search;
 pub mod summary;
+pub mod t_test;
+pub mod trend;
 pub mod verdict;
 
 #[cfg(test)]

@@ -27,6 +27,7 @@
 //! between calls.
 
 use crate::safe_test::{self, Interval};
+use crate::search::smallest_count;
 use crate::summary::Moments;
 
 /// An estimate beyond this many blocks is not worth giving.
@@ -163,33 +164,13 @@ fn supports(moments: &Moments, verdict: Verdict, params: &Params) -> bool {
 }
 
 /// The smallest number of blocks that would decide, if mean and standard
-/// deviation stayed what they are. Both criteria only get easier with more
-/// blocks once they are met, so doubling and halving finds it.
+/// deviation stayed what they are. Both criteria keep holding once they do.
 fn blocks_needed(moments: &Moments, params: &Params) -> Option<u32> {
     let (mean, sd) = (moments.mean(), moments.sd()?);
-    let decides = |count| {
+    smallest_count(moments.count(), MAX_BLOCKS_NEEDED, |count| {
         let expected = Moments::expected(count, mean, sd);
         is_same(&expected, params) || is_different(&expected, params)
-    };
-    let mut low = moments.count();
-    let mut high = low.saturating_mul(2);
-    while !decides(high.min(MAX_BLOCKS_NEEDED)) {
-        if high >= MAX_BLOCKS_NEEDED {
-            return None;
-        }
-        low = high;
-        high *= 2;
-    }
-    high = high.min(MAX_BLOCKS_NEEDED);
-    while high - low > 1 {
-        let middle = low.midpoint(high);
-        if decides(middle) {
-            high = middle;
-        } else {
-            low = middle;
-        }
-    }
-    Some(high)
+    })
 }
 
 fn to_ratio(interval: Interval) -> Interval {
