@@ -1,0 +1,445 @@
+//! One run: every trial of the plan that is still wanted.
+
+use crate::cells::{CellState, Decisions, OpenComparison};
+use crate::connection::{Connection, TrialEnd};
+use crate::{Event, Progress, RunError};
+use model::experiment::Reset;
+use model::{
+    Calibration, Evidence, Experiment, Plan, PlannedTrial, Problem, TargetSpec, Trial, TrialFile,
+    TrialResult, TrialSpec, TrialState,
+};
+use results::Writer;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+use target::{Boot, Target, TargetError};
+
+/// Beyond a trial's own limit: attaching a scheduler, moving files, undoing.
+const SLACK: Duration = Duration::from_secs(180);
+
+/// What a run needs besides the experiment.
+#[derive(Debug)]
+pub struct Options<'a> {
+    /// Set from outside (a signal) to end after undoing everything.
+    pub interrupted: &'a AtomicBool,
+    /// Trials of an earlier run of the same plan.
+    pub done: Vec<Trial>,
+    pub calibrations: BTreeMap<String, Calibration>,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Decided, at the last block, or out of budget.
+    Done,
+    Interrupted,
+}
+
+/// Run what is left of the plan.
+pub fn run(
+    experiment: &Experiment,
+    plan: &Plan,
+    target: &mut dyn Target,
+    writer: &mut Writer,
+    options: Options,
+    sink: &mut dyn FnMut(Event),
+) -> Result<Outcome, RunError> {
+    let mut run = Run {
+        decisions: Decisions::new(experiment, plan),
+        decided: BTreeSet::new(),
+        started: Instant::now(),
+        earlier: earlier(&options.done),
+        connection: None,
+        in_use: None,
+        given_up: BTreeSet::new(),
+        open_comparisons: Vec::new(),
+        experiment,
+        plan,
+        target,
+        writer,
+        interrupted: options.interrupted,
+        trials: options.done,
+        calibrations: options.calibrations,
+        sink,
+    };
+    run.prepare()?;
+    run.all_blocks()
+}
+
+fn earlier(done: &[Trial]) -> Duration {
+    Duration::from_nanos(done.iter().map(|t| t.result.elapsed_ns).sum())
+}
+
+struct Run<'a> {
+    experiment: &'a Experiment,
+    plan: &'a Plan,
+    target: &'a mut dyn Target,
+    writer: &'a mut Writer,
+    interrupted: &'a AtomicBool,
+    sink: &'a mut dyn FnMut(Event),
+    decisions: Decisions<'a>,
+    /// Cells that need no more blocks.
+    decided: BTreeSet<usize>,
+    /// Finished trials, of earlier runs too.
+    trials: Vec<Trial>,
+    calibrations: BTreeMap<String, Calibration>,
+    started: Instant,
+    /// Time that earlier runs of this plan spent.
+    earlier: Duration,
+    connection: Option<Connection>,
+    /// Boot and turn (block or trial, where the target resets) of the connection.
+    in_use: Option<(Boot, u32)>,
+    /// Cell and arm that never once worked.
+    given_up: BTreeSet<(usize, usize)>,
+    open_comparisons: Vec<OpenComparison>,
+}
+
+type Attempt = (TrialResult, Vec<TrialFile>);
+
+impl<'a> Run<'a> {
+    /// Check everything before anything is applied.
+    fn prepare(&mut self) -> Result<(), RunError> {
+        let mut problems = self.target.check(self.experiment);
+        if problems.is_empty() {
+            problems = self.check_boots()?;
+        }
+        if !problems.is_empty() {
+            return Err(RunError::Unmet(problems));
+        }
+        let warnings = self.target.warnings();
+        self.writer.warn(warnings.clone())?;
+        (self.sink)(Event::Ready {
+            warnings: &warnings,
+        });
+        Ok(())
+    }
+
+    /// Every kernel of the experiment must come up and have what its arms need.
+    fn check_boots(&mut self) -> Result<Vec<Problem>, RunError> {
+        let mut problems = Vec::new();
+        let boots: BTreeSet<Boot> = self.experiment.arms.iter().map(boot).collect();
+        for boot in boots.into_iter().rev() {
+            let arms = self.experiment.arms.iter();
+            let wanted = Experiment {
+                arms: arms.filter(|a| self::boot(a) == boot).cloned().collect(),
+                baseline: 0,
+                ..self.experiment.clone()
+            };
+            self.open(&boot, 0)?;
+            let found = connected(&mut self.connection)?.check(&wanted)?;
+            problems.extend(found);
+            let mut system = connected(&mut self.connection)?.probe()?;
+            system.facts.extend(self.target.facts());
+            self.writer.write_system(&system)?;
+        }
+        problems.dedup();
+        Ok(problems)
+    }
+
+    fn all_blocks(&mut self) -> Result<Outcome, RunError> {
+        self.look_at_cells();
+        let plan = self.plan;
+        for block in plan.trials.chunk_by(|a, b| a.block == b.block) {
+            if self.decided.len() == plan.cells.len() || self.out_of_budget() {
+                break;
+            }
+            for place in block {
+                if self.interrupted.load(Ordering::Relaxed) {
+                    return Ok(self.interrupt());
+                }
+                if self.is_wanted(place) && !self.attempts(place)? {
+                    return Ok(self.interrupt());
+                }
+            }
+            self.look_at_cells();
+            self.report_progress(block[0].block);
+        }
+        self.connection = None;
+        Ok(Outcome::Done)
+    }
+
+    /// Closing the connection makes the agent undo what is in force.
+    fn interrupt(&mut self) -> Outcome {
+        self.connection = None;
+        Outcome::Interrupted
+    }
+
+    fn is_wanted(&self, place: &PlannedTrial) -> bool {
+        let given_up = |arm| self.given_up.contains(&(place.cell, arm));
+        !self.decided.contains(&place.cell)
+            && !given_up(place.arm)
+            && !given_up(self.experiment.baseline)
+            && !self
+                .trials
+                .iter()
+                .any(|t| t.place.index == place.index && t.is_ok())
+    }
+
+    /// Try a place of the plan until it counts; `false` when interrupted.
+    fn attempts(&mut self, place: &PlannedTrial) -> Result<bool, RunError> {
+        let before = self.trials.iter().filter(|t| t.place.index == place.index);
+        let first = before.map(|t| t.attempt).max().unwrap_or(0) + 1;
+        for attempt in first..first + self.experiment.stop.max_attempts {
+            let (cell, arm) = self.names(place);
+            (self.sink)(Event::TrialStarted {
+                place,
+                cell,
+                arm,
+                attempt,
+            });
+            let Some((result, files)) = self.attempt(place)? else {
+                return Ok(false);
+            };
+            let trial = Trial {
+                place: place.clone(),
+                cell: cell.to_owned(),
+                arm: arm.to_owned(),
+                attempt,
+                result,
+            };
+            self.writer.add_trial(&trial, &files)?;
+            (self.sink)(Event::TrialEnded { trial: &trial });
+            self.trials.push(trial);
+            if self.trials.last().is_some_and(Trial::is_ok) {
+                return Ok(true);
+            }
+        }
+        self.give_up_what_never_worked(place);
+        Ok(true)
+    }
+
+    fn names(&self, place: &PlannedTrial) -> (&'a str, &'a str) {
+        let cell = &self.plan.cells[place.cell].name;
+        (cell, &self.experiment.arms[place.arm].name)
+    }
+
+    /// An arm that never once worked in a cell is not tried all night.
+    fn give_up_what_never_worked(&mut self, place: &PlannedTrial) {
+        let (at, arm) = (place.cell, place.arm);
+        let mut here = self.trials.iter().rev();
+        let here = here
+            .by_ref()
+            .filter(|t| t.place.cell == at && t.place.arm == arm);
+        let tried: Vec<&Trial> = here.collect();
+        if tried.iter().any(|t| t.is_ok()) {
+            return;
+        }
+        let why = tried.first().and_then(|t| t.result.state.why());
+        let (cell, arm_name) = self.names(place);
+        (self.sink)(Event::GaveUp {
+            cell,
+            arm: arm_name,
+            why: why.unwrap_or_default(),
+        });
+        self.given_up.insert((at, arm));
+    }
+
+    /// One trial; `None` when interrupted.
+    fn attempt(&mut self, place: &PlannedTrial) -> Result<Option<Attempt>, RunError> {
+        let started = (Instant::now(), SystemTime::now());
+        let end = match self.measure(place) {
+            Err(RunError::Target(TargetError::Gone { why, tail })) => TrialEnd::Lost {
+                why: format!("{why}\n{tail}"),
+                files: Vec::new(),
+            },
+            end => end?,
+        };
+        let (result, mut files) = match end {
+            TrialEnd::Interrupted => return Ok(None),
+            TrialEnd::Result { result, files } => (*result, files),
+            TrialEnd::Lost { why, files } => {
+                (self.sink)(Event::Restarting { why: &why });
+                (void_result(why, started), files)
+            }
+        };
+        if let Some(text) = self.connection.as_mut().and_then(Connection::console) {
+            files.push(TrialFile {
+                name: "console.log".to_owned(),
+                text,
+            });
+        }
+        if result.metrics.is_empty() && result.evidence.points.is_empty() {
+            // Nothing was proven of this machine: the next trial gets a new agent.
+            self.connection = None;
+        }
+        Ok(Some((result, files)))
+    }
+
+    fn measure(&mut self, place: &PlannedTrial) -> Result<TrialEnd, RunError> {
+        self.connect(place)?;
+        let calibration = self.calibration(place.cell)?;
+        let arm = &self.experiment.arms[place.arm];
+        let cell = &self.plan.cells[place.cell];
+        let workload = &self.experiment.workloads[cell.workload];
+        let spec = TrialSpec {
+            label: format!("{} b{} {}", cell.name, place.block, arm.name),
+            arm: arm.clone(),
+            workload: workload.clone(),
+            load: cell.load,
+            calibration,
+            seed: plan::trial_seed(self.plan.seed, place),
+        };
+        let patience = Duration::from_nanos(workload.time_limit_ns) + SLACK;
+        let (connection, sink) = (connected(&mut self.connection)?, &mut self.sink);
+        connection.host_readings(); // starts them anew
+        let mut end = connection.trial(spec, patience, self.interrupted, |step| {
+            sink(Event::Step { step });
+        })?;
+        if let TrialEnd::Result { result, .. } = &mut end {
+            result.metrics.extend(connection.host_readings());
+        }
+        Ok(end)
+    }
+
+    /// What all trials of a cell share, found before its first trial.
+    fn calibration(&mut self, cell: usize) -> Result<Calibration, RunError> {
+        let cell = &self.plan.cells[cell];
+        if let Some(found) = self.calibrations.get(&cell.name) {
+            return Ok(found.clone());
+        }
+        let workload = &self.experiment.workloads[cell.workload];
+        (self.sink)(Event::Step {
+            step: &format!("calibrating {}", cell.name),
+        });
+        let connection = connected(&mut self.connection)?;
+        let found = connection.calibrate(&cell.name, workload, cell.load)?;
+        self.calibrations.insert(cell.name.clone(), found.clone());
+        self.writer.write_calibrations(&self.calibrations)?;
+        Ok(found)
+    }
+
+    /// An agent on the kernel that the place needs, fresh where the target resets.
+    fn connect(&mut self, place: &PlannedTrial) -> Result<(), RunError> {
+        let boot = boot(&self.experiment.arms[place.arm]);
+        let turn = match reset(&self.experiment.target) {
+            Reset::None => 0,
+            Reset::Block => place.block,
+            Reset::Trial => place.index + 1,
+        };
+        let fits = self.in_use.as_ref() == Some(&(boot.clone(), turn));
+        if fits && self.connection.is_some() {
+            return Ok(());
+        }
+        self.open(&boot, turn)
+    }
+
+    fn open(&mut self, boot: &Boot, turn: u32) -> Result<(), RunError> {
+        // The old one first: two must never share the machine.
+        self.connection = None;
+        (self.sink)(Event::Step {
+            step: "starting the agent",
+        });
+        let mut connection = Connection::new(self.target.open(boot)?);
+        connection.hello()?;
+        self.connection = Some(connection);
+        self.in_use = Some((boot.clone(), turn));
+        Ok(())
+    }
+
+    fn look_at_cells(&mut self) {
+        self.open_comparisons.clear();
+        for cell in 0..self.plan.cells.len() {
+            match self.decisions.cell(cell, &self.trials, &self.given_up) {
+                CellState::Decided => {
+                    self.decided.insert(cell);
+                }
+                CellState::Open(open) => self.open_comparisons.extend(open),
+            }
+        }
+    }
+
+    fn report_progress(&mut self, block: u32) {
+        let state = Progress {
+            block,
+            decided: self.decided.len(),
+            cells: self.plan.cells.len(),
+            open: self.open_comparisons.clone(),
+            elapsed_ns: nanos(self.elapsed()),
+            left_ns: self.time_left(block),
+        };
+        (self.sink)(Event::BlockEnded { state: &state });
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.earlier + self.started.elapsed()
+    }
+
+    /// At most: to the last block, or to the end of the budget.
+    fn time_left(&self, block: u32) -> Option<u64> {
+        let blocks = u64::from(self.experiment.stop.max_blocks.saturating_sub(block));
+        let by_blocks = self.block_ns().map(|ns| ns * blocks);
+        let by_budget = self
+            .experiment
+            .stop
+            .budget_ns
+            .map(|budget| budget.saturating_sub(nanos(self.elapsed())));
+        match (by_blocks, by_budget) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// How long the next block takes: the mean trial of every open cell, by its arms.
+    fn block_ns(&self) -> Option<u64> {
+        let arms = self.experiment.arms.len() as u64;
+        let open = (0..self.plan.cells.len()).filter(|c| !self.decided.contains(c));
+        let means: Option<Vec<u64>> = open.map(|c| self.mean_trial_ns(c)).collect();
+        means.map(|m| m.iter().sum::<u64>() * arms)
+    }
+
+    fn mean_trial_ns(&self, cell: usize) -> Option<u64> {
+        let here = self.trials.iter().filter(|t| t.place.cell == cell);
+        let times: Vec<u64> = here.map(|t| t.result.elapsed_ns).collect();
+        let count = times.len() as u64;
+        (count > 0).then(|| times.iter().sum::<u64>() / count)
+    }
+
+    /// The next block would not end within the budget. The first one always runs.
+    fn out_of_budget(&self) -> bool {
+        let (Some(budget), Some(block)) = (self.experiment.stop.budget_ns, self.block_ns()) else {
+            return false;
+        };
+        nanos(self.elapsed()) + block > budget
+    }
+}
+
+fn connected(connection: &mut Option<Connection>) -> Result<&mut Connection, RunError> {
+    connection.as_mut().ok_or_else(|| {
+        RunError::Target(TargetError::Gone {
+            why: "it was closed".to_owned(),
+            tail: String::new(),
+        })
+    })
+}
+
+fn boot(arm: &model::Arm) -> Boot {
+    Boot {
+        kernel: arm.kernel.clone(),
+    }
+}
+
+fn reset(target: &TargetSpec) -> Reset {
+    match target {
+        TargetSpec::Local => Reset::None,
+        TargetSpec::Vm(vm) => vm.reset,
+    }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// What is recorded of a trial whose agent or machine died.
+fn void_result(why: String, (started, at): (Instant, SystemTime)) -> TrialResult {
+    let unix = at.duration_since(SystemTime::UNIX_EPOCH);
+    TrialResult {
+        state: TrialState::Void { why },
+        started_unix_ns: unix.map(nanos).unwrap_or(0),
+        elapsed_ns: nanos(started.elapsed()),
+        window_start_ns: 0,
+        window_end_ns: 0,
+        evidence: Evidence::default(),
+        metrics: Vec::new(),
+        warnings: Vec::new(),
+    }
+}

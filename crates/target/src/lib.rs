@@ -1,0 +1,75 @@
+//! Where trials happen. A target is only a way to start the agent and to talk to
+//! it; what happens in a trial is written once, in the `agent` crate.
+
+use model::{Experiment, Measurement, Problem, Reply, Request, Warning};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+pub mod local;
+pub mod stream;
+
+#[derive(Debug, thiserror::Error)]
+pub enum TargetError {
+    #[error("{step}: {object}: {source}")]
+    Io {
+        step: &'static str,
+        object: String,
+        source: std::io::Error,
+    },
+    /// A requirement is not met; the run ends before the first trial.
+    #[error("{}: {}; {}", .0.object, .0.what, .0.remedy)]
+    Unmet(Problem),
+    /// The agent or its machine is gone. `tail` holds the last lines it left.
+    #[error("the agent ended: {why}")]
+    Gone { why: String, tail: String },
+    #[error("the agent said something that is not a message: {0}")]
+    Garbled(String),
+}
+
+/// What is the same for all trials until the next open: the kernel, for a VM.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Boot {
+    /// The kernel that the arm names; `None` is the target's own.
+    pub kernel: Option<String>,
+}
+
+pub trait Target {
+    /// `local`, `vm`, …
+    fn kind(&self) -> &'static str;
+
+    /// What the host side lacks for this experiment, before anything is started.
+    fn check(&mut self, experiment: &Experiment) -> Vec<Problem>;
+
+    /// Start an agent, and the machine below it where the target brings one.
+    fn open(&mut self, boot: &Boot) -> Result<Box<dyn Session>, TargetError>;
+
+    /// What every reader of the results must know (such as: emulated CPUs).
+    fn warnings(&self) -> Vec<Warning> {
+        Vec::new()
+    }
+
+    /// Facts for `system.json` that the agent cannot see (`vm.accel`, `vm.qemu`, …).
+    fn facts(&self) -> BTreeMap<String, String> {
+        BTreeMap::new()
+    }
+}
+
+/// One running agent. Dropping a session ends it and what it runs in.
+pub trait Session: Send {
+    fn send(&mut self, request: &Request) -> Result<(), TargetError>;
+
+    /// The next reply; `None` when `wait` passed without one.
+    fn receive(&mut self, wait: Duration) -> Result<Option<Reply>, TargetError>;
+
+    /// Console and kernel log since the last call, where the target has them.
+    /// Written as `console.log` beside a trial.
+    fn console(&mut self) -> Option<String> {
+        None
+    }
+
+    /// Host-side readings since the last call (steal, load of the host): they
+    /// explain a trial and are never judged (`Better::Neither`).
+    fn host_readings(&mut self) -> Vec<Measurement> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,115 @@
+//! From a command line to a guest that is ready: boots, and boots again when one
+//! dies, because some do (an emulated CPU and code that patches itself).
+
+use super::console::Console;
+use super::frame::{Frame, FrameKind, Ready, Setup};
+use super::link::Link;
+use super::machine::{Channels, Machine};
+use super::qemu::{Accel, CommandLine};
+use crate::TargetError;
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+const ATTEMPTS: u32 = 3;
+/// How often a boot looks whether QEMU still runs.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// A guest that answered.
+#[derive(Debug)]
+pub struct Guest {
+    pub machine: Machine,
+    pub link: Link,
+    pub events: Receiver<Frame>,
+    pub agent: UnixStream,
+    pub ready: Ready,
+    /// Wall time from the start of QEMU.
+    pub boot_time: Duration,
+    /// 1 when the first boot succeeded.
+    pub attempts: u32,
+}
+
+/// A boot that does not get this far is hung.
+pub fn time_limit(accel: Accel) -> Duration {
+    Duration::from_secs(match accel {
+        Accel::Kvm => 30,
+        Accel::Tcg => 120,
+    })
+}
+
+pub fn boot(line: &CommandLine, setup: &Setup) -> Result<Guest, TargetError> {
+    let mut attempt = 1;
+    loop {
+        match boot_once(line, setup) {
+            Ok(guest) => return Ok(Guest { attempts: attempt, ..guest }),
+            Err(TargetError::Gone { why, tail }) if attempt < ATTEMPTS => {
+                tracing::warn!("boot {attempt} of {ATTEMPTS} failed, trying again: {why}");
+                tracing::debug!("console of the failed boot:\n{tail}");
+                attempt += 1;
+            }
+            Err(e) => return Err(e),
+        }
+    }
+}
+
+fn boot_once(line: &CommandLine, setup: &Setup) -> Result<Guest, TargetError> {
+    let start = Instant::now();
+    let (machine, Channels { control, agent }) = Machine::start(line.clone())?;
+    let gone = |why| gone(why, &machine.console);
+    let (link, events) = Link::new(control).map_err(|e| gone(e.to_string()))?;
+    let greeting = Frame::json(FrameKind::Setup, 0, setup).map_err(|e| gone(e.to_string()))?;
+    link.send(&greeting).map_err(|_| gone(death(&machine)))?;
+    let ready = wait_until_ready(&machine, &events, time_limit(line.accel)).map_err(gone)?;
+    Ok(Guest {
+        link,
+        events,
+        agent,
+        ready,
+        boot_time: start.elapsed(),
+        attempts: 1,
+        machine,
+    })
+}
+
+fn wait_until_ready(
+    machine: &Machine,
+    events: &Receiver<Frame>,
+    limit: Duration,
+) -> Result<Ready, String> {
+    let start = Instant::now();
+    while start.elapsed() < limit {
+        match events.recv_timeout(LOOK) {
+            Ok(frame) if frame.kind == FrameKind::Ready => {
+                return frame.parse().map_err(|e| format!("the guest's greeting: {e}"));
+            }
+            Ok(frame) if frame.kind == FrameKind::Failed => {
+                return Err(format!("the guest's init failed: {}", frame.text()));
+            }
+            Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Err(death(machine)),
+        }
+        // A panic that does not end QEMU is an end too.
+        if machine.console.panic().is_some() {
+            return Err(death(machine));
+        }
+    }
+    Err(format!("the guest was not ready after {} s", limit.as_secs()))
+}
+
+/// Why the machine is gone, in one line: the kernel's words before QEMU's.
+pub fn death(machine: &Machine) -> String {
+    // The last words may still be on their way.
+    let end = machine.wait_for_end(Duration::from_secs(2));
+    match (machine.console.panic(), end) {
+        (Some(panic), _) => format!("the guest's kernel died: {panic}"),
+        (None, Some(end)) => end,
+        (None, None) => "the guest closed its channel".to_owned(),
+    }
+}
+
+pub fn gone(why: String, console: &Console) -> TargetError {
+    TargetError::Gone {
+        why,
+        tail: console.tail(),
+    }
+}

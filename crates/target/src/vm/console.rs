@@ -1,0 +1,139 @@
+//! The guest's console as the host keeps it: new text for the trial under way, the
+//! last lines for an error, and whether the kernel panicked. Bounded, whatever the
+//! guest prints.
+
+use std::io::Read;
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Kept between two calls of `take`.
+const KEPT_BYTES: usize = 256 * 1024;
+const TAIL_BYTES: usize = 4 * 1024;
+const TAIL_LINES: usize = 25;
+const PANIC: &str = "Kernel panic - not syncing";
+
+/// Cheap to clone; all clones are the same console.
+#[derive(Debug, Clone, Default)]
+pub struct Console {
+    text: Arc<Mutex<Text>>,
+}
+
+#[derive(Debug, Default)]
+struct Text {
+    new: Vec<u8>,
+    /// Bytes of `new` that had to make room.
+    dropped: usize,
+    tail: Vec<u8>,
+    panicked: bool,
+}
+
+impl Console {
+    /// Read `from` until QEMU closes it, on a thread of its own.
+    pub fn follow(&self, mut from: UnixStream) {
+        let console = self.clone();
+        std::thread::spawn(move || {
+            let mut buffer = [0u8; 4096];
+            while let Ok(size @ 1..) = from.read(&mut buffer) {
+                console.add(&buffer[..size]);
+            }
+        });
+    }
+
+    /// What was printed since the last call, with a note where a flood was cut.
+    pub fn take(&self) -> String {
+        let mut text = self.lock();
+        let new = std::mem::take(&mut text.new);
+        let dropped = std::mem::take(&mut text.dropped);
+        let kept = readable(&new);
+        if dropped == 0 {
+            return kept;
+        }
+        format!("[{dropped} bytes of console left out]\n{kept}")
+    }
+
+    /// The last lines, also those that were taken.
+    pub fn tail(&self) -> String {
+        let text = readable(&self.lock().tail);
+        let lines: Vec<&str> = text.lines().collect();
+        lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
+    }
+
+    /// The kernel's own line about its panic.
+    pub fn panic(&self) -> Option<String> {
+        let text = self.lock();
+        if !text.panicked {
+            return None;
+        }
+        let tail = readable(&text.tail);
+        let at = tail.find(PANIC);
+        let line = at.and_then(|at| tail[at..].lines().next());
+        Some(line.unwrap_or(PANIC).to_owned())
+    }
+
+    fn add(&self, bytes: &[u8]) {
+        let mut text = self.lock();
+        text.new.extend(bytes);
+        text.dropped += drop_front(&mut text.new, KEPT_BYTES);
+        text.tail.extend(bytes);
+        drop_front(&mut text.tail, TAIL_BYTES);
+        // The tail is longer than a line, so a line in two parts is seen too.
+        text.panicked |= contains(&text.tail, PANIC.as_bytes());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Text> {
+        self.text.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn drop_front(bytes: &mut Vec<u8>, keep: usize) -> usize {
+    let excess = bytes.len().saturating_sub(keep);
+    bytes.drain(..excess);
+    excess
+}
+
+fn contains(bytes: &[u8], what: &[u8]) -> bool {
+    bytes.windows(what.len()).any(|window| window == what)
+}
+
+fn readable(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).replace('\r', "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_taken_once_and_the_tail_stays() {
+        let console = Console::default();
+        console.add(b"one\r\ntwo\r\n");
+        assert_eq!(console.take(), "one\ntwo\n");
+        assert_eq!(console.take(), "");
+        assert_eq!(console.tail(), "one\ntwo");
+    }
+
+    #[test]
+    fn a_flood_is_cut_with_a_count() {
+        let console = Console::default();
+        for _ in 0..100 {
+            console.add(&[b'x'; 4096]);
+        }
+        let text = console.take();
+        assert!(text.len() < KEPT_BYTES + 100);
+        let dropped = 100 * 4096 - KEPT_BYTES;
+        assert!(text.starts_with(&format!("[{dropped} bytes")), "{}", &text[..40]);
+        assert_eq!(console.take(), "");
+    }
+
+    #[test]
+    fn a_panic_is_seen_even_in_two_parts() {
+        let console = Console::default();
+        console.add(b"[ 1.0] Kernel panic - not");
+        assert_eq!(console.panic(), None);
+        console.add(b" syncing: Fatal exception\n[ 1.1] more\n");
+        assert_eq!(
+            console.panic().as_deref(),
+            Some("Kernel panic - not syncing: Fatal exception")
+        );
+    }
+}

@@ -1,0 +1,228 @@
+//! What host and init say to each other over the guest's control port: frames of a
+//! kind, a channel and bytes. Channel 0 is the guest itself; every command that
+//! runs in the guest has a channel of its own.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+
+/// Names of the virtio serial ports.
+pub const CONTROL_PORT: &str = "schedlab.control";
+pub const AGENT_PORT: &str = "schedlab.agent";
+/// Mount tag of the host's files.
+pub const HOST_TAG: &str = "schedlab-host";
+/// Mount tag of the kernel's modules, where the root is an image.
+pub const MODULES_TAG: &str = "schedlab-modules";
+/// On the kernel command line: say that it boots, then power off.
+pub const PROBE_ARGUMENT: &str = "schedlab.probe";
+/// What init prints then.
+pub const PROBE_ANSWER: &str = "schedlab: the guest boots";
+/// Environment variable that tells a program that it runs in a guest of ours.
+pub const GUEST_VARIABLE: &str = "SCHEDLAB_GUEST";
+
+/// The largest payload; keeps one command from blocking the others.
+pub const MAX_PAYLOAD: usize = 64 * 1024;
+const HEADER: usize = 9;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FrameKind {
+    /// To the guest, once: `Setup` as JSON.
+    Setup = 1,
+    /// From the guest: `Ready` as JSON.
+    Ready,
+    /// From the guest: why it cannot be used, as text.
+    Failed,
+    /// From the guest: how the agent ended, as text.
+    AgentEnded,
+    /// To the guest: `Exec` as JSON; opens the channel.
+    Exec,
+    Input,
+    InputEnd,
+    Output,
+    Errors,
+    /// From the guest: `Exit` as JSON; closes the channel.
+    Exit,
+    /// To the guest: `Window` as JSON.
+    Resize,
+    /// To the guest: the command's peer is gone, end it.
+    Hangup,
+    PowerOff,
+}
+
+impl FrameKind {
+    const ALL: [FrameKind; 13] = [
+        FrameKind::Setup,
+        FrameKind::Ready,
+        FrameKind::Failed,
+        FrameKind::AgentEnded,
+        FrameKind::Exec,
+        FrameKind::Input,
+        FrameKind::InputEnd,
+        FrameKind::Output,
+        FrameKind::Errors,
+        FrameKind::Exit,
+        FrameKind::Resize,
+        FrameKind::Hangup,
+        FrameKind::PowerOff,
+    ];
+
+    fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| *kind as u8 == number)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frame {
+    pub kind: FrameKind,
+    pub channel: u32,
+    pub payload: Vec<u8>,
+}
+
+impl Frame {
+    pub fn new(kind: FrameKind, channel: u32, payload: impl Into<Vec<u8>>) -> Self {
+        Frame {
+            kind,
+            channel,
+            payload: payload.into(),
+        }
+    }
+
+    pub fn json(kind: FrameKind, channel: u32, value: &impl Serialize) -> io::Result<Self> {
+        Ok(Frame::new(kind, channel, serde_json::to_vec(value)?))
+    }
+
+    pub fn parse<'a, T: Deserialize<'a>>(&'a self) -> io::Result<T> {
+        Ok(serde_json::from_slice(&self.payload)?)
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.payload).into_owned()
+    }
+
+    /// One write, so that frames of several threads do not mix below a lock.
+    pub fn write(&self, to: &mut impl Write) -> io::Result<()> {
+        let mut bytes = Vec::with_capacity(HEADER + self.payload.len());
+        bytes.push(self.kind as u8);
+        bytes.extend(self.channel.to_le_bytes());
+        bytes.extend((self.payload.len() as u32).to_le_bytes());
+        bytes.extend(&self.payload);
+        to.write_all(&bytes)?;
+        to.flush()
+    }
+
+    /// The next frame; `None` at the end of the stream.
+    pub fn read(from: &mut impl Read) -> io::Result<Option<Self>> {
+        let mut header = [0u8; HEADER];
+        match from.read_exact(&mut header) {
+            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+            result => result?,
+        }
+        let invalid = |what| io::Error::new(io::ErrorKind::InvalidData, what);
+        let kind = FrameKind::from_number(header[0]).ok_or_else(|| invalid("unknown frame"))?;
+        let [_, c0, c1, c2, c3, l0, l1, l2, l3] = header;
+        let size = u32::from_le_bytes([l0, l1, l2, l3]) as usize;
+        if size > MAX_PAYLOAD {
+            return Err(invalid("a frame is too large"));
+        }
+        let mut payload = vec![0; size];
+        from.read_exact(&mut payload)?;
+        Ok(Some(Frame {
+            kind,
+            channel: u32::from_le_bytes([c0, c1, c2, c3]),
+            payload,
+        }))
+    }
+}
+
+/// What the guest is to be.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Setup {
+    pub hostname: String,
+    /// The whole environment of what runs in the guest.
+    pub environment: BTreeMap<String, String>,
+    pub directory: PathBuf,
+    /// The agent's arguments; `None`: no agent, stay until told to power off.
+    pub agent: Option<Vec<String>>,
+    /// The root is a disk image, not the host's files.
+    pub image: bool,
+    /// Directory on the host with the kernel's modules.
+    pub modules: Option<PathBuf>,
+    /// Bring up the user-mode network.
+    pub network: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ready {
+    pub release: String,
+    /// CLOCK_BOOTTIME when the guest was ready.
+    pub uptime_ns: u64,
+}
+
+/// A command in the guest.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exec {
+    pub argv: Vec<String>,
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
+    /// `None`: the guest's.
+    #[serde(default)]
+    pub directory: Option<PathBuf>,
+    /// Run on a terminal of this size.
+    #[serde(default)]
+    pub terminal: Option<Window>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Window {
+    pub rows: u16,
+    pub columns: u16,
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exit {
+    /// As a shell has it: 128 + number for a signal, 127 for what is not found.
+    pub code: u8,
+    /// Why it was not started.
+    #[serde(default)]
+    pub error: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_come_back_as_they_were_written() {
+        let frames: Vec<Frame> = FrameKind::ALL
+            .into_iter()
+            .enumerate()
+            .map(|(i, kind)| Frame::new(kind, i as u32, vec![i as u8; i * 100]))
+            .collect();
+        let mut stream = Vec::new();
+        for frame in &frames {
+            frame.write(&mut stream).unwrap();
+        }
+        let mut rest = &stream[..];
+        for frame in &frames {
+            assert_eq!(Frame::read(&mut rest).unwrap().as_ref(), Some(frame));
+        }
+        assert_eq!(Frame::read(&mut rest).unwrap(), None);
+    }
+
+    #[test]
+    fn an_unknown_or_oversized_frame_is_an_error() {
+        assert!(Frame::read(&mut &[0u8; HEADER][..]).is_err());
+        let mut large = vec![FrameKind::Output as u8, 0, 0, 0, 0];
+        large.extend(u32::MAX.to_le_bytes());
+        assert!(Frame::read(&mut &large[..]).is_err());
+    }
+
+    #[test]
+    fn a_stream_that_breaks_inside_a_frame_is_an_error() {
+        let mut stream = Vec::new();
+        Frame::new(FrameKind::Output, 1, "hello").write(&mut stream).unwrap();
+        assert!(Frame::read(&mut &stream[..stream.len() - 1]).is_err());
+    }
+}

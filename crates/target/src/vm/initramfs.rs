@@ -1,0 +1,152 @@
+//! The first file system of a guest: this program as `/init`, the modules that it
+//! loads, and the kernel's configuration, in the cpio "newc" format
+//! (Documentation/driver-api/early-userspace/buffer-format.rst). Cached by what
+//! goes in.
+
+use super::elf;
+use super::failure::{io, unmet};
+use super::kernel::Kernel;
+use super::modules::{self, Module};
+use crate::TargetError;
+use cpio::NewcBuilder;
+use cpio::newc::trailer;
+use sha2::{Digest, Sha256};
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Where init finds the names of the modules, one a line, in loading order.
+pub const MODULE_LIST: &str = "modules/list";
+pub const CONFIG: &str = "config";
+
+const DIRECTORY: u32 = 0o040_755;
+const PROGRAM: u32 = 0o100_755;
+const FILE: u32 = 0o100_644;
+/// Mount points of init.
+const DIRECTORIES: [&str; 8] = ["dev", "proc", "sys", "modules", "host", "image", "upper", "root"];
+
+/// The initramfs of `kernel` with `program` as init: from the cache, or built now.
+pub fn prepare(kernel: &Kernel, program: &Path, cache: &Path) -> Result<PathBuf, TargetError> {
+    let init = read_program(program)?;
+    let config = match &kernel.config_file {
+        Some(path) => fs::read(path).map_err(io("read", path))?,
+        None => Vec::new(),
+    };
+    let dir = cache.join("initramfs");
+    fs::create_dir_all(&dir).map_err(io("create", &dir))?;
+    let path = dir.join(format!("{}-{}.cpio", kernel.release, fingerprint(kernel, &init, &config)));
+    if !path.exists() {
+        let modules = modules::boot_modules(kernel)?;
+        remove_older(&dir, &kernel.release);
+        write_whole(&path, &archive(&init, &config, &modules).map_err(io("build", &path))?)?;
+    }
+    Ok(path)
+}
+
+fn read_program(program: &Path) -> Result<Vec<u8>, TargetError> {
+    let bytes = fs::read(program).map_err(io("read", program))?;
+    elf::without_debug(&bytes).ok_or_else(|| {
+        unmet(
+            &program.display().to_string(),
+            "it is not an x86-64 program, so it cannot be the guest's init",
+            "use the static build of schedlab",
+        )
+    })
+}
+
+/// The kernel by where it comes from and when it was built, the rest by content.
+fn fingerprint(kernel: &Kernel, init: &[u8], config: &[u8]) -> String {
+    let mut hash = Sha256::new();
+    hash.update(kernel.vmlinuz.as_os_str().as_encoded_bytes());
+    if let Ok(modified) = fs::metadata(&kernel.vmlinuz).and_then(|m| m.modified()) {
+        hash.update(format!("{modified:?}"));
+    }
+    for part in [init, config] {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part);
+    }
+    hash.finalize().iter().take(8).map(|b| format!("{b:02x}")).collect()
+}
+
+/// A new build of this program makes the older files useless; they are large.
+fn remove_older(dir: &Path, release: &str) {
+    const KEPT: usize = 3;
+    let mut older: Vec<_> = fs::read_dir(dir)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(&format!("{release}-")))
+        .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
+        .collect();
+    older.sort();
+    let excess = older.len().saturating_sub(KEPT);
+    for (_, path) in older.into_iter().take(excess) {
+        // A guest that boots from it right now has it open already.
+        let _ = fs::remove_file(path);
+    }
+}
+
+fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), TargetError> {
+    let dir = path.parent().unwrap_or(path);
+    let mut file = tempfile::NamedTempFile::new_in(dir).map_err(io("create", dir))?;
+    file.write_all(bytes).map_err(io("write", path))?;
+    file.persist(path).map_err(|e| io("rename", path)(e.error))?;
+    Ok(())
+}
+
+fn archive(init: &[u8], config: &[u8], modules: &[Module]) -> std::io::Result<Vec<u8>> {
+    let mut out = Vec::new();
+    for directory in DIRECTORIES {
+        add(&mut out, directory, DIRECTORY, b"")?;
+    }
+    add(&mut out, "init", PROGRAM, init)?;
+    add(&mut out, CONFIG, FILE, config)?;
+    let names: String = modules.iter().map(|m| format!("{}\n", m.name)).collect();
+    add(&mut out, MODULE_LIST, FILE, names.as_bytes())?;
+    for module in modules {
+        add(&mut out, &format!("modules/{}.ko", module.name), FILE, &module.bytes)?;
+    }
+    trailer(&mut out)?;
+    Ok(out)
+}
+
+fn add(out: &mut Vec<u8>, name: &str, mode: u32, bytes: &[u8]) -> std::io::Result<()> {
+    let size = u32::try_from(bytes.len()).map_err(std::io::Error::other)?;
+    let mut writer = NewcBuilder::new(name).mode(mode).nlink(1).write(out, size);
+    writer.write_all(bytes)?;
+    writer.finish()?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_archive_holds_init_the_modules_in_order_and_the_configuration() {
+        let modules = ["9pnet", "9p"].map(|name| Module {
+            name: name.to_owned(),
+            bytes: name.as_bytes().to_vec(),
+        });
+        let bytes = archive(b"program", b"CONFIG_X=y\n", &modules).unwrap();
+        let mut files = std::collections::BTreeMap::new();
+        let mut rest = &bytes[..];
+        loop {
+            let mut reader = cpio::NewcReader::new(rest).unwrap();
+            if reader.entry().is_trailer() {
+                break;
+            }
+            let name = reader.entry().name().to_owned();
+            let mode = reader.entry().mode();
+            let mut content = Vec::new();
+            std::io::Read::read_to_end(&mut reader, &mut content).unwrap();
+            files.insert(name, (mode, content));
+            rest = reader.finish().unwrap();
+        }
+        assert_eq!(files["init"], (PROGRAM, b"program".to_vec()));
+        assert_eq!(files[MODULE_LIST].1, b"9pnet\n9p\n");
+        assert_eq!(files["modules/9p.ko"].1, b"9p");
+        assert_eq!(files[CONFIG].1, b"CONFIG_X=y\n");
+        assert_eq!(files["proc"].0, DIRECTORY);
+    }
+}

@@ -1,0 +1,308 @@
+//! Kernels from Debian's archive through apt with a state of its own below the
+//! cache: no root, signatures checked, the host's own apt untouched (apt.conf(5):
+//! `Dir::Etc::sourcelist`, `Dir::State::Lists`, `Dir::Cache`).
+
+use super::sources;
+use crate::TargetError;
+use crate::vm::failure::{io, unmet};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::{Duration, SystemTime};
+
+const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+const LISTS_MAX_AGE: Duration = Duration::from_secs(24 * 3600);
+
+/// A package as the suite's lists describe it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Package {
+    pub name: String,
+    pub version: String,
+    pub depends: Vec<String>,
+    pub summary: String,
+}
+
+/// One suite with its own lists.
+#[derive(Debug)]
+pub struct Suite {
+    name: String,
+    dir: PathBuf,
+}
+
+impl Suite {
+    /// Nothing is fetched yet.
+    pub fn new(cache: &Path, name: &str) -> Self {
+        Suite {
+            name: name.to_owned(),
+            dir: cache.join("apt").join(name),
+        }
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn is_fetched(&self) -> bool {
+        self.stamp().exists()
+    }
+
+    /// Lists that are a day old are fetched again; old ones serve when there is
+    /// no network.
+    pub fn refresh(&self) -> Result<(), TargetError> {
+        if age(&self.stamp()).is_some_and(|age| age < LISTS_MAX_AGE) {
+            return Ok(());
+        }
+        match self.update() {
+            Err(e) if self.is_fetched() => {
+                tracing::warn!("the package lists of {} are old: {e}", self.name);
+                Ok(())
+            }
+            result => result,
+        }
+    }
+
+    /// Fetch the lists now.
+    pub fn update(&self) -> Result<(), TargetError> {
+        self.prepare()?;
+        let _lock = lock(&self.dir.join("lock"))?;
+        tracing::info!("fetching the package lists of Debian {}", self.name);
+        // Without Error-Mode a suite that is missing or unreachable is a mere warning.
+        let mut command = self.apt("apt-get");
+        command.args(["-q", "-o", "APT::Update::Error-Mode=any", "update"]);
+        let output = run(command)?;
+        if !output.status.success() {
+            return Err(unmet(
+                &format!("Debian suite {}", self.name),
+                &format!("its package lists cannot be fetched: {}", last_lines(&output, 3)),
+                "check the suite's name and the network, or name a kernel image by its path",
+            ));
+        }
+        let stamp = self.stamp();
+        File::create(&stamp).map_err(io("write", &stamp))?;
+        Ok(())
+    }
+
+    pub fn show(&self, package: &str) -> Result<Option<Package>, TargetError> {
+        let mut command = self.apt("apt-cache");
+        command.args(["show", "--no-all-versions", package]);
+        let output = run(command)?;
+        Ok(parse_stanza(&String::from_utf8_lossy(&output.stdout)))
+    }
+
+    /// All kernel packages of the suite, as `apt-cache search` prints them.
+    pub fn kernels(&self) -> Result<Vec<Package>, TargetError> {
+        let mut command = self.apt("apt-cache");
+        command.args(["search", "--names-only", "^linux-image-[0-9].*amd64$"]);
+        let output = run(command)?;
+        Ok(parse_search(&String::from_utf8_lossy(&output.stdout)))
+    }
+
+    /// The packages of the kernel that `root` stands for, itself included: a
+    /// metapackage leads to the image, the image (since 7.0) to binary, modules
+    /// and base.
+    pub fn kernel_packages(&self, root: &Package) -> Result<Vec<Package>, TargetError> {
+        let mut found = vec![root.clone()];
+        let mut next = 0;
+        while next < found.len() {
+            for name in found[next].depends.clone() {
+                let known = found.iter().any(|p| p.name == name);
+                if !known && is_kernel_package(&name) {
+                    found.extend(self.show(&name)?);
+                }
+            }
+            next += 1;
+        }
+        Ok(found)
+    }
+
+    /// Download and unpack the packages below `into`.
+    pub fn unpack(&self, packages: &[Package], into: &Path) -> Result<(), TargetError> {
+        let debs = tempfile::Builder::new()
+            .prefix("debs-")
+            .tempdir_in(&self.dir)
+            .map_err(io("create", &self.dir))?;
+        let mut command = self.apt("apt-get");
+        command.args(["-q", "download"]).current_dir(debs.path());
+        command.args(packages.iter().map(|p| format!("{}={}", p.name, p.version)));
+        let output = run(command)?;
+        if !output.status.success() {
+            return Err(unmet(
+                &format!("kernel packages of Debian {}", self.name),
+                &format!("they cannot be downloaded: {}", last_lines(&output, 3)),
+                "check the network and try again",
+            ));
+        }
+        for deb in fs::read_dir(debs.path()).map_err(io("read", debs.path()))?.flatten() {
+            extract(&deb.path(), into)?;
+        }
+        Ok(())
+    }
+
+    fn stamp(&self) -> PathBuf {
+        self.dir.join("updated")
+    }
+
+    fn prepare(&self) -> Result<(), TargetError> {
+        if !Path::new(KEYRING).exists() {
+            return Err(unmet(
+                KEYRING,
+                "the keys of the Debian archive are not there",
+                "install the package debian-archive-keyring",
+            ));
+        }
+        for dir in ["lists/partial", "cache/archives/partial"] {
+            let dir = self.dir.join(dir);
+            fs::create_dir_all(&dir).map_err(io("create", &dir))?;
+        }
+        let mirror = sources::debian_mirror(Path::new("/etc/apt"));
+        let line = format!("deb [arch=amd64 signed-by={KEYRING}] {mirror} {} main\n", self.name);
+        for (file, text) in [("sources.list", line.as_str()), ("status", "")] {
+            let path = self.dir.join(file);
+            fs::write(&path, text).map_err(io("write", &path))?;
+        }
+        Ok(())
+    }
+
+    /// The host's apt configuration stays in force (proxies, certificates); all
+    /// that apt reads as state or writes lies below our directory.
+    fn apt(&self, program: &str) -> Command {
+        let dir = self.dir.display();
+        let mut command = Command::new(program);
+        command.env("LC_ALL", "C.UTF-8");
+        for option in [
+            format!("Dir::Etc::sourcelist={dir}/sources.list"),
+            "Dir::Etc::sourceparts=/dev/null".to_owned(),
+            format!("Dir::State::Lists={dir}/lists"),
+            format!("Dir::State::status={dir}/status"),
+            format!("Dir::Cache={dir}/cache"),
+            "Dir::Cache::pkgcache=pkgcache.bin".to_owned(),
+            "Dir::Cache::srcpkgcache=srcpkgcache.bin".to_owned(),
+            "APT::Architecture=amd64".to_owned(),
+            "APT::Sandbox::User=".to_owned(),
+            "Acquire::Languages=none".to_owned(),
+            "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false".to_owned(),
+        ] {
+            command.arg("-o").arg(option);
+        }
+        command
+    }
+}
+
+fn is_kernel_package(name: &str) -> bool {
+    ["linux-image-", "linux-binary-", "linux-modules-", "linux-base-"]
+        .iter()
+        .filter_map(|prefix| name.strip_prefix(prefix))
+        .any(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+fn extract(deb: &Path, into: &Path) -> Result<(), TargetError> {
+    let mut command = Command::new("dpkg-deb");
+    command.arg("-x").arg(deb).arg(into);
+    let output = run(command)?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(unmet(
+        &deb.display().to_string(),
+        &format!("it cannot be unpacked: {}", last_lines(&output, 3)),
+        "check the free space of the cache directory",
+    ))
+}
+
+fn run(mut command: Command) -> Result<Output, TargetError> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    command.output().map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound => unmet(
+            &program,
+            "it is not installed, and kernels come from Debian through it",
+            "install apt and dpkg, or name a kernel image by its path",
+        ),
+        _ => io("run", Path::new(&program))(e),
+    })
+}
+
+fn last_lines(output: &Output, count: usize) -> String {
+    let text = String::from_utf8_lossy(&output.stderr);
+    let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
+    lines[lines.len().saturating_sub(count)..].join("; ")
+}
+
+fn lock(path: &Path) -> Result<File, TargetError> {
+    let file = File::create(path).map_err(io("create", path))?;
+    file.lock().map_err(io("lock", path))?;
+    Ok(file)
+}
+
+fn age(path: &Path) -> Option<Duration> {
+    let modified = fs::metadata(path).ok()?.modified().ok()?;
+    SystemTime::now().duration_since(modified).ok()
+}
+
+fn parse_stanza(text: &str) -> Option<Package> {
+    let field = |name: &str| {
+        text.lines()
+            .take_while(|line| !line.is_empty())
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+    };
+    Some(Package {
+        name: field("Package")?.to_owned(),
+        version: field("Version")?.to_owned(),
+        depends: parse_depends(field("Depends").unwrap_or_default()),
+        summary: field("Description").unwrap_or_default().to_owned(),
+    })
+}
+
+/// The first alternative of each, without versions.
+fn parse_depends(text: &str) -> Vec<String> {
+    text.split(',')
+        .filter_map(|dependency| dependency.split_whitespace().next())
+        .map(str::to_owned)
+        .collect()
+}
+
+fn parse_search(text: &str) -> Vec<Package> {
+    text.lines()
+        .filter_map(|line| line.split_once(" - "))
+        .map(|(name, summary)| Package {
+            name: name.to_owned(),
+            summary: summary.to_owned(),
+            ..Package::default()
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHOW: &str = "Package: linux-image-7.2.13+deb14-amd64\nVersion: 7.2.13-1\n\
+        Depends: dracut | initramfs-tools (>= 0.120+deb8u2), linux-base-7.2.13+deb14-amd64 (= 7.2.13-1), \
+        linux-binary-7.2.13+deb14-amd64 (= 7.2.13-1)\nDescription: Linux 7.2.13 for 64-bit PCs\n\n\
+        Package: older\nVersion: 1\n";
+
+    #[test]
+    fn the_first_stanza_of_apt_cache_show_is_read() {
+        let package = parse_stanza(SHOW).unwrap();
+        assert_eq!(package.name, "linux-image-7.2.13+deb14-amd64");
+        assert_eq!(package.version, "7.2.13-1");
+        assert_eq!(package.summary, "Linux 7.2.13 for 64-bit PCs");
+        assert_eq!(
+            package.depends,
+            ["dracut", "linux-base-7.2.13+deb14-amd64", "linux-binary-7.2.13+deb14-amd64"]
+        );
+    }
+
+    #[test]
+    fn an_unknown_package_is_none() {
+        assert_eq!(parse_stanza(""), None);
+    }
+
+    #[test]
+    fn only_parts_of_a_kernel_are_followed() {
+        assert!(is_kernel_package("linux-binary-7.2.13+deb14-amd64"));
+        assert!(is_kernel_package("linux-base-7.2.13+deb14-amd64"));
+        assert!(!is_kernel_package("linux-base"));
+        assert!(!is_kernel_package("linux-base-amd64"));
+        assert!(!is_kernel_package("kmod"));
+    }
+}

@@ -1,0 +1,96 @@
+//! The head of a kernel image: is it an x86-64 bzImage, and which release?
+//! Offsets from Documentation/arch/x86/boot.rst of the kernel.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// `boot_flag`, `header`, `kernel_version` and `xloadflags` of the setup header.
+const BOOT_FLAG: usize = 0x1fe;
+const HEADER: usize = 0x202;
+const KERNEL_VERSION: usize = 0x20e;
+const XLOADFLAGS: usize = 0x236;
+const XLF_KERNEL_64: u8 = 1;
+/// Where the arm64 `Image` has its magic.
+const ARM64_MAGIC: usize = 56;
+/// The setup part is at most 64 sectors; the release text lies in it.
+const SETUP_BYTES: u64 = 64 * 512;
+
+/// The release of an x86-64 bzImage, or what else the file is.
+pub fn release(path: &Path) -> Result<String, String> {
+    let mut head = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(SETUP_BYTES).read_to_end(&mut head))
+        .map_err(|e| format!("cannot be read: {e}"))?;
+    release_in(&head)
+}
+
+fn release_in(head: &[u8]) -> Result<String, String> {
+    if head.get(BOOT_FLAG..BOOT_FLAG + 2) != Some(&[0x55, 0xaa])
+        || head.get(HEADER..HEADER + 4) != Some(b"HdrS")
+    {
+        return Err(what_else(head).to_owned());
+    }
+    if head.get(XLOADFLAGS).is_none_or(|f| f & XLF_KERNEL_64 == 0) {
+        return Err("is a 32-bit kernel; the guest is x86-64".to_owned());
+    }
+    let start = 0x200 + usize::from(u16::from_le_bytes([head[KERNEL_VERSION], head[KERNEL_VERSION + 1]]));
+    let text: Vec<u8> = head
+        .iter()
+        .skip(start)
+        .copied()
+        .take_while(|b| b.is_ascii_graphic())
+        .collect();
+    if text.is_empty() {
+        return Err("is a bzImage that names no release".to_owned());
+    }
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+fn what_else(head: &[u8]) -> &'static str {
+    if head.starts_with(b"\x7fELF") {
+        "is an ELF file (vmlinux?), not a bzImage"
+    } else if head.get(ARM64_MAGIC..ARM64_MAGIC + 4) == Some(b"ARM\x64") {
+        "is an arm64 kernel; the guest is x86-64"
+    } else {
+        "is not an x86-64 bzImage"
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A setup header with a release, as short as the reader allows.
+    pub(crate) fn bzimage(release: &str) -> Vec<u8> {
+        let mut head = vec![0u8; 0x400];
+        head[BOOT_FLAG..BOOT_FLAG + 2].copy_from_slice(&[0x55, 0xaa]);
+        head[HEADER..HEADER + 4].copy_from_slice(b"HdrS");
+        head[KERNEL_VERSION..KERNEL_VERSION + 2].copy_from_slice(&0x100u16.to_le_bytes());
+        head[XLOADFLAGS] = XLF_KERNEL_64;
+        let text = format!("{release} (builder@host) #1 SMP");
+        head[0x300..0x300 + text.len()].copy_from_slice(text.as_bytes());
+        head
+    }
+
+    #[test]
+    fn a_bzimage_tells_its_release() {
+        assert_eq!(release_in(&bzimage("7.2.13+deb14-amd64")).as_deref(), Ok("7.2.13+deb14-amd64"));
+    }
+
+    #[test]
+    fn other_files_are_named_for_what_they_are() {
+        assert!(release_in(b"\x7fELF\x02").unwrap_err().contains("ELF"));
+        let mut arm = vec![0u8; 64];
+        arm[ARM64_MAGIC..].copy_from_slice(b"ARM\x64\0\0\0\0");
+        assert!(release_in(&arm).unwrap_err().contains("arm64"));
+        assert!(release_in(b"hello").unwrap_err().contains("not an x86-64 bzImage"));
+    }
+
+    #[test]
+    fn a_32_bit_kernel_is_refused() {
+        let mut head = bzimage("6.1.0");
+        head[XLOADFLAGS] = 0;
+        assert!(release_in(&head).unwrap_err().contains("32-bit"));
+    }
+}

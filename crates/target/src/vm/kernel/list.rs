@@ -1,0 +1,79 @@
+//! What `schedlab kernel list` shows: kernels in the cache, and those of the suites
+//! whose lists are already there. Nothing is fetched.
+
+use super::apt::Suite;
+use super::{Kernel, SUITES, unpacked};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// One line of the list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// What to write in an experiment: `debian:linux-image-…`.
+    pub name: String,
+    pub release: Option<String>,
+    pub cached: bool,
+    /// `None` where the configuration is not known.
+    pub sched_ext: Option<bool>,
+    /// Suite, or `None` for what only the cache has.
+    pub suite: Option<String>,
+    pub summary: String,
+}
+
+pub fn kernels_directory(cache: &Path) -> PathBuf {
+    cache.join("kernels")
+}
+
+/// Unpacked packages (`NAME_VERSION`), sorted by name.
+pub fn cached_directories(cache: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = fs::read_dir(kernels_directory(cache))
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with("linux-")))
+        .collect();
+    found.sort();
+    found
+}
+
+pub fn list(cache: &Path) -> Vec<Listed> {
+    let mut lines: Vec<Listed> = cached_directories(cache).iter().filter_map(|d| cached(d)).collect();
+    for suite in SUITES.map(|suite| Suite::new(cache, suite)) {
+        if suite.is_fetched() {
+            add_suite(&mut lines, &suite);
+        }
+    }
+    lines
+}
+
+fn cached(dir: &Path) -> Option<Listed> {
+    let name = dir.file_name()?.to_string_lossy().into_owned();
+    let (package, version) = name.split_once('_')?;
+    let kernel: Kernel = unpacked(&name, dir).ok()?;
+    Some(Listed {
+        name: format!("debian:{package}"),
+        sched_ext: kernel.sched_ext(),
+        release: Some(kernel.release),
+        cached: true,
+        suite: None,
+        summary: format!("version {version}"),
+    })
+}
+
+fn add_suite(lines: &mut Vec<Listed>, suite: &Suite) {
+    for package in suite.kernels().unwrap_or_default() {
+        let name = format!("debian:{}", package.name);
+        if let Some(line) = lines.iter_mut().find(|line| line.name == name) {
+            line.suite.get_or_insert_with(|| suite.name().to_owned());
+            continue;
+        }
+        lines.push(Listed {
+            name,
+            release: None,
+            cached: false,
+            sched_ext: None,
+            suite: Some(suite.name().to_owned()),
+            summary: package.summary,
+        });
+    }
+}

@@ -1,0 +1,383 @@
+//! Which kernel a guest boots, and what is known of it before it does.
+//!
+//! A kernel is named by `debian:SUITE`, `debian:PACKAGE`, the path of a bzImage or
+//! of a built kernel tree, or `host`. Everything that is fetched lies in the cache,
+//! by version, and is whole or absent.
+
+pub mod apt;
+pub mod config;
+pub mod image;
+pub mod list;
+pub mod sources;
+
+use crate::TargetError;
+use crate::vm::failure::{io, unmet};
+use apt::{Package, Suite};
+use config::Config;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Where an exact package is looked for, newest first.
+pub const SUITES: [&str; 4] = ["sid", "trixie", "bookworm-backports", "bookworm"];
+/// The full flavour: the cloud flavour has no 9p.
+const METAPACKAGE: &str = "linux-image-amd64";
+
+/// A kernel that a guest can boot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kernel {
+    /// As the experiment names it.
+    pub name: String,
+    /// `uname -r`.
+    pub release: String,
+    pub vmlinuz: PathBuf,
+    /// With `modules.order` and `kernel/`.
+    pub modules_dir: Option<PathBuf>,
+    pub config_file: Option<PathBuf>,
+    /// Empty where there is no file.
+    pub config: Config,
+    /// Package and version, or path.
+    pub origin: String,
+}
+
+impl Kernel {
+    /// `None` where the configuration is not known.
+    pub fn sched_ext(&self) -> Option<bool> {
+        self.known("SCHED_CLASS_EXT")
+    }
+
+    /// `None` where the configuration is not known.
+    pub fn btf(&self) -> Option<bool> {
+        self.known("DEBUG_INFO_BTF")
+    }
+
+    fn known(&self, option: &str) -> Option<bool> {
+        self.config_file.is_some().then(|| self.config.built_in(option))
+    }
+
+    fn new(name: &str, vmlinuz: PathBuf, origin: String) -> Result<Self, TargetError> {
+        let release = image::release(&vmlinuz).map_err(|what| {
+            unmet(
+                &format!("kernel {}", vmlinuz.display()),
+                &what,
+                "name an x86-64 bzImage, such as arch/x86/boot/bzImage of a built tree",
+            )
+        })?;
+        Ok(Kernel {
+            name: name.to_owned(),
+            release,
+            vmlinuz,
+            modules_dir: None,
+            config_file: None,
+            config: Config::default(),
+            origin,
+        })
+    }
+
+    /// Take the first of the candidates that exist.
+    fn with(mut self, modules: &[PathBuf], configs: &[PathBuf]) -> Result<Self, TargetError> {
+        self.modules_dir = modules.iter().find(|p| p.join("modules.order").exists()).cloned();
+        if let Some(path) = configs.iter().find(|p| p.is_file()) {
+            let text = fs::read_to_string(path).map_err(io("read", path))?;
+            self.config = Config::parse(&text);
+            self.config_file = Some(path.clone());
+        }
+        Ok(self)
+    }
+}
+
+/// What a kernel's name means, before anything is read.
+#[derive(Debug, PartialEq, Eq)]
+enum Source<'a> {
+    Suite(&'a str),
+    Package(&'a str),
+    Host,
+    Path(&'a Path),
+}
+
+fn source(name: &str) -> Source<'_> {
+    match name.strip_prefix("debian:") {
+        Some(package) if package.starts_with("linux-") => Source::Package(package),
+        Some(suite) => Source::Suite(suite),
+        None if name == "host" => Source::Host,
+        None => Source::Path(Path::new(name)),
+    }
+}
+
+/// Find the kernel, and fetch it when it is not in the cache.
+pub fn resolve(name: &str, cache: &Path) -> Result<Kernel, TargetError> {
+    match source(name) {
+        Source::Suite(suite) => from_suite(name, suite, cache),
+        Source::Package(package) => from_package(name, package, cache),
+        Source::Host => from_host(name),
+        Source::Path(path) if path.is_dir() => from_tree(name, path),
+        Source::Path(path) => from_image(name, path),
+    }
+}
+
+fn from_suite(name: &str, suite: &str, cache: &Path) -> Result<Kernel, TargetError> {
+    if suite.is_empty() || !suite.chars().all(|c| c.is_ascii_alphanumeric() || "-._/".contains(c)) {
+        return Err(unmet(
+            &format!("kernel {name}"),
+            "it names no Debian suite",
+            "write debian:sid, debian:trixie or debian:linux-image-…",
+        ));
+    }
+    let suite = Suite::new(cache, suite);
+    suite.refresh()?;
+    let package = suite.show(METAPACKAGE)?.ok_or_else(|| {
+        unmet(
+            &format!("kernel {name}"),
+            &format!("the suite has no {METAPACKAGE}"),
+            "name another suite, such as debian:sid",
+        )
+    })?;
+    from_archive(name, &suite, &package, cache)
+}
+
+fn from_package(name: &str, package: &str, cache: &Path) -> Result<Kernel, TargetError> {
+    if let Some(kernel) = cached_package(name, package, cache)? {
+        return Ok(kernel);
+    }
+    for suite in SUITES.map(|suite| Suite::new(cache, suite)) {
+        suite.refresh()?;
+        if let Some(found) = suite.show(package)? {
+            return from_archive(name, &suite, &found, cache);
+        }
+    }
+    Err(unmet(
+        &format!("kernel {name}"),
+        &format!("no such package in {}", SUITES.join(", ")),
+        "see `schedlab kernel list` for what there is",
+    ))
+}
+
+/// An exact package needs no list when it is in the cache.
+fn cached_package(name: &str, package: &str, cache: &Path) -> Result<Option<Kernel>, TargetError> {
+    let prefix = format!("{package}_");
+    let found = list::cached_directories(cache)
+        .into_iter()
+        .rfind(|dir| dir.file_name().is_some_and(|n| n.to_string_lossy().starts_with(&prefix)));
+    found.map(|dir| unpacked(name, &dir)).transpose()
+}
+
+fn from_archive(
+    name: &str,
+    suite: &Suite,
+    package: &Package,
+    cache: &Path,
+) -> Result<Kernel, TargetError> {
+    let packages = suite.kernel_packages(package)?;
+    let image = packages
+        .iter()
+        .find(|p| p.name.starts_with("linux-image-") && p.name != METAPACKAGE)
+        .unwrap_or(package);
+    let dir = list::kernels_directory(cache).join(format!("{}_{}", image.name, image.version));
+    if !dir.exists() {
+        fetch(suite, &packages, &dir)?;
+    }
+    unpacked(name, &dir)
+}
+
+/// Unpacked beside its place, then renamed.
+fn fetch(suite: &Suite, packages: &[Package], dir: &Path) -> Result<(), TargetError> {
+    let parent = dir.parent().unwrap_or(dir);
+    fs::create_dir_all(parent).map_err(io("create", parent))?;
+    let part = tempfile::Builder::new()
+        .prefix(".part-")
+        .tempdir_in(parent)
+        .map_err(io("create", parent))?;
+    tracing::info!("downloading {} of Debian {}", dir_name(dir), suite.name());
+    suite.unpack(packages, part.path())?;
+    let part = part.keep();
+    match fs::rename(&part, dir) {
+        // Another process was faster.
+        Err(_) if dir.exists() => fs::remove_dir_all(&part).map_err(io("remove", &part)),
+        result => result.map_err(io("rename", &part)),
+    }
+}
+
+/// A kernel as its packages lay it out, before and after 7.0.
+fn unpacked(name: &str, dir: &Path) -> Result<Kernel, TargetError> {
+    let lib = ["usr/lib/modules", "lib/modules"].map(|d| first_in(&dir.join(d), ""));
+    let modules = lib.into_iter().flatten().next().unwrap_or_default();
+    let vmlinuz = [Some(modules.join("vmlinuz")), first_in(&dir.join("boot"), "vmlinuz-")]
+        .into_iter()
+        .flatten()
+        .find(|p| p.is_file())
+        .ok_or_else(|| {
+            unmet(
+                &format!("kernel {name}"),
+                &format!("{} has no vmlinuz", dir.display()),
+                "remove that directory and try again, or name a linux-image package",
+            )
+        })?;
+    let kernel = Kernel::new(name, vmlinuz, dir_name(dir))?;
+    let configs = [
+        modules.join("config"),
+        dir.join("boot").join(format!("config-{}", kernel.release)),
+    ];
+    kernel.with(&[modules], &configs)
+}
+
+fn from_host(name: &str) -> Result<Kernel, TargetError> {
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    let vmlinuz = [
+        PathBuf::from(format!("/boot/vmlinuz-{release}")),
+        PathBuf::from(format!("/lib/modules/{release}/vmlinuz")),
+    ]
+    .into_iter()
+    .find(|p| fs::File::open(p).is_ok())
+    .ok_or_else(|| {
+        unmet(
+            "kernel host",
+            &format!("/boot/vmlinuz-{release} is not there or not readable"),
+            "make it readable for you, or name another kernel, such as debian:sid",
+        )
+    })?;
+    let origin = vmlinuz.display().to_string();
+    Kernel::new(name, vmlinuz, origin)?.with(
+        &[PathBuf::from(format!("/lib/modules/{release}"))],
+        &[
+            PathBuf::from(format!("/boot/config-{release}")),
+            PathBuf::from(format!("/lib/modules/{release}/config")),
+        ],
+    )
+}
+
+/// A built tree: `modules.order` and the modules lie in the tree itself.
+fn from_tree(name: &str, tree: &Path) -> Result<Kernel, TargetError> {
+    let tree = absolute(tree)?;
+    let vmlinuz = tree.join("arch/x86/boot/bzImage");
+    if !vmlinuz.exists() {
+        return Err(unmet(
+            &format!("kernel tree {}", tree.display()),
+            "arch/x86/boot/bzImage is not there",
+            "build it (`make bzImage`, or `schedlab kernel build`)",
+        ));
+    }
+    let origin = tree.display().to_string();
+    let config = tree.join(".config");
+    Kernel::new(name, vmlinuz, origin)?.with(&[tree], &[config])
+}
+
+/// Modules and configuration are taken where they lie beside the image.
+fn from_image(name: &str, path: &Path) -> Result<Kernel, TargetError> {
+    if !path.exists() {
+        return Err(unmet(
+            &format!("kernel {name}"),
+            "no such file",
+            "write debian:SUITE, the path of a bzImage or of a built tree, or host",
+        ));
+    }
+    let path = absolute(path)?;
+    let dir = path.parent().unwrap_or(&path).to_owned();
+    let kernel = Kernel::new(name, path.clone(), path.display().to_string())?;
+    let release = kernel.release.clone();
+    let modules = [
+        dir.join("modules"),
+        dir.join("lib/modules").join(&release),
+        dir.clone(),
+        PathBuf::from(format!("/lib/modules/{release}")),
+    ];
+    let configs = [
+        dir.join(format!("config-{release}")),
+        dir.join("config"),
+        dir.join(".config"),
+        PathBuf::from(format!("/boot/config-{release}")),
+    ];
+    kernel.with(&modules, &configs)
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, TargetError> {
+    fs::canonicalize(path).map_err(io("find", path))
+}
+
+fn first_in(dir: &Path, prefix: &str) -> Option<PathBuf> {
+    let mut found: Vec<PathBuf> = fs::read_dir(dir)
+        .ok()?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|p| dir_name(p).starts_with(prefix))
+        .collect();
+    found.sort();
+    found.into_iter().next()
+}
+
+fn dir_name(path: &Path) -> String {
+    path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::image::tests::bzimage;
+    use super::*;
+
+    fn write(path: &Path, bytes: &[u8]) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+
+    #[test]
+    fn names_are_told_apart() {
+        assert_eq!(source("debian:sid"), Source::Suite("sid"));
+        assert_eq!(source("debian:linux-image-6.1.0-50-amd64"), Source::Package("linux-image-6.1.0-50-amd64"));
+        assert_eq!(source("host"), Source::Host);
+        assert_eq!(source("./bzImage"), Source::Path(Path::new("./bzImage")));
+    }
+
+    #[test]
+    fn an_unpacked_package_of_either_layout_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let new = dir.path().join("new/usr/lib/modules/7.2.13-amd64");
+        write(&new.join("vmlinuz"), &bzimage("7.2.13-amd64"));
+        write(&new.join("modules.order"), b"");
+        write(&new.join("config"), b"CONFIG_SCHED_CLASS_EXT=y\nCONFIG_DEBUG_INFO_BTF=y\n");
+        let kernel = unpacked("debian:sid", &dir.path().join("new")).unwrap();
+        assert_eq!(kernel.release, "7.2.13-amd64");
+        assert_eq!((kernel.sched_ext(), kernel.btf()), (Some(true), Some(true)));
+        assert_eq!(kernel.modules_dir, Some(new));
+
+        let old = dir.path().join("old");
+        write(&old.join("boot/vmlinuz-6.1.0-50-amd64"), &bzimage("6.1.0-50-amd64"));
+        write(&old.join("boot/config-6.1.0-50-amd64"), b"CONFIG_9P_FS=m\n");
+        write(&old.join("lib/modules/6.1.0-50-amd64/modules.order"), b"");
+        let kernel = unpacked("debian:bookworm", &old).unwrap();
+        assert_eq!(kernel.release, "6.1.0-50-amd64");
+        assert_eq!(kernel.sched_ext(), Some(false));
+    }
+
+    #[test]
+    fn a_built_tree_brings_its_own_configuration() {
+        let tree = tempfile::tempdir().unwrap();
+        write(&tree.path().join("arch/x86/boot/bzImage"), &bzimage("7.3.0-rc1"));
+        write(&tree.path().join(".config"), b"CONFIG_SCHED_CLASS_EXT=y\n");
+        let kernel = resolve(&tree.path().display().to_string(), Path::new("/nowhere")).unwrap();
+        assert_eq!(kernel.release, "7.3.0-rc1");
+        assert_eq!(kernel.sched_ext(), Some(true));
+        assert_eq!(kernel.modules_dir, None);
+    }
+
+    #[test]
+    fn an_image_alone_leaves_the_configuration_unknown() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("bzImage");
+        write(&path, &bzimage("9.9.9-none"));
+        let kernel = resolve(&path.display().to_string(), Path::new("/nowhere")).unwrap();
+        assert_eq!(kernel.sched_ext(), None);
+    }
+
+    #[test]
+    fn what_is_no_kernel_is_refused_with_a_remedy() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("vmlinux");
+        write(&path, b"\x7fELF");
+        for (name, what) in [
+            (path.display().to_string(), "ELF file"),
+            (dir.path().display().to_string(), "bzImage is not there"),
+            ("/no/such/file".to_owned(), "no such file"),
+            ("debian:".to_owned(), "names no Debian suite"),
+        ] {
+            let error = resolve(&name, Path::new("/nowhere")).unwrap_err().to_string();
+            assert!(error.contains(what), "{error}");
+        }
+    }
+}

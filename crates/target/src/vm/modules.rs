@@ -1,0 +1,223 @@
+//! The modules that a guest needs before it sees the host's files. They are found
+//! through `modules.order` (or `modules.dep`) and each module's own `depends=`
+//! (the `.modinfo` section), so that no depmod is needed, and are unpacked on the
+//! host, so that the guest's kernel need not.
+
+use super::elf;
+use super::failure::{io, unmet};
+use super::kernel::Kernel;
+use crate::TargetError;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Loaded in this order where they are modules. The first group must be there.
+const NEEDED: [(&str, &str); 5] = [
+    ("virtio_pci", "VIRTIO_PCI"),
+    ("virtio_console", "VIRTIO_CONSOLE"),
+    ("9p", "NET_9P"),
+    ("9pnet_virtio", "NET_9P_VIRTIO"),
+    ("overlay", "OVERLAY_FS"),
+];
+const USEFUL: [&str; 4] = ["ext4", "virtio_blk", "virtio_net", "virtio_rng"];
+
+/// One module, unpacked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Module {
+    pub name: String,
+    pub bytes: Vec<u8>,
+}
+
+/// What the guest loads, dependencies first.
+pub fn boot_modules(kernel: &Kernel) -> Result<Vec<Module>, TargetError> {
+    let index = match &kernel.modules_dir {
+        Some(dir) => Index::read(dir)?,
+        None => Index::default(),
+    };
+    let mut loaded = Vec::new();
+    for (name, option) in NEEDED {
+        if index.paths.contains_key(name) {
+            index.load(name, &mut loaded)?;
+        } else if kernel.config_file.is_some() && !kernel.config.built_in(option) {
+            return Err(missing(kernel, name, option));
+        }
+    }
+    for name in USEFUL.iter().filter(|name| index.paths.contains_key(**name)) {
+        index.load(name, &mut loaded)?;
+    }
+    Ok(loaded)
+}
+
+fn missing(kernel: &Kernel, name: &str, option: &str) -> TargetError {
+    let remedy = if kernel.config.available(option) {
+        "its modules are not beside it: name the package or the built tree instead of the image"
+    } else {
+        "take a kernel of the full flavour (not cloud), or build one with guest/kernel.config"
+    };
+    unmet(
+        &format!("kernel {}", kernel.name),
+        &format!("{} has no {name} (CONFIG_{option}), so the guest cannot see the host's files", kernel.release),
+        remedy,
+    )
+}
+
+/// Module name to file.
+#[derive(Debug, Default)]
+struct Index {
+    paths: BTreeMap<String, PathBuf>,
+}
+
+impl Index {
+    fn read(dir: &Path) -> Result<Self, TargetError> {
+        let order = dir.join("modules.order");
+        let text = match fs::read_to_string(&order) {
+            Ok(text) => text,
+            Err(_) => fs::read_to_string(dir.join("modules.dep")).map_err(io("read", &order))?,
+        };
+        let wanted = parse_index(&text);
+        let paths = wanted
+            .into_iter()
+            .filter_map(|(name, path)| Some((name, on_disk(dir, &path)?)))
+            .collect();
+        Ok(Index { paths })
+    }
+
+    fn load(&self, name: &str, loaded: &mut Vec<Module>) -> Result<(), TargetError> {
+        if loaded.iter().any(|m| m.name == name) {
+            return Ok(());
+        }
+        // What is not in the index is built in.
+        let Some(path) = self.paths.get(name) else {
+            return Ok(());
+        };
+        let bytes = unpack(path)?;
+        for dependency in elf::module_depends(&bytes) {
+            self.load(&dependency, loaded)?;
+        }
+        loaded.push(Module {
+            name: name.to_owned(),
+            bytes,
+        });
+        Ok(())
+    }
+}
+
+/// Lines of `modules.order` (`kernel/fs/9p/9p.ko`, in a tree `fs/9p/9p.o`) or of
+/// `modules.dep` (`kernel/fs/9p/9p.ko.xz: …`), for the modules a guest may load.
+fn parse_index(text: &str) -> Vec<(String, String)> {
+    text.lines()
+        .map(|line| line.split(':').next().unwrap_or(line).trim())
+        .filter_map(|path| {
+            let file = path.rsplit('/').next()?;
+            let name = file.split('.').next()?.replace('-', "_");
+            (!name.is_empty()).then(|| (name, path.to_owned()))
+        })
+        .collect()
+}
+
+fn on_disk(dir: &Path, path: &str) -> Option<PathBuf> {
+    let stem = path.split_once(".ko").map_or_else(|| path.trim_end_matches(".o"), |(stem, _)| stem);
+    ["ko", "ko.xz", "ko.zst", "ko.gz"]
+        .iter()
+        .map(|extension| dir.join(format!("{stem}.{extension}")))
+        .find(|path| path.exists())
+}
+
+fn unpack(path: &Path) -> Result<Vec<u8>, TargetError> {
+    let (program, package) = match path.extension().and_then(|e| e.to_str()) {
+        Some("xz") => ("xz", "xz-utils"),
+        Some("zst") => ("zstd", "zstd"),
+        Some("gz") => ("gzip", "gzip"),
+        _ => return fs::read(path).map_err(io("read", path)),
+    };
+    let output = Command::new(program).arg("-dc").arg(path).output().map_err(|_| {
+        unmet(
+            program,
+            "it is not installed, and the kernel's modules are packed with it",
+            &format!("install the package {package}"),
+        )
+    })?;
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    Err(unmet(
+        &path.display().to_string(),
+        &format!("it cannot be unpacked: {}", String::from_utf8_lossy(&output.stderr).trim()),
+        "remove the kernel from the cache, so that it is fetched again",
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(text: &str) -> Vec<String> {
+        parse_index(text).into_iter().map(|(name, _)| name).collect()
+    }
+
+    #[test]
+    fn modules_order_and_modules_dep_name_the_same_modules() {
+        assert_eq!(names("kernel/fs/9p/9p.ko\nkernel/drivers/char/hw_random/virtio-rng.ko\n"), ["9p", "virtio_rng"]);
+        assert_eq!(names("fs/9p/9p.o\n"), ["9p"]);
+        assert_eq!(names("kernel/fs/9p/9p.ko.xz: kernel/net/9p/9pnet.ko.xz\n"), ["9p"]);
+    }
+
+    #[test]
+    fn a_module_is_found_packed_or_not() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("a.ko.zst"), b"").unwrap();
+        fs::write(dir.path().join("b.ko"), b"").unwrap();
+        assert_eq!(on_disk(dir.path(), "a.ko"), Some(dir.path().join("a.ko.zst")));
+        assert_eq!(on_disk(dir.path(), "b.o"), Some(dir.path().join("b.ko")));
+        assert_eq!(on_disk(dir.path(), "c.ko"), None);
+    }
+
+    #[test]
+    fn dependencies_are_loaded_first_and_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let order = "9p.ko\n9pnet.ko\nnetfs.ko\n9pnet_virtio.ko\noverlay.ko\n";
+        fs::write(dir.path().join("modules.order"), order).unwrap();
+        for (name, depends) in [
+            ("9p", "9pnet,netfs"),
+            ("9pnet", ""),
+            ("netfs", ""),
+            ("9pnet_virtio", "9pnet"),
+            ("overlay", ""),
+        ] {
+            let module = elf::tests::module(depends);
+            fs::write(dir.path().join(format!("{name}.ko")), module).unwrap();
+        }
+        let kernel = Kernel {
+            modules_dir: Some(dir.path().to_owned()),
+            ..nameless()
+        };
+        let loaded: Vec<String> = boot_modules(&kernel).unwrap().into_iter().map(|m| m.name).collect();
+        assert_eq!(loaded, ["9pnet", "netfs", "9p", "9pnet_virtio", "overlay"]);
+    }
+
+    #[test]
+    fn a_kernel_without_9p_is_refused_with_a_remedy() {
+        let kernel = Kernel {
+            config_file: Some("config".into()),
+            config: crate::vm::kernel::config::Config::parse(
+                "CONFIG_VIRTIO_PCI=y\nCONFIG_VIRTIO_CONSOLE=y\n",
+            ),
+            ..nameless()
+        };
+        let error = boot_modules(&kernel).unwrap_err().to_string();
+        assert!(error.contains("no 9p") && error.contains("full flavour"), "{error}");
+    }
+
+    fn nameless() -> Kernel {
+        Kernel {
+            name: "test".to_owned(),
+            release: "1.2.3".to_owned(),
+            vmlinuz: PathBuf::new(),
+            modules_dir: None,
+            config_file: None,
+            config: Default::default(),
+            origin: String::new(),
+        }
+    }
+}

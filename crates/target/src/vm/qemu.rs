@@ -1,0 +1,306 @@
+//! The command line of QEMU as one object: all that differs between machines is
+//! here. Options from qemu-system-x86_64(1); works with QEMU 7.2 and later.
+
+use super::frame::{AGENT_PORT, CONTROL_PORT, HOST_TAG, MODULES_TAG};
+use model::experiment::{Forward, Topology};
+use std::os::fd::RawFd;
+use std::path::{Path, PathBuf};
+
+pub const PROGRAM: &str = "qemu-system-x86_64";
+
+/// Where the guest's CPUs come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Accel {
+    Kvm,
+    /// Emulation.
+    Tcg,
+}
+
+impl Accel {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Accel::Kvm => "kvm",
+            Accel::Tcg => "tcg",
+        }
+    }
+}
+
+/// Host ends are socket pairs, so no file is left behind whatever happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Descriptors {
+    pub console: RawFd,
+    pub monitor: RawFd,
+    pub control: RawFd,
+    pub agent: RawFd,
+}
+
+/// What the guest's root is made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Root {
+    Host,
+    /// A disk image, and the kernel's modules as a share of their own.
+    Image {
+        image: PathBuf,
+        modules: Option<PathBuf>,
+    },
+    /// None: a probe ends before it needs one.
+    Nothing,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandLine {
+    pub accel: Accel,
+    pub cpus: u32,
+    pub topology: Option<Topology>,
+    pub memory_bytes: u64,
+    pub kernel: PathBuf,
+    pub initramfs: PathBuf,
+    /// Kernel arguments after our own.
+    pub append: String,
+    pub root: Root,
+    pub forwards: Vec<Forward>,
+    pub descriptors: Descriptors,
+}
+
+impl CommandLine {
+    pub fn args(&self) -> Vec<String> {
+        let mut args = Vec::new();
+        self.machine(&mut args);
+        self.processors(&mut args);
+        self.boot(&mut args);
+        self.channels(&mut args);
+        self.file_systems(&mut args);
+        self.network(&mut args);
+        args
+    }
+
+    fn machine(&self, args: &mut Vec<String>) {
+        push(args, &["-nodefaults", "-no-user-config", "-no-reboot"]);
+        push(args, &["-display", "none", "-name", "schedlab"]);
+        push(args, &["-machine", "q35,hpet=off,usb=off,vmport=off"]);
+        match self.accel {
+            Accel::Kvm => push(args, &["-accel", "kvm", "-cpu", "host"]),
+            // Without SMAP: code that the kernel patches at boot has crashed in
+            // about one of twenty boots with it under QEMU 7.2.
+            Accel::Tcg => push(args, &["-accel", "tcg,thread=multi", "-cpu", "max,-smap"]),
+        }
+    }
+
+    fn processors(&self, args: &mut Vec<String>) {
+        let smp = match &self.topology {
+            Some(t) => format!(
+                "{},sockets={},cores={},threads={}",
+                self.cpus, t.sockets, t.cores, t.threads
+            ),
+            None => format!("{},sockets=1,cores={},threads=1", self.cpus, self.cpus),
+        };
+        push(args, &["-smp", &smp, "-m", &format!("{}B", self.memory_bytes)]);
+        let nodes = self.topology.as_ref().map_or(1, |t| t.numa_nodes);
+        if nodes > 1 {
+            self.numa_nodes(args, nodes);
+        }
+    }
+
+    /// CPUs and memory in equal, contiguous shares; the last node has the rest.
+    fn numa_nodes(&self, args: &mut Vec<String>, nodes: u32) {
+        const PAGE: u64 = 2 << 20;
+        let share = self.memory_bytes / u64::from(nodes) / PAGE * PAGE;
+        let cpus = self.cpus / nodes;
+        for node in 0..nodes {
+            let last = node + 1 == nodes;
+            let size = if last { self.memory_bytes - share * u64::from(nodes - 1) } else { share };
+            let to = if last { self.cpus } else { (node + 1) * cpus } - 1;
+            let memory = format!("memory-backend-ram,id=memory{node},size={size}");
+            let cpus = format!("node,nodeid={node},cpus={}-{to},memdev=memory{node}", node * cpus);
+            push(args, &["-object", &memory, "-numa", &cpus]);
+        }
+    }
+
+    fn boot(&self, args: &mut Vec<String>) {
+        // A panic ends QEMU at once (panic=-1 with -no-reboot).
+        let append = format!(
+            "console=ttyS0 quiet panic=-1 nokaslr mitigations=auto {}",
+            self.append
+        );
+        push(args, &["-kernel", &text(&self.kernel), "-initrd", &text(&self.initramfs)]);
+        push(args, &["-append", append.trim()]);
+    }
+
+    fn channels(&self, args: &mut Vec<String>) {
+        let fds = self.descriptors;
+        for (id, fd) in [
+            ("console", fds.console),
+            ("monitor", fds.monitor),
+            ("control", fds.control),
+            ("agent", fds.agent),
+        ] {
+            push(args, &["-chardev", &format!("socket,id={id},fd={fd}")]);
+        }
+        push(args, &["-serial", "chardev:console", "-mon", "chardev=monitor,mode=control"]);
+        push(args, &["-device", "virtio-serial-pci"]);
+        for (id, name) in [("control", CONTROL_PORT), ("agent", AGENT_PORT)] {
+            push(args, &["-device", &format!("virtserialport,chardev={id},name={name}")]);
+        }
+    }
+
+    fn file_systems(&self, args: &mut Vec<String>) {
+        match &self.root {
+            Root::Host => share(args, Path::new("/"), HOST_TAG),
+            Root::Image { image, modules } => {
+                let drive = format!(
+                    "if=virtio,read-only=on,format={},file={}",
+                    image_format(image),
+                    escaped(image)
+                );
+                push(args, &["-drive", &drive]);
+                if let Some(modules) = modules {
+                    share(args, modules, MODULES_TAG);
+                }
+            }
+            Root::Nothing => {}
+        }
+    }
+
+    /// Off unless a port is forwarded; then nothing but the forwards.
+    fn network(&self, args: &mut Vec<String>) {
+        if self.forwards.is_empty() {
+            push(args, &["-nic", "none"]);
+            return;
+        }
+        let mut nic = "user,model=virtio-net-pci,restrict=on".to_owned();
+        for forward in &self.forwards {
+            nic.push_str(&format!(
+                ",hostfwd=tcp:127.0.0.1:{}-:{}",
+                forward.host_port, forward.guest_port
+            ));
+        }
+        push(args, &["-nic", &nic]);
+    }
+}
+
+/// Read-only; what the user may not read on the host cannot be read in the guest.
+fn share(args: &mut Vec<String>, path: &Path, tag: &str) {
+    let share = format!(
+        "local,path={},mount_tag={tag},security_model=none,readonly=on,multidevs=remap",
+        escaped(path)
+    );
+    push(args, &["-virtfs", &share]);
+}
+
+fn image_format(image: &Path) -> &'static str {
+    match image.extension() {
+        Some(extension) if extension == "qcow2" => "qcow2",
+        _ => "raw",
+    }
+}
+
+/// A comma in a value is written twice.
+fn escaped(path: &Path) -> String {
+    text(path).replace(',', ",,")
+}
+
+fn text(path: &Path) -> String {
+    path.display().to_string()
+}
+
+fn push(args: &mut Vec<String>, more: &[&str]) {
+    args.extend(more.iter().map(|&a| a.to_owned()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line() -> CommandLine {
+        CommandLine {
+            accel: Accel::Tcg,
+            cpus: 2,
+            topology: None,
+            memory_bytes: 1 << 30,
+            kernel: "/k/vmlinuz".into(),
+            initramfs: "/c/i.cpio".into(),
+            append: "nosmt".to_owned(),
+            root: Root::Host,
+            forwards: Vec::new(),
+            descriptors: Descriptors {
+                console: 3,
+                monitor: 4,
+                control: 5,
+                agent: 6,
+            },
+        }
+    }
+
+    fn joined(line: &CommandLine) -> String {
+        line.args().join(" ")
+    }
+
+    #[test]
+    fn the_host_is_shared_read_only_and_the_network_is_off() {
+        let args = joined(&line());
+        assert!(args.contains("path=/,mount_tag=schedlab-host,security_model=none,readonly=on"));
+        assert!(args.contains("-nic none"));
+        assert!(args.contains("-no-reboot"));
+        assert!(args.contains("-m 1073741824B"));
+        assert!(args.contains("panic=-1 nokaslr mitigations=auto nosmt"));
+    }
+
+    #[test]
+    fn forwards_are_bound_to_loopback_and_nothing_else_gets_out() {
+        let args = joined(&CommandLine {
+            forwards: vec![Forward {
+                name: "http".to_owned(),
+                host_port: 18080,
+                guest_port: 80,
+            }],
+            ..line()
+        });
+        assert!(args.contains("restrict=on,hostfwd=tcp:127.0.0.1:18080-:80"), "{args}");
+    }
+
+    #[test]
+    fn numa_nodes_share_cpus_and_memory_without_a_rest() {
+        let args = joined(&CommandLine {
+            cpus: 5,
+            memory_bytes: (1 << 30) + (3 << 20),
+            topology: Some(Topology {
+                sockets: 1,
+                cores: 5,
+                threads: 1,
+                numa_nodes: 2,
+            }),
+            ..line()
+        });
+        assert!(args.contains("-smp 5,sockets=1,cores=5,threads=1"));
+        assert!(args.contains("nodeid=0,cpus=0-1") && args.contains("nodeid=1,cpus=2-4"), "{args}");
+        let sizes: u64 = args
+            .split("size=")
+            .skip(1)
+            .map(|rest| rest.split(' ').next().unwrap().parse::<u64>().unwrap())
+            .sum();
+        assert_eq!(sizes, (1 << 30) + (3 << 20));
+    }
+
+    #[test]
+    fn an_image_is_a_read_only_disk_and_commas_in_paths_are_doubled() {
+        let args = joined(&CommandLine {
+            root: Root::Image {
+                image: "/images/a,b.qcow2".into(),
+                modules: Some("/m".into()),
+            },
+            ..line()
+        });
+        assert!(args.contains("read-only=on,format=qcow2,file=/images/a,,b.qcow2"));
+        assert!(args.contains("path=/m,mount_tag=schedlab-modules"));
+        assert!(!args.contains(HOST_TAG));
+    }
+
+    #[test]
+    fn kvm_uses_the_cpu_of_the_host() {
+        let args = joined(&CommandLine {
+            accel: Accel::Kvm,
+            ..line()
+        });
+        assert!(args.contains("-accel kvm -cpu host"));
+    }
+}

@@ -1,0 +1,116 @@
+//! QEMU's monitor protocol (docs/interop/qmp-spec of QEMU): one JSON object a line,
+//! a command at a time.
+
+use serde_json::{Value, json};
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+
+#[derive(Debug)]
+pub struct Monitor {
+    stream: BufReader<UnixStream>,
+}
+
+impl Monitor {
+    /// Wait for the greeting and leave the negotiation mode.
+    pub fn connect(stream: UnixStream) -> io::Result<Self> {
+        stream.set_read_timeout(Some(ANSWER_LIMIT))?;
+        let mut monitor = Monitor {
+            stream: BufReader::new(stream),
+        };
+        monitor.message()?;
+        monitor.run("qmp_capabilities", json!({}))?;
+        Ok(monitor)
+    }
+
+    pub fn run(&mut self, command: &str, arguments: Value) -> io::Result<Value> {
+        let request = json!({ "execute": command, "arguments": arguments });
+        let stream = self.stream.get_mut();
+        stream.write_all(format!("{request}\n").as_bytes())?;
+        loop {
+            let mut answer = self.message()?;
+            if let Some(error) = answer.get("error") {
+                let text = error["desc"].as_str().unwrap_or("no reason given");
+                return Err(io::Error::other(format!("{command}: {text}")));
+            }
+            // Everything else is an event.
+            if let Some(value) = answer.get_mut("return") {
+                return Ok(value.take());
+            }
+        }
+    }
+
+    /// Host thread ids of the vCPUs, by CPU index.
+    pub fn vcpu_threads(&mut self) -> io::Result<Vec<i32>> {
+        Ok(thread_ids(&self.run("query-cpus-fast", json!({}))?))
+    }
+
+    fn message(&mut self) -> io::Result<Value> {
+        let mut line = String::new();
+        if self.stream.read_line(&mut line)? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(serde_json::from_str(&line)?)
+    }
+}
+
+fn thread_ids(cpus: &Value) -> Vec<i32> {
+    let mut found: Vec<(i64, i32)> = cpus
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|cpu| {
+            let thread = i32::try_from(cpu["thread-id"].as_i64()?).ok()?;
+            Some((cpu["cpu-index"].as_i64()?, thread))
+        })
+        .collect();
+    found.sort_unstable();
+    found.into_iter().map(|(_, thread)| thread).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A monitor that says `lines` whatever it is asked.
+    fn monitor_that_says(lines: &'static [&'static str]) -> io::Result<Monitor> {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        for line in lines {
+            theirs.write_all(format!("{line}\n").as_bytes()).unwrap();
+        }
+        theirs.shutdown(std::net::Shutdown::Write).unwrap();
+        std::thread::spawn(move || io::copy(&mut theirs, &mut io::sink()));
+        Monitor::connect(ours)
+    }
+
+    #[test]
+    fn events_between_command_and_answer_are_passed_over() {
+        let mut monitor = monitor_that_says(&[
+            r#"{"QMP": {"version": {}}}"#,
+            r#"{"return": {}}"#,
+            r#"{"event": "RESUME"}"#,
+            r#"{"return": [{"cpu-index": 1, "thread-id": 12}, {"cpu-index": 0, "thread-id": 11}]}"#,
+        ])
+        .unwrap();
+        assert_eq!(monitor.vcpu_threads().unwrap(), [11, 12]);
+    }
+
+    #[test]
+    fn an_error_names_the_command_and_the_reason() {
+        let mut monitor = monitor_that_says(&[
+            r#"{"QMP": {}}"#,
+            r#"{"return": {}}"#,
+            r#"{"error": {"class": "GenericError", "desc": "no such node"}}"#,
+        ])
+        .unwrap();
+        let error = monitor.run("savevm", json!({})).unwrap_err().to_string();
+        assert_eq!(error, "savevm: no such node");
+    }
+
+    #[test]
+    fn a_monitor_that_is_gone_is_an_error() {
+        assert!(monitor_that_says(&[]).is_err());
+    }
+}
