@@ -1,1 +1,74 @@
-//! Comparison tables from a results directory: text, lkml, csv, json, html, markdown.
+//! From a results directory to an answer: text, csv, json, html, markdown.
+//!
+//! [`Table::from_results`] judges what was measured, [`render`] writes it down.
+//! Both read the results directory and nothing else, and the same directory
+//! always gives the same bytes: no clock, no order of hash maps, no machine.
+
+mod build;
+mod judge;
+mod notices;
+mod quantity;
+mod render;
+mod summary;
+pub mod table;
+mod words;
+
+pub use render::json::REPORT_FORMAT;
+pub use table::{Comparison, Table, Verdict};
+
+use results::ResultSet;
+
+/// What a report is written as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    Text,
+    Csv,
+    Json,
+    Markdown,
+}
+
+impl Format {
+    pub const ALL: [Format; 4] = [Format::Text, Format::Csv, Format::Json, Format::Markdown];
+
+    /// As written on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Text => "text",
+            Format::Csv => "csv",
+            Format::Json => "json",
+            Format::Markdown => "markdown",
+        }
+    }
+}
+
+/// How a report looks, where the format leaves a choice.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Terminal colours in `text`.
+    pub color: bool,
+    /// Every comparison and median in `text`, not only what decides or differs.
+    pub full: bool,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    #[error("writing the report as CSV: {0}")]
+    Csv(#[from] ::csv::Error),
+    #[error("writing the report as JSON: {0}")]
+    Json(#[from] serde_json::Error),
+}
+
+/// The report of `table`, which was made from `results`.
+pub fn render(
+    format: Format,
+    table: &Table,
+    results: &ResultSet,
+    options: &Options,
+) -> Result<String, ReportError> {
+    match format {
+        Format::Text => Ok(render::text::render(table, options)),
+        Format::Csv => render::csv::render(results),
+        Format::Json => render::json::render(table),
+        Format::Markdown => Ok(render::markdown::render(table)),
+    }
+}

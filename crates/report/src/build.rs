@@ -1,0 +1,302 @@
+//! From a results directory to the table.
+
+use crate::judge::judge;
+use crate::notices;
+use crate::summary::{median, summarise};
+use crate::table::{
+    ArmInfo, BlockPoint, CellTable, Comparison, Excluded, ExperimentInfo, MetricRow, Table, Tally,
+    TrialCounts, Verdict,
+};
+use model::{Better, Cell, Experiment, Trial, TrialState, Workload};
+use results::{Pair, ResultSet, pairs};
+use std::collections::HashSet;
+
+impl Table {
+    /// Everything that the directory says, judged.
+    pub fn from_results(results: &ResultSet) -> Table {
+        let mut cells: Vec<CellTable> = (0..results.plan.cells.len())
+            .map(|cell| CellScope::new(results, cell).table())
+            .collect();
+        mark_survivors(&mut cells, results.experiment.stop.confidence);
+        Table {
+            format: results.manifest.format,
+            experiment: experiment_info(results),
+            arms: arm_infos(&results.experiment),
+            tallies: tallies(&results.experiment, &cells),
+            cells,
+            trials: count_trials(results),
+            excluded: excluded(results),
+            warnings: notices::collect(results),
+            system: results.system.clone(),
+        }
+    }
+}
+
+fn experiment_info(results: &ResultSet) -> ExperimentInfo {
+    let (manifest, experiment) = (&results.manifest, &results.experiment);
+    ExperimentInfo {
+        name: experiment.name.clone(),
+        question: experiment.question.clone(),
+        target: experiment.target.kind().to_owned(),
+        seed: manifest.seed,
+        created: manifest.created.clone(),
+        state: manifest.state,
+        tool_version: manifest.tool_version.clone(),
+        tool_commit: manifest.tool_commit.clone(),
+        confidence: experiment.stop.confidence,
+        smallest_effect: experiment.stop.smallest_effect,
+    }
+}
+
+fn arm_infos(experiment: &Experiment) -> Vec<ArmInfo> {
+    let infos = experiment.arms.iter().enumerate();
+    infos
+        .map(|(index, arm)| ArmInfo {
+            name: arm.name.clone(),
+            summary: arm.summary(),
+            baseline: index == experiment.baseline,
+            aa: is_aa(experiment, index),
+        })
+        .collect()
+}
+
+fn is_aa(experiment: &Experiment, arm: usize) -> bool {
+    experiment.aa_arm.as_deref() == Some(experiment.arms[arm].name.as_str())
+}
+
+fn count_trials(results: &ResultSet) -> TrialCounts {
+    let mut counts = TrialCounts::default();
+    for stored in &results.trials {
+        match stored.trial.result.state {
+            TrialState::Ok => counts.ok += 1,
+            TrialState::Void { .. } => counts.void += 1,
+            TrialState::Failed { .. } => counts.failed += 1,
+        }
+    }
+    counts
+}
+
+fn excluded(results: &ResultSet) -> Vec<Excluded> {
+    let trials = results.trials.iter().map(|stored| &stored.trial);
+    trials
+        .filter_map(|trial| {
+            let why = trial.result.state.why()?;
+            Some(Excluded {
+                cell: trial.cell.clone(),
+                arm: trial.arm.clone(),
+                block: trial.place.block,
+                attempt: trial.attempt,
+                state: trial.result.state.as_str().to_owned(),
+                why: why.to_owned(),
+            })
+        })
+        .collect()
+}
+
+/// What is needed to fill the table of one cell.
+struct CellScope<'a> {
+    experiment: &'a Experiment,
+    cell: &'a Cell,
+    index: usize,
+    workload: &'a Workload,
+    /// The trials of this cell that are ok.
+    trials: Vec<&'a Trial>,
+}
+
+/// A metric as the trials of a cell define it.
+struct MetricHead<'a> {
+    name: &'a str,
+    unit: &'a str,
+    better: Better,
+}
+
+impl<'a> CellScope<'a> {
+    fn new(results: &'a ResultSet, index: usize) -> Self {
+        let cell = &results.plan.cells[index];
+        let all = results.trials.iter().map(|stored| &stored.trial);
+        CellScope {
+            experiment: &results.experiment,
+            cell,
+            index,
+            workload: &results.experiment.workloads[cell.workload],
+            trials: all.filter(|t| t.place.cell == index && t.is_ok()).collect(),
+        }
+    }
+
+    fn table(&self) -> CellTable {
+        let heads = self.metric_heads();
+        CellTable {
+            name: self.cell.name.clone(),
+            workload: self.workload.name.clone(),
+            load: self.cell.load.to_string(),
+            comparisons: self.comparisons(&heads),
+            metrics: heads.iter().map(|head| self.metric_row(head)).collect(),
+        }
+    }
+
+    /// Every metric of the cell once: the deciding ones first, in the order of the
+    /// experiment, then in the order in which the trials give them.
+    fn metric_heads(&self) -> Vec<MetricHead<'a>> {
+        let mut seen = HashSet::new();
+        let measured = self.trials.iter().flat_map(|t| &t.result.metrics);
+        let mut heads: Vec<MetricHead> = measured
+            .filter(|m| seen.insert(m.metric.as_str()))
+            .map(|m| MetricHead {
+                name: &m.metric,
+                unit: &m.unit,
+                better: m.better,
+            })
+            .collect();
+        heads.sort_by_key(|head| self.deciding_position(head.name));
+        heads
+    }
+
+    fn deciding_position(&self, metric: &str) -> usize {
+        let named = &self.workload.metrics;
+        let position = named.iter().position(|name| name == metric);
+        position.unwrap_or(named.len())
+    }
+
+    /// An experiment that names no metric lets all of them decide.
+    fn is_deciding(&self, metric: &str) -> bool {
+        let named = &self.workload.metrics;
+        named.is_empty() || named.iter().any(|name| name == metric)
+    }
+
+    fn comparisons(&self, heads: &[MetricHead]) -> Vec<Comparison> {
+        let judged = heads.iter().filter(|head| head.better != Better::Neither);
+        judged
+            .flat_map(|head| self.compared_arms().map(move |arm| self.compare(head, arm)))
+            .collect()
+    }
+
+    fn compared_arms(&self) -> impl Iterator<Item = usize> {
+        let baseline = self.experiment.baseline;
+        (0..self.experiment.arms.len()).filter(move |arm| *arm != baseline)
+    }
+
+    fn compare(&self, head: &MetricHead, arm: usize) -> Comparison {
+        let experiment = self.experiment;
+        let baseline = experiment.baseline;
+        let trials = self.trials.iter().copied();
+        let pairs = pairs(trials, self.index, head.name, arm, baseline);
+        let xs: Vec<f64> = pairs.iter().filter_map(Pair::log_ratio).collect();
+        let judged = judge(&xs, head.better, &experiment.stop);
+        Comparison {
+            workload: self.workload.name.clone(),
+            load: self.cell.load.to_string(),
+            metric: head.name.to_owned(),
+            unit: head.unit.to_owned(),
+            better: head.better,
+            baseline: experiment.arms[baseline].name.clone(),
+            arm: experiment.arms[arm].name.clone(),
+            deciding: self.is_deciding(head.name),
+            aa: is_aa(experiment, arm),
+            ratio: judged.ratio,
+            low: judged.low,
+            high: judged.high,
+            confidence: experiment.stop.confidence,
+            e_value: judged.e_value,
+            blocks: xs.len(),
+            verdict: judged.verdict,
+            blocks_needed: judged.blocks_needed,
+            baseline_median: median(pairs.iter().map(|pair| pair.baseline)),
+            arm_median: median(pairs.iter().map(|pair| pair.arm)),
+            survives_ebh: None,
+            notes: note_unusable(&pairs)
+                .into_iter()
+                .chain(judged.note)
+                .collect(),
+            block_ratios: pairs.iter().filter_map(block_point).collect(),
+        }
+    }
+
+    fn metric_row(&self, head: &MetricHead) -> MetricRow {
+        let arms = 0..self.experiment.arms.len();
+        MetricRow {
+            metric: head.name.to_owned(),
+            unit: head.unit.to_owned(),
+            better: head.better,
+            arms: arms
+                .map(|arm| summarise(self.values(head.name, arm)))
+                .collect(),
+        }
+    }
+
+    fn values(&self, metric: &str, arm: usize) -> impl Iterator<Item = f64> {
+        let of_arm = self.trials.iter().filter(move |t| t.place.arm == arm);
+        of_arm.filter_map(move |t| t.metric(metric).map(|m| m.value))
+    }
+}
+
+fn block_point(pair: &Pair) -> Option<BlockPoint> {
+    Some(BlockPoint {
+        block: pair.block,
+        ratio: pair.log_ratio()?.exp(),
+    })
+}
+
+/// A note on the blocks that have no ratio.
+fn note_unusable(pairs: &[Pair]) -> Option<String> {
+    let without: Vec<String> = pairs
+        .iter()
+        .filter(|pair| pair.log_ratio().is_none())
+        .map(|pair| pair.block.to_string())
+        .collect();
+    match without.as_slice() {
+        [] => None,
+        [one] => Some(format!(
+            "block {one} is left out: a value is 0 or not a number, so it has no ratio"
+        )),
+        many => Some(format!(
+            "{} blocks are left out ({}): a value is 0 or not a number, so they have no ratio",
+            many.len(),
+            many.join(", ")
+        )),
+    }
+}
+
+fn tallies(experiment: &Experiment, cells: &[CellTable]) -> Vec<Tally> {
+    let compared = experiment.arms.iter().enumerate();
+    compared
+        .filter(|(index, _)| *index != experiment.baseline)
+        .map(|(index, arm)| {
+            let deciding = cells.iter().flat_map(CellTable::deciding);
+            let mut tally = Tally {
+                arm: arm.name.clone(),
+                aa: is_aa(experiment, index),
+                better: 0,
+                worse: 0,
+                same: 0,
+                unknown: 0,
+            };
+            for comparison in deciding.filter(|c| c.arm == arm.name) {
+                *match comparison.verdict {
+                    Verdict::Better => &mut tally.better,
+                    Verdict::Worse => &mut tally.worse,
+                    Verdict::Same => &mut tally.same,
+                    Verdict::Unknown => &mut tally.unknown,
+                } += 1;
+            }
+            tally
+        })
+        .collect()
+}
+
+/// Which calls hold when all are looked at together. The deciding comparisons are
+/// one family, the further ones another: what is only looked at beside must not
+/// make the question itself harder to answer. A/A arms are controls, not claims.
+fn mark_survivors(cells: &mut [CellTable], confidence: f64) {
+    for deciding in [true, false] {
+        let mut family: Vec<&mut Comparison> = cells
+            .iter_mut()
+            .flat_map(|cell| &mut cell.comparisons)
+            .filter(|c| c.deciding == deciding && !c.aa && c.e_value.is_some())
+            .collect();
+        let e_values: Vec<f64> = family.iter().filter_map(|c| c.e_value).collect();
+        let survives = stats::ebh::survivors(&e_values, 1.0 - confidence);
+        for (comparison, survives) in family.iter_mut().zip(survives) {
+            comparison.survives_ebh = comparison.verdict.is_call().then_some(survives);
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Numbers as people read them: three significant digits and a fitting unit.
+
+/// `1.21 ms`, `12.3k/s`, `4.00 KiB`: a value of a metric with its unit.
+pub fn with_unit(value: f64, unit: &str) -> String {
+    match unit {
+        "ns" => duration(value),
+        "us" => duration(value * 1e3),
+        "ms" => duration(value * 1e6),
+        "s" => duration(value * 1e9),
+        "bytes" | "B" => bytes(value),
+        "%" => format!("{}%", significant(value)),
+        "count" | "" => thousands(value),
+        unit if unit.starts_with('/') => format!("{}{unit}", thousands(value)),
+        unit => match unit.strip_prefix("1/") {
+            Some(per) => format!("{}/{per}", thousands(value)),
+            None => format!("{} {unit}", thousands(value)),
+        },
+    }
+}
+
+fn duration(ns: f64) -> String {
+    const UNITS: [(&str, f64); 5] = [
+        ("h", 3.6e12),
+        ("min", 6e10),
+        ("s", 1e9),
+        ("ms", 1e6),
+        ("us", 1e3),
+    ];
+    scaled(ns, &UNITS, "ns")
+}
+
+fn bytes(value: f64) -> String {
+    const UNITS: [(&str, f64); 4] = [
+        ("TiB", 1_099_511_627_776.0),
+        ("GiB", 1_073_741_824.0),
+        ("MiB", 1_048_576.0),
+        ("KiB", 1024.0),
+    ];
+    scaled(value, &UNITS, "B")
+}
+
+/// In the largest unit in which the number is at least 1.
+fn scaled(value: f64, units: &[(&str, f64)], smallest: &str) -> String {
+    let fits = |(_, size): &&(&str, f64)| value.abs() >= *size;
+    match units.iter().find(fits) {
+        Some((unit, size)) => format!("{} {unit}", significant(value / size)),
+        None => format!("{} {smallest}", significant(value)),
+    }
+}
+
+/// `950`, `12.3k`, `4.56M`.
+fn thousands(value: f64) -> String {
+    const PREFIXES: [(&str, f64); 3] = [("G", 1e9), ("M", 1e6), ("k", 1e3)];
+    let fits = |(_, size): &&(&str, f64)| value.abs() >= *size;
+    match PREFIXES.iter().find(fits) {
+        Some((prefix, size)) => format!("{}{prefix}", significant(value / size)),
+        None => significant(value),
+    }
+}
+
+/// Three significant digits; whole numbers below 1000 stay whole.
+fn significant(value: f64) -> String {
+    let size = value.abs();
+    if value == value.trunc() && size < 1000.0 || size >= 100.0 {
+        format!("{value:.0}")
+    } else if size >= 10.0 {
+        format!("{value:.1}")
+    } else if size >= 0.01 {
+        format!("{value:.2}")
+    } else {
+        format!("{value:.1e}")
+    }
+}
+
+/// A ratio as a change: `+3.2%`, `-0.04%`, `x2.35` from a doubling on.
+pub fn change(ratio: f64) -> String {
+    let percent = (ratio - 1.0) * 100.0;
+    if ratio >= 1e6 {
+        format!("x{ratio:.0e}")
+    } else if ratio >= 2.0 {
+        format!("x{}", significant(ratio))
+    } else if percent.abs() < 1.0 {
+        format!("{}%", signed(percent, 2))
+    } else {
+        format!("{}%", signed(percent, 1))
+    }
+}
+
+/// No zero has a sign.
+fn signed(value: f64, decimals: usize) -> String {
+    let text = format!("{value:+.decimals$}");
+    let is_zero = text.chars().all(|c| matches!(c, '+' | '-' | '0' | '.'));
+    if is_zero {
+        text.trim_start_matches(['+', '-']).to_owned()
+    } else {
+        text
+    }
+}
+
+/// `[-20.1%, -9.0%]`.
+pub fn interval(low: f64, high: f64) -> String {
+    format!("[{}, {}]", change(low), change(high))
+}
+
+/// An e-value, which matters by its order of magnitude only.
+pub fn evidence(e_value: f64) -> String {
+    if e_value >= 10_000.0 {
+        format!("{e_value:.0e}")
+    } else if e_value >= 0.01 {
+        significant(e_value)
+    } else {
+        "<0.01".to_owned()
+    }
+}
+
+/// A fraction in percent, without needless decimals: `95`, `99.9`.
+pub fn percent(fraction: f64) -> String {
+    let text = format!("{:.3}", fraction * 100.0);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_written_in_the_unit_that_fits() {
+        assert_eq!(with_unit(1_214_000.0, "ns"), "1.21 ms");
+        assert_eq!(with_unit(0.0, "ns"), "0 ns");
+        assert_eq!(with_unit(2.5, "s"), "2.50 s");
+        assert_eq!(with_unit(90.0, "s"), "1.50 min");
+        assert_eq!(with_unit(12_345.0, "1/s"), "12.3k/s");
+        assert_eq!(with_unit(4096.0, "bytes"), "4 KiB");
+        assert_eq!(with_unit(37.0, "count"), "37");
+        assert_eq!(with_unit(99.5, "%"), "99.5%");
+        assert_eq!(with_unit(3.0, "MOps"), "3 MOps");
+    }
+
+    #[test]
+    fn ratios_are_written_as_changes_and_as_factors_from_a_doubling_on() {
+        assert_eq!(change(1.032), "+3.2%");
+        assert_eq!(change(0.9996), "-0.04%");
+        assert_eq!(change(0.4), "-60.0%");
+        assert_eq!(change(2.35), "x2.35");
+        assert_eq!(change(1.0), "0.00%");
+        assert_eq!(change(0.999_999), "0.00%");
+    }
+
+    #[test]
+    fn e_values_keep_their_order_of_magnitude() {
+        assert_eq!(evidence(312.4), "312");
+        assert_eq!(evidence(2.0e9), "2e9");
+        assert_eq!(evidence(0.002), "<0.01");
+    }
+
+    #[test]
+    fn a_confidence_is_written_without_needless_decimals() {
+        assert_eq!(percent(0.95), "95");
+        assert_eq!(percent(0.999), "99.9");
+    }
+}

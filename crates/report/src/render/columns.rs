@@ -1,0 +1,143 @@
+//! Plain text in columns of the width that their content needs.
+
+/// Which side a column keeps straight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Align {
+    Left,
+    Right,
+}
+
+/// Rows of text under a head.
+#[derive(Debug, Clone)]
+pub struct Columns {
+    align: Vec<Align>,
+    head: Vec<String>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Columns {
+    pub fn new(columns: &[(&str, Align)]) -> Self {
+        Columns {
+            align: columns.iter().map(|(_, align)| *align).collect(),
+            head: columns.iter().map(|(name, _)| (*name).to_owned()).collect(),
+            rows: Vec::new(),
+        }
+    }
+
+    pub fn push(&mut self, row: Vec<String>) {
+        self.rows.push(row);
+    }
+
+    /// Widths so that all is seen, but the columns `shrink` give way, in this
+    /// order, until a line takes no more than `width`.
+    pub fn widths(&self, indent: usize, width: usize, shrink: &[usize]) -> Vec<usize> {
+        const NARROWEST: usize = 8;
+        let mut widths: Vec<usize> = (0..self.head.len()).map(|c| self.natural(c)).collect();
+        for &column in shrink {
+            let total = indent + widths.iter().sum::<usize>() + 2 * (widths.len() - 1);
+            let excess = total.saturating_sub(width);
+            let spare = widths[column].saturating_sub(NARROWEST);
+            widths[column] -= excess.min(spare);
+        }
+        widths
+    }
+
+    fn natural(&self, column: usize) -> usize {
+        let cells = self.rows.iter().map(|row| length(&row[column]));
+        cells.chain([length(&self.head[column])]).max().unwrap_or(0)
+    }
+
+    pub fn head(&self, indent: usize, widths: &[usize]) -> String {
+        self.line(&self.head, indent, widths, |_, text| text)
+    }
+
+    /// The rows; `style` may add what takes no width (colour) to a padded cell.
+    pub fn rows<'a>(
+        &'a self,
+        indent: usize,
+        widths: &'a [usize],
+        style: impl Fn(usize, String) -> String + 'a,
+    ) -> impl Iterator<Item = String> + 'a {
+        let line = move |row: &Vec<String>| self.line(row, indent, widths, &style);
+        self.rows.iter().map(line)
+    }
+
+    fn line(
+        &self,
+        cells: &[String],
+        indent: usize,
+        widths: &[usize],
+        style: impl Fn(usize, String) -> String,
+    ) -> String {
+        let padded = cells.iter().enumerate().map(|(column, text)| {
+            let text = clip(text, widths[column]);
+            let padded = pad(&text, widths[column], self.align[column]);
+            style(column, padded)
+        });
+        let joined = padded.collect::<Vec<_>>().join("  ");
+        format!("{:indent$}{}", "", joined.trim_end())
+    }
+}
+
+fn length(text: &str) -> usize {
+    text.chars().count()
+}
+
+fn pad(text: &str, width: usize, align: Align) -> String {
+    match align {
+        Align::Left => format!("{text:<width$}"),
+        Align::Right => format!("{text:>width$}"),
+    }
+}
+
+/// Cut to `width`, with dots where something is missing.
+pub fn clip(text: &str, width: usize) -> String {
+    if length(text) <= width {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(width.saturating_sub(2)).collect();
+    format!("{kept}..")
+}
+
+/// `text` broken at spaces to lines of at most `width`: the first is indented by
+/// `indent` spaces, those that continue it by `hang`.
+pub fn wrap(text: &str, width: usize, indent: usize, hang: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = " ".repeat(indent);
+    let mut empty = true;
+    for word in text.split_whitespace() {
+        if !empty && length(&line) + 1 + length(word) > width {
+            lines.push(std::mem::replace(&mut line, " ".repeat(hang)));
+            empty = true;
+        }
+        if !empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        empty = false;
+    }
+    lines.push(line);
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_that_may_shrink_gives_way_until_the_line_fits() {
+        let mut columns = Columns::new(&[("metric", Align::Left), ("change", Align::Right)]);
+        columns.push(vec!["a_very_long_metric_name".into(), "+3.2%".into()]);
+        let widths = columns.widths(2, 24, &[0]);
+        let row = columns.rows(2, &widths, |_, text| text).next();
+        assert_eq!(row.as_deref(), Some("  a_very_long_..   +3.2%"));
+    }
+
+    #[test]
+    fn text_is_wrapped_at_spaces_with_a_hanging_indent() {
+        assert_eq!(
+            wrap("one two three four", 9, 1, 2),
+            [" one two", "  three", "  four"]
+        );
+    }
+}

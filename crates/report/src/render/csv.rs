@@ -1,0 +1,76 @@
+//! Tidy CSV: one row a trial and metric, for pandas, polars, R.
+//!
+//! Trials that do not count are there too, with their state and why, so that a
+//! reader filters on `state == "ok"`; without metrics they have one row.
+
+use crate::ReportError;
+use results::{ResultSet, StoredTrial};
+
+const HEAD: [&str; 15] = [
+    "cell",
+    "workload",
+    "load",
+    "arm",
+    "baseline",
+    "block",
+    "attempt",
+    "index",
+    "state",
+    "why",
+    "started_unix_ns",
+    "metric",
+    "unit",
+    "better",
+    "value",
+];
+
+pub fn render(results: &ResultSet) -> Result<String, ReportError> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(HEAD)?;
+    for stored in &results.trials {
+        write_trial(&mut writer, results, stored)?;
+    }
+    let bytes = writer
+        .into_inner()
+        .map_err(|error| ReportError::Csv(error.into_error().into()))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn write_trial(
+    writer: &mut csv::Writer<Vec<u8>>,
+    results: &ResultSet,
+    stored: &StoredTrial,
+) -> Result<(), ReportError> {
+    let place = columns_of_trial(results, stored);
+    let metrics = &stored.trial.result.metrics;
+    for measured in metrics {
+        let better = format!("{:?}", measured.better).to_lowercase();
+        let value = measured.value.to_string();
+        let figure = [&measured.metric, &measured.unit, &better, &value];
+        writer.write_record(place.iter().chain(figure))?;
+    }
+    if metrics.is_empty() {
+        let nothing = String::new();
+        writer.write_record(place.iter().chain([&nothing; 4]))?;
+    }
+    Ok(())
+}
+
+fn columns_of_trial(results: &ResultSet, stored: &StoredTrial) -> [String; 11] {
+    let trial = &stored.trial;
+    let cell = results.plan.cells.get(trial.place.cell);
+    let workload = cell.and_then(|c| results.experiment.workloads.get(c.workload));
+    [
+        trial.cell.clone(),
+        workload.map_or(String::new(), |w| w.name.clone()),
+        cell.map_or(String::new(), |c| c.load.to_string()),
+        trial.arm.clone(),
+        (trial.place.arm == results.experiment.baseline).to_string(),
+        trial.place.block.to_string(),
+        trial.attempt.to_string(),
+        trial.place.index.to_string(),
+        trial.result.state.as_str().to_owned(),
+        trial.result.state.why().unwrap_or_default().to_owned(),
+        trial.result.started_unix_ns.to_string(),
+    ]
+}

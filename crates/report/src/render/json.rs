@@ -1,0 +1,67 @@
+//! JSON for programs; its shape is `docs/report.schema.json`.
+
+use crate::ReportError;
+use crate::table::{
+    ArmInfo, CellTable, Comparison, Excluded, ExperimentInfo, MetricRow, Notice, Table, Tally,
+    TrialCounts,
+};
+use model::System;
+use results::Format;
+use serde::Serialize;
+
+/// The shape of this report. A reader takes any minor of its major.
+pub const REPORT_FORMAT: Format = Format { major: 1, minor: 0 };
+
+#[derive(Serialize)]
+struct Document<'a> {
+    format: Format,
+    results_format: Format,
+    experiment: &'a ExperimentInfo,
+    arms: &'a [ArmInfo],
+    summary: &'a [Tally],
+    comparisons: Vec<&'a Comparison>,
+    cells: Vec<CellMetrics<'a>>,
+    trials: TrialCounts,
+    excluded: &'a [Excluded],
+    warnings: &'a [Notice],
+    system: &'a System,
+}
+
+/// What each arm measured, without comparing.
+#[derive(Serialize)]
+struct CellMetrics<'a> {
+    name: &'a str,
+    workload: &'a str,
+    load: &'a str,
+    metrics: &'a [MetricRow],
+}
+
+impl<'a> From<&'a CellTable> for CellMetrics<'a> {
+    fn from(cell: &'a CellTable) -> Self {
+        CellMetrics {
+            name: &cell.name,
+            workload: &cell.workload,
+            load: &cell.load,
+            metrics: &cell.metrics,
+        }
+    }
+}
+
+pub fn render(table: &Table) -> Result<String, ReportError> {
+    let document = Document {
+        format: REPORT_FORMAT,
+        results_format: table.format,
+        experiment: &table.experiment,
+        arms: &table.arms,
+        summary: &table.tallies,
+        comparisons: table.comparisons().collect(),
+        cells: table.cells.iter().map(CellMetrics::from).collect(),
+        trials: table.trials,
+        excluded: &table.excluded,
+        warnings: &table.warnings,
+        system: &table.system,
+    };
+    let mut text = serde_json::to_string_pretty(&document)?;
+    text.push('\n');
+    Ok(text)
+}

@@ -1,0 +1,237 @@
+//! The table: everything that a report says, as plain values, in the order in
+//! which it is said. Renderers only choose how it looks.
+//!
+//! The field names are those of the JSON report (`docs/report.schema.json`).
+
+use model::{Better, Severity, System, Warning};
+use results::{Format, RunState};
+use serde::Serialize;
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Table {
+    /// Of the results directory.
+    pub format: Format,
+    pub experiment: ExperimentInfo,
+    pub arms: Vec<ArmInfo>,
+    /// One entry for each arm that is compared: how often it got which verdict.
+    pub tallies: Vec<Tally>,
+    pub cells: Vec<CellTable>,
+    pub trials: TrialCounts,
+    /// Trials that do not count, with the reason, in the order of the plan.
+    pub excluded: Vec<Excluded>,
+    /// The most serious first, each once.
+    pub warnings: Vec<Notice>,
+    pub system: System,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ExperimentInfo {
+    pub name: String,
+    pub question: Option<String>,
+    pub target: String,
+    pub seed: u64,
+    pub created: String,
+    pub state: RunState,
+    pub tool_version: String,
+    pub tool_commit: String,
+    pub confidence: f64,
+    pub smallest_effect: f64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ArmInfo {
+    pub name: String,
+    /// What it changes: `batch+nice=5`, `default`.
+    pub summary: String,
+    pub baseline: bool,
+    /// Repeats the baseline under another name.
+    pub aa: bool,
+}
+
+/// Verdicts of one arm over the deciding metrics of all cells.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Tally {
+    pub arm: String,
+    pub aa: bool,
+    pub better: usize,
+    pub worse: usize,
+    pub same: usize,
+    pub unknown: usize,
+}
+
+impl Tally {
+    pub fn total(&self) -> usize {
+        self.better + self.worse + self.same + self.unknown
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CellTable {
+    /// `wakeup 100%`.
+    pub name: String,
+    pub workload: String,
+    pub load: String,
+    /// Deciding metrics first; within a metric in the order of the arms.
+    pub comparisons: Vec<Comparison>,
+    /// Every metric that any trial of the cell measured.
+    pub metrics: Vec<MetricRow>,
+}
+
+impl CellTable {
+    pub fn deciding(&self) -> impl Iterator<Item = &Comparison> {
+        self.comparisons.iter().filter(|c| c.deciding)
+    }
+
+    pub fn further(&self) -> impl Iterator<Item = &Comparison> {
+        self.comparisons.iter().filter(|c| !c.deciding)
+    }
+}
+
+/// One arm against the baseline, for one metric in one cell.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Comparison {
+    pub workload: String,
+    pub load: String,
+    pub metric: String,
+    pub unit: String,
+    pub better: Better,
+    pub baseline: String,
+    pub arm: String,
+    /// Whether the metric was named to decide, and so counts in the tally.
+    pub deciding: bool,
+    /// Whether the arm repeats the baseline.
+    pub aa: bool,
+    /// Arm over baseline; none without a block that has both.
+    pub ratio: Option<f64>,
+    /// The interval of the ratio; none with fewer than two blocks.
+    pub low: Option<f64>,
+    pub high: Option<f64>,
+    pub confidence: f64,
+    /// Evidence against "no difference"; none with fewer than two blocks.
+    pub e_value: Option<f64>,
+    pub blocks: usize,
+    pub verdict: Verdict,
+    /// For `unknown`: blocks in all that a decision is likely to take.
+    pub blocks_needed: Option<u32>,
+    pub baseline_median: Option<f64>,
+    pub arm_median: Option<f64>,
+    /// Whether the call holds when all comparisons of its family are looked at
+    /// together (e-BH); none where nothing is called.
+    pub survives_ebh: Option<bool>,
+    pub notes: Vec<String>,
+    /// The blocks in order: what `ratio` and its interval are made of.
+    pub block_ratios: Vec<BlockPoint>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    Better,
+    Worse,
+    Same,
+    Unknown,
+}
+
+impl Verdict {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Verdict::Better => "better",
+            Verdict::Worse => "worse",
+            Verdict::Same => "same",
+            Verdict::Unknown => "unknown",
+        }
+    }
+
+    /// Better or worse: a claim that can be false.
+    pub fn is_call(self) -> bool {
+        matches!(self, Verdict::Better | Verdict::Worse)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct BlockPoint {
+    pub block: u32,
+    pub ratio: f64,
+}
+
+/// A metric of a cell, summarised for each arm without comparing.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MetricRow {
+    pub metric: String,
+    pub unit: String,
+    pub better: Better,
+    /// In the order of the arms; none where the arm has no such figure.
+    pub arms: Vec<Option<Summary>>,
+}
+
+/// The trials of one arm: the middle and the middle half.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Summary {
+    pub trials: usize,
+    pub median: f64,
+    pub lower_quartile: f64,
+    pub upper_quartile: f64,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct TrialCounts {
+    pub ok: usize,
+    pub void: usize,
+    pub failed: usize,
+}
+
+impl TrialCounts {
+    pub fn total(&self) -> usize {
+        self.ok + self.void + self.failed
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Excluded {
+    pub cell: String,
+    pub arm: String,
+    pub block: u32,
+    pub attempt: u32,
+    /// `void` or `failed`.
+    pub state: String,
+    pub why: String,
+}
+
+/// A warning, and how many trials said it (0: the run as a whole).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Notice {
+    pub severity: Severity,
+    pub what: String,
+    pub remedy: String,
+    pub trials: usize,
+}
+
+impl Notice {
+    pub fn of_run(warning: &Warning) -> Self {
+        Notice {
+            severity: warning.severity,
+            what: warning.what.clone(),
+            remedy: warning.remedy.clone(),
+            trials: 0,
+        }
+    }
+}
+
+impl Table {
+    pub fn serious(&self) -> impl Iterator<Item = &Notice> {
+        self.warnings
+            .iter()
+            .filter(|w| w.severity == Severity::Serious)
+    }
+
+    pub fn comparisons(&self) -> impl Iterator<Item = &Comparison> {
+        self.cells.iter().flat_map(|c| &c.comparisons)
+    }
+
+    pub fn baseline(&self) -> &str {
+        self.arms
+            .iter()
+            .find(|a| a.baseline)
+            .map_or("", |a| a.name.as_str())
+    }
+}

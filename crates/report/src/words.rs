@@ -1,0 +1,173 @@
+//! Plain words for verdicts, warnings and states, shared by all renderers.
+
+use crate::quantity::{change, interval, percent};
+use crate::table::{Comparison, ExperimentInfo, Table, Tally, TrialCounts, Verdict};
+use model::{Better, Severity};
+
+/// `batch: better on 1 of 4, worse on 0, same on 1, unknown on 2`.
+pub fn tally(tally: &Tally) -> String {
+    format!(
+        "{}: better on {} of {}, worse on {}, same on {}, unknown on {}",
+        tally.arm,
+        tally.better,
+        tally.total(),
+        tally.worse,
+        tally.same,
+        tally.unknown
+    )
+}
+
+/// What the A/A arm proves, in one sentence.
+pub fn aa(tally: &Tally) -> String {
+    let called = tally.better + tally.worse;
+    match called {
+        0 => format!(
+            "{} is the baseline once more: rightly, none of its {} comparisons was called better or worse.",
+            tally.arm,
+            tally.total()
+        ),
+        n => format!(
+            "{} is the baseline once more, yet {n} of its {} comparisons were called better or \
+             worse: these calls are false, so doubt the others.",
+            tally.arm,
+            tally.total()
+        ),
+    }
+}
+
+/// The sentences on top of a report.
+pub fn summary(table: &Table) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for entry in &table.tallies {
+        lines.push(if entry.aa { aa(entry) } else { tally(entry) });
+    }
+    if table.tallies.is_empty() {
+        lines.push("One arm alone: it is summarised, and compared with nothing.".to_owned());
+    } else {
+        lines.push(error_rate(&table.experiment));
+    }
+    lines
+}
+
+pub fn error_rate(experiment: &ExperimentInfo) -> String {
+    format!(
+        "Each better or worse has at most a {} % chance to be a false call; same means within {} %.",
+        percent(1.0 - experiment.confidence),
+        percent(experiment.smallest_effect)
+    )
+}
+
+/// More blocks than anyone will run.
+const MANY_BLOCKS: u32 = 1000;
+
+/// `12`, or `5 of ~14` where more blocks would decide.
+pub fn blocks(comparison: &Comparison) -> String {
+    match comparison.blocks_needed {
+        Some(needed) if needed > MANY_BLOCKS => {
+            format!("{} of >{MANY_BLOCKS}", comparison.blocks)
+        }
+        Some(needed) => format!("{} of ~{needed}", comparison.blocks),
+        None => comparison.blocks.to_string(),
+    }
+}
+
+/// The verdict, with a star if it does not hold among all the others.
+pub fn marked_verdict(comparison: &Comparison) -> String {
+    match comparison.survives_ebh {
+        Some(false) => format!("{}*", comparison.verdict.as_str()),
+        _ => comparison.verdict.as_str().to_owned(),
+    }
+}
+
+/// What the star means.
+pub fn not_surviving(experiment: &ExperimentInfo) -> String {
+    format!(
+        "holds by itself, but not when all comparisons are looked at together (e-BH at {} %)",
+        percent(1.0 - experiment.confidence)
+    )
+}
+
+/// One sentence that says what a verdict means here.
+pub fn meaning(comparison: &Comparison, smallest_effect: f64) -> String {
+    let c = comparison;
+    let (arm, baseline, metric) = (&c.arm, &c.baseline, &c.metric);
+    let chance = percent(1.0 - c.confidence);
+    let effect = percent(smallest_effect);
+    match c.verdict {
+        Verdict::Better | Verdict::Worse => format!(
+            "{arm} is {} than {baseline} in {metric} ({}). The chance that blocks like these \
+             ever call a difference where there is none is at most {chance} %.",
+            c.verdict.as_str(),
+            direction(c.better),
+        ),
+        Verdict::Same => format!(
+            "Whatever the difference between {arm} and {baseline} in {metric} is, it is smaller \
+             than the {effect} % that the experiment cares about."
+        ),
+        Verdict::Unknown => format!(
+            "{} blocks do not tell {arm} from {baseline} in {metric}. {}",
+            c.blocks,
+            remedy(c)
+        ),
+    }
+}
+
+fn remedy(comparison: &Comparison) -> String {
+    match comparison.blocks_needed {
+        Some(needed) => {
+            format!("If the coming blocks are like these, about {needed} in all will decide it.")
+        }
+        None => "How many it would take cannot be told from these.".to_owned(),
+    }
+}
+
+/// `-15.2% [-20.1%, -9.0%]`, as far as there are such numbers.
+pub fn change_with_interval(comparison: &Comparison) -> String {
+    match (comparison.ratio, comparison.low, comparison.high) {
+        (Some(ratio), Some(low), Some(high)) => {
+            format!("{} {}", change(ratio), interval(low, high))
+        }
+        (Some(ratio), _, _) => format!("{} (no interval)", change(ratio)),
+        _ => "no ratio".to_owned(),
+    }
+}
+
+pub fn direction(better: Better) -> &'static str {
+    match better {
+        Better::Higher => "higher is better",
+        Better::Lower => "lower is better",
+        Better::Neither => "explains, is not judged",
+    }
+}
+
+pub fn severity(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Serious => "serious",
+        Severity::Caution => "caution",
+        Severity::Note => "note",
+    }
+}
+
+/// `96 trials: 94 ok, 1 void, 1 failed`.
+pub fn trials(counts: &TrialCounts) -> String {
+    format!(
+        "{} trials: {} ok, {} void, {} failed",
+        counts.total(),
+        counts.ok,
+        counts.void,
+        counts.failed
+    )
+}
+
+/// Kernel, CPUs and target in one line.
+pub fn machine(table: &Table) -> String {
+    let system = &table.system;
+    let virtualized = match system.hypervisor.as_str() {
+        "" | "none" => String::new(),
+        hypervisor => format!(" under {hypervisor}"),
+    };
+    format!(
+        "Linux {}, {} CPUs ({}){virtualized}, target {}",
+        system.kernel_release, system.cpus, system.cpu_model, table.experiment.target
+    )
+}
