@@ -29,15 +29,25 @@ pub struct StoredTrial {
 impl ResultSet {
     pub fn read(dir: &Path) -> Result<ResultSet, ResultsError> {
         let manifest = read_manifest(dir)?;
+        let (experiment, plan) = read_plan(dir)?;
         Ok(ResultSet {
             dir: dir.to_owned(),
             manifest,
-            experiment: read_json(&dir.join(files::EXPERIMENT))?,
-            plan: read_json(&dir.join(files::PLAN))?,
+            experiment,
+            plan,
             system: read_json(&dir.join(files::SYSTEM))?,
-            trials: read_trials(&dir.join(files::TRIALS))?,
+            trials: read_trials(dir)?,
         })
     }
+}
+
+/// What was to be measured, of a directory in a format that this version knows.
+pub fn read_plan(dir: &Path) -> Result<(Experiment, Plan), ResultsError> {
+    read_manifest(dir)?;
+    Ok((
+        read_json(&dir.join(files::EXPERIMENT))?,
+        read_json(&dir.join(files::PLAN))?,
+    ))
 }
 
 /// The manifest, after its format was found to be one that this version knows.
@@ -71,7 +81,9 @@ pub fn read_calibrations(dir: &Path) -> Result<BTreeMap<String, Calibration>, Re
     }
 }
 
-fn read_trials(dir: &Path) -> Result<Vec<StoredTrial>, ResultsError> {
+/// All finished trials, in the order of the plan.
+pub fn read_trials(dir: &Path) -> Result<Vec<StoredTrial>, ResultsError> {
+    let dir = &dir.join(files::TRIALS);
     let mut trials = Vec::new();
     for entry in fs::read_dir(dir).map_err(io("listing", dir))? {
         let path = entry.map_err(io("listing", dir))?.path();

@@ -7,7 +7,7 @@ use model::{
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use target::{Session, TargetError};
+use target::{Boot, Session, Target, TargetError};
 
 /// How often a wait looks whether it was interrupted. Inside a trial every
 /// wake-up disturbs what is measured, so not more often than twice a second.
@@ -36,11 +36,16 @@ pub(crate) enum TrialEnd {
 }
 
 impl Connection {
-    pub fn new(session: Box<dyn Session>) -> Self {
-        Connection { session }
+    /// Start an agent and see that it speaks our protocol.
+    pub fn open(target: &mut dyn Target, boot: &Boot) -> Result<Self, RunError> {
+        let mut connection = Connection {
+            session: target.open(boot)?,
+        };
+        connection.hello()?;
+        Ok(connection)
     }
 
-    pub fn hello(&mut self) -> Result<(), RunError> {
+    fn hello(&mut self) -> Result<(), RunError> {
         let protocol = PROTOCOL_VERSION;
         match self.ask(&Request::Hello { protocol }, SHORT)? {
             Reply::Hello {

@@ -6,7 +6,7 @@ mod connection;
 mod run;
 
 pub use cells::{CellState, Decisions, OpenComparison};
-pub use run::{Options, Outcome, run};
+pub use run::{Options, Outcome, check, run};
 
 use model::{PlannedTrial, Problem, Trial, Warning};
 use results::ResultsError;

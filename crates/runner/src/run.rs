@@ -5,8 +5,8 @@ use crate::connection::{Connection, TrialEnd};
 use crate::{Event, Progress, RunError};
 use model::experiment::Reset;
 use model::{
-    Calibration, Evidence, Experiment, Plan, PlannedTrial, Problem, TargetSpec, Trial, TrialFile,
-    TrialResult, TrialSpec, TrialState,
+    Calibration, Evidence, Experiment, Plan, PlannedTrial, Problem, System, TargetSpec, Trial,
+    TrialFile, TrialResult, TrialSpec, TrialState,
 };
 use results::Writer;
 use std::collections::{BTreeMap, BTreeSet};
@@ -66,6 +66,52 @@ pub fn run(
     run.all_blocks()
 }
 
+/// Would this experiment run? Everything is looked at, nothing is changed.
+pub fn check(experiment: &Experiment, target: &mut dyn Target) -> Result<Vec<Problem>, RunError> {
+    Ok(look_at_target(experiment, target)?.problems)
+}
+
+#[derive(Default)]
+struct Looked {
+    problems: Vec<Problem>,
+    /// Of the baseline's kernel, with the agent that told it.
+    found: Option<(System, Connection)>,
+}
+
+/// Every kernel of the experiment must come up and have what its arms need.
+fn look_at_target(experiment: &Experiment, target: &mut dyn Target) -> Result<Looked, RunError> {
+    let mut looked = Looked {
+        problems: target.check(experiment),
+        found: None,
+    };
+    if !looked.problems.is_empty() {
+        return Ok(looked);
+    }
+    let baseline = boot(&experiment.arms[experiment.baseline]);
+    let mut boots: BTreeSet<Boot> = experiment.arms.iter().map(boot).collect();
+    boots.remove(&baseline);
+    for boot in boots.into_iter().chain([baseline]) {
+        looked.found = None; // two agents never share the machine
+        let mut connection = Connection::open(target, &boot)?;
+        let problems = connection.check(&only_arms_of(experiment, &boot))?;
+        looked.problems.extend(problems);
+        let mut system = connection.probe()?;
+        system.facts.extend(target.facts());
+        looked.found = Some((system, connection));
+    }
+    looked.problems.dedup();
+    Ok(looked)
+}
+
+fn only_arms_of(experiment: &Experiment, wanted: &Boot) -> Experiment {
+    let arms = experiment.arms.iter().filter(|a| boot(a) == *wanted);
+    Experiment {
+        arms: arms.cloned().collect(),
+        baseline: 0,
+        ..experiment.clone()
+    }
+}
+
 fn earlier(done: &[Trial]) -> Duration {
     Duration::from_nanos(done.iter().map(|t| t.result.elapsed_ns).sum())
 }
@@ -99,12 +145,15 @@ type Attempt = (TrialResult, Vec<TrialFile>);
 impl<'a> Run<'a> {
     /// Check everything before anything is applied.
     fn prepare(&mut self) -> Result<(), RunError> {
-        let mut problems = self.target.check(self.experiment);
-        if problems.is_empty() {
-            problems = self.check_boots()?;
+        let looked = look_at_target(self.experiment, self.target)?;
+        if !looked.problems.is_empty() {
+            return Err(RunError::Unmet(looked.problems));
         }
-        if !problems.is_empty() {
-            return Err(RunError::Unmet(problems));
+        if let Some((system, connection)) = looked.found {
+            self.writer.write_system(&system)?;
+            let baseline = &self.experiment.arms[self.experiment.baseline];
+            self.in_use = Some((boot(baseline), 0));
+            self.connection = Some(connection);
         }
         let warnings = self.target.warnings();
         self.writer.warn(warnings.clone())?;
@@ -112,28 +161,6 @@ impl<'a> Run<'a> {
             warnings: &warnings,
         });
         Ok(())
-    }
-
-    /// Every kernel of the experiment must come up and have what its arms need.
-    fn check_boots(&mut self) -> Result<Vec<Problem>, RunError> {
-        let mut problems = Vec::new();
-        let boots: BTreeSet<Boot> = self.experiment.arms.iter().map(boot).collect();
-        for boot in boots.into_iter().rev() {
-            let arms = self.experiment.arms.iter();
-            let wanted = Experiment {
-                arms: arms.filter(|a| self::boot(a) == boot).cloned().collect(),
-                baseline: 0,
-                ..self.experiment.clone()
-            };
-            self.open(&boot, 0)?;
-            let found = connected(&mut self.connection)?.check(&wanted)?;
-            problems.extend(found);
-            let mut system = connected(&mut self.connection)?.probe()?;
-            system.facts.extend(self.target.facts());
-            self.writer.write_system(&system)?;
-        }
-        problems.dedup();
-        Ok(problems)
     }
 
     fn all_blocks(&mut self) -> Result<Outcome, RunError> {
@@ -329,9 +356,7 @@ impl<'a> Run<'a> {
         (self.sink)(Event::Step {
             step: "starting the agent",
         });
-        let mut connection = Connection::new(self.target.open(boot)?);
-        connection.hello()?;
-        self.connection = Some(connection);
+        self.connection = Some(Connection::open(self.target, boot)?);
         self.in_use = Some((boot.clone(), turn));
         Ok(())
     }
