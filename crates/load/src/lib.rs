@@ -4,6 +4,20 @@
 //! generator is this same binary (`schedlab load`) and knows phases; an external
 //! program is measured from its start to its end.
 
+pub mod command;
+pub mod hackbench;
+mod native;
+pub mod pacing;
+mod program;
+pub mod recording;
+pub mod schbench;
+mod sys;
+#[cfg(test)]
+mod testing;
+pub mod wakeup;
+
+pub use native::{Generator, native_main};
+
 use model::{Calibration, Kind, Load, MetricDef, Problem, TrialFile, Workload};
 use std::path::PathBuf;
 
@@ -97,9 +111,60 @@ pub trait Driver {
 /// The driver of a kind.
 pub fn driver(kind: &Kind) -> Box<dyn Driver> {
     match kind {
-        Kind::Wakeup(_) => todo!(),
-        Kind::Schbench(_) => todo!(),
-        Kind::Hackbench(_) => todo!(),
-        Kind::Command(_) => todo!(),
+        Kind::Wakeup(params) => Box::new(wakeup::Wakeup::new(params.clone())),
+        Kind::Schbench(params) => Box::new(schbench::Schbench::new(params.clone())),
+        Kind::Hackbench(params) => Box::new(hackbench::Hackbench::new(params.clone())),
+        Kind::Command(params) => Box::new(command::Command::new(params.clone())),
     }
+}
+
+/// A kind of workload, for lists.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct KindInfo {
+    /// As in the experiment file.
+    pub name: &'static str,
+    pub summary: &'static str,
+    pub load_unit: &'static str,
+    pub metrics: &'static [MetricDef],
+    pub deciding: &'static [&'static str],
+}
+
+/// All kinds of workload, the main one first.
+pub fn kinds() -> [KindInfo; 4] {
+    [
+        KindInfo {
+            name: "wakeup",
+            summary: wakeup::SUMMARY,
+            load_unit: wakeup::LOAD_UNIT,
+            metrics: wakeup::metrics::ALL,
+            deciding: wakeup::metrics::DECIDING,
+        },
+        KindInfo {
+            name: "schbench",
+            summary: schbench::SUMMARY,
+            load_unit: schbench::LOAD_UNIT,
+            metrics: schbench::METRICS,
+            deciding: wakeup::metrics::DECIDING,
+        },
+        KindInfo {
+            name: "hackbench",
+            summary: hackbench::SUMMARY,
+            load_unit: hackbench::LOAD_UNIT,
+            metrics: hackbench::METRICS,
+            deciding: hackbench::DECIDING,
+        },
+        KindInfo {
+            name: "command",
+            summary: command::SUMMARY,
+            load_unit: command::LOAD_UNIT,
+            metrics: command::METRICS,
+            deciding: command::DECIDING,
+        },
+    ]
+}
+
+/// Every metric with the kind of workload that measures it.
+pub fn metric_defs() -> Vec<(&'static str, MetricDef)> {
+    let of_kind = |kind: KindInfo| kind.metrics.iter().map(move |def| (kind.name, *def));
+    kinds().into_iter().flat_map(of_kind).collect()
 }

@@ -1,0 +1,137 @@
+use super::*;
+use crate::testing::{self, FakeProgram, Fixture};
+use model::Kind;
+
+fn params() -> HackbenchParams {
+    HackbenchParams {
+        threads: false,
+        transport: HackbenchTransport::Pipe,
+        message_bytes: 100,
+        fds: 20,
+        loops: None,
+    }
+}
+
+fn fixture() -> Fixture {
+    Fixture::new(Kind::Hackbench(params()))
+}
+
+/// As printed by hackbench V 2.40.
+const REPORT: &str = "Running in process mode with 1 groups using 40 file descriptors each (== 40 tasks)\n\
+                      Each sender will pass 50 messages of 100 bytes\n\
+                      Time: 0.128\n";
+
+fn parse(stdout: &str) -> Result<f64, String> {
+    seconds(&testing::printed(stdout))
+}
+
+#[test]
+fn the_time_of_a_real_report_is_read() {
+    assert_eq!(parse(REPORT), Ok(0.128));
+}
+
+#[test]
+fn output_without_a_time_is_quoted() {
+    let error = parse("Segmentation fault maybe\n").unwrap_err();
+    assert!(error.contains("Segmentation fault maybe"), "{error}");
+    assert!(parse("").unwrap_err().contains("nothing"));
+}
+
+#[test]
+fn a_time_that_is_no_number_or_not_above_zero_is_refused() {
+    for text in [
+        "Time: soon\n",
+        "Time: nan\n",
+        "Time: 0.000\n",
+        "Time: -1\n",
+        "Time:\n",
+    ] {
+        assert!(parse(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn two_times_are_refused() {
+    assert!(parse("Time: 1.0\nTime: 2.0\n").is_err());
+}
+
+#[test]
+fn a_failed_run_is_an_error_whatever_it_printed() {
+    let output = Output {
+        success: false,
+        status: "exit status 1".to_owned(),
+        ..testing::printed(REPORT)
+    };
+    assert!(seconds(&output).unwrap_err().contains("exit status 1"));
+}
+
+#[test]
+fn the_command_line_says_all_parameters() {
+    let calibration = Calibration {
+        values: [("loops".to_owned(), 777)].into(),
+    };
+    let fixture = fixture();
+    let job = Job {
+        calibration: &calibration,
+        ..fixture.job()
+    };
+    let argv = Hackbench::new(params()).launch(&job).argv.join(" ");
+    assert_eq!(
+        argv,
+        "hackbench --groups 2 --fds 20 --datasize 100 --loops 777 --process --pipe"
+    );
+}
+
+#[test]
+fn loops_of_the_experiment_are_taken_without_calibration() {
+    let params = HackbenchParams {
+        loops: Some(5),
+        threads: true,
+        transport: HackbenchTransport::Socket,
+        ..params()
+    };
+    let fixture = fixture();
+    let driver = Hackbench::with_program(params, "/no/such/hackbench");
+    assert_eq!(driver.calibrate(&fixture.job()), Ok(Calibration::default()));
+    let argv = driver.launch(&fixture.job()).argv.join(" ");
+    assert!(argv.ends_with("--loops 5 --threads"), "{argv}");
+}
+
+#[test]
+fn a_missing_hackbench_names_its_package() {
+    let driver = Hackbench::with_program(params(), "/no/such/hackbench");
+    let problems = driver.require(&fixture().job());
+    assert!(problems[0].remedy.contains("rt-tests"), "{problems:?}");
+}
+
+/// Takes a millisecond a loop, and says so without taking it.
+const MILLISECOND_A_LOOP: &str = r#"
+while [ $# -gt 0 ]; do
+    [ "$1" = --loops ] && loops=$2
+    shift
+done
+echo "Time: $((loops / 1000)).$(printf %03d $((loops % 1000)))"
+"#;
+
+fn calibrate(script: &str) -> Result<Calibration, String> {
+    let fake = FakeProgram::new("hackbench", script);
+    Hackbench::with_program(params(), fake.path()).calibrate(&fixture().job())
+}
+
+#[test]
+fn calibration_finds_loops_for_a_second_at_least() {
+    let loops = calibrate(MILLISECOND_A_LOOP).unwrap().values[LOOPS];
+    assert!((1000..=2000).contains(&loops), "{loops}");
+}
+
+#[test]
+fn calibration_of_a_program_that_prints_garbage_says_what_it_printed() {
+    let error = calibrate("echo I am not hackbench").unwrap_err();
+    assert!(error.contains("I am not hackbench"), "{error}");
+}
+
+#[test]
+fn calibration_ends_for_a_program_that_is_always_fast() {
+    let error = calibrate("echo 'Time: 0.001'").unwrap_err();
+    assert!(error.contains("set the loops"), "{error}");
+}

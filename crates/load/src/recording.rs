@@ -1,0 +1,287 @@
+//! Recording of latencies: one pre-allocated recorder a thread, merged once after the
+//! window, read as quantiles and written as an HdrHistogram interval log.
+//!
+//! Values are nanoseconds with three significant digits. A value is counted if it
+//! was finished inside the window, in the interval in which it was finished.
+
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::V2DeflateSerializer;
+use hdrhistogram::serialization::interval_log::IntervalLogWriterBuilder;
+use std::time::{Duration, SystemTime};
+
+const SIGNIFICANT_DIGITS: u8 = 3;
+const NS_PER_SEC: u64 = 1_000_000_000;
+/// Bounds the memory of a long window: intervals grow instead.
+const MOST_INTERVALS: u64 = 10;
+/// A quantile with fewer samples beyond it is noise and is left out.
+pub const FEWEST_BEYOND: u64 = 10;
+
+/// The measured window, CLOCK_MONOTONIC; the end is outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    pub begin_ns: u64,
+    pub end_ns: u64,
+}
+
+impl Window {
+    pub fn contains(&self, at_ns: u64) -> bool {
+        (self.begin_ns..self.end_ns).contains(&at_ns)
+    }
+
+    pub fn seconds(&self) -> f64 {
+        (self.end_ns - self.begin_ns) as f64 / NS_PER_SEC as f64
+    }
+}
+
+/// Owned by one thread. Everything is allocated and touched when it is made.
+#[derive(Debug, Clone)]
+pub struct Recorder {
+    window: Window,
+    interval_ns: u64,
+    intervals: Vec<Histogram<u32>>,
+}
+
+impl Recorder {
+    /// For a window of `duration_ns` and values up to `highest_ns`; higher ones
+    /// are counted as `highest_ns`.
+    pub fn new(duration_ns: u64, highest_ns: u64) -> Result<Self, String> {
+        let interval_ns = interval_ns(duration_ns);
+        let intervals = (0..duration_ns.div_ceil(interval_ns).max(1))
+            .map(|_| empty(highest_ns))
+            .collect::<Result<_, _>>()?;
+        Ok(Recorder {
+            window: Window {
+                begin_ns: u64::MAX,
+                end_ns: u64::MAX,
+            },
+            interval_ns,
+            intervals,
+        })
+    }
+
+    /// Says when the window is; until then nothing is counted.
+    pub fn open(&mut self, window: Window) {
+        self.window = window;
+    }
+
+    /// Counts a value that was finished at `at_ns`.
+    pub fn record(&mut self, at_ns: u64, value_ns: u64) {
+        if !self.window.contains(at_ns) {
+            return;
+        }
+        let index = (at_ns - self.window.begin_ns) / self.interval_ns;
+        if let Some(histogram) = self.intervals.get_mut(index as usize) {
+            histogram.saturating_record(value_ns);
+        }
+    }
+}
+
+/// Whole seconds: one, or more so that there are at most [`MOST_INTERVALS`].
+fn interval_ns(duration_ns: u64) -> u64 {
+    duration_ns
+        .div_ceil(MOST_INTERVALS * NS_PER_SEC)
+        .max(1)
+        .saturating_mul(NS_PER_SEC)
+}
+
+fn empty(highest_ns: u64) -> Result<Histogram<u32>, String> {
+    let mut histogram = Histogram::new_with_bounds(1, highest_ns.max(2), SIGNIFICANT_DIGITS)
+        .map_err(|e| format!("make a histogram up to {highest_ns} ns: {e}"))?;
+    // Writes every count, so that no page is first touched inside the window.
+    histogram.reset();
+    Ok(histogram)
+}
+
+/// What all threads recorded.
+#[derive(Debug, Clone)]
+pub struct Recording {
+    window: Window,
+    interval_ns: u64,
+    intervals: Vec<Histogram<u32>>,
+    total: Histogram<u32>,
+}
+
+impl Recording {
+    /// Merges recorders of the same window and bounds; `None` without any.
+    pub fn merge(recorders: impl IntoIterator<Item = Recorder>) -> Option<Self> {
+        let mut recorders = recorders.into_iter();
+        let Recorder {
+            window,
+            interval_ns,
+            mut intervals,
+        } = recorders.next()?;
+        for other in recorders {
+            for (into, from) in intervals.iter_mut().zip(&other.intervals) {
+                *into += from;
+            }
+        }
+        let mut total = intervals.first()?.clone();
+        for interval in &intervals[1..] {
+            total += interval;
+        }
+        Some(Recording {
+            window,
+            interval_ns,
+            intervals,
+            total,
+        })
+    }
+
+    pub fn count(&self) -> u64 {
+        self.total.len()
+    }
+
+    /// `None` if nothing was counted.
+    pub fn max_ns(&self) -> Option<u64> {
+        (self.count() > 0).then(|| self.total.max())
+    }
+
+    /// The quantile `permille` (990 is p99); `None` with fewer than
+    /// [`FEWEST_BEYOND`] samples beyond it.
+    pub fn quantile_ns(&self, permille: u32) -> Option<u64> {
+        (self.count() >= samples_needed(permille))
+            .then(|| self.total.value_at_quantile(f64::from(permille) / 1000.0))
+    }
+
+    /// The text of an HdrHistogram interval log (V2, deflated), values in nanoseconds.
+    /// `opened` is the wall-clock time at which the window opened.
+    pub fn interval_log(&self, what: &str, opened: SystemTime) -> Result<String, String> {
+        let mut text = Vec::new();
+        let mut serializer = V2DeflateSerializer::new();
+        let mut builder = IntervalLogWriterBuilder::new();
+        builder
+            .add_comment(&format!("{what}, values in nanoseconds"))
+            .with_start_time(opened)
+            .with_base_time(opened);
+        let mut log = builder
+            .begin_log_with(&mut text, &mut serializer)
+            .map_err(|e| format!("write the interval log of {what}: {e}"))?;
+        for (start, length, histogram) in self.timed_intervals() {
+            log.write_histogram(histogram, start, length, None)
+                .map_err(|e| format!("write the interval log of {what}: {e:?}"))?;
+        }
+        String::from_utf8(text).map_err(|e| format!("write the interval log of {what}: {e}"))
+    }
+
+    fn timed_intervals(&self) -> impl Iterator<Item = (Duration, Duration, &Histogram<u32>)> {
+        let whole_ns = self.window.end_ns - self.window.begin_ns;
+        self.intervals
+            .iter()
+            .enumerate()
+            .map(move |(i, histogram)| {
+                let start_ns = i as u64 * self.interval_ns;
+                let length_ns = self.interval_ns.min(whole_ns - start_ns);
+                let start = Duration::from_nanos(start_ns);
+                (start, Duration::from_nanos(length_ns), histogram)
+            })
+    }
+}
+
+/// Samples from which on the quantile has [`FEWEST_BEYOND`] beyond it.
+pub fn samples_needed(permille: u32) -> u64 {
+    (FEWEST_BEYOND * 1000).div_ceil(u64::from(1000 - permille.min(999)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hdrhistogram::serialization::Deserializer;
+    use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+
+    const WINDOW: Window = Window {
+        begin_ns: 100,
+        end_ns: 100 + 3 * NS_PER_SEC,
+    };
+
+    fn recorder() -> Recorder {
+        let mut recorder = Recorder::new(3 * NS_PER_SEC, 60 * NS_PER_SEC).unwrap();
+        recorder.open(WINDOW);
+        recorder
+    }
+
+    #[test]
+    fn only_values_finished_inside_the_window_are_counted() {
+        let mut recorder = recorder();
+        for at in [99, 100, WINDOW.end_ns - 1, WINDOW.end_ns] {
+            recorder.record(at, 5);
+        }
+        assert_eq!(Recording::merge([recorder]).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn nothing_is_counted_before_the_window_is_known() {
+        let mut recorder = Recorder::new(NS_PER_SEC, NS_PER_SEC).unwrap();
+        recorder.record(5, 5);
+        assert_eq!(Recording::merge([recorder]).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn recorders_of_all_threads_add_up() {
+        let (mut one, mut two) = (recorder(), recorder());
+        (0..100).for_each(|i| one.record(200, 1000 + i));
+        (0..100).for_each(|i| two.record(WINDOW.end_ns - 1, 9000 + i));
+        let both = Recording::merge([one, two]).unwrap();
+        assert_eq!(both.count(), 200);
+        assert_eq!(both.quantile_ns(500), Some(1099));
+        assert!(both.max_ns().unwrap().abs_diff(9099) < 10);
+    }
+
+    #[test]
+    fn a_quantile_needs_ten_samples_beyond_it() {
+        assert_eq!(samples_needed(500), 20);
+        assert_eq!(samples_needed(900), 100);
+        assert_eq!(samples_needed(990), 1000);
+        assert_eq!(samples_needed(999), 10_000);
+        let mut recorder = recorder();
+        (0..99).for_each(|_| recorder.record(200, 7));
+        let recording = Recording::merge([recorder]).unwrap();
+        assert_eq!(recording.quantile_ns(500), Some(7));
+        assert_eq!(recording.quantile_ns(900), None);
+    }
+
+    #[test]
+    fn values_above_the_bound_are_counted_at_the_bound() {
+        let mut recorder = Recorder::new(NS_PER_SEC, 1_000_000).unwrap();
+        recorder.open(WINDOW);
+        recorder.record(200, u64::MAX);
+        let recording = Recording::merge([recorder]).unwrap();
+        assert_eq!(recording.count(), 1);
+    }
+
+    #[test]
+    fn a_long_window_has_at_most_ten_intervals_of_whole_seconds() {
+        assert_eq!(interval_ns(300_000_000), NS_PER_SEC);
+        assert_eq!(interval_ns(10 * NS_PER_SEC), NS_PER_SEC);
+        assert_eq!(interval_ns(61 * NS_PER_SEC), 7 * NS_PER_SEC);
+    }
+
+    #[test]
+    fn an_interval_log_reads_back_with_its_counts_and_times() {
+        let mut recorder = recorder();
+        recorder.record(100, 11);
+        recorder.record(100 + 2 * NS_PER_SEC, 22);
+        let log = Recording::merge([recorder])
+            .unwrap()
+            .interval_log("wakeup latency", SystemTime::now())
+            .unwrap();
+        let mut found = Vec::new();
+        for entry in IntervalLogIterator::new(log.as_bytes()) {
+            let LogEntry::Interval(interval) = entry.unwrap() else {
+                continue;
+            };
+            let bytes = decode_base64(interval.encoded_histogram());
+            let histogram: Histogram<u64> = Deserializer::new()
+                .deserialize(&mut bytes.as_slice())
+                .unwrap();
+            found.push((interval.start_timestamp().as_secs(), histogram.len()));
+        }
+        assert_eq!(found, [(0, 1), (1, 0), (2, 1)]);
+    }
+
+    fn decode_base64(text: &str) -> Vec<u8> {
+        use base64::Engine;
+        base64::engine::general_purpose::STANDARD
+            .decode(text)
+            .unwrap()
+    }
+}

@@ -1,0 +1,235 @@
+//! Real schbench from PATH, under the names that the native wakeup load uses.
+//!
+//! Latencies come from its JSON (`--json -`, on standard output) where the version
+//! has it, else from the text report on standard error; sample counts and the average
+//! rate are only in the text. Its microseconds become nanoseconds. What is known of
+//! the versions was read in its source,
+//! <https://git.kernel.org/pub/scm/linux/kernel/git/mason/schbench.git>.
+
+mod report;
+
+use crate::wakeup::metrics as m;
+use crate::{Driver, Job, Launch, Output, Parsed, program};
+use model::{Calibration, MetricDef, Problem, SchbenchParams, Severity, Warning};
+use report::{Report, Section};
+
+pub const SUMMARY: &str =
+    "real schbench from PATH, closed loop: message threads wake workers over futexes";
+pub const LOAD_UNIT: &str = "workers per message thread";
+pub const METRICS: &[MetricDef] = &[
+    m::WAKEUP_P50,
+    m::WAKEUP_P90,
+    m::WAKEUP_P99,
+    m::WAKEUP_P999,
+    m::WAKEUP_MAX,
+    m::REQUEST_P50,
+    m::REQUEST_P90,
+    m::REQUEST_P99,
+    m::REQUEST_P999,
+    m::REQUEST_MAX,
+    m::REQUESTS_PER_SEC,
+];
+
+/// The calibrated value: 1 if this version knows `--json`.
+const JSON: &str = "json";
+/// Below this runtime schbench ignores its warm-up option.
+const SHORTEST_WITH_WARMUP_SECS: u64 = 30;
+const USAGE_LIMIT_NS: u64 = 10_000_000_000;
+
+#[derive(Debug, Clone)]
+pub struct Schbench {
+    params: SchbenchParams,
+    program: String,
+}
+
+/// Whole seconds, schbench's only unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Seconds {
+    runtime: u64,
+    /// 0: none, since it would be ignored.
+    warmup: u64,
+}
+
+impl Seconds {
+    /// The runtime includes the warm-up.
+    fn of(job: &Job) -> Self {
+        let secs = |ns: u64| ns.div_ceil(1_000_000_000);
+        let (duration, warmup) = (secs(job.workload.duration_ns), secs(job.workload.warmup_ns));
+        if duration + warmup >= SHORTEST_WITH_WARMUP_SECS {
+            return Seconds {
+                runtime: duration + warmup,
+                warmup,
+            };
+        }
+        Seconds {
+            runtime: duration.max(1),
+            warmup: 0,
+        }
+    }
+}
+
+impl Schbench {
+    pub fn new(params: SchbenchParams) -> Self {
+        Self::with_program(params, "schbench")
+    }
+
+    /// `program`: a name on PATH or a path.
+    pub fn with_program(params: SchbenchParams, program: &str) -> Self {
+        Schbench {
+            params,
+            program: program.to_owned(),
+        }
+    }
+
+    fn argv(&self, job: &Job, json: bool) -> Vec<String> {
+        let seconds = Seconds::of(job);
+        let workers = job.load.count(job.cpus).unwrap_or(1);
+        let mut argv = vec![self.program.clone()];
+        let options = [
+            ("-m", u64::from(self.params.message_threads)),
+            ("-t", workers),
+            ("-r", seconds.runtime),
+            ("-w", seconds.warmup),
+            // Later than the end, so that it prints nothing while it measures.
+            ("-i", seconds.runtime + 3600),
+        ];
+        for (name, value) in options {
+            argv.extend([name.to_owned(), value.to_string()]);
+        }
+        if json {
+            argv.extend(["--json".to_owned(), "-".to_owned()]);
+        }
+        argv.extend(self.params.args.iter().cloned());
+        argv
+    }
+}
+
+impl Driver for Schbench {
+    fn summary(&self) -> &'static str {
+        SUMMARY
+    }
+
+    fn load_unit(&self) -> &'static str {
+        LOAD_UNIT
+    }
+
+    fn metrics(&self) -> &'static [MetricDef] {
+        METRICS
+    }
+
+    fn deciding(&self) -> &'static [&'static str] {
+        m::DECIDING
+    }
+
+    fn require(&self, job: &Job) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        let mut problem = |what: String, remedy: &str| {
+            problems.push(Problem {
+                object: format!("workload {}", job.workload.name),
+                what,
+                remedy: remedy.to_owned(),
+            });
+        };
+        if program::find(&self.program).is_none() {
+            problem(
+                format!("{} is not installed", self.program),
+                "Debian has no package of it: build schbench from git.kernel.org \
+                 (mason/schbench) and put it on PATH, or use the native `wakeup` workload",
+            );
+        }
+        if job.load.count(job.cpus).is_none() {
+            problem(
+                format!(
+                    "schbench starts the requests of a second in one burst, so a load of {} would not be one",
+                    job.load
+                ),
+                "use the native `wakeup` workload for a rate",
+            );
+        }
+        problems
+    }
+
+    /// Finds out what this version of schbench can do.
+    fn calibrate(&self, _job: &Job) -> Result<Calibration, String> {
+        let argv = [self.program.clone(), "--help".to_owned()];
+        let usage = program::run(&argv, USAGE_LIMIT_NS)?;
+        let json = usage.stderr.contains("--json") || usage.stdout.contains("--json");
+        Ok(Calibration {
+            values: [(JSON.to_owned(), u64::from(json))].into(),
+        })
+    }
+
+    fn launch(&self, job: &Job) -> Launch {
+        let json = job.calibration.values.get(JSON) == Some(&1);
+        Launch {
+            argv: self.argv(job, json),
+            directory: None,
+            stdin: String::new(),
+            phased: false,
+            prepare: Vec::new(),
+        }
+    }
+
+    fn parse(&self, job: &Job, output: &Output) -> Result<Parsed, String> {
+        program::succeeded("schbench", output)?;
+        let report = Report::read(output)
+            .ok_or_else(|| program::garbage("schbench", "a report of latencies", output))?;
+        let mut parsed = figures(&report);
+        if Seconds::of(job).warmup == 0 && job.workload.warmup_ns > 0 {
+            parsed.warnings.push(no_warmup());
+        }
+        Ok(parsed)
+    }
+}
+
+fn no_warmup() -> Warning {
+    Warning {
+        severity: Severity::Note,
+        what: format!(
+            "schbench ignores its warm-up in runs below {SHORTEST_WITH_WARMUP_SECS} s: \
+             the start of the run is in the figures"
+        ),
+        remedy: "use a longer duration, or the native `wakeup` workload".to_owned(),
+    }
+}
+
+fn figures(report: &Report) -> Parsed {
+    let mut parsed = Parsed::default();
+    let mut missing = Vec::new();
+    latency(&mut parsed, &mut missing, m::WAKEUP, &report.wakeup);
+    if let Some(request) = &report.request {
+        latency(&mut parsed, &mut missing, m::REQUEST, request);
+    }
+    let rate = report.requests_per_sec;
+    parsed
+        .metrics
+        .extend(rate.map(|rate| m::REQUESTS_PER_SEC.measured(rate)));
+    if !missing.is_empty() {
+        parsed.warnings.push(Warning {
+            severity: Severity::Note,
+            what: format!(
+                "too few samples for {}, which are left out",
+                missing.join(", ")
+            ),
+            remedy: "use a longer duration".to_owned(),
+        });
+    }
+    parsed
+}
+
+fn latency(
+    parsed: &mut Parsed,
+    missing: &mut Vec<&'static str>,
+    quantiles: &[m::Quantile],
+    section: &Section,
+) {
+    for (def, permille) in quantiles {
+        match section.value_us(*permille) {
+            Some(us) => parsed.metrics.push(def.measured(us as f64 * 1000.0)),
+            None => missing.push(def.name),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

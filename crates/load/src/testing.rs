@@ -1,0 +1,89 @@
+//! Jobs, output and programs for the tests of this crate.
+
+use crate::{Job, Output};
+use model::{Calibration, Kind, Load, Workload};
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// What a job borrows.
+pub struct Fixture {
+    pub workload: Workload,
+    pub calibration: Calibration,
+}
+
+impl Fixture {
+    pub fn new(kind: Kind) -> Self {
+        let workload = Workload {
+            name: kind.name().to_owned(),
+            kind,
+            loads: vec![Load::Count(2)],
+            duration_ns: 300_000_000,
+            warmup_ns: 20_000_000,
+            time_limit_ns: 60_000_000_000,
+            metrics: Vec::new(),
+        };
+        Fixture {
+            workload,
+            calibration: Calibration::default(),
+        }
+    }
+
+    pub fn job(&self) -> Job<'_> {
+        Job {
+            workload: &self.workload,
+            load: self.workload.loads[0],
+            calibration: &self.calibration,
+            cpus: 2,
+            seed: 1,
+            handicap_percent: 0.0,
+        }
+    }
+}
+
+/// Output of a program that succeeded.
+pub fn printed(stdout: &str) -> Output {
+    Output {
+        stdout: stdout.to_owned(),
+        success: true,
+        status: "exit status 0".to_owned(),
+        ..Output::default()
+    }
+}
+
+/// A shell script in a directory of its own, gone when dropped.
+pub struct FakeProgram {
+    _directory: tempfile::TempDir,
+    path: String,
+}
+
+impl FakeProgram {
+    pub fn new(name: &str, script: &str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(name);
+        write_executable(&path, &format!("#!/bin/sh\n{script}\n"));
+        FakeProgram {
+            path: path.to_str().unwrap().to_owned(),
+            _directory: directory,
+        }
+    }
+
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+}
+
+/// By a process of its own: if this one had the file open for writing while another
+/// test forks, the kernel would refuse to start the program (ETXTBSY).
+fn write_executable(path: &Path, text: &str) {
+    let mut shell = Command::new("sh")
+        .args(["-c", "cat > \"$1\" && chmod 755 \"$1\"", "sh"])
+        .arg(path)
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = shell.stdin.take().unwrap();
+    stdin.write_all(text.as_bytes()).unwrap();
+    drop(stdin);
+    assert!(shell.wait().unwrap().success());
+}

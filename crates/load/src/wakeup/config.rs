@@ -1,0 +1,131 @@
+//! What the generator is told, and the shape of the load that follows from it.
+
+use crate::Job;
+use crate::pacing::{IntendedStarts, Share};
+use model::{Arrivals, Load, WakeupParams};
+use serde::{Deserialize, Serialize};
+
+/// The job line of `schedlab load` for this generator.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Config {
+    pub message_threads: u32,
+    /// In all, shared out evenly between the message threads.
+    pub workers: u32,
+    /// In all; `None`: closed loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_per_sec: Option<f64>,
+    #[serde(default)]
+    pub arrivals: Arrivals,
+    pub sleep_ns: u64,
+    /// Matrix multiplications in each request.
+    pub operations: u32,
+    /// Of one worker's matrices.
+    pub footprint_bytes: u64,
+    pub cpu_lock: bool,
+    /// Extra matrix work in each request.
+    #[serde(default)]
+    pub handicap_percent: f64,
+    pub warmup_ns: u64,
+    pub duration_ns: u64,
+    pub seed: u64,
+}
+
+impl Config {
+    pub fn of(params: &WakeupParams, job: &Job) -> Self {
+        let workers = match job.load.count(job.cpus) {
+            Some(count) => u32::try_from(count).unwrap_or(u32::MAX),
+            None => params.workers.unwrap_or(job.cpus),
+        };
+        let rate_per_sec = match job.load {
+            Load::RatePerSec(rate) => Some(rate),
+            _ => params.rate_per_sec,
+        };
+        Config {
+            message_threads: params.message_threads,
+            workers: workers.max(1),
+            rate_per_sec,
+            arrivals: params.arrivals,
+            sleep_ns: params.sleep_ns,
+            operations: params.operations,
+            footprint_bytes: params.footprint_bytes,
+            cpu_lock: params.cpu_lock,
+            handicap_percent: job.handicap_percent,
+            warmup_ns: job.workload.warmup_ns,
+            duration_ns: job.workload.duration_ns,
+            seed: job.seed,
+        }
+    }
+
+    /// What makes the job impossible, in words.
+    pub fn fault(&self) -> Option<String> {
+        let rate_is_bad = |rate: f64| !(rate.is_finite() && rate > 0.0);
+        if self.workers == 0 {
+            Some("there are no workers".to_owned())
+        } else if self.duration_ns == 0 {
+            Some("the measured window is empty".to_owned())
+        } else if self.rate_per_sec.is_some_and(rate_is_bad) {
+            Some("the rate is not above 0".to_owned())
+        } else {
+            None
+        }
+    }
+
+    /// What each message thread has of the workers and of the rate: as even as can
+    /// be, and none without workers.
+    pub fn shares(&self) -> impl Iterator<Item = Share> + use<> {
+        let workers = self.workers;
+        let groups = self.message_threads.clamp(1, workers.max(1));
+        (0..groups).map(move |index| Share {
+            index,
+            groups,
+            workers,
+        })
+    }
+
+    /// The open-loop schedule of one message thread; `None` in a closed loop.
+    pub fn schedule(&self, share: Share) -> Option<IntendedStarts> {
+        let rate = self.rate_per_sec?;
+        Some(IntendedStarts::new(self.arrivals, rate, self.seed, share))
+    }
+
+    /// No latency can be longer than the process lives, with room to end.
+    pub fn longest_ns(&self) -> u64 {
+        (self.warmup_ns.saturating_add(self.duration_ns))
+            .saturating_mul(2)
+            .max(1_000_000_000)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sizes(message_threads: u32, workers: u32) -> Vec<u32> {
+        let config = Config {
+            message_threads,
+            workers,
+            ..crate::wakeup::small_config()
+        };
+        config.shares().map(|s| s.size()).collect()
+    }
+
+    #[test]
+    fn workers_are_shared_out_evenly() {
+        assert_eq!(sizes(3, 8), [3, 3, 2]);
+    }
+
+    #[test]
+    fn no_message_thread_is_without_workers() {
+        assert_eq!(sizes(9, 2), [1, 1]);
+        assert_eq!(sizes(0, 2), [2]);
+    }
+
+    #[test]
+    fn a_rate_of_zero_is_refused() {
+        let config = Config {
+            rate_per_sec: Some(0.0),
+            ..crate::wakeup::small_config()
+        };
+        assert!(config.fault().is_some());
+    }
+}

@@ -1,0 +1,146 @@
+//! From what the workers recorded to metrics, histograms and warnings.
+
+use super::config::Config;
+use super::metrics as m;
+use super::worker::Records;
+use crate::Parsed;
+use crate::recording::{Recorder, Recording, samples_needed};
+use model::{Measurement, MetricDef, Severity, TrialFile, Warning};
+use std::time::SystemTime;
+
+/// Below this share of the offered rate the load is an overload.
+const ACHIEVED_ENOUGH_PERCENT: f64 = 99.0;
+
+/// All that the threads of one load bring back.
+#[derive(Debug)]
+pub struct Recorded {
+    pub records: Vec<Records>,
+    /// Requests intended inside the window; 0 in a closed loop.
+    pub offered: u64,
+}
+
+/// The figures of a load whose window opened at `opened`.
+pub fn parsed(config: &Config, recorded: Recorded, opened: SystemTime) -> Result<Parsed, String> {
+    let Recorded { records, offered } = recorded;
+    let mut wakeup = Vec::new();
+    let mut request = Vec::new();
+    let mut service = Vec::new();
+    for record in records {
+        wakeup.push(record.wakeup);
+        request.push(record.request);
+        service.extend(record.service);
+    }
+    let mut figures = Figures {
+        opened,
+        parsed: Parsed::default(),
+        missing: Vec::new(),
+    };
+    figures.latency("wakeup", m::WAKEUP, wakeup)?;
+    let done = figures.latency("request", m::REQUEST, request)?;
+    if done == 0 {
+        return Err(nothing_done(config));
+    }
+    figures.rate(config, done);
+    if config.rate_per_sec.is_some() {
+        figures.latency("service", m::SERVICE, service)?;
+        figures.open_loop(config, offered, done);
+    }
+    figures.warn_of_missing(done);
+    Ok(figures.parsed)
+}
+
+fn nothing_done(config: &Config) -> String {
+    format!(
+        "no request was completed in the window of {}; use a longer duration or fewer operations",
+        model::format_duration_ns(config.duration_ns)
+    )
+}
+
+struct Figures {
+    opened: SystemTime,
+    parsed: Parsed,
+    /// Quantiles with too few samples.
+    missing: Vec<&'static str>,
+}
+
+impl Figures {
+    /// Quantiles and histogram of one kind of latency. The number of samples.
+    fn latency(
+        &mut self,
+        name: &str,
+        quantiles: &[(MetricDef, Option<u32>)],
+        recorders: Vec<Recorder>,
+    ) -> Result<u64, String> {
+        let Some(recording) = Recording::merge(recorders) else {
+            return Ok(0);
+        };
+        for (def, permille) in quantiles {
+            let value = match permille {
+                Some(permille) => recording.quantile_ns(*permille),
+                None => recording.max_ns(),
+            };
+            match value {
+                Some(ns) => self.push(def.measured(ns as f64)),
+                None => self.missing.push(def.name),
+            }
+        }
+        let text = recording.interval_log(&format!("{name} latency"), self.opened)?;
+        self.parsed.files.push(TrialFile {
+            name: format!("{name}.hlog"),
+            text,
+        });
+        Ok(recording.count())
+    }
+
+    fn push(&mut self, measurement: Measurement) {
+        self.parsed.metrics.push(measurement);
+    }
+
+    fn rate(&mut self, config: &Config, done: u64) {
+        let per_sec = done as f64 / seconds(config);
+        self.push(m::REQUESTS_PER_SEC.measured(per_sec));
+    }
+
+    fn open_loop(&mut self, config: &Config, offered: u64, done: u64) {
+        let achieved = 100.0 * done as f64 / offered.max(1) as f64;
+        let offered_per_sec = offered as f64 / seconds(config);
+        self.push(m::OFFERED_PER_SEC.measured(offered_per_sec));
+        self.push(m::ACHIEVED_PERCENT.measured(achieved));
+        // A backlog of less than a request a worker is the edge of the window.
+        let backlog = offered.saturating_sub(done);
+        if achieved < ACHIEVED_ENOUGH_PERCENT && backlog > u64::from(config.workers) {
+            self.parsed.warnings.push(Warning {
+                severity: Severity::Caution,
+                what: format!(
+                    "overload: {achieved:.1} % of the offered requests were completed, so request \
+                     latency grows with the length of the window"
+                ),
+                remedy: "offer a lower rate, or judge requests_per_sec".to_owned(),
+            });
+        }
+    }
+
+    fn warn_of_missing(&mut self, samples: u64) {
+        if self.missing.is_empty() {
+            return;
+        }
+        let quantiles = [m::WAKEUP, m::REQUEST, m::SERVICE].into_iter().flatten();
+        let needed = quantiles
+            .filter(|(def, _)| self.missing.contains(&def.name))
+            .filter_map(|(_, permille)| permille.map(samples_needed))
+            .max()
+            .unwrap_or(0);
+        self.parsed.warnings.push(Warning {
+            severity: Severity::Note,
+            what: format!(
+                "{samples} requests are too few for {}, which are left out",
+                self.missing.join(", ")
+            ),
+            remedy: format!("use a duration with {needed} requests"),
+        });
+    }
+}
+
+fn seconds(config: &Config) -> f64 {
+    config.duration_ns as f64 / 1e9
+}

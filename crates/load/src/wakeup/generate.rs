@@ -1,0 +1,150 @@
+//! One load from its threads to its figures.
+
+use super::config::Config;
+use super::cpu_lock::CpuLocks;
+use super::figures::{self, Recorded};
+use super::group::Group;
+use super::message::{OpenLoop, closed_loop};
+use super::shared::{Shared, Timing};
+use super::worker::{Records, Worker};
+use crate::Parsed;
+use crate::native::{NativeError, Phases};
+use crate::pacing::{IntendedStarts, Share};
+use crate::sys;
+use std::collections::VecDeque;
+use std::io::Write;
+use std::sync::Arc;
+use std::thread::{Builder, JoinHandle};
+use std::time::SystemTime;
+
+/// Names of the threads, as the agent sees them in `/proc/PID/task/TID/comm`.
+pub const MESSAGE_THREAD: &str = "wakeup-message";
+pub const WORKER_THREAD: &str = "wakeup-worker";
+
+/// Threads need little stack; a thousand of them must fit in a small guest.
+const STACK_BYTES: usize = 256 * 1024;
+
+/// Runs the load that `config` asks for, in the phases that the agent gives.
+pub fn generate<W: Write>(config: &Config, phases: &mut Phases<W>) -> Result<Parsed, NativeError> {
+    if let Some(fault) = config.fault() {
+        return Err(NativeError::Generator(format!("the wakeup load: {fault}")));
+    }
+    let threads = Threads::start(config).map_err(NativeError::Generator)?;
+    let measured = measure(config, &threads.shared, phases);
+    // Also when the agent is gone: then nobody joins, and the process ends at once.
+    threads.shared.stop();
+    let opened = measured?;
+    let recorded = threads.join().map_err(NativeError::Generator)?;
+    figures::parsed(config, recorded, opened).map_err(NativeError::Generator)
+}
+
+/// Waits through the phases. The wall-clock time at which the window opened.
+fn measure<W: Write>(
+    config: &Config,
+    shared: &Shared,
+    phases: &mut Phases<W>,
+) -> Result<SystemTime, NativeError> {
+    phases.ready()?;
+    let timing = Timing::from_now(config.warmup_ns, config.duration_ns);
+    shared.start(timing);
+    phases.begin(timing.window.begin_ns)?;
+    let opened = SystemTime::now();
+    phases.end(timing.window.end_ns)?;
+    Ok(opened)
+}
+
+struct Threads {
+    shared: Arc<Shared>,
+    messages: Vec<JoinHandle<u64>>,
+    workers: Vec<JoinHandle<Records>>,
+}
+
+impl Threads {
+    /// Returns when all of them wait at the gate.
+    fn start(config: &Config) -> Result<Self, String> {
+        let groups = config.shares().map(|s| Group::new(s.size())).collect();
+        let locks = config.cpu_lock.then(|| CpuLocks::new(sys::possible_cpus()));
+        let mut threads = Threads {
+            shared: Arc::new(Shared::new(groups, locks)),
+            messages: Vec::new(),
+            workers: Vec::new(),
+        };
+        let started = threads.start_all(config);
+        if started.is_err() {
+            threads.shared.stop();
+        }
+        started.map(|()| threads)
+    }
+
+    fn start_all(&mut self, config: &Config) -> Result<(), String> {
+        for share in config.shares() {
+            for index in 0..share.size() {
+                let worker = Worker::new(config, share.index as usize, index)?;
+                self.workers.push(spawn_worker(&self.shared, worker)?);
+            }
+            let schedule = config.schedule(share);
+            self.messages
+                .push(spawn_message(&self.shared, share, schedule)?);
+        }
+        let count = self.workers.len() + self.messages.len();
+        self.shared.wait_for_arrivals(count as u32);
+        Ok(())
+    }
+
+    fn join(self) -> Result<Recorded, String> {
+        let offered = join_all(self.messages)?.into_iter().sum();
+        let records = join_all(self.workers)?;
+        Ok(Recorded { records, offered })
+    }
+}
+
+fn join_all<T>(threads: Vec<JoinHandle<T>>) -> Result<Vec<T>, String> {
+    threads
+        .into_iter()
+        .map(|t| {
+            t.join()
+                .map_err(|_| "a thread of the load panicked".to_owned())
+        })
+        .collect()
+}
+
+fn spawn<T: Send + 'static>(
+    name: &str,
+    run: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>, String> {
+    Builder::new()
+        .name(name.to_owned())
+        .stack_size(STACK_BYTES)
+        .spawn(run)
+        .map_err(|e| format!("start a {name} thread: {e}; use fewer workers"))
+}
+
+fn spawn_worker(shared: &Arc<Shared>, worker: Worker) -> Result<JoinHandle<Records>, String> {
+    let shared = Arc::clone(shared);
+    spawn(WORKER_THREAD, move || worker.run(&shared))
+}
+
+/// The thread returns the number of requests that were intended inside the window.
+fn spawn_message(
+    shared: &Arc<Shared>,
+    share: Share,
+    schedule: Option<IntendedStarts>,
+) -> Result<JoinHandle<u64>, String> {
+    let shared = Arc::clone(shared);
+    spawn(MESSAGE_THREAD, move || {
+        let group = &shared.groups[share.index as usize];
+        let idle = VecDeque::with_capacity(group.workers() as usize);
+        // Pacing is part of the instrument, not of the load.
+        sys::precise_timers();
+        match (shared.wait_at_gate(), schedule) {
+            (None, _) => 0,
+            (Some(_), None) => {
+                closed_loop(&shared, group);
+                0
+            }
+            (Some(timing), Some(starts)) => {
+                OpenLoop::new(&shared, group, starts, idle, timing).run()
+            }
+        }
+    })
+}

@@ -1,0 +1,99 @@
+//! What the wakeup load measures. The schbench adapter uses the same names.
+
+use model::{Better, MetricDef};
+
+/// A metric and the quantile it is, in thousandths; `None`: the maximum.
+pub type Quantile = (MetricDef, Option<u32>);
+
+const fn latency(name: &'static str, text: &'static str) -> MetricDef {
+    MetricDef {
+        name,
+        unit: "ns",
+        better: Better::Lower,
+        text,
+    }
+}
+
+pub const WAKEUP_P50: MetricDef = latency(
+    "wakeup_p50",
+    "Median wakeup latency: from the waker's stamp before the wakes until the woken thread runs.",
+);
+pub const WAKEUP_P90: MetricDef = latency("wakeup_p90", "90th percentile of wakeup latency.");
+pub const WAKEUP_P99: MetricDef = latency("wakeup_p99", "99th percentile of wakeup latency.");
+pub const WAKEUP_P999: MetricDef = latency("wakeup_p999", "99.9th percentile of wakeup latency.");
+pub const WAKEUP_MAX: MetricDef = latency("wakeup_max", "Longest wakeup latency in the window.");
+
+pub const REQUEST_P50: MetricDef = latency(
+    "request_p50",
+    "Median request latency: from the intended start (closed loop: from the actual start) to the end.",
+);
+pub const REQUEST_P90: MetricDef = latency("request_p90", "90th percentile of request latency.");
+pub const REQUEST_P99: MetricDef = latency("request_p99", "99th percentile of request latency.");
+pub const REQUEST_P999: MetricDef =
+    latency("request_p999", "99.9th percentile of request latency.");
+pub const REQUEST_MAX: MetricDef = latency("request_max", "Longest request latency in the window.");
+
+const SERVICE_P50: MetricDef = latency(
+    "service_p50",
+    "Median service time: from the actual start of a request to its end (open loop only).",
+);
+const SERVICE_P99: MetricDef = latency(
+    "service_p99",
+    "99th percentile of service time (open loop only).",
+);
+
+pub const REQUESTS_PER_SEC: MetricDef = MetricDef {
+    name: "requests_per_sec",
+    unit: "1/s",
+    better: Better::Higher,
+    text: "Requests completed in the window, per second.",
+};
+pub const OFFERED_PER_SEC: MetricDef = MetricDef {
+    name: "offered_per_sec",
+    unit: "1/s",
+    better: Better::Neither,
+    text: "Requests intended to start in the window, per second (open loop only).",
+};
+pub const ACHIEVED_PERCENT: MetricDef = MetricDef {
+    name: "achieved_percent",
+    unit: "%",
+    better: Better::Higher,
+    text: "Completed requests in percent of the offered ones (open loop only).",
+};
+
+pub const WAKEUP: &[Quantile] = &[
+    (WAKEUP_P50, Some(500)),
+    (WAKEUP_P90, Some(900)),
+    (WAKEUP_P99, Some(990)),
+    (WAKEUP_P999, Some(999)),
+    (WAKEUP_MAX, None),
+];
+pub const REQUEST: &[Quantile] = &[
+    (REQUEST_P50, Some(500)),
+    (REQUEST_P90, Some(900)),
+    (REQUEST_P99, Some(990)),
+    (REQUEST_P999, Some(999)),
+    (REQUEST_MAX, None),
+];
+pub const SERVICE: &[Quantile] = &[(SERVICE_P50, Some(500)), (SERVICE_P99, Some(990))];
+
+pub const ALL: &[MetricDef] = &[
+    WAKEUP_P50,
+    WAKEUP_P90,
+    WAKEUP_P99,
+    WAKEUP_P999,
+    WAKEUP_MAX,
+    REQUEST_P50,
+    REQUEST_P90,
+    REQUEST_P99,
+    REQUEST_P999,
+    REQUEST_MAX,
+    REQUESTS_PER_SEC,
+    SERVICE_P50,
+    SERVICE_P99,
+    OFFERED_PER_SEC,
+    ACHIEVED_PERCENT,
+];
+
+/// Metrics that decide when a cell stops.
+pub const DECIDING: &[&str] = &["wakeup_p99", "request_p99", "requests_per_sec"];

@@ -1,0 +1,98 @@
+//! What all threads of one load share: the gate that starts them, the window, the end.
+
+use super::cpu_lock::CpuLocks;
+use super::group::Group;
+use crate::recording::Window;
+use crate::sys;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+#[derive(Debug)]
+pub struct Shared {
+    pub groups: Vec<Group>,
+    /// `None`: requests take no lock.
+    pub locks: Option<CpuLocks>,
+    arrived: AtomicU32,
+    gate: AtomicU32,
+    timing: OnceLock<Timing>,
+    stop: AtomicBool,
+}
+
+/// When the load starts, and the window inside it.
+#[derive(Debug, Clone, Copy)]
+pub struct Timing {
+    pub start_ns: u64,
+    pub window: Window,
+}
+
+impl Timing {
+    pub fn from_now(warmup_ns: u64, duration_ns: u64) -> Self {
+        let start_ns = sys::now_ns();
+        let begin_ns = start_ns + warmup_ns;
+        let window = Window {
+            begin_ns,
+            end_ns: begin_ns + duration_ns,
+        };
+        Timing { start_ns, window }
+    }
+}
+
+impl Shared {
+    pub fn new(groups: Vec<Group>, locks: Option<CpuLocks>) -> Self {
+        Shared {
+            groups,
+            locks,
+            arrived: AtomicU32::new(0),
+            gate: AtomicU32::new(0),
+            timing: OnceLock::new(),
+            stop: AtomicBool::new(false),
+        }
+    }
+
+    /// Called by each thread when it is set up. `None`: the load ends before it began.
+    pub fn wait_at_gate(&self) -> Option<Timing> {
+        self.arrived.fetch_add(1, Ordering::SeqCst);
+        sys::futex_wake(&self.arrived, 1);
+        while self.gate.load(Ordering::SeqCst) == 0 {
+            sys::futex_wait(&self.gate, 0);
+        }
+        self.timing.get().copied()
+    }
+
+    /// Waits until so many threads wait at the gate.
+    pub fn wait_for_arrivals(&self, threads: u32) {
+        loop {
+            let arrived = self.arrived.load(Ordering::SeqCst);
+            if arrived >= threads {
+                return;
+            }
+            sys::futex_wait(&self.arrived, arrived);
+        }
+    }
+
+    /// Lets all threads run, with the window known.
+    pub fn start(&self, timing: Timing) {
+        // Set once: there is one start.
+        let _ = self.timing.set(timing);
+        self.open_gate();
+    }
+
+    fn open_gate(&self) {
+        self.gate.store(1, Ordering::SeqCst);
+        sys::futex_wake(&self.gate, i32::MAX as u32);
+    }
+
+    pub fn stopping(&self) -> bool {
+        self.stop.load(Ordering::SeqCst)
+    }
+
+    /// Ends the load: no thread waits for another from here on.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::SeqCst);
+        self.open_gate();
+        for group in &self.groups {
+            group.post.ring();
+            group.ring_workers();
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! The work of a request: naive multiplication of integer matrices of a set footprint.
+//!
+//! Work is counted in rows of the product, not in whole matrices, so that a handicap
+//! of one percent is one percent. The arithmetic is on integers because one hypervisor
+//! under test corrupts floating point of its guests.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// One worker's matrices: `left` × `right` = `product`.
+#[derive(Debug)]
+pub struct Matrices {
+    size: usize,
+    left: Box<[u64]>,
+    right: Box<[u64]>,
+    /// Stored to after every step of a sum, as schbench's compiled code does: an
+    /// atomic store is not removed by the optimizer, and costs what a store costs.
+    product: Box<[AtomicU64]>,
+    next_row: usize,
+}
+
+impl Matrices {
+    /// Three square matrices that fit in `footprint_bytes`, of size 1 at least.
+    /// All pages are written, so that the footprint is real.
+    pub fn new(footprint_bytes: u64) -> Self {
+        let size = side(footprint_bytes);
+        let cells = size * size;
+        Matrices {
+            size,
+            left: (1..=cells as u64).collect(),
+            right: (1..=cells as u64).rev().collect(),
+            product: (1..=cells as u64).map(AtomicU64::new).collect(),
+            next_row: 0,
+        }
+    }
+
+    /// Rows of one whole product.
+    pub fn rows(&self) -> u64 {
+        self.size as u64
+    }
+
+    /// Computes the next `rows` rows of the product, over and over.
+    pub fn multiply_rows(&mut self, rows: u64) {
+        for _ in 0..rows {
+            self.multiply_row(self.next_row);
+            self.next_row = (self.next_row + 1) % self.size;
+        }
+    }
+
+    fn multiply_row(&self, row: usize) {
+        let from = row * self.size;
+        let left = &self.left[from..from + self.size];
+        for (column, cell) in self.product[from..from + self.size].iter().enumerate() {
+            let mut sum = 0_u64;
+            cell.store(sum, Ordering::Relaxed);
+            let right = self.right[column..].iter().step_by(self.size);
+            for (x, y) in left.iter().zip(right) {
+                sum = sum.wrapping_add(x.wrapping_mul(*y));
+                cell.store(sum, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// Side of three square matrices of 64-bit numbers in `footprint_bytes`.
+fn side(footprint_bytes: u64) -> usize {
+    ((footprint_bytes / 3 / 8).isqrt() as usize).max(1)
+}
+
+/// Rows for each request, with a fraction that is carried to the next request.
+#[derive(Debug, Clone)]
+pub struct RowBudget {
+    rows_per_request: f64,
+    carry: f64,
+}
+
+impl RowBudget {
+    /// `operations` whole products of `rows_per_operation`, and `handicap_percent` more.
+    pub fn new(operations: u32, rows_per_operation: u64, handicap_percent: f64) -> Self {
+        let rows = f64::from(operations) * rows_per_operation as f64;
+        RowBudget {
+            rows_per_request: (rows * (1.0 + handicap_percent / 100.0)).max(0.0),
+            carry: 0.0,
+        }
+    }
+
+    pub fn next_request(&mut self) -> u64 {
+        self.carry += self.rows_per_request;
+        let whole = self.carry.floor();
+        self.carry -= whole;
+        whole as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_matrices_fill_the_footprint_and_not_more() {
+        assert_eq!(side(256 * 1024), 104);
+        assert_eq!(side(0), 1);
+        assert_eq!(side(3 * 8 * 100), 10);
+    }
+
+    #[test]
+    fn the_product_is_right() {
+        let mut matrices = Matrices::new(3 * 8 * 4);
+        matrices.multiply_rows(2);
+        // [1 2; 3 4] × [4 3; 2 1]
+        let product: Vec<u64> = matrices
+            .product
+            .iter()
+            .map(|c| c.load(Ordering::Relaxed))
+            .collect();
+        assert_eq!(product, [8, 5, 20, 13]);
+    }
+
+    #[test]
+    fn one_percent_of_five_matrices_is_five_rows_and_a_fifth_a_request() {
+        let mut budget = RowBudget::new(5, 104, 1.0);
+        let rows: u64 = (0..1000).map(|_| budget.next_request()).sum();
+        assert!(rows.abs_diff(525_200) <= 1, "{rows}");
+    }
+
+    #[test]
+    fn without_a_handicap_each_request_is_whole_products() {
+        let mut budget = RowBudget::new(5, 104, 0.0);
+        assert!((0..100).all(|_| budget.next_request() == 520));
+    }
+
+    #[test]
+    fn a_handicap_below_minus_a_hundred_leaves_no_work() {
+        assert_eq!(RowBudget::new(5, 104, -200.0).next_request(), 0);
+    }
+}

@@ -1,0 +1,114 @@
+//! Workers: wait for a message, sleep, take the lock of the CPU, multiply.
+
+use super::config::Config;
+use super::shared::Shared;
+use super::work::{Matrices, RowBudget};
+use crate::recording::Recorder;
+use crate::sys;
+
+/// What one worker recorded.
+#[derive(Debug, Clone)]
+pub struct Records {
+    /// From the waker's stamp until the worker runs.
+    pub wakeup: Recorder,
+    /// Closed loop: as `service`. Open loop: from the intended start.
+    pub request: Recorder,
+    /// From when the worker runs to the end of the request; open loop only.
+    pub service: Option<Recorder>,
+}
+
+impl Records {
+    pub fn new(config: &Config) -> Result<Self, String> {
+        let recorder = || Recorder::new(config.duration_ns, config.longest_ns());
+        Ok(Records {
+            wakeup: recorder()?,
+            request: recorder()?,
+            service: config.rate_per_sec.map(|_| recorder()).transpose()?,
+        })
+    }
+
+    fn open(&mut self, window: crate::recording::Window) {
+        self.wakeup.open(window);
+        self.request.open(window);
+        if let Some(service) = &mut self.service {
+            service.open(window);
+        }
+    }
+}
+
+/// One worker with all that it needs, made before the load starts.
+#[derive(Debug)]
+pub struct Worker {
+    group: usize,
+    /// In its group.
+    index: u32,
+    sleep_ns: u64,
+    budget: RowBudget,
+    matrices: Matrices,
+    records: Records,
+}
+
+impl Worker {
+    pub fn new(config: &Config, group: usize, index: u32) -> Result<Self, String> {
+        let matrices = Matrices::new(config.footprint_bytes);
+        let budget = RowBudget::new(config.operations, matrices.rows(), config.handicap_percent);
+        Ok(Worker {
+            group,
+            index,
+            sleep_ns: config.sleep_ns,
+            budget,
+            matrices,
+            records: Records::new(config)?,
+        })
+    }
+
+    /// From the gate to the end of the load.
+    pub fn run(mut self, shared: &Shared) -> Records {
+        if let Some(timing) = shared.wait_at_gate() {
+            self.records.open(timing.window);
+            while !shared.stopping() {
+                self.request(shared);
+            }
+        }
+        self.records
+    }
+
+    fn request(&mut self, shared: &Shared) {
+        let group = &shared.groups[self.group];
+        group.offer(self.index);
+        if shared.stopping() {
+            return;
+        }
+        group.slot(self.index).post.wait();
+        let started_ns = sys::now_ns();
+        if shared.stopping() {
+            return;
+        }
+        let message = group.message(self.index);
+        let wakeup_ns = started_ns.saturating_sub(message.woken_ns);
+        self.records.wakeup.record(started_ns, wakeup_ns);
+        self.serve(shared);
+        self.record_request(started_ns, message.intended_ns, sys::now_ns());
+    }
+
+    fn serve(&mut self, shared: &Shared) {
+        if self.sleep_ns > 0 {
+            sys::sleep_ns(self.sleep_ns);
+        }
+        let rows = self.budget.next_request();
+        let _held = shared.locks.as_ref().map(|locks| locks.lock_current());
+        self.matrices.multiply_rows(rows);
+    }
+
+    fn record_request(&mut self, started_ns: u64, intended_ns: u64, ended_ns: u64) {
+        let service_ns = ended_ns - started_ns;
+        match &mut self.records.service {
+            None => self.records.request.record(ended_ns, service_ns),
+            Some(service) => {
+                service.record(ended_ns, service_ns);
+                let request_ns = ended_ns.saturating_sub(intended_ns);
+                self.records.request.record(ended_ns, request_ns);
+            }
+        }
+    }
+}
