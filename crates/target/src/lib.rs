@@ -5,8 +5,10 @@ use model::{Experiment, Measurement, Problem, Reply, Request, Warning};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+pub mod fake;
 pub mod local;
 pub mod stream;
+pub mod vm;
 
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {

@@ -1,0 +1,141 @@
+//! A target without a machine, for tests of what talks to targets: a closure says
+//! what becomes of each trial.
+
+use crate::{Boot, Session, Target, TargetError};
+use model::{
+    Calibration, Evidence, Experiment, Measurement, PROTOCOL_VERSION, Problem, Reply, Request,
+    System, TrialResult, TrialSpec, TrialState,
+};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// What becomes of a trial.
+#[derive(Debug, Clone)]
+pub enum Fate {
+    Ok(Vec<Measurement>),
+    Void(&'static str),
+    Failed(&'static str),
+    /// The agent and its machine are gone.
+    Dies,
+}
+
+type Story = dyn FnMut(&TrialSpec) -> Fate + Send;
+
+#[derive(Clone)]
+pub struct FakeTarget {
+    story: Arc<Mutex<Story>>,
+    pub problems: Vec<Problem>,
+    /// Kernels of the boots, in order.
+    pub boots: Arc<Mutex<Vec<Option<String>>>>,
+}
+
+impl std::fmt::Debug for FakeTarget {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("FakeTarget")
+    }
+}
+
+impl FakeTarget {
+    pub fn new(story: impl FnMut(&TrialSpec) -> Fate + Send + 'static) -> Self {
+        FakeTarget {
+            story: Arc::new(Mutex::new(story)),
+            problems: Vec::new(),
+            boots: Arc::default(),
+        }
+    }
+}
+
+impl Target for FakeTarget {
+    fn kind(&self) -> &'static str {
+        "fake"
+    }
+
+    fn check(&mut self, _experiment: &Experiment) -> Vec<Problem> {
+        self.problems.clone()
+    }
+
+    fn open(&mut self, boot: &Boot) -> Result<Box<dyn Session>, TargetError> {
+        if let Ok(mut boots) = self.boots.lock() {
+            boots.push(boot.kernel.clone());
+        }
+        Ok(Box::new(FakeSession {
+            story: Arc::clone(&self.story),
+            replies: VecDeque::new(),
+            dead: false,
+        }))
+    }
+}
+
+struct FakeSession {
+    story: Arc<Mutex<Story>>,
+    replies: VecDeque<Reply>,
+    dead: bool,
+}
+
+impl FakeSession {
+    fn trial(&mut self, spec: &TrialSpec) {
+        let Ok(mut story) = self.story.lock() else {
+            return;
+        };
+        let (state, metrics) = match story(spec) {
+            Fate::Ok(metrics) => (TrialState::Ok, metrics),
+            Fate::Void(why) => (TrialState::Void { why: why.into() }, Vec::new()),
+            Fate::Failed(why) => (TrialState::Failed { why: why.into() }, Vec::new()),
+            Fate::Dies => {
+                self.dead = true;
+                return;
+            }
+        };
+        let result = TrialResult {
+            state,
+            started_unix_ns: 0,
+            elapsed_ns: 1_000_000_000,
+            window_start_ns: 0,
+            window_end_ns: 1_000_000_000,
+            evidence: Evidence::default(),
+            metrics,
+            warnings: Vec::new(),
+        };
+        self.replies.push_back(Reply::Trial {
+            result: Box::new(result),
+        });
+    }
+}
+
+impl Session for FakeSession {
+    fn send(&mut self, request: &Request) -> Result<(), TargetError> {
+        let reply = match request {
+            Request::Hello { .. } => Reply::Hello {
+                protocol: PROTOCOL_VERSION,
+                version: "fake".into(),
+            },
+            Request::Probe => Reply::System {
+                system: Box::new(System::default()),
+            },
+            Request::Check { .. } => Reply::Checked {
+                problems: Vec::new(),
+            },
+            Request::Calibrate { .. } => Reply::Calibrated {
+                calibration: Calibration::default(),
+            },
+            Request::Trial { spec } => {
+                self.trial(spec);
+                return Ok(());
+            }
+            Request::Bye => Reply::Bye,
+        };
+        self.replies.push_back(reply);
+        Ok(())
+    }
+
+    fn receive(&mut self, _wait: Duration) -> Result<Option<Reply>, TargetError> {
+        if self.dead {
+            return Err(TargetError::Gone {
+                why: "signal 9".into(),
+                tail: "Kernel panic".into(),
+            });
+        }
+        Ok(self.replies.pop_front())
+    }
+}
