@@ -41,7 +41,12 @@ pub fn boot(line: &CommandLine, setup: &Setup) -> Result<Guest, TargetError> {
     let mut attempt = 1;
     loop {
         match boot_once(line, setup) {
-            Ok(guest) => return Ok(Guest { attempts: attempt, ..guest }),
+            Ok(guest) => {
+                return Ok(Guest {
+                    attempts: attempt,
+                    ..guest
+                });
+            }
             Err(TargetError::Gone { why, tail }) if attempt < ATTEMPTS => {
                 tracing::warn!("boot {attempt} of {ATTEMPTS} failed, trying again: {why}");
                 tracing::debug!("console of the failed boot:\n{tail}");
@@ -80,7 +85,9 @@ fn wait_until_ready(
     while start.elapsed() < limit {
         match events.recv_timeout(LOOK) {
             Ok(frame) if frame.kind == FrameKind::Ready => {
-                return frame.parse().map_err(|e| format!("the guest's greeting: {e}"));
+                return frame
+                    .parse()
+                    .map_err(|e| format!("the guest's greeting: {e}"));
             }
             Ok(frame) if frame.kind == FrameKind::Failed => {
                 return Err(format!("the guest's init failed: {}", frame.text()));
@@ -93,7 +100,10 @@ fn wait_until_ready(
             return Err(death(machine));
         }
     }
-    Err(format!("the guest was not ready after {} s", limit.as_secs()))
+    Err(format!(
+        "the guest was not ready after {} s",
+        limit.as_secs()
+    ))
 }
 
 /// Why the machine is gone, in one line: the kernel's words before QEMU's.

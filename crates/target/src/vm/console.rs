@@ -121,7 +121,11 @@ mod tests {
         let text = console.take();
         assert!(text.len() < KEPT_BYTES + 100);
         let dropped = 100 * 4096 - KEPT_BYTES;
-        assert!(text.starts_with(&format!("[{dropped} bytes")), "{}", &text[..40]);
+        assert!(
+            text.starts_with(&format!("[{dropped} bytes")),
+            "{}",
+            &text[..40]
+        );
         assert_eq!(console.take(), "");
     }
 

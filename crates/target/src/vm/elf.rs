@@ -28,7 +28,11 @@ pub fn without_debug(program: &[u8]) -> Option<Vec<u8>> {
     if !program.starts_with(b"\x7fELF\x02\x01") {
         return None;
     }
-    let (start, size, count) = (word(program, E_PHOFF)?, half(program, E_PHENTSIZE)?, half(program, E_PHNUM)?);
+    let (start, size, count) = (
+        word(program, E_PHOFF)?,
+        half(program, E_PHENTSIZE)?,
+        half(program, E_PHNUM)?,
+    );
     let mut end = start + size * count;
     for index in 0..count {
         let header = program.get(start + index * size..)?;
@@ -66,7 +70,9 @@ fn word(bytes: &[u8], at: usize) -> Option<usize> {
 }
 
 fn half(bytes: &[u8], at: usize) -> Option<usize> {
-    Some(usize::from(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?)))
+    Some(usize::from(u16::from_le_bytes(
+        bytes.get(at..at + 2)?.try_into().ok()?,
+    )))
 }
 
 #[cfg(test)]
@@ -83,7 +89,11 @@ pub(crate) mod tests {
         file.extend(names);
         file.extend(info.as_bytes());
         let table = file.len();
-        for (name, offset, size) in [(0, 0, 0), (1, names_at, names.len()), (11, info_at, info.len())] {
+        for (name, offset, size) in [
+            (0, 0, 0),
+            (1, names_at, names.len()),
+            (11, info_at, info.len()),
+        ] {
             let mut header = [0u8; 0x40];
             header[..4].copy_from_slice(&(name as u32).to_le_bytes());
             header[0x18..0x20].copy_from_slice(&(offset as u64).to_le_bytes());
@@ -114,7 +124,10 @@ pub(crate) mod tests {
         let path = dir.path().join("kept");
         std::fs::write(&path, kept).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-        let output = std::process::Command::new(&path).arg("--list").output().unwrap();
+        let output = std::process::Command::new(&path)
+            .arg("--list")
+            .output()
+            .unwrap();
         assert!(output.status.success());
     }
 

@@ -222,7 +222,9 @@ mod tests {
     #[test]
     fn a_stream_that_breaks_inside_a_frame_is_an_error() {
         let mut stream = Vec::new();
-        Frame::new(FrameKind::Output, 1, "hello").write(&mut stream).unwrap();
+        Frame::new(FrameKind::Output, 1, "hello")
+            .write(&mut stream)
+            .unwrap();
         assert!(Frame::read(&mut &stream[..stream.len() - 1]).is_err());
     }
 }

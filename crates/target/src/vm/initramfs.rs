@@ -6,7 +6,7 @@
 use super::elf;
 use super::failure::{io, unmet};
 use super::kernel::Kernel;
-use super::modules::{self, Module};
+use super::modules::{self, Group};
 use crate::TargetError;
 use cpio::NewcBuilder;
 use cpio::newc::trailer;
@@ -15,15 +15,15 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Where init finds the names of the modules, one a line, in loading order.
-pub const MODULE_LIST: &str = "modules/list";
 pub const CONFIG: &str = "config";
 
 const DIRECTORY: u32 = 0o040_755;
 const PROGRAM: u32 = 0o100_755;
 const FILE: u32 = 0o100_644;
 /// Mount points of init.
-const DIRECTORIES: [&str; 8] = ["dev", "proc", "sys", "modules", "host", "image", "upper", "root"];
+const DIRECTORIES: [&str; 8] = [
+    "dev", "proc", "sys", "modules", "host", "image", "upper", "root",
+];
 
 /// The initramfs of `kernel` with `program` as init: from the cache, or built now.
 pub fn prepare(kernel: &Kernel, program: &Path, cache: &Path) -> Result<PathBuf, TargetError> {
@@ -34,11 +34,18 @@ pub fn prepare(kernel: &Kernel, program: &Path, cache: &Path) -> Result<PathBuf,
     };
     let dir = cache.join("initramfs");
     fs::create_dir_all(&dir).map_err(io("create", &dir))?;
-    let path = dir.join(format!("{}-{}.cpio", kernel.release, fingerprint(kernel, &init, &config)));
+    let path = dir.join(format!(
+        "{}-{}.cpio",
+        kernel.release,
+        fingerprint(kernel, &init, &config)
+    ));
     if !path.exists() {
         let modules = modules::boot_modules(kernel)?;
         remove_older(&dir, &kernel.release);
-        write_whole(&path, &archive(&init, &config, &modules).map_err(io("build", &path))?)?;
+        write_whole(
+            &path,
+            &archive(&init, &config, &modules).map_err(io("build", &path))?,
+        )?;
     }
     Ok(path)
 }
@@ -65,7 +72,11 @@ fn fingerprint(kernel: &Kernel, init: &[u8], config: &[u8]) -> String {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part);
     }
-    hash.finalize().iter().take(8).map(|b| format!("{b:02x}")).collect()
+    hash.finalize()
+        .iter()
+        .take(8)
+        .map(|b| format!("{b:02x}"))
+        .collect()
 }
 
 /// A new build of this program makes the older files useless; they are large.
@@ -75,7 +86,12 @@ fn remove_older(dir: &Path, release: &str) {
         .into_iter()
         .flatten()
         .flatten()
-        .filter(|entry| entry.file_name().to_string_lossy().starts_with(&format!("{release}-")))
+        .filter(|entry| {
+            entry
+                .file_name()
+                .to_string_lossy()
+                .starts_with(&format!("{release}-"))
+        })
         .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
         .collect();
     older.sort();
@@ -90,21 +106,38 @@ fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), TargetError> {
     let dir = path.parent().unwrap_or(path);
     let mut file = tempfile::NamedTempFile::new_in(dir).map_err(io("create", dir))?;
     file.write_all(bytes).map_err(io("write", path))?;
-    file.persist(path).map_err(|e| io("rename", path)(e.error))?;
+    file.persist(path)
+        .map_err(|e| io("rename", path)(e.error))?;
     Ok(())
 }
 
-fn archive(init: &[u8], config: &[u8], modules: &[Module]) -> std::io::Result<Vec<u8>> {
+fn archive(init: &[u8], config: &[u8], modules: &[Group]) -> std::io::Result<Vec<u8>> {
     let mut out = Vec::new();
     for directory in DIRECTORIES {
         add(&mut out, directory, DIRECTORY, b"")?;
     }
     add(&mut out, "init", PROGRAM, init)?;
     add(&mut out, CONFIG, FILE, config)?;
-    let names: String = modules.iter().map(|m| format!("{}\n", m.name)).collect();
-    add(&mut out, MODULE_LIST, FILE, names.as_bytes())?;
-    for module in modules {
-        add(&mut out, &format!("modules/{}.ko", module.name), FILE, &module.bytes)?;
+    for group in modules {
+        let names: String = group
+            .modules
+            .iter()
+            .map(|m| format!("{}\n", m.name))
+            .collect();
+        add(
+            &mut out,
+            &format!("modules/{}", group.name),
+            FILE,
+            names.as_bytes(),
+        )?;
+        for module in &group.modules {
+            add(
+                &mut out,
+                &format!("modules/{}.ko", module.name),
+                FILE,
+                &module.bytes,
+            )?;
+        }
     }
     trailer(&mut out)?;
     Ok(out)
@@ -121,14 +154,22 @@ fn add(out: &mut Vec<u8>, name: &str, mode: u32, bytes: &[u8]) -> std::io::Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::vm::modules::Module;
+
+    fn module(name: &str) -> Module {
+        Module {
+            name: name.to_owned(),
+            bytes: name.as_bytes().to_vec(),
+        }
+    }
 
     #[test]
     fn the_archive_holds_init_the_modules_in_order_and_the_configuration() {
-        let modules = ["9pnet", "9p"].map(|name| Module {
-            name: name.to_owned(),
-            bytes: name.as_bytes().to_vec(),
-        });
-        let bytes = archive(b"program", b"CONFIG_X=y\n", &modules).unwrap();
+        let group = Group {
+            name: "always",
+            modules: vec![module("9pnet"), module("9p")],
+        };
+        let bytes = archive(b"program", b"CONFIG_X=y\n", &[group]).unwrap();
         let mut files = std::collections::BTreeMap::new();
         let mut rest = &bytes[..];
         loop {
@@ -144,7 +185,7 @@ mod tests {
             rest = reader.finish().unwrap();
         }
         assert_eq!(files["init"], (PROGRAM, b"program".to_vec()));
-        assert_eq!(files[MODULE_LIST].1, b"9pnet\n9p\n");
+        assert_eq!(files["modules/always"].1, b"9pnet\n9p\n");
         assert_eq!(files["modules/9p.ko"].1, b"9p");
         assert_eq!(files[CONFIG].1, b"CONFIG_X=y\n");
         assert_eq!(files["proc"].0, DIRECTORY);

@@ -89,9 +89,13 @@ mod tests {
         let (first, one) = link.exec(&Exec::default()).unwrap();
         let (second, two) = link.exec(&Exec::default()).unwrap();
         for (channel, text) in [(second, "two"), (0, "event"), (first, "one")] {
-            Frame::new(FrameKind::Output, channel, text).write(&mut guest).unwrap();
+            Frame::new(FrameKind::Output, channel, text)
+                .write(&mut guest)
+                .unwrap();
         }
-        Frame::new(FrameKind::Exit, first, "{}").write(&mut guest).unwrap();
+        Frame::new(FrameKind::Exit, first, "{}")
+            .write(&mut guest)
+            .unwrap();
         assert_eq!(one.recv().unwrap().text(), "one");
         assert_eq!(one.recv().unwrap().kind, FrameKind::Exit);
         assert!(one.recv().is_err(), "a channel ends with its exit");

@@ -82,13 +82,20 @@ impl Machine {
 
     pub fn wait_for_end(&self, limit: Duration) -> Option<String> {
         let how = self.end.lock();
-        let waited = self.end.changed.wait_timeout_while(how, limit, |how| how.is_none());
+        let waited = self
+            .end
+            .changed
+            .wait_timeout_while(how, limit, |how| how.is_none());
         waited.unwrap_or_else(PoisonError::into_inner).0.clone()
     }
 
     /// The monitor; it is handed out once.
     pub fn monitor(&self) -> std::io::Result<Monitor> {
-        let stream = self.monitor.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let stream = self
+            .monitor
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         Monitor::connect(stream.ok_or(std::io::ErrorKind::NotConnected)?)
     }
 
@@ -131,7 +138,9 @@ fn command(line: &CommandLine, inherit: Vec<i32>) -> Command {
 fn start_warden(mut command: Command, end: Arc<End>) -> Result<(u32, OwnedFd), TargetError> {
     let (tell, started) = mpsc::channel();
     std::thread::spawn(move || {
-        let child = command.spawn().and_then(|child| Ok((pidfd(&child)?, child)));
+        let child = command
+            .spawn()
+            .and_then(|child| Ok((pidfd(&child)?, child)));
         match child {
             Err(e) => drop(tell.send(Err(e))),
             Ok((fd, child)) => {
@@ -140,7 +149,9 @@ fn start_warden(mut command: Command, end: Arc<End>) -> Result<(u32, OwnedFd), T
             }
         }
     });
-    let started = started.recv().unwrap_or_else(|e| Err(std::io::Error::other(e)));
+    let started = started
+        .recv()
+        .unwrap_or_else(|e| Err(std::io::Error::other(e)));
     started.map_err(|e| match e.kind() {
         std::io::ErrorKind::NotFound => not_installed(),
         _ => io("start", Path::new(PROGRAM))(e),

@@ -5,6 +5,7 @@
 
 use super::elf;
 use super::failure::{io, unmet};
+use super::init;
 use super::kernel::Kernel;
 use crate::TargetError;
 use std::collections::BTreeMap;
@@ -12,15 +13,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Loaded in this order where they are modules. The first group must be there.
+/// Loaded in this order where they are modules; each must be there or built in.
 const NEEDED: [(&str, &str); 5] = [
     ("virtio_pci", "VIRTIO_PCI"),
     ("virtio_console", "VIRTIO_CONSOLE"),
-    ("9p", "NET_9P"),
+    ("9p", "9P_FS"),
     ("9pnet_virtio", "NET_9P_VIRTIO"),
     ("overlay", "OVERLAY_FS"),
 ];
-const USEFUL: [&str; 4] = ["ext4", "virtio_blk", "virtio_net", "virtio_rng"];
+/// Loaded when the root is a disk image.
+const FOR_IMAGE: [&str; 4] = ["virtio_blk", "ext4", "squashfs", "erofs"];
+/// Loaded when a port is forwarded.
+const FOR_NETWORK: [&str; 1] = ["virtio_net"];
 
 /// One module, unpacked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,12 +33,29 @@ pub struct Module {
     pub bytes: Vec<u8>,
 }
 
-/// What the guest loads, dependencies first.
-pub fn boot_modules(kernel: &Kernel) -> Result<Vec<Module>, TargetError> {
+/// Modules that are loaded together, dependencies first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    pub name: &'static str,
+    pub modules: Vec<Module>,
+}
+
+/// What the guest may load before it sees the host's files.
+pub fn boot_modules(kernel: &Kernel) -> Result<Vec<Group>, TargetError> {
     let index = match &kernel.modules_dir {
         Some(dir) => Index::read(dir)?,
         None => Index::default(),
     };
+    let always = needed(kernel, &index)?;
+    let groups = [
+        (init::FOR_IMAGE, index.load_known(&FOR_IMAGE, &always)?),
+        (init::FOR_NETWORK, index.load_known(&FOR_NETWORK, &always)?),
+        (init::ALWAYS, always),
+    ];
+    Ok(groups.map(|(name, modules)| Group { name, modules }).into())
+}
+
+fn needed(kernel: &Kernel, index: &Index) -> Result<Vec<Module>, TargetError> {
     let mut loaded = Vec::new();
     for (name, option) in NEEDED {
         if index.paths.contains_key(name) {
@@ -42,9 +63,6 @@ pub fn boot_modules(kernel: &Kernel) -> Result<Vec<Module>, TargetError> {
         } else if kernel.config_file.is_some() && !kernel.config.built_in(option) {
             return Err(missing(kernel, name, option));
         }
-    }
-    for name in USEFUL.iter().filter(|name| index.paths.contains_key(**name)) {
-        index.load(name, &mut loaded)?;
     }
     Ok(loaded)
 }
@@ -57,7 +75,10 @@ fn missing(kernel: &Kernel, name: &str, option: &str) -> TargetError {
     };
     unmet(
         &format!("kernel {}", kernel.name),
-        &format!("{} has no {name} (CONFIG_{option}), so the guest cannot see the host's files", kernel.release),
+        &format!(
+            "{} has no {name} (CONFIG_{option}), so the guest cannot see the host's files",
+            kernel.release
+        ),
         remedy,
     )
 }
@@ -81,6 +102,15 @@ impl Index {
             .filter_map(|(name, path)| Some((name, on_disk(dir, &path)?)))
             .collect();
         Ok(Index { paths })
+    }
+
+    /// Those that there are, without what is loaded before them anyway.
+    fn load_known(&self, names: &[&str], before: &[Module]) -> Result<Vec<Module>, TargetError> {
+        let mut loaded = before.to_vec();
+        for name in names {
+            self.load(name, &mut loaded)?;
+        }
+        Ok(loaded.split_off(before.len()))
     }
 
     fn load(&self, name: &str, loaded: &mut Vec<Module>) -> Result<(), TargetError> {
@@ -117,7 +147,9 @@ fn parse_index(text: &str) -> Vec<(String, String)> {
 }
 
 fn on_disk(dir: &Path, path: &str) -> Option<PathBuf> {
-    let stem = path.split_once(".ko").map_or_else(|| path.trim_end_matches(".o"), |(stem, _)| stem);
+    let stem = path
+        .split_once(".ko")
+        .map_or_else(|| path.trim_end_matches(".o"), |(stem, _)| stem);
     ["ko", "ko.xz", "ko.zst", "ko.gz"]
         .iter()
         .map(|extension| dir.join(format!("{stem}.{extension}")))
@@ -131,19 +163,26 @@ fn unpack(path: &Path) -> Result<Vec<u8>, TargetError> {
         Some("gz") => ("gzip", "gzip"),
         _ => return fs::read(path).map_err(io("read", path)),
     };
-    let output = Command::new(program).arg("-dc").arg(path).output().map_err(|_| {
-        unmet(
-            program,
-            "it is not installed, and the kernel's modules are packed with it",
-            &format!("install the package {package}"),
-        )
-    })?;
+    let output = Command::new(program)
+        .arg("-dc")
+        .arg(path)
+        .output()
+        .map_err(|_| {
+            unmet(
+                program,
+                "it is not installed, and the kernel's modules are packed with it",
+                &format!("install the package {package}"),
+            )
+        })?;
     if output.status.success() {
         return Ok(output.stdout);
     }
     Err(unmet(
         &path.display().to_string(),
-        &format!("it cannot be unpacked: {}", String::from_utf8_lossy(&output.stderr).trim()),
+        &format!(
+            "it cannot be unpacked: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        ),
         "remove the kernel from the cache, so that it is fetched again",
     ))
 }
@@ -153,14 +192,23 @@ mod tests {
     use super::*;
 
     fn names(text: &str) -> Vec<String> {
-        parse_index(text).into_iter().map(|(name, _)| name).collect()
+        parse_index(text)
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect()
     }
 
     #[test]
     fn modules_order_and_modules_dep_name_the_same_modules() {
-        assert_eq!(names("kernel/fs/9p/9p.ko\nkernel/drivers/char/hw_random/virtio-rng.ko\n"), ["9p", "virtio_rng"]);
+        assert_eq!(
+            names("kernel/fs/9p/9p.ko\nkernel/drivers/char/hw_random/virtio-rng.ko\n"),
+            ["9p", "virtio_rng"]
+        );
         assert_eq!(names("fs/9p/9p.o\n"), ["9p"]);
-        assert_eq!(names("kernel/fs/9p/9p.ko.xz: kernel/net/9p/9pnet.ko.xz\n"), ["9p"]);
+        assert_eq!(
+            names("kernel/fs/9p/9p.ko.xz: kernel/net/9p/9pnet.ko.xz\n"),
+            ["9p"]
+        );
     }
 
     #[test]
@@ -168,7 +216,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("a.ko.zst"), b"").unwrap();
         fs::write(dir.path().join("b.ko"), b"").unwrap();
-        assert_eq!(on_disk(dir.path(), "a.ko"), Some(dir.path().join("a.ko.zst")));
+        assert_eq!(
+            on_disk(dir.path(), "a.ko"),
+            Some(dir.path().join("a.ko.zst"))
+        );
         assert_eq!(on_disk(dir.path(), "b.o"), Some(dir.path().join("b.ko")));
         assert_eq!(on_disk(dir.path(), "c.ko"), None);
     }
@@ -192,8 +243,10 @@ mod tests {
             modules_dir: Some(dir.path().to_owned()),
             ..nameless()
         };
-        let loaded: Vec<String> = boot_modules(&kernel).unwrap().into_iter().map(|m| m.name).collect();
-        assert_eq!(loaded, ["9pnet", "netfs", "9p", "9pnet_virtio", "overlay"]);
+        let groups = boot_modules(&kernel).unwrap();
+        let always = groups.iter().find(|g| g.name == init::ALWAYS).unwrap();
+        let names: Vec<&str> = always.modules.iter().map(|m| m.name.as_str()).collect();
+        assert_eq!(names, ["9pnet", "netfs", "9p", "9pnet_virtio", "overlay"]);
     }
 
     #[test]
@@ -206,7 +259,10 @@ mod tests {
             ..nameless()
         };
         let error = boot_modules(&kernel).unwrap_err().to_string();
-        assert!(error.contains("no 9p") && error.contains("full flavour"), "{error}");
+        assert!(
+            error.contains("no 9p") && error.contains("full flavour"),
+            "{error}"
+        );
     }
 
     fn nameless() -> Kernel {

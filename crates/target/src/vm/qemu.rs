@@ -5,8 +5,17 @@ use super::frame::{AGENT_PORT, CONTROL_PORT, HOST_TAG, MODULES_TAG};
 use model::experiment::{Forward, Topology};
 use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 pub const PROGRAM: &str = "qemu-system-x86_64";
+
+/// `7.2.22 (Debian …)`; `None` where it is not installed.
+pub fn version() -> Option<String> {
+    let output = Command::new(PROGRAM).arg("--version").output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let line = text.lines().next()?;
+    Some(line.trim_start_matches("QEMU emulator version ").to_owned())
+}
 
 /// Where the guest's CPUs come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +35,7 @@ impl Accel {
 }
 
 /// Host ends are socket pairs, so no file is left behind whatever happens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Descriptors {
     pub console: RawFd,
     pub monitor: RawFd,
@@ -94,7 +103,10 @@ impl CommandLine {
             ),
             None => format!("{},sockets=1,cores={},threads=1", self.cpus, self.cpus),
         };
-        push(args, &["-smp", &smp, "-m", &format!("{}B", self.memory_bytes)]);
+        push(
+            args,
+            &["-smp", &smp, "-m", &format!("{}B", self.memory_bytes)],
+        );
         let nodes = self.topology.as_ref().map_or(1, |t| t.numa_nodes);
         if nodes > 1 {
             self.numa_nodes(args, nodes);
@@ -108,21 +120,33 @@ impl CommandLine {
         let cpus = self.cpus / nodes;
         for node in 0..nodes {
             let last = node + 1 == nodes;
-            let size = if last { self.memory_bytes - share * u64::from(nodes - 1) } else { share };
+            let size = if last {
+                self.memory_bytes - share * u64::from(nodes - 1)
+            } else {
+                share
+            };
             let to = if last { self.cpus } else { (node + 1) * cpus } - 1;
             let memory = format!("memory-backend-ram,id=memory{node},size={size}");
-            let cpus = format!("node,nodeid={node},cpus={}-{to},memdev=memory{node}", node * cpus);
+            let cpus = format!(
+                "node,nodeid={node},cpus={}-{to},memdev=memory{node}",
+                node * cpus
+            );
             push(args, &["-object", &memory, "-numa", &cpus]);
         }
     }
 
     fn boot(&self, args: &mut Vec<String>) {
         // A panic ends QEMU at once (panic=-1 with -no-reboot).
-        let append = format!(
-            "console=ttyS0 quiet panic=-1 nokaslr mitigations=auto {}",
-            self.append
+        let append = format!("console=ttyS0 quiet panic=-1 nokaslr {}", self.append);
+        push(
+            args,
+            &[
+                "-kernel",
+                &text(&self.kernel),
+                "-initrd",
+                &text(&self.initramfs),
+            ],
         );
-        push(args, &["-kernel", &text(&self.kernel), "-initrd", &text(&self.initramfs)]);
         push(args, &["-append", append.trim()]);
     }
 
@@ -136,10 +160,24 @@ impl CommandLine {
         ] {
             push(args, &["-chardev", &format!("socket,id={id},fd={fd}")]);
         }
-        push(args, &["-serial", "chardev:console", "-mon", "chardev=monitor,mode=control"]);
+        push(
+            args,
+            &[
+                "-serial",
+                "chardev:console",
+                "-mon",
+                "chardev=monitor,mode=control",
+            ],
+        );
         push(args, &["-device", "virtio-serial-pci"]);
         for (id, name) in [("control", CONTROL_PORT), ("agent", AGENT_PORT)] {
-            push(args, &["-device", &format!("virtserialport,chardev={id},name={name}")]);
+            push(
+                args,
+                &[
+                    "-device",
+                    &format!("virtserialport,chardev={id},name={name}"),
+                ],
+            );
         }
     }
 
@@ -242,7 +280,7 @@ mod tests {
         assert!(args.contains("-nic none"));
         assert!(args.contains("-no-reboot"));
         assert!(args.contains("-m 1073741824B"));
-        assert!(args.contains("panic=-1 nokaslr mitigations=auto nosmt"));
+        assert!(args.contains("panic=-1 nokaslr nosmt"));
     }
 
     #[test]
@@ -255,7 +293,10 @@ mod tests {
             }],
             ..line()
         });
-        assert!(args.contains("restrict=on,hostfwd=tcp:127.0.0.1:18080-:80"), "{args}");
+        assert!(
+            args.contains("restrict=on,hostfwd=tcp:127.0.0.1:18080-:80"),
+            "{args}"
+        );
     }
 
     #[test]
@@ -272,7 +313,10 @@ mod tests {
             ..line()
         });
         assert!(args.contains("-smp 5,sockets=1,cores=5,threads=1"));
-        assert!(args.contains("nodeid=0,cpus=0-1") && args.contains("nodeid=1,cpus=2-4"), "{args}");
+        assert!(
+            args.contains("nodeid=0,cpus=0-1") && args.contains("nodeid=1,cpus=2-4"),
+            "{args}"
+        );
         let sizes: u64 = args
             .split("size=")
             .skip(1)

@@ -51,7 +51,10 @@ pub fn lead_session(command: &mut Command, terminal: bool) {
 /// A CPU set for one thread of another process.
 pub fn pin_thread(tid: i32, cpus: &[usize]) -> io::Result<()> {
     let mut set = rustix::thread::CpuSet::new();
-    for cpu in cpus.iter().filter(|cpu| **cpu < rustix::thread::CpuSet::MAX_CPU) {
+    for cpu in cpus
+        .iter()
+        .filter(|cpu| **cpu < rustix::thread::CpuSet::MAX_CPU)
+    {
         set.set(*cpu);
     }
     Ok(rustix::thread::sched_setaffinity(Pid::from_raw(tid), &set)?)
@@ -67,12 +70,20 @@ pub struct Interface {
 impl Interface {
     pub fn named(name: &str) -> io::Result<Self> {
         use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
-        let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+        let socket = socket_with(
+            AddressFamily::INET,
+            SocketType::DGRAM,
+            SocketFlags::CLOEXEC,
+            None,
+        )?;
         let mut field = [0; libc::IFNAMSIZ];
         for (to, from) in field.iter_mut().zip(name.bytes().take(libc::IFNAMSIZ - 1)) {
             *to = from as libc::c_char;
         }
-        Ok(Interface { socket, name: field })
+        Ok(Interface {
+            socket,
+            name: field,
+        })
     }
 
     pub fn set_address(&self, address: Ipv4Addr, mask: Ipv4Addr) -> io::Result<()> {
@@ -92,9 +103,7 @@ impl Interface {
     fn request(&self) -> libc::ifreq {
         libc::ifreq {
             ifr_name: self.name,
-            ifr_ifru: libc::__c_anonymous_ifr_ifru {
-                ifru_ifindex: 0,
-            },
+            ifr_ifru: libc::__c_anonymous_ifr_ifru { ifru_ifindex: 0 },
         }
     }
 

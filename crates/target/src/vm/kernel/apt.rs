@@ -73,7 +73,10 @@ impl Suite {
         if !output.status.success() {
             return Err(unmet(
                 &format!("Debian suite {}", self.name),
-                &format!("its package lists cannot be fetched: {}", last_lines(&output, 3)),
+                &format!(
+                    "its package lists cannot be fetched: {}",
+                    last_lines(&output, 3)
+                ),
                 "check the suite's name and the network, or name a kernel image by its path",
             ));
         }
@@ -132,7 +135,10 @@ impl Suite {
                 "check the network and try again",
             ));
         }
-        for deb in fs::read_dir(debs.path()).map_err(io("read", debs.path()))?.flatten() {
+        for deb in fs::read_dir(debs.path())
+            .map_err(io("read", debs.path()))?
+            .flatten()
+        {
             extract(&deb.path(), into)?;
         }
         Ok(())
@@ -155,7 +161,10 @@ impl Suite {
             fs::create_dir_all(&dir).map_err(io("create", &dir))?;
         }
         let mirror = sources::debian_mirror(Path::new("/etc/apt"));
-        let line = format!("deb [arch=amd64 signed-by={KEYRING}] {mirror} {} main\n", self.name);
+        let line = format!(
+            "deb [arch=amd64 signed-by={KEYRING}] {mirror} {} main\n",
+            self.name
+        );
         for (file, text) in [("sources.list", line.as_str()), ("status", "")] {
             let path = self.dir.join(file);
             fs::write(&path, text).map_err(io("write", &path))?;
@@ -189,10 +198,15 @@ impl Suite {
 }
 
 fn is_kernel_package(name: &str) -> bool {
-    ["linux-image-", "linux-binary-", "linux-modules-", "linux-base-"]
-        .iter()
-        .filter_map(|prefix| name.strip_prefix(prefix))
-        .any(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    [
+        "linux-image-",
+        "linux-binary-",
+        "linux-modules-",
+        "linux-base-",
+    ]
+    .iter()
+    .filter_map(|prefix| name.strip_prefix(prefix))
+    .any(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
 fn extract(deb: &Path, into: &Path) -> Result<(), TargetError> {
@@ -288,7 +302,11 @@ mod tests {
         assert_eq!(package.summary, "Linux 7.2.13 for 64-bit PCs");
         assert_eq!(
             package.depends,
-            ["dracut", "linux-base-7.2.13+deb14-amd64", "linux-binary-7.2.13+deb14-amd64"]
+            [
+                "dracut",
+                "linux-base-7.2.13+deb14-amd64",
+                "linux-binary-7.2.13+deb14-amd64"
+            ]
         );
     }
 

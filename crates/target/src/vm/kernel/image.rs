@@ -34,7 +34,11 @@ fn release_in(head: &[u8]) -> Result<String, String> {
     if head.get(XLOADFLAGS).is_none_or(|f| f & XLF_KERNEL_64 == 0) {
         return Err("is a 32-bit kernel; the guest is x86-64".to_owned());
     }
-    let start = 0x200 + usize::from(u16::from_le_bytes([head[KERNEL_VERSION], head[KERNEL_VERSION + 1]]));
+    let start = 0x200
+        + usize::from(u16::from_le_bytes([
+            head[KERNEL_VERSION],
+            head[KERNEL_VERSION + 1],
+        ]));
     let text: Vec<u8> = head
         .iter()
         .skip(start)
@@ -75,7 +79,10 @@ pub(crate) mod tests {
 
     #[test]
     fn a_bzimage_tells_its_release() {
-        assert_eq!(release_in(&bzimage("7.2.13+deb14-amd64")).as_deref(), Ok("7.2.13+deb14-amd64"));
+        assert_eq!(
+            release_in(&bzimage("7.2.13+deb14-amd64")).as_deref(),
+            Ok("7.2.13+deb14-amd64")
+        );
     }
 
     #[test]
@@ -84,7 +91,11 @@ pub(crate) mod tests {
         let mut arm = vec![0u8; 64];
         arm[ARM64_MAGIC..].copy_from_slice(b"ARM\x64\0\0\0\0");
         assert!(release_in(&arm).unwrap_err().contains("arm64"));
-        assert!(release_in(b"hello").unwrap_err().contains("not an x86-64 bzImage"));
+        assert!(
+            release_in(b"hello")
+                .unwrap_err()
+                .contains("not an x86-64 bzImage")
+        );
     }
 
     #[test]

@@ -30,14 +30,20 @@ pub fn cached_directories(cache: &Path) -> Vec<PathBuf> {
         .into_iter()
         .flatten()
         .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with("linux-")))
+        .filter(|path| {
+            path.file_name()
+                .is_some_and(|n| n.to_string_lossy().starts_with("linux-"))
+        })
         .collect();
     found.sort();
     found
 }
 
 pub fn list(cache: &Path) -> Vec<Listed> {
-    let mut lines: Vec<Listed> = cached_directories(cache).iter().filter_map(|d| cached(d)).collect();
+    let mut lines: Vec<Listed> = cached_directories(cache)
+        .iter()
+        .filter_map(|d| cached(d))
+        .collect();
     for suite in SUITES.map(|suite| Suite::new(cache, suite)) {
         if suite.is_fetched() {
             add_suite(&mut lines, &suite);

@@ -51,7 +51,9 @@ impl Kernel {
     }
 
     fn known(&self, option: &str) -> Option<bool> {
-        self.config_file.is_some().then(|| self.config.built_in(option))
+        self.config_file
+            .is_some()
+            .then(|| self.config.built_in(option))
     }
 
     fn new(name: &str, vmlinuz: PathBuf, origin: String) -> Result<Self, TargetError> {
@@ -75,7 +77,10 @@ impl Kernel {
 
     /// Take the first of the candidates that exist.
     fn with(mut self, modules: &[PathBuf], configs: &[PathBuf]) -> Result<Self, TargetError> {
-        self.modules_dir = modules.iter().find(|p| p.join("modules.order").exists()).cloned();
+        self.modules_dir = modules
+            .iter()
+            .find(|p| p.join("modules.order").exists())
+            .cloned();
         if let Some(path) = configs.iter().find(|p| p.is_file()) {
             let text = fs::read_to_string(path).map_err(io("read", path))?;
             self.config = Config::parse(&text);
@@ -115,7 +120,11 @@ pub fn resolve(name: &str, cache: &Path) -> Result<Kernel, TargetError> {
 }
 
 fn from_suite(name: &str, suite: &str, cache: &Path) -> Result<Kernel, TargetError> {
-    if suite.is_empty() || !suite.chars().all(|c| c.is_ascii_alphanumeric() || "-._/".contains(c)) {
+    if suite.is_empty()
+        || !suite
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "-._/".contains(c))
+    {
         return Err(unmet(
             &format!("kernel {name}"),
             "it names no Debian suite",
@@ -154,9 +163,10 @@ fn from_package(name: &str, package: &str, cache: &Path) -> Result<Kernel, Targe
 /// An exact package needs no list when it is in the cache.
 fn cached_package(name: &str, package: &str, cache: &Path) -> Result<Option<Kernel>, TargetError> {
     let prefix = format!("{package}_");
-    let found = list::cached_directories(cache)
-        .into_iter()
-        .rfind(|dir| dir.file_name().is_some_and(|n| n.to_string_lossy().starts_with(&prefix)));
+    let found = list::cached_directories(cache).into_iter().rfind(|dir| {
+        dir.file_name()
+            .is_some_and(|n| n.to_string_lossy().starts_with(&prefix))
+    });
     found.map(|dir| unpacked(name, &dir)).transpose()
 }
 
@@ -200,17 +210,20 @@ fn fetch(suite: &Suite, packages: &[Package], dir: &Path) -> Result<(), TargetEr
 fn unpacked(name: &str, dir: &Path) -> Result<Kernel, TargetError> {
     let lib = ["usr/lib/modules", "lib/modules"].map(|d| first_in(&dir.join(d), ""));
     let modules = lib.into_iter().flatten().next().unwrap_or_default();
-    let vmlinuz = [Some(modules.join("vmlinuz")), first_in(&dir.join("boot"), "vmlinuz-")]
-        .into_iter()
-        .flatten()
-        .find(|p| p.is_file())
-        .ok_or_else(|| {
-            unmet(
-                &format!("kernel {name}"),
-                &format!("{} has no vmlinuz", dir.display()),
-                "remove that directory and try again, or name a linux-image package",
-            )
-        })?;
+    let vmlinuz = [
+        Some(modules.join("vmlinuz")),
+        first_in(&dir.join("boot"), "vmlinuz-"),
+    ]
+    .into_iter()
+    .flatten()
+    .find(|p| p.is_file())
+    .ok_or_else(|| {
+        unmet(
+            &format!("kernel {name}"),
+            &format!("{} has no vmlinuz", dir.display()),
+            "remove that directory and try again, or name a linux-image package",
+        )
+    })?;
     let kernel = Kernel::new(name, vmlinuz, dir_name(dir))?;
     let configs = [
         modules.join("config"),
@@ -220,7 +233,10 @@ fn unpacked(name: &str, dir: &Path) -> Result<Kernel, TargetError> {
 }
 
 fn from_host(name: &str) -> Result<Kernel, TargetError> {
-    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    let release = rustix::system::uname()
+        .release()
+        .to_string_lossy()
+        .into_owned();
     let vmlinuz = [
         PathBuf::from(format!("/boot/vmlinuz-{release}")),
         PathBuf::from(format!("/lib/modules/{release}/vmlinuz")),
@@ -303,7 +319,9 @@ fn first_in(dir: &Path, prefix: &str) -> Option<PathBuf> {
 }
 
 fn dir_name(path: &Path) -> String {
-    path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default()
+    path.file_name()
+        .map(|n| n.to_string_lossy().into_owned())
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -319,7 +337,10 @@ mod tests {
     #[test]
     fn names_are_told_apart() {
         assert_eq!(source("debian:sid"), Source::Suite("sid"));
-        assert_eq!(source("debian:linux-image-6.1.0-50-amd64"), Source::Package("linux-image-6.1.0-50-amd64"));
+        assert_eq!(
+            source("debian:linux-image-6.1.0-50-amd64"),
+            Source::Package("linux-image-6.1.0-50-amd64")
+        );
         assert_eq!(source("host"), Source::Host);
         assert_eq!(source("./bzImage"), Source::Path(Path::new("./bzImage")));
     }
@@ -330,14 +351,20 @@ mod tests {
         let new = dir.path().join("new/usr/lib/modules/7.2.13-amd64");
         write(&new.join("vmlinuz"), &bzimage("7.2.13-amd64"));
         write(&new.join("modules.order"), b"");
-        write(&new.join("config"), b"CONFIG_SCHED_CLASS_EXT=y\nCONFIG_DEBUG_INFO_BTF=y\n");
+        write(
+            &new.join("config"),
+            b"CONFIG_SCHED_CLASS_EXT=y\nCONFIG_DEBUG_INFO_BTF=y\n",
+        );
         let kernel = unpacked("debian:sid", &dir.path().join("new")).unwrap();
         assert_eq!(kernel.release, "7.2.13-amd64");
         assert_eq!((kernel.sched_ext(), kernel.btf()), (Some(true), Some(true)));
         assert_eq!(kernel.modules_dir, Some(new));
 
         let old = dir.path().join("old");
-        write(&old.join("boot/vmlinuz-6.1.0-50-amd64"), &bzimage("6.1.0-50-amd64"));
+        write(
+            &old.join("boot/vmlinuz-6.1.0-50-amd64"),
+            &bzimage("6.1.0-50-amd64"),
+        );
         write(&old.join("boot/config-6.1.0-50-amd64"), b"CONFIG_9P_FS=m\n");
         write(&old.join("lib/modules/6.1.0-50-amd64/modules.order"), b"");
         let kernel = unpacked("debian:bookworm", &old).unwrap();
@@ -348,7 +375,10 @@ mod tests {
     #[test]
     fn a_built_tree_brings_its_own_configuration() {
         let tree = tempfile::tempdir().unwrap();
-        write(&tree.path().join("arch/x86/boot/bzImage"), &bzimage("7.3.0-rc1"));
+        write(
+            &tree.path().join("arch/x86/boot/bzImage"),
+            &bzimage("7.3.0-rc1"),
+        );
         write(&tree.path().join(".config"), b"CONFIG_SCHED_CLASS_EXT=y\n");
         let kernel = resolve(&tree.path().display().to_string(), Path::new("/nowhere")).unwrap();
         assert_eq!(kernel.release, "7.3.0-rc1");
@@ -376,7 +406,9 @@ mod tests {
             ("/no/such/file".to_owned(), "no such file"),
             ("debian:".to_owned(), "names no Debian suite"),
         ] {
-            let error = resolve(&name, Path::new("/nowhere")).unwrap_err().to_string();
+            let error = resolve(&name, Path::new("/nowhere"))
+                .unwrap_err()
+                .to_string();
             assert!(error.contains(what), "{error}");
         }
     }

@@ -24,7 +24,10 @@ fn source_files(etc_apt: &Path) -> Vec<PathBuf> {
         .into_iter()
         .flatten()
         .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|e| e == "list" || e == "sources"))
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|e| e == "list" || e == "sources")
+        })
         .collect();
     files.sort();
     files.insert(0, etc_apt.join("sources.list"));
@@ -84,7 +87,10 @@ mod tests {
     fn the_mirror_comes_from_a_one_line_source() {
         let text = "# comment\ndeb http://security.example/debian-security bookworm-security main\n\
                     deb [arch=amd64] http://mirror.example/debian/ bookworm main contrib\n";
-        assert_eq!(mirror_of(&[("sources.list", text)]), "http://mirror.example/debian/");
+        assert_eq!(
+            mirror_of(&[("sources.list", text)]),
+            "http://mirror.example/debian/"
+        );
     }
 
     #[test]
@@ -102,7 +108,10 @@ mod tests {
         let other = "Types: deb\nEnabled: no\nURIs: http://off.example/debian\nComponents: main\n";
         let foreign = "deb https://packages.example/apt stable main\n";
         assert_eq!(
-            mirror_of(&[("sources.list.d/a.sources", other), ("sources.list.d/b.list", foreign)]),
+            mirror_of(&[
+                ("sources.list.d/a.sources", other),
+                ("sources.list.d/b.list", foreign)
+            ]),
             DEFAULT_MIRROR
         );
     }

@@ -1,0 +1,170 @@
+//! KVM or emulation? `/dev/kvm` alone says little (nested, locked down, another
+//! architecture's firmware), so a guest is booted with it once per boot of the
+//! host, and the answer is kept in the cache.
+
+use super::failure::unmet;
+use super::frame::{PROBE_ANSWER, PROBE_ARGUMENT};
+use super::machine::Machine;
+use super::qemu::{Accel, CommandLine, Descriptors, Root};
+use crate::TargetError;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+const DEVICE: &str = "/dev/kvm";
+/// A guest with KVM says its line within a second; a loaded host gets more.
+const PROBE_LIMIT: Duration = Duration::from_secs(10);
+const PROBE_MEMORY: u64 = 512 << 20;
+
+/// What is used, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    pub accel: Accel,
+    pub why: String,
+}
+
+/// An answer in the cache; holds for one boot of the host and one QEMU.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Answer {
+    host_boot: String,
+    qemu: String,
+    works: bool,
+    why: String,
+}
+
+/// `wanted` is `kvm`, `tcg`, or nothing for the best that works.
+pub fn choose(
+    wanted: Option<&str>,
+    qemu: &str,
+    kernel: &Path,
+    initramfs: &Path,
+    cache: &Path,
+) -> Result<Choice, TargetError> {
+    match wanted {
+        Some("tcg") => Ok(choice(Accel::Tcg, "asked for")),
+        Some("kvm") => Ok(choice(Accel::Kvm, "asked for")),
+        Some(other) => Err(unmet(
+            "target vm",
+            &format!("there is no accelerator {other:?}"),
+            "write kvm or tcg, or leave it out",
+        )),
+        None => Ok(find_out(qemu, kernel, initramfs, cache)),
+    }
+}
+
+fn choice(accel: Accel, why: &str) -> Choice {
+    Choice {
+        accel,
+        why: why.to_owned(),
+    }
+}
+
+fn find_out(qemu: &str, kernel: &Path, initramfs: &Path, cache: &Path) -> Choice {
+    if let Err(e) = fs::File::options().read(true).write(true).open(DEVICE) {
+        return choice(Accel::Tcg, &format!("{DEVICE} cannot be used: {e}"));
+    }
+    let kept = cache.join("kvm-works.json");
+    let host_boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let answer = recall(&kept, &host_boot, qemu).unwrap_or_else(|| {
+        tracing::info!("finding out whether KVM works (once per boot of this host)");
+        let tried = try_kvm(kernel, initramfs);
+        let answer = Answer {
+            host_boot,
+            qemu: qemu.to_owned(),
+            works: tried.is_ok(),
+            why: tried
+                .err()
+                .unwrap_or_else(|| "a guest booted with it".to_owned()),
+        };
+        remember(&kept, &answer);
+        answer
+    });
+    let accel = if answer.works { Accel::Kvm } else { Accel::Tcg };
+    let why = if answer.works {
+        answer.why
+    } else {
+        format!("KVM was tried: {}", answer.why)
+    };
+    Choice { accel, why }
+}
+
+fn recall(kept: &Path, host_boot: &str, qemu: &str) -> Option<Answer> {
+    let answer: Answer = serde_json::from_slice(&fs::read(kept).ok()?).ok()?;
+    (answer.host_boot == host_boot && answer.qemu == qemu).then_some(answer)
+}
+
+fn remember(kept: &Path, answer: &Answer) {
+    let written = serde_json::to_vec(answer)
+        .map_err(Into::into)
+        .and_then(|json| fs::write(kept, json));
+    if let Err(e) = written {
+        tracing::debug!("{} cannot be written: {e}", kept.display());
+    }
+}
+
+fn try_kvm(kernel: &Path, initramfs: &Path) -> Result<(), String> {
+    let line = CommandLine {
+        accel: Accel::Kvm,
+        cpus: 1,
+        topology: None,
+        memory_bytes: PROBE_MEMORY,
+        kernel: kernel.to_owned(),
+        initramfs: initramfs.to_owned(),
+        append: PROBE_ARGUMENT.to_owned(),
+        root: Root::Nothing,
+        forwards: Vec::new(),
+        descriptors: Descriptors::default(),
+    };
+    let (machine, _channels) = Machine::start(line).map_err(|e| e.to_string())?;
+    let start = Instant::now();
+    while start.elapsed() < PROBE_LIMIT {
+        let end = machine.wait_for_end(Duration::from_millis(20));
+        if machine.console.tail().contains(PROBE_ANSWER) {
+            return Ok(());
+        }
+        if let Some(how) = end {
+            return Err(how.replace('\n', " "));
+        }
+    }
+    Err(format!(
+        "a guest did not boot with it within {} s",
+        PROBE_LIMIT.as_secs()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_holds_for_one_boot_of_the_host_and_one_qemu() {
+        let dir = tempfile::tempdir().unwrap();
+        let kept = dir.path().join("kvm.json");
+        assert_eq!(recall(&kept, "boot", "7.2"), None);
+        let answer = Answer {
+            host_boot: "boot".to_owned(),
+            qemu: "7.2".to_owned(),
+            works: false,
+            why: "it looped".to_owned(),
+        };
+        remember(&kept, &answer);
+        assert_eq!(recall(&kept, "boot", "7.2"), Some(answer));
+        assert_eq!(recall(&kept, "next boot", "7.2"), None);
+        assert_eq!(recall(&kept, "boot", "10.0"), None);
+    }
+
+    #[test]
+    fn what_is_asked_for_is_not_tried() {
+        let nowhere = Path::new("/nowhere");
+        let chosen = |wanted| choose(Some(wanted), "7.2", nowhere, nowhere, nowhere);
+        assert_eq!(chosen("tcg").unwrap().accel, Accel::Tcg);
+        assert_eq!(chosen("kvm").unwrap().accel, Accel::Kvm);
+        assert!(
+            chosen("xen")
+                .unwrap_err()
+                .to_string()
+                .contains("kvm or tcg")
+        );
+    }
+}

@@ -1,0 +1,286 @@
+//! What the host lacks for an experiment in a guest, before anything is started.
+
+use super::failure::unmet;
+use super::host;
+use super::kernel::Kernel;
+use super::{image, machine, qemu};
+use crate::TargetError;
+use model::experiment::{Forward, Topology};
+use model::{Experiment, Problem, Severity, VmSpec, Warning};
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, TcpListener};
+
+/// Below this the kernel and the initramfs do not fit.
+const SMALLEST_MEMORY: u64 = 256 << 20;
+
+/// Everything but the kernels.
+pub fn host(spec: &VmSpec) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    if qemu::version().is_none() {
+        problems.push(as_problem("target vm", machine::not_installed()));
+    }
+    problems.extend(memory(spec.memory_bytes, host::available_memory()));
+    problems.extend(spec.topology.as_ref().and_then(|t| topology(spec.cpus, t)));
+    problems.extend(
+        spec.host_cpus
+            .as_ref()
+            .and_then(|list| pinning(list, &host::usable_cpus())),
+    );
+    problems.extend(spec.forwards.iter().filter_map(port));
+    problems.extend(root(&spec.root));
+    problems
+}
+
+fn problem(what: String, remedy: &str) -> Problem {
+    Problem {
+        object: "target vm".to_owned(),
+        what,
+        remedy: remedy.to_owned(),
+    }
+}
+
+fn memory(wanted: u64, available: Option<u64>) -> Option<Problem> {
+    if wanted < SMALLEST_MEMORY {
+        let what = format!("{} MiB of memory are too few for a guest", wanted >> 20);
+        return Some(problem(what, "give it 512M or more"));
+    }
+    let available = available.filter(|available| wanted > *available)?;
+    Some(problem(
+        format!(
+            "the guest is to have {} MiB of memory, and the host has {} MiB free",
+            wanted >> 20,
+            available >> 20
+        ),
+        "lower `memory`, or free some on the host",
+    ))
+}
+
+fn topology(cpus: u32, t: &Topology) -> Option<Problem> {
+    let product = t.sockets.checked_mul(t.cores)?.checked_mul(t.threads)?;
+    if product != cpus {
+        return Some(problem(
+            format!(
+                "{} sockets × {} cores × {} threads are {product} CPUs, and `cpus` is {cpus}",
+                t.sockets, t.cores, t.threads
+            ),
+            "make the product equal to `cpus`",
+        ));
+    }
+    (t.numa_nodes > cpus).then(|| {
+        let what = format!("{} NUMA nodes do not fit {cpus} CPUs", t.numa_nodes);
+        problem(what, "give every node a CPU")
+    })
+}
+
+fn pinning(list: &str, usable: &[usize]) -> Option<Problem> {
+    let remedy = format!("write a list such as 0-{}", usable.last().unwrap_or(&0));
+    let Some(cpus) = host::parse_cpus(list) else {
+        return Some(problem(
+            format!("`host-cpus` {list:?} is not a CPU list"),
+            &remedy,
+        ));
+    };
+    let missing = cpus.iter().find(|cpu| !usable.contains(cpu))?;
+    Some(problem(
+        format!("`host-cpus` names CPU {missing}, which this process may not use"),
+        &remedy,
+    ))
+}
+
+fn port(forward: &Forward) -> Option<Problem> {
+    let error = TcpListener::bind((Ipv4Addr::LOCALHOST, forward.host_port)).err()?;
+    Some(problem(
+        format!(
+            "port {} for {} cannot be bound: {error}",
+            forward.host_port, forward.name
+        ),
+        "name another host port, or end what uses it",
+    ))
+}
+
+fn root(root: &str) -> Option<Problem> {
+    match image(root) {
+        None if root == "host" => None,
+        None => Some(problem(
+            format!("`root` is {root:?}"),
+            "write host or image:PATH",
+        )),
+        Some(path) => {
+            let error = std::fs::File::open(&path).err()?;
+            let what = format!("the image {} cannot be read: {error}", path.display());
+            Some(problem(what, "make one with `schedlab image build`"))
+        }
+    }
+}
+
+/// The kernels of an experiment, each with the arms that need sched_ext of it.
+pub fn kernels(spec: &VmSpec, experiment: &Experiment) -> BTreeMap<String, Vec<String>> {
+    let mut kernels: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for arm in &experiment.arms {
+        let name = arm.kernel.clone().unwrap_or_else(|| spec.kernel.clone());
+        let needs = kernels.entry(name).or_default();
+        if arm.scheduler.is_some() {
+            needs.push(arm.name.clone());
+        }
+    }
+    kernels
+}
+
+/// What a kernel lacks for the arms that attach a scheduler.
+pub fn kernel(kernel: &Kernel, arms: &[String]) -> Vec<Problem> {
+    if arms.is_empty() {
+        return Vec::new();
+    }
+    let lacks = |known: Option<bool>, option: &str, remedy: &str| {
+        (known == Some(false)).then(|| Problem {
+            object: format!("kernel {}", kernel.name),
+            what: format!(
+                "{} has no {option}, which the arms need: {}",
+                kernel.release,
+                arms.join(", ")
+            ),
+            remedy: remedy.to_owned(),
+        })
+    };
+    let other = "take debian:sid, or build a kernel with guest/kernel.config";
+    lacks(kernel.sched_ext(), "CONFIG_SCHED_CLASS_EXT", other)
+        .into_iter()
+        .chain(lacks(kernel.btf(), "CONFIG_DEBUG_INFO_BTF", other))
+        .collect()
+}
+
+pub fn warnings(spec: &VmSpec, host_cpus: usize) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let caution = |what: String, remedy: &str| Warning {
+        severity: Severity::Caution,
+        what,
+        remedy: remedy.to_owned(),
+    };
+    let cpus = spec.cpus as usize;
+    if cpus > host_cpus {
+        warnings.push(caution(
+            format!("the guest has {cpus} CPUs and the host only {host_cpus}: they take turns"),
+            "give the guest no more CPUs than the host has",
+        ));
+    }
+    let pinned = spec.host_cpus.as_deref().and_then(host::parse_cpus);
+    if let Some(set) = pinned.filter(|set| set.len() < cpus) {
+        warnings.push(caution(
+            format!(
+                "{cpus} vCPUs are pinned to {} CPUs: they take turns",
+                set.len()
+            ),
+            "name as many CPUs in `host-cpus` as the guest has",
+        ));
+    }
+    warnings
+}
+
+/// Errors that have a remedy keep it.
+pub fn as_problem(object: &str, error: TargetError) -> Problem {
+    match error {
+        TargetError::Unmet(problem) => problem,
+        other => match unmet(object, &other.to_string(), "see the message") {
+            TargetError::Unmet(problem) => problem,
+            _ => problem(other.to_string(), "see the message"),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec() -> VmSpec {
+        VmSpec {
+            kernel: "debian:sid".to_owned(),
+            cpus: 4,
+            memory_bytes: 1 << 30,
+            root: "host".to_owned(),
+            reset: Default::default(),
+            accel: None,
+            topology: None,
+            host_cpus: None,
+            append: None,
+            forwards: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn memory_must_be_there_and_be_enough() {
+        assert_eq!(memory(1 << 30, Some(2 << 30)), None);
+        let problem = memory(4 << 30, Some(2 << 30)).unwrap();
+        assert!(problem.what.contains("4096 MiB") && problem.what.contains("2048 MiB"));
+        assert!(memory(64 << 20, None).is_some());
+    }
+
+    #[test]
+    fn a_topology_must_give_the_number_of_cpus() {
+        let fits = Topology {
+            sockets: 2,
+            cores: 1,
+            threads: 2,
+            numa_nodes: 2,
+        };
+        assert_eq!(topology(4, &fits), None);
+        assert!(topology(8, &fits).unwrap().what.contains("are 4 CPUs"));
+        let many = Topology {
+            numa_nodes: 9,
+            ..fits
+        };
+        assert!(topology(4, &many).unwrap().what.contains("NUMA"));
+    }
+
+    #[test]
+    fn pinning_names_cpus_that_may_be_used() {
+        assert_eq!(pinning("0-1", &[0, 1]), None);
+        assert!(pinning("0-2", &[0, 1]).unwrap().what.contains("CPU 2"));
+        assert!(
+            pinning("x", &[0, 1])
+                .unwrap()
+                .what
+                .contains("not a CPU list")
+        );
+    }
+
+    #[test]
+    fn a_port_that_is_taken_is_a_problem() {
+        let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let forward = Forward {
+            name: "http".to_owned(),
+            host_port: taken.local_addr().unwrap().port(),
+            guest_port: 80,
+        };
+        assert!(port(&forward).unwrap().what.contains("cannot be bound"));
+        drop(taken);
+        assert_eq!(port(&forward), None);
+    }
+
+    #[test]
+    fn more_vcpus_than_cpus_is_a_warning() {
+        assert_eq!(warnings(&spec(), 4).len(), 0);
+        assert!(warnings(&spec(), 2)[0].what.contains("only 2"));
+        let pinned = VmSpec {
+            host_cpus: Some("0".to_owned()),
+            ..spec()
+        };
+        assert!(warnings(&pinned, 4)[0].what.contains("pinned to 1"));
+    }
+
+    #[test]
+    fn a_kernel_without_sched_ext_is_a_problem_only_for_arms_that_need_it() {
+        let plain = Kernel {
+            name: "debian:trixie".to_owned(),
+            release: "6.12.107".to_owned(),
+            vmlinuz: Default::default(),
+            modules_dir: None,
+            config_file: Some("config".into()),
+            config: crate::vm::kernel::config::Config::parse("CONFIG_DEBUG_INFO_BTF=y\n"),
+            origin: String::new(),
+        };
+        assert_eq!(kernel(&plain, &[]), []);
+        let problems = kernel(&plain, &["rusty".to_owned()]);
+        assert_eq!(problems.len(), 1);
+        assert!(problems[0].what.contains("SCHED_CLASS_EXT") && problems[0].what.contains("rusty"));
+    }
+}

@@ -1,0 +1,179 @@
+//! What the host can give a guest and what it does meanwhile: CPUs, memory
+//! (`/proc/meminfo`), steal and load (`/proc/stat`, `/proc/loadavg`; proc(5)), and
+//! how long the vCPU threads waited for a CPU (`/proc/PID/task/TID/schedstat`).
+
+use model::{Better, Measurement, MetricDef};
+use std::fs;
+use std::time::Instant;
+
+const STEAL: MetricDef = MetricDef {
+    name: "host_steal",
+    unit: "%",
+    better: Better::Neither,
+    text: "Time that a hypervisor below the host took from the host's CPUs during the trial.",
+};
+const VCPU_WAIT: MetricDef = MetricDef {
+    name: "host_vcpu_wait",
+    unit: "%",
+    better: Better::Neither,
+    text: "Time that the vCPU threads were runnable and waited for a CPU of the host, per vCPU.",
+};
+const PINNED: MetricDef = MetricDef {
+    name: "host_pinned_cpus",
+    unit: "count",
+    better: Better::Neither,
+    text: "CPUs of the host that the vCPU threads are pinned to; 0 when they are not pinned.",
+};
+const LOAD: MetricDef = MetricDef {
+    name: "host_load_1min",
+    unit: "count",
+    better: Better::Neither,
+    text: "The host's load average over one minute at the end of the trial.",
+};
+/// All that a guest's host measures, for the reference.
+pub const METRICS: [MetricDef; 4] = [STEAL, VCPU_WAIT, PINNED, LOAD];
+
+/// `0-3,6` as numbers; `None` when it is no such list.
+pub fn parse_cpus(list: &str) -> Option<Vec<usize>> {
+    let mut cpus = Vec::new();
+    for part in list.split(',') {
+        let (first, last) = part
+            .trim()
+            .split_once('-')
+            .unwrap_or((part.trim(), part.trim()));
+        let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
+        if first > last || last > 65_535 {
+            return None;
+        }
+        cpus.extend(first..=last);
+    }
+    cpus.sort_unstable();
+    cpus.dedup();
+    Some(cpus)
+}
+
+/// CPUs that this process may run on.
+pub fn usable_cpus() -> Vec<usize> {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let list = status
+        .lines()
+        .find_map(|l| l.strip_prefix("Cpus_allowed_list:"));
+    list.and_then(|list| parse_cpus(list.trim()))
+        .unwrap_or_else(|| vec![0])
+}
+
+/// Bytes that can be given away without swapping.
+pub fn available_memory() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
+    Some(kib * 1024)
+}
+
+/// Reads around a trial: each call covers the time since the one before.
+#[derive(Debug)]
+pub struct Watch {
+    pid: u32,
+    vcpus: Vec<i32>,
+    pinned: usize,
+    last: Counters,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Counters {
+    at: Instant,
+    steal: u64,
+    all: u64,
+    /// Nanoseconds that the vCPU threads were runnable and did not run.
+    vcpu_wait_ns: u64,
+}
+
+impl Watch {
+    pub fn new(pid: u32, vcpus: Vec<i32>, pinned: usize) -> Self {
+        let last = Counters::read(pid, &vcpus);
+        Watch {
+            pid,
+            vcpus,
+            pinned,
+            last,
+        }
+    }
+
+    pub fn readings(&mut self) -> Vec<Measurement> {
+        let now = Counters::read(self.pid, &self.vcpus);
+        let last = std::mem::replace(&mut self.last, now);
+        let wall = now.at.duration_since(last.at).as_nanos() as f64 * self.vcpus.len() as f64;
+        let waited = now.vcpu_wait_ns.saturating_sub(last.vcpu_wait_ns);
+        let mut readings = vec![
+            STEAL.measured(percent(now.steal.saturating_sub(last.steal), now.all.saturating_sub(last.all) as f64)),
+            VCPU_WAIT.measured(percent(waited, wall)),
+            PINNED.measured(self.pinned as f64),
+        ];
+        readings.extend(load_average().map(|load| LOAD.measured(load)));
+        readings
+    }
+}
+
+fn percent(part: u64, whole: f64) -> f64 {
+    if whole > 0.0 { part as f64 / whole * 100.0 } else { 0.0 }
+}
+
+impl Counters {
+    fn read(pid: u32, vcpus: &[i32]) -> Self {
+        let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+        let (steal, all) = cpu_times(&stat);
+        let wait = |tid| {
+            let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/schedstat")).ok()?;
+            text.split_whitespace().nth(1)?.parse::<u64>().ok()
+        };
+        Counters {
+            at: Instant::now(),
+            steal,
+            all,
+            vcpu_wait_ns: vcpus.iter().filter_map(wait).sum(),
+        }
+    }
+}
+
+/// Steal and all time of the `cpu` line, in ticks. Guest time is part of user time.
+fn cpu_times(stat: &str) -> (u64, u64) {
+    let line = stat.lines().find_map(|l| l.strip_prefix("cpu "));
+    let ticks: Vec<u64> = line
+        .into_iter()
+        .flat_map(str::split_whitespace)
+        .take(8)
+        .map_while(|n| n.parse().ok())
+        .collect();
+    (ticks.get(7).copied().unwrap_or(0), ticks.iter().sum())
+}
+
+fn load_average() -> Option<f64> {
+    let text = fs::read_to_string("/proc/loadavg").ok()?;
+    text.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_lists_are_numbers_ranges_or_wrong() {
+        assert_eq!(parse_cpus("0-2,5"), Some(vec![0, 1, 2, 5]));
+        assert_eq!(parse_cpus("3"), Some(vec![3]));
+        assert_eq!(parse_cpus("2-1"), None);
+        assert_eq!(parse_cpus("all"), None);
+        assert_eq!(parse_cpus(""), None);
+    }
+
+    #[test]
+    fn steal_is_the_eighth_field_and_guest_time_is_not_counted_twice() {
+        let stat = "cpu  100 0 50 800 10 0 5 35 99 0\ncpu0 1 2 3\n";
+        assert_eq!(cpu_times(stat), (35, 1000));
+    }
+
+    #[test]
+    fn this_process_may_run_somewhere() {
+        assert!(!usable_cpus().is_empty());
+        assert!(available_memory().is_some_and(|bytes| bytes > 0));
+    }
+}

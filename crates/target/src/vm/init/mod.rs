@@ -1,0 +1,173 @@
+//! The first process of a guest. It loads modules, puts the host's files (or an
+//! image) below a tmpfs, starts the agent on its serial port, serves the control
+//! port, reaps what is orphaned, and powers off when the agent ends.
+//!
+//! It runs as PID 1 from the initramfs and never returns; what fails is told to the
+//! host over the control port where there is one, and on the console.
+
+mod command;
+mod mounts;
+mod network;
+mod port;
+mod root;
+mod serve;
+
+use super::frame::{self, Frame, FrameKind, Ready, Setup};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+
+/// A step of init that failed: what, and why.
+#[derive(Debug)]
+struct Failure(String);
+
+/// For `map_err`: the step that an error belongs to.
+fn at(step: impl std::fmt::Display) -> impl FnOnce(io::Error) -> Failure {
+    move |e| Failure(format!("{step}: {e}"))
+}
+
+/// Groups of modules in the initramfs.
+pub const ALWAYS: &str = "always";
+pub const FOR_IMAGE: &str = "image";
+pub const FOR_NETWORK: &str = "network";
+
+pub fn main() -> ! {
+    if let Err(Failure(why)) = early() {
+        log(&format!("init failed: {why}"));
+    }
+    power_off()
+}
+
+/// Up to the control port there is only the console to complain on.
+fn early() -> Result<(), Failure> {
+    mounts::early()?;
+    load_modules(ALWAYS)?;
+    if kernel_argument(frame::PROBE_ARGUMENT) {
+        println!("{}", frame::PROBE_ANSWER);
+        return Ok(());
+    }
+    let mut control = port::open(frame::CONTROL_PORT)?;
+    let result = serve_host(&mut control);
+    if let Err(Failure(why)) = &result {
+        let failed = Frame::new(FrameKind::Failed, 0, why.as_bytes());
+        // The console has it too.
+        let _ = failed.write(&mut control);
+    }
+    result
+}
+
+fn serve_host(control: &mut File) -> Result<(), Failure> {
+    let setup = read_setup(control)?;
+    prepare(&setup)?;
+    let agent = match &setup.agent {
+        Some(args) => Some((args.clone(), port::open(frame::AGENT_PORT)?)),
+        None => None,
+    };
+    let ready = Ready {
+        release: release(),
+        uptime_ns: uptime_ns(),
+    };
+    Frame::json(FrameKind::Ready, 0, &ready)
+        .and_then(|frame| frame.write(control))
+        .map_err(at("greet the host"))?;
+    serve::run(control, &setup, agent)
+}
+
+fn read_setup(control: &mut File) -> Result<Setup, Failure> {
+    let frame = Frame::read(control).map_err(at("read the setup"))?;
+    match frame {
+        Some(frame) if frame.kind == FrameKind::Setup => {
+            frame.parse().map_err(at("read the setup"))
+        }
+        _ => Err(Failure("the host sent no setup".to_owned())),
+    }
+}
+
+fn prepare(setup: &Setup) -> Result<(), Failure> {
+    let config = fs::read(Path::new("/").join(super::initramfs::CONFIG)).unwrap_or_default();
+    if setup.image {
+        load_modules(FOR_IMAGE)?;
+    }
+    if setup.network {
+        load_modules(FOR_NETWORK)?;
+    }
+    root::enter(setup)?;
+    mounts::all();
+    root::show_kernel(setup, &release(), &config);
+    rustix::system::sethostname(setup.hostname.as_bytes())
+        .map_err(|e| at("set the hostname")(e.into()))?;
+    network::up(setup.network)?;
+    raise_limits();
+    // From here on the kernel's words go to the console: ejections, oopses, panics.
+    let _ = fs::write("/proc/sys/kernel/printk", "7 4 1 7");
+    Ok(())
+}
+
+fn load_modules(group: &str) -> Result<(), Failure> {
+    let dir = Path::new("/modules");
+    let list = fs::read_to_string(dir.join(group)).unwrap_or_default();
+    for name in list.lines() {
+        let path = dir.join(format!("{name}.ko"));
+        let module = File::open(&path).map_err(at(path.display()))?;
+        match rustix::system::finit_module(&module, c"", 0) {
+            Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+            Err(e) => return Err(at(format!("load module {name}"))(e.into())),
+        }
+        // The initramfs is memory.
+        let _ = fs::remove_file(path);
+    }
+    Ok(())
+}
+
+/// As a service manager sets them: a program may open more than 1024 files.
+fn raise_limits() {
+    use rustix::process::{Resource, Rlimit, setrlimit};
+    let files = Rlimit {
+        current: Some(65_536),
+        maximum: Some(1_048_576),
+    };
+    let unlimited = Rlimit {
+        current: None,
+        maximum: None,
+    };
+    for (resource, limit) in [(Resource::Nofile, files), (Resource::Memlock, unlimited)] {
+        if let Err(e) = setrlimit(resource, limit) {
+            log(&format!("raise the limit {resource:?}: {e}"));
+        }
+    }
+}
+
+fn kernel_argument(name: &str) -> bool {
+    let line = fs::read_to_string("/proc/cmdline").unwrap_or_default();
+    line.split_whitespace().any(|word| word == name)
+}
+
+fn release() -> String {
+    rustix::system::uname()
+        .release()
+        .to_string_lossy()
+        .into_owned()
+}
+
+fn uptime_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// Into the kernel log, and so on the console.
+fn log(line: &str) {
+    let written = File::options()
+        .write(true)
+        .open("/dev/kmsg")
+        .and_then(|mut kmsg| kmsg.write_all(format!("<4>schedlab: {line}\n").as_bytes()));
+    if written.is_err() {
+        eprintln!("schedlab: {line}");
+    }
+}
+
+fn power_off() -> ! {
+    let _ = io::stdout().flush();
+    let _ = rustix::system::reboot(rustix::system::RebootCommand::PowerOff);
+    // Ending is a panic of the kernel, which ends the guest as well.
+    std::process::exit(1)
+}

@@ -1,0 +1,21 @@
+//! Loopback always; the interface to QEMU's user-mode network when asked for. Its
+//! addresses are QEMU's own (`-nic user`): the guest is 10.0.2.15.
+
+use super::{Failure, at};
+use crate::vm::sys::Interface;
+use std::net::Ipv4Addr;
+
+const GUEST: Ipv4Addr = Ipv4Addr::new(10, 0, 2, 15);
+const MASK: Ipv4Addr = Ipv4Addr::new(255, 255, 255, 0);
+
+pub fn up(outside: bool) -> Result<(), Failure> {
+    Interface::named("lo")
+        .and_then(|lo| lo.bring_up())
+        .map_err(at("bring up loopback"))?;
+    if !outside {
+        return Ok(());
+    }
+    Interface::named("eth0")
+        .and_then(|eth| eth.set_address(GUEST, MASK).and_then(|()| eth.bring_up()))
+        .map_err(at("bring up eth0"))
+}

@@ -1,0 +1,234 @@
+//! What init does while the guest lives: one thread reads the control port, the
+//! main thread reaps children and hands their status to whom it belongs.
+
+use super::super::frame::{Exec, Exit, Frame, FrameKind, Setup};
+use super::command::{self, Running};
+use super::{Failure, at, log, power_off};
+use rustix::process::{WaitOptions, WaitStatus, wait};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+/// The port that frames to the host go through.
+pub type Host = Arc<Mutex<File>>;
+
+/// Children by process id; whoever starts one puts in where its status goes, under
+/// the same lock, so that the reaper cannot be faster.
+#[derive(Default)]
+pub struct Children {
+    waiting: Mutex<BTreeMap<i32, Sender<WaitStatus>>>,
+    started: Condvar,
+}
+
+impl Children {
+    pub fn start(
+        &self,
+        command: &mut Command,
+        tell: Sender<WaitStatus>,
+    ) -> std::io::Result<Started> {
+        let mut waiting = lock(&self.waiting);
+        let child = command.spawn()?;
+        let pid = child.id() as i32;
+        waiting.insert(pid, tell);
+        self.started.notify_all();
+        Ok(Started { pid, child })
+    }
+
+    /// Reap for ever: children of our own and what they leave to us.
+    fn reap(&self) -> ! {
+        loop {
+            match wait(WaitOptions::empty()) {
+                Ok(Some((pid, status))) => {
+                    let tell = lock(&self.waiting).remove(&pid.as_raw_nonzero().get());
+                    if let Some(tell) = tell {
+                        let _ = tell.send(status);
+                    }
+                }
+                Ok(None) | Err(rustix::io::Errno::INTR) => {}
+                Err(_) => self.sleep_until_started(),
+            }
+        }
+    }
+
+    fn sleep_until_started(&self) {
+        let waiting = lock(&self.waiting);
+        drop(
+            self.started
+                .wait_while(waiting, |waiting| waiting.is_empty()),
+        );
+    }
+}
+
+/// A child whose status comes through the channel, never through `child.wait`.
+pub struct Started {
+    pub pid: i32,
+    pub child: std::process::Child,
+}
+
+pub fn run(
+    control: &File,
+    setup: &Setup,
+    agent: Option<(Vec<String>, File)>,
+) -> Result<(), Failure> {
+    let host: Host = Arc::new(Mutex::new(
+        control.try_clone().map_err(at("share the port"))?,
+    ));
+    let children = Arc::new(Children::default());
+    if let Some((args, port)) = agent {
+        start_agent(&children, setup, &args, port, host.clone())?;
+    }
+    let reader = control.try_clone().map_err(at("share the port"))?;
+    let server = Server {
+        setup: setup.clone(),
+        host,
+        children: children.clone(),
+        running: BTreeMap::new(),
+    };
+    std::thread::spawn(move || server.serve(reader));
+    children.reap()
+}
+
+fn start_agent(
+    children: &Children,
+    setup: &Setup,
+    args: &[String],
+    port: File,
+    host: Host,
+) -> Result<(), Failure> {
+    let mut command = base_command(super::root::PROGRAM, setup);
+    command
+        .args(args)
+        .stdin(Stdio::from(
+            port.try_clone().map_err(at("share the agent's port"))?,
+        ))
+        .stdout(Stdio::from(port))
+        .stderr(console());
+    let (tell, ended) = channel();
+    children
+        .start(&mut command, tell)
+        .map_err(at("start the agent"))?;
+    std::thread::spawn(move || {
+        let how = ended.recv().map_or_else(|_| "unknown".to_owned(), describe);
+        let frame = Frame::new(FrameKind::AgentEnded, 0, how.as_bytes());
+        let _ = frame.write(&mut *lock(&host));
+        power_off()
+    });
+    Ok(())
+}
+
+/// In the guest's environment and directory.
+pub fn base_command(program: &str, setup: &Setup) -> Command {
+    let mut command = Command::new(program);
+    command.env_clear().envs(&setup.environment);
+    if setup.directory.is_dir() {
+        command.current_dir(&setup.directory);
+    }
+    command
+}
+
+fn console() -> Stdio {
+    File::options()
+        .write(true)
+        .open("/dev/console")
+        .map_or_else(|_| Stdio::null(), Stdio::from)
+}
+
+fn describe(status: WaitStatus) -> String {
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => format!("exit status {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => "unknown".to_owned(),
+    }
+}
+
+/// As a shell tells it.
+pub fn exit_code(status: WaitStatus) -> u8 {
+    let code = match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => code,
+        (None, signal) => 128 + signal.unwrap_or(0),
+    };
+    u8::try_from(code).unwrap_or(255)
+}
+
+struct Server {
+    setup: Setup,
+    host: Host,
+    children: Arc<Children>,
+    running: BTreeMap<u32, Running>,
+}
+
+impl Server {
+    fn serve(mut self, mut from: File) {
+        loop {
+            match Frame::read(&mut from) {
+                Ok(Some(frame)) => self.handle(frame),
+                Ok(None) => break,
+                Err(e) => {
+                    log(&format!("control port: {e}"));
+                    break;
+                }
+            }
+        }
+        power_off()
+    }
+
+    fn handle(&mut self, frame: Frame) {
+        match frame.kind {
+            FrameKind::PowerOff => power_off(),
+            FrameKind::Exec => self.exec(&frame),
+            FrameKind::InputEnd => {
+                if let Some(running) = self.running.get_mut(&frame.channel) {
+                    running.close_input();
+                }
+            }
+            FrameKind::Hangup => {
+                if let Some(running) = self.running.remove(&frame.channel) {
+                    running.hang_up();
+                }
+            }
+            _ => {
+                if let Some(running) = self.running.get(&frame.channel) {
+                    running.pass(frame);
+                }
+            }
+        }
+        self.running.retain(|_, running| !running.has_ended());
+    }
+
+    fn exec(&mut self, frame: &Frame) {
+        let started = frame.parse::<Exec>().and_then(|exec| {
+            command::start(
+                &exec,
+                frame.channel,
+                &self.setup,
+                &self.host,
+                &self.children,
+            )
+        });
+        match started {
+            Ok(running) => drop(self.running.insert(frame.channel, running)),
+            Err(e) => refuse(&self.host, frame.channel, &e),
+        }
+    }
+}
+
+/// 127 for what is not there, 126 for what does not start.
+fn refuse(host: &Host, channel: u32, error: &std::io::Error) {
+    let exit = Exit {
+        code: if error.kind() == std::io::ErrorKind::NotFound {
+            127
+        } else {
+            126
+        },
+        error: Some(error.to_string()),
+    };
+    if let Ok(frame) = Frame::json(FrameKind::Exit, channel, &exit) {
+        let _ = frame.write(&mut *lock(host));
+    }
+}
+
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
