@@ -1,0 +1,43 @@
+//! Simulates the whole decision path of schedlab, with its real stopping rule and
+//! the very `stats::judge` that runner and report use, on machines whose truth is
+//! known. Prints tables and writes nothing.
+//!
+//! `cargo run --release -p simulation` makes `docs/statistics-simulation.md`'s
+//! tables. The same seed gives the same tables on every machine.
+
+mod machine;
+mod protocol;
+mod reports;
+mod studies;
+mod table;
+mod tally;
+
+use clap::Parser;
+use studies::Setup;
+
+/// False calls, detection and cost of schedlab's verdicts, simulated.
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// Simulated comparisons for each figure.
+    #[arg(long, default_value_t = 10_000)]
+    series: u32,
+    /// Seed of all random numbers.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+fn main() {
+    let arguments = Arguments::parse();
+    let setup = Setup {
+        series: arguments.series,
+        seed: arguments.seed,
+    };
+    println!(
+        "{} comparisons a figure, seed {}; alpha 0.05, smallest effect 2 %,\n\
+         3 to 40 blocks, a look after every block.",
+        setup.series, setup.seed
+    );
+    for study in studies::ALL {
+        println!("\n{}", study(&setup));
+    }
+}

@@ -1,0 +1,192 @@
+//! The questions, and the table that answers each.
+
+use crate::machine::Noise;
+use crate::protocol::Protocol;
+use crate::reports::many_cells;
+use crate::table::{Table, percent, whole_percent};
+use crate::tally::{Case, Tally};
+
+#[derive(Debug, Clone, Copy)]
+pub struct Setup {
+    pub series: u32,
+    pub seed: u64,
+}
+
+impl Setup {
+    fn tally(&self, protocol: Protocol, case: Case) -> Tally {
+        Tally::of(protocol, case, self.series, self.seed)
+    }
+}
+
+pub const ALL: [fn(&Setup) -> Table; 6] = [
+    false_calls,
+    broken_assumptions,
+    stopping,
+    detection,
+    detection_by_noise,
+    many_cells,
+];
+
+/// Standard deviations of a pair's log-ratio.
+pub const QUIET: f64 = 0.02;
+const NOISY: f64 = 0.05;
+
+fn false_calls(setup: &Setup) -> Table {
+    let note = "sd: of a pair's log-ratio. Columns: schedlab; 3 and 10 runs a side, one arm after the\n\
+                other, and a mean that is 2 % off; the same runs with Welch's and the Mann-Whitney\n\
+                test at 0.05; interleaved pairs with a t-test at 5 looks, and after each pair.";
+    let mut table = protocols("False calls between equal arms", note);
+    for noise in Noise::OF_THE_MACHINE {
+        for pair_sd in [QUIET, NOISY] {
+            table.push(called(setup, noise, pair_sd));
+        }
+    }
+    table
+}
+
+fn broken_assumptions(setup: &Setup) -> Table {
+    let note = "Noise that sticks to an arm for many blocks (the memory layout of a long-lived process,\n\
+                a boot) is a difference as far as the blocks of one run can tell, to any test. A fresh\n\
+                process or boot in each block turns it into noise of the first table.";
+    let mut table = protocols("False calls where noise belongs to an arm", note);
+    for noise in Noise::OF_THE_ARM {
+        table.push(called(setup, noise, QUIET));
+    }
+    table
+}
+
+fn protocols(title: &str, note: &str) -> Table {
+    let first = ["noise", "sd"].map(str::to_owned).into_iter();
+    let names = Protocol::ALL.iter().map(|protocol| protocol.name());
+    Table::new(title, first.chain(names).collect(), note)
+}
+
+fn called(setup: &Setup, noise: Noise, pair_sd: f64) -> Vec<String> {
+    let effect = 0.0;
+    let case = Case {
+        noise,
+        pair_sd,
+        effect,
+    };
+    let share = |protocol: &Protocol| percent(setup.tally(*protocol, case).called());
+    let first = [noise.name(), whole_percent(pair_sd)].into_iter();
+    first.chain(Protocol::ALL.iter().map(share)).collect()
+}
+
+fn stopping(setup: &Setup) -> Table {
+    let header = [
+        "equal arms",
+        "sd",
+        "called",
+        "same",
+        "unknown",
+        "blocks",
+        "covered",
+        "mean e",
+    ];
+    let note = "What schedlab says of equal arms, and when. Covered: the interval at the stop holds\n\
+                the true ratio. Mean e: average e-value at the stop; e-BH asks for at most 1.";
+    let header = header.map(str::to_owned).to_vec();
+    let mut table = Table::new("schedlab at its stop, equal arms", header, note);
+    for noise in Noise::OF_THE_MACHINE {
+        for pair_sd in [QUIET, NOISY] {
+            table.push(at_the_stop(setup, noise, pair_sd));
+        }
+    }
+    table
+}
+
+fn at_the_stop(setup: &Setup, noise: Noise, pair_sd: f64) -> Vec<String> {
+    let effect = 0.0;
+    let case = Case {
+        noise,
+        pair_sd,
+        effect,
+    };
+    let tally = setup.tally(Protocol::Schedlab, case);
+    vec![
+        noise.name(),
+        whole_percent(pair_sd),
+        percent(tally.called()),
+        percent(tally.same()),
+        percent(1.0 - tally.called() - tally.same()),
+        format!("{:.1}", tally.mean_blocks()),
+        percent(tally.covered()),
+        format!("{:.2}", tally.mean_e_value()),
+    ]
+}
+
+fn detection(setup: &Setup) -> Table {
+    let header = [
+        "true change",
+        "sd",
+        "protocol",
+        "found",
+        "wrong",
+        "same",
+        "blocks",
+    ];
+    let note = "Found: called a gain. Wrong: called a loss. Same: said to be within ±2 %, which is\n\
+                wrong for 3 % and 10 %. Blocks: trials of each arm, on average. Normal noise.";
+    let header = header.map(str::to_owned).to_vec();
+    let mut table = Table::new("Detection of a real change, and its cost", header, note);
+    for effect in [0.03, 0.10] {
+        for pair_sd in [QUIET, NOISY] {
+            let noise = Noise::Normal;
+            let case = Case {
+                noise,
+                pair_sd,
+                effect,
+            };
+            for protocol in Protocol::ALL {
+                let first = vec![
+                    whole_percent(effect),
+                    whole_percent(pair_sd),
+                    protocol.name(),
+                ];
+                table.push([first, ends(&setup.tally(protocol, case))].concat());
+            }
+        }
+    }
+    table
+}
+
+/// How comparisons of a changed arm end, and after how many blocks.
+fn ends(tally: &Tally) -> Vec<String> {
+    let shares = [tally.gains(), tally.losses(), tally.same()].map(percent);
+    let blocks = format!("{:.1}", tally.mean_blocks());
+    shares.into_iter().chain([blocks]).collect()
+}
+
+fn detection_by_noise(setup: &Setup) -> Table {
+    let header = [
+        "noise",
+        "3%: found",
+        "wrong",
+        "same",
+        "blocks",
+        "10%: found",
+        "wrong",
+        "same",
+        "blocks",
+    ];
+    let note =
+        "schedlab only; pairs with a standard deviation of 2 % before outliers, drift and steps.";
+    let header = header.map(str::to_owned).to_vec();
+    let mut table = Table::new(
+        "schedlab finds a real change under other noise",
+        header,
+        note,
+    );
+    for noise in Noise::OF_THE_MACHINE {
+        let case = |effect| Case {
+            noise,
+            pair_sd: QUIET,
+            effect,
+        };
+        let of = |effect| ends(&setup.tally(Protocol::Schedlab, case(effect)));
+        let row = [vec![noise.name()], of(0.03), of(0.10)].concat();
+        table.push(row);
+    }
+    table
+}
