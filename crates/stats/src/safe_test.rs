@@ -39,6 +39,12 @@ use crate::summary::Moments;
 
 /// Prior variance of the standardized effect: before seeing data, a difference
 /// of about one standard deviation of a block is what is expected.
+///
+/// Any value keeps the error rate; the choice moves the number of blocks, and
+/// little. Simulated in numpy (20 000 series, alpha 0.05, at most 40 blocks), of
+/// 0.25, 0.5, 1, 2, 4, 8 and 16 it is the best for effects of 0.3 to 0.75
+/// standard deviations, where blocks are dear, within half a block of the best
+/// up to 1.5, and costs 1.5 blocks (5.2 for 3.7) at 5.
 pub const PRIOR_VARIANCE: f64 = 1.0;
 
 /// A closed interval.

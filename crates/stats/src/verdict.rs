@@ -88,6 +88,20 @@ pub fn log_ratio(arm: f64, baseline: f64) -> Option<f64> {
 }
 
 /// Judges the log-ratios `xs` of blocks, in the order of measuring.
+///
+/// ```
+/// use stats::{Better, Params, Verdict, judge, log_ratio};
+///
+/// // Requests per second of (arm, baseline), block by block.
+/// let blocks = [(1041.0, 1003.0), (1058.0, 1011.0), (1049.0, 1004.0),
+///     (1037.0, 998.0), (1062.0, 1015.0), (1044.0, 1001.0)];
+/// let xs: Vec<f64> = blocks.iter().filter_map(|&(a, b)| log_ratio(a, b)).collect();
+/// let params = Params { alpha: 0.05, smallest_effect: 0.02, better: Better::Higher };
+/// let judgement = judge(&xs, &params);
+/// assert_eq!(judgement.verdict, Verdict::Better);
+/// assert_eq!(judgement.decided_at, Some(5));
+/// assert!(judgement.interval.is_some_and(|i| i.low > 1.03 && i.high < 1.06));
+/// ```
 pub fn judge(xs: &[f64], params: &Params) -> Judgement {
     if xs.is_empty() || xs.iter().any(|x| !x.is_finite()) {
         return undecidable(xs);
