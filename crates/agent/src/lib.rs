@@ -1,1 +1,66 @@
-//! One trial on the target: require, set up, prove, warm up, measure, undo.
+//! The agent: the one process on the target that applies arms, runs trials and
+//! reads the kernel. It speaks [`model::message`] over any byte stream.
+//!
+//! What always holds: a change is in the journal on disk before it is made; a trial
+//! whose evidence disagrees with its arm is void; no figure comes from an arm that
+//! could not be applied; after a trial the machine is as it was before.
+
+pub mod arm;
+mod check;
+mod counters;
+mod evidence;
+mod files;
+mod guard;
+mod interrupt;
+mod journal;
+mod judge;
+pub mod machine_lock;
+mod processes;
+mod serve;
+mod spawn;
+mod state;
+mod sys;
+mod trial;
+mod window;
+mod workload;
+
+#[cfg(test)]
+mod fixture;
+
+pub use counters::METRICS;
+pub use guard::{guard_main, restore};
+pub use journal::Restored;
+pub use serve::{Options, serve};
+pub use state::{STATE_VARIABLE, state_dir};
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    #[error("{step} {}: {source}", path.display())]
+    Io {
+        step: &'static str,
+        path: PathBuf,
+        source: io::Error,
+    },
+    #[error(
+        "{}: in use{}; wait for it, or end that process",
+        directory.display(),
+        .pid.map(|pid| format!(" by process {pid}")).unwrap_or_default()
+    )]
+    Busy {
+        directory: PathBuf,
+        pid: Option<u32>,
+    },
+}
+
+impl AgentError {
+    fn io(step: &'static str, path: &Path, source: io::Error) -> Self {
+        AgentError::Io {
+            step,
+            path: path.to_owned(),
+            source,
+        }
+    }
+}

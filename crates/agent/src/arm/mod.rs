@@ -1,0 +1,5 @@
+//! Kinds of arm, one file each: how to check, apply, read back and undo.
+
+pub mod policy;
+pub mod scheduler;
+pub mod tunables;

@@ -1,0 +1,353 @@
+//! Arms with a sched_ext scheduler: a program that attaches while it runs.
+//!
+//! Attached means that `/sys/kernel/sched_ext/root/ops` names a scheduler, the state
+//! is enabled, and `enable_seq` has grown; detached, that the state is disabled and
+//! the process is gone. A scheduler that the kernel ejects leaves its reason on
+//! standard error and in the kernel's log.
+
+use crate::interrupt::Interrupt;
+use crate::processes::SCHEDULER_MARKER;
+use crate::sys;
+use crate::workload::{last_lines, memory_file, text_of};
+use collect::kernel_log::KernelLog;
+use collect::{sched_ext, tools};
+use model::{SchedExt, Scheduler, SchedulerBinary};
+use rustix::process::{Pid, Signal, kill_process};
+use sha2::{Digest, Sha256};
+use std::env;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Directories of installed schedulers, separated by colons, after PATH.
+pub const DIRECTORIES_VARIABLE: &str = "SCHEDLAB_SCHEDULERS";
+
+/// The verification of a large scheduler takes over half a minute on emulated CPUs.
+const ATTACH_LIMIT: Duration = Duration::from_secs(120);
+/// Until a scheduler that was asked to end is killed.
+const DETACH_PATIENCE: Duration = Duration::from_secs(10);
+/// Until a killed one must be gone.
+const KILL_LIMIT: Duration = Duration::from_secs(30);
+const POLL_EVERY: Duration = Duration::from_millis(20);
+
+#[derive(Debug, thiserror::Error)]
+pub enum SchedulerError {
+    #[error("the kernel has no sched_ext")]
+    Unsupported,
+    #[error("find scheduler {0}: it is neither on PATH nor among the installed ones")]
+    NotFound(String),
+    #[error("{step} scheduler {program}: {source}")]
+    Io {
+        step: &'static str,
+        program: String,
+        source: io::Error,
+    },
+    #[error("attach {program}: the scheduler {ops} is in force already")]
+    Occupied { program: String, ops: String },
+    #[error("attach {program}: it ended with {status} before it was attached: {reason}")]
+    EndedEarly {
+        program: String,
+        status: String,
+        reason: String,
+    },
+    #[error("attach {program}: not in force after {} s: {reason}", limit.as_secs())]
+    NeverAttached {
+        program: String,
+        limit: Duration,
+        reason: String,
+    },
+    #[error("attach {0}: interrupted")]
+    Interrupted(String),
+    #[error("{program} ended within the trial with {status}: {reason}")]
+    Ended {
+        program: String,
+        status: String,
+        reason: String,
+    },
+    #[error("detach {program}: {what} {} s after SIGKILL", KILL_LIMIT.as_secs())]
+    NotDetached { program: String, what: String },
+}
+
+/// Where the program is: a path, on PATH, or among the installed schedulers.
+pub fn find(program: &str) -> Option<PathBuf> {
+    let installed = env::var_os(DIRECTORIES_VARIABLE).unwrap_or_default();
+    tools::find(program).or_else(|| tools::find_in(program, env::split_paths(&installed)))
+}
+
+/// A scheduler in force, and its process.
+#[derive(Debug)]
+pub struct Attached {
+    pub binary: SchedulerBinary,
+    process: Process,
+}
+
+impl Attached {
+    /// Start the program and wait until it is in force. On an error nothing is left.
+    pub fn attach(
+        root: &Path,
+        scheduler: &Scheduler,
+        mark: &str,
+        interrupt: &Interrupt,
+    ) -> Result<Self, SchedulerError> {
+        let program = &scheduler.program;
+        let before = sched_ext::read(root).ok_or(SchedulerError::Unsupported)?;
+        if before.state != "disabled" {
+            return Err(SchedulerError::Occupied {
+                program: program.clone(),
+                ops: before.ops,
+            });
+        }
+        let path = find(program).ok_or_else(|| SchedulerError::NotFound(program.clone()))?;
+        let binary = describe(&path, scheduler)?;
+        let mut process = Process::start(root, &path, scheduler, mark)?;
+        match process.wait_until_attached(root, &before, interrupt) {
+            Ok(()) => Ok(Attached { binary, process }),
+            Err(error) => {
+                let _ = process.stop(root);
+                Err(error)
+            }
+        }
+    }
+
+    /// An error if the process has ended.
+    pub fn check_alive(&mut self) -> Result<(), SchedulerError> {
+        match self.process.ended() {
+            None => Ok(()),
+            Some(status) => Err(SchedulerError::Ended {
+                program: self.binary.path.clone(),
+                status,
+                reason: self.process.reason(),
+            }),
+        }
+    }
+
+    /// What the kernel or the scheduler said about its end, if anything.
+    pub fn reason(&mut self) -> Option<String> {
+        self.process.exit_lines().pop()
+    }
+
+    /// Give its log, and wait until the class is disabled and the process gone.
+    pub fn detach(mut self, root: &Path) -> (String, Result<(), SchedulerError>) {
+        let result = self.process.stop(root);
+        (self.process.whole_log(), result)
+    }
+
+    pub fn pid(&self) -> i32 {
+        self.process.child.id() as i32
+    }
+}
+
+/// The program as it was started.
+#[derive(Debug)]
+struct Process {
+    program: String,
+    child: Child,
+    log: File,
+    kernel_log: Option<KernelLog>,
+    /// What the kernel said about sched_ext since the start.
+    kernel_lines: Vec<String>,
+}
+
+impl Process {
+    fn start(
+        root: &Path,
+        path: &Path,
+        scheduler: &Scheduler,
+        mark: &str,
+    ) -> Result<Self, SchedulerError> {
+        let program = scheduler.program.clone();
+        let kernel_log = KernelLog::from_now(root);
+        let start = || -> io::Result<(Child, File)> {
+            let log = memory_file("scheduler.log")?;
+            let mut command = Command::new(path);
+            command
+                .args(&scheduler.args)
+                .env(SCHEDULER_MARKER, mark)
+                .stdin(Stdio::null())
+                .stdout(log.try_clone()?)
+                .stderr(log.try_clone()?);
+            sys::own_session(&mut command);
+            Ok((command.spawn()?, log))
+        };
+        match start() {
+            Ok((child, log)) => Ok(Process {
+                program,
+                child,
+                log,
+                kernel_log,
+                kernel_lines: Vec::new(),
+            }),
+            Err(source) => Err(SchedulerError::Io {
+                step: "start",
+                program,
+                source,
+            }),
+        }
+    }
+
+    fn wait_until_attached(
+        &mut self,
+        root: &Path,
+        before: &SchedExt,
+        interrupt: &Interrupt,
+    ) -> Result<(), SchedulerError> {
+        let start = Instant::now();
+        loop {
+            if let Some(status) = self.ended() {
+                return Err(SchedulerError::EndedEarly {
+                    program: self.program.clone(),
+                    status,
+                    reason: self.reason(),
+                });
+            }
+            if sched_ext::read(root).is_some_and(|now| is_attached(before, &now)) {
+                return Ok(());
+            }
+            if start.elapsed() > ATTACH_LIMIT {
+                return Err(SchedulerError::NeverAttached {
+                    program: self.program.clone(),
+                    limit: ATTACH_LIMIT,
+                    reason: self.reason(),
+                });
+            }
+            if interrupt.wait(POLL_EVERY) {
+                return Err(SchedulerError::Interrupted(self.program.clone()));
+            }
+        }
+    }
+
+    /// `exit status 1` once it has ended.
+    fn ended(&mut self) -> Option<String> {
+        let status = self.child.try_wait().ok()??;
+        Some(status.to_string())
+    }
+
+    /// Ask it to end, kill it if it does not, and wait for the kernel.
+    fn stop(&mut self, root: &Path) -> Result<(), SchedulerError> {
+        self.signal(Signal::INT);
+        if self.is_detached_within(root, DETACH_PATIENCE) {
+            return Ok(());
+        }
+        self.signal(Signal::KILL);
+        if self.is_detached_within(root, KILL_LIMIT) {
+            return Ok(());
+        }
+        let state = sched_ext::read(root).unwrap_or_default();
+        Err(SchedulerError::NotDetached {
+            program: self.program.clone(),
+            what: format!("the state is {} ({})", state.state, state.ops),
+        })
+    }
+
+    fn is_detached_within(&mut self, root: &Path, limit: Duration) -> bool {
+        let start = Instant::now();
+        loop {
+            let gone = self.ended().is_some();
+            let disabled = sched_ext::read(root).is_none_or(|now| now.state == "disabled");
+            if gone && disabled {
+                return true;
+            }
+            if start.elapsed() > limit {
+                return false;
+            }
+            std::thread::sleep(POLL_EVERY);
+        }
+    }
+
+    /// Not sent to a process that was reaped: its id may be another's.
+    fn signal(&mut self, signal: Signal) {
+        if self.ended().is_none()
+            && let Some(pid) = Pid::from_raw(self.child.id() as i32)
+        {
+            let _ = kill_process(pid, signal);
+        }
+    }
+
+    fn whole_log(&mut self) -> String {
+        let mut text = text_of(&mut self.log);
+        self.read_kernel_log();
+        for line in &self.kernel_lines {
+            text.push_str("kernel: ");
+            text.push_str(line);
+            text.push('\n');
+        }
+        text
+    }
+
+    fn read_kernel_log(&mut self) {
+        let lines = self
+            .kernel_log
+            .as_mut()
+            .map(|log| log.lines_with("sched_ext:"));
+        self.kernel_lines.extend(lines.unwrap_or_default());
+    }
+
+    /// Lines that say why a scheduler ended, the most telling last.
+    fn exit_lines(&mut self) -> Vec<String> {
+        self.read_kernel_log();
+        let log = text_of(&mut self.log);
+        let own = log
+            .lines()
+            .filter(|line| tells_exit(line))
+            .map(|line| line.trim().to_owned());
+        let kernel = self
+            .kernel_lines
+            .iter()
+            .filter(|line| line.contains("disabled"));
+        own.chain(kernel.cloned()).collect()
+    }
+
+    fn reason(&mut self) -> String {
+        match self.exit_lines().pop() {
+            Some(line) => line,
+            None => match last_lines(&text_of(&mut self.log), 3) {
+                lines if lines.is_empty() => "it printed nothing".to_owned(),
+                lines => lines,
+            },
+        }
+    }
+}
+
+/// The words of scx's `UEI_REPORT` and of scx_utils.
+fn tells_exit(line: &str) -> bool {
+    line.contains("EXIT:") || line.contains("unregistered from")
+}
+
+fn is_attached(before: &SchedExt, now: &SchedExt) -> bool {
+    now.state == "enabled" && !now.ops.is_empty() && now.enable_seq > before.enable_seq
+}
+
+fn describe(path: &Path, scheduler: &Scheduler) -> Result<SchedulerBinary, SchedulerError> {
+    let sha256 = sha256(path).map_err(|source| SchedulerError::Io {
+        step: "read",
+        program: scheduler.program.clone(),
+        source,
+    })?;
+    let name = path
+        .file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or_default();
+    // Others might take the question for an order to attach.
+    let version = name
+        .starts_with("scx_")
+        .then(|| tools::version(path, "--version"))
+        .flatten();
+    Ok(SchedulerBinary {
+        path: path.display().to_string(),
+        args: scheduler.args.clone(),
+        sha256,
+        version,
+    })
+}
+
+fn sha256(path: &Path) -> io::Result<String> {
+    let mut hasher = Sha256::new();
+    io::copy(&mut File::open(path)?, &mut hasher)?;
+    Ok(hasher
+        .finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect())
+}

@@ -1,0 +1,221 @@
+//! Arms that change kernel tunables: one logical name, and the sysctl or debugfs
+//! file that this kernel has for it.
+//!
+//! Sources: kernel/sched/{fair,debug,rt,deadline}.c; sysctls `kernel.sched_*` up to
+//! 5.12, debugfs `sched/*` from 5.13, `base_slice_ns` in place of latency and
+//! granularities from 6.6. Documentation/scheduler/sched-debug.rst.
+
+mod knob;
+mod table;
+mod value;
+
+pub use knob::Knob;
+pub use table::{TABLE, Tunable, Unit};
+pub use value::normalise;
+
+use crate::journal::{Journal, Undo};
+use model::Tunables;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// `feature.NAME`: one word of debugfs `sched/features`.
+const FEATURE: &str = "feature.";
+
+#[derive(Debug, thiserror::Error)]
+pub enum TunableError {
+    #[error("{0}")]
+    Value(String),
+    #[error("tunable {name}: this kernel has none{}", .nearest.as_deref().map(|n| format!("; its nearest is {n}")).unwrap_or_default())]
+    Absent {
+        name: String,
+        nearest: Option<String>,
+    },
+    #[error("tunable {name}: {}; {remedy}", .why)]
+    Unreachable {
+        name: String,
+        why: String,
+        remedy: String,
+    },
+    #[error("{step} tunable {name} ({}): {source}", path.display())]
+    Io {
+        step: &'static str,
+        name: String,
+        path: PathBuf,
+        source: io::Error,
+    },
+    #[error("set tunable {name} to {wanted}: the kernel made it {found}")]
+    NotTaken {
+        name: String,
+        wanted: String,
+        found: String,
+    },
+    #[error("{0}")]
+    Journal(String),
+}
+
+/// Everything that can be found out without writing: names, values, places, rights.
+pub fn check(root: &Path, tunables: &Tunables) -> Vec<TunableError> {
+    tunables
+        .iter()
+        .filter_map(|(name, text)| check_one(root, name, text).err())
+        .collect()
+}
+
+fn check_one(root: &Path, name: &str, text: &str) -> Result<(), TunableError> {
+    normalise(name, text).map_err(TunableError::Value)?;
+    let knob = Knob::find(root, name)?;
+    knob.read()?;
+    knob.try_open_for_writing()
+}
+
+/// Read the named tunables back.
+pub fn read(root: &Path, tunables: &Tunables) -> Tunables {
+    let value = |name: &str| Knob::find(root, name)?.read();
+    tunables
+        .keys()
+        .map(|name| {
+            let text = value(name).unwrap_or_else(|e| format!("unreadable: {e}"));
+            (name.clone(), text)
+        })
+        .collect()
+}
+
+/// Tunables that were set, with what they were before.
+#[derive(Debug, Default)]
+pub struct Applied {
+    before: Vec<(Knob, String)>,
+}
+
+impl Applied {
+    /// Write the old values back, last first, and read them back.
+    pub fn undo(self) -> Result<(), Vec<TunableError>> {
+        let errors: Vec<TunableError> = self
+            .before
+            .into_iter()
+            .rev()
+            .filter_map(|(knob, before)| knob.write_and_read_back(&before).err())
+            .collect();
+        if errors.is_empty() {
+            Ok(())
+        } else {
+            Err(errors)
+        }
+    }
+}
+
+/// Set all, each in the journal before it is written. All are checked before any is
+/// written; if one fails, what was set stays in `applied` for the caller to undo.
+pub fn apply(
+    root: &Path,
+    tunables: &Tunables,
+    journal: &mut Journal,
+    applied: &mut Applied,
+) -> Result<(), TunableError> {
+    let mut ready = Vec::new();
+    for (name, text) in tunables {
+        let value = normalise(name, text).map_err(TunableError::Value)?;
+        let knob = Knob::find(root, name)?;
+        let before = knob.read()?;
+        ready.push((knob, before, value));
+    }
+    for (knob, before, value) in ready {
+        journal
+            .record(Undo::Write {
+                path: knob.path().to_owned(),
+                text: knob.to_write(&before),
+            })
+            .map_err(|e| TunableError::Journal(e.to_string()))?;
+        applied.before.push((knob.clone(), before));
+        knob.write_and_read_back(&value)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::tree;
+    use std::fs;
+
+    const AUTOGROUP: &str = "proc/sys/kernel/sched_autogroup_enabled";
+    const SLICE: &str = "proc/sys/kernel/sched_rr_timeslice_ms";
+
+    fn tunables(pairs: &[(&str, &str)]) -> Tunables {
+        pairs
+            .iter()
+            .map(|(k, v)| (k.to_string(), v.to_string()))
+            .collect()
+    }
+
+    fn machine() -> tempfile::TempDir {
+        tree(&[(AUTOGROUP, "1\n"), (SLICE, "100\n")])
+    }
+
+    #[test]
+    fn what_was_set_is_as_before_after_undo() {
+        let root = machine();
+        let wanted = tunables(&[("autogroup", "off"), ("rr_timeslice", "30ms")]);
+        let mut journal = Journal::open(root.path()).unwrap();
+        let mut applied = Applied::default();
+        apply(root.path(), &wanted, &mut journal, &mut applied).unwrap();
+        let expected = tunables(&[("autogroup", "0"), ("rr_timeslice", "30")]);
+        assert_eq!(read(root.path(), &wanted), expected);
+        applied.undo().unwrap();
+        let expected = tunables(&[("autogroup", "1"), ("rr_timeslice", "100")]);
+        assert_eq!(read(root.path(), &wanted), expected);
+    }
+
+    #[test]
+    fn the_journal_alone_restores_what_was_set() {
+        let root = machine();
+        let wanted = tunables(&[("autogroup", "off")]);
+        let mut journal = Journal::open(root.path()).unwrap();
+        apply(root.path(), &wanted, &mut journal, &mut Applied::default()).unwrap();
+        Journal::open(root.path()).unwrap().replay().unwrap();
+        assert_eq!(
+            fs::read_to_string(root.path().join(AUTOGROUP)).unwrap(),
+            "1"
+        );
+    }
+
+    #[test]
+    fn nothing_is_written_when_one_value_is_wrong() {
+        let root = machine();
+        let wanted = tunables(&[("autogroup", "off"), ("rr_timeslice", "0ms")]);
+        let mut journal = Journal::open(root.path()).unwrap();
+        let error = apply(root.path(), &wanted, &mut journal, &mut Applied::default());
+        assert!(
+            error
+                .unwrap_err()
+                .to_string()
+                .contains("outside 1 to 10000")
+        );
+        assert_eq!(
+            fs::read_to_string(root.path().join(AUTOGROUP)).unwrap(),
+            "1\n"
+        );
+    }
+
+    #[test]
+    fn a_check_finds_every_problem_at_once() {
+        let root = machine();
+        let wanted = tunables(&[
+            ("autogruop", "off"),
+            ("rr_timeslice", "x"),
+            ("nr_migrate", "8"),
+        ]);
+        let errors: Vec<String> = check(root.path(), &wanted)
+            .iter()
+            .map(|e| e.to_string())
+            .collect();
+        assert_eq!(errors.len(), 3);
+        assert!(errors[0].contains("did you mean autogroup?"), "{errors:?}");
+    }
+
+    #[test]
+    fn a_knob_that_cannot_be_read_is_not_taken_for_a_value() {
+        let wanted = tunables(&[("autogroup", "off")]);
+        let found = read(tree(&[]).path(), &wanted);
+        assert!(found["autogroup"].starts_with("unreadable: "));
+    }
+}

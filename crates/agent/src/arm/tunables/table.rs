@@ -1,0 +1,198 @@
+//! The table of logical names. To add a tunable: one entry.
+
+/// How a tunable is written, in the kernel's own unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    Nanoseconds,
+    Microseconds,
+    Milliseconds,
+    /// A plain whole number.
+    Count,
+    /// `on` or `off`.
+    Switch,
+    /// One word of the file's list.
+    Word(&'static [&'static str]),
+}
+
+/// One logical name.
+#[derive(Debug, Clone, Copy)]
+pub struct Tunable {
+    pub name: &'static str,
+    /// Below the root, the first that is there is taken.
+    pub candidates: &'static [&'static str],
+    pub unit: Unit,
+    /// Of the number in the kernel's unit.
+    pub range: (i64, i64),
+    /// What a kernel without it has instead.
+    pub nearest: Option<&'static str>,
+    /// One sentence.
+    pub text: &'static str,
+}
+
+const SECOND_NS: i64 = 1_000_000_000;
+
+/// All tunables by name, in the order in which they are listed.
+pub const TABLE: &[Tunable] = &[
+    Tunable {
+        name: "base_slice",
+        candidates: &["sys/kernel/debug/sched/base_slice_ns"],
+        unit: Unit::Nanoseconds,
+        range: (100_000, SECOND_NS),
+        nearest: Some("min_granularity"),
+        text: "How long a task may run before EEVDF looks for another (Linux 6.6).",
+    },
+    Tunable {
+        name: "latency",
+        candidates: &[
+            "proc/sys/kernel/sched_latency_ns",
+            "sys/kernel/debug/sched/latency_ns",
+        ],
+        unit: Unit::Nanoseconds,
+        range: (100_000, SECOND_NS),
+        nearest: Some("base_slice"),
+        text: "In which time CFS runs every task once (before Linux 6.6).",
+    },
+    Tunable {
+        name: "min_granularity",
+        candidates: &[
+            "proc/sys/kernel/sched_min_granularity_ns",
+            "sys/kernel/debug/sched/min_granularity_ns",
+        ],
+        unit: Unit::Nanoseconds,
+        range: (100_000, SECOND_NS),
+        nearest: Some("base_slice"),
+        text: "The shortest slice of CFS (before Linux 6.6).",
+    },
+    Tunable {
+        name: "idle_min_granularity",
+        candidates: &["sys/kernel/debug/sched/idle_min_granularity_ns"],
+        unit: Unit::Nanoseconds,
+        range: (100_000, SECOND_NS),
+        nearest: Some("base_slice"),
+        text: "The shortest slice of SCHED_IDLE tasks in CFS (Linux 5.15 to 6.5).",
+    },
+    Tunable {
+        name: "wakeup_granularity",
+        candidates: &[
+            "proc/sys/kernel/sched_wakeup_granularity_ns",
+            "sys/kernel/debug/sched/wakeup_granularity_ns",
+        ],
+        unit: Unit::Nanoseconds,
+        range: (0, SECOND_NS),
+        nearest: Some("base_slice"),
+        text: "How far behind a woken task must be to preempt in CFS (before Linux 6.6).",
+    },
+    Tunable {
+        name: "migration_cost",
+        candidates: &[
+            "proc/sys/kernel/sched_migration_cost_ns",
+            "sys/kernel/debug/sched/migration_cost_ns",
+        ],
+        unit: Unit::Nanoseconds,
+        range: (0, SECOND_NS),
+        nearest: None,
+        text: "For how long after it ran a task counts as cache-hot and is not moved.",
+    },
+    Tunable {
+        name: "nr_migrate",
+        candidates: &[
+            "proc/sys/kernel/sched_nr_migrate",
+            "sys/kernel/debug/sched/nr_migrate",
+        ],
+        unit: Unit::Count,
+        range: (1, 4096),
+        nearest: None,
+        text: "How many tasks one step of load balancing looks at.",
+    },
+    Tunable {
+        name: "tunable_scaling",
+        candidates: &[
+            "proc/sys/kernel/sched_tunable_scaling",
+            "sys/kernel/debug/sched/tunable_scaling",
+        ],
+        unit: Unit::Count,
+        range: (0, 2),
+        nearest: None,
+        text: "How slices grow with the number of CPUs: 0 not, 1 logarithmic, 2 linear.",
+    },
+    Tunable {
+        name: "preempt",
+        candidates: &["sys/kernel/debug/sched/preempt"],
+        unit: Unit::Word(&["none", "voluntary", "full", "lazy"]),
+        range: (0, 0),
+        nearest: None,
+        text: "The preemption model of a kernel with PREEMPT_DYNAMIC.",
+    },
+    Tunable {
+        name: "autogroup",
+        candidates: &["proc/sys/kernel/sched_autogroup_enabled"],
+        unit: Unit::Switch,
+        range: (0, 1),
+        nearest: None,
+        text: "Whether every session is a scheduling group of its own.",
+    },
+    Tunable {
+        name: "cfs_bandwidth_slice",
+        candidates: &["proc/sys/kernel/sched_cfs_bandwidth_slice_us"],
+        unit: Unit::Microseconds,
+        range: (1, 1_000_000),
+        nearest: None,
+        text: "How much of a cgroup's CPU quota a CPU takes at a time.",
+    },
+    Tunable {
+        name: "rr_timeslice",
+        candidates: &["proc/sys/kernel/sched_rr_timeslice_ms"],
+        unit: Unit::Milliseconds,
+        range: (1, 10_000),
+        nearest: None,
+        text: "The slice of SCHED_RR.",
+    },
+    Tunable {
+        name: "rt_period",
+        candidates: &["proc/sys/kernel/sched_rt_period_us"],
+        unit: Unit::Microseconds,
+        range: (1, 2_147_483_647),
+        nearest: None,
+        text: "The period over which real-time tasks are limited.",
+    },
+    Tunable {
+        name: "rt_runtime",
+        candidates: &["proc/sys/kernel/sched_rt_runtime_us"],
+        unit: Unit::Microseconds,
+        range: (-1, 2_147_483_647),
+        nearest: None,
+        text: "How much of rt_period real-time tasks may use; -1 for all.",
+    },
+    Tunable {
+        name: "deadline_period_min_us",
+        candidates: &["proc/sys/kernel/sched_deadline_period_min_us"],
+        unit: Unit::Microseconds,
+        range: (1, 4_194_304),
+        nearest: None,
+        text: "The shortest period that SCHED_DEADLINE accepts.",
+    },
+    Tunable {
+        name: "deadline_period_max_us",
+        candidates: &["proc/sys/kernel/sched_deadline_period_max_us"],
+        unit: Unit::Microseconds,
+        range: (1, 4_294_967_295),
+        nearest: None,
+        text: "The longest period that SCHED_DEADLINE accepts.",
+    },
+    Tunable {
+        name: "numa_balancing",
+        candidates: &["proc/sys/kernel/numa_balancing"],
+        unit: Unit::Count,
+        range: (0, 3),
+        nearest: None,
+        text: "Automatic NUMA balancing: 0 off, 1 on, 2 memory tiering.",
+    },
+    Tunable {
+        name: "schedstats",
+        candidates: &["proc/sys/kernel/sched_schedstats"],
+        unit: Unit::Switch,
+        range: (0, 1),
+        nearest: None,
+        text: "Scheduler statistics of the kernel, which cost time themselves.",
+    },
+];

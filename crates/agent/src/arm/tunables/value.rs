@@ -1,0 +1,185 @@
+//! From what a person writes (`1ms`, `on`) to the text that the kernel keeps.
+
+use super::FEATURE;
+use super::table::{TABLE, Tunable, Unit};
+
+/// The value in the kernel's own unit, as it is read back: `1ms` → `1000000`,
+/// `on` → `1`. An error if the name, unit or range is wrong on any kernel.
+pub fn normalise(name: &str, text: &str) -> Result<String, String> {
+    let text = text.trim();
+    if let Some(feature) = name.strip_prefix(FEATURE) {
+        return switch(text)
+            .map(|on| if on { "on" } else { "off" }.to_owned())
+            .ok_or_else(|| format!("feature {feature}: {text:?} is neither on nor off"));
+    }
+    let tunable = named(name)?;
+    match tunable.unit {
+        Unit::Word(words) if words.contains(&text) => Ok(text.to_owned()),
+        Unit::Word(words) => Err(format!(
+            "tunable {name}: {text:?} is none of {}",
+            words.join(", ")
+        )),
+        unit => number(tunable, unit, text).map(|number| number.to_string()),
+    }
+}
+
+/// The entry of a name, or an error with the nearest one.
+pub(super) fn named(name: &str) -> Result<&'static Tunable, String> {
+    if let Some(tunable) = TABLE.iter().find(|t| t.name == name) {
+        return Ok(tunable);
+    }
+    let nearest = nearest(name, TABLE.iter().map(|t| t.name));
+    let hint = nearest.map(|n| format!("; did you mean {n}?"));
+    Err(format!(
+        "tunable {name}: there is none of that name{}",
+        hint.unwrap_or_default()
+    ))
+}
+
+pub(super) fn nearest<'a>(name: &str, among: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    among
+        .map(|other| (strsim::jaro_winkler(name, other), other))
+        .filter(|(likeness, _)| *likeness > 0.7)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, other)| other)
+}
+
+fn switch(text: &str) -> Option<bool> {
+    match text {
+        "on" | "true" | "1" => Some(true),
+        "off" | "false" | "0" => Some(false),
+        _ => None,
+    }
+}
+
+fn number(tunable: &Tunable, unit: Unit, text: &str) -> Result<i64, String> {
+    let name = tunable.name;
+    let number = match unit {
+        Unit::Nanoseconds => time(text, 1),
+        Unit::Microseconds => time(text, 1_000),
+        Unit::Milliseconds => time(text, 1_000_000),
+        Unit::Switch => switch(text).map(i64::from).ok_or("it is on or off"),
+        Unit::Count | Unit::Word(_) => text.parse().map_err(|_| "it is a whole number"),
+    }
+    .map_err(|expected| format!("tunable {name}: {text:?}: {expected}"))?;
+    let (low, high) = tunable.range;
+    if (low..=high).contains(&number) {
+        return Ok(number);
+    }
+    Err(format!(
+        "tunable {name}: {number} is outside {low} to {high} ({})",
+        unit_name(unit)
+    ))
+}
+
+fn unit_name(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Nanoseconds => "nanoseconds",
+        Unit::Microseconds => "microseconds",
+        Unit::Milliseconds => "milliseconds",
+        Unit::Count => "a plain number",
+        Unit::Switch => "0 is off, 1 is on",
+        Unit::Word(_) => "a word",
+    }
+}
+
+/// A time with its unit, or a plain number in units of `unit_ns`.
+fn time(text: &str, unit_ns: i64) -> Result<i64, &'static str> {
+    if let Ok(plain) = text.parse::<i64>() {
+        return Ok(plain);
+    }
+    let expected = "it is a time such as 300us or 1.5ms, or a whole number in the kernel's unit";
+    let split = text.find(|c: char| c.is_alphabetic()).ok_or(expected)?;
+    let (digits, suffix) = text.split_at(split);
+    let scale = match suffix {
+        "ns" => 1.0,
+        "us" | "µs" => 1e3,
+        "ms" => 1e6,
+        "s" => 1e9,
+        _ => return Err(expected),
+    };
+    let value: f64 = digits.trim().parse().map_err(|_| expected)?;
+    let units = value * scale / unit_ns as f64;
+    let whole = units.round();
+    if !(0.0..1e15).contains(&whole) || (units - whole).abs() > 1e-6 {
+        return Err("the kernel keeps it in whole units, and this is a fraction of one");
+    }
+    Ok(whole as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_brought_to_the_unit_of_the_kernel() {
+        assert_eq!(normalise("base_slice", "0.3ms").as_deref(), Ok("300000"));
+        assert_eq!(normalise("base_slice", "3000000").as_deref(), Ok("3000000"));
+        assert_eq!(
+            normalise("cfs_bandwidth_slice", "5ms").as_deref(),
+            Ok("5000")
+        );
+        assert_eq!(normalise("rt_runtime", "-1").as_deref(), Ok("-1"));
+    }
+
+    #[test]
+    fn a_fraction_of_the_unit_of_the_kernel_is_refused() {
+        assert!(
+            normalise("rr_timeslice", "1.5ms")
+                .unwrap_err()
+                .contains("fraction")
+        );
+    }
+
+    #[test]
+    fn switches_words_and_features_have_one_form() {
+        assert_eq!(normalise("autogroup", "off").as_deref(), Ok("0"));
+        assert_eq!(normalise("preempt", "lazy").as_deref(), Ok("lazy"));
+        assert_eq!(normalise("feature.PLACE_LAG", "true").as_deref(), Ok("on"));
+        assert!(
+            normalise("preempt", "some")
+                .unwrap_err()
+                .contains("none, voluntary")
+        );
+        assert!(normalise("feature.PLACE_LAG", "2").is_err());
+    }
+
+    #[test]
+    fn wrong_names_units_and_ranges_say_what_is_right() {
+        assert!(
+            normalise("base_slize", "1ms")
+                .unwrap_err()
+                .contains("base_slice")
+        );
+        assert!(
+            normalise("base_slice", "1 meter")
+                .unwrap_err()
+                .contains("1.5ms")
+        );
+        assert!(
+            normalise("base_slice", "1ns")
+                .unwrap_err()
+                .contains("100000 to")
+        );
+        assert!(
+            normalise("nr_migrate", "8ms")
+                .unwrap_err()
+                .contains("whole number")
+        );
+        assert!(normalise("base_slice", "-1ms").is_err());
+        assert!(normalise("base_slice", "1e99s").is_err());
+    }
+
+    #[test]
+    fn every_entry_of_the_table_has_a_name_of_its_own_and_a_place() {
+        for (index, tunable) in TABLE.iter().enumerate() {
+            assert!(
+                TABLE[..index]
+                    .iter()
+                    .all(|other| other.name != tunable.name)
+            );
+            assert!(!tunable.candidates.is_empty(), "{}", tunable.name);
+            assert!(tunable.nearest.is_none_or(|name| named(name).is_ok()));
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! What the target lacks for an experiment, found out before the first trial.
+
+use crate::arm::{policy, scheduler, tunables};
+use load::{Driver, Job};
+use model::{Arm, Calibration, Experiment, Kind, Problem, Role, Workload};
+use std::path::Path;
+
+/// Every problem, not only the first. Nothing is changed.
+pub fn check(
+    root: &Path,
+    experiment: &Experiment,
+    drivers: fn(&Kind) -> Box<dyn Driver>,
+) -> Vec<Problem> {
+    let arms = experiment.arms.iter().flat_map(|arm| check_arm(root, arm));
+    let workloads = experiment
+        .workloads
+        .iter()
+        .flat_map(|w| check_workload(w, drivers));
+    let mut problems: Vec<Problem> = Vec::new();
+    for problem in arms.chain(workloads).chain(foreign_scheduler(root)) {
+        if !problems.contains(&problem) {
+            problems.push(problem);
+        }
+    }
+    problems
+}
+
+fn check_arm(root: &Path, arm: &Arm) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    problems.extend(arm.policy.as_ref().and_then(|p| check_policy(arm, p)));
+    problems.extend(check_role(arm));
+    for error in tunables::check(root, &arm.tunables) {
+        problems.push(problem(
+            arm,
+            error.to_string(),
+            "correct or leave out this tunable",
+        ));
+    }
+    problems.extend(check_scheduler(root, arm));
+    problems
+}
+
+fn problem(arm: &Arm, what: String, remedy: &str) -> Problem {
+    Problem {
+        object: format!("arm {}", arm.name),
+        what,
+        remedy: remedy.to_owned(),
+    }
+}
+
+fn check_policy(arm: &Arm, wanted: &model::Policy) -> Option<Problem> {
+    let error = policy::try_on_this_machine(wanted).err()?;
+    Some(problem(
+        arm,
+        error.to_string(),
+        "change the policy, or run where it is allowed",
+    ))
+}
+
+fn check_role(arm: &Arm) -> Option<Problem> {
+    if arm.to == Role::Load || arm.policy.is_none() {
+        return None;
+    }
+    let what = format!(
+        "its policy is for the role {:?}, which no workload has",
+        arm.to
+    );
+    Some(problem(
+        arm,
+        what,
+        "leave out `to`: the policy goes to the load",
+    ))
+}
+
+fn check_scheduler(root: &Path, arm: &Arm) -> Vec<Problem> {
+    let Some(wanted) = &arm.scheduler else {
+        return Vec::new();
+    };
+    let mut problems = Vec::new();
+    if !collect::sched_ext::is_supported(root) {
+        problems.push(problem(
+            arm,
+            format!("this kernel has no sched_ext for {}", wanted.program),
+            "use a kernel >= 6.12 with CONFIG_SCHED_CLASS_EXT, or a VM: --vm debian:sid",
+        ));
+    }
+    if scheduler::find(&wanted.program).is_none() {
+        problems.push(problem(
+            arm,
+            format!("the scheduler {} was not found", wanted.program),
+            "install it, for example with: schedlab scheduler install NAME, or give its path",
+        ));
+    }
+    if !rustix::process::geteuid().is_root() {
+        problems.push(problem(
+            arm,
+            format!("loading {} needs root", wanted.program),
+            "run as root, or in a VM: --vm debian:sid",
+        ));
+    }
+    problems
+}
+
+/// Someone else's scheduler would be in every arm.
+fn foreign_scheduler(root: &Path) -> Option<Problem> {
+    let state = collect::sched_ext::read(root)?;
+    if state.state == "disabled" {
+        return None;
+    }
+    Some(Problem {
+        object: "target".to_owned(),
+        what: format!("the sched_ext scheduler {} is in force already", state.ops),
+        remedy: "stop it first".to_owned(),
+    })
+}
+
+fn check_workload(workload: &Workload, drivers: fn(&Kind) -> Box<dyn Driver>) -> Vec<Problem> {
+    let driver = drivers(&workload.kind);
+    let calibration = Calibration::default();
+    let require = |load: &model::Load| {
+        driver.require(&Job {
+            workload,
+            load: *load,
+            calibration: &calibration,
+            cpus: collect::system::usable_cpus(),
+            seed: 0,
+            handicap_percent: 0.0,
+        })
+    };
+    workload.loads.iter().flat_map(require).collect()
+}

@@ -1,0 +1,279 @@
+//! The counters that every trial carries, whatever its workload.
+//!
+//! For a phased workload they are read when its window opens and closes; for any
+//! other, the window is the life of its process.
+
+use collect::perf::{Counters, Counts};
+use collect::psi::{self, Resource};
+use collect::rusage::Usage;
+use collect::stat;
+use collect::tasks::{self, Pid};
+use model::{Better, Measurement, MetricDef};
+use std::path::Path;
+use std::time::Instant;
+
+const fn explains(name: &'static str, unit: &'static str, text: &'static str) -> MetricDef {
+    MetricDef {
+        name,
+        unit,
+        better: Better::Neither,
+        text,
+    }
+}
+
+const USER_TIME: MetricDef = explains(
+    "user_time",
+    "s",
+    "CPU time of the workload in its own code.",
+);
+const SYSTEM_TIME: MetricDef = explains(
+    "system_time",
+    "s",
+    "CPU time of the workload in the kernel.",
+);
+const VOLUNTARY: MetricDef = explains(
+    "voluntary_switches",
+    "count",
+    "How often a task of the workload gave up its CPU to wait.",
+);
+const INVOLUNTARY: MetricDef = explains(
+    "involuntary_switches",
+    "count",
+    "How often a task of the workload was made to give up its CPU.",
+);
+const SWITCHES: MetricDef = explains(
+    "context_switches",
+    "count",
+    "Context switches of the workload, of both kinds (software perf event).",
+);
+const MIGRATIONS: MetricDef = explains(
+    "migrations",
+    "count",
+    "How often a task of the workload was moved to another CPU (software perf event).",
+);
+const FAULTS: MetricDef = explains(
+    "page_faults",
+    "count",
+    "Page faults of the workload, minor and major.",
+);
+const STEAL: MetricDef = explains(
+    "steal_time",
+    "s",
+    "CPU time that the hypervisor gave to others, all CPUs together.",
+);
+const PRESSURE: MetricDef = explains(
+    "psi_cpu_some",
+    "%",
+    "Share of the window in which at least one task of the machine waited for a CPU.",
+);
+
+/// Every metric of this file.
+pub const METRICS: &[MetricDef] = &[
+    USER_TIME,
+    SYSTEM_TIME,
+    VOLUNTARY,
+    INVOLUNTARY,
+    SWITCHES,
+    MIGRATIONS,
+    FAULTS,
+    STEAL,
+    PRESSURE,
+];
+
+/// All counters at one moment.
+#[derive(Debug, Clone)]
+pub struct Reading {
+    at: Instant,
+    perf: Option<Counts>,
+    steal_ns: Option<u64>,
+    waiting_ns: Option<u64>,
+    /// Of the process tree; zero before it runs.
+    usage: Usage,
+}
+
+impl Reading {
+    /// Before the workload runs: it has used nothing.
+    pub fn at_start(root: &Path) -> Self {
+        Self::of_machine(root, None, Usage::default())
+    }
+
+    /// While the process tree lives.
+    pub fn of_tree(root: &Path, leader: Pid, perf: Option<&mut Counters>) -> Self {
+        Self::of_machine(root, perf, tree_usage(root, leader))
+    }
+
+    /// After the process has ended with `usage`.
+    pub fn at_end(root: &Path, perf: Option<&mut Counters>, usage: Usage) -> Self {
+        Self::of_machine(root, perf, usage)
+    }
+
+    fn of_machine(root: &Path, perf: Option<&mut Counters>, usage: Usage) -> Self {
+        Reading {
+            at: Instant::now(),
+            perf: perf.and_then(|counters| counters.read().ok()),
+            steal_ns: stat::read(root).map(|time| time.steal_ns),
+            waiting_ns: psi::read(root, Resource::Cpu).map(|stalled| stalled.some_ns),
+            usage,
+        }
+    }
+
+    /// Switches of threads that ended with the window are known only from wait4(2),
+    /// which adds those of the process's own end.
+    pub fn with_switches_of(mut self, usage: Usage) -> Self {
+        self.usage.voluntary_switches = usage.voluntary_switches;
+        self.usage.involuntary_switches = usage.involuntary_switches;
+        self
+    }
+
+    /// What happened since `start`.
+    pub fn since(&self, start: &Reading) -> Vec<Measurement> {
+        let mut metrics = vec![
+            USER_TIME.measured(seconds(self.usage.user_ns, start.usage.user_ns)),
+            SYSTEM_TIME.measured(seconds(self.usage.system_ns, start.usage.system_ns)),
+        ];
+        metrics.extend(self.switches_since(start).into_iter().flatten());
+        metrics.extend(self.perf_since(start));
+        metrics.extend(
+            difference(self.steal_ns, start.steal_ns).map(|ns| STEAL.measured(ns as f64 / 1e9)),
+        );
+        let window_ns = self.at.duration_since(start.at).as_nanos().max(1) as f64;
+        metrics.extend(
+            difference(self.waiting_ns, start.waiting_ns)
+                .map(|ns| PRESSURE.measured((ns as f64 / window_ns * 100.0).min(100.0))),
+        );
+        metrics
+    }
+
+    /// Left out if threads ended within the window and took their counts along.
+    fn switches_since(&self, start: &Reading) -> Option<[Measurement; 2]> {
+        let voluntary = self
+            .usage
+            .voluntary_switches
+            .checked_sub(start.usage.voluntary_switches)?;
+        let involuntary = self
+            .usage
+            .involuntary_switches
+            .checked_sub(start.usage.involuntary_switches)?;
+        Some([
+            VOLUNTARY.measured(voluntary as f64),
+            INVOLUNTARY.measured(involuntary as f64),
+        ])
+    }
+
+    /// Without perf events, page faults are still known from wait4(2).
+    fn perf_since(&self, start: &Reading) -> Vec<Measurement> {
+        let Some(now) = self.perf else {
+            let faults = self.usage.page_faults.checked_sub(start.usage.page_faults);
+            let known = faults.filter(|faults| *faults > 0);
+            return known
+                .map(|n| FAULTS.measured(n as f64))
+                .into_iter()
+                .collect();
+        };
+        let counts = now.since(start.perf.unwrap_or_default());
+        vec![
+            SWITCHES.measured(counts.context_switches as f64),
+            MIGRATIONS.measured(counts.migrations as f64),
+            FAULTS.measured(counts.page_faults as f64),
+        ]
+    }
+}
+
+fn seconds(now_ns: u64, start_ns: u64) -> f64 {
+    now_ns.saturating_sub(start_ns) as f64 / 1e9
+}
+
+fn difference(now: Option<u64>, start: Option<u64>) -> Option<u64> {
+    Some(now?.saturating_sub(start?))
+}
+
+/// Times and switches of a living process tree, as far as /proc tells.
+fn tree_usage(root: &Path, leader: Pid) -> Usage {
+    let mut usage = Usage::default();
+    for pid in tasks::tree(root, leader) {
+        if let Some(stat) = tasks::stat(root, pid) {
+            usage.user_ns += stat.user_ns;
+            usage.system_ns += stat.system_ns;
+        }
+        for tid in tasks::threads(root, pid) {
+            if let Some(switches) = tasks::switches(root, pid, tid) {
+                usage.voluntary_switches += switches.voluntary;
+                usage.involuntary_switches += switches.involuntary;
+            }
+        }
+    }
+    usage
+}
+
+/// The metrics of the driver, and the counters that it does not measure itself.
+pub fn merge(own: Vec<Measurement>, counters: Vec<Measurement>) -> Vec<Measurement> {
+    let mut metrics = own;
+    for counter in counters {
+        if metrics.iter().all(|m| m.metric != counter.metric) {
+            metrics.push(counter);
+        }
+    }
+    metrics
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn reading(after: Duration, start: Instant) -> Reading {
+        Reading {
+            at: start + after,
+            perf: None,
+            steal_ns: Some(after.as_nanos() as u64 / 10),
+            waiting_ns: Some(after.as_nanos() as u64 / 4),
+            usage: Usage {
+                user_ns: after.as_nanos() as u64,
+                voluntary_switches: 7,
+                ..Usage::default()
+            },
+        }
+    }
+
+    fn value(metrics: &[Measurement], name: &str) -> Option<f64> {
+        metrics.iter().find(|m| m.metric == name).map(|m| m.value)
+    }
+
+    #[test]
+    fn counters_are_differences_over_the_window() {
+        let now = Instant::now();
+        let start = reading(Duration::ZERO, now);
+        let metrics = reading(Duration::from_secs(2), now).since(&start);
+        assert_eq!(value(&metrics, "user_time"), Some(2.0));
+        assert_eq!(value(&metrics, "steal_time"), Some(0.2));
+        assert_eq!(value(&metrics, "psi_cpu_some"), Some(25.0));
+        assert_eq!(value(&metrics, "voluntary_switches"), Some(0.0));
+        assert_eq!(value(&metrics, "migrations"), None);
+    }
+
+    #[test]
+    fn switches_of_threads_that_ended_are_left_out_not_guessed() {
+        let now = Instant::now();
+        let mut later = reading(Duration::from_secs(1), now);
+        later.usage.voluntary_switches = 3;
+        let metrics = later.since(&reading(Duration::ZERO, now));
+        assert_eq!(value(&metrics, "voluntary_switches"), None);
+    }
+
+    #[test]
+    fn what_the_driver_measures_itself_is_not_replaced() {
+        let own = vec![USER_TIME.measured(1.0)];
+        let merged = merge(own, vec![USER_TIME.measured(9.0), STEAL.measured(0.0)]);
+        assert_eq!(value(&merged, "user_time"), Some(1.0));
+        assert_eq!(value(&merged, "steal_time"), Some(0.0));
+    }
+
+    #[test]
+    fn this_machine_can_be_read() {
+        let root = Path::new("/");
+        let start = Reading::at_start(root);
+        let own = std::process::id() as Pid;
+        let metrics = Reading::of_tree(root, own, None).since(&start);
+        assert!(value(&metrics, "user_time").is_some());
+    }
+}

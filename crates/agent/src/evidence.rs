@@ -1,0 +1,74 @@
+//! What is in force now, read from the kernel.
+
+use collect::tasks::{self, Pid};
+use model::{Arm, EvidencePoint, Phase, Policy, Role, RolePolicy};
+use std::path::Path;
+
+/// Threads that are looked at within the window. Before and after it: all.
+const SAMPLE_LIMIT: usize = 32;
+
+/// Reads one point. `leader` is the process of the role `load`, also as a zombie.
+pub fn point(
+    root: &Path,
+    arm: &Arm,
+    leader: Option<Pid>,
+    phase: Phase,
+    at_ns: u64,
+) -> EvidencePoint {
+    EvidencePoint {
+        phase,
+        at_ns,
+        kernel_release: collect::system::kernel_release(),
+        sched_ext: collect::sched_ext::read(root),
+        tunables: crate::arm::tunables::read(root, &arm.tunables),
+        policies: leader.map_or_else(Vec::new, |pid| policies(root, pid, phase)),
+    }
+}
+
+fn policies(root: &Path, leader: Pid, phase: Phase) -> Vec<RolePolicy> {
+    let limit = match phase {
+        Phase::During => SAMPLE_LIMIT,
+        Phase::Before | Phase::After => usize::MAX,
+    };
+    let mut found = Vec::new();
+    for tid in tasks::threads_of_tree(root, leader, limit) {
+        // A thread that ended meanwhile has no policy.
+        if let Ok(policy) = collect::policy::read(tid) {
+            count(&mut found, policy);
+        }
+    }
+    found
+}
+
+fn count(found: &mut Vec<RolePolicy>, policy: Policy) {
+    match found.iter_mut().find(|entry| entry.policy == policy) {
+        Some(entry) => entry.threads += 1,
+        None => found.push(RolePolicy {
+            role: Role::Load,
+            policy,
+            threads: 1,
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::Class;
+
+    #[test]
+    fn the_policies_of_a_process_are_counted() {
+        let arm = Arm::unchanged("default");
+        let own = std::process::id() as Pid;
+        let point = point(Path::new("/"), &arm, Some(own), Phase::Before, 7);
+        let threads: u32 = point.policies.iter().map(|p| p.threads).sum();
+        assert!(threads >= 1);
+        assert!(
+            point
+                .policies
+                .iter()
+                .any(|p| p.policy.class == Class::Other)
+        );
+        assert!(!point.kernel_release.is_empty());
+    }
+}

@@ -1,0 +1,296 @@
+//! One trial: require, journal, apply the arm, run the workload, prove, undo.
+
+use crate::arm::scheduler::Attached;
+use crate::arm::tunables;
+use crate::interrupt::Interrupt;
+use crate::journal::{Journal, Undo};
+use crate::judge::judge;
+use crate::processes::{self, MARKER, SCHEDULER_MARKER};
+use crate::workload::last_lines;
+use crate::{counters, files};
+use collect::tasks::Pid;
+use load::{Driver, Job, Launch, Output};
+use model::{
+    Evidence, Kind, Measurement, Reply, SchedExt, Severity, TrialResult, TrialSpec, TrialState,
+    Warning,
+};
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// What a trial needs from the agent.
+pub struct Context<'a> {
+    pub root: &'a Path,
+    pub executable: &'a Path,
+    pub journal: &'a mut Journal,
+    pub interrupt: &'a Interrupt,
+    pub drivers: fn(&Kind) -> Box<dyn Driver>,
+    /// Children of the agent that belong to no trial.
+    pub keep: Vec<Pid>,
+    pub say: &'a mut dyn FnMut(Reply),
+}
+
+impl Context<'_> {
+    pub fn progress(&mut self, step: impl Into<String>) {
+        (self.say)(Reply::Progress { step: step.into() });
+    }
+}
+
+/// Why a trial ends without figures.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stop {
+    /// The arm was not in force.
+    Void(String),
+    /// The workload did not do its work.
+    Failed(String),
+}
+
+impl From<Stop> for TrialState {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::Void(why) => TrialState::Void { why },
+            Stop::Failed(why) => TrialState::Failed { why },
+        }
+    }
+}
+
+/// Run one trial. Afterwards the machine is as before, or the journal and a serious
+/// warning say what is not.
+pub fn run(context: &mut Context, spec: &TrialSpec) -> TrialResult {
+    let mut trial = Trial::new(context, spec);
+    let outcome = trial.measure();
+    let undone = trial.undo();
+    trial.into_result(outcome, undone)
+}
+
+pub struct Trial<'a, 'c> {
+    pub context: &'a mut Context<'c>,
+    pub spec: &'a TrialSpec,
+    /// Names the trial on its processes.
+    pub mark: String,
+    pub start: Instant,
+    /// The time limit of the process under way.
+    pub until: Instant,
+    /// Since `start`.
+    pub window_ns: (u64, u64),
+    pub evidence: Evidence,
+    pub scheduler: Option<Attached>,
+    pub warnings: Vec<Warning>,
+    started_unix_ns: u64,
+    metrics: Vec<Measurement>,
+    tunables: tunables::Applied,
+}
+
+impl<'a, 'c> Trial<'a, 'c> {
+    fn new(context: &'a mut Context<'c>, spec: &'a TrialSpec) -> Self {
+        let since_epoch = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        let started_unix_ns = since_epoch.as_nanos() as u64;
+        Trial {
+            mark: format!("{}-{started_unix_ns}", std::process::id()),
+            context,
+            spec,
+            start: Instant::now(),
+            until: Instant::now() + Duration::from_nanos(spec.workload.time_limit_ns),
+            started_unix_ns,
+            window_ns: (0, 0),
+            evidence: Evidence::default(),
+            metrics: Vec::new(),
+            warnings: Vec::new(),
+            tunables: tunables::Applied::default(),
+            scheduler: None,
+        }
+    }
+
+    fn measure(&mut self) -> Result<(), Stop> {
+        let spec = self.spec;
+        let job = Job {
+            workload: &spec.workload,
+            load: spec.load,
+            calibration: &spec.calibration,
+            cpus: collect::system::usable_cpus(),
+            seed: spec.seed,
+            handicap_percent: spec.arm.handicap_percent,
+        };
+        let driver = (self.context.drivers)(&spec.workload.kind);
+        let launch = driver.launch(&job);
+        self.record_mark()?;
+        self.prepare(&launch)?;
+        let before = collect::sched_ext::read(self.context.root);
+        self.apply()?;
+        let (output, counters) = self.run_workload(&launch)?;
+        self.prove(before.as_ref())?;
+        self.figures(&*driver, &job, &output, counters)
+    }
+
+    fn record_mark(&mut self) -> Result<(), Stop> {
+        for name in [MARKER, SCHEDULER_MARKER] {
+            let variable = format!("{name}={}", self.mark);
+            self.context
+                .journal
+                .record(Undo::KillMarked { variable })
+                .map_err(|e| Stop::Failed(e.to_string()))?;
+        }
+        Ok(())
+    }
+
+    /// What comes before the trial and is not measured.
+    fn prepare(&mut self, launch: &Launch) -> Result<(), Stop> {
+        if launch.prepare.is_empty() {
+            return Ok(());
+        }
+        self.context.progress("preparing");
+        let launch = Launch {
+            argv: launch.prepare.clone(),
+            directory: launch.directory.clone(),
+            stdin: String::new(),
+            phased: false,
+            prepare: Vec::new(),
+        };
+        let mut process = self.start(&launch, None)?;
+        let ended = self.wait_for_exit(&mut process);
+        let (output, _) = self.end(process, ended)?;
+        if output.success {
+            return Ok(());
+        }
+        Err(failed_with("the preparation", &output))
+    }
+
+    fn apply(&mut self) -> Result<(), Stop> {
+        let arm = &self.spec.arm;
+        let (root, journal) = (self.context.root, &mut *self.context.journal);
+        tunables::apply(root, &arm.tunables, journal, &mut self.tunables)
+            .map_err(|e| Stop::Void(e.to_string()))?;
+        if let Some(scheduler) = &arm.scheduler {
+            self.context
+                .progress(format!("attaching {}", scheduler.program));
+            let attached = Attached::attach(root, scheduler, &self.mark, self.context.interrupt)
+                .map_err(|e| Stop::Void(e.to_string()))?;
+            self.evidence.scheduler_binary = Some(attached.binary.clone());
+            self.scheduler = Some(attached);
+        }
+        self.warn_of_autogroup();
+        Ok(())
+    }
+
+    /// A nice value counts only inside a session while autogroup is on, and the
+    /// workload is a session of its own (sched(7), "The autogroup feature").
+    fn warn_of_autogroup(&mut self) {
+        let root = self.context.root;
+        let path = root.join("proc/sys/kernel/sched_autogroup_enabled");
+        let on = collect::read_number::<u32>(&path) == Some(1);
+        let nice = self.spec.arm.policy.as_ref().and_then(|p| p.nice);
+        if on && nice.is_some() {
+            self.warnings.push(Warning {
+                severity: Severity::Caution,
+                what: format!(
+                    "{}: the kernel groups tasks by session (kernel.sched_autogroup_enabled = 1), so \
+                     the nice value of the workload does not count against other sessions",
+                    self.spec.arm.name
+                ),
+                remedy: "add the tunable autogroup = \"off\" to every arm".to_owned(),
+            });
+        }
+    }
+
+    fn run_workload(&mut self, launch: &Launch) -> Result<(Output, Vec<Measurement>), Stop> {
+        self.context.progress("measuring");
+        let limit = Duration::from_nanos(self.spec.workload.time_limit_ns);
+        self.until = Instant::now() + limit;
+        if launch.phased {
+            self.run_phased(launch)
+        } else {
+            self.run_whole(launch)
+        }
+    }
+
+    /// Is it proven that the arm was in force?
+    fn prove(&mut self, before: Option<&SchedExt>) -> Result<(), Stop> {
+        if let Some(scheduler) = &mut self.scheduler {
+            scheduler
+                .check_alive()
+                .map_err(|e| Stop::Void(e.to_string()))?;
+        }
+        judge(&self.spec.arm, before, &self.evidence).map_err(|why| {
+            let reason = self.scheduler.as_mut().and_then(Attached::reason);
+            Stop::Void(match reason {
+                Some(reason) => format!("{why} ({reason})"),
+                None => why,
+            })
+        })
+    }
+
+    fn figures(
+        &mut self,
+        driver: &dyn Driver,
+        job: &Job,
+        output: &Output,
+        counters: Vec<Measurement>,
+    ) -> Result<(), Stop> {
+        if !output.success {
+            return Err(failed_with("the workload", output));
+        }
+        let parsed = driver.parse(job, output).map_err(Stop::Failed)?;
+        for file in parsed.files {
+            (self.context.say)(Reply::File { file });
+        }
+        self.warnings.extend(parsed.warnings);
+        self.metrics = counters::merge(parsed.metrics, counters);
+        Ok(())
+    }
+
+    /// Undo everything in force; the errors say what could not be.
+    fn undo(&mut self) -> Result<(), String> {
+        let mut errors = Vec::new();
+        if let Some(scheduler) = self.scheduler.take() {
+            self.context.progress("detaching the scheduler");
+            let (log, detached) = scheduler.detach(self.context.root);
+            files::send(self.context.say, "scheduler.log", &log);
+            errors.extend(detached.err().map(|e| e.to_string()));
+        }
+        let tunables = std::mem::take(&mut self.tunables);
+        if let Err(failed) = tunables.undo() {
+            errors.extend(failed.iter().map(|e| e.to_string()));
+        }
+        processes::reap_orphans(&self.context.keep);
+        if errors.is_empty() {
+            return self.context.journal.forget().map_err(|e| e.to_string());
+        }
+        Err(errors.join("; "))
+    }
+
+    fn into_result(self, outcome: Result<(), Stop>, undone: Result<(), String>) -> TrialResult {
+        let mut warnings = self.warnings;
+        if let Err(what) = &undone {
+            warnings.push(Warning {
+                severity: Severity::Serious,
+                what: format!("the machine is not as it was before the trial: {what}"),
+                remedy: "run: schedlab restore".to_owned(),
+            });
+        }
+        let state = match (outcome, undone) {
+            (Ok(()), Ok(())) => TrialState::Ok,
+            (Ok(()), Err(what)) => TrialState::Void {
+                why: format!("the arm could not be undone: {what}"),
+            },
+            (Err(stop), _) => stop.into(),
+        };
+        let counts = state == TrialState::Ok;
+        TrialResult {
+            state,
+            started_unix_ns: self.started_unix_ns,
+            elapsed_ns: self.start.elapsed().as_nanos() as u64,
+            window_start_ns: self.window_ns.0,
+            window_end_ns: self.window_ns.1.max(self.window_ns.0),
+            evidence: self.evidence,
+            metrics: if counts { self.metrics } else { Vec::new() },
+            warnings,
+        }
+    }
+}
+
+fn failed_with(what: &str, output: &Output) -> Stop {
+    let lines = last_lines(&output.stderr, 3);
+    let colon = if lines.is_empty() { "" } else { ": " };
+    Stop::Failed(format!("{what} ended with {}{colon}{lines}", output.status))
+}

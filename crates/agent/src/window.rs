@@ -1,0 +1,252 @@
+//! The measured part of a trial: a workload's process from its start to its end,
+//! with evidence and counters.
+//!
+//! Inside the window the agent sleeps in poll(2) and wakes once a second.
+
+use crate::arm::policy;
+use crate::counters::Reading;
+use crate::evidence;
+use crate::files;
+use crate::spawn::SpawnError;
+use crate::trial::{Stop, Trial};
+use crate::workload::{Event, Origin, Workload};
+use collect::rusage::Usage;
+use collect::tasks::Pid;
+use load::{Launch, Output, phase};
+use model::{Class, Measurement, Phase, Policy, Severity, Warning};
+use std::time::{Duration, Instant};
+
+/// How often evidence is taken inside the window.
+const SAMPLE_EVERY: Duration = Duration::from_secs(1);
+/// The first time after the window opened, so that short trials have one.
+const FIRST_SAMPLE: Duration = Duration::from_millis(250);
+/// How often new threads are given a policy that they cannot inherit.
+const FOLLOW_EVERY: Duration = Duration::from_millis(20);
+
+impl Trial<'_, '_> {
+    pub fn start(&mut self, launch: &Launch, policy: Option<&Policy>) -> Result<Workload, Stop> {
+        let origin = Origin {
+            executable: self.context.executable,
+            mark: &self.mark,
+        };
+        Workload::start(launch, origin, |pid| match policy {
+            Some(policy) => policy::apply_before_exec(pid, policy).map_err(|e| e.to_string()),
+            None => Ok(()),
+        })
+        .map_err(|error| match error {
+            SpawnError::Refused(why) => Stop::Void(why),
+            error => Stop::Failed(error.to_string()),
+        })
+    }
+
+    /// The window is the life of the process, which inherits its policy.
+    pub fn run_whole(&mut self, launch: &Launch) -> Result<(Output, Vec<Measurement>), Stop> {
+        let policy = self.spec.arm.policy.as_ref();
+        let first = Reading::at_start(self.context.root);
+        let mut process = self.start(launch, policy)?;
+        self.window_ns.0 = self.since_start(process.started);
+        self.observe(Phase::Before, process.pid);
+        let ended = self.sample_until_exit(&mut process);
+        if ended.is_ok() {
+            self.window_ns.1 = self.since_start(Instant::now());
+            self.observe(Phase::After, process.pid);
+        }
+        let mut counters = process.counters.take();
+        let (output, usage) = self.end(process, ended)?;
+        let last = Reading::at_end(self.context.root, counters.as_mut(), usage);
+        Ok((output, last.since(&first)))
+    }
+
+    /// The process says when its window opens and closes.
+    pub fn run_phased(&mut self, launch: &Launch) -> Result<(Output, Vec<Measurement>), Stop> {
+        let mut process = self.start(launch, None)?;
+        let read = self.phases(&mut process).and_then(|readings| {
+            self.wait_for_exit(&mut process)?;
+            Ok(readings)
+        });
+        let (readings, ended) = match read {
+            Ok(readings) => (Some(readings), Ok(())),
+            Err(stop) => (None, Err(stop)),
+        };
+        let (output, usage) = self.end(process, ended)?;
+        let counters = readings.map(|(first, last)| last.with_switches_of(usage).since(&first));
+        Ok((output, counters.unwrap_or_default()))
+    }
+
+    /// The counters at both ends of the window.
+    fn phases(&mut self, process: &mut Workload) -> Result<(Reading, Reading), Stop> {
+        let root = self.context.root;
+        self.expect(process, phase::READY)?;
+        if let Some(policy) = &self.spec.arm.policy {
+            self.follow(process.pid, policy)?;
+        }
+        self.observe(Phase::Before, process.pid);
+        // A process that is gone is noticed while waiting for its next line.
+        let _ = process.send(&format!("{}\n", phase::GO));
+        self.expect(process, phase::BEGIN)?;
+        let first = Reading::of_tree(root, process.pid, process.counters.as_mut());
+        self.window_ns.0 = self.since_start(Instant::now());
+        self.expect(process, phase::END)?;
+        let last = Reading::of_tree(root, process.pid, process.counters.as_mut());
+        self.window_ns.1 = self.since_start(Instant::now());
+        self.observe(Phase::After, process.pid);
+        Ok((first, last))
+    }
+
+    /// Wait for one phase line; inside the window, take samples meanwhile.
+    fn expect(&mut self, process: &mut Workload, line: &str) -> Result<(), Stop> {
+        let in_window = line == phase::END;
+        let mut next_sample = Instant::now() + FIRST_SAMPLE;
+        loop {
+            match process.wait(self.context.interrupt, self.until.min(next_sample)) {
+                Event::Line(found) if found == line => return Ok(()),
+                Event::Line(_) => {}
+                Event::Interrupted => return Err(interrupted()),
+                Event::Exited => return Err(ended_early(process, line)),
+                Event::Timeout => {
+                    self.check_time()?;
+                    self.check_alive(process)?;
+                    if in_window {
+                        self.observe(Phase::During, process.pid);
+                    }
+                    next_sample = Instant::now() + SAMPLE_EVERY;
+                }
+            }
+        }
+    }
+
+    fn sample_until_exit(&mut self, process: &mut Workload) -> Result<(), Stop> {
+        let deadline = self
+            .spec
+            .arm
+            .policy
+            .as_ref()
+            .filter(|p| p.class == Class::Deadline);
+        let mut next_sample = Instant::now() + FIRST_SAMPLE;
+        loop {
+            let wake = match deadline {
+                Some(_) => next_sample.min(Instant::now() + FOLLOW_EVERY),
+                None => next_sample,
+            };
+            match process.wait(self.context.interrupt, self.until.min(wake)) {
+                Event::Exited => return Ok(()),
+                Event::Line(_) => {}
+                Event::Interrupted => return Err(interrupted()),
+                Event::Timeout => {
+                    self.check_time()?;
+                    if let Some(policy) = deadline {
+                        self.follow(process.pid, policy)?;
+                    }
+                    if Instant::now() >= next_sample {
+                        self.check_alive(process)?;
+                        self.observe(Phase::During, process.pid);
+                        next_sample = Instant::now() + SAMPLE_EVERY;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Wait for the end of a process without looking at it.
+    pub fn wait_for_exit(&mut self, process: &mut Workload) -> Result<(), Stop> {
+        loop {
+            let wake = self.until.min(Instant::now() + SAMPLE_EVERY);
+            match process.wait(self.context.interrupt, wake) {
+                Event::Exited => return Ok(()),
+                Event::Line(_) => {}
+                Event::Interrupted => return Err(interrupted()),
+                Event::Timeout => {
+                    self.check_time()?;
+                    self.check_alive(process)?;
+                }
+            }
+        }
+    }
+
+    /// Give the policy to all threads that are there.
+    fn follow(&mut self, pid: Pid, policy: &Policy) -> Result<(), Stop> {
+        policy::apply_to_tree(self.context.root, pid, policy)
+            .map(drop)
+            .map_err(|e| Stop::Void(e.to_string()))
+    }
+
+    fn observe(&mut self, phase: Phase, leader: Pid) {
+        let at_ns = self.since_start(Instant::now());
+        let point = evidence::point(
+            self.context.root,
+            &self.spec.arm,
+            Some(leader),
+            phase,
+            at_ns,
+        );
+        self.evidence.points.push(point);
+    }
+
+    fn since_start(&self, time: Instant) -> u64 {
+        time.saturating_duration_since(self.start).as_nanos() as u64
+    }
+
+    fn check_time(&self) -> Result<(), Stop> {
+        if Instant::now() < self.until {
+            return Ok(());
+        }
+        let limit = model::format_duration_ns(self.spec.workload.time_limit_ns);
+        Err(Stop::Failed(format!(
+            "the workload had not ended after its time limit of {limit}"
+        )))
+    }
+
+    /// Ends a trial that cannot count any more.
+    fn check_alive(&mut self, process: &Workload) -> Result<(), Stop> {
+        if process.prints_too_much() {
+            return Err(Stop::Failed(
+                "the workload printed more than 64 MiB".to_owned(),
+            ));
+        }
+        match &mut self.scheduler {
+            Some(scheduler) => scheduler
+                .check_alive()
+                .map_err(|e| Stop::Void(e.to_string())),
+            None => Ok(()),
+        }
+    }
+
+    /// Kill what is left of a process, and reap it.
+    pub fn end(
+        &mut self,
+        process: Workload,
+        ended: Result<(), Stop>,
+    ) -> Result<(Output, Usage), Stop> {
+        let left = process.kill_rest(&self.mark);
+        let (output, usage) = process
+            .reap()
+            .map_err(|e| Stop::Failed(format!("wait for the workload: {e}")))?;
+        files::send_output(self.context.say, &output);
+        ended?;
+        self.warn_of_leftovers(left.map_err(Stop::Failed)?);
+        Ok((output, usage))
+    }
+
+    fn warn_of_leftovers(&mut self, left: usize) {
+        if left > 0 {
+            self.warnings.push(Warning {
+                severity: Severity::Note,
+                what: format!(
+                    "{left} processes were still running when the workload had ended; they were killed"
+                ),
+                remedy: "let the workload wait for what it starts".to_owned(),
+            });
+        }
+    }
+}
+
+fn interrupted() -> Stop {
+    Stop::Failed("interrupted".to_owned())
+}
+
+fn ended_early(process: &mut Workload, line: &str) -> Stop {
+    let errors = process.last_errors();
+    Stop::Failed(format!(
+        "the workload ended before it said `{line}`: {errors}"
+    ))
+}

@@ -1,0 +1,398 @@
+//! The process of a workload: its streams, its counters, and its end.
+//!
+//! Output goes to memory files, which cost the agent no wake-up inside the window;
+//! only a phased process talks through a pipe, a few lines in all.
+
+use crate::interrupt::{Interrupt, wait_for};
+use crate::processes::{self, MARKER};
+use crate::spawn::{SpawnError, spawn};
+use collect::perf::Counters;
+use collect::rusage::Usage;
+use collect::sys::wait4;
+use collect::tasks::{self, Pid};
+use load::{Launch, Output};
+use rustix::event::{PollFd, PollFlags};
+use rustix::fs::{MemfdFlags, OFlags, fcntl_setfl, memfd_create};
+use rustix::process::{PidfdFlags, pidfd_open};
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{ChildStdin, Command, ExitStatus, Stdio};
+use std::time::Instant;
+
+/// A workload that prints more than this is stopped: it would fill the memory.
+const OUTPUT_LIMIT_BYTES: u64 = 64 << 20;
+
+/// Where a trial's processes come from and how they are marked.
+#[derive(Debug, Clone, Copy)]
+pub struct Origin<'a> {
+    /// What [`load::SELF`] stands for.
+    pub executable: &'a Path,
+    /// Value of [`MARKER`].
+    pub mark: &'a str,
+}
+
+/// What a wait ended with.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A line of a phased process.
+    Line(String),
+    /// The process has ended; it is a zombie until [`Workload::reap`].
+    Exited,
+    Interrupted,
+    /// The time given has passed.
+    Timeout,
+}
+
+/// A running process with all that it starts.
+#[derive(Debug)]
+pub struct Workload {
+    pub pid: Pid,
+    start_ticks: u64,
+    /// When the program began to run.
+    pub started: Instant,
+    /// `None` without the right to count.
+    pub counters: Option<Counters>,
+    ended: Option<Instant>,
+    process: OwnedFd,
+    stdin: Option<ChildStdin>,
+    lines: Option<Lines>,
+    stdout: File,
+    stderr: File,
+}
+
+impl Workload {
+    /// `prepare` is called with the process id before the program runs.
+    pub fn start(
+        launch: &Launch,
+        origin: Origin,
+        prepare: impl FnOnce(Pid) -> Result<(), String> + Send,
+    ) -> Result<Self, SpawnError> {
+        let io_error = |source| SpawnError::Start {
+            program: launch.argv.first().cloned().unwrap_or_default(),
+            source,
+        };
+        let stdout = memory_file("stdout").map_err(io_error)?;
+        let stderr = memory_file("stderr").map_err(io_error)?;
+        let mut command = command(launch, origin);
+        connect(&mut command, launch, &stdout, &stderr).map_err(io_error)?;
+        let (mut child, (process, counters, start_ticks, started)) = spawn(command, |pid| {
+            let process = open_pidfd(pid).map_err(|e| format!("watch process {pid}: {e}"))?;
+            let counters = Counters::on_exec(pid).ok();
+            let stat = tasks::stat(Path::new("/"), pid);
+            prepare(pid)?;
+            let start_ticks = stat.map_or(0, |stat| stat.start_ticks);
+            Ok((process, counters, start_ticks, Instant::now()))
+        })?;
+        let lines = child.stdout.take().map(Lines::new).transpose();
+        let mut workload = Workload {
+            pid: child.id() as Pid,
+            start_ticks,
+            started,
+            counters,
+            ended: None,
+            process,
+            stdin: child.stdin.take(),
+            lines: lines.map_err(io_error)?,
+            stdout,
+            stderr,
+        };
+        if launch.phased {
+            // A process that does not listen is noticed by its end, or by its silence.
+            let _ = workload.send(&launch.stdin);
+        }
+        Ok(workload)
+    }
+
+    /// Write to standard input of a phased process.
+    pub fn send(&mut self, text: &str) -> io::Result<()> {
+        match &mut self.stdin {
+            Some(stdin) => stdin.write_all(text.as_bytes()),
+            None => Ok(()),
+        }
+    }
+
+    /// Wait for the next event, at most until `until`.
+    pub fn wait(&mut self, interrupt: &Interrupt, until: Instant) -> Event {
+        loop {
+            if let Some(line) = self.lines.as_mut().and_then(Lines::next) {
+                return Event::Line(line);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            let mut fds = vec![
+                PollFd::new(interrupt, PollFlags::IN),
+                PollFd::new(&self.process, PollFlags::IN),
+            ];
+            if let Some(lines) = self.lines.as_ref().filter(|lines| !lines.closed) {
+                fds.push(PollFd::new(&lines.pipe, PollFlags::IN));
+            }
+            wait_for(&mut fds, left);
+            let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+            if ready[0] {
+                return Event::Interrupted;
+            }
+            if let Some(lines) = &mut self.lines {
+                lines.fill();
+                if let Some(line) = lines.next() {
+                    return Event::Line(line);
+                }
+            }
+            if ready[1] {
+                self.ended = self.ended.or_else(|| Some(Instant::now()));
+                return Event::Exited;
+            }
+            if Instant::now() >= until {
+                return Event::Timeout;
+            }
+        }
+    }
+
+    /// Has it printed more than can be kept?
+    pub fn prints_too_much(&self) -> bool {
+        [&self.stdout, &self.stderr]
+            .iter()
+            .any(|file| file.metadata().is_ok_and(|m| m.len() > OUTPUT_LIMIT_BYTES))
+    }
+
+    /// The last lines on standard error, for messages.
+    pub fn last_errors(&mut self) -> String {
+        last_lines(&text_of(&mut self.stderr), 3)
+    }
+
+    /// Kill what is left of the process and all that it started; gives how many
+    /// descendants were still running after the process itself had ended.
+    pub fn kill_rest(&self, mark: &str) -> Result<usize, String> {
+        let variable = format!("{MARKER}={mark}");
+        let session =
+            processes::kill_until_gone(|| processes::session(self.pid, self.start_ticks))?;
+        let strays = processes::kill_until_gone(|| processes::marked(&variable))?;
+        Ok([session, strays]
+            .concat()
+            .iter()
+            .filter(|pid| **pid != self.pid)
+            .count())
+    }
+
+    /// Reap the process, which must have ended or been killed.
+    pub fn reap(mut self) -> io::Result<(Output, Usage)> {
+        let ended = self.ended.unwrap_or_else(Instant::now);
+        let wall_ns = ended.duration_since(self.started).as_nanos() as u64;
+        drop(self.stdin.take());
+        let left = wait4(self.pid)?;
+        let usage = Usage::from(left.usage);
+        let stdout = match self.lines.take() {
+            Some(lines) => lines.into_text(),
+            None => text_of(&mut self.stdout),
+        };
+        let output = Output {
+            stdout,
+            stderr: text_of(&mut self.stderr),
+            success: left.status.success(),
+            status: describe(left.status),
+            wall_ns,
+            user_ns: usage.user_ns,
+            system_ns: usage.system_ns,
+        };
+        Ok((output, usage))
+    }
+}
+
+fn open_pidfd(pid: Pid) -> io::Result<OwnedFd> {
+    let pid = rustix::process::Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidInput)?;
+    Ok(pidfd_open(pid, PidfdFlags::empty())?)
+}
+
+fn command(launch: &Launch, origin: Origin) -> Command {
+    let program = launch.argv.first().map_or("", String::as_str);
+    let mut command = if program == load::SELF {
+        let mut command = Command::new(origin.executable);
+        command.arg0("schedlab");
+        command
+    } else {
+        Command::new(program)
+    };
+    command
+        .args(launch.argv.iter().skip(1))
+        .env(MARKER, origin.mark);
+    if let Some(directory) = &launch.directory {
+        command.current_dir(directory);
+    }
+    command
+}
+
+fn connect(command: &mut Command, launch: &Launch, stdout: &File, stderr: &File) -> io::Result<()> {
+    command.stderr(stderr.try_clone()?);
+    if launch.phased {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        return Ok(());
+    }
+    let mut stdin = memory_file("stdin")?;
+    stdin.write_all(launch.stdin.as_bytes())?;
+    stdin.rewind()?;
+    command.stdin(stdin).stdout(stdout.try_clone()?);
+    Ok(())
+}
+
+/// Writes always go to its end, wherever a reader is.
+pub fn memory_file(name: &str) -> io::Result<File> {
+    let file = memfd_create(name, MemfdFlags::CLOEXEC)?;
+    fcntl_setfl(&file, OFlags::APPEND)?;
+    Ok(File::from(file))
+}
+
+/// All that a memory file holds.
+pub fn text_of(file: &mut File) -> String {
+    let mut bytes = Vec::new();
+    // Memory files do not fail to read; what is not text is shown as far as it is.
+    let _ = file.rewind();
+    let _ = file.take(OUTPUT_LIMIT_BYTES).read_to_end(&mut bytes);
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The last `count` lines that are not empty, joined for one message.
+pub fn last_lines(text: &str, count: usize) -> String {
+    let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
+    lines[lines.len().saturating_sub(count)..].join(" | ")
+}
+
+fn describe(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit status {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => status.to_string(),
+    }
+}
+
+/// The lines of a pipe as they come, and all of the text at the end.
+#[derive(Debug)]
+struct Lines {
+    pipe: File,
+    text: Vec<u8>,
+    /// Up to here, lines were given out.
+    given: usize,
+    closed: bool,
+}
+
+impl Lines {
+    fn new(pipe: impl Into<OwnedFd>) -> io::Result<Self> {
+        let pipe = pipe.into();
+        fcntl_setfl(&pipe, OFlags::NONBLOCK)?;
+        Ok(Lines {
+            pipe: File::from(pipe),
+            text: Vec::new(),
+            given: 0,
+            closed: false,
+        })
+    }
+
+    /// Take what is there.
+    fn fill(&mut self) {
+        let mut buffer = [0u8; 65536];
+        while !self.closed {
+            match self.pipe.read(&mut buffer) {
+                Ok(0) => self.closed = true,
+                Ok(n) => self.text.extend_from_slice(&buffer[..n]),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return,
+            }
+            self.closed |= self.text.len() as u64 > OUTPUT_LIMIT_BYTES;
+        }
+    }
+
+    fn next(&mut self) -> Option<String> {
+        let rest = &self.text[self.given..];
+        let end = rest.iter().position(|byte| *byte == b'\n')?;
+        let line = String::from_utf8_lossy(&rest[..end]).into_owned();
+        self.given += end + 1;
+        Some(line)
+    }
+
+    fn into_text(mut self) -> String {
+        self.fill();
+        String::from_utf8_lossy(&self.text).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn origin(mark: &str) -> Origin<'_> {
+        Origin {
+            executable: Path::new("/proc/self/exe"),
+            mark,
+        }
+    }
+
+    fn launch(script: &str, phased: bool) -> Launch {
+        Launch {
+            argv: ["sh", "-c", script].map(str::to_owned).to_vec(),
+            directory: None,
+            stdin: "job\n".to_owned(),
+            phased,
+            prepare: Vec::new(),
+        }
+    }
+
+    fn soon() -> Instant {
+        Instant::now() + Duration::from_secs(30)
+    }
+
+    #[test]
+    fn an_external_program_leaves_output_status_and_usage() {
+        let launch = launch("cat; echo oops >&2; exit 3", false);
+        let mut workload = Workload::start(&launch, origin("workload-test"), |_| Ok(())).unwrap();
+        let interrupt = Interrupt::new().unwrap();
+        assert_eq!(workload.wait(&interrupt, soon()), Event::Exited);
+        let (output, usage) = workload.reap().unwrap();
+        assert_eq!(
+            (output.stdout.as_str(), output.stderr.as_str()),
+            ("job\n", "oops\n")
+        );
+        assert_eq!(
+            (output.success, output.status.as_str()),
+            (false, "exit status 3")
+        );
+        assert!(usage.page_faults > 0);
+    }
+
+    #[test]
+    fn a_phased_process_is_heard_line_by_line() {
+        let launch = launch(
+            "read job; echo ready $job; read go; echo $go; printf tail",
+            true,
+        );
+        let mut workload = Workload::start(&launch, origin("workload-test"), |_| Ok(())).unwrap();
+        let interrupt = Interrupt::new().unwrap();
+        let mut line = || workload.wait(&interrupt, soon());
+        assert_eq!(line(), Event::Line("ready job".to_owned()));
+        workload.send("go\n").unwrap();
+        let mut line = || workload.wait(&interrupt, soon());
+        assert_eq!(line(), Event::Line("go".to_owned()));
+        assert_eq!(line(), Event::Exited);
+        let (output, _) = workload.reap().unwrap();
+        assert_eq!(output.stdout, "ready job\ngo\ntail");
+    }
+
+    #[test]
+    fn an_interrupt_ends_the_wait_and_nothing_is_left() {
+        let launch = launch("setsid sleep 600 & sleep 600", false);
+        let origin = origin("workload-interrupt-test");
+        let mut workload = Workload::start(&launch, origin, |_| Ok(())).unwrap();
+        let interrupt = Interrupt::new().unwrap();
+        interrupt.raise();
+        assert_eq!(workload.wait(&interrupt, soon()), Event::Interrupted);
+        workload.kill_rest(origin.mark).unwrap();
+        assert!(processes::marked(&format!("{MARKER}={}", origin.mark)).is_empty());
+        assert_eq!(workload.reap().unwrap().0.status, "signal 9");
+    }
+
+    #[test]
+    fn the_last_lines_are_joined_for_a_message() {
+        assert_eq!(last_lines("a\n\nb\nc\nd\n", 2), "c | d");
+        assert_eq!(last_lines("", 2), "");
+    }
+}
