@@ -19,6 +19,7 @@ pub mod wakeup;
 pub use native::{Generator, native_main};
 
 use model::{Calibration, Kind, Load, MetricDef, Problem, TrialFile, Workload};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// One workload at one load, as the agent asks for it.
@@ -32,6 +33,8 @@ pub struct Job<'a> {
     pub seed: u64,
     /// `Arm::handicap_percent`.
     pub handicap_percent: f64,
+    /// Where the workload's own server listens, once it does.
+    pub server: Option<SocketAddr>,
 }
 
 /// How to start the process of a job.
@@ -115,6 +118,7 @@ pub fn driver(kind: &Kind) -> Box<dyn Driver> {
         Kind::Schbench(params) => Box::new(schbench::Schbench::new(params.clone())),
         Kind::Hackbench(params) => Box::new(hackbench::Hackbench::new(params.clone())),
         Kind::Command(params) => Box::new(command::Command::new(params.clone())),
+        Kind::Http(_) | Kind::Memcached(_) => Box::new(command::Command::new(model::CommandParams{argv:vec![],directory:None,prepare:vec![]})),
     }
 }
 

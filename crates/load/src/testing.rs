@@ -22,6 +22,8 @@ impl Fixture {
             warmup_ns: 20_000_000,
             time_limit_ns: 60_000_000_000,
             metrics: Vec::new(),
+            server: None,
+            antagonists: Vec::new(),
         };
         Fixture {
             workload,
@@ -37,6 +39,7 @@ impl Fixture {
             cpus: 2,
             seed: 1,
             handicap_percent: 0.0,
+            server: None,
         }
     }
 }

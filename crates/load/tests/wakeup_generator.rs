@@ -221,6 +221,8 @@ fn workload() -> Workload {
         warmup_ns: 20_000_000,
         time_limit_ns: 60_000_000_000,
         metrics: Vec::new(),
+        server: None,
+        antagonists: Vec::new(),
     }
 }
 
@@ -233,11 +235,14 @@ fn launched(load: Load) -> Config {
         cpus: 2,
         seed: 9,
         handicap_percent: 1.5,
+        server: None,
     };
     let launch = driver(&workload.kind).launch(&job);
     assert!(launch.phased);
-    let Generator::Wakeup(config) = serde_json::from_str(&launch.stdin).unwrap();
-    config
+    match serde_json::from_str(&launch.stdin).unwrap() {
+        Generator::Wakeup(config) => config,
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]
@@ -258,6 +263,7 @@ fn parse(output: &Output) -> Result<Parsed, String> {
         cpus: 2,
         seed: 9,
         handicap_percent: 0.0,
+        server: None,
     };
     driver(&workload.kind).parse(&job, output)
 }
