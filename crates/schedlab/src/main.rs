@@ -1,3 +1,48 @@
-//! Which CPU scheduler is better for this work, on this machine, and how sure are we?
+//! schedlab: which CPU scheduler is better for this work, on this machine, and
+//! how sure are we?
 
-fn main() {}
+mod args;
+mod commands;
+mod exit;
+mod progress;
+mod request;
+mod targets;
+
+use args::{Cli, Command};
+use clap::Parser;
+use exit::CliError;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => error.exit(),
+    };
+    tracing_subscriber::fmt()
+        .with_env_filter(tracing_subscriber::EnvFilter::from_env("SCHEDLAB_LOG"))
+        .with_writer(std::io::stderr)
+        .init();
+    match dispatch(&cli.command) {
+        Ok(code) => code,
+        Err(error) => {
+            let code = error.code();
+            eprintln!("{:?}", miette::Report::new(error));
+            code
+        }
+    }
+}
+
+fn dispatch(command: &Command) -> Result<ExitCode, CliError> {
+    match command {
+        Command::Run(args) => commands::run::run(args),
+        Command::Check(args) => commands::check::check(args),
+        Command::Plan(args) => commands::plan::plan(args),
+        Command::List { what } => commands::list::list(*what),
+        Command::Report(args) => commands::report::report(args),
+        Command::Restore => commands::restore::restore(),
+        Command::Scheduler(command) => commands::scheduler::scheduler(command),
+        Command::Agent => commands::hidden::agent(),
+        Command::Guard => commands::hidden::guard(),
+        Command::Load => commands::hidden::load(),
+    }
+}

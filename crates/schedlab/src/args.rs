@@ -1,0 +1,190 @@
+//! What can be typed. What it means is in `request.rs` and in the commands.
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// Which CPU scheduler is better for this work, on this machine, and how sure are we?
+#[derive(Debug, Parser)]
+#[command(name = "schedlab", version, max_term_width = 100, after_help = crate::exit::TABLE)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Measure, judge and report
+    Run(Box<RunArgs>),
+    /// Parse an experiment and say what the target lacks for it; nothing is changed
+    Check(ExperimentArgs),
+    /// Print the blocks of an experiment and how long they take
+    Plan(PlanArgs),
+    /// List what experiments can name
+    List { what: Listing },
+    /// Report on a results directory
+    Report(ReportArgs),
+    /// Undo what a killed run or a power cut left in force
+    Restore,
+    /// Install and list sched_ext schedulers
+    #[command(subcommand)]
+    Scheduler(SchedulerCommand),
+    /// One process on the target: apply, prove, measure, undo
+    #[command(hide = true)]
+    Agent,
+    /// Undoes what an agent leaves when it dies
+    #[command(hide = true)]
+    Guard,
+    /// A native load generator, started by the agent
+    #[command(hide = true)]
+    Load,
+}
+
+/// The formats of a report, by name.
+fn format() -> impl TypedValueParser<Value = report::Format> {
+    let names = report::Format::ALL.map(report::Format::name);
+    PossibleValuesParser::new(names).map(|name| {
+        let mut all = report::Format::ALL.into_iter();
+        all.find(|f| f.name() == name)
+            .unwrap_or(report::Format::Text)
+    })
+}
+
+/// Where an experiment comes from.
+#[derive(Debug, Default, Args)]
+pub struct ExperimentArgs {
+    /// Experiment file (TOML)
+    pub file: Option<PathBuf>,
+    /// An arm: default, batch, nice=5, slice=0.3ms, base_slice=1ms, 'scx_rusty ARGS', A+B, NAME:=…;
+    /// the first is the baseline
+    #[arg(short, long = "arm", value_name = "ARM", conflicts_with = "file")]
+    pub arms: Vec<String>,
+    /// A workload, with loads if wanted: wakeup, hackbench:1,4, wakeup:50%,200%
+    #[arg(
+        short,
+        long = "workload",
+        value_name = "WORKLOAD",
+        conflicts_with = "file"
+    )]
+    pub workloads: Vec<String>,
+    /// Run in a virtual machine with this kernel: debian:sid, a bzImage, a built tree, host
+    #[arg(long, value_name = "KERNEL", conflicts_with = "file")]
+    pub vm: Option<String>,
+    /// CPUs of the virtual machine
+    #[arg(long, value_name = "N", requires = "vm", default_value_t = 2)]
+    pub cpus: u32,
+    /// Memory of the virtual machine
+    #[arg(long, value_name = "SIZE", requires = "vm", default_value = "2G")]
+    pub memory: String,
+    /// The baseline once more under another name, judged like any other
+    #[arg(long)]
+    pub aa: bool,
+    /// Seed of order and arrivals
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// Wall time for the trials: 2m, 1h
+    #[arg(long, value_name = "TIME")]
+    pub budget: Option<String>,
+    /// Most blocks of a cell
+    #[arg(long, value_name = "N")]
+    pub max_blocks: Option<u32>,
+    /// Smallest change that matters: 2%
+    #[arg(long, value_name = "PERCENT")]
+    pub smallest_effect: Option<String>,
+    /// 1 − the error rate of one comparison
+    #[arg(long, value_name = "FRACTION")]
+    pub confidence: Option<f64>,
+    /// Any command as a workload (wall time, CPU time)
+    #[arg(last = true, conflicts_with = "file")]
+    pub command: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    #[command(flatten)]
+    pub experiment: ExperimentArgs,
+    /// Results directory [default: results/NAME-TIME/]
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Go on with the plan of an earlier run
+    #[arg(long, value_name = "DIR", conflicts_with = "output")]
+    pub resume: Option<PathBuf>,
+    /// Exit with 5 when an arm is worse than the baseline
+    #[arg(long, value_name = "WHAT")]
+    pub fail_on: Option<FailOn>,
+    /// Format of what is printed at the end
+    #[arg(long, value_parser = format(), default_value = "text")]
+    pub format: report::Format,
+    /// No progress, only the report
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FailOn {
+    Regression,
+}
+
+#[derive(Debug, Args)]
+pub struct PlanArgs {
+    #[command(flatten)]
+    pub experiment: ExperimentArgs,
+    /// Print at most this many blocks
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub blocks: u32,
+    #[arg(long, value_enum, default_value_t = Plain::Text)]
+    pub format: Plain,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Plain {
+    Text,
+    Json,
+}
+
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// Results directory
+    pub dir: PathBuf,
+    #[arg(long, value_parser = format(), default_value = "text")]
+    pub format: report::Format,
+    /// Every comparison, not only those that decide or differ (text)
+    #[arg(long)]
+    pub full: bool,
+    /// Write here instead of to standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Exit with 5 when an arm is worse than the baseline
+    #[arg(long, value_name = "WHAT")]
+    pub fail_on: Option<FailOn>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Listing {
+    Arms,
+    Workloads,
+    Targets,
+    Metrics,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum SchedulerCommand {
+    /// Build a scheduler from crates.io into the cache: scx_rusty, scx_rusty@1.1.4
+    Install { scheduler: String },
+    /// What is installed and what could be
+    List {
+        #[arg(long, value_enum, default_value_t = Plain::Text)]
+        format: Plain,
+    },
+}
+
+impl ExperimentArgs {
+    /// Nothing was said about an experiment.
+    pub fn is_empty(&self) -> bool {
+        self.file.is_none()
+            && self.arms.is_empty()
+            && self.workloads.is_empty()
+            && self.command.is_empty()
+            && self.vm.is_none()
+    }
+}

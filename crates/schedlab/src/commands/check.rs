@@ -1,0 +1,28 @@
+//! `schedlab check`: would this experiment run here?
+
+use crate::args::ExperimentArgs;
+use crate::exit::CliError;
+use crate::request::wanted;
+use crate::targets;
+use std::process::ExitCode;
+
+pub fn check(args: &ExperimentArgs) -> Result<ExitCode, CliError> {
+    let experiment = wanted(args)?.experiment;
+    let mut target = targets::target(&experiment)?;
+    let problems = runner::check(&experiment, target.as_mut())?;
+    if !problems.is_empty() {
+        return Err(CliError::Unmet(problems));
+    }
+    let plan = plan::plan(&experiment);
+    println!(
+        "{}: {} arms × {} cells on the target `{}`: nothing is missing",
+        experiment.name,
+        experiment.arms.len(),
+        plan.cells.len(),
+        experiment.target.kind()
+    );
+    for warning in target.warnings() {
+        println!("note: {}", warning.what);
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,21 @@
+//! What schedlab is besides a command line: an agent, its guard, a load generator.
+
+use crate::exit::CliError;
+use std::io::{BufReader, stdin, stdout};
+use std::process::ExitCode;
+
+pub fn agent() -> Result<ExitCode, CliError> {
+    agent::serve(BufReader::new(stdin()), stdout(), agent::Options::default())
+        .map_err(CliError::internal)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub fn guard() -> Result<ExitCode, CliError> {
+    agent::guard_main().map_err(CliError::internal)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub fn load() -> Result<ExitCode, CliError> {
+    load::native_main(stdin(), stdout()).map_err(CliError::internal)?;
+    Ok(ExitCode::SUCCESS)
+}

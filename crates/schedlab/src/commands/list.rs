@@ -1,0 +1,60 @@
+//! `schedlab list`: what experiments can name.
+
+use crate::args::Listing;
+use crate::exit::CliError;
+use model::Better;
+use std::process::ExitCode;
+
+pub fn list(what: Listing) -> Result<ExitCode, CliError> {
+    match what {
+        Listing::Arms => arms(),
+        Listing::Workloads => workloads(),
+        Listing::Targets => targets(),
+        Listing::Metrics => metrics(),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn arms() {
+    println!("On the command line (-a); in a file the same are keys of [[arm]]:\n");
+    for (form, text) in plan::arms::FORMS {
+        println!("  {form:<26} {text}");
+    }
+    println!("\nTunables:\n");
+    for tunable in agent::arm::tunables::TABLE {
+        println!("  {:<26} {}", tunable.name, tunable.text);
+    }
+    println!("  {:<26} a scheduler feature, on or off", "feature.NAME");
+}
+
+fn workloads() {
+    for kind in load::kinds() {
+        println!(
+            "  {:<12} load: {:<20} {}",
+            kind.name, kind.load_unit, kind.summary
+        );
+    }
+}
+
+fn targets() {
+    println!("  {:<8} this machine", "local");
+    println!(
+        "  {:<8} a virtual machine with its own kernel (QEMU; no root needed)",
+        "vm"
+    );
+}
+
+fn metrics() {
+    for (kind, metric) in load::metric_defs() {
+        let better = match metric.better {
+            Better::Higher => "higher is better",
+            Better::Lower => "lower is better",
+            Better::Neither => "explains",
+        };
+        let name = metric.name;
+        println!(
+            "  {kind:<10} {name:<22} {:<6} {better:<17} {}",
+            metric.unit, metric.text
+        );
+    }
+}

@@ -1,0 +1,87 @@
+//! `schedlab report`: the same answer again, from the results directory alone.
+
+use crate::args::ReportArgs;
+use crate::exit::CliError;
+use report::{Format, Options, Table};
+use results::ResultSet;
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+pub fn report(args: &ReportArgs) -> Result<ExitCode, CliError> {
+    let results = ResultSet::read(&args.dir)?;
+    let table = Table::from_results(&results);
+    match &args.output {
+        Some(path) => {
+            let text = render(
+                args.format,
+                &table,
+                &results,
+                Options {
+                    full: args.full,
+                    ..Options::default()
+                },
+            )?;
+            std::fs::write(path, text)
+                .map_err(|e| CliError::internal(format!("writing {}: {e}", path.display())))?;
+        }
+        None => print(args.format, &table, &results, args.full)?,
+    }
+    Ok(match args.fail_on {
+        Some(_) => super::run::verdict_code(&table, &results, args.fail_on),
+        None => ExitCode::SUCCESS,
+    })
+}
+
+fn render(
+    format: Format,
+    table: &Table,
+    results: &ResultSet,
+    options: Options,
+) -> Result<Vec<u8>, CliError> {
+    let text = report::render(format, table, results, &options).map_err(CliError::internal)?;
+    Ok(text.into_bytes())
+}
+
+/// To standard output. A reader that goes away early (`| head`) is no error.
+pub fn print(
+    format: Format,
+    table: &Table,
+    results: &ResultSet,
+    full: bool,
+) -> Result<(), CliError> {
+    let mut out = std::io::stdout();
+    let color = out.is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let bytes = render(format, table, results, Options { color, full })?;
+    match out.write_all(&bytes).and_then(|()| out.flush()) {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(CliError::internal(e)),
+        _ => Ok(()),
+    }
+}
+
+/// `report/` in the results directory; gives the path of the HTML page.
+pub fn write_report_files(table: &Table, results: &ResultSet) -> Result<PathBuf, CliError> {
+    let dir = results.dir.join("report");
+    std::fs::create_dir_all(&dir)
+        .map_err(|e| CliError::internal(format!("creating {}: {e}", dir.display())))?;
+    for (format, name) in [
+        (Format::Text, "report.txt"),
+        (Format::Json, "report.json"),
+        (Format::Csv, "trials.csv"),
+        (Format::Html, "report.html"),
+    ] {
+        let path = dir.join(name);
+        let text = render(
+            format,
+            table,
+            results,
+            Options {
+                full: true,
+                color: false,
+            },
+        )?;
+        std::fs::write(&path, text)
+            .map_err(|e| CliError::internal(format!("writing {}: {e}", path.display())))?;
+    }
+    Ok(dir.join("report.html"))
+}

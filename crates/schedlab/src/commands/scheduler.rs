@@ -1,0 +1,90 @@
+//! `schedlab scheduler`: sched_ext schedulers in the cache.
+
+use crate::args::{Plain, SchedulerCommand};
+use crate::exit::CliError;
+use indicatif::{ProgressBar, ProgressStyle};
+use schedulers::{Entry, Progress};
+use std::process::ExitCode;
+use std::time::Duration;
+
+pub fn scheduler(command: &SchedulerCommand) -> Result<ExitCode, CliError> {
+    match command {
+        SchedulerCommand::Install { scheduler } => install(scheduler),
+        SchedulerCommand::List { format } => list(*format),
+    }
+}
+
+fn install(scheduler: &str) -> Result<ExitCode, CliError> {
+    let bar = ProgressBar::new_spinner();
+    let style = ProgressStyle::with_template("{spinner} {elapsed} {msg}");
+    bar.set_style(style.map_err(CliError::internal)?);
+    bar.enable_steady_tick(Duration::from_millis(200));
+    let installed = schedulers::install(scheduler, None, &mut |step| {
+        bar.set_message(words(&step));
+    });
+    bar.finish_and_clear();
+    let installed = installed.map_err(CliError::from)?;
+    println!(
+        "{} {} is installed: {}",
+        installed.name,
+        installed.version,
+        installed.program.display()
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+fn words(step: &Progress) -> String {
+    match step {
+        Progress::Chosen { name, version } => format!("{name} {version}"),
+        Progress::Downloading => "downloading sources".to_owned(),
+        Progress::Compiling { done, total, now } => {
+            format!("compiling {done} of {total} crates: {now}")
+        }
+        Progress::Installed => "installed".to_owned(),
+    }
+}
+
+fn list(format: Plain) -> Result<ExitCode, CliError> {
+    let cache = schedulers::Cache::from_env()?;
+    let entries = schedulers::list(&cache, true)?;
+    if format == Plain::Json {
+        let text = serde_json::to_string_pretty(&json(&entries)).map_err(CliError::internal)?;
+        println!("{text}");
+        return Ok(ExitCode::SUCCESS);
+    }
+    println!("{:<15} {:<12} {:<9} ", "scheduler", "installed", "newest");
+    for entry in &entries {
+        let newest = entry.newest.as_ref().map(ToString::to_string);
+        println!(
+            "{:<15} {:<12} {:<9} {}",
+            entry.name,
+            joined(&entry.installed),
+            newest.as_deref().unwrap_or("?"),
+            entry.about
+        );
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn joined(versions: &[schedulers::Version]) -> String {
+    match versions {
+        [] => "-".to_owned(),
+        versions => {
+            let texts: Vec<String> = versions.iter().map(ToString::to_string).collect();
+            texts.join(", ")
+        }
+    }
+}
+
+fn json(entries: &[Entry]) -> serde_json::Value {
+    let entries = entries.iter().map(|entry| {
+        let versions = entry.installed.iter().map(ToString::to_string);
+        serde_json::json!({
+            "name": entry.name,
+            "about": entry.about,
+            "installed": versions.collect::<Vec<_>>(),
+            "newest": entry.newest.as_ref().map(ToString::to_string),
+        })
+    });
+    entries.collect()
+}

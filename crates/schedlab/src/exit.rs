@@ -1,0 +1,154 @@
+//! Exit codes, and the one error type of the command line.
+
+use miette::Diagnostic;
+use model::Problem;
+use std::fmt::Write;
+use std::process::ExitCode;
+
+/// Everything asked for was done.
+pub const DONE: u8 = 0;
+/// An error in schedlab or in the machine (a full disk, for one).
+pub const INTERNAL: u8 = 1;
+/// The command line or the experiment file is wrong.
+pub const USAGE: u8 = 2;
+/// A requirement is not met; nothing was applied.
+pub const UNMET: u8 = 3;
+/// The run ended, but some trials failed or were void.
+pub const TRIALS_LOST: u8 = 4;
+/// A regression was found (only with `--fail-on regression`).
+pub const REGRESSION: u8 = 5;
+/// Interrupted; everything was undone, finished trials are on disk.
+pub const INTERRUPTED: u8 = 130;
+
+/// For `--help` and the guide.
+pub const TABLE: &str = "Exit codes:
+  0    done
+  1    internal error
+  2    bad command line or experiment file
+  3    a requirement is not met
+  4    some trials failed or were void
+  5    a regression was found (only with --fail-on regression)
+  130  interrupted";
+
+#[derive(Debug, thiserror::Error, Diagnostic)]
+pub enum CliError {
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Plan(#[from] plan::PlanError),
+    #[error("{message}")]
+    Usage {
+        message: String,
+        #[help]
+        help: Option<String>,
+    },
+    #[error("{}", list(.0))]
+    Unmet(Vec<Problem>),
+    #[error("{message}")]
+    Internal {
+        message: String,
+        #[help]
+        help: Option<String>,
+    },
+}
+
+impl CliError {
+    pub fn usage(message: impl Into<String>, help: impl Into<String>) -> Self {
+        CliError::Usage {
+            message: message.into(),
+            help: Some(help.into()),
+        }
+    }
+
+    pub fn internal(error: impl std::fmt::Display) -> Self {
+        CliError::Internal {
+            message: error.to_string(),
+            help: None,
+        }
+    }
+
+    pub fn code(&self) -> ExitCode {
+        ExitCode::from(match self {
+            CliError::Plan(_) | CliError::Usage { .. } => USAGE,
+            CliError::Unmet(_) => UNMET,
+            CliError::Internal { .. } => INTERNAL,
+        })
+    }
+}
+
+/// One problem a paragraph: what it is about, what is missing, what to do.
+pub fn list(problems: &[Problem]) -> String {
+    let mut text = match problems.len() {
+        1 => "a requirement is not met".to_owned(),
+        n => format!("{n} requirements are not met"),
+    };
+    for problem in problems {
+        let Problem {
+            object,
+            what,
+            remedy,
+        } = problem;
+        // Writing to a string cannot fail.
+        let _ = write!(text, "\n{object}: {what}");
+        if !remedy.is_empty() {
+            let _ = write!(text, "\n  → {remedy}");
+        }
+    }
+    text
+}
+
+impl From<results::ResultsError> for CliError {
+    fn from(error: results::ResultsError) -> Self {
+        use results::ResultsError::{NotResults, Occupied, TooNew};
+        match error {
+            NotResults(_) | TooNew { .. } | Occupied(_) => CliError::Usage {
+                message: error.to_string(),
+                help: None,
+            },
+            error => CliError::internal(error),
+        }
+    }
+}
+
+impl From<target::TargetError> for CliError {
+    fn from(error: target::TargetError) -> Self {
+        match error {
+            target::TargetError::Unmet(problem) => CliError::Unmet(vec![problem]),
+            error => CliError::internal(error),
+        }
+    }
+}
+
+impl From<runner::RunError> for CliError {
+    fn from(error: runner::RunError) -> Self {
+        match error {
+            runner::RunError::Unmet(problems) => CliError::Unmet(problems),
+            runner::RunError::Results(error) => error.into(),
+            runner::RunError::Target(error) => error.into(),
+            runner::RunError::Calibration { .. } => CliError::Unmet(vec![Problem {
+                object: "calibration".into(),
+                what: error.to_string(),
+                remedy: "run the workload by hand to see what it says".into(),
+            }]),
+            error => CliError::internal(error),
+        }
+    }
+}
+
+impl From<schedulers::Error> for CliError {
+    fn from(error: schedulers::Error) -> Self {
+        use schedulers::Error::{BadVersion, MissingTools, UnknownName};
+        let message = error.to_string();
+        match error {
+            UnknownName { .. } | BadVersion { .. } => CliError::Usage {
+                message,
+                help: Some("`schedlab scheduler list` has all".into()),
+            },
+            MissingTools(_) => CliError::Unmet(vec![Problem {
+                object: "building schedulers".into(),
+                what: message,
+                remedy: String::new(),
+            }]),
+            _ => CliError::internal(message),
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! What a run shows while it goes on: one live line on a terminal, and a line that
+//! stays for everything a person must know. Silent where there is no terminal.
+
+use indicatif::{ProgressBar, ProgressStyle};
+use model::{Experiment, Plan, TrialState, format_duration_ns};
+use runner::Event;
+use std::io::IsTerminal;
+use std::time::Duration;
+
+pub struct Progress {
+    bar: Option<ProgressBar>,
+    head: String,
+    state: String,
+    cells: usize,
+}
+
+impl Progress {
+    pub fn new(experiment: &Experiment, plan: &Plan, quiet: bool) -> Self {
+        let bar = (!quiet && std::io::stderr().is_terminal()).then(live_line);
+        if let Some(bar) = &bar {
+            bar.println(format!(
+                "{}: {} arms × {} cells, at most {} blocks{}",
+                experiment.name,
+                experiment.arms.len(),
+                plan.cells.len(),
+                experiment.stop.max_blocks,
+                match experiment.stop.budget_ns {
+                    Some(budget) => format!(" in {}", format_duration_ns(budget)),
+                    None => String::new(),
+                }
+            ));
+        }
+        Progress {
+            bar,
+            head: String::new(),
+            state: String::new(),
+            cells: plan.cells.len(),
+        }
+    }
+
+    pub fn show(&mut self, event: &Event) {
+        let Some(bar) = &self.bar else {
+            return;
+        };
+        match event {
+            Event::Ready { warnings } => {
+                for warning in *warnings {
+                    bar.println(format!("note: {}", warning.what));
+                }
+            }
+            Event::TrialStarted {
+                place,
+                cell,
+                arm,
+                attempt,
+            } => {
+                let again = if *attempt > 1 {
+                    format!(", attempt {attempt}")
+                } else {
+                    String::new()
+                };
+                self.head = format!("block {} · {cell} · {arm}{again}", place.block);
+                bar.set_message(format!("{}{}", self.head, self.state));
+            }
+            Event::Step { step } => {
+                bar.set_message(format!("{} · {step}{}", self.head, self.state))
+            }
+            Event::TrialEnded { trial } => {
+                if let TrialState::Void { why } | TrialState::Failed { why } = &trial.result.state {
+                    let state = trial.result.state.as_str();
+                    bar.println(format!("{state}: {}, {}: {why}", trial.cell, trial.arm));
+                }
+            }
+            Event::GaveUp { cell, arm, .. } => {
+                bar.println(format!("gave up on {arm} in {cell}: it never worked"));
+            }
+            Event::Restarting { why } => bar.println(format!("starting the agent again: {why}")),
+            Event::BlockEnded { state } => self.block_ended(state),
+        }
+    }
+
+    fn block_ended(&mut self, state: &runner::Progress) {
+        let left = match state.left_ns {
+            Some(ns) => format!(" · at most {} left", rounded(ns)),
+            None => String::new(),
+        };
+        let open = match state.open.as_slice() {
+            [] => String::new(),
+            [one] => format!(" · open: {} {} {}", one.cell, one.metric, one.arm),
+            [one, rest @ ..] => {
+                format!(
+                    " · open: {} {} {} and {} more",
+                    one.cell,
+                    one.metric,
+                    one.arm,
+                    rest.len()
+                )
+            }
+        };
+        self.state = format!(
+            " │ {}/{} cells decided{open}{left}",
+            state.decided, self.cells
+        );
+    }
+
+    pub fn end(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// Whole seconds: a countdown in milliseconds says nothing more.
+fn rounded(ns: u64) -> String {
+    let seconds = ns.div_ceil(1_000_000_000);
+    match seconds / 60 {
+        0 => format!("{seconds}s"),
+        minutes => format!("{minutes}m{:02}s", seconds % 60),
+    }
+}
+
+/// Redrawn once a second: each wake-up disturbs what is measured.
+fn live_line() -> ProgressBar {
+    let bar = ProgressBar::new_spinner();
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}") {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_secs(1));
+    bar
+}
