@@ -5,7 +5,7 @@
 //! second one reuses most of the first one's dependencies), and to keep the log.
 
 use crate::cache::{Cache, Installed};
-use crate::catalog;
+use crate::catalog::{self, Place};
 use crate::error::Error;
 use crate::progress::{self, Progress};
 use crate::registry;
@@ -123,6 +123,7 @@ impl Installer {
             .arg(version.to_string())
             .arg("--root")
             .arg(self.cache.install_root(name, version))
+            .args(profile(name))
             .arg(name)
             .current_dir("/")
             .stdin(Stdio::null())
@@ -143,8 +144,7 @@ impl Installer {
             .env("BPF_CLANG", &tools.clang)
             .env("CARGO_TARGET_DIR", self.cache.build_dir())
             .env("CARGO_TERM_PROGRESS_WHEN", "always")
-            .env("CARGO_TERM_PROGRESS_WIDTH", "100")
-            .envs(BUILD_PROFILE);
+            .env("CARGO_TERM_PROGRESS_WIDTH", "100");
     }
 
     fn found_after_build(&self, name: &str, version: Version) -> Result<Installed, Error> {
@@ -160,9 +160,16 @@ impl Installer {
     }
 }
 
-/// The half in the kernel is compiled by clang and is what schedules; this is
-/// for the half in user space.
-const BUILD_PROFILE: [(&str, &str); 1] = [("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1")];
+/// Leaves the libraries of the user-space half unoptimised, which halves the
+/// time that a build takes. The BPF half is clang's and the scheduler's own code
+/// stays as its authors build it; only a scheduler that decides in user space
+/// needs its libraries fast, and of an unknown one nobody can say.
+fn profile(name: &str) -> &'static [&'static str] {
+    match catalog::known(name).map(|k| k.decides_in) {
+        Some(Place::Kernel) => &["--config", r#"profile.release.package."*".opt-level=0"#],
+        Some(Place::UserSpace) | None => &[],
+    }
+}
 
 /// Names outside the catalog may be installed too, but must be able to be one:
 /// what comes from crates.io is built and later run as root.

@@ -9,6 +9,16 @@ pub struct Known {
     pub name: &'static str,
     /// What it is, in one line.
     pub about: &'static str,
+    /// Where it decides what runs next.
+    pub decides_in: Place,
+}
+
+/// The half of a scheduler that makes its decisions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// The BPF half; user space balances, tunes or only reports.
+    Kernel,
+    UserSpace,
 }
 
 /// In order of name.
@@ -16,46 +26,57 @@ pub const CATALOG: [Known; 11] = [
     Known {
         name: "scx_beerland",
         about: "a deadline queue per CPU, tasks move only when all are busy; for cache-intensive work, many CPUs",
+        decides_in: Place::Kernel,
     },
     Known {
         name: "scx_bpfland",
         about: "vruntime with priority for interactive tasks; for desktops under load",
+        decides_in: Place::Kernel,
     },
     Known {
         name: "scx_chaos",
         about: "adds random delays and degradation on purpose, to find races; not for speed",
+        decides_in: Place::Kernel,
     },
     Known {
         name: "scx_cosmos",
         about: "tasks stay on their CPU while there is room, deadlines when there is none; general",
+        decides_in: Place::Kernel,
     },
     Known {
         name: "scx_flash",
         about: "earliest deadline first, in favour of tasks that leave the CPU early; for audio and video",
+        decides_in: Place::Kernel,
     },
     Known {
         name: "scx_lavd",
         about: "deadlines from how latency-critical a task is, core compaction; for games and desktops",
+        decides_in: Place::Kernel,
     },
     Known {
         name: "scx_layered",
         about: "tasks sorted into layers by rules, each with its own CPUs and policy; for known services",
+        decides_in: Place::Kernel,
     },
     Known {
         name: "scx_p2dq",
         about: "several queues a cache domain, load balanced by picking two; general",
+        decides_in: Place::Kernel,
     },
     Known {
         name: "scx_rustland",
         about: "all decisions in a user-space program; for study and experiments",
+        decides_in: Place::UserSpace,
     },
     Known {
         name: "scx_rusty",
         about: "a queue per cache domain in BPF, load balancing between them in user space; general",
+        decides_in: Place::Kernel,
     },
     Known {
         name: "scx_tickless",
         about: "a few CPUs handle all events, the others run without ticks; for virtual machines and batch work",
+        decides_in: Place::Kernel,
     },
 ];
 

@@ -35,7 +35,7 @@ mod version;
 
 pub use build::Installer;
 pub use cache::{Cache, Installed};
-pub use catalog::{CATALOG, Known, known};
+pub use catalog::{CATALOG, Known, Place, known};
 pub use error::Error;
 pub use layers::default_args;
 pub use list::{Entry, list};

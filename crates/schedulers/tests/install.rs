@@ -60,7 +60,8 @@ install)
     env | grep -E 'CLANG|RUSTFLAGS|TARGET_DIR' > "$(dirname "$0")/environment"
     while [ "$1" != --root ]; do shift; done
     printf '   Compiling libc v0.2\n    Building [=>  ] 1/2: scx\r' >&2
-    mkdir -p "$2/bin"; echo built > "$2/bin/$3" ;;
+        for name; do :; done
+    mkdir -p "$2/bin"; echo built > "$2/bin/$name" ;;
 esac
 "#;
 
@@ -101,6 +102,18 @@ fn cargo_is_asked_for_the_locked_version_with_the_chosen_clang() {
     let clang = format!("BPF_CLANG={}", machine.bin().join("clang-19").display());
     assert!(environment.contains(&clang), "{environment}");
     assert!(!environment.contains("RUSTFLAGS"), "{environment}");
+}
+
+#[test]
+fn only_a_scheduler_that_decides_in_user_space_has_its_libraries_optimised() {
+    let machine = Machine::with_cargo(GOOD_CARGO);
+    let asked_for = |name| {
+        machine.install(name).0.unwrap();
+        read(&machine.bin().join("asked"))
+    };
+    assert!(asked_for("scx_rusty").contains("opt-level=0"));
+    assert!(!asked_for("scx_rustland").contains("opt-level"));
+    assert!(!asked_for("scx_unheard_of").contains("opt-level"));
 }
 
 #[test]
