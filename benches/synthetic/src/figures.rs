@@ -80,7 +80,7 @@ impl Maker {
 
     fn wall(&mut self) {
         let wall = 2.1 / self.effect.throughput * self.jitter(0.04, 0.012);
-        self.figure("wall_time", "s", Better::Lower, wall);
+        self.figure("hackbench_time", "s", Better::Lower, wall);
         self.figure("cpu_time", "s", Better::Neither, wall * 1.93);
     }
 
@@ -92,7 +92,7 @@ impl Maker {
         for log in &logs[1..] {
             all += log;
         }
-        for (name, quantile) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99_9", 0.999)] {
+        for (name, quantile) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999)] {
             let value = all.value_at_quantile(quantile) as f64;
             self.figure(&format!("{what}_{name}"), "ns", Better::Lower, value);
         }

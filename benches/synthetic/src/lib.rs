@@ -8,7 +8,7 @@ mod figures;
 mod scenario;
 
 pub use figures::Figures;
-pub use scenario::{Effect, Scenario, many, one_arm, quickstart};
+pub use scenario::{Effect, Scenario, few_blocks, many, one_arm, quickstart};
 
 use figures::Noise;
 use model::{

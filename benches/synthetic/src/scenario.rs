@@ -1,10 +1,7 @@
 //! What was compared, and what the truth is.
 
 use crate::plan;
-use model::{
-    Arm, Cell, Class, CommandParams, Experiment, HackbenchParams, HackbenchTransport, Kind, Load,
-    Plan, Policy, Severity, Stop, System, TargetSpec, TrialState, WakeupParams, Warning, Workload,
-};
+use model::{Arm, Cell, Experiment, Load, Plan, Severity, System, TrialState, Warning};
 use std::collections::BTreeMap;
 
 /// A run and its truth.
@@ -38,24 +35,10 @@ pub struct Effect {
 
 /// What the quickstart experiment leaves: two workloads, four arms (one is A/A).
 pub fn quickstart() -> Scenario {
-    let experiment = Experiment {
-        name: "quickstart".to_owned(),
-        question: Some(
-            "Do SCHED_BATCH or a short slice beat the default for wake-ups and messages?"
-                .to_owned(),
-        ),
-        seed: 7,
-        target: TargetSpec::Local,
-        arms: quickstart_arms(),
-        baseline: 0,
-        workloads: vec![wakeup(&[50.0, 100.0, 200.0]), hackbench()],
-        stop: stop(),
-        aa_arm: Some("default-again".to_owned()),
-    };
-    let (plan, system) = (plan_of(&experiment, 11), system());
+    let experiment = experiment();
     Scenario {
-        plan,
-        system,
+        plan: plan_of(&experiment, 11),
+        system: system(),
         warnings: quickstart_warnings(),
         failed_attempts: vec![
             (
@@ -74,28 +57,15 @@ pub fn quickstart() -> Scenario {
         effects: quickstart_effects(),
         experiment,
         samples: 4000,
-        intervals: 5,
+        intervals: 2,
     }
 }
 
-fn quickstart_arms() -> Vec<Arm> {
-    let batch = Arm {
-        policy: Some(Policy::new(Class::Batch)),
-        ..Arm::unchanged("batch")
-    };
-    let slice = Arm {
-        policy: Some(Policy {
-            slice_ns: Some(300_000),
-            ..Policy::new(Class::Other)
-        }),
-        ..Arm::unchanged("slice=0.3ms")
-    };
-    vec![
-        Arm::unchanged("default"),
-        batch,
-        slice,
-        Arm::unchanged("default-again"),
-    ]
+/// Kept as a run would store it, so that new fields of the model have their
+/// defaults here too.
+#[allow(clippy::expect_used)]
+fn experiment() -> Experiment {
+    serde_json::from_str(include_str!("quickstart.json")).expect("quickstart.json is an experiment")
 }
 
 fn quickstart_effects() -> Vec<Effect> {
@@ -144,24 +114,37 @@ fn quickstart_warnings() -> Vec<Warning> {
 /// One arm alone: nothing to compare.
 pub fn one_arm() -> Scenario {
     let mut scenario = quickstart();
-    scenario.experiment.arms.truncate(1);
-    scenario.experiment.aa_arm = None;
-    scenario.experiment.workloads = vec![command()];
-    scenario.experiment.question = None;
+    let experiment = &mut scenario.experiment;
+    experiment.arms.truncate(1);
+    experiment.aa_arm = None;
+    experiment.question = None;
+    experiment.workloads.remove(0);
+    experiment.workloads[0].metrics.clear();
     scenario.plan = plan_of(&scenario.experiment, 5);
     scenario.failed_attempts.clear();
     scenario.warnings.clear();
     scenario
 }
 
+/// Fewer blocks than a verdict needs.
+pub fn few_blocks(blocks: u32) -> Scenario {
+    let mut scenario = quickstart();
+    scenario.experiment.workloads.remove(0);
+    scenario.plan = plan_of(&scenario.experiment, blocks);
+    scenario.failed_attempts.clear();
+    scenario
+}
+
 /// At least `trials` trials in 20 cells of five arms.
 pub fn many(trials: u32) -> Scenario {
     let mut scenario = quickstart();
-    let percents: Vec<f64> = (1..=20).map(|n| f64::from(n) * 10.0).collect();
-    scenario.experiment.name = "many".to_owned();
-    scenario.experiment.workloads = vec![wakeup(&percents)];
-    scenario.experiment.arms.push(Arm::unchanged("other"));
-    let places = (scenario.experiment.arms.len() * percents.len()) as u32;
+    let experiment = &mut scenario.experiment;
+    experiment.name = "many".to_owned();
+    experiment.workloads.truncate(1);
+    let percents = (1..=20).map(|n| f64::from(n) * 10.0);
+    experiment.workloads[0].loads = percents.map(Load::PercentOfCpus).collect();
+    experiment.arms.push(Arm::unchanged("other"));
+    let places = (experiment.arms.len() * 20) as u32;
     scenario.plan = plan_of(&scenario.experiment, trials.div_ceil(places));
     scenario.failed_attempts.clear();
     scenario
@@ -185,70 +168,6 @@ fn plan_of(experiment: &Experiment, blocks: u32) -> Plan {
         experiment.arms.len(),
         blocks,
     )
-}
-
-fn wakeup(percents: &[f64]) -> Workload {
-    Workload {
-        name: "wakeup".to_owned(),
-        kind: Kind::Wakeup(WakeupParams {
-            message_threads: 1,
-            workers: None,
-            rate_per_sec: None,
-            arrivals: Default::default(),
-            sleep_ns: 100_000,
-            operations: 5,
-            footprint_bytes: 256 << 10,
-            cpu_lock: true,
-        }),
-        loads: percents.iter().map(|p| Load::PercentOfCpus(*p)).collect(),
-        duration_ns: 5_000_000_000,
-        warmup_ns: 1_000_000_000,
-        time_limit_ns: 60_000_000_000,
-        metrics: vec!["wakeup_p99".to_owned(), "requests_per_sec".to_owned()],
-    }
-}
-
-fn hackbench() -> Workload {
-    Workload {
-        name: "hackbench".to_owned(),
-        kind: Kind::Hackbench(HackbenchParams {
-            threads: false,
-            transport: HackbenchTransport::Pipe,
-            message_bytes: 100,
-            fds: 20,
-            loops: None,
-        }),
-        loads: vec![Load::Count(4)],
-        duration_ns: 2_000_000_000,
-        warmup_ns: 0,
-        time_limit_ns: 60_000_000_000,
-        metrics: vec!["wall_time".to_owned()],
-    }
-}
-
-fn command() -> Workload {
-    Workload {
-        name: "make".to_owned(),
-        kind: Kind::Command(CommandParams {
-            argv: vec!["make".to_owned(), "-j4".to_owned()],
-            directory: None,
-            prepare: Vec::new(),
-        }),
-        loads: vec![Load::One],
-        metrics: Vec::new(),
-        ..hackbench()
-    }
-}
-
-fn stop() -> Stop {
-    Stop {
-        budget_ns: Some(180_000_000_000),
-        confidence: 0.95,
-        smallest_effect: 0.02,
-        min_blocks: 5,
-        max_blocks: 40,
-        max_attempts: 3,
-    }
 }
 
 fn system() -> System {

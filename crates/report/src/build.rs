@@ -1,5 +1,6 @@
 //! From a results directory to the table.
 
+use crate::evidence;
 use crate::judge::judge;
 use crate::notices;
 use crate::summary::{median, summarise};
@@ -21,7 +22,7 @@ impl Table {
         Table {
             format: results.manifest.format,
             experiment: experiment_info(results),
-            arms: arm_infos(&results.experiment),
+            arms: arm_infos(results),
             tallies: tallies(&results.experiment, &cells),
             cells,
             trials: count_trials(results),
@@ -48,7 +49,8 @@ fn experiment_info(results: &ResultSet) -> ExperimentInfo {
     }
 }
 
-fn arm_infos(experiment: &Experiment) -> Vec<ArmInfo> {
+fn arm_infos(results: &ResultSet) -> Vec<ArmInfo> {
+    let experiment = &results.experiment;
     let infos = experiment.arms.iter().enumerate();
     infos
         .map(|(index, arm)| ArmInfo {
@@ -56,6 +58,7 @@ fn arm_infos(experiment: &Experiment) -> Vec<ArmInfo> {
             summary: arm.summary(),
             baseline: index == experiment.baseline,
             aa: is_aa(experiment, index),
+            evidence: evidence::of_arm(results, index),
         })
         .collect()
 }

@@ -5,6 +5,9 @@
 //! always gives the same bytes: no clock, no order of hash maps, no machine.
 
 mod build;
+mod chart;
+mod evidence;
+mod histogram;
 mod judge;
 mod notices;
 mod quantity;
@@ -24,11 +27,18 @@ pub enum Format {
     Text,
     Csv,
     Json,
+    Html,
     Markdown,
 }
 
 impl Format {
-    pub const ALL: [Format; 4] = [Format::Text, Format::Csv, Format::Json, Format::Markdown];
+    pub const ALL: [Format; 5] = [
+        Format::Text,
+        Format::Csv,
+        Format::Json,
+        Format::Html,
+        Format::Markdown,
+    ];
 
     /// As written on the command line.
     pub fn name(self) -> &'static str {
@@ -36,6 +46,7 @@ impl Format {
             Format::Text => "text",
             Format::Csv => "csv",
             Format::Json => "json",
+            Format::Html => "html",
             Format::Markdown => "markdown",
         }
     }
@@ -56,6 +67,8 @@ pub enum ReportError {
     Csv(#[from] ::csv::Error),
     #[error("writing the report as JSON: {0}")]
     Json(#[from] serde_json::Error),
+    #[error("writing the report as HTML: {0}")]
+    Html(#[from] askama::Error),
 }
 
 /// The report of `table`, which was made from `results`.
@@ -69,6 +82,7 @@ pub fn render(
         Format::Text => Ok(render::text::render(table, options)),
         Format::Csv => render::csv::render(results),
         Format::Json => render::json::render(table),
+        Format::Html => render::html::render(table, results),
         Format::Markdown => Ok(render::markdown::render(table)),
     }
 }

@@ -3,6 +3,7 @@
 //!
 //! The field names are those of the JSON report (`docs/report.schema.json`).
 
+use crate::evidence::Statement;
 use model::{Better, Severity, System, Warning};
 use results::{Format, RunState};
 use serde::Serialize;
@@ -46,6 +47,8 @@ pub struct ArmInfo {
     pub baseline: bool,
     /// Repeats the baseline under another name.
     pub aa: bool,
+    /// What proves that its trials ran under it.
+    pub evidence: Vec<Statement>,
 }
 
 /// Verdicts of one arm over the deciding metrics of all cells.

@@ -1,7 +1,7 @@
 //! Plain words for verdicts, warnings and states, shared by all renderers.
 
-use crate::quantity::{change, interval, percent};
-use crate::table::{Comparison, ExperimentInfo, Table, Tally, TrialCounts, Verdict};
+use crate::quantity::percent;
+use crate::table::{Comparison, ExperimentInfo, Notice, Table, Tally, TrialCounts, Verdict};
 use model::{Better, Severity};
 
 /// `batch: better on 1 of 4, worse on 0, same on 1, unknown on 2`.
@@ -19,18 +19,16 @@ pub fn tally(tally: &Tally) -> String {
 
 /// What the A/A arm proves, in one sentence.
 pub fn aa(tally: &Tally) -> String {
-    let called = tally.better + tally.worse;
-    match called {
+    let Tally { arm, .. } = tally;
+    let total = tally.total();
+    match tally.better + tally.worse {
         0 => format!(
-            "{} is the baseline once more: rightly, none of its {} comparisons was called better or worse.",
-            tally.arm,
-            tally.total()
+            "{arm} is the baseline once more: rightly, nothing was called better or worse in \
+             {total} of {total}."
         ),
-        n => format!(
-            "{} is the baseline once more, yet {n} of its {} comparisons were called better or \
-             worse: these calls are false, so doubt the others.",
-            tally.arm,
-            tally.total()
+        called => format!(
+            "{arm} is the baseline once more, yet {called} of {total} were called better or \
+             worse: these calls are false, so doubt the others."
         ),
     }
 }
@@ -121,14 +119,12 @@ fn remedy(comparison: &Comparison) -> String {
     }
 }
 
-/// `-15.2% [-20.1%, -9.0%]`, as far as there are such numbers.
-pub fn change_with_interval(comparison: &Comparison) -> String {
-    match (comparison.ratio, comparison.low, comparison.high) {
-        (Some(ratio), Some(low), Some(high)) => {
-            format!("{} {}", change(ratio), interval(low, high))
-        }
-        (Some(ratio), _, _) => format!("{} (no interval)", change(ratio)),
-        _ => "no ratio".to_owned(),
+/// Which trials gave a warning, if it was not the run as a whole.
+pub fn notice_trials(notice: &Notice) -> String {
+    match notice.trials {
+        0 => String::new(),
+        1 => "1 trial".to_owned(),
+        n => format!("{n} trials"),
     }
 }
 

@@ -30,6 +30,11 @@ fn one_arm_alone_is_summarised_and_not_compared() {
 }
 
 #[test]
+fn one_block_has_no_interval_and_the_report_says_so() {
+    insta::assert_snapshot!(report(&synthetic::few_blocks(1), Format::Text));
+}
+
+#[test]
 fn markdown_has_the_verdict_table_and_the_warnings() {
     insta::assert_snapshot!(report(&synthetic::quickstart(), Format::Markdown));
 }
@@ -94,4 +99,42 @@ fn without_sgr(text: &str) -> String {
         out.push_str(part.split_once('m').map_or("", |(_, rest)| rest));
         out
     })
+}
+
+#[test]
+fn the_page_needs_no_network_and_runs_no_script() {
+    let page = report(&synthetic::quickstart(), Format::Html);
+    // Only the name of the SVG namespace, and references within the page.
+    let page = page.replace("http://www.w3.org/2000/svg", "");
+    let page = page.replace("url(#", "");
+    for part in ["<script", "src=", "@import", "url(", "<link", "http"] {
+        assert!(!page.contains(part), "{part}");
+    }
+}
+
+#[test]
+fn the_page_shows_serious_warnings_above_the_answer() {
+    let page = report(&synthetic::quickstart(), Format::Html);
+    let warning = page.find("Other processes used 38 % of the CPUs");
+    assert!(warning < page.find("id=\"answer\""));
+    assert!(warning.is_some());
+}
+
+#[test]
+fn the_page_draws_every_histogram_and_every_deciding_metric_of_a_cell() {
+    let page = report(&synthetic::quickstart(), Format::Html);
+    assert_eq!(page.matches("wakeup latency by percentile").count(), 3);
+    assert_eq!(page.matches("request latency by percentile").count(), 3);
+    assert_eq!(page.matches("wakeup_p99, every block").count(), 3);
+    assert_eq!(page.matches("hackbench_time, every block").count(), 1);
+}
+
+#[test]
+fn text_from_an_experiment_cannot_become_markup() {
+    let mut scenario = synthetic::one_arm();
+    scenario.experiment.question = Some("<script>alert(1)</script> | *bold*".to_owned());
+    let page = report(&scenario, Format::Html);
+    assert!(!page.contains("<script>"));
+    let markdown = report(&scenario, Format::Markdown);
+    assert!(!markdown.contains("<script>") && !markdown.contains(" | *bold*"));
 }

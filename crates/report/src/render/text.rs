@@ -91,10 +91,9 @@ impl Page {
 
     fn notice(&mut self, notice: &Notice) {
         let label = words::severity(notice.severity).to_uppercase();
-        let times = match notice.trials {
-            0 => String::new(),
-            1 => " (1 trial)".to_owned(),
-            n => format!(" ({n} trials)"),
+        let times = match words::notice_trials(notice) {
+            none if none.is_empty() => none,
+            some => format!(" ({some})"),
         };
         let first = self.lines.len();
         self.wrapped(&format!("{label}: {}{times}", notice.what), 0, 2);
@@ -159,10 +158,12 @@ impl Page {
                 _ => text,
             })
             .collect();
-        for (row, comparison) in rows.into_iter().zip(shown) {
+        for (index, row) in rows.into_iter().enumerate() {
             self.line(row);
-            for note in &comparison.notes {
-                self.wrapped(note, 6, 6);
+            // The same note under several rows is said once, below the last.
+            let notes = &shown[index].notes;
+            if shown.get(index + 1).is_none_or(|next| next.notes != *notes) {
+                notes.iter().for_each(|note| self.wrapped(note, 6, 6));
             }
         }
     }

@@ -1,0 +1,239 @@
+//! Charts as SVG for a page: drawn by kuva, coloured by the page's style sheet.
+//!
+//! Every colour is a CSS variable of `templates/style.css`, so that one picture
+//! fits light and dark.
+
+use crate::histogram::Curve;
+use crate::quantity::{change, with_unit};
+use kuva::prelude::{
+    Layout, LinePlot, Plot, ReferenceLine, ScatterPlot, ShadedRegion, SvgBackend, Theme,
+    TickFormat, render_multiple,
+};
+use std::sync::Arc;
+
+const WIDTH: f64 = 520.0;
+const HEIGHT: f64 = 280.0;
+
+/// Colours of the style sheet; arms beyond them share.
+pub const COLORS: usize = 8;
+
+/// One arm in a percentile chart.
+#[derive(Debug, Clone)]
+pub struct PercentileLine {
+    /// Number of the arm's colour.
+    pub color: usize,
+    pub merged: Curve,
+    pub blocks: Vec<Curve>,
+}
+
+/// Latency over percentile; faint lines are single blocks. None without points.
+pub fn percentiles(lines: &[PercentileLine]) -> Option<String> {
+    let mut plots = Vec::new();
+    for line in lines {
+        let faint = format!("var(--arm-{}-faint)", line.color);
+        let blocks = line.blocks.iter().filter(|curve| curve.len() > 1);
+        plots.extend(blocks.map(|curve| self::line(curve, &faint, 1.0)));
+    }
+    for line in lines.iter().filter(|line| line.merged.len() > 1) {
+        plots.push(self::line(&line.merged, &color(line.color), 2.2));
+    }
+    let merged = || lines.iter().flat_map(|line| &line.merged);
+    let end = merged().map(|point| point.0).fold(1.0, f64::max).ceil();
+    let layout = Layout::auto_from_plots(&plots)
+        .with_log_y()
+        .with_x_axis_min(0.0)
+        .with_x_axis_max(end)
+        .with_x_tick_step(1.0)
+        .with_x_tick_format(custom(percentile))
+        .with_x_label("percentile")
+        .with_y_tick_format(custom(|ns| with_unit(ns, "ns")));
+    (!plots.is_empty()).then(|| draw(plots, layout))
+}
+
+/// `99.9%` for 3.
+fn percentile(x: f64) -> String {
+    match x.round() as i32 {
+        0 => "0".to_owned(),
+        1 => "90%".to_owned(),
+        nines => {
+            let decimals = (nines - 2).max(0) as usize;
+            format!("{:.decimals$}%", 100.0 - 100.0 * 10f64.powi(-nines))
+        }
+    }
+}
+
+/// One arm in a chart of blocks.
+#[derive(Debug, Clone)]
+pub struct BlockLine {
+    /// Number of the arm's colour.
+    pub color: usize,
+    pub name: String,
+    /// (block, ratio).
+    pub points: Vec<(f64, f64)>,
+}
+
+/// The ratio of every block in the order of time, with the band of changes that do
+/// not matter. None without points.
+pub fn blocks(lines: &[BlockLine], smallest_effect: f64) -> Option<String> {
+    let ratios = || lines.iter().flat_map(|line| &line.points).map(|p| p.1);
+    let (low, high) = (ratios().fold(1.0, f64::min), ratios().fold(1.0, f64::max));
+    let mut plots = Vec::new();
+    for line in lines {
+        plots.push(self::line(&line.points, &color(line.color), 1.2));
+        plots.push(dots(line));
+    }
+    let last = lines
+        .iter()
+        .flat_map(|line| &line.points)
+        .map(|p| p.0)
+        .fold(1.0, f64::max);
+    let mut layout = Layout::auto_from_plots(&plots)
+        .with_y_tick_format(custom(tick))
+        .with_x_tick_format(custom(|block| format!("{block:.0}")))
+        .with_x_tick_step((last / 8.0).ceil())
+        .with_x_axis_min(0.0)
+        .with_x_axis_max(last + 1.0)
+        .with_x_label("block")
+        .with_shaded_region(band(smallest_effect))
+        .with_reference_line(ReferenceLine::horizontal(1.0).with_color("var(--axis)"));
+    if high / low > 3.0 {
+        layout = layout.with_log_y();
+    }
+    ratios().next().map(|_| draw(plots, layout))
+}
+
+/// A change on an axis: `+5%`, `0`.
+pub fn tick(ratio: f64) -> String {
+    match change(ratio).as_str() {
+        "0.00%" => "0".to_owned(),
+        text => text.replace(".0%", "%"),
+    }
+}
+
+fn dots(line: &BlockLine) -> Plot {
+    let labels = line
+        .points
+        .iter()
+        .map(|(block, ratio)| format!("{}, block {block}: {}", line.name, change(*ratio)));
+    let dots = ScatterPlot::new()
+        .with_data(line.points.clone())
+        .with_color(color(line.color))
+        .with_size(3.5)
+        .with_tooltips()
+        .with_tooltip_labels(labels);
+    Plot::Scatter(dots)
+}
+
+fn band(smallest_effect: f64) -> ShadedRegion {
+    let high = 1.0 + smallest_effect;
+    ShadedRegion::horizontal(1.0 / high, high)
+        .with_color("var(--band)")
+        .with_opacity(1.0)
+}
+
+fn line(points: &[(f64, f64)], color: &str, width: f64) -> Plot {
+    let line = LinePlot::new()
+        .with_data(points.iter().copied())
+        .with_color(color)
+        .with_stroke_width(width);
+    Plot::Line(line)
+}
+
+fn color(number: usize) -> String {
+    format!("var(--arm-{number})")
+}
+
+fn custom(format: impl Fn(f64) -> String + Send + Sync + 'static) -> TickFormat {
+    TickFormat::Custom(Arc::new(format))
+}
+
+fn draw(plots: Vec<Plot>, layout: Layout) -> String {
+    let layout = layout
+        .with_theme(theme())
+        .with_width(WIDTH)
+        .with_height(HEIGHT)
+        .with_font_family("inherit")
+        .with_tick_size(12)
+        .with_label_size(12)
+        .with_force_margins_y(12.0, 46.0);
+    let svg = SvgBackend::new().render_scene(&render_multiple(plots, layout));
+    scalable(&svg)
+}
+
+/// Lets the page choose the width: kuva writes a fixed one and no view box.
+fn scalable(svg: &str) -> String {
+    let size = format!("width=\"{WIDTH}\" height=\"{HEIGHT}\"");
+    svg.replacen(&size, &format!("viewBox=\"0 0 {WIDTH} {HEIGHT}\""), 1)
+}
+
+/// kuva numbers its clip paths with a counter of the process. Here they are
+/// numbered by their order on the page, so that equal results give equal bytes.
+pub fn renumber_clips(page: &str) -> String {
+    const NAME: &str = "kuva-clip-";
+    let mut seen: Vec<&str> = Vec::new();
+    let mut parts = page.split(NAME);
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let end = part.find(|c: char| !c.is_ascii_digit());
+        let (number, rest) = part.split_at(end.unwrap_or(part.len()));
+        let position = seen.iter().position(|of| *of == number);
+        let position = position.unwrap_or_else(|| {
+            seen.push(number);
+            seen.len() - 1
+        });
+        out.push_str(&format!("clip-{position}{rest}"));
+    }
+    out
+}
+
+fn theme() -> Theme {
+    Theme {
+        background: "none".to_owned(),
+        axis_color: "var(--axis)".to_owned(),
+        grid_color: "var(--grid)".to_owned(),
+        tick_color: "var(--axis)".to_owned(),
+        text_color: "var(--muted)".to_owned(),
+        legend_bg: "none".to_owned(),
+        legend_border: "none".to_owned(),
+        ..Theme::light()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clips_are_numbered_by_their_order_on_the_page() {
+        let page = "id=\"kuva-clip-41\" url(#kuva-clip-41) id=\"kuva-clip-7\"";
+        assert_eq!(
+            renumber_clips(page),
+            "id=\"clip-0\" url(#clip-0) id=\"clip-1\""
+        );
+    }
+
+    #[test]
+    fn percentiles_are_named_by_their_nines() {
+        let names: Vec<String> = (0..5).map(|n| percentile(f64::from(n))).collect();
+        assert_eq!(names, ["0", "90%", "99%", "99.9%", "99.99%"]);
+    }
+
+    #[test]
+    fn nothing_to_draw_is_no_picture() {
+        assert_eq!(percentiles(&[]), None);
+        assert_eq!(blocks(&[], 0.02), None);
+    }
+
+    #[test]
+    fn a_picture_has_the_colours_of_the_page_and_no_fixed_width() {
+        let line = BlockLine {
+            color: 3,
+            name: "batch".to_owned(),
+            points: vec![(1.0, 1.1), (2.0, 0.9)],
+        };
+        let svg = blocks(&[line], 0.02).unwrap();
+        assert!(svg.contains("var(--arm-3)"));
+        assert!(svg.contains("viewBox=\"0 0 520 280\""));
+        assert!(svg.contains("batch, block 2: -10.0%"));
+    }
+}

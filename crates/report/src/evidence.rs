@@ -1,0 +1,69 @@
+//! What proves the treatment: the statements of the evidence, and in how many of
+//! an arm's trials each was found.
+
+use model::{EvidencePoint, Role, Trial};
+use results::ResultSet;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// A statement, and the trials that bear it out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Statement {
+    pub what: String,
+    pub trials: usize,
+}
+
+/// What was found in the trials of `arm` that count, the most frequent first.
+pub fn of_arm(results: &ResultSet, arm: usize) -> Vec<Statement> {
+    let trials = results.trials.iter().map(|stored| &stored.trial);
+    let counted = trials.filter(|t| t.is_ok() && t.place.arm == arm);
+    let mut found: BTreeMap<String, usize> = BTreeMap::new();
+    for trial in counted {
+        for what in statements(trial) {
+            *found.entry(what).or_default() += 1;
+        }
+    }
+    let mut statements: Vec<Statement> = found
+        .into_iter()
+        .map(|(what, trials)| Statement { what, trials })
+        .collect();
+    statements.sort_by_key(|statement| std::cmp::Reverse(statement.trials));
+    statements
+}
+
+/// Each once, whatever the number of readings.
+fn statements(trial: &Trial) -> Vec<String> {
+    let evidence = &trial.result.evidence;
+    let mut all: Vec<String> = evidence.points.iter().flat_map(of_point).collect();
+    all.extend(evidence.scheduler_binary.as_ref().map(|binary| {
+        let version = binary.version.as_deref().unwrap_or("version unknown");
+        let digest: String = binary.sha256.chars().take(12).collect();
+        format!("program {} ({version}, sha256 {digest})", binary.path)
+    }));
+    all.sort();
+    all.dedup();
+    all
+}
+
+fn of_point(point: &EvidencePoint) -> Vec<String> {
+    let mut found = vec![format!("kernel {}", point.kernel_release)];
+    found.extend(point.sched_ext.as_ref().map(|ext| match ext.ops.as_str() {
+        "" => format!("sched_ext {}", ext.state),
+        ops => format!("sched_ext {}: {ops}", ext.state),
+    }));
+    let tunables = point.tunables.iter();
+    found.extend(tunables.map(|(name, value)| format!("{name} = {value}")));
+    found.extend(point.policies.iter().map(|found| {
+        let role = role(&found.role);
+        format!("policy of {role}: {}", found.policy)
+    }));
+    found
+}
+
+fn role(role: &Role) -> &'static str {
+    match role {
+        Role::Load => "load",
+        Role::Server => "server",
+        Role::Antagonist => "antagonist",
+    }
+}

@@ -1,0 +1,242 @@
+//! The HdrHistogram interval logs (`*.hlog`) of trials, and percentile curves.
+//!
+//! The trials of an arm are merged for pictures and export only: no interval and
+//! no verdict comes from pooled samples. Values are nanoseconds.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::Deserializer;
+use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+use results::{ResultSet, StoredTrial};
+use std::collections::BTreeMap;
+use std::fs;
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+/// Fewer samples beyond a quantile than this, and it is noise.
+const FEWEST_BEYOND: f64 = 10.0;
+/// Blocks that are drawn by themselves; more would be a smear and a large file.
+const MOST_BLOCKS: usize = 12;
+/// Points of a curve for each factor of ten towards 100 %.
+const POINTS_PER_DECADE: u32 = 16;
+
+/// All logs of one name, of one arm in one cell.
+#[derive(Debug)]
+pub struct Group {
+    /// Index in the plan.
+    pub cell: usize,
+    /// Name of the file without its ending: `wakeup`.
+    pub name: String,
+    /// Index in the experiment.
+    pub arm: usize,
+    logs: Vec<PathBuf>,
+}
+
+/// What the logs of a group hold.
+#[derive(Debug)]
+pub struct Merged {
+    pub histogram: Histogram<u64>,
+    /// Some of the trials by themselves, evenly chosen.
+    pub blocks: Vec<Curve>,
+    /// Logs that could not be read, and why.
+    pub problems: Vec<String>,
+}
+
+/// Points (−log10(1 − quantile), value): 1 is 90 %, 2 is 99 %.
+pub type Curve = Vec<(f64, f64)>;
+
+/// `make` of every group, in the order of cells, names and arms. The logs are read
+/// on all CPUs, and one group is in memory at a time on each.
+pub fn map_groups<T: Send>(
+    results: &ResultSet,
+    make: impl Fn(&Group, Merged) -> T + Sync,
+) -> Vec<T> {
+    let groups = groups(results);
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut made = Vec::new();
+        while let Some((index, group)) = take_next(&groups, &next) {
+            made.push((index, make(group, merge(group))));
+        }
+        made
+    };
+    let workers = thread::available_parallelism().map_or(1, NonZero::get);
+    let mut made: Vec<(usize, T)> = thread::scope(|scope| {
+        let handles: Vec<_> = (1..workers).map(|_| scope.spawn(work)).collect();
+        let mut made = work();
+        for handle in handles {
+            match handle.join() {
+                Ok(more) => made.extend(more),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        made
+    });
+    made.sort_by_key(|(index, _)| *index);
+    made.into_iter().map(|(_, made)| made).collect()
+}
+
+fn take_next<'a>(groups: &'a [Group], next: &AtomicUsize) -> Option<(usize, &'a Group)> {
+    let index = next.fetch_add(1, Ordering::Relaxed);
+    groups.get(index).map(|group| (index, group))
+}
+
+fn groups(results: &ResultSet) -> Vec<Group> {
+    let mut by_key: BTreeMap<(usize, String, usize), Vec<PathBuf>> = BTreeMap::new();
+    for stored in results.trials.iter().filter(|stored| stored.trial.is_ok()) {
+        let place = &stored.trial.place;
+        for (name, path) in logs_of(stored) {
+            let key = (place.cell, name, place.arm);
+            by_key.entry(key).or_default().push(path);
+        }
+    }
+    by_key
+        .into_iter()
+        .map(|((cell, name, arm), logs)| Group {
+            cell,
+            name,
+            arm,
+            logs,
+        })
+        .collect()
+}
+
+/// A trial without files, or whose directory is gone, has no logs.
+fn logs_of(stored: &StoredTrial) -> Vec<(String, PathBuf)> {
+    let Ok(entries) = fs::read_dir(&stored.dir) else {
+        return Vec::new();
+    };
+    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    paths
+        .filter(|path| path.extension().is_some_and(|ending| ending == "hlog"))
+        .filter_map(|path| Some((path.file_stem()?.to_str()?.to_owned(), path)))
+        .collect()
+}
+
+fn merge(group: &Group) -> Merged {
+    let every = group.logs.len().div_ceil(MOST_BLOCKS).max(1);
+    let mut merged = Merged {
+        histogram: empty(),
+        blocks: Vec::new(),
+        problems: Vec::new(),
+    };
+    for (index, path) in group.logs.iter().enumerate() {
+        let drawn = index % every == 0 && group.logs.len() > 1;
+        let result = if drawn {
+            read_log(path).and_then(|one| {
+                merged.blocks.push(curve(&one));
+                merged.histogram.add(one).map_err(|e| e.to_string())
+            })
+        } else {
+            add_log(path, &mut merged.histogram)
+        };
+        if let Err(why) = result {
+            merged.problems.push(format!("{}: {why}", path.display()));
+        }
+    }
+    merged
+}
+
+fn empty() -> Histogram<u64> {
+    // The precision is a constant that is known to be valid.
+    #[allow(clippy::expect_used)]
+    let mut histogram = Histogram::new(3).expect("three significant digits are valid");
+    histogram.auto(true);
+    histogram
+}
+
+fn read_log(path: &Path) -> Result<Histogram<u64>, String> {
+    let mut histogram = empty();
+    add_log(path, &mut histogram)?;
+    Ok(histogram)
+}
+
+/// Adds the intervals of a log up.
+fn add_log(path: &Path, into: &mut Histogram<u64>) -> Result<(), String> {
+    let text = fs::read(path).map_err(|e| e.to_string())?;
+    let mut deserializer = Deserializer::new();
+    for entry in IntervalLogIterator::new(&text) {
+        let entry = entry.map_err(|e| format!("not an interval log: {e:?}"))?;
+        let LogEntry::Interval(interval) = entry else {
+            continue;
+        };
+        let bytes = STANDARD
+            .decode(interval.encoded_histogram())
+            .map_err(|e| format!("an interval is damaged: {e}"))?;
+        let interval: Histogram<u64> = deserializer
+            .deserialize(&mut bytes.as_slice())
+            .map_err(|e| format!("an interval is damaged: {e}"))?;
+        into.add(interval).map_err(|e| e.to_string())?;
+    }
+    Ok(())
+}
+
+/// The percentile curve, as far as enough samples lie beyond it.
+pub fn curve(histogram: &Histogram<u64>) -> Curve {
+    let samples = histogram.len() as f64;
+    let end = (samples / FEWEST_BEYOND).log10();
+    let step = 1.0 / f64::from(POINTS_PER_DECADE);
+    // Negative, and so 0, without samples.
+    let last = (end / step).floor() as u32;
+    // From the first step on: the minimum says little and stretches the axis.
+    // One pass over the counts: asking for each quantile would walk them each time.
+    let mut wanted = (1..=last).map(|n| f64::from(n) * step).peekable();
+    let mut points = Curve::new();
+    let mut below = 0.0;
+    for bucket in histogram.iter_recorded() {
+        below += bucket.count_since_last_iteration() as f64;
+        while let Some(x) = wanted.next_if(|x| samples * (1.0 - 10f64.powf(-x)) <= below) {
+            points.push((x, bucket.value_iterated_to() as f64));
+        }
+    }
+    points
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_curve_ends_where_too_few_samples_lie_beyond() {
+        let mut histogram = empty();
+        (1..=1000).for_each(|value| histogram.saturating_record(value));
+        let points = curve(&histogram);
+        // 99 % of 1000 samples leaves 10 beyond, 99.9 % leaves one.
+        assert_eq!(points.last().map(|point| point.0), Some(2.0));
+        assert_eq!(points.last().map(|point| point.1), Some(990.0));
+    }
+
+    #[test]
+    fn a_curve_gives_the_quantiles_of_the_histogram() {
+        let mut histogram = empty();
+        (1..=100_000u64).for_each(|n| histogram.saturating_record(n * n));
+        for (x, value) in curve(&histogram) {
+            let quantile = 1.0 - 10f64.powf(-x);
+            let expected = histogram.value_at_quantile(quantile) as f64;
+            assert!(
+                (value / expected - 1.0).abs() < 2e-3,
+                "{quantile}: {value} {expected}"
+            );
+        }
+    }
+
+    #[test]
+    fn too_few_samples_have_no_curve() {
+        let mut histogram = empty();
+        assert!(curve(&histogram).is_empty());
+        (0..9).for_each(|_| histogram.saturating_record(5));
+        assert!(curve(&histogram).is_empty());
+    }
+
+    #[test]
+    fn a_damaged_log_is_a_problem_and_not_an_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("wakeup.hlog");
+        fs::write(&path, "0.0,1.0,2.0,HISTnotbase64!\n").unwrap();
+        assert!(read_log(&path).is_err());
+        assert!(read_log(&dir.path().join("absent.hlog")).is_err());
+    }
+}

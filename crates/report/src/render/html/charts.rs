@@ -1,0 +1,126 @@
+//! The pictures of each cell.
+
+use super::view::color_of;
+use crate::chart::{self, BlockLine, PercentileLine};
+use crate::histogram::{self, Group, Merged};
+use crate::table::{CellTable, Comparison, Table};
+use results::ResultSet;
+
+/// The pictures of one cell, as SVG.
+#[derive(Debug, Clone, Default)]
+pub struct CellCharts {
+    pub percentiles: Vec<Figure>,
+    pub blocks: Vec<Figure>,
+    /// Histogram logs that could not be read, and why.
+    pub problems: Vec<String>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Figure {
+    pub title: String,
+    pub svg: String,
+    pub caption: String,
+}
+
+/// One entry a cell of the table.
+pub fn all(table: &Table, results: &ResultSet) -> Vec<CellCharts> {
+    let mut cells: Vec<CellCharts> = table
+        .cells
+        .iter()
+        .map(|cell| CellCharts {
+            blocks: block_figures(table, cell),
+            ..CellCharts::default()
+        })
+        .collect();
+    let mut drawn = histogram::map_groups(results, |group, merged| line(table, group, merged));
+    drawn.sort_by_key(|of| (of.cell, rank(&table.cells[of.cell], &of.name)));
+    let same = |a: &Drawn, b: &Drawn| a.cell == b.cell && a.name == b.name;
+    for figure in drawn.chunk_by(same) {
+        let cell = &mut cells[figure[0].cell];
+        cell.percentiles.extend(percentile_figure(figure));
+        let problems = figure.iter().flat_map(|drawn| drawn.problems.clone());
+        cell.problems.extend(problems);
+    }
+    cells
+}
+
+/// Position of the first metric that comes from the log `name`: pictures have the
+/// order of the metrics.
+fn rank(cell: &CellTable, name: &str) -> usize {
+    let prefix = format!("{name}_");
+    let mut metrics = cell.metrics.iter();
+    let position = metrics.position(|row| row.metric.starts_with(&prefix));
+    position.unwrap_or(usize::MAX)
+}
+
+/// What one arm adds to a percentile chart.
+struct Drawn {
+    cell: usize,
+    name: String,
+    samples: u64,
+    line: PercentileLine,
+    problems: Vec<String>,
+}
+
+fn line(table: &Table, group: &Group, merged: Merged) -> Drawn {
+    let arm = &table.arms[group.arm].name;
+    Drawn {
+        cell: group.cell,
+        name: group.name.clone(),
+        samples: merged.histogram.len(),
+        line: PercentileLine {
+            color: color_of(table, arm),
+            merged: histogram::curve(&merged.histogram),
+            blocks: merged.blocks,
+        },
+        problems: merged.problems,
+    }
+}
+
+fn percentile_figure(drawn: &[Drawn]) -> Option<Figure> {
+    let lines: Vec<PercentileLine> = drawn.iter().map(|d| d.line.clone()).collect();
+    let fewest = drawn.iter().map(|d| d.samples).min().unwrap_or(0);
+    Some(Figure {
+        title: format!("{} latency by percentile", drawn[0].name),
+        svg: chart::percentiles(&lines)?,
+        caption: format!(
+            "Strong: all trials of an arm merged, at least {} samples. Faint: single trials. A \
+             curve ends where fewer than 10 samples lie beyond.",
+            crate::quantity::with_unit(fewest as f64, "count")
+        ),
+    })
+}
+
+fn block_figures(table: &Table, cell: &CellTable) -> Vec<Figure> {
+    let deciding: Vec<&Comparison> = cell.deciding().collect();
+    deciding
+        .chunk_by(|a, b| a.metric == b.metric)
+        .filter_map(|of_metric| block_figure(table, of_metric))
+        .collect()
+}
+
+fn block_figure(table: &Table, comparisons: &[&Comparison]) -> Option<Figure> {
+    let lines: Vec<BlockLine> = comparisons
+        .iter()
+        .map(|c| BlockLine {
+            color: color_of(table, &c.arm),
+            name: c.arm.clone(),
+            points: c
+                .block_ratios
+                .iter()
+                .map(|point| (f64::from(point.block), point.ratio))
+                .collect(),
+        })
+        .collect();
+    let first = comparisons.first()?;
+    Some(Figure {
+        title: format!("{}, every block against {}", first.metric, first.baseline),
+        svg: chart::blocks(&lines, table.experiment.smallest_effect)?,
+        caption: format!(
+            "In the order of time; {}. Verdict and interval come from these points. Grey: \
+             changes below {} %.",
+            crate::words::direction(first.better),
+            crate::quantity::percent(table.experiment.smallest_effect)
+        ),
+    })
+}

@@ -1,0 +1,350 @@
+//! The table in the words and shapes of the page: what the template loops over.
+
+use super::charts::CellCharts;
+use super::scale::{IntervalPlot, Scale, Tick};
+use crate::chart::COLORS;
+use crate::evidence::Statement;
+use crate::quantity::{change, evidence, interval, percent, with_unit};
+use crate::table::{CellTable, Comparison, Excluded, MetricRow, Notice, Summary, Table};
+use crate::words;
+use askama::Template;
+use model::{Better, System};
+
+#[derive(Template)]
+#[template(path = "report.html")]
+pub struct Page<'a> {
+    pub title: &'a str,
+    pub table: &'a Table,
+    pub about: String,
+    pub error_rate: String,
+    pub confidence: String,
+    pub smallest_effect: String,
+    pub ticks: Vec<Tick>,
+    pub tallies: Vec<TallyView>,
+    pub serious: Vec<NoticeView>,
+    pub notices: Vec<NoticeView>,
+    pub arms: Vec<ArmView<'a>>,
+    pub overview: Option<Overview<'a>>,
+    pub cells: Vec<CellView<'a>>,
+    pub trials: String,
+    pub excluded: &'a [Excluded],
+    /// Whether a deciding comparison has a star.
+    pub starred: bool,
+    pub star: String,
+    pub machine: Vec<(String, String)>,
+}
+
+pub struct TallyView {
+    pub arm: String,
+    pub color: usize,
+    pub sentence: String,
+}
+
+pub struct NoticeView {
+    pub severity: &'static str,
+    pub what: String,
+    pub remedy: String,
+    pub trials: String,
+}
+
+pub struct ArmView<'a> {
+    pub name: &'a str,
+    pub summary: &'a str,
+    pub color: usize,
+    pub label: &'static str,
+    pub evidence: &'a [Statement],
+}
+
+/// Verdicts of all deciding comparisons at a glance: a row a cell.
+pub struct Overview<'a> {
+    pub arms: Vec<&'a str>,
+    pub rows: Vec<OverviewRow<'a>>,
+}
+
+pub struct OverviewRow<'a> {
+    pub id: String,
+    pub cell: &'a str,
+    /// For each arm the verdicts of the metrics.
+    pub arms: Vec<Vec<RowView>>,
+}
+
+pub struct CellView<'a> {
+    pub id: String,
+    pub name: &'a str,
+    pub rows: Vec<RowView>,
+    pub further: Vec<RowView>,
+    pub further_differ: usize,
+    pub charts: CellCharts,
+    pub metrics: Vec<MetricView>,
+}
+
+/// One comparison.
+pub struct RowView {
+    pub metric: String,
+    /// The first arm of its metric.
+    pub first: bool,
+    pub direction: &'static str,
+    pub arrow: &'static str,
+    pub arm: String,
+    pub color: usize,
+    pub aa: bool,
+    pub medians: Option<(String, String)>,
+    pub change: String,
+    pub interval: String,
+    pub plot: IntervalPlot,
+    pub verdict: &'static str,
+    pub marked: String,
+    pub meaning: String,
+    pub blocks: String,
+    pub e_value: String,
+    pub notes: Vec<String>,
+}
+
+pub struct MetricView {
+    pub metric: String,
+    pub direction: &'static str,
+    pub judged: bool,
+    pub arms: Vec<(String, String)>,
+}
+
+pub fn page<'a>(table: &'a Table, charts: Vec<CellCharts>) -> Page<'a> {
+    let experiment = &table.experiment;
+    let effect = experiment.smallest_effect;
+    let deciding = table.comparisons().filter(|c| c.deciding);
+    let scale = Scale::fitting(deciding, effect);
+    let view = View { table, scale };
+    let starred = table
+        .comparisons()
+        .any(|c| c.deciding && c.survives_ebh == Some(false));
+    Page {
+        title: experiment.question.as_deref().unwrap_or(&experiment.name),
+        table,
+        about: about(table),
+        error_rate: words::error_rate(experiment),
+        confidence: percent(experiment.confidence),
+        smallest_effect: percent(effect),
+        ticks: scale.ticks(),
+        tallies: table.tallies.iter().map(|t| view.tally(t)).collect(),
+        serious: table.serious().map(notice).collect(),
+        notices: view.lesser_notices(),
+        arms: table.arms.iter().map(|arm| view.arm(arm)).collect(),
+        overview: view.overview(),
+        cells: view.cells(charts),
+        trials: words::trials(&table.trials),
+        excluded: &table.excluded,
+        starred,
+        star: words::not_surviving(experiment),
+        machine: machine(&table.system),
+    }
+}
+
+fn about(table: &Table) -> String {
+    let experiment = &table.experiment;
+    format!(
+        "{}, {}. {}. {}.",
+        experiment.name,
+        experiment.created,
+        words::trials(&table.trials),
+        words::machine(table)
+    )
+}
+
+/// The colour of each arm: the baseline has the first, the others follow.
+pub fn color_of(table: &Table, arm: &str) -> usize {
+    let others = table.arms.iter().filter(|a| !a.baseline);
+    let position = others.into_iter().position(|a| a.name == arm);
+    position.map_or(0, |position| 1 + position % (COLORS - 1))
+}
+
+struct View<'a> {
+    table: &'a Table,
+    scale: Scale,
+}
+
+impl<'a> View<'a> {
+    fn tally(&self, tally: &crate::table::Tally) -> TallyView {
+        let sentence = match tally.aa {
+            true => words::aa(tally),
+            false => words::tally(tally),
+        };
+        TallyView {
+            arm: tally.arm.clone(),
+            color: color_of(self.table, &tally.arm),
+            sentence: sentence
+                .strip_prefix(tally.arm.as_str())
+                .unwrap_or(&sentence)
+                .to_owned(),
+        }
+    }
+
+    fn lesser_notices(&self) -> Vec<NoticeView> {
+        let lesser = |n: &&Notice| n.severity != model::Severity::Serious;
+        self.table
+            .warnings
+            .iter()
+            .filter(lesser)
+            .map(notice)
+            .collect()
+    }
+
+    fn arm(&self, arm: &'a crate::table::ArmInfo) -> ArmView<'a> {
+        ArmView {
+            name: &arm.name,
+            summary: &arm.summary,
+            color: color_of(self.table, &arm.name),
+            label: match (arm.baseline, arm.aa) {
+                (true, _) => "baseline",
+                (_, true) => "A/A",
+                _ => "",
+            },
+            evidence: &arm.evidence,
+        }
+    }
+
+    /// Only where there is more than a look can take in.
+    fn overview(&self) -> Option<Overview<'a>> {
+        let arms: Vec<&str> = self
+            .table
+            .arms
+            .iter()
+            .filter(|arm| !arm.baseline)
+            .map(|arm| arm.name.as_str())
+            .collect();
+        let rows = self.table.cells.iter().enumerate().map(|(index, cell)| {
+            let of = |arm: &&str| {
+                let arm = *arm;
+                let found = cell.deciding().filter(move |c| c.arm == arm);
+                found.map(|c| self.row(c)).collect()
+            };
+            OverviewRow {
+                id: cell_id(index),
+                cell: &cell.name,
+                arms: arms.iter().map(of).collect(),
+            }
+        });
+        let rows: Vec<OverviewRow> = rows.collect();
+        (self.table.cells.len() > 1 && !arms.is_empty()).then_some(Overview { arms, rows })
+    }
+
+    fn cells(&self, charts: Vec<CellCharts>) -> Vec<CellView<'a>> {
+        let cells = self.table.cells.iter().zip(charts).enumerate();
+        cells
+            .map(|(index, (cell, charts))| self.cell(index, cell, charts))
+            .collect()
+    }
+
+    fn cell(&self, index: usize, cell: &'a CellTable, charts: CellCharts) -> CellView<'a> {
+        CellView {
+            id: cell_id(index),
+            name: &cell.name,
+            rows: self.rows(cell.deciding()),
+            further: self.rows(cell.further()),
+            further_differ: cell.further().filter(|c| c.verdict.is_call()).count(),
+            charts,
+            metrics: cell.metrics.iter().map(metric).collect(),
+        }
+    }
+
+    fn rows<'b>(&self, comparisons: impl Iterator<Item = &'b Comparison>) -> Vec<RowView> {
+        let mut rows: Vec<RowView> = comparisons.map(|c| self.row(c)).collect();
+        for index in 0..rows.len() {
+            rows[index].first = index == 0 || rows[index - 1].metric != rows[index].metric;
+            // The same note under several rows is said once, below the last.
+            let next = rows.get(index + 1);
+            if next.is_some_and(|next| next.notes == rows[index].notes) {
+                rows[index].notes.clear();
+            }
+        }
+        rows
+    }
+
+    fn row(&self, c: &Comparison) -> RowView {
+        let unit = |value| with_unit(value, &c.unit);
+        RowView {
+            metric: c.metric.clone(),
+            first: false,
+            direction: words::direction(c.better),
+            arrow: match c.better {
+                Better::Higher => "\u{2191}",
+                Better::Lower => "\u{2193}",
+                Better::Neither => "",
+            },
+            arm: c.arm.clone(),
+            color: color_of(self.table, &c.arm),
+            aa: c.aa,
+            medians: c.baseline_median.map(unit).zip(c.arm_median.map(unit)),
+            change: c.ratio.map_or("\u{2013}".to_owned(), change),
+            interval: match c.low.zip(c.high) {
+                Some((low, high)) => interval(low, high),
+                None => "no interval".to_owned(),
+            },
+            plot: self.scale.plot(c),
+            verdict: c.verdict.as_str(),
+            marked: words::marked_verdict(c),
+            meaning: words::meaning(c, self.table.experiment.smallest_effect),
+            blocks: words::blocks(c),
+            e_value: c.e_value.map_or("\u{2013}".to_owned(), evidence),
+            notes: c.notes.clone(),
+        }
+    }
+}
+
+fn cell_id(index: usize) -> String {
+    format!("cell-{}", index + 1)
+}
+
+fn notice(notice: &Notice) -> NoticeView {
+    NoticeView {
+        severity: words::severity(notice.severity),
+        what: notice.what.clone(),
+        remedy: notice.remedy.clone(),
+        trials: words::notice_trials(notice),
+    }
+}
+
+fn metric(row: &MetricRow) -> MetricView {
+    let cell = |summary: &Option<Summary>| match summary {
+        Some(s) => {
+            let in_unit = |value| with_unit(value, &row.unit);
+            let (low, high) = (in_unit(s.lower_quartile), in_unit(s.upper_quartile));
+            let hint = format!("middle half of {} trials: {low} to {high}", s.trials);
+            (in_unit(s.median), hint)
+        }
+        None => ("\u{2013}".to_owned(), "no trial has this figure".to_owned()),
+    };
+    MetricView {
+        metric: row.metric.clone(),
+        direction: words::direction(row.better),
+        judged: row.better != Better::Neither,
+        arms: row.arms.iter().map(cell).collect(),
+    }
+}
+
+fn machine(system: &System) -> Vec<(String, String)> {
+    let fixed = [
+        ("host", system.hostname.clone()),
+        ("kernel", system.kernel_release.clone()),
+        ("kernel version", system.kernel_version.clone()),
+        ("command line", system.kernel_command_line.clone()),
+        ("architecture", system.architecture.clone()),
+        ("CPU", system.cpu_model.clone()),
+        ("CPUs", system.cpus.to_string()),
+        ("memory", with_unit(system.memory_bytes as f64, "bytes")),
+        ("sched_ext", yes_no(system.sched_ext)),
+        ("root", yes_no(system.root)),
+        ("hypervisor", system.hypervisor.clone()),
+    ];
+    let fixed = fixed
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value));
+    let facts = system.facts.iter().map(|(k, v)| (k.clone(), v.clone()));
+    fixed.chain(facts).collect()
+}
+
+fn yes_no(value: bool) -> String {
+    match value {
+        true => "yes",
+        false => "no",
+    }
+    .to_owned()
+}
