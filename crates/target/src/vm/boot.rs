@@ -33,7 +33,7 @@ pub struct Guest {
 pub fn time_limit(accel: Accel) -> Duration {
     Duration::from_secs(match accel {
         Accel::Kvm => 30,
-        Accel::Tcg => 120,
+        Accel::Tcg => 180,
     })
 }
 

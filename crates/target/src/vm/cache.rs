@@ -13,7 +13,13 @@ pub fn directory() -> Result<PathBuf, TargetError> {
             .map(PathBuf::from)
     };
     set("SCHEDLAB_CACHE_DIR")
-        .or_else(|| Some(set("XDG_CACHE_HOME").filter(|p| p.is_absolute())?.join("schedlab")))
+        .or_else(|| {
+            Some(
+                set("XDG_CACHE_HOME")
+                    .filter(|p| p.is_absolute())?
+                    .join("schedlab"),
+            )
+        })
         .or_else(|| Some(set("HOME")?.join(".cache/schedlab")))
         .ok_or_else(|| {
             unmet(

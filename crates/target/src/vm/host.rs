@@ -105,7 +105,10 @@ impl Watch {
         let wall = now.at.duration_since(last.at).as_nanos() as f64 * self.vcpus.len() as f64;
         let waited = now.vcpu_wait_ns.saturating_sub(last.vcpu_wait_ns);
         let mut readings = vec![
-            STEAL.measured(percent(now.steal.saturating_sub(last.steal), now.all.saturating_sub(last.all) as f64)),
+            STEAL.measured(percent(
+                now.steal.saturating_sub(last.steal),
+                now.all.saturating_sub(last.all) as f64,
+            )),
             VCPU_WAIT.measured(percent(waited, wall)),
             PINNED.measured(self.pinned as f64),
         ];
@@ -115,7 +118,11 @@ impl Watch {
 }
 
 fn percent(part: u64, whole: f64) -> f64 {
-    if whole > 0.0 { part as f64 / whole * 100.0 } else { 0.0 }
+    if whole > 0.0 {
+        part as f64 / whole * 100.0
+    } else {
+        0.0
+    }
 }
 
 impl Counters {

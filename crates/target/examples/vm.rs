@@ -1,0 +1,113 @@
+//! A guest to try things in, and the program that the boot tests put into one: as
+//! PID 1 it is init, with `agent` an agent that only says hello, else the host side.
+//!
+//! `vm [--kernel NAME] [--cpus N] [COMMAND…]` boots a guest and runs a command in it.
+
+use model::experiment::{Reset, VmSpec};
+use model::{PROTOCOL_VERSION, Reply, Request};
+use std::io::Write;
+use target::vm::frame::{Exec, Exit, FrameKind, GUEST_VARIABLE};
+use target::vm::{Options, VmTarget, init};
+use target::{Boot, Target};
+
+type Failure = Box<dyn std::error::Error>;
+
+fn main() -> Result<(), Failure> {
+    if std::process::id() == 1 {
+        init::main();
+    }
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match args.first().map(String::as_str) {
+        Some("agent") => agent(),
+        // What may go wrong in a guest, for the boot tests.
+        Some("panic") if in_guest() => Ok(std::fs::write("/proc/sysrq-trigger", "c")?),
+        Some("flood") if in_guest() => flood(),
+        _ => host(args),
+    }
+}
+
+fn in_guest() -> bool {
+    std::env::var_os(GUEST_VARIABLE).is_some()
+}
+
+fn flood() -> Result<(), Failure> {
+    let line = [b'.'; 4000];
+    loop {
+        std::io::stderr().write_all(&line)?;
+    }
+}
+
+/// Answers `Hello` and ends at `Bye`.
+fn agent() -> Result<(), Failure> {
+    let mut out = std::io::stdout();
+    for line in std::io::stdin().lines() {
+        let reply = match serde_json::from_str(&line?)? {
+            Request::Hello { .. } => Reply::Hello {
+                protocol: PROTOCOL_VERSION,
+                version: std::fs::read_to_string("/proc/version")?,
+            },
+            Request::Bye => Reply::Bye,
+            _ => Reply::Refused {
+                why: "this agent only says hello".to_owned(),
+            },
+        };
+        writeln!(out, "{}", serde_json::to_string(&reply)?)?;
+        out.flush()?;
+        if reply == Reply::Bye {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn host(mut args: Vec<String>) -> Result<(), Failure> {
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .init();
+    let spec = VmSpec {
+        kernel: option(&mut args, "--kernel").unwrap_or_else(|| "debian:sid".to_owned()),
+        cpus: option(&mut args, "--cpus").map_or(Ok(2), |n| n.parse())?,
+        memory_bytes: 1 << 30,
+        root: option(&mut args, "--root").unwrap_or_else(|| "host".to_owned()),
+        reset: Reset::None,
+        accel: option(&mut args, "--accel"),
+        topology: None,
+        host_cpus: None,
+        append: option(&mut args, "--append"),
+        forwards: Vec::new(),
+    };
+    let mut target = VmTarget::new(spec, Options::of_this_process()?);
+    let guest = target.boot(&Boot::default(), false)?;
+    eprintln!(
+        "ready after {:?} ({} ms of guest time)",
+        guest.boot_time,
+        guest.ready.uptime_ns / 1_000_000
+    );
+    for (name, value) in target.facts() {
+        eprintln!("{name} = {value}");
+    }
+    if args.is_empty() {
+        args = ["uname", "-r"].map(str::to_owned).into();
+    }
+    let exec = Exec {
+        argv: args,
+        ..Exec::default()
+    };
+    let (_, frames) = guest.link.exec(&exec)?;
+    for frame in frames {
+        match frame.kind {
+            FrameKind::Output => std::io::stdout().write_all(&frame.payload)?,
+            FrameKind::Errors => std::io::stderr().write_all(&frame.payload)?,
+            FrameKind::Exit => eprintln!("{:?}", frame.parse::<Exit>()?),
+            _ => {}
+        }
+    }
+    eprint!("--- console\n{}", guest.machine.console.take());
+    Ok(())
+}
+
+fn option(args: &mut Vec<String>, name: &str) -> Option<String> {
+    let at = args.iter().position(|a| a == name)?;
+    args.remove(at);
+    (at < args.len()).then(|| args.remove(at))
+}
