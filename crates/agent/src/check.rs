@@ -125,6 +125,7 @@ fn check_workload(workload: &Workload, drivers: fn(&Kind) -> Box<dyn Driver>) ->
             cpus: collect::system::usable_cpus(),
             seed: 0,
             handicap_percent: 0.0,
+            server: None,
         })
     };
     workload.loads.iter().flat_map(require).collect()

@@ -237,6 +237,7 @@ impl Agent {
             cpus: collect::system::usable_cpus(),
             seed: 0,
             handicap_percent: 0.0,
+            server: None,
         };
         match (self.options.drivers)(&workload.kind).calibrate(&job) {
             Ok(calibration) => Reply::Calibrated { calibration },

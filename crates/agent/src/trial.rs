@@ -1,6 +1,6 @@
 //! One trial: require, journal, apply the arm, run the workload, prove, undo.
 
-use crate::arm::scheduler::Attached;
+use crate::arm::scheduler::{Attached, Limits};
 use crate::arm::tunables;
 use crate::interrupt::Interrupt;
 use crate::journal::{Journal, Undo};
@@ -111,6 +111,7 @@ impl<'a, 'c> Trial<'a, 'c> {
             cpus: collect::system::usable_cpus(),
             seed: spec.seed,
             handicap_percent: spec.arm.handicap_percent,
+            server: None,
         };
         let driver = (self.context.drivers)(&spec.workload.kind);
         let launch = driver.launch(&job);
@@ -164,8 +165,14 @@ impl<'a, 'c> Trial<'a, 'c> {
         if let Some(scheduler) = &arm.scheduler {
             self.context
                 .progress(format!("attaching {}", scheduler.program));
-            let attached = Attached::attach(root, scheduler, &self.mark, self.context.interrupt)
-                .map_err(|e| Stop::Void(e.to_string()))?;
+            let attached = Attached::attach(
+                root,
+                scheduler,
+                &self.mark,
+                self.context.interrupt,
+                Limits::default(),
+            )
+            .map_err(|e| Stop::Void(e.to_string()))?;
             self.evidence.scheduler_binary = Some(attached.binary.clone());
             self.scheduler = Some(attached);
         }

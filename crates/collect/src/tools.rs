@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::env;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// Programs that workloads run, with the argument that makes each print its version.
 const TOOLS: &[(&str, &str)] = &[
@@ -52,16 +53,35 @@ fn is_executable(path: &Path) -> bool {
         .is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
 }
 
+/// A program that does not print its version by then is not asked further.
+const VERSION_LIMIT: Duration = Duration::from_secs(5);
+
 /// The first line that a program prints with a digit in it.
 pub fn version(program: &Path, argument: &str) -> Option<String> {
-    // `timeout` is not relied on: these programs print and end.
-    let output = Command::new(program)
+    let mut child = Command::new(program)
         .arg(argument)
         .stdin(Stdio::null())
-        .output()
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
         .ok()?;
+    end_within(&mut child, VERSION_LIMIT);
+    // Ended or killed: neither pipe blocks, and a version fits into one.
+    let output = child.wait_with_output().ok()?;
     let text = [output.stdout, output.stderr].concat();
     first_version(&String::from_utf8_lossy(&text))
+}
+
+/// Wait for the end of a child, and kill it if that does not come.
+fn end_within(child: &mut Child, limit: Duration) {
+    let start = Instant::now();
+    while matches!(child.try_wait(), Ok(None)) {
+        if start.elapsed() > limit {
+            let _ = child.kill();
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 fn first_version(text: &str) -> Option<String> {
@@ -95,6 +115,13 @@ mod tests {
         );
         assert_eq!(find_in("scx_y", directories.clone()), None);
         assert_eq!(find_in(expected.to_str().unwrap(), []), Some(expected));
+    }
+
+    #[test]
+    fn a_program_that_does_not_end_is_killed() {
+        let mut child = Command::new("sleep").arg("600").spawn().unwrap();
+        end_within(&mut child, Duration::ZERO);
+        assert!(!child.wait().unwrap().success());
     }
 
     #[test]

@@ -24,12 +24,28 @@ use std::time::{Duration, Instant};
 /// Directories of installed schedulers, separated by colons, after PATH.
 pub const DIRECTORIES_VARIABLE: &str = "SCHEDLAB_SCHEDULERS";
 
-/// The verification of a large scheduler takes over half a minute on emulated CPUs.
-const ATTACH_LIMIT: Duration = Duration::from_secs(120);
-/// Until a scheduler that was asked to end is killed.
-const DETACH_PATIENCE: Duration = Duration::from_secs(10);
-/// Until a killed one must be gone.
-const KILL_LIMIT: Duration = Duration::from_secs(30);
+/// How long to wait for what.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Until a scheduler must be in force.
+    pub attach: Duration,
+    /// Until one that was asked to end is killed.
+    pub detach: Duration,
+    /// Until a killed one must be gone.
+    pub kill: Duration,
+}
+
+impl Default for Limits {
+    /// The verification of a large scheduler takes over half a minute on emulated CPUs.
+    fn default() -> Self {
+        Limits {
+            attach: Duration::from_secs(120),
+            detach: Duration::from_secs(10),
+            kill: Duration::from_secs(30),
+        }
+    }
+}
+
 const POLL_EVERY: Duration = Duration::from_millis(20);
 
 #[derive(Debug, thiserror::Error)]
@@ -66,8 +82,12 @@ pub enum SchedulerError {
         status: String,
         reason: String,
     },
-    #[error("detach {program}: {what} {} s after SIGKILL", KILL_LIMIT.as_secs())]
-    NotDetached { program: String, what: String },
+    #[error("detach {program}: {what} {} s after SIGKILL", limit.as_secs())]
+    NotDetached {
+        program: String,
+        limit: Duration,
+        what: String,
+    },
 }
 
 /// Where the program is: a path, on PATH, or among the installed schedulers.
@@ -90,6 +110,7 @@ impl Attached {
         scheduler: &Scheduler,
         mark: &str,
         interrupt: &Interrupt,
+        limits: Limits,
     ) -> Result<Self, SchedulerError> {
         let program = &scheduler.program;
         let before = sched_ext::read(root).ok_or(SchedulerError::Unsupported)?;
@@ -101,7 +122,7 @@ impl Attached {
         }
         let path = find(program).ok_or_else(|| SchedulerError::NotFound(program.clone()))?;
         let binary = describe(&path, scheduler)?;
-        let mut process = Process::start(root, &path, scheduler, mark)?;
+        let mut process = Process::start(root, &path, scheduler, mark, limits)?;
         match process.wait_until_attached(root, &before, interrupt) {
             Ok(()) => Ok(Attached { binary, process }),
             Err(error) => {
@@ -143,6 +164,7 @@ impl Attached {
 #[derive(Debug)]
 struct Process {
     program: String,
+    limits: Limits,
     child: Child,
     log: File,
     kernel_log: Option<KernelLog>,
@@ -156,6 +178,7 @@ impl Process {
         path: &Path,
         scheduler: &Scheduler,
         mark: &str,
+        limits: Limits,
     ) -> Result<Self, SchedulerError> {
         let program = scheduler.program.clone();
         let kernel_log = KernelLog::from_now(root);
@@ -174,6 +197,7 @@ impl Process {
         match start() {
             Ok((child, log)) => Ok(Process {
                 program,
+                limits,
                 child,
                 log,
                 kernel_log,
@@ -205,10 +229,10 @@ impl Process {
             if sched_ext::read(root).is_some_and(|now| is_attached(before, &now)) {
                 return Ok(());
             }
-            if start.elapsed() > ATTACH_LIMIT {
+            if start.elapsed() > self.limits.attach {
                 return Err(SchedulerError::NeverAttached {
                     program: self.program.clone(),
-                    limit: ATTACH_LIMIT,
+                    limit: self.limits.attach,
                     reason: self.reason(),
                 });
             }
@@ -227,16 +251,17 @@ impl Process {
     /// Ask it to end, kill it if it does not, and wait for the kernel.
     fn stop(&mut self, root: &Path) -> Result<(), SchedulerError> {
         self.signal(Signal::INT);
-        if self.is_detached_within(root, DETACH_PATIENCE) {
+        if self.is_detached_within(root, self.limits.detach) {
             return Ok(());
         }
         self.signal(Signal::KILL);
-        if self.is_detached_within(root, KILL_LIMIT) {
+        if self.is_detached_within(root, self.limits.kill) {
             return Ok(());
         }
         let state = sched_ext::read(root).unwrap_or_default();
         Err(SchedulerError::NotDetached {
             program: self.program.clone(),
+            limit: self.limits.kill,
             what: format!("the state is {} ({})", state.state, state.ops),
         })
     }
@@ -351,3 +376,7 @@ fn sha256(path: &Path) -> io::Result<String> {
         .map(|byte| format!("{byte:02x}"))
         .collect())
 }
+
+#[cfg(test)]
+#[path = "scheduler_tests.rs"]
+mod tests;

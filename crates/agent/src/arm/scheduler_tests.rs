@@ -1,0 +1,189 @@
+//! Fake schedulers: shell scripts that write the files that the kernel would.
+
+use super::*;
+use crate::fixture::tree;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use tempfile::TempDir;
+
+const QUICK: Limits = Limits {
+    attach: Duration::from_secs(20),
+    detach: Duration::from_secs(20),
+    kill: Duration::from_millis(200),
+};
+
+const ATTACH: &str =
+    "mkdir -p root; echo fake_1.0 > root/ops; echo 8 > enable_seq; echo enabled > state";
+const DETACH: &str = "echo disabled > state; rm -f root/ops";
+
+/// A root with a kernel that could, and a program `fake` with this script.
+struct Machine {
+    root: TempDir,
+}
+
+impl Machine {
+    fn new(script: &str) -> Self {
+        let root = tree(&[
+            ("sys/kernel/sched_ext/state", "disabled\n"),
+            ("sys/kernel/sched_ext/enable_seq", "7\n"),
+            ("sys/kernel/sched_ext/nr_rejected", "0\n"),
+        ]);
+        let program = root.path().join("fake");
+        let directory = root.path().join("sys/kernel/sched_ext");
+        let text = format!("#!/bin/sh\ncd {}\n{script}\n", directory.display());
+        fs::write(&program, text).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        Machine { root }
+    }
+
+    fn scheduler(&self) -> Scheduler {
+        Scheduler {
+            program: self.root.path().join("fake").display().to_string(),
+            args: vec!["--fast".to_owned()],
+        }
+    }
+
+    fn attach(&self, limits: Limits) -> Result<Attached, SchedulerError> {
+        let interrupt = Interrupt::new().unwrap();
+        Attached::attach(
+            self.root.path(),
+            &self.scheduler(),
+            "test",
+            &interrupt,
+            limits,
+        )
+    }
+
+    fn state(&self) -> SchedExt {
+        sched_ext::read(self.root.path()).unwrap()
+    }
+}
+
+/// Waits for SIGINT. `sleep` in the background lets the shell run its trap at once.
+fn until_asked() -> String {
+    format!(
+        "{ATTACH}; trap '{DETACH}; echo EXIT: unregistered from user space >&2; kill $!; exit 0' INT; sleep 600 & wait $!"
+    )
+}
+
+#[test]
+fn a_scheduler_is_attached_described_and_detached() {
+    let machine = Machine::new(&until_asked());
+    let mut attached = machine.attach(QUICK).unwrap();
+    assert_eq!(machine.state().ops, "fake_1.0");
+    assert_eq!(attached.binary.args, ["--fast"]);
+    assert_eq!(attached.binary.sha256.len(), 64);
+    attached.check_alive().unwrap();
+    let (log, detached) = attached.detach(machine.root.path());
+    detached.unwrap();
+    assert_eq!(machine.state().state, "disabled");
+    assert!(log.contains("unregistered from user space"), "{log}");
+}
+
+#[test]
+fn a_scheduler_that_attaches_late_is_waited_for() {
+    let machine = Machine::new(&format!("sleep 0.3; {}", until_asked()));
+    let attached = machine.attach(QUICK).unwrap();
+    assert_eq!(machine.state().state, "enabled");
+    attached.detach(machine.root.path()).1.unwrap();
+}
+
+#[test]
+fn one_that_exits_at_once_is_an_error_with_its_last_words() {
+    let machine = Machine::new("echo 'No layer spec' >&2; exit 2");
+    let error = machine.attach(QUICK).unwrap_err().to_string();
+    assert!(
+        error.contains("exit status: 2 before it was attached: No layer spec"),
+        "{error}"
+    );
+}
+
+#[test]
+fn one_that_never_attaches_is_given_up_and_ended() {
+    let machine = Machine::new("exec sleep 600");
+    let limits = Limits {
+        attach: Duration::from_millis(200),
+        ..QUICK
+    };
+    let error = machine.attach(limits).unwrap_err().to_string();
+    assert!(error.contains("not in force after"), "{error}");
+}
+
+#[test]
+fn one_that_dies_in_the_middle_is_noticed_with_the_reason() {
+    let machine = Machine::new(&format!(
+        "{ATTACH}; while [ ! -e stop ]; do sleep 0.02; done; {DETACH}; echo 'EXIT: runnable task stall' >&2; exit 1"
+    ));
+    let mut attached = machine.attach(QUICK).unwrap();
+    fs::write(machine.root.path().join("sys/kernel/sched_ext/stop"), "").unwrap();
+    let error = loop {
+        match attached.check_alive() {
+            Ok(()) => std::thread::sleep(Duration::from_millis(10)),
+            Err(error) => break error.to_string(),
+        }
+    };
+    assert!(
+        error.contains("exit status: 1: EXIT: runnable task stall"),
+        "{error}"
+    );
+    attached.detach(machine.root.path()).1.unwrap();
+}
+
+#[test]
+fn one_that_leaves_the_class_enabled_is_not_called_detached() {
+    let machine = Machine::new(&format!("{ATTACH}; exec sleep 600"));
+    let limits = Limits {
+        detach: Duration::from_millis(200),
+        ..QUICK
+    };
+    let attached = machine.attach(limits).unwrap();
+    let error = attached
+        .detach(machine.root.path())
+        .1
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("the state is enabled (fake_1.0)"), "{error}");
+}
+
+#[test]
+fn nothing_is_attached_beside_a_scheduler_in_force() {
+    let machine = Machine::new(&until_asked());
+    fs::write(
+        machine.root.path().join("sys/kernel/sched_ext/state"),
+        "enabled\n",
+    )
+    .unwrap();
+    let error = machine.attach(QUICK).unwrap_err();
+    assert!(matches!(error, SchedulerError::Occupied { .. }), "{error}");
+}
+
+#[test]
+fn an_interrupt_ends_the_wait_for_a_scheduler() {
+    let machine = Machine::new("exec sleep 600");
+    let interrupt = Interrupt::new().unwrap();
+    interrupt.raise();
+    let error = Attached::attach(
+        machine.root.path(),
+        &machine.scheduler(),
+        "test",
+        &interrupt,
+        QUICK,
+    )
+    .unwrap_err();
+    assert!(matches!(error, SchedulerError::Interrupted(_)), "{error}");
+}
+
+#[test]
+fn a_kernel_without_the_class_and_a_missing_program_are_told_apart() {
+    let machine = Machine::new("");
+    let missing = Scheduler {
+        program: "scx_there_is_none".to_owned(),
+        args: Vec::new(),
+    };
+    let interrupt = Interrupt::new().unwrap();
+    let attach = |root: &Path| Attached::attach(root, &missing, "test", &interrupt, QUICK);
+    let error = attach(machine.root.path()).unwrap_err();
+    assert!(matches!(error, SchedulerError::NotFound(_)), "{error}");
+    let error = attach(tree(&[]).path()).unwrap_err();
+    assert!(matches!(error, SchedulerError::Unsupported), "{error}");
+}
