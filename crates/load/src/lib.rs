@@ -118,7 +118,6 @@ pub fn driver(kind: &Kind) -> Box<dyn Driver> {
         Kind::Schbench(params) => Box::new(schbench::Schbench::new(params.clone())),
         Kind::Hackbench(params) => Box::new(hackbench::Hackbench::new(params.clone())),
         Kind::Command(params) => Box::new(command::Command::new(params.clone())),
-        Kind::Http(_) | Kind::Memcached(_) => Box::new(command::Command::new(model::CommandParams{argv:vec![],directory:None,prepare:vec![]})),
     }
 }
 
