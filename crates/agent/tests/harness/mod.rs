@@ -1,0 +1,195 @@
+//! Drives `examples/agent.rs` as a runner would.
+
+#![allow(dead_code)] // Each test file uses its part.
+
+use model::{
+    Arm, Calibration, CommandParams, Kind, Load, Reply, Request, TrialFile, TrialResult, TrialSpec,
+    Workload,
+};
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// The knob that these tests turn, and put back.
+pub const KNOB: &str = "/proc/sys/kernel/sched_rr_timeslice_ms";
+
+/// Tests that turn the knob do so one after the other.
+pub fn knob_to_myself() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+pub fn knob() -> String {
+    fs::read_to_string(KNOB).unwrap().trim().to_owned()
+}
+
+/// The example that cargo built beside this test.
+pub fn program() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let profile = test.parent().unwrap().parent().unwrap();
+    profile.join("examples/agent")
+}
+
+pub struct Agent {
+    pub child: Child,
+    pub state: TempDir,
+    stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
+    pub files: Vec<TrialFile>,
+}
+
+impl Agent {
+    pub fn start() -> Self {
+        Self::start_in(tempfile::tempdir().unwrap())
+    }
+
+    pub fn start_in(state: TempDir) -> Self {
+        let mut child = Command::new(program())
+            .arg("agent")
+            .env("SCHEDLAB_STATE_DIR", state.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        Agent {
+            stdin: child.stdin.take(),
+            stdout: BufReader::new(child.stdout.take().unwrap()),
+            child,
+            state,
+            files: Vec::new(),
+        }
+    }
+
+    pub fn send_line(&mut self, line: &str) {
+        writeln!(self.stdin.as_mut().unwrap(), "{line}").unwrap();
+    }
+
+    pub fn send(&mut self, request: &Request) {
+        self.send_line(&serde_json::to_string(request).unwrap());
+    }
+
+    /// The next reply; `None` at the end of the stream.
+    pub fn receive(&mut self) -> Option<Reply> {
+        let mut line = String::new();
+        let read = self.stdout.read_line(&mut line).unwrap();
+        (read > 0).then(|| serde_json::from_str(&line).unwrap())
+    }
+
+    /// The final reply to a request; files are kept.
+    pub fn answer(&mut self) -> Option<Reply> {
+        loop {
+            match self.receive()? {
+                Reply::Progress { .. } => {}
+                Reply::File { file } => self.files.push(file),
+                reply => return Some(reply),
+            }
+        }
+    }
+
+    pub fn ask(&mut self, request: &Request) -> Reply {
+        self.send(request);
+        self.answer().unwrap()
+    }
+
+    pub fn trial(&mut self, arm: Arm, workload: Workload) -> TrialResult {
+        match self.ask(&trial(arm, workload)) {
+            Reply::Trial { result } => *result,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn close_input(&mut self) {
+        self.stdin = None;
+    }
+
+    /// The guard is the only child while no trial runs.
+    pub fn children(&self) -> Vec<i32> {
+        collect::tasks::tree(Path::new("/"), self.child.id() as i32)[1..].to_vec()
+    }
+
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    pub fn file(&self, name: &str) -> Option<&str> {
+        let file = self.files.iter().find(|file| file.name == name)?;
+        Some(&file.text)
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        self.stdin = None;
+        let _ = self.child.wait();
+    }
+}
+
+pub fn trial(arm: Arm, workload: Workload) -> Request {
+    Request::Trial {
+        spec: Box::new(TrialSpec {
+            label: "test".to_owned(),
+            arm,
+            workload,
+            load: Load::One,
+            calibration: Calibration::default(),
+            seed: 1,
+        }),
+    }
+}
+
+pub fn command(script: &str) -> Workload {
+    workload(Kind::Command(CommandParams {
+        argv: ["sh", "-c", script].map(str::to_owned).to_vec(),
+        directory: None,
+        prepare: Vec::new(),
+    }))
+}
+
+pub fn workload(kind: Kind) -> Workload {
+    let json = serde_json::json!({
+        "name": kind.name(),
+        "kind": serde_json::to_value(&kind).unwrap(),
+        "loads": [{"unit": "one"}],
+        "duration_ns": 200_000_000u64,
+        "warmup_ns": 10_000_000u64,
+        "time_limit_ns": 60_000_000_000u64,
+    });
+    serde_json::from_value(json).unwrap()
+}
+
+pub fn arm_with_tunable(value: &str) -> Arm {
+    let mut arm = Arm::unchanged("test");
+    arm.tunables
+        .insert("rr_timeslice".to_owned(), value.to_owned());
+    arm
+}
+
+/// Wait for something that another process brings about.
+#[track_caller]
+pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(
+            start.elapsed() < Duration::from_secs(60),
+            "never came about: {what}"
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Processes whose command line holds `text`.
+pub fn running(text: &str) -> Vec<i32> {
+    let line = |pid: &i32| fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let mut pids = collect::tasks::all(Path::new("/"));
+    pids.retain(|pid| line(pid).contains(text));
+    pids
+}
