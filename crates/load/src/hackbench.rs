@@ -165,14 +165,18 @@ impl Driver for Hackbench {
     }
 
     fn parse(&self, _job: &Job, output: &Output) -> Result<Parsed, String> {
+        let seconds = seconds(output)?;
+        if seconds == 0.0 {
+            return Err("hackbench took less than a millisecond; use more loops".to_owned());
+        }
         Ok(Parsed {
-            metrics: vec![HACKBENCH_TIME.measured(seconds(output)?)],
+            metrics: vec![HACKBENCH_TIME.measured(seconds)],
             ..Parsed::default()
         })
     }
 }
 
-/// The one `Time: SECONDS` line of a successful run.
+/// The one `Time: SECONDS` line of a successful run; 0 below a millisecond.
 fn seconds(output: &Output) -> Result<f64, String> {
     program::succeeded("hackbench", output)?;
     let mut times = output
@@ -183,8 +187,8 @@ fn seconds(output: &Output) -> Result<f64, String> {
         return Err(program::garbage("hackbench", "one `Time:` line", output));
     };
     match text.trim().parse::<f64>() {
-        Ok(seconds) if seconds.is_finite() && seconds > 0.0 => Ok(seconds),
-        _ => Err(program::garbage("hackbench", "a time above 0", output)),
+        Ok(seconds) if seconds.is_finite() && seconds >= 0.0 => Ok(seconds),
+        _ => Err(program::garbage("hackbench", "a time", output)),
     }
 }
 

@@ -38,16 +38,19 @@ fn output_without_a_time_is_quoted() {
 }
 
 #[test]
-fn a_time_that_is_no_number_or_not_above_zero_is_refused() {
-    for text in [
-        "Time: soon\n",
-        "Time: nan\n",
-        "Time: 0.000\n",
-        "Time: -1\n",
-        "Time:\n",
-    ] {
+fn a_time_that_is_no_number_or_below_zero_is_refused() {
+    for text in ["Time: soon\n", "Time: nan\n", "Time: -1\n", "Time:\n"] {
         assert!(parse(text).is_err(), "{text}");
     }
+}
+
+#[test]
+fn a_trial_below_a_millisecond_is_an_error() {
+    let output = testing::printed("Time: 0.000\n");
+    let error = Hackbench::new(params())
+        .parse(&fixture().job(), &output)
+        .unwrap_err();
+    assert!(error.contains("more loops"), "{error}");
 }
 
 #[test]
@@ -122,6 +125,13 @@ fn calibrate(script: &str) -> Result<Calibration, String> {
 fn calibration_finds_loops_for_a_second_at_least() {
     let loops = calibrate(MILLISECOND_A_LOOP).unwrap().values[LOOPS];
     assert!((1000..=2000).contains(&loops), "{loops}");
+}
+
+#[test]
+fn calibration_grows_from_runs_that_are_too_short_to_be_timed() {
+    let tenth_of_it = MILLISECOND_A_LOOP.replace("echo", "loops=$((loops / 100)); echo");
+    let loops = calibrate(&tenth_of_it).unwrap().values[LOOPS];
+    assert!((100_000..=200_000).contains(&loops), "{loops}");
 }
 
 #[test]
