@@ -77,10 +77,9 @@ impl Installer {
         };
         asked.or_else(|why| {
             let installed = self.cache.find(name, None)?;
-            installed.map(|i| i.version).ok_or(Error::NewestUnknown {
-                name: name.to_owned(),
-                why,
-            })
+            installed
+                .map(|i| i.version)
+                .ok_or(newest_unknown(name, why))
         })
     }
 
@@ -189,6 +188,18 @@ fn parse_version(name: &str, text: &str) -> Result<Version, Error> {
         name: name.to_owned(),
         version: text.to_owned(),
     })
+}
+
+/// cargo answers `could not find` for a crate that does not exist.
+fn newest_unknown(name: &str, why: String) -> Error {
+    let name = name.to_owned();
+    match why.contains("could not find") {
+        true => Error::UnknownName {
+            nearest: catalog::nearest(&name),
+            name,
+        },
+        false => Error::NewestUnknown { name, why },
+    }
 }
 
 fn create_log(file: &PathBuf) -> Result<File, Error> {

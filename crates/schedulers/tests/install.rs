@@ -188,6 +188,13 @@ fn names_that_cannot_be_schedulers_are_refused_with_the_nearest_one() {
 }
 
 #[test]
+fn a_crate_that_does_not_exist_is_answered_with_the_nearest_name() {
+    let machine = Machine::with_cargo("echo 'error: could not find `x` in registry' >&2; exit 101");
+    let error = machine.install("scx_bfpland").0.unwrap_err().to_string();
+    assert!(error.contains("did you mean `scx_bpfland`"), "{error}");
+}
+
+#[test]
 fn a_version_that_is_none_is_refused() {
     let machine = Machine::with_cargo(GOOD_CARGO);
     let error = machine.install("scx_rusty@new").0.unwrap_err().to_string();
