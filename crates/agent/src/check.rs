@@ -30,11 +30,7 @@ fn check_arm(root: &Path, arm: &Arm) -> Vec<Problem> {
     problems.extend(arm.policy.as_ref().and_then(|p| check_policy(arm, p)));
     problems.extend(check_role(arm));
     for error in tunables::check(root, &arm.tunables) {
-        problems.push(problem(
-            arm,
-            error.to_string(),
-            "correct or leave out this tunable",
-        ));
+        problems.push(problem(arm, error.to_string(), &error.remedy()));
     }
     problems.extend(check_scheduler(root, arm));
     problems
@@ -50,11 +46,7 @@ fn problem(arm: &Arm, what: String, remedy: &str) -> Problem {
 
 fn check_policy(arm: &Arm, wanted: &model::Policy) -> Option<Problem> {
     let error = policy::try_on_this_machine(wanted).err()?;
-    Some(problem(
-        arm,
-        error.to_string(),
-        "change the policy, or run where it is allowed",
-    ))
+    Some(problem(arm, error.to_string(), error.remedy()))
 }
 
 fn check_role(arm: &Arm) -> Option<Problem> {
@@ -129,4 +121,80 @@ fn check_workload(workload: &Workload, drivers: fn(&Kind) -> Box<dyn Driver>) ->
         })
     };
     workload.loads.iter().flat_map(require).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::tree;
+    use model::{Class, Policy, Scheduler};
+
+    const SYSCTL: &str = "proc/sys/kernel/sched_rr_timeslice_ms";
+
+    fn scheduler() -> Arm {
+        Arm {
+            scheduler: Some(Scheduler {
+                program: "scx_there_is_none".to_owned(),
+                args: Vec::new(),
+            }),
+            ..Arm::unchanged("none")
+        }
+    }
+
+    fn remedies(problems: &[Problem]) -> String {
+        problems
+            .iter()
+            .map(|p| format!("{}: {}\n", p.object, p.remedy))
+            .collect()
+    }
+
+    #[test]
+    fn an_arm_that_changes_nothing_has_no_problem() {
+        assert_eq!(check_arm(tree(&[]).path(), &Arm::unchanged("default")), []);
+    }
+
+    #[test]
+    fn a_scheduler_needs_a_kernel_with_sched_ext_and_a_program() {
+        let said = remedies(&check_arm(tree(&[]).path(), &scheduler()));
+        assert!(said.contains("arm none: use a kernel >= 6.12"), "{said}");
+        assert!(said.contains("arm none: install it"), "{said}");
+    }
+
+    #[test]
+    fn a_foreign_scheduler_is_a_problem_of_the_target() {
+        let root = tree(&[
+            ("sys/kernel/sched_ext/state", "enabled\n"),
+            ("sys/kernel/sched_ext/root/ops", "lavd\n"),
+        ]);
+        let problem = foreign_scheduler(root.path()).unwrap();
+        assert!(problem.what.contains("lavd"), "{problem:?}");
+        assert_eq!(foreign_scheduler(tree(&[]).path()), None);
+    }
+
+    #[test]
+    fn tunables_and_policies_are_both_checked() {
+        let mut arm = Arm::unchanged("wrong");
+        arm.tunables
+            .insert("rr_timeslice".to_owned(), "0".to_owned());
+        arm.policy = Some(Policy {
+            nice: Some(40),
+            ..Policy::new(Class::Batch)
+        });
+        let problems = check_arm(tree(&[(SYSCTL, "100\n")]).path(), &arm);
+        assert_eq!(problems.len(), 2);
+        assert!(problems[0].what.contains("nice 40"), "{problems:?}");
+        assert!(
+            problems[1].what.contains("outside 1 to 10000"),
+            "{problems:?}"
+        );
+    }
+
+    #[test]
+    fn a_policy_for_a_role_that_is_not_there_is_a_problem() {
+        let mut arm = Arm::unchanged("server");
+        arm.policy = Some(Policy::new(Class::Batch));
+        arm.to = Role::Server;
+        let said = remedies(&check_arm(tree(&[]).path(), &arm));
+        assert!(said.contains("leave out `to`"), "{said}");
+    }
 }

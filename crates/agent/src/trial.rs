@@ -161,7 +161,7 @@ impl<'a, 'c> Trial<'a, 'c> {
         let arm = &self.spec.arm;
         let (root, journal) = (self.context.root, &mut *self.context.journal);
         tunables::apply(root, &arm.tunables, journal, &mut self.tunables)
-            .map_err(|e| Stop::Void(e.to_string()))?;
+            .map_err(|e| Stop::Void(format!("{e}; {}", e.remedy())))?;
         if let Some(scheduler) = &arm.scheduler {
             self.context
                 .progress(format!("attaching {}", scheduler.program));

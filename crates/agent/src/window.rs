@@ -30,7 +30,7 @@ impl Trial<'_, '_> {
             mark: &self.mark,
         };
         Workload::start(launch, origin, |pid| match policy {
-            Some(policy) => policy::apply_before_exec(pid, policy).map_err(|e| e.to_string()),
+            Some(policy) => policy::apply_before_exec(pid, policy).map_err(with_remedy),
             None => Ok(()),
         })
         .map_err(|error| match error {
@@ -84,11 +84,11 @@ impl Trial<'_, '_> {
         // A process that is gone is noticed while waiting for its next line.
         let _ = process.send(&format!("{}\n", phase::GO));
         self.expect(process, phase::BEGIN)?;
-        let first = Reading::of_tree(root, process.pid, process.counters.as_mut());
         self.window_ns.0 = self.since_start(Instant::now());
+        let first = Reading::of_tree(root, process.pid, process.counters.as_mut());
         self.expect(process, phase::END)?;
-        let last = Reading::of_tree(root, process.pid, process.counters.as_mut());
         self.window_ns.1 = self.since_start(Instant::now());
+        let last = Reading::of_tree(root, process.pid, process.counters.as_mut());
         self.observe(Phase::After, process.pid);
         Ok((first, last))
     }
@@ -167,7 +167,7 @@ impl Trial<'_, '_> {
     fn follow(&mut self, pid: Pid, policy: &Policy) -> Result<(), Stop> {
         policy::apply_to_tree(self.context.root, pid, policy)
             .map(drop)
-            .map_err(|e| Stop::Void(e.to_string()))
+            .map_err(|e| Stop::Void(with_remedy(e)))
     }
 
     fn observe(&mut self, phase: Phase, leader: Pid) {
@@ -238,6 +238,10 @@ impl Trial<'_, '_> {
             });
         }
     }
+}
+
+fn with_remedy(error: policy::PolicyError) -> String {
+    format!("{error}; {}", error.remedy())
 }
 
 fn interrupted() -> Stop {

@@ -10,25 +10,40 @@ use std::path::Path;
 
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyError {
-    #[error("set policy {policy} on thread {tid}: {source}; {remedy}")]
+    #[error("set policy {policy} on thread {tid}{after}: {source}")]
     Set {
         policy: Box<Policy>,
         tid: Pid,
+        /// ` after 7 others`, where that matters.
+        after: String,
         source: io::Error,
-        remedy: String,
     },
-    #[error("set policy {wanted} on thread {tid}: the kernel made it {found}{hint}")]
+    #[error("set policy {wanted} on thread {tid}: the kernel made it {found}")]
     Ignored {
         wanted: Box<Policy>,
         found: Box<Policy>,
         tid: Pid,
-        hint: &'static str,
     },
     #[error("policy {policy}: {what}")]
     Invalid { policy: Box<Policy>, what: String },
     /// It ended while the policy was set.
     #[error("thread {0} has ended")]
     Gone(Pid),
+}
+
+impl PolicyError {
+    /// What to do about it.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            PolicyError::Set { policy, source, .. } => remedy(policy.class, source),
+            PolicyError::Ignored { wanted, .. } if wanted.slice_ns.is_some() => {
+                "slices of single threads need Linux 6.12 or later"
+            }
+            PolicyError::Ignored { .. } => "see sched_setattr(2)",
+            PolicyError::Invalid { .. } => "see sched(7)",
+            PolicyError::Gone(_) => "try again",
+        }
+    }
 }
 
 /// Does `found` agree with `wanted` in all that `wanted` names?
@@ -118,15 +133,10 @@ fn apply_with(tid: Pid, policy: &Policy, flags: u64) -> Result<(), PolicyError> 
     if agrees(&wanted, &found) {
         return Ok(());
     }
-    let hint = match wanted.slice_ns {
-        Some(_) => "; slices of single threads need Linux 6.12 or later",
-        None => "",
-    };
     Err(PolicyError::Ignored {
         wanted: Box::new(wanted),
         found: Box::new(found),
         tid,
-        hint,
     })
 }
 
@@ -152,7 +162,7 @@ fn refused(policy: &Policy, tid: Pid, source: io::Error) -> PolicyError {
         return PolicyError::Gone(tid);
     }
     PolicyError::Set {
-        remedy: remedy(policy, &source),
+        after: String::new(),
         policy: Box::new(policy.clone()),
         tid,
         source,
@@ -160,8 +170,8 @@ fn refused(policy: &Policy, tid: Pid, source: io::Error) -> PolicyError {
 }
 
 /// What the error numbers of sched_setattr(2) mean in practice.
-fn remedy(policy: &Policy, error: &io::Error) -> String {
-    match (error.raw_os_error(), policy.class) {
+fn remedy(class: Class, error: &io::Error) -> &'static str {
+    match (error.raw_os_error(), class) {
         (Some(libc::EBUSY), Class::Deadline) => {
             "the kernel admits deadline threads only while the sum of runtime/period stays below \
              the CPUs' share (kernel.sched_rt_runtime_us of kernel.sched_rt_period_us, 95 % by \
@@ -181,7 +191,6 @@ fn remedy(policy: &Policy, error: &io::Error) -> String {
         (Some(libc::EAGAIN), _) => "a deadline thread may not start others",
         _ => "see sched_setattr(2)",
     }
-    .to_owned()
 }
 
 /// Set the policy on every thread of a process tree, and again on those that came
@@ -205,22 +214,14 @@ pub fn apply_to_tree(root: &Path, pid: Pid, policy: &Policy) -> Result<usize, Po
     }
 }
 
-/// Admission depends on how many came before.
-fn with_count(error: PolicyError, policy: &Policy, done: &BTreeSet<Pid>) -> PolicyError {
-    match error {
-        PolicyError::Set {
-            tid,
-            source,
-            remedy,
-            ..
-        } if policy.class == Class::Deadline => PolicyError::Set {
-            policy: Box::new(policy.clone()),
-            tid,
-            source,
-            remedy: format!("{} threads were admitted before it; {remedy}", done.len()),
-        },
-        error => error,
+/// The admission of deadline threads depends on how many came before.
+fn with_count(mut error: PolicyError, policy: &Policy, done: &BTreeSet<Pid>) -> PolicyError {
+    if let PolicyError::Set { after, .. } = &mut error
+        && policy.class == Class::Deadline
+    {
+        *after = format!(" after {} others", done.len());
     }
+    error
 }
 
 /// Can the policy be set here at all? Tried on a thread made for it.
@@ -305,7 +306,7 @@ mod tests {
         };
         match try_on_this_machine(&policy) {
             Ok(()) => {}
-            Err(error) => assert!(error.to_string().contains("6.12"), "{error}"),
+            Err(error) => assert!(error.remedy().contains("6.12"), "{error}"),
         }
     }
 
@@ -328,9 +329,9 @@ mod tests {
             child.kill().unwrap();
             child.wait().unwrap();
         }
-        let errors: Vec<String> = results
+        let errors: Vec<&str> = results
             .into_iter()
-            .filter_map(|r| Some(r.err()?.to_string()))
+            .filter_map(|r| Some(r.err()?.remedy()))
             .collect();
         if errors.iter().all(|e| e.contains("needs root")) {
             println!("skipped: deadline is not permitted here");

@@ -166,7 +166,7 @@ fn absent(root: &Path, tunable: &Tunable) -> TunableError {
     }
     TunableError::Absent {
         name: tunable.name.to_owned(),
-        nearest: instead.or(tunable.nearest).map(str::to_owned),
+        nearest: instead.map(str::to_owned),
     }
 }
 
@@ -208,7 +208,8 @@ mod tests {
 
     fn error(files: &[(&str, &str)], name: &str) -> String {
         let root = tree(files);
-        Knob::find(root.path(), name).unwrap_err().to_string()
+        let error = Knob::find(root.path(), name).unwrap_err();
+        format!("{error}; {}", error.remedy())
     }
 
     #[test]
@@ -227,7 +228,7 @@ mod tests {
         let files = [("sys/kernel/debug/sched/base_slice_ns", "2800000\n")];
         assert_eq!(
             error(&files, "wakeup_granularity"),
-            "tunable wakeup_granularity: this kernel has none; its nearest is base_slice"
+            "tunable wakeup_granularity: this kernel has none; its nearest on this kernel is base_slice"
         );
     }
 
@@ -235,10 +236,8 @@ mod tests {
     fn debugfs_that_is_not_mounted_is_told_from_a_kernel_without_the_knob() {
         let root = tree(&[]);
         fs::create_dir_all(root.path().join(DEBUGFS)).unwrap();
-        let error = Knob::find(root.path(), "base_slice")
-            .unwrap_err()
-            .to_string();
-        assert!(error.contains("mount -t debugfs"), "{error}");
+        let error = Knob::find(root.path(), "base_slice").unwrap_err();
+        assert!(error.remedy().contains("mount -t debugfs"), "{error}");
         assert!(self::error(&[], "base_slice").contains("CONFIG_DEBUG_FS"));
     }
 

@@ -25,12 +25,12 @@ const FEATURE: &str = "feature.";
 pub enum TunableError {
     #[error("{0}")]
     Value(String),
-    #[error("tunable {name}: this kernel has none{}", .nearest.as_deref().map(|n| format!("; its nearest is {n}")).unwrap_or_default())]
+    #[error("tunable {name}: this kernel has none")]
     Absent {
         name: String,
         nearest: Option<String>,
     },
-    #[error("tunable {name}: {}; {remedy}", .why)]
+    #[error("tunable {name}: {why}")]
     Unreachable {
         name: String,
         why: String,
@@ -51,6 +51,28 @@ pub enum TunableError {
     },
     #[error("{0}")]
     Journal(String),
+}
+
+impl TunableError {
+    /// What to do about it.
+    pub fn remedy(&self) -> String {
+        match self {
+            TunableError::Value(_) => "see: schedlab list arms".to_owned(),
+            TunableError::Absent {
+                nearest: Some(nearest),
+                ..
+            } => format!("its nearest on this kernel is {nearest}"),
+            TunableError::Absent { .. } => "leave it out, or use a kernel that has it".to_owned(),
+            TunableError::Unreachable { remedy, .. } => remedy.clone(),
+            TunableError::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                "run as root".to_owned()
+            }
+            TunableError::Io { .. } | TunableError::NotTaken { .. } => {
+                "use a value that this kernel takes".to_owned()
+            }
+            TunableError::Journal(_) => "make room in the state directory".to_owned(),
+        }
+    }
 }
 
 /// Everything that can be found out without writing: names, values, places, rights.
