@@ -1,0 +1,125 @@
+//! The adapters with the real programs, where they are installed.
+
+#![allow(clippy::unwrap_used)]
+
+use load::{Job, Output, driver};
+use model::{
+    Calibration, CommandParams, HackbenchParams, HackbenchTransport, Kind, Load, SchbenchParams,
+    Workload,
+};
+use std::process::Command;
+use std::time::Instant;
+
+fn workload(kind: Kind) -> Workload {
+    Workload {
+        name: kind.name().to_owned(),
+        kind,
+        loads: vec![Load::Count(1)],
+        duration_ns: 1_000_000_000,
+        warmup_ns: 0,
+        time_limit_ns: 120_000_000_000,
+        metrics: Vec::new(),
+        server: None,
+        antagonists: Vec::new(),
+    }
+}
+
+/// Requires, calibrates, runs and parses. `None` if a requirement is not met.
+fn figures(kind: Kind) -> Option<Vec<(String, f64)>> {
+    let workload = workload(kind);
+    let driver = driver(&workload.kind);
+    let mut job = Job {
+        workload: &workload,
+        load: Load::Count(1),
+        calibration: &Calibration::default(),
+        cpus: 1,
+        seed: 1,
+        handicap_percent: 0.0,
+        server: None,
+    };
+    if let Some(problem) = driver.require(&job).first() {
+        println!("skipped: {}; {}", problem.what, problem.remedy);
+        return None;
+    }
+    let calibration = driver.calibrate(&job).unwrap();
+    job.calibration = &calibration;
+    let output = run(&driver.launch(&job).argv);
+    let parsed = driver.parse(&job, &output).unwrap();
+    Some(
+        parsed
+            .metrics
+            .into_iter()
+            .map(|m| (m.metric, m.value))
+            .collect(),
+    )
+}
+
+fn run(argv: &[String]) -> Output {
+    let started = Instant::now();
+    let output = Command::new(&argv[0]).args(&argv[1..]).output().unwrap();
+    Output {
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+        success: output.status.success(),
+        status: output.status.to_string(),
+        wall_ns: started.elapsed().as_nanos() as u64,
+        ..Output::default()
+    }
+}
+
+fn hackbench(threads: bool, transport: HackbenchTransport, loops: Option<u64>) -> Kind {
+    Kind::Hackbench(HackbenchParams {
+        threads,
+        transport,
+        message_bytes: 100,
+        fds: 2,
+        loops,
+    })
+}
+
+#[test]
+fn hackbench_runs_with_tasks_of_both_kinds_over_both_transports() {
+    for threads in [false, true] {
+        for transport in [HackbenchTransport::Pipe, HackbenchTransport::Socket] {
+            let Some(figures) = figures(hackbench(threads, transport, Some(20_000))) else {
+                return;
+            };
+            assert_eq!(figures[0].0, "hackbench_time");
+        }
+    }
+}
+
+#[test]
+fn calibrated_hackbench_gives_a_time() {
+    if let Some(figures) = figures(hackbench(false, HackbenchTransport::Pipe, None)) {
+        assert!(figures[0].1 > 0.0);
+    }
+}
+
+#[test]
+fn schbench_gives_wakeup_and_request_latency_and_a_rate() {
+    let args = ["-n", "1", "-F", "16"].map(str::to_owned).to_vec();
+    let kind = Kind::Schbench(SchbenchParams {
+        message_threads: 1,
+        args,
+    });
+    let Some(figures) = figures(kind) else { return };
+    for name in ["wakeup_p50", "request_p50", "requests_per_sec"] {
+        assert!(
+            figures.iter().any(|(n, _)| n == name),
+            "{name} in {figures:?}"
+        );
+    }
+}
+
+#[test]
+fn a_command_gives_its_wall_time() {
+    let kind = Kind::Command(CommandParams {
+        argv: vec!["true".to_owned()],
+        directory: None,
+        prepare: Vec::new(),
+    });
+    let figures = figures(kind).unwrap();
+    assert_eq!(figures[0].0, "wall_time");
+    assert!(figures[0].1 > 0.0);
+}
