@@ -195,6 +195,7 @@ fn system() -> System {
             .into_iter()
             .map(|(k, v)| (k.to_owned(), v.to_owned()))
             .collect::<BTreeMap<_, _>>(),
+        ..System::default()
     }
 }
 

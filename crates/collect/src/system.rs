@@ -74,6 +74,7 @@ pub fn probe(root: &Path) -> System {
         root: rustix::process::geteuid().is_root(),
         hypervisor: hypervisor(root),
         facts: facts(root),
+        preflight: Vec::new(),
     }
 }
 

@@ -10,6 +10,7 @@ pub mod evidence;
 pub mod experiment;
 pub mod message;
 pub mod metric;
+pub mod preflight;
 pub mod problem;
 pub mod schedule;
 pub mod system;
@@ -22,6 +23,7 @@ pub use evidence::{Evidence, EvidencePoint, Phase, RolePolicy, SchedExt, Schedul
 pub use experiment::{Experiment, Stop, TargetSpec, VmSpec};
 pub use message::{PROTOCOL_VERSION, Reply, Request, TrialFile, TrialSpec};
 pub use metric::{Better, Measurement, MetricDef};
+pub use preflight::{Check, CheckState};
 pub use problem::{Problem, Severity, Warning};
 pub use schedule::{Cell, Plan, PlannedTrial};
 pub use system::System;

@@ -1,5 +1,6 @@
 //! The machine as the agent found it.
 
+use crate::preflight::Check;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -22,4 +23,7 @@ pub struct System {
     /// Everything else, by dotted name: `cpu.governor`, `mitigation.retbleed`,
     /// `tool.hackbench`, `sched.base_slice`.
     pub facts: BTreeMap<String, String>,
+    /// What moves figures here; empty in results from before it was looked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub preflight: Vec<Check>,
 }

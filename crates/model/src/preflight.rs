@@ -1,0 +1,27 @@
+//! What was found on a machine, before the first trial, that moves figures.
+
+use serde::{Deserialize, Serialize};
+
+/// One thing that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Check {
+    /// `governor`, `turbo`, …
+    pub name: String,
+    /// What is in force; for [`CheckState::Unknown`], why that cannot be told.
+    pub value: String,
+    pub state: CheckState,
+    /// What it does to figures, in one sentence.
+    pub effect: String,
+    /// A command or a step that changes it.
+    pub remedy: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CheckState {
+    Ok,
+    /// Cannot be told on this machine.
+    Unknown,
+    /// Moves figures, or hides why they move.
+    Caution,
+}
