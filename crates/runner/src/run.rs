@@ -1,6 +1,6 @@
 //! One run: every trial of the plan that is still wanted.
 
-use crate::cells::{CellState, Decisions, OpenComparison};
+use crate::cells::{CellState, Decisions, GivenUp, OpenComparison};
 use crate::connection::{Connection, TrialEnd};
 use crate::{Event, Progress, RunError};
 use model::experiment::Reset;
@@ -51,7 +51,7 @@ pub fn run(
         earlier: earlier(&options.done),
         connection: None,
         in_use: None,
-        given_up: BTreeSet::new(),
+        given_up: GivenUp::new(),
         open_comparisons: Vec::new(),
         experiment,
         plan,
@@ -136,7 +136,7 @@ struct Run<'a> {
     /// Boot and turn (block or trial, where the target resets) of the connection.
     in_use: Option<(Boot, u32)>,
     /// Cell and arm that never once worked.
-    given_up: BTreeSet<(usize, usize)>,
+    given_up: GivenUp,
     open_comparisons: Vec<OpenComparison>,
 }
 
@@ -363,8 +363,9 @@ impl<'a> Run<'a> {
 
     fn look_at_cells(&mut self) {
         self.open_comparisons.clear();
-        for cell in 0..self.plan.cells.len() {
-            match self.decisions.cell(cell, &self.trials, &self.given_up) {
+        let states = self.decisions.cells(&self.trials, &self.given_up);
+        for (cell, state) in states.into_iter().enumerate() {
+            match state {
                 CellState::Decided => {
                     self.decided.insert(cell);
                 }

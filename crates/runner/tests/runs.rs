@@ -1,5 +1,7 @@
 //! Runs over a fake target: order, repetition, stopping, resuming.
 
+#![allow(clippy::unwrap_used)]
+
 use model::{
     Arm, Better, CommandParams, Experiment, Kind, Load, Measurement, Plan, Problem, Stop,
     TargetSpec, Trial, TrialState, Workload,
@@ -31,6 +33,8 @@ fn experiment(arms: &[&str]) -> Experiment {
             warmup_ns: 0,
             time_limit_ns: 1_000_000_000,
             metrics: vec!["wall_time".into()],
+            server: None,
+            antagonists: Vec::new(),
         }],
         stop: Stop {
             budget_ns: None,

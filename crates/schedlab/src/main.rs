@@ -14,6 +14,10 @@ use exit::CliError;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // The first process of a guest is this program too.
+    if std::process::id() == 1 {
+        target::vm::init::main();
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => error.exit(),

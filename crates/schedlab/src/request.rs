@@ -19,6 +19,7 @@ pub fn wanted(args: &ExperimentArgs) -> Result<Wanted, CliError> {
     };
     override_stop(&mut experiment, args)?;
     complete_metrics(&mut experiment)?;
+    complete_schedulers(&mut experiment)?;
     Ok(Wanted { experiment, source })
 }
 
@@ -107,6 +108,19 @@ fn complete_metrics(experiment: &mut Experiment) -> Result<(), CliError> {
                 return Err(CliError::usage(message, help));
             }
         }
+    }
+    Ok(())
+}
+
+/// scx_layered gets the shipped layers where the arm names none.
+fn complete_schedulers(experiment: &mut Experiment) -> Result<(), CliError> {
+    let cache = schedulers::Cache::from_env()?;
+    for scheduler in experiment
+        .arms
+        .iter_mut()
+        .filter_map(|a| a.scheduler.as_mut())
+    {
+        scheduler.args = schedulers::default_args(&cache, &scheduler.program, &scheduler.args)?;
     }
     Ok(())
 }

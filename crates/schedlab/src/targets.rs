@@ -8,6 +8,7 @@ use model::{Experiment, Problem, TargetSpec};
 use std::env;
 use target::Target;
 use target::local::LocalTarget;
+use target::vm::{self, VmTarget};
 
 pub fn target(experiment: &Experiment) -> Result<Box<dyn Target>, CliError> {
     match &experiment.target {
@@ -15,9 +16,11 @@ pub fn target(experiment: &Experiment) -> Result<Box<dyn Target>, CliError> {
             let program = env::current_exe().map_err(CliError::internal)?;
             Ok(Box::new(LocalTarget::new(program, agent_environment()?)))
         }
-        TargetSpec::Vm(_) => Err(CliError::internal(
-            "the vm target is not part of this build",
-        )),
+        TargetSpec::Vm(spec) => {
+            let mut options = vm::Options::of_this_process()?;
+            options.environment.extend(agent_environment()?);
+            Ok(Box::new(VmTarget::new(spec.clone(), options)))
+        }
     }
 }
 
