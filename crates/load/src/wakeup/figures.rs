@@ -132,11 +132,9 @@ impl Figures {
             .unwrap_or(0);
         self.parsed.warnings.push(Warning {
             severity: Severity::Note,
-            what: format!(
-                "{samples} requests are too few for {}, which are left out",
-                self.missing.join(", ")
-            ),
-            remedy: format!("use a duration with {needed} requests"),
+            // The same words for all such trials: reports count equal warnings.
+            what: format!("too few requests for {}: left out", self.missing.join(", ")),
+            remedy: format!("a longer duration: {needed} requests are needed"),
         });
     }
 }
