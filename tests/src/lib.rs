@@ -1,1 +1,95 @@
-//! Nothing here: see the tests beside this folder.
+//! What the end-to-end tests share: where the binary is, and one run at a time.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The schedlab binary that this `cargo test` built, beside the test's own.
+pub fn schedlab() -> PathBuf {
+    let mut dir = std::env::current_exe().expect("a test has a path");
+    dir.pop();
+    if dir.ends_with("deps") {
+        dir.pop();
+    }
+    let program = dir.join("schedlab");
+    assert!(
+        program.exists(),
+        "{} is missing; run the tests with --workspace, or build it with: cargo build -p schedlab",
+        program.display()
+    );
+    program
+}
+
+/// schedlab holds a lock for the whole machine while it runs, so tests that run
+/// experiments take turns.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// schedlab with its own state directory, so that tests never meet a user's journal.
+pub struct Bench {
+    pub dir: tempfile::TempDir,
+}
+
+impl Default for Bench {
+    fn default() -> Self {
+        Bench {
+            dir: tempfile::tempdir().expect("a temporary directory"),
+        }
+    }
+}
+
+impl Bench {
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(schedlab());
+        command
+            .args(args)
+            .current_dir(self.dir.path())
+            .env("SCHEDLAB_STATE_DIR", self.path("state"))
+            .env("NO_COLOR", "1");
+        command
+    }
+
+    pub fn run(&self, args: &[&str]) -> Output {
+        self.command(args).output().expect("schedlab starts")
+    }
+
+    /// Write an experiment file and give its path.
+    pub fn file(&self, name: &str, text: &str) -> String {
+        let path = self.path(name);
+        std::fs::write(&path, text).expect("a writable directory");
+        path.display().to_string()
+    }
+}
+
+pub fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// What was said on standard error, on one line: messages are wrapped for people.
+pub fn stderr(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stderr);
+    let words = text.split_whitespace().filter(|w| *w != "│");
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// Panics with everything that was said unless the exit code is this one.
+#[track_caller]
+pub fn expect_code(output: &Output, code: i32) {
+    assert_eq!(
+        output.status.code(),
+        Some(code),
+        "stdout:\n{}\nstderr:\n{}",
+        stdout(output),
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+pub fn is_root() -> bool {
+    std::fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0)
+}

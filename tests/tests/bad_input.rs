@@ -1,0 +1,245 @@
+//! Bad input: a clear error with its exit code, before anything is applied.
+
+use tests::{Bench, alone, expect_code, stderr, stdout};
+
+const ARM: &str = "[[arm]]\nname = \"a\"\n";
+const WAKEUP: &str = "[[workload]]\nkind = \"wakeup\"\n";
+
+#[test]
+fn what_is_wrong_in_a_file_is_shown_with_its_place_and_a_remedy() {
+    let bench = Bench::default();
+    for (text, says) in [
+        (
+            format!("{ARM}{WAKEUP}duratoin = \"5s\"\n"),
+            "did you mean `duration`?",
+        ),
+        (format!("{ARM}{WAKEUP}duration = \"5\"\n"), "has no unit"),
+        (format!("{ARM}{ARM}{WAKEUP}"), "two arms `a`"),
+        (format!("{ARM}{WAKEUP}loads = [0]\n"), "load of 0"),
+        (
+            format!("{ARM}tunables = {{ base_slcie = \"1ms\" }}\n{WAKEUP}"),
+            "base_slice",
+        ),
+        (
+            format!("{ARM}policy = {{ class = \"fifo\", priority = 100 }}\n{WAKEUP}"),
+            "1 to 99",
+        ),
+        (
+            format!("{ARM}{WAKEUP}metrics = [\"wakeup_p98\"]\n"),
+            "wakeup_p9",
+        ),
+        ("name = \"x\n".to_owned(), "x.toml:1"),
+    ] {
+        let file = bench.file("x.toml", &text);
+        let output = bench.run(&["check", &file]);
+        let code = output.status.code();
+        assert!(
+            matches!(code, Some(2 | 3)),
+            "{text}: {code:?} {}",
+            stderr(&output)
+        );
+        assert!(
+            stderr(&output).contains(says),
+            "{text}: {}",
+            stderr(&output)
+        );
+    }
+}
+
+#[test]
+fn what_is_wrong_on_the_command_line_is_answered_with_the_nearest() {
+    let bench = Bench::default();
+    for (args, says) in [
+        (vec!["run", "-a", "bathc", "-w", "wakeup"], "`batch`"),
+        (vec!["run", "-a", "default", "-w", "wakupe"], "`wakeup`"),
+        (
+            vec!["run", "-a", "default", "-a", "default", "-w", "wakeup"],
+            "two arms",
+        ),
+        (vec!["run", "-a", "default"], "no workload"),
+        (vec!["run", "-w", "wakeup"], "no arm"),
+        (
+            vec!["run", "-a", "default", "-w", "wakeup", "--budget", "5"],
+            "no unit",
+        ),
+        (vec!["run", "missing.toml"], "missing.toml"),
+        (vec!["report", "."], "not a results directory"),
+        (vec!["run", "--resume", "."], "not a results directory"),
+        (vec!["scheduler", "install", "scx_rustie"], "scx_rusty"),
+        (vec!["frobnicate"], "unrecognized subcommand"),
+    ] {
+        let output = bench.run(&args);
+        expect_code(&output, 2);
+        assert!(
+            stderr(&output).contains(says),
+            "{args:?}: {}",
+            stderr(&output)
+        );
+    }
+}
+
+#[test]
+fn a_missing_program_is_an_unmet_requirement_and_leaves_no_directory() {
+    let _turn = alone();
+    let bench = Bench::default();
+    let output = bench.run(&[
+        "run",
+        "-o",
+        "out",
+        "-a",
+        "default",
+        "--",
+        "no-such-program-here",
+    ]);
+    expect_code(&output, 3);
+    assert!(
+        stderr(&output).contains("no-such-program-here"),
+        "{}",
+        stderr(&output)
+    );
+    assert!(!bench.path("out").exists());
+}
+
+#[test]
+fn a_scheduler_needs_a_kernel_with_sched_ext_and_the_remedy_is_named() {
+    if std::path::Path::new("/sys/kernel/sched_ext").exists() {
+        println!("skipped: this kernel has sched_ext");
+        return;
+    }
+    let _turn = alone();
+    let bench = Bench::default();
+    let output = bench.run(&["check", "-a", "default", "-a", "scx_rusty", "-w", "wakeup"]);
+    expect_code(&output, 3);
+    assert!(stderr(&output).contains("--vm"), "{}", stderr(&output));
+}
+
+#[test]
+fn an_unknown_tunable_is_refused_before_anything_is_written() {
+    let _turn = alone();
+    let bench = Bench::default();
+    let output = bench.run(&[
+        "run",
+        "-o",
+        "out",
+        "-a",
+        "default",
+        "-a",
+        "base_slcie=1ms",
+        "-w",
+        "wakeup",
+    ]);
+    assert_ne!(output.status.code(), Some(0));
+    assert!(
+        stderr(&output).contains("base_slice"),
+        "{}",
+        stderr(&output)
+    );
+    assert!(!bench.path("out").exists());
+}
+
+#[test]
+fn results_of_a_newer_version_are_refused_with_the_remedy() {
+    let _turn = alone();
+    let bench = Bench::default();
+    expect_code(
+        &bench.run(&[
+            "run",
+            "-o",
+            "out",
+            "-a",
+            "default",
+            "--max-blocks",
+            "1",
+            "--",
+            "true",
+        ]),
+        0,
+    );
+    let path = bench.path("out/manifest.json");
+    let text = std::fs::read_to_string(&path).expect("a manifest");
+    std::fs::write(&path, text.replacen("\"major\": 1", "\"major\": 99", 1)).expect("writable");
+    let output = bench.run(&["report", "out"]);
+    expect_code(&output, 2);
+    assert!(
+        stderr(&output).contains("newer schedlab"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn a_directory_with_results_is_not_written_over() {
+    let _turn = alone();
+    let bench = Bench::default();
+    let args = [
+        "run",
+        "-o",
+        "out",
+        "-a",
+        "default",
+        "--max-blocks",
+        "1",
+        "--",
+        "true",
+    ];
+    expect_code(&bench.run(&args), 0);
+    let again = bench.run(&args);
+    expect_code(&again, 2);
+    assert!(stderr(&again).contains("--resume"), "{}", stderr(&again));
+}
+
+#[test]
+fn a_full_disk_ends_the_run_with_an_error_and_keeps_what_is_there() {
+    if !tests::is_root() {
+        println!("skipped: mounting a small disk needs root");
+        return;
+    }
+    let _turn = alone();
+    let bench = Bench::default();
+    let disk = bench.path("disk");
+    std::fs::create_dir(&disk).expect("a directory");
+    let mount = std::process::Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=200k", "tmpfs"])
+        .arg(&disk)
+        .status();
+    if !mount.is_ok_and(|s| s.success()) {
+        println!("skipped: a tmpfs cannot be mounted here");
+        return;
+    }
+    let output = bench.run(&[
+        "run",
+        "-o",
+        "disk/out",
+        "-a",
+        "default",
+        "-a",
+        "batch",
+        "--smallest-effect",
+        "0.001%",
+        "--",
+        "true",
+    ]);
+    let trials = results::read::read_trials(&bench.path("disk/out"));
+    let unmounted = std::process::Command::new("umount").arg(&disk).status();
+    assert!(unmounted.is_ok_and(|s| s.success()));
+    expect_code(&output, 1);
+    assert!(
+        stderr(&output).contains("No space left"),
+        "{}",
+        stderr(&output)
+    );
+    assert!(!trials.expect("whole trials only").is_empty());
+}
+
+#[test]
+fn a_reader_that_goes_away_early_is_no_error() {
+    let bench = Bench::default();
+    let script = format!("'{}' list metrics | head -1", tests::schedlab().display());
+    let output = std::process::Command::new("bash")
+        .args(["-o", "pipefail", "-c", &script])
+        .current_dir(bench.dir.path())
+        .output()
+        .expect("bash");
+    expect_code(&output, 0);
+    assert_eq!(stdout(&output).lines().count(), 1);
+}

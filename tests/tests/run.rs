@@ -1,0 +1,242 @@
+//! A run on this machine, from the command line to the report.
+
+use serde_json::Value;
+use std::process::Stdio;
+use tests::{Bench, alone, expect_code, stderr, stdout};
+
+/// A command whose time is steady: the verdict comes soon.
+const SHORT: [&str; 3] = ["--", "sleep", "0.02"];
+
+fn run_short<'a>(bench: &Bench, args: &[&'a str]) -> std::process::Output {
+    let all: Vec<&str> = ["run", "-o", "out"]
+        .into_iter()
+        .chain(args.iter().copied())
+        .chain(SHORT)
+        .collect();
+    bench.run(&all)
+}
+
+fn json(bench: &Bench, dir: &str) -> Value {
+    let output = bench.run(&["report", dir, "--format", "json"]);
+    expect_code(&output, 0);
+    serde_json::from_str(&stdout(&output)).expect("valid JSON")
+}
+
+#[test]
+fn a_command_is_compared_under_two_policies_and_all_reports_can_be_made_again() {
+    let _turn = alone();
+    let bench = Bench::default();
+    let output = run_short(
+        &bench,
+        &["-a", "default", "-a", "batch", "--max-blocks", "3"],
+    );
+    expect_code(&output, 0);
+    assert!(stdout(&output).contains("wall_time"), "{}", stdout(&output));
+    assert!(bench.path("out/report/report.html").exists());
+    for format in ["text", "csv", "json", "html", "markdown"] {
+        let first = bench.run(&["report", "out", "--format", format]);
+        expect_code(&first, 0);
+        let second = bench.run(&["report", "out", "--format", format]);
+        assert_eq!(first.stdout, second.stdout, "{format} is the same twice");
+        assert!(!first.stdout.is_empty(), "{format}");
+    }
+    let report = json(&bench, "out");
+    let comparison = &report["comparisons"][0];
+    for key in [
+        "workload",
+        "load",
+        "metric",
+        "better",
+        "baseline",
+        "arm",
+        "ratio",
+        "low",
+        "high",
+        "confidence",
+        "e_value",
+        "blocks",
+        "verdict",
+    ] {
+        assert!(comparison.get(key).is_some(), "{key} in {comparison}");
+    }
+    assert_eq!(report["trials"]["ok"], 6);
+    assert!(report["system"]["kernel_release"].is_string());
+}
+
+#[test]
+fn evidence_of_the_policy_is_in_every_trial() {
+    let _turn = alone();
+    let bench = Bench::default();
+    let output = run_short(
+        &bench,
+        &["-a", "default", "-a", "batch", "--max-blocks", "1"],
+    );
+    expect_code(&output, 0);
+    let set = results::ResultSet::read(&bench.path("out")).expect("readable");
+    let batch = set
+        .trials
+        .iter()
+        .find(|t| t.trial.arm == "batch")
+        .expect("measured");
+    let points = &batch.trial.result.evidence.points;
+    let policies = points.iter().flat_map(|p| &p.policies);
+    let classes: Vec<model::Class> = policies.map(|p| p.policy.class).collect();
+    assert!(!classes.is_empty());
+    assert!(
+        classes.iter().all(|c| *c == model::Class::Batch),
+        "{classes:?}"
+    );
+}
+
+#[test]
+fn one_arm_alone_is_summarised_without_a_comparison() {
+    let _turn = alone();
+    let bench = Bench::default();
+    expect_code(&run_short(&bench, &["-a", "default"]), 0);
+    let report = json(&bench, "out");
+    assert_eq!(report["comparisons"].as_array().map(Vec::len), Some(0));
+    assert_eq!(report["trials"]["ok"], 5);
+}
+
+#[test]
+fn one_block_gives_no_interval_and_the_report_says_so() {
+    let _turn = alone();
+    let bench = Bench::default();
+    let output = run_short(
+        &bench,
+        &["-a", "default", "-a", "batch", "--max-blocks", "1"],
+    );
+    expect_code(&output, 0);
+    let report = json(&bench, "out");
+    assert!(report["comparisons"][0]["low"].is_null());
+    assert!(
+        stdout(&output).contains("too few for an interval"),
+        "{}",
+        stdout(&output)
+    );
+}
+
+#[test]
+fn a_failing_command_is_no_fast_one() {
+    let _turn = alone();
+    let bench = Bench::default();
+    let output = bench.run(&[
+        "run", "-o", "out", "-a", "default", "-a", "batch", "--", "false",
+    ]);
+    expect_code(&output, 4);
+    let report = json(&bench, "out");
+    assert_eq!(report["trials"]["ok"], 0);
+    assert!(
+        stdout(&output).contains("exit status"),
+        "{}",
+        stdout(&output)
+    );
+}
+
+#[test]
+fn a_command_that_hangs_is_ended_at_its_time_limit() {
+    let _turn = alone();
+    let bench = Bench::default();
+    let file = bench.file(
+        "hang.toml",
+        "[[arm]]\nname = \"a\"\n[[workload]]\nkind = \"command\"\ncommand = [\"sleep\", \"1000\"]\n\
+         time-limit = \"300ms\"\n[stop]\nmax-attempts = 1\n",
+    );
+    let output = bench.run(&["run", &file, "-o", "out"]);
+    expect_code(&output, 4);
+    let set = results::ResultSet::read(&bench.path("out")).expect("readable");
+    assert!(set.trials.iter().all(|t| !t.trial.is_ok()));
+}
+
+#[test]
+fn a_regression_has_its_own_exit_code_only_when_asked_for() {
+    let _turn = alone();
+    let bench = Bench::default();
+    let file = bench.file(
+        "slower.toml",
+        "[[arm]]\nname = \"a\"\n[[arm]]\nname = \"slower\"\nhandicap = \"300%\"\n[[workload]]\n\
+         kind = \"wakeup\"\nloads = [1]\nduration = \"300ms\"\nwarmup = \"50ms\"\noperations = 20\n\
+         metrics = [\"requests_per_sec\"]\n[stop]\nmax-blocks = 12\n",
+    );
+    let output = bench.run(&["run", &file, "-o", "out", "--fail-on", "regression"]);
+    expect_code(&output, 5);
+    expect_code(&bench.run(&["report", "out"]), 0);
+    expect_code(&bench.run(&["report", "out", "--fail-on", "regression"]), 5);
+}
+
+#[test]
+fn an_interrupted_run_ends_in_order_and_resume_completes_it() {
+    let _turn = alone();
+    let bench = Bench::default();
+    let args = [
+        "run",
+        "-o",
+        "out",
+        "-a",
+        "default",
+        "-a",
+        "batch",
+        "--max-blocks",
+        "4",
+        "--",
+        "sleep",
+        "0.3",
+    ];
+    let mut child = bench
+        .command(&args)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("starts");
+    while std::fs::read_dir(bench.path("out/trials")).map_or(0, Iterator::count) < 2 {
+        assert!(
+            child.try_wait().expect("a child").is_none(),
+            "it ended too soon"
+        );
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("a signal");
+    let output = child.wait_with_output().expect("an end");
+    expect_code(&output, 130);
+    assert!(stderr(&output).contains("--resume"), "{}", stderr(&output));
+    let before = results::ResultSet::read(&bench.path("out")).expect("readable");
+    assert!((1..8).contains(&before.trials.len()));
+    expect_code(&bench.run(&["run", "--resume", "out"]), 0);
+    let after = results::ResultSet::read(&bench.path("out")).expect("readable");
+    assert_eq!(after.trials.len(), 8);
+    for (old, new) in before.trials.iter().zip(&after.trials) {
+        assert_eq!(old.trial, new.trial, "finished trials are not touched");
+    }
+}
+
+#[test]
+fn two_runs_at_once_on_one_machine_are_refused() {
+    let _turn = alone();
+    let bench = Bench::default();
+    let args = ["run", "-o", "first", "-a", "default", "--", "sleep", "3"];
+    let mut first = bench
+        .command(&args)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("starts");
+    while !bench.path("first/manifest.json").exists() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let second = bench.run(&["run", "-o", "second", "-a", "default", "--", "true"]);
+    first
+        .kill()
+        .and_then(|()| first.wait().map(drop))
+        .expect("it can be ended");
+    expect_code(&second, 3);
+    assert!(
+        stderr(&second).contains("another run"),
+        "{}",
+        stderr(&second)
+    );
+    assert!(
+        !bench.path("second").exists(),
+        "nothing is left of the refused run"
+    );
+}
