@@ -45,7 +45,7 @@ pub fn parsed(config: &Config, recorded: Recorded, opened: SystemTime) -> Result
         figures.latency("service", m::SERVICE, service)?;
         figures.open_loop(config, offered, done);
     }
-    figures.warn_of_missing(done);
+    figures.warn_of_missing();
     Ok(figures.parsed)
 }
 
@@ -120,7 +120,7 @@ impl Figures {
         }
     }
 
-    fn warn_of_missing(&mut self, samples: u64) {
+    fn warn_of_missing(&mut self) {
         if self.missing.is_empty() {
             return;
         }
