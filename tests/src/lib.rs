@@ -28,6 +28,7 @@ pub fn alone() -> MutexGuard<'static, ()> {
 }
 
 /// schedlab with its own state directory, so that tests never meet a user's journal.
+#[derive(Debug)]
 pub struct Bench {
     pub dir: tempfile::TempDir,
 }

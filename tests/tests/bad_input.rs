@@ -65,7 +65,6 @@ fn what_is_wrong_on_the_command_line_is_answered_with_the_nearest() {
         (vec!["run", "missing.toml"], "missing.toml"),
         (vec!["report", "."], "not a results directory"),
         (vec!["run", "--resume", "."], "not a results directory"),
-        (vec!["scheduler", "install", "scx_rustie"], "scx_rusty"),
         (vec!["frobnicate"], "unrecognized subcommand"),
     ] {
         let output = bench.run(&args);
