@@ -138,14 +138,18 @@ fn apply(undo: &Undo, restored: &mut Restored) -> Result<(), String> {
     Ok(())
 }
 
-/// Write to a kernel file. It is never created.
-pub fn write_back(path: &Path, text: &str) -> Result<(), String> {
-    File::options()
-        .write(true)
-        .truncate(true)
-        .open(path)
-        .and_then(|mut file| file.write_all(text.as_bytes()))
-        .map_err(|e| format!("write {text:?} back to {}: {e}", path.display()))
+/// Write to a kernel file, which is never created. A change that was recorded but
+/// then not permitted left the old text in place: nothing to undo.
+fn write_back(path: &Path, text: &str) -> Result<(), String> {
+    let write = || {
+        let mut file = File::options().write(true).truncate(true).open(path)?;
+        file.write_all(text.as_bytes())
+    };
+    match write() {
+        Err(_) if collect::read_trimmed(path).as_deref() == Some(text) => Ok(()),
+        Err(e) => Err(format!("write {text:?} back to {}: {e}", path.display())),
+        Ok(()) => Ok(()),
+    }
 }
 
 fn boot_id() -> String {

@@ -14,7 +14,6 @@ pub struct Counts {
     pub context_switches: u64,
     pub migrations: u64,
     pub page_faults: u64,
-    pub task_clock_ns: u64,
 }
 
 impl Counts {
@@ -26,7 +25,6 @@ impl Counts {
                 .saturating_sub(earlier.context_switches),
             migrations: self.migrations.saturating_sub(earlier.migrations),
             page_faults: self.page_faults.saturating_sub(earlier.page_faults),
-            task_clock_ns: self.task_clock_ns.saturating_sub(earlier.task_clock_ns),
         }
     }
 }
@@ -37,7 +35,6 @@ pub struct Counters {
     context_switches: Counter,
     migrations: Counter,
     page_faults: Counter,
-    task_clock: Counter,
 }
 
 impl Counters {
@@ -57,7 +54,6 @@ impl Counters {
             context_switches: open(Software::CONTEXT_SWITCHES)?,
             migrations: open(Software::CPU_MIGRATIONS)?,
             page_faults: open(Software::PAGE_FAULTS)?,
-            task_clock: open(Software::TASK_CLOCK)?,
         })
     }
 
@@ -66,7 +62,6 @@ impl Counters {
             context_switches: self.context_switches.read()?,
             migrations: self.migrations.read()?,
             page_faults: self.page_faults.read()?,
-            task_clock_ns: self.task_clock.read()?,
         })
     }
 }

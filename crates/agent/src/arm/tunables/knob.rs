@@ -117,6 +117,14 @@ impl Knob {
             .map_err(|e| self.io_error("write", e))
     }
 
+    /// Nothing is written where nothing was changed.
+    pub(super) fn restore(&self, before: &str) -> Result<(), TunableError> {
+        if self.read()? == before {
+            return Ok(());
+        }
+        self.write_and_read_back(before)
+    }
+
     pub(super) fn write_and_read_back(&self, value: &str) -> Result<(), TunableError> {
         self.write(value)?;
         let found = self.read()?;

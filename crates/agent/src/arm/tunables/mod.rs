@@ -115,7 +115,7 @@ impl Applied {
             .before
             .into_iter()
             .rev()
-            .filter_map(|(knob, before)| knob.write_and_read_back(&before).err())
+            .filter_map(|(knob, before)| knob.restore(&before).err())
             .collect();
         if errors.is_empty() {
             Ok(())
