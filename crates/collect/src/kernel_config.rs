@@ -1,9 +1,10 @@
-//! How the running kernel was built: `/boot/config-$(uname -r)`, or
-//! `/lib/modules/…/config`, in plain text. (`/proc/config.gz` is not read: it is
-//! packed, and a kernel that has only that is rare.)
+//! How the running kernel was built: `/boot/config-$(uname -r)`,
+//! `/lib/modules/…/config`, or the kernel's own `/proc/config.gz`.
 
 use crate::system::kernel_release;
-use std::fs;
+use flate2::read::GzDecoder;
+use std::fs::{self, File};
+use std::io::Read;
 use std::path::Path;
 
 /// Options that decide what can be compared, or that move figures.
@@ -18,16 +19,28 @@ pub const OPTIONS: &[&str] = &[
 /// The value of an option (`y`, `1000`); `n` where the file says that it is not
 /// set; `None` where there is no file.
 pub fn read(root: &Path, option: &str) -> Option<String> {
+    let text = plain(root).or_else(|| packed(root))?;
+    Some(value(&text, option).unwrap_or("n").to_owned())
+}
+
+fn plain(root: &Path) -> Option<String> {
     let release = kernel_release();
     let candidates = [
         format!("boot/config-{release}"),
         format!("lib/modules/{release}/config"),
         format!("usr/lib/modules/{release}/config"),
     ];
-    let text = candidates
+    let mut texts = candidates
         .iter()
-        .find_map(|path| fs::read_to_string(root.join(path)).ok())?;
-    Some(value(&text, option).unwrap_or("n").to_owned())
+        .filter_map(|path| fs::read_to_string(root.join(path)).ok());
+    texts.next()
+}
+
+fn packed(root: &Path) -> Option<String> {
+    let file = File::open(root.join("proc/config.gz")).ok()?;
+    let mut text = String::new();
+    GzDecoder::new(file).read_to_string(&mut text).ok()?;
+    Some(text)
 }
 
 fn value<'a>(text: &'a str, option: &str) -> Option<&'a str> {
@@ -58,5 +71,17 @@ mod tests {
             Some("n")
         );
         assert_eq!(read(tree(&[]).path(), "CONFIG_HZ"), None);
+    }
+
+    #[test]
+    fn the_kernels_own_packed_copy_is_read_where_there_is_no_other() {
+        use flate2::{Compression, write::GzEncoder};
+        use std::io::Write;
+        let root = tree(&[("proc/version", "")]);
+        let file = File::create(root.path().join("proc/config.gz")).unwrap();
+        let mut packer = GzEncoder::new(file, Compression::fast());
+        packer.write_all(b"CONFIG_HZ=1000\n").unwrap();
+        packer.finish().unwrap();
+        assert_eq!(read(root.path(), "CONFIG_HZ").as_deref(), Some("1000"));
     }
 }

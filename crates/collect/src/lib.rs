@@ -8,6 +8,7 @@ pub mod kernel_config;
 pub mod kernel_log;
 pub mod perf;
 pub mod policy;
+pub mod preflight;
 pub mod psi;
 pub mod rusage;
 pub mod sched_ext;

@@ -17,6 +17,27 @@ pub struct CpuTime {
     pub steal_ns: u64,
 }
 
+impl CpuTime {
+    /// What was spent after `earlier`. A counter that went back counts as 0.
+    pub fn since(self, earlier: CpuTime) -> CpuTime {
+        CpuTime {
+            user_ns: self.user_ns.saturating_sub(earlier.user_ns),
+            system_ns: self.system_ns.saturating_sub(earlier.system_ns),
+            idle_ns: self.idle_ns.saturating_sub(earlier.idle_ns),
+            steal_ns: self.steal_ns.saturating_sub(earlier.steal_ns),
+        }
+    }
+
+    /// In which a task or an interrupt ran.
+    pub fn busy_ns(self) -> u64 {
+        self.user_ns + self.system_ns
+    }
+
+    pub fn total_ns(self) -> u64 {
+        self.busy_ns() + self.idle_ns + self.steal_ns
+    }
+}
+
 pub fn read(root: &Path) -> Option<CpuTime> {
     parse(&fs::read_to_string(root.join("proc/stat")).ok()?)
 }
@@ -56,6 +77,15 @@ mod tests {
         assert_eq!(time.system_ns, ticks_to_ns(43));
         assert_eq!(time.idle_ns, ticks_to_ns(405));
         assert_eq!(time.steal_ns, ticks_to_ns(8));
+    }
+
+    #[test]
+    fn time_is_spent_by_kind_and_in_all() {
+        let earlier = parse("cpu  1 0 0 10 0 0 0 2\n").unwrap();
+        let later = parse("cpu  4 0 2 30 0 0 0 1\n").unwrap();
+        let spent = later.since(earlier);
+        assert_eq!(spent.busy_ns(), ticks_to_ns(5));
+        assert_eq!(spent.total_ns(), ticks_to_ns(25));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //!
 //! From /proc, /sys, uname(2), sched_getaffinity(2) and the CPUID instruction.
 
-use crate::{kernel_config, read_trimmed, sched_ext, sys, tools};
+use crate::{kernel_config, preflight, read_trimmed, sched_ext, sys, tools};
 use model::System;
 use rustix::system::uname;
 use std::collections::BTreeMap;
@@ -57,7 +57,7 @@ const CHOICES: &[(&str, &str)] = &[
     ("sched.preempt", "sys/kernel/debug/sched/preempt"),
 ];
 
-/// Read everything. `cpus` counts those that this process may run on.
+/// Read everything; takes [`preflight::WATCH`]. `cpus` counts those that this process may run on.
 pub fn probe(root: &Path) -> System {
     let names = uname();
     let text = |name: &std::ffi::CStr| name.to_string_lossy().into_owned();
@@ -74,7 +74,7 @@ pub fn probe(root: &Path) -> System {
         root: rustix::process::geteuid().is_root(),
         hypervisor: hypervisor(root),
         facts: facts(root),
-        preflight: Vec::new(),
+        preflight: preflight::checks(root),
     }
 }
 
@@ -121,7 +121,7 @@ fn add(facts: &mut BTreeMap<String, String>, name: &str, value: Option<String>) 
 }
 
 /// `always [madvise] never` → `madvise`, and `none voluntary (full)` → `full`.
-fn chosen(text: &str) -> Option<String> {
+pub fn chosen(text: &str) -> Option<String> {
     let word = text
         .split_ascii_whitespace()
         .find(|word| word.starts_with(['[', '(']))?;
@@ -176,7 +176,7 @@ fn files_of(directory: &Path, prefix: &str) -> BTreeMap<String, String> {
 }
 
 /// `none`, or whose guest this is.
-fn hypervisor(root: &Path) -> String {
+pub(crate) fn hypervisor(root: &Path) -> String {
     if let Some(kind) = read_trimmed(&root.join("sys/hypervisor/type")) {
         return kind;
     }
