@@ -110,6 +110,82 @@ pub fn tick(ratio: f64) -> String {
     }
 }
 
+/// One arm in the trade-off picture: estimates with their intervals.
+#[derive(Debug, Clone)]
+pub struct TradeOff {
+    pub color: usize,
+    pub name: String,
+    pub throughput: Estimate,
+    pub latency: Estimate,
+}
+
+/// Ratios to the baseline.
+#[derive(Debug, Clone, Copy)]
+pub struct Estimate {
+    pub ratio: f64,
+    pub low: f64,
+    pub high: f64,
+}
+
+impl Estimate {
+    /// Distances of the ends, as error bars have them.
+    fn arms(self) -> (f64, f64) {
+        (self.ratio - self.low, self.high - self.ratio)
+    }
+}
+
+/// Throughput against latency, both over the baseline, which is at (1, 1): to the
+/// right and down is better. None without points.
+pub fn trade_off(
+    points: &[TradeOff],
+    labels: (&str, &str),
+    smallest_effect: f64,
+) -> Option<String> {
+    let plots: Vec<Plot> = points.iter().map(cross).collect();
+    let lowest = points.iter().map(|p| p.latency.low).fold(1.0, f64::min);
+    let highest = points.iter().map(|p| p.latency.high).fold(1.0, f64::max);
+    let high = 1.0 + smallest_effect;
+    let wide = ShadedRegion::vertical(1.0 / high, high)
+        .with_color("var(--band)")
+        .with_opacity(1.0);
+    let mut layout = Layout::auto_from_plots(&plots)
+        .with_x_label(labels.0)
+        .with_y_label(labels.1)
+        .with_x_tick_format(custom(tick))
+        .with_y_tick_format(custom(tick))
+        .with_shaded_region(band(smallest_effect))
+        .with_shaded_region(wide)
+        .with_reference_line(ReferenceLine::horizontal(1.0).with_color("var(--axis)"))
+        .with_reference_line(ReferenceLine::vertical(1.0).with_color("var(--axis)"));
+    if highest / lowest > 3.0 {
+        layout = layout.with_log_y();
+    }
+    (!plots.is_empty()).then(|| draw(plots, layout))
+}
+
+fn cross(point: &TradeOff) -> Plot {
+    let TradeOff {
+        throughput,
+        latency,
+        ..
+    } = point;
+    let label = format!(
+        "{}: throughput {}, latency {}",
+        point.name,
+        change(throughput.ratio),
+        change(latency.ratio)
+    );
+    let cross = ScatterPlot::new()
+        .with_data([(throughput.ratio, latency.ratio)])
+        .with_x_err_asymmetric([throughput.arms()])
+        .with_y_err_asymmetric([latency.arms()])
+        .with_color(color(point.color))
+        .with_size(4.5)
+        .with_tooltips()
+        .with_tooltip_labels([label]);
+    Plot::Scatter(cross)
+}
+
 fn dots(line: &BlockLine) -> Plot {
     let labels = line
         .points

@@ -3,11 +3,8 @@
 //! The trials of an arm are merged for pictures and export only: no interval and
 //! no verdict comes from pooled samples. Values are nanoseconds.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use crate::hlog::add_log;
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::Deserializer;
-use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use results::{ResultSet, StoredTrial};
 use std::collections::BTreeMap;
 use std::fs;
@@ -118,6 +115,7 @@ fn logs_of(stored: &StoredTrial) -> Vec<(String, PathBuf)> {
 
 fn merge(group: &Group) -> Merged {
     let every = group.logs.len().div_ceil(MOST_BLOCKS).max(1);
+    let mut buffer = Vec::new();
     let mut merged = Merged {
         histogram: empty(),
         blocks: Vec::new(),
@@ -125,19 +123,32 @@ fn merge(group: &Group) -> Merged {
     };
     for (index, path) in group.logs.iter().enumerate() {
         let drawn = index % every == 0 && group.logs.len() > 1;
-        let result = if drawn {
-            read_log(path).and_then(|one| {
-                merged.blocks.push(curve(&one));
-                merged.histogram.add(one).map_err(|e| e.to_string())
-            })
-        } else {
-            add_log(path, &mut merged.histogram)
-        };
-        if let Err(why) = result {
-            merged.problems.push(format!("{}: {why}", path.display()));
+        if let Err(why) = merged.add(path, drawn, &mut buffer) {
+            merged
+                .problems
+                .push(format!("{}: {why}", within_trials(path)));
         }
     }
     merged
+}
+
+/// `00042-wakeup-100%-b7-batch/wakeup.hlog`: the same wherever the results lie.
+fn within_trials(path: &Path) -> String {
+    let names: Vec<_> = path.iter().map(|name| name.to_string_lossy()).collect();
+    names[names.len().saturating_sub(2)..].join("/")
+}
+
+impl Merged {
+    fn add(&mut self, path: &Path, drawn: bool, buffer: &mut Vec<u8>) -> Result<(), String> {
+        let text = fs::read(path).map_err(|e| e.to_string())?;
+        if !drawn {
+            return add_log(&text, &mut self.histogram, buffer);
+        }
+        let mut one = empty();
+        add_log(&text, &mut one, buffer)?;
+        self.blocks.push(curve(&one));
+        self.histogram.add(one).map_err(|e| e.to_string())
+    }
 }
 
 fn empty() -> Histogram<u64> {
@@ -146,32 +157,6 @@ fn empty() -> Histogram<u64> {
     let mut histogram = Histogram::new(3).expect("three significant digits are valid");
     histogram.auto(true);
     histogram
-}
-
-fn read_log(path: &Path) -> Result<Histogram<u64>, String> {
-    let mut histogram = empty();
-    add_log(path, &mut histogram)?;
-    Ok(histogram)
-}
-
-/// Adds the intervals of a log up.
-fn add_log(path: &Path, into: &mut Histogram<u64>) -> Result<(), String> {
-    let text = fs::read(path).map_err(|e| e.to_string())?;
-    let mut deserializer = Deserializer::new();
-    for entry in IntervalLogIterator::new(&text) {
-        let entry = entry.map_err(|e| format!("not an interval log: {e:?}"))?;
-        let LogEntry::Interval(interval) = entry else {
-            continue;
-        };
-        let bytes = STANDARD
-            .decode(interval.encoded_histogram())
-            .map_err(|e| format!("an interval is damaged: {e}"))?;
-        let interval: Histogram<u64> = deserializer
-            .deserialize(&mut bytes.as_slice())
-            .map_err(|e| format!("an interval is damaged: {e}"))?;
-        into.add(interval).map_err(|e| e.to_string())?;
-    }
-    Ok(())
 }
 
 /// The percentile curve, as far as enough samples lie beyond it.
@@ -236,7 +221,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("wakeup.hlog");
         fs::write(&path, "0.0,1.0,2.0,HISTnotbase64!\n").unwrap();
-        assert!(read_log(&path).is_err());
-        assert!(read_log(&dir.path().join("absent.hlog")).is_err());
+        let merged = merge(&Group {
+            cell: 0,
+            name: "wakeup".to_owned(),
+            arm: 0,
+            logs: vec![path, dir.path().join("absent.hlog")],
+        });
+        assert_eq!(merged.problems.len(), 2);
+        assert!(merged.histogram.is_empty());
     }
 }

@@ -1,4 +1,5 @@
-//! From a results directory to an answer: text, csv, json, html, markdown.
+//! From a results directory to an answer: text, lkml, csv, json, html, markdown,
+//! junit, and hgrm files.
 //!
 //! [`Table::from_results`] judges what was measured, [`render`] writes it down.
 //! Both read the results directory and nothing else, and the same directory
@@ -8,6 +9,7 @@ mod build;
 mod chart;
 mod evidence;
 mod histogram;
+mod hlog;
 mod judge;
 mod notices;
 mod quantity;
@@ -16,6 +18,7 @@ mod summary;
 pub mod table;
 mod words;
 
+pub use render::hgrm::{ReportFile, files as hgrm_files};
 pub use render::json::REPORT_FORMAT;
 pub use table::{Comparison, Table, Verdict};
 
@@ -25,29 +28,37 @@ use results::ResultSet;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     Text,
+    /// Fixed width for a mailing list.
+    Lkml,
     Csv,
     Json,
     Html,
     Markdown,
+    /// JUnit XML.
+    Junit,
 }
 
 impl Format {
-    pub const ALL: [Format; 5] = [
+    pub const ALL: [Format; 7] = [
         Format::Text,
+        Format::Lkml,
         Format::Csv,
         Format::Json,
         Format::Html,
         Format::Markdown,
+        Format::Junit,
     ];
 
     /// As written on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Format::Text => "text",
+            Format::Lkml => "lkml",
             Format::Csv => "csv",
             Format::Json => "json",
             Format::Html => "html",
             Format::Markdown => "markdown",
+            Format::Junit => "junit",
         }
     }
 }
@@ -69,6 +80,8 @@ pub enum ReportError {
     Json(#[from] serde_json::Error),
     #[error("writing the report as HTML: {0}")]
     Html(#[from] askama::Error),
+    #[error("writing the report as JUnit XML: {0}")]
+    Junit(#[from] quick_junit::SerializeError),
 }
 
 /// The report of `table`, which was made from `results`.
@@ -80,9 +93,11 @@ pub fn render(
 ) -> Result<String, ReportError> {
     match format {
         Format::Text => Ok(render::text::render(table, options)),
+        Format::Lkml => Ok(render::lkml::render(table)),
         Format::Csv => render::csv::render(results),
         Format::Json => render::json::render(table),
         Format::Html => render::html::render(table, results),
         Format::Markdown => Ok(render::markdown::render(table)),
+        Format::Junit => render::junit::render(table),
     }
 }

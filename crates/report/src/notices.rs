@@ -2,37 +2,58 @@
 //! the results themselves give reason to say. The most serious come first.
 
 use crate::table::Notice;
-use model::{Severity, Warning};
+use model::{Severity, Trial, Warning};
 use results::{ResultSet, RunState};
 
 pub fn collect(results: &ResultSet) -> Vec<Notice> {
     let mut notices: Vec<Notice> = Vec::new();
     for warning in &results.manifest.warnings {
-        add(&mut notices, warning, 0);
+        add(&mut notices, warning, None);
     }
     for stored in &results.trials {
         for warning in &stored.trial.result.warnings {
-            add(&mut notices, warning, 1);
+            add(&mut notices, warning, Some(&stored.trial));
         }
     }
     for warning in own(results, &notices) {
-        add(&mut notices, &warning, 0);
+        add(&mut notices, &warning, None);
     }
     notices.sort_by_key(|notice| std::cmp::Reverse(notice.severity));
     notices
 }
 
-fn add(notices: &mut Vec<Notice>, warning: &Warning, trials: usize) {
-    let same = |n: &&mut Notice| {
-        n.severity == warning.severity && n.what == warning.what && n.remedy == warning.remedy
+/// A warning of the run as a whole, or of one trial.
+fn add(notices: &mut Vec<Notice>, warning: &Warning, trial: Option<&Trial>) {
+    let place = trial.map(|trial| format!("{} in {}", trial.arm, trial.cell));
+    let same = |n: &Notice| {
+        n.severity == warning.severity
+            && (n.trials > 0) == trial.is_some()
+            && alike(&n.what, &warning.what)
     };
-    match notices.iter_mut().find(same) {
-        Some(notice) => notice.trials += trials,
-        None => notices.push(Notice {
-            trials,
-            ..Notice::of_run(warning)
-        }),
+    let index = notices.iter().position(same).unwrap_or_else(|| {
+        notices.push(Notice {
+            severity: warning.severity,
+            what: warning.what.clone(),
+            remedy: warning.remedy.clone(),
+            trials: 0,
+            places: Vec::new(),
+        });
+        notices.len() - 1
+    });
+    let notice = &mut notices[index];
+    if let Some(place) = place {
+        notice.trials += 1;
+        if !notice.places.contains(&place) {
+            notice.places.push(place);
+        }
     }
+}
+
+/// Equal but for their numbers.
+fn alike(a: &str, b: &str) -> bool {
+    let is_number = |c: char| c.is_ascii_digit() || c == '.';
+    let skeleton = |text: &str| -> String { text.chars().filter(|c| !is_number(*c)).collect() };
+    skeleton(a) == skeleton(b)
 }
 
 /// What nobody warned of while it ran.
@@ -83,4 +104,31 @@ fn many_excluded(results: &ResultSet) -> Option<Warning> {
                  is fast."
             .to_owned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn warning(what: &str) -> Warning {
+        Warning {
+            severity: Severity::Caution,
+            what: what.to_owned(),
+            remedy: String::new(),
+        }
+    }
+
+    #[test]
+    fn warnings_that_differ_in_numbers_only_are_one() {
+        let mut notices = Vec::new();
+        add(
+            &mut notices,
+            &warning("overload: 93.1 % were completed"),
+            None,
+        );
+        add(&mut notices, &warning("overload: 7 % were completed"), None);
+        add(&mut notices, &warning("steal: 7 % were stolen"), None);
+        assert_eq!(notices.len(), 2);
+        assert_eq!(notices[0].what, "overload: 93.1 % were completed");
+    }
 }

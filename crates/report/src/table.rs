@@ -4,7 +4,7 @@
 //! The field names are those of the JSON report (`docs/report.schema.json`).
 
 use crate::evidence::Statement;
-use model::{Better, Severity, System, Warning};
+use model::{Better, Severity, System};
 use results::{Format, RunState};
 use serde::Serialize;
 
@@ -200,24 +200,17 @@ pub struct Excluded {
     pub why: String,
 }
 
-/// A warning, and how many trials said it (0: the run as a whole).
+/// A warning, and the trials that said it. Those that differ in their numbers only
+/// are one: the first of them stands for all.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Notice {
     pub severity: Severity,
     pub what: String,
     pub remedy: String,
+    /// 0: the run as a whole.
     pub trials: usize,
-}
-
-impl Notice {
-    pub fn of_run(warning: &Warning) -> Self {
-        Notice {
-            severity: warning.severity,
-            what: warning.what.clone(),
-            remedy: warning.remedy.clone(),
-            trials: 0,
-        }
-    }
+    /// `batch in wakeup 200%`, each once.
+    pub places: Vec<String>,
 }
 
 impl Table {

@@ -23,8 +23,7 @@ pub fn aa(tally: &Tally) -> String {
     let total = tally.total();
     match tally.better + tally.worse {
         0 => format!(
-            "{arm} is the baseline once more: rightly, nothing was called better or worse in \
-             {total} of {total}."
+            "{arm} is the baseline once more: rightly, 0 of {total} were called better or worse."
         ),
         called => format!(
             "{arm} is the baseline once more, yet {called} of {total} were called better or \
@@ -112,6 +111,9 @@ pub fn meaning(comparison: &Comparison, smallest_effect: f64) -> String {
 
 fn remedy(comparison: &Comparison) -> String {
     match comparison.blocks_needed {
+        Some(needed) if needed > MANY_BLOCKS => format!(
+            "It would take more than {MANY_BLOCKS}: the difference is small or the noise large."
+        ),
         Some(needed) => {
             format!("If the coming blocks are like these, about {needed} in all will decide it.")
         }
@@ -119,13 +121,21 @@ fn remedy(comparison: &Comparison) -> String {
     }
 }
 
-/// Which trials gave a warning, if it was not the run as a whole.
+/// Which trials gave a warning: `7 trials: batch in wakeup 200%`; empty if it was
+/// the run as a whole.
 pub fn notice_trials(notice: &Notice) -> String {
-    match notice.trials {
-        0 => String::new(),
+    const MOST_PLACES: usize = 3;
+    let count = match notice.trials {
+        0 => return String::new(),
         1 => "1 trial".to_owned(),
         n => format!("{n} trials"),
+    };
+    let named = notice.places.iter().take(MOST_PLACES);
+    let mut named: Vec<&str> = named.map(String::as_str).collect();
+    if notice.places.len() > MOST_PLACES {
+        named.push("others");
     }
+    format!("{count}: {}", named.join(", "))
 }
 
 pub fn direction(better: Better) -> &'static str {

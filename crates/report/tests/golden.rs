@@ -1,5 +1,7 @@
 //! The reports of synthetic results, held against what was once looked at.
 
+#![allow(clippy::unwrap_used)]
+
 use report::{Format, Options, Table, render};
 use results::ResultSet;
 use synthetic::Scenario;
@@ -37,6 +39,28 @@ fn one_block_has_no_interval_and_the_report_says_so() {
 #[test]
 fn markdown_has_the_verdict_table_and_the_warnings() {
     insta::assert_snapshot!(report(&synthetic::quickstart(), Format::Markdown));
+}
+
+#[test]
+fn a_mailing_list_gets_what_fits_its_width() {
+    let text = report(&synthetic::quickstart(), Format::Lkml);
+    assert!(text.lines().all(|line| line.chars().count() < 78));
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn continuous_integration_sees_worse_as_a_failure() {
+    let xml = report(&synthetic::quickstart(), Format::Junit);
+    assert_eq!(xml.matches("<failure").count(), 4);
+    insta::assert_snapshot!(xml);
+}
+
+#[test]
+fn every_latency_of_every_arm_has_a_distribution_for_the_plotter() {
+    let (_dir, results) = stored(&synthetic::quickstart());
+    let files = report::hgrm_files(&results);
+    assert_eq!(files.len(), 3 * 4 * 2);
+    assert_eq!(files[0].name, "wakeup-50%-request-default.hgrm");
 }
 
 #[test]

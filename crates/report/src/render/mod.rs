@@ -2,7 +2,10 @@
 
 pub(crate) mod columns;
 pub(crate) mod csv;
+pub(crate) mod hgrm;
 pub(crate) mod html;
 pub(crate) mod json;
+pub(crate) mod junit;
+pub(crate) mod lkml;
 pub(crate) mod markdown;
 pub(crate) mod text;

@@ -1,14 +1,16 @@
 //! The pictures of each cell.
 
 use super::view::color_of;
-use crate::chart::{self, BlockLine, PercentileLine};
+use crate::chart::{self, BlockLine, Estimate, PercentileLine, TradeOff};
 use crate::histogram::{self, Group, Merged};
 use crate::table::{CellTable, Comparison, Table};
+use model::Better;
 use results::ResultSet;
 
 /// The pictures of one cell, as SVG.
 #[derive(Debug, Clone, Default)]
 pub struct CellCharts {
+    pub trade_off: Option<Figure>,
     pub percentiles: Vec<Figure>,
     pub blocks: Vec<Figure>,
     /// Histogram logs that could not be read, and why.
@@ -28,6 +30,7 @@ pub fn all(table: &Table, results: &ResultSet) -> Vec<CellCharts> {
         .cells
         .iter()
         .map(|cell| CellCharts {
+            trade_off: trade_off_figure(table, cell),
             blocks: block_figures(table, cell),
             ..CellCharts::default()
         })
@@ -88,6 +91,49 @@ fn percentile_figure(drawn: &[Drawn]) -> Option<Figure> {
              curve ends where fewer than 10 samples lie beyond.",
             crate::quantity::with_unit(fewest as f64, "count")
         ),
+    })
+}
+
+/// The first deciding throughput against the first deciding latency, where a cell
+/// has both.
+fn trade_off_figure(table: &Table, cell: &CellTable) -> Option<Figure> {
+    let throughput = cell.deciding().find(|c| c.better == Better::Higher)?;
+    let latency = cell
+        .deciding()
+        .find(|c| c.better == Better::Lower && c.unit == "ns")?;
+    let points: Vec<TradeOff> = table
+        .arms
+        .iter()
+        .filter_map(|arm| {
+            let of = |metric: &str| {
+                let mut found = cell.deciding();
+                estimate(found.find(|c| c.metric == metric && c.arm == arm.name)?)
+            };
+            Some(TradeOff {
+                color: color_of(table, &arm.name),
+                name: arm.name.clone(),
+                throughput: of(&throughput.metric)?,
+                latency: of(&latency.metric)?,
+            })
+        })
+        .collect();
+    let labels = (throughput.metric.as_str(), latency.metric.as_str());
+    Some(Figure {
+        title: format!("{} against {}", latency.metric, throughput.metric),
+        svg: chart::trade_off(&points, labels, table.experiment.smallest_effect)?,
+        caption: format!(
+            "{} is at the crossing. Right is more throughput, down is less latency; the bars are \
+             the intervals of both.",
+            throughput.baseline
+        ),
+    })
+}
+
+fn estimate(c: &Comparison) -> Option<Estimate> {
+    Some(Estimate {
+        ratio: c.ratio?,
+        low: c.low?,
+        high: c.high?,
     })
 }
 

@@ -1,0 +1,130 @@
+//! Time and peak memory of a report over ten thousand synthetic trials.
+//!
+//! ```text
+//! cargo run --release -p report-10k [-- TRIALS]
+//! ```
+//! Each format is made in a process of its own, from reading the directory to the
+//! finished text, five times: the peak memory of a process is that of one report.
+
+use report::{Format, Options, Table, render};
+use results::ResultSet;
+use std::error::Error;
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+const TRIALS: u32 = 10_000;
+const REPEATS: usize = 5;
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+fn main() -> Outcome<()> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match args.as_slice() {
+        [once, dir, format] if once == "--once" => once_in_this_process(Path::new(dir), format),
+        [] => measure(TRIALS),
+        [trials] => measure(trials.parse()?),
+        _ => Err("usage: report-10k [TRIALS]".into()),
+    }
+}
+
+fn measure(trials: u32) -> Outcome<()> {
+    let dir = tempfile::tempdir()?;
+    let scenario = synthetic::many(trials);
+    eprintln!("writing {} trials ...", scenario.plan.trials.len());
+    synthetic::write(dir.path(), &scenario)?;
+    println!(
+        "{} trials, median of {REPEATS} runs (lowest to highest)",
+        scenario.plan.trials.len()
+    );
+    println!(
+        "{:<10} {:>24} {:>12} {:>12} {:>12}",
+        "format", "seconds", "CPU seconds", "peak MiB", "output KiB"
+    );
+    for format in Format::ALL {
+        println!("{}", line(dir.path(), format)?);
+    }
+    Ok(())
+}
+
+fn line(dir: &Path, format: Format) -> Outcome<String> {
+    let mut runs = (0..REPEATS)
+        .map(|_| child(dir, format))
+        .collect::<Outcome<Vec<Run>>>()?;
+    runs.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    let (lowest, highest) = (runs[0].seconds, runs[REPEATS - 1].seconds);
+    let middle = &runs[REPEATS / 2];
+    let seconds = format!("{:.2} ({lowest:.2} to {highest:.2})", middle.seconds);
+    Ok(format!(
+        "{:<10} {seconds:>24} {:>12.2} {:>12} {:>12}",
+        format.name(),
+        middle.cpu_seconds,
+        middle.peak_kib / 1024,
+        middle.output_bytes / 1024
+    ))
+}
+
+struct Run {
+    seconds: f64,
+    cpu_seconds: f64,
+    peak_kib: u64,
+    output_bytes: u64,
+}
+
+fn child(dir: &Path, format: Format) -> Outcome<Run> {
+    let output = Command::new(std::env::current_exe()?)
+        .arg("--once")
+        .arg(dir)
+        .arg(format.name())
+        .output()?;
+    let text = String::from_utf8(output.stdout)?;
+    let mut words = text.split_whitespace();
+    let mut next = || words.next().ok_or("the measuring process failed");
+    Ok(Run {
+        seconds: next()?.parse()?,
+        cpu_seconds: next()?.parse()?,
+        peak_kib: next()?.parse()?,
+        output_bytes: next()?.parse()?,
+    })
+}
+
+fn once_in_this_process(dir: &Path, format: &str) -> Outcome<()> {
+    let format = Format::ALL.into_iter().find(|f| f.name() == format);
+    let started = Instant::now();
+    let results = ResultSet::read(dir)?;
+    let read = started.elapsed();
+    let table = Table::from_results(&results);
+    let judged = started.elapsed();
+    let format = format.ok_or("no such format")?;
+    let report = render(format, &table, &results, &Options::default())?;
+    let seconds = started.elapsed().as_secs_f64();
+    eprintln!("read {read:?}, judged after {judged:?}");
+    println!(
+        "{seconds} {} {} {}",
+        cpu_seconds()?,
+        peak_kib()?,
+        report.len()
+    );
+    Ok(())
+}
+
+/// User and system time of this process, proc_pid_stat(5), fields 14 and 15.
+fn cpu_seconds() -> Outcome<f64> {
+    const TICKS_PER_SEC: f64 = 100.0;
+    let stat = std::fs::read_to_string("/proc/self/stat")?;
+    let (_, fields) = stat.rsplit_once(')').ok_or("no name in /proc/self/stat")?;
+    let fields: Vec<&str> = fields.split_whitespace().collect();
+    let ticks = |at: usize| fields.get(at).and_then(|text| text.parse::<u64>().ok());
+    let (user, system) = ticks(11)
+        .zip(ticks(12))
+        .ok_or("no times in /proc/self/stat")?;
+    Ok((user + system) as f64 / TICKS_PER_SEC)
+}
+
+/// `VmHWM` of proc_pid_status(5).
+fn peak_kib() -> Outcome<u64> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let number = line.and_then(|line| line.split_whitespace().next());
+    Ok(number.ok_or("no VmHWM in /proc/self/status")?.parse()?)
+}

@@ -1,0 +1,153 @@
+//! Text for a mailing list: under 78 columns, fixed width, what a maintainer asks
+//! for first (machine, method, baseline), no colours.
+
+use super::columns::{Align, Columns, wrap};
+use crate::quantity::{change, interval, percent, with_unit};
+use crate::table::{CellTable, Comparison, Table};
+use crate::words;
+
+const WIDTH: usize = 77;
+const INDENT: usize = 2;
+
+pub fn render(table: &Table) -> String {
+    let mut lines = Vec::new();
+    if let Some(question) = &table.experiment.question {
+        lines.extend(wrap(question, WIDTH, 0, 0));
+        lines.push(String::new());
+    }
+    lines.extend(head(table));
+    lines.push(String::new());
+    for sentence in words::summary(table) {
+        lines.extend(wrap(&sentence, WIDTH, 0, 2));
+    }
+    for cell in &table.cells {
+        lines.extend(self::cell(table, cell));
+    }
+    lines.extend(foot(table));
+    let mut text = lines.join("\n");
+    text.push('\n');
+    text
+}
+
+fn head(table: &Table) -> Vec<String> {
+    let experiment = &table.experiment;
+    let mut entries = vec![("Machine", words::machine(table))];
+    for arm in &table.arms {
+        let label = if arm.baseline { "Baseline" } else { "Arm" };
+        let summary = match arm.aa {
+            true => "the baseline once more, A/A",
+            false => arm.summary.as_str(),
+        };
+        let named = match summary == arm.name {
+            true => arm.name.clone(),
+            false => format!("{} ({summary})", arm.name),
+        };
+        entries.push((label, named));
+    }
+    entries.push(("Run", words::trials(&table.trials)));
+    entries.push((
+        "Method",
+        format!(
+            "every arm once in each block, in random order (seed {}); change: geometric mean over \
+             the blocks, with an anytime-valid {} % interval; schedlab {}",
+            experiment.seed,
+            percent(experiment.confidence),
+            experiment.tool_version
+        ),
+    ));
+    let entry = |(label, text): (&str, String)| wrap(&format!("{label}: {text}"), WIDTH, 0, 2);
+    entries.into_iter().flat_map(entry).collect()
+}
+
+fn cell(table: &Table, cell: &CellTable) -> Vec<String> {
+    let mut lines = vec![String::new(), cell.name.clone()];
+    if cell.comparisons.is_empty() {
+        let columns = medians(cell);
+        let widths = columns.widths(INDENT, WIDTH, &[0]);
+        lines.push(columns.head(INDENT, &widths));
+        lines.extend(columns.rows(INDENT, &widths, |_, text| text));
+    } else {
+        lines.extend(verdicts(table, cell));
+    }
+    lines
+}
+
+/// What decides, and what else differs: a line a metric, and under it its arms.
+fn verdicts(table: &Table, cell: &CellTable) -> Vec<String> {
+    let differing = cell.further().filter(|c| c.verdict.is_call() && !c.aa);
+    let shown: Vec<&Comparison> = cell.deciding().chain(differing).collect();
+    let interval_head = format!("{} % interval", percent(table.experiment.confidence));
+    let mut columns = Columns::new(&[
+        ("", Align::Left),
+        ("change", Align::Right),
+        (&interval_head, Align::Left),
+        ("verdict", Align::Left),
+        ("n", Align::Right),
+    ]);
+    shown.iter().for_each(|c| columns.push(row(c)));
+    let widths = columns.widths(2 * INDENT, WIDTH, &[0]);
+    let mut lines = vec![columns.head(2 * INDENT, &widths)];
+    let mut metric = "";
+    for (row, c) in columns.rows(2 * INDENT, &widths, |_, text| text).zip(shown) {
+        if c.metric != metric {
+            lines.push(metric_line(c));
+            metric = &c.metric;
+        }
+        lines.push(row);
+    }
+    lines
+}
+
+/// `  wakeup_p99 (lower is better), default 130 us`.
+fn metric_line(c: &Comparison) -> String {
+    let direction = words::direction(c.better);
+    let median = c.baseline_median.map(|median| with_unit(median, &c.unit));
+    let median = median.unwrap_or_else(|| "without figures".to_owned());
+    format!("  {} ({direction}), {} {median}", c.metric, c.baseline)
+}
+
+fn row(c: &Comparison) -> Vec<String> {
+    let none = || "-".to_owned();
+    vec![
+        c.arm.clone(),
+        c.ratio.map_or_else(none, change),
+        c.low.zip(c.high).map_or_else(none, |(l, h)| interval(l, h)),
+        words::marked_verdict(c),
+        c.blocks.to_string(),
+    ]
+}
+
+fn medians(cell: &CellTable) -> Columns {
+    let mut columns = Columns::new(&[
+        ("metric", Align::Left),
+        ("median", Align::Right),
+        ("trials", Align::Right),
+    ]);
+    for metric in &cell.metrics {
+        let summary = metric.arms.first().copied().flatten();
+        columns.push(vec![
+            metric.metric.clone(),
+            summary.map_or("-".to_owned(), |s| with_unit(s.median, &metric.unit)),
+            summary.map_or(0, |s| s.trials).to_string(),
+        ]);
+    }
+    columns
+}
+
+fn foot(table: &Table) -> Vec<String> {
+    let mut lines = Vec::new();
+    if table.comparisons().any(|c| c.survives_ebh == Some(false)) {
+        let meaning = words::not_surviving(&table.experiment);
+        lines.push(String::new());
+        lines.extend(wrap(&format!("* {meaning}"), WIDTH, 0, 2));
+    }
+    if !table.warnings.is_empty() {
+        lines.push(String::new());
+    }
+    for notice in &table.warnings {
+        let severity = words::severity(notice.severity);
+        let text = format!("{severity}: {} {}", notice.what, notice.remedy);
+        lines.extend(wrap(&text, WIDTH, 0, 2));
+    }
+    lines
+}
