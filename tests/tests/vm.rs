@@ -1,0 +1,257 @@
+//! Real guests with their own kernel: treatment is proven, or the trial is void.
+//!
+//! Here under software emulation, where KVM does not work. `make test` builds
+//! sched/scx_faulty first, a scheduler that fails in a chosen way.
+
+use results::{ResultSet, StoredTrial};
+use std::path::PathBuf;
+use std::process::Command;
+use tests::{Bench, alone, expect_code, stderr, stdout};
+
+const KERNEL: &str = "debian:sid";
+
+fn faulty() -> Option<PathBuf> {
+    let sched = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../sched/target");
+    let found = std::fs::read_dir(sched).ok()?.flatten().map(|e| e.path());
+    let mut programs = found.map(|dir| dir.join("debug/scx_faulty"));
+    programs.find(|p| p.exists())?.canonicalize().ok()
+}
+
+/// Why guests cannot be tested here, if so.
+fn skipped() -> Option<&'static str> {
+    let qemu = Command::new("qemu-system-x86_64").arg("--version").output();
+    if !qemu.is_ok_and(|o| o.status.success()) {
+        return Some("skipped: qemu-system-x86_64 is not installed");
+    }
+    if faulty().is_none() {
+        return Some("skipped: sched/scx_faulty is not built; `make test` builds it");
+    }
+    None
+}
+
+/// One arm of the file below: its name, its fault, what else it says.
+fn arm(name: &str, fault: &str, more: &str) -> String {
+    let program = faulty().expect("looked for before");
+    format!(
+        "[[arm]]\nname = \"{name}\"\nscheduler = \"{}\"\nargs = [\"--fault\", \"{fault}\"]\n{more}\n",
+        program.display()
+    )
+}
+
+fn experiment(arms: &str, command: &str) -> String {
+    format!(
+        "[target]\nkind = \"vm\"\nkernel = \"{KERNEL}\"\nmemory = \"1G\"\n\
+         [[arm]]\nname = \"eevdf\"\n{arms}\
+         [[workload]]\nkind = \"command\"\ncommand = [\"sh\", \"-c\", \"{command}\"]\n\
+         [stop]\nmin-blocks = 1\nmax-blocks = 1\nmax-attempts = 1\n"
+    )
+}
+
+fn trials(bench: &Bench) -> Vec<StoredTrial> {
+    ResultSet::read(&bench.path("out"))
+        .expect("readable")
+        .trials
+}
+
+fn of<'a>(trials: &'a [StoredTrial], arm: &str) -> &'a StoredTrial {
+    let mut of_arm = trials.iter().filter(|t| t.trial.arm == arm);
+    of_arm.next().unwrap_or_else(|| panic!("{arm} was tried"))
+}
+
+#[test]
+fn a_scheduler_in_force_is_proven_before_during_and_after() {
+    if let Some(why) = skipped() {
+        return println!("{why}");
+    }
+    let _turn = alone();
+    let bench = Bench::default();
+    let file = bench.file(
+        "good.toml",
+        &experiment(&arm("good", "none", ""), "sleep 2"),
+    );
+    let output = bench.run(&["run", &file, "-o", "out"]);
+    expect_code(&output, 0);
+    let trials = trials(&bench);
+    let of_good = &of(&trials, "good").trial.result;
+    let seen = of_good
+        .evidence
+        .points
+        .iter()
+        .map(|p| p.sched_ext.clone().expect("sched_ext"));
+    let names: Vec<String> = seen.map(|s| s.ops).collect();
+    assert!(names.len() >= 3, "{names:?}");
+    assert!(names.iter().all(|n| n.starts_with("faulty")), "{names:?}");
+    let binary = of_good
+        .evidence
+        .scheduler_binary
+        .as_ref()
+        .expect("recorded");
+    assert_eq!(binary.sha256.len(), 64);
+    let of_default = &of(&trials, "eevdf").trial.result;
+    let none = of_default
+        .evidence
+        .points
+        .iter()
+        .filter_map(|p| p.sched_ext.as_ref());
+    assert!(
+        none.into_iter()
+            .all(|s| s.state == "disabled" && s.ops.is_empty())
+    );
+    assert!(stdout(&output).contains("emulated") || !stdout(&output).contains("tcg"));
+}
+
+#[test]
+fn every_way_to_fail_voids_the_trial_with_its_reason_and_gives_no_figure() {
+    if let Some(why) = skipped() {
+        return println!("{why}");
+    }
+    let _turn = alone();
+    let bench = Bench::default();
+    let arms = [
+        arm("late", "late:60", "attach-limit = \"2s\""),
+        arm("stall", "stall:1", ""),
+        arm("error", "error:1", ""),
+        arm("never", "never", "attach-limit = \"2s\""),
+        arm("exit", "exit", ""),
+    ]
+    .concat();
+    let file = bench.file("faults.toml", &experiment(&arms, "sleep 5"));
+    expect_code(&bench.run(&["run", &file, "-o", "out"]), 4);
+    let trials = trials(&bench);
+    for (arm, reason) in [
+        ("late", "not in force after 2 s"),
+        ("stall", "runnable task stall"),
+        ("error", "scx_bpf_error"),
+        ("never", "not in force after 2 s"),
+        ("exit", "ended with exit status: 1 before it was attached"),
+    ] {
+        let result = &of(&trials, arm).trial.result;
+        assert_eq!(result.state.as_str(), "void", "{arm}: {:?}", result.state);
+        let why = result.state.why().expect("void trials say why");
+        assert!(why.contains(reason), "{arm}: {why}");
+        assert!(
+            !result.metrics.iter().any(|m| m.metric == "wall_time"),
+            "{arm} has a figure"
+        );
+    }
+    assert!(of(&trials, "eevdf").trial.is_ok(), "the baseline counts");
+}
+
+#[test]
+fn a_scheduler_that_is_killed_in_the_middle_voids_the_trial() {
+    if let Some(why) = skipped() {
+        return println!("{why}");
+    }
+    let _turn = alone();
+    let bench = Bench::default();
+    let command = "sleep 1; pkill -9 -x scx_faulty; sleep 1; true";
+    let file = bench.file(
+        "kill.toml",
+        &experiment(&arm("killed", "none", ""), command),
+    );
+    expect_code(&bench.run(&["run", &file, "-o", "out"]), 4);
+    let trials = trials(&bench);
+    let state = &of(&trials, "killed").trial.result.state;
+    assert_eq!(state.as_str(), "void", "{state:?}");
+    assert!(
+        state.why().is_some_and(|w| w.contains("signal: 9")),
+        "{state:?}"
+    );
+}
+
+#[test]
+fn a_guest_that_panics_voids_its_trial_and_the_run_goes_on() {
+    if let Some(why) = skipped() {
+        return println!("{why}");
+    }
+    let _turn = alone();
+    let bench = Bench::default();
+    // Only under one arm: its policy is what the command looks at.
+    let arms = "[[arm]]\nname = \"panics\"\npolicy = { class = \"batch\" }\n";
+    let command = "chrt -p $$ | grep -q BATCH && echo c > /proc/sysrq-trigger; sleep 1";
+    let file = bench.file("panic.toml", &experiment(arms, command));
+    expect_code(&bench.run(&["run", &file, "-o", "out"]), 4);
+    let trials = trials(&bench);
+    assert!(of(&trials, "eevdf").trial.is_ok());
+    let void = of(&trials, "panics");
+    let why = void.trial.result.state.why().expect("void");
+    assert!(why.contains("panic"), "{why}");
+}
+
+#[test]
+fn what_cannot_work_is_said_before_the_first_trial() {
+    if let Some(why) = skipped() {
+        return println!("{why}");
+    }
+    let _turn = alone();
+    let bench = Bench::default();
+    let not_a_kernel = bench.file("vmlinuz", "this is no kernel");
+    for (args, code, says) in [
+        (vec!["--vm", &not_a_kernel], 3, "kernel"),
+        (
+            vec!["--vm", "debian:linux-image-no-such-thing"],
+            3,
+            "no-such-thing",
+        ),
+        (vec!["--vm", KERNEL, "--memory", "10T"], 3, "memory"),
+        (vec!["--vm", KERNEL, "--memory", "much"], 2, "size"),
+    ] {
+        let mut all = vec!["run", "-o", "out", "-a", "default"];
+        all.extend(args.iter());
+        all.extend(["--", "true"]);
+        let output = bench.run(&all);
+        expect_code(&output, code);
+        assert!(
+            stderr(&output).contains(says),
+            "{args:?}: {}",
+            stderr(&output)
+        );
+        assert!(!bench.path("out").exists(), "{args:?}");
+    }
+}
+
+#[test]
+fn an_ordinary_user_can_do_all_of_it() {
+    if let Some(why) = skipped() {
+        return println!("{why}");
+    }
+    if !tests::is_root() {
+        return println!("skipped: only root can become another user; the other tests ran as one");
+    }
+    let _turn = alone();
+    let bench = Bench::default();
+    let home = bench.path("home");
+    std::fs::create_dir(&home).expect("a home");
+    let chown = Command::new("chown")
+        .args(["-R", "nobody"])
+        .arg(bench.dir.path())
+        .status();
+    assert!(chown.is_ok_and(|s| s.success()));
+    // The tree may stand below a directory that only root may enter.
+    let program = bench.path("schedlab");
+    std::fs::copy(tests::schedlab(), &program).expect("a copy");
+    let output = Command::new("setpriv")
+        .args(["--reuid", "nobody", "--regid", "nogroup", "--clear-groups"])
+        .arg(&program)
+        .args([
+            "run",
+            "-o",
+            "out",
+            "--vm",
+            KERNEL,
+            "-a",
+            "default",
+            "--max-blocks",
+            "1",
+        ])
+        .args(["--", "true"])
+        .current_dir(bench.dir.path())
+        .env("HOME", &home)
+        .env_remove("SCHEDLAB_CACHE_DIR")
+        .env_remove("XDG_CACHE_HOME")
+        .env_remove("XDG_STATE_HOME")
+        .output()
+        .expect("setpriv");
+    expect_code(&output, 0);
+    assert!(trials(&bench).iter().all(|t| t.trial.is_ok()));
+}
