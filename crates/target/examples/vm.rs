@@ -1,29 +1,60 @@
 //! A guest to try things in, and the program that the boot tests put into one: as
 //! PID 1 it is init, with `agent` an agent that only says hello, else the host side.
 //!
-//! `vm [--kernel NAME] [--cpus N] [COMMAND…]` boots a guest and runs a command in it.
+//! `vm [--kernel NAME] [--cpus N] [COMMAND…]` boots a guest and runs a command in
+//! it; `vm start|exec|shell|stop NAME` and `vm status` keep one in the background.
 
 use model::experiment::{Reset, VmSpec};
 use model::{PROTOCOL_VERSION, Reply, Request};
 use std::io::Write;
+use std::process::ExitCode;
 use target::vm::frame::{Exec, Exit, FrameKind, GUEST_VARIABLE};
-use target::vm::{Options, VmTarget, init};
+use target::vm::{Options, VmTarget, init, manage};
 use target::{Boot, Target};
 
 type Failure = Box<dyn std::error::Error>;
 
-fn main() -> Result<(), Failure> {
+fn main() -> Result<ExitCode, Failure> {
     if std::process::id() == 1 {
         init::main();
     }
     let args: Vec<String> = std::env::args().skip(1).collect();
     match args.first().map(String::as_str) {
-        Some("agent") => agent(),
+        Some(manage::KEEPER_COMMAND) => return Ok(manage::keeper::main()),
+        Some("agent") => agent()?,
         // What may go wrong in a guest, for the boot tests.
-        Some("panic") if in_guest() => Ok(std::fs::write("/proc/sysrq-trigger", "c")?),
-        Some("flood") if in_guest() => flood(),
-        _ => host(args),
+        Some("panic") if in_guest() => std::fs::write("/proc/sysrq-trigger", "c")?,
+        Some("flood") if in_guest() => flood()?,
+        Some("exec") if args.len() > 2 => return exec(&args[1], &args[2..]),
+        Some("shell") if args.len() == 2 => {
+            let code = manage::shell(&args[1], vec!["bash".to_owned()])?;
+            return Ok(ExitCode::from(code));
+        }
+        Some("start") if args.len() > 1 => start(args)?,
+        Some("stop") if args.len() == 2 => manage::stop(&args[1])?,
+        Some("status") => println!("{:#?}", manage::status()?),
+        _ => host(args)?,
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn exec(name: &str, argv: &[String]) -> Result<ExitCode, Failure> {
+    let exec = Exec {
+        argv: argv.to_vec(),
+        ..Exec::default()
+    };
+    Ok(ExitCode::from(manage::exec(name, &exec)?))
+}
+
+fn start(mut args: Vec<String>) -> Result<(), Failure> {
+    let request = manage::Request {
+        name: args.remove(1),
+        spec: spec(&mut args)?,
+        options: Options::of_this_process()?,
+        snapshot: option(&mut args, "--snapshot"),
+    };
+    println!("{:#?}", manage::start(&request)?);
+    Ok(())
 }
 
 fn in_guest() -> bool {
@@ -64,18 +95,7 @@ fn host(mut args: Vec<String>) -> Result<(), Failure> {
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
         .init();
-    let spec = VmSpec {
-        kernel: option(&mut args, "--kernel").unwrap_or_else(|| "debian:sid".to_owned()),
-        cpus: option(&mut args, "--cpus").map_or(Ok(2), |n| n.parse())?,
-        memory_bytes: 1 << 30,
-        root: option(&mut args, "--root").unwrap_or_else(|| "host".to_owned()),
-        reset: Reset::None,
-        accel: option(&mut args, "--accel"),
-        topology: None,
-        host_cpus: None,
-        append: option(&mut args, "--append"),
-        forwards: Vec::new(),
-    };
+    let spec = spec(&mut args)?;
     let mut target = VmTarget::new(spec, Options::of_this_process()?);
     let guest = target.boot(&Boot::default(), false)?;
     eprintln!(
@@ -104,6 +124,21 @@ fn host(mut args: Vec<String>) -> Result<(), Failure> {
     }
     eprint!("--- console\n{}", guest.machine.console.take());
     Ok(())
+}
+
+fn spec(args: &mut Vec<String>) -> Result<VmSpec, Failure> {
+    Ok(VmSpec {
+        kernel: option(args, "--kernel").unwrap_or_else(|| "debian:sid".to_owned()),
+        cpus: option(args, "--cpus").map_or(Ok(2), |n| n.parse())?,
+        memory_bytes: 1 << 30,
+        root: option(args, "--root").unwrap_or_else(|| "host".to_owned()),
+        reset: Reset::None,
+        accel: option(args, "--accel"),
+        topology: None,
+        host_cpus: None,
+        append: option(args, "--append"),
+        forwards: Vec::new(),
+    })
 }
 
 fn option(args: &mut Vec<String>, name: &str) -> Option<String> {

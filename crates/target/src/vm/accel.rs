@@ -124,7 +124,7 @@ fn try_kvm(kernel: &Path, initramfs: &Path) -> Result<(), String> {
             return Ok(());
         }
         if let Some(how) = end {
-            return Err(how.replace('\n', " "));
+            return Err(how.lines().next().unwrap_or_default().to_owned());
         }
     }
     Err(format!(

@@ -25,17 +25,9 @@ pub fn module_depends(module: &[u8]) -> Vec<String> {
 /// symbols, section headers): the kernel looks at the program headers only.
 /// `None` when it is no such program.
 pub fn without_debug(program: &[u8]) -> Option<Vec<u8>> {
-    if !program.starts_with(b"\x7fELF\x02\x01") {
-        return None;
-    }
-    let (start, size, count) = (
-        word(program, E_PHOFF)?,
-        half(program, E_PHENTSIZE)?,
-        half(program, E_PHNUM)?,
-    );
-    let mut end = start + size * count;
-    for index in 0..count {
-        let header = program.get(start + index * size..)?;
+    let segments = segments(program)?;
+    let mut end = word(program, E_PHOFF)? + segments.len() * half(program, E_PHENTSIZE)?;
+    for header in segments {
         // p_offset + p_filesz
         end = end.max(word(header, 0x08)? + word(header, 0x20)?);
     }
@@ -45,6 +37,49 @@ pub fn without_debug(program: &[u8]) -> Option<Vec<u8>> {
         kept.get_mut(field..field + width)?.fill(0);
     }
     Some(kept)
+}
+
+/// Whether a kernel has the note that tells where to enter it (`XEN_ELFNOTE_PHYS32_ENTRY`).
+pub fn has_pvh_entry(kernel: &[u8]) -> bool {
+    const PT_NOTE: u32 = 4;
+    segments(kernel)
+        .into_iter()
+        .flatten()
+        .filter(|header| header.starts_with(&PT_NOTE.to_le_bytes()))
+        .filter_map(|header| {
+            let start = word(header, 0x08)?;
+            kernel.get(start..start.checked_add(word(header, 0x20)?)?)
+        })
+        .any(notes_have_pvh_entry)
+}
+
+/// A note is the sizes of its name and content, its type, and both, padded to 4.
+fn notes_have_pvh_entry(notes: &[u8]) -> bool {
+    const PHYS32_ENTRY: u32 = 18;
+    let mut rest = notes;
+    while let Some(header) = rest.get(..12) {
+        let number = |at: usize| {
+            u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
+        };
+        let (name, content) = (number(0) as usize, number(4) as usize);
+        if number(8) == PHYS32_ENTRY && rest.get(12..16) == Some(b"Xen\0") {
+            return true;
+        }
+        let next = 12 + name.next_multiple_of(4) + content.next_multiple_of(4);
+        rest = rest.get(next..).unwrap_or_default();
+    }
+    false
+}
+
+/// The program headers.
+fn segments(file: &[u8]) -> Option<Vec<&[u8]>> {
+    if !file.starts_with(b"\x7fELF\x02\x01") {
+        return None;
+    }
+    let (start, size) = (word(file, E_PHOFF)?, half(file, E_PHENTSIZE)?);
+    (0..half(file, E_PHNUM)?)
+        .map(|index| file.get(start + index * size..start + (index + 1) * size))
+        .collect()
 }
 
 fn section<'a>(file: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
@@ -112,6 +147,24 @@ pub(crate) mod tests {
         assert_eq!(module_depends(&module("9pnet,net-fs")), ["9pnet", "net_fs"]);
         assert!(module_depends(&module("")).is_empty());
         assert!(module_depends(b"not an ELF file").is_empty());
+    }
+
+    #[test]
+    fn the_entry_note_is_found_behind_others() {
+        let note = |owner: &[u8; 4], kind: u32| {
+            let mut bytes = Vec::new();
+            for number in [4, 5, kind] {
+                bytes.extend(u32::to_le_bytes(number));
+            }
+            bytes.extend(owner);
+            bytes.extend([0; 8]);
+            bytes
+        };
+        let with = [note(b"GNU\0", 18), note(b"Xen\0", 6), note(b"Xen\0", 18)].concat();
+        let without = [note(b"GNU\0", 18), note(b"Xen\0", 6)].concat();
+        assert!(notes_have_pvh_entry(&with));
+        assert!(!notes_have_pvh_entry(&without));
+        assert!(!has_pvh_entry(b"not an ELF file"));
     }
 
     #[test]

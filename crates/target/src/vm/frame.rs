@@ -12,8 +12,6 @@ pub const CONTROL_PORT: &str = "schedlab.control";
 pub const AGENT_PORT: &str = "schedlab.agent";
 /// Mount tag of the host's files.
 pub const HOST_TAG: &str = "schedlab-host";
-/// Mount tag of the kernel's modules, where the root is an image.
-pub const MODULES_TAG: &str = "schedlab-modules";
 /// On the kernel command line: say that it boots, then power off.
 pub const PROBE_ARGUMENT: &str = "schedlab.probe";
 /// What init prints then.

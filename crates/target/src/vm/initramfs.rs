@@ -34,10 +34,11 @@ pub fn prepare(kernel: &Kernel, program: &Path, cache: &Path) -> Result<PathBuf,
     };
     let dir = cache.join("initramfs");
     fs::create_dir_all(&dir).map_err(io("create", &dir))?;
+    // The kernel by where it comes from and when it was built, the rest by content.
     let path = dir.join(format!(
         "{}-{}.cpio",
-        kernel.release,
-        fingerprint(kernel, &init, &config)
+        kernel.key(),
+        fingerprint(&init, &config)
     ));
     if !path.exists() {
         let modules = modules::boot_modules(kernel)?;
@@ -61,13 +62,8 @@ fn read_program(program: &Path) -> Result<Vec<u8>, TargetError> {
     })
 }
 
-/// The kernel by where it comes from and when it was built, the rest by content.
-fn fingerprint(kernel: &Kernel, init: &[u8], config: &[u8]) -> String {
+fn fingerprint(init: &[u8], config: &[u8]) -> String {
     let mut hash = Sha256::new();
-    hash.update(kernel.vmlinuz.as_os_str().as_encoded_bytes());
-    if let Ok(modified) = fs::metadata(&kernel.vmlinuz).and_then(|m| m.modified()) {
-        hash.update(format!("{modified:?}"));
-    }
     for part in [init, config] {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part);

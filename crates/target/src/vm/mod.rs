@@ -18,6 +18,7 @@ pub mod initramfs;
 pub mod kernel;
 pub mod link;
 pub mod machine;
+pub mod manage;
 pub mod modules;
 pub mod qemu;
 pub mod qmp;
@@ -33,6 +34,7 @@ use host::Watch;
 use kernel::Kernel;
 use model::{Experiment, Problem, Severity, VmSpec, Warning};
 use qemu::{Accel, CommandLine, Descriptors, Root};
+use serde::{Deserialize, Serialize};
 use session::VmSession;
 use std::collections::BTreeMap;
 use std::env;
@@ -40,7 +42,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// What a target needs besides the experiment.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Options {
     /// A static program whose PID 1 is `init::main`; it is the agent as well.
     pub program: PathBuf,
@@ -161,6 +163,7 @@ impl VmTarget {
             return Ok(bootable.clone());
         }
         let kernel = kernel::resolve(name, &self.options.cache)?;
+        modules::check(&kernel, image(&self.spec.root).is_none())?;
         let initramfs = initramfs::prepare(&kernel, &self.options.program, &self.options.cache)?;
         let bootable = Bootable { kernel, initramfs };
         self.bootable.insert(name.to_owned(), bootable.clone());
@@ -185,19 +188,23 @@ impl VmTarget {
     }
 
     fn command_line(&self, bootable: &Bootable, accel: Accel) -> CommandLine {
+        let Kernel { vmlinuz, .. } = &bootable.kernel;
+        let unpacked = match accel {
+            Accel::Tcg => {
+                kernel::vmlinux::cached(vmlinuz, &bootable.kernel.key(), &self.options.cache)
+            }
+            Accel::Kvm => None,
+        };
         CommandLine {
             accel,
             cpus: self.spec.cpus,
             topology: self.spec.topology.clone(),
             memory_bytes: self.spec.memory_bytes,
-            kernel: bootable.kernel.vmlinuz.clone(),
+            kernel: unpacked.unwrap_or_else(|| vmlinuz.clone()),
             initramfs: bootable.initramfs.clone(),
             append: self.spec.append.clone().unwrap_or_default(),
             root: match image(&self.spec.root) {
-                Some(image) => Root::Image {
-                    image,
-                    modules: bootable.kernel.modules_dir.clone(),
-                },
+                Some(image) => Root::Image(image),
                 None => Root::Host,
             },
             forwards: self.spec.forwards.clone(),

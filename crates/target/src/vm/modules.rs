@@ -13,14 +13,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Loaded in this order where they are modules; each must be there or built in.
-const NEEDED: [(&str, &str); 5] = [
+/// Loaded in this order where they are modules.
+const ALWAYS: [(&str, &str); 5] = [
     ("virtio_pci", "VIRTIO_PCI"),
     ("virtio_console", "VIRTIO_CONSOLE"),
     ("9p", "9P_FS"),
     ("9pnet_virtio", "NET_9P_VIRTIO"),
     ("overlay", "OVERLAY_FS"),
 ];
+/// Only what shows the host's files.
+const FOR_HOST_ROOT: [&str; 2] = ["9p", "9pnet_virtio"];
 /// Loaded when the root is a disk image.
 const FOR_IMAGE: [&str; 4] = ["virtio_blk", "ext4", "squashfs", "erofs"];
 /// Loaded when a port is forwarded.
@@ -42,11 +44,8 @@ pub struct Group {
 
 /// What the guest may load before it sees the host's files.
 pub fn boot_modules(kernel: &Kernel) -> Result<Vec<Group>, TargetError> {
-    let index = match &kernel.modules_dir {
-        Some(dir) => Index::read(dir)?,
-        None => Index::default(),
-    };
-    let always = needed(kernel, &index)?;
+    let index = index_of(kernel)?;
+    let always = index.load_known(&ALWAYS.map(|(name, _)| name), &[])?;
     let groups = [
         (init::FOR_IMAGE, index.load_known(&FOR_IMAGE, &always)?),
         (init::FOR_NETWORK, index.load_known(&FOR_NETWORK, &always)?),
@@ -55,16 +54,25 @@ pub fn boot_modules(kernel: &Kernel) -> Result<Vec<Group>, TargetError> {
     Ok(groups.map(|(name, modules)| Group { name, modules }).into())
 }
 
-fn needed(kernel: &Kernel, index: &Index) -> Result<Vec<Module>, TargetError> {
-    let mut loaded = Vec::new();
-    for (name, option) in NEEDED {
-        if index.paths.contains_key(name) {
-            index.load(name, &mut loaded)?;
-        } else if kernel.config_file.is_some() && !kernel.config.built_in(option) {
-            return Err(missing(kernel, name, option));
-        }
+/// What a guest cannot do without must be built in or beside the kernel.
+pub fn check(kernel: &Kernel, host_root: bool) -> Result<(), TargetError> {
+    let index = index_of(kernel)?;
+    let lacking = ALWAYS.iter().find(|(name, option)| {
+        let there = index.paths.contains_key(*name) || kernel.config.built_in(option);
+        !there && (host_root || !FOR_HOST_ROOT.contains(name))
+    });
+    match lacking {
+        Some((name, option)) if kernel.config_file.is_some() => Err(missing(kernel, name, option)),
+        // Without a configuration nothing is known; the boot will tell.
+        _ => Ok(()),
     }
-    Ok(loaded)
+}
+
+fn index_of(kernel: &Kernel) -> Result<Index, TargetError> {
+    match &kernel.modules_dir {
+        Some(dir) => Index::read(dir),
+        None => Ok(Index::default()),
+    }
 }
 
 fn missing(kernel: &Kernel, name: &str, option: &str) -> TargetError {
@@ -76,7 +84,7 @@ fn missing(kernel: &Kernel, name: &str, option: &str) -> TargetError {
     unmet(
         &format!("kernel {}", kernel.name),
         &format!(
-            "{} has no {name} (CONFIG_{option}), so the guest cannot see the host's files",
+            "{} has no {name} (CONFIG_{option}), which the guest needs before it sees its root",
             kernel.release
         ),
         remedy,
@@ -258,7 +266,13 @@ mod tests {
             ),
             ..nameless()
         };
-        let error = boot_modules(&kernel).unwrap_err().to_string();
+        assert!(
+            check(&kernel, false)
+                .unwrap_err()
+                .to_string()
+                .contains("no overlay")
+        );
+        let error = check(&kernel, true).unwrap_err().to_string();
         assert!(
             error.contains("no 9p") && error.contains("full flavour"),
             "{error}"

@@ -1,7 +1,7 @@
 //! The command line of QEMU as one object: all that differs between machines is
 //! here. Options from qemu-system-x86_64(1); works with QEMU 7.2 and later.
 
-use super::frame::{AGENT_PORT, CONTROL_PORT, HOST_TAG, MODULES_TAG};
+use super::frame::{AGENT_PORT, CONTROL_PORT, HOST_TAG};
 use model::experiment::{Forward, Topology};
 use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
@@ -9,12 +9,31 @@ use std::process::Command;
 
 pub const PROGRAM: &str = "qemu-system-x86_64";
 
+/// A panic ends QEMU at once (`panic=-1` with `-no-reboot`). The rest makes booting
+/// faster and changes nothing after it: no self-tests of ciphers, and RCU in a hurry
+/// until init runs.
+const KERNEL_ARGUMENTS: &str = "console=ttyS0 quiet panic=-1 nokaslr cryptomgr.notests \
+     rcupdate.rcu_expedited=1 rcupdate.rcu_normal_after_boot=1";
+
 /// `7.2.22 (Debian …)`; `None` where it is not installed.
 pub fn version() -> Option<String> {
     let output = Command::new(PROGRAM).arg("--version").output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let line = text.lines().next()?;
     Some(line.trim_start_matches("QEMU emulator version ").to_owned())
+}
+
+/// Before QEMU 8.1 ("accel/tcg: Always lock pages before translation") a CPU can go
+/// on with a stale translation of code that another one has just patched. The kernel
+/// patches its branches whenever a sched_ext scheduler attaches, and dies of an int3
+/// in `__schedule`. One thread for all CPUs cannot race, and is slower.
+fn tcg(version: Option<String>) -> &'static str {
+    let mut numbers = version.as_deref().unwrap_or("0").split(['.', ' ']);
+    let mut number = || numbers.next().and_then(|n| n.parse::<u32>().ok());
+    match (number(), number()) {
+        (Some(major), minor) if (major, minor.unwrap_or(0)) >= (8, 1) => "tcg,thread=multi",
+        _ => "tcg,thread=single",
+    }
 }
 
 /// Where the guest's CPUs come from.
@@ -47,11 +66,8 @@ pub struct Descriptors {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Root {
     Host,
-    /// A disk image, and the kernel's modules as a share of their own.
-    Image {
-        image: PathBuf,
-        modules: Option<PathBuf>,
-    },
+    /// A disk image; nothing of the host is shared.
+    Image(PathBuf),
     /// None: a probe ends before it needs one.
     Nothing,
 }
@@ -86,12 +102,12 @@ impl CommandLine {
     fn machine(&self, args: &mut Vec<String>) {
         push(args, &["-nodefaults", "-no-user-config", "-no-reboot"]);
         push(args, &["-display", "none", "-name", "schedlab"]);
-        push(args, &["-machine", "q35,hpet=off,usb=off,vmport=off"]);
+        push(args, &["-machine", "pc,hpet=off,usb=off,vmport=off"]);
         match self.accel {
             Accel::Kvm => push(args, &["-accel", "kvm", "-cpu", "host"]),
             // Without SMAP: code that the kernel patches at boot has crashed in
             // about one of twenty boots with it under QEMU 7.2.
-            Accel::Tcg => push(args, &["-accel", "tcg,thread=multi", "-cpu", "max,-smap"]),
+            Accel::Tcg => push(args, &["-accel", tcg(version()), "-cpu", "max,-smap"]),
         }
     }
 
@@ -136,8 +152,7 @@ impl CommandLine {
     }
 
     fn boot(&self, args: &mut Vec<String>) {
-        // A panic ends QEMU at once (panic=-1 with -no-reboot).
-        let append = format!("console=ttyS0 quiet panic=-1 nokaslr {}", self.append);
+        let append = format!("{KERNEL_ARGUMENTS} {} {}", self.clock(), self.append);
         push(
             args,
             &[
@@ -148,6 +163,15 @@ impl CommandLine {
             ],
         );
         push(args, &["-append", append.trim()]);
+    }
+
+    /// Emulated time-stamp counters agree, but a busy host delays the watchdog that
+    /// compares them with slower clocks, and the kernel would fall back to those.
+    fn clock(&self) -> &'static str {
+        match self.accel {
+            Accel::Kvm => "",
+            Accel::Tcg => "tsc=reliable",
+        }
     }
 
     fn channels(&self, args: &mut Vec<String>) {
@@ -183,17 +207,14 @@ impl CommandLine {
 
     fn file_systems(&self, args: &mut Vec<String>) {
         match &self.root {
-            Root::Host => share(args, Path::new("/"), HOST_TAG),
-            Root::Image { image, modules } => {
+            Root::Host => share_root(args),
+            Root::Image(image) => {
                 let drive = format!(
                     "if=virtio,read-only=on,format={},file={}",
                     image_format(image),
                     escaped(image)
                 );
                 push(args, &["-drive", &drive]);
-                if let Some(modules) = modules {
-                    share(args, modules, MODULES_TAG);
-                }
             }
             Root::Nothing => {}
         }
@@ -217,10 +238,9 @@ impl CommandLine {
 }
 
 /// Read-only; what the user may not read on the host cannot be read in the guest.
-fn share(args: &mut Vec<String>, path: &Path, tag: &str) {
+fn share_root(args: &mut Vec<String>) {
     let share = format!(
-        "local,path={},mount_tag={tag},security_model=none,readonly=on,multidevs=remap",
-        escaped(path)
+        "local,path=/,mount_tag={HOST_TAG},security_model=none,readonly=on,multidevs=remap"
     );
     push(args, &["-virtfs", &share]);
 }
@@ -280,7 +300,7 @@ mod tests {
         assert!(args.contains("-nic none"));
         assert!(args.contains("-no-reboot"));
         assert!(args.contains("-m 1073741824B"));
-        assert!(args.contains("panic=-1 nokaslr nosmt"));
+        assert!(args.contains("panic=-1") && args.contains(" tsc=reliable nosmt"));
     }
 
     #[test]
@@ -328,15 +348,11 @@ mod tests {
     #[test]
     fn an_image_is_a_read_only_disk_and_commas_in_paths_are_doubled() {
         let args = joined(&CommandLine {
-            root: Root::Image {
-                image: "/images/a,b.qcow2".into(),
-                modules: Some("/m".into()),
-            },
+            root: Root::Image("/images/a,b.qcow2".into()),
             ..line()
         });
         assert!(args.contains("read-only=on,format=qcow2,file=/images/a,,b.qcow2"));
-        assert!(args.contains("path=/m,mount_tag=schedlab-modules"));
-        assert!(!args.contains(HOST_TAG));
+        assert!(!args.contains("-virtfs"));
     }
 
     #[test]

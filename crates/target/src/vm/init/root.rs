@@ -1,7 +1,7 @@
 //! The guest's root: the host's files over 9p (or a disk image), read-only, below
 //! an overlay whose upper half is memory. Nothing that is written survives.
 
-use super::super::frame::{HOST_TAG, MODULES_TAG, Setup};
+use super::super::frame::{HOST_TAG, Setup};
 use super::mounts::options;
 use super::{Failure, at, log};
 use rustix::mount::{MountFlags, mount, mount_bind, mount_move};
@@ -23,7 +23,7 @@ pub fn enter(setup: &Setup) -> Result<(), Failure> {
     let lower = if setup.image {
         mount_image()?
     } else {
-        mount_share(HOST_TAG, "/host").map_err(at("mount the host's files"))?;
+        mount_host("/host").map_err(at("mount the host's files"))?;
         "/host"
     };
     cover(lower).map_err(at("put a tmpfs over the root"))?;
@@ -31,10 +31,10 @@ pub fn enter(setup: &Setup) -> Result<(), Failure> {
     switch().map_err(at("switch to the root"))
 }
 
-fn mount_share(tag: &str, target: &str) -> io::Result<()> {
+fn mount_host(target: &str) -> io::Result<()> {
     let options = options(SHARE_OPTIONS);
     Ok(mount(
-        tag,
+        HOST_TAG,
         target,
         "9p",
         MountFlags::RDONLY,
@@ -100,19 +100,16 @@ pub fn show_kernel(setup: &Setup, release: &str, config: &[u8]) {
         let written = fs::create_dir_all("/boot").and_then(|()| fs::write(&path, config));
         complain(&path, written);
     }
-    if let Some(modules) = &setup.modules {
+    if let Some(modules) = setup.modules.as_ref().filter(|_| !setup.image) {
         let path = format!("/lib/modules/{release}");
         if *modules != Path::new(&path) {
-            complain(&path, show_modules(setup, modules, &path));
+            complain(&path, show_modules(modules, &path));
         }
     }
 }
 
-fn show_modules(setup: &Setup, modules: &Path, path: &str) -> io::Result<()> {
+fn show_modules(modules: &Path, path: &str) -> io::Result<()> {
     fs::create_dir_all(path)?;
-    if setup.image {
-        return mount_share(MODULES_TAG, path);
-    }
     Ok(mount_bind(modules, path)?)
 }
 

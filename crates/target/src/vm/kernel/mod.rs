@@ -9,11 +9,13 @@ pub mod config;
 pub mod image;
 pub mod list;
 pub mod sources;
+pub mod vmlinux;
 
 use crate::TargetError;
 use crate::vm::failure::{io, unmet};
 use apt::{Package, Suite};
 use config::Config;
+use sha2::{Digest, Sha256};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -48,6 +50,22 @@ impl Kernel {
     /// `None` where the configuration is not known.
     pub fn btf(&self) -> Option<bool> {
         self.known("DEBUG_INFO_BTF")
+    }
+
+    /// Names what is made from this image in the cache.
+    pub fn key(&self) -> String {
+        let mut hash = Sha256::new();
+        hash.update(self.vmlinuz.as_os_str().as_encoded_bytes());
+        if let Ok(modified) = fs::metadata(&self.vmlinuz).and_then(|m| m.modified()) {
+            hash.update(format!("{modified:?}"));
+        }
+        let hex: String = hash
+            .finalize()
+            .iter()
+            .take(4)
+            .map(|b| format!("{b:02x}"))
+            .collect();
+        format!("{}-{hex}", self.release)
     }
 
     fn known(&self, option: &str) -> Option<bool> {

@@ -1,0 +1,237 @@
+//! Guests for looking around in (`schedlab vm start|exec|shell|stop|status`): the
+//! same guest that experiments use, kept by a process in the background.
+//!
+//! The state of a guest is a directory with a socket; there is nothing else to
+//! repair when its keeper is killed. QEMU ends with the keeper.
+
+mod client;
+pub mod keeper;
+mod terminal;
+
+pub use client::{exec, shell};
+
+use super::failure::{io, unmet};
+use super::frame::{Frame, FrameKind};
+use super::{Options, cache};
+use crate::TargetError;
+use model::VmSpec;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::env;
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The hidden subcommand whose body is `keeper::main`.
+pub const KEEPER_COMMAND: &str = "vm-keeper";
+/// `sun_path` of unix(7), with its final NUL.
+const LONGEST_SOCKET: usize = 108;
+const STOP_LIMIT: Duration = Duration::from_secs(15);
+
+/// What a keeper is started with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Request {
+    pub name: String,
+    pub spec: VmSpec,
+    pub options: Options,
+    /// Continue this snapshot instead of booting.
+    #[serde(default)]
+    pub snapshot: Option<String>,
+}
+
+/// A guest that runs in the background.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    pub name: String,
+    /// The keeper's.
+    pub pid: u32,
+    pub started_unix_s: u64,
+    pub facts: BTreeMap<String, String>,
+}
+
+/// What a keeper says when its guest is ready, or is not.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Answer {
+    Ready(Status),
+    Failed(model::Problem),
+}
+
+/// Start a guest in the background; returns when it is ready.
+pub fn start(request: &Request) -> Result<Status, TargetError> {
+    let place = Place::of(&request.name)?;
+    if place.connect().is_ok() {
+        return Err(unmet(
+            &format!("guest {}", request.name),
+            "it is running already",
+            &format!("use it, or end it with `schedlab vm stop {}`", request.name),
+        ));
+    }
+    let program = env::current_exe().map_err(io("find this program", Path::new("/proc/self")))?;
+    let mut child = Command::new(&program)
+        .arg(KEEPER_COMMAND)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(io("start", &program))?;
+    let request =
+        serde_json::to_string(request).map_err(|e| TargetError::Garbled(e.to_string()))?;
+    if let Some(mut stdin) = child.stdin.take() {
+        stdin
+            .write_all(request.as_bytes())
+            .map_err(io("tell", &program))?;
+    }
+    let mut line = String::new();
+    if let Some(stdout) = child.stdout.take() {
+        BufReader::new(stdout)
+            .read_line(&mut line)
+            .map_err(io("hear from", &program))?;
+    }
+    match serde_json::from_str(&line) {
+        Ok(Answer::Ready(status)) => Ok(status),
+        Ok(Answer::Failed(problem)) => Err(TargetError::Unmet(problem)),
+        Err(_) => Err(unmet(
+            "the process that keeps the guest",
+            "it ended without an answer",
+            "run it again with SCHEDLAB_LOG=debug",
+        )),
+    }
+}
+
+/// The guests that run, and tidy up after those whose keeper is gone.
+pub fn status() -> Result<Vec<Status>, TargetError> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(runtime_directory()?)
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
+        let place = Place { dir: entry.path() };
+        match (place.connect(), place.status()) {
+            (Ok(_), Some(status)) => found.push(status),
+            // One that is starting has no status yet.
+            (Ok(_), None) => {}
+            (Err(_), _) => place.remove(),
+        }
+    }
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(found)
+}
+
+/// End a guest; returns when it is gone.
+pub fn stop(name: &str) -> Result<(), TargetError> {
+    let place = Place::of(name)?;
+    let mut stream = connect(name)?;
+    Frame::new(FrameKind::PowerOff, 0, "")
+        .write(&mut stream)
+        .map_err(io("write", &place.socket()))?;
+    let start = Instant::now();
+    while place.dir.exists() {
+        if start.elapsed() > STOP_LIMIT {
+            return Err(unmet(
+                &format!("guest {name}"),
+                "its keeper does not end",
+                "see its process id in `schedlab vm status`, and kill that",
+            ));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
+
+/// A connection to the keeper of a guest.
+fn connect(name: &str) -> Result<UnixStream, TargetError> {
+    Place::of(name)?.connect().map_err(|_| {
+        let running = status().unwrap_or_default();
+        let names: Vec<&str> = running.iter().map(|s| s.name.as_str()).collect();
+        let remedy = match names[..] {
+            [] => "start one with `schedlab vm start`".to_owned(),
+            _ => format!("these run: {}", names.join(", ")),
+        };
+        unmet(&format!("guest {name}"), "no such guest runs", &remedy)
+    })
+}
+
+/// `$XDG_RUNTIME_DIR/schedlab/vm`, else below the cache.
+fn runtime_directory() -> Result<PathBuf, TargetError> {
+    let session = env::var_os("XDG_RUNTIME_DIR").filter(|dir| Path::new(dir).is_dir());
+    Ok(match session {
+        Some(dir) => PathBuf::from(dir).join("schedlab/vm"),
+        None => cache::directory()?.join("run/vm"),
+    })
+}
+
+/// Where the state of one guest lies.
+#[derive(Debug, Clone)]
+struct Place {
+    dir: PathBuf,
+}
+
+impl Place {
+    fn of(name: &str) -> Result<Self, TargetError> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        if name.is_empty() || name.starts_with('.') || !name.chars().all(plain) {
+            return Err(unmet(
+                &format!("guest {name:?}"),
+                "this is not a name",
+                "use letters, digits, - and _",
+            ));
+        }
+        let place = Place {
+            dir: runtime_directory()?.join(name),
+        };
+        if place.socket().as_os_str().len() >= LONGEST_SOCKET {
+            return Err(unmet(
+                &place.socket().display().to_string(),
+                "the path is too long for a socket",
+                "set XDG_RUNTIME_DIR to a directory with a shorter path",
+            ));
+        }
+        Ok(place)
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.dir.join("socket")
+    }
+
+    fn status_file(&self) -> PathBuf {
+        self.dir.join("status.json")
+    }
+
+    fn connect(&self) -> std::io::Result<UnixStream> {
+        UnixStream::connect(self.socket())
+    }
+
+    fn status(&self) -> Option<Status> {
+        serde_json::from_slice(&fs::read(self.status_file()).ok()?).ok()
+    }
+
+    fn create(&self) -> Result<(), TargetError> {
+        self.remove();
+        let mut builder = fs::DirBuilder::new();
+        builder.recursive(true).mode(0o700);
+        builder.create(&self.dir).map_err(io("create", &self.dir))
+    }
+
+    fn remove(&self) {
+        // It may be gone already, which is what is wanted.
+        let _ = fs::remove_dir_all(&self.dir);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_leave_the_runtime_directory() {
+        for name in ["", "..", "a/b", ".hidden", "a b"] {
+            let error = Place::of(name).unwrap_err().to_string();
+            assert!(error.contains("not a name"), "{name}: {error}");
+        }
+    }
+}
