@@ -6,17 +6,26 @@
 
 pub mod command;
 pub mod hackbench;
+pub mod http;
+pub mod memcached;
 mod native;
+pub mod openloop;
 pub mod pacing;
 mod program;
 pub mod recording;
 pub mod schbench;
+pub mod serve;
+pub mod spin;
 mod sys;
 #[cfg(test)]
 mod testing;
 pub mod wakeup;
 
 pub use native::{Generator, native_main};
+pub use program::find as find_program;
+pub use serve::serve_main;
+pub use spin::spin_main;
+pub use sys::allowed_cpus;
 
 use model::{Calibration, Kind, Load, MetricDef, Problem, TrialFile, Workload};
 use std::net::SocketAddr;
@@ -118,6 +127,8 @@ pub fn driver(kind: &Kind) -> Box<dyn Driver> {
         Kind::Schbench(params) => Box::new(schbench::Schbench::new(params.clone())),
         Kind::Hackbench(params) => Box::new(hackbench::Hackbench::new(params.clone())),
         Kind::Command(params) => Box::new(command::Command::new(params.clone())),
+        Kind::Http(params) => Box::new(http::HttpLoad::new(params.clone())),
+        Kind::Memcached(params) => Box::new(memcached::Memcached::new(params.clone())),
     }
 }
 
@@ -133,7 +144,7 @@ pub struct KindInfo {
 }
 
 /// All kinds of workload, the main one first.
-pub fn kinds() -> [KindInfo; 4] {
+pub fn kinds() -> [KindInfo; 6] {
     [
         KindInfo {
             name: "wakeup",
@@ -162,6 +173,20 @@ pub fn kinds() -> [KindInfo; 4] {
             load_unit: command::LOAD_UNIT,
             metrics: command::METRICS,
             deciding: command::DECIDING,
+        },
+        KindInfo {
+            name: "http",
+            summary: http::SUMMARY,
+            load_unit: http::LOAD_UNIT,
+            metrics: openloop::metrics::HTTP,
+            deciding: openloop::metrics::DECIDING,
+        },
+        KindInfo {
+            name: "memcached",
+            summary: memcached::SUMMARY,
+            load_unit: memcached::LOAD_UNIT,
+            metrics: openloop::metrics::MEMCACHED,
+            deciding: openloop::metrics::DECIDING,
         },
     ]
 }

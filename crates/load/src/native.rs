@@ -4,7 +4,7 @@
 //! A thread waits on standard input for the whole life of the process. It never
 //! wakes up by itself; when the input ends, the agent is gone, and so is the load.
 
-use crate::{Parsed, phase, sys, wakeup};
+use crate::{Parsed, http, memcached, phase, sys, wakeup};
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -15,6 +15,8 @@ use std::time::Duration;
 #[serde(tag = "generator", rename_all = "kebab-case")]
 pub enum Generator {
     Wakeup(wakeup::Config),
+    Http(http::Config),
+    Memcached(memcached::Config),
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +45,8 @@ fn run(stdin: impl Read + Send + 'static, stdout: impl Write) -> Result<(), Nati
         serde_json::from_str(&job).map_err(|e| NativeError::BadJob(format!("{e}: {job:?}")))?;
     let parsed = match generator {
         Generator::Wakeup(config) => wakeup::generate(&config, &mut phases)?,
+        Generator::Http(config) => http::generate(&config, &mut phases)?,
+        Generator::Memcached(config) => memcached::generate(&config, &mut phases)?,
     };
     phases.result(&parsed)
 }

@@ -1,13 +1,17 @@
 //! The kernel calls of the generators: clock_gettime(2), clock_nanosleep(2), futex(2),
-//! getcpu(2), prctl(2), and a process with a time limit (pidfd_open(2)).
+//! getcpu(2), prctl(2), sched_setaffinity(2), setrlimit(2), and a process with a time limit (pidfd_open(2)).
 //!
 //! rustix wraps all of them safely, so this module needs no `unsafe`. Times are
 //! nanoseconds of CLOCK_MONOTONIC.
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
-use rustix::thread::{ClockId, NanosleepRelativeResult, futex};
+use rustix::process::{
+    Pid, PidfdFlags, Resource, Rlimit, Signal, getrlimit, kill_process_group, pidfd_open, setrlimit,
+};
+use rustix::thread::{
+    ClockId, CpuSet, NanosleepRelativeResult, futex, sched_getaffinity, sched_setaffinity,
+};
 use rustix::time::Timespec;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::atomic::AtomicU32;
@@ -75,6 +79,45 @@ pub fn possible_cpus() -> usize {
     }
 }
 
+/// CPU time of the calling thread.
+pub fn thread_cpu_ns() -> u64 {
+    let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    used.tv_sec as u64 * NS_PER_SEC + used.tv_nsec as u64
+}
+
+/// CPUs that the caller may run on.
+pub fn allowed_cpus() -> Vec<u32> {
+    let set = sched_getaffinity(None).unwrap_or_default();
+    let all = (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu));
+    all.map(|cpu| cpu as u32).collect()
+}
+
+/// From now on the caller runs on one CPU only.
+pub fn pin_to(cpu: u32) -> std::io::Result<()> {
+    let mut set = CpuSet::new();
+    if cpu as usize >= CpuSet::MAX_CPU {
+        return Err(std::io::ErrorKind::InvalidInput.into());
+    }
+    set.set(cpu as usize);
+    Ok(sched_setaffinity(None, &set)?)
+}
+
+/// Raises the limit of open files to `count`, as far as it may be raised.
+pub fn allow_files(count: u64) -> Result<(), String> {
+    let limits = getrlimit(Resource::Nofile);
+    if limits.current.is_none_or(|current| current >= count) {
+        return Ok(());
+    }
+    let raised = Rlimit {
+        current: Some(count),
+        maximum: limits.maximum,
+    };
+    setrlimit(Resource::Nofile, raised).map_err(|e| {
+        let most = limits.maximum.unwrap_or(u64::MAX);
+        format!("open {count} files: {e}; the hard limit is {most} (ulimit -Hn)")
+    })
+}
+
 /// Lets the caller's timers expire when they are due instead of up to 50 µs later.
 pub fn precise_timers() {
     // Where it fails, timers stay 50 µs late at most: visible in the figures, not wrong.
@@ -110,7 +153,7 @@ fn pid(child: u32) -> Option<Pid> {
     i32::try_from(child).ok().and_then(Pid::from_raw)
 }
 
-fn timespec(ns: u64) -> Timespec {
+pub fn timespec(ns: u64) -> Timespec {
     Timespec {
         tv_sec: (ns / NS_PER_SEC) as i64,
         tv_nsec: (ns % NS_PER_SEC) as _,

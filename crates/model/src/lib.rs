@@ -6,6 +6,7 @@
 //! are whole nanoseconds.
 
 pub mod arm;
+pub mod cpus;
 pub mod evidence;
 pub mod experiment;
 pub mod message;
@@ -13,12 +14,14 @@ pub mod metric;
 pub mod preflight;
 pub mod problem;
 pub mod schedule;
+pub mod service;
 pub mod system;
 pub mod trial;
 pub mod units;
 pub mod workload;
 
 pub use arm::{Arm, Class, Policy, Role, Scheduler, Tunables};
+pub use cpus::parse_cpu_list;
 pub use evidence::{Evidence, EvidencePoint, Phase, RolePolicy, SchedExt, SchedulerBinary};
 pub use experiment::{Experiment, Stop, TargetSpec, VmSpec};
 pub use message::{PROTOCOL_VERSION, Reply, Request, TrialFile, TrialSpec};
@@ -26,6 +29,10 @@ pub use metric::{Better, Measurement, MetricDef};
 pub use preflight::{Check, CheckState};
 pub use problem::{Problem, Severity, Warning};
 pub use schedule::{Cell, Plan, PlannedTrial};
+pub use service::{
+    Antagonist, AntagonistProgram, HttpParams, MemcachedParams, OpenLoopParams, Placement,
+    Readiness, Server, ServerProgram, Sizes,
+};
 pub use system::System;
 pub use trial::{Trial, TrialResult, TrialState};
 pub use units::{format_duration_ns, format_rate};

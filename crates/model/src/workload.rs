@@ -1,5 +1,6 @@
 //! Workloads and loads: the work that is measured, and how much of it.
 
+use crate::service::{Antagonist, HttpParams, MemcachedParams, Server};
 use crate::units::{format_duration_ns, format_rate};
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +19,12 @@ pub struct Workload {
     /// Names of the metrics that decide when a cell stops; empty: the kind's own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<String>,
+    /// Who answers, where the work has a service.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<Server>,
+    /// Who disturbs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub antagonists: Vec<Antagonist>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -27,6 +34,8 @@ pub enum Kind {
     Schbench(SchbenchParams),
     Hackbench(HackbenchParams),
     Command(CommandParams),
+    Http(HttpParams),
+    Memcached(MemcachedParams),
 }
 
 impl Kind {
@@ -36,6 +45,8 @@ impl Kind {
             Kind::Schbench(_) => "schbench",
             Kind::Hackbench(_) => "hackbench",
             Kind::Command(_) => "command",
+            Kind::Http(_) => "http",
+            Kind::Memcached(_) => "memcached",
         }
     }
 }

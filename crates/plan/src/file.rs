@@ -67,7 +67,7 @@ struct FileArm {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct FilePolicy {
+pub(crate) struct FilePolicy {
     class: Option<Class>,
     nice: Option<i32>,
     priority: Option<u32>,
@@ -312,7 +312,7 @@ fn read_arm(file: FileArm) -> Result<Arm, PlanError> {
     })
 }
 
-fn read_policy(file: Spanned<FilePolicy>) -> Result<Policy, PlanError> {
+pub(crate) fn read_policy(file: Spanned<FilePolicy>) -> Result<Policy, PlanError> {
     let span = file.span();
     let file = file.into_inner();
     let class = file.class.unwrap_or(Class::Other);

@@ -7,6 +7,7 @@ mod error;
 mod file;
 mod nearest;
 mod schedule;
+mod services;
 mod units;
 pub mod workloads;
 

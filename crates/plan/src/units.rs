@@ -113,6 +113,12 @@ written!(
     "a size with its unit, such as \"64KiB\""
 );
 written!(Rate, f64, parse_rate, "a rate, such as \"10k/s\"");
+written!(
+    WrittenSizes,
+    model::Sizes,
+    crate::services::parse_sizes,
+    "sizes, such as \"64B\", \"16B-1KiB\" or \"etc\""
+);
 written!(Percent, f64, parse_percent, "a percentage, such as \"2%\"");
 
 /// A load is written as a bare number or as text with its unit.

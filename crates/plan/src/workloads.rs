@@ -2,18 +2,28 @@
 //! form of the command line (`wakeup`, `hackbench:4`, `wakeup:50%,200%`).
 
 use crate::error::PlanError;
-use crate::units::{Duration, Rate, Size, WrittenLoad, parse_load};
+use crate::services::{self, ClientKeys, FileAntagonist, FileServer};
+use crate::units::{Duration, Percent, Rate, Size, WrittenLoad, WrittenSizes, parse_load};
 use model::workload::Arrivals;
 use model::{
-    CommandParams, HackbenchParams, HackbenchTransport, Kind, Load, SchbenchParams, WakeupParams,
-    Workload,
+    CommandParams, HackbenchParams, HackbenchTransport, HttpParams, Kind, Load, MemcachedParams,
+    SchbenchParams, Sizes, WakeupParams, Workload,
 };
 use serde::Deserialize;
+use std::collections::BTreeMap;
+use toml::Spanned;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// Kinds that `kind = "…"` knows.
-pub const KINDS: &[&str] = &["wakeup", "hackbench", "schbench", "command"];
+pub const KINDS: &[&str] = &[
+    "wakeup",
+    "hackbench",
+    "schbench",
+    "command",
+    "http",
+    "memcached",
+];
 
 /// Keys that every kind has.
 macro_rules! keys {
@@ -28,14 +38,16 @@ macro_rules! keys {
             warmup: Option<Duration>,
             time_limit: Option<Duration>,
             metrics: Option<Vec<String>>,
+            server: Option<Spanned<FileServer>>,
+            antagonist: Option<Vec<Spanned<FileAntagonist>>>,
             $($(#[$field_doc])* $field: Option<$type>,)*
         }
 
         impl $name {
-            fn into_workload(self, kind: Kind, usual: Usual) -> Workload {
+            fn into_workload(self, kind: Kind, usual: Usual) -> Result<Workload, PlanError> {
                 let duration_ns = self.duration.map_or(usual.duration_ns, |d| d.0);
                 let warmup_ns = self.warmup.map_or(usual.warmup_ns, |d| d.0);
-                Workload {
+                Ok(Workload {
                     name: self.name.unwrap_or_else(|| usual.name.to_owned()),
                     loads: match self.loads {
                         Some(loads) => loads.into_iter().map(|l| l.0).collect(),
@@ -48,8 +60,10 @@ macro_rules! keys {
                         |d| d.0,
                     ),
                     metrics: self.metrics.unwrap_or_default(),
+                    server: self.server.map(services::server).transpose()?,
+                    antagonists: services::antagonists(self.antagonist.unwrap_or_default())?,
                     kind,
-                }
+                })
             }
         }
     };
@@ -94,16 +108,64 @@ keys!(CommandKeys {
     prepare: Vec<String>,
 });
 
+/// Keys that both open-loop loads of services have.
+macro_rules! client_keys {
+    ($name:ident { $($field:ident : $type:ty),* $(,)? }) => {
+        keys!($name {
+            connections: u32,
+            threads: u32,
+            arrivals: Arrivals,
+            timeout: Duration,
+            load_cpus: String,
+            busy_poll: bool,
+            allow_remote: bool,
+            $($field: $type,)*
+        });
+
+        impl $name {
+            fn client(&mut self) -> ClientKeys {
+                ClientKeys {
+                    connections: self.connections,
+                    threads: self.threads,
+                    arrivals: self.arrivals,
+                    timeout: self.timeout,
+                    load_cpus: self.load_cpus.take(),
+                    busy_poll: self.busy_poll,
+                    allow_remote: self.allow_remote,
+                }
+            }
+        }
+    };
+}
+
+client_keys!(HttpKeys {
+    url: String,
+    method: String,
+    headers: BTreeMap<String, String>,
+    body: String,
+});
+
+client_keys!(MemcachedKeys {
+    address: String,
+    gets: Percent,
+    keys: u64,
+    key_size: WrittenSizes,
+    value_size: WrittenSizes,
+    preload: bool,
+});
+
 /// A workload from the table of its kind.
 pub(crate) fn from_table<'de, D>(kind: &str, table: D) -> Result<Workload, PlanError>
 where
     D: serde::Deserializer<'de, Error = toml::de::Error>,
 {
     match kind {
-        "wakeup" => Ok(wakeup(WakeupKeys::deserialize(table)?)),
-        "schbench" => Ok(schbench(SchbenchKeys::deserialize(table)?)),
-        "hackbench" | "messaging" => Ok(hackbench(HackbenchKeys::deserialize(table)?)),
+        "wakeup" => wakeup(WakeupKeys::deserialize(table)?),
+        "schbench" => schbench(SchbenchKeys::deserialize(table)?),
+        "hackbench" | "messaging" => hackbench(HackbenchKeys::deserialize(table)?),
         "command" => command(CommandKeys::deserialize(table)?),
+        "http" => http(HttpKeys::deserialize(table)?),
+        "memcached" => memcached(MemcachedKeys::deserialize(table)?),
         _ => Err(unknown_kind(kind)),
     }
 }
@@ -116,8 +178,9 @@ fn unknown_kind(kind: &str) -> PlanError {
     PlanError::new(format!("there is no workload `{kind}`")).with_help(help)
 }
 
-/// Defaults are schbench's: 100 us of sleep, 5 multiplications, 256 KiB.
-fn wakeup(mut keys: WakeupKeys) -> Workload {
+/// schbench sleeps 100 us and multiplies 5 times over 256 KiB; a smaller footprint
+/// makes requests short enough for a 99th percentile in a trial of two seconds.
+fn wakeup(mut keys: WakeupKeys) -> Result<Workload, PlanError> {
     let params = WakeupParams {
         message_threads: keys.message_threads.take().unwrap_or(1),
         workers: keys.workers.take(),
@@ -125,7 +188,7 @@ fn wakeup(mut keys: WakeupKeys) -> Workload {
         arrivals: keys.arrivals.take().unwrap_or_default(),
         sleep_ns: keys.sleep.take().map_or(100_000, |d| d.0),
         operations: keys.operations.take().unwrap_or(5),
-        footprint_bytes: keys.footprint.take().map_or(256 << 10, |s| s.0),
+        footprint_bytes: keys.footprint.take().map_or(32 << 10, |s| s.0),
         cpu_lock: keys.cpu_lock.take().unwrap_or(true),
     };
     let usual = Usual {
@@ -138,7 +201,7 @@ fn wakeup(mut keys: WakeupKeys) -> Workload {
     keys.into_workload(Kind::Wakeup(params), usual)
 }
 
-fn schbench(mut keys: SchbenchKeys) -> Workload {
+fn schbench(mut keys: SchbenchKeys) -> Result<Workload, PlanError> {
     let params = SchbenchParams {
         message_threads: keys.message_threads.take().unwrap_or(1),
         args: keys.args.take().unwrap_or_default(),
@@ -153,7 +216,7 @@ fn schbench(mut keys: SchbenchKeys) -> Workload {
     keys.into_workload(Kind::Schbench(params), usual)
 }
 
-fn hackbench(mut keys: HackbenchKeys) -> Workload {
+fn hackbench(mut keys: HackbenchKeys) -> Result<Workload, PlanError> {
     let params = HackbenchParams {
         threads: keys.threads.take().unwrap_or(false),
         transport: keys.transport.take().unwrap_or(HackbenchTransport::Socket),
@@ -189,7 +252,43 @@ fn command(mut keys: CommandKeys) -> Result<Workload, PlanError> {
         warmup_ns: 0,
         time_limit_ns: Some(600 * SECOND_NS),
     };
-    Ok(keys.into_workload(Kind::Command(params), usual))
+    keys.into_workload(Kind::Command(params), usual)
+}
+
+fn http(mut keys: HttpKeys) -> Result<Workload, PlanError> {
+    let params = HttpParams {
+        url: keys.url.take().unwrap_or_else(|| "/".to_owned()),
+        method: keys.method.take().unwrap_or_else(|| "GET".to_owned()),
+        headers: keys.headers.take().unwrap_or_default(),
+        body: keys.body.take().unwrap_or_default(),
+        client: services::client(keys.client()),
+    };
+    keys.into_workload(Kind::Http(params), usual_service("http"))
+}
+
+/// Keys, values and mix are those of Facebook's pool ETC unless the file says otherwise.
+fn memcached(mut keys: MemcachedKeys) -> Result<Workload, PlanError> {
+    let params = MemcachedParams {
+        address: keys.address.take(),
+        // 30 gets for a set.
+        gets_percent: keys.gets.take().map_or(100.0 * 30.0 / 31.0, |p| p.0),
+        keys: keys.keys.take().unwrap_or(10_000),
+        key_size: keys.key_size.take().map_or(Sizes::Etc, |s| s.0),
+        value_size: keys.value_size.take().map_or(Sizes::Etc, |s| s.0),
+        preload: keys.preload.take().unwrap_or(true),
+        client: services::client(keys.client()),
+    };
+    keys.into_workload(Kind::Memcached(params), usual_service("memcached"))
+}
+
+fn usual_service(name: &str) -> Usual {
+    Usual {
+        name: name.to_owned(),
+        load: Load::RatePerSec(1_000.0),
+        duration_ns: 5 * SECOND_NS,
+        warmup_ns: SECOND_NS,
+        time_limit_ns: None,
+    }
 }
 
 fn program_name(argv: &[String]) -> String {
@@ -203,9 +302,9 @@ pub fn parse_workload(text: &str) -> Result<Workload, PlanError> {
         .split_once(':')
         .map_or((text, None), |(k, l)| (k, Some(l)));
     let mut workload = match kind {
-        "wakeup" => wakeup(WakeupKeys::default()),
-        "schbench" => schbench(SchbenchKeys::default()),
-        "hackbench" => hackbench(HackbenchKeys::default()),
+        "wakeup" => wakeup(WakeupKeys::default())?,
+        "schbench" => schbench(SchbenchKeys::default())?,
+        "hackbench" => hackbench(HackbenchKeys::default())?,
         "command" => {
             return Err(PlanError::new("a command is not given with -w")
                 .with_help("write it after two dashes: schedlab run -a default -- make -j4"));
@@ -237,7 +336,8 @@ pub(crate) fn check_workload(workload: &Workload) -> Result<(), PlanError> {
             PlanError::new(format!("the workload `{name}` has no loads")).with_help("loads = [1]"),
         );
     }
-    let rate_makes_sense = matches!(&workload.kind, Kind::Wakeup(_));
+    let service = matches!(&workload.kind, Kind::Http(_) | Kind::Memcached(_));
+    let rate_makes_sense = service || matches!(&workload.kind, Kind::Wakeup(_));
     for load in &workload.loads {
         if matches!(load, Load::RatePerSec(_)) && !rate_makes_sense {
             return Err(PlanError::new(format!(
@@ -245,14 +345,21 @@ pub(crate) fn check_workload(workload: &Workload) -> Result<(), PlanError> {
             ))
             .with_help("give a number or a percentage of the CPUs"));
         }
+        if service && !matches!(load, Load::RatePerSec(_)) {
+            return Err(PlanError::new(format!(
+                "the load {load} of the workload `{name}` is not a rate"
+            ))
+            .with_help("loads = [\"1k/s\", \"5k/s\"]"));
+        }
     }
-    let windowed = matches!(&workload.kind, Kind::Wakeup(_) | Kind::Schbench(_));
+    let windowed = rate_makes_sense || matches!(&workload.kind, Kind::Schbench(_));
     if windowed && workload.duration_ns < SECOND_NS / 10 {
         return Err(PlanError::new(format!(
             "the workload `{name}` is measured for less than 100ms"
         ))
         .with_help("duration = \"2s\""));
     }
+    services::check_service(workload)?;
     check_params(workload)
 }
 

@@ -190,3 +190,65 @@ fn arms_with_kernels_of_their_own_are_grouped_by_boot_within_a_block() {
         assert_eq!(switches, 1, "{kernels:?}");
     }
 }
+
+const SERVICE: &str = r#"
+[[arm]]
+name = "default"
+[[workload]]
+kind = "memcached"
+loads = ["1k/s", "5k/s"]
+gets = "90%"
+value-size = "16B-1KiB"
+load-cpus = "1"
+[workload.server]
+kind = "memcached"
+threads = 2
+cpus = "0"
+weight = 200
+[[workload.antagonist]]
+kind = "stress-ng"
+args = ["--cpu", "1"]
+cpus = "0"
+nice = 19
+[[workload.antagonist]]
+kind = "spinner"
+"#;
+
+#[test]
+fn a_service_has_a_server_and_antagonists_with_their_places() {
+    let experiment = parse_experiment("x.toml", SERVICE).expect("is right");
+    let workload = &experiment.workloads[0];
+    let Kind::Memcached(params) = &workload.kind else {
+        panic!("{workload:?}");
+    };
+    assert_eq!((params.gets_percent, params.keys), (90.0, 10_000));
+    assert_eq!(params.client.load_cpus.as_deref(), Some("1"));
+    let server = workload.server.as_ref().expect("a server");
+    assert_eq!(server.program.name(), "memcached");
+    assert_eq!(server.placement.weight, Some(200));
+    let names: Vec<&str> = workload.antagonists.iter().map(|a| &*a.name).collect();
+    assert_eq!(names, ["stress-ng", "spinner"]);
+    assert_eq!(workload.antagonists[0].placement.nice, Some(19));
+}
+
+#[test]
+fn what_makes_no_service_is_refused() {
+    let wrong_of = |from: &str, to: &str| {
+        assert!(SERVICE.contains(from));
+        wrong(&SERVICE.replace(from, to)).0
+    };
+    assert!(wrong_of("\"1k/s\"", "4").contains("not a rate"));
+    assert!(wrong_of("cpus = \"0\"", "cpus = \"zero\"").contains("list of CPUs"));
+    assert!(wrong_of("weight = 200", "weight = 0").contains("1 to 10000"));
+    assert!(wrong_of("weight = 200", "wieght = 200").contains("wieght"));
+    assert!(
+        wrong_of(
+            "kind = \"spinner\"",
+            "kind = \"stress-ng\"\nargs = [\"-c1\"]"
+        )
+        .contains("two")
+    );
+    assert!(wrong_of("load-cpus = \"1\"", "address = \"127.0.0.1\"").contains("elsewhere"));
+    assert!(wrong_of("16B-1KiB", "big").contains("not a size"));
+    assert!(wrong_of("threads = 2", "ready = { path = \"/\" }").contains("no `ready`"));
+}

@@ -1,0 +1,238 @@
+//! Finds the end of an HTTP/1.1 response (RFC 9112) in whatever pieces it comes.
+
+use super::chunked::Chunked;
+use crate::openloop::{Answer, Done, Fault, Progress};
+
+/// Longer heads are garbage.
+const MOST_HEAD_BYTES: usize = 64 * 1024;
+const MOST_HEADERS: usize = 96;
+/// A head that comes in pieces is put together here; most are shorter.
+const USUAL_HEAD_BYTES: usize = 2048;
+
+/// What the parser needs to know of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Asked {
+    /// `HEAD`: the answer has no body whatever its head says.
+    pub head_only: bool,
+}
+
+#[derive(Debug)]
+pub struct HttpAnswer {
+    asked: Asked,
+    state: State,
+    /// The pieces of a head that is not whole yet.
+    head: Vec<u8>,
+    status: u16,
+    keep: bool,
+    /// Has the answer begun?
+    begun: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Head,
+    Length { left: u64 },
+    Chunked(Chunked),
+    UntilClose,
+}
+
+/// How the end of a body is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Framing {
+    Length(u64),
+    Chunked,
+    UntilClose,
+}
+
+struct Head {
+    bytes: usize,
+    status: u16,
+    framing: Framing,
+    keep: bool,
+}
+
+impl HttpAnswer {
+    pub fn new() -> Self {
+        HttpAnswer {
+            asked: Asked { head_only: false },
+            state: State::Head,
+            head: Vec::with_capacity(USUAL_HEAD_BYTES),
+            status: 0,
+            keep: true,
+            begun: false,
+        }
+    }
+
+    /// The bytes after the head, once it is whole.
+    fn take_head<'a>(&mut self, bytes: &'a [u8]) -> Result<Option<&'a [u8]>, Fault> {
+        let before = self.head.len();
+        let head = if before == 0 {
+            parse_head(bytes)?
+        } else {
+            self.head.extend_from_slice(bytes);
+            parse_head(&self.head)?
+        };
+        let Some(head) = head else {
+            if before == 0 {
+                self.head.extend_from_slice(bytes);
+            }
+            return match self.head.len() > MOST_HEAD_BYTES {
+                true => Err(Fault::Garbage),
+                false => Ok(None),
+            };
+        };
+        self.head.clear();
+        self.begin_body(&head);
+        // The head was not whole before these bytes came.
+        Ok(Some(&bytes[head.bytes - before..]))
+    }
+
+    fn begin_body(&mut self, head: &Head) {
+        self.status = head.status;
+        self.keep = head.keep;
+        let no_body = self.asked.head_only || matches!(head.status, 204 | 304);
+        self.state = match head.framing {
+            // The answer proper comes after an interim one.
+            _ if is_interim(head.status) => State::Head,
+            _ if no_body => State::Length { left: 0 },
+            Framing::Length(left) => State::Length { left },
+            Framing::Chunked => State::Chunked(Chunked::default()),
+            Framing::UntilClose => State::UntilClose,
+        };
+    }
+
+    fn take_length(&mut self, bytes: &[u8], left: u64) -> Result<Progress, Fault> {
+        match (bytes.len() as u64).cmp(&left) {
+            std::cmp::Ordering::Less => {
+                let left = left - bytes.len() as u64;
+                self.state = State::Length { left };
+                Ok(Progress::More)
+            }
+            std::cmp::Ordering::Equal => Ok(self.done()),
+            // More than was asked for.
+            std::cmp::Ordering::Greater => Err(Fault::Garbage),
+        }
+    }
+
+    fn take_chunked(&mut self, bytes: &[u8], mut chunked: Chunked) -> Result<Progress, Fault> {
+        let rest = chunked.take(bytes)?;
+        self.state = State::Chunked(chunked);
+        match (chunked.is_done(), rest) {
+            (false, _) => Ok(Progress::More),
+            (true, 0) => Ok(self.done()),
+            (true, _) => Err(Fault::Garbage),
+        }
+    }
+
+    fn done(&mut self) -> Progress {
+        Progress::Done(Done {
+            ok: self.status < 400,
+            hit: None,
+            keep: self.keep,
+        })
+    }
+}
+
+impl Answer<Asked> for HttpAnswer {
+    fn expect(&mut self, asked: Asked) {
+        self.asked = asked;
+        self.state = State::Head;
+        self.head.clear();
+        self.begun = false;
+    }
+
+    fn take(&mut self, bytes: &[u8]) -> Result<Progress, Fault> {
+        self.begun |= !bytes.is_empty();
+        let mut bytes = bytes;
+        while self.state == State::Head {
+            if bytes.is_empty() {
+                return Ok(Progress::More);
+            }
+            match self.take_head(bytes)? {
+                Some(rest) => bytes = rest,
+                None => return Ok(Progress::More),
+            }
+        }
+        match self.state {
+            State::Head | State::UntilClose => Ok(Progress::More),
+            State::Length { left } => self.take_length(bytes, left),
+            State::Chunked(chunked) => self.take_chunked(bytes, chunked),
+        }
+    }
+
+    fn end_of_stream(&mut self) -> Result<Done, Fault> {
+        match self.state {
+            State::UntilClose => Ok(Done {
+                ok: self.status < 400,
+                hit: None,
+                keep: false,
+            }),
+            _ if self.begun => Err(Fault::HalfAnswer),
+            _ => Err(Fault::HangUp),
+        }
+    }
+}
+
+/// `100 Continue` and the like; `101` ends HTTP on this connection.
+fn is_interim(status: u16) -> bool {
+    (100..200).contains(&status) && status != 101
+}
+
+/// `None` if the head is not whole.
+fn parse_head(bytes: &[u8]) -> Result<Option<Head>, Fault> {
+    let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+    let mut response = httparse::Response::new(&mut headers);
+    let status = response.parse(bytes).map_err(|_| Fault::Garbage)?;
+    let httparse::Status::Complete(length) = status else {
+        return Ok(None);
+    };
+    let status = response.code.ok_or(Fault::Garbage)?;
+    let framing = framing(response.headers)?;
+    let close = has_word(response.headers, "connection", "close");
+    let old = response.version == Some(0);
+    let asks_to_keep = has_word(response.headers, "connection", "keep-alive");
+    Ok(Some(Head {
+        bytes: length,
+        status,
+        framing,
+        keep: !close && (!old || asks_to_keep) && status != 101,
+    }))
+}
+
+/// RFC 9112, section 6.3.
+fn framing(headers: &[httparse::Header]) -> Result<Framing, Fault> {
+    let mut framing = Framing::UntilClose;
+    for header in headers {
+        if header.name.eq_ignore_ascii_case("transfer-encoding") {
+            let last = header.value.rsplit(|byte| *byte == b',').next();
+            return match last.map(|word| word.trim_ascii().eq_ignore_ascii_case(b"chunked")) {
+                Some(true) => Ok(Framing::Chunked),
+                _ => Ok(Framing::UntilClose),
+            };
+        }
+        if header.name.eq_ignore_ascii_case("content-length") {
+            let length = Framing::Length(decimal(header.value.trim_ascii())?);
+            // Two lengths that differ leave the end of the body open to opinion.
+            if !matches!(framing, Framing::UntilClose) && framing != length {
+                return Err(Fault::Garbage);
+            }
+            framing = length;
+        }
+    }
+    Ok(framing)
+}
+
+fn decimal(digits: &[u8]) -> Result<u64, Fault> {
+    if digits.is_empty() || digits.len() > 18 || !digits.iter().all(u8::is_ascii_digit) {
+        return Err(Fault::Garbage);
+    }
+    Ok(digits
+        .iter()
+        .fold(0, |n, digit| n * 10 + u64::from(digit - b'0')))
+}
+
+fn has_word(headers: &[httparse::Header], name: &str, word: &str) -> bool {
+    let of_name = headers.iter().filter(|h| h.name.eq_ignore_ascii_case(name));
+    let mut words = of_name.flat_map(|h| h.value.split(|byte| *byte == b','));
+    words.any(|w| w.trim_ascii().eq_ignore_ascii_case(word.as_bytes()))
+}

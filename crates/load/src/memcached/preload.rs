@@ -1,0 +1,54 @@
+//! Stores every key once before the load begins, some dozens at a time.
+
+use super::request::{Keys, Operation, Request};
+use std::io::{self, BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+const AT_ONCE: u32 = 64;
+const LIMIT: Duration = Duration::from_secs(10);
+
+#[derive(Debug, thiserror::Error)]
+pub enum PreloadError {
+    #[error("store the keys at {address}: {source}")]
+    Io {
+        address: SocketAddr,
+        source: io::Error,
+    },
+    #[error("store the keys at {address}: the server answered {answer:?}")]
+    Refused { address: SocketAddr, answer: String },
+}
+
+pub fn preload(address: SocketAddr, keys: &Keys) -> Result<(), PreloadError> {
+    let failed = |source| PreloadError::Io { address, source };
+    let (mut stream, mut answers) = connect(address).map_err(failed)?;
+    let (mut text, mut batch, mut line) = (Vec::new(), Vec::new(), String::new());
+    for first in (0..keys.count()).step_by(AT_ONCE as usize) {
+        let last = first.saturating_add(AT_ONCE).min(keys.count());
+        batch.clear();
+        for key in first..last {
+            let operation = Operation::Set;
+            keys.write(Request { operation, key }, &mut text);
+            batch.extend_from_slice(&text);
+        }
+        stream.write_all(&batch).map_err(failed)?;
+        for _ in first..last {
+            line.clear();
+            answers.read_line(&mut line).map_err(failed)?;
+            if line != "STORED\r\n" {
+                let answer = line.trim_end().to_owned();
+                return Err(PreloadError::Refused { address, answer });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn connect(address: SocketAddr) -> io::Result<(TcpStream, BufReader<TcpStream>)> {
+    let stream = TcpStream::connect_timeout(&address, LIMIT)?;
+    stream.set_read_timeout(Some(LIMIT))?;
+    stream.set_write_timeout(Some(LIMIT))?;
+    stream.set_nodelay(true)?;
+    let answers = BufReader::new(stream.try_clone()?);
+    Ok((stream, answers))
+}

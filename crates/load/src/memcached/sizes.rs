@@ -1,0 +1,156 @@
+//! How large keys and values are.
+//!
+//! ETC: B. Atikoglu, Y. Xu, E. Frachtenberg, S. Jiang, M. Paleczny, "Workload
+//! Analysis of a Large-Scale Key-Value Store", SIGMETRICS 2012, section 5: key sizes
+//! follow a generalized extreme value distribution, value sizes of 15 bytes and above
+//! a generalized Pareto distribution; shorter values have the shares of table 6.
+
+use model::Sizes;
+use rand::Rng;
+
+/// memcached takes longer keys for an error.
+pub const LONGEST_KEY: u64 = 250;
+/// memcached's own limit for an item is 1 MiB, with its header.
+pub const LARGEST_VALUE: u64 = 1_000_000;
+
+/// Location, scale and shape.
+struct Shape {
+    mu: f64,
+    sigma: f64,
+    k: f64,
+}
+
+const ETC_KEY: Shape = Shape {
+    mu: 30.7984,
+    sigma: 8.20449,
+    k: 0.078688,
+};
+const ETC_VALUE: Shape = Shape {
+    mu: 15.0,
+    sigma: 214.476,
+    k: 0.348238,
+};
+/// Share of the values of 0, 1, … 14 bytes.
+const ETC_SMALL: [f64; 15] = [
+    0.00536, 0.00047, 0.17820, 0.09239, 0.00018, 0.02740, 0.00065, 0.00606, 0.00023, 0.00837,
+    0.00837, 0.08989, 0.00092, 0.00326, 0.01980,
+];
+
+/// The size of one key.
+pub fn key_bytes(sizes: Sizes, random: &mut impl Rng) -> u64 {
+    match sizes {
+        Sizes::Etc => extreme_value(&ETC_KEY, random),
+        sizes => plain(sizes, random),
+    }
+    .clamp(1, LONGEST_KEY)
+}
+
+/// The size of one value.
+pub fn value_bytes(sizes: Sizes, random: &mut impl Rng) -> u64 {
+    match sizes {
+        Sizes::Etc => etc_value(random),
+        sizes => plain(sizes, random),
+    }
+    .min(LARGEST_VALUE)
+}
+
+fn plain(sizes: Sizes, random: &mut impl Rng) -> u64 {
+    match sizes {
+        Sizes::Fixed { bytes } => bytes,
+        Sizes::Uniform {
+            low_bytes,
+            high_bytes,
+        } => random.random_range(low_bytes..=high_bytes.max(low_bytes)),
+        Sizes::Etc => 0,
+    }
+}
+
+/// In (0, 1].
+fn uniform(random: &mut impl Rng) -> f64 {
+    1.0 - random.random::<f64>()
+}
+
+/// By inversion of the distribution function.
+fn extreme_value(shape: &Shape, random: &mut impl Rng) -> u64 {
+    let exponential = -uniform(random).ln();
+    let size = shape.mu + shape.sigma * (exponential.powf(-shape.k) - 1.0) / shape.k;
+    size.round() as u64
+}
+
+fn pareto(shape: &Shape, random: &mut impl Rng) -> u64 {
+    let size = shape.mu + shape.sigma * (uniform(random).powf(-shape.k) - 1.0) / shape.k;
+    size as u64
+}
+
+fn etc_value(random: &mut impl Rng) -> u64 {
+    let mut left = random.random::<f64>();
+    for (size, share) in ETC_SMALL.iter().enumerate() {
+        if left < *share {
+            return size as u64;
+        }
+        left -= share;
+    }
+    pareto(&ETC_VALUE, random)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+
+    const COUNT: usize = 100_000;
+
+    fn sorted(draw: impl Fn(&mut ChaCha8Rng) -> u64) -> Vec<u64> {
+        let mut random = ChaCha8Rng::seed_from_u64(1);
+        let mut sizes: Vec<u64> = (0..COUNT).map(|_| draw(&mut random)).collect();
+        sizes.sort_unstable();
+        sizes
+    }
+
+    fn share_below(sizes: &[u64], limit: u64) -> f64 {
+        sizes.partition_point(|size| *size < limit) as f64 / sizes.len() as f64
+    }
+
+    #[test]
+    fn etc_keys_follow_the_generalized_extreme_value_distribution() {
+        let sizes = sorted(|random| key_bytes(Sizes::Etc, random));
+        let distribution =
+            |x: f64| (-(1.0 + 0.078688 * (x - 30.7984) / 8.20449).powf(-1.0 / 0.078688)).exp();
+        for limit in [20, 31, 40, 60] {
+            let expected = distribution(f64::from(limit as u32) - 0.5);
+            assert!(
+                (share_below(&sizes, limit) - expected).abs() < 0.01,
+                "{limit}"
+            );
+        }
+        assert!(sizes[COUNT - 1] <= LONGEST_KEY);
+    }
+
+    #[test]
+    fn etc_values_are_small_or_follow_the_generalized_pareto_distribution() {
+        let sizes = sorted(|random| value_bytes(Sizes::Etc, random));
+        let small: f64 = ETC_SMALL.iter().sum();
+        assert!((share_below(&sizes, 15) - small).abs() < 0.01);
+        let pareto = |x: f64| 1.0 - (1.0 + 0.348238 * (x - 15.0) / 214.476).powf(-1.0 / 0.348238);
+        for limit in [100, 500, 2_000] {
+            let expected = small + (1.0 - small) * pareto(limit as f64);
+            assert!(
+                (share_below(&sizes, limit) - expected).abs() < 0.01,
+                "{limit}"
+            );
+        }
+        assert!(sizes[COUNT - 1] <= LARGEST_VALUE);
+    }
+
+    #[test]
+    fn uniform_sizes_reach_both_ends() {
+        let sizes = Sizes::Uniform {
+            low_bytes: 3,
+            high_bytes: 5,
+        };
+        let sizes = sorted(|random| value_bytes(sizes, random));
+        assert_eq!((sizes[0], sizes[COUNT - 1]), (3, 5));
+        assert!((share_below(&sizes, 4) - 1.0 / 3.0).abs() < 0.01);
+    }
+}

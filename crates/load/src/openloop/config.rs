@@ -1,0 +1,180 @@
+//! What an open-loop generator is told, whatever it speaks.
+
+use super::address;
+use crate::Job;
+use crate::pacing::{IntendedStarts, Share};
+use model::{Arrivals, Load, OpenLoopParams};
+use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
+
+/// The part of the job line that both protocols share.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Config {
+    pub address: SocketAddr,
+    /// In all.
+    pub rate_per_sec: f64,
+    pub arrivals: Arrivals,
+    /// In all, shared out evenly between the threads.
+    pub connections: u32,
+    pub threads: u32,
+    pub timeout_ns: u64,
+    /// One for each thread in turn; empty: wherever the process may run.
+    #[serde(default)]
+    pub cpus: Vec<u32>,
+    #[serde(default)]
+    pub busy_poll: bool,
+    pub warmup_ns: u64,
+    pub duration_ns: u64,
+    pub seed: u64,
+}
+
+impl Config {
+    /// For requests to `address`.
+    pub fn of(client: &OpenLoopParams, job: &Job, address: SocketAddr) -> Result<Self, String> {
+        address::check(address, client.allow_remote)?;
+        let Load::RatePerSec(rate_per_sec) = job.load else {
+            return Err(format!(
+                "its load is a rate, not {}; write \"1k/s\"",
+                job.load
+            ));
+        };
+        let cpus = match &client.load_cpus {
+            Some(list) => model::parse_cpu_list(list)?,
+            None => Vec::new(),
+        };
+        Ok(Config {
+            address,
+            rate_per_sec,
+            arrivals: client.arrivals,
+            connections: client.connections,
+            threads: client.threads,
+            timeout_ns: client.timeout_ns,
+            cpus,
+            busy_poll: client.busy_poll,
+            warmup_ns: job.workload.warmup_ns,
+            duration_ns: job.workload.duration_ns,
+            seed: job.seed,
+        })
+    }
+
+    /// What makes the job impossible, in words.
+    pub fn fault(&self) -> Option<String> {
+        if !(self.rate_per_sec.is_finite() && self.rate_per_sec > 0.0) {
+            Some("the rate is not above 0".to_owned())
+        } else if self.threads == 0 {
+            Some("there are no threads".to_owned())
+        } else if self.connections < self.threads {
+            let (connections, threads) = (self.connections, self.threads);
+            Some(format!(
+                "{threads} threads have only {connections} connections"
+            ))
+        } else if self.timeout_ns == 0 {
+            Some("the time-out is 0".to_owned())
+        } else if self.duration_ns == 0 {
+            Some("the measured window is empty".to_owned())
+        } else {
+            None
+        }
+    }
+
+    /// What each thread has of the connections.
+    pub fn shares(&self) -> impl Iterator<Item = Share> + use<> {
+        let (groups, workers) = (self.threads, self.connections);
+        (0..groups).map(move |index| Share {
+            index,
+            groups,
+            workers,
+        })
+    }
+
+    /// The schedule of one thread: each has the same part of the rate.
+    pub fn schedule(&self, index: u32) -> IntendedStarts {
+        let share = Share {
+            index,
+            groups: self.threads,
+            workers: self.threads,
+        };
+        IntendedStarts::new(self.arrivals, self.rate_per_sec, self.seed, share)
+    }
+
+    /// The CPU of one thread.
+    pub fn cpu(&self, index: u32) -> Option<u32> {
+        let turn = index as usize % self.cpus.len().max(1);
+        self.cpus.get(turn).copied()
+    }
+
+    /// After the window the load goes on until the last request that was intended
+    /// inside is answered, at most this long.
+    pub fn cool_down_ns(&self) -> u64 {
+        self.timeout_ns
+    }
+
+    /// No latency can be longer than the load lasts.
+    pub fn longest_ns(&self) -> u64 {
+        self.warmup_ns
+            .saturating_add(self.duration_ns)
+            .saturating_add(self.cool_down_ns())
+            .max(1_000_000_000)
+    }
+}
+
+#[cfg(test)]
+pub(crate) fn config(address: SocketAddr) -> Config {
+    Config {
+        address,
+        rate_per_sec: 500.0,
+        arrivals: Arrivals::Constant,
+        connections: 4,
+        threads: 2,
+        timeout_ns: 2_000_000_000,
+        cpus: Vec::new(),
+        busy_poll: false,
+        warmup_ns: 50_000_000,
+        duration_ns: 400_000_000,
+        seed: 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usual() -> Config {
+        config("127.0.0.1:1".parse().unwrap())
+    }
+
+    #[test]
+    fn threads_take_turns_on_the_cpus() {
+        let config = Config {
+            cpus: vec![4, 7],
+            ..usual()
+        };
+        assert_eq!(
+            [0, 1, 2].map(|i| config.cpu(i)),
+            [Some(4), Some(7), Some(4)]
+        );
+        assert_eq!(usual().cpu(3), None);
+    }
+
+    #[test]
+    fn a_thread_without_a_connection_is_a_fault() {
+        let config = Config {
+            connections: 1,
+            ..usual()
+        };
+        assert!(config.fault().unwrap().contains("only 1 connections"));
+        assert_eq!(usual().fault(), None);
+    }
+
+    #[test]
+    fn connections_are_shared_out_evenly() {
+        let config = Config {
+            connections: 5,
+            ..usual()
+        };
+        assert_eq!(
+            config.shares().map(|s| s.size()).collect::<Vec<_>>(),
+            [3, 2]
+        );
+    }
+}

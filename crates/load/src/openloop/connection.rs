@@ -1,0 +1,186 @@
+//! One connection: at most one request at a time, sent and received without waiting.
+
+use super::poller::Poller;
+use super::protocol::{Answer, Fault, Progress, Protocol};
+use super::tally::Times;
+use rustix::event::epoll::EventFlags;
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, connect, recv, send, socket_with,
+    sockopt,
+};
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+const ANSWERS: EventFlags = EventFlags::IN;
+const ANSWERS_AND_ROOM: EventFlags = EventFlags::IN.union(EventFlags::OUT);
+const FIRST_CONNECT_LIMIT: Duration = Duration::from_secs(5);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Takes a request.
+    Free,
+    Busy,
+    Connecting,
+    /// Lost; tried again at this time.
+    Down {
+        retry_ns: u64,
+    },
+}
+
+/// What came of looking at a socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Received {
+    Nothing,
+    Answer(Progress),
+    Fault(Fault),
+}
+
+#[derive(Debug)]
+pub struct Connection<P: Protocol> {
+    /// Its place among the connections of the thread.
+    index: usize,
+    socket: Option<OwnedFd>,
+    answer: P::Answer,
+    request: Option<P::Request>,
+    /// Bytes of the request that are on their way.
+    sent_bytes: usize,
+    pub state: State,
+    pub times: Times,
+    /// Since when it could have taken a request.
+    pub free_since_ns: u64,
+}
+
+impl<P: Protocol> Connection<P> {
+    /// Connects for the first time, and waits for it.
+    pub fn open(
+        index: usize,
+        address: SocketAddr,
+        answer: P::Answer,
+        poller: &Poller,
+    ) -> io::Result<Self> {
+        let stream = TcpStream::connect_timeout(&address, FIRST_CONNECT_LIMIT)?;
+        stream.set_nodelay(true)?;
+        stream.set_nonblocking(true)?;
+        poller.add(&stream, index, ANSWERS)?;
+        Ok(Connection {
+            index,
+            socket: Some(stream.into()),
+            answer,
+            request: None,
+            sent_bytes: 0,
+            state: State::Free,
+            times: Times {
+                intended_ns: 0,
+                sent_ns: 0,
+            },
+            free_since_ns: 0,
+        })
+    }
+
+    /// Starts a request on a free connection.
+    pub fn start(
+        &mut self,
+        protocol: &mut P,
+        request: P::Request,
+        poller: &Poller,
+    ) -> io::Result<()> {
+        self.answer.expect(request);
+        self.request = Some(request);
+        self.sent_bytes = 0;
+        self.state = State::Busy;
+        self.send_rest(protocol, poller)
+    }
+
+    /// Sends what the kernel takes; for the rest, waits for room.
+    fn send_rest(&mut self, protocol: &mut P, poller: &Poller) -> io::Result<()> {
+        let (Some(socket), Some(request)) = (&self.socket, self.request) else {
+            return Ok(());
+        };
+        let bytes = protocol.bytes(request);
+        let resumed = self.sent_bytes > 0;
+        match send(socket, &bytes[self.sent_bytes..], SendFlags::NOSIGNAL) {
+            Ok(n) => self.sent_bytes += n,
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let whole = self.sent_bytes == bytes.len();
+        match (whole, resumed) {
+            (true, false) => Ok(()),
+            (true, true) => poller.modify(socket, self.index, ANSWERS),
+            (false, _) => poller.modify(socket, self.index, ANSWERS_AND_ROOM),
+        }
+    }
+
+    /// Goes on with a request that was not sent as a whole.
+    pub fn has_room(&mut self, protocol: &mut P, poller: &Poller) -> io::Result<()> {
+        match self.state {
+            State::Busy => self.send_rest(protocol, poller),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes what has come of the answer.
+    pub fn receive(&mut self, buffer: &mut [u8]) -> Received {
+        let Some(socket) = &self.socket else {
+            return Received::Nothing;
+        };
+        let taken = match recv(socket, &mut *buffer, RecvFlags::empty()) {
+            Ok((0, _)) => self.answer.end_of_stream().map(Progress::Done),
+            Ok((n, _)) => self.answer.take(&buffer[..n]),
+            Err(Errno::AGAIN | Errno::INTR) => return Received::Nothing,
+            Err(_) => Err(match self.answer.end_of_stream() {
+                Err(Fault::HangUp) => Fault::HangUp,
+                _ => Fault::HalfAnswer,
+            }),
+        };
+        match taken {
+            Ok(progress) => Received::Answer(progress),
+            Err(fault) => Received::Fault(fault),
+        }
+    }
+
+    /// Drops the socket and connects anew without waiting.
+    pub fn reconnect(&mut self, address: SocketAddr, poller: &Poller, retry_ns: u64) {
+        self.socket = None;
+        self.request = None;
+        self.state = match self.connect(address, poller) {
+            Ok(()) => State::Connecting,
+            Err(_) => State::Down { retry_ns },
+        };
+    }
+
+    fn connect(&mut self, address: SocketAddr, poller: &Poller) -> io::Result<()> {
+        let family = match address {
+            SocketAddr::V4(_) => AddressFamily::INET,
+            SocketAddr::V6(_) => AddressFamily::INET6,
+        };
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let socket = socket_with(family, SocketType::STREAM, flags, None)?;
+        sockopt::set_tcp_nodelay(&socket, true)?;
+        match connect(&socket, &address) {
+            Ok(()) | Err(Errno::INPROGRESS) => {}
+            Err(error) => return Err(error.into()),
+        }
+        poller.add(&socket, self.index, ANSWERS_AND_ROOM)?;
+        self.socket = Some(socket);
+        Ok(())
+    }
+
+    /// The socket of a connection under way can be written to, or has an error.
+    pub fn connected(&mut self, poller: &Poller, retry_ns: u64) {
+        let Some(socket) = &self.socket else {
+            return;
+        };
+        let fine = matches!(sockopt::socket_error(socket), Ok(Ok(())))
+            && poller.modify(socket, self.index, ANSWERS).is_ok();
+        if fine {
+            self.state = State::Free;
+        } else {
+            self.socket = None;
+            self.state = State::Down { retry_ns };
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! What the drivers of both protocols share: problems, the launch line, the result.
+
+use super::config::Config;
+use crate::native::Generator;
+use crate::{Job, Launch, Output, Parsed, SELF, phase, program, sys};
+use model::{OpenLoopParams, Problem};
+use std::net::SocketAddr;
+use std::path::Path;
+
+/// hosts(5).
+pub const HOSTS: &str = "/etc/hosts";
+
+/// `HOST[:PORT]` as it is written, or the workload's own server. Before the server
+/// runs its address is not known: then it is port 1 of the loopback address.
+pub fn address(written: Option<&str>, usual_port: u16, job: &Job) -> Result<SocketAddr, String> {
+    match (written, job.server, &job.workload.server) {
+        (Some(text), _, _) => super::address::resolve(text, usual_port, Path::new(HOSTS)),
+        (None, Some(address), _) => Ok(address),
+        (None, None, Some(_)) => Ok(SocketAddr::from(([127, 0, 0, 1], 1))),
+        (None, None, None) => Err("it has neither an address nor a server".to_owned()),
+    }
+}
+
+/// What keeps the job from running here.
+pub fn require(
+    job: &Job,
+    config: Result<&Config, String>,
+    client: &OpenLoopParams,
+) -> Vec<Problem> {
+    let problem = |what: String, remedy: &str| Problem {
+        object: format!("workload {}", job.workload.name),
+        what,
+        remedy: remedy.to_owned(),
+    };
+    let config = match config {
+        Ok(config) => config,
+        Err(what) => return vec![problem(what, "correct the workload in the experiment file")],
+    };
+    let mut problems = Vec::new();
+    if let Some(what) = config.fault() {
+        problems.push(problem(what, "correct the workload in the experiment file"));
+    }
+    let allowed = sys::allowed_cpus();
+    if let Some(cpu) = config.cpus.iter().find(|cpu| !allowed.contains(cpu)) {
+        let list = client.load_cpus.as_deref().unwrap_or_default();
+        let what = format!("load-cpus = \"{list}\": there is no CPU {cpu} to run on here");
+        problems.push(problem(
+            what,
+            "name CPUs of this machine that the agent may use",
+        ));
+    }
+    problems
+}
+
+pub fn launch(generator: &Generator) -> Launch {
+    // Numbers and text only: serialization cannot fail, and an empty line would be refused.
+    let line = serde_json::to_string(generator).unwrap_or_default();
+    Launch {
+        argv: vec![SELF.to_owned(), "load".to_owned()],
+        directory: None,
+        stdin: line + "\n",
+        phased: true,
+        prepare: Vec::new(),
+    }
+}
+
+/// For a job that [`require`] refuses: a generator that says why.
+pub fn refuse(why: &str) -> Launch {
+    Launch {
+        argv: ["sh", "-c", "echo \"$1\" >&2; exit 1", "sh", why]
+            .map(str::to_owned)
+            .to_vec(),
+        directory: None,
+        stdin: String::new(),
+        phased: true,
+        prepare: Vec::new(),
+    }
+}
+
+pub fn parse(what: &str, output: &Output) -> Result<Parsed, String> {
+    program::succeeded(what, output)?;
+    let line = output
+        .stdout
+        .lines()
+        .find_map(|line| line.strip_prefix(phase::RESULT))
+        .ok_or_else(|| program::garbage(what, "a result line", output))?;
+    serde_json::from_str(line).map_err(|e| format!("read the result of {what}: {e}"))
+}

@@ -1,0 +1,253 @@
+//! From what the threads counted to metrics, histograms and warnings.
+
+use super::config::Config;
+use super::metrics as own;
+use super::tally::{Failure, Tally};
+use crate::Parsed;
+use crate::recording::{Recorder, Recording, samples_needed};
+use crate::wakeup::metrics as m;
+use model::{MetricDef, Severity, TrialFile, Warning, format_duration_ns};
+use std::time::SystemTime;
+
+/// Below this share of the offered rate the load is an overload.
+const ACHIEVED_ENOUGH_PERCENT: f64 = 99.0;
+/// Lateness of the generator in percent of the request latency, both at their 99th
+/// percentile, from which on it is mentioned, and from which on it is the result.
+const LATE_PERCENT: f64 = 10.0;
+const TOO_LATE_PERCENT: f64 = 50.0;
+
+/// The figures of a load whose window opened at `opened`.
+pub fn parsed(config: &Config, tallies: Vec<Tally>, opened: SystemTime) -> Result<Parsed, String> {
+    let total = Total::of(tallies);
+    if total.offered == 0 {
+        return Err(format!(
+            "no request was due in the window of {} at {}",
+            format_duration_ns(config.duration_ns),
+            model::format_rate(config.rate_per_sec)
+        ));
+    }
+    if total.done == 0 {
+        return Err(format!(
+            "no request was answered in the window of {}: {}",
+            format_duration_ns(config.duration_ns),
+            total.failures_in_words()
+        ));
+    }
+    let mut figures = Figures {
+        opened,
+        parsed: Parsed::default(),
+        missing: Vec::new(),
+    };
+    let request = figures.latency("request", m::REQUEST, total.request.clone())?;
+    figures.latency("service", m::SERVICE, total.service.clone())?;
+    let lateness = figures.latency("generator-lateness", own::LATENESS, total.lateness.clone())?;
+    figures.rates(config, &total);
+    figures.warn_of_failures(&total);
+    figures.judge_lateness(&request, &lateness);
+    figures.warn_of_missing(total.offered);
+    Ok(figures.parsed)
+}
+
+/// All threads together.
+struct Total {
+    request: Vec<Recorder>,
+    service: Vec<Recorder>,
+    lateness: Vec<Recorder>,
+    offered: u64,
+    done: u64,
+    failures: [u64; Failure::ALL.len()],
+    hits: u64,
+    misses: u64,
+    cpu_ns: u64,
+}
+
+impl Total {
+    fn of(tallies: Vec<Tally>) -> Self {
+        let mut total = Total {
+            request: Vec::new(),
+            service: Vec::new(),
+            lateness: Vec::new(),
+            offered: 0,
+            done: 0,
+            failures: [0; Failure::ALL.len()],
+            hits: 0,
+            misses: 0,
+            cpu_ns: 0,
+        };
+        for tally in tallies {
+            total.offered += tally.offered;
+            total.done += tally.done;
+            total.hits += tally.hits;
+            total.misses += tally.misses;
+            total.cpu_ns += tally.cpu_ns;
+            for (sum, count) in total.failures.iter_mut().zip(tally.failures) {
+                *sum += count;
+            }
+            total.request.push(tally.request);
+            total.service.push(tally.service);
+            total.lateness.push(tally.lateness);
+        }
+        total
+    }
+
+    fn failed(&self) -> u64 {
+        self.failures.iter().sum()
+    }
+
+    /// `3 timed out, 1 got garbage`.
+    fn failures_in_words(&self) -> String {
+        let of_kind = |failure: Failure| {
+            let count = self.failures[failure as usize];
+            (count > 0).then(|| format!("{count} {}", failure.words()))
+        };
+        let parts: Vec<String> = Failure::ALL.into_iter().filter_map(of_kind).collect();
+        parts.join(", ")
+    }
+}
+
+struct Figures {
+    opened: SystemTime,
+    parsed: Parsed,
+    /// Quantiles with too few samples.
+    missing: Vec<MetricDef>,
+}
+
+impl Figures {
+    /// Quantiles and histogram of one kind of latency.
+    fn latency(
+        &mut self,
+        name: &str,
+        quantiles: &[m::Quantile],
+        recorders: Vec<Recorder>,
+    ) -> Result<Recording, String> {
+        let recording = Recording::merge(recorders).ok_or("the load had no threads")?;
+        for (def, permille) in quantiles {
+            let value = match permille {
+                Some(permille) => recording.quantile_ns(*permille),
+                None => recording.max_ns(),
+            };
+            match value {
+                Some(ns) => self.push(*def, ns as f64),
+                None => self.missing.push(*def),
+            }
+        }
+        let what = format!("{} latency", name.replace('-', " "));
+        let text = recording.interval_log(&what, self.opened)?;
+        let name = format!("{name}.hlog");
+        self.parsed.files.push(TrialFile { name, text });
+        Ok(recording)
+    }
+
+    fn push(&mut self, def: MetricDef, value: f64) {
+        self.parsed.metrics.push(def.measured(value));
+    }
+
+    fn warn(&mut self, severity: Severity, what: String, remedy: &str) {
+        self.parsed.warnings.push(Warning {
+            severity,
+            what,
+            remedy: remedy.to_owned(),
+        });
+    }
+
+    fn rates(&mut self, config: &Config, total: &Total) {
+        let seconds = config.duration_ns as f64 / 1e9;
+        let percent = |part: u64, whole: u64| 100.0 * part as f64 / whole.max(1) as f64;
+        let achieved = percent(total.done, total.offered);
+        self.push(m::REQUESTS_PER_SEC, total.done as f64 / seconds);
+        self.push(m::OFFERED_PER_SEC, total.offered as f64 / seconds);
+        self.push(m::ACHIEVED_PERCENT, achieved);
+        self.push(own::ERROR_PERCENT, percent(total.failed(), total.offered));
+        let gets = total.hits + total.misses;
+        if gets > 0 {
+            self.push(own::HIT_PERCENT, percent(total.hits, gets));
+        }
+        let cpu = 100.0 * total.cpu_ns as f64 / config.duration_ns as f64;
+        self.push(own::GENERATOR_CPU, cpu);
+        // A backlog of less than a request a connection is the edge of the window.
+        let backlog = total.offered.saturating_sub(total.done);
+        if achieved < ACHIEVED_ENOUGH_PERCENT && backlog > u64::from(config.connections) {
+            let what = format!(
+                "overload: {achieved:.1} % of the offered requests were answered, so request latency \
+                 grows with the length of the window"
+            );
+            self.warn(
+                Severity::Serious,
+                what,
+                "offer a lower rate, or judge requests_per_sec",
+            );
+        }
+    }
+
+    fn warn_of_failures(&mut self, total: &Total) {
+        if total.failed() == 0 {
+            return;
+        }
+        let what = format!(
+            "{} of {} requests failed and count with the time that they took: {}",
+            total.failed(),
+            total.offered,
+            total.failures_in_words()
+        );
+        self.warn(
+            Severity::Caution,
+            what,
+            "look at the server's log and error_percent",
+        );
+    }
+
+    fn judge_lateness(&mut self, request: &Recording, lateness: &Recording) {
+        let p99 = |recording: &Recording| recording.quantile_ns(990);
+        let (Some(request), Some(late)) = (p99(request), p99(lateness)) else {
+            return;
+        };
+        let percent = 100.0 * late as f64 / request.max(1) as f64;
+        if percent < LATE_PERCENT {
+            return;
+        }
+        let (severity, judgement) = if percent < TOO_LATE_PERCENT {
+            (
+                Severity::Caution,
+                "a part of the request latency is its own",
+            )
+        } else {
+            (
+                Severity::Serious,
+                "the request latency is more of the generator than of the server",
+            )
+        };
+        let what = format!(
+            "the generator was {} late in one of 100 requests, {percent:.0} % of their latency: {judgement}",
+            format_duration_ns(late)
+        );
+        self.warn(
+            severity,
+            what,
+            "give the generator CPUs of its own with load-cpus, or more threads",
+        );
+    }
+
+    fn warn_of_missing(&mut self, samples: u64) {
+        if self.missing.is_empty() {
+            return;
+        }
+        let names: Vec<&str> = self.missing.iter().map(|def| def.name).collect();
+        let quantiles = [m::REQUEST, m::SERVICE, own::LATENESS]
+            .into_iter()
+            .flatten();
+        let needed = quantiles
+            .filter(|(def, _)| names.contains(&def.name))
+            .filter_map(|(_, permille)| permille.map(samples_needed))
+            .max()
+            .unwrap_or(0);
+        let what = format!(
+            "{samples} requests are too few for {}, which are left out",
+            names.join(", ")
+        );
+        self.warn(
+            Severity::Note,
+            what,
+            &format!("use a duration with {needed} requests"),
+        );
+    }
+}

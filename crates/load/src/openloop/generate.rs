@@ -1,0 +1,115 @@
+//! One load from its threads to its figures.
+
+use super::config::Config;
+use super::figures;
+use super::gate::{Gate, Timing};
+use super::protocol::Protocol;
+use super::tally::Tally;
+use super::worker::Worker;
+use crate::native::{NativeError, Phases};
+use crate::pacing::Share;
+use crate::{Parsed, sys};
+use std::io::Write;
+use std::sync::Arc;
+use std::thread::{Builder, JoinHandle};
+use std::time::SystemTime;
+
+/// Name of the threads, as the agent sees it in `/proc/PID/task/TID/comm`.
+pub const THREAD: &str = "load-client";
+
+/// Runs the load that `config` asks for, in the phases that the agent gives.
+/// `protocol` makes the requests of one thread.
+pub fn generate<P: Protocol, W: Write>(
+    config: &Config,
+    protocol: impl Fn(Share) -> P,
+    phases: &mut Phases<W>,
+) -> Result<Parsed, NativeError> {
+    if let Some(fault) = config.fault() {
+        return Err(NativeError::Generator(fault));
+    }
+    sys::allow_files(u64::from(config.connections) + FILES_BESIDE)
+        .map_err(NativeError::Generator)?;
+    let gate = Arc::new(Gate::default());
+    let threads = start(config, protocol, &gate);
+    let measured = threads.and_then(|threads| {
+        gate.gather(config.threads)
+            .map_err(NativeError::Generator)?;
+        Ok((measure(config, &gate, phases)?, threads))
+    });
+    if measured.is_err() {
+        gate.stop();
+    }
+    let (opened, threads) = measured?;
+    let tallies = join(threads).map_err(NativeError::Generator)?;
+    figures::parsed(config, tallies, opened).map_err(NativeError::Generator)
+}
+
+/// Open files that are no connections, with room to spare.
+const FILES_BESIDE: u64 = 64;
+
+type Thread = JoinHandle<Result<Tally, String>>;
+
+fn start<P: Protocol>(
+    config: &Config,
+    protocol: impl Fn(Share) -> P,
+    gate: &Arc<Gate>,
+) -> Result<Vec<Thread>, NativeError> {
+    config
+        .shares()
+        .map(|share| {
+            let (config, gate) = (config.clone(), Arc::clone(gate));
+            let protocol = protocol(share);
+            let thread = Builder::new().name(THREAD.to_owned());
+            Ok(thread.spawn(move || run_thread(&config, share, protocol, &gate))?)
+        })
+        .collect()
+}
+
+fn run_thread<P: Protocol>(
+    config: &Config,
+    share: Share,
+    protocol: P,
+    gate: &Gate,
+) -> Result<Tally, String> {
+    let ready = prepare(config, share, protocol);
+    match ready {
+        Ok(worker) => worker.run(gate),
+        Err(why) => {
+            gate.fail(why.clone());
+            Err(why)
+        }
+    }
+}
+
+fn prepare<P: Protocol>(config: &Config, share: Share, protocol: P) -> Result<Worker<P>, String> {
+    sys::precise_timers();
+    if let Some(cpu) = config.cpu(share.index) {
+        sys::pin_to(cpu).map_err(|e| format!("run on CPU {cpu}: {e}"))?;
+    }
+    Worker::new(config, share, protocol)
+}
+
+/// Waits through the phases. The wall-clock time at which the window opened.
+fn measure<W: Write>(
+    config: &Config,
+    gate: &Gate,
+    phases: &mut Phases<W>,
+) -> Result<SystemTime, NativeError> {
+    phases.ready()?;
+    let timing = Timing::from_now(config.warmup_ns, config.duration_ns);
+    gate.open(timing);
+    phases.begin(timing.window.begin_ns)?;
+    let opened = SystemTime::now();
+    phases.end(timing.window.end_ns)?;
+    Ok(opened)
+}
+
+fn join(threads: Vec<Thread>) -> Result<Vec<Tally>, String> {
+    threads
+        .into_iter()
+        .map(|thread| match thread.join() {
+            Ok(tally) => tally,
+            Err(_) => Err("a thread of the load panicked".to_owned()),
+        })
+        .collect()
+}

@@ -1,0 +1,94 @@
+//! What the open-loop generators measure. Latencies have the names that the wakeup
+//! load gives them.
+
+use crate::wakeup::metrics as m;
+use model::{Better, MetricDef};
+
+const fn explaining(name: &'static str, unit: &'static str, text: &'static str) -> MetricDef {
+    MetricDef {
+        name,
+        unit,
+        better: Better::Neither,
+        text,
+    }
+}
+
+pub const ERROR_PERCENT: MetricDef = MetricDef {
+    name: "error_percent",
+    unit: "%",
+    better: Better::Lower,
+    text: "Requests intended in the window that failed: timed out, cut off, refused, garbled or unanswered.",
+};
+pub const HIT_PERCENT: MetricDef = explaining(
+    "hit_percent",
+    "%",
+    "Share of the answered gets that found their key.",
+);
+pub const LATENESS_P50: MetricDef = explaining(
+    "generator_lateness_p50",
+    "ns",
+    "Median of what the generator itself adds: from when a request was due and had a free connection until it was sent.",
+);
+pub const LATENESS_P99: MetricDef = explaining(
+    "generator_lateness_p99",
+    "ns",
+    "99th percentile of what the generator itself adds.",
+);
+pub const GENERATOR_CPU: MetricDef = explaining(
+    "generator_cpu",
+    "%",
+    "CPU time of the generator's threads in the window, in percent of one CPU.",
+);
+
+pub const LATENESS: &[m::Quantile] = &[(LATENESS_P50, Some(500)), (LATENESS_P99, Some(990))];
+
+/// Of every open-loop generator.
+pub const HTTP: &[MetricDef] = &[
+    m::REQUEST_P50,
+    m::REQUEST_P90,
+    m::REQUEST_P99,
+    m::REQUEST_P999,
+    m::REQUEST_MAX,
+    m::SERVICE[0].0,
+    m::SERVICE[1].0,
+    m::REQUESTS_PER_SEC,
+    m::OFFERED_PER_SEC,
+    m::ACHIEVED_PERCENT,
+    ERROR_PERCENT,
+    LATENESS_P50,
+    LATENESS_P99,
+    GENERATOR_CPU,
+];
+pub const MEMCACHED: &[MetricDef] = &[
+    m::REQUEST_P50,
+    m::REQUEST_P90,
+    m::REQUEST_P99,
+    m::REQUEST_P999,
+    m::REQUEST_MAX,
+    m::SERVICE[0].0,
+    m::SERVICE[1].0,
+    m::REQUESTS_PER_SEC,
+    m::OFFERED_PER_SEC,
+    m::ACHIEVED_PERCENT,
+    ERROR_PERCENT,
+    HIT_PERCENT,
+    LATENESS_P50,
+    LATENESS_P99,
+    GENERATOR_CPU,
+];
+
+/// Metrics that decide when a cell stops.
+pub const DECIDING: &[&str] = &["request_p99"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memcached_adds_the_hit_rate_to_what_http_has() {
+        let names = |defs: &[MetricDef]| defs.iter().map(|d| d.name).collect::<Vec<_>>();
+        let mut memcached = names(MEMCACHED);
+        memcached.retain(|name| *name != HIT_PERCENT.name);
+        assert_eq!(memcached, names(HTTP));
+    }
+}

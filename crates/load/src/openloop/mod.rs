@@ -1,0 +1,29 @@
+//! The engine of the open-loop generators: requests start at seeded intended times,
+//! whatever the server does, and are timed from there.
+//!
+//! What always holds: every request that was intended inside the window is in the
+//! distribution, also one that failed or was never sent, with the time that it has
+//! taken until then; the service time stands beside it; what the generator itself is
+//! late is measured and judged; a sleeping thread is woken by a timer that is exact
+//! to the nanosecond, not by milliseconds.
+
+pub mod address;
+mod config;
+mod connection;
+pub(crate) mod driver;
+mod figures;
+mod gate;
+mod generate;
+pub mod metrics;
+mod poller;
+mod protocol;
+mod tally;
+mod worker;
+
+pub use config::Config;
+pub use generate::{THREAD, generate};
+pub use poller::{Events, Poller, Wait, events, index};
+pub use protocol::{Answer, Done, Fault, Progress, Protocol};
+
+#[cfg(test)]
+pub(crate) use config::config;

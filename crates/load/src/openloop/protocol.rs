@@ -1,0 +1,51 @@
+//! What the engine needs to know of a protocol: bytes to send, and when the answer
+//! is whole.
+
+/// Makes the requests of one thread.
+pub trait Protocol: Send + 'static {
+    /// Small and complete: the same request always has the same bytes.
+    type Request: Copy + Send;
+    type Answer: Answer<Self::Request>;
+
+    /// What to ask next.
+    fn next_request(&mut self) -> Self::Request;
+    fn bytes(&mut self, request: Self::Request) -> &[u8];
+    /// A parser for one connection, with all the memory that it usually needs.
+    fn answer(&self) -> Self::Answer;
+}
+
+/// Finds the end of an answer in whatever pieces it comes.
+pub trait Answer<Request>: Send {
+    /// A request was sent: its answer begins with the next byte.
+    fn expect(&mut self, request: Request);
+    fn take(&mut self, bytes: &[u8]) -> Result<Progress, Fault>;
+    /// The server has closed the connection. An answer may end that way.
+    fn end_of_stream(&mut self) -> Result<Done, Fault>;
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    More,
+    Done(Done),
+}
+
+/// A whole answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Done {
+    /// `false`: the server says that it could not do what was asked.
+    pub ok: bool,
+    /// Was the key there? `None` where that was not the question.
+    pub hit: Option<bool>,
+    /// The connection takes another request.
+    pub keep: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// The connection ended before the first byte of the answer.
+    HangUp,
+    /// The connection ended inside the answer.
+    HalfAnswer,
+    /// Bytes that are no answer, or more than one.
+    Garbage,
+}

@@ -1,0 +1,201 @@
+//! What one thread counts while it runs.
+
+use crate::recording::{Recorder, Window};
+
+/// How a request can fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failure {
+    Timeout,
+    HangUp,
+    HalfAnswer,
+    Garbage,
+    /// A whole answer that says no: an HTTP status of 400 or above, `SERVER_ERROR`.
+    Refused,
+    /// Not answered, or not even sent, when the load ended.
+    Unanswered,
+}
+
+impl Failure {
+    pub const ALL: [Failure; 6] = [
+        Failure::Timeout,
+        Failure::HangUp,
+        Failure::HalfAnswer,
+        Failure::Garbage,
+        Failure::Refused,
+        Failure::Unanswered,
+    ];
+
+    /// In warnings, after a number.
+    pub fn words(self) -> &'static str {
+        match self {
+            Failure::Timeout => "timed out",
+            Failure::HangUp => "met a connection that the server closed",
+            Failure::HalfAnswer => "got half an answer",
+            Failure::Garbage => "got garbage",
+            Failure::Refused => "got an error from the server",
+            Failure::Unanswered => "were not answered when the load ended",
+        }
+    }
+}
+
+/// When a request should have been sent, and when it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Times {
+    pub intended_ns: u64,
+    pub sent_ns: u64,
+}
+
+#[derive(Debug)]
+pub struct Tally {
+    window: Window,
+    /// From the intended start; every request that was intended inside the window.
+    pub request: Recorder,
+    /// From the actual start.
+    pub service: Recorder,
+    /// Of the generator itself.
+    pub lateness: Recorder,
+    /// Intended inside the window.
+    pub offered: u64,
+    /// Answered well inside the window, whenever they were intended.
+    pub done: u64,
+    /// Of the offered ones, by [`Failure`].
+    pub failures: [u64; Failure::ALL.len()],
+    pub hits: u64,
+    pub misses: u64,
+    /// CPU time of the thread inside the window.
+    pub cpu_ns: u64,
+}
+
+impl Tally {
+    /// Everything is allocated here, before the load begins.
+    pub fn new(duration_ns: u64, longest_ns: u64) -> Result<Self, String> {
+        let recorder = Recorder::new(duration_ns, longest_ns)?;
+        Ok(Tally {
+            window: Window {
+                begin_ns: u64::MAX,
+                end_ns: u64::MAX,
+            },
+            request: recorder.clone(),
+            service: recorder.clone(),
+            lateness: recorder,
+            offered: 0,
+            done: 0,
+            failures: [0; Failure::ALL.len()],
+            hits: 0,
+            misses: 0,
+            cpu_ns: 0,
+        })
+    }
+
+    pub fn open(&mut self, window: Window) {
+        self.window = window;
+        self.request.open(window);
+        self.service.open(window);
+        self.lateness.open(window);
+    }
+
+    /// A request was taken from the schedule and sent `late_ns` after it could have been.
+    pub fn sent(&mut self, times: Times, late_ns: u64) {
+        self.offered += u64::from(self.window.contains(times.intended_ns));
+        self.lateness.record(times.intended_ns, late_ns);
+    }
+
+    /// The answer was whole at `at_ns`.
+    pub fn answered(&mut self, times: Times, at_ns: u64, ok: bool, hit: Option<bool>) {
+        if !ok {
+            return self.failed(times, at_ns, Failure::Refused);
+        }
+        self.record(times, at_ns);
+        self.done += u64::from(self.window.contains(at_ns));
+        if self.window.contains(times.intended_ns) {
+            self.hits += u64::from(hit == Some(true));
+            self.misses += u64::from(hit == Some(false));
+        }
+    }
+
+    /// It counts with the time that it has taken so far.
+    pub fn failed(&mut self, times: Times, at_ns: u64, failure: Failure) {
+        self.record(times, at_ns);
+        self.failures[failure as usize] += u64::from(self.window.contains(times.intended_ns));
+    }
+
+    /// A request that was never sent.
+    pub fn unsent(&mut self, intended_ns: u64, at_ns: u64) {
+        if self.window.contains(intended_ns) {
+            self.offered += 1;
+            self.failures[Failure::Unanswered as usize] += 1;
+            self.request
+                .record(intended_ns, at_ns.saturating_sub(intended_ns));
+        }
+    }
+
+    fn record(&mut self, times: Times, at_ns: u64) {
+        let since = |start_ns| at_ns.saturating_sub(start_ns);
+        self.request
+            .record(times.intended_ns, since(times.intended_ns));
+        self.service.record(times.intended_ns, since(times.sent_ns));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recording::Recording;
+
+    const WINDOW: Window = Window {
+        begin_ns: 1_000,
+        end_ns: 2_000,
+    };
+
+    fn tally() -> Tally {
+        let mut tally = Tally::new(1_000, 1_000_000).unwrap();
+        tally.open(WINDOW);
+        tally
+    }
+
+    fn at(intended_ns: u64) -> Times {
+        Times {
+            intended_ns,
+            sent_ns: intended_ns + 10,
+        }
+    }
+
+    #[test]
+    fn a_request_belongs_to_the_window_in_which_it_was_intended() {
+        let mut tally = tally();
+        for intended in [999, 1_000, 1_999, 2_000] {
+            tally.sent(at(intended), 3);
+            tally.answered(at(intended), 5_000, true, None);
+        }
+        assert_eq!((tally.offered, tally.done), (2, 0));
+        let recording = Recording::merge([tally.request]).unwrap();
+        assert_eq!((recording.count(), recording.max_ns()), (2, Some(4_001)));
+    }
+
+    #[test]
+    fn failed_and_unsent_requests_stay_in_the_distribution() {
+        let mut tally = tally();
+        tally.sent(at(1_000), 0);
+        tally.failed(at(1_000), 1_500, Failure::Timeout);
+        tally.unsent(1_100, 1_900);
+        assert_eq!(tally.failures.iter().sum::<u64>(), 2);
+        let recording = Recording::merge([tally.request]).unwrap();
+        assert_eq!((recording.count(), recording.max_ns()), (2, Some(800)));
+    }
+
+    #[test]
+    fn an_answer_that_says_no_is_a_failure_with_a_latency() {
+        let mut tally = tally();
+        tally.sent(at(1_000), 0);
+        tally.answered(at(1_000), 1_200, false, None);
+        assert_eq!(tally.failures[Failure::Refused as usize], 1);
+        assert_eq!(tally.done, 0);
+    }
+
+    #[test]
+    fn every_failure_has_a_place_of_its_own() {
+        for (place, failure) in Failure::ALL.into_iter().enumerate() {
+            assert_eq!(failure as usize, place);
+        }
+    }
+}

@@ -1,0 +1,339 @@
+//! A thread of the generator: sends requests when they are due, on whichever
+//! connection has been free the longest, and takes answers as they come.
+//!
+//! A request that is due while no connection is free waits in the schedule, which
+//! is its own queue. From the gate to the end of the load nothing is allocated.
+
+use super::config::Config;
+use super::connection::{Connection, Received, State};
+use super::gate::{Gate, Timing};
+use super::poller::{self, Events, Poller, Wait};
+use super::protocol::{Done, Fault, Progress, Protocol};
+use super::tally::{Failure, Tally, Times};
+use crate::pacing::{IntendedStarts, Share};
+use crate::sys::{now_ns, thread_cpu_ns};
+use rustix::event::epoll::{Event, EventFlags};
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+/// One for all connections of a thread.
+const RECEIVE_BYTES: usize = 256 * 1024;
+/// Between two tries to reach a server that refuses connections.
+const RETRY_NS: u64 = 10_000_000;
+
+pub struct Worker<P: Protocol> {
+    address: SocketAddr,
+    protocol: P,
+    poller: Poller,
+    events: Events,
+    buffer: Vec<u8>,
+    connections: Vec<Connection<P>>,
+    /// The longest free one first.
+    free: VecDeque<usize>,
+    starts: IntendedStarts,
+    pub tally: Tally,
+    timeout_ns: u64,
+    sweep_every_ns: u64,
+    cool_down_ns: u64,
+    busy_poll: bool,
+}
+
+impl<P: Protocol> Worker<P> {
+    /// Connects all connections.
+    pub fn new(config: &Config, share: Share, protocol: P) -> Result<Self, String> {
+        let poller = Poller::new().map_err(|e| format!("make an epoll instance: {e}"))?;
+        let mut connections = Vec::new();
+        for index in 0..share.size() as usize {
+            let answer = protocol.answer();
+            let connection = Connection::open(index, config.address, answer, &poller)
+                .map_err(|e| format!("connect to {}: {e}", config.address))?;
+            connections.push(connection);
+        }
+        Ok(Worker {
+            address: config.address,
+            protocol,
+            poller,
+            events: poller::events(),
+            buffer: vec![1; RECEIVE_BYTES],
+            free: (0..connections.len()).collect(),
+            connections,
+            starts: config.schedule(share.index),
+            tally: Tally::new(config.duration_ns, config.longest_ns())?,
+            timeout_ns: config.timeout_ns,
+            sweep_every_ns: (config.timeout_ns / 16).clamp(1_000_000, 50_000_000),
+            cool_down_ns: config.cool_down_ns(),
+            busy_poll: config.busy_poll,
+        })
+    }
+
+    /// From the gate to the end of the load.
+    pub fn run(mut self, gate: &Gate) -> Result<Tally, String> {
+        let Some(timing) = gate.wait() else {
+            return Ok(self.tally);
+        };
+        self.tally.open(timing.window);
+        let mut load = Load::new(&mut self, timing);
+        load.run(gate)?;
+        load.settle();
+        Ok(self.tally)
+    }
+}
+
+/// A worker between the start and the end of the load.
+struct Load<'a, P: Protocol> {
+    worker: &'a mut Worker<P>,
+    timing: Timing,
+    /// The next intended start.
+    next_ns: u64,
+    next_sweep_ns: u64,
+    /// When the clock of CPU time is read next: the window's begin, then its end.
+    mark_ns: u64,
+    cpu_at_begin_ns: u64,
+    /// Sent requests of the window that have no answer yet.
+    open_in_window: u64,
+}
+
+impl<'a, P: Protocol> Load<'a, P> {
+    fn new(worker: &'a mut Worker<P>, timing: Timing) -> Self {
+        let next_ns = timing.start_ns.saturating_add(worker.starts.advance());
+        Load {
+            next_ns,
+            next_sweep_ns: timing.start_ns,
+            mark_ns: timing.window.begin_ns,
+            cpu_at_begin_ns: 0,
+            open_in_window: 0,
+            worker,
+            timing,
+        }
+    }
+
+    fn run(&mut self, gate: &Gate) -> Result<(), String> {
+        loop {
+            let mut now_ns = now_ns();
+            self.mark(now_ns);
+            now_ns = self.send_due(now_ns);
+            self.sweep(now_ns);
+            if self.is_over(now_ns) || gate.is_stopped() {
+                return Ok(());
+            }
+            let wait = self.wait(now_ns);
+            let mut events = std::mem::take(&mut self.worker.events);
+            let waited = self.worker.poller.wait(&mut events, wait);
+            for event in &events {
+                self.handle(event);
+            }
+            self.worker.events = events;
+            waited.map_err(|e| format!("wait for answers: {e}"))?;
+        }
+    }
+
+    /// Reads the CPU time at both ends of the window.
+    fn mark(&mut self, now_ns: u64) {
+        if now_ns < self.mark_ns {
+            return;
+        }
+        let cpu_ns = thread_cpu_ns();
+        if self.mark_ns == self.timing.window.begin_ns {
+            self.cpu_at_begin_ns = cpu_ns;
+            self.mark_ns = self.timing.window.end_ns;
+        } else {
+            self.worker.tally.cpu_ns = cpu_ns - self.cpu_at_begin_ns;
+            self.mark_ns = u64::MAX;
+        }
+    }
+
+    /// The time after the last request was sent.
+    fn send_due(&mut self, mut now_ns: u64) -> u64 {
+        while self.next_ns <= now_ns {
+            let Some(index) = self.worker.free.pop_front() else {
+                return now_ns;
+            };
+            self.send(index, self.next_ns);
+            self.next_ns = self
+                .timing
+                .start_ns
+                .saturating_add(self.worker.starts.advance());
+            now_ns = crate::sys::now_ns();
+        }
+        now_ns
+    }
+
+    fn send(&mut self, index: usize, intended_ns: u64) {
+        let worker = &mut *self.worker;
+        let request = worker.protocol.next_request();
+        let connection = &mut worker.connections[index];
+        let sent_ns = now_ns();
+        connection.times = Times {
+            intended_ns,
+            sent_ns,
+        };
+        let possible_ns = intended_ns.max(connection.free_since_ns);
+        let late_ns = sent_ns.saturating_sub(possible_ns);
+        worker.tally.sent(connection.times, late_ns);
+        self.open_in_window += u64::from(self.timing.window.contains(intended_ns));
+        if connection
+            .start(&mut worker.protocol, request, &worker.poller)
+            .is_err()
+        {
+            self.fail(index, Failure::HangUp);
+        }
+    }
+
+    fn handle(&mut self, event: &Event) {
+        let Some(index) = poller::index(event) else {
+            return;
+        };
+        let flags = event.flags;
+        match self.worker.connections[index].state {
+            State::Connecting => self.connected(index),
+            State::Down { .. } => {}
+            State::Free | State::Busy => {
+                if flags.contains(EventFlags::OUT) {
+                    self.send_rest(index);
+                }
+                if flags.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::ERR) {
+                    self.receive(index);
+                }
+            }
+        }
+    }
+
+    fn connected(&mut self, index: usize) {
+        let now_ns = now_ns();
+        let worker = &mut *self.worker;
+        let connection = &mut worker.connections[index];
+        connection.connected(&worker.poller, now_ns + RETRY_NS);
+        if connection.state == State::Free {
+            connection.free_since_ns = now_ns;
+            worker.free.push_back(index);
+        }
+    }
+
+    fn send_rest(&mut self, index: usize) {
+        let worker = &mut *self.worker;
+        let sent = worker.connections[index].has_room(&mut worker.protocol, &worker.poller);
+        if sent.is_err() {
+            self.fail(index, Failure::HangUp);
+        }
+    }
+
+    fn receive(&mut self, index: usize) {
+        let worker = &mut *self.worker;
+        let connection = &mut worker.connections[index];
+        let received = connection.receive(&mut worker.buffer);
+        match (connection.state, received) {
+            (_, Received::Nothing) | (State::Busy, Received::Answer(Progress::More)) => {}
+            (State::Busy, Received::Answer(Progress::Done(done))) => self.answered(index, done),
+            (State::Busy, Received::Fault(fault)) => self.fail(index, failure(fault)),
+            // The server closed an idle connection, or speaks without being asked.
+            (_, Received::Answer(_) | Received::Fault(_)) => self.drop_idle(index),
+        }
+    }
+
+    fn answered(&mut self, index: usize, done: Done) {
+        let now_ns = now_ns();
+        let connection = &mut self.worker.connections[index];
+        let times = connection.times;
+        self.worker.tally.answered(times, now_ns, done.ok, done.hit);
+        self.close(times);
+        let connection = &mut self.worker.connections[index];
+        if done.keep {
+            connection.state = State::Free;
+            connection.free_since_ns = now_ns;
+            self.worker.free.push_back(index);
+        } else {
+            self.reconnect(index, now_ns);
+        }
+        // Does not let a long list of answers delay what is due.
+        self.send_due(now_ns);
+    }
+
+    fn fail(&mut self, index: usize, failure: Failure) {
+        let now_ns = now_ns();
+        let times = self.worker.connections[index].times;
+        self.worker.tally.failed(times, now_ns, failure);
+        self.close(times);
+        self.reconnect(index, now_ns);
+    }
+
+    fn close(&mut self, times: Times) {
+        self.open_in_window -= u64::from(self.timing.window.contains(times.intended_ns));
+    }
+
+    fn drop_idle(&mut self, index: usize) {
+        self.worker.free.retain(|free| *free != index);
+        self.reconnect(index, now_ns());
+    }
+
+    fn reconnect(&mut self, index: usize, now_ns: u64) {
+        let worker = &mut *self.worker;
+        worker.connections[index].reconnect(worker.address, &worker.poller, now_ns + RETRY_NS);
+    }
+
+    /// Looks for time-outs and for connections to try again.
+    fn sweep(&mut self, now_ns: u64) {
+        if now_ns < self.next_sweep_ns {
+            return;
+        }
+        self.next_sweep_ns = now_ns + self.worker.sweep_every_ns;
+        for index in 0..self.worker.connections.len() {
+            let connection = &self.worker.connections[index];
+            match connection.state {
+                State::Busy if now_ns >= connection.times.sent_ns + self.worker.timeout_ns => {
+                    self.fail(index, Failure::Timeout);
+                }
+                State::Down { retry_ns } if now_ns >= retry_ns => self.reconnect(index, now_ns),
+                _ => {}
+            }
+        }
+    }
+
+    fn wait(&self, now_ns: u64) -> Wait {
+        let worker = &*self.worker;
+        let mut until_ns = self.mark_ns;
+        if !worker.free.is_empty() {
+            until_ns = until_ns.min(self.next_ns);
+        }
+        if worker.free.len() < worker.connections.len() {
+            until_ns = until_ns.min(self.next_sweep_ns);
+        }
+        if worker.busy_poll || until_ns <= now_ns {
+            Wait::Poll
+        } else {
+            Wait::Until(until_ns)
+        }
+    }
+
+    fn is_over(&self, now_ns: u64) -> bool {
+        let end_ns = self.timing.window.end_ns;
+        let nothing_left = self.next_ns >= end_ns && self.open_in_window == 0;
+        let limit_ns = end_ns.saturating_add(self.worker.cool_down_ns);
+        self.mark_ns == u64::MAX && (nothing_left || now_ns >= limit_ns)
+    }
+
+    /// What has no answer by now counts with the time that it has taken so far.
+    fn settle(&mut self) {
+        let now_ns = now_ns();
+        for connection in &self.worker.connections {
+            if connection.state == State::Busy {
+                let times = connection.times;
+                self.worker.tally.failed(times, now_ns, Failure::Unanswered);
+            }
+        }
+        while self.next_ns < self.timing.window.end_ns {
+            self.worker.tally.unsent(self.next_ns, now_ns);
+            self.next_ns = self
+                .timing
+                .start_ns
+                .saturating_add(self.worker.starts.advance());
+        }
+    }
+}
+
+fn failure(fault: Fault) -> Failure {
+    match fault {
+        Fault::HangUp => Failure::HangUp,
+        Fault::HalfAnswer => Failure::HalfAnswer,
+        Fault::Garbage => Failure::Garbage,
+    }
+}

@@ -1,0 +1,265 @@
+//! The open-loop generators against the embedded server and against servers that
+//! misbehave: nothing is lost from the distribution.
+
+use load::openloop::Config as OpenLoop;
+use load::{Generator, Parsed, http, memcached, native_main, phase, serve};
+use model::{Arrivals, Severity, Sizes};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::thread;
+
+fn open_loop(address: SocketAddr) -> OpenLoop {
+    OpenLoop {
+        address,
+        rate_per_sec: 1_000.0,
+        arrivals: Arrivals::Constant,
+        connections: 8,
+        threads: 2,
+        timeout_ns: 5_000_000_000,
+        cpus: Vec::new(),
+        busy_poll: false,
+        warmup_ns: 50_000_000,
+        duration_ns: 500_000_000,
+        seed: 3,
+    }
+}
+
+fn get(open_loop: OpenLoop) -> Generator {
+    Generator::Http(http::Config {
+        open_loop,
+        request: "GET / HTTP/1.1\r\nHost: x\r\n\r\n".to_owned(),
+        head_only: false,
+    })
+}
+
+/// What the process of the generator says, from its job line to its end.
+fn run(generator: &Generator) -> Result<Parsed, String> {
+    let (input, mut agent) = std::io::pipe().unwrap();
+    writeln!(agent, "{}", serde_json::to_string(generator).unwrap()).unwrap();
+    writeln!(agent, "{}", phase::GO).unwrap();
+    let mut said = Vec::new();
+    native_main(input, &mut said)?;
+    drop(agent);
+    let said = String::from_utf8(said).unwrap();
+    let words: Vec<&str> = said.lines().take(3).collect();
+    assert_eq!(words, [phase::READY, phase::BEGIN, phase::END]);
+    let result = said
+        .lines()
+        .nth(3)
+        .unwrap()
+        .strip_prefix(phase::RESULT)
+        .unwrap();
+    Ok(serde_json::from_str(result).unwrap())
+}
+
+fn metric(parsed: &Parsed, name: &str) -> f64 {
+    let found = parsed.metrics.iter().find(|m| m.metric == name);
+    found
+        .unwrap_or_else(|| panic!("{name} in {:?}", parsed.metrics))
+        .value
+}
+
+/// A server that treats each connection in its own way.
+fn misbehaving(how: impl Fn(TcpStream) + Send + Sync + Clone + 'static) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let how = how.clone();
+            thread::spawn(move || how(stream));
+        }
+    });
+    address
+}
+
+/// Reads one request; `false` when there is none.
+fn heard(stream: &mut TcpStream) -> bool {
+    stream.read(&mut [0; 4096]).is_ok_and(|n| n > 0)
+}
+
+const FINE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+fn answering(mut stream: TcpStream, answer: &[u8]) {
+    while heard(&mut stream) && stream.write_all(answer).is_ok() {}
+}
+
+#[test]
+fn every_request_of_the_window_is_counted_once() {
+    let server = serve::Server::start(2, 0).unwrap();
+    let parsed = run(&get(open_loop(server.address))).unwrap();
+    assert_eq!(metric(&parsed, "offered_per_sec"), 1_000.0);
+    assert_eq!(metric(&parsed, "error_percent"), 0.0);
+    assert!(metric(&parsed, "request_p50") >= metric(&parsed, "service_p50"));
+    let names: Vec<&str> = parsed.files.iter().map(|f| f.name.as_str()).collect();
+    assert_eq!(
+        names,
+        ["request.hlog", "service.hlog", "generator-lateness.hlog"]
+    );
+}
+
+#[test]
+fn stored_keys_are_hit() {
+    let server = serve::Server::start(1, 0).unwrap();
+    let config = memcached::Config {
+        open_loop: open_loop(server.address),
+        gets_percent: 90.0,
+        keys: 500,
+        key_size: Sizes::Etc,
+        value_size: Sizes::Etc,
+        preload: true,
+    };
+    let parsed = run(&Generator::Memcached(config.clone())).unwrap();
+    assert_eq!(metric(&parsed, "hit_percent"), 100.0);
+    assert_eq!(metric(&parsed, "error_percent"), 0.0);
+    let empty = serve::Server::start(1, 0).unwrap();
+    let config = memcached::Config {
+        open_loop: open_loop(empty.address),
+        gets_percent: 100.0,
+        preload: false,
+        ..config
+    };
+    let parsed = run(&Generator::Memcached(config)).unwrap();
+    assert_eq!(metric(&parsed, "hit_percent"), 0.0);
+}
+
+#[test]
+fn values_larger_than_the_buffers_of_the_kernel_go_through() {
+    let server = serve::Server::start(1, 0).unwrap();
+    let config = memcached::Config {
+        open_loop: OpenLoop {
+            rate_per_sec: 20.0,
+            connections: 2,
+            ..open_loop(server.address)
+        },
+        gets_percent: 50.0,
+        keys: 4,
+        key_size: Sizes::Fixed { bytes: 8 },
+        value_size: Sizes::Fixed { bytes: 1_000_000 },
+        preload: true,
+    };
+    let parsed = run(&Generator::Memcached(config)).unwrap();
+    assert_eq!(metric(&parsed, "error_percent"), 0.0);
+    assert_eq!(metric(&parsed, "hit_percent"), 100.0);
+}
+
+#[test]
+fn a_server_that_is_not_there_fails_the_load() {
+    let free = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let why = run(&get(open_loop(free))).unwrap_err();
+    assert!(
+        why.contains(&free.to_string()) && why.contains("refused"),
+        "{why}"
+    );
+}
+
+#[test]
+fn answers_with_errors_count_as_failed_and_keep_their_latency() {
+    let error = b"HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n";
+    let address = misbehaving(move |mut stream| {
+        let mut turn = 0;
+        while heard(&mut stream) {
+            turn += 1;
+            let answer = if turn % 2 == 0 { FINE } else { error };
+            if stream.write_all(answer).is_err() {
+                return;
+            }
+        }
+    });
+    let parsed = run(&get(open_loop(address))).unwrap();
+    let errors = metric(&parsed, "error_percent");
+    assert!((40.0..60.0).contains(&errors), "{errors}");
+    assert!(
+        parsed
+            .warnings
+            .iter()
+            .any(|w| w.what.contains("got an error from the server"))
+    );
+}
+
+#[test]
+fn hang_ups_half_answers_and_garbage_are_told_apart() {
+    let one_fine = |then: &'static [u8]| {
+        misbehaving(move |mut stream| {
+            if heard(&mut stream) && stream.write_all(FINE).is_ok() && heard(&mut stream) {
+                let _ = stream.write_all(then);
+            }
+        })
+    };
+    for (then, words) in [
+        (&b""[..], "the server closed"),
+        (
+            &b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"[..],
+            "half an answer",
+        ),
+        (&b"220 mail.example ESMTP\r\n"[..], "garbage"),
+    ] {
+        let parsed = run(&get(open_loop(one_fine(then)))).unwrap();
+        assert!(metric(&parsed, "error_percent") > 10.0);
+        let warned = parsed.warnings.iter().any(|w| w.what.contains(words));
+        assert!(warned, "{words}: {:?}", parsed.warnings);
+    }
+}
+
+#[test]
+fn requests_without_an_answer_time_out_with_the_time_that_they_took() {
+    let address = misbehaving(|mut stream| {
+        // One connection in four never answers.
+        if stream.peer_addr().is_ok_and(|peer| peer.port() % 4 == 0) {
+            while heard(&mut stream) {}
+        } else {
+            answering(stream, FINE);
+        }
+    });
+    let config = OpenLoop {
+        timeout_ns: 100_000_000,
+        connections: 16,
+        ..open_loop(address)
+    };
+    let parsed = run(&get(config)).unwrap();
+    assert!(metric(&parsed, "request_max") >= 100e6 * 0.99);
+    assert!(metric(&parsed, "error_percent") > 0.0);
+    assert!(parsed.warnings.iter().any(|w| w.what.contains("timed out")));
+}
+
+#[test]
+fn a_rate_beyond_reach_is_an_overload_and_its_queue_is_in_the_latency() {
+    let address = misbehaving(|mut stream| {
+        while heard(&mut stream) {
+            thread::sleep(std::time::Duration::from_millis(10));
+            if stream.write_all(FINE).is_err() {
+                return;
+            }
+        }
+    });
+    let config = OpenLoop {
+        connections: 2,
+        timeout_ns: 200_000_000,
+        ..open_loop(address)
+    };
+    let parsed = run(&get(config)).unwrap();
+    assert_eq!(metric(&parsed, "offered_per_sec"), 1_000.0);
+    assert!(metric(&parsed, "achieved_percent") < 50.0);
+    assert!(metric(&parsed, "request_p50") > 5.0 * metric(&parsed, "service_p50"));
+    let serious =
+        |w: &model::Warning| w.severity == Severity::Serious && w.what.contains("overload");
+    assert!(parsed.warnings.iter().any(serious), "{:?}", parsed.warnings);
+}
+
+#[test]
+fn thousands_of_connections_share_a_small_rate() {
+    let server = serve::Server::start(1, 0).unwrap();
+    let config = OpenLoop {
+        connections: 2_000,
+        ..open_loop(server.address)
+    };
+    match run(&get(config)) {
+        Ok(parsed) => assert_eq!(metric(&parsed, "error_percent"), 0.0),
+        Err(why) if why.contains("open files") || why.contains("ulimit") => {
+            println!("skipped: {why}")
+        }
+        Err(why) => panic!("{why}"),
+    }
+}

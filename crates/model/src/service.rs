@@ -1,0 +1,185 @@
+//! Services: what a request is made of, who answers it, and who disturbs.
+
+use crate::arm::Policy;
+use crate::workload::Arrivals;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What the open-loop generators of services share. Their load is a rate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OpenLoopParams {
+    /// In all, one request at a time on each.
+    pub connections: u32,
+    /// Each with an equal part of the rate and of the connections.
+    pub threads: u32,
+    #[serde(default)]
+    pub arrivals: Arrivals,
+    /// A request that has no whole answer this long after it was sent has failed.
+    pub timeout_ns: u64,
+    /// CPUs of the generator's threads, one each in turn (`0-3,5`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_cpus: Option<String>,
+    /// Ask the kernel for answers without pause instead of sleeping.
+    #[serde(default)]
+    pub busy_poll: bool,
+    /// Permits traffic to other machines.
+    #[serde(default)]
+    pub allow_remote: bool,
+}
+
+/// HTTP/1.1 with keep-alive.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HttpParams {
+    /// `http://HOST[:PORT]/PATH`, or `/PATH` at the workload's own server.
+    pub url: String,
+    pub method: String,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub body: String,
+    pub client: OpenLoopParams,
+}
+
+/// The memcached text protocol, `get` and `set`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MemcachedParams {
+    /// `HOST:PORT`; `None`: the workload's own server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// Share of `get` among the requests.
+    pub gets_percent: f64,
+    /// Different keys, asked for with equal probability.
+    pub keys: u64,
+    pub key_size: Sizes,
+    pub value_size: Sizes,
+    /// Store every key before the load begins.
+    pub preload: bool,
+    pub client: OpenLoopParams,
+}
+
+/// How sizes are spread over the keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "spread", rename_all = "kebab-case")]
+pub enum Sizes {
+    Fixed {
+        bytes: u64,
+    },
+    /// Every size between the two with equal probability, both included.
+    Uniform {
+        low_bytes: u64,
+        high_bytes: u64,
+    },
+    /// As published of Facebook's pool ETC (Atikoglu et al., SIGMETRICS 2012).
+    Etc,
+}
+
+/// The role that answers. A fresh one for each trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Server {
+    pub program: ServerProgram,
+    #[serde(default)]
+    pub placement: Placement,
+    /// A server that is not ready this long after its start is a failed trial.
+    pub ready_limit_ns: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum ServerProgram {
+    /// schedlab's own: HTTP and memcached on one port.
+    Echo { threads: u32 },
+    /// memcached from PATH.
+    Memcached {
+        threads: u32,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        args: Vec<String>,
+    },
+    /// nginx from PATH, with a configuration of schedlab's own.
+    Nginx { workers: u32 },
+    /// hashicorp/http-echo from PATH.
+    HttpEcho,
+    /// Any program; `{port}` in its arguments is replaced by a free port.
+    Command {
+        argv: Vec<String>,
+        /// `None`: a free one is chosen.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        port: Option<u16>,
+        ready: Readiness,
+    },
+}
+
+impl ServerProgram {
+    pub fn name(&self) -> &str {
+        match self {
+            ServerProgram::Echo { .. } => "echo",
+            ServerProgram::Memcached { .. } => "memcached",
+            ServerProgram::Nginx { .. } => "nginx",
+            ServerProgram::HttpEcho => "http-echo",
+            ServerProgram::Command { argv, .. } => argv.first().map_or("command", String::as_str),
+        }
+    }
+}
+
+/// When a server counts as ready.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "check", rename_all = "kebab-case")]
+pub enum Readiness {
+    /// Its port takes a connection.
+    #[default]
+    Tcp,
+    /// A `GET` of the path is answered with this status.
+    Http { path: String, status: u16 },
+}
+
+/// What disturbs, through the whole window.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Antagonist {
+    /// Unique in the workload.
+    pub name: String,
+    pub program: AntagonistProgram,
+    #[serde(default)]
+    pub placement: Placement,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum AntagonistProgram {
+    /// Threads that only count; `None`: one for each CPU of the placement.
+    Spinner {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        threads: Option<u32>,
+    },
+    /// stress-ng from PATH with these arguments.
+    StressNg { args: Vec<String> },
+    /// Any program that does not end by itself.
+    Command { argv: Vec<String> },
+}
+
+/// Where and how the processes of a role run. What is not named stays as it is.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Placement {
+    /// `0-3,5`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<String>,
+    /// Weight of a cgroup of their own, 1 ..= 10000, 100 is usual (`cpu.weight`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<u32>,
+    /// CPU time of a cgroup of their own, in percent of one CPU (`cpu.max`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quota_percent: Option<f64>,
+    /// -20 ..= 19.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nice: Option<i32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<Policy>,
+    /// NUMA node that memory comes from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_node: Option<u32>,
+}
+
+impl Placement {
+    /// Does it ask for a cgroup?
+    pub fn wants_cgroup(&self) -> bool {
+        self.weight.is_some() || self.quota_percent.is_some()
+    }
+}

@@ -1,0 +1,344 @@
+//! Services in the experiment file: the loads `http` and `memcached`, and the tables
+//! `[workload.server]` and `[[workload.antagonist]]` with their placement.
+
+use crate::error::PlanError;
+use crate::file::{FilePolicy, read_policy};
+use crate::units::{Duration, Percent, parse_size};
+use model::{
+    Antagonist, AntagonistProgram, Arrivals, Kind, OpenLoopParams, Placement, Readiness, Server,
+    ServerProgram, Sizes, Workload,
+};
+use serde::Deserialize;
+use toml::Spanned;
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// What the file says of an open-loop generator.
+#[derive(Debug, Default)]
+pub(crate) struct ClientKeys {
+    pub connections: Option<u32>,
+    pub threads: Option<u32>,
+    pub arrivals: Option<Arrivals>,
+    pub timeout: Option<Duration>,
+    pub load_cpus: Option<String>,
+    pub busy_poll: Option<bool>,
+    pub allow_remote: Option<bool>,
+}
+
+pub(crate) fn client(keys: ClientKeys) -> OpenLoopParams {
+    OpenLoopParams {
+        connections: keys.connections.unwrap_or(32),
+        threads: keys.threads.unwrap_or(1),
+        arrivals: keys.arrivals.unwrap_or_default(),
+        timeout_ns: keys.timeout.map_or(SECOND_NS, |d| d.0),
+        load_cpus: keys.load_cpus,
+        busy_poll: keys.busy_poll.unwrap_or(false),
+        allow_remote: keys.allow_remote.unwrap_or(false),
+    }
+}
+
+/// How sizes are written: `64B`, `16B-1KiB`, `etc`.
+pub(crate) fn parse_sizes(text: &str) -> Result<Sizes, String> {
+    if text == "etc" {
+        return Ok(Sizes::Etc);
+    }
+    match text.split_once('-') {
+        None => Ok(Sizes::Fixed {
+            bytes: parse_size(text)?,
+        }),
+        Some((low, high)) => {
+            let (low_bytes, high_bytes) = (parse_size(low)?, parse_size(high)?);
+            if low_bytes > high_bytes {
+                return Err(format!("`{text}` ends before it begins"));
+            }
+            Ok(Sizes::Uniform {
+                low_bytes,
+                high_bytes,
+            })
+        }
+    }
+}
+
+/// A role: keys of its own, and where it runs. (serde's `flatten` would lose the
+/// places of errors.)
+macro_rules! role {
+    ($name:ident { $($field:ident : $type:ty),* $(,)? }) => {
+        #[derive(Debug, Deserialize)]
+        #[serde(deny_unknown_fields, rename_all = "kebab-case")]
+        pub(crate) struct $name {
+            $($field: $type,)*
+            cpus: Option<String>,
+            weight: Option<u32>,
+            quota: Option<Percent>,
+            nice: Option<i32>,
+            policy: Option<Spanned<FilePolicy>>,
+            memory_node: Option<u32>,
+        }
+
+        impl $name {
+            fn placement(&mut self) -> Result<Placement, PlanError> {
+                checked(Placement {
+                    cpus: self.cpus.take(),
+                    weight: self.weight,
+                    quota_percent: self.quota.map(|q| q.0),
+                    nice: self.nice,
+                    policy: self.policy.take().map(read_policy).transpose()?,
+                    memory_node: self.memory_node,
+                })
+            }
+        }
+    };
+}
+
+fn checked(placement: Placement) -> Result<Placement, PlanError> {
+    if let Some(list) = &placement.cpus {
+        model::parse_cpu_list(list).map_err(PlanError::new)?;
+    }
+    if placement.weight.is_some_and(|w| !(1..=10_000).contains(&w)) {
+        return Err(PlanError::new("a weight is 1 to 10000").with_help("weight = 100 is usual"));
+    }
+    if placement.quota_percent.is_some_and(|q| q < 1.0) {
+        return Err(PlanError::new("a quota is at least 1% of a CPU").with_help("quota = \"50%\""));
+    }
+    if placement.nice.is_some_and(|n| !(-20..=19).contains(&n)) {
+        return Err(PlanError::new("a nice value is -20 to 19"));
+    }
+    if placement.nice.is_some() && placement.policy.is_some() {
+        return Err(PlanError::new("`nice` beside a `policy`")
+            .with_help("write the nice value into the policy"));
+    }
+    Ok(placement)
+}
+
+role!(FileServer {
+    kind: ServerKind,
+    threads: Option<u32>,
+    args: Option<Vec<String>>,
+    command: Option<Vec<String>>,
+    port: Option<u16>,
+    ready: Option<FileReadiness>,
+    ready_limit: Option<Duration>,
+});
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum ServerKind {
+    Echo,
+    Memcached,
+    Nginx,
+    HttpEcho,
+    Command,
+}
+
+/// `ready = { path = "/", status = 200 }`; without it the port must take connections.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileReadiness {
+    path: String,
+    status: Option<u16>,
+}
+
+role!(FileAntagonist {
+    kind: AntagonistKind,
+    name: Option<String>,
+    threads: Option<u32>,
+    args: Option<Vec<String>>,
+    command: Option<Vec<String>>,
+});
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum AntagonistKind {
+    Spinner,
+    StressNg,
+    Command,
+}
+
+/// A key that its kind does not have.
+fn unused(present: bool, key: &str, what: &str) -> Result<(), PlanError> {
+    if !present {
+        return Ok(());
+    }
+    Err(PlanError::new(format!("{what} has no `{key}`")).with_help("leave it out"))
+}
+
+pub(crate) fn server(file: Spanned<FileServer>) -> Result<Server, PlanError> {
+    let span = file.span();
+    read_server(file.into_inner()).map_err(|e| e.at(span))
+}
+
+fn read_server(mut file: FileServer) -> Result<Server, PlanError> {
+    let is = |kinds: &[ServerKind]| kinds.contains(&file.kind);
+    let command = is(&[ServerKind::Command]);
+    let what = "this kind of server";
+    unused(
+        !is(&[ServerKind::Memcached]) && file.args.is_some(),
+        "args",
+        what,
+    )?;
+    unused(!command && file.command.is_some(), "command", what)?;
+    unused(!command && file.port.is_some(), "port", what)?;
+    unused(!command && file.ready.is_some(), "ready", what)?;
+    let threadless = is(&[ServerKind::Command, ServerKind::HttpEcho]);
+    unused(threadless && file.threads.is_some(), "threads", what)?;
+    let placement = file.placement()?;
+    let threads = file.threads.unwrap_or(1);
+    if threads == 0 {
+        return Err(PlanError::new("a server needs at least one thread"));
+    }
+    Ok(Server {
+        placement,
+        ready_limit_ns: file.ready_limit.map_or(10 * SECOND_NS, |d| d.0),
+        program: match file.kind {
+            ServerKind::Echo => ServerProgram::Echo { threads },
+            ServerKind::Memcached => ServerProgram::Memcached {
+                threads,
+                args: file.args.unwrap_or_default(),
+            },
+            ServerKind::Nginx => ServerProgram::Nginx { workers: threads },
+            ServerKind::HttpEcho => ServerProgram::HttpEcho,
+            ServerKind::Command => ServerProgram::Command {
+                argv: argv(
+                    file.command,
+                    "server",
+                    "[\"my-server\", \"--port\", \"{port}\"]",
+                )?,
+                port: file.port,
+                ready: readiness(file.ready),
+            },
+        },
+    })
+}
+
+fn readiness(file: Option<FileReadiness>) -> Readiness {
+    match file {
+        None => Readiness::Tcp,
+        Some(file) => Readiness::Http {
+            path: file.path,
+            status: file.status.unwrap_or(200),
+        },
+    }
+}
+
+fn argv(command: Option<Vec<String>>, role: &str, example: &str) -> Result<Vec<String>, PlanError> {
+    match command {
+        Some(argv) if !argv.is_empty() => Ok(argv),
+        _ => Err(
+            PlanError::new(format!("the {role} `command` needs its command"))
+                .with_help(format!("command = {example}")),
+        ),
+    }
+}
+
+pub(crate) fn antagonists(
+    files: Vec<Spanned<FileAntagonist>>,
+) -> Result<Vec<Antagonist>, PlanError> {
+    let mut antagonists: Vec<Antagonist> = Vec::new();
+    for file in files {
+        let span = file.span();
+        let antagonist = read_antagonist(file.into_inner()).map_err(|e| e.at(span.clone()))?;
+        if antagonists.iter().any(|a| a.name == antagonist.name) {
+            return Err(
+                PlanError::new(format!("there are two antagonists `{}`", antagonist.name))
+                    .with_help("give one of them another `name`")
+                    .at(span),
+            );
+        }
+        antagonists.push(antagonist);
+    }
+    Ok(antagonists)
+}
+
+fn read_antagonist(mut file: FileAntagonist) -> Result<Antagonist, PlanError> {
+    let what = "this kind of antagonist";
+    let kind = file.kind;
+    unused(
+        kind != AntagonistKind::Spinner && file.threads.is_some(),
+        "threads",
+        what,
+    )?;
+    unused(
+        kind != AntagonistKind::StressNg && file.args.is_some(),
+        "args",
+        what,
+    )?;
+    unused(
+        kind != AntagonistKind::Command && file.command.is_some(),
+        "command",
+        what,
+    )?;
+    if file.threads == Some(0) {
+        return Err(PlanError::new("an antagonist needs at least one thread"));
+    }
+    let placement = file.placement()?;
+    let (usual, program) = match kind {
+        AntagonistKind::Spinner => (
+            "spinner",
+            AntagonistProgram::Spinner {
+                threads: file.threads,
+            },
+        ),
+        AntagonistKind::StressNg => (
+            "stress-ng",
+            AntagonistProgram::StressNg {
+                args: argv(file.args, "antagonist", "…; args = [\"--cpu\", \"1\"]")?,
+            },
+        ),
+        AntagonistKind::Command => (
+            "command",
+            AntagonistProgram::Command {
+                argv: argv(file.command, "antagonist", "[\"my-batch-job\"]")?,
+            },
+        ),
+    };
+    Ok(Antagonist {
+        name: file.name.unwrap_or_else(|| usual.to_owned()),
+        program,
+        placement,
+    })
+}
+
+/// What the parser of one role cannot see.
+pub(crate) fn check_service(workload: &Workload) -> Result<(), PlanError> {
+    let name = &workload.name;
+    let speaks = match &workload.kind {
+        Kind::Http(http) => Some(http.url.starts_with('/')),
+        Kind::Memcached(memcached) => Some(memcached.address.is_none()),
+        _ => None,
+    };
+    match (speaks, &workload.server) {
+        (Some(true), None) => Err(PlanError::new(format!(
+            "the workload `{name}` has neither an address nor a server"
+        ))
+        .with_help(
+            "add [workload.server] with a kind: echo, memcached, nginx, http-echo, command",
+        )),
+        (Some(false), Some(_)) => Err(PlanError::new(format!(
+            "the workload `{name}` has a server, but sends its requests elsewhere"
+        ))
+        .with_help("leave out the address, or the server")),
+        (None, Some(_)) => Err(PlanError::new(format!(
+            "the workload `{name}` has a server, but nothing asks it"
+        ))
+        .with_help("only `http` and `memcached` have servers")),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_fixed_a_range_or_published_ones() {
+        assert_eq!(parse_sizes("64B"), Ok(Sizes::Fixed { bytes: 64 }));
+        let range = Sizes::Uniform {
+            low_bytes: 16,
+            high_bytes: 1024,
+        };
+        assert_eq!(parse_sizes("16B-1KiB"), Ok(range));
+        assert_eq!(parse_sizes("etc"), Ok(Sizes::Etc));
+        assert!(parse_sizes("2KiB-1KiB").is_err());
+        assert!(parse_sizes("large").is_err());
+    }
+}
