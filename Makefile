@@ -2,7 +2,7 @@
 # make quickstart   the same on this machine itself, without a guest
 # make test   installs what is missing, checks and tests everything
 .DELETE_ON_ERROR:
-.PHONY: demo quickstart test build install
+.PHONY: demo quickstart test check scx_faulty build install
 
 HOST := $(shell rustc --print host-tuple)
 SCHEDLAB := target/schedlab
@@ -26,8 +26,18 @@ build:
 install: build
 	install -D $(SCHEDLAB) $(or $(DESTDIR),$(HOME)/.cargo/bin)/schedlab
 
+# The guests' scheduler that fails in a chosen way; it needs clang.
+CLANG := $(notdir $(lastword $(sort $(wildcard /usr/bin/clang-1[89] /usr/bin/clang-[2-9][0-9]))))
+
+scx_faulty:
+	cd sched && RUSTFLAGS= BPF_CLANG=$(CLANG) cargo build --quiet -p scx_faulty
+
 test:
 	@scripts/setup test
+	$(MAKE) --no-print-directory check scx_faulty
+	cargo build --quiet --workspace --bins
+	cargo test --workspace
+
+check:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
-	cargo test --workspace
