@@ -1,0 +1,115 @@
+//! Every command of README and docs exists and is understood. Those that measure are
+//! planned instead of run; those that install or change something are asked for help.
+
+use std::path::{Path, PathBuf};
+use tests::{Bench, stderr};
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn pages() -> Vec<PathBuf> {
+    let mut pages = vec![root().join("README.md"), root().join("CONTRIBUTING.md")];
+    for dir in ["docs", "docs/design", "sched", "guest"] {
+        let entries = std::fs::read_dir(root().join(dir)).expect("a directory");
+        pages.extend(entries.map(|e| e.expect("an entry").path()));
+    }
+    pages.retain(|p| p.extension().is_some_and(|e| e == "md"));
+    pages
+}
+
+/// Lines of fenced blocks that begin with `program `, without their comments.
+fn commands(page: &Path, program: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(page).expect("a page");
+    let mut inside = false;
+    let mut found = Vec::new();
+    for line in text.lines() {
+        if line.trim_start().starts_with("```") {
+            inside = !inside;
+            continue;
+        }
+        let line = line.trim_start().trim_start_matches("$ ");
+        if inside && line.starts_with(program) {
+            let command = line.split(" #").next().unwrap_or(line);
+            found.push(command.trim().to_owned());
+        }
+    }
+    found
+}
+
+/// What can be run here in place of a command of the documentation.
+fn in_place_of(command: &str) -> String {
+    let words: Vec<&str> = command.split_whitespace().collect();
+    match words.get(1) {
+        Some(&"run") if !command.contains("--resume") && !command.contains("--like") => {
+            command.replacen("schedlab run", "schedlab plan", 1)
+        }
+        Some(&("list" | "plan")) => command.to_owned(),
+        // Sub-commands with a sub-command of their own.
+        Some(&("scheduler" | "kernel" | "vm" | "image")) => {
+            format!("{} --help", words[..3.min(words.len())].join(" "))
+        }
+        _ => format!("{} --help", words[..2.min(words.len())].join(" ")),
+    }
+}
+
+#[test]
+fn every_schedlab_command_is_understood() {
+    let bench = Bench::default();
+    let program = tests::schedlab().display().to_string();
+    let mut count = 0;
+    for page in pages() {
+        for command in commands(&page, "schedlab ") {
+            count += 1;
+            let line = in_place_of(&command).replacen("schedlab", &program, 1);
+            let output = std::process::Command::new("sh")
+                .args(["-c", &line])
+                .env("SCHEDLAB_STATE_DIR", bench.path("state"))
+                .current_dir(root())
+                .output()
+                .expect("sh");
+            assert!(
+                output.status.success(),
+                "{}: {command}\n{}",
+                page.display(),
+                stderr(&output)
+            );
+        }
+    }
+    assert!(count >= 8, "only {count} commands were found");
+}
+
+#[test]
+fn every_make_target_and_every_bench_exists() {
+    let makefile = std::fs::read_to_string(root().join("Makefile")).expect("a Makefile");
+    for page in pages() {
+        for command in commands(&page, "make ") {
+            let target = command.split_whitespace().nth(1).unwrap_or_default();
+            assert!(
+                makefile.contains(&format!("\n{target}:")),
+                "{}: {command}",
+                page.display()
+            );
+        }
+        for command in commands(&page, "cargo run ") {
+            let mut words = command.split_whitespace().skip_while(|w| *w != "-p");
+            let package = words.nth(1).unwrap_or_default();
+            let known = [format!("benches/{package}"), format!("crates/{package}")];
+            assert!(
+                known.iter().any(|dir| root().join(dir).exists()),
+                "{}: {command}",
+                page.display()
+            );
+        }
+    }
+}
+
+#[test]
+fn every_link_of_the_readme_leads_somewhere() {
+    let text = std::fs::read_to_string(root().join("README.md")).expect("a README");
+    for target in text.split("](").skip(1).filter_map(|t| t.split(')').next()) {
+        if !target.contains("://") {
+            assert!(root().join(target).exists(), "{target}");
+        }
+    }
+}
