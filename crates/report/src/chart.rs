@@ -13,6 +13,8 @@ use std::sync::Arc;
 
 const WIDTH: f64 = 520.0;
 const HEIGHT: f64 = 280.0;
+/// Ratios that span more than this factor get a log axis.
+const WIDE: f64 = 8.0;
 
 /// Colours of the style sheet; arms beyond them share.
 pub const COLORS: usize = 8;
@@ -39,8 +41,14 @@ pub fn percentiles(lines: &[PercentileLine]) -> Option<String> {
     }
     let merged = || lines.iter().flat_map(|line| &line.merged);
     let end = merged().map(|point| point.0).fold(1.0, f64::max).ceil();
-    let layout = Layout::auto_from_plots(&plots)
-        .with_log_y()
+    let drawn = || {
+        lines
+            .iter()
+            .flat_map(|line| line.blocks.iter().flatten().chain(&line.merged))
+    };
+    let low = drawn().map(|point| point.1).fold(f64::INFINITY, f64::min);
+    let high = drawn().map(|point| point.1).fold(1.0, f64::max);
+    let layout = log_y(Layout::auto_from_plots(&plots), low, high)
         .with_x_axis_min(0.0)
         .with_x_axis_max(end)
         .with_x_tick_step(1.0)
@@ -96,8 +104,8 @@ pub fn blocks(lines: &[BlockLine], smallest_effect: f64) -> Option<String> {
         .with_x_label("block")
         .with_shaded_region(band(smallest_effect))
         .with_reference_line(ReferenceLine::horizontal(1.0).with_color("var(--axis)"));
-    if high / low > 3.0 {
-        layout = layout.with_log_y();
+    if high / low > WIDE {
+        layout = log_y(layout, low, high);
     }
     ratios().next().map(|_| draw(plots, layout))
 }
@@ -157,8 +165,8 @@ pub fn trade_off(
         .with_shaded_region(wide)
         .with_reference_line(ReferenceLine::horizontal(1.0).with_color("var(--axis)"))
         .with_reference_line(ReferenceLine::vertical(1.0).with_color("var(--axis)"));
-    if highest / lowest > 3.0 {
-        layout = layout.with_log_y();
+    if highest / lowest > WIDE {
+        layout = log_y(layout, lowest, highest);
     }
     (!plots.is_empty()).then(|| draw(plots, layout))
 }
@@ -198,6 +206,15 @@ fn dots(line: &BlockLine) -> Plot {
         .with_tooltips()
         .with_tooltip_labels(labels);
     Plot::Scatter(dots)
+}
+
+/// From a bit below `low` to a bit above `high`; kuva would go on to whole decades.
+fn log_y(layout: Layout, low: f64, high: f64) -> Layout {
+    const MARGIN: f64 = 1.15;
+    layout
+        .with_log_y()
+        .with_y_axis_min(low / MARGIN)
+        .with_y_axis_max(high * MARGIN)
 }
 
 fn band(smallest_effect: f64) -> ShadedRegion {

@@ -123,8 +123,9 @@ fn trade_off_figure(table: &Table, cell: &CellTable) -> Option<Figure> {
         svg: chart::trade_off(&points, labels, table.experiment.smallest_effect)?,
         caption: format!(
             "{} is at the crossing. Right is more throughput, down is less latency; the bars are \
-             the intervals of both.",
-            throughput.baseline
+             the intervals of both. Grey: changes below {} %.",
+            throughput.baseline,
+            crate::quantity::percent(table.experiment.smallest_effect)
         ),
     })
 }
