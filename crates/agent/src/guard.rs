@@ -80,14 +80,15 @@ fn ignore_signals() -> Result<(), AgentError> {
 
 /// `schedlab restore`: undo now what a dead agent left. Waits for a guard at work.
 pub fn restore() -> Result<Restored, AgentError> {
-    restore_in(&state_dir())
+    replay_in(&state_dir(), PATIENCE)
 }
 
-fn restore_in(directory: &Path) -> Result<Restored, AgentError> {
+/// Replay the journal in `directory`, if there is one.
+pub fn replay_in(directory: &Path, patience: Duration) -> Result<Restored, AgentError> {
     if !directory.join("journal.jsonl").exists() {
         return Ok(Restored::default());
     }
-    let lock = StateLock::acquire(directory, PATIENCE)?;
+    let lock = StateLock::acquire(directory, patience)?;
     replay(&lock, directory)
 }
 
@@ -103,7 +104,7 @@ mod tests {
     #[test]
     fn a_restore_without_a_journal_changes_nothing() {
         let directory = tempfile::tempdir().unwrap();
-        assert!(restore_in(directory.path()).unwrap().is_nothing());
+        assert!(replay_in(directory.path(), PATIENCE).unwrap().is_nothing());
         assert!(!directory.path().join("lock").exists());
     }
 
@@ -120,7 +121,7 @@ mod tests {
             .unwrap()
             .record(undo)
             .unwrap();
-        restore_in(directory.path()).unwrap();
+        replay_in(directory.path(), PATIENCE).unwrap();
         assert_eq!(std::fs::read_to_string(&knob).unwrap(), "old");
     }
 }

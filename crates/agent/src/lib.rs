@@ -10,6 +10,7 @@ mod check;
 mod counters;
 mod evidence;
 mod files;
+mod fixes;
 mod guard;
 mod interrupt;
 mod journal;
@@ -28,6 +29,7 @@ mod workload;
 mod fixture;
 
 pub use counters::METRICS;
+pub use fixes::{Fixed, fix, restore_fixes};
 pub use guard::{guard_main, restore};
 pub use journal::Restored;
 pub use serve::{Options, serve};

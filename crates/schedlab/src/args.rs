@@ -24,7 +24,9 @@ pub enum Command {
     List { what: Listing },
     /// Report on a results directory
     Report(ReportArgs),
-    /// Undo what a killed run or a power cut left in force
+    /// What moves figures on this machine, and how to change it
+    Doctor(DoctorArgs),
+    /// Undo what a killed run, a power cut or doctor --fix left in force
     Restore,
     /// Install and list sched_ext schedulers
     #[command(subcommand)]
@@ -157,6 +159,18 @@ pub struct ReportArgs {
     /// Exit with 5 when an arm is worse than the baseline
     #[arg(long, value_name = "WHAT")]
     pub fail_on: Option<FailOn>,
+}
+
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// Change what can be changed, until `schedlab restore` or the next boot
+    #[arg(long)]
+    pub fix: bool,
+    /// Explain also what is fine (text)
+    #[arg(long)]
+    pub full: bool,
+    #[arg(long, value_enum, default_value_t = Plain::Text)]
+    pub format: Plain,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -4,6 +4,7 @@
 mod args;
 mod commands;
 mod exit;
+mod output;
 mod progress;
 mod request;
 mod targets;
@@ -43,6 +44,7 @@ fn dispatch(command: &Command) -> Result<ExitCode, CliError> {
         Command::Plan(args) => commands::plan::plan(args),
         Command::List { what } => commands::list::list(*what),
         Command::Report(args) => commands::report::report(args),
+        Command::Doctor(args) => commands::doctor::doctor(args),
         Command::Restore => commands::restore::restore(),
         Command::Scheduler(command) => commands::scheduler::scheduler(command),
         Command::Agent => commands::hidden::agent(),

@@ -47,15 +47,20 @@ pub fn machine_lock() -> Result<Lock, CliError> {
 /// Undo what an earlier run left; says on standard error what that was.
 pub fn restore_leftovers() -> Result<Restored, CliError> {
     let restored = agent::restore().map_err(CliError::internal)?;
+    say(&restored, "by an earlier run");
+    Ok(restored)
+}
+
+/// What was put back, on standard error.
+pub fn say(restored: &Restored, by_whom: &str) {
     for (path, value) in &restored.written {
         eprintln!(
-            "put back, left by an earlier run: {} = {}",
+            "put back, left {by_whom}: {} = {}",
             path.display(),
             value.trim()
         );
     }
     for pid in &restored.killed {
-        eprintln!("ended, left by an earlier run: process {pid}");
+        eprintln!("ended, left {by_whom}: process {pid}");
     }
-    Ok(restored)
 }

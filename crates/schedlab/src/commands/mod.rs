@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 pub mod check;
+pub mod doctor;
 pub mod hidden;
 pub mod list;
 pub mod plan;

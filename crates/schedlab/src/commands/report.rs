@@ -2,9 +2,10 @@
 
 use crate::args::ReportArgs;
 use crate::exit::CliError;
+use crate::output;
 use report::{Format, Options, Table};
 use results::ResultSet;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -43,20 +44,16 @@ fn render(
     Ok(text.into_bytes())
 }
 
-/// To standard output. A reader that goes away early (`| head`) is no error.
+/// To standard output.
 pub fn print(
     format: Format,
     table: &Table,
     results: &ResultSet,
     full: bool,
 ) -> Result<(), CliError> {
-    let mut out = std::io::stdout();
-    let color = out.is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let color = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let bytes = render(format, table, results, Options { color, full })?;
-    match out.write_all(&bytes).and_then(|()| out.flush()) {
-        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(CliError::internal(e)),
-        _ => Ok(()),
-    }
+    output::write(bytes)
 }
 
 /// `report/` in the results directory; gives the path of the HTML page.
