@@ -1,7 +1,8 @@
-//! Writes a synthetic results directory and all its reports, to look at.
+//! Writes a synthetic results directory and all its reports, to look at; or the
+//! reports of directories that are there.
 //!
 //! ```text
-//! cargo run -p report --example sample -- OUTPUT-DIR
+//! cargo run -p report --example sample -- OUTPUT-DIR [RESULTS-DIR ...]
 //! ```
 
 use report::{Format, Options, Table, render};
@@ -10,20 +11,33 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let out = std::env::args().nth(1).ok_or("say where to write")?;
-    let out = PathBuf::from(out);
+    let mut args = std::env::args_os().skip(1).map(PathBuf::from);
+    let out = args.next().ok_or("say where to write")?;
+    let given: Vec<PathBuf> = args.collect();
+    std::fs::create_dir_all(&out)?;
+    for dir in &given {
+        let name = dir.file_name().ok_or("not a directory")?;
+        write_reports(dir, &out, &name.to_string_lossy())?;
+    }
+    if given.is_empty() {
+        write_synthetic(&out)?;
+    }
+    Ok(())
+}
+
+fn write_synthetic(out: &Path) -> Result<(), Box<dyn Error>> {
     for (name, scenario) in [
         ("quickstart", synthetic::quickstart()),
         ("one-arm", synthetic::one_arm()),
     ] {
         synthetic::write(&out.join(name), &scenario)?;
-        write_reports(&out, name)?;
+        write_reports(&out.join(name), out, name)?;
     }
     Ok(())
 }
 
-fn write_reports(out: &Path, name: &str) -> Result<(), Box<dyn Error>> {
-    let results = ResultSet::read(&out.join(name))?;
+fn write_reports(dir: &Path, out: &Path, name: &str) -> Result<(), Box<dyn Error>> {
+    let results = ResultSet::read(dir)?;
     let table = Table::from_results(&results);
     for format in Format::ALL {
         let path = out.join(format!("{name}.{}", format.name()));

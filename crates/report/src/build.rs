@@ -206,12 +206,28 @@ impl<'a> CellScope<'a> {
             baseline_median: median(pairs.iter().map(|pair| pair.baseline)),
             arm_median: median(pairs.iter().map(|pair| pair.arm)),
             survives_ebh: None,
-            notes: note_unusable(&pairs)
-                .into_iter()
-                .chain(judged.note)
-                .collect(),
+            notes: [
+                self.note_missing(arm, pairs.len()),
+                note_unusable(&pairs),
+                judged.note,
+            ]
+            .into_iter()
+            .flatten()
+            .collect(),
             block_ratios: pairs.iter().filter_map(block_point).collect(),
         }
+    }
+
+    /// A note on the blocks in which both arms ran, but not both have the figure.
+    fn note_missing(&self, arm: usize, found: usize) -> Option<String> {
+        let blocks = |arm| -> HashSet<u32> {
+            let of_arm = self.trials.iter().filter(|t| t.place.arm == arm);
+            of_arm.map(|t| t.place.block).collect()
+        };
+        let baseline = blocks(self.experiment.baseline);
+        let both = blocks(arm).intersection(&baseline).count();
+        (found > 0 && found < both)
+            .then(|| format!("only {found} of {both} blocks have this figure of both arms"))
     }
 
     fn metric_row(&self, head: &MetricHead) -> MetricRow {

@@ -165,6 +165,14 @@ pub fn trials(counts: &TrialCounts) -> String {
     )
 }
 
+/// When the run began, to the second: `2026-11-21T19:16:06Z`.
+pub fn created(experiment: &ExperimentInfo) -> String {
+    match experiment.created.split_once('.') {
+        Some((seconds, _)) => format!("{seconds}Z"),
+        None => experiment.created.clone(),
+    }
+}
+
 /// Kernel, CPUs and target in one line.
 pub fn machine(table: &Table) -> String {
     let system = &table.system;

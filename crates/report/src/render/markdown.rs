@@ -72,7 +72,7 @@ fn about(table: &Table) -> String {
         escape(table.baseline()),
         words::trials(&table.trials),
         escape(&words::machine(table)),
-        table.experiment.created,
+        words::created(&table.experiment),
         table.experiment.tool_version
     )
 }

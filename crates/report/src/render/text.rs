@@ -71,7 +71,7 @@ impl Page {
         let about = format!(
             "{}, {}; {}; {}",
             experiment.name,
-            experiment.created,
+            words::created(experiment),
             words::trials(&table.trials),
             words::machine(table)
         );

@@ -143,7 +143,7 @@ fn about(table: &Table) -> String {
     format!(
         "{}, {}. {}. {}.",
         experiment.name,
-        experiment.created,
+        words::created(experiment),
         words::trials(&table.trials),
         words::machine(table)
     )
