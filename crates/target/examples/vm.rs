@@ -2,14 +2,16 @@
 //! PID 1 it is init, with `agent` an agent that only says hello, else the host side.
 //!
 //! `vm [--kernel NAME] [--cpus N] [COMMAND…]` boots a guest and runs a command in
-//! it; `vm start|exec|shell|stop NAME` and `vm status` keep one in the background.
+//! it; `vm start|exec|shell|stop NAME` and `vm status` keep one in the background;
+//! `vm image SUITE FILE PACKAGES…` and `vm kernel SOURCE BASE` build what one boots.
 
 use model::experiment::{Reset, VmSpec};
 use model::{PROTOCOL_VERSION, Reply, Request};
 use std::io::Write;
 use std::process::ExitCode;
 use target::vm::frame::{Exec, Exit, FrameKind, GUEST_VARIABLE};
-use target::vm::{Options, VmTarget, init, manage};
+use target::vm::kernel::build::{self, BuildRequest};
+use target::vm::{Options, VmTarget, cache, image, init, manage};
 use target::{Boot, Target};
 
 type Failure = Box<dyn std::error::Error>;
@@ -32,10 +34,34 @@ fn main() -> Result<ExitCode, Failure> {
         }
         Some("start") if args.len() > 1 => start(args)?,
         Some("stop") if args.len() == 2 => manage::stop(&args[1])?,
+        Some("image") if args.len() > 2 => image::build(&image::ImageRequest {
+            output: (&args[2]).into(),
+            suite: args[1].clone(),
+            packages: args[3..].to_vec(),
+        })?,
+        Some("kernel") if args.len() == 3 => build_kernel(&args[1], &args[2])?,
         Some("status") => println!("{:#?}", manage::status()?),
         _ => host(args)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn build_kernel(source: &str, base: &str) -> Result<(), Failure> {
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .init();
+    let request = BuildRequest {
+        source: source.to_owned(),
+        base: base.to_owned(),
+        fragments: Vec::new(),
+        output: None,
+        jobs: std::thread::available_parallelism()?.get(),
+    };
+    println!(
+        "{}",
+        build::build(&request, &cache::directory()?)?.display()
+    );
+    Ok(())
 }
 
 fn exec(name: &str, argv: &[String]) -> Result<ExitCode, Failure> {

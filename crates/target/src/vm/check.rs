@@ -3,7 +3,7 @@
 use super::failure::unmet;
 use super::host;
 use super::kernel::Kernel;
-use super::{image, machine, qemu};
+use super::{image_path, machine, qemu};
 use crate::TargetError;
 use model::experiment::{Forward, Topology};
 use model::{Experiment, Problem, Severity, VmSpec, Warning};
@@ -99,7 +99,7 @@ fn port(forward: &Forward) -> Option<Problem> {
 }
 
 fn root(root: &str) -> Option<Problem> {
-    match image(root) {
+    match image_path(root) {
         None if root == "host" => None,
         None => Some(problem(
             format!("`root` is {root:?}"),

@@ -13,6 +13,7 @@ mod elf;
 pub mod failure;
 pub mod frame;
 pub mod host;
+pub mod image;
 pub mod init;
 pub mod initramfs;
 pub mod kernel;
@@ -163,7 +164,7 @@ impl VmTarget {
             return Ok(bootable.clone());
         }
         let kernel = kernel::resolve(name, &self.options.cache)?;
-        modules::check(&kernel, image(&self.spec.root).is_none())?;
+        modules::check(&kernel, image_path(&self.spec.root).is_none())?;
         let initramfs = initramfs::prepare(&kernel, &self.options.program, &self.options.cache)?;
         let bootable = Bootable { kernel, initramfs };
         self.bootable.insert(name.to_owned(), bootable.clone());
@@ -203,7 +204,7 @@ impl VmTarget {
             kernel: unpacked.unwrap_or_else(|| vmlinuz.clone()),
             initramfs: bootable.initramfs.clone(),
             append: self.spec.append.clone().unwrap_or_default(),
-            root: match image(&self.spec.root) {
+            root: match image_path(&self.spec.root) {
                 Some(image) => Root::Image(image),
                 None => Root::Host,
             },
@@ -218,7 +219,7 @@ impl VmTarget {
             environment: self.options.environment.clone(),
             directory: self.options.directory.clone(),
             agent: agent.then(|| self.options.agent.clone()),
-            image: image(&self.spec.root).is_some(),
+            image: image_path(&self.spec.root).is_some(),
             modules: bootable.kernel.modules_dir.clone(),
             network: !self.spec.forwards.is_empty(),
         }
@@ -306,12 +307,7 @@ impl Target for VmTarget {
             .is_some_and(|choice| choice.accel == Accel::Tcg);
         let mut warnings = check::warnings(&self.spec, host::usable_cpus().len());
         if emulated {
-            let why = self
-                .accel
-                .as_ref()
-                .map(|choice| choice.why.clone())
-                .unwrap_or_default();
-            warnings.insert(0, emulation_warning(&why));
+            warnings.insert(0, emulation_warning());
         }
         if self.died > 0 {
             warnings.push(Warning {
@@ -347,17 +343,17 @@ impl VmTarget {
     }
 }
 
-fn image(root: &str) -> Option<PathBuf> {
+fn image_path(root: &str) -> Option<PathBuf> {
     root.strip_prefix("image:").map(PathBuf::from)
 }
 
-fn emulation_warning(why: &str) -> Warning {
+fn emulation_warning() -> Warning {
     Warning {
         severity: Severity::Serious,
-        what: format!(
-            "CPUs are emulated (TCG): figures show function and order of magnitude, not performance ({why})"
-        ),
-        remedy: "run on a host where KVM works for performance figures".to_owned(),
+        what: "CPUs are emulated (TCG): figures show function and order of magnitude, not performance"
+            .to_owned(),
+        remedy: "for performance, run on a host where KVM works; `vm.accel_reason` below says why it does not here"
+            .to_owned(),
     }
 }
 
@@ -393,9 +389,9 @@ mod tests {
     #[test]
     fn only_an_image_root_names_an_image() {
         assert_eq!(
-            image("image:/i/sid.ext4"),
+            image_path("image:/i/sid.ext4"),
             Some(PathBuf::from("/i/sid.ext4"))
         );
-        assert_eq!(image("host"), None);
+        assert_eq!(image_path("host"), None);
     }
 }

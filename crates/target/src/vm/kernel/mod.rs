@@ -5,6 +5,7 @@
 //! by version, and is whole or absent.
 
 pub mod apt;
+pub mod build;
 pub mod config;
 pub mod image;
 pub mod list;

@@ -1,0 +1,151 @@
+//! `schedlab image build`: a root file system for `root = "image:PATH"` from a list
+//! of Debian packages, with mmdebstrap(1), without root. The image is read-only and
+//! the guest puts memory over it, so one image serves any number of guests.
+
+use super::failure::{io, unmet};
+use super::kernel::sources;
+use crate::TargetError;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What mmdebstrap writes itself, by the end of the name, and the package it needs.
+const FORMATS: [(&str, &str, &str); 2] = [
+    ("squashfs", "tar2sqfs", "squashfs-tools-ng"),
+    ("ext2", "genext2fs", "genext2fs"),
+];
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImageRequest {
+    /// `NAME.squashfs` or `NAME.ext2`.
+    pub output: PathBuf,
+    pub suite: String,
+    pub packages: Vec<String>,
+}
+
+pub fn build(request: &ImageRequest) -> Result<(), TargetError> {
+    let format = format_of(&request.output)?;
+    check_program("mmdebstrap", "mmdebstrap")?;
+    check_program(format.1, format.2)?;
+    // Whole or absent: the name that mmdebstrap sees ends as the final one does.
+    let dir = match request.output.parent() {
+        Some(dir) if dir != Path::new("") => dir,
+        _ => Path::new("."),
+    };
+    let part = tempfile::Builder::new()
+        .prefix(".part-")
+        .tempdir_in(dir)
+        .map_err(io("create", dir))?;
+    let image = part.path().join(format!("image.{}", format.0));
+    tracing::info!(
+        "building {} from Debian {}",
+        request.output.display(),
+        request.suite
+    );
+    run(request, &image)?;
+    fs::rename(&image, &request.output).map_err(io("rename", &image))
+}
+
+fn format_of(output: &Path) -> Result<(&'static str, &'static str, &'static str), TargetError> {
+    let name = output.extension().unwrap_or_default();
+    FORMATS
+        .into_iter()
+        .find(|(format, ..)| name == *format)
+        .ok_or_else(|| {
+            unmet(
+                &format!("image {}", output.display()),
+                "its name does not tell a format",
+                "let it end in .squashfs or .ext2",
+            )
+        })
+}
+
+fn check_program(program: &str, package: &str) -> Result<(), TargetError> {
+    let found = Command::new(program)
+        .arg("--version")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    match found {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Err(unmet(
+            program,
+            "it is not installed, and images are made with it",
+            &format!("install the package {package}"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn run(request: &ImageRequest, image: &Path) -> Result<(), TargetError> {
+    let mut command = Command::new("mmdebstrap");
+    command.args(arguments(
+        request,
+        image,
+        &sources::debian_mirror(Path::new("/etc/apt")),
+    ));
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    let status = command
+        .status()
+        .map_err(io("run", Path::new("mmdebstrap")))?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(unmet(
+        &format!("image {}", request.output.display()),
+        &format!("mmdebstrap failed with {status}"),
+        "see its messages above; without root it needs user namespaces and the package uidmap",
+    ))
+}
+
+fn arguments(request: &ImageRequest, image: &Path, mirror: &str) -> Vec<String> {
+    let mut args = vec!["--variant=minbase".to_owned(), "--quiet".to_owned()];
+    if !request.packages.is_empty() {
+        args.push(format!("--include={}", request.packages.join(",")));
+    }
+    // Mount points that init needs in a root that it cannot write to.
+    args.push(
+        "--customize-hook=mkdir -p \"$1/sys\" \"$1/proc\" \"$1/dev\" \"$1/run\" \"$1/boot\""
+            .to_owned(),
+    );
+    args.extend([
+        request.suite.clone(),
+        image.display().to_string(),
+        mirror.to_owned(),
+    ]);
+    args
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(output: &str) -> ImageRequest {
+        ImageRequest {
+            output: output.into(),
+            suite: "trixie".to_owned(),
+            packages: vec!["rt-tests".to_owned(), "stress-ng".to_owned()],
+        }
+    }
+
+    #[test]
+    fn mmdebstrap_gets_suite_packages_and_the_hosts_mirror() {
+        let args = arguments(
+            &request("a.squashfs"),
+            Path::new("/tmp/p.squashfs"),
+            "http://m.example/debian",
+        );
+        assert!(args.contains(&"--include=rt-tests,stress-ng".to_owned()));
+        assert_eq!(
+            args[args.len() - 3..],
+            ["trixie", "/tmp/p.squashfs", "http://m.example/debian"]
+        );
+    }
+
+    #[test]
+    fn the_name_of_an_image_tells_its_format() {
+        assert_eq!(format_of(Path::new("a/b.ext2")).unwrap().0, "ext2");
+        let error = format_of(Path::new("a/b.img")).unwrap_err().to_string();
+        assert!(error.contains(".squashfs or .ext2"), "{error}");
+    }
+}

@@ -1,0 +1,278 @@
+//! `schedlab kernel build`: a kernel for guests from a tree, or from a
+//! `linux-source-*` package, with the shipped fragment merged into its
+//! configuration. The tree itself is left alone: everything is built beside it
+//! (`O=`), and the result is named in experiments like any built tree.
+
+use super::apt::Suite;
+use super::config::Config;
+use super::{SUITES, list};
+use crate::TargetError;
+use crate::vm::failure::{io, unmet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What every guest's kernel has.
+pub const FRAGMENT: &str = include_str!("../../../../../guest/kernel.config");
+
+/// Programs and headers that the build needs, and the packages that have them.
+const TOOLS: [(&str, &str); 7] = [
+    ("make", "make"),
+    ("gcc", "gcc"),
+    ("flex", "flex"),
+    ("bison", "bison"),
+    ("bc", "bc"),
+    ("pahole", "dwarves"),
+    ("xz", "xz-utils"),
+];
+const HEADERS: [(&str, &str); 2] = [
+    ("libelf.h", "libelf-dev"),
+    ("openssl/opensslv.h", "libssl-dev"),
+];
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BuildRequest {
+    /// A kernel tree, or `debian:linux-source-VERSION`.
+    pub source: String,
+    /// A target of the kernel's make (`defconfig`, `tinyconfig`) or a file.
+    pub base: String,
+    /// Merged after the shipped fragment.
+    pub fragments: Vec<PathBuf>,
+    /// Where it is built; below the cache when not given.
+    pub output: Option<PathBuf>,
+    pub jobs: usize,
+}
+
+/// The output directory, which is what an experiment names as its kernel.
+pub fn build(request: &BuildRequest, cache: &Path) -> Result<PathBuf, TargetError> {
+    check_tools()?;
+    let tree = source_tree(&request.source, cache)?;
+    let output = match &request.output {
+        Some(path) => path.clone(),
+        None => list::kernels_directory(cache).join(format!("build-{}", last_name(&tree))),
+    };
+    fs::create_dir_all(&output).map_err(io("create", &output))?;
+    let output = fs::canonicalize(&output).map_err(io("find", &output))?;
+    configure(request, &tree, &output)?;
+    tracing::info!("building the kernel in {}", output.display());
+    make(
+        &tree,
+        &output,
+        &[&format!("-j{}", request.jobs.max(1)), "bzImage"],
+    )?;
+    Ok(output)
+}
+
+fn check_tools() -> Result<(), TargetError> {
+    let mut missing: Vec<&str> = Vec::new();
+    missing.extend(
+        TOOLS
+            .iter()
+            .filter(|(name, _)| !on_path(name))
+            .map(|(_, package)| *package),
+    );
+    missing.extend(
+        HEADERS
+            .iter()
+            .filter(|(name, _)| !has_header(name))
+            .map(|(_, package)| *package),
+    );
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(unmet(
+        "kernel build",
+        "not everything that it needs is installed",
+        &format!("install the packages {}", missing.join(" ")),
+    ))
+}
+
+fn on_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
+}
+
+/// The compiler knows where its headers are.
+fn has_header(name: &str) -> bool {
+    let probe = Command::new("gcc")
+        .args(["-E", "-x", "c", "-include", name, "/dev/null"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    probe.is_ok_and(|status| status.success())
+}
+
+fn source_tree(source: &str, cache: &Path) -> Result<PathBuf, TargetError> {
+    if let Some(package) = source.strip_prefix("debian:") {
+        return packaged_tree(package, cache);
+    }
+    let tree = fs::canonicalize(source).map_err(io("find", Path::new(source)))?;
+    if !tree.join("scripts/kconfig/merge_config.sh").exists() {
+        return Err(unmet(
+            &format!("kernel tree {}", tree.display()),
+            "it has no scripts/kconfig/merge_config.sh",
+            "name the top of a kernel tree, or debian:linux-source-VERSION",
+        ));
+    }
+    Ok(tree)
+}
+
+/// The package holds `usr/src/NAME.tar.xz`.
+fn packaged_tree(package: &str, cache: &Path) -> Result<PathBuf, TargetError> {
+    for suite in SUITES.map(|suite| Suite::new(cache, suite)) {
+        suite.refresh()?;
+        let Some(found) = suite
+            .show(package)?
+            .filter(|p| p.name.starts_with("linux-source-"))
+        else {
+            continue;
+        };
+        let tree = cache
+            .join("src")
+            .join(format!("{}_{}", found.name, found.version));
+        if !tree.exists() {
+            unpack_source(&suite, &found, &tree)?;
+        }
+        return Ok(tree);
+    }
+    Err(unmet(
+        &format!("source debian:{package}"),
+        &format!("no such linux-source package in {}", SUITES.join(", ")),
+        "name one with its version, such as debian:linux-source-7.2",
+    ))
+}
+
+fn unpack_source(
+    suite: &Suite,
+    package: &super::apt::Package,
+    tree: &Path,
+) -> Result<(), TargetError> {
+    let parent = tree.parent().unwrap_or(tree);
+    fs::create_dir_all(parent).map_err(io("create", parent))?;
+    let part = tempfile::Builder::new()
+        .prefix(".part-")
+        .tempdir_in(parent)
+        .map_err(io("create", parent))?;
+    tracing::info!("downloading {} {}", package.name, package.version);
+    suite.unpack(std::slice::from_ref(package), part.path())?;
+    let archive = part
+        .path()
+        .join("usr/src")
+        .join(format!("{}.tar.xz", package.name));
+    let mut tar = Command::new("tar");
+    tar.arg("-xf").arg(&archive).arg("-C").arg(part.path());
+    run(tar, "unpack the kernel's source")?;
+    let top = part.path().join(&package.name);
+    fs::rename(&top, tree).map_err(io("rename", &top))
+}
+
+fn configure(request: &BuildRequest, tree: &Path, output: &Path) -> Result<(), TargetError> {
+    let config = output.join(".config");
+    if Path::new(&request.base).is_file() {
+        fs::copy(&request.base, &config).map_err(io("copy", Path::new(&request.base)))?;
+    } else {
+        make(tree, output, &[&request.base])?;
+    }
+    let shipped = output.join("schedlab.config");
+    fs::write(&shipped, FRAGMENT).map_err(io("write", &shipped))?;
+    let mut merge = Command::new(tree.join("scripts/kconfig/merge_config.sh"));
+    merge
+        .args(["-m", "-O"])
+        .arg(output)
+        .arg(&config)
+        .arg(&shipped)
+        .args(&request.fragments);
+    merge.current_dir(tree).stdout(Stdio::null());
+    run(merge, "merge the kernel's configuration")?;
+    make(tree, output, &["olddefconfig"])?;
+    let text = fs::read_to_string(&config).map_err(io("read", &config))?;
+    check_needed(&Config::parse(&text))
+}
+
+/// Kconfig drops what it cannot have without a word.
+fn check_needed(config: &Config) -> Result<(), TargetError> {
+    const NEEDED: [&str; 8] = [
+        "VIRTIO_PCI",
+        "VIRTIO_CONSOLE",
+        "NET_9P_VIRTIO",
+        "9P_FS",
+        "OVERLAY_FS",
+        "BPF_SYSCALL",
+        "DEBUG_INFO_BTF",
+        "SCHED_CLASS_EXT",
+    ];
+    let lost: Vec<&str> = NEEDED.into_iter().filter(|o| !config.built_in(o)).collect();
+    if lost.is_empty() {
+        return Ok(());
+    }
+    Err(unmet(
+        "kernel build",
+        &format!("the configuration cannot have {}", lost.join(", ")),
+        "take a kernel of 6.12 or later and a configuration for x86-64, with pahole installed",
+    ))
+}
+
+fn make(tree: &Path, output: &Path, args: &[&str]) -> Result<(), TargetError> {
+    let mut make = Command::new("make");
+    make.arg("-C")
+        .arg(tree)
+        .arg(format!("O={}", output.display()))
+        .args(args);
+    make.arg("-s").stdout(Stdio::null());
+    run(make, "make")
+}
+
+/// What the program says of its errors goes to the user's.
+fn run(mut command: Command, step: &'static str) -> Result<(), TargetError> {
+    let program = PathBuf::from(command.get_program());
+    let status = command
+        .stdin(Stdio::null())
+        .status()
+        .map_err(io(step, &program))?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(unmet(
+        "kernel build",
+        &format!("`{step}` failed with {status}"),
+        "see its messages above",
+    ))
+}
+
+fn last_name(path: &Path) -> String {
+    path.file_name()
+        .map(|n| n.to_string_lossy().into_owned())
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shipped_fragment_has_what_every_guest_needs() {
+        assert!(check_needed(&Config::parse(FRAGMENT)).is_ok());
+    }
+
+    #[test]
+    fn what_kconfig_dropped_is_named() {
+        let without = FRAGMENT.replace("CONFIG_DEBUG_INFO_BTF=y\n", "");
+        let error = check_needed(&Config::parse(&without))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("DEBUG_INFO_BTF") && error.contains("pahole"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_directory_that_is_no_kernel_tree_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let source = dir.path().display().to_string();
+        let error = source_tree(&source, Path::new("/nowhere"))
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("merge_config.sh"), "{error}");
+    }
+}
