@@ -167,13 +167,16 @@ pub fn curve(histogram: &Histogram<u64>) -> Curve {
     // Negative, and so 0, without samples.
     let last = (end / step).floor() as u32;
     // From the first step on: the minimum says little and stretches the axis.
+    let steps = (1..=last).map(|n| f64::from(n) * step);
+    let mut wanted = steps
+        .map(|x| (x, samples * (1.0 - 10f64.powf(-x))))
+        .peekable();
     // One pass over the counts: asking for each quantile would walk them each time.
-    let mut wanted = (1..=last).map(|n| f64::from(n) * step).peekable();
     let mut points = Curve::new();
     let mut below = 0.0;
     for bucket in histogram.iter_recorded() {
         below += bucket.count_since_last_iteration() as f64;
-        while let Some(x) = wanted.next_if(|x| samples * (1.0 - 10f64.powf(-x)) <= below) {
+        while let Some((x, _)) = wanted.next_if(|(_, needed)| *needed <= below) {
             points.push((x, bucket.value_iterated_to() as f64));
         }
     }
