@@ -188,6 +188,7 @@ impl Process {
             command
                 .args(&scheduler.args)
                 .env(SCHEDULER_MARKER, mark)
+                .env("NO_COLOR", "1")
                 .stdin(Stdio::null())
                 .stdout(log.try_clone()?)
                 .stderr(log.try_clone()?);
@@ -309,7 +310,8 @@ impl Process {
         self.kernel_lines.extend(lines.unwrap_or_default());
     }
 
-    /// Lines that say why a scheduler ended, the most telling last.
+    /// Lines that say why a scheduler ended, the most telling last: what it prints
+    /// itself has the details that the kernel's line lacks.
     fn exit_lines(&mut self) -> Vec<String> {
         self.read_kernel_log();
         let log = text_of(&mut self.log);
@@ -321,7 +323,7 @@ impl Process {
             .kernel_lines
             .iter()
             .filter(|line| line.contains("disabled"));
-        own.chain(kernel.cloned()).collect()
+        kernel.cloned().chain(own).collect()
     }
 
     fn reason(&mut self) -> String {
