@@ -23,6 +23,18 @@ pub struct Experiment {
     pub aa_arm: Option<String>,
 }
 
+impl Experiment {
+    /// Is the arm the baseline once more, under another name?
+    pub fn repeats_baseline(&self, arm: usize) -> bool {
+        let baseline = &self.arms[self.baseline];
+        let renamed = Arm {
+            name: baseline.name.clone(),
+            ..self.arms[arm].clone()
+        };
+        arm != self.baseline && renamed == *baseline
+    }
+}
+
 /// Where trials happen.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]

@@ -13,11 +13,13 @@
 //! | [`planner`] | what a number of blocks can show, and how many are needed |
 //! | [`levels`] | on which level (boots, blocks) the variance is |
 //! | [`trend`] | drift over the order of measuring, and dependence |
+//! | [`bounds`] | how well a share or a spread is known |
 //! | [`summary`] | mean, spread and quantiles |
 //! | [`rank`], [`t_test`] | tests of a fixed size, for data measured elsewhere |
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+pub mod bounds;
 pub mod ebh;
 pub mod levels;
 pub mod planner;
