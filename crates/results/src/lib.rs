@@ -10,6 +10,7 @@
 //! ```
 //! A trial is written beside its place, synced, and renamed: it is whole or absent.
 
+pub mod capsule;
 mod files;
 pub mod read;
 pub mod sample;
@@ -72,6 +73,8 @@ pub enum ResultsError {
         path: PathBuf,
         source: serde_json::Error,
     },
+    #[error("{}: no usable capsule: {why}", path.display())]
+    Capsule { path: PathBuf, why: String },
     #[error("{}: there is no manifest.json, so this is not a results directory", .0.display())]
     NotResults(PathBuf),
     #[error(
