@@ -6,7 +6,9 @@
 //! always gives the same bytes: no clock, no order of hash maps, no machine.
 
 mod build;
+pub mod certificate;
 mod chart;
+pub mod compare;
 mod evidence;
 mod histogram;
 mod hlog;
@@ -16,6 +18,7 @@ mod quantity;
 mod render;
 mod summary;
 pub mod table;
+pub mod verify;
 mod words;
 
 pub use render::hgrm::{ReportFile, files as hgrm_files};

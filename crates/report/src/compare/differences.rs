@@ -1,0 +1,96 @@
+//! What is known to differ between the circumstances of two results.
+
+use model::System;
+use results::{Manifest, ResultSet};
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// Beyond these the facts of two machines fill pages.
+const MOST_FACTS: usize = 15;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Divergence {
+    pub what: String,
+    pub a: String,
+    pub b: String,
+}
+
+/// A circumstance, and how to read it.
+type Circumstance = (&'static str, fn(&ResultSet) -> String);
+
+/// The weightiest first. The date always differs; it is in the head of both sides.
+const CIRCUMSTANCES: [Circumstance; 13] = [
+    ("machine", |r| r.system.hostname.clone()),
+    ("CPU model", |r| r.system.cpu_model.clone()),
+    ("CPUs", |r| r.system.cpus.to_string()),
+    ("architecture", |r| r.system.architecture.clone()),
+    ("memory", |r| {
+        crate::quantity::with_unit(r.system.memory_bytes as f64, "bytes")
+    }),
+    ("hypervisor", |r| r.system.hypervisor.clone()),
+    ("target kind", |r| r.experiment.target.kind().to_owned()),
+    ("kernel", |r| r.system.kernel_release.clone()),
+    ("kernel build", |r| r.system.kernel_version.clone()),
+    ("kernel command line", |r| {
+        r.system.kernel_command_line.clone()
+    }),
+    ("tool version", |r| tool(&r.manifest)),
+    ("seed", |r| r.manifest.seed.to_string()),
+    ("day", |r| day(&r.manifest.created)),
+];
+
+pub fn differs(a: &ResultSet, b: &ResultSet) -> Vec<Divergence> {
+    let values = CIRCUMSTANCES.iter().map(|(what, read)| Divergence {
+        what: (*what).to_owned(),
+        a: read(a),
+        b: read(b),
+    });
+    let mut found: Vec<Divergence> = values.filter(|d| d.a != d.b).collect();
+    found.extend(facts(&a.system, &b.system));
+    found
+}
+
+pub fn same(a: &ResultSet, b: &ResultSet) -> Vec<String> {
+    let same = CIRCUMSTANCES.iter().filter(|(_, read)| read(a) == read(b));
+    same.map(|(what, _)| (*what).to_owned()).collect()
+}
+
+/// `0.1.0 (92f5de4)`.
+pub fn tool(manifest: &Manifest) -> String {
+    match manifest.tool_commit.as_str() {
+        "" => manifest.tool_version.clone(),
+        commit => {
+            let short: String = commit.chars().take(12).collect();
+            format!("{} ({short})", manifest.tool_version)
+        }
+    }
+}
+
+/// `2026-11-21` of an RFC 3339 time.
+pub fn day(created: &str) -> String {
+    created.chars().take(10).collect()
+}
+
+fn facts(a: &System, b: &System) -> Vec<Divergence> {
+    let names: BTreeSet<&String> = a.facts.keys().chain(b.facts.keys()).collect();
+    let value = |system: &System, name: &str| system.facts.get(name).cloned().unwrap_or_default();
+    let mut found: Vec<Divergence> = names
+        .into_iter()
+        .map(|name| Divergence {
+            what: name.clone(),
+            a: value(a, name),
+            b: value(b, name),
+        })
+        .filter(|d| d.a != d.b)
+        .collect();
+    let more = found.len().saturating_sub(MOST_FACTS);
+    if more > 0 {
+        found.truncate(MOST_FACTS);
+        found.push(Divergence {
+            what: format!("{more} more facts"),
+            a: String::new(),
+            b: String::new(),
+        });
+    }
+    found
+}
