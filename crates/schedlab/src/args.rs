@@ -16,6 +16,9 @@ pub struct Cli {
 pub enum Command {
     /// Measure, judge and report
     Run(Box<RunArgs>),
+    /// Measure the baseline against itself: what is called where nothing differs, and
+    /// the smallest change that each cell can see
+    Certify(Box<CertifyArgs>),
     /// Parse an experiment and say what the target lacks for it; nothing is changed
     Check(ExperimentArgs),
     /// Print the blocks of an experiment and how long they take
@@ -26,6 +29,15 @@ pub enum Command {
     Report(ReportArgs),
     /// What moves figures on this machine, and how to change it
     Doctor(DoctorArgs),
+    /// Put a results directory into one file, with the hash of every part
+    Pack(PackArgs),
+    /// Make every number of a capsule again and compare
+    Verify {
+        /// Capsule or results directory
+        results: PathBuf,
+    },
+    /// Put two results side by side, and say what may be concluded across them
+    Compare(CompareArgs),
     /// Undo what a killed run, a power cut or doctor --fix left in force
     Restore,
     /// Install and list sched_ext schedulers
@@ -108,6 +120,13 @@ pub struct RunArgs {
     /// Results directory [default: results/NAME-TIME/]
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
+    /// Repeat the experiment of a capsule or results directory here, with the same work
+    #[arg(
+        long,
+        value_name = "FILE|DIR",
+        conflicts_with_all = ["file", "arms", "workloads", "command", "vm", "resume"]
+    )]
+    pub like: Option<PathBuf>,
     /// Go on with the plan of an earlier run
     #[arg(long, value_name = "DIR", conflicts_with = "output")]
     pub resume: Option<PathBuf>,
@@ -125,6 +144,23 @@ pub struct RunArgs {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum FailOn {
     Regression,
+}
+
+#[derive(Debug, Args)]
+pub struct CertifyArgs {
+    #[command(flatten)]
+    pub experiment: ExperimentArgs,
+    /// Arms that repeat the baseline, besides the baseline itself
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=20))]
+    pub copies: u32,
+    /// Results directory [default: results/NAME-certificate-TIME/]
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    #[arg(long, value_enum, default_value_t = Plain::Text)]
+    pub format: Plain,
+    /// No progress, only the certificate
+    #[arg(short, long)]
+    pub quiet: bool,
 }
 
 #[derive(Debug, Args)]
@@ -159,6 +195,28 @@ pub struct ReportArgs {
     /// Exit with 5 when an arm is worse than the baseline
     #[arg(long, value_name = "WHAT")]
     pub fail_on: Option<FailOn>,
+}
+
+#[derive(Debug, Args)]
+pub struct PackArgs {
+    /// Results directory
+    pub dir: PathBuf,
+    /// The capsule [default: NAME.tar.gz beside the directory]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct CompareArgs {
+    /// Capsule or results directory
+    pub a: PathBuf,
+    /// Capsule or results directory
+    pub b: PathBuf,
+    /// Every metric, not only those that decide
+    #[arg(long)]
+    pub full: bool,
+    #[arg(long, value_enum, default_value_t = Plain::Text)]
+    pub format: Plain,
 }
 
 #[derive(Debug, Args)]

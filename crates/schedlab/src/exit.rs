@@ -9,6 +9,8 @@ use std::process::ExitCode;
 pub const DONE: u8 = 0;
 /// An error in schedlab or in the machine (a full disk, for one).
 pub const INTERNAL: u8 = 1;
+/// `verify` found a number or a byte that is not what it is said to be.
+pub const DIFFERS: u8 = 1;
 /// The command line or the experiment file is wrong.
 pub const USAGE: u8 = 2;
 /// A requirement is not met; nothing was applied.
@@ -23,7 +25,7 @@ pub const INTERRUPTED: u8 = 130;
 /// For `--help` and the guide.
 pub const TABLE: &str = "Exit codes:
   0    done
-  1    internal error
+  1    internal error; with verify: something differs
   2    bad command line or experiment file
   3    a requirement is not met
   4    some trials failed or were void

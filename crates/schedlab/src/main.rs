@@ -4,6 +4,8 @@
 mod args;
 mod commands;
 mod exit;
+mod job;
+mod opened;
 mod output;
 mod progress;
 mod request;
@@ -40,11 +42,15 @@ fn main() -> ExitCode {
 fn dispatch(command: &Command) -> Result<ExitCode, CliError> {
     match command {
         Command::Run(args) => commands::run::run(args),
+        Command::Certify(args) => commands::certify::certify(args),
         Command::Check(args) => commands::check::check(args),
         Command::Plan(args) => commands::plan::plan(args),
         Command::List { what } => commands::list::list(*what),
         Command::Report(args) => commands::report::report(args),
         Command::Doctor(args) => commands::doctor::doctor(args),
+        Command::Pack(args) => commands::pack::pack(args),
+        Command::Verify { results } => commands::verify::verify(results),
+        Command::Compare(args) => commands::compare::compare(args),
         Command::Restore => commands::restore::restore(),
         Command::Scheduler(command) => commands::scheduler::scheduler(command),
         Command::Agent => commands::hidden::agent(),

@@ -2,14 +2,18 @@
 
 use crate::args::ExperimentArgs;
 use crate::exit::CliError;
+use crate::opened::Opened;
 use model::experiment::Reset;
-use model::{Experiment, TargetSpec, VmSpec};
+use model::{Calibration, Experiment, TargetSpec, VmSpec};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// An experiment, and the text of its file if it came from one.
 pub struct Wanted {
     pub experiment: Experiment,
     pub source: Option<String>,
+    /// Of an earlier run that is to be repeated with the very same work.
+    pub calibrations: BTreeMap<String, Calibration>,
 }
 
 pub fn wanted(args: &ExperimentArgs) -> Result<Wanted, CliError> {
@@ -20,7 +24,25 @@ pub fn wanted(args: &ExperimentArgs) -> Result<Wanted, CliError> {
     override_stop(&mut experiment, args)?;
     complete_metrics(&mut experiment)?;
     complete_schedulers(&mut experiment)?;
-    Ok(Wanted { experiment, source })
+    Ok(Wanted {
+        experiment,
+        source,
+        calibrations: BTreeMap::new(),
+    })
+}
+
+/// The experiment of an earlier run, to be repeated. Its calibrations come along,
+/// so that a trial is the same work here as it was there.
+pub fn wanted_like(earlier: &Path, args: &ExperimentArgs) -> Result<Wanted, CliError> {
+    let opened = Opened::open(earlier)?;
+    let (mut experiment, _) = results::read::read_plan(opened.dir())?;
+    let source = std::fs::read_to_string(opened.dir().join("experiment.toml")).ok();
+    override_stop(&mut experiment, args)?;
+    Ok(Wanted {
+        experiment,
+        source,
+        calibrations: results::read::read_calibrations(opened.dir())?,
+    })
 }
 
 fn from_file(path: &Path) -> Result<(Experiment, Option<String>), CliError> {

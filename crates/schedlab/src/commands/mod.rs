@@ -1,11 +1,15 @@
 //! The commands, one file each.
 
+pub mod certify;
 pub mod check;
+pub mod compare;
 pub mod doctor;
 pub mod hidden;
 pub mod list;
+pub mod pack;
 pub mod plan;
 pub mod report;
 pub mod restore;
 pub mod run;
 pub mod scheduler;
+pub mod verify;

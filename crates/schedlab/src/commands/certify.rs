@@ -1,0 +1,70 @@
+//! `schedlab certify`: the baseline against itself, in every cell of an experiment.
+
+use crate::args::{CertifyArgs, Plain};
+use crate::exit::{self, CliError};
+use crate::job::{Measured, measure_anew};
+use crate::request::{Wanted, wanted};
+use model::{Arm, Experiment};
+use report::Table;
+use report::certificate::{self, Certificate};
+use runner::Outcome;
+use std::path::Path;
+use std::process::ExitCode;
+
+pub fn certify(args: &CertifyArgs) -> Result<ExitCode, CliError> {
+    let asked = wanted(&args.experiment)?;
+    let wanted = Wanted {
+        experiment: repeated_baseline(asked.experiment, args.copies),
+        // The file describes another experiment than the one that is measured.
+        source: None,
+        ..asked
+    };
+    let Measured { results, outcome } = measure_anew(args.output.as_deref(), wanted, args.quiet)?;
+    super::report::write_report_files(&Table::from_results(&results), &results)?;
+    let certificate = Certificate::of(&results).ok_or_else(|| {
+        CliError::internal(format!(
+            "no block of two arms was measured; the reasons are in {}",
+            results.dir.display()
+        ))
+    })?;
+    let json = serde_json::to_string_pretty(&certificate).map_err(CliError::internal)? + "\n";
+    write(&results.dir, &json)?;
+    match args.format {
+        Plain::Json => crate::output::write(json.as_bytes())?,
+        Plain::Text => crate::output::write(certificate.text())?,
+    }
+    if !args.quiet {
+        eprintln!("\nResults  {}", results.dir.display());
+    }
+    Ok(match outcome {
+        Outcome::Interrupted => ExitCode::from(exit::INTERRUPTED),
+        Outcome::Done => super::run::verdict_code(&Table::from_results(&results), &results, None),
+    })
+}
+
+fn write(dir: &Path, json: &str) -> Result<(), CliError> {
+    let path = dir.join(certificate::FILE);
+    std::fs::write(&path, json)
+        .map_err(|e| CliError::internal(format!("writing {}: {e}", path.display())))
+}
+
+/// The cells of the experiment, with nothing in them but the baseline and its
+/// copies. No verdict ends a cell early: what would be called is the question.
+fn repeated_baseline(experiment: Experiment, copies: u32) -> Experiment {
+    let baseline = experiment.arms[experiment.baseline].clone();
+    let copies = (1..=copies).map(|n| Arm {
+        name: format!("A/A {n}"),
+        ..baseline.clone()
+    });
+    let mut stop = experiment.stop;
+    stop.min_blocks = stop.max_blocks;
+    Experiment {
+        name: format!("{}-certificate", experiment.name),
+        question: Some("What is called where nothing differs?".to_owned()),
+        arms: std::iter::once(baseline.clone()).chain(copies).collect(),
+        baseline: 0,
+        aa_arm: None,
+        stop,
+        ..experiment
+    }
+}

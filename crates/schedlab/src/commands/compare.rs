@@ -1,0 +1,24 @@
+//! `schedlab compare`: two results side by side.
+
+use crate::args::{CompareArgs, Plain};
+use crate::exit::CliError;
+use crate::opened::Opened;
+use report::compare::{Side, side_by_side};
+use results::ResultSet;
+use std::process::ExitCode;
+
+pub fn compare(args: &CompareArgs) -> Result<ExitCode, CliError> {
+    let (a, b) = (Opened::open(&args.a)?, Opened::open(&args.b)?);
+    let (a, b) = (ResultSet::read(a.dir())?, ResultSet::read(b.dir())?);
+    let labels = [&args.a, &args.b].map(|path| path.display().to_string());
+    let side = |label, results| Side { label, results };
+    let both = side_by_side(side(&labels[0], &a), side(&labels[1], &b), args.full);
+    match args.format {
+        Plain::Text => crate::output::write(both.text())?,
+        Plain::Json => {
+            let json = serde_json::to_string_pretty(&both).map_err(CliError::internal)?;
+            crate::output::write(json + "\n")?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

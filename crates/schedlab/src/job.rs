@@ -1,0 +1,178 @@
+//! A job: an experiment that is measured into a results directory, new or resumed.
+
+use crate::exit::{self, CliError};
+use crate::progress::Progress;
+use crate::request::Wanted;
+use crate::targets;
+use model::{Calibration, Experiment, Plan, Trial};
+use results::{FORMAT, Manifest, ResultSet, RunState, Writer, read};
+use runner::{Options, Outcome};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+pub struct Job {
+    experiment: Experiment,
+    plan: Plan,
+    writer: Writer,
+    done: Vec<Trial>,
+    calibrations: BTreeMap<String, Calibration>,
+}
+
+/// What a job left.
+pub struct Measured {
+    pub results: ResultSet,
+    pub outcome: Outcome,
+}
+
+/// Measure from the first block to the end, alone on this machine.
+pub fn measure_anew(
+    output: Option<&Path>,
+    wanted: Wanted,
+    quiet: bool,
+) -> Result<Measured, CliError> {
+    let interrupted = interrupt_flag()?;
+    let _lock = targets::machine_lock()?;
+    targets::restore_leftovers()?;
+    let mut job = Job::start(output, wanted)?;
+    let outcome = job.measure(&interrupted, quiet)?;
+    Ok(Measured {
+        results: ResultSet::read(job.dir())?,
+        outcome,
+    })
+}
+
+/// The first signal asks for an orderly end, the second one ends at once.
+pub fn interrupt_flag() -> Result<Arc<AtomicBool>, CliError> {
+    let flag = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        let code = i32::from(exit::INTERRUPTED);
+        signal_hook::flag::register_conditional_shutdown(signal, code, Arc::clone(&flag))
+            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&flag)))
+            .map_err(CliError::internal)?;
+    }
+    Ok(flag)
+}
+
+impl Job {
+    pub fn start(output: Option<&Path>, wanted: Wanted) -> Result<Job, CliError> {
+        let Wanted {
+            experiment,
+            source,
+            calibrations,
+        } = wanted;
+        let plan = plan::plan(&experiment);
+        let dir = output.map_or_else(|| default_dir(&experiment.name), Path::to_owned);
+        let writer = Writer::create(
+            &dir,
+            manifest(&experiment),
+            source.as_deref(),
+            &experiment,
+            &plan,
+        )?;
+        Ok(Job {
+            experiment,
+            plan,
+            writer,
+            done: Vec::new(),
+            calibrations,
+        })
+    }
+
+    pub fn resume(dir: &Path, wanted: Option<Wanted>) -> Result<Job, CliError> {
+        let (experiment, plan) = read::read_plan(dir)?;
+        if wanted.is_some_and(|w| w.experiment != experiment) {
+            return Err(CliError::usage(
+                format!(
+                    "{} holds another experiment than the one given",
+                    dir.display()
+                ),
+                "resume without naming the experiment, or start a new run without --resume",
+            ));
+        }
+        let done = read::read_trials(dir)?;
+        Ok(Job {
+            experiment,
+            plan,
+            calibrations: read::read_calibrations(dir)?,
+            done: done.into_iter().map(|t| t.trial).collect(),
+            writer: Writer::reopen(dir)?,
+        })
+    }
+
+    pub fn dir(&self) -> &Path {
+        self.writer.dir()
+    }
+
+    pub fn measure(&mut self, interrupted: &AtomicBool, quiet: bool) -> Result<Outcome, CliError> {
+        let mut target = targets::target(&self.experiment)?;
+        let mut progress = Progress::new(&self.experiment, &self.plan, quiet);
+        let options = Options {
+            interrupted,
+            done: std::mem::take(&mut self.done),
+            calibrations: std::mem::take(&mut self.calibrations),
+        };
+        let outcome = runner::run(
+            &self.experiment,
+            &self.plan,
+            target.as_mut(),
+            &mut self.writer,
+            options,
+            &mut |event| progress.show(&event),
+        );
+        progress.end();
+        let state = match &outcome {
+            Ok(Outcome::Done) => RunState::Done,
+            Ok(Outcome::Interrupted) => RunState::Interrupted,
+            Err(_) => RunState::Aborted,
+        };
+        let kept = self.writer.set_state(state);
+        let outcome = outcome.map_err(|e| with_directory(e.into(), &self.writer))?;
+        kept?;
+        Ok(outcome)
+    }
+}
+
+fn manifest(experiment: &Experiment) -> Manifest {
+    Manifest {
+        format: FORMAT,
+        tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+        tool_commit: env!("SCHEDLAB_COMMIT").to_owned(),
+        name: experiment.name.clone(),
+        seed: experiment.seed,
+        created: jiff::Timestamp::now().to_string(),
+        state: RunState::Running,
+        warnings: Vec::new(),
+    }
+}
+
+fn default_dir(name: &str) -> PathBuf {
+    let stamp = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
+    let plain = name.replace(|c: char| !c.is_ascii_alphanumeric() && c != '-', "-");
+    Path::new("results").join(format!("{plain}-{stamp}"))
+}
+
+/// After an error: what was measured is not lost, and how to go on.
+fn with_directory(error: CliError, writer: &Writer) -> CliError {
+    let dir = writer.dir();
+    if !dir
+        .join("trials")
+        .read_dir()
+        .is_ok_and(|mut d| d.next().is_some())
+    {
+        // Nothing was measured: leave no empty directory behind.
+        let _ = std::fs::remove_dir_all(dir);
+        return error;
+    }
+    match error {
+        CliError::Internal { message, .. } => CliError::Internal {
+            message,
+            help: Some(format!(
+                "what was measured is in {0}; go on with: schedlab run --resume {0}",
+                dir.display()
+            )),
+        },
+        error => error,
+    }
+}
