@@ -7,7 +7,7 @@ use tests::{Bench, alone, expect_code, stderr, stdout};
 /// A command whose time is steady: the verdict comes soon.
 const SHORT: [&str; 3] = ["--", "sleep", "0.02"];
 
-fn run_short<'a>(bench: &Bench, args: &[&'a str]) -> std::process::Output {
+fn run_short(bench: &Bench, args: &[&str]) -> std::process::Output {
     let all: Vec<&str> = ["run", "-o", "out"]
         .into_iter()
         .chain(args.iter().copied())

@@ -1,6 +1,8 @@
 //! The open-loop generators against the embedded server and against servers that
 //! misbehave: nothing is lost from the distribution.
 
+#![allow(clippy::unwrap_used)]
+
 use load::openloop::Config as OpenLoop;
 use load::{Generator, Parsed, http, memcached, native_main, phase, serve};
 use model::{Arrivals, Severity, Sizes};
@@ -127,14 +129,16 @@ fn values_larger_than_the_buffers_of_the_kernel_go_through() {
     let server = serve::Server::start(1, 0).unwrap();
     let config = memcached::Config {
         open_loop: OpenLoop {
-            rate_per_sec: 20.0,
+            rate_per_sec: 10.0,
             connections: 2,
+            // Room for a busy machine.
+            duration_ns: 2_000_000_000,
             ..open_loop(server.address)
         },
         gets_percent: 50.0,
         keys: 4,
         key_size: Sizes::Fixed { bytes: 8 },
-        value_size: Sizes::Fixed { bytes: 1_000_000 },
+        value_size: Sizes::Fixed { bytes: 900_000 },
         preload: true,
     };
     let parsed = run(&Generator::Memcached(config)).unwrap();

@@ -207,6 +207,10 @@ pub struct Scheduler {
     pub program: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
+    /// How long it may take until it is in force; `None`: two minutes, for the
+    /// verification of a large scheduler on emulated CPUs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attach_limit_ns: Option<u64>,
 }
 
 impl Scheduler {

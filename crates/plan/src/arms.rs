@@ -130,6 +130,7 @@ fn parse_scheduler(text: &str) -> Result<Scheduler, PlanError> {
     Ok(Scheduler {
         program,
         args: words.collect(),
+        attach_limit_ns: None,
     })
 }
 

@@ -61,6 +61,7 @@ struct FileArm {
     tunables: BTreeMap<String, Tunable>,
     scheduler: Option<String>,
     args: Option<Spanned<Vec<String>>>,
+    attach_limit: Option<Duration>,
     kernel: Option<String>,
     handicap: Option<Percent>,
 }
@@ -294,6 +295,7 @@ fn read_arm(file: FileArm) -> Result<Arm, PlanError> {
         (Some(program), args) => Some(Scheduler {
             program,
             args: args.map(Spanned::into_inner).unwrap_or_default(),
+            attach_limit_ns: file.attach_limit.map(|d| d.0),
         }),
         (None, Some(args)) => {
             return Err(PlanError::new("`args` without a `scheduler`").at(args.span()));

@@ -1,5 +1,7 @@
 //! A results directory keeps what was put in, whole or not at all.
 
+#![allow(clippy::unwrap_used)]
+
 use model::{
     Arm, Calibration, Cell, Evidence, Experiment, Load, Plan, PlannedTrial, Stop, System,
     TargetSpec, Trial, TrialFile, TrialResult, TrialState,

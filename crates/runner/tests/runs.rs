@@ -149,7 +149,7 @@ fn noise_without_an_answer_goes_on_to_the_last_block() {
     let mut turn = 0u32;
     let trials = place.run(FakeTarget::new(move |_| {
         turn += 1;
-        took(if turn % 3 == 0 {
+        took(if turn.is_multiple_of(3) {
             1.3
         } else {
             1.0 + f64::from(turn % 5) / 20.0

@@ -1,5 +1,6 @@
 //! What can be typed. What it means is in `request.rs` and in the commands.
 
+use crate::commands::vm::{ImageCommand, KernelCommand, VmCommand};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -43,6 +44,18 @@ pub enum Command {
     /// Install and list sched_ext schedulers
     #[command(subcommand)]
     Scheduler(SchedulerCommand),
+    /// Look around in the guest that experiments use
+    #[command(subcommand)]
+    Vm(VmCommand),
+    /// Kernels for guests
+    #[command(subcommand)]
+    Kernel(KernelCommand),
+    /// Root file systems for guests
+    #[command(subcommand)]
+    Image(ImageCommand),
+    /// Keeps a guest in the background
+    #[command(hide = true)]
+    VmKeeper,
     /// One process on the target: apply, prove, measure, undo
     #[command(hide = true)]
     Agent,
@@ -52,6 +65,21 @@ pub enum Command {
     /// A native load generator, started by the agent
     #[command(hide = true)]
     Load,
+    /// The embedded server, started by the agent
+    #[command(hide = true)]
+    Serve {
+        #[arg(long, default_value_t = 1)]
+        threads: u32,
+        /// On the loopback address; 0: any free one
+        #[arg(long, default_value_t = 0)]
+        port: u16,
+    },
+    /// The native antagonist, started by the agent
+    #[command(hide = true)]
+    Spin {
+        #[arg(long, default_value_t = 1)]
+        threads: u32,
+    },
 }
 
 /// The formats of a report, by name.
@@ -258,5 +286,19 @@ impl ExperimentArgs {
             && self.workloads.is_empty()
             && self.command.is_empty()
             && self.vm.is_none()
+    }
+}
+
+impl Command {
+    /// Started by schedlab itself: what it says ends up in other messages.
+    pub fn is_for_programs(&self) -> bool {
+        matches!(
+            self,
+            Command::Agent
+                | Command::Guard
+                | Command::Load
+                | Command::Serve { .. }
+                | Command::Spin { .. }
+        )
     }
 }

@@ -33,7 +33,10 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             let code = error.code();
-            eprintln!("{:?}", miette::Report::new(error));
+            match cli.command.is_for_programs() {
+                true => eprintln!("{error}"),
+                false => eprintln!("{:?}", miette::Report::new(error)),
+            }
             code
         }
     }
@@ -53,8 +56,14 @@ fn dispatch(command: &Command) -> Result<ExitCode, CliError> {
         Command::Compare(args) => commands::compare::compare(args),
         Command::Restore => commands::restore::restore(),
         Command::Scheduler(command) => commands::scheduler::scheduler(command),
+        Command::Vm(command) => commands::vm::vm(command),
+        Command::Kernel(command) => commands::vm::kernel(command),
+        Command::Image(command) => commands::vm::image(command),
+        Command::VmKeeper => Ok(target::vm::manage::keeper::main()),
         Command::Agent => commands::hidden::agent(),
         Command::Guard => commands::hidden::guard(),
         Command::Load => commands::hidden::load(),
+        Command::Serve { threads, port } => commands::hidden::serve(*threads, *port),
+        Command::Spin { threads } => commands::hidden::spin(*threads),
     }
 }

@@ -81,26 +81,23 @@ impl Progress {
 
     fn block_ended(&mut self, state: &runner::Progress) {
         let left = match state.left_ns {
-            Some(ns) => format!(" · at most {} left", rounded(ns)),
+            Some(ns) => format!(", at most {} left", rounded(ns)),
             None => String::new(),
         };
         let open = match state.open.as_slice() {
             [] => String::new(),
             [one] => format!(" · open: {} {} {}", one.cell, one.metric, one.arm),
             [one, rest @ ..] => {
+                let rest = rest.len();
                 format!(
-                    " · open: {} {} {} and {} more",
-                    one.cell,
-                    one.metric,
-                    one.arm,
-                    rest.len()
+                    " · open: {} {} {}, {rest} more",
+                    one.cell, one.metric, one.arm
                 )
             }
         };
-        self.state = format!(
-            " │ {}/{} cells decided{open}{left}",
-            state.decided, self.cells
-        );
+        // What matters most comes first: a narrow terminal cuts the end.
+        let (decided, cells) = (state.decided, self.cells);
+        self.state = format!(" │ {decided}/{cells} cells decided{left}{open}");
     }
 
     pub fn end(&mut self) {

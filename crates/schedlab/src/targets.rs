@@ -16,12 +16,15 @@ pub fn target(experiment: &Experiment) -> Result<Box<dyn Target>, CliError> {
             let program = env::current_exe().map_err(CliError::internal)?;
             Ok(Box::new(LocalTarget::new(program, agent_environment()?)))
         }
-        TargetSpec::Vm(spec) => {
-            let mut options = vm::Options::of_this_process()?;
-            options.environment.extend(agent_environment()?);
-            Ok(Box::new(VmTarget::new(spec.clone(), options)))
-        }
+        TargetSpec::Vm(spec) => Ok(Box::new(VmTarget::new(spec.clone(), vm_options()?))),
     }
+}
+
+/// A guest with this program as its agent, and the installed schedulers within reach.
+pub fn vm_options() -> Result<vm::Options, CliError> {
+    let mut options = vm::Options::of_this_process()?;
+    options.environment.extend(agent_environment()?);
+    Ok(options)
 }
 
 /// Where the agent finds installed schedulers.

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// Lines of the agent's standard error that are kept for messages.
 const TAIL_LINES: usize = 20;
 /// How long an agent may take to undo its arm after its stream was closed.
-const FAREWELL: Duration = Duration::from_secs(20);
+const FAREWELL: Duration = Duration::from_secs(45);
 
 #[derive(Debug)]
 pub struct LocalTarget {

@@ -121,6 +121,11 @@ impl Attached {
             });
         }
         let path = find(program).ok_or_else(|| SchedulerError::NotFound(program.clone()))?;
+        let attach = scheduler.attach_limit_ns.map(Duration::from_nanos);
+        let limits = Limits {
+            attach: attach.unwrap_or(limits.attach),
+            ..limits
+        };
         let binary = describe(&path, scheduler)?;
         let mut process = Process::start(root, &path, scheduler, mark, limits)?;
         match process.wait_until_attached(root, &before, interrupt) {

@@ -40,6 +40,7 @@ impl Machine {
         Scheduler {
             program: self.root.path().join("fake").display().to_string(),
             args: vec!["--fast".to_owned()],
+            attach_limit_ns: None,
         }
     }
 
@@ -179,6 +180,7 @@ fn a_kernel_without_the_class_and_a_missing_program_are_told_apart() {
     let missing = Scheduler {
         program: "scx_there_is_none".to_owned(),
         args: Vec::new(),
+        attach_limit_ns: None,
     };
     let interrupt = Interrupt::new().unwrap();
     let attach = |root: &Path| Attached::attach(root, &missing, "test", &interrupt, QUICK);

@@ -51,6 +51,12 @@ struct Head {
     keep: bool,
 }
 
+impl Default for HttpAnswer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl HttpAnswer {
     pub fn new() -> Self {
         HttpAnswer {

@@ -25,6 +25,12 @@ enum State {
     Done { ok: bool },
 }
 
+impl Default for MemcachedAnswer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl MemcachedAnswer {
     pub fn new() -> Self {
         MemcachedAnswer {

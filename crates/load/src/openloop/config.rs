@@ -119,7 +119,7 @@ impl Config {
 }
 
 #[cfg(test)]
-pub(crate) fn config(address: SocketAddr) -> Config {
+fn config(address: SocketAddr) -> Config {
     Config {
         address,
         rate_per_sec: 500.0,

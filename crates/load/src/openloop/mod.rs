@@ -24,6 +24,3 @@ pub use config::Config;
 pub use generate::{THREAD, generate};
 pub use poller::{Events, Poller, Wait, events, index};
 pub use protocol::{Answer, Done, Fault, Progress, Protocol};
-
-#[cfg(test)]
-pub(crate) use config::config;

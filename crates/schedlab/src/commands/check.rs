@@ -2,6 +2,7 @@
 
 use crate::args::ExperimentArgs;
 use crate::exit::CliError;
+use crate::output::say;
 use crate::request::wanted;
 use crate::targets;
 use std::process::ExitCode;
@@ -14,7 +15,7 @@ pub fn check(args: &ExperimentArgs) -> Result<ExitCode, CliError> {
         return Err(CliError::Unmet(problems));
     }
     let plan = plan::plan(&experiment);
-    println!(
+    say!(
         "{}: {} arms × {} cells on the target `{}`: nothing is missing",
         experiment.name,
         experiment.arms.len(),
@@ -22,7 +23,7 @@ pub fn check(args: &ExperimentArgs) -> Result<ExitCode, CliError> {
         experiment.target.kind()
     );
     for warning in target.warnings() {
-        println!("note: {}", warning.what);
+        say!("note: {}", warning.what);
     }
     Ok(ExitCode::SUCCESS)
 }

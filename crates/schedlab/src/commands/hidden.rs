@@ -1,4 +1,5 @@
-//! What schedlab is besides a command line: an agent, its guard, a load generator.
+//! What schedlab is besides a command line: an agent, its guard, a load
+//! generator, a server, an antagonist.
 
 use crate::exit::CliError;
 use std::io::{BufReader, stdin, stdout};
@@ -17,5 +18,15 @@ pub fn guard() -> Result<ExitCode, CliError> {
 
 pub fn load() -> Result<ExitCode, CliError> {
     load::native_main(stdin(), stdout()).map_err(CliError::internal)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub fn serve(threads: u32, port: u16) -> Result<ExitCode, CliError> {
+    load::serve_main(threads, port, stdout()).map_err(CliError::internal)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub fn spin(threads: u32) -> Result<ExitCode, CliError> {
+    load::spin_main(threads).map_err(CliError::internal)?;
     Ok(ExitCode::SUCCESS)
 }

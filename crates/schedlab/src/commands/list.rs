@@ -2,6 +2,7 @@
 
 use crate::args::Listing;
 use crate::exit::CliError;
+use crate::output::say;
 use model::Better;
 use std::process::ExitCode;
 
@@ -16,29 +17,31 @@ pub fn list(what: Listing) -> Result<ExitCode, CliError> {
 }
 
 fn arms() {
-    println!("On the command line (-a); in a file the same are keys of [[arm]]:\n");
+    say!("On the command line (-a); in a file the same are keys of [[arm]]:\n");
     for (form, text) in plan::arms::FORMS {
-        println!("  {form:<26} {text}");
+        say!("  {form:<26} {text}");
     }
-    println!("\nTunables:\n");
+    say!("\nTunables:\n");
     for tunable in agent::arm::tunables::TABLE {
-        println!("  {:<26} {}", tunable.name, tunable.text);
+        say!("  {:<26} {}", tunable.name, tunable.text);
     }
-    println!("  {:<26} a scheduler feature, on or off", "feature.NAME");
+    say!("  {:<26} a scheduler feature, on or off", "feature.NAME");
 }
 
 fn workloads() {
     for kind in load::kinds() {
-        println!(
+        say!(
             "  {:<12} load: {:<20} {}",
-            kind.name, kind.load_unit, kind.summary
+            kind.name,
+            kind.load_unit,
+            kind.summary
         );
     }
 }
 
 fn targets() {
-    println!("  {:<8} this machine", "local");
-    println!(
+    say!("  {:<8} this machine", "local");
+    say!(
         "  {:<8} a virtual machine with its own kernel (QEMU; no root needed)",
         "vm"
     );
@@ -52,9 +55,10 @@ fn metrics() {
             Better::Neither => "explains",
         };
         let name = metric.name;
-        println!(
+        say!(
             "  {kind:<10} {name:<22} {:<6} {better:<17} {}",
-            metric.unit, metric.text
+            metric.unit,
+            metric.text
         );
     }
 }

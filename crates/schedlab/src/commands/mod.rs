@@ -13,3 +13,4 @@ pub mod restore;
 pub mod run;
 pub mod scheduler;
 pub mod verify;
+pub mod vm;

@@ -2,6 +2,7 @@
 
 use crate::args::{Plain, PlanArgs};
 use crate::exit::CliError;
+use crate::output::say;
 use crate::request::wanted;
 use model::{Experiment, Plan, format_duration_ns};
 use std::process::ExitCode;
@@ -14,7 +15,7 @@ pub fn plan(args: &PlanArgs) -> Result<ExitCode, CliError> {
     let experiment = wanted(&args.experiment)?.experiment;
     let plan = plan::plan(&experiment);
     match args.format {
-        Plain::Json => println!(
+        Plain::Json => say!(
             "{}",
             serde_json::to_string_pretty(&plan).map_err(CliError::internal)?
         ),
@@ -24,25 +25,25 @@ pub fn plan(args: &PlanArgs) -> Result<ExitCode, CliError> {
 }
 
 fn print(experiment: &Experiment, plan: &Plan, blocks: u32) {
-    println!("{}, seed {}", experiment.name, plan.seed);
+    say!("{}, seed {}", experiment.name, plan.seed);
     for arm in &experiment.arms {
-        println!("  arm {:<20} {}", arm.name, arm.summary());
+        say!("  arm {:<20} {}", arm.name, arm.summary());
     }
     for cell in &plan.cells {
         let workload = &experiment.workloads[cell.workload];
-        println!("  cell {:<19} {}", cell.name, workload.summary());
+        say!("  cell {:<19} {}", cell.name, workload.summary());
     }
     for trial in plan.trials.iter().take_while(|t| t.block <= blocks) {
         let cell = &plan.cells[trial.cell].name;
         let arm = &experiment.arms[trial.arm].name;
-        println!("  block {:<3} {cell:<24} {arm}", trial.block);
+        say!("  block {:<3} {cell:<24} {arm}", trial.block);
     }
     print_time(experiment, plan);
 }
 
 fn print_time(experiment: &Experiment, plan: &Plan) {
     let stop = &experiment.stop;
-    println!(
+    say!(
         "at least {} and at most {} blocks of {} trials; a cell ends when it is decided",
         stop.min_blocks,
         stop.max_blocks,
@@ -51,7 +52,7 @@ fn print_time(experiment: &Experiment, plan: &Plan) {
     let block = block_ns(experiment, plan);
     let all = block * u64::from(stop.max_blocks);
     let most = stop.budget_ns.map_or(all, |budget| budget.min(all));
-    println!(
+    say!(
         "a block takes about {}{}, the whole at most about {}",
         format_duration_ns(block),
         if has_unknown_length(experiment) {

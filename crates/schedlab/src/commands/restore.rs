@@ -2,6 +2,7 @@
 //! `schedlab doctor --fix` changed.
 
 use crate::exit::{self, CliError};
+use crate::output::say;
 use crate::targets;
 use agent::Restored;
 use std::process::ExitCode;
@@ -20,7 +21,7 @@ pub fn restore() -> Result<ExitCode, CliError> {
     }
     let undone = |restored: &Restored| restored.written.len() + restored.killed.len();
     if undone(&restored) + undone(&fixes) == 0 {
-        println!("nothing was left in force");
+        say!("nothing was left in force");
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -2,6 +2,7 @@
 
 use crate::args::{Plain, SchedulerCommand};
 use crate::exit::CliError;
+use crate::output::say;
 use indicatif::{ProgressBar, ProgressStyle};
 use schedulers::{Entry, Progress};
 use std::process::ExitCode;
@@ -24,7 +25,7 @@ fn install(scheduler: &str) -> Result<ExitCode, CliError> {
     });
     bar.finish_and_clear();
     let installed = installed.map_err(CliError::from)?;
-    println!(
+    say!(
         "{} {} is installed: {}",
         installed.name,
         installed.version,
@@ -49,13 +50,13 @@ fn list(format: Plain) -> Result<ExitCode, CliError> {
     let entries = schedulers::list(&cache, true)?;
     if format == Plain::Json {
         let text = serde_json::to_string_pretty(&json(&entries)).map_err(CliError::internal)?;
-        println!("{text}");
+        say!("{text}");
         return Ok(ExitCode::SUCCESS);
     }
-    println!("{:<15} {:<12} {:<9} ", "scheduler", "installed", "newest");
+    say!("{:<15} {:<12} {:<9} ", "scheduler", "installed", "newest");
     for entry in &entries {
         let newest = entry.newest.as_ref().map(ToString::to_string);
-        println!(
+        say!(
             "{:<15} {:<12} {:<9} {}",
             entry.name,
             joined(&entry.installed),

@@ -1,0 +1,256 @@
+//! `schedlab vm`, `schedlab kernel` and `schedlab image`: looking around in the guest
+//! that experiments use, and what it is made of.
+
+use crate::args::Plain;
+use crate::exit::CliError;
+use crate::output::say;
+use crate::targets;
+use clap::{Args, Subcommand};
+use model::VmSpec;
+use model::experiment::{Forward, Reset};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use target::vm::frame::Exec;
+use target::vm::kernel::build::BuildRequest;
+use target::vm::manage::{self, Request, Status};
+use target::vm::{cache, image, kernel};
+
+#[derive(Debug, Subcommand)]
+pub enum VmCommand {
+    /// Boot a guest in the background
+    Start(StartArgs),
+    /// Run a command in a guest, with its exit code
+    Exec {
+        /// A guest of `vm status`
+        #[arg(long, default_value = "default")]
+        name: String,
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        command: Vec<String>,
+    },
+    /// A shell in a guest
+    Shell {
+        #[arg(long, default_value = "default")]
+        name: String,
+    },
+    /// End a guest
+    Stop {
+        #[arg(long, default_value = "default")]
+        name: String,
+    },
+    /// Guests that run in the background
+    Status {
+        #[arg(long, value_enum, default_value_t = Plain::Text)]
+        format: Plain,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct StartArgs {
+    #[arg(long, default_value = "default")]
+    name: String,
+    /// debian:sid, debian:PACKAGE, a bzImage, a built tree, host
+    #[arg(long, default_value = "debian:sid")]
+    kernel: String,
+    #[arg(long, default_value_t = 2)]
+    cpus: u32,
+    #[arg(long, default_value = "2G")]
+    memory: String,
+    /// host, or image:PATH
+    #[arg(long, default_value = "host")]
+    root: String,
+    /// Forward a port of this machine's loopback to the guest: 8080:80
+    #[arg(long, value_name = "HOST:GUEST", value_parser = forward)]
+    forward: Vec<Forward>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum KernelCommand {
+    /// Kernels in the cache, and those of the suites looked at before
+    List {
+        #[arg(long, value_enum, default_value_t = Plain::Text)]
+        format: Plain,
+    },
+    /// Build a kernel with everything that schedlab can use; prints what to name it
+    Build {
+        /// A kernel tree, or debian:linux-source-VERSION
+        source: String,
+        /// Where to start from: defconfig, another make target, or a config file
+        #[arg(long, default_value = "defconfig")]
+        config: String,
+        /// Merged after the shipped fragment
+        #[arg(long, value_name = "FILE")]
+        fragment: Vec<PathBuf>,
+        /// Where to build [default: in the cache]
+        #[arg(short, long, value_name = "DIR")]
+        output: Option<PathBuf>,
+        #[arg(short, long)]
+        jobs: Option<usize>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ImageCommand {
+    /// A root file system from Debian packages, for root = "image:PATH"
+    Build {
+        /// NAME.squashfs or NAME.ext2
+        output: PathBuf,
+        #[arg(long, default_value = "bookworm")]
+        suite: String,
+        /// Packages besides the essential ones
+        packages: Vec<String>,
+    },
+}
+
+fn forward(text: &str) -> Result<Forward, String> {
+    let wrong = || format!("`{text}` is not HOST:GUEST, such as 8080:80");
+    let (host, guest) = text.split_once(':').ok_or_else(wrong)?;
+    Ok(Forward {
+        name: text.to_owned(),
+        host_port: host.parse().map_err(|_| wrong())?,
+        guest_port: guest.parse().map_err(|_| wrong())?,
+    })
+}
+
+pub fn vm(command: &VmCommand) -> Result<ExitCode, CliError> {
+    match command {
+        VmCommand::Start(args) => {
+            let status = manage::start(&request(args)?)?;
+            print(&status);
+            Ok(ExitCode::SUCCESS)
+        }
+        VmCommand::Exec { name, command } => {
+            let exec = Exec {
+                argv: command.clone(),
+                ..Exec::default()
+            };
+            Ok(ExitCode::from(manage::exec(name, &exec)?))
+        }
+        VmCommand::Shell { name } => {
+            let shell = std::env::var("SHELL").unwrap_or_else(|_| "/bin/sh".to_owned());
+            Ok(ExitCode::from(manage::shell(name, vec![shell])?))
+        }
+        VmCommand::Stop { name } => {
+            manage::stop(name)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        VmCommand::Status { format } => status(*format),
+    }
+}
+
+fn request(args: &StartArgs) -> Result<Request, CliError> {
+    let memory = plan::parse_size(&args.memory);
+    Ok(Request {
+        name: args.name.clone(),
+        spec: VmSpec {
+            kernel: args.kernel.clone(),
+            cpus: args.cpus,
+            memory_bytes: memory.map_err(|e| CliError::usage(e, "--memory 2G"))?,
+            root: args.root.clone(),
+            reset: Reset::None,
+            accel: None,
+            topology: None,
+            host_cpus: None,
+            append: None,
+            forwards: args.forward.clone(),
+        },
+        options: targets::vm_options()?,
+        snapshot: None,
+    })
+}
+
+fn status(format: Plain) -> Result<ExitCode, CliError> {
+    let all = manage::status()?;
+    match format {
+        Plain::Json => {
+            let text = serde_json::to_string_pretty(&all).map_err(CliError::internal)?;
+            say!("{text}");
+        }
+        Plain::Text if all.is_empty() => say!("no guest is running"),
+        Plain::Text => all.iter().for_each(print),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(status: &Status) {
+    let fact = |name: &str| status.facts.get(name).map_or("?", String::as_str);
+    say!(
+        "{:<12} {} on {}, {} CPUs, {}, process {}",
+        status.name,
+        fact("vm.kernel"),
+        fact("vm.accel"),
+        fact("vm.cpus"),
+        fact("vm.memory"),
+        status.pid
+    );
+}
+
+pub fn kernel(command: &KernelCommand) -> Result<ExitCode, CliError> {
+    match command {
+        KernelCommand::List { format } => list_kernels(*format),
+        KernelCommand::Build {
+            source,
+            config,
+            fragment,
+            output,
+            jobs,
+        } => {
+            let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+            let request = BuildRequest {
+                source: source.clone(),
+                base: config.clone(),
+                fragments: fragment.clone(),
+                output: output.clone(),
+                jobs: jobs.unwrap_or(cpus),
+            };
+            let built = kernel::build::build(&request, &cache::directory()?)?;
+            say!("{}", built.display());
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+fn list_kernels(format: Plain) -> Result<ExitCode, CliError> {
+    let all = kernel::list::list(&cache::directory()?);
+    if format == Plain::Json {
+        let all: Vec<_> = all
+            .iter()
+            .map(|k| {
+                serde_json::json!({
+                    "name": k.name, "release": k.release, "cached": k.cached,
+                    "sched_ext": k.sched_ext, "suite": k.suite, "summary": k.summary,
+                })
+            })
+            .collect();
+        let text = serde_json::to_string_pretty(&all).map_err(CliError::internal)?;
+        say!("{text}");
+        return Ok(ExitCode::SUCCESS);
+    }
+    if all.is_empty() {
+        say!("none yet: an experiment with kernel = \"debian:sid\" fetches one");
+    }
+    for k in &all {
+        let sched_ext = match k.sched_ext {
+            Some(true) => "sched_ext",
+            Some(false) => "no sched_ext",
+            None => "",
+        };
+        let cached = if k.cached { "cached" } else { "" };
+        say!("{:<58} {cached:<7} {sched_ext:<13} {}", k.name, k.summary);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub fn image(command: &ImageCommand) -> Result<ExitCode, CliError> {
+    let ImageCommand::Build {
+        output,
+        suite,
+        packages,
+    } = command;
+    image::build(&image::ImageRequest {
+        output: output.clone(),
+        suite: suite.clone(),
+        packages: packages.clone(),
+    })?;
+    say!("image:{}", output.display());
+    Ok(ExitCode::SUCCESS)
+}
