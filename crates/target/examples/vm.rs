@@ -11,6 +11,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use target::vm::frame::{Exec, Exit, FrameKind, GUEST_VARIABLE};
 use target::vm::kernel::build::{self, BuildRequest};
+use target::vm::manage::snapshot;
 use target::vm::{Options, VmTarget, cache, image, init, manage};
 use target::{Boot, Target};
 
@@ -40,6 +41,8 @@ fn main() -> Result<ExitCode, Failure> {
             packages: args[3..].to_vec(),
         })?,
         Some("kernel") if args.len() == 3 => build_kernel(&args[1], &args[2])?,
+        Some("save") if args.len() == 3 => snapshot::create(&args[1], &args[2])?,
+        Some("restore") if args.len() == 3 => drop(snapshot::restore(&args[1], &args[2])?),
         Some("status") => println!("{:#?}", manage::status()?),
         _ => host(args)?,
     }
@@ -77,7 +80,7 @@ fn start(mut args: Vec<String>) -> Result<(), Failure> {
         name: args.remove(1),
         spec: spec(&mut args)?,
         options: Options::of_this_process()?,
-        snapshot: option(&mut args, "--snapshot"),
+        snapshot: None,
     };
     println!("{:#?}", manage::start(&request)?);
     Ok(())

@@ -114,6 +114,7 @@ fn try_kvm(kernel: &Path, initramfs: &Path) -> Result<(), String> {
         append: PROBE_ARGUMENT.to_owned(),
         root: Root::Nothing,
         forwards: Vec::new(),
+        incoming: None,
         descriptors: Descriptors::default(),
     };
     let (machine, _channels) = Machine::start(line).map_err(|e| e.to_string())?;

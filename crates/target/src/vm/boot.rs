@@ -2,11 +2,13 @@
 //! dies, because some do (an emulated CPU and code that patches itself).
 
 use super::console::Console;
-use super::frame::{Frame, FrameKind, Ready, Setup};
+use super::frame::{Exec, Frame, FrameKind, Ready, Setup};
 use super::link::Link;
 use super::machine::{Channels, Machine};
 use super::qemu::{Accel, CommandLine};
+use super::qmp::Monitor;
 use crate::TargetError;
+use serde_json::json;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -14,6 +16,8 @@ use std::time::{Duration, Instant};
 const ATTEMPTS: u32 = 3;
 /// How often a boot looks whether QEMU still runs.
 const LOOK: Duration = Duration::from_millis(100);
+/// A saved guest is read and answers within this.
+const LOAD_LIMIT: Duration = Duration::from_secs(120);
 
 /// A guest that answered.
 #[derive(Debug)]
@@ -74,6 +78,59 @@ fn boot_once(line: &CommandLine, setup: &Setup) -> Result<Guest, TargetError> {
         attempts: 1,
         machine,
     })
+}
+
+/// Continue a saved guest. It is ready when a command runs in it.
+pub fn resume(line: &CommandLine, ready: Ready) -> Result<Guest, TargetError> {
+    let start = Instant::now();
+    let (machine, Channels { control, agent }) = Machine::start(line.clone())?;
+    let failed = |e: std::io::Error| match machine.ended() {
+        Some(end) => gone(end, &machine.console),
+        None => gone(
+            format!("the snapshot cannot be continued: {e}"),
+            &machine.console,
+        ),
+    };
+    machine
+        .monitor()
+        .and_then(|mut monitor| wait_until_loaded(&mut monitor))
+        .map_err(failed)?;
+    let (link, events) = Link::new(control).map_err(failed)?;
+    answers(&link).map_err(failed)?;
+    Ok(Guest {
+        link,
+        events,
+        agent,
+        ready,
+        boot_time: start.elapsed(),
+        attempts: 1,
+        machine,
+    })
+}
+
+fn wait_until_loaded(monitor: &mut Monitor) -> std::io::Result<()> {
+    let start = Instant::now();
+    loop {
+        let state = monitor.run("query-status", json!({}))?;
+        if state["status"] != "inmigrate" {
+            return monitor.run("cont", json!({})).map(drop);
+        }
+        if start.elapsed() > LOAD_LIMIT {
+            return Err(std::io::ErrorKind::TimedOut.into());
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// Any end of the command will do: it comes from the guest.
+fn answers(link: &Link) -> std::io::Result<()> {
+    let exec = Exec {
+        argv: vec!["true".to_owned()],
+        ..Exec::default()
+    };
+    let (_, frames) = link.exec(&exec)?;
+    let answer = frames.recv_timeout(LOAD_LIMIT);
+    answer.map(drop).map_err(std::io::Error::other)
 }
 
 fn wait_until_ready(

@@ -46,10 +46,12 @@ pub enum FrameKind {
     /// To the guest: the command's peer is gone, end it.
     Hangup,
     PowerOff,
+    /// To the keeper of a guest, never to the guest: save it under this name.
+    Snapshot,
 }
 
 impl FrameKind {
-    const ALL: [FrameKind; 13] = [
+    const ALL: [FrameKind; 14] = [
         FrameKind::Setup,
         FrameKind::Ready,
         FrameKind::Failed,
@@ -63,6 +65,7 @@ impl FrameKind {
         FrameKind::Resize,
         FrameKind::Hangup,
         FrameKind::PowerOff,
+        FrameKind::Snapshot,
     ];
 
     fn from_number(number: u8) -> Option<Self> {

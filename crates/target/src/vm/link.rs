@@ -39,6 +39,11 @@ impl Link {
         frame.write(&mut *lock(&self.stream))
     }
 
+    /// Whether a command runs.
+    pub fn is_busy(&self) -> bool {
+        !lock(&self.channels).open.is_empty()
+    }
+
     /// Start a command; its frames come out of the receiver, `Exit` last. The
     /// receiver ends without one when the guest is gone.
     pub fn exec(&self, exec: &Exec) -> io::Result<(u32, Receiver<Frame>)> {

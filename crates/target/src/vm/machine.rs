@@ -24,7 +24,7 @@ pub struct Machine {
     process: OwnedFd,
     pid: u32,
     end: Arc<End>,
-    monitor: Mutex<Option<UnixStream>>,
+    monitor: Mutex<Monitor>,
 }
 
 /// The host ends of the guest's channels.
@@ -62,7 +62,7 @@ impl Machine {
             process,
             pid,
             end,
-            monitor: Mutex::new(Some(monitor.0)),
+            monitor: Mutex::new(Monitor::new(monitor.0)),
         };
         let channels = Channels {
             control: control.0,
@@ -89,26 +89,24 @@ impl Machine {
         waited.unwrap_or_else(PoisonError::into_inner).0.clone()
     }
 
-    /// The monitor; it is handed out once.
-    pub fn monitor(&self) -> std::io::Result<Monitor> {
-        let stream = self
-            .monitor
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        Monitor::connect(stream.ok_or(std::io::ErrorKind::NotConnected)?)
+    /// The monitor, for one user at a time.
+    pub fn monitor(&self) -> std::io::Result<MutexGuard<'_, Monitor>> {
+        let mut guard = self.monitor.lock().unwrap_or_else(PoisonError::into_inner);
+        guard.connect()?;
+        Ok(guard)
     }
 
-    pub fn kill(&self) {
+    /// End it; nothing in it is worth a clean shutdown.
+    pub fn end(&self) {
         // It may be gone already, which is what is wanted.
         let _ = pidfd_send_signal(&self.process, Signal::KILL);
+        self.wait_for_end(END_LIMIT);
     }
 }
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        self.kill();
-        self.wait_for_end(END_LIMIT);
+        self.end();
     }
 }
 

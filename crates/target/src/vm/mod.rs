@@ -30,7 +30,7 @@ use crate::{Boot, Session, Target, TargetError};
 use accel::Choice;
 use boot::Guest;
 use failure::io;
-use frame::Setup;
+use frame::{Ready, Setup};
 use host::Watch;
 use kernel::Kernel;
 use model::{Experiment, Problem, Severity, VmSpec, Warning};
@@ -158,6 +158,18 @@ impl VmTarget {
         Ok(guest)
     }
 
+    /// Continue a saved guest; `ready` is what it said when it booted.
+    pub fn resume(&mut self, incoming: String, ready: Ready) -> Result<Guest, TargetError> {
+        let name = self.spec.kernel.clone();
+        let bootable = self.prepare(&name)?;
+        let choice = self.accel(&bootable)?;
+        let line = CommandLine {
+            incoming: Some(incoming),
+            ..self.command_line(&bootable, choice.accel)
+        };
+        boot::resume(&line, ready)
+    }
+
     /// Find or fetch the kernel, and make its initramfs.
     pub fn prepare(&mut self, name: &str) -> Result<Bootable, TargetError> {
         if let Some(bootable) = self.bootable.get(name) {
@@ -209,6 +221,7 @@ impl VmTarget {
                 None => Root::Host,
             },
             forwards: self.spec.forwards.clone(),
+            incoming: None,
             descriptors: Descriptors::default(),
         }
     }

@@ -84,6 +84,8 @@ pub struct CommandLine {
     pub append: String,
     pub root: Root,
     pub forwards: Vec<Forward>,
+    /// A migration stream to continue from, as `-incoming` takes it.
+    pub incoming: Option<String>,
     pub descriptors: Descriptors,
 }
 
@@ -96,6 +98,9 @@ impl CommandLine {
         self.channels(&mut args);
         self.file_systems(&mut args);
         self.network(&mut args);
+        if let Some(incoming) = &self.incoming {
+            push(&mut args, &["-incoming", incoming]);
+        }
         args
     }
 
@@ -280,6 +285,7 @@ mod tests {
             append: "nosmt".to_owned(),
             root: Root::Host,
             forwards: Vec::new(),
+            incoming: None,
             descriptors: Descriptors {
                 console: 3,
                 monitor: 4,

@@ -11,18 +11,29 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct Monitor {
     stream: BufReader<UnixStream>,
+    /// Past the greeting and the negotiation.
+    connected: bool,
 }
 
 impl Monitor {
-    /// Wait for the greeting and leave the negotiation mode.
-    pub fn connect(stream: UnixStream) -> io::Result<Self> {
-        stream.set_read_timeout(Some(ANSWER_LIMIT))?;
-        let mut monitor = Monitor {
+    /// Nothing is said yet: QEMU may still be starting.
+    pub fn new(stream: UnixStream) -> Self {
+        Monitor {
             stream: BufReader::new(stream),
-        };
-        monitor.message()?;
-        monitor.run("qmp_capabilities", json!({}))?;
-        Ok(monitor)
+            connected: false,
+        }
+    }
+
+    /// Wait for the greeting and leave the negotiation mode.
+    pub fn connect(&mut self) -> io::Result<()> {
+        if self.connected {
+            return Ok(());
+        }
+        self.stream.get_ref().set_read_timeout(Some(ANSWER_LIMIT))?;
+        self.message()?;
+        self.run("qmp_capabilities", json!({}))?;
+        self.connected = true;
+        Ok(())
     }
 
     pub fn run(&mut self, command: &str, arguments: Value) -> io::Result<Value> {
@@ -82,7 +93,9 @@ mod tests {
         }
         theirs.shutdown(std::net::Shutdown::Write).unwrap();
         std::thread::spawn(move || io::copy(&mut theirs, &mut io::sink()));
-        Monitor::connect(ours)
+        let mut monitor = Monitor::new(ours);
+        monitor.connect()?;
+        Ok(monitor)
     }
 
     #[test]

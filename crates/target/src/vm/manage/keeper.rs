@@ -1,20 +1,25 @@
 //! The process in the background: it boots the guest, hands commands to it, and
 //! ends with it.
 
+use super::snapshot::{self, Snapshot};
 use super::{Answer, Place, Request, Status};
 use crate::vm::VmTarget;
 use crate::vm::boot::Guest;
 use crate::vm::check;
-use crate::vm::failure::io;
-use crate::vm::frame::{Exec, Frame, FrameKind};
+use crate::vm::failure::{io, unmet};
+use crate::vm::frame::{Exec, Frame, FrameKind, Ready};
 use crate::vm::link::Link;
+use crate::vm::machine::Machine;
 use crate::{Boot, Target, TargetError};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// How often it looks whether the guest is still there.
 const LOOK: Duration = Duration::from_millis(250);
@@ -23,10 +28,10 @@ const LOOK: Duration = Duration::from_millis(250);
 /// one line on standard output, then nothing more is said.
 pub fn main() -> ExitCode {
     match prepare() {
-        Ok(keeper) => {
+        Ok((keeper, stopped)) => {
             answer(&Answer::Ready(keeper.status.clone()));
             let _ = detach();
-            keeper.keep();
+            keeper.keep(&stopped);
             ExitCode::SUCCESS
         }
         Err(error) => {
@@ -39,11 +44,22 @@ pub fn main() -> ExitCode {
 struct Keeper {
     place: Place,
     status: Status,
-    guest: Guest,
     listener: UnixListener,
+    desk: Desk,
 }
 
-fn prepare() -> Result<Keeper, TargetError> {
+/// What every client's thread works with.
+#[derive(Clone)]
+struct Desk {
+    request: Request,
+    release: String,
+    facts: BTreeMap<String, String>,
+    machine: Arc<Machine>,
+    link: Link,
+    stop: Sender<()>,
+}
+
+fn prepare() -> Result<(Keeper, Receiver<()>), TargetError> {
     // A terminal that is closed must not take the guest with it.
     let _ = rustix::process::setsid();
     let mut text = String::new();
@@ -52,27 +68,57 @@ fn prepare() -> Result<Keeper, TargetError> {
         .map_err(io("read", "standard input".as_ref()))?;
     let request: Request =
         serde_json::from_str(&text).map_err(|e| TargetError::Garbled(e.to_string()))?;
-    let place = Place::of(&request.name)?;
-    let mut target = VmTarget::new(request.spec.clone(), request.options.clone());
     if let Some(problem) = check::host(&request.spec).into_iter().next() {
         return Err(TargetError::Unmet(problem));
     }
-    let guest = target.boot(&Boot::default(), false)?;
+    let place = Place::of(&request.name)?;
+    let (guest, facts) = start(&request)?;
+    let (stop, stopped) = channel();
+    let desk = Desk {
+        request,
+        release: guest.ready.release,
+        facts,
+        machine: Arc::new(guest.machine),
+        link: guest.link,
+        stop,
+    };
+    Ok((open(place, desk)?, stopped))
+}
+
+/// Boot the guest, or continue the snapshot that is asked for.
+fn start(request: &Request) -> Result<(Guest, BTreeMap<String, String>), TargetError> {
+    let mut target = VmTarget::new(request.spec.clone(), request.options.clone());
+    let Some(name) = &request.snapshot else {
+        let guest = target.boot(&Boot::default(), false)?;
+        return Ok((guest, target.facts()));
+    };
+    let saved = snapshot::load(name)?;
+    let ready = Ready {
+        release: saved.release,
+        uptime_ns: 0,
+    };
+    let guest = target.resume(snapshot::incoming(name)?, ready)?;
+    let mut facts = saved.facts;
+    facts.insert("vm.snapshot".to_owned(), name.clone());
+    Ok((guest, facts))
+}
+
+fn open(place: Place, desk: Desk) -> Result<Keeper, TargetError> {
     place.create()?;
     let listener = UnixListener::bind(place.socket()).map_err(io("bind", &place.socket()))?;
     let status = Status {
-        name: request.name,
+        name: desk.request.name.clone(),
         pid: std::process::id(),
-        started_unix_s: SystemTime::UNIX_EPOCH.elapsed().map_or(0, |d| d.as_secs()),
-        facts: target.facts(),
+        started_unix_s: snapshot::now_unix_s(),
+        facts: desk.facts.clone(),
     };
     let json = serde_json::to_vec(&status).map_err(|e| TargetError::Garbled(e.to_string()))?;
     fs::write(place.status_file(), json).map_err(io("write", &place.status_file()))?;
     Ok(Keeper {
         place,
         status,
-        guest,
         listener,
+        desk,
     })
 }
 
@@ -96,42 +142,68 @@ fn detach() -> std::io::Result<()> {
 
 impl Keeper {
     /// Until someone stops it or the guest ends.
-    fn keep(self) {
-        let (stop, stopped) = channel();
-        let link = self.guest.link.clone();
-        let listener = self.listener;
-        std::thread::spawn(move || serve(&listener, &link, &stop));
+    fn keep(self, stopped: &Receiver<()>) {
+        let (listener, desk) = (self.listener, self.desk.clone());
+        std::thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                let desk = desk.clone();
+                // A client that breaks off ends its own command, nothing else.
+                std::thread::spawn(move || drop(desk.serve(client)));
+            }
+        });
         while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(LOOK) {
-            if self.guest.machine.ended().is_some() {
+            if self.desk.machine.ended().is_some() {
                 break;
             }
         }
-        drop(self.guest);
+        self.desk.machine.end();
         self.place.remove();
     }
 }
 
-fn serve(listener: &UnixListener, link: &Link, stop: &Sender<()>) {
-    for client in listener.incoming().flatten() {
-        let (link, stop) = (link.clone(), stop.clone());
-        std::thread::spawn(move || {
-            // A client that breaks off ends its own command, nothing else.
-            let _ = serve_client(client, &link, &stop);
-        });
-    }
-}
-
-fn serve_client(mut client: UnixStream, link: &Link, stop: &Sender<()>) -> std::io::Result<()> {
-    let Some(frame) = Frame::read(&mut client)? else {
-        return Ok(());
-    };
-    match frame.kind {
-        FrameKind::PowerOff => {
-            let _ = stop.send(());
-            Ok(())
+impl Desk {
+    fn serve(&self, mut client: UnixStream) -> std::io::Result<()> {
+        let Some(frame) = Frame::read(&mut client)? else {
+            return Ok(());
+        };
+        match frame.kind {
+            FrameKind::PowerOff => {
+                let _ = self.stop.send(());
+                Ok(())
+            }
+            FrameKind::Exec => run(client, &frame.parse()?, &self.link),
+            FrameKind::Snapshot => self.answer_snapshot(&mut client, &frame.text()),
+            _ => Err(std::io::ErrorKind::InvalidData.into()),
         }
-        FrameKind::Exec => run(client, &frame.parse()?, link),
-        _ => Err(std::io::ErrorKind::InvalidData.into()),
+    }
+
+    fn answer_snapshot(&self, client: &mut UnixStream, name: &str) -> std::io::Result<()> {
+        let answer = match self.save(name) {
+            Ok(()) => Frame::new(FrameKind::Ready, 0, ""),
+            Err(e) => Frame::new(FrameKind::Failed, 0, e.to_string()),
+        };
+        answer.write(client)
+    }
+
+    /// A frame that is half sent would be lost in the copy, so no command may run.
+    fn save(&self, name: &str) -> Result<(), TargetError> {
+        if self.link.is_busy() {
+            return Err(unmet("the guest", "a command runs in it", "end it first"));
+        }
+        let mut request = self.request.clone();
+        request.snapshot = None;
+        request.spec.accel = self.facts.get("vm.accel").cloned();
+        let snapshot = Snapshot {
+            name: name.to_owned(),
+            request,
+            release: self.release.clone(),
+            facts: self.facts.clone(),
+            created_unix_s: snapshot::now_unix_s(),
+            bytes: 0,
+        };
+        let monitor = self.machine.monitor();
+        let mut monitor = monitor.map_err(io("talk to", Path::new("QEMU's monitor")))?;
+        snapshot::save(snapshot, &mut monitor)
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod client;
 pub mod keeper;
+pub mod snapshot;
 mod terminal;
 
 pub use client::{exec, shell};
@@ -165,6 +166,19 @@ fn runtime_directory() -> Result<PathBuf, TargetError> {
     })
 }
 
+/// Names become directories.
+fn check_name(kind: &str, name: &str) -> Result<(), TargetError> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if !name.is_empty() && !name.starts_with('.') && name.chars().all(plain) {
+        return Ok(());
+    }
+    Err(unmet(
+        &format!("{kind} {name:?}"),
+        "this is not a name",
+        "use letters, digits, - and _",
+    ))
+}
+
 /// Where the state of one guest lies.
 #[derive(Debug, Clone)]
 struct Place {
@@ -173,14 +187,7 @@ struct Place {
 
 impl Place {
     fn of(name: &str) -> Result<Self, TargetError> {
-        let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-        if name.is_empty() || name.starts_with('.') || !name.chars().all(plain) {
-            return Err(unmet(
-                &format!("guest {name:?}"),
-                "this is not a name",
-                "use letters, digits, - and _",
-            ));
-        }
+        check_name("guest", name)?;
         let place = Place {
             dir: runtime_directory()?.join(name),
         };

@@ -1,0 +1,192 @@
+//! Live snapshots of guests that run in the background: QEMU's migration stream in
+//! a file, and beside it what is needed to continue it (the same machine again).
+//!
+//! Only guests with an image as their root have them: QEMU cannot move a mounted 9p
+//! share. The image itself is read-only, so it is not copied; what a guest wrote is
+//! in its memory.
+
+use super::{Request, connect};
+use crate::TargetError;
+use crate::vm::cache;
+use crate::vm::failure::{io, unmet};
+use crate::vm::frame::{Frame, FrameKind};
+use crate::vm::qmp::Monitor;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+const SAVE_LIMIT: Duration = Duration::from_secs(300);
+const LOOK: Duration = Duration::from_millis(50);
+
+/// What a snapshot continues from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Snapshot {
+    pub name: String,
+    /// The guest it was taken of, and the machine that must be the same again.
+    pub request: Request,
+    pub created_unix_s: u64,
+    pub release: String,
+    pub facts: BTreeMap<String, String>,
+    pub bytes: u64,
+}
+
+/// Save the guest; it goes on running.
+pub fn create(guest: &str, name: &str) -> Result<(), TargetError> {
+    let place = Place::of(name)?;
+    if place.dir.exists() {
+        let remedy = format!("choose another name, or `schedlab vm snapshot delete {name}`");
+        return Err(unmet(&format!("snapshot {name}"), "it exists", &remedy));
+    }
+    let mut stream = connect(guest)?;
+    Frame::new(FrameKind::Snapshot, 0, name)
+        .write(&mut stream)
+        .map_err(io("talk to", Path::new("the guest's keeper")))?;
+    let answer = Frame::read(&mut stream).ok().flatten();
+    match answer {
+        Some(frame) if frame.kind == FrameKind::Ready => Ok(()),
+        Some(frame) => Err(unmet(
+            &format!("snapshot {name}"),
+            &frame.text(),
+            "live snapshots need `root = \"image:PATH\"` and no command that runs",
+        )),
+        None => Err(unmet(
+            &format!("snapshot {name}"),
+            "the guest's keeper is gone",
+            "start the guest again",
+        )),
+    }
+}
+
+pub fn list() -> Result<Vec<Snapshot>, TargetError> {
+    let entries = fs::read_dir(directory()?).into_iter().flatten().flatten();
+    let mut found: Vec<Snapshot> = entries
+        .filter_map(|entry| Place { dir: entry.path() }.read().ok())
+        .collect();
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(found)
+}
+
+pub fn delete(name: &str) -> Result<(), TargetError> {
+    let place = Place::of(name)?;
+    load(name)?;
+    fs::remove_dir_all(&place.dir).map_err(io("remove", &place.dir))
+}
+
+/// What to start so that the snapshot goes on as the guest `guest`.
+pub fn restore(name: &str, guest: &str) -> Result<super::Status, TargetError> {
+    let snapshot = load(name)?;
+    super::start(&Request {
+        name: guest.to_owned(),
+        snapshot: Some(name.to_owned()),
+        ..snapshot.request
+    })
+}
+
+pub(super) fn load(name: &str) -> Result<Snapshot, TargetError> {
+    Place::of(name)?.read().map_err(|_| {
+        unmet(
+            &format!("snapshot {name}"),
+            "there is no such snapshot",
+            "see `schedlab vm snapshot list`",
+        )
+    })
+}
+
+/// The stream of a snapshot, for `-incoming`.
+pub(super) fn incoming(name: &str) -> Result<String, TargetError> {
+    let memory = Place::of(name)?.dir.join("memory");
+    Ok(format!("exec:cat {}", shell_quoted(&memory)))
+}
+
+/// The keeper's part: stop, save, go on.
+pub(super) fn save(snapshot: Snapshot, monitor: &mut Monitor) -> Result<(), TargetError> {
+    let place = Place::of(&snapshot.name)?;
+    let parent = directory()?;
+    fs::create_dir_all(&parent).map_err(io("create", &parent))?;
+    let part = tempfile::Builder::new()
+        .prefix(".part-")
+        .tempdir_in(&parent)
+        .map_err(io("create", &parent))?;
+    let memory = part.path().join("memory");
+    let written = migrate(monitor, &memory);
+    let resumed = monitor.run("cont", json!({}));
+    written
+        .and(resumed.map(drop))
+        .map_err(io("save", &memory))?;
+    let bytes = fs::metadata(&memory).map_or(0, |m| m.len());
+    let snapshot = Snapshot { bytes, ..snapshot };
+    let json =
+        serde_json::to_vec_pretty(&snapshot).map_err(|e| TargetError::Garbled(e.to_string()))?;
+    let description = part.path().join("snapshot.json");
+    fs::write(&description, json).map_err(io("write", &description))?;
+    fs::rename(part.keep(), &place.dir).map_err(io("rename", &place.dir))
+}
+
+fn migrate(monitor: &mut Monitor, memory: &Path) -> std::io::Result<()> {
+    monitor.run("stop", json!({}))?;
+    // Else QEMU holds back, as if the stream went over a network.
+    monitor.run(
+        "migrate-set-parameters",
+        json!({ "max-bandwidth": i64::MAX }),
+    )?;
+    let uri = format!("exec:cat > {}", shell_quoted(memory));
+    monitor.run("migrate", json!({ "uri": uri }))?;
+    let start = Instant::now();
+    while start.elapsed() < SAVE_LIMIT {
+        let state = monitor.run("query-migrate", json!({}))?;
+        match state["status"].as_str() {
+            Some("completed") => return Ok(()),
+            Some("failed" | "cancelled") => {
+                let why = state["error-desc"].as_str().unwrap_or("no reason given");
+                return Err(std::io::Error::other(why.to_owned()));
+            }
+            _ => std::thread::sleep(LOOK),
+        }
+    }
+    let _ = monitor.run("migrate_cancel", json!({}));
+    Err(std::io::ErrorKind::TimedOut.into())
+}
+
+fn shell_quoted(path: &Path) -> String {
+    format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
+}
+
+pub(super) fn now_unix_s() -> u64 {
+    SystemTime::UNIX_EPOCH.elapsed().map_or(0, |d| d.as_secs())
+}
+
+fn directory() -> Result<PathBuf, TargetError> {
+    Ok(cache::directory()?.join("snapshots"))
+}
+
+struct Place {
+    dir: PathBuf,
+}
+
+impl Place {
+    fn of(name: &str) -> Result<Self, TargetError> {
+        super::check_name("snapshot", name)?;
+        Ok(Place {
+            dir: directory()?.join(name),
+        })
+    }
+
+    fn read(&self) -> std::io::Result<Snapshot> {
+        let text = fs::read(self.dir.join("snapshot.json"))?;
+        Ok(serde_json::from_slice(&text)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_stays_one_word_for_the_shell() {
+        assert_eq!(shell_quoted(Path::new("/a b/c")), "'/a b/c'");
+        assert_eq!(shell_quoted(Path::new("/it's")), r"'/it'\''s'");
+    }
+}
