@@ -22,7 +22,7 @@ impl KernelLog {
         Some(KernelLog { file })
     }
 
-    /// Messages since the last call that contain `needle`.
+    /// Messages since the last call that contain `needle`; all contain the empty one.
     pub fn lines_with(&mut self, needle: &str) -> Vec<String> {
         let mut lines = Vec::new();
         // A record is given whole or not at all, and has at most about 1 KiB.

@@ -4,6 +4,8 @@
 //! tests), reads when asked, keeps no state, and returns numbers in the unit that
 //! the name of the field gives. What is missing is `None`, never a zero.
 
+pub mod delays;
+pub mod frequency;
 pub mod kernel_config;
 pub mod kernel_log;
 pub mod perf;
@@ -16,6 +18,7 @@ pub mod stat;
 pub mod sys;
 pub mod system;
 pub mod tasks;
+pub mod thermal;
 pub mod tools;
 
 #[cfg(test)]

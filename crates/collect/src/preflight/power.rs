@@ -146,25 +146,11 @@ pub const THROTTLING: Rule = Rule {
 };
 
 fn throttling(machine: &Machine) -> Seen {
-    match throttle_count(machine.root) {
+    match crate::thermal::throttle_count(machine.root) {
         None => Seen::Unknown("the kernel counts no throttling here"),
         Some(0) => Seen::Ok("never since boot".to_owned()),
         Some(count) => Seen::Caution(format!("{count} times since boot"), Vec::new()),
     }
-}
-
-/// Events of all cores and packages since boot. Threads of a core count the same
-/// event again: good for "none" and for differences, not for a number of events.
-pub fn throttle_count(root: &Path) -> Option<u64> {
-    let cpus = std::fs::read_dir(root.join(CPUS)).ok()?;
-    let directories = cpus.filter_map(|entry| Some(entry.ok()?.path().join("thermal_throttle")));
-    let counts: Vec<u64> = directories
-        .flat_map(|directory| {
-            ["core_throttle_count", "package_throttle_count"].map(|file| directory.join(file))
-        })
-        .filter_map(|file| read_number(&file))
-        .collect();
-    (!counts.is_empty()).then(|| counts.iter().sum())
 }
 
 #[cfg(test)]
@@ -238,15 +224,16 @@ mod tests {
     }
 
     #[test]
-    fn throttling_is_summed_over_cores_and_packages() {
-        let directory = "sys/devices/system/cpu/cpu0/thermal_throttle";
-        let (core, package) = (
-            format!("{directory}/core_throttle_count"),
-            format!("{directory}/package_throttle_count"),
-        );
-        let root = tree(&[(&core, "2\n"), (&package, "1\n")]);
-        assert_eq!(throttle_count(root.path()), Some(3));
-        assert!(is_caution(&seen(&THROTTLING, root.path())));
-        assert_eq!(throttle_count(tree(&[]).path()), None);
+    fn a_cpu_that_was_throttled_once_is_a_caution() {
+        let path = "sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count";
+        assert!(is_caution(&seen(
+            &THROTTLING,
+            tree(&[(path, "2\n")]).path()
+        )));
+        assert!(!is_caution(&seen(
+            &THROTTLING,
+            tree(&[(path, "0\n")]).path()
+        )));
+        assert!(is_unknown(&seen(&THROTTLING, tree(&[]).path())));
     }
 }
