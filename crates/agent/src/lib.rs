@@ -7,6 +7,7 @@
 
 pub mod arm;
 mod check;
+mod collectors;
 mod counters;
 mod evidence;
 mod files;
@@ -28,6 +29,7 @@ mod workload;
 #[cfg(test)]
 mod fixture;
 
+pub use collectors::metrics as collector_metrics;
 pub use counters::METRICS;
 pub use fixes::{Fixed, fix, restore_fixes};
 pub use guard::{guard_main, restore};

@@ -2,6 +2,7 @@
 
 use crate::arm::scheduler::{Attached, Limits};
 use crate::arm::tunables;
+use crate::collectors::Collectors;
 use crate::interrupt::Interrupt;
 use crate::journal::{Journal, Undo};
 use crate::judge::judge;
@@ -75,6 +76,7 @@ pub struct Trial<'a, 'c> {
     pub evidence: Evidence,
     pub scheduler: Option<Attached>,
     pub warnings: Vec<Warning>,
+    pub collectors: Collectors,
     started_unix_ns: u64,
     metrics: Vec<Measurement>,
     tunables: tunables::Applied,
@@ -97,6 +99,7 @@ impl<'a, 'c> Trial<'a, 'c> {
             evidence: Evidence::default(),
             metrics: Vec::new(),
             warnings: Vec::new(),
+            collectors: Collectors::default(),
             tunables: tunables::Applied::default(),
             scheduler: None,
         }
@@ -242,7 +245,9 @@ impl<'a, 'c> Trial<'a, 'c> {
             (self.context.say)(Reply::File { file });
         }
         self.warnings.extend(parsed.warnings);
-        self.metrics = counters::merge(parsed.metrics, counters);
+        let (collected, warnings) = self.collectors.figures(&counters);
+        self.warnings.extend(warnings);
+        self.metrics = counters::merge(parsed.metrics, [counters, collected].concat());
         Ok(())
     }
 

@@ -13,7 +13,7 @@ use crate::workload::{Event, Origin, Workload};
 use collect::rusage::Usage;
 use collect::tasks::Pid;
 use load::{Launch, Output, phase};
-use model::{Class, Measurement, Phase, Policy, Severity, Warning};
+use model::{Class, Measurement, Phase, Policy, Role, Severity, Warning};
 use std::time::{Duration, Instant};
 
 /// How often evidence is taken inside the window.
@@ -42,6 +42,7 @@ impl Trial<'_, '_> {
     /// The window is the life of the process, which inherits its policy.
     pub fn run_whole(&mut self, launch: &Launch) -> Result<(Output, Vec<Measurement>), Stop> {
         let policy = self.spec.arm.policy.as_ref();
+        self.collectors.begin(self.context.root, &[]);
         let first = Reading::at_start(self.context.root);
         let mut process = self.start(launch, policy)?;
         self.window_ns.0 = self.since_start(process.started);
@@ -49,6 +50,7 @@ impl Trial<'_, '_> {
         let ended = self.sample_until_exit(&mut process);
         if ended.is_ok() {
             self.window_ns.1 = self.since_start(Instant::now());
+            self.collectors.end(self.context.root);
             self.observe(Phase::After, process.pid);
         }
         let mut counters = process.counters.take();
@@ -86,9 +88,11 @@ impl Trial<'_, '_> {
         self.expect(process, phase::BEGIN)?;
         self.window_ns.0 = self.since_start(Instant::now());
         let first = Reading::of_tree(root, process.pid, process.counters.as_mut());
+        self.collectors.begin(root, &[(Role::Load, process.pid)]);
         self.expect(process, phase::END)?;
         self.window_ns.1 = self.since_start(Instant::now());
         let last = Reading::of_tree(root, process.pid, process.counters.as_mut());
+        self.collectors.end(root);
         self.observe(Phase::After, process.pid);
         Ok((first, last))
     }

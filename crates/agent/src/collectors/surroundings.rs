@@ -1,0 +1,348 @@
+//! What went on around the work: steal, other processes, frequency, heat, memory
+//! and I/O pressure, and the kernel's log.
+
+use super::explains;
+use collect::kernel_log::KernelLog;
+use collect::psi::{self, Resource};
+use collect::stat::{self, CpuTime};
+use collect::{frequency, thermal};
+use model::{Measurement, MetricDef, Severity, Warning};
+use std::path::Path;
+use std::time::Instant;
+
+const STEAL: MetricDef = explains(
+    "steal_percent",
+    "%",
+    "Share of the CPU time of the window that the hypervisor gave to others.",
+);
+const FOREIGN: MetricDef = explains(
+    "foreign_percent",
+    "%",
+    "Share of all CPUs that was busy with something else than the workload.",
+);
+const FREQUENCY: MetricDef = explains(
+    "cpu_mhz",
+    "MHz",
+    "Mean frequency of the CPUs when the window closed.",
+);
+const FREQUENCY_CHANGE: MetricDef = explains(
+    "cpu_mhz_change",
+    "%",
+    "Change of the mean frequency from the opening of the window to its close.",
+);
+const THROTTLES: MetricDef = explains(
+    "throttles",
+    "count",
+    "How often a core or package was slowed down for its heat.",
+);
+const TEMPERATURE: MetricDef = explains(
+    "temperature",
+    "C",
+    "The hottest CPU sensor when the window closed.",
+);
+const MEMORY_PRESSURE: MetricDef = explains(
+    "psi_memory_some",
+    "%",
+    "Share of the window in which at least one task of the machine waited for memory.",
+);
+const IO_PRESSURE: MetricDef = explains(
+    "psi_io_some",
+    "%",
+    "Share of the window in which at least one task of the machine waited for I/O.",
+);
+const LOG_LINES: MetricDef = explains(
+    "kernel_log_lines",
+    "count",
+    "New messages in the kernel's log within the window.",
+);
+
+pub const METRICS: &[MetricDef] = &[
+    STEAL,
+    FOREIGN,
+    FREQUENCY,
+    FREQUENCY_CHANGE,
+    THROTTLES,
+    TEMPERATURE,
+    MEMORY_PRESSURE,
+    IO_PRESSURE,
+    LOG_LINES,
+];
+
+/// Messages of the log that are quoted.
+const QUOTED_LINES: usize = 3;
+
+/// One end of the window.
+#[derive(Debug, Clone)]
+struct Reading {
+    at: Instant,
+    cpu: Option<CpuTime>,
+    mhz: Option<f64>,
+    throttles: Option<u64>,
+    celsius: Option<f64>,
+    memory_wait_ns: Option<u64>,
+    io_wait_ns: Option<u64>,
+}
+
+impl Reading {
+    fn now(root: &Path) -> Self {
+        let waited = |resource| psi::read(root, resource).map(|stalled| stalled.some_ns);
+        Reading {
+            at: Instant::now(),
+            cpu: stat::read(root),
+            mhz: frequency::mean_mhz(root),
+            throttles: thermal::throttle_count(root),
+            celsius: thermal::hottest_celsius(root),
+            memory_wait_ns: waited(Resource::Memory),
+            io_wait_ns: waited(Resource::Io),
+        }
+    }
+}
+
+/// Both ends, and what the kernel said in between.
+#[derive(Debug)]
+pub struct Surroundings {
+    first: Reading,
+    last: Option<Reading>,
+    log: Option<KernelLog>,
+    messages: Option<Vec<String>>,
+}
+
+impl Surroundings {
+    pub fn begin(root: &Path) -> Self {
+        Surroundings {
+            log: KernelLog::from_now(root),
+            first: Reading::now(root),
+            last: None,
+            messages: None,
+        }
+    }
+
+    pub fn end(&mut self, root: &Path) {
+        self.last = Some(Reading::now(root));
+        self.messages = self.log.as_mut().map(|log| log.lines_with(""));
+    }
+
+    /// `own_ns` is the CPU time of the workload within the window.
+    pub fn figures(&self, own_ns: u64) -> Vec<Measurement> {
+        let Some(last) = &self.last else {
+            return Vec::new();
+        };
+        let first = &self.first;
+        let mut metrics = Vec::new();
+        if let (Some(now), Some(before)) = (last.cpu, first.cpu) {
+            metrics.extend(shares(now.since(before), own_ns));
+        }
+        metrics.extend(last.mhz.map(|mhz| FREQUENCY.measured(mhz)));
+        metrics.extend(frequency_change(first, last));
+        metrics.extend(difference(THROTTLES, first.throttles, last.throttles));
+        metrics.extend(last.celsius.map(|celsius| TEMPERATURE.measured(celsius)));
+        let window_ns = last.at.duration_since(first.at).as_nanos().max(1) as f64;
+        for (def, before, now) in [
+            (MEMORY_PRESSURE, first.memory_wait_ns, last.memory_wait_ns),
+            (IO_PRESSURE, first.io_wait_ns, last.io_wait_ns),
+        ] {
+            metrics.extend(difference(def, before, now).map(|mut waited| {
+                waited.value = (100.0 * waited.value / window_ns).min(100.0);
+                waited
+            }));
+        }
+        let messages = self.messages.as_ref();
+        metrics.extend(messages.map(|lines| LOG_LINES.measured(lines.len() as f64)));
+        metrics
+    }
+
+    /// Where the readings are out of line. The words are the same in every trial, so
+    /// that a report says them once; the numbers are in the metrics.
+    pub fn warnings(&self, metrics: &[Measurement]) -> Vec<Warning> {
+        let value = |def: &MetricDef| {
+            let found = metrics.iter().find(|m| m.metric == def.name);
+            found.map(|m| m.value)
+        };
+        let mut warnings: Vec<Warning> = LIMITS
+            .iter()
+            .filter(|limit| value(&limit.metric).is_some_and(|v| v.abs() > limit.most))
+            .map(Limit::warning)
+            .collect();
+        warnings.extend(self.warning_of_log());
+        warnings
+    }
+
+    fn warning_of_log(&self) -> Option<Warning> {
+        let messages = self.messages.as_ref().filter(|lines| !lines.is_empty())?;
+        let quoted = messages[..messages.len().min(QUOTED_LINES)].join(" | ");
+        Some(Warning {
+            severity: Severity::Note,
+            what: format!("The kernel wrote to its log while it was measured: {quoted}"),
+            remedy: "See dmesg; a driver or a fault at work takes CPU time from the trial."
+                .to_owned(),
+        })
+    }
+}
+
+fn shares(spent: CpuTime, own_ns: u64) -> [Measurement; 2] {
+    let percent = |ns: u64| 100.0 * ns as f64 / spent.total_ns().max(1) as f64;
+    let foreign_ns = spent.busy_ns().saturating_sub(own_ns);
+    [
+        STEAL.measured(percent(spent.steal_ns)),
+        FOREIGN.measured(percent(foreign_ns)),
+    ]
+}
+
+fn frequency_change(first: &Reading, last: &Reading) -> Option<Measurement> {
+    let (before, now) = (first.mhz?, last.mhz?);
+    (before > 0.0).then(|| FREQUENCY_CHANGE.measured(100.0 * (now / before - 1.0)))
+}
+
+fn difference(def: MetricDef, before: Option<u64>, now: Option<u64>) -> Option<Measurement> {
+    Some(def.measured(now?.saturating_sub(before?) as f64))
+}
+
+/// A reading beyond which a trial carries a warning.
+struct Limit {
+    metric: MetricDef,
+    most: f64,
+    what: &'static str,
+    remedy: &'static str,
+}
+
+const LIMITS: &[Limit] = &[
+    Limit {
+        metric: STEAL,
+        most: 1.0,
+        what: "The hypervisor gave more than 1 % of the CPU time to others (steal_percent).",
+        remedy: "Use a host whose CPUs are not overcommitted, or pin the virtual CPUs.",
+    },
+    Limit {
+        metric: FOREIGN,
+        most: 5.0,
+        what: "Other processes used more than 5 % of the CPUs (foreign_percent).",
+        remedy: "Stop what is not part of the experiment; `schedlab doctor` names the busiest.",
+    },
+    Limit {
+        metric: FREQUENCY_CHANGE,
+        most: 10.0,
+        what: "The CPU frequency changed by more than 10 % within the window (cpu_mhz_change).",
+        remedy: "Set the governor `performance` and turn turbo off: schedlab doctor --fix",
+    },
+    Limit {
+        metric: THROTTLES,
+        most: 0.0,
+        what: "The CPU was slowed down for its heat (throttles).",
+        remedy: "Cool it better or turn turbo off: schedlab doctor --fix",
+    },
+    Limit {
+        metric: MEMORY_PRESSURE,
+        most: 1.0,
+        what: "Tasks waited for memory for more than 1 % of the window (psi_memory_some).",
+        remedy: "Free memory, or use a smaller load.",
+    },
+];
+
+impl Limit {
+    fn warning(&self) -> Warning {
+        Warning {
+            severity: Severity::Caution,
+            what: self.what.to_owned(),
+            remedy: self.remedy.to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn reading(at: Instant) -> Reading {
+        Reading {
+            at,
+            cpu: Some(CpuTime::default()),
+            mhz: Some(2000.0),
+            throttles: Some(4),
+            celsius: Some(50.0),
+            memory_wait_ns: Some(0),
+            io_wait_ns: None,
+        }
+    }
+
+    /// One second on two CPUs, changed by `change`.
+    fn surroundings(change: impl FnOnce(&mut Reading)) -> Surroundings {
+        let now = Instant::now();
+        let mut last = reading(now + Duration::from_secs(1));
+        last.cpu = Some(CpuTime {
+            user_ns: SECOND,
+            idle_ns: SECOND,
+            ..CpuTime::default()
+        });
+        change(&mut last);
+        Surroundings {
+            first: reading(now),
+            last: Some(last),
+            log: None,
+            messages: None,
+        }
+    }
+
+    fn value(metrics: &[Measurement], def: MetricDef) -> Option<f64> {
+        metrics
+            .iter()
+            .find(|m| m.metric == def.name)
+            .map(|m| m.value)
+    }
+
+    fn warned_of(surroundings: &Surroundings, own_ns: u64) -> String {
+        let metrics = surroundings.figures(own_ns);
+        let warnings = surroundings.warnings(&metrics);
+        warnings.iter().map(|w| w.what.as_str()).collect()
+    }
+
+    #[test]
+    fn what_the_workload_did_not_use_was_used_by_others() {
+        let metrics = surroundings(|_| {}).figures(SECOND / 2);
+        assert_eq!(value(&metrics, FOREIGN), Some(25.0));
+        assert_eq!(value(&metrics, STEAL), Some(0.0));
+    }
+
+    #[test]
+    fn a_quiet_machine_gives_no_warning() {
+        assert_eq!(warned_of(&surroundings(|_| {}), SECOND), "");
+    }
+
+    #[test]
+    fn each_reading_out_of_line_is_a_warning_that_names_its_metric() {
+        let busy = surroundings(|_| {});
+        assert!(warned_of(&busy, 0).contains("foreign_percent"));
+        let slower = surroundings(|last| last.mhz = Some(1500.0));
+        assert!(warned_of(&slower, SECOND).contains("cpu_mhz_change"));
+        let hot = surroundings(|last| last.throttles = Some(5));
+        assert!(warned_of(&hot, SECOND).contains("throttles"));
+        let short = surroundings(|last| last.memory_wait_ns = Some(SECOND / 10));
+        assert!(warned_of(&short, SECOND).contains("psi_memory_some"));
+        let stolen = surroundings(|last| {
+            last.cpu = Some(CpuTime {
+                idle_ns: SECOND,
+                steal_ns: SECOND / 10,
+                ..CpuTime::default()
+            });
+        });
+        assert!(warned_of(&stolen, 0).contains("steal_percent"));
+    }
+
+    #[test]
+    fn what_the_kernel_said_is_counted_and_quoted() {
+        let mut surroundings = surroundings(|_| {});
+        surroundings.messages = Some(["a", "b", "c", "d"].map(str::to_owned).to_vec());
+        let metrics = surroundings.figures(SECOND);
+        assert_eq!(value(&metrics, LOG_LINES), Some(4.0));
+        assert!(warned_of(&surroundings, SECOND).ends_with("a | b | c"));
+    }
+
+    #[test]
+    fn what_this_machine_does_not_tell_is_absent_not_zero() {
+        let metrics = surroundings(|last| last.throttles = None).figures(0);
+        assert_eq!(value(&metrics, THROTTLES), None);
+        assert_eq!(value(&metrics, IO_PRESSURE), None);
+    }
+}

@@ -1,0 +1,175 @@
+//! How long the tasks of each role ran and waited for a CPU within the window.
+
+use super::explains;
+use collect::delays::{Delays, TreeDelays};
+use collect::tasks::Pid;
+use model::{Measurement, MetricDef, Role};
+use std::path::Path;
+
+const CPU_TIME: MetricDef = explains(
+    "cpu_time",
+    "s",
+    "CPU time of the role (of the load: see user_time and system_time).",
+);
+const RUN_DELAY: MetricDef = explains(
+    "run_delay",
+    "s",
+    "Time that tasks were runnable but waited for a CPU, all tasks together.",
+);
+const TIMESLICES: MetricDef = explains("timeslices", "count", "How often a task was given a CPU.");
+const DELAY_MEAN: MetricDef = explains(
+    "run_delay_mean",
+    "ns",
+    "Mean wait of a runnable task until it was given a CPU.",
+);
+const SLICE_MEAN: MetricDef = explains(
+    "slice_mean",
+    "ns",
+    "Mean time that a task ran from being given a CPU to giving it up.",
+);
+
+pub const METRICS: &[MetricDef] = &[CPU_TIME, RUN_DELAY, TIMESLICES, DELAY_MEAN, SLICE_MEAN];
+
+/// One role: a process tree at both ends of the window.
+#[derive(Debug)]
+struct Watched {
+    role: Role,
+    leader: Pid,
+    first: TreeDelays,
+    within: Option<Delays>,
+}
+
+#[derive(Debug, Default)]
+pub struct Waiting {
+    watched: Vec<Watched>,
+}
+
+impl Waiting {
+    pub fn begin(&mut self, root: &Path, leaders: &[(Role, Pid)]) {
+        let watch = |(role, leader): &(Role, Pid)| Watched {
+            role: role.clone(),
+            leader: *leader,
+            first: TreeDelays::read(root, *leader),
+            within: None,
+        };
+        self.watched = leaders.iter().map(watch).collect();
+    }
+
+    pub fn end(&mut self, root: &Path) {
+        for watched in &mut self.watched {
+            let last = TreeDelays::read(root, watched.leader);
+            watched.within = last.since(&watched.first);
+        }
+    }
+
+    /// CPU time of the server and the antagonists.
+    pub fn run_ns_beside_load(&self) -> u64 {
+        let beside = self.watched.iter().filter(|w| w.role != Role::Load);
+        beside.filter_map(|w| Some(w.within?.run_ns)).sum()
+    }
+
+    /// By role; two antagonists are one role.
+    pub fn figures(&self) -> Vec<Measurement> {
+        [Role::Load, Role::Server, Role::Antagonist]
+            .iter()
+            .flat_map(|role| self.figures_of(role))
+            .collect()
+    }
+
+    fn figures_of(&self, role: &Role) -> Vec<Measurement> {
+        let of_role = self.watched.iter().filter(|w| w.role == *role);
+        let sums: Vec<Delays> = of_role.filter_map(|w| w.within).collect();
+        if sums.is_empty() {
+            return Vec::new();
+        }
+        let sum: Delays = sums.into_iter().sum();
+        let mut figures = vec![
+            RUN_DELAY.measured(sum.wait_ns as f64 / 1e9),
+            TIMESLICES.measured(sum.timeslices as f64),
+        ];
+        if sum.timeslices > 0 {
+            let mean = |ns: u64| ns as f64 / sum.timeslices as f64;
+            figures.push(DELAY_MEAN.measured(mean(sum.wait_ns)));
+            figures.push(SLICE_MEAN.measured(mean(sum.run_ns)));
+        }
+        let Some(prefix) = prefix(role) else {
+            return figures;
+        };
+        figures.insert(0, CPU_TIME.measured(sum.run_ns as f64 / 1e9));
+        for figure in &mut figures {
+            figure.metric.insert_str(0, prefix);
+        }
+        figures
+    }
+}
+
+/// The load is what a trial is about and needs no name.
+fn prefix(role: &Role) -> Option<&'static str> {
+    match role {
+        Role::Load => None,
+        Role::Server => Some("server_"),
+        Role::Antagonist => Some("antagonist_"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn watched(role: Role, run_ns: u64) -> Watched {
+        Watched {
+            role,
+            leader: 7,
+            first: TreeDelays::default(),
+            within: Some(Delays {
+                run_ns,
+                wait_ns: 500,
+                timeslices: 10,
+            }),
+        }
+    }
+
+    fn value(figures: &[Measurement], name: &str) -> Option<f64> {
+        figures.iter().find(|m| m.metric == name).map(|m| m.value)
+    }
+
+    #[test]
+    fn means_are_those_of_one_timeslice() {
+        let waiting = Waiting {
+            watched: vec![watched(Role::Load, 2_000)],
+        };
+        let figures = waiting.figures();
+        assert_eq!(value(&figures, "slice_mean"), Some(200.0));
+        assert_eq!(value(&figures, "run_delay_mean"), Some(50.0));
+        assert_eq!(value(&figures, "cpu_time"), None);
+    }
+
+    #[test]
+    fn roles_are_told_apart_and_antagonists_added_up() {
+        let waiting = Waiting {
+            watched: vec![
+                watched(Role::Load, 1_000),
+                watched(Role::Antagonist, 2_000_000_000),
+                watched(Role::Antagonist, 1_000_000_000),
+            ],
+        };
+        let figures = waiting.figures();
+        assert_eq!(value(&figures, "timeslices"), Some(10.0));
+        assert_eq!(value(&figures, "antagonist_timeslices"), Some(20.0));
+        assert_eq!(value(&figures, "antagonist_cpu_time"), Some(3.0));
+        assert_eq!(value(&figures, "server_timeslices"), None);
+        assert_eq!(waiting.run_ns_beside_load(), 3_000_000_000);
+    }
+
+    #[test]
+    fn a_role_that_never_got_a_cpu_has_no_means() {
+        let mut starved = watched(Role::Server, 0);
+        starved.within = Some(Delays::default());
+        let waiting = Waiting {
+            watched: vec![starved],
+        };
+        let figures = waiting.figures();
+        assert_eq!(value(&figures, "server_timeslices"), Some(0.0));
+        assert_eq!(value(&figures, "server_slice_mean"), None);
+    }
+}
