@@ -43,6 +43,7 @@ fn main() -> Result<ExitCode, Failure> {
         Some("kernel") if args.len() == 3 => build_kernel(&args[1], &args[2])?,
         Some("save") if args.len() == 3 => snapshot::create(&args[1], &args[2])?,
         Some("restore") if args.len() == 3 => drop(snapshot::restore(&args[1], &args[2])?),
+        Some("delete") if args.len() == 2 => snapshot::delete(&args[1])?,
         Some("status") => println!("{:#?}", manage::status()?),
         _ => host(args)?,
     }

@@ -6,7 +6,7 @@ use super::kernel::Kernel;
 use super::{image_path, machine, qemu};
 use crate::TargetError;
 use model::experiment::{Forward, Topology};
-use model::{Experiment, Problem, Severity, VmSpec, Warning};
+use model::{Experiment, Problem, Severity, VmSpec, Warning, parse_cpu_list};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, TcpListener};
 
@@ -72,9 +72,9 @@ fn topology(cpus: u32, t: &Topology) -> Option<Problem> {
     })
 }
 
-fn pinning(list: &str, usable: &[usize]) -> Option<Problem> {
+fn pinning(list: &str, usable: &[u32]) -> Option<Problem> {
     let remedy = format!("write a list such as 0-{}", usable.last().unwrap_or(&0));
-    let Some(cpus) = host::parse_cpus(list) else {
+    let Some(cpus) = parse_cpu_list(list).ok() else {
         return Some(problem(
             format!("`host-cpus` {list:?} is not a CPU list"),
             &remedy,
@@ -163,7 +163,10 @@ pub fn warnings(spec: &VmSpec, host_cpus: usize) -> Vec<Warning> {
             "give the guest no more CPUs than the host has",
         ));
     }
-    let pinned = spec.host_cpus.as_deref().and_then(host::parse_cpus);
+    let pinned = spec
+        .host_cpus
+        .as_deref()
+        .and_then(|list| parse_cpu_list(list).ok());
     if let Some(set) = pinned.filter(|set| set.len() < cpus) {
         warnings.push(caution(
             format!(

@@ -2,7 +2,7 @@
 //! (`/proc/meminfo`), steal and load (`/proc/stat`, `/proc/loadavg`; proc(5)), and
 //! how long the vCPU threads waited for a CPU (`/proc/PID/task/TID/schedstat`).
 
-use model::{Better, Measurement, MetricDef};
+use model::{Better, Measurement, MetricDef, parse_cpu_list};
 use std::fs;
 use std::time::Instant;
 
@@ -33,32 +33,13 @@ const LOAD: MetricDef = MetricDef {
 /// All that a guest's host measures, for the reference.
 pub const METRICS: [MetricDef; 4] = [STEAL, VCPU_WAIT, PINNED, LOAD];
 
-/// `0-3,6` as numbers; `None` when it is no such list.
-pub fn parse_cpus(list: &str) -> Option<Vec<usize>> {
-    let mut cpus = Vec::new();
-    for part in list.split(',') {
-        let (first, last) = part
-            .trim()
-            .split_once('-')
-            .unwrap_or((part.trim(), part.trim()));
-        let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
-        if first > last || last > 65_535 {
-            return None;
-        }
-        cpus.extend(first..=last);
-    }
-    cpus.sort_unstable();
-    cpus.dedup();
-    Some(cpus)
-}
-
 /// CPUs that this process may run on.
-pub fn usable_cpus() -> Vec<usize> {
+pub fn usable_cpus() -> Vec<u32> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let list = status
         .lines()
         .find_map(|l| l.strip_prefix("Cpus_allowed_list:"));
-    list.and_then(|list| parse_cpus(list.trim()))
+    list.and_then(|list| parse_cpu_list(list).ok())
         .unwrap_or_else(|| vec![0])
 }
 
@@ -162,15 +143,6 @@ fn load_average() -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn cpu_lists_are_numbers_ranges_or_wrong() {
-        assert_eq!(parse_cpus("0-2,5"), Some(vec![0, 1, 2, 5]));
-        assert_eq!(parse_cpus("3"), Some(vec![3]));
-        assert_eq!(parse_cpus("2-1"), None);
-        assert_eq!(parse_cpus("all"), None);
-        assert_eq!(parse_cpus(""), None);
-    }
 
     #[test]
     fn steal_is_the_eighth_field_and_guest_time_is_not_counted_twice() {

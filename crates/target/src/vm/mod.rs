@@ -33,14 +33,13 @@ use failure::io;
 use frame::{Ready, Setup};
 use host::Watch;
 use kernel::Kernel;
-use model::{Experiment, Problem, Severity, VmSpec, Warning};
+use model::{Experiment, Problem, Severity, VmSpec, Warning, parse_cpu_list};
 use qemu::{Accel, CommandLine, Descriptors, Root};
 use serde::{Deserialize, Serialize};
 use session::VmSession;
 use std::collections::BTreeMap;
 use std::env;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// What a target needs besides the experiment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -268,7 +267,7 @@ impl VmTarget {
             .spec
             .host_cpus
             .as_deref()
-            .and_then(host::parse_cpus)
+            .and_then(|list| parse_cpu_list(list).ok())
             .unwrap_or_default();
         if !set.is_empty() {
             for (index, tid) in vcpus.iter().enumerate() {
@@ -368,11 +367,6 @@ fn emulation_warning() -> Warning {
         remedy: "for performance, run on a host where KVM works; `vm.accel_reason` below says why it does not here"
             .to_owned(),
     }
-}
-
-/// A boot that takes longer than this is given up.
-pub fn boot_limit(accel: Accel) -> Duration {
-    boot::time_limit(accel)
 }
 
 #[cfg(test)]

@@ -30,15 +30,6 @@ impl VmSession {
         })
     }
 
-    /// Process id of QEMU.
-    pub fn pid(&self) -> u32 {
-        self.guest.machine.pid()
-    }
-
-    pub fn boot_time(&self) -> Duration {
-        self.guest.boot_time
-    }
-
     fn gone(&self, why: String) -> TargetError {
         gone(why, &self.guest.machine.console)
     }

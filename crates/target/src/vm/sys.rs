@@ -49,13 +49,13 @@ pub fn lead_session(command: &mut Command, terminal: bool) {
 }
 
 /// A CPU set for one thread of another process.
-pub fn pin_thread(tid: i32, cpus: &[usize]) -> io::Result<()> {
+pub fn pin_thread(tid: i32, cpus: &[u32]) -> io::Result<()> {
     let mut set = rustix::thread::CpuSet::new();
-    for cpu in cpus
-        .iter()
-        .filter(|cpu| **cpu < rustix::thread::CpuSet::MAX_CPU)
-    {
-        set.set(*cpu);
+    for cpu in cpus.iter().map(|cpu| *cpu as usize) {
+        // The set has room for the kernel's usual 1024.
+        if cpu < rustix::thread::CpuSet::MAX_CPU {
+            set.set(cpu);
+        }
     }
     Ok(rustix::thread::sched_setaffinity(Pid::from_raw(tid), &set)?)
 }

@@ -1,0 +1,207 @@
+//! Guests in the background, driven as a user would: by a program that starts one,
+//! runs commands in it and ends. Needs what the boot tests need.
+
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use target::vm::qemu;
+
+static TURN: Mutex<()> = Mutex::new(());
+
+/// A user with a runtime directory and snapshots of their own, and the shared cache.
+struct User {
+    runtime: tempfile::TempDir,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl User {
+    /// Or why there is none.
+    fn new() -> Option<Self> {
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        if qemu::version().is_none() {
+            println!("skipped: {} is not installed", qemu::PROGRAM);
+            return None;
+        }
+        Some(User {
+            runtime: tempfile::tempdir().unwrap(),
+            _turn: turn,
+        })
+    }
+
+    fn vm(&self, args: &[&str]) -> Output {
+        self.vm_with(args, b"")
+    }
+
+    fn vm_with(&self, args: &[&str], input: &[u8]) -> Output {
+        let mut child = Command::new(example())
+            .args(args)
+            .env("XDG_RUNTIME_DIR", self.runtime.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // A program that does not read its input is no error here.
+        let _ = child.stdin.take().unwrap().write_all(input);
+        child.wait_with_output().unwrap()
+    }
+
+    /// Whether the guest runs now; a kernel that cannot be had is no failure.
+    fn start(&self, args: &[&str]) -> bool {
+        let output = self.vm(args);
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        if errors.contains("cannot be fetched") || errors.contains("cannot be downloaded") {
+            println!("skipped: {errors}");
+            return false;
+        }
+        assert!(output.status.success(), "{errors}");
+        true
+    }
+
+    fn keeper(&self, name: &str) -> i32 {
+        let path = self
+            .runtime
+            .path()
+            .join("schedlab/vm")
+            .join(name)
+            .join("status.json");
+        let status: serde_json::Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+        i32::try_from(status["pid"].as_i64().unwrap()).unwrap()
+    }
+}
+
+fn example() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    test.ancestors().nth(2).unwrap().join("examples/vm")
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Processes whose environment or command line cannot be ours are not counted:
+/// only children of `parent`.
+fn children(parent: i32) -> Vec<i32> {
+    let path = format!("/proc/{parent}/task");
+    fs::read_dir(path)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|task| fs::read_to_string(task.path().join("children")).ok())
+        .flat_map(|list| {
+            list.split_whitespace()
+                .map(|p| p.parse().unwrap())
+                .collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+/// Gone, or dead and not yet reaped by whoever inherited it.
+fn is_dead(pid: i32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| {
+        stat.rsplit(')').next().unwrap().starts_with(" Z")
+    })
+}
+
+fn wait_until(what: &str, check: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !check() {
+        assert!(start.elapsed() < Duration::from_secs(30), "not {what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn a_guest_in_the_background_runs_commands_until_it_is_stopped_or_killed() {
+    let Some(user) = User::new() else { return };
+    if !user.start(&["start", "lab"]) {
+        return;
+    }
+    assert!(text(&user.vm(&["status"])).contains("\"lab\""));
+    assert_eq!(
+        text(&user.vm_with(&["exec", "lab", "cat"], b"hello")),
+        "hello"
+    );
+    assert_eq!(
+        user.vm(&["exec", "lab", "sh", "-c", "exit 3"])
+            .status
+            .code(),
+        Some(3)
+    );
+    let twice = user.vm(&["start", "lab"]);
+    assert!(String::from_utf8_lossy(&twice.stderr).contains("running already"));
+
+    let keeper = user.keeper("lab");
+    let qemu = children(keeper);
+    assert_eq!(qemu.len(), 1);
+    let pid = rustix::process::Pid::from_raw(keeper).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    wait_until("dead with its keeper", || is_dead(qemu[0]));
+    assert_eq!(text(&user.vm(&["status"])), "[]\n");
+
+    assert!(user.start(&["start", "lab"]), "the name is free again");
+    let (keeper, qemu) = (user.keeper("lab"), children(user.keeper("lab")));
+    assert!(user.vm(&["stop", "lab"]).status.success());
+    wait_until("stopped", || {
+        is_dead(keeper) && qemu.iter().all(|pid| is_dead(*pid))
+    });
+    let gone = user.vm(&["exec", "lab", "true"]);
+    assert!(String::from_utf8_lossy(&gone.stderr).contains("no such guest runs"));
+    assert!(!user.runtime.path().join("schedlab/vm/lab").exists());
+}
+
+#[test]
+fn a_snapshot_goes_on_where_it_was_taken() {
+    let Some(user) = User::new() else { return };
+    let Some(image) = small_image(user.runtime.path()) else {
+        return;
+    };
+    let root = format!("image:{}", image.display());
+    if !user.start(&["start", "one", "--root", &root]) {
+        return;
+    }
+    let name = format!("test-{}", std::process::id());
+    let sh =
+        |guest: &str, script: &str| user.vm(&["exec", guest, "/bin/busybox", "sh", "-c", script]);
+    assert!(sh("one", "echo before > /note").status.success());
+    let saved = user.vm(&["save", "one", &name]);
+    assert!(
+        saved.status.success(),
+        "{}",
+        String::from_utf8_lossy(&saved.stderr)
+    );
+    assert_eq!(
+        text(&sh("one", "echo after > /note; /bin/busybox cat /note")),
+        "after\n"
+    );
+    assert!(user.vm(&["stop", "one"]).status.success());
+
+    assert!(user.vm(&["restore", &name, "two"]).status.success());
+    let note = text(&sh("two", "/bin/busybox cat /note"));
+    assert!(user.vm(&["stop", "two"]).status.success());
+    assert!(user.vm(&["delete", &name]).status.success());
+    assert_eq!(note, "before\n");
+}
+
+/// busybox and its libraries as a squashfs image.
+fn small_image(dir: &Path) -> Option<PathBuf> {
+    let script = "set -e; mkdir -p r/bin r/dev r/proc r/sys r/run; cp /bin/busybox r/bin/; \
+         for l in $(ldd /bin/busybox 2>/dev/null | grep -o '/[^ ]*'); do \
+         mkdir -p r$(dirname $l); cp -L $l r$l; done; tar -C r -c . | tar2sqfs -q image.squashfs";
+    let made = Command::new("sh")
+        .args(["-c", script])
+        .current_dir(dir)
+        .output()
+        .unwrap();
+    if !made.status.success() {
+        let why = String::from_utf8_lossy(&made.stderr).into_owned();
+        println!("skipped: no image can be made (busybox, squashfs-tools-ng): {why}");
+        return None;
+    }
+    Some(dir.join("image.squashfs"))
+}
