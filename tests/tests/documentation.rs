@@ -18,18 +18,23 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-/// Lines of fenced blocks that begin with `program `, without their comments.
+/// Lines that begin with `program `, of fenced blocks that begin with a command (the
+/// others are output, or files), without their comments.
 fn commands(page: &Path, program: &str) -> Vec<String> {
     let text = std::fs::read_to_string(page).expect("a page");
-    let mut inside = false;
+    let is_command = |l: &str| {
+        ["schedlab ", "make ", "cargo "]
+            .iter()
+            .any(|p| l.starts_with(p))
+    };
     let mut found = Vec::new();
-    for line in text.lines() {
-        if line.trim_start().starts_with("```") {
-            inside = !inside;
+    for block in text.split("```").skip(1).step_by(2) {
+        let lines = block.lines().skip(1).map(|l| l.trim_start_matches("$ "));
+        let lines: Vec<&str> = lines.collect();
+        if !lines.first().is_some_and(|first| is_command(first)) {
             continue;
         }
-        let line = line.trim_start().trim_start_matches("$ ");
-        if inside && line.starts_with(program) {
+        for line in lines.iter().filter(|l| l.starts_with(program)) {
             let command = line.split(" #").next().unwrap_or(line);
             found.push(command.trim().to_owned());
         }
