@@ -136,6 +136,7 @@ mod tests {
             scheduler: Some(Scheduler {
                 program: "scx_there_is_none".to_owned(),
                 args: Vec::new(),
+                attach_limit_ns: None,
             }),
             ..Arm::unchanged("none")
         }

@@ -278,6 +278,7 @@ mod tests {
             scheduler: Some(Scheduler {
                 program: "/opt/bin/scx_rusty".to_owned(),
                 args: Vec::new(),
+                attach_limit_ns: None,
             }),
             ..Arm::unchanged("rusty")
         }
