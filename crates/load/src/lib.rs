@@ -16,6 +16,8 @@ pub mod recording;
 pub mod schbench;
 pub mod serve;
 pub mod spin;
+pub mod stalls;
+pub mod steady;
 mod sys;
 #[cfg(test)]
 mod testing;

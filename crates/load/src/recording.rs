@@ -4,6 +4,7 @@
 //! Values are nanoseconds with three significant digits. A value is counted if it
 //! was finished inside the window, in the interval in which it was finished.
 
+use crate::stalls::Stalls;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::IntervalLogWriterBuilder;
@@ -39,6 +40,7 @@ pub struct Recorder {
     window: Window,
     interval_ns: u64,
     intervals: Vec<Histogram<u32>>,
+    stalls: Stalls,
 }
 
 impl Recorder {
@@ -56,7 +58,14 @@ impl Recorder {
             },
             interval_ns,
             intervals,
+            stalls: Stalls::none(),
         })
+    }
+
+    /// Also keeps values of `limit_ns` and more, with the time of the worst.
+    pub fn with_stalls_from(mut self, limit_ns: u64) -> Self {
+        self.stalls = Stalls::from(limit_ns);
+        self
     }
 
     /// Says when the window is; until then nothing is counted.
@@ -72,6 +81,7 @@ impl Recorder {
         let index = (at_ns - self.window.begin_ns) / self.interval_ns;
         if let Some(histogram) = self.intervals.get_mut(index as usize) {
             histogram.saturating_record(value_ns);
+            self.stalls.see(at_ns, value_ns);
         }
     }
 }
@@ -99,6 +109,7 @@ pub struct Recording {
     interval_ns: u64,
     intervals: Vec<Histogram<u32>>,
     total: Histogram<u32>,
+    stalls: Stalls,
 }
 
 impl Recording {
@@ -109,11 +120,13 @@ impl Recording {
             window,
             interval_ns,
             mut intervals,
+            mut stalls,
         } = recorders.next()?;
         for other in recorders {
             for (into, from) in intervals.iter_mut().zip(&other.intervals) {
                 *into += from;
             }
+            stalls.add(&other.stalls);
         }
         let mut total = intervals.first()?.clone();
         for interval in &intervals[1..] {
@@ -124,11 +137,28 @@ impl Recording {
             interval_ns,
             intervals,
             total,
+            stalls,
         })
     }
 
     pub fn count(&self) -> u64 {
         self.total.len()
+    }
+
+    pub fn stalls(&self) -> &Stalls {
+        &self.stalls
+    }
+
+    /// A moment of the window, from its opening.
+    pub fn offset_ns(&self, at_ns: u64) -> u64 {
+        at_ns.saturating_sub(self.window.begin_ns)
+    }
+
+    /// Values in each interval, without a last one that is shorter than the others.
+    pub fn whole_intervals(&self) -> Vec<u64> {
+        let whole = (self.window.end_ns - self.window.begin_ns) / self.interval_ns;
+        let whole = self.intervals.iter().take(whole as usize);
+        whole.map(Histogram::len).collect()
     }
 
     /// `None` if nothing was counted.
@@ -237,6 +267,20 @@ mod tests {
         let recording = Recording::merge([recorder]).unwrap();
         assert_eq!(recording.quantile_ns(500), Some(7));
         assert_eq!(recording.quantile_ns(900), None);
+    }
+
+    #[test]
+    fn a_last_interval_that_is_cut_short_is_not_whole() {
+        let mut recorder = Recorder::new(2 * NS_PER_SEC + 5, NS_PER_SEC).unwrap();
+        recorder.open(Window {
+            begin_ns: 0,
+            end_ns: 2 * NS_PER_SEC + 5,
+        });
+        [1, NS_PER_SEC, 2 * NS_PER_SEC, 2 * NS_PER_SEC + 1]
+            .into_iter()
+            .for_each(|at| recorder.record(at, 7));
+        let recording = Recording::merge([recorder]).unwrap();
+        assert_eq!(recording.whole_intervals(), [1, 1]);
     }
 
     #[test]

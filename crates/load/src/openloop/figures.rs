@@ -5,6 +5,7 @@ use super::metrics as own;
 use super::tally::{Failure, Tally};
 use crate::Parsed;
 use crate::recording::{Recorder, Recording, samples_needed};
+use crate::stalls;
 use crate::wakeup::metrics as m;
 use model::{MetricDef, Severity, TrialFile, Warning, format_duration_ns};
 use std::time::SystemTime;
@@ -42,6 +43,7 @@ pub fn parsed(config: &Config, tallies: Vec<Tally>, opened: SystemTime) -> Resul
     figures.latency("service", m::SERVICE, total.service.clone())?;
     let lateness = figures.latency("generator-lateness", own::LATENESS, total.lateness.clone())?;
     figures.rates(config, &total);
+    figures.add_stalls(&request);
     figures.warn_of_failures(&total);
     figures.judge_lateness(&request, &lateness);
     figures.warn_of_missing(total.offered);
@@ -116,6 +118,12 @@ struct Figures {
 }
 
 impl Figures {
+    fn add_stalls(&mut self, request: &Recording) {
+        let all = [("request", stalls::REQUEST_STALLS, request)];
+        self.parsed.metrics.extend(stalls::figures(&all));
+        self.parsed.files.extend(stalls::file(&all));
+    }
+
     /// Quantiles and histogram of one kind of latency.
     fn latency(
         &mut self,

@@ -1,6 +1,7 @@
 //! What the open-loop generators measure. Latencies have the names that the wakeup
 //! load gives them.
 
+use crate::stalls::REQUEST_STALLS;
 use crate::wakeup::metrics as m;
 use model::{Better, MetricDef};
 
@@ -58,6 +59,7 @@ pub const HTTP: &[MetricDef] = &[
     LATENESS_P50,
     LATENESS_P99,
     GENERATOR_CPU,
+    REQUEST_STALLS,
 ];
 pub const MEMCACHED: &[MetricDef] = &[
     m::REQUEST_P50,
@@ -75,6 +77,7 @@ pub const MEMCACHED: &[MetricDef] = &[
     LATENESS_P50,
     LATENESS_P99,
     GENERATOR_CPU,
+    REQUEST_STALLS,
 ];
 
 /// Metrics that decide when a cell stops.

@@ -1,6 +1,7 @@
 //! What one thread counts while it runs.
 
 use crate::recording::{Recorder, Window};
+use crate::stalls;
 
 /// How a request can fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +76,7 @@ impl Tally {
                 begin_ns: u64::MAX,
                 end_ns: u64::MAX,
             },
-            request: recorder.clone(),
+            request: recorder.clone().with_stalls_from(stalls::REQUEST_NS),
             service: recorder.clone(),
             lateness: recorder,
             offered: 0,

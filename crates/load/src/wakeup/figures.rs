@@ -5,6 +5,7 @@ use super::metrics as m;
 use super::worker::Records;
 use crate::Parsed;
 use crate::recording::{Recorder, Recording, samples_needed};
+use crate::{stalls, steady};
 use model::{Measurement, MetricDef, Severity, TrialFile, Warning};
 use std::time::SystemTime;
 
@@ -35,12 +36,14 @@ pub fn parsed(config: &Config, recorded: Recorded, opened: SystemTime) -> Result
         parsed: Parsed::default(),
         missing: Vec::new(),
     };
-    figures.latency("wakeup", m::WAKEUP, wakeup)?;
-    let done = figures.latency("request", m::REQUEST, request)?;
+    let wakeup = figures.latency("wakeup", m::WAKEUP, wakeup)?;
+    let request = figures.latency("request", m::REQUEST, request)?;
+    let done = request.count();
     if done == 0 {
         return Err(nothing_done(config));
     }
     figures.rate(config, done);
+    figures.explain(&wakeup, &request);
     if config.rate_per_sec.is_some() {
         figures.latency("service", m::SERVICE, service)?;
         figures.open_loop(config, offered, done);
@@ -64,16 +67,14 @@ struct Figures {
 }
 
 impl Figures {
-    /// Quantiles and histogram of one kind of latency. The number of samples.
+    /// Quantiles and histogram of one kind of latency.
     fn latency(
         &mut self,
         name: &str,
         quantiles: &[(MetricDef, Option<u32>)],
         recorders: Vec<Recorder>,
-    ) -> Result<u64, String> {
-        let Some(recording) = Recording::merge(recorders) else {
-            return Ok(0);
-        };
+    ) -> Result<Recording, String> {
+        let recording = Recording::merge(recorders).ok_or("the load had no workers")?;
         for (def, permille) in quantiles {
             let value = match permille {
                 Some(permille) => recording.quantile_ns(*permille),
@@ -89,7 +90,7 @@ impl Figures {
             name: format!("{name}.hlog"),
             text,
         });
-        Ok(recording.count())
+        Ok(recording)
     }
 
     fn push(&mut self, measurement: Measurement) {
@@ -99,6 +100,19 @@ impl Figures {
     fn rate(&mut self, config: &Config, done: u64) {
         let per_sec = done as f64 / seconds(config);
         self.push(m::REQUESTS_PER_SEC.measured(per_sec));
+    }
+
+    /// Stalls, and whether the load was steady.
+    fn explain(&mut self, wakeup: &Recording, request: &Recording) {
+        let both = [
+            ("wakeup", stalls::WAKEUP_STALLS, wakeup),
+            ("request", stalls::REQUEST_STALLS, request),
+        ];
+        self.parsed.metrics.extend(stalls::figures(&both));
+        self.parsed.files.extend(stalls::file(&both));
+        let (drift, warning) = steady::judge(request);
+        self.parsed.metrics.extend(drift);
+        self.parsed.warnings.extend(warning);
     }
 
     fn open_loop(&mut self, config: &Config, offered: u64, done: u64) {

@@ -1,5 +1,7 @@
 //! What the wakeup load measures. The schbench adapter uses the same names.
 
+use crate::stalls::{REQUEST_STALLS, WAKEUP_STALLS};
+use crate::steady::THROUGHPUT_DRIFT;
 use model::{Better, MetricDef};
 
 /// A metric and the quantile it is, in thousandths; `None`: the maximum.
@@ -93,6 +95,9 @@ pub const ALL: &[MetricDef] = &[
     SERVICE_P99,
     OFFERED_PER_SEC,
     ACHIEVED_PERCENT,
+    WAKEUP_STALLS,
+    REQUEST_STALLS,
+    THROUGHPUT_DRIFT,
 ];
 
 /// Metrics that decide when a cell stops.

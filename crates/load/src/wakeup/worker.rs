@@ -4,6 +4,7 @@ use super::config::Config;
 use super::shared::Shared;
 use super::work::{Matrices, RowBudget};
 use crate::recording::Recorder;
+use crate::stalls;
 use crate::sys;
 
 /// What one worker recorded.
@@ -21,8 +22,8 @@ impl Records {
     pub fn new(config: &Config) -> Result<Self, String> {
         let recorder = || Recorder::new(config.duration_ns, config.longest_ns());
         Ok(Records {
-            wakeup: recorder()?,
-            request: recorder()?,
+            wakeup: recorder()?.with_stalls_from(stalls::WAKEUP_NS),
+            request: recorder()?.with_stalls_from(stalls::REQUEST_NS),
             service: config.rate_per_sec.map(|_| recorder()).transpose()?,
         })
     }
