@@ -36,7 +36,7 @@ test:
 	@scripts/setup test
 	$(MAKE) --no-print-directory check scx_faulty
 	cargo build --quiet --workspace --bins
-	cargo test --workspace
+	cargo test --workspace --no-fail-fast
 
 check:
 	cargo fmt --all --check

@@ -19,7 +19,7 @@ fn pages() -> Vec<PathBuf> {
 }
 
 /// Lines that begin with `program `, of fenced blocks that begin with a command (the
-/// others are output, or files), without their comments.
+/// others are output, or files), without their comments, and those in tables.
 fn commands(page: &Path, program: &str) -> Vec<String> {
     let text = std::fs::read_to_string(page).expect("a page");
     let is_command = |l: &str| {
@@ -39,6 +39,9 @@ fn commands(page: &Path, program: &str) -> Vec<String> {
             found.push(command.trim().to_owned());
         }
     }
+    let rows = text.lines().filter(|l| l.starts_with('|'));
+    let spans = rows.flat_map(|row| row.split('`').skip(1).step_by(2));
+    found.extend(spans.filter(|s| s.starts_with(program)).map(str::to_owned));
     found
 }
 
@@ -46,9 +49,7 @@ fn commands(page: &Path, program: &str) -> Vec<String> {
 fn in_place_of(command: &str) -> String {
     let words: Vec<&str> = command.split_whitespace().collect();
     match words.get(1) {
-        Some(&"run") if !command.contains("--resume") && !command.contains("--like") => {
-            command.replacen("schedlab run", "schedlab plan", 1)
-        }
+        Some(&"run") if words.len() > 2 => command.replacen("schedlab run", "schedlab plan", 1),
         Some(&("list" | "plan")) => command.to_owned(),
         // Sub-commands with a sub-command of their own.
         Some(&("scheduler" | "kernel" | "vm" | "image")) => {
