@@ -1,0 +1,85 @@
+//! `schedlab certify` and `schedlab plan`: what a machine can see.
+
+use serde_json::Value;
+use tests::{Bench, alone, expect_code, stderr, stdout};
+
+const QUICK: &str = r#"
+name = "quick"
+[[arm]]
+name = "default"
+[[arm]]
+name = "batch"
+policy = { class = "batch" }
+[[workload]]
+kind = "command"
+command = ["true"]
+[stop]
+max-blocks = 4
+"#;
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+#[test]
+fn a_certificate_compares_the_baseline_with_its_copies_and_nothing_else() {
+    let _turn = alone();
+    let bench = Bench::default();
+    let file = bench.file("quick.toml", QUICK);
+    let args = [
+        "certify", &file, "--copies", "2", "-o", "noise", "--format", "json",
+    ];
+    let output = bench.run(&args);
+    expect_code(&output, 0);
+    let certificate = json(&stdout(&output));
+    // Three equal arms are three pairs.
+    assert_eq!(certificate["arms"], 3);
+    for cell in certificate["cells"].as_array().unwrap() {
+        assert_eq!(cell["comparisons"], 3);
+        assert_eq!(cell["blocks"], 4);
+        assert!(cell["spread"].as_f64() > Some(0.0), "{cell}");
+    }
+    let stored = std::fs::read_to_string(bench.path("noise/certificate.json")).unwrap();
+    assert_eq!(json(&stored), certificate);
+    let results = results::ResultSet::read(&bench.path("noise")).unwrap();
+    assert_eq!(results.trials.len(), 12, "no verdict ends a cell early");
+    assert!(
+        results
+            .experiment
+            .arms
+            .iter()
+            .all(|arm| arm.policy.is_none())
+    );
+}
+
+#[test]
+fn the_certificate_for_people_says_what_each_cell_sees() {
+    let _turn = alone();
+    let bench = Bench::default();
+    let output = bench.run(&[
+        "certify",
+        "-a",
+        "default",
+        "--max-blocks",
+        "3",
+        "-q",
+        "--",
+        "true",
+    ]);
+    expect_code(&output, 0);
+    let said = stdout(&output);
+    assert!(said.contains("times the same under two names"), "{said}");
+    assert!(said.contains("wall_time"), "{said}");
+    assert!(said.lines().all(|line| line.chars().count() < 78), "{said}");
+}
+
+#[test]
+fn a_certificate_needs_an_experiment() {
+    let output = Bench::default().run(&["certify", "missing.toml"]);
+    expect_code(&output, 2);
+    assert!(
+        stderr(&output).contains("missing.toml"),
+        "{}",
+        stderr(&output)
+    );
+}
