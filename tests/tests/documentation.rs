@@ -67,7 +67,9 @@ fn every_schedlab_command_is_understood() {
     for page in pages() {
         for command in commands(&page, "schedlab ") {
             count += 1;
-            let line = in_place_of(&command).replacen("schedlab", &program, 1);
+            let line = in_place_of(&command)
+                .replacen("schedlab", &program, 1)
+                .replace("FILE", "experiments/quickstart.toml");
             let output = std::process::Command::new("sh")
                 .args(["-c", &line])
                 .env("SCHEDLAB_STATE_DIR", bench.path("state"))
