@@ -48,6 +48,7 @@ fn what_is_wrong_in_a_file_is_shown_with_its_place_and_a_remedy() {
 
 #[test]
 fn what_is_wrong_on_the_command_line_is_answered_with_the_nearest() {
+    let _turn = alone();
     let bench = Bench::default();
     for (args, says) in [
         (vec!["run", "-a", "bathc", "-w", "wakeup"], "`batch`"),
