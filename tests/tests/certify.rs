@@ -1,5 +1,7 @@
 //! `schedlab certify` and `schedlab plan`: what a machine can see.
 
+#![allow(clippy::unwrap_used)]
+
 use serde_json::Value;
 use tests::{Bench, alone, expect_code, stderr, stdout};
 

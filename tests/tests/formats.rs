@@ -1,5 +1,7 @@
 //! Results of every released format still report, and always the same.
 
+#![allow(clippy::unwrap_used)]
+
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use tests::{Bench, expect_code, stdout};
