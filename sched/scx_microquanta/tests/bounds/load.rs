@@ -1,0 +1,135 @@
+//! Threads that want the CPU: always, or for a moment every now and then.
+
+use rustix::process::{Pid, setpriority_process};
+use rustix::thread::{CpuSet, sched_setaffinity};
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// A thread that runs until this is dropped.
+pub struct Worker<T> {
+    tid: Pid,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<T>>,
+}
+
+impl<T: Send + 'static> Worker<T> {
+    /// `name` decides how it is scheduled; `cpu` is where it has to run.
+    fn start(
+        name: &str,
+        cpu: Option<usize>,
+        work: impl FnOnce(&AtomicBool) -> T + Send + 'static,
+    ) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&stop);
+        let (tell_tid, tid) = mpsc::channel();
+        let thread = std::thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(move || {
+                if let Some(cpu) = cpu {
+                    pin(cpu);
+                }
+                tell_tid
+                    .send(rustix::thread::gettid())
+                    .expect("tell the thread's id");
+                work(&told)
+            });
+        Worker {
+            thread: Some(thread.expect("start a thread")),
+            tid: tid.recv().expect("the thread's id"),
+            stop,
+        }
+    }
+
+    /// CPU time so far, from the kernel.
+    pub fn cpu_time(&self) -> Duration {
+        let text = fs::read_to_string(self.proc_file("schedstat"));
+        let text = text.expect("read the thread's schedstat");
+        let ns = text.split_whitespace().next().and_then(|w| w.parse().ok());
+        Duration::from_nanos(ns.expect("its first number"))
+    }
+
+    fn proc_file(&self, name: &str) -> String {
+        format!("/proc/self/task/{}/{name}", self.tid.as_raw_nonzero())
+    }
+
+    pub fn set_nice(&self, nice: i32) {
+        setpriority_process(Some(self.tid), nice).expect("set the nice value");
+    }
+
+    /// Under another name from now on.
+    pub fn rename(&self, name: &str) {
+        fs::write(self.proc_file("comm"), name).expect("rename the thread");
+    }
+
+    pub fn stop(mut self) -> T {
+        self.stop.store(true, Ordering::Relaxed);
+        let thread = self.thread.take().expect("stopped once");
+        thread.join().expect("the thread did not panic")
+    }
+}
+
+impl<T> Drop for Worker<T> {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+fn pin(cpu: usize) {
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    sched_setaffinity(None, &set).expect("pin the thread to a CPU");
+}
+
+/// Always wants the CPU. Gives the gaps in its running that were longer than
+/// 100 us.
+pub fn spinner(name: &str, cpu: usize) -> Worker<Vec<Duration>> {
+    Worker::start(name, Some(cpu), |stop| {
+        let mut gaps = Vec::new();
+        let mut last = Instant::now();
+        while !stop.load(Ordering::Relaxed) {
+            let now = Instant::now();
+            if now - last > Duration::from_micros(100) {
+                gaps.push(now - last);
+            }
+            last = now;
+        }
+        gaps
+    })
+}
+
+/// Sleeps 3 ms and then runs for a moment. Gives the CPUs on which it ran.
+pub fn sleeper(name: &str) -> Worker<Vec<usize>> {
+    Worker::start(name, None, |stop| {
+        let mut cpus = Vec::new();
+        while !stop.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(3));
+            cpus.push(rustix::thread::sched_getcpu());
+        }
+        cpus
+    })
+}
+
+/// CPU time of each worker within `window`.
+pub fn cpu_times<T: Send + 'static>(workers: &[&Worker<T>], window: Duration) -> Vec<Duration> {
+    let before: Vec<Duration> = workers.iter().map(|w| w.cpu_time()).collect();
+    std::thread::sleep(window);
+    let after = workers.iter().map(|w| w.cpu_time());
+    after.zip(before).map(|(a, b)| a - b).collect()
+}
+
+/// The first worker's share of the CPU time that all of them got in `window`.
+pub fn share<T: Send + 'static>(workers: &[&Worker<T>], window: Duration) -> f64 {
+    let times = cpu_times(workers, window);
+    let total: Duration = times.iter().sum();
+    times[0].as_secs_f64() / total.as_secs_f64()
+}
+
+/// The longest but for one in a hundred.
+pub fn p99(mut times: Vec<Duration>) -> Duration {
+    times.sort();
+    let last = times.len().saturating_sub(1);
+    times.get(last * 99 / 100).copied().unwrap_or_default()
+}
