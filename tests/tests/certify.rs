@@ -85,3 +85,62 @@ fn a_certificate_needs_an_experiment() {
         stderr(&output)
     );
 }
+
+#[test]
+fn a_pilot_says_what_the_budget_will_show_and_can_be_asked_again() {
+    let _turn = alone();
+    let bench = Bench::default();
+    let file = bench.file("quick.toml", QUICK);
+    let plan = [
+        "plan",
+        &file,
+        "--pilot=3",
+        "--budget",
+        "5m",
+        "--effect",
+        "3%",
+    ];
+    let output = bench.run(&plan);
+    expect_code(&output, 0);
+    let said = stdout(&output);
+    assert!(
+        said.contains("true: in 5m (4 blocks) you will see"),
+        "{said}"
+    );
+    assert!(said.contains("a change of 3.0% takes"), "{said}");
+    let pilot = std::fs::read_dir(bench.path("results")).unwrap().next();
+    let pilot = pilot.unwrap().unwrap().path();
+    let results = results::ResultSet::read(&pilot).unwrap();
+    assert_eq!(results.trials.len(), 6);
+    let again = bench.run(&[
+        "plan",
+        "--from",
+        pilot.to_str().unwrap(),
+        "--format",
+        "json",
+    ]);
+    expect_code(&again, 0);
+    let forecast = json(&stdout(&again));
+    assert_eq!(forecast["pilot_blocks"], 3);
+    assert_eq!(forecast["times"].as_array().map(Vec::len), Some(3));
+}
+
+#[test]
+fn stored_results_answer_without_measuring() {
+    let stored = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/results-1.0");
+    let output = Bench::default().run(&["plan", "--from", stored, "--effect", "10%"]);
+    expect_code(&output, 0);
+    let said = stdout(&output);
+    assert!(said.contains("requests_per_sec"), "{said}");
+    assert!(
+        said.lines().all(|line| line.chars().count() <= 100),
+        "{said}"
+    );
+}
+
+#[test]
+fn an_effect_without_any_knowledge_of_noise_is_refused() {
+    let output = Bench::default().run(&["plan", "-a", "default", "-w", "wakeup", "--effect", "3%"]);
+    expect_code(&output, 2);
+    assert!(stderr(&output).contains("--pilot"), "{}", stderr(&output));
+}

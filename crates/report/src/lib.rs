@@ -10,6 +10,7 @@ pub mod certificate;
 mod chart;
 pub mod compare;
 mod evidence;
+pub mod forecast;
 mod histogram;
 mod hlog;
 mod judge;

@@ -22,7 +22,8 @@ pub enum Command {
     Certify(Box<CertifyArgs>),
     /// Parse an experiment and say what the target lacks for it; nothing is changed
     Check(ExperimentArgs),
-    /// Print the blocks of an experiment and how long they take
+    /// Print the blocks of an experiment and how long they take; with a pilot or earlier
+    /// results: what they will show
     Plan(PlanArgs),
     /// List what experiments can name
     List { what: Listing },
@@ -198,6 +199,23 @@ pub struct PlanArgs {
     /// Print at most this many blocks
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub blocks: u32,
+    /// Measure some blocks now, and say what the budget will show
+    #[arg(
+        long,
+        value_name = "BLOCKS",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "5",
+        value_parser = clap::value_parser!(u32).range(2..=1000)
+    )]
+    pub pilot: Option<u32>,
+    /// Say it from earlier results or capsules of these cells; several of one
+    /// experiment tell whether more runs pay
+    #[arg(long, value_name = "FILE|DIR", conflicts_with = "pilot")]
+    pub from: Vec<PathBuf>,
+    /// Say what it takes to see a change of this size: 3%
+    #[arg(long, value_name = "PERCENT")]
+    pub effect: Option<String>,
     #[arg(long, value_enum, default_value_t = Plain::Text)]
     pub format: Plain,
 }

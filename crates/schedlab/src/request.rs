@@ -89,7 +89,7 @@ fn vm(args: &ExperimentArgs, kernel: &str) -> Result<VmSpec, CliError> {
     })
 }
 
-fn override_stop(experiment: &mut Experiment, args: &ExperimentArgs) -> Result<(), CliError> {
+pub fn override_stop(experiment: &mut Experiment, args: &ExperimentArgs) -> Result<(), CliError> {
     let stop = &mut experiment.stop;
     if let Some(text) = &args.budget {
         let budget = plan::parse_duration(text).map_err(|e| CliError::usage(e, "--budget 5m"))?;

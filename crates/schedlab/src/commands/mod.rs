@@ -4,6 +4,7 @@ pub mod certify;
 pub mod check;
 pub mod compare;
 pub mod doctor;
+pub mod forecast;
 pub mod hidden;
 pub mod list;
 pub mod pack;

@@ -12,6 +12,15 @@ use std::process::ExitCode;
 const AROUND_A_TRIAL_NS: u64 = 300_000_000;
 
 pub fn plan(args: &PlanArgs) -> Result<ExitCode, CliError> {
+    if args.pilot.is_some() || !args.from.is_empty() {
+        return super::forecast::forecast(args);
+    }
+    if args.effect.is_some() {
+        return Err(CliError::usage(
+            "nothing is known yet of how far the blocks vary",
+            "add --pilot to measure some now, or --from with earlier results",
+        ));
+    }
     let experiment = wanted(&args.experiment)?.experiment;
     let plan = plan::plan(&experiment);
     match args.format {

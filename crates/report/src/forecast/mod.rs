@@ -1,0 +1,307 @@
+//! The planner: what a time will show, and what time a change will take, told from
+//! the noise of a pilot or of earlier results.
+//!
+//! The noise is the spread of a block's log-ratio. It is itself only estimated, so
+//! beside each answer stands the one for a spread as high as it may well be.
+
+mod lengths;
+mod text;
+
+use crate::forecast::lengths::Runs;
+use model::Experiment;
+use results::{ResultSet, log_ratios};
+use serde::Serialize;
+use stats::bounds;
+use stats::planner::{Confidence, blocks_to_detect, blocks_to_show_same, detectable_change};
+use stats::summary::{self, Moments};
+
+/// A pause between trials that is longer is not part of measuring: the run was
+/// interrupted and resumed.
+const LONGEST_PAUSE_NS: u64 = 300_000_000_000;
+/// The true spread is above the higher one said in one of 20 pilots.
+const SPREAD_ALPHA: f64 = 0.1;
+
+/// Results of an earlier run, or of a pilot.
+#[derive(Debug, Clone, Copy)]
+pub struct Source<'a> {
+    pub results: &'a ResultSet,
+    /// From the start of the run to its first trial: what one more run costs.
+    pub setup_ns: u64,
+}
+
+#[derive(Debug, Clone)]
+pub struct Question {
+    /// What will be seen in each of these?
+    pub times_ns: Vec<u64>,
+    /// What does a change of this fraction take?
+    pub effect: Option<f64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Forecast {
+    pub confidence: f64,
+    pub power: f64,
+    /// Blocks that the answers come from, at least.
+    pub pilot_blocks: u32,
+    pub runs: usize,
+    /// One trial of each arm in each cell.
+    pub block_ns: u64,
+    pub max_blocks: u32,
+    pub times: Vec<Time>,
+    pub effect: Option<f64>,
+    pub rows: Vec<Row>,
+    /// Cells and metrics of the experiment that the sources say nothing of.
+    pub unknown: Vec<String>,
+    pub advice: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Time {
+    pub time_ns: u64,
+    /// As many as the time holds, and not more than max-blocks.
+    pub blocks: u32,
+    pub capped: bool,
+}
+
+/// One deciding metric of one cell.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    pub cell: String,
+    pub metric: String,
+    /// Standard deviation of a block's log-ratio, and as high as it may be.
+    pub spread: f64,
+    pub spread_high: f64,
+    /// For each of the times.
+    pub sees: Vec<Answer<f64>>,
+    /// Blocks for the effect, where one was asked for.
+    pub blocks: Option<Answer<u32>>,
+    /// Blocks to call equal arms the same.
+    pub blocks_to_same: Option<u32>,
+}
+
+/// For the spread as estimated, and as high as it may be.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Answer<T> {
+    pub expected: Option<T>,
+    pub at_worst: Option<T>,
+}
+
+impl Forecast {
+    /// For `experiment`, from runs that had some of its cells.
+    pub fn new(experiment: &Experiment, sources: &[Source], question: &Question) -> Forecast {
+        let scope = Scope::new(experiment, sources);
+        let planned = Confidence::at(1.0 - experiment.stop.confidence);
+        let block_ns = scope.block_ns();
+        let times = question
+            .times_ns
+            .iter()
+            .map(|time| scope.time(*time, block_ns));
+        let mut forecast = Forecast {
+            confidence: experiment.stop.confidence,
+            power: planned.power,
+            pilot_blocks: 0,
+            runs: sources.len(),
+            block_ns,
+            max_blocks: experiment.stop.max_blocks,
+            times: times.collect(),
+            effect: question.effect,
+            rows: Vec::new(),
+            unknown: Vec::new(),
+            advice: Vec::new(),
+        };
+        for (cell, metric) in &scope.wanted {
+            match scope.noise(cell, metric) {
+                Some(noise) => forecast.add(noise, planned, experiment.stop.smallest_effect),
+                None => forecast.unknown.push(format!("{cell}, {metric}")),
+            }
+        }
+        forecast.advice = lengths::advice(&scope.runs(), &scope.wanted);
+        forecast
+    }
+
+    fn add(&mut self, noise: Noise, planned: Confidence, smallest_effect: f64) {
+        let few = |blocks: u32| self.pilot_blocks == 0 || blocks < self.pilot_blocks;
+        if few(noise.blocks) {
+            self.pilot_blocks = noise.blocks;
+        }
+        let sees = |time: &Time| noise.answer(|sd| detectable_change(sd, time.blocks, planned));
+        let blocks = |effect| noise.answer(|sd| blocks_to_detect(effect, sd, planned));
+        self.rows.push(Row {
+            sees: self.times.iter().map(sees).collect(),
+            blocks: self.effect.map(blocks),
+            blocks_to_same: blocks_to_show_same(smallest_effect, noise.spread, planned),
+            spread: noise.spread,
+            spread_high: noise.spread_high,
+            cell: noise.cell,
+            metric: noise.metric,
+        });
+    }
+}
+
+struct Noise {
+    cell: String,
+    metric: String,
+    spread: f64,
+    spread_high: f64,
+    blocks: u32,
+}
+
+impl Noise {
+    fn answer<T>(&self, question: impl Fn(f64) -> Option<T>) -> Answer<T> {
+        Answer {
+            expected: question(self.spread),
+            at_worst: question(self.spread_high),
+        }
+    }
+}
+
+/// The experiment that is planned, and where its noise is known from.
+struct Scope<'a> {
+    experiment: &'a Experiment,
+    sources: &'a [Source<'a>],
+    /// Cell and deciding metric, by name.
+    wanted: Vec<(String, String)>,
+}
+
+impl<'a> Scope<'a> {
+    fn new(experiment: &'a Experiment, sources: &'a [Source<'a>]) -> Scope<'a> {
+        let plans = sources.iter().map(|source| &source.results.plan);
+        let measured: Vec<&model::Cell> = plans.flat_map(|plan| &plan.cells).collect();
+        let mut wanted = Vec::new();
+        for workload in &experiment.workloads {
+            for load in &workload.loads {
+                // A cell is known by its name, as the plan gives it.
+                let named = |cell: &&&model::Cell| {
+                    cell.load == *load && cell.name.starts_with(&workload.name)
+                };
+                let known = measured.iter().find(named).map(|cell| cell.name.clone());
+                let name = known.unwrap_or_else(|| format!("{} {load}", workload.name));
+                let metrics = workload.metrics.iter();
+                wanted.extend(metrics.map(|metric| (name.clone(), metric.clone())));
+            }
+        }
+        Scope {
+            experiment,
+            sources,
+            wanted,
+        }
+    }
+
+    fn noise(&self, cell: &str, metric: &str) -> Option<Noise> {
+        let mut squares = 0.0;
+        let mut freedom = 0;
+        let mut arms = 0;
+        let mut blocks = 0;
+        for series in self.series(cell, metric) {
+            let moments = Moments::of(&series);
+            squares += moments.squares();
+            freedom += moments.count().saturating_sub(1);
+            arms += u32::from(moments.count() > 1);
+            blocks = blocks.max(moments.count());
+        }
+        if freedom == 0 || squares == 0.0 {
+            return None;
+        }
+        let spread = (squares / f64::from(freedom)).sqrt();
+        let known = bounds::standard_deviation(spread, effective(freedom, arms), SPREAD_ALPHA)?;
+        Some(Noise {
+            cell: cell.to_owned(),
+            metric: metric.to_owned(),
+            spread,
+            spread_high: known.high,
+            blocks,
+        })
+    }
+
+    /// The log-ratios of every arm against its baseline, run by run.
+    fn series(&self, cell: &str, metric: &str) -> Vec<Vec<f64>> {
+        let mut all = Vec::new();
+        for source in self.sources {
+            let results = source.results;
+            let Some(index) = results.plan.cells.iter().position(|c| c.name == cell) else {
+                continue;
+            };
+            let baseline = results.experiment.baseline;
+            for arm in (0..results.experiment.arms.len()).filter(|arm| *arm != baseline) {
+                let trials = results.trials.iter().map(|stored| &stored.trial);
+                let ratios = log_ratios(trials, index, metric, arm, baseline);
+                all.push(ratios.iter().map(|ratio| ratio.x).collect());
+            }
+        }
+        all
+    }
+
+    /// One trial of each arm in every cell that is known.
+    fn block_ns(&self) -> u64 {
+        let mut cells: Vec<&String> = self.wanted.iter().map(|(cell, _)| cell).collect();
+        cells.dedup();
+        let trials: u64 = cells
+            .into_iter()
+            .filter_map(|cell| self.trial_ns(cell))
+            .sum();
+        trials * self.experiment.arms.len() as u64
+    }
+
+    /// With its share of the pauses between trials.
+    fn trial_ns(&self, cell: &str) -> Option<u64> {
+        let trials = self
+            .sources
+            .iter()
+            .flat_map(|source| &source.results.trials);
+        let here = trials.filter(|stored| stored.trial.cell == cell);
+        let times: Vec<f64> = here.map(|t| t.trial.result.elapsed_ns as f64).collect();
+        Some((summary::mean(&times)? + self.pause_ns()) as u64)
+    }
+
+    fn pause_ns(&self) -> f64 {
+        let pauses = self
+            .sources
+            .iter()
+            .flat_map(|source| pauses(source.results));
+        summary::mean(&pauses.collect::<Vec<f64>>()).unwrap_or(0.0)
+    }
+
+    fn time(&self, time_ns: u64, block_ns: u64) -> Time {
+        let blocks = u32::try_from(time_ns / block_ns.max(1)).unwrap_or(u32::MAX);
+        let most = self.experiment.stop.max_blocks;
+        Time {
+            time_ns,
+            blocks: blocks.min(most),
+            capped: blocks > most,
+        }
+    }
+
+    fn runs(&self) -> Runs<'a> {
+        Runs {
+            sources: self.sources,
+            pause_ns: self.pause_ns(),
+        }
+    }
+}
+
+/// Arms share the trials of the baseline, so their log-ratios correlate by 1/2 and
+/// the squares of these by 1/4: so many degrees of freedom are as good as all.
+fn effective(freedom: u32, arms: u32) -> u32 {
+    let shared = 1.0 + f64::from(arms.saturating_sub(1)) / 4.0;
+    ((f64::from(freedom) / shared).round() as u32).max(1)
+}
+
+/// Between the end of a trial and the start of the next.
+fn pauses(results: &ResultSet) -> Vec<f64> {
+    let mut times: Vec<(u64, u64)> = results
+        .trials
+        .iter()
+        .map(|stored| &stored.trial.result)
+        .map(|r| (r.started_unix_ns, r.started_unix_ns + r.elapsed_ns))
+        .collect();
+    times.sort_unstable();
+    let pairs = times.windows(2);
+    pairs
+        .map(|pair| pair[1].0.saturating_sub(pair[0].1))
+        .filter(|pause| *pause < LONGEST_PAUSE_NS)
+        .map(|pause| pause as f64)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,210 @@
+//! The planner's answers for the terminal: at most 100 columns, plain ASCII.
+
+use super::{Answer, Forecast, Row, Time};
+use crate::certificate::short_percent;
+use crate::quantity::percent;
+use crate::render::columns::{Align, Columns, wrap};
+use model::format_duration_ns;
+
+const WIDTH: usize = 100;
+/// The planner looks no further.
+const MANY_BLOCKS: u32 = 10_000;
+const SECOND_NS: u64 = 1_000_000_000;
+
+impl Forecast {
+    pub fn text(&self) -> String {
+        let mut lines = self.basis();
+        lines.push(String::new());
+        lines.extend(self.sentences());
+        lines.push(String::new());
+        lines.extend(self.table());
+        lines.push(String::new());
+        lines.extend(wrap(&self.explanation(), WIDTH, 2, 2));
+        for unknown in &self.unknown {
+            lines.extend(wrap(
+                &format!("no answer for {unknown}: too few blocks have it"),
+                WIDTH,
+                2,
+                4,
+            ));
+        }
+        for advice in &self.advice {
+            lines.extend(wrap(advice, WIDTH, 2, 4));
+        }
+        lines.join("\n") + "\n"
+    }
+
+    /// How good the answers can be.
+    fn basis(&self) -> Vec<String> {
+        let runs = match self.runs {
+            1 => String::new(),
+            n => format!(" in each of {n} runs"),
+        };
+        let text = format!(
+            "From {} blocks{runs}. One block of the whole experiment takes {}.",
+            self.pilot_blocks,
+            time(self.block_ns)
+        );
+        let mut lines = wrap(&text, WIDTH, 0, 2);
+        for capped in self.times.iter().filter(|t| t.capped) {
+            let text = format!(
+                "{} would hold more than max-blocks = {}, which end after {}; raise it to see more.",
+                format_duration_ns(capped.time_ns),
+                self.max_blocks,
+                time(self.block_ns * u64::from(self.max_blocks))
+            );
+            lines.extend(wrap(&text, WIDTH, 0, 2));
+        }
+        lines
+    }
+
+    /// `wakeup 100%: in 30m you will see 2.0% in requests_per_sec and 11% in wakeup_p99.`
+    fn sentences(&self) -> Vec<String> {
+        let of_cells = self.rows.chunk_by(|one, next| one.cell == next.cell);
+        let mut lines = Vec::new();
+        for rows in of_cells {
+            // One time was asked for; several are told by the table alone.
+            if let [asked] = self.times.as_slice() {
+                lines.extend(wrap(&seen(rows, asked), WIDTH, 0, 2));
+            }
+            if let Some(effect) = self.effect {
+                lines.extend(wrap(&self.taken(rows, effect), WIDTH, 0, 2));
+            }
+        }
+        lines
+    }
+
+    fn taken(&self, rows: &[Row], effect: f64) -> String {
+        let of_row = |row: &Row| {
+            let blocks = row.blocks.and_then(|answer| answer.expected);
+            match blocks {
+                Some(blocks) => format!("{} in {}", self.time_of(blocks), row.metric),
+                None => format!("over {MANY_BLOCKS} blocks in {}", row.metric),
+            }
+        };
+        format!(
+            "{}: a change of {} takes {}.",
+            rows[0].cell,
+            short_percent(effect),
+            joined(rows.iter().map(of_row).collect())
+        )
+    }
+
+    /// `7m 27s (40 blocks)`.
+    fn time_of(&self, blocks: u32) -> String {
+        let ns = self.block_ns.saturating_mul(u64::from(blocks));
+        format!("{} ({blocks} blocks)", time(ns))
+    }
+
+    fn table(&self) -> Vec<String> {
+        let times = self.times.iter().map(|t| format_duration_ns(t.time_ns));
+        let times: Vec<String> = times.map(|time| format!("in {time}")).collect();
+        let takes = self
+            .effect
+            .map(|effect| format!("for {}", short_percent(effect)));
+        let mut head = vec![
+            ("cell", Align::Left),
+            ("metric", Align::Left),
+            ("spread", Align::Left),
+        ];
+        head.extend(times.iter().map(|time| (time.as_str(), Align::Left)));
+        head.extend(takes.iter().map(|takes| (takes.as_str(), Align::Left)));
+        head.push(("same", Align::Right));
+        let mut columns = Columns::new(&head);
+        for row in &self.rows {
+            columns.push(cells(row, self.times.len() == 1));
+        }
+        let widths = columns.widths(2, WIDTH, &[0, 1]);
+        let mut lines = vec![columns.head(2, &widths)];
+        lines.extend(columns.rows(2, &widths, |_, text| text));
+        lines
+    }
+
+    fn explanation(&self) -> String {
+        format!(
+            "spread: how far a block's ratio varies (standard deviation). in a time: the change that \
+             is called with {} % chance, at {} % false calls. for a change, same: the blocks that \
+             it takes to call it, or to call equal arms the same. The second number of a pair: if \
+             the spread is as high as it may be, told from so few blocks.",
+            percent(self.power),
+            percent(1.0 - self.confidence)
+        )
+    }
+}
+
+fn seen(rows: &[Row], asked: &Time) -> String {
+    let of_row = |row: &Row| match row.sees.first().and_then(|answer| answer.expected) {
+        Some(change) => format!("{} in {}", short_percent(change), row.metric),
+        None => format!("nothing in {}", row.metric),
+    };
+    format!(
+        "{}: in {} ({} blocks) you will see {}.",
+        rows[0].cell,
+        format_duration_ns(asked.time_ns),
+        asked.blocks,
+        joined(rows.iter().map(of_row).collect())
+    )
+}
+
+/// `a, b and c`.
+fn joined(mut parts: Vec<String>) -> String {
+    match parts.pop() {
+        None => String::new(),
+        Some(last) if parts.is_empty() => last,
+        Some(last) => format!("{} and {last}", parts.join(", ")),
+    }
+}
+
+/// `pairs`: there is room for the worst case too.
+fn cells(row: &Row, pairs: bool) -> Vec<String> {
+    let change = |spread: f64| short_percent(spread.exp_m1());
+    let mut cells = vec![
+        row.cell.clone(),
+        row.metric.clone(),
+        format!("{} to {}", change(row.spread), change(row.spread_high)),
+    ];
+    let percent = |change: &f64| short_percent(*change);
+    cells.extend(row.sees.iter().map(|answer| match pairs {
+        true => pair(answer, percent, "-"),
+        false => one(&answer.expected, percent, "-"),
+    }));
+    let many = format!(">{MANY_BLOCKS}");
+    let blocks = row.blocks.iter();
+    cells.extend(blocks.map(|answer| pair(answer, u32::to_string, &many)));
+    cells.push(row.blocks_to_same.map_or("-".to_owned(), |n| n.to_string()));
+    cells
+}
+
+fn pair<T>(answer: &Answer<T>, write: impl Fn(&T) -> String, none: &str) -> String {
+    let expected = one(&answer.expected, &write, none);
+    match one(&answer.at_worst, &write, none) {
+        at_worst if at_worst == expected => expected,
+        at_worst => format!("{expected} to {at_worst}"),
+    }
+}
+
+fn one<T>(value: &Option<T>, write: impl Fn(&T) -> String, none: &str) -> String {
+    value.as_ref().map_or(none.to_owned(), write)
+}
+
+/// `11.2s`, `7m 27s`, `26h 13m`.
+fn time(ns: u64) -> String {
+    let seconds = ns.div_ceil(SECOND_NS);
+    match (seconds / 3600, seconds / 60) {
+        (0, 0) => format!("{:.1}s", ns as f64 / SECOND_NS as f64),
+        (0, minutes) => format!("{minutes}m {:02}s", seconds % 60),
+        (hours, minutes) => format!("{hours}h {:02}m", minutes % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_written_as_people_say_them() {
+        assert_eq!(time(11_160_000_000), "11.2s");
+        assert_eq!(time(447_000_000_000), "7m 27s");
+        assert_eq!(time(94_380_000_000_000), "26h 13m");
+    }
+}

@@ -1,0 +1,146 @@
+//! `schedlab plan` with a pilot or earlier results: what will a time show, and what
+//! time does a change take?
+
+use crate::args::{Plain, PlanArgs};
+use crate::exit::{self, CliError};
+use crate::job::{Measured, measure_anew};
+use crate::opened::Opened;
+use crate::output;
+use crate::request::{Wanted, override_stop, wanted};
+use model::Experiment;
+use report::forecast::{Forecast, Question, Source};
+use results::ResultSet;
+use runner::Outcome;
+use std::path::Path;
+use std::process::ExitCode;
+
+const MINUTE_NS: u64 = 60_000_000_000;
+/// As many as an experiment can have.
+const MOST_BLOCKS: u32 = 10_000;
+/// What is said where no budget was given.
+const USUAL_TIMES_NS: [u64; 3] = [5 * MINUTE_NS, 30 * MINUTE_NS, 120 * MINUTE_NS];
+
+pub fn forecast(args: &PlanArgs) -> Result<ExitCode, CliError> {
+    let effect = effect(args)?;
+    let (experiment, runs) = match args.pilot {
+        Some(blocks) => {
+            let wanted = wanted(&args.experiment)?;
+            let experiment = wanted.experiment.clone();
+            match pilot(wanted, blocks)? {
+                Some(results) => (experiment, vec![Run::measured(results)]),
+                None => return Ok(ExitCode::from(exit::INTERRUPTED)),
+            }
+        }
+        None => earlier(args)?,
+    };
+    if experiment.arms.len() < 2 {
+        return Err(CliError::usage(
+            "one arm alone is compared with nothing, so there is nothing to plan",
+            "add an arm; --aa repeats the baseline",
+        ));
+    }
+    let question = Question {
+        times_ns: match experiment.stop.budget_ns {
+            Some(budget) => vec![budget],
+            None => USUAL_TIMES_NS.to_vec(),
+        },
+        effect,
+    };
+    let sources: Vec<Source> = runs.iter().map(Run::source).collect();
+    let forecast = Forecast::new(&experiment, &sources, &question);
+    output::write(match args.format {
+        Plain::Text => forecast.text(),
+        Plain::Json => serde_json::to_string_pretty(&forecast).map_err(CliError::internal)? + "\n",
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn effect(args: &PlanArgs) -> Result<Option<f64>, CliError> {
+    let Some(text) = &args.effect else {
+        return Ok(None);
+    };
+    let percent = plan::parse_percent(text).map_err(|e| CliError::usage(e, "--effect 3%"))?;
+    if percent <= 0.0 {
+        return Err(CliError::usage(
+            "no effect takes for ever to see",
+            "--effect 3%",
+        ));
+    }
+    Ok(Some(percent / 100.0))
+}
+
+/// The first blocks of the experiment, all of them; `None` when interrupted.
+fn pilot(wanted: Wanted, blocks: u32) -> Result<Option<ResultSet>, CliError> {
+    let mut experiment = wanted.experiment;
+    experiment.name = format!("{}-pilot", experiment.name);
+    experiment.stop.budget_ns = None;
+    experiment.stop.max_blocks = blocks;
+    experiment.stop.min_blocks = blocks;
+    let wanted = Wanted {
+        experiment,
+        ..wanted
+    };
+    let Measured { results, outcome } = measure_anew(None, wanted, false)?;
+    let dir = results.dir.display().to_string();
+    eprintln!("Pilot    {dir}; ask again with --from {dir}\n");
+    Ok((outcome == Outcome::Done).then_some(results))
+}
+
+/// Results whose histograms are read while the run lives.
+struct Run {
+    results: ResultSet,
+    /// Of a capsule: its files go with this.
+    _opened: Option<Opened>,
+}
+
+impl Run {
+    fn measured(results: ResultSet) -> Run {
+        Run {
+            results,
+            _opened: None,
+        }
+    }
+
+    fn earlier(path: &Path) -> Result<Run, CliError> {
+        let opened = Opened::open(path)?;
+        Ok(Run {
+            results: ResultSet::read(opened.dir())?,
+            _opened: Some(opened),
+        })
+    }
+
+    fn source(&self) -> Source<'_> {
+        Source {
+            results: &self.results,
+            setup_ns: setup_ns(&self.results).unwrap_or(0),
+        }
+    }
+}
+
+/// Earlier results, and the experiment that was given or else theirs.
+fn earlier(args: &PlanArgs) -> Result<(Experiment, Vec<Run>), CliError> {
+    let runs = args.from.iter().map(|path| Run::earlier(path));
+    let runs = runs.collect::<Result<Vec<Run>, CliError>>()?;
+    let experiment = match args.experiment.is_empty() {
+        false => wanted(&args.experiment)?.experiment,
+        true => {
+            let mut experiment = runs[0].results.experiment.clone();
+            // A pilot ended early, and a run may have; the question is what time buys.
+            experiment.stop.max_blocks = MOST_BLOCKS;
+            override_stop(&mut experiment, &args.experiment)?;
+            experiment
+        }
+    };
+    Ok((experiment, runs))
+}
+
+/// From the start of a run to its first trial: checks, and boots of guests.
+fn setup_ns(results: &ResultSet) -> Option<u64> {
+    let created: jiff::Timestamp = results.manifest.created.parse().ok()?;
+    let trials = results
+        .trials
+        .iter()
+        .map(|t| t.trial.result.started_unix_ns);
+    let first = i128::from(trials.min()?);
+    u64::try_from(first - created.as_nanosecond()).ok()
+}
