@@ -95,6 +95,10 @@ mod tests {
             .spawn()
             .unwrap();
         let pid = child.id() as Pid;
+        // A new program has its environment only a moment after it was started.
+        while marked(&variable).is_empty() {
+            std::thread::yield_now();
+        }
         let killed = kill_until_gone(|| marked(&variable)).unwrap();
         assert_eq!(killed, [pid]);
         assert!(!child.wait().unwrap().success());
