@@ -3,6 +3,6 @@
 #![allow(non_upper_case_globals)]
 #![allow(non_camel_case_types)]
 #![allow(dead_code)]
-#![allow(clippy::all)]
+#![allow(clippy::all, clippy::unwrap_used, clippy::undocumented_unsafe_blocks)]
 
 include!(concat!(env!("OUT_DIR"), "/bpf_intf.rs"));

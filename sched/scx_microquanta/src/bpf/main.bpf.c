@@ -810,6 +810,8 @@ void BPF_STRUCT_OPS(microquanta_running, struct task_struct *p)
 		watch_quanta(cpu, cctx, now, rest_waits(cpu),
 			     now + MAX(cctx->credit_ns, (s64)RETRY_NS));
 	} else {
+		/* Not to be counted if it becomes a micro-quanta task. */
+		tctx->woken_at = 0;
 		if (time_before(vtime_now, p->scx.dsq_vtime))
 			vtime_now = p->scx.dsq_vtime;
 		watch_rest(cpu, cctx, now);
