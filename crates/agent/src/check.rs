@@ -1,6 +1,7 @@
 //! What the target lacks for an experiment, found out before the first trial.
 
 use crate::arm::{policy, scheduler, tunables};
+use crate::roles;
 use load::{Driver, Job};
 use model::{Arm, Calibration, Experiment, Kind, Problem, Role, Workload};
 use std::path::Path;
@@ -11,11 +12,16 @@ pub fn check(
     experiment: &Experiment,
     drivers: fn(&Kind) -> Box<dyn Driver>,
 ) -> Vec<Problem> {
-    let arms = experiment.arms.iter().flat_map(|arm| check_arm(root, arm));
-    let workloads = experiment
-        .workloads
-        .iter()
-        .flat_map(|w| check_workload(w, drivers));
+    let arms = experiment.arms.iter().flat_map(|arm| {
+        let mut problems = check_arm(root, arm);
+        problems.extend(check_role(arm, &experiment.workloads));
+        problems
+    });
+    let workloads = experiment.workloads.iter().flat_map(|workload| {
+        let mut problems = check_workload(workload, drivers);
+        problems.extend(roles::check(workload));
+        problems
+    });
     let mut problems: Vec<Problem> = Vec::new();
     for problem in arms.chain(workloads).chain(foreign_scheduler(root)) {
         if !problems.contains(&problem) {
@@ -28,7 +34,6 @@ pub fn check(
 fn check_arm(root: &Path, arm: &Arm) -> Vec<Problem> {
     let mut problems = Vec::new();
     problems.extend(arm.policy.as_ref().and_then(|p| check_policy(arm, p)));
-    problems.extend(check_role(arm));
     for error in tunables::check(root, &arm.tunables) {
         problems.push(problem(arm, error.to_string(), &error.remedy()));
     }
@@ -49,18 +54,22 @@ fn check_policy(arm: &Arm, wanted: &model::Policy) -> Option<Problem> {
     Some(problem(arm, error.to_string(), error.remedy()))
 }
 
-fn check_role(arm: &Arm) -> Option<Problem> {
-    if arm.to == Role::Load || arm.policy.is_none() {
-        return None;
-    }
-    let what = format!(
-        "its policy is for the role {:?}, which no workload has",
-        arm.to
-    );
+/// The policy of an arm needs its role in every workload.
+fn check_role(arm: &Arm, workloads: &[Workload]) -> Option<Problem> {
+    arm.policy.as_ref()?;
+    let (role, has): (_, fn(&Workload) -> bool) = match arm.to {
+        Role::Load => return None,
+        Role::Server => ("server", |w| w.server.is_some()),
+        Role::Antagonist => ("antagonist", |w| !w.antagonists.is_empty()),
+    };
+    let without = workloads.iter().find(|w| !has(w))?;
     Some(problem(
         arm,
-        what,
-        "leave out `to`: the policy goes to the load",
+        format!(
+            "its policy is for the role {role}, which the workload {} does not have",
+            without.name
+        ),
+        "leave out `to`, and the policy goes to the load; or leave out the workload",
     ))
 }
 
@@ -190,12 +199,34 @@ mod tests {
         );
     }
 
+    fn workload() -> Workload {
+        let params = model::CommandParams {
+            argv: vec!["true".to_owned()],
+            directory: None,
+            prepare: Vec::new(),
+        };
+        Workload {
+            name: "true".to_owned(),
+            kind: Kind::Command(params),
+            loads: vec![model::Load::One],
+            duration_ns: 0,
+            warmup_ns: 0,
+            time_limit_ns: 1,
+            metrics: Vec::new(),
+            server: None,
+            antagonists: Vec::new(),
+        }
+    }
+
     #[test]
     fn a_policy_for_a_role_that_is_not_there_is_a_problem() {
         let mut arm = Arm::unchanged("server");
         arm.policy = Some(Policy::new(Class::Batch));
         arm.to = Role::Server;
-        let said = remedies(&check_arm(tree(&[]).path(), &arm));
-        assert!(said.contains("leave out `to`"), "{said}");
+        let problem = check_role(&arm, &[workload()]).unwrap();
+        assert!(problem.what.contains("role server"), "{problem:?}");
+        assert!(problem.remedy.contains("leave out `to`"), "{problem:?}");
+        arm.to = Role::Load;
+        assert_eq!(check_role(&arm, &[workload()]), None);
     }
 }

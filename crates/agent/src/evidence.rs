@@ -7,11 +7,11 @@ use std::path::Path;
 /// Threads that are looked at within the window. Before and after it: all.
 const SAMPLE_LIMIT: usize = 32;
 
-/// Reads one point. `leader` is the process of the role `load`, also as a zombie.
+/// Reads one point. `leaders` are the processes of the roles, also as zombies.
 pub fn point(
     root: &Path,
     arm: &Arm,
-    leader: Option<Pid>,
+    leaders: &[(Role, Pid)],
     phase: Phase,
     at_ns: u64,
 ) -> EvidencePoint {
@@ -21,30 +21,33 @@ pub fn point(
         kernel_release: collect::system::kernel_release(),
         sched_ext: collect::sched_ext::read(root),
         tunables: crate::arm::tunables::read(root, &arm.tunables),
-        policies: leader.map_or_else(Vec::new, |pid| policies(root, pid, phase)),
+        policies: policies(root, leaders, phase),
     }
 }
 
-fn policies(root: &Path, leader: Pid, phase: Phase) -> Vec<RolePolicy> {
+fn policies(root: &Path, leaders: &[(Role, Pid)], phase: Phase) -> Vec<RolePolicy> {
     let limit = match phase {
         Phase::During => SAMPLE_LIMIT,
         Phase::Before | Phase::After => usize::MAX,
     };
     let mut found = Vec::new();
-    for tid in tasks::threads_of_tree(root, leader, limit) {
-        // A thread that ended meanwhile has no policy.
-        if let Ok(policy) = collect::policy::read(tid) {
-            count(&mut found, policy);
+    for (role, leader) in leaders {
+        for tid in tasks::threads_of_tree(root, *leader, limit) {
+            // A thread that ended meanwhile has no policy.
+            if let Ok(policy) = collect::policy::read(tid) {
+                count(&mut found, role, policy);
+            }
         }
     }
     found
 }
 
-fn count(found: &mut Vec<RolePolicy>, policy: Policy) {
-    match found.iter_mut().find(|entry| entry.policy == policy) {
+fn count(found: &mut Vec<RolePolicy>, role: &Role, policy: Policy) {
+    let same = |entry: &&mut RolePolicy| entry.role == *role && entry.policy == policy;
+    match found.iter_mut().find(same) {
         Some(entry) => entry.threads += 1,
         None => found.push(RolePolicy {
-            role: Role::Load,
+            role: role.clone(),
             policy,
             threads: 1,
         }),
@@ -60,7 +63,7 @@ mod tests {
     fn the_policies_of_a_process_are_counted() {
         let arm = Arm::unchanged("default");
         let own = std::process::id() as Pid;
-        let point = point(Path::new("/"), &arm, Some(own), Phase::Before, 7);
+        let point = point(Path::new("/"), &arm, &[(Role::Load, own)], Phase::Before, 7);
         let threads: u32 = point.policies.iter().map(|p| p.threads).sum();
         assert!(threads >= 1);
         assert!(

@@ -22,6 +22,8 @@ pub enum Undo {
     /// Kill the session that this process leads. The start time (clock ticks since
     /// boot) tells it from a later process with the same id.
     KillSession { pid: i32, start_ticks: u64 },
+    /// Remove a cgroup, whose processes must have ended.
+    RemoveCgroup { path: PathBuf },
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -134,6 +136,7 @@ fn apply(undo: &Undo, restored: &mut Restored) -> Result<(), String> {
             let killed = processes::kill_until_gone(|| processes::session(*pid, *start_ticks))?;
             restored.killed.extend(killed);
         }
+        Undo::RemoveCgroup { path } => crate::roles::cgroup::remove(path)?,
     }
     Ok(())
 }

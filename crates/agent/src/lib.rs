@@ -18,6 +18,7 @@ mod journal;
 mod judge;
 pub mod machine_lock;
 mod processes;
+mod roles;
 mod serve;
 mod spawn;
 mod state;

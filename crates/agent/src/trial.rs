@@ -7,6 +7,7 @@ use crate::interrupt::Interrupt;
 use crate::journal::{Journal, Undo};
 use crate::judge::judge;
 use crate::processes::{self, MARKER, SCHEDULER_MARKER};
+use crate::roles::{Ground, Roles};
 use crate::workload::last_lines;
 use crate::{counters, files};
 use collect::tasks::Pid;
@@ -75,6 +76,8 @@ pub struct Trial<'a, 'c> {
     pub window_ns: (u64, u64),
     pub evidence: Evidence,
     pub scheduler: Option<Attached>,
+    /// The processes beside the load.
+    pub roles: Roles,
     pub warnings: Vec<Warning>,
     pub collectors: Collectors,
     started_unix_ns: u64,
@@ -102,12 +105,13 @@ impl<'a, 'c> Trial<'a, 'c> {
             collectors: Collectors::default(),
             tunables: tunables::Applied::default(),
             scheduler: None,
+            roles: Roles::default(),
         }
     }
 
     fn measure(&mut self) -> Result<(), Stop> {
         let spec = self.spec;
-        let job = Job {
+        let mut job = Job {
             workload: &spec.workload,
             load: spec.load,
             calibration: &spec.calibration,
@@ -117,12 +121,13 @@ impl<'a, 'c> Trial<'a, 'c> {
             server: None,
         };
         let driver = (self.context.drivers)(&spec.workload.kind);
-        let launch = driver.launch(&job);
         self.record_mark()?;
-        self.prepare(&launch)?;
+        self.prepare(&driver.launch(&job))?;
         let before = collect::sched_ext::read(self.context.root);
         self.apply()?;
-        let (output, counters) = self.run_workload(&launch)?;
+        self.start_roles()?;
+        job.server = self.roles.server;
+        let (output, counters) = self.run_workload(&driver.launch(&job))?;
         self.prove(before.as_ref())?;
         self.figures(&*driver, &job, &output, counters)
     }
@@ -181,6 +186,38 @@ impl<'a, 'c> Trial<'a, 'c> {
         }
         self.warn_of_autogroup();
         Ok(())
+    }
+
+    /// A mark of their own: the end of the load does not end them.
+    fn role_mark(&self) -> String {
+        format!("{}-roles", self.mark)
+    }
+
+    fn start_roles(&mut self) -> Result<(), Stop> {
+        let workload = &self.spec.workload;
+        if workload.server.is_some() {
+            self.context.progress("starting the server");
+        }
+        let mark = self.role_mark();
+        let ground = Ground {
+            root: self.context.root,
+            executable: self.context.executable,
+            mark: &mark,
+            journal: self.context.journal,
+            interrupt: self.context.interrupt,
+        };
+        self.roles.start(workload, ground)
+    }
+
+    /// What could not be ended.
+    fn end_roles(&mut self) -> Vec<String> {
+        let mark = self.role_mark();
+        let (outputs, errors) = self.roles.end(&mark);
+        for (name, output) in outputs {
+            let text = output.stdout + &output.stderr;
+            files::send(self.context.say, &format!("{name}.log"), &text);
+        }
+        errors
     }
 
     /// A nice value counts only inside a session while autogroup is on, and the
@@ -253,7 +290,7 @@ impl<'a, 'c> Trial<'a, 'c> {
 
     /// Undo everything in force; the errors say what could not be.
     fn undo(&mut self) -> Result<(), String> {
-        let mut errors = Vec::new();
+        let mut errors = self.end_roles();
         if let Some(scheduler) = self.scheduler.take() {
             self.context.progress("detaching the scheduler");
             let (log, detached) = scheduler.detach(self.context.root);

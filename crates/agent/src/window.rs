@@ -23,7 +23,7 @@ const FIRST_SAMPLE: Duration = Duration::from_millis(250);
 /// How often new threads are given a policy that they cannot inherit.
 const FOLLOW_EVERY: Duration = Duration::from_millis(20);
 
-impl Trial<'_, '_> {
+impl<'a> Trial<'a, '_> {
     pub fn start(&mut self, launch: &Launch, policy: Option<&Policy>) -> Result<Workload, Stop> {
         let origin = Origin {
             executable: self.context.executable,
@@ -41,8 +41,11 @@ impl Trial<'_, '_> {
 
     /// The window is the life of the process, which inherits its policy.
     pub fn run_whole(&mut self, launch: &Launch) -> Result<(Output, Vec<Measurement>), Stop> {
-        let policy = self.spec.arm.policy.as_ref();
-        self.collectors.begin(self.context.root, &[]);
+        let policy = self.policy_of_load();
+        self.follow_roles()?;
+        self.roles.begin(self.context.root);
+        let beside: Vec<(Role, Pid)> = self.roles.leaders().collect();
+        self.collectors.begin(self.context.root, &beside);
         let first = Reading::at_start(self.context.root);
         let mut process = self.start(launch, policy)?;
         self.window_ns.0 = self.since_start(process.started);
@@ -53,6 +56,7 @@ impl Trial<'_, '_> {
             self.collectors.end(self.context.root);
             self.observe(Phase::After, process.pid);
         }
+        let ended = ended.and_then(|()| self.prove_roles());
         let mut counters = process.counters.take();
         let (output, usage) = self.end(process, ended)?;
         let last = Reading::at_end(self.context.root, counters.as_mut(), usage);
@@ -79,21 +83,24 @@ impl Trial<'_, '_> {
     fn phases(&mut self, process: &mut Workload) -> Result<(Reading, Reading), Stop> {
         let root = self.context.root;
         self.expect(process, phase::READY)?;
-        if let Some(policy) = &self.spec.arm.policy {
+        if let Some(policy) = self.policy_of_load() {
             self.follow(process.pid, policy)?;
         }
+        self.follow_roles()?;
         self.observe(Phase::Before, process.pid);
         // A process that is gone is noticed while waiting for its next line.
         let _ = process.send(&format!("{}\n", phase::GO));
         self.expect(process, phase::BEGIN)?;
         self.window_ns.0 = self.since_start(Instant::now());
         let first = Reading::of_tree(root, process.pid, process.counters.as_mut());
-        self.collectors.begin(root, &[(Role::Load, process.pid)]);
+        self.collectors.begin(root, &self.leaders(process.pid));
+        self.roles.begin(root);
         self.expect(process, phase::END)?;
         self.window_ns.1 = self.since_start(Instant::now());
         let last = Reading::of_tree(root, process.pid, process.counters.as_mut());
         self.collectors.end(root);
         self.observe(Phase::After, process.pid);
+        self.prove_roles()?;
         Ok((first, last))
     }
 
@@ -120,12 +127,7 @@ impl Trial<'_, '_> {
     }
 
     fn sample_until_exit(&mut self, process: &mut Workload) -> Result<(), Stop> {
-        let deadline = self
-            .spec
-            .arm
-            .policy
-            .as_ref()
-            .filter(|p| p.class == Class::Deadline);
+        let deadline = self.policy_of_load().filter(|p| p.class == Class::Deadline);
         let mut next_sample = Instant::now() + FIRST_SAMPLE;
         loop {
             let wake = match deadline {
@@ -174,15 +176,42 @@ impl Trial<'_, '_> {
             .map_err(|e| Stop::Void(with_remedy(e)))
     }
 
+    /// The arm's policy, where it is for the load.
+    fn policy_of_load(&self) -> Option<&'a Policy> {
+        let arm = &self.spec.arm;
+        arm.policy.as_ref().filter(|_| arm.to == Role::Load)
+    }
+
+    /// Give the arm's policy to the role that it is for, unless that is the load.
+    fn follow_roles(&mut self) -> Result<(), Stop> {
+        let arm = &self.spec.arm;
+        let Some(policy) = &arm.policy else {
+            return Ok(());
+        };
+        let leaders: Vec<Pid> = self
+            .roles
+            .leaders()
+            .filter_map(|(role, pid)| (role == arm.to).then_some(pid))
+            .collect();
+        leaders
+            .into_iter()
+            .try_for_each(|pid| self.follow(pid, policy))
+    }
+
+    fn prove_roles(&mut self) -> Result<(), Stop> {
+        self.roles.prove(self.context.root, self.context.interrupt)
+    }
+
+    /// The processes that lead the roles, the load first.
+    fn leaders(&self, load: Pid) -> Vec<(Role, Pid)> {
+        let beside = self.roles.leaders();
+        std::iter::once((Role::Load, load)).chain(beside).collect()
+    }
+
     fn observe(&mut self, phase: Phase, leader: Pid) {
         let at_ns = self.since_start(Instant::now());
-        let point = evidence::point(
-            self.context.root,
-            &self.spec.arm,
-            Some(leader),
-            phase,
-            at_ns,
-        );
+        let leaders = self.leaders(leader);
+        let point = evidence::point(self.context.root, &self.spec.arm, &leaders, phase, at_ns);
         self.evidence.points.push(point);
     }
 
@@ -207,6 +236,7 @@ impl Trial<'_, '_> {
                 "the workload printed more than 64 MiB".to_owned(),
             ));
         }
+        self.roles.check_alive(self.context.interrupt)?;
         match &mut self.scheduler {
             Some(scheduler) => scheduler
                 .check_alive()

@@ -1,0 +1,72 @@
+//! The programs that can disturb.
+
+use load::{Launch, SELF};
+use model::{Antagonist, AntagonistProgram, Placement};
+
+/// The program on PATH that it needs; `None` for schedlab itself.
+pub fn program(antagonist: &Antagonist) -> Option<&str> {
+    match &antagonist.program {
+        AntagonistProgram::Spinner { .. } => None,
+        AntagonistProgram::StressNg { .. } => Some("stress-ng"),
+        AntagonistProgram::Command { argv } => argv.first().map(String::as_str),
+    }
+}
+
+pub fn launch(antagonist: &Antagonist) -> Launch {
+    let argv = match &antagonist.program {
+        AntagonistProgram::Spinner { threads } => {
+            let threads = threads.unwrap_or_else(|| cpus(&antagonist.placement));
+            [
+                "spin".to_owned(),
+                "--threads".to_owned(),
+                threads.to_string(),
+            ]
+            .into_iter()
+            .fold(vec![SELF.to_owned()], pushed)
+        }
+        AntagonistProgram::StressNg { args } => args
+            .iter()
+            .cloned()
+            .fold(vec!["stress-ng".to_owned()], pushed),
+        AntagonistProgram::Command { argv } => argv.clone(),
+    };
+    Launch {
+        argv,
+        directory: None,
+        stdin: String::new(),
+        phased: false,
+        prepare: Vec::new(),
+    }
+}
+
+fn pushed(mut words: Vec<String>, word: String) -> Vec<String> {
+    words.push(word);
+    words
+}
+
+/// One thread for each CPU that it may use.
+fn cpus(placement: &Placement) -> u32 {
+    let listed = placement
+        .cpus
+        .as_deref()
+        .and_then(|list| model::parse_cpu_list(list).ok());
+    listed.map_or_else(collect::system::usable_cpus, |cpus| cpus.len() as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spinner_has_a_thread_for_each_of_its_cpus() {
+        let antagonist = Antagonist {
+            name: "spinner".to_owned(),
+            program: AntagonistProgram::Spinner { threads: None },
+            placement: Placement {
+                cpus: Some("0-2,7".to_owned()),
+                ..Placement::default()
+            },
+        };
+        assert_eq!(launch(&antagonist).argv[1..], ["spin", "--threads", "4"]);
+    }
+}

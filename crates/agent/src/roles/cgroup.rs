@@ -1,0 +1,247 @@
+//! A cgroup of a role's own, with a weight and a quota of CPU time: cgroup v2
+//! (`cpu.weight`, `cpu.max`), or the cpu controller of v1 (`cpu.shares`,
+//! `cpu.cfs_quota_us`) where only that is mounted. See
+//! Documentation/admin-guide/cgroup-v2.rst and scheduler/sched-bwc.rst.
+
+use crate::journal::{Journal, Undo};
+use collect::tasks::Pid;
+use model::Placement;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const PERIOD_US: u64 = 100_000;
+/// `cpu.shares` of a weight of 100.
+const USUAL_SHARES: u64 = 1024;
+const DISABLE: &str = "-cpu";
+/// Until the kernel has taken ended processes out of a group.
+const EMPTY_TRIES: u32 = 100;
+
+#[derive(Debug, thiserror::Error)]
+pub enum CgroupError {
+    #[error("no cgroup controller for CPU time is mounted; leave out weight and quota")]
+    NoController,
+    #[error("{step} {}: {source}; run as root, or leave out weight and quota", path.display())]
+    Io {
+        step: &'static str,
+        path: PathBuf,
+        source: io::Error,
+    },
+    #[error("{0}")]
+    Journal(String),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Version {
+    V1,
+    V2,
+}
+
+/// Where groups are made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Mount {
+    version: Version,
+    path: PathBuf,
+}
+
+fn mount(root: &Path) -> Option<Mount> {
+    let unified = root.join("sys/fs/cgroup");
+    let controllers = collect::read_trimmed(&unified.join("cgroup.controllers"));
+    if controllers.is_some_and(|list| list.split_whitespace().any(|name| name == "cpu")) {
+        let (version, path) = (Version::V2, unified);
+        return Some(Mount { version, path });
+    }
+    let v1 = ["cpu", "cpu,cpuacct"].map(|name| unified.join(name));
+    let path = v1
+        .into_iter()
+        .find(|path| path.join("cpu.shares").exists())?;
+    let version = Version::V1;
+    Some(Mount { version, path })
+}
+
+/// A group that exists; [`Cgroup::remove`] ends it.
+#[derive(Debug)]
+pub struct Cgroup {
+    path: PathBuf,
+    /// The root group's file that hands the controller down, where this group is the
+    /// reason that it does.
+    enabled: Option<PathBuf>,
+}
+
+impl Cgroup {
+    /// Makes the group that a placement asks for, if it asks for one.
+    pub fn make(
+        root: &Path,
+        name: &str,
+        placement: &Placement,
+        journal: &mut Journal,
+    ) -> Result<Option<Self>, CgroupError> {
+        if !placement.wants_cgroup() {
+            return Ok(None);
+        }
+        let mount = mount(root).ok_or(CgroupError::NoController)?;
+        let enabled = match mount.version {
+            Version::V1 => None,
+            Version::V2 => enable_cpu(&mount.path, journal)?,
+        };
+        let path = mount.path.join(name);
+        record(journal, Undo::RemoveCgroup { path: path.clone() })?;
+        fs::create_dir(&path).map_err(|source| failed("make", &path, source))?;
+        let group = Cgroup { path, enabled };
+        for (file, text) in settings(mount.version, placement) {
+            group.write(file, &text)?;
+        }
+        Ok(Some(group))
+    }
+
+    /// Moves a process into the group; what it starts later stays there.
+    pub fn add(&self, pid: Pid) -> Result<(), CgroupError> {
+        self.write("cgroup.procs", &pid.to_string())
+    }
+
+    fn write(&self, file: &str, text: &str) -> Result<(), CgroupError> {
+        let path = self.path.join(file);
+        fs::write(&path, text).map_err(|source| failed("write", &path, source))
+    }
+
+    pub fn remove(self) -> Result<(), String> {
+        remove(&self.path)?;
+        match &self.enabled {
+            None => Ok(()),
+            Some(file) => fs::write(file, DISABLE)
+                .map_err(|e| format!("write {DISABLE} to {}: {e}", file.display())),
+        }
+    }
+}
+
+/// Removes a group whose processes have ended. One that is gone is fine.
+pub fn remove(path: &Path) -> Result<(), String> {
+    let mut tries = 0;
+    loop {
+        match fs::remove_dir(path) {
+            Ok(()) => return Ok(()),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(_) if tries < EMPTY_TRIES => tries += 1,
+            Err(e) => return Err(format!("remove {}: {e}", path.display())),
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// The root group hands the cpu controller down. The file in which it is said, if it
+/// was not so before.
+fn enable_cpu(path: &Path, journal: &mut Journal) -> Result<Option<PathBuf>, CgroupError> {
+    let file = path.join("cgroup.subtree_control");
+    let enabled = collect::read_trimmed(&file).unwrap_or_default();
+    if enabled.split_whitespace().any(|name| name == "cpu") {
+        return Ok(None);
+    }
+    let (path, text) = (file.clone(), DISABLE.to_owned());
+    record(journal, Undo::Write { path, text })?;
+    fs::write(&file, "+cpu").map_err(|source| failed("write", &file, source))?;
+    Ok(Some(file))
+}
+
+fn record(journal: &mut Journal, undo: Undo) -> Result<(), CgroupError> {
+    journal
+        .record(undo)
+        .map_err(|e| CgroupError::Journal(e.to_string()))
+}
+
+fn failed(step: &'static str, path: &Path, source: io::Error) -> CgroupError {
+    CgroupError::Io {
+        step,
+        path: path.to_owned(),
+        source,
+    }
+}
+
+/// Files of the group and what to write there.
+fn settings(version: Version, placement: &Placement) -> Vec<(&'static str, String)> {
+    let quota_us = placement
+        .quota_percent
+        .map(|percent| (percent / 100.0 * PERIOD_US as f64).round() as u64);
+    let mut settings = Vec::new();
+    match version {
+        Version::V2 => {
+            settings.extend(placement.weight.map(|w| ("cpu.weight", w.to_string())));
+            settings.extend(quota_us.map(|us| ("cpu.max", format!("{us} {PERIOD_US}"))));
+        }
+        Version::V1 => {
+            let shares = |weight: u32| u64::from(weight) * USUAL_SHARES / 100;
+            settings.extend(
+                placement
+                    .weight
+                    .map(|w| ("cpu.shares", shares(w).to_string())),
+            );
+            if let Some(us) = quota_us {
+                settings.push(("cpu.cfs_period_us", PERIOD_US.to_string()));
+                settings.push(("cpu.cfs_quota_us", us.to_string()));
+            }
+        }
+    }
+    settings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn placement() -> Placement {
+        Placement {
+            weight: Some(200),
+            quota_percent: Some(50.0),
+            ..Placement::default()
+        }
+    }
+
+    #[test]
+    fn both_versions_get_the_same_weight_and_quota_in_their_own_units() {
+        let text = |version| {
+            let settings = settings(version, &placement());
+            settings
+                .iter()
+                .map(|(file, text)| format!("{file}={text}"))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            text(Version::V2),
+            ["cpu.weight=200", "cpu.max=50000 100000"]
+        );
+        let v1 = [
+            "cpu.shares=2048",
+            "cpu.cfs_period_us=100000",
+            "cpu.cfs_quota_us=50000",
+        ];
+        assert_eq!(text(Version::V1), v1);
+    }
+
+    #[test]
+    fn a_role_that_names_neither_gets_no_group() {
+        let root = tempfile::tempdir().unwrap();
+        let mut journal = Journal::open(root.path()).unwrap();
+        let made = Cgroup::make(root.path(), "x", &Placement::default(), &mut journal).unwrap();
+        assert!(made.is_none());
+        let error = Cgroup::make(root.path(), "x", &placement(), &mut journal).unwrap_err();
+        assert!(error.to_string().contains("leave out weight"), "{error}");
+    }
+
+    #[test]
+    fn a_group_is_made_and_removed_on_this_machine() {
+        let state = tempfile::tempdir().unwrap();
+        let mut journal = Journal::open(state.path()).unwrap();
+        let name = format!("schedlab-test-{}", std::process::id());
+        match Cgroup::make(Path::new("/"), &name, &placement(), &mut journal) {
+            Ok(group) => {
+                let group = group.unwrap();
+                let path = group.path.clone();
+                assert!(path.exists());
+                group.remove().unwrap();
+                assert!(!path.exists());
+                journal.replay().unwrap();
+            }
+            Err(error) => println!("skipped: {error}"),
+        }
+    }
+}

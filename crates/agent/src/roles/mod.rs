@@ -1,0 +1,310 @@
+//! The processes beside the load: the server that answers and the antagonists that
+//! disturb. Fresh ones for each trial, ended with it.
+//!
+//! What always holds: the load starts only when the server is ready; a server that
+//! ends makes the trial fail; an antagonist that ends, or gets no CPU inside the
+//! window, makes it void.
+
+mod antagonist;
+pub mod cgroup;
+mod placement;
+mod server;
+
+use crate::interrupt::Interrupt;
+use crate::journal::{Journal, Undo};
+use crate::processes::MARKER;
+use crate::spawn::SpawnError;
+use crate::trial::Stop;
+use crate::workload::{Event, Origin, Workload};
+use cgroup::Cgroup;
+use collect::tasks::{self, Pid};
+use load::{Launch, Output};
+use model::{Placement, Problem, Role, format_duration_ns};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Between two looks at a server that is not ready.
+const PROBE_EVERY: Duration = Duration::from_millis(5);
+
+/// What starting a role needs from the trial.
+pub struct Ground<'a> {
+    pub root: &'a Path,
+    pub executable: &'a Path,
+    /// Marks the processes of the roles.
+    pub mark: &'a str,
+    pub journal: &'a mut Journal,
+    pub interrupt: &'a Interrupt,
+}
+
+/// A process of a role, with all that it starts.
+#[derive(Debug)]
+struct Running {
+    role: Role,
+    /// For messages and for the name of its log.
+    name: String,
+    process: Workload,
+    group: Option<Cgroup>,
+    /// CPU time of its tree when the window opened.
+    cpu_at_begin_ns: u64,
+}
+
+/// All processes beside the load.
+#[derive(Debug, Default)]
+pub struct Roles {
+    running: Vec<Running>,
+    pub server: Option<SocketAddr>,
+}
+
+impl Roles {
+    /// Starts the server, waits until it is ready, then starts the antagonists. What
+    /// has been started stays in `self` also when something fails.
+    pub fn start(&mut self, workload: &model::Workload, mut ground: Ground) -> Result<(), Stop> {
+        if let Some(server) = &workload.server {
+            let address = server::address(server).map_err(Stop::Failed)?;
+            let launch = server::launch(server, workload, address);
+            let name = "server".to_owned();
+            self.run(Role::Server, name, &launch, &server.placement, &mut ground)?;
+            self.wait_until_ready(server, address, ground.interrupt)?;
+            self.server = Some(address);
+        }
+        for antagonist in &workload.antagonists {
+            let launch = antagonist::launch(antagonist);
+            let name = format!("antagonist-{}", antagonist.name);
+            self.run(
+                Role::Antagonist,
+                name,
+                &launch,
+                &antagonist.placement,
+                &mut ground,
+            )?;
+        }
+        Ok(())
+    }
+
+    fn run(
+        &mut self,
+        role: Role,
+        name: String,
+        launch: &Launch,
+        placement: &Placement,
+        ground: &mut Ground,
+    ) -> Result<(), Stop> {
+        let origin = Origin {
+            executable: ground.executable,
+            mark: ground.mark,
+        };
+        let group_name = format!("schedlab-{}-{name}", ground.mark);
+        let group = Cgroup::make(ground.root, &group_name, placement, ground.journal)
+            .map_err(|e| Stop::Void(format!("the {name}: {e}")))?;
+        // After the group's: a replay of the journal goes backwards, and only an empty
+        // group can be removed.
+        let variable = format!("{MARKER}={}", ground.mark);
+        ground
+            .journal
+            .record(Undo::KillMarked { variable })
+            .map_err(|e| Stop::Failed(e.to_string()))?;
+        let launch = placement::with_memory(launch, placement, ground.executable);
+        let started = Workload::start(&launch, origin, |pid| {
+            placement::apply(pid, placement, group.as_ref())
+        });
+        let process = match started {
+            Ok(process) => process,
+            Err(error) => {
+                drop(group.map(Cgroup::remove));
+                return Err(match error {
+                    SpawnError::Refused(why) => Stop::Void(format!("the {name}: {why}")),
+                    error => Stop::Failed(format!("the {name}: {error}")),
+                });
+            }
+        };
+        self.running.push(Running {
+            role,
+            name,
+            process,
+            group,
+            cpu_at_begin_ns: 0,
+        });
+        Ok(())
+    }
+
+    fn wait_until_ready(
+        &mut self,
+        server: &model::Server,
+        address: SocketAddr,
+        interrupt: &Interrupt,
+    ) -> Result<(), Stop> {
+        let deadline = Instant::now() + Duration::from_nanos(server.ready_limit_ns);
+        loop {
+            let probed = server::probe(server, address);
+            // Looked at after the probe: somebody else may have answered it.
+            self.check_alive(interrupt)?;
+            match probed {
+                Ok(()) => return Ok(()),
+                Err(why) if Instant::now() >= deadline => {
+                    return Err(Stop::Failed(format!(
+                        "the server was not ready after {}: {why}",
+                        format_duration_ns(server.ready_limit_ns)
+                    )));
+                }
+                Err(_) => self.pause(interrupt)?,
+            }
+        }
+    }
+
+    fn pause(&mut self, interrupt: &Interrupt) -> Result<(), Stop> {
+        let Some(running) = self.running.last_mut() else {
+            return Ok(());
+        };
+        match running
+            .process
+            .wait(interrupt, Instant::now() + PROBE_EVERY)
+        {
+            Event::Interrupted => Err(Stop::Failed("interrupted".to_owned())),
+            Event::Exited => Err(running.ended()),
+            Event::Line(_) | Event::Timeout => Ok(()),
+        }
+    }
+
+    /// A role that has ended ends the trial.
+    pub fn check_alive(&mut self, interrupt: &Interrupt) -> Result<(), Stop> {
+        for running in &mut self.running {
+            let event = running.process.wait(interrupt, Instant::now());
+            if event == Event::Exited {
+                return Err(running.ended());
+            }
+            if running.process.prints_too_much() {
+                return Err(Stop::Failed(format!(
+                    "the {} printed too much",
+                    running.name
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// The processes that lead a role.
+    pub fn leaders(&self) -> impl Iterator<Item = (Role, Pid)> {
+        self.running.iter().map(|r| (r.role.clone(), r.process.pid))
+    }
+
+    /// The window opens.
+    pub fn begin(&mut self, root: &Path) {
+        for running in &mut self.running {
+            running.cpu_at_begin_ns = running.cpu_ns(root);
+        }
+    }
+
+    /// The window has closed: everybody is still there, and every antagonist ran.
+    pub fn prove(&mut self, root: &Path, interrupt: &Interrupt) -> Result<(), Stop> {
+        self.check_alive(interrupt)?;
+        for running in self.running.iter().filter(|r| r.role == Role::Antagonist) {
+            if running.cpu_ns(root) <= running.cpu_at_begin_ns {
+                return Err(Stop::Void(format!(
+                    "the {} got no CPU inside the window",
+                    running.name
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends all of them; gives their names with what they printed, and what could
+    /// not be ended.
+    pub fn end(&mut self, mark: &str) -> (Vec<(String, Output)>, Vec<String>) {
+        let (mut outputs, mut errors) = (Vec::new(), Vec::new());
+        self.server = None;
+        for running in self.running.drain(..).rev() {
+            errors.extend(running.process.kill_rest(mark).err());
+            match running.process.reap() {
+                Ok((output, _)) => outputs.push((running.name, output)),
+                Err(e) => errors.push(format!("wait for the {}: {e}", running.name)),
+            }
+            errors.extend(running.group.and_then(|group| group.remove().err()));
+        }
+        (outputs, errors)
+    }
+}
+
+impl Running {
+    /// Its end comes too early, whenever it comes.
+    fn ended(&mut self) -> Stop {
+        let errors = self.process.last_errors();
+        let colon = if errors.is_empty() { "" } else { ": " };
+        let why = format!(
+            "the {} ended before the window closed{colon}{errors}",
+            self.name
+        );
+        match self.role {
+            Role::Antagonist => Stop::Void(why),
+            _ => Stop::Failed(why),
+        }
+    }
+
+    /// Of its living tree, and of children that it has waited for.
+    fn cpu_ns(&self, root: &Path) -> u64 {
+        let of = |pid: Pid| tasks::stat(root, pid).map_or(0, |stat| stat.user_ns + stat.system_ns);
+        tasks::tree(root, self.process.pid)
+            .into_iter()
+            .map(of)
+            .sum()
+    }
+}
+
+/// What the target lacks for the roles of a workload; nothing is started.
+pub fn check(workload: &model::Workload) -> Vec<Problem> {
+    let server = workload.server.as_ref();
+    let server = server.map(|s| ("server".to_owned(), server::program(s), &s.placement));
+    let antagonists = workload.antagonists.iter().map(|a| {
+        (
+            format!("antagonist {}", a.name),
+            antagonist::program(a),
+            &a.placement,
+        )
+    });
+    let mut problems = Vec::new();
+    for (name, program, placement) in server.into_iter().chain(antagonists) {
+        let object = format!("workload {}, {name}", workload.name);
+        problems.extend(check_program(&object, program));
+        let memory = placement.memory_node.map(|_| placement::NUMACTL);
+        problems.extend(check_program(&object, memory));
+        problems.extend(check_placement(&object, placement));
+    }
+    problems
+}
+
+fn check_program(object: &str, program: Option<&str>) -> Option<Problem> {
+    let program = program.filter(|name| load::find_program(name).is_none())?;
+    Some(Problem {
+        object: object.to_owned(),
+        what: format!("the program {program} is not there"),
+        remedy: format!("install {program}, or give its path"),
+    })
+}
+
+fn check_placement(object: &str, placement: &Placement) -> Vec<Problem> {
+    let problem = |what: String, remedy: &str| Problem {
+        object: object.to_owned(),
+        what,
+        remedy: remedy.to_owned(),
+    };
+    let mut problems = Vec::new();
+    let allowed = load::allowed_cpus();
+    if let Some(list) = &placement.cpus {
+        let missing = match model::parse_cpu_list(list) {
+            Ok(cpus) => cpus.into_iter().find(|cpu| !allowed.contains(cpu)),
+            Err(_) => None,
+        };
+        problems.extend(missing.map(|cpu| {
+            let what = format!("cpus = \"{list}\": there is no CPU {cpu} to run on here");
+            problem(what, "name CPUs of this machine that the agent may use")
+        }));
+    }
+    if let Some(policy) = placement::wanted_policy(placement)
+        && let Err(error) = crate::arm::policy::try_on_this_machine(&policy)
+    {
+        let remedy = "change the policy, or run where it is allowed";
+        problems.push(problem(error.to_string(), remedy));
+    }
+    problems
+}
