@@ -5,7 +5,7 @@
 
 use results::{ResultSet, StoredTrial};
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Output};
 use tests::{Bench, alone, expect_code, stderr, stdout};
 
 const KERNEL: &str = "debian:sid";
@@ -208,6 +208,130 @@ fn what_cannot_work_is_said_before_the_first_trial() {
         );
         assert!(!bench.path("out").exists(), "{args:?}");
     }
+}
+
+/// Guests in the background of one test, and its snapshot, which are gone after it.
+struct Background<'a> {
+    bench: &'a Bench,
+    snapshot: String,
+}
+
+impl<'a> Background<'a> {
+    fn new(bench: &'a Bench) -> Self {
+        Background {
+            bench,
+            snapshot: format!("test-{}", std::process::id()),
+        }
+    }
+
+    fn vm(&self, args: &[&str]) -> Output {
+        let mut command = self.bench.command(&["vm"]);
+        command.args(args);
+        let output = command.env("XDG_RUNTIME_DIR", self.bench.dir.path());
+        output.output().expect("schedlab starts")
+    }
+
+    /// Standard output of what must succeed.
+    fn said(&self, args: &[&str]) -> String {
+        let output = self.vm(args);
+        expect_code(&output, 0);
+        stdout(&output)
+    }
+
+    fn sh(&self, guest: &str, script: &str) -> String {
+        self.said(&["exec", "--name", guest, "/bin/busybox", "sh", "-c", script])
+    }
+}
+
+impl Drop for Background<'_> {
+    fn drop(&mut self) {
+        for guest in ["one", "two"] {
+            self.vm(&["stop", "--name", guest]);
+        }
+        self.vm(&["snapshot", "delete", &self.snapshot]);
+    }
+}
+
+#[test]
+fn a_snapshot_goes_on_where_it_was_taken() {
+    if let Some(why) = skipped() {
+        return println!("{why}");
+    }
+    let _turn = alone();
+    let bench = Bench::default();
+    if let Some(why) = small_image(&bench) {
+        return println!("{why}");
+    }
+    let lab = Background::new(&bench);
+    let saved = lab.snapshot.as_str();
+    let start = ["start", "--name", "one", "--memory", "512M"];
+    // A relative path must mean the same image later, from any directory.
+    lab.said(&[&start[..], &["--root", "image:image.squashfs"]].concat());
+    lab.sh("one", "echo before > /note");
+    lab.said(&["snapshot", "create", saved, "--name", "one"]);
+    lab.sh("one", "echo after > /note");
+    assert_eq!(lab.sh("one", "cat /note"), "after\n", "the guest goes on");
+
+    let twice = lab.vm(&["snapshot", "create", saved, "--name", "one"]);
+    expect_code(&twice, 3);
+    assert!(stderr(&twice).contains("it exists"), "{}", stderr(&twice));
+
+    let list: serde_json::Value =
+        serde_json::from_str(&lab.said(&["snapshot", "list", "--format", "json"])).expect("JSON");
+    let ours = list.as_array().expect("a list").iter();
+    let ours: Vec<_> = ours.filter(|s| s["name"] == saved).collect();
+    assert_eq!(ours.len(), 1);
+    let image = bench.path("image.squashfs").canonicalize().expect("there");
+    assert_eq!(ours[0]["root"], format!("image:{}", image.display()));
+    assert!(
+        ours[0]["bytes"]
+            .as_u64()
+            .is_some_and(|bytes| bytes > 1 << 20)
+    );
+
+    lab.said(&["snapshot", "restore", saved, "--name", "two"]);
+    assert_eq!(lab.sh("two", "cat /note"), "before\n");
+    lab.said(&["snapshot", "delete", saved]);
+    let gone = lab.vm(&["snapshot", "restore", saved]);
+    expect_code(&gone, 3);
+    assert!(stderr(&gone).contains("no such snapshot"));
+}
+
+/// busybox and its libraries as a squashfs image; or why there is none.
+fn small_image(bench: &Bench) -> Option<String> {
+    let script = "set -e; mkdir -p r/bin r/dev r/proc r/sys r/run; cp /bin/busybox r/bin/; \
+         for l in $(ldd /bin/busybox 2>/dev/null | grep -o '/[^ ]*'); do \
+         mkdir -p r$(dirname $l); cp -L $l r$l; done; tar -C r -c . | tar2sqfs -q image.squashfs";
+    let mut command = Command::new("sh");
+    let made = command
+        .args(["-c", script])
+        .current_dir(bench.dir.path())
+        .output();
+    let made = made.expect("sh");
+    (!made.status.success()).then(|| {
+        let why = stderr(&made);
+        format!("skipped: no image can be made (busybox, squashfs-tools-ng): {why}")
+    })
+}
+
+#[test]
+fn a_guest_over_the_hosts_files_cannot_be_saved_and_says_what_can() {
+    if let Some(why) = skipped() {
+        return println!("{why}");
+    }
+    let _turn = alone();
+    let bench = Bench::default();
+    let lab = Background::new(&bench);
+    lab.said(&["start", "--name", "one", "--memory", "512M"]);
+    let refused = lab.vm(&["snapshot", "create", &lab.snapshot, "--name", "one"]);
+    expect_code(&refused, 3);
+    assert!(
+        stderr(&refused).contains("--root image:PATH"),
+        "{}",
+        stderr(&refused)
+    );
+    let going_on = lab.said(&["exec", "--name", "one", "echo", "still", "here"]);
+    assert_eq!(going_on, "still here\n");
 }
 
 #[test]

@@ -11,7 +11,6 @@ use std::io::Write;
 use std::process::ExitCode;
 use target::vm::frame::{Exec, Exit, FrameKind, GUEST_VARIABLE};
 use target::vm::kernel::build::{self, BuildRequest};
-use target::vm::manage::snapshot;
 use target::vm::{Options, VmTarget, cache, image, init, manage};
 use target::{Boot, Target};
 
@@ -41,9 +40,6 @@ fn main() -> Result<ExitCode, Failure> {
             packages: args[3..].to_vec(),
         })?,
         Some("kernel") if args.len() == 3 => build_kernel(&args[1], &args[2])?,
-        Some("save") if args.len() == 3 => snapshot::create(&args[1], &args[2])?,
-        Some("restore") if args.len() == 3 => drop(snapshot::restore(&args[1], &args[2])?),
-        Some("delete") if args.len() == 2 => snapshot::delete(&args[1])?,
         Some("status") => println!("{:#?}", manage::status()?),
         _ => host(args)?,
     }

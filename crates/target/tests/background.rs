@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use target::vm::qemu;
 
 static TURN: Mutex<()> = Mutex::new(());
 
-/// A user with a runtime directory and snapshots of their own, and the shared cache.
+/// A user with a runtime directory of their own, and the shared cache.
 struct User {
     runtime: tempfile::TempDir,
     _turn: MutexGuard<'static, ()>,
@@ -154,55 +154,4 @@ fn a_guest_in_the_background_runs_commands_until_it_is_stopped_or_killed() {
     let gone = user.vm(&["exec", "lab", "true"]);
     assert!(String::from_utf8_lossy(&gone.stderr).contains("no such guest runs"));
     assert!(!user.runtime.path().join("schedlab/vm/lab").exists());
-}
-
-#[test]
-fn a_snapshot_goes_on_where_it_was_taken() {
-    let Some(user) = User::new() else { return };
-    let Some(image) = small_image(user.runtime.path()) else {
-        return;
-    };
-    let root = format!("image:{}", image.display());
-    if !user.start(&["start", "one", "--root", &root]) {
-        return;
-    }
-    let name = format!("test-{}", std::process::id());
-    let sh =
-        |guest: &str, script: &str| user.vm(&["exec", guest, "/bin/busybox", "sh", "-c", script]);
-    assert!(sh("one", "echo before > /note").status.success());
-    let saved = user.vm(&["save", "one", &name]);
-    assert!(
-        saved.status.success(),
-        "{}",
-        String::from_utf8_lossy(&saved.stderr)
-    );
-    assert_eq!(
-        text(&sh("one", "echo after > /note; /bin/busybox cat /note")),
-        "after\n"
-    );
-    assert!(user.vm(&["stop", "one"]).status.success());
-
-    assert!(user.vm(&["restore", &name, "two"]).status.success());
-    let note = text(&sh("two", "/bin/busybox cat /note"));
-    assert!(user.vm(&["stop", "two"]).status.success());
-    assert!(user.vm(&["delete", &name]).status.success());
-    assert_eq!(note, "before\n");
-}
-
-/// busybox and its libraries as a squashfs image.
-fn small_image(dir: &Path) -> Option<PathBuf> {
-    let script = "set -e; mkdir -p r/bin r/dev r/proc r/sys r/run; cp /bin/busybox r/bin/; \
-         for l in $(ldd /bin/busybox 2>/dev/null | grep -o '/[^ ]*'); do \
-         mkdir -p r$(dirname $l); cp -L $l r$l; done; tar -C r -c . | tar2sqfs -q image.squashfs";
-    let made = Command::new("sh")
-        .args(["-c", script])
-        .current_dir(dir)
-        .output()
-        .unwrap();
-    if !made.status.success() {
-        let why = String::from_utf8_lossy(&made.stderr).into_owned();
-        println!("skipped: no image can be made (busybox, squashfs-tools-ng): {why}");
-        return None;
-    }
-    Some(dir.join("image.squashfs"))
 }

@@ -13,5 +13,6 @@ pub mod report;
 pub mod restore;
 pub mod run;
 pub mod scheduler;
+pub mod snapshot;
 pub mod verify;
 pub mod vm;

@@ -1,6 +1,7 @@
 //! `schedlab vm`, `schedlab kernel` and `schedlab image`: looking around in the guest
 //! that experiments use, and what it is made of.
 
+use super::snapshot::{SnapshotCommand, snapshot};
 use crate::args::Plain;
 use crate::exit::CliError;
 use crate::output::say;
@@ -12,7 +13,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use target::vm::frame::Exec;
 use target::vm::kernel::build::BuildRequest;
-use target::vm::manage::{self, Request, Status};
+use target::vm::manage::{self, DEFAULT_GUEST, Request, Status};
 use target::vm::{cache, image, kernel};
 
 #[derive(Debug, Subcommand)]
@@ -22,21 +23,24 @@ pub enum VmCommand {
     /// Run a command in a guest, with its exit code
     Exec {
         /// A guest of `vm status`
-        #[arg(long, default_value = "default")]
+        #[arg(long, default_value = DEFAULT_GUEST)]
         name: String,
         #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
         command: Vec<String>,
     },
     /// A shell in a guest
     Shell {
-        #[arg(long, default_value = "default")]
+        #[arg(long, default_value = DEFAULT_GUEST)]
         name: String,
     },
     /// End a guest
     Stop {
-        #[arg(long, default_value = "default")]
+        #[arg(long, default_value = DEFAULT_GUEST)]
         name: String,
     },
+    /// Save guests as they run, and go on from there as often as wanted
+    #[command(subcommand)]
+    Snapshot(SnapshotCommand),
     /// Guests that run in the background
     Status {
         #[arg(long, value_enum, default_value_t = Plain::Text)]
@@ -46,7 +50,7 @@ pub enum VmCommand {
 
 #[derive(Debug, Args)]
 pub struct StartArgs {
-    #[arg(long, default_value = "default")]
+    #[arg(long, default_value = DEFAULT_GUEST)]
     name: String,
     /// debian:sid, debian:PACKAGE, a bzImage, a built tree, host
     #[arg(long, default_value = "debian:sid")]
@@ -133,6 +137,7 @@ pub fn vm(command: &VmCommand) -> Result<ExitCode, CliError> {
             manage::stop(name)?;
             Ok(ExitCode::SUCCESS)
         }
+        VmCommand::Snapshot(command) => snapshot(command),
         VmCommand::Status { format } => status(*format),
     }
 }
@@ -171,7 +176,7 @@ fn status(format: Plain) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn print(status: &Status) {
+pub fn print(status: &Status) {
     let fact = |name: &str| status.facts.get(name).map_or("?", String::as_str);
     say!(
         "{:<12} {} on {}, {} CPUs, {}, process {}",

@@ -27,7 +27,7 @@ pub fn shell(name: &str, argv: Vec<String>) -> Result<u8, TargetError> {
         return Err(unmet(
             "standard input",
             "it is not a terminal, which a shell needs",
-            &format!("use `schedlab vm exec {name} COMMAND`"),
+            &format!("use `{} COMMAND`", super::command("exec", name)),
         ));
     }
     let exec = Exec {

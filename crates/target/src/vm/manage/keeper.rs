@@ -3,13 +3,13 @@
 
 use super::snapshot::{self, Snapshot};
 use super::{Answer, Place, Request, Status};
-use crate::vm::VmTarget;
 use crate::vm::boot::Guest;
 use crate::vm::check;
 use crate::vm::failure::{io, unmet};
 use crate::vm::frame::{Exec, Frame, FrameKind, Ready};
 use crate::vm::link::Link;
 use crate::vm::machine::Machine;
+use crate::vm::{VmTarget, image_path};
 use crate::{Boot, Target, TargetError};
 use std::collections::BTreeMap;
 use std::fs;
@@ -185,17 +185,37 @@ impl Desk {
         answer.write(client)
     }
 
+    /// The request with everything in it that could mean something else by then: a
+    /// suite has another kernel, and a path is read from another directory.
+    fn exact_request(&self) -> Request {
+        let mut request = self.request.clone();
+        request.snapshot = None;
+        let spec = &mut request.spec;
+        spec.accel = self.facts.get("vm.accel").cloned();
+        if let Some(origin) = self.facts.get("vm.kernel_origin") {
+            spec.kernel = match origin.split_once('_') {
+                Some((package, _)) if spec.kernel.starts_with("debian:") => {
+                    format!("debian:{package}")
+                }
+                _ => origin.clone(),
+            };
+        }
+        let image = image_path(&spec.root).and_then(|image| fs::canonicalize(image).ok());
+        if let Some(image) = image {
+            spec.root = format!("image:{}", image.display());
+        }
+        request
+    }
+
     /// A frame that is half sent would be lost in the copy, so no command may run.
     fn save(&self, name: &str) -> Result<(), TargetError> {
         if self.link.is_busy() {
-            return Err(unmet("the guest", "a command runs in it", "end it first"));
+            let remedy = "end the command first";
+            return Err(unmet("the guest", "a command runs in it", remedy));
         }
-        let mut request = self.request.clone();
-        request.snapshot = None;
-        request.spec.accel = self.facts.get("vm.accel").cloned();
         let snapshot = Snapshot {
             name: name.to_owned(),
-            request,
+            request: self.exact_request(),
             release: self.release.clone(),
             facts: self.facts.clone(),
             created_unix_s: snapshot::now_unix_s(),

@@ -29,6 +29,8 @@ use std::time::{Duration, Instant};
 
 /// The hidden subcommand whose body is `keeper::main`.
 pub const KEEPER_COMMAND: &str = "vm-keeper";
+/// The guest that is meant when none is named.
+pub const DEFAULT_GUEST: &str = "default";
 /// `sun_path` of unix(7), with its final NUL.
 const LONGEST_SOCKET: usize = 108;
 const STOP_LIMIT: Duration = Duration::from_secs(15);
@@ -69,7 +71,10 @@ pub fn start(request: &Request) -> Result<Status, TargetError> {
         return Err(unmet(
             &format!("guest {}", request.name),
             "it is running already",
-            &format!("use it, or end it with `schedlab vm stop {}`", request.name),
+            &format!(
+                "use it, or end it with `{}`",
+                command("stop", &request.name)
+            ),
         ));
     }
     let program = env::current_exe().map_err(io("find this program", Path::new("/proc/self")))?;
@@ -155,6 +160,14 @@ fn connect(name: &str) -> Result<UnixStream, TargetError> {
         };
         unmet(&format!("guest {name}"), "no such guest runs", &remedy)
     })
+}
+
+/// What to type for a guest: the default one needs no name.
+fn command(verb: &str, guest: &str) -> String {
+    match guest {
+        DEFAULT_GUEST => format!("schedlab vm {verb}"),
+        _ => format!("schedlab vm {verb} --name {guest}"),
+    }
 }
 
 /// `$XDG_RUNTIME_DIR/schedlab/vm`, else below the cache.

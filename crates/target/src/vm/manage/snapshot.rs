@@ -10,6 +10,7 @@ use crate::TargetError;
 use crate::vm::cache;
 use crate::vm::failure::{io, unmet};
 use crate::vm::frame::{Frame, FrameKind};
+use crate::vm::image_path;
 use crate::vm::qmp::Monitor;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -41,6 +42,7 @@ pub fn create(guest: &str, name: &str) -> Result<(), TargetError> {
         return Err(unmet(&format!("snapshot {name}"), "it exists", &remedy));
     }
     let mut stream = connect(guest)?;
+    check_root(guest)?;
     Frame::new(FrameKind::Snapshot, 0, name)
         .write(&mut stream)
         .map_err(io("talk to", Path::new("the guest's keeper")))?;
@@ -50,7 +52,7 @@ pub fn create(guest: &str, name: &str) -> Result<(), TargetError> {
         Some(frame) => Err(unmet(
             &format!("snapshot {name}"),
             &frame.text(),
-            "live snapshots need `root = \"image:PATH\"` and no command that runs",
+            "the guest goes on; `schedlab vm stop` and `start` give a fresh one",
         )),
         None => Err(unmet(
             &format!("snapshot {name}"),
@@ -60,6 +62,21 @@ pub fn create(guest: &str, name: &str) -> Result<(), TargetError> {
     }
 }
 
+/// Said before anything is stopped, and plainer than QEMU does.
+fn check_root(guest: &str) -> Result<(), TargetError> {
+    let status = super::Place::of(guest)?.status();
+    let root = status.and_then(|status| status.facts.get("vm.root").cloned());
+    if root.is_none_or(|root| image_path(&root).is_some()) {
+        return Ok(());
+    }
+    Err(unmet(
+        &format!("guest {guest}"),
+        "its root is this machine's files, which QEMU cannot save",
+        "start the guest with --root image:PATH; `schedlab image build` makes an image",
+    ))
+}
+
+/// Sorted by name.
 pub fn list() -> Result<Vec<Snapshot>, TargetError> {
     let entries = fs::read_dir(directory()?).into_iter().flatten().flatten();
     let mut found: Vec<Snapshot> = entries
