@@ -18,10 +18,16 @@ fn faulty() -> Option<PathBuf> {
 }
 
 /// Why guests cannot be tested here, if so.
-fn skipped() -> Option<&'static str> {
+fn no_guests() -> Option<&'static str> {
     let qemu = Command::new("qemu-system-x86_64").arg("--version").output();
-    if !qemu.is_ok_and(|o| o.status.success()) {
-        return Some("skipped: qemu-system-x86_64 is not installed");
+    let missing = !qemu.is_ok_and(|o| o.status.success());
+    missing.then_some("skipped: qemu-system-x86_64 is not installed")
+}
+
+/// Why guests with a scheduler that fails cannot be tested here, if so.
+fn skipped() -> Option<&'static str> {
+    if let Some(why) = no_guests() {
+        return Some(why);
     }
     if faulty().is_none() {
         return Some("skipped: sched/scx_faulty is not built; `make test` builds it");
@@ -161,7 +167,7 @@ fn a_scheduler_that_is_killed_in_the_middle_voids_the_trial() {
 
 #[test]
 fn a_guest_that_panics_voids_its_trial_and_the_run_goes_on() {
-    if let Some(why) = skipped() {
+    if let Some(why) = no_guests() {
         return println!("{why}");
     }
     let _turn = alone();
@@ -180,7 +186,7 @@ fn a_guest_that_panics_voids_its_trial_and_the_run_goes_on() {
 
 #[test]
 fn what_cannot_work_is_said_before_the_first_trial() {
-    if let Some(why) = skipped() {
+    if let Some(why) = no_guests() {
         return println!("{why}");
     }
     let _turn = alone();
@@ -254,7 +260,7 @@ impl Drop for Background<'_> {
 
 #[test]
 fn a_snapshot_goes_on_where_it_was_taken() {
-    if let Some(why) = skipped() {
+    if let Some(why) = no_guests() {
         return println!("{why}");
     }
     let _turn = alone();
@@ -316,7 +322,7 @@ fn small_image(bench: &Bench) -> Option<String> {
 
 #[test]
 fn a_guest_over_the_hosts_files_cannot_be_saved_and_says_what_can() {
-    if let Some(why) = skipped() {
+    if let Some(why) = no_guests() {
         return println!("{why}");
     }
     let _turn = alone();
@@ -336,7 +342,7 @@ fn a_guest_over_the_hosts_files_cannot_be_saved_and_says_what_can() {
 
 #[test]
 fn an_ordinary_user_can_do_all_of_it() {
-    if let Some(why) = skipped() {
+    if let Some(why) = no_guests() {
         return println!("{why}");
     }
     if !tests::is_root() {
