@@ -215,6 +215,7 @@ mod tests {
             metrics: Vec::new(),
             server: None,
             antagonists: Vec::new(),
+            variant: None,
         }
     }
 

@@ -168,6 +168,7 @@ fn measure(
         metrics: Vec::new(),
         server: None,
         antagonists: Vec::new(),
+        variant: None,
     };
     let mut job = Job {
         workload: &workload,

@@ -134,6 +134,16 @@ pub fn driver(kind: &Kind) -> Box<dyn Driver> {
     }
 }
 
+/// The metrics that decide when the cells of a workload stop.
+pub fn deciding(workload: &Workload) -> Vec<String> {
+    let searches = |load: &Load| matches!(load, Load::MaxRate(_));
+    if workload.loads.iter().any(searches) {
+        return vec![openloop::metrics::SLO_RATE.name.to_owned()];
+    }
+    let names = driver(&workload.kind).deciding();
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
 /// A kind of workload, for lists.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct KindInfo {

@@ -111,7 +111,8 @@ impl<W: Write> Phases<W> {
         self.say(phase::END)
     }
 
-    fn wait_until(&self, at_ns: u64) -> Result<(), NativeError> {
+    /// Waits for a time while the agent is there.
+    pub fn wait_until(&self, at_ns: u64) -> Result<(), NativeError> {
         loop {
             let left = at_ns.saturating_sub(sys::now_ns());
             match self.input.recv_timeout(Duration::from_nanos(left)) {

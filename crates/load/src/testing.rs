@@ -24,6 +24,7 @@ impl Fixture {
             metrics: Vec::new(),
             server: None,
             antagonists: Vec::new(),
+            variant: None,
         };
         Fixture {
             workload,

@@ -21,6 +21,7 @@ fn workload(kind: Kind) -> Workload {
         metrics: Vec::new(),
         server: None,
         antagonists: Vec::new(),
+        variant: None,
     }
 }
 

@@ -14,6 +14,7 @@ fn open_loop(address: SocketAddr) -> OpenLoop {
     OpenLoop {
         address,
         rate_per_sec: 1_000.0,
+        search: None,
         arrivals: Arrivals::Constant,
         connections: 8,
         threads: 2,

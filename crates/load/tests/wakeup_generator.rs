@@ -223,6 +223,7 @@ fn workload() -> Workload {
         metrics: Vec::new(),
         server: None,
         antagonists: Vec::new(),
+        variant: None,
     }
 }
 

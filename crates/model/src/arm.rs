@@ -28,6 +28,9 @@ pub struct Arm {
     /// effect, to find out what the judgement sees. Zero in real experiments.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub handicap_percent: f64,
+    /// The place in a grid (`for-each`): each parameter with its value as written.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub grid: BTreeMap<String, String>,
 }
 
 fn is_zero(value: &f64) -> bool {
@@ -45,6 +48,7 @@ impl Arm {
             scheduler: None,
             kernel: None,
             handicap_percent: 0.0,
+            grid: BTreeMap::new(),
         }
     }
 

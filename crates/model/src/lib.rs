@@ -21,7 +21,7 @@ pub mod units;
 pub mod workload;
 
 pub use arm::{Arm, Class, Policy, Role, Scheduler, Tunables};
-pub use cpus::parse_cpu_list;
+pub use cpus::{choose_cpus, parse_cpu_list};
 pub use evidence::{Evidence, EvidencePoint, Phase, RolePolicy, SchedExt, SchedulerBinary};
 pub use experiment::{Experiment, Stop, TargetSpec, VmSpec};
 pub use message::{PROTOCOL_VERSION, Reply, Request, TrialFile, TrialSpec};
@@ -38,5 +38,5 @@ pub use trial::{Trial, TrialResult, TrialState};
 pub use units::{format_duration_ns, format_rate};
 pub use workload::{
     Arrivals, Calibration, CommandParams, HackbenchParams, HackbenchTransport, Kind, Load,
-    SchbenchParams, WakeupParams, Workload,
+    SchbenchParams, Slo, Variant, WakeupParams, Workload,
 };

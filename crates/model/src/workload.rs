@@ -25,6 +25,21 @@ pub struct Workload {
     /// Who disturbs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub antagonists: Vec<Antagonist>,
+    /// Which of the cells of one table of the file it is, if that has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variant: Option<Variant>,
+}
+
+/// One surrounding of the same service.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Variant {
+    /// The name that its variants share.
+    pub of: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placement: Option<String>,
+    /// The antagonist; `None`: alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -135,6 +150,26 @@ pub enum Load {
     Count(u64),
     PercentOfCpus(f64),
     RatePerSec(f64),
+    /// The highest rate that holds a service level: what is looked for, not offered.
+    MaxRate(Slo),
+}
+
+/// A service level, and where the highest rate that holds it is looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Slo {
+    /// The quantile of request latency, in thousandths: 990 is p99.
+    pub permille: u32,
+    /// What it must stay below.
+    pub below_ns: u64,
+    pub from_per_sec: f64,
+    pub to_per_sec: f64,
+}
+
+impl std::fmt::Display for Slo {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let percent = f64::from(self.permille) / 10.0;
+        write!(f, "p{percent} < {}", format_duration_ns(self.below_ns))
+    }
 }
 
 impl Load {
@@ -145,7 +180,7 @@ impl Load {
             Load::One => Some(1),
             Load::Count(n) => Some(n.max(1)),
             Load::PercentOfCpus(p) => Some(((p / 100.0 * f64::from(cpus)).round() as u64).max(1)),
-            Load::RatePerSec(_) => None,
+            Load::RatePerSec(_) | Load::MaxRate(_) => None,
         }
     }
 }
@@ -157,6 +192,7 @@ impl std::fmt::Display for Load {
             Load::Count(n) => write!(f, "{n}"),
             Load::PercentOfCpus(p) => write!(f, "{p}%"),
             Load::RatePerSec(r) => f.write_str(&format_rate(*r)),
+            Load::MaxRate(slo) => write!(f, "max at {slo}"),
         }
     }
 }

@@ -3,6 +3,9 @@
 use crate::arms::check_name;
 use crate::build::{Draft, complete};
 use crate::error::PlanError;
+use crate::grid::{self, Point};
+use crate::spread::Spread;
+use crate::table::{Value, items, take};
 use crate::units::{Duration, Percent, Size};
 use crate::workloads;
 use model::experiment::{Forward, Reset, Topology};
@@ -64,6 +67,11 @@ struct FileArm {
     attach_limit: Option<Duration>,
     kernel: Option<String>,
     handicap: Option<Percent>,
+    // Taken out before (crate::grid); here for the nearest key.
+    #[serde(rename = "for-each")]
+    _for_each: Option<()>,
+    #[serde(rename = "where")]
+    _where: Option<()>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -143,8 +151,6 @@ struct FileForward {
 #[serde(deny_unknown_fields)]
 struct Nothing {}
 
-type Value<'i> = Spanned<DeValue<'i>>;
-
 fn parse(file_name: &str, text: &str) -> Result<Experiment, PlanError> {
     let mut root = DeTable::parse(text)?;
     let span = root.span();
@@ -170,25 +176,6 @@ fn parse(file_name: &str, text: &str) -> Result<Experiment, PlanError> {
 fn stem(file_name: &str) -> String {
     let name = file_name.rsplit('/').next().unwrap_or(file_name);
     name.strip_suffix(".toml").unwrap_or(name).to_owned()
-}
-
-fn take<'i>(table: &mut DeTable<'i>, key: &str) -> Option<Value<'i>> {
-    let found = table.keys().find(|k| k.get_ref() == key)?.clone();
-    table.remove(&found)
-}
-
-/// The tables of `[[key]]`.
-fn items<'i>(value: Option<Value<'i>>, key: &str) -> Result<Vec<Value<'i>>, PlanError> {
-    let Some(value) = value else {
-        return Ok(Vec::new());
-    };
-    let span = value.span();
-    match value.into_inner() {
-        DeValue::Array(array) => Ok(array.into_iter().collect()),
-        _ => Err(PlanError::new(format!("`{key}` is a list of tables"))
-            .with_help(format!("write [[{key}]] with two brackets"))
-            .at(span)),
-    }
 }
 
 /// The text of `kind`, taken out of a table.
@@ -268,7 +255,11 @@ fn forward(file: FileForward) -> Forward {
 fn read_arms(values: Vec<Value>) -> Result<(Vec<Arm>, usize), PlanError> {
     let mut arms: Vec<Arm> = Vec::new();
     let mut baseline = None;
+    let mut points: Vec<(Point, Value)> = Vec::new();
     for value in values {
+        points.extend(grid::expand(value)?);
+    }
+    for (point, value) in points {
         let span = value.span();
         let file = FileArm::deserialize(value.into_deserializer())?;
         let name_span = file.name.span();
@@ -282,7 +273,9 @@ fn read_arms(values: Vec<Value>) -> Result<(Vec<Arm>, usize), PlanError> {
         if file.baseline && baseline.replace(arms.len()).is_some() {
             return Err(PlanError::new("two arms say that they are the baseline").at(name_span));
         }
-        arms.push(read_arm(file).map_err(|e| e.at(span))?);
+        let mut arm = read_arm(file).map_err(|e| e.at(span))?;
+        arm.grid = point;
+        arms.push(arm);
     }
     Ok((arms, baseline.unwrap_or(0)))
 }
@@ -311,6 +304,7 @@ fn read_arm(file: FileArm) -> Result<Arm, PlanError> {
         scheduler,
         kernel: file.kernel,
         handicap_percent: file.handicap.map_or(0.0, |h| h.0),
+        grid: Point::new(),
     })
 }
 
@@ -337,17 +331,20 @@ fn read_workloads(values: Vec<Value>) -> Result<Vec<Workload>, PlanError> {
     for mut value in values {
         let span = value.span();
         let kind = take_kind(&mut value, "workload", &workloads::KINDS.join(", "))?;
+        let spread = Spread::take(&mut value)?;
         let workload = workloads::from_table(&kind, value.into_deserializer())
             .map_err(|e| e.at(span.clone()))?;
-        workloads::check_workload(&workload).map_err(|e| e.at(span.clone()))?;
-        if workloads.iter().any(|w| w.name == workload.name) {
-            return Err(
-                PlanError::new(format!("there are two workloads `{}`", workload.name))
-                    .with_help("give one of them another `name`")
-                    .at(span),
-            );
+        for workload in spread.over(workload).map_err(|e| e.at(span.clone()))? {
+            workloads::check_workload(&workload).map_err(|e| e.at(span.clone()))?;
+            if workloads.iter().any(|w| w.name == workload.name) {
+                return Err(
+                    PlanError::new(format!("there are two workloads `{}`", workload.name))
+                        .with_help("give one of them another `name`")
+                        .at(span),
+                );
+            }
+            workloads.push(workload);
         }
-        workloads.push(workload);
     }
     Ok(workloads)
 }

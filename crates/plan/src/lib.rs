@@ -5,9 +5,13 @@ pub mod arms;
 mod build;
 mod error;
 mod file;
+mod grid;
+mod loads;
 mod nearest;
 mod schedule;
 mod services;
+mod spread;
+mod table;
 mod units;
 pub mod workloads;
 

@@ -92,7 +92,7 @@ macro_rules! role {
 
 fn checked(placement: Placement) -> Result<Placement, PlanError> {
     if let Some(list) = &placement.cpus {
-        model::parse_cpu_list(list).map_err(PlanError::new)?;
+        model::choose_cpus(list, &[0]).map_err(PlanError::new)?;
     }
     if placement.weight.is_some_and(|w| !(1..=10_000).contains(&w)) {
         return Err(PlanError::new("a weight is 1 to 10000").with_help("weight = 100 is usual"));

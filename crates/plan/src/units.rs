@@ -144,6 +144,32 @@ impl<'de> Deserialize<'de> for WrittenLoad {
     }
 }
 
+/// `p99 < 1ms`: a quantile in thousandths and what it must stay below.
+pub(crate) fn parse_slo(text: &str) -> Result<(u32, u64), String> {
+    let wrong = || format!("`{text}` is not a service level; write \"p99 < 1ms\"");
+    let (quantile, limit) = text.split_once('<').ok_or_else(wrong)?;
+    let percent = quantile.trim().strip_prefix('p').ok_or_else(wrong)?;
+    let percent: f64 = percent.parse().map_err(|_| wrong())?;
+    let permille = (10.0 * percent).round();
+    if (permille - 10.0 * percent).abs() > 1e-9 || !(1.0..=999.0).contains(&permille) {
+        return Err(format!(
+            "`{}` is not a quantile from p0.1 to p99.9 in steps of a thousandth",
+            quantile.trim()
+        ));
+    }
+    match parse_duration(limit.trim())? {
+        0 => Err(format!("nothing is below 0: `{text}`")),
+        below_ns => Ok((permille as u32, below_ns)),
+    }
+}
+
+written!(
+    WrittenSlo,
+    (u32, u64),
+    parse_slo,
+    "a service level, such as \"p99 < 1ms\""
+);
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -165,6 +191,21 @@ mod tests {
         assert_eq!(parse_size("2G"), Ok(2 << 30));
         assert_eq!(parse_size("64KiB"), Ok(64 << 10));
         assert!(parse_size("much").is_err());
+    }
+
+    #[test]
+    fn a_service_level_is_a_quantile_and_a_limit() {
+        assert_eq!(parse_slo("p99 < 1ms"), Ok((990, 1_000_000)));
+        assert_eq!(parse_slo("p99.9<500us"), Ok((999, 500_000)));
+        for wrong in [
+            "99 < 1ms",
+            "p99 > 1ms",
+            "p99.99 < 1ms",
+            "p99 < 1",
+            "p100 < 1s",
+        ] {
+            assert!(parse_slo(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

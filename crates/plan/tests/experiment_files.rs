@@ -252,3 +252,51 @@ fn what_makes_no_service_is_refused() {
     assert!(wrong_of("16B-1KiB", "big").contains("not a size"));
     assert!(wrong_of("threads = 2", "ready = { path = \"/\" }").contains("no `ready`"));
 }
+
+#[test]
+fn a_service_is_spread_over_its_antagonists_and_placements() {
+    let text = SERVICE.replacen(
+        "kind = \"memcached\"\n",
+        "kind = \"memcached\"\nantagonists = \"each\"\n",
+        1,
+    );
+    let text = text.replacen(
+        "[workload.server]",
+        "[[workload.placement]]\nname = \"apart\"\nserver-cpus = \"50%-100%\"\n\
+         [[workload.placement]]\nname = \"shared\"\nload-cpus = \"0\"\n[workload.server]",
+        1,
+    );
+    let experiment = parse_experiment("x.toml", &text).expect("is right");
+    let names: Vec<&str> = experiment.workloads.iter().map(|w| &*w.name).collect();
+    assert_eq!(
+        names,
+        [
+            "memcached apart",
+            "memcached apart + stress-ng",
+            "memcached apart + spinner",
+            "memcached shared",
+            "memcached shared + stress-ng",
+            "memcached shared + spinner",
+        ]
+    );
+    let beside = &experiment.workloads[1];
+    let variant = beside.variant.as_ref().expect("a variant");
+    assert_eq!(variant.of, "memcached");
+    assert_eq!(variant.placement.as_deref(), Some("apart"));
+    assert_eq!(variant.beside.as_deref(), Some("stress-ng"));
+    assert_eq!(beside.antagonists.len(), 1);
+    let server = beside.server.as_ref().expect("a server");
+    assert_eq!(server.placement.cpus.as_deref(), Some("50%-100%"));
+    let Kind::Memcached(shared) = &experiment.workloads[3].kind else {
+        panic!("{experiment:?}");
+    };
+    assert_eq!(shared.client.load_cpus.as_deref(), Some("0"));
+}
+
+#[test]
+fn a_lone_service_has_nothing_to_be_beside() {
+    let (message, help, _) =
+        wrong("[[arm]]\nname = \"x\"\n[[workload]]\nkind = \"wakeup\"\nantagonists = \"each\"\n");
+    assert!(message.contains("no antagonist"), "{message}");
+    assert!(help.contains("[[workload.antagonist]]"), "{help}");
+}

@@ -35,6 +35,7 @@ fn experiment(arms: &[&str]) -> Experiment {
             metrics: vec!["wall_time".into()],
             server: None,
             antagonists: Vec::new(),
+            variant: None,
         }],
         stop: Stop {
             budget_ns: None,

@@ -116,7 +116,7 @@ fn complete_metrics(experiment: &mut Experiment) -> Result<(), CliError> {
     for workload in &mut experiment.workloads {
         let driver = load::driver(&workload.kind);
         if workload.metrics.is_empty() {
-            workload.metrics = driver.deciding().iter().map(|m| (*m).to_owned()).collect();
+            workload.metrics = load::deciding(workload);
             continue;
         }
         let known: Vec<&str> = driver.metrics().iter().map(|m| m.name).collect();

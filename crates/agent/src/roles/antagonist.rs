@@ -49,7 +49,7 @@ fn cpus(placement: &Placement) -> u32 {
     let listed = placement
         .cpus
         .as_deref()
-        .and_then(|list| model::parse_cpu_list(list).ok());
+        .and_then(|list| model::choose_cpus(list, &load::allowed_cpus()).ok());
     listed.map_or_else(collect::system::usable_cpus, |cpus| cpus.len() as u32)
 }
 

@@ -291,7 +291,7 @@ fn check_placement(object: &str, placement: &Placement) -> Vec<Problem> {
     let mut problems = Vec::new();
     let allowed = load::allowed_cpus();
     if let Some(list) = &placement.cpus {
-        let missing = match model::parse_cpu_list(list) {
+        let missing = match model::choose_cpus(list, &allowed) {
             Ok(cpus) => cpus.into_iter().find(|cpu| !allowed.contains(cpu)),
             Err(_) => None,
         };

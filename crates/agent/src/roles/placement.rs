@@ -59,7 +59,7 @@ pub fn with_memory(launch: &Launch, placement: &Placement, executable: &Path) ->
 
 fn pin(pid: Pid, list: &str) -> Result<(), String> {
     let mut set = CpuSet::new();
-    for cpu in model::parse_cpu_list(list)? {
+    for cpu in model::choose_cpus(list, &load::allowed_cpus())? {
         if cpu as usize >= CpuSet::MAX_CPU {
             return Err(format!("CPU {cpu} is beyond what the agent can name"));
         }

@@ -1,9 +1,10 @@
 //! What an open-loop generator is told, whatever it speaks.
 
 use super::address;
-use crate::Job;
 use crate::pacing::{IntendedStarts, Share};
-use model::{Arrivals, Load, OpenLoopParams};
+use crate::recording::samples_needed;
+use crate::{Job, sys};
+use model::{Arrivals, Load, OpenLoopParams, Slo, format_duration_ns, format_rate};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
@@ -13,6 +14,9 @@ pub struct Config {
     pub address: SocketAddr,
     /// In all.
     pub rate_per_sec: f64,
+    /// Look for the highest rate that holds this, from `rate_per_sec` on.
+    #[serde(default)]
+    pub search: Option<Slo>,
     pub arrivals: Arrivals,
     /// In all, shared out evenly between the threads.
     pub connections: u32,
@@ -32,19 +36,19 @@ impl Config {
     /// For requests to `address`.
     pub fn of(client: &OpenLoopParams, job: &Job, address: SocketAddr) -> Result<Self, String> {
         address::check(address, client.allow_remote)?;
-        let Load::RatePerSec(rate_per_sec) = job.load else {
-            return Err(format!(
-                "its load is a rate, not {}; write \"1k/s\"",
-                job.load
-            ));
+        let (rate_per_sec, search) = match job.load {
+            Load::RatePerSec(rate) => (rate, None),
+            Load::MaxRate(slo) => (slo.from_per_sec, Some(slo)),
+            load => return Err(format!("its load is a rate, not {load}; write \"1k/s\"")),
         };
         let cpus = match &client.load_cpus {
-            Some(list) => model::parse_cpu_list(list)?,
+            Some(list) => model::choose_cpus(list, &sys::allowed_cpus())?,
             None => Vec::new(),
         };
         Ok(Config {
             address,
             rate_per_sec,
+            search,
             arrivals: client.arrivals,
             connections: client.connections,
             threads: client.threads,
@@ -73,8 +77,25 @@ impl Config {
         } else if self.duration_ns == 0 {
             Some("the measured window is empty".to_owned())
         } else {
-            None
+            self.search.as_ref().and_then(|slo| self.search_fault(slo))
         }
+    }
+
+    fn search_fault(&self, slo: &Slo) -> Option<String> {
+        if slo.to_per_sec < slo.from_per_sec {
+            return Some("the search ends below where it begins".to_owned());
+        }
+        let needed = samples_needed(slo.permille);
+        let requests = slo.from_per_sec * self.duration_ns as f64 / 1e9;
+        // Poisson arrivals spread by their root.
+        (requests - 4.0 * requests.sqrt() < needed as f64).then(|| {
+            format!(
+                "{slo} needs {needed} requests in a window, and {} makes {requests:.0} of them in {}; \
+                 begin the search higher, or take a longer duration",
+                format_rate(slo.from_per_sec),
+                format_duration_ns(self.duration_ns)
+            )
+        })
     }
 
     /// What each thread has of the connections.
@@ -123,6 +144,7 @@ fn config(address: SocketAddr) -> Config {
     Config {
         address,
         rate_per_sec: 500.0,
+        search: None,
         arrivals: Arrivals::Constant,
         connections: 4,
         threads: 2,
@@ -164,6 +186,39 @@ mod tests {
         };
         assert!(config.fault().unwrap().contains("only 1 connections"));
         assert_eq!(usual().fault(), None);
+    }
+
+    #[test]
+    fn a_search_needs_enough_requests_for_its_quantile() {
+        let slo = Slo {
+            permille: 990,
+            below_ns: 1_000_000,
+            from_per_sec: 500.0,
+            to_per_sec: 5_000.0,
+        };
+        let search = |slo| Config {
+            search: Some(slo),
+            ..usual()
+        };
+        let fault = search(slo).fault().unwrap();
+        assert!(fault.contains("needs 1000 requests"), "{fault}");
+        let from_per_sec = 3_000.0;
+        assert_eq!(
+            search(Slo {
+                from_per_sec,
+                ..slo
+            })
+            .fault(),
+            None
+        );
+        let from_per_sec = 9_000.0;
+        let fault = search(Slo {
+            from_per_sec,
+            ..slo
+        })
+        .fault()
+        .unwrap();
+        assert!(fault.contains("ends below"), "{fault}");
     }
 
     #[test]

@@ -12,6 +12,8 @@ use std::time::SystemTime;
 
 /// Below this share of the offered rate the load is an overload.
 const ACHIEVED_ENOUGH_PERCENT: f64 = 99.0;
+/// Above this share of failed requests latencies say nothing of a service.
+pub const ERRORS_ALLOWED_PERCENT: f64 = 1.0;
 /// Lateness of the generator in percent of the request latency, both at their 99th
 /// percentile, from which on it is mentioned, and from which on it is the result.
 const LATE_PERCENT: f64 = 10.0;
@@ -20,20 +22,7 @@ const TOO_LATE_PERCENT: f64 = 50.0;
 /// The figures of a load whose window opened at `opened`.
 pub fn parsed(config: &Config, tallies: Vec<Tally>, opened: SystemTime) -> Result<Parsed, String> {
     let total = Total::of(tallies);
-    if total.offered == 0 {
-        return Err(format!(
-            "no request was due in the window of {} at {}",
-            format_duration_ns(config.duration_ns),
-            model::format_rate(config.rate_per_sec)
-        ));
-    }
-    if total.done == 0 {
-        return Err(format!(
-            "no request was answered in the window of {}: {}",
-            format_duration_ns(config.duration_ns),
-            total.failures_in_words()
-        ));
-    }
+    check(config, &total)?;
     let mut figures = Figures {
         opened,
         parsed: Parsed::default(),
@@ -50,21 +39,56 @@ pub fn parsed(config: &Config, tallies: Vec<Tally>, opened: SystemTime) -> Resul
     Ok(figures.parsed)
 }
 
+/// A window without a request has no figures.
+pub fn check(config: &Config, total: &Total) -> Result<(), String> {
+    if total.offered == 0 {
+        return Err(format!(
+            "no request was due in the window of {} at {}",
+            format_duration_ns(config.duration_ns),
+            model::format_rate(config.rate_per_sec)
+        ));
+    }
+    if total.done == 0 {
+        return Err(format!(
+            "no request was answered in the window of {}: {}",
+            format_duration_ns(config.duration_ns),
+            total.failures_in_words()
+        ));
+    }
+    Ok(())
+}
+
+/// Were fewer requests answered than offered? A backlog of less than a request a
+/// connection is the edge of the window.
+pub fn is_overload(config: &Config, total: &Total) -> bool {
+    let backlog = total.offered.saturating_sub(total.done);
+    total.achieved_percent() < ACHIEVED_ENOUGH_PERCENT && backlog > u64::from(config.connections)
+}
+
+/// The distribution of all threads.
+pub fn merged(recorders: Vec<Recorder>) -> Result<Recording, String> {
+    Recording::merge(recorders).ok_or_else(|| "the load had no threads".to_owned())
+}
+
+fn percent(part: u64, whole: u64) -> f64 {
+    100.0 * part as f64 / whole.max(1) as f64
+}
+
 /// All threads together.
-struct Total {
-    request: Vec<Recorder>,
+pub struct Total {
+    pub request: Vec<Recorder>,
     service: Vec<Recorder>,
-    lateness: Vec<Recorder>,
+    pub lateness: Vec<Recorder>,
     offered: u64,
     done: u64,
     failures: [u64; Failure::ALL.len()],
     hits: u64,
     misses: u64,
-    cpu_ns: u64,
+    pub cpu_ns: u64,
 }
 
 impl Total {
-    fn of(tallies: Vec<Tally>) -> Self {
+    pub fn of(tallies: Vec<Tally>) -> Self {
         let mut total = Total {
             request: Vec::new(),
             service: Vec::new(),
@@ -94,6 +118,14 @@ impl Total {
 
     fn failed(&self) -> u64 {
         self.failures.iter().sum()
+    }
+
+    pub fn achieved_percent(&self) -> f64 {
+        percent(self.done, self.offered)
+    }
+
+    pub fn error_percent(&self) -> f64 {
+        percent(self.failed(), self.offered)
     }
 
     /// `3 timed out, 1 got garbage`; without failures, what else kept answers away.
@@ -131,7 +163,7 @@ impl Figures {
         quantiles: &[m::Quantile],
         recorders: Vec<Recorder>,
     ) -> Result<Recording, String> {
-        let recording = Recording::merge(recorders).ok_or("the load had no threads")?;
+        let recording = merged(recorders)?;
         for (def, permille) in quantiles {
             let value = match permille {
                 Some(permille) => recording.quantile_ns(*permille),
@@ -163,21 +195,18 @@ impl Figures {
 
     fn rates(&mut self, config: &Config, total: &Total) {
         let seconds = config.duration_ns as f64 / 1e9;
-        let percent = |part: u64, whole: u64| 100.0 * part as f64 / whole.max(1) as f64;
-        let achieved = percent(total.done, total.offered);
+        let achieved = total.achieved_percent();
         self.push(m::REQUESTS_PER_SEC, total.done as f64 / seconds);
         self.push(m::OFFERED_PER_SEC, total.offered as f64 / seconds);
         self.push(m::ACHIEVED_PERCENT, achieved);
-        self.push(own::ERROR_PERCENT, percent(total.failed(), total.offered));
+        self.push(own::ERROR_PERCENT, total.error_percent());
         let gets = total.hits + total.misses;
         if gets > 0 {
             self.push(own::HIT_PERCENT, percent(total.hits, gets));
         }
         let cpu = 100.0 * total.cpu_ns as f64 / config.duration_ns as f64;
         self.push(own::GENERATOR_CPU, cpu);
-        // A backlog of less than a request a connection is the edge of the window.
-        let backlog = total.offered.saturating_sub(total.done);
-        if achieved < ACHIEVED_ENOUGH_PERCENT && backlog > u64::from(config.connections) {
+        if is_overload(config, total) {
             let what = format!(
                 "overload: {achieved:.1} % of the offered requests were answered, so request latency \
                  grows with the length of the window"

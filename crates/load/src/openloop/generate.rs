@@ -1,14 +1,16 @@
 //! One load from its threads to its figures.
 
 use super::config::Config;
-use super::figures;
+use super::figures::{self, Total};
 use super::gate::{Gate, Timing};
 use super::protocol::Protocol;
+use super::search::{self, Step};
 use super::tally::Tally;
 use super::worker::Worker;
 use crate::native::{NativeError, Phases};
 use crate::pacing::Share;
 use crate::{Parsed, sys};
+use model::Slo;
 use std::io::Write;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
@@ -29,19 +31,66 @@ pub fn generate<P: Protocol, W: Write>(
     }
     sys::allow_files(u64::from(config.connections) + FILES_BESIDE)
         .map_err(NativeError::Generator)?;
+    match &config.search {
+        Some(slo) => search_in_phases(config, slo, &protocol, phases),
+        None => {
+            let measure = |gate: &Gate| measure(config, gate, phases);
+            let (opened, tallies) = load(config, &protocol, measure)?;
+            figures::parsed(config, tallies, opened).map_err(NativeError::Generator)
+        }
+    }
+}
+
+/// The window is the whole search.
+fn search_in_phases<P: Protocol, W: Write>(
+    config: &Config,
+    slo: &Slo,
+    protocol: &impl Fn(Share) -> P,
+    phases: &mut Phases<W>,
+) -> Result<Parsed, NativeError> {
+    phases.ready()?;
+    phases.begin(sys::now_ns())?;
+    let mut steps = Vec::new();
+    let found = search::climb(slo, |rate_per_sec| {
+        let config = Config {
+            rate_per_sec,
+            ..config.clone()
+        };
+        let (_, tallies) = load(&config, protocol, |gate| pass(&config, gate, phases))?;
+        let total = Total::of(tallies);
+        let step = Step::of(&config, slo, total).map_err(NativeError::Generator)?;
+        let held = step.held;
+        steps.push(step);
+        Ok::<_, NativeError>(held)
+    })?;
+    phases.end(sys::now_ns())?;
+    if steps.iter().all(|step| step.achieved_percent == 0.0) {
+        let why = "no request was answered at any rate".to_owned();
+        return Err(NativeError::Generator(why));
+    }
+    Ok(search::parsed(slo, found, &steps))
+}
+
+/// One load from its threads to what they counted. `pass` opens the gate and waits
+/// until the window has closed.
+fn load<P: Protocol, T>(
+    config: &Config,
+    protocol: &impl Fn(Share) -> P,
+    pass: impl FnOnce(&Gate) -> Result<T, NativeError>,
+) -> Result<(T, Vec<Tally>), NativeError> {
     let gate = Arc::new(Gate::default());
     let threads = start(config, protocol, &gate);
     let measured = threads.and_then(|threads| {
         gate.gather(config.threads)
             .map_err(NativeError::Generator)?;
-        Ok((measure(config, &gate, phases)?, threads))
+        Ok((pass(&gate)?, threads))
     });
     if measured.is_err() {
         gate.stop();
     }
-    let (opened, threads) = measured?;
+    let (passed, threads) = measured?;
     let tallies = join(threads).map_err(NativeError::Generator)?;
-    figures::parsed(config, tallies, opened).map_err(NativeError::Generator)
+    Ok((passed, tallies))
 }
 
 /// Open files that are no connections, with room to spare.
@@ -51,7 +100,7 @@ type Thread = JoinHandle<Result<Tally, String>>;
 
 fn start<P: Protocol>(
     config: &Config,
-    protocol: impl Fn(Share) -> P,
+    protocol: &impl Fn(Share) -> P,
     gate: &Arc<Gate>,
 ) -> Result<Vec<Thread>, NativeError> {
     config
@@ -102,6 +151,13 @@ fn measure<W: Write>(
     let opened = SystemTime::now();
     phases.end(timing.window.end_ns)?;
     Ok(opened)
+}
+
+/// One load of a search.
+fn pass<W: Write>(config: &Config, gate: &Gate, phases: &Phases<W>) -> Result<(), NativeError> {
+    let timing = Timing::from_now(config.warmup_ns, config.duration_ns);
+    gate.open(timing);
+    phases.wait_until(timing.window.end_ns)
 }
 
 fn join(threads: Vec<Thread>) -> Result<Vec<Tally>, String> {

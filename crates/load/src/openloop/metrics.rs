@@ -20,6 +20,12 @@ pub const ERROR_PERCENT: MetricDef = MetricDef {
     better: Better::Lower,
     text: "Requests intended in the window that failed: timed out, cut off, refused, garbled or unanswered.",
 };
+pub const SLO_RATE: MetricDef = MetricDef {
+    name: "slo_rate",
+    unit: "1/s",
+    better: Better::Higher,
+    text: "Highest rate that holds the service level (loads = { find = \"max\", slo = … } only).",
+};
 pub const HIT_PERCENT: MetricDef = explaining(
     "hit_percent",
     "%",
@@ -50,6 +56,7 @@ pub const HTTP: &[MetricDef] = &[
     m::REQUEST_P99,
     m::REQUEST_P999,
     m::REQUEST_MAX,
+    SLO_RATE,
     m::SERVICE[0].0,
     m::SERVICE[1].0,
     m::REQUESTS_PER_SEC,
@@ -67,6 +74,7 @@ pub const MEMCACHED: &[MetricDef] = &[
     m::REQUEST_P99,
     m::REQUEST_P999,
     m::REQUEST_MAX,
+    SLO_RATE,
     m::SERVICE[0].0,
     m::SERVICE[1].0,
     m::REQUESTS_PER_SEC,
@@ -80,7 +88,7 @@ pub const MEMCACHED: &[MetricDef] = &[
     REQUEST_STALLS,
 ];
 
-/// Metrics that decide when a cell stops.
+/// Metrics that decide when a cell stops; with a search, [`SLO_RATE`].
 pub const DECIDING: &[&str] = &["request_p99"];
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ mod generate;
 pub mod metrics;
 mod poller;
 mod protocol;
+mod search;
 mod tally;
 mod worker;
 

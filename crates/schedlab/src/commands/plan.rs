@@ -4,7 +4,7 @@ use crate::args::{Plain, PlanArgs};
 use crate::exit::CliError;
 use crate::output::say;
 use crate::request::wanted;
-use model::{Experiment, Plan, format_duration_ns};
+use model::{Experiment, Load, Plan, Slo, format_duration_ns};
 use std::process::ExitCode;
 
 /// Applying, proving and undoing an arm, and starting a process: measured on a
@@ -77,10 +77,20 @@ fn has_unknown_length(experiment: &Experiment) -> bool {
     experiment.workloads.iter().any(|w| w.duration_ns == 0)
 }
 
+/// Half of the doublings, the halvings after them, and what is tried twice.
+fn loads_of_a_search(slo: &Slo) -> u64 {
+    let doublings = (slo.to_per_sec / slo.from_per_sec).log2();
+    (doublings / 2.0) as u64 + 8
+}
+
 fn block_ns(experiment: &Experiment, plan: &Plan) -> u64 {
     let trials = plan.cells.iter().map(|cell| {
         let workload = &experiment.workloads[cell.workload];
-        workload.warmup_ns + workload.duration_ns + AROUND_A_TRIAL_NS
+        let loads = match &cell.load {
+            Load::MaxRate(slo) => loads_of_a_search(slo),
+            _ => 1,
+        };
+        loads * (workload.warmup_ns + workload.duration_ns) + AROUND_A_TRIAL_NS
     });
     trials.sum::<u64>() * experiment.arms.len() as u64
 }

@@ -1,0 +1,185 @@
+//! `loads`: a list, a scan (`{ from, to, step }`), or a search for the highest rate that
+//! holds a service level (`{ find = "max", slo = "p99 < 1ms" }`).
+
+use crate::units::{WrittenLoad, WrittenSlo};
+use model::{Load, Slo};
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+
+/// Where a search begins and ends unless it says.
+const SEARCH_FROM_PER_SEC: f64 = 1_000.0;
+const SEARCH_TO_PER_SEC: f64 = 1_000_000.0;
+const MOST_LOADS: usize = 100;
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Loads(pub Vec<Load>);
+
+#[derive(Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Table {
+    from: Option<WrittenLoad>,
+    to: Option<WrittenLoad>,
+    step: Option<WrittenLoad>,
+    find: Option<Find>,
+    slo: Option<WrittenSlo>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Find {
+    Max,
+}
+
+impl<'de> Deserialize<'de> for Loads {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Written;
+        impl<'de> Visitor<'de> for Written {
+            type Value = Loads;
+            fn expecting(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+                f.write_str(
+                    "loads: [1, 4], { from, to, step }, or { find = \"max\", slo = \"p99 < 1ms\" }",
+                )
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Loads, A::Error> {
+                let list: Vec<WrittenLoad> =
+                    Deserialize::deserialize(SeqAccessDeserializer::new(list))?;
+                Ok(Loads(list.into_iter().map(|load| load.0).collect()))
+            }
+            fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<Loads, A::Error> {
+                let table = Table::deserialize(MapAccessDeserializer::new(table))?;
+                of_table(table).map(Loads).map_err(A::Error::custom)
+            }
+        }
+        deserializer.deserialize_any(Written)
+    }
+}
+
+fn of_table(table: Table) -> Result<Vec<Load>, String> {
+    match (table.find, table.slo) {
+        (Some(Find::Max), Some(WrittenSlo(slo))) => {
+            if table.step.is_some() {
+                return Err("a search finds its own steps; leave out `step`".to_owned());
+            }
+            Ok(vec![search(slo, table.from, table.to)?])
+        }
+        (Some(Find::Max), None) => {
+            Err("the highest rate of what? Add slo = \"p99 < 1ms\"".to_owned())
+        }
+        (None, Some(_)) => Err("a service level without find = \"max\"".to_owned()),
+        (None, None) => match (table.from, table.to, table.step) {
+            (Some(from), Some(to), Some(step)) => scan(from.0, to.0, step.0),
+            _ => Err("a scan has `from`, `to` and `step`".to_owned()),
+        },
+    }
+}
+
+fn search(
+    (permille, below_ns): (u32, u64),
+    from: Option<WrittenLoad>,
+    to: Option<WrittenLoad>,
+) -> Result<Load, String> {
+    let rate = |written: Option<WrittenLoad>, usual| match written.map(|load| load.0) {
+        None => Ok(usual),
+        Some(Load::RatePerSec(rate)) => Ok(rate),
+        Some(load) => Err(format!("a search goes over rates, and {load} is none")),
+    };
+    let slo = Slo {
+        permille,
+        below_ns,
+        from_per_sec: rate(from, SEARCH_FROM_PER_SEC)?,
+        to_per_sec: rate(to, SEARCH_TO_PER_SEC)?,
+    };
+    if slo.from_per_sec >= slo.to_per_sec {
+        return Err("a search ends above where it begins".to_owned());
+    }
+    Ok(Load::MaxRate(slo))
+}
+
+/// Both ends included where the steps meet the second.
+fn scan(from: Load, to: Load, step: Load) -> Result<Vec<Load>, String> {
+    let ((first, make), (last, _), (step_by, _)) = (number(from), number(to), number(step));
+    let same_unit = |load: Load| std::mem::discriminant(&load) == std::mem::discriminant(&from);
+    if !same_unit(to) || !same_unit(step) {
+        return Err(format!("{from}, {to} and {step} are not in the same unit"));
+    }
+    // Half a thousandth of a step for what decimals lose.
+    let steps = ((last - first) / step_by + 0.0005).floor();
+    if steps < 0.0 {
+        return Err(format!(
+            "the scan ends at {to}, below {from}, where it begins"
+        ));
+    }
+    if steps >= MOST_LOADS as f64 {
+        return Err(format!(
+            "these are more than {MOST_LOADS} loads; take a larger step"
+        ));
+    }
+    Ok((0..=steps as u32)
+        .map(|i| make(first + f64::from(i) * step_by))
+        .collect())
+}
+
+fn number(load: Load) -> (f64, fn(f64) -> Load) {
+    match load {
+        Load::One | Load::MaxRate(_) => (1.0, |_| Load::One),
+        Load::Count(count) => (count as f64, |n| Load::Count(n.round() as u64)),
+        Load::PercentOfCpus(percent) => (percent, Load::PercentOfCpus),
+        Load::RatePerSec(rate) => (rate, Load::RatePerSec),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn loads(text: &str) -> Result<Vec<Load>, String> {
+        #[derive(serde::Deserialize)]
+        struct File {
+            loads: Loads,
+        }
+        let file: Result<File, _> = toml::from_str(&format!("loads = {text}"));
+        file.map(|f| f.loads.0).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn a_scan_has_both_its_ends() {
+        let rates = [1_000.0, 3_000.0, 5_000.0].map(Load::RatePerSec);
+        let scan = r#"{ from = "1k/s", to = "5k/s", step = "2k/s" }"#;
+        assert_eq!(loads(scan).unwrap(), rates);
+        let counts = [1, 3].map(Load::Count);
+        assert_eq!(loads("{ from = 1, to = 4, step = 2 }").unwrap(), counts);
+    }
+
+    #[test]
+    fn a_search_has_a_service_level_and_usual_ends() {
+        let found = loads(r#"{ find = "max", slo = "p99.9 < 2ms", to = "50k/s" }"#).unwrap();
+        let slo = Slo {
+            permille: 999,
+            below_ns: 2_000_000,
+            from_per_sec: 1_000.0,
+            to_per_sec: 50_000.0,
+        };
+        assert_eq!(found, [Load::MaxRate(slo)]);
+    }
+
+    #[test]
+    fn what_is_neither_is_refused_with_the_reason() {
+        for (wrong, why) in [
+            (r#"{ find = "max" }"#, "slo ="),
+            (r#"{ slo = "p99 < 1ms" }"#, "without find"),
+            (r#"{ from = 1, to = 4 }"#, "`step`"),
+            (r#"{ from = 1, to = "5k/s", step = 1 }"#, "same unit"),
+            (r#"{ from = 9, to = 4, step = 1 }"#, "below 9"),
+            (r#"{ from = 1, to = 4000, step = 1 }"#, "more than 100"),
+            (
+                r#"{ find = "max", slo = "p99 < 1ms", from = 3 }"#,
+                "is none",
+            ),
+            (r#"{ find = "min", slo = "p99 < 1ms" }"#, "max"),
+            ("5", "loads:"),
+        ] {
+            let error = loads(wrong).unwrap_err();
+            assert!(error.contains(why), "{wrong}: {error}");
+        }
+    }
+}

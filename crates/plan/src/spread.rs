@@ -1,0 +1,168 @@
+//! One service in several surroundings: `antagonists = "each"` makes a cell alone and
+//! one beside each antagonist, `[[workload.placement]]` one for each placement.
+
+use crate::error::PlanError;
+use crate::table::{Value, items, take};
+use model::{Kind, Variant, Workload};
+use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use toml::Spanned;
+
+/// What a `[[workload]]` says about its surroundings.
+#[derive(Debug)]
+pub(crate) struct Spread {
+    each: bool,
+    placements: Vec<FilePlacement>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Antagonists {
+    /// All of them, in every trial.
+    #[default]
+    Together,
+    /// None, then one at a time.
+    Each,
+}
+
+/// CPU sets of the roles, over those that the roles have themselves.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct FilePlacement {
+    name: Spanned<String>,
+    load_cpus: Option<String>,
+    server_cpus: Option<String>,
+    antagonist_cpus: Option<String>,
+}
+
+impl Spread {
+    /// Takes its keys out of the table of a workload.
+    pub fn take(value: &mut Value) -> Result<Self, PlanError> {
+        let span = value.span();
+        let toml::de::DeValue::Table(table) = value.get_mut() else {
+            return Err(PlanError::new("a workload is a table").at(span));
+        };
+        let antagonists = match take(table, "antagonists") {
+            Some(value) => Antagonists::deserialize(value.into_deserializer())?,
+            None => Antagonists::default(),
+        };
+        let placements = items(take(table, "placement"), "workload.placement")?
+            .into_iter()
+            .map(|value| FilePlacement::deserialize(value.into_deserializer()))
+            .collect::<Result<Vec<_>, _>>()?;
+        let spread = Spread {
+            each: antagonists == Antagonists::Each,
+            placements,
+        };
+        spread.placements.iter().try_for_each(check)?;
+        Ok(spread)
+    }
+
+    /// All variants; the workload itself where there is only one.
+    pub fn over(&self, workload: Workload) -> Result<Vec<Workload>, PlanError> {
+        if !self.each && self.placements.is_empty() {
+            return Ok(vec![workload]);
+        }
+        self.fits(&workload)?;
+        let mut placed: Vec<Workload> = self.placements.iter().map(|p| p.of(&workload)).collect();
+        if placed.is_empty() {
+            placed.push(variant(&workload, None));
+        }
+        if self.each {
+            placed = placed.iter().flat_map(beside_each).collect();
+        }
+        Ok(placed)
+    }
+
+    fn fits(&self, workload: &Workload) -> Result<(), PlanError> {
+        let name = &workload.name;
+        if self.each && workload.antagonists.is_empty() {
+            return Err(PlanError::new(format!(
+                "the workload `{name}` has no antagonist to be beside"
+            ))
+            .with_help("add [[workload.antagonist]] with a kind, or leave out `antagonists`"));
+        }
+        let Some(placement) = self.placements.first() else {
+            return Ok(());
+        };
+        match &workload.kind {
+            Kind::Http(_) | Kind::Memcached(_) => Ok(()),
+            _ => Err(
+                PlanError::new(format!("the workload `{name}` has no roles to place"))
+                    .with_help("only `http` and `memcached` have placements")
+                    .at(placement.name.span()),
+            ),
+        }
+    }
+}
+
+fn check(placement: &FilePlacement) -> Result<(), PlanError> {
+    let lists = [
+        &placement.load_cpus,
+        &placement.server_cpus,
+        &placement.antagonist_cpus,
+    ];
+    let name = &placement.name;
+    let at = |e: PlanError| e.at(name.span());
+    crate::arms::check_name(name.get_ref()).map_err(at)?;
+    for list in lists.into_iter().flatten() {
+        model::choose_cpus(list, &[0]).map_err(|e| at(PlanError::new(e)))?;
+    }
+    Ok(())
+}
+
+impl FilePlacement {
+    fn of(&self, workload: &Workload) -> Workload {
+        let mut placed = variant(workload, Some(self.name.get_ref()));
+        if let Kind::Http(model::HttpParams { client, .. })
+        | Kind::Memcached(model::MemcachedParams { client, .. }) = &mut placed.kind
+        {
+            replace(&mut client.load_cpus, &self.load_cpus);
+        }
+        if let Some(server) = &mut placed.server {
+            replace(&mut server.placement.cpus, &self.server_cpus);
+        }
+        for antagonist in &mut placed.antagonists {
+            replace(&mut antagonist.placement.cpus, &self.antagonist_cpus);
+        }
+        placed
+    }
+}
+
+fn replace(place: &mut Option<String>, with: &Option<String>) {
+    if with.is_some() {
+        place.clone_from(with);
+    }
+}
+
+fn variant(workload: &Workload, placement: Option<&String>) -> Workload {
+    let name = &workload.name;
+    Workload {
+        name: placement.map_or_else(|| name.clone(), |p| format!("{name} {p}")),
+        variant: Some(Variant {
+            of: name.clone(),
+            placement: placement.cloned(),
+            beside: None,
+        }),
+        ..workload.clone()
+    }
+}
+
+/// Alone first.
+fn beside_each(workload: &Workload) -> Vec<Workload> {
+    let with = |antagonists: Vec<model::Antagonist>| {
+        let mut cell = workload.clone();
+        cell.antagonists = antagonists;
+        cell
+    };
+    let mut cells = vec![with(Vec::new())];
+    for antagonist in &workload.antagonists {
+        let mut cell = with(vec![antagonist.clone()]);
+        cell.name = format!("{} + {}", workload.name, antagonist.name);
+        if let Some(variant) = &mut cell.variant {
+            variant.beside = Some(antagonist.name.clone());
+        }
+        cells.push(cell);
+    }
+    cells
+}
