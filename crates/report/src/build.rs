@@ -1,5 +1,6 @@
 //! From a results directory to the table.
 
+use crate::across::{self, Across};
 use crate::evidence;
 use crate::judge::judge;
 use crate::notices;
@@ -24,6 +25,11 @@ impl Table {
             experiment: experiment_info(results),
             arms: arm_infos(results),
             tallies: tallies(&results.experiment, &cells),
+            across: Across {
+                scans: across::scan::scans(results),
+                interference: across::interference::matrices(results),
+                grids: across::grid::grids(&results.experiment.arms, &cells),
+            },
             cells,
             trials: count_trials(results),
             excluded: excluded(results),

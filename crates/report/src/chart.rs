@@ -118,6 +118,90 @@ pub fn tick(ratio: f64) -> String {
     }
 }
 
+/// One arm over the seconds of a window.
+#[derive(Debug, Clone)]
+pub struct TimeLine {
+    pub color: usize,
+    pub points: Vec<(f64, f64)>,
+}
+
+/// A latency over the time within the window. None without points.
+pub fn over_time(lines: &[TimeLine]) -> Option<String> {
+    let drawn = lines.iter().filter(|line| line.points.len() > 1);
+    let plots: Vec<Plot> = drawn
+        .clone()
+        .map(|line| self::line(&line.points, &color(line.color), 2.0))
+        .collect();
+    let points = || drawn.clone().flat_map(|line| &line.points);
+    let low = points().map(|point| point.1).fold(f64::INFINITY, f64::min);
+    let high = points().map(|point| point.1).fold(0.0, f64::max);
+    let last = points().map(|point| point.0).fold(1.0, f64::max);
+    let layout = log_y(Layout::auto_from_plots(&plots), low, high)
+        .with_x_axis_min(0.5)
+        .with_x_axis_max(last + 0.5)
+        .with_x_tick_step((last / 10.0).ceil())
+        .with_x_tick_format(custom(|second| format!("{second:.0}")))
+        .with_x_label("second of the window")
+        .with_y_tick_format(custom(|ns| with_unit(ns, "ns")));
+    (!plots.is_empty()).then(|| draw(plots, layout))
+}
+
+/// One arm in a scan: (rate, value, low, high).
+#[derive(Debug, Clone)]
+pub struct RateLine {
+    pub color: usize,
+    pub name: String,
+    pub points: Vec<(f64, Estimate)>,
+    pub knee_per_sec: Option<f64>,
+}
+
+/// A latency over the offered rate, both on log axes, with each arm's knee as a
+/// vertical line. None without points.
+pub fn rates(lines: &[RateLine], label: &str) -> Option<String> {
+    let mut plots = Vec::new();
+    for line in lines {
+        let middle: Vec<(f64, f64)> = line.points.iter().map(|(x, e)| (*x, e.ratio)).collect();
+        plots.push(self::line(&middle, &color(line.color), 1.8));
+        plots.push(rate_dots(line, middle));
+    }
+    let points = || lines.iter().flat_map(|line| &line.points);
+    let low = points().map(|(_, e)| e.low).fold(f64::INFINITY, f64::min);
+    let high = points().map(|(_, e)| e.high).fold(0.0, f64::max);
+    let first = points().map(|(x, _)| *x).fold(f64::INFINITY, f64::min);
+    let last = points().map(|(x, _)| *x).fold(0.0, f64::max);
+    let mut layout = log_y(Layout::auto_from_plots(&plots), low, high)
+        .with_log_x()
+        .with_x_axis_min(first / 1.1)
+        .with_x_axis_max(last * 1.1)
+        .with_x_tick_format(custom(model::format_rate))
+        .with_x_label("offered rate")
+        .with_y_label(label)
+        .with_y_tick_format(custom(|ns| with_unit(ns, "ns")));
+    for line in lines {
+        if let Some(rate) = line.knee_per_sec {
+            let knee = ReferenceLine::vertical(rate).with_color(color(line.color));
+            layout = layout.with_reference_line(knee);
+        }
+    }
+    points().next().map(|_| draw(plots, layout))
+}
+
+fn rate_dots(line: &RateLine, middle: Vec<(f64, f64)>) -> Plot {
+    let labels = line.points.iter().map(|(rate, e)| {
+        let value = with_unit(e.ratio, "ns");
+        format!("{}, {}: {value}", line.name, model::format_rate(*rate))
+    });
+    let bars = line.points.iter().map(|(_, e)| e.arms());
+    let dots = ScatterPlot::new()
+        .with_data(middle)
+        .with_y_err_asymmetric(bars)
+        .with_color(color(line.color))
+        .with_size(3.5)
+        .with_tooltips()
+        .with_tooltip_labels(labels);
+    Plot::Scatter(dots)
+}
+
 /// One arm in the trade-off picture: estimates with their intervals.
 #[derive(Debug, Clone)]
 pub struct TradeOff {

@@ -3,7 +3,7 @@
 //! The trials of an arm are merged for pictures and export only: no interval and
 //! no verdict comes from pooled samples. Values are nanoseconds.
 
-use crate::hlog::add_log;
+use crate::hlog::{add_each, add_log, count_intervals};
 use hdrhistogram::Histogram;
 use results::{ResultSet, StoredTrial};
 use std::collections::BTreeMap;
@@ -17,6 +17,8 @@ use std::thread;
 const FEWEST_BEYOND: f64 = 10.0;
 /// Blocks that are drawn by themselves; more would be a smear and a large file.
 const MOST_BLOCKS: usize = 12;
+/// Fewer intervals in a trial show nothing over time.
+const FEWEST_INTERVALS: usize = 3;
 /// Points of a curve for each factor of ten towards 100 %.
 const POINTS_PER_DECADE: u32 = 16;
 
@@ -38,6 +40,8 @@ pub struct Merged {
     pub histogram: Histogram<u64>,
     /// Some of the trials by themselves, evenly chosen.
     pub blocks: Vec<Curve>,
+    /// The intervals of all trials, by their number; empty where trials have too few.
+    pub over_time: Vec<Histogram<u64>>,
     /// Logs that could not be read, and why.
     pub problems: Vec<String>,
 }
@@ -119,6 +123,7 @@ fn merge(group: &Group) -> Merged {
     let mut merged = Merged {
         histogram: empty(),
         blocks: Vec::new(),
+        over_time: Vec::new(),
         problems: Vec::new(),
     };
     for (index, path) in group.logs.iter().enumerate() {
@@ -141,6 +146,9 @@ fn within_trials(path: &Path) -> String {
 impl Merged {
     fn add(&mut self, path: &Path, drawn: bool, buffer: &mut Vec<u8>) -> Result<(), String> {
         let text = fs::read(path).map_err(|e| e.to_string())?;
+        if count_intervals(&text) >= FEWEST_INTERVALS {
+            add_each(&text, &mut self.over_time, empty, buffer)?;
+        }
         if !drawn {
             return add_log(&text, &mut self.histogram, buffer);
         }
@@ -157,6 +165,16 @@ fn empty() -> Histogram<u64> {
     let mut histogram = Histogram::new(3).expect("three significant digits are valid");
     histogram.auto(true);
     histogram
+}
+
+/// (number of the interval, p99) of those with enough samples for it.
+pub fn p99_over_time(intervals: &[Histogram<u64>]) -> Vec<(f64, f64)> {
+    const ENOUGH: f64 = 100.0 * FEWEST_BEYOND;
+    let numbered = intervals.iter().enumerate();
+    numbered
+        .filter(|(_, interval)| interval.len() as f64 >= ENOUGH)
+        .map(|(index, interval)| (index as f64 + 1.0, interval.value_at_quantile(0.99) as f64))
+        .collect()
 }
 
 /// The percentile curve, as far as enough samples lie beyond it.
@@ -209,6 +227,17 @@ mod tests {
                 "{quantile}: {value} {expected}"
             );
         }
+    }
+
+    #[test]
+    fn intervals_without_enough_samples_are_left_out_over_time() {
+        let of = |samples: u64| {
+            let mut histogram = empty();
+            (0..samples).for_each(|_| histogram.saturating_record(7));
+            histogram
+        };
+        let points = p99_over_time(&[of(1_000), of(999), of(5_000)]);
+        assert_eq!(points, [(1.0, 7.0), (3.0, 7.0)]);
     }
 
     #[test]

@@ -21,17 +21,49 @@ const HEADER_BYTES: usize = 40;
 
 /// Adds the intervals of a log up. `buffer` is scratch space.
 pub fn add_log(text: &[u8], into: &mut Histogram<u64>, buffer: &mut Vec<u8>) -> Result<(), String> {
-    for entry in IntervalLogIterator::new(text) {
-        let entry = entry.map_err(|e| format!("not an interval log: {e:?}"))?;
-        if let LogEntry::Interval(interval) = entry {
-            let bytes = STANDARD
-                .decode(interval.encoded_histogram())
-                .map_err(|e| format!("an interval is damaged: {e}"))?;
-            add_interval(&bytes, into, buffer)
-                .map_err(|e| format!("an interval is damaged: {e}"))?;
-        }
+    for bytes in intervals(text) {
+        add_interval(&bytes?, into, buffer).map_err(|e| damaged(&e))?;
     }
     Ok(())
+}
+
+/// Adds the intervals of a log to one histogram each, by their number.
+pub fn add_each(
+    text: &[u8],
+    into: &mut Vec<Histogram<u64>>,
+    empty: fn() -> Histogram<u64>,
+    buffer: &mut Vec<u8>,
+) -> Result<(), String> {
+    for (index, bytes) in intervals(text).enumerate() {
+        if into.len() == index {
+            into.push(empty());
+        }
+        add_interval(&bytes?, &mut into[index], buffer).map_err(|e| damaged(&e))?;
+    }
+    Ok(())
+}
+
+pub fn count_intervals(text: &[u8]) -> usize {
+    let lines = text.split(|byte| *byte == b'\n');
+    lines
+        .filter(|line| line.first().is_some_and(u8::is_ascii_digit))
+        .count()
+}
+
+/// The encoded histograms, in the order of time.
+fn intervals(text: &[u8]) -> impl Iterator<Item = Result<Vec<u8>, String>> {
+    IntervalLogIterator::new(text).filter_map(|entry| match entry {
+        Err(e) => Some(Err(format!("not an interval log: {e:?}"))),
+        Ok(LogEntry::Interval(interval)) => {
+            let bytes = STANDARD.decode(interval.encoded_histogram());
+            Some(bytes.map_err(|e| damaged(&e.to_string())))
+        }
+        Ok(_) => None,
+    })
+}
+
+fn damaged(why: &str) -> String {
+    format!("an interval is damaged: {why}")
 }
 
 fn add_interval(

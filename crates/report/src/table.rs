@@ -3,6 +3,7 @@
 //!
 //! The field names are those of the JSON report (`docs/report.schema.json`).
 
+use crate::across::Across;
 use crate::evidence::Statement;
 use model::{Better, Severity, System};
 use results::{Format, RunState};
@@ -17,6 +18,8 @@ pub struct Table {
     /// One entry for each arm that is compared: how often it got which verdict.
     pub tallies: Vec<Tally>,
     pub cells: Vec<CellTable>,
+    #[serde(flatten)]
+    pub across: Across,
     pub trials: TrialCounts,
     /// Trials that do not count, with the reason, in the order of the plan.
     pub excluded: Vec<Excluded>,

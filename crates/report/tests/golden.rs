@@ -69,6 +69,45 @@ fn json_has_every_comparison() {
 }
 
 #[test]
+fn json_has_the_shape_that_its_schema_promises() {
+    let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/report.schema.json");
+    let schema: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(schema).unwrap()).unwrap();
+    let schema = jsonschema::validator_for(&schema).unwrap();
+    let scenarios = [
+        synthetic::quickstart(),
+        synthetic::one_arm(),
+        synthetic::few_blocks(1),
+        grid_of_rates(),
+    ];
+    for scenario in scenarios {
+        let json = serde_json::from_str(&report(&scenario, Format::Json)).unwrap();
+        let errors: Vec<String> = schema
+            .iter_errors(&json)
+            .map(|e| format!("{}: {e}", e.instance_path))
+            .collect();
+        assert!(errors.is_empty(), "{errors:#?}");
+        let mut broken: serde_json::Value = json;
+        broken["comparisons"] = 7.into();
+        assert!(!schema.is_valid(&broken));
+    }
+}
+
+/// A scan over rates, and arms that make a grid.
+fn grid_of_rates() -> Scenario {
+    let mut scenario = synthetic::quickstart();
+    for (index, cell) in scenario.plan.cells.iter_mut().enumerate() {
+        cell.load = model::Load::RatePerSec(1_000.0 * (index + 1) as f64);
+        cell.workload = 0;
+    }
+    scenario.experiment.workloads[0].metrics = vec!["request_p99".to_owned()];
+    for (index, arm) in scenario.experiment.arms.iter_mut().enumerate().skip(1) {
+        arm.grid = [("period".to_owned(), format!("{index}ms"))].into();
+    }
+    scenario
+}
+
+#[test]
 fn csv_has_a_row_for_each_trial_and_metric() {
     let text = report(&synthetic::quickstart(), Format::Csv);
     let lines: Vec<&str> = text.lines().take(20).collect();

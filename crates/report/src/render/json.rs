@@ -1,6 +1,7 @@
 //! JSON for programs; its shape is `docs/report.schema.json`.
 
 use crate::ReportError;
+use crate::across::Across;
 use crate::table::{
     ArmInfo, CellTable, Comparison, Excluded, ExperimentInfo, MetricRow, Notice, Table, Tally,
     TrialCounts,
@@ -10,7 +11,7 @@ use results::Format;
 use serde::Serialize;
 
 /// The shape of this report. A reader takes any minor of its major.
-pub const REPORT_FORMAT: Format = Format { major: 1, minor: 0 };
+pub const REPORT_FORMAT: Format = Format { major: 1, minor: 1 };
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -21,6 +22,8 @@ struct Document<'a> {
     summary: &'a [Tally],
     comparisons: Vec<&'a Comparison>,
     cells: Vec<CellMetrics<'a>>,
+    #[serde(flatten)]
+    across: &'a Across,
     trials: TrialCounts,
     excluded: &'a [Excluded],
     warnings: &'a [Notice],
@@ -56,6 +59,7 @@ pub fn render(table: &Table) -> Result<String, ReportError> {
         summary: &table.tallies,
         comparisons: table.comparisons().collect(),
         cells: table.cells.iter().map(CellMetrics::from).collect(),
+        across: &table.across,
         trials: table.trials,
         excluded: &table.excluded,
         warnings: &table.warnings,

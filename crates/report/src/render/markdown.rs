@@ -1,5 +1,6 @@
 //! Markdown for issues and chats: the answer, the verdict table, the warnings.
 
+use super::sheet::{Sheet, sheets};
 use crate::quantity::{change, evidence, interval, percent};
 use crate::table::{CellTable, Comparison, Notice, Table};
 use crate::words;
@@ -14,6 +15,7 @@ pub fn render(table: &Table) -> String {
     out.extend(bullets(words::summary(table)));
     out.push(String::new());
     out.extend(verdicts(table));
+    out.extend(sheets(table).iter().flat_map(sheet));
     out.push(about(table));
     let lesser = |n: &&Notice| n.severity != model::Severity::Serious;
     out.extend(table.warnings.iter().filter(lesser).map(notice));
@@ -43,6 +45,29 @@ fn verdicts(table: &Table) -> Vec<String> {
         lines.extend(ordered.map(|c| row(cell, c)));
     }
     lines.push(String::new());
+    lines
+}
+
+fn sheet(sheet: &Sheet) -> Vec<String> {
+    let line = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
+    let heads = sheet.labels.iter().chain(&sheet.columns);
+    let heads: Vec<String> = heads.map(|head| escape(head)).collect();
+    let rule = heads.iter().map(|_| "---").collect::<Vec<_>>().join("|");
+    let mut lines = vec![
+        format!("**{}**", escape(&sheet.title)),
+        String::new(),
+        line(heads),
+        format!("|{rule}|"),
+    ];
+    lines.extend(sheet.rows.iter().map(|row| {
+        let cells = row.cells.iter().map(|cell| match cell.sure {
+            true => format!("{} {}", cell.text, cell.detail),
+            false => format!("({}) {}", cell.text, cell.detail),
+        });
+        let labels = row.labels.iter().cloned();
+        line(labels.chain(cells).map(|cell| escape(&cell)).collect())
+    }));
+    lines.extend([String::new(), escape(&sheet.caption), String::new()]);
     lines
 }
 

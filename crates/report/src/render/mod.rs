@@ -8,4 +8,5 @@ pub(crate) mod json;
 pub(crate) mod junit;
 pub(crate) mod lkml;
 pub(crate) mod markdown;
+pub(crate) mod sheet;
 pub(crate) mod text;

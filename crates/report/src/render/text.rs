@@ -1,6 +1,7 @@
 //! The terminal report: the answer first, in at most 100 columns, plain ASCII.
 
 use super::columns::{Align, Columns, clip, wrap};
+use super::sheet::{Sheet, sheets};
 use crate::Options;
 use crate::quantity::{change, evidence, interval, with_unit};
 use crate::table::{CellTable, Comparison, Excluded, MetricRow, Notice, Table, Verdict};
@@ -28,6 +29,7 @@ pub fn render(table: &Table, options: &Options) -> String {
     page.head(table);
     page.serious(table);
     page.verdicts(table);
+    page.sheets(table);
     page.further(table);
     page.star(table);
     page.medians(table);
@@ -112,6 +114,20 @@ impl Page {
             let title = format!("{} (against {})", cell.name, table.baseline());
             let shown: Vec<&Comparison> = cell.deciding().collect();
             self.comparisons(&title, table, &shown);
+        }
+    }
+
+    fn sheets(&mut self, table: &Table) {
+        for sheet in sheets(table) {
+            self.heading(&sheet.title);
+            let arms = sheet.columns.len();
+            for start in (0..arms).step_by(ARMS_ABREAST) {
+                self.columns(&sheet_columns(
+                    &sheet,
+                    start..arms.min(start + ARMS_ABREAST),
+                ));
+            }
+            self.wrapped(&sheet.caption, INDENT, INDENT);
         }
     }
 
@@ -266,6 +282,23 @@ impl Page {
             self.notice(notice);
         }
     }
+}
+
+/// Labels, then some of the columns; what is in doubt is in brackets.
+fn sheet_columns(sheet: &Sheet, shown: std::ops::Range<usize>) -> Columns {
+    let labels = sheet.labels.iter().map(|name| (name.as_str(), Align::Left));
+    let heads = sheet.columns[shown.clone()].iter();
+    let heads = heads.map(|name| (name.as_str(), Align::Right));
+    let mut columns = Columns::new(&labels.chain(heads).collect::<Vec<_>>());
+    for row in &sheet.rows {
+        let cells = row.cells[shown.clone()].iter().map(|cell| match cell.sure {
+            true => cell.text.clone(),
+            false if cell.text == "-" => cell.text.clone(),
+            false => format!("({})", cell.text),
+        });
+        columns.push(row.labels.iter().cloned().chain(cells).collect());
+    }
+    columns
 }
 
 fn comparison_columns(comparisons: &[&Comparison], confidence: f64) -> Columns {

@@ -1,8 +1,11 @@
 //! The pictures of each cell.
 
 use super::view::color_of;
-use crate::chart::{self, BlockLine, Estimate, PercentileLine, TradeOff};
+use crate::across::Scan;
+use crate::across::scan::{ScanArm, ScanPoint};
+use crate::chart::{self, BlockLine, Estimate, PercentileLine, RateLine, TimeLine, TradeOff};
 use crate::histogram::{self, Group, Merged};
+use crate::render::sheet::scan_caption;
 use crate::table::{CellTable, Comparison, Table};
 use model::Better;
 use results::ResultSet;
@@ -41,6 +44,7 @@ pub fn all(table: &Table, results: &ResultSet) -> Vec<CellCharts> {
     for figure in drawn.chunk_by(same) {
         let cell = &mut cells[figure[0].cell];
         cell.percentiles.extend(percentile_figure(figure));
+        cell.percentiles.extend(time_figure(figure));
         let problems = figure.iter().flat_map(|drawn| drawn.problems.clone());
         cell.problems.extend(problems);
     }
@@ -62,6 +66,7 @@ struct Drawn {
     name: String,
     samples: u64,
     line: PercentileLine,
+    over_time: TimeLine,
     problems: Vec<String>,
 }
 
@@ -75,6 +80,10 @@ fn line(table: &Table, group: &Group, merged: Merged) -> Drawn {
             color: color_of(table, arm),
             merged: histogram::curve(&merged.histogram),
             blocks: merged.blocks,
+        },
+        over_time: TimeLine {
+            color: color_of(table, arm),
+            points: histogram::p99_over_time(&merged.over_time),
         },
         problems: merged.problems,
     }
@@ -91,6 +100,17 @@ fn percentile_figure(drawn: &[Drawn]) -> Option<Figure> {
              curve ends where fewer than 10 samples lie beyond.",
             crate::quantity::with_unit(fewest as f64, "count")
         ),
+    })
+}
+
+fn time_figure(drawn: &[Drawn]) -> Option<Figure> {
+    let lines: Vec<TimeLine> = drawn.iter().map(|d| d.over_time.clone()).collect();
+    Some(Figure {
+        title: format!("{} latency over time, p99", drawn[0].name),
+        svg: chart::over_time(&lines)?,
+        caption: "Each second of the window, all trials of an arm merged; seconds with fewer than \
+                  1000 samples are left out."
+            .to_owned(),
     })
 }
 
@@ -127,6 +147,35 @@ fn trade_off_figure(table: &Table, cell: &CellTable) -> Option<Figure> {
             throughput.baseline,
             crate::quantity::percent(table.experiment.smallest_effect)
         ),
+    })
+}
+
+/// The pictures of the scans over rates.
+pub fn scans(table: &Table) -> Vec<Figure> {
+    let scans = table.across.scans.iter();
+    scans.filter_map(|scan| scan_figure(table, scan)).collect()
+}
+
+fn scan_figure(table: &Table, scan: &Scan) -> Option<Figure> {
+    let point = |p: &ScanPoint| {
+        let (low, high) = (p.low.unwrap_or(p.value), p.high.unwrap_or(p.value));
+        let ratio = p.value;
+        (p.rate_per_sec, Estimate { ratio, low, high })
+    };
+    let line = |arm: &ScanArm| RateLine {
+        color: color_of(table, &arm.arm),
+        name: arm.arm.clone(),
+        points: arm.points.iter().map(point).collect(),
+        knee_per_sec: arm.knee_per_sec,
+    };
+    let lines: Vec<RateLine> = scan.arms.iter().map(line).collect();
+    Some(Figure {
+        title: format!(
+            "{}: {} over the offered rate",
+            scan.workload, scan.measured.metric
+        ),
+        svg: chart::rates(&lines, &scan.measured.metric)?,
+        caption: format!("{} A vertical line is a knee.", scan_caption()),
     })
 }
 

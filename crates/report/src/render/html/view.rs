@@ -1,10 +1,11 @@
 //! The table in the words and shapes of the page: what the template loops over.
 
-use super::charts::CellCharts;
+use super::charts::{self, CellCharts, Figure};
 use super::scale::{IntervalPlot, Scale, Tick};
 use crate::chart::COLORS;
 use crate::evidence::Statement;
 use crate::quantity::{change, evidence, interval, percent, with_unit};
+use crate::render::sheet::{Sheet, sheets};
 use crate::table::{CellTable, Comparison, Excluded, MetricRow, Notice, Summary, Table};
 use crate::words;
 use askama::Template;
@@ -25,6 +26,8 @@ pub struct Page<'a> {
     pub notices: Vec<NoticeView>,
     pub arms: Vec<ArmView<'a>>,
     pub overview: Option<Overview<'a>>,
+    pub sheets: Vec<Sheet>,
+    pub scans: Vec<Figure>,
     pub cells: Vec<CellView<'a>>,
     pub trials: String,
     pub excluded: &'a [Excluded],
@@ -107,7 +110,7 @@ pub struct MetricView {
     pub arms: Vec<(String, String)>,
 }
 
-pub fn page<'a>(table: &'a Table, charts: Vec<CellCharts>) -> Page<'a> {
+pub fn page<'a>(table: &'a Table, cell_charts: Vec<CellCharts>) -> Page<'a> {
     let experiment = &table.experiment;
     let effect = experiment.smallest_effect;
     let deciding = table.comparisons().filter(|c| c.deciding);
@@ -129,7 +132,9 @@ pub fn page<'a>(table: &'a Table, charts: Vec<CellCharts>) -> Page<'a> {
         notices: view.lesser_notices(),
         arms: table.arms.iter().map(|arm| view.arm(arm)).collect(),
         overview: view.overview(),
-        cells: view.cells(charts),
+        sheets: sheets(table),
+        scans: charts::scans(table),
+        cells: view.cells(cell_charts),
         trials: words::trials(&table.trials),
         excluded: &table.excluded,
         starred,

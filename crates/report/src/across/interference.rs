@@ -1,0 +1,145 @@
+//! What an antagonist costs a service: under each arm, the service beside it over the
+//! same service alone, within the blocks.
+
+use super::{Measured, by_block, deciding};
+use crate::judge::judge;
+use model::{Better, Cell, Variant};
+use results::ResultSet;
+use serde::Serialize;
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Interference {
+    pub service: String,
+    #[serde(flatten)]
+    pub measured: Measured,
+    /// Columns.
+    pub arms: Vec<String>,
+    /// The worst first.
+    pub rows: Vec<InterferenceRow>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct InterferenceRow {
+    pub placement: Option<String>,
+    pub load: String,
+    pub beside: String,
+    /// In the order of the arms; none where no block has both.
+    pub arms: Vec<Option<Slowdown>>,
+}
+
+/// Beside the antagonist over alone.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Slowdown {
+    pub ratio: f64,
+    pub low: Option<f64>,
+    pub high: Option<f64>,
+    pub blocks: usize,
+}
+
+/// One for each service that is measured alone and beside others.
+pub fn matrices(results: &ResultSet) -> Vec<Interference> {
+    let mut services: Vec<&str> = Vec::new();
+    for workload in &results.experiment.workloads {
+        let service = workload.variant.as_ref().map(|v| v.of.as_str());
+        services.extend(service.filter(|of| !services.contains(of)));
+    }
+    let matrix = |service: &&str| matrix(results, service);
+    services.iter().filter_map(matrix).collect()
+}
+
+fn matrix(results: &ResultSet, service: &str) -> Option<Interference> {
+    let of_service = |cell: &Cell| variant(results, cell).filter(|v| v.of == service);
+    let cells = results.plan.cells.iter().enumerate();
+    let beside = cells.filter(|(_, cell)| of_service(cell).is_some_and(|v| v.beside.is_some()));
+    let mut rows = Vec::new();
+    let mut measured = None;
+    for (index, _) in beside {
+        let Some(alone) = alone(results, index) else {
+            continue;
+        };
+        let metric = deciding(results, index);
+        if let Some(metric) = metric.filter(|m| deciding(results, alone).as_ref() == Some(m)) {
+            rows.extend(row(results, index, alone, &metric));
+            measured.get_or_insert(metric);
+        }
+    }
+    let measured = measured?;
+    rows.sort_by(|a, b| harm(b, measured.better).total_cmp(&harm(a, measured.better)));
+    Some(Interference {
+        service: service.to_owned(),
+        arms: results
+            .experiment
+            .arms
+            .iter()
+            .map(|a| a.name.clone())
+            .collect(),
+        measured,
+        rows,
+    })
+}
+
+fn variant<'a>(results: &'a ResultSet, cell: &Cell) -> Option<&'a Variant> {
+    results.experiment.workloads[cell.workload].variant.as_ref()
+}
+
+/// The cell of the same service, placement and load without an antagonist.
+fn alone(results: &ResultSet, index: usize) -> Option<usize> {
+    let cell = &results.plan.cells[index];
+    let own = variant(results, cell)?;
+    results.plan.cells.iter().position(|other| {
+        other.load == cell.load
+            && variant(results, other).is_some_and(|v| {
+                v.beside.is_none() && v.of == own.of && v.placement == own.placement
+            })
+    })
+}
+
+fn row(
+    results: &ResultSet,
+    beside: usize,
+    alone: usize,
+    measured: &Measured,
+) -> Option<InterferenceRow> {
+    let cell = &results.plan.cells[beside];
+    let variant = variant(results, cell)?;
+    let arms = 0..results.experiment.arms.len();
+    Some(InterferenceRow {
+        placement: variant.placement.clone(),
+        load: cell.load.to_string(),
+        beside: variant.beside.clone()?,
+        arms: arms
+            .map(|arm| slowdown(results, (beside, alone), arm, measured))
+            .collect(),
+    })
+}
+
+fn slowdown(
+    results: &ResultSet,
+    (beside, alone): (usize, usize),
+    arm: usize,
+    measured: &Measured,
+) -> Option<Slowdown> {
+    let alone = by_block(results, alone, arm, &measured.metric);
+    let beside = by_block(results, beside, arm, &measured.metric);
+    let xs: Vec<f64> = beside
+        .iter()
+        .filter_map(|(block, value)| Some((value / alone.get(block)?).ln()))
+        .collect();
+    let judged = judge(&xs, measured.better, &results.experiment.stop);
+    Some(Slowdown {
+        ratio: judged.ratio?,
+        low: judged.low,
+        high: judged.high,
+        blocks: xs.len(),
+    })
+}
+
+/// How bad the worst arm of a row is, as a logarithm.
+fn harm(row: &InterferenceRow, better: Better) -> f64 {
+    let of = |slowdown: &Slowdown| match better {
+        Better::Higher => -slowdown.ratio.ln(),
+        Better::Lower | Better::Neither => slowdown.ratio.ln(),
+    };
+    let all = row.arms.iter().flatten().map(of);
+    all.fold(f64::NEG_INFINITY, f64::max)
+}

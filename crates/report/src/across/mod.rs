@@ -1,0 +1,62 @@
+//! What is seen only across cells or arms: a scan over rates, a service alone and
+//! beside others, a grid of parameters.
+
+pub mod grid;
+pub mod interference;
+pub mod scan;
+#[cfg(test)]
+mod tests;
+
+pub use grid::Grid;
+pub use interference::Interference;
+pub use scan::Scan;
+
+use model::{Better, Trial};
+use results::ResultSet;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Parts that have nothing to show are empty.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Across {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub scans: Vec<Scan>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub interference: Vec<Interference>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub grids: Vec<Grid>,
+}
+
+/// A metric as it was measured.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Measured {
+    pub metric: String,
+    pub unit: String,
+    pub better: Better,
+}
+
+/// The first metric that decides the cell, as its trials define it.
+fn deciding(results: &ResultSet, cell: usize) -> Option<Measured> {
+    let workload = &results.experiment.workloads[results.plan.cells[cell].workload];
+    let name = workload.metrics.first()?;
+    let mut found = ok_trials(results, cell).filter_map(|trial| trial.metric(name));
+    found.next().map(|m| Measured {
+        metric: m.metric.clone(),
+        unit: m.unit.clone(),
+        better: m.better,
+    })
+}
+
+fn ok_trials(results: &ResultSet, cell: usize) -> impl Iterator<Item = &Trial> {
+    let trials = results.trials.iter().map(|stored| &stored.trial);
+    trials.filter(move |trial| trial.place.cell == cell && trial.is_ok())
+}
+
+/// The positive values of an arm in a cell, by block.
+fn by_block(results: &ResultSet, cell: usize, arm: usize, metric: &str) -> BTreeMap<u32, f64> {
+    ok_trials(results, cell)
+        .filter(|trial| trial.place.arm == arm)
+        .filter_map(|trial| Some((trial.place.block, trial.metric(metric)?.value)))
+        .filter(|(_, value)| *value > 0.0 && value.is_finite())
+        .collect()
+}

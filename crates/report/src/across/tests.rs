@@ -1,0 +1,113 @@
+use super::*;
+use crate::table::Table;
+use model::{Load, Measurement, Variant};
+use synthetic::Scenario;
+
+const SCAN_RATES: [f64; 3] = [1_000.0, 2_000.0, 4_000.0];
+
+/// The first arm's values in cell `n` are `n + 1` milliseconds; those of the second are
+/// `factor` times as long in the last cell.
+fn results(scenario: &Scenario, factor: f64) -> ResultSet {
+    let dir = tempfile::tempdir().unwrap();
+    synthetic::write(dir.path(), scenario).unwrap();
+    let mut results = ResultSet::read(dir.path()).unwrap();
+    let last = results.plan.cells.len() - 1;
+    for stored in &mut results.trials {
+        let place = &stored.trial.place;
+        let wobble = 1.0 + 0.001 * f64::from(place.block % 3);
+        let slow = match (place.cell == last, place.arm) {
+            (true, 1) => factor,
+            _ => 1.0,
+        };
+        let value = 1e6 * (place.cell as f64 + 1.0) * wobble * slow;
+        stored.trial.result.metrics = vec![Measurement {
+            metric: "request_p99".to_owned(),
+            unit: "ns".to_owned(),
+            better: Better::Lower,
+            value,
+        }];
+    }
+    results
+}
+
+/// Three cells of one workload.
+fn scenario(change: impl FnOnce(&mut Scenario)) -> Scenario {
+    let mut scenario = synthetic::quickstart();
+    scenario.experiment.workloads.truncate(1);
+    scenario.experiment.workloads[0].metrics = vec!["request_p99".to_owned()];
+    scenario.plan.cells.retain(|cell| cell.workload == 0);
+    let cells = scenario.plan.cells.len();
+    scenario.plan.trials.retain(|trial| trial.cell < cells);
+    scenario.failed_attempts.clear();
+    change(&mut scenario);
+    scenario
+}
+
+#[test]
+fn a_scan_has_every_rate_and_the_knee_of_each_arm() {
+    let scenario = scenario(|s| {
+        for (cell, rate) in s.plan.cells.iter_mut().zip(SCAN_RATES) {
+            cell.load = Load::RatePerSec(rate);
+        }
+    });
+    let scans = scan::scans(&results(&scenario, 10.0));
+    assert_eq!(scans.len(), 1);
+    let (first, second) = (&scans[0].arms[0], &scans[0].arms[1]);
+    assert_eq!(first.knee_per_sec, None, "3 ms is not above 3 times 1 ms");
+    assert_eq!(second.knee_per_sec, Some(2_000.0));
+    let last = second.points[2];
+    assert!((last.value / 30e6 - 1.0).abs() < 0.01, "{last:?}");
+    assert!(last.low.unwrap() < last.value && last.value < last.high.unwrap());
+}
+
+#[test]
+fn interference_is_against_the_lone_service_under_the_same_arm() {
+    let scenario = scenario(|s| {
+        s.plan.cells.truncate(2);
+        s.plan.trials.retain(|trial| trial.cell < 2);
+        let variant = |beside: Option<&str>| {
+            Some(Variant {
+                of: "service".to_owned(),
+                placement: None,
+                beside: beside.map(str::to_owned),
+            })
+        };
+        let workloads = &mut s.experiment.workloads;
+        workloads.push(workloads[0].clone());
+        workloads[0].variant = variant(None);
+        workloads[1].variant = variant(Some("batch"));
+        s.plan.cells[1].workload = 1;
+        s.plan.cells[1].load = s.plan.cells[0].load;
+    });
+    let matrices = interference::matrices(&results(&scenario, 5.0));
+    assert_eq!(matrices.len(), 1);
+    let row = &matrices[0].rows[0];
+    assert_eq!(row.beside, "batch");
+    let ratio = |arm: usize| row.arms[arm].unwrap().ratio;
+    assert!((ratio(0) - 2.0).abs() < 0.01, "2 ms over 1 ms");
+    assert!((ratio(1) - 10.0).abs() < 0.05, "five times that");
+}
+
+#[test]
+fn a_grid_has_a_place_for_each_arm_and_none_for_what_is_left_out() {
+    let mut scenario = scenario(|_| {});
+    let at = |period: &str, runtime: &str| {
+        let point = [("period", period), ("runtime", runtime)];
+        point.map(|(k, v)| (k.to_owned(), v.to_owned())).into()
+    };
+    let arms = &mut scenario.experiment.arms;
+    arms[1].grid = at("5ms", "1ms");
+    arms[2].grid = at("9ms", "1ms");
+    arms[3].grid = at("9ms", "2ms");
+    let table = Table::from_results(&results(&scenario, 3.0));
+    let grid = table.across.grids.last().unwrap();
+    assert_eq!(
+        (grid.across.as_str(), grid.down.as_deref()),
+        ("runtime", Some("period"))
+    );
+    assert_eq!(grid.columns, ["1ms", "2ms"]);
+    assert!(grid.rows[0].points[1].is_none());
+    let slow = grid.rows[0].points[0].as_ref().unwrap();
+    assert_eq!(slow.arm, scenario.experiment.arms[1].name);
+    assert!((slow.ratio.unwrap() - 3.0).abs() < 0.01);
+}
