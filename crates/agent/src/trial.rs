@@ -202,6 +202,7 @@ impl<'a, 'c> Trial<'a, 'c> {
         let ground = Ground {
             root: self.context.root,
             executable: self.context.executable,
+            arm: &self.spec.arm,
             mark: &mark,
             journal: self.context.journal,
             interrupt: self.context.interrupt,

@@ -95,6 +95,17 @@ impl Cgroup {
         Ok(Some(group))
     }
 
+    /// With CONFIG_RT_GROUP_SCHED a new group of v1 has no real-time share, and no
+    /// thread in it may be `fifo` or `rr`; this one gets all that its parent has.
+    pub fn allow_realtime(&self) -> Result<(), CgroupError> {
+        let file = "cpu.rt_runtime_us";
+        let of_parent = self.path.parent().map(|parent| parent.join(file));
+        match of_parent.and_then(|file| collect::read_trimmed(&file)) {
+            Some(runtime) => self.write(file, &runtime),
+            None => Ok(()),
+        }
+    }
+
     /// Moves a process into the group; what it starts later stays there.
     pub fn add(&self, pid: Pid) -> Result<(), CgroupError> {
         self.write("cgroup.procs", &pid.to_string())

@@ -16,10 +16,10 @@ use crate::processes::MARKER;
 use crate::spawn::SpawnError;
 use crate::trial::Stop;
 use crate::workload::{Event, Origin, Workload};
-use cgroup::Cgroup;
+use cgroup::{Cgroup, CgroupError};
 use collect::tasks::{self, Pid};
 use load::{Launch, Output};
-use model::{Placement, Problem, Role, format_duration_ns};
+use model::{Arm, Class, Placement, Problem, Role, format_duration_ns};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -31,6 +31,7 @@ const PROBE_EVERY: Duration = Duration::from_millis(5);
 pub struct Ground<'a> {
     pub root: &'a Path,
     pub executable: &'a Path,
+    pub arm: &'a Arm,
     /// Marks the processes of the roles.
     pub mark: &'a str,
     pub journal: &'a mut Journal,
@@ -95,8 +96,15 @@ impl Roles {
             mark: ground.mark,
         };
         let group_name = format!("schedlab-{}-{name}", ground.mark);
-        let group = Cgroup::make(ground.root, &group_name, placement, ground.journal)
-            .map_err(|e| Stop::Void(format!("the {name}: {e}")))?;
+        let refused = |e: CgroupError| Stop::Void(format!("the {name}: {e}"));
+        let group =
+            Cgroup::make(ground.root, &group_name, placement, ground.journal).map_err(refused)?;
+        if let Some(group) = group
+            .as_ref()
+            .filter(|_| is_realtime(&role, placement, ground.arm))
+        {
+            group.allow_realtime().map_err(refused)?;
+        }
         // After the group's: a replay of the journal goes backwards, and only an empty
         // group can be removed.
         let variable = format!("{MARKER}={}", ground.mark);
@@ -226,6 +234,13 @@ impl Roles {
     }
 }
 
+/// Will the role be `fifo` or `rr`, by its own placement or by the arm?
+fn is_realtime(role: &Role, placement: &Placement, arm: &Arm) -> bool {
+    let of_arm = arm.policy.as_ref().filter(|_| arm.to == *role);
+    let mut policies = of_arm.into_iter().chain(&placement.policy);
+    policies.any(|policy| matches!(policy.class, Class::Fifo | Class::Rr))
+}
+
 impl Running {
     /// Its end comes too early, whenever it comes.
     fn ended(&mut self) -> Stop {
@@ -263,6 +278,13 @@ pub fn check(workload: &model::Workload) -> Vec<Problem> {
         )
     });
     let mut problems = Vec::new();
+    if let Some(Err(what)) = workload.server.as_ref().map(server::address) {
+        problems.push(Problem {
+            object: format!("workload {}, server", workload.name),
+            what,
+            remedy: "end what listens there, or leave out `port`".to_owned(),
+        });
+    }
     for (name, program, placement) in server.into_iter().chain(antagonists) {
         let object = format!("workload {}, {name}", workload.name);
         problems.extend(check_program(&object, program));

@@ -242,3 +242,21 @@ fn cpus_that_are_not_there_are_a_problem() {
     let problems = HttpLoad::new(params).require(&fixture.job());
     assert!(problems[0].what.contains("no CPU 8000"), "{problems:?}");
 }
+
+#[test]
+fn a_window_too_short_for_the_metric_that_decides_is_a_problem() {
+    let params = params("http://127.0.0.1/");
+    let mut fixture = Fixture::new(Kind::Http(params.clone()));
+    fixture.workload.loads = vec![Load::RatePerSec(100.0)];
+    fixture.workload.duration_ns = 2_000_000_000;
+    fixture.workload.metrics = vec!["request_p99".to_owned()];
+    let load = HttpLoad::new(params);
+    let problems = load.require(&fixture.job());
+    assert!(problems[0].what.contains("200 requests"), "{problems:?}");
+    assert!(
+        problems[0].remedy.contains("duration = \"12s\""),
+        "{problems:?}"
+    );
+    fixture.workload.metrics = vec!["request_p90".to_owned()];
+    assert!(load.require(&fixture.job()).is_empty());
+}

@@ -2,8 +2,10 @@
 
 use super::config::Config;
 use crate::native::Generator;
+use crate::recording::samples_needed;
+use crate::wakeup::metrics as m;
 use crate::{Job, Launch, Output, Parsed, SELF, phase, program, sys};
-use model::{OpenLoopParams, Problem};
+use model::{Load, OpenLoopParams, Problem, format_duration_ns};
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -40,6 +42,7 @@ pub fn require(
     if let Some(what) = config.fault() {
         problems.push(problem(what, "correct the workload in the experiment file"));
     }
+    problems.extend(undecidable(job).map(|(what, remedy)| problem(what, &remedy)));
     let allowed = sys::allowed_cpus();
     if let Some(cpu) = config.cpus.iter().find(|cpu| !allowed.contains(cpu)) {
         let list = client.load_cpus.as_deref().unwrap_or_default();
@@ -50,6 +53,35 @@ pub fn require(
         ));
     }
     problems
+}
+
+/// A metric that decides and that a window is too short for, with the remedy.
+fn undecidable(job: &Job) -> Option<(String, String)> {
+    let Load::RatePerSec(rate) = job.load else {
+        return None;
+    };
+    let workload = job.workload;
+    let requests = rate * workload.duration_ns as f64 / 1e9;
+    let quantiles = [m::REQUEST, m::SERVICE].into_iter().flatten();
+    let decides = |name: &str| workload.metrics.iter().any(|metric| metric == name);
+    let needed = quantiles
+        .filter(|(def, _)| decides(def.name))
+        .filter_map(|(def, permille)| Some((def.name, samples_needed((*permille)?))))
+        .max_by_key(|(_, needed)| *needed)
+        .filter(|(_, needed)| requests < *needed as f64);
+    needed.map(|(metric, needed)| {
+        let seconds = (1.2 * needed as f64 / rate).ceil();
+        (
+            format!(
+                "{} makes {requests:.0} requests in {}, and {metric}, which decides, needs {needed}",
+                job.load,
+                format_duration_ns(workload.duration_ns)
+            ),
+            format!(
+                "duration = \"{seconds}s\", a higher rate, or a lower quantile: metrics = [\"request_p50\"]"
+            ),
+        )
+    })
 }
 
 pub fn launch(generator: &Generator) -> Launch {

@@ -1,0 +1,311 @@
+//! Services with real servers: from the experiment file to the report.
+
+#![allow(clippy::unwrap_used)]
+
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+use tests::{Bench, alone, expect_code, is_root, stderr, stdout};
+
+/// One workload under `arms`; `server` and `more` are tables of it.
+fn experiment(arms: &str, workload: &str, tables: &str) -> String {
+    format!(
+        "name = \"services\"\n{arms}\n[[workload]]\n{workload}\nwarmup = \"100ms\"\n{tables}\n\
+         [stop]\nmax-blocks = 1\nmin-blocks = 1\n"
+    )
+}
+
+const ONE_ARM: &str = "[[arm]]\nname = \"default\"\n";
+const SHORT: &str = "duration = \"500ms\"\nmetrics = [\"request_p50\"]";
+
+fn http(server: &str) -> String {
+    let workload = format!("kind = \"http\"\nloads = [\"200/s\"]\nload-cpus = \"0%-50%\"\n{SHORT}");
+    experiment(ONE_ARM, &workload, &format!("[workload.server]\n{server}"))
+}
+
+fn run(bench: &Bench, text: &str) -> std::process::Output {
+    let file = bench.file("e.toml", text);
+    bench.run(&["run", &file, "-o", "out"])
+}
+
+fn trials(bench: &Bench) -> Vec<(PathBuf, Value)> {
+    let mut dirs: Vec<PathBuf> = fs::read_dir(bench.path("out/trials"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    dirs.sort();
+    let read = |dir: PathBuf| {
+        let text = fs::read(dir.join("trial.json")).unwrap();
+        (dir, serde_json::from_slice(&text).unwrap())
+    };
+    dirs.into_iter().map(read).collect()
+}
+
+/// On a busy machine an attempt may fail; the next one makes up for it.
+fn ok_trials(bench: &Bench) -> Vec<(PathBuf, Value)> {
+    let mut all = trials(bench);
+    all.retain(|(_, trial)| trial["result"]["outcome"]["state"] == "ok");
+    all
+}
+
+#[track_caller]
+fn expect_figures(output: &std::process::Output) {
+    if output.status.code() != Some(4) {
+        expect_code(output, 0);
+    }
+}
+
+fn metric(trial: &Value, name: &str) -> f64 {
+    let metrics = trial["result"]["metrics"].as_array().unwrap();
+    let found = metrics.iter().find(|m| m["metric"] == name);
+    found.unwrap_or_else(|| panic!("no {name} in {metrics:?}"))["value"]
+        .as_f64()
+        .unwrap()
+}
+
+/// Why the trials of a run do not count.
+fn reasons(bench: &Bench) -> String {
+    let outcome = |trial: &Value| trial["result"]["outcome"].to_string();
+    trials(bench)
+        .iter()
+        .map(|(_, trial)| outcome(trial))
+        .collect()
+}
+
+/// Processes of this bench whose command line contains `text`.
+fn running(bench: &Bench, text: &str) -> Vec<String> {
+    let state = bench.path("state").display().to_string();
+    let read = |path: PathBuf| {
+        let bytes = fs::read(path).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).replace('\0', " ")
+    };
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    processes
+        .filter(|entry| read(entry.path().join("environ")).contains(&state))
+        .map(|entry| read(entry.path().join("cmdline")))
+        .filter(|line| line.contains(text))
+        .collect()
+}
+
+fn is_installed(program: &str) -> bool {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut dirs = path.split(':').chain(["/usr/sbin"]);
+    let found = dirs.any(|dir| Path::new(dir).join(program).exists());
+    if !found {
+        println!("skipped: {program} is not installed");
+    }
+    found
+}
+
+fn eventually(what: &str, check: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !check() {
+        assert!(start.elapsed() < Duration::from_secs(20), "not so: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn every_kind_of_server_answers_and_is_gone_afterwards() {
+    let _turn = alone();
+    let echo = ("echo", "schedlab serve", "kind = \"echo\"");
+    let nginx = ("nginx", "nginx -c", "kind = \"nginx\"");
+    for (name, line, server) in [echo, nginx] {
+        if name != "echo" && !is_installed(name) {
+            continue;
+        }
+        let bench = Bench::default();
+        expect_figures(&run(&bench, &http(server)));
+        let (_, trial) = &ok_trials(&bench)[0];
+        assert_eq!(metric(trial, "error_percent"), 0.0, "{name}");
+        assert!(metric(trial, "request_p50") > 0.0, "{name}");
+        assert!(metric(trial, "server_cpu_time") > 0.0, "{name}");
+        assert_eq!(running(&bench, line), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn a_command_is_a_server_when_it_says_so_itself() {
+    let _turn = alone();
+    let bench = Bench::default();
+    let server = format!(
+        "kind = \"command\"\ncommand = [{:?}, \"serve\", \"--port\", \"{{port}}\"]\n\
+         ready = {{ path = \"/\", status = 200 }}",
+        tests::schedlab()
+    );
+    expect_figures(&run(&bench, &http(&server)));
+    assert_eq!(metric(&ok_trials(&bench)[0].1, "error_percent"), 0.0);
+}
+
+const MEMCACHED: &str = r#"
+[workload.server]
+kind = "memcached"
+cpus = "50%-100%"
+weight = 200
+[[workload.antagonist]]
+name = "spin"
+kind = "spinner"
+threads = 1
+nice = 5
+[[workload.antagonist]]
+name = "stress"
+kind = "stress-ng"
+args = ["--cpu", "1"]
+quota = "50%"
+"#;
+
+#[test]
+fn memcached_is_measured_alone_and_beside_each_antagonist_with_the_policy_proven() {
+    if !is_root() || !is_installed("memcached") || !is_installed("stress-ng") {
+        println!("skipped: needs root, memcached and stress-ng");
+        return;
+    }
+    let _turn = alone();
+    let bench = Bench::default();
+    let arms = "[[arm]]\nname = \"default\"\n[[arm]]\nname = \"fifo\"\nto = \"server\"\n\
+                policy = { class = \"fifo\", priority = 3 }\n";
+    let workload = format!(
+        "kind = \"memcached\"\nloads = [\"500/s\"]\nkeys = 100\nantagonists = \"each\"\n{SHORT}"
+    );
+    let output = run(&bench, &experiment(arms, &workload, MEMCACHED));
+    expect_figures(&output);
+    assert!(
+        stdout(&output).contains("memcached beside others"),
+        "{}",
+        stdout(&output)
+    );
+    let trials = ok_trials(&bench);
+    assert_eq!(trials.len(), 6, "two arms alone and beside each of two");
+    for (dir, trial) in &trials {
+        let text = trial.to_string();
+        let fifo = text.contains("\"role\":\"server\"") && text.contains("\"class\":\"fifo\"");
+        assert_eq!(fifo, trial["arm"] == "fifo", "{}", dir.display());
+        assert_eq!(metric(trial, "hit_percent"), 100.0);
+    }
+    let beside = |name: &str| {
+        let found = trials
+            .iter()
+            .find(|(_, t)| t["cell"].as_str().unwrap().contains(name));
+        metric(&found.unwrap().1, "antagonist_cpu_time")
+    };
+    assert!(beside("+ spin") > 0.0 && beside("+ stress") > 0.0);
+    assert_eq!(left_behind(&bench), Vec::<String>::new());
+}
+
+/// Groups of ours and servers that still run.
+fn left_behind(bench: &Bench) -> Vec<String> {
+    let groups = ["/sys/fs/cgroup", "/sys/fs/cgroup/cpu"]
+        .into_iter()
+        .flat_map(|dir| {
+            let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+            entries.map(|entry| entry.file_name().to_string_lossy().into_owned())
+        });
+    let groups = groups.filter(|name| name.starts_with("schedlab-"));
+    groups
+        .chain(running(bench, "memcached -l 127.0.0.1"))
+        .collect()
+}
+
+#[test]
+fn the_highest_rate_that_holds_a_service_level_is_found_within_a_trial() {
+    let _turn = alone();
+    let bench = Bench::default();
+    // A level that always holds: what is found is where the search ends.
+    let workload = "kind = \"http\"\nduration = \"500ms\"\n\
+                    loads = { find = \"max\", slo = \"p50 < 2s\", from = \"200/s\", to = \"400/s\" }";
+    let text = experiment(ONE_ARM, workload, "[workload.server]\nkind = \"echo\"");
+    let output = run(&bench, &text);
+    expect_figures(&output);
+    let (dir, trial) = &ok_trials(&bench)[0];
+    assert_eq!(metric(trial, "slo_rate"), 400.0);
+    let steps = fs::read_to_string(dir.join("search.csv")).unwrap();
+    assert!(steps.lines().count() >= 3, "{steps}");
+    assert!(
+        stdout(&output).contains("still holds at 400/s"),
+        "{}",
+        stdout(&output)
+    );
+}
+
+#[test]
+fn what_goes_wrong_with_a_server_is_said_and_never_becomes_a_figure() {
+    let _turn = alone();
+    let command = |script: &str, more: &str| {
+        http(&format!(
+            "kind = \"command\"\ncommand = [\"sh\", \"-c\", \"{script}\"]\n{more}"
+        ))
+    };
+    for (text, why) in [
+        (command("echo no disk >&2; exit 3", ""), "no disk"),
+        (command("sleep 100", "ready-limit = \"200ms\""), "ready"),
+    ] {
+        let bench = Bench::default();
+        expect_code(&run(&bench, &text), 4);
+        assert!(reasons(&bench).contains(why), "{}", reasons(&bench));
+        assert!(!reasons(&bench).contains("\"ok\""), "{}", reasons(&bench));
+    }
+}
+
+#[test]
+fn an_antagonist_that_ends_early_voids_the_trial() {
+    let _turn = alone();
+    let bench = Bench::default();
+    let antagonist = "kind = \"echo\"\n[[workload.antagonist]]\nname = \"batch\"\n\
+                      kind = \"command\"\ncommand = [\"sleep\", \"0.3\"]";
+    expect_code(&run(&bench, &http(antagonist)), 4);
+    let why = reasons(&bench);
+    assert!(
+        why.contains("antagonist-batch ended before the window closed"),
+        "{why}"
+    );
+    assert!(why.contains("\"void\""), "{why}");
+}
+
+#[test]
+fn what_cannot_work_is_refused_before_the_first_trial() {
+    let _turn = alone();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let on_port = format!("kind = \"command\"\ncommand = [\"sleep\", \"9\"]\nport = {port}");
+    for (server, why) in [
+        ("kind = \"echo\"\ncpus = \"4000\"", "no CPU 4000"),
+        (
+            "kind = \"command\"\ncommand = [\"no-such-server\"]",
+            "no-such-server is not there",
+        ),
+        (on_port.as_str(), "in use"),
+    ] {
+        let bench = Bench::default();
+        let output = run(&bench, &http(server));
+        expect_code(&output, 3);
+        assert!(stderr(&output).contains(why), "{}", stderr(&output));
+        assert!(!bench.path("out/trials").exists(), "{why}");
+    }
+}
+
+#[test]
+fn a_killed_run_leaves_no_server_and_no_group() {
+    if !is_root() || !is_installed("memcached") {
+        println!("skipped: needs root and memcached");
+        return;
+    }
+    let _turn = alone();
+    let bench = Bench::default();
+    let workload = "kind = \"memcached\"\nloads = [\"500/s\"]\nkeys = 100\nduration = \"60s\"";
+    let server = "[workload.server]\nkind = \"memcached\"\nweight = 50";
+    let file = bench.file("e.toml", &experiment(ONE_ARM, workload, server));
+    let mut child = bench
+        .command(&["run", &file, "-o", "out"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    eventually("the server runs in its group", || {
+        left_behind(&bench).len() >= 2
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
+    eventually("nothing is left", || left_behind(&bench).is_empty());
+}
