@@ -93,7 +93,7 @@ fn percentile_figure(drawn: &[Drawn]) -> Option<Figure> {
     let lines: Vec<PercentileLine> = drawn.iter().map(|d| d.line.clone()).collect();
     let fewest = drawn.iter().map(|d| d.samples).min().unwrap_or(0);
     Some(Figure {
-        title: format!("{} latency by percentile", drawn[0].name),
+        title: format!("{} by percentile", of_log(&drawn[0].name)),
         svg: chart::percentiles(&lines)?,
         caption: format!(
             "Strong: all trials of an arm merged, at least {} samples. Faint: single trials. A \
@@ -103,10 +103,19 @@ fn percentile_figure(drawn: &[Drawn]) -> Option<Figure> {
     })
 }
 
+/// What a histogram log holds, in words.
+fn of_log(name: &str) -> String {
+    match name {
+        "service" => "service time".to_owned(),
+        "generator-lateness" => "generator lateness".to_owned(),
+        name => format!("{name} latency"),
+    }
+}
+
 fn time_figure(drawn: &[Drawn]) -> Option<Figure> {
     let lines: Vec<TimeLine> = drawn.iter().map(|d| d.over_time.clone()).collect();
     Some(Figure {
-        title: format!("{} latency over time, p99", drawn[0].name),
+        title: format!("{} over time, p99", of_log(&drawn[0].name)),
         svg: chart::over_time(&lines)?,
         caption: "Each second of the window, all trials of an arm merged; seconds with fewer than \
                   1000 samples are left out."
