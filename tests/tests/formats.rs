@@ -38,6 +38,23 @@ fn a_report_made_twice_from_one_directory_is_the_same_to_the_byte() {
 }
 
 #[test]
+fn distributions_are_written_for_the_plotter() {
+    let bench = Bench::default();
+    let stored = fixture("results-1.0");
+    let output = bench.run(&["report", stored.to_str().unwrap(), "--hgrm", "curves"]);
+    expect_code(&output, 0);
+    let files: Vec<PathBuf> = std::fs::read_dir(bench.path("curves"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    assert!(!files.is_empty());
+    for file in files {
+        let text = std::fs::read_to_string(file).unwrap();
+        assert!(text.contains("1/(1-Percentile)"), "{text}");
+    }
+}
+
+#[test]
 fn results_of_format_1_0_keep_their_numbers_and_verdicts() {
     let text = std::fs::read_to_string(fixture("results-1.0.expected.json")).unwrap();
     let expected: Value = serde_json::from_str(&text).unwrap();

@@ -238,6 +238,10 @@ pub struct ReportArgs {
     /// Write here instead of to standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Write every latency distribution into this directory, as HdrHistogram's plotter
+    /// reads them (.hgrm), and no report
+    #[arg(long, value_name = "DIRECTORY", conflicts_with_all = ["output", "format"])]
+    pub hgrm: Option<PathBuf>,
     /// Exit with 5 when an arm is worse than the baseline
     #[arg(long, value_name = "WHAT")]
     pub fail_on: Option<FailOn>,

@@ -2,36 +2,51 @@
 
 use crate::args::ReportArgs;
 use crate::exit::CliError;
-use crate::output;
+use crate::output::{self, say};
 use report::{Format, Options, Table};
 use results::ResultSet;
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 pub fn report(args: &ReportArgs) -> Result<ExitCode, CliError> {
     let results = ResultSet::read(&args.dir)?;
     let table = Table::from_results(&results);
-    match &args.output {
-        Some(path) => {
-            let text = render(
-                args.format,
-                &table,
-                &results,
-                Options {
-                    full: args.full,
-                    ..Options::default()
-                },
-            )?;
-            std::fs::write(path, text)
-                .map_err(|e| CliError::internal(format!("writing {}: {e}", path.display())))?;
+    match (&args.hgrm, &args.output) {
+        (Some(dir), _) => write_distributions(dir, &results)?,
+        (None, Some(path)) => {
+            let options = Options {
+                full: args.full,
+                ..Options::default()
+            };
+            write(path, render(args.format, &table, &results, options)?)?;
         }
-        None => print(args.format, &table, &results, args.full)?,
+        (None, None) => print(args.format, &table, &results, args.full)?,
     }
     Ok(match args.fail_on {
         Some(_) => super::run::verdict_code(&table, &results, args.fail_on),
         None => ExitCode::SUCCESS,
     })
+}
+
+fn write(path: &Path, bytes: Vec<u8>) -> Result<(), CliError> {
+    std::fs::write(path, bytes)
+        .map_err(|e| CliError::internal(format!("writing {}: {e}", path.display())))
+}
+
+fn create(dir: &Path) -> Result<(), CliError> {
+    std::fs::create_dir_all(dir)
+        .map_err(|e| CliError::internal(format!("creating {}: {e}", dir.display())))
+}
+
+fn write_distributions(dir: &Path, results: &ResultSet) -> Result<(), CliError> {
+    create(dir)?;
+    let files = report::hgrm_files(results);
+    for file in &files {
+        write(&dir.join(&file.name), file.text.clone().into_bytes())?;
+    }
+    say!("{} distributions in {}", files.len(), dir.display());
+    Ok(())
 }
 
 fn render(
@@ -59,8 +74,7 @@ pub fn print(
 /// `report/` in the results directory; gives the path of the HTML page.
 pub fn write_report_files(table: &Table, results: &ResultSet) -> Result<PathBuf, CliError> {
     let dir = results.dir.join("report");
-    std::fs::create_dir_all(&dir)
-        .map_err(|e| CliError::internal(format!("creating {}: {e}", dir.display())))?;
+    create(&dir)?;
     for (format, name) in [
         (Format::Text, "report.txt"),
         (Format::Json, "report.json"),
@@ -77,8 +91,7 @@ pub fn write_report_files(table: &Table, results: &ResultSet) -> Result<PathBuf,
                 color: false,
             },
         )?;
-        std::fs::write(&path, text)
-            .map_err(|e| CliError::internal(format!("writing {}: {e}", path.display())))?;
+        write(&path, text)?;
     }
     Ok(dir.join("report.html"))
 }
