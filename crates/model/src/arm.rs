@@ -63,7 +63,11 @@ impl Arm {
             parts.push(scheduler.command_line());
         }
         if let Some(policy) = &self.policy {
-            parts.push(policy.to_string());
+            parts.push(match self.to {
+                Role::Load => policy.to_string(),
+                Role::Server => format!("{policy} (server)"),
+                Role::Antagonist => format!("{policy} (antagonist)"),
+            });
         }
         parts.extend(self.tunables.iter().map(|(k, v)| format!("{k}={v}")));
         if self.handicap_percent != 0.0 {

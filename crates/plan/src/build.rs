@@ -4,7 +4,7 @@ use crate::arms::{check_policy, parse_arm};
 use crate::error::PlanError;
 use crate::file::FileStop;
 use crate::workloads::{check_workload, command_workload, parse_workload};
-use model::{Arm, Experiment, Kind, Stop, TargetSpec, Workload};
+use model::{Arm, Experiment, Kind, Role, Stop, TargetSpec, Workload};
 
 /// What was written; gaps are filled by [`complete`].
 pub(crate) struct Draft {
@@ -50,6 +50,9 @@ pub fn experiment_from_request(request: &Request) -> Result<Experiment, PlanErro
     if !request.command.is_empty() {
         workloads.push(command_workload(&request.command)?);
     }
+    for arm in &mut arms {
+        arm.to = usual_role(&workloads);
+    }
     complete(Draft {
         name: arms
             .iter()
@@ -69,6 +72,15 @@ pub fn experiment_from_request(request: &Request) -> Result<Experiment, PlanErro
 
 /// Name of the arm that repeats the baseline.
 const AA_ARM: &str = "A/A";
+
+/// Whom the policy of an arm is for unless the arm says: the server, where every
+/// workload has one, for its requests are what is judged; otherwise the load.
+pub(crate) fn usual_role(workloads: &[Workload]) -> Role {
+    match workloads.iter().all(|w| w.server.is_some()) && !workloads.is_empty() {
+        true => Role::Server,
+        false => Role::Load,
+    }
+}
 
 /// Fill the gaps, and refuse what cannot be one experiment.
 pub(crate) fn complete(draft: Draft) -> Result<Experiment, PlanError> {

@@ -1,7 +1,7 @@
 //! The experiment file (TOML). Every error has its place in the file.
 
 use crate::arms::check_name;
-use crate::build::{Draft, complete};
+use crate::build::{Draft, complete, usual_role};
 use crate::error::PlanError;
 use crate::grid::{self, Point};
 use crate::spread::Spread;
@@ -58,8 +58,7 @@ struct FileArm {
     #[serde(default)]
     baseline: bool,
     policy: Option<Spanned<FilePolicy>>,
-    #[serde(default)]
-    to: Role,
+    to: Option<Role>,
     #[serde(default)]
     tunables: BTreeMap<String, Tunable>,
     scheduler: Option<String>,
@@ -158,7 +157,8 @@ fn parse(file_name: &str, text: &str) -> Result<Experiment, PlanError> {
     let arms = items(take(root.get_mut(), "arm"), "arm")?;
     let workloads = items(take(root.get_mut(), "workload"), "workload")?;
     let file = FileExperiment::deserialize(root.into_deserializer())?;
-    let (arms, baseline) = read_arms(arms)?;
+    let workloads = read_workloads(workloads)?;
+    let (arms, baseline) = read_arms(arms, &usual_role(&workloads))?;
     let draft = Draft {
         name: file.name.unwrap_or_else(|| stem(file_name)),
         question: file.question,
@@ -166,7 +166,7 @@ fn parse(file_name: &str, text: &str) -> Result<Experiment, PlanError> {
         target: target.unwrap_or(TargetSpec::Local),
         arms,
         baseline,
-        workloads: read_workloads(workloads)?,
+        workloads,
         stop: file.stop,
         aa: file.aa,
     };
@@ -252,7 +252,7 @@ fn forward(file: FileForward) -> Forward {
 }
 
 /// The arms and the index of the baseline: the first unless one says so.
-fn read_arms(values: Vec<Value>) -> Result<(Vec<Arm>, usize), PlanError> {
+fn read_arms(values: Vec<Value>, usual_role: &Role) -> Result<(Vec<Arm>, usize), PlanError> {
     let mut arms: Vec<Arm> = Vec::new();
     let mut baseline = None;
     let mut points: Vec<(Point, Value)> = Vec::new();
@@ -273,14 +273,14 @@ fn read_arms(values: Vec<Value>) -> Result<(Vec<Arm>, usize), PlanError> {
         if file.baseline && baseline.replace(arms.len()).is_some() {
             return Err(PlanError::new("two arms say that they are the baseline").at(name_span));
         }
-        let mut arm = read_arm(file).map_err(|e| e.at(span))?;
+        let mut arm = read_arm(file, usual_role).map_err(|e| e.at(span))?;
         arm.grid = point;
         arms.push(arm);
     }
     Ok((arms, baseline.unwrap_or(0)))
 }
 
-fn read_arm(file: FileArm) -> Result<Arm, PlanError> {
+fn read_arm(file: FileArm, usual_role: &Role) -> Result<Arm, PlanError> {
     let name = file.name.into_inner();
     check_name(&name)?;
     let policy = file.policy.map(read_policy).transpose()?;
@@ -299,7 +299,7 @@ fn read_arm(file: FileArm) -> Result<Arm, PlanError> {
     Ok(Arm {
         name,
         policy,
-        to: file.to,
+        to: file.to.unwrap_or_else(|| usual_role.clone()),
         tunables: tunables.map(|(k, v)| (k, v.into_text())).collect(),
         scheduler,
         kernel: file.kernel,

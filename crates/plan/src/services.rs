@@ -12,6 +12,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 const SECOND_NS: u64 = 1_000_000_000;
+const READY_LIMIT_NS: u64 = 10 * SECOND_NS;
 
 /// What the file says of an open-loop generator.
 #[derive(Debug, Default)]
@@ -162,6 +163,15 @@ fn unused(present: bool, key: &str, what: &str) -> Result<(), PlanError> {
     Err(PlanError::new(format!("{what} has no `{key}`")).with_help("leave it out"))
 }
 
+/// Placed nowhere in particular.
+pub(crate) fn usual_server(program: ServerProgram) -> Server {
+    Server {
+        program,
+        placement: Placement::default(),
+        ready_limit_ns: READY_LIMIT_NS,
+    }
+}
+
 pub(crate) fn server(file: Spanned<FileServer>) -> Result<Server, PlanError> {
     let span = file.span();
     read_server(file.into_inner()).map_err(|e| e.at(span))
@@ -188,7 +198,7 @@ fn read_server(mut file: FileServer) -> Result<Server, PlanError> {
     }
     Ok(Server {
         placement,
-        ready_limit_ns: file.ready_limit.map_or(10 * SECOND_NS, |d| d.0),
+        ready_limit_ns: file.ready_limit.map_or(READY_LIMIT_NS, |d| d.0),
         program: match file.kind {
             ServerKind::Echo => ServerProgram::Echo { threads },
             ServerKind::Memcached => ServerProgram::Memcached {
@@ -307,12 +317,6 @@ pub(crate) fn check_service(workload: &Workload) -> Result<(), PlanError> {
         _ => None,
     };
     match (speaks, &workload.server) {
-        (Some(true), None) => Err(PlanError::new(format!(
-            "the workload `{name}` has neither an address nor a server"
-        ))
-        .with_help(
-            "add [workload.server] with a kind: echo, memcached, nginx, http-echo, command",
-        )),
         (Some(false), Some(_)) => Err(PlanError::new(format!(
             "the workload `{name}` has a server, but sends its requests elsewhere"
         ))

@@ -8,7 +8,7 @@ use crate::units::{Duration, Percent, Rate, Size, WrittenSizes, parse_load};
 use model::workload::Arrivals;
 use model::{
     CommandParams, HackbenchParams, HackbenchTransport, HttpParams, Kind, Load, MemcachedParams,
-    SchbenchParams, Sizes, WakeupParams, Workload,
+    SchbenchParams, ServerProgram, Sizes, WakeupParams, Workload,
 };
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -271,7 +271,10 @@ fn http(mut keys: HttpKeys) -> Result<Workload, PlanError> {
         client: services::client(keys.client()),
     };
     let usual = usual_service("http", keys.loads.as_ref());
-    keys.into_workload(Kind::Http(params), usual)
+    let echo = ServerProgram::Echo { threads: 1 };
+    let server = params.url.starts_with('/').then_some(echo);
+    let workload = keys.into_workload(Kind::Http(params), usual)?;
+    Ok(served(workload, server))
 }
 
 /// Keys, values and mix are those of Facebook's pool ETC unless the file says otherwise.
@@ -287,10 +290,23 @@ fn memcached(mut keys: MemcachedKeys) -> Result<Workload, PlanError> {
         client: services::client(keys.client()),
     };
     let usual = usual_service("memcached", keys.loads.as_ref());
-    keys.into_workload(Kind::Memcached(params), usual)
+    let memcached = ServerProgram::Memcached {
+        threads: 1,
+        args: Vec::new(),
+    };
+    let server = params.address.is_none().then_some(memcached);
+    let workload = keys.into_workload(Kind::Memcached(params), usual)?;
+    Ok(served(workload, server))
 }
 
 /// A search measures many rates in a trial, each of them shortly.
+/// With what answers where the file names neither a server nor an address.
+fn served(mut workload: Workload, usual: Option<ServerProgram>) -> Workload {
+    let server = workload.server.take();
+    workload.server = server.or_else(|| usual.map(services::usual_server));
+    workload
+}
+
 fn usual_service(name: &str, loads: Option<&Loads>) -> Usual {
     let searches = loads.is_some_and(|l| l.0.iter().any(|l| matches!(l, Load::MaxRate(_))));
     let (duration_ns, warmup_ns) = match searches {
@@ -320,6 +336,8 @@ pub fn parse_workload(text: &str) -> Result<Workload, PlanError> {
         "wakeup" => wakeup(WakeupKeys::default())?,
         "schbench" => schbench(SchbenchKeys::default())?,
         "hackbench" => hackbench(HackbenchKeys::default())?,
+        "http" => http(HttpKeys::default())?,
+        "memcached" => memcached(MemcachedKeys::default())?,
         "command" => {
             return Err(PlanError::new("a command is not given with -w")
                 .with_help("write it after two dashes: schedlab run -a default -- make -j4"));

@@ -300,3 +300,32 @@ fn a_lone_service_has_nothing_to_be_beside() {
     assert!(message.contains("no antagonist"), "{message}");
     assert!(help.contains("[[workload.antagonist]]"), "{help}");
 }
+
+#[test]
+fn a_service_without_a_server_gets_the_usual_one() {
+    let server = |text: &str| {
+        let workload = plan::workloads::parse_workload(text).expect("is right");
+        workload.server.expect("a server").program.name().to_owned()
+    };
+    assert_eq!(server("http:2k/s"), "echo");
+    assert_eq!(server("memcached"), "memcached");
+    let elsewhere =
+        "[[arm]]\nname = \"x\"\n[[workload]]\nkind = \"http\"\nurl = \"http://127.0.0.1:8080/\"\n";
+    let experiment = parse_experiment("x.toml", elsewhere).expect("is right");
+    assert_eq!(experiment.workloads[0].server, None);
+}
+
+#[test]
+fn a_policy_is_for_the_server_where_there_is_one() {
+    let batch = "policy = { class = \"batch\" }";
+    let of = |arm: &str| {
+        let text = SERVICE.replacen("name = \"default\"", &format!("name = \"x\"\n{arm}"), 1);
+        parse_experiment("x.toml", &text).expect("is right").arms[0].clone()
+    };
+    assert_eq!(of(batch).to, model::Role::Server);
+    assert_eq!(of(batch).summary(), "batch (server)");
+    assert_eq!(of(&format!("{batch}\nto = \"load\"")).to, model::Role::Load);
+    let wakeup = WHOLE.replace("to = \"server\"", "");
+    let arms = parse_experiment("x.toml", &wakeup).expect("is right").arms;
+    assert!(arms.iter().all(|arm| arm.to == model::Role::Load));
+}
