@@ -49,18 +49,33 @@ UEI_DEFINE(uei);
 
 /*
  * Micro-quanta tasks that share a CPU with each other take turns of runtime_ns,
- * but not shorter than this, below which switching costs more than it brings.
+ * but not shorter than the first, below which switching costs more than it
+ * brings, and not longer than the second, so that many of them still take turns
+ * when the runtime is long.
  */
 #define MIN_TURN_NS		(50ULL * NSEC_PER_USEC)
+#define MAX_TURN_NS		(5ULL * NSEC_PER_MSEC)
 
-/* A timer is not set for less: it could not go off sooner anyway. */
-#define MIN_DELAY_NS		(1ULL * NSEC_PER_USEC)
+/*
+ * For so long after a name or a cgroup changed, the rules are asked each time:
+ * the kernel tells of a new name just before it is there.
+ */
+#define CHANGING_NS		(1ULL * NSEC_PER_MSEC)
+
+/*
+ * A decision holds for this long at least. With the shortest periods a CPU would
+ * otherwise do nothing but decide, and the tasks would not get on.
+ */
+#define MIN_DELAY_NS		(5ULL * NSEC_PER_USEC)
 
 /*
  * When micro-quanta tasks started without credit, because nobody else seemed to
  * wait, and somebody does: look again after this.
  */
 #define RETRY_NS		(50ULL * NSEC_PER_USEC)
+
+/* Tasks in a queue that may not run on the CPU that asks. */
+#define MAX_IN_THE_WAY		16
 
 /* Credit stays within this many periods' worth of runtime. */
 #define CREDIT_PERIODS		2
@@ -83,8 +98,8 @@ const volatile u32 cpu_llc[MAX_CPUS];
 struct quanta_params params[2];
 volatile u32 params_in_use;
 
-/* Grows when a task's answer to the rules may have changed; never 0. */
-volatile u64 generation = 1;
+/* When the answer of more tasks than one to the rules may last have changed. */
+static volatile u64 changed_at;
 
 /* User space grows it to begin a new interval for the worst wait. */
 volatile u64 wait_epoch;
@@ -139,7 +154,8 @@ struct {
 } cpu_timers SEC(".maps");
 
 struct task_ctx {
-	u64	generation;	/* of the rules when is_quanta was found; 0: never */
+	u64	classified_at;	/* when is_quanta was found; 0: never */
+	u64	renamed_at;
 	u64	woken_at;	/* waits since this wakeup; 0 when it does not */
 	u64	charged_at;	/* of another task that runs: charged up to here */
 	s64	slice_left;	/* of another task */
@@ -203,7 +219,7 @@ static struct quanta_params *get_params(void)
 
 static u64 turn_ns(void)
 {
-	return MAX(get_params()->runtime_ns, MIN_TURN_NS);
+	return CLAMP(get_params()->runtime_ns, MIN_TURN_NS, MAX_TURN_NS);
 }
 
 static bool is_queued(const struct task_struct *p)
@@ -286,10 +302,12 @@ static void count_quanta_task(struct task_ctx *tctx, bool is_quanta)
 /* Ask the rules again if the answer may have changed since the last time. */
 static bool classify(struct task_struct *p, struct task_ctx *tctx)
 {
-	u64 now = generation;
+	u64 changed = changed_at;
 
-	if (tctx->generation != now) {
-		tctx->generation = now;
+	if (time_before(changed, tctx->renamed_at))
+		changed = tctx->renamed_at;
+	if (!tctx->classified_at || time_before(tctx->classified_at, changed + CHANGING_NS)) {
+		tctx->classified_at = bpf_ktime_get_ns();
 		count_quanta_task(tctx, matches_any(p));
 	}
 	return tctx->is_quanta;
@@ -299,19 +317,20 @@ SEC("tp_btf/task_rename")
 int BPF_PROG(on_rename, struct task_struct *p, const char *name)
 {
 	struct task_ctx *tctx = get_task_ctx(p);
+	u64 now = bpf_ktime_get_ns();
 
 	if (tctx)
-		tctx->generation = 0;
+		tctx->renamed_at = now;
 	/* The name of a leader counts for its whole thread group. */
 	if (p->pid == p->tgid)
-		__sync_fetch_and_add(&generation, 1);
+		changed_at = now;
 	return 0;
 }
 
 SEC("tp_btf/cgroup_attach_task")
 int BPF_PROG(on_cgroup_attach)
 {
-	__sync_fetch_and_add(&generation, 1);
+	changed_at = bpf_ktime_get_ns();
 	return 0;
 }
 
@@ -584,6 +603,16 @@ s32 BPF_STRUCT_OPS(microquanta_select_cpu, struct task_struct *p, s32 prev_cpu, 
 	return prev_cpu;
 }
 
+/*
+ * A CPU will decide in time when its timer is set: to the boundary when micro-quanta
+ * tasks wait already, else to the end of the credit, which may be after the turn.
+ */
+static bool will_decide(struct cpu_ctx *cctx)
+{
+	return cctx->timer_at &&
+	       (cctx->occupant != QUANTA || !time_before(cctx->turn_end, cctx->timer_at));
+}
+
 static void enqueue_quanta(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 enq_flags)
 {
 	s32 idle_cpu = pick_idle(p, cpu, 0);
@@ -596,31 +625,40 @@ static void enqueue_quanta(struct task_struct *p, struct task_ctx *tctx, s32 cpu
 		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 		return;
 	}
-	/*
-	 * A task that was running until now is queued by a CPU that is about to
-	 * decide; a CPU whose timer is set will decide when it is time to.
-	 */
+	/* A task that was running until now is queued by a CPU that is about to decide. */
 	cctx = get_cpu_ctx(cpu);
-	if (cctx && !tctx->requeued && !cctx->timer_at)
+	if (cctx && !tctx->requeued && !will_decide(cctx))
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+}
+
+/* An idle CPU looks for work, and will find @p. False when there is none. */
+static bool wake_idle(struct task_struct *p, s32 cpu)
+{
+	s32 idle_cpu = pick_idle(p, cpu, 0);
+
+	if (idle_cpu < 0)
+		return false;
+	scx_bpf_kick_cpu(idle_cpu, SCX_KICK_IDLE);
+	return true;
 }
 
 static void enqueue_rest(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 enq_flags)
 {
 	u64 vtime = p->scx.dsq_vtime, earliest = vtime_now - rest_slice_ns;
-	s32 idle_cpu;
 
 	/* Who slept does not come back with more than one slice of advance. */
 	if (time_before(vtime, earliest))
 		vtime = earliest;
 	tctx->slice_left = rest_slice_ns;
 	scx_bpf_dsq_insert_vtime(p, rest_dsq(llc_of(cpu)), rest_slice_ns, vtime, enq_flags);
-
-	idle_cpu = pick_idle(p, cpu, 0);
-	if (idle_cpu >= 0)
-		scx_bpf_kick_cpu(idle_cpu, SCX_KICK_IDLE);
-	else
+	if (!wake_idle(p, cpu))
 		contend(p, cpu);
+}
+
+static void enqueue_paused(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 enq_flags)
+{
+	scx_bpf_dsq_insert(p, paused_dsq(cpu), tctx->slice_left, enq_flags);
+	wake_idle(p, cpu);
 }
 
 void BPF_STRUCT_OPS(microquanta_enqueue, struct task_struct *p, u64 enq_flags)
@@ -635,7 +673,7 @@ void BPF_STRUCT_OPS(microquanta_enqueue, struct task_struct *p, u64 enq_flags)
 	if (classify(p, tctx))
 		enqueue_quanta(p, tctx, cpu, enq_flags);
 	else if (tctx->paused)
-		scx_bpf_dsq_insert(p, paused_dsq(cpu), tctx->slice_left, enq_flags);
+		enqueue_paused(p, tctx, cpu, enq_flags);
 	else
 		enqueue_rest(p, tctx, cpu, enq_flags);
 	tctx->paused = false;
@@ -717,6 +755,24 @@ static bool move_rest(s32 cpu)
 	return false;
 }
 
+/*
+ * Does a waiting task that may run here come before one of this @vtime? When too
+ * many are in the way to find out, say yes: then the queue itself decides.
+ */
+static bool comes_before(s32 cpu, u64 vtime)
+{
+	struct task_struct *p;
+	u32 seen = 0;
+
+	bpf_for_each(scx_dsq, p, rest_dsq(llc_of(cpu)), 0) {
+		if (bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+			return time_before(p->scx.dsq_vtime, vtime);
+		if (++seen == MAX_IN_THE_WAY)
+			return true;
+	}
+	return false;
+}
+
 static void keep_rest(s32 cpu, struct cpu_ctx *cctx, struct task_struct *prev,
 		      struct task_ctx *prev_ctx, u64 now)
 {
@@ -726,22 +782,47 @@ static void keep_rest(s32 cpu, struct cpu_ctx *cctx, struct task_struct *prev,
 	watch_rest(cpu, cctx, now);
 }
 
+/*
+ * @prev was only asked to decide again and has slice left, or it is still the first
+ * by virtual time. It is not in the queue, which so cannot tell.
+ */
+static bool goes_on(s32 cpu, struct task_struct *prev, struct task_ctx *prev_ctx)
+{
+	if (prev_ctx->slice_left > (s64)MIN_DELAY_NS)
+		return true;
+	return !scx_bpf_dsq_nr_queued(paused_dsq(cpu)) && !comes_before(cpu, prev->scx.dsq_vtime);
+}
+
 /* The others go first. False when none wants to run. */
 static bool dispatch_rest(s32 cpu, struct cpu_ctx *cctx, struct task_struct *prev,
 			  struct task_ctx *prev_ctx, u64 now)
 {
 	bool prev_is_rest = prev_ctx && cctx->occupant == REST;
 
-	/* Only asked to decide again: the slice goes on. */
-	if (prev_is_rest && prev_ctx->slice_left > (s64)MIN_DELAY_NS) {
-		keep_rest(cpu, cctx, prev, prev_ctx, now);
-		return true;
-	}
-	if (move_rest(cpu))
+	if (!(prev_is_rest && goes_on(cpu, prev, prev_ctx)) && move_rest(cpu))
 		return true;
 	if (prev_is_rest)
 		keep_rest(cpu, cctx, prev, prev_ctx, now);
 	return prev_is_rest;
+}
+
+/*
+ * Before it goes idle a CPU takes what waits for another one: micro-quanta tasks
+ * that have no credit there, or a task that one of them interrupted there.
+ */
+static void steal(s32 cpu)
+{
+	s32 i;
+
+	if (!nr_quanta_tasks)
+		return;
+	bpf_for(i, 1, nr_cpu_ids) {
+		s32 other = (cpu + i) % nr_cpu_ids;
+
+		if (scx_bpf_dsq_move_to_local(quanta_dsq(other), 0) ||
+		    scx_bpf_dsq_move_to_local(paused_dsq(other), 0))
+			return;
+	}
 }
 
 /* Charge @prev, which is running and wants to go on, as what it is by now. */
@@ -782,8 +863,8 @@ void BPF_STRUCT_OPS(microquanta_dispatch, s32 cpu, struct task_struct *prev)
 	/* Nobody else wants this CPU, or may have it: no credit needed. */
 	if (prev_ctx && may_keep_quanta(cpu, cctx, now))
 		keep_quanta(cpu, cctx, prev, now, false);
-	else
-		scx_bpf_dsq_move_to_local(quanta_dsq(cpu), 0);
+	else if (!scx_bpf_dsq_move_to_local(quanta_dsq(cpu), 0) && !prev_ctx)
+		steal(cpu);
 }
 
 void BPF_STRUCT_OPS(microquanta_runnable, struct task_struct *p, u64 enq_flags)
@@ -829,6 +910,22 @@ void BPF_STRUCT_OPS(microquanta_stopping, struct task_struct *p, bool runnable)
 	end_run(cpu, cctx, p, tctx, bpf_ktime_get_ns());
 	cctx->timer_at = 0;
 	tctx->requeued = runnable;
+}
+
+/* sched_yield(2): the turn or the slice is over. */
+bool BPF_STRUCT_OPS(microquanta_yield, struct task_struct *from, struct task_struct *to)
+{
+	struct cpu_ctx *cctx = get_cpu_ctx(scx_bpf_task_cpu(from));
+	struct task_ctx *tctx = get_task_ctx(from);
+
+	if (to || !cctx || !tctx)
+		return false;
+	if (cctx->occupant == QUANTA)
+		cctx->turn_end = bpf_ktime_get_ns();
+	else
+		tctx->slice_left = 0;
+	scx_bpf_task_set_slice(from, 0);
+	return true;
 }
 
 void BPF_STRUCT_OPS(microquanta_enable, struct task_struct *p)
@@ -956,6 +1053,7 @@ SCX_OPS_DEFINE(microquanta_ops,
 	       .runnable	= (void *)microquanta_runnable,
 	       .running		= (void *)microquanta_running,
 	       .stopping	= (void *)microquanta_stopping,
+	       .yield		= (void *)microquanta_yield,
 	       .enable		= (void *)microquanta_enable,
 	       .init_task	= (void *)microquanta_init_task,
 	       .exit_task	= (void *)microquanta_exit_task,

@@ -3,25 +3,26 @@
 
 use rustix::process::{Pid, Signal, kill_process};
 use scx_stats::prelude::StatsClient;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 const SCHEDULER: &str = env!("CARGO_BIN_EXE_scx_microquanta");
 const SCHED_EXT: &str = "/sys/kernel/sched_ext";
 
+/// Whose tasks are micro-quanta tasks.
+pub const CGROUP: &str = "/sys/fs/cgroup/microquanta-test";
+
 /// Loading is verified by the kernel, which takes its time where CPUs are emulated.
 const ATTACH_LIMIT: Duration = Duration::from_secs(180);
 const DETACH_LIMIT: Duration = Duration::from_secs(30);
 
-/// One scheduler at a time.
-static MACHINE: Mutex<()> = Mutex::new(());
-
 /// Why the tests cannot run here.
-fn obstacle() -> Option<String> {
+pub fn obstacle() -> Option<String> {
     if !rustix::process::geteuid().is_root() {
         return Some("needs root".to_owned());
     }
@@ -34,16 +35,9 @@ fn obstacle() -> Option<String> {
     }
 }
 
-/// The machine for one test, or nothing where it is not fit for it.
-pub fn machine() -> Option<MutexGuard<'static, ()>> {
-    let guard = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
-    match obstacle() {
-        Some(why) => {
-            println!("skipped: {why}");
-            None
-        }
-        None => Some(guard),
-    }
+/// Others may take CPUs away from this machine: judge less strictly.
+pub fn is_shared() -> bool {
+    std::env::var_os("MICROQUANTA_SHARED_CPUS").is_some()
 }
 
 pub fn cpus() -> usize {
@@ -74,42 +68,43 @@ pub fn command(args: &[&str]) -> (bool, String) {
 
 /// The scheduler, attached.
 pub struct Scheduler {
-    child: Child,
+    child: RefCell<Child>,
     enable_seq: String,
 }
 
 impl Scheduler {
-    /// Micro-quanta tasks are the threads whose names begin with `quanta`, and
-    /// whatever `more` arguments say.
-    pub fn start(period: &str, runtime: &str, more: &[&str]) -> Self {
-        let mut child = Command::new(SCHEDULER)
-            .args([
-                "--thread",
-                "quanta*",
-                "--period",
-                period,
-                "--runtime",
-                runtime,
-            ])
-            .args(more)
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("start scx_microquanta");
+    /// Micro-quanta tasks are the threads whose names begin with `quanta`, the
+    /// processes whose names begin with `chosen-proc`, and those in [`CGROUP`].
+    pub fn start(period: &str, runtime: &str) -> Self {
+        let _ = fs::create_dir(CGROUP);
+        let mut command = Command::new(SCHEDULER);
+        command
+            .args(["--thread", "quanta*", "--process", "chosen-proc*"])
+            .args(["--cgroup", CGROUP])
+            .args(["--period", period, "--runtime", runtime])
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().expect("start scx_microquanta");
         let start = Instant::now();
-        while !sched_ext("root/ops").starts_with("microquanta") {
+        while !is_attached() {
             let ended = child.try_wait().expect("ask for its state");
             let late = start.elapsed() > ATTACH_LIMIT;
+            if late {
+                child.kill().expect("stop it");
+            }
             assert!(
                 ended.is_none() && !late,
-                "not attached: {ended:?}\n{}",
+                "{ended:?}\n{}",
                 stderr(&mut child)
             );
             std::thread::sleep(Duration::from_millis(50));
         }
-        Scheduler {
-            child,
+        let scheduler = Scheduler {
+            child: RefCell::new(child),
             enable_seq: sched_ext("enable_seq"),
-        }
+        };
+        // It answers, so it has begun its work.
+        Statistics::open();
+        scheduler
     }
 
     /// Change the parameters while it runs.
@@ -119,37 +114,64 @@ impl Scheduler {
     }
 
     /// Still the same attachment as at the start.
-    pub fn assert_attached(&mut self) {
-        let ended = self.child.try_wait().expect("ask for its state");
-        let text = ended.map(|_| stderr(&mut self.child));
+    pub fn assert_attached(&self) {
+        let mut child = self.child.borrow_mut();
+        let ended = child.try_wait().expect("ask for its state");
+        let text = ended.map(|_| stderr(&mut child));
         assert_eq!(text, None, "it ended");
+        assert!(is_attached(), "{}", sched_ext("state"));
         assert_eq!(sched_ext("enable_seq"), self.enable_seq, "attached again");
-        assert!(sched_ext("root/ops").starts_with("microquanta"));
     }
 
-    /// Detach as a user does; what it said at the end.
-    pub fn stop(mut self) -> String {
+    /// Detach as a user does.
+    pub fn stop(self) {
         self.assert_attached();
-        kill_process(Pid::from_child(&self.child), Signal::INT).expect("send SIGINT");
-        let start = Instant::now();
-        let status = loop {
-            if let Some(status) = self.child.try_wait().expect("ask for its state") {
-                break status;
-            }
-            assert!(start.elapsed() < DETACH_LIMIT, "it does not end");
-            std::thread::sleep(Duration::from_millis(20));
-        };
-        let text = stderr(&mut self.child);
+        let status = self.end(Signal::INT);
+        let text = stderr(&mut self.child.borrow_mut());
         assert!(status.success(), "{status}\n{text}");
+        assert!(
+            text.contains("EXIT: unregistered from user space"),
+            "{text}"
+        );
         assert_eq!(sched_ext("state"), "disabled");
-        text
+    }
+
+    /// The kernel detaches it then.
+    pub fn kill(self) {
+        self.end(Signal::KILL);
+        wait_until("detached", || sched_ext("state") == "disabled");
+    }
+
+    fn end(&self, signal: Signal) -> ExitStatus {
+        let mut child = self.child.borrow_mut();
+        kill_process(Pid::from_child(&child), signal).expect("send the signal");
+        let mut status = None;
+        wait_until("ended", || {
+            status = child.try_wait().expect("ask for its state");
+            status.is_some()
+        });
+        status.expect("it has ended")
+    }
+}
+
+fn is_attached() -> bool {
+    sched_ext("state") == "enabled" && sched_ext("root/ops").starts_with("microquanta")
+}
+
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < DETACH_LIMIT, "it is not {what}");
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 
 impl Drop for Scheduler {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let child = self.child.get_mut();
+        let _ = child.kill();
+        let _ = child.wait();
+        let _ = fs::remove_dir(CGROUP);
     }
 }
 
@@ -170,17 +192,44 @@ pub struct Statistics {
 impl Statistics {
     /// Its first interval begins now.
     pub fn open() -> Self {
-        let client = StatsClient::new().connect(Some(20_000));
+        let mut client = None;
+        wait_until("listening", || {
+            client = StatsClient::new().connect(Some(5_000)).ok();
+            client.is_some()
+        });
         let mut statistics = Statistics {
-            client: client.expect("connect to the stats socket"),
+            client: client.expect("connected"),
         };
         statistics.read();
         statistics
     }
 
     /// Since the last call.
-    pub fn read(&mut self) -> serde_json::Value {
+    fn read(&mut self) -> serde_json::Value {
         let answer = self.client.request("stats", Vec::new());
         answer.expect("ask for statistics")
     }
+
+    pub fn number_of_tasks(&mut self) -> u64 {
+        self.read()["nr_tasks"].as_u64().expect("a number")
+    }
+
+    pub fn all(&mut self) -> BTreeMap<usize, Cpu> {
+        serde_json::from_value(self.read()["cpus"].take()).expect("the CPUs")
+    }
+
+    pub fn cpu(&mut self, cpu: usize) -> Cpu {
+        self.all().remove(&cpu).expect("the CPU")
+    }
+}
+
+/// What is said about a CPU.
+#[derive(Debug, serde::Deserialize)]
+pub struct Cpu {
+    pub quanta_ns: u64,
+    pub rest_ns: u64,
+    pub throttled_ns: u64,
+    pub nr_throttled: u64,
+    pub nr_wakeups: u64,
+    pub worst_wait_ns: u64,
 }

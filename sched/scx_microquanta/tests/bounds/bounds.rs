@@ -1,0 +1,197 @@
+//! Shares and waits.
+
+use crate::load::{cpu_times, longest, share, sleeper, spinner};
+use crate::machine::{Scheduler, Statistics, command, cpus, is_shared, last_cpu};
+use std::time::{Duration, Instant};
+
+const WINDOW: Duration = Duration::from_secs(2);
+
+/// Beyond period minus runtime: the timer, two switches, and what the kernel
+/// does with interrupts off.
+const SLACK: Duration = Duration::from_millis(2);
+
+const fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+/// For what was begun to be in force: several periods.
+pub fn settle() {
+    std::thread::sleep(ms(200));
+}
+
+#[track_caller]
+pub fn assert_near(measured: f64, expected: f64, tolerance: f64) {
+    let tolerance = if is_shared() { 0.1 } else { tolerance };
+    println!("  {measured:.4}, expected {expected:.4} within {tolerance}");
+    assert!(
+        (measured - expected).abs() <= tolerance,
+        "{measured:.4} is not within {tolerance} of {expected:.4}"
+    );
+}
+
+/// The window is not aligned with periods, which is up to 0.5 % for the longest.
+pub fn contended_share(scheduler: &Scheduler) {
+    let quanta = spinner("quanta", last_cpu());
+    let rest = spinner("rest", last_cpu());
+    for (period, runtime, expected) in [
+        ("20ms", "5ms", 0.25),
+        ("20ms", "15ms", 0.75),
+        ("4ms", "2ms", 0.5),
+        ("100ms", "10ms", 0.1),
+    ] {
+        scheduler.update(period, runtime);
+        settle();
+        print!("  {runtime} of {period}: ");
+        assert_near(share(&[&quanta, &rest], WINDOW), expected, 0.02);
+    }
+}
+
+pub fn throttled_wait(scheduler: &Scheduler) {
+    scheduler.update("40ms", "10ms");
+    let rest = spinner("rest", last_cpu());
+    let quanta = spinner("quanta", last_cpu());
+    std::thread::sleep(WINDOW);
+    let gaps = quanta.stop();
+    drop(rest);
+    let worst = longest(&gaps);
+    println!("  {} waits, worst {worst:?}", gaps.len());
+    assert!(gaps.len() > 20, "it was never throttled");
+    assert!(worst <= ms(30) + SLACK, "it waited {worst:?}");
+}
+
+/// A sleeper uses far less than its share, so it always has credit.
+pub fn woken_wait(scheduler: &Scheduler) {
+    scheduler.update("100ms", "20ms");
+    let rest: Vec<_> = (0..2).map(|_| spinner("rest", last_cpu())).collect();
+    let mut statistics = Statistics::open();
+    let quanta = sleeper("quanta", Some(last_cpu()));
+    std::thread::sleep(WINDOW);
+    let cpu = statistics.cpu(last_cpu());
+    let wakeups = quanta.stop().len();
+    drop(rest);
+    let worst = Duration::from_nanos(cpu.worst_wait_ns);
+    println!("  {wakeups} wakeups, worst wait {worst:?}");
+    assert!(cpu.nr_wakeups > 100 && worst > Duration::ZERO, "{cpu:?}");
+    let bound = if is_shared() { ms(80) + SLACK } else { SLACK };
+    assert!(worst <= bound, "it waited {worst:?}");
+}
+
+pub fn no_starvation(scheduler: &Scheduler) {
+    scheduler.update("20ms", "15ms");
+    let rest = spinner("rest", last_cpu());
+    let quanta: Vec<_> = (0..3).map(|_| spinner("quanta", last_cpu())).collect();
+    let all: Vec<_> = std::iter::once(&rest).chain(&quanta).collect();
+    settle();
+    assert_near(share(&all, WINDOW), 0.25, 0.02);
+}
+
+pub fn alone(scheduler: &Scheduler) {
+    scheduler.update("20ms", "2ms");
+    let quanta = spinner("quanta", last_cpu());
+    settle();
+    let start = Instant::now();
+    let time = cpu_times(&[&quanta], WINDOW)[0];
+    assert_near(
+        time.as_secs_f64() / start.elapsed().as_secs_f64(),
+        1.0,
+        0.02,
+    );
+}
+
+pub fn turns(scheduler: &Scheduler) {
+    scheduler.update("20ms", "10ms");
+    let quanta: Vec<_> = (0..3).map(|_| spinner("quanta", last_cpu())).collect();
+    let all: Vec<_> = quanta.iter().collect();
+    settle();
+    print!("  alone: ");
+    assert_near(share(&all, WINDOW), 1.0 / 3.0, 0.02);
+    let _rest = spinner("rest", last_cpu());
+    settle();
+    print!("  beside others: ");
+    assert_near(share(&all, WINDOW), 1.0 / 3.0, 0.02);
+}
+
+/// After a second without micro-quanta tasks, the first four periods hold at most
+/// two more periods' runtime than any other four (and one, because the window is
+/// not aligned with them).
+pub fn credit(scheduler: &Scheduler) {
+    scheduler.update("100ms", "10ms");
+    let _rest = spinner("rest", last_cpu());
+    std::thread::sleep(WINDOW / 2);
+    let quanta = spinner("quanta", last_cpu());
+    let start = Instant::now();
+    std::thread::sleep(ms(400));
+    let (used, elapsed) = (quanta.cpu_time(), start.elapsed());
+    println!("  {used:?} in the first {elapsed:?}");
+    let periods = elapsed.as_secs_f64() / 0.1;
+    let bound = Duration::from_secs_f64(0.01 * (periods + 3.0)) + SLACK;
+    assert!(used <= bound, "more than {bound:?}");
+}
+
+pub fn weight(scheduler: &Scheduler) {
+    scheduler.update("20ms", "5ms");
+    let heavy = spinner("heavy", last_cpu());
+    let light = spinner("light", last_cpu());
+    light.set_nice(5);
+    settle();
+    // Weights 1024 and 335, see sched_prio_to_weight in kernel/sched/core.c.
+    assert_near(share(&[&heavy, &light], WINDOW), 0.753, 0.02);
+}
+
+pub fn update(scheduler: &Scheduler) {
+    scheduler.update("20ms", "4ms");
+    let quanta = spinner("quanta", last_cpu());
+    let rest = spinner("rest", last_cpu());
+    let (good, text) = command(&["--update", "--runtime", "25ms"]);
+    assert!(!good && text.contains("runtime of 25000000 ns"), "{text}");
+    assert_near(share(&[&quanta, &rest], WINDOW), 0.2, 0.02);
+    let (good, text) = command(&["--update", "--runtime", "12ms"]);
+    assert!(
+        good && text.contains("12000000 ns of every 20000000 ns"),
+        "{text}"
+    );
+    settle();
+    assert_near(share(&[&quanta, &rest], WINDOW), 0.6, 0.02);
+}
+
+pub fn wakes_where(scheduler: &Scheduler) {
+    if cpus() < 2 {
+        return println!("  skipped: needs two CPUs");
+    }
+    scheduler.update("20ms", "10ms");
+    let _quanta: Vec<_> = (1..cpus()).map(|cpu| spinner("quanta", cpu)).collect();
+    settle();
+    print!("  CPU 0 idle: ");
+    assert_near(wakes_on_first(), 1.0, 0.1);
+    let _rest = spinner("rest", 0);
+    settle();
+    print!("  CPU 0 with others: ");
+    assert_near(wakes_on_first(), 1.0, 0.1);
+}
+
+/// Of a task that wakes up again and again, the part on CPU 0.
+fn wakes_on_first() -> f64 {
+    let woken = sleeper("quanta-woken", None);
+    std::thread::sleep(WINDOW / 2);
+    let cpus = woken.stop();
+    let first = cpus.iter().filter(|cpu| **cpu == 0).count();
+    first as f64 / cpus.len().max(1) as f64
+}
+
+/// One that may run anywhere starts where it is throttled, and CPU 0 is idle but
+/// for the test itself.
+pub fn idle_cpu_helps(scheduler: &Scheduler) {
+    if cpus() < 2 {
+        return println!("  skipped: needs two CPUs");
+    }
+    scheduler.update("100ms", "10ms");
+    let rest = spinner("rest", last_cpu());
+    let quanta = spinner("quanta", last_cpu());
+    settle();
+    quanta.allow_all_cpus();
+    settle();
+    let times = cpu_times(&[&quanta, &rest], WINDOW);
+    println!("  quanta {:?}, rest {:?}", times[0], times[1]);
+    let all_of_one = WINDOW.mul_f64(if is_shared() { 0.5 } else { 0.9 });
+    assert!(times.iter().all(|t| *t > all_of_one), "a CPU was idle");
+}
