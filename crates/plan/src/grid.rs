@@ -31,13 +31,8 @@ pub(crate) fn expand<'i>(mut arm: Value<'i>) -> Result<Vec<(Point, Value<'i>)>, 
         };
     };
     let span = grid.span();
-    let conditions = conditions(condition)?;
     let mut points = points(grid)?;
-    for condition in &conditions {
-        condition
-            .names(points.first())
-            .map_err(|e| e.at(span.clone()))?;
-    }
+    let conditions = conditions(condition, points.first())?;
     points.retain(|point| conditions.iter().all(|c| c.holds(point)));
     if points.is_empty() || points.len() > MOST_ARMS {
         return Err(PlanError::new(format!(
@@ -140,15 +135,20 @@ struct Condition {
 const OPERATORS: [&str; 6] = ["<=", ">=", "==", "!=", "<", ">"];
 
 /// Several are joined with `and`.
-fn conditions(value: Option<Value>) -> Result<Vec<Condition>, PlanError> {
+fn conditions(value: Option<Value>, point: Option<&Point>) -> Result<Vec<Condition>, PlanError> {
     let Some(value) = value else {
         return Ok(Vec::new());
     };
     let span = value.span();
     let text = String::deserialize(value.into_deserializer())?;
     text.split(" and ")
-        .map(|part| Condition::parse(part).map_err(|e| e.at(span.clone())))
-        .collect()
+        .map(|part| {
+            let condition = Condition::parse(part)?;
+            condition.names(point)?;
+            Ok(condition)
+        })
+        .collect::<Result<_, PlanError>>()
+        .map_err(|e| e.at(span))
 }
 
 impl Condition {
