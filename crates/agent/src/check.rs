@@ -1,6 +1,6 @@
 //! What the target lacks for an experiment, found out before the first trial.
 
-use crate::arm::{policy, scheduler, tunables};
+use crate::arm::{deadline, policy, scheduler, tunables};
 use crate::roles;
 use load::{Driver, Job};
 use model::{Arm, Calibration, Experiment, Kind, Problem, Role, Workload};
@@ -33,7 +33,7 @@ pub fn check(
 
 fn check_arm(root: &Path, arm: &Arm) -> Vec<Problem> {
     let mut problems = Vec::new();
-    problems.extend(arm.policy.as_ref().and_then(|p| check_policy(arm, p)));
+    problems.extend(arm.policy.as_ref().and_then(|p| check_policy(root, arm, p)));
     for error in tunables::check(root, &arm.tunables) {
         problems.push(problem(arm, error.to_string(), &error.remedy()));
     }
@@ -49,8 +49,11 @@ fn problem(arm: &Arm, what: String, remedy: &str) -> Problem {
     }
 }
 
-fn check_policy(arm: &Arm, wanted: &model::Policy) -> Option<Problem> {
-    let error = policy::try_on_this_machine(wanted).err()?;
+fn check_policy(root: &Path, arm: &Arm, wanted: &model::Policy) -> Option<Problem> {
+    if let Some((what, remedy)) = deadline::fault(root, arm) {
+        return Some(problem(arm, format!("policy {wanted}: {what}"), &remedy));
+    }
+    let error = policy::try_on_this_machine(&deadline::to_try(root, wanted)).err()?;
     Some(problem(arm, error.to_string(), error.remedy()))
 }
 
@@ -217,6 +220,23 @@ mod tests {
             antagonists: Vec::new(),
             variant: None,
         }
+    }
+
+    #[test]
+    fn a_period_that_the_arms_own_tunable_admits_is_no_problem() {
+        let root = tree(&[("proc/sys/kernel/sched_deadline_period_min_us", "100\n")]);
+        let mut arm = Arm::unchanged("micro-quanta");
+        arm.policy = Some(Policy {
+            runtime_ns: Some(20_000),
+            period_ns: Some(40_000),
+            ..Policy::new(Class::Deadline)
+        });
+        let said = remedies(&check_arm(root.path(), &arm));
+        assert!(said.contains("deadline_period_min_us"), "{said}");
+        arm.tunables
+            .insert("deadline_period_min_us".to_owned(), "40us".to_owned());
+        let said = remedies(&check_arm(root.path(), &arm));
+        assert!(!said.contains("deadline_period_min_us"), "{said}");
     }
 
     #[test]

@@ -184,8 +184,8 @@ fn remedy(class: Class, error: &io::Error) -> &'static str {
             "run as root, or with CAP_SYS_NICE or high enough limits of RLIMIT_NICE and RLIMIT_RTPRIO"
         }
         (Some(libc::EINVAL), Class::Deadline) => {
-            "check the period against kernel.sched_deadline_period_min_us and \
-             kernel.sched_deadline_period_max_us"
+            "its period must be within the tunables deadline_period_min_us and \
+             deadline_period_max_us, which the arm may set too"
         }
         (Some(libc::EINVAL), Class::Ext) => "use a kernel with CONFIG_SCHED_CLASS_EXT (Linux 6.12)",
         (Some(libc::EAGAIN), _) => "a deadline thread may not start others",
