@@ -20,12 +20,23 @@ pub enum TrialState {
     },
 }
 
+/// The first line.
+pub fn headline(why: &str) -> &str {
+    why.trim_start().lines().next().unwrap_or_default()
+}
+
 impl TrialState {
     pub fn why(&self) -> Option<&str> {
         match self {
             TrialState::Ok => None,
             TrialState::Void { why } | TrialState::Failed { why } => Some(why),
         }
+    }
+
+    /// The line of `why` that tells most: what follows is what a program or a console
+    /// said last.
+    pub fn headline(&self) -> Option<&str> {
+        self.why().map(headline)
     }
 
     pub fn as_str(&self) -> &'static str {

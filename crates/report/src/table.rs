@@ -203,6 +203,18 @@ pub struct Excluded {
     pub why: String,
 }
 
+impl Excluded {
+    pub fn headline(&self) -> &str {
+        model::trial::headline(&self.why)
+    }
+
+    /// What a program or a console said last; empty where there is no more to say.
+    pub fn last_lines(&self) -> &str {
+        let rest = self.why.trim_start().split_once('\n');
+        rest.map_or("", |(_, rest)| rest.trim_end())
+    }
+}
+
 /// A warning, and the trials that said it. Those that differ in their numbers only
 /// are one: the first of them stands for all.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -159,10 +159,7 @@ impl Connection {
 fn lost(error: TargetError, files: Vec<TrialFile>) -> Result<TrialEnd, RunError> {
     match error {
         TargetError::Gone { why, tail } => {
-            let why = match tail.trim() {
-                "" => format!("the agent is gone: {why}"),
-                tail => format!("the agent is gone: {why}; last lines:\n{tail}"),
-            };
+            let why = with_last_lines(format!("the agent is gone: {why}"), &tail);
             Ok(TrialEnd::Lost { why, files })
         }
         TargetError::Garbled(what) => Ok(TrialEnd::Lost {
@@ -170,6 +167,19 @@ fn lost(error: TargetError, files: Vec<TrialFile>) -> Result<TrialEnd, RunError>
             files,
         }),
         other => Err(other.into()),
+    }
+}
+
+/// What the machine said last, below the line that says what happened.
+pub(crate) fn with_last_lines(why: String, text: &str) -> String {
+    const LINES: usize = 25;
+    let lines: Vec<&str> = text.trim().lines().collect();
+    match lines[..] {
+        [] => why,
+        _ => format!(
+            "{why}\n{}",
+            lines[lines.len().saturating_sub(LINES)..].join("\n")
+        ),
     }
 }
 

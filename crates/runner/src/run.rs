@@ -1,12 +1,12 @@
 //! One run: every trial of the plan that is still wanted.
 
 use crate::cells::{CellState, Decisions, GivenUp, OpenComparison};
-use crate::connection::{Connection, TrialEnd};
+use crate::connection::{Connection, TrialEnd, with_last_lines};
 use crate::{Event, Progress, RunError};
 use model::experiment::Reset;
 use model::{
-    Calibration, Evidence, Experiment, Plan, PlannedTrial, Problem, System, TargetSpec, Trial,
-    TrialFile, TrialResult, TrialSpec, TrialState,
+    Arm, Calibration, Evidence, Experiment, Plan, PlannedTrial, Problem, System, TargetSpec, Trial,
+    TrialFile, TrialResult, TrialSpec, TrialState, Workload,
 };
 use results::Writer;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,8 +14,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 use target::{Boot, Target, TargetError};
 
-/// Beyond a trial's own limit: attaching a scheduler, moving files, undoing.
-const SLACK: Duration = Duration::from_secs(180);
+/// Beyond a trial's own limit: starting, moving files, undoing.
+const SLACK: Duration = Duration::from_secs(60);
+/// Until a scheduler is in force, where its arm says nothing; the agent's own limit is
+/// the same.
+const ATTACH: Duration = Duration::from_secs(120);
 
 /// What a run needs besides the experiment.
 #[derive(Debug)]
@@ -266,20 +269,24 @@ impl<'a> Run<'a> {
         let started = (Instant::now(), SystemTime::now());
         let end = match self.measure(place) {
             Err(RunError::Target(TargetError::Gone { why, tail })) => TrialEnd::Lost {
-                why: format!("{why}\n{tail}"),
+                why: with_last_lines(why, &tail),
                 files: Vec::new(),
             },
             end => end?,
         };
+        let console = self.connection.as_mut().and_then(Connection::console);
         let (result, mut files) = match end {
             TrialEnd::Interrupted => return Ok(None),
             TrialEnd::Result { result, files } => (*result, files),
             TrialEnd::Lost { why, files } => {
                 (self.sink)(Event::Restarting { why: &why });
+                // One that hangs left no last words of its own.
+                let said = console.as_deref().filter(|_| !why.contains('\n'));
+                let why = with_last_lines(why, said.unwrap_or_default());
                 (void_result(why, started), files)
             }
         };
-        if let Some(text) = self.connection.as_mut().and_then(Connection::console) {
+        if let Some(text) = console {
             files.push(TrialFile {
                 name: "console.log".to_owned(),
                 text,
@@ -306,7 +313,7 @@ impl<'a> Run<'a> {
             calibration,
             seed: plan::trial_seed(self.plan.seed, place),
         };
-        let patience = Duration::from_nanos(workload.time_limit_ns) + SLACK;
+        let patience = patience(arm, workload);
         let (connection, sink) = (connected(&mut self.connection)?, &mut self.sink);
         connection.host_readings(); // starts them anew
         let mut end = connection.trial(spec, patience, self.interrupted, |step| {
@@ -438,7 +445,16 @@ fn connected(connection: &mut Option<Connection>) -> Result<&mut Connection, Run
     })
 }
 
-fn boot(arm: &model::Arm) -> Boot {
+/// An agent that says nothing for longer hangs, or its machine does.
+fn patience(arm: &Arm, workload: &Workload) -> Duration {
+    let attach = arm.scheduler.as_ref().map_or(Duration::ZERO, |scheduler| {
+        let limit = scheduler.attach_limit_ns.map(Duration::from_nanos);
+        limit.unwrap_or(ATTACH) + SLACK
+    });
+    Duration::from_nanos(workload.time_limit_ns) + attach + SLACK
+}
+
+fn boot(arm: &Arm) -> Boot {
     Boot {
         kernel: arm.kernel.clone(),
     }

@@ -2,7 +2,8 @@
 //! stays for everything a person must know. Silent where there is no terminal.
 
 use indicatif::{ProgressBar, ProgressStyle};
-use model::{Experiment, Plan, TrialState, format_duration_ns};
+use model::trial::headline;
+use model::{Experiment, Plan, format_duration_ns};
 use runner::Event;
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -66,15 +67,18 @@ impl Progress {
                 bar.set_message(format!("{} · {step}{}", self.head, self.state))
             }
             Event::TrialEnded { trial } => {
-                if let TrialState::Void { why } | TrialState::Failed { why } = &trial.result.state {
-                    let state = trial.result.state.as_str();
+                let state = &trial.result.state;
+                if let Some(why) = state.headline() {
+                    let state = state.as_str();
                     bar.println(format!("{state}: {}, {}: {why}", trial.cell, trial.arm));
                 }
             }
             Event::GaveUp { cell, arm, .. } => {
                 bar.println(format!("gave up on {arm} in {cell}: it never worked"));
             }
-            Event::Restarting { why } => bar.println(format!("starting the agent again: {why}")),
+            Event::Restarting { why } => {
+                bar.println(format!("starting the agent again: {}", headline(why)))
+            }
             Event::BlockEnded { state } => self.block_ended(state),
         }
     }

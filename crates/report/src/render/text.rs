@@ -330,9 +330,18 @@ fn comparison_columns(comparisons: &[&Comparison], confidence: f64) -> Columns {
 
 /// `void: wakeup 100%, arm rusty, block 3, attempt 1: the scheduler was ejected`.
 fn excluded(trial: &Excluded) -> String {
+    let more = match trial.last_lines() {
+        "" => "",
+        _ => " (its last lines are in trial.json)",
+    };
     format!(
-        "{}: {}, arm {}, block {}, attempt {}: {}",
-        trial.state, trial.cell, trial.arm, trial.block, trial.attempt, trial.why
+        "{}: {}, arm {}, block {}, attempt {}: {}{more}",
+        trial.state,
+        trial.cell,
+        trial.arm,
+        trial.block,
+        trial.attempt,
+        trial.headline()
     )
 }
 
