@@ -14,11 +14,14 @@ use collect::{sched_ext, tools};
 use model::{SchedExt, Scheduler, SchedulerBinary};
 use rustix::process::{Pid, Signal, kill_process};
 use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
 use std::env;
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Directories of installed schedulers, separated by colons, after PATH.
@@ -68,7 +71,7 @@ pub enum SchedulerError {
         status: String,
         reason: String,
     },
-    #[error("attach {program}: not in force after {} s: {reason}", limit.as_secs())]
+    #[error("attach {program}: not in force after {} s (its attach-limit): {reason}", limit.as_secs())]
     NeverAttached {
         program: String,
         limit: Duration,
@@ -334,12 +337,21 @@ impl Process {
     fn reason(&mut self) -> String {
         match self.exit_lines().pop() {
             Some(line) => line,
-            None => match last_lines(&text_of(&mut self.log), 3) {
-                lines if lines.is_empty() => "it printed nothing".to_owned(),
+            None => match last_lines(&without_chatter(&text_of(&mut self.log)), 3) {
+                lines if lines.is_empty() => "it printed no error".to_owned(),
                 lines => lines,
             },
         }
     }
+}
+
+/// Without the lines that a scheduler logs when all is well (tracing's levels).
+fn without_chatter(log: &str) -> String {
+    let chatter = |line: &&str| {
+        let mut words = line.split_whitespace().take(3);
+        !words.any(|word| ["INFO", "DEBUG", "TRACE", "[INFO]"].contains(&word))
+    };
+    log.lines().filter(chatter).collect::<Vec<_>>().join("\n")
 }
 
 /// The words of scx's `UEI_REPORT` and of scx_utils.
@@ -351,27 +363,64 @@ fn is_attached(before: &SchedExt, now: &SchedExt) -> bool {
     now.state == "enabled" && !now.ops.is_empty() && now.enable_seq > before.enable_seq
 }
 
+/// What a file must have kept to be the same program still.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct FileState {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+    bytes: u64,
+    changed: (i64, i64),
+}
+
+impl FileState {
+    fn of(path: &Path) -> io::Result<Self> {
+        let metadata = path.metadata()?;
+        Ok(FileState {
+            path: path.to_owned(),
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            bytes: metadata.size(),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        })
+    }
+}
+
+/// Hash and version of the programs that were described: reading one takes seconds on
+/// an emulated CPU, and each trial of an arm has the same.
+static DESCRIBED: Mutex<BTreeMap<FileState, (String, Option<String>)>> =
+    Mutex::new(BTreeMap::new());
+
 fn describe(path: &Path, scheduler: &Scheduler) -> Result<SchedulerBinary, SchedulerError> {
-    let sha256 = sha256(path).map_err(|source| SchedulerError::Io {
+    let (sha256, version) = hash_and_version(path).map_err(|source| SchedulerError::Io {
         step: "read",
         program: scheduler.program.clone(),
         source,
     })?;
-    let name = path
-        .file_name()
-        .and_then(|name| name.to_str())
-        .unwrap_or_default();
-    // Others might take the question for an order to attach.
-    let version = name
-        .starts_with("scx_")
-        .then(|| tools::version(path, "--version"))
-        .flatten();
     Ok(SchedulerBinary {
         path: path.display().to_string(),
         args: scheduler.args.clone(),
         sha256,
         version,
     })
+}
+
+fn hash_and_version(path: &Path) -> io::Result<(String, Option<String>)> {
+    let state = FileState::of(path)?;
+    let mut described = DESCRIBED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = described.get(&state) {
+        return Ok(known.clone());
+    }
+    let name = path.file_name().and_then(|name| name.to_str());
+    // Others might take the question for an order to attach.
+    let version = name
+        .unwrap_or_default()
+        .starts_with("scx_")
+        .then(|| tools::version(path, "--version"))
+        .flatten();
+    let found = (sha256(path)?, version);
+    described.insert(state, found.clone());
+    Ok(found)
 }
 
 fn sha256(path: &Path) -> io::Result<String> {

@@ -189,3 +189,14 @@ fn a_kernel_without_the_class_and_a_missing_program_are_told_apart() {
     let error = attach(tree(&[]).path()).unwrap_err();
     assert!(matches!(error, SchedulerError::Unsupported), "{error}");
 }
+
+#[test]
+fn a_program_that_was_replaced_has_another_hash() {
+    let machine = Machine::new("exit 0");
+    let path = machine.root.path().join("fake");
+    let (first, version) = hash_and_version(&path).unwrap();
+    assert_eq!(version, None, "it is not asked: its name is not scx_…");
+    assert_eq!(hash_and_version(&path).unwrap().0, first);
+    fs::write(&path, "#!/bin/sh\nexit 1 # changed\n").unwrap();
+    assert_ne!(hash_and_version(&path).unwrap().0, first);
+}
