@@ -94,9 +94,25 @@ pub enum Reset {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Topology {
     pub sockets: u32,
+    /// Last-level caches of a socket, each shared by `cores` cores.
+    #[serde(default = "one")]
+    pub llcs: u32,
     pub cores: u32,
     pub threads: u32,
     pub numa_nodes: u32,
+}
+
+impl Topology {
+    /// `None` where it is more than can be counted.
+    pub fn cpus(&self) -> Option<u32> {
+        [self.llcs, self.cores, self.threads]
+            .into_iter()
+            .try_fold(self.sockets, u32::checked_mul)
+    }
+}
+
+fn one() -> u32 {
+    1
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -127,6 +127,8 @@ struct FileVm {
 struct FileTopology {
     #[serde(default = "one")]
     sockets: u32,
+    #[serde(default = "one")]
+    llcs: u32,
     cores: u32,
     #[serde(default = "one")]
     threads: u32,
@@ -214,16 +216,17 @@ fn target(mut value: Value) -> Result<TargetSpec, PlanError> {
 fn vm(file: FileVm) -> Result<TargetSpec, PlanError> {
     let topology = file.topology.map(|t| Topology {
         sockets: t.sockets,
+        llcs: t.llcs,
         cores: t.cores,
         threads: t.threads,
         numa_nodes: t.numa_nodes,
     });
-    let by_topology = topology.as_ref().map(|t| t.sockets * t.cores * t.threads);
+    let by_topology = topology.as_ref().and_then(Topology::cpus);
     let cpus = file.cpus.or(by_topology).unwrap_or(2);
-    if by_topology.is_some_and(|n| n != cpus) {
+    if topology.is_some() && by_topology != Some(cpus) {
         return Err(
             PlanError::new(format!("the topology does not make {cpus} CPUs"))
-                .with_help("cpus must be sockets × cores × threads; or leave cpus out"),
+                .with_help("cpus must be sockets × llcs × cores × threads; or leave cpus out"),
         );
     }
     if cpus == 0 {

@@ -348,7 +348,8 @@ fn topology_reaches_the_guest() {
     let Some(mut bench) = bench(|spec, _| {
         spec.cpus = 4;
         spec.topology = Some(model::experiment::Topology {
-            sockets: 2,
+            sockets: 1,
+            llcs: 2,
             cores: 1,
             threads: 2,
             numa_nodes: 2,
@@ -375,4 +376,14 @@ fn topology_reaches_the_guest() {
         run(&guest, &["cat", "/sys/devices/system/node/node1/cpulist"]).0,
         "2-3\n"
     );
+    let shared = format!("{cpu}/cpu0/cache/index3/shared_cpu_list");
+    assert_eq!(run(&guest, &["cat", &shared]).0, "0-1\n");
+    let memory = |node: u32| {
+        let file = format!("/sys/devices/system/node/node{node}/meminfo");
+        let line = run(&guest, &["grep", "MemTotal", &file]).0;
+        let kib = line.split_whitespace().rev().nth(1).unwrap();
+        kib.parse::<u64>().unwrap()
+    };
+    let (first, second) = (memory(0), memory(1));
+    assert!(first > 256 << 10 && second > 256 << 10, "{first} {second}");
 }

@@ -56,12 +56,11 @@ fn memory(wanted: u64, available: Option<u64>) -> Option<Problem> {
 }
 
 fn topology(cpus: u32, t: &Topology) -> Option<Problem> {
-    let product = t.sockets.checked_mul(t.cores)?.checked_mul(t.threads)?;
-    if product != cpus {
+    if t.cpus() != Some(cpus) {
         return Some(problem(
             format!(
-                "{} sockets × {} cores × {} threads are {product} CPUs, and `cpus` is {cpus}",
-                t.sockets, t.cores, t.threads
+                "{} sockets × {} llcs × {} cores × {} threads are not the {cpus} of `cpus`",
+                t.sockets, t.llcs, t.cores, t.threads
             ),
             "make the product equal to `cpus`",
         ));
@@ -221,12 +220,13 @@ mod tests {
     fn a_topology_must_give_the_number_of_cpus() {
         let fits = Topology {
             sockets: 2,
+            llcs: 1,
             cores: 1,
             threads: 2,
             numa_nodes: 2,
         };
         assert_eq!(topology(4, &fits), None);
-        assert!(topology(8, &fits).unwrap().what.contains("are 4 CPUs"));
+        assert!(topology(8, &fits).unwrap().what.contains("are not the 8"));
         let many = Topology {
             numa_nodes: 9,
             ..fits

@@ -26,6 +26,9 @@ pub struct ImageRequest {
 pub fn build(request: &ImageRequest) -> Result<(), TargetError> {
     let format = format_of(&request.output)?;
     check_program("mmdebstrap", "mmdebstrap")?;
+    if !rustix::process::geteuid().is_root() {
+        check_program("newuidmap", "uidmap").map_err(as_ordinary_user)?;
+    }
     check_program(format.1, format.2)?;
     // Whole or absent: the name that mmdebstrap sees ends as the final one does.
     let dir = match request.output.parent() {
@@ -77,6 +80,21 @@ fn check_program(program: &str, package: &str) -> Result<(), TargetError> {
     }
 }
 
+/// mmdebstrap gives an ordinary user the ids of a system in a user namespace.
+fn as_ordinary_user(error: TargetError) -> TargetError {
+    match error {
+        TargetError::Unmet(mut problem) => {
+            problem.what =
+                "it is not installed, and images are made without root through it".into();
+            problem
+                .remedy
+                .push_str(", or build the image as root: any user can boot it");
+            TargetError::Unmet(problem)
+        }
+        other => other,
+    }
+}
+
 fn run(request: &ImageRequest, image: &Path) -> Result<(), TargetError> {
     let mut command = Command::new("mmdebstrap");
     command.args(arguments(
@@ -94,7 +112,8 @@ fn run(request: &ImageRequest, image: &Path) -> Result<(), TargetError> {
     Err(unmet(
         &format!("image {}", request.output.display()),
         &format!("mmdebstrap failed with {status}"),
-        "see its messages above; without root it needs user namespaces and the package uidmap",
+        "see its messages above; without root it needs user namespaces, and a range of ids for \
+         you in /etc/subuid and /etc/subgid (usermod --add-subuids, --add-subgids)",
     ))
 }
 
@@ -139,6 +158,16 @@ mod tests {
         assert_eq!(
             args[args.len() - 3..],
             ["trixie", "/tmp/p.squashfs", "http://m.example/debian"]
+        );
+    }
+
+    #[test]
+    fn an_ordinary_user_is_told_both_ways() {
+        let missing = check_program("no-such-newuidmap", "uidmap").map_err(as_ordinary_user);
+        let error = missing.unwrap_err().to_string();
+        assert!(
+            error.contains("package uidmap, or build the image as root"),
+            "{error}"
         );
     }
 

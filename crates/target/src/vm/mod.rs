@@ -313,13 +313,9 @@ impl Target for VmTarget {
     }
 
     fn warnings(&self) -> Vec<Warning> {
-        let emulated = self
-            .accel
-            .as_ref()
-            .is_some_and(|choice| choice.accel == Accel::Tcg);
         let mut warnings = check::warnings(&self.spec, host::usable_cpus().len());
-        if emulated {
-            warnings.insert(0, emulation_warning());
+        if let Some(choice) = self.accel.as_ref().filter(|c| c.accel == Accel::Tcg) {
+            warnings.insert(0, emulation_warning(&choice.why));
         }
         if self.died > 0 {
             warnings.push(Warning {
@@ -359,13 +355,13 @@ fn image_path(root: &str) -> Option<PathBuf> {
     root.strip_prefix("image:").map(PathBuf::from)
 }
 
-fn emulation_warning() -> Warning {
+fn emulation_warning(why: &str) -> Warning {
     Warning {
         severity: Severity::Serious,
-        what: "CPUs are emulated (TCG): figures show function and order of magnitude, not performance"
-            .to_owned(),
-        remedy: "for performance, run on a host where KVM works; `vm.accel_reason` below says why it does not here"
-            .to_owned(),
+        what:
+            "CPUs are emulated (TCG): figures show function and order of magnitude, not performance"
+                .to_owned(),
+        remedy: format!("for performance, run on a host where KVM works (here: {why})"),
     }
 }
 

@@ -85,6 +85,31 @@ impl Suite {
         Ok(())
     }
 
+    /// The directory below `kernels` that these lists led to last time: asking apt
+    /// takes longer than a guest's boot.
+    pub fn found_kernel(&self, kernels: &Path) -> Option<PathBuf> {
+        let answer = self.found();
+        if age(&answer)? > age(&self.stamp())? {
+            return None; // of older lists
+        }
+        let name = fs::read_to_string(answer).ok()?;
+        (!name.is_empty())
+            .then(|| kernels.join(name))
+            .filter(|dir| dir.is_dir())
+    }
+
+    /// Without it the next one asks apt again.
+    pub fn remember_kernel(&self, name: &str) {
+        let answer = self.found();
+        if let Err(e) = fs::write(&answer, name) {
+            tracing::debug!("{} cannot be written: {e}", answer.display());
+        }
+    }
+
+    fn found(&self) -> PathBuf {
+        self.dir.join("kernel")
+    }
+
     pub fn show(&self, package: &str) -> Result<Option<Package>, TargetError> {
         let mut command = self.apt("apt-cache");
         command.args(["show", "--no-all-versions", package]);
@@ -308,6 +333,33 @@ mod tests {
                 "linux-binary-7.2.13+deb14-amd64"
             ]
         );
+    }
+
+    #[test]
+    fn the_kernel_that_lists_led_to_holds_until_there_are_newer_lists() {
+        let cache = tempfile::tempdir().unwrap();
+        let suite = Suite::new(cache.path(), "sid");
+        fs::create_dir_all(&suite.dir).unwrap();
+        let kernels = cache.path().join("kernels");
+        assert_eq!(suite.found_kernel(&kernels), None, "nothing was found yet");
+        let fetched = |seconds| {
+            let at = SystemTime::now() - Duration::from_secs(seconds);
+            File::create(suite.stamp())
+                .unwrap()
+                .set_modified(at)
+                .unwrap();
+        };
+        fetched(60);
+        suite.remember_kernel("linux-image-7_7-1");
+        assert_eq!(suite.found_kernel(&kernels), None, "it was removed");
+        let dir = kernels.join("linux-image-7_7-1");
+        fs::create_dir_all(&dir).unwrap();
+        assert_eq!(suite.found_kernel(&kernels), Some(dir));
+        fetched(0);
+        let old = File::options().write(true).open(suite.found()).unwrap();
+        old.set_modified(SystemTime::now() - Duration::from_secs(9))
+            .unwrap();
+        assert_eq!(suite.found_kernel(&kernels), None, "there are newer lists");
     }
 
     #[test]

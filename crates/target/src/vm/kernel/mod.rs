@@ -152,6 +152,9 @@ fn from_suite(name: &str, suite: &str, cache: &Path) -> Result<Kernel, TargetErr
     }
     let suite = Suite::new(cache, suite);
     suite.refresh()?;
+    if let Some(dir) = suite.found_kernel(&list::kernels_directory(cache)) {
+        return unpacked(name, &dir);
+    }
     let package = suite.show(METAPACKAGE)?.ok_or_else(|| {
         unmet(
             &format!("kernel {name}"),
@@ -159,7 +162,9 @@ fn from_suite(name: &str, suite: &str, cache: &Path) -> Result<Kernel, TargetErr
             "name another suite, such as debian:sid",
         )
     })?;
-    from_archive(name, &suite, &package, cache)
+    let dir = from_archive(&suite, &package, cache)?;
+    suite.remember_kernel(&dir_name(&dir));
+    unpacked(name, &dir)
 }
 
 fn from_package(name: &str, package: &str, cache: &Path) -> Result<Kernel, TargetError> {
@@ -169,7 +174,7 @@ fn from_package(name: &str, package: &str, cache: &Path) -> Result<Kernel, Targe
     for suite in SUITES.map(|suite| Suite::new(cache, suite)) {
         suite.refresh()?;
         if let Some(found) = suite.show(package)? {
-            return from_archive(name, &suite, &found, cache);
+            return unpacked(name, &from_archive(&suite, &found, cache)?);
         }
     }
     Err(unmet(
@@ -189,12 +194,8 @@ fn cached_package(name: &str, package: &str, cache: &Path) -> Result<Option<Kern
     found.map(|dir| unpacked(name, &dir)).transpose()
 }
 
-fn from_archive(
-    name: &str,
-    suite: &Suite,
-    package: &Package,
-    cache: &Path,
-) -> Result<Kernel, TargetError> {
+/// Where the kernel lies that `package` leads to, fetched when it was not there.
+fn from_archive(suite: &Suite, package: &Package, cache: &Path) -> Result<PathBuf, TargetError> {
     let packages = suite.kernel_packages(package)?;
     let image = packages
         .iter()
@@ -204,7 +205,7 @@ fn from_archive(
     if !dir.exists() {
         fetch(suite, &packages, &dir)?;
     }
-    unpacked(name, &dir)
+    Ok(dir)
 }
 
 /// Unpacked beside its place, then renamed.
