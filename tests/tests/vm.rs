@@ -4,8 +4,12 @@
 //! sched/scx_faulty first, a scheduler that fails in a chosen way.
 
 use results::{ResultSet, StoredTrial};
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 use tests::{Bench, alone, expect_code, stderr, stdout};
 
 const KERNEL: &str = "debian:sid";
@@ -166,22 +170,112 @@ fn a_scheduler_that_is_killed_in_the_middle_voids_the_trial() {
 }
 
 #[test]
-fn a_guest_that_panics_voids_its_trial_and_the_run_goes_on() {
+fn a_guest_or_an_agent_that_dies_voids_its_trial_and_the_run_goes_on() {
     if let Some(why) = no_guests() {
         return println!("{why}");
     }
     let _turn = alone();
     let bench = Bench::default();
-    // Only under one arm: its policy is what the command looks at.
-    let arms = "[[arm]]\nname = \"panics\"\npolicy = { class = \"batch\" }\n";
-    let command = "chrt -p $$ | grep -q BATCH && echo c > /proc/sysrq-trigger; sleep 1";
-    let file = bench.file("panic.toml", &experiment(arms, command));
-    expect_code(&bench.run(&["run", &file, "-o", "out"]), 4);
+    // Each only under one arm: its policy is what the command looks at.
+    let arms = "[[arm]]\nname = \"panics\"\npolicy = { class = \"batch\" }\n\
+                [[arm]]\nname = \"loses-its-agent\"\npolicy = { class = \"idle\" }\n";
+    let command = "case $(chrt -p $$) in \
+                   *BATCH*) echo c > /proc/sysrq-trigger ;; \
+                   *IDLE*) pkill -9 -f '[s]chedlab agent' ;; esac; sleep 1";
+    let file = bench.file("deaths.toml", &experiment(arms, command));
+    let output = bench.run(&["run", &file, "-o", "out"]);
+    expect_code(&output, 4);
     let trials = trials(&bench);
     assert!(of(&trials, "eevdf").trial.is_ok());
     let void = of(&trials, "panics");
     let why = void.trial.result.state.why().expect("void");
-    assert!(why.contains("panic"), "{why}");
+    assert!(why.contains("Kernel panic"), "{why}");
+    assert!(
+        why.contains("sysrq: Trigger a crash"),
+        "the last lines: {why}"
+    );
+    let console = std::fs::read_to_string(void.dir.join("console.log")).expect("kept");
+    assert!(console.contains("Kernel panic"), "{console}");
+    let why = of(&trials, "loses-its-agent").trial.result.state.why();
+    let why = why.expect("void");
+    assert!(
+        why.contains("agent in the guest ended with signal 9"),
+        "{why}"
+    );
+    let text = stdout(&output);
+    assert!(
+        !text.contains("Trigger a crash"),
+        "a report has one line: {text}"
+    );
+}
+
+/// QEMU below this schedlab.
+fn qemu_of(schedlab: u32) -> Option<rustix::process::Pid> {
+    let tasks = std::fs::read_dir(format!("/proc/{schedlab}/task")).ok()?;
+    let children = tasks.flatten().filter_map(|task| {
+        let list = std::fs::read_to_string(task.path().join("children")).ok()?;
+        Some(
+            list.split_whitespace()
+                .map(str::to_owned)
+                .collect::<Vec<_>>(),
+        )
+    });
+    let mut qemu = children.flatten().filter(|pid| {
+        let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
+        name.is_ok_and(|name| name.starts_with("qemu-system"))
+    });
+    rustix::process::Pid::from_raw(qemu.next()?.parse().ok()?)
+}
+
+/// Wait until this many trials are on disk, then do this to the QEMU that runs.
+fn after_trials(bench: &Bench, schedlab: u32, count: usize, signal: rustix::process::Signal) {
+    let limit = Instant::now() + Duration::from_secs(300);
+    let there = || std::fs::read_dir(bench.path("out/trials")).map_or(0, Iterator::count);
+    while there() < count {
+        assert!(Instant::now() < limit, "{count} trials never came");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    // Into the next trial: a boot, if there is one, is not what is tested.
+    std::thread::sleep(Duration::from_secs(1));
+    let qemu = qemu_of(schedlab).expect("a guest runs");
+    rustix::process::kill_process(qemu, signal).expect("it runs");
+}
+
+#[test]
+fn a_qemu_that_is_killed_or_hangs_voids_its_trial_and_the_run_goes_on() {
+    if let Some(why) = no_guests() {
+        return println!("{why}");
+    }
+    let _turn = alone();
+    let bench = Bench::default();
+    let text = format!(
+        "[target]\nkind = \"vm\"\nkernel = \"{KERNEL}\"\nmemory = \"512M\"\n\
+         [[arm]]\nname = \"eevdf\"\n\
+         [[workload]]\nkind = \"command\"\ntime-limit = \"10s\"\n\
+         command = [\"sh\", \"-c\", \"echo in the guest > /dev/console; sleep 4\"]\n\
+         [stop]\nmin-blocks = 3\nmax-blocks = 3\n"
+    );
+    let file = bench.file("lost.toml", &text);
+    let mut run = bench.command(&["run", &file, "-o", "out"]);
+    let mut run = run.stdout(Stdio::null()).spawn().expect("schedlab starts");
+    after_trials(&bench, run.id(), 1, rustix::process::Signal::KILL);
+    // The void one, and its second attempt.
+    after_trials(&bench, run.id(), 3, rustix::process::Signal::STOP);
+    assert_eq!(run.wait().expect("it ends").code(), Some(4));
+
+    let trials = trials(&bench);
+    assert_eq!(trials.iter().filter(|t| t.trial.is_ok()).count(), 3);
+    let voids = trials.iter().filter_map(|t| t.trial.result.state.why());
+    let voids: Vec<&str> = voids.collect();
+    assert_eq!(voids.len(), 2, "{voids:?}");
+    assert!(voids[0].contains("signal: 9"), "{voids:?}");
+    assert!(voids[1].contains("did not answer within 70 s"), "{voids:?}");
+    for void in voids {
+        assert!(
+            void.contains("in the guest"),
+            "the console's last lines: {void}"
+        );
+    }
 }
 
 #[test]
@@ -321,23 +415,97 @@ fn small_image(bench: &Bench) -> Option<String> {
 }
 
 #[test]
-fn a_guest_over_the_hosts_files_cannot_be_saved_and_says_what_can() {
+fn a_guest_over_the_hosts_files_has_its_ports_and_cannot_be_saved() {
     if let Some(why) = no_guests() {
         return println!("{why}");
     }
     let _turn = alone();
     let bench = Bench::default();
     let lab = Background::new(&bench);
-    lab.said(&["start", "--name", "one", "--memory", "512M"]);
+    let forward = format!("{}:7000", free_port());
+    let start = ["start", "--name", "one", "--memory", "512M", "--forward"];
+    lab.said(&[&start[..], &[&forward]].concat());
+
+    let answer = std::thread::scope(|threads| {
+        let port = forward.split(':').next().and_then(|p| p.parse().ok());
+        let guest = "echo from the guest | timeout 60 busybox nc -l -p 7000";
+        threads.spawn(|| lab.vm(&["exec", "--name", "one", "sh", "-c", guest]));
+        read_from(port.expect("a port"))
+    });
+    assert_eq!(answer, "from the guest\n");
+    let taken = lab.vm(&["start", "--name", "two", "--forward", &forward]);
+    expect_code(&taken, 3);
+    assert!(
+        stderr(&taken).contains("cannot be bound"),
+        "{}",
+        stderr(&taken)
+    );
+
     let refused = lab.vm(&["snapshot", "create", &lab.snapshot, "--name", "one"]);
     expect_code(&refused, 3);
-    assert!(
-        stderr(&refused).contains("--root image:PATH"),
-        "{}",
-        stderr(&refused)
-    );
+    let said = stderr(&refused);
+    assert!(said.contains("--root image:PATH"), "{said}");
     let going_on = lab.said(&["exec", "--name", "one", "echo", "still", "here"]);
     assert_eq!(going_on, "still here\n");
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    listener.local_addr().expect("bound").port()
+}
+
+/// QEMU accepts before the guest listens, and then closes: try until there is an answer.
+fn read_from(port: u16) -> String {
+    let limit = Instant::now() + Duration::from_secs(60);
+    let mut text = String::new();
+    while text.is_empty() && Instant::now() < limit {
+        std::thread::sleep(Duration::from_millis(200));
+        if let Ok(mut stream) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)) {
+            let _ = stream.read_to_string(&mut text);
+        }
+    }
+    text
+}
+
+#[test]
+fn each_trial_has_a_boot_of_its_own_where_that_is_asked_for() {
+    if let Some(why) = no_guests() {
+        return println!("{why}");
+    }
+    let _turn = alone();
+    let bench = Bench::default();
+    let more = std::thread::available_parallelism().map_or(2, usize::from) * 2;
+    let text = format!(
+        "[target]\nkind = \"vm\"\nkernel = \"{KERNEL}\"\nmemory = \"512M\"\n\
+         cpus = {more}\nhost-cpus = \"0\"\nreset = \"trial\"\n\
+         [[arm]]\nname = \"eevdf\"\n[[arm]]\nname = \"batch\"\npolicy = {{ class = \"batch\" }}\n\
+         [[workload]]\nkind = \"command\"\ncommand = [\"cat\", \"/proc/sys/kernel/random/boot_id\"]\n\
+         [stop]\nmin-blocks = 1\nmax-blocks = 1\n"
+    );
+    let file = bench.file("reset.toml", &text);
+    let output = bench.run(&["run", &file, "-o", "out"]);
+    expect_code(&output, 0);
+    let trials = trials(&bench);
+    let boot_of = |t: &StoredTrial| std::fs::read_to_string(t.dir.join("stdout.log"));
+    let boots: BTreeSet<String> = trials.iter().map(|t| boot_of(t).expect("kept")).collect();
+    assert_eq!((trials.len(), boots.len()), (2, 2), "{boots:?}");
+    for trial in &trials {
+        let metrics = &trial.trial.result.metrics;
+        let pinned = metrics.iter().find(|m| m.metric == "host_pinned_cpus");
+        assert_eq!(pinned.map(|m| m.value), Some(1.0));
+    }
+    let said = stdout(&output)
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
+    assert!(
+        said.contains(&format!("the guest has {more} CPUs and the host only")),
+        "{said}"
+    );
+    assert!(
+        said.contains(&format!("{more} vCPUs are pinned to 1 CPUs")),
+        "{said}"
+    );
 }
 
 #[test]
