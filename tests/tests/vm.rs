@@ -190,10 +190,7 @@ fn a_guest_or_an_agent_that_dies_voids_its_trial_and_the_run_goes_on() {
     let void = of(&trials, "panics");
     let why = void.trial.result.state.why().expect("void");
     assert!(why.contains("Kernel panic"), "{why}");
-    assert!(
-        why.contains("sysrq: Trigger a crash"),
-        "the last lines: {why}"
-    );
+    assert!(why.contains("sysrq_handle_crash"), "last lines: {why}");
     let console = std::fs::read_to_string(void.dir.join("console.log")).expect("kept");
     assert!(console.contains("Kernel panic"), "{console}");
     let why = of(&trials, "loses-its-agent").trial.result.state.why();
@@ -203,10 +200,7 @@ fn a_guest_or_an_agent_that_dies_voids_its_trial_and_the_run_goes_on() {
         "{why}"
     );
     let text = stdout(&output);
-    assert!(
-        !text.contains("Trigger a crash"),
-        "a report has one line: {text}"
-    );
+    assert!(!text.contains("sysrq_handle_crash"), "one line: {text}");
 }
 
 /// QEMU below this schedlab.
@@ -251,7 +245,7 @@ fn a_qemu_that_is_killed_or_hangs_voids_its_trial_and_the_run_goes_on() {
     let text = format!(
         "[target]\nkind = \"vm\"\nkernel = \"{KERNEL}\"\nmemory = \"512M\"\n\
          [[arm]]\nname = \"eevdf\"\n\
-         [[workload]]\nkind = \"command\"\ntime-limit = \"10s\"\n\
+         [[workload]]\nkind = \"command\"\ntime-limit = \"20s\"\n\
          command = [\"sh\", \"-c\", \"echo in the guest > /dev/console; sleep 4\"]\n\
          [stop]\nmin-blocks = 3\nmax-blocks = 3\n"
     );
@@ -264,12 +258,17 @@ fn a_qemu_that_is_killed_or_hangs_voids_its_trial_and_the_run_goes_on() {
     assert_eq!(run.wait().expect("it ends").code(), Some(4));
 
     let trials = trials(&bench);
-    assert_eq!(trials.iter().filter(|t| t.trial.is_ok()).count(), 3);
+    let states: Vec<_> = trials.iter().map(|t| &t.trial.result.state).collect();
+    assert_eq!(
+        trials.iter().filter(|t| t.trial.is_ok()).count(),
+        3,
+        "{states:?}"
+    );
     let voids = trials.iter().filter_map(|t| t.trial.result.state.why());
     let voids: Vec<&str> = voids.collect();
     assert_eq!(voids.len(), 2, "{voids:?}");
     assert!(voids[0].contains("signal: 9"), "{voids:?}");
-    assert!(voids[1].contains("did not answer within 70 s"), "{voids:?}");
+    assert!(voids[1].contains("did not answer within 80 s"), "{voids:?}");
     for void in voids {
         assert!(
             void.contains("in the guest"),
