@@ -1,0 +1,78 @@
+//! schedlab's own guests.
+
+use crate::Failure;
+use model::experiment::{Reset, VmSpec};
+use model::{PROTOCOL_VERSION, Reply, Request};
+use std::process::Command;
+use std::time::{Duration, Instant};
+use target::vm::{Options, VmTarget};
+use target::{Boot, Target};
+
+const KERNEL: &str = "debian:sid";
+const CPUS: u32 = 2;
+const MEMORY_BYTES: u64 = 1 << 30;
+const ANSWER: Duration = Duration::from_secs(60);
+
+/// A command in a guest.
+pub struct Run {
+    pub time: Duration,
+    pub release: String,
+}
+
+/// As typed: start a guest in the background, run `uname -r` in it.
+pub fn command(program: &str) -> Result<Run, Failure> {
+    let name = format!("bench-{}", std::process::id());
+    let vm = |args: &[&str]| -> Result<String, Failure> {
+        let output = Command::new(program).arg("vm").args(args).output()?;
+        if !output.status.success() {
+            return Err(String::from_utf8_lossy(&output.stderr).into());
+        }
+        Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+    };
+    let (cpus, memory) = (CPUS.to_string(), MEMORY_BYTES.to_string());
+    let start = Instant::now();
+    vm(&[
+        "start", "--name", &name, "--kernel", KERNEL, "--cpus", &cpus, "--memory", &memory,
+    ])?;
+    let release = vm(&["exec", "--name", &name, "uname", "-r"]);
+    let time = start.elapsed();
+    vm(&["stop", "--name", &name])?;
+    Ok(Run {
+        time,
+        release: release?,
+    })
+}
+
+/// To the agent's first answer; the kernel and the initramfs are there.
+pub fn agent(program: &str) -> Result<Duration, Failure> {
+    let options = Options {
+        program: std::fs::canonicalize(program)?,
+        ..Options::of_this_process()?
+    };
+    let mut target = VmTarget::new(spec(), options);
+    target.prepare(KERNEL)?;
+    let start = Instant::now();
+    let mut session = target.open(&Boot::default())?;
+    session.send(&Request::Hello {
+        protocol: PROTOCOL_VERSION,
+    })?;
+    match session.receive(ANSWER)? {
+        Some(Reply::Hello { .. }) => Ok(start.elapsed()),
+        other => Err(format!("the agent said {other:?}").into()),
+    }
+}
+
+fn spec() -> VmSpec {
+    VmSpec {
+        kernel: KERNEL.to_owned(),
+        cpus: CPUS,
+        memory_bytes: MEMORY_BYTES,
+        root: "host".to_owned(),
+        reset: Reset::None,
+        accel: None,
+        topology: None,
+        host_cpus: None,
+        append: None,
+        forwards: Vec::new(),
+    }
+}
