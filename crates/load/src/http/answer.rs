@@ -82,10 +82,7 @@ impl HttpAnswer {
             if before == 0 {
                 self.head.extend_from_slice(bytes);
             }
-            return match self.head.len() > MOST_HEAD_BYTES {
-                true => Err(Fault::Garbage),
-                false => Ok(None),
-            };
+            return Ok(None);
         };
         self.head.clear();
         self.begin_body(&head);
@@ -189,9 +186,17 @@ fn parse_head(bytes: &[u8]) -> Result<Option<Head>, Fault> {
     let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
     let mut response = httparse::Response::new(&mut headers);
     let status = response.parse(bytes).map_err(|_| Fault::Garbage)?;
-    let httparse::Status::Complete(length) = status else {
-        return Ok(None);
+    let length = match status {
+        httparse::Status::Complete(length) => length,
+        httparse::Status::Partial => bytes.len(),
     };
+    // Also one that came as a whole: the pieces must not matter.
+    if length > MOST_HEAD_BYTES {
+        return Err(Fault::Garbage);
+    }
+    if status.is_partial() {
+        return Ok(None);
+    }
     let status = response.code.ok_or(Fault::Garbage)?;
     let framing = framing(response.headers)?;
     let close = has_word(response.headers, "connection", "close");

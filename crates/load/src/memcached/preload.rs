@@ -1,12 +1,14 @@
 //! Stores every key once before the load begins, some dozens at a time.
 
 use super::request::{Keys, Operation, Request};
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 const AT_ONCE: u32 = 64;
 const LIMIT: Duration = Duration::from_secs(10);
+/// A server that never ends its line must not fill the memory.
+const MOST_LINE_BYTES: u64 = 512;
 
 #[derive(Debug, thiserror::Error)]
 pub enum PreloadError {
@@ -34,7 +36,8 @@ pub fn preload(address: SocketAddr, keys: &Keys) -> Result<(), PreloadError> {
         stream.write_all(&batch).map_err(failed)?;
         for _ in first..last {
             line.clear();
-            answers.read_line(&mut line).map_err(failed)?;
+            let mut answer = answers.by_ref().take(MOST_LINE_BYTES);
+            answer.read_line(&mut line).map_err(failed)?;
             if line != "STORED\r\n" {
                 let answer = line.trim_end().to_owned();
                 return Err(PreloadError::Refused { address, answer });

@@ -1,7 +1,7 @@
-//! One connection of the server: bytes in, answers out, in order.
+//! One connection of the server: its socket, and what was sent of the answers.
 
+use super::session::Session;
 use super::store::Store;
-use super::{Step, answer};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::net::TcpStream;
@@ -9,13 +9,9 @@ use std::net::TcpStream;
 #[derive(Debug)]
 pub struct Connection {
     stream: TcpStream,
-    /// The beginning of a request that is not whole.
-    input: Vec<u8>,
-    output: Vec<u8>,
-    /// Bytes of `output` that are on their way.
+    session: Session,
+    /// Bytes of the answers that are on their way.
     sent: usize,
-    /// The last answer is in `output`.
-    closing: bool,
 }
 
 /// What the connection waits for.
@@ -32,10 +28,8 @@ impl Connection {
     pub fn new(stream: TcpStream) -> Self {
         Connection {
             stream,
-            input: Vec::new(),
-            output: Vec::new(),
+            session: Session::default(),
             sent: 0,
-            closing: false,
         }
     }
 
@@ -48,7 +42,7 @@ impl Connection {
         match recv(&self.stream, &mut *buffer, RecvFlags::empty()) {
             Ok((0, _)) => Waits::Nothing,
             Ok((n, _)) => {
-                self.take(&buffer[..n], store);
+                self.session.take(&buffer[..n], store);
                 self.send()
             }
             Err(Errno::AGAIN | Errno::INTR) => Waits::Requests,
@@ -56,47 +50,20 @@ impl Connection {
         }
     }
 
-    fn take(&mut self, bytes: &[u8], store: &Store) {
-        if self.input.is_empty() {
-            let used = self.answer_all(bytes, store);
-            self.input.extend_from_slice(&bytes[used..]);
-            return;
-        }
-        let mut input = std::mem::take(&mut self.input);
-        input.extend_from_slice(bytes);
-        let used = self.answer_all(&input, store);
-        input.drain(..used);
-        self.input = input;
-    }
-
-    /// Bytes of the requests that were answered.
-    fn answer_all(&mut self, input: &[u8], store: &Store) -> usize {
-        let mut used = 0;
-        loop {
-            match answer(&input[used..], store, &mut self.output) {
-                Step::More => return used,
-                Step::Answered(n) => used += n,
-                Step::Last => {
-                    self.closing = true;
-                    return input.len();
-                }
-            }
-        }
-    }
-
     /// Sends what the kernel takes.
     pub fn send(&mut self) -> Waits {
-        while self.sent < self.output.len() {
-            match send(&self.stream, &self.output[self.sent..], SendFlags::NOSIGNAL) {
+        while self.sent < self.session.answers().len() {
+            let rest = &self.session.answers()[self.sent..];
+            match send(&self.stream, rest, SendFlags::NOSIGNAL) {
                 Ok(n) => self.sent += n,
                 Err(Errno::AGAIN) => return Waits::Room,
                 Err(Errno::INTR) => {}
                 Err(_) => return Waits::Nothing,
             }
         }
-        self.output.clear();
+        self.session.clear_answers();
         self.sent = 0;
-        if self.closing {
+        if self.session.is_over() {
             Waits::Nothing
         } else {
             Waits::Requests

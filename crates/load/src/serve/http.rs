@@ -12,7 +12,7 @@ pub fn answer(input: &[u8], output: &mut Vec<u8>) -> Step {
     let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
     let mut request = httparse::Request::new(&mut headers);
     let head = match request.parse(input) {
-        Ok(httparse::Status::Complete(head)) => head,
+        Ok(httparse::Status::Complete(head)) if head <= MOST_HEAD_BYTES => head,
         Ok(httparse::Status::Partial) if input.len() <= MOST_HEAD_BYTES => return Step::More,
         _ => return refuse("400 Bad Request", output),
     };

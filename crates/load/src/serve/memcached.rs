@@ -10,12 +10,13 @@ const MOST_VALUE_BYTES: usize = 1 << 20;
 const LINE_END: &[u8] = b"\r\n";
 
 pub fn answer(input: &[u8], store: &Store, output: &mut Vec<u8>) -> Step {
-    let Some(end) = input.iter().position(|byte| *byte == b'\n') else {
-        return if input.len() > MOST_LINE_BYTES {
-            refuse("CLIENT_ERROR line too long", output)
-        } else {
-            Step::More
-        };
+    let end = input.iter().position(|byte| *byte == b'\n');
+    // Also one that came as a whole: the pieces must not matter.
+    if end.unwrap_or(input.len()) > MOST_LINE_BYTES {
+        return refuse("CLIENT_ERROR line too long", output);
+    }
+    let Some(end) = end else {
+        return Step::More;
     };
     let line = input[..end].strip_suffix(b"\r").unwrap_or(&input[..end]);
     let mut words = line

@@ -7,14 +7,17 @@
 mod connection;
 mod http;
 mod memcached;
+mod session;
 mod store;
 mod worker;
+
+pub use session::Session;
+pub use store::Store;
 
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
-use store::Store;
 use worker::{Inbox, Worker};
 
 /// Name of the threads, as the agent sees it in `/proc/PID/task/TID/comm`.
