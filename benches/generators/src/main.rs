@@ -51,7 +51,7 @@ pub struct Arguments {
     server_cpu: u32,
     #[arg(long, default_value_t = 1)]
     load_cpu: u32,
-    /// Run server and generators under SCHED_FIFO, so that other work on the machine
+    /// Needs root. Run server and generators under SCHED_FIFO, so that other work on the machine
     /// does not get between them; run this program at a higher priority: chrt -f 20 …
     #[arg(long)]
     realtime: bool,

@@ -13,7 +13,9 @@ struct Row {
 }
 
 impl Table {
+    /// Says so at once, too: a run of many minutes may be cut short.
     pub fn add(&mut self, figure: &str, side: &str, value: f64) {
+        eprintln!("{figure}, {side}: {value:.1}");
         let is_here = |row: &&mut Row| row.figure == figure && row.side == side;
         if let Some(row) = self.rows.iter_mut().find(is_here) {
             row.values.push(value);
