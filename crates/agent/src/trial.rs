@@ -283,6 +283,9 @@ impl<'a, 'c> Trial<'a, 'c> {
             (self.context.say)(Reply::File { file });
         }
         self.warnings.extend(parsed.warnings);
+        if let Some(why) = parsed.void {
+            return Err(Stop::Void(why));
+        }
         let (collected, warnings) = self.collectors.figures(&counters);
         self.warnings.extend(warnings);
         self.metrics = counters::merge(parsed.metrics, [counters, collected].concat());

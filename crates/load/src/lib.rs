@@ -100,6 +100,9 @@ pub struct Parsed {
     pub metrics: Vec<model::Measurement>,
     pub files: Vec<TrialFile>,
     pub warnings: Vec<model::Warning>,
+    /// Why the trial must not count, though the work was done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub void: Option<String>,
 }
 
 /// One kind of workload. To add one: a module with a `Driver`, a line in [`driver`].

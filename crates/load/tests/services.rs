@@ -247,6 +247,7 @@ fn a_rate_beyond_reach_is_an_overload_and_its_queue_is_in_the_latency() {
     let parsed = run(&get(config)).unwrap();
     assert_eq!(metric(&parsed, "offered_per_sec"), 1_000.0);
     assert!(metric(&parsed, "achieved_percent") < 50.0);
+    assert_eq!(metric(&parsed, "overloaded"), 1.0);
     assert!(metric(&parsed, "request_p50") > 5.0 * metric(&parsed, "service_p50"));
     let serious =
         |w: &model::Warning| w.severity == Severity::Serious && w.what.contains("overload");

@@ -149,6 +149,7 @@ fn overload_is_visible_in_latency_from_the_intended_start() {
         ..config()
     });
     assert!(value(&parsed, "achieved_percent") < 20.0);
+    assert_eq!(value(&parsed, "overloaded"), 1.0);
     assert!((value(&parsed, "offered_per_sec") - 2000.0).abs() <= 2.0);
     // The last of the window is more than half a window behind its intended start.
     assert!(value(&parsed, "request_max") > 300_000_000.0);

@@ -12,10 +12,12 @@
 
 pub mod capsule;
 mod files;
+pub mod overload;
 pub mod read;
 pub mod sample;
 pub mod write;
 
+pub use overload::Overload;
 pub use read::{ResultSet, StoredTrial};
 pub use sample::{BlockRatio, Pair, log_ratios, pairs};
 pub use write::Writer;

@@ -1,8 +1,10 @@
 //! From trials to the numbers that are judged: one log-ratio a block.
 //!
 //! Only trials that are ok count, and only blocks in which both arms have one:
-//! a block is the independent unit, and its two trials ran close together.
+//! a block is the independent unit, and its two trials ran close together. Latency of
+//! an overloaded trial is not compared (see [`crate::overload`]).
 
+use crate::overload::{is_latency, is_overloaded};
 use model::Trial;
 use std::collections::BTreeMap;
 
@@ -49,6 +51,9 @@ pub fn pairs<'a>(
         let Some(measured) = trial.metric(metric) else {
             continue;
         };
+        if is_latency(&measured.unit, measured.better) && is_overloaded(trial) {
+            continue;
+        }
         let slot = blocks.entry(place.block).or_default();
         if place.arm == baseline {
             slot.0 = Some(measured.value);
@@ -90,11 +95,11 @@ pub fn log_ratios<'a>(
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use model::{Better, Evidence, Measurement, PlannedTrial, TrialResult, TrialState};
 
-    fn trial(block: u32, arm: usize, value: f64) -> Trial {
+    pub(crate) fn trial(block: u32, arm: usize, value: f64) -> Trial {
         Trial {
             place: PlannedTrial {
                 index: block * 2 + arm as u32,
@@ -153,6 +158,18 @@ mod tests {
             why: "ejected".into(),
         };
         assert!(ratios(&[trial(1, 0, 100.0), void]).is_empty());
+    }
+
+    #[test]
+    fn the_latency_of_an_overloaded_trial_is_not_compared() {
+        let mut overloaded = trial(1, 1, 100.0);
+        overloaded.result.metrics.push(Measurement {
+            metric: crate::overload::MARK.into(),
+            unit: "count".into(),
+            better: Better::Neither,
+            value: 1.0,
+        });
+        assert!(ratios(&[trial(1, 0, 100.0), overloaded]).is_empty());
     }
 
     #[test]

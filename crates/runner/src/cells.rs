@@ -6,8 +6,10 @@
 //! verdict alone would have just enough evidence for one comparison and never
 //! enough for many; going on until the call survives costs about 5 % more blocks
 //! (docs/statistics-simulation.md). The A/A arm is judged but never waited for.
+//! Where a load is too much for an arm, goodput decides instead of latency.
 
 use model::{Better, Experiment, Plan, Trial};
+use results::Overload;
 use stats::{Judgement, Params, Verdict};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -92,8 +94,12 @@ impl<'a> Decisions<'a> {
     fn comparisons(&self, trials: &[Trial], given_up: &GivenUp) -> Vec<Comparison<'a>> {
         let mut comparisons = Vec::new();
         for (cell, c) in self.plan.cells.iter().enumerate() {
-            for metric in &self.experiment.workloads[c.workload].metrics {
-                for arm in self.judged_arms(cell, given_up) {
+            let named = &self.experiment.workloads[c.workload].metrics;
+            let here: Vec<&Trial> = trials.iter().filter(|t| t.place.cell == cell).collect();
+            for arm in self.judged_arms(cell, given_up) {
+                let baseline = self.experiment.baseline;
+                let overload = Overload::of(here.iter().copied(), cell, arm, baseline);
+                for metric in overload.deciding(named, &here) {
                     comparisons.push(Comparison {
                         cell,
                         metric,

@@ -18,6 +18,11 @@ pub const ERRORS_ALLOWED_PERCENT: f64 = 1.0;
 /// percentile, from which on it is mentioned, and from which on it is the result.
 const LATE_PERCENT: f64 = 10.0;
 const TOO_LATE_PERCENT: f64 = 50.0;
+/// Lateness of less than this is what any timer and wake-up cost: it is never the
+/// reason that a trial does not count.
+const LATE_IN_EARNEST_NS: u64 = 1_000_000;
+/// A generator that used this much of its threads' CPUs could not have sent more.
+const SATURATED_PERCENT: f64 = 95.0;
 
 /// The figures of a load whose window opened at `opened`.
 pub fn parsed(config: &Config, tallies: Vec<Tally>, opened: SystemTime) -> Result<Parsed, String> {
@@ -63,6 +68,11 @@ pub fn check(config: &Config, total: &Total) -> Result<(), String> {
 pub fn is_overload(config: &Config, total: &Total) -> bool {
     let backlog = total.offered.saturating_sub(total.done);
     total.achieved_percent() < ACHIEVED_ENOUGH_PERCENT && backlog > u64::from(config.connections)
+}
+
+/// Polling without a pause uses all of a CPU whatever there is to do.
+fn is_saturated(config: &Config, cpu_percent: f64) -> bool {
+    !config.busy_poll && cpu_percent >= SATURATED_PERCENT * f64::from(config.threads)
 }
 
 /// The distribution of all threads.
@@ -206,7 +216,18 @@ impl Figures {
         }
         let cpu = 100.0 * total.cpu_ns as f64 / config.duration_ns as f64;
         self.push(own::GENERATOR_CPU, cpu);
-        if is_overload(config, total) {
+        let overload = is_overload(config, total);
+        let too_many_errors = total.error_percent() > ERRORS_ALLOWED_PERCENT;
+        let overloaded = f64::from(u8::from(overload || too_many_errors));
+        self.push(m::OVERLOADED, overloaded);
+        if overload && is_saturated(config, cpu) {
+            self.parsed.void = Some(format!(
+                "the generator's threads used {cpu:.0} % of a CPU, all that {} of them can, so the \
+                 rate is theirs; give it more threads and CPUs of its own with load-cpus",
+                config.threads
+            ));
+        }
+        if overload {
             let what = format!(
                 "overload: {achieved:.1} % of the offered requests were answered, so request latency \
                  grows with the length of the window"
@@ -244,6 +265,13 @@ impl Figures {
         let percent = 100.0 * late as f64 / request.max(1) as f64;
         if percent < LATE_PERCENT {
             return;
+        }
+        if percent >= TOO_LATE_PERCENT && late >= LATE_IN_EARNEST_NS {
+            self.parsed.void = Some(format!(
+                "the generator was {} late in one of 100 requests, {percent:.0} % of their latency; \
+                 give it CPUs of its own with load-cpus, or more threads",
+                format_duration_ns(late)
+            ));
         }
         let (severity, judgement) = if percent < TOO_LATE_PERCENT {
             (
@@ -289,5 +317,101 @@ impl Figures {
             what,
             &format!("use a duration with {needed} requests"),
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::openloop::tally::Times;
+    use crate::recording::Window;
+    use model::Arrivals;
+
+    const MS: u64 = 1_000_000;
+    const SECOND: u64 = 1_000 * MS;
+    const WINDOW: Window = Window {
+        begin_ns: SECOND,
+        end_ns: 3 * SECOND,
+    };
+
+    fn config() -> Config {
+        Config {
+            address: ([127, 0, 0, 1], 1).into(),
+            rate_per_sec: 1_000.0,
+            search: None,
+            arrivals: Arrivals::Constant,
+            connections: 8,
+            threads: 1,
+            cpus: Vec::new(),
+            timeout_ns: SECOND,
+            busy_poll: false,
+            warmup_ns: 0,
+            duration_ns: 2 * SECOND,
+            seed: 1,
+        }
+    }
+
+    /// 2000 requests, each sent `late_ns` late and answered after `took_ns`; the
+    /// first `failed` of them with a no.
+    fn load(late_ns: u64, took_ns: u64, failed: usize) -> Tally {
+        let mut tally = Tally::new(2 * SECOND, 10 * SECOND).unwrap();
+        tally.open(WINDOW);
+        for (index, intended_ns) in (SECOND..3 * SECOND).step_by(MS as usize).enumerate() {
+            let times = Times {
+                intended_ns,
+                sent_ns: intended_ns + late_ns,
+            };
+            tally.sent(times, late_ns);
+            tally.answered(times, intended_ns + took_ns, index >= failed, None);
+        }
+        tally
+    }
+
+    fn figures_of(tally: Tally) -> Parsed {
+        parsed(&config(), vec![tally], SystemTime::UNIX_EPOCH).unwrap()
+    }
+
+    fn mark(parsed: &Parsed) -> f64 {
+        let name = m::OVERLOADED.name;
+        let found = parsed.metrics.iter().find(|m| m.metric == name);
+        found.unwrap().value
+    }
+
+    #[test]
+    fn a_load_that_was_answered_in_time_is_not_overloaded() {
+        let parsed = figures_of(load(0, MS, 0));
+        assert_eq!((mark(&parsed), parsed.void), (0.0, None));
+    }
+
+    #[test]
+    fn more_than_one_error_in_a_hundred_is_an_overload() {
+        assert_eq!(mark(&figures_of(load(0, MS, 10))), 0.0);
+        assert_eq!(mark(&figures_of(load(0, MS, 21))), 1.0);
+    }
+
+    #[test]
+    fn answers_after_the_window_are_an_overload() {
+        assert_eq!(mark(&figures_of(load(0, 100 * MS, 0))), 1.0);
+        // Fewer than one for each connection: the edge of the window.
+        assert_eq!(mark(&figures_of(load(0, 7 * MS, 0))), 0.0);
+    }
+
+    #[test]
+    fn a_trial_whose_latency_is_the_generators_own_is_void() {
+        let parsed = figures_of(load(4 * MS, 5 * MS, 0));
+        assert!(parsed.void.is_some_and(|why| why.contains("load-cpus")));
+        assert_eq!(figures_of(load(MS, 5 * MS, 0)).void, None);
+        assert_eq!(figures_of(load(MS / 2, MS / 2 + 1, 0)).void, None);
+    }
+
+    #[test]
+    fn a_generator_that_had_all_of_its_cpu_and_fell_behind_voids_the_trial() {
+        let mut tally = load(0, 100 * MS, 0);
+        tally.cpu_ns = 2 * SECOND;
+        let void = figures_of(tally).void;
+        assert!(void.is_some_and(|why| why.contains("more threads")));
+        let mut in_time = load(0, MS, 0);
+        in_time.cpu_ns = 2 * SECOND;
+        assert_eq!(figures_of(in_time).void, None);
     }
 }

@@ -122,7 +122,9 @@ impl Figures {
         self.push(m::ACHIEVED_PERCENT.measured(achieved));
         // A backlog of less than a request a worker is the edge of the window.
         let backlog = offered.saturating_sub(done);
-        if achieved < ACHIEVED_ENOUGH_PERCENT && backlog > u64::from(config.workers) {
+        let overloaded = achieved < ACHIEVED_ENOUGH_PERCENT && backlog > u64::from(config.workers);
+        self.push(m::OVERLOADED.measured(f64::from(u8::from(overloaded))));
+        if overloaded {
             self.parsed.warnings.push(Warning {
                 severity: Severity::Caution,
                 what: format!(

@@ -56,6 +56,14 @@ pub const OFFERED_PER_SEC: MetricDef = MetricDef {
     better: Better::Neither,
     text: "Requests intended to start in the window, per second (open loop only).",
 };
+/// The mark of a trial whose latencies are not compared; see `results::overload`.
+pub const OVERLOADED: MetricDef = MetricDef {
+    name: "overloaded",
+    unit: "count",
+    better: Better::Neither,
+    text: "1 where fewer than 99 % of the offered requests were done or more than 1 % failed, so \
+           that latency is not compared, else 0 (open loop only).",
+};
 pub const ACHIEVED_PERCENT: MetricDef = MetricDef {
     name: "achieved_percent",
     unit: "%",
@@ -95,6 +103,7 @@ pub const ALL: &[MetricDef] = &[
     SERVICE_P99,
     OFFERED_PER_SEC,
     ACHIEVED_PERCENT,
+    OVERLOADED,
     WAKEUP_STALLS,
     REQUEST_STALLS,
     THROUGHPUT_DRIFT,
