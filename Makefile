@@ -2,7 +2,7 @@
 # make quickstart   the same on this machine itself, without a guest
 # make test   installs what is missing, checks and tests everything
 .DELETE_ON_ERROR:
-.PHONY: demo quickstart test check scx_faulty build install
+.PHONY: demo quickstart test check sched scx_microquanta build install
 
 HOST := $(shell rustc --print host-tuple)
 SCHEDLAB := target/schedlab
@@ -26,16 +26,21 @@ build:
 install: build
 	install -D $(SCHEDLAB) $(or $(DESTDIR),$(HOME)/.cargo/bin)/schedlab
 
-# The guests' scheduler that fails in a chosen way; it needs clang.
+# Our own sched_ext schedulers, for the tests in guests; they need clang.
 CLANG := $(notdir $(lastword $(sort $(wildcard /usr/bin/clang-1[89] /usr/bin/clang-[2-9][0-9]))))
 
-scx_faulty:
-	cd sched && RUSTFLAGS= BPF_CLANG=$(CLANG) cargo build --quiet -p scx_faulty
+sched:
+	cd sched && RUSTFLAGS= BPF_CLANG=$(CLANG) cargo build --quiet --bins --tests
+
+# Micro-quanta for experiments: `scheduler = "scx_microquanta"` finds it afterwards.
+scx_microquanta: build
+	$(SCHEDLAB) scheduler install scx_microquanta
 
 test:
 	@scripts/setup test
-	$(MAKE) --no-print-directory check scx_faulty
+	$(MAKE) --no-print-directory check sched
 	cargo build --quiet --workspace --bins
+	cd sched && RUSTFLAGS= BPF_CLANG=$(CLANG) cargo test --quiet --bins
 	cargo test --workspace --no-fail-fast
 
 check:

@@ -138,10 +138,16 @@ impl From<runner::RunError> for CliError {
 
 impl From<schedulers::Error> for CliError {
     fn from(error: schedulers::Error) -> Self {
-        use schedulers::Error::{BadVersion, MissingTools, UnknownName};
+        use schedulers::Error::{
+            BadVersion, MissingTools, NoSourceTree, OtherVersion, UnknownName,
+        };
         let message = error.to_string();
         match error {
-            UnknownName { .. } | BadVersion { .. } => CliError::Usage {
+            NoSourceTree { .. } => CliError::Usage {
+                message,
+                help: None,
+            },
+            UnknownName { .. } | BadVersion { .. } | OtherVersion { .. } => CliError::Usage {
                 message,
                 help: Some("`schedlab scheduler list` has all".into()),
             },

@@ -134,7 +134,8 @@ fn complete_metrics(experiment: &mut Experiment) -> Result<(), CliError> {
     Ok(())
 }
 
-/// scx_layered gets the shipped layers where the arm names none.
+/// scx_layered gets the shipped layers and scx_microquanta the measured tasks where the
+/// arm names none.
 fn complete_schedulers(experiment: &mut Experiment) -> Result<(), CliError> {
     let cache = schedulers::Cache::from_env()?;
     for scheduler in experiment

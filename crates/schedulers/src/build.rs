@@ -1,12 +1,14 @@
-//! Building a scheduler from crates.io with `cargo install`.
+//! Building a scheduler with `cargo install`, from crates.io or, one of our own,
+//! from the source tree.
 //!
 //! cargo resolves, fetches and builds as the user's configuration says; ours is
 //! to choose the version, the clang, one build directory for all schedulers (a
 //! second one reuses most of the first one's dependencies), and to keep the log.
 
 use crate::cache::{Cache, Installed};
-use crate::catalog::{self, Place};
+use crate::catalog::{self, Place, Source};
 use crate::error::Error;
+use crate::own::{self, Own};
 use crate::progress::{self, Progress};
 use crate::registry;
 use crate::toolchain::Toolchain;
@@ -26,13 +28,28 @@ const TAIL_LINES: usize = 20;
 pub struct Installer {
     cache: Cache,
     path: OsString,
+    /// The source tree is above one of these.
+    starts: Vec<PathBuf>,
+}
+
+/// What `cargo install` is told to build.
+#[derive(Debug, Clone, Copy)]
+struct Wanted<'a> {
+    name: &'a str,
+    version: &'a Version,
+    /// Of the source tree; else crates.io.
+    directory: Option<&'a Path>,
 }
 
 impl Installer {
     /// Installs into `cache` with the tools on this process's PATH.
     pub fn new(cache: Cache) -> Self {
         let path = std::env::var_os("PATH").unwrap_or_default();
-        Installer { cache, path }
+        Installer {
+            cache,
+            path,
+            starts: own::starts(),
+        }
     }
 
     /// Look for tools on another search path.
@@ -41,9 +58,16 @@ impl Installer {
         self
     }
 
+    /// Look for the source tree above another directory.
+    pub fn with_tree(mut self, start: impl Into<PathBuf>) -> Self {
+        self.starts = vec![start.into()];
+        self
+    }
+
     /// Build `name` (which may carry its version: `scx_rusty@1.1.4`), or find
     /// it installed. Without a version: the newest on crates.io or, where that
-    /// cannot be reached, the newest installed.
+    /// cannot be reached, the newest installed. One of our own is built from the
+    /// source tree each time, since its version does not tell of changes there.
     pub fn install(
         &self,
         name: &str,
@@ -52,21 +76,61 @@ impl Installer {
     ) -> Result<Installed, Error> {
         let (name, named) = crate::split_name(name);
         check_name(name)?;
-        let wanted = version.or(named).map(|v| parse_version(name, v));
-        let version = match wanted.transpose()? {
-            Some(version) => version,
-            None => self.newest(name)?,
+        let version = version.or(named).map(|v| parse_version(name, v));
+        let version = version.transpose()?;
+        let version = match catalog::known(name).map(|k| k.source) {
+            Some(Source::Tree) => self.install_own(name, version, progress)?,
+            Some(Source::CratesIo) | None => self.install_published(name, version, progress)?,
         };
-        progress(Progress::Chosen {
-            name: name.to_owned(),
-            version: version.clone(),
-        });
-        if self.cache.find(name, Some(&version))?.is_none() {
-            self.build(name, &version, progress)?;
-        }
         self.cache.refresh_links()?;
         progress(Progress::Installed);
         self.found_after_build(name, version)
+    }
+
+    fn install_published(
+        &self,
+        name: &str,
+        version: Option<Version>,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Version, Error> {
+        let version = match version {
+            Some(version) => version,
+            None => self.newest(name)?,
+        };
+        progress(chosen(name, &version));
+        let wanted = Wanted {
+            name,
+            version: &version,
+            directory: None,
+        };
+        if self.cache.find(name, Some(&version))?.is_none() {
+            self.build(wanted, progress)?;
+        }
+        Ok(version)
+    }
+
+    fn install_own(
+        &self,
+        name: &str,
+        asked: Option<Version>,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Version, Error> {
+        let Own { version, directory } = own::find(&self.tools()?.cargo, name, &self.starts)?;
+        if let Some(wanted) = asked.filter(|v| *v != version) {
+            return Err(Error::OtherVersion {
+                name: name.to_owned(),
+                found: version,
+                wanted,
+            });
+        }
+        progress(chosen(name, &version));
+        let wanted = Wanted {
+            name,
+            version: &version,
+            directory: Some(&directory),
+        };
+        self.build(wanted, progress)?;
+        Ok(version)
     }
 
     /// On crates.io or, as the best that is known offline, of those installed.
@@ -87,17 +151,13 @@ impl Installer {
         Toolchain::find(&self.path).map_err(Error::MissingTools)
     }
 
-    fn build(
-        &self,
-        name: &str,
-        version: &Version,
-        progress: &mut dyn FnMut(Progress),
-    ) -> Result<(), Error> {
+    fn build(&self, wanted: Wanted, progress: &mut dyn FnMut(Progress)) -> Result<(), Error> {
+        let Wanted { name, version, .. } = wanted;
         let tools = self.tools()?;
         let log_file = self.cache.log_file(name, version);
         let mut log = create_log(&log_file)?;
         let mut child = self
-            .command(&tools, name, version)
+            .command(&tools, wanted)
             .spawn()
             .map_err(Error::io("start", &tools.cargo))?;
         let output = child.stderr.take().map(BufReader::new);
@@ -115,15 +175,18 @@ impl Installer {
         })
     }
 
-    fn command(&self, tools: &Toolchain, name: &str, version: &Version) -> Command {
+    fn command(&self, tools: &Toolchain, wanted: Wanted) -> Command {
+        let Wanted { name, version, .. } = wanted;
         let mut command = Command::new(&tools.cargo);
         command
-            .args(["install", "--locked", "--color", "never", "--version"])
-            .arg(version.to_string())
-            .arg("--root")
+            .args(["install", "--locked", "--color", "never", "--root"])
             .arg(self.cache.install_root(name, version))
-            .args(profile(name))
-            .arg(name)
+            .args(profile(name));
+        match wanted.directory {
+            Some(directory) => command.args(["--force", "--path"]).arg(directory),
+            None => command.arg("--version").arg(version.to_string()).arg(name),
+        };
+        command
             .current_dir("/")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -156,6 +219,13 @@ impl Installer {
                 .join(name);
             Error::io("find the program that was built", program)(io::ErrorKind::NotFound.into())
         })
+    }
+}
+
+fn chosen(name: &str, version: &Version) -> Progress {
+    Progress::Chosen {
+        name: name.to_owned(),
+        version: version.clone(),
     }
 }
 

@@ -1,5 +1,5 @@
-//! The schedulers that schedlab knows by name. All are crates of the scx
-//! repository (github.com/sched-ext/scx), published on crates.io; the sentences
+//! The schedulers that schedlab knows by name. All but our own are crates of the
+//! scx repository (github.com/sched-ext/scx), published on crates.io; the sentences
 //! follow their own descriptions.
 
 /// A scheduler that can be installed by name.
@@ -11,6 +11,8 @@ pub struct Known {
     pub about: &'static str,
     /// Where it decides what runs next.
     pub decides_in: Place,
+    /// Where its source is.
+    pub source: Source,
 }
 
 /// The half of a scheduler that makes its decisions.
@@ -21,62 +23,87 @@ pub enum Place {
     UserSpace,
 }
 
+/// From where a scheduler is built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    CratesIo,
+    /// `sched/` of schedlab's own source tree.
+    Tree,
+}
+
 /// In order of name.
-pub const CATALOG: [Known; 11] = [
+pub const CATALOG: [Known; 12] = [
     Known {
         name: "scx_beerland",
         about: "a deadline queue per CPU, tasks move only when all are busy; for cache-intensive work, many CPUs",
         decides_in: Place::Kernel,
+        source: Source::CratesIo,
     },
     Known {
         name: "scx_bpfland",
         about: "vruntime with priority for interactive tasks; for desktops under load",
         decides_in: Place::Kernel,
+        source: Source::CratesIo,
     },
     Known {
         name: "scx_chaos",
         about: "adds random delays and degradation on purpose, to find races; not for speed",
         decides_in: Place::Kernel,
+        source: Source::CratesIo,
     },
     Known {
         name: "scx_cosmos",
         about: "tasks stay on their CPU while there is room, deadlines when there is none; general",
         decides_in: Place::Kernel,
+        source: Source::CratesIo,
     },
     Known {
         name: "scx_flash",
         about: "earliest deadline first, in favour of tasks that leave the CPU early; for audio and video",
         decides_in: Place::Kernel,
+        source: Source::CratesIo,
     },
     Known {
         name: "scx_lavd",
         about: "deadlines from how latency-critical a task is, core compaction; for games and desktops",
         decides_in: Place::Kernel,
+        source: Source::CratesIo,
     },
     Known {
         name: "scx_layered",
         about: "tasks sorted into layers by rules, each with its own CPUs and policy; for known services",
         decides_in: Place::Kernel,
+        source: Source::CratesIo,
+    },
+    Known {
+        name: "scx_microquanta",
+        about: "chosen tasks go first, for a bounded share of each CPU; for services beside batch work",
+        decides_in: Place::Kernel,
+        source: Source::Tree,
     },
     Known {
         name: "scx_p2dq",
         about: "several queues a cache domain, load balanced by picking two; general",
         decides_in: Place::Kernel,
+        source: Source::CratesIo,
     },
     Known {
         name: "scx_rustland",
         about: "all decisions in a user-space program; for study and experiments",
         decides_in: Place::UserSpace,
+        source: Source::CratesIo,
     },
     Known {
         name: "scx_rusty",
         about: "a queue per cache domain in BPF, load balancing between them in user space; general",
         decides_in: Place::Kernel,
+        source: Source::CratesIo,
     },
     Known {
         name: "scx_tickless",
         about: "a few CPUs handle all events, the others run without ticks; for virtual machines and batch work",
         decides_in: Place::Kernel,
+        source: Source::CratesIo,
     },
 ];
 

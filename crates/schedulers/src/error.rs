@@ -1,6 +1,7 @@
 //! What can go wrong when a scheduler is installed or looked up.
 
 use crate::toolchain::Missing;
+use crate::version::Version;
 use std::path::PathBuf;
 
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +27,19 @@ pub enum Error {
         version: String,
         log: PathBuf,
         tail: Vec<String>,
+    },
+    #[error(
+        "{name} is built from schedlab's source tree, and no sched/{name} is above this program \
+         or the working directory; run it in the source tree"
+    )]
+    NoSourceTree { name: String },
+    #[error("the version of the scheduler in {} could not be found out: {why}", directory.display())]
+    BadSourceTree { directory: PathBuf, why: String },
+    #[error("the source tree has {name} {found} and not {wanted}; leave the version out")]
+    OtherVersion {
+        name: String,
+        found: Version,
+        wanted: Version,
     },
     #[error("{step}: {}: {source}", object.display())]
     Io {

@@ -3,28 +3,36 @@
 //! scx_layered has no layers of its own: started without a specification it
 //! ends with "No layer spec", and what is measured then is the kernel's
 //! default. It gets the specification of `sched/layers/`, documented there.
+//! scx_microquanta that is told of no tasks favours none: it gets those that are
+//! measured ([`crate::measured`]).
 
 use crate::cache::Cache;
 use crate::error::Error;
+use crate::measured;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 const DEFAULT_LAYERS: &str = include_str!("../../../sched/layers/default.json");
 
 /// The arguments to start `program` with: the given ones, and for scx_layered
-/// without a layer specification the shipped one, as a file in `cache`.
+/// without a layer specification the shipped one, as a file in `cache`, for
+/// scx_microquanta without tasks the measured ones.
 pub fn default_args(cache: &Cache, program: &str, given: &[String]) -> Result<Vec<String>, Error> {
     let mut args = given.to_vec();
-    if is_layered(program) && !given.iter().any(|a| settles_layers(a)) {
-        args.push(format!("file:{}", write_layers(cache)?.display()));
+    match name(program) {
+        Some("scx_layered") if !given.iter().any(|a| settles_layers(a)) => {
+            args.push(format!("file:{}", write_layers(cache)?.display()));
+        }
+        Some("scx_microquanta") => args.extend(measured::tasks(given)),
+        _ => {}
     }
     Ok(args)
 }
 
 /// By file name, whichever version: `/x/bin/scx_layered`, `scx_layered@1.1.4`.
-fn is_layered(program: &str) -> bool {
-    let file = Path::new(program).file_name().and_then(|f| f.to_str());
-    file.is_some_and(|f| crate::split_name(f).0 == "scx_layered")
+fn name(program: &str) -> Option<&str> {
+    let file = Path::new(program).file_name()?.to_str()?;
+    Some(crate::split_name(file).0)
 }
 
 /// A specification (JSON text or `f:`/`file:` and a path), its built-in
@@ -98,6 +106,12 @@ mod tests {
         ] {
             assert_eq!(args("scx_layered", &[given]), [given]);
         }
+    }
+
+    #[test]
+    fn microquanta_without_tasks_gets_those_that_are_measured() {
+        let args = args("scx_microquanta", &["--runtime", "1ms"]);
+        assert_eq!(args[..4], ["--runtime", "1ms", "--thread", "wakeup-*"]);
     }
 
     #[test]

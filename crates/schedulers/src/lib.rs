@@ -1,5 +1,6 @@
 //! The sched_ext schedulers that an experiment can name: which ones are known,
-//! which are installed, and how they are built from crates.io.
+//! which are installed, and how they are built from crates.io or, our own, from
+//! schedlab's source tree.
 //!
 //! Everything lives in one cache directory (see [`Cache`]):
 //!
@@ -28,6 +29,8 @@ mod catalog;
 mod error;
 mod layers;
 mod list;
+mod measured;
+mod own;
 mod progress;
 mod registry;
 mod toolchain;
@@ -35,7 +38,7 @@ mod version;
 
 pub use build::Installer;
 pub use cache::{Cache, Installed};
-pub use catalog::{CATALOG, Known, Place, known};
+pub use catalog::{CATALOG, Known, Place, Source, known};
 pub use error::Error;
 pub use layers::default_args;
 pub use list::{Entry, list};
@@ -49,7 +52,7 @@ use std::path::PathBuf;
 /// directories, separated by colons, searched before PATH.
 pub const SCHEDULERS_VARIABLE: &str = "SCHEDLAB_SCHEDULERS";
 
-/// Build `name` from crates.io into this user's cache, or find it there.
+/// Build `name` into this user's cache, or find it there.
 /// Without a version the newest one is taken. `name` may carry it: `scx_rusty@1.1.4`.
 pub fn install(
     name: &str,

@@ -1,8 +1,9 @@
 //! What is installed and what could be.
 
 use crate::cache::Cache;
-use crate::catalog::CATALOG;
+use crate::catalog::{CATALOG, Source};
 use crate::error::Error;
+use crate::own;
 use crate::registry;
 use crate::toolchain::Toolchain;
 use crate::version::Version;
@@ -17,7 +18,7 @@ pub struct Entry {
     pub about: &'static str,
     /// Oldest first.
     pub installed: Vec<Version>,
-    /// On crates.io; `None` when it was not asked or did not answer.
+    /// On crates.io, or in the source tree; `None` when it was not asked or did not answer.
     pub newest: Option<Version>,
 }
 
@@ -26,8 +27,12 @@ pub struct Entry {
 pub fn list(cache: &Cache, ask: bool) -> Result<Vec<Entry>, Error> {
     let mut entries = offline(cache)?;
     if ask && let Some(cargo) = cargo() {
+        let starts = own::starts();
         add_newest(&mut entries, |name| {
-            registry::newest(&cargo, name, Path::new("/"))
+            match crate::known(name).map(|k| k.source) {
+                Some(Source::Tree) => Ok(own::find(&cargo, name, &starts).ok().map(|o| o.version)),
+                _ => registry::newest(&cargo, name, Path::new("/")).map(Some),
+            }
         });
     }
     Ok(entries)
@@ -56,10 +61,10 @@ fn cargo() -> Option<PathBuf> {
 
 /// Stops at the first failure: a registry that is out of reach for one crate
 /// is so for all, and each attempt may take its full time-out.
-fn add_newest(entries: &mut [Entry], mut ask: impl FnMut(&str) -> Result<Version, String>) {
+fn add_newest(entries: &mut [Entry], mut ask: impl FnMut(&str) -> Result<Option<Version>, String>) {
     for entry in entries {
         match ask(&entry.name) {
-            Ok(version) => entry.newest = Some(version),
+            Ok(version) => entry.newest = version,
             Err(_) => return,
         }
     }

@@ -1,5 +1,5 @@
-//! Which version of a crate is the newest, asked through cargo, which knows the
-//! user's registry, proxy and offline settings.
+//! Which version of a crate is the newest, or is in a directory, asked through
+//! cargo, which knows the user's registry, proxy and offline settings.
 
 use crate::version::Version;
 use std::path::Path;
@@ -19,6 +19,28 @@ pub(crate) fn newest(cargo: &Path, name: &str, neutral: &Path) -> Result<Version
             .ok_or_else(|| "cargo info printed no version".to_owned()),
         false => Err(first_line(&String::from_utf8_lossy(&output.stderr))),
     }
+}
+
+/// The version of the crate whose manifest this is, or why there is none.
+pub(crate) fn version_of_path(cargo: &Path, manifest: &Path) -> Result<Version, String> {
+    let output = Command::new(cargo)
+        .args(["pkgid", "--quiet", "--color", "never", "--manifest-path"])
+        .arg(manifest)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|e| format!("{}: {e}", cargo.display()))?;
+    match output.status.success() {
+        true => parse_id(&String::from_utf8_lossy(&output.stdout))
+            .ok_or_else(|| "cargo pkgid printed no version".to_owned()),
+        false => Err(first_line(&String::from_utf8_lossy(&output.stderr))),
+    }
+}
+
+/// `path+file:///tree/sched/scx_own#0.1.0`, or `…#name@0.1.0` where the directory
+/// has another name.
+fn parse_id(id: &str) -> Option<Version> {
+    let (_, version) = id.trim().rsplit_once(['#', '@'])?;
+    version.parse().ok()
 }
 
 /// `version: 1.1.4`, or `version: 1.1.4 (latest 1.2.0)` where a newer release
@@ -48,6 +70,17 @@ mod tests {
     fn the_version_that_can_be_built_here_is_taken_over_the_latest() {
         let info = "scx_rusty\nversion: 1.1.4 (latest 1.2.0)\n";
         assert_eq!(parse(info).unwrap().to_string(), "1.1.4");
+    }
+
+    #[test]
+    fn the_version_of_a_directory_is_read_from_its_package_id() {
+        for id in [
+            "path+file:///a@b/scx_own#0.1.0",
+            "path+file:///own#scx_own@0.1.0",
+        ] {
+            assert_eq!(parse_id(id).unwrap().to_string(), "0.1.0");
+        }
+        assert_eq!(parse_id("scx_own"), None);
     }
 
     #[test]

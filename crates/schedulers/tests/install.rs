@@ -45,7 +45,9 @@ impl Machine {
 
     fn install(&self, name: &str) -> (Result<schedulers::Installed, Error>, Vec<Progress>) {
         let mut steps = Vec::new();
-        let installer = Installer::new(self.cache()).with_path(self.bin());
+        let installer = Installer::new(self.cache())
+            .with_path(self.bin())
+            .with_tree(self.dir.path().join("tree/target"));
         let result = installer.install(name, None, &mut |step| steps.push(step));
         (result, steps)
     }
@@ -114,6 +116,52 @@ fn only_a_scheduler_that_decides_in_user_space_has_its_libraries_optimised() {
     assert!(asked_for("scx_rusty").contains("opt-level=0"));
     assert!(!asked_for("scx_rustland").contains("opt-level"));
     assert!(!asked_for("scx_unheard_of").contains("opt-level"));
+}
+
+/// A source tree with a scheduler of our own.
+fn plant_tree(machine: &Machine) {
+    let dir = machine.dir.path().join("tree/sched/scx_microquanta");
+    fs::create_dir_all(&dir).unwrap();
+    fs::write(dir.join("Cargo.toml"), "").unwrap();
+}
+
+/// The fake `cargo install` takes its last argument for the name.
+const TREE_CARGO: &str = r#"
+case "$1" in
+pkgid) echo "path+file:///tree/sched/scx_microquanta#0.1.0" ;;
+install)
+    echo "$@" >> "$(dirname "$0")/asked"
+    while [ "$1" != --root ]; do shift; done
+    mkdir -p "$2/bin"; echo built > "$2/bin/scx_microquanta" ;;
+*) exit 1 ;;
+esac
+"#;
+
+#[test]
+fn one_of_our_own_is_built_from_the_tree_each_time() {
+    let machine = Machine::with_cargo(TREE_CARGO);
+    plant_tree(&machine);
+    for _ in 0..2 {
+        let installed = machine.install("scx_microquanta").0.unwrap();
+        assert_eq!(installed.version.to_string(), "0.1.0");
+    }
+    let asked = read(&machine.bin().join("asked"));
+    assert_eq!(asked.lines().count(), 2, "{asked}");
+    assert!(asked.contains("--force --path"), "{asked}");
+    assert!(asked.contains("tree/sched/scx_microquanta"), "{asked}");
+    let link = machine.cache().bin_dir().join("scx_microquanta");
+    assert_eq!(read(&link), "built\n");
+}
+
+#[test]
+fn one_of_our_own_needs_the_tree_and_has_only_the_version_there() {
+    let machine = Machine::with_cargo(TREE_CARGO);
+    let error = machine.install("scx_microquanta").0.unwrap_err();
+    assert!(error.to_string().contains("run it in the source tree"));
+    plant_tree(&machine);
+    let error = machine.install("scx_microquanta@0.2.0").0.unwrap_err();
+    assert!(error.to_string().contains("0.1.0 and not 0.2.0"), "{error}");
+    assert!(!machine.bin().join("asked").exists());
 }
 
 #[test]

@@ -1,0 +1,140 @@
+//! Every bound that scx_microquanta promises, measured in guests by its own test,
+//! sched/scx_microquanta/tests/bounds, which `make test` builds.
+//!
+//! Shares and waits are judged strictly, in a guest with one CPU whose clock counts
+//! instructions (QEMU's -icount): what the host does beside it takes no time there,
+//! so the figures are the same on a busy machine. That mode is unfair between two
+//! busy CPUs, so what needs two is measured in a guest in real time, less strictly.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use tests::{Bench, alone, expect_code, stdout};
+
+const QEMU: &str = "qemu-system-x86_64";
+
+/// The newest build of the test.
+fn bounds() -> Option<PathBuf> {
+    let sched = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../sched/target");
+    let builds = std::fs::read_dir(sched).ok()?.flatten();
+    let deps = builds.filter_map(|dir| std::fs::read_dir(dir.path().join("debug/deps")).ok());
+    let files = deps.flat_map(|dir| dir.flatten().map(|entry| entry.path()));
+    let is_test = |path: &PathBuf| {
+        let name = path.file_name().and_then(|n| n.to_str());
+        path.extension().is_none() && name.is_some_and(|n| n.starts_with("bounds-"))
+    };
+    let built = |path: &PathBuf| path.metadata().and_then(|m| m.modified()).ok();
+    files.filter(is_test).max_by_key(built)?.canonicalize().ok()
+}
+
+fn qemu() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let mut found = std::env::split_paths(&path).map(|dir| dir.join(QEMU));
+    found.find(|program| program.exists())
+}
+
+/// A QEMU whose guests have a clock that counts instructions, 8 ns each, and that
+/// skips the time in which they are idle. It needs TCG, also where KVM works.
+fn counting_qemu(bench: &Bench, real: &Path) -> PathBuf {
+    use std::os::unix::fs::PermissionsExt;
+    let script = format!(
+        "#!/bin/sh\nfor arg; do\n  shift\n  case $arg in\n    kvm) arg=tcg,thread=single ;;\n    \
+         host) arg=max,-smap ;;\n  esac\n  set -- \"$@\" \"$arg\"\ndone\n\
+         exec {} \"$@\" -icount shift=3,sleep=off -rtc clock=vm\n",
+        real.display()
+    );
+    let directory = bench.path("bin");
+    std::fs::create_dir(&directory).expect("a directory");
+    let file = directory.join(QEMU);
+    std::fs::write(&file, script).expect("a file");
+    let executable = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(&file, executable).expect("make it executable");
+    directory
+}
+
+/// A guest that ends with the test.
+struct Guest<'a> {
+    bench: &'a Bench,
+    name: String,
+}
+
+impl<'a> Guest<'a> {
+    /// With this directory before all others that programs are looked for in.
+    fn start(bench: &'a Bench, cpus: &str, first: Option<&Path>) -> Self {
+        let name = format!("bounds-{}-{cpus}", std::process::id());
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let directories = first.map(Path::to_owned).into_iter();
+        let directories = directories.chain(std::env::split_paths(&path));
+        let output = bench
+            .command(&["vm", "start", "--name", &name, "--cpus", cpus])
+            .args(["--memory", "1G"])
+            .env("PATH", std::env::join_paths(directories).expect("a path"))
+            .output()
+            .expect("schedlab starts");
+        expect_code(&output, 0);
+        Guest { bench, name }
+    }
+
+    fn run(&self, command: &[&str]) -> Output {
+        let mut args = vec!["vm", "exec", "--name", &self.name, "--"];
+        args.extend(command);
+        let output = self.bench.run(&args);
+        println!("{}", stdout(&output));
+        output
+    }
+}
+
+impl Drop for Guest<'_> {
+    fn drop(&mut self) {
+        self.bench.run(&["vm", "stop", "--name", &self.name]);
+    }
+}
+
+/// The test and QEMU, or why it cannot run.
+fn needs() -> Result<(String, PathBuf), &'static str> {
+    let qemu = qemu().ok_or("skipped: qemu-system-x86_64 is not installed")?;
+    let bounds = bounds().ok_or("skipped: scx_microquanta is not built; `make test` builds it")?;
+    Command::new(&qemu)
+        .arg("--version")
+        .output()
+        .map_err(|_| "skipped: qemu-system-x86_64 does not start")?;
+    Ok((bounds.display().to_string(), qemu))
+}
+
+#[test]
+fn shares_and_waits_are_within_their_bounds() {
+    let (bounds, qemu) = match needs() {
+        Ok(found) => found,
+        Err(why) => return println!("{why}"),
+    };
+    let _turn = alone();
+    let bench = Bench::default();
+    let guest = Guest::start(&bench, "1", Some(&counting_qemu(&bench, &qemu)));
+    let output = guest.run(&[&bounds]);
+    expect_code(&output, 0);
+    assert!(
+        !stdout(&output).contains("skipped: this kernel"),
+        "not measured"
+    );
+}
+
+#[test]
+fn what_needs_two_cpus_is_within_its_bounds() {
+    let bounds = match needs() {
+        Ok((bounds, _)) => bounds,
+        Err(why) => return println!("{why}"),
+    };
+    let _turn = alone();
+    let bench = Bench::default();
+    let guest = Guest::start(&bench, "2", None);
+    let output = guest.run(&[
+        "env",
+        "MICROQUANTA_SHARED_CPUS=1",
+        &bounds,
+        "wakes on an idle CPU",
+        "an idle CPU takes",
+        "CPUs that go and come",
+        "parameters at their limits",
+    ]);
+    expect_code(&output, 0);
+    assert!(!stdout(&output).contains("skipped"), "not measured");
+}
