@@ -259,12 +259,13 @@ fn a_qemu_that_is_killed_or_hangs_voids_its_trial_and_the_run_goes_on() {
 
     let trials = trials(&bench);
     let states: Vec<_> = trials.iter().map(|t| &t.trial.result.state).collect();
-    assert_eq!(
-        trials.iter().filter(|t| t.trial.is_ok()).count(),
-        3,
+    assert!(
+        states.iter().filter(|s| s.why().is_none()).count() >= 2,
         "{states:?}"
     );
-    let voids = trials.iter().filter_map(|t| t.trial.result.state.why());
+    assert!(states.len() >= 5, "each was tried again: {states:?}");
+    let voids = states.iter().filter(|s| s.as_str() == "void");
+    let voids = voids.filter_map(|s| s.why());
     let voids: Vec<&str> = voids.collect();
     assert_eq!(voids.len(), 2, "{voids:?}");
     assert!(voids[0].contains("signal: 9"), "{voids:?}");

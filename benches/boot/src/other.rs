@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// One that says nothing for this long in all is hung.
-const LIMIT: &str = "120";
+const LIMIT: &str = "300";
 
 /// To the line that is the kernel's release.
 pub fn command(words: &[String], release: &str) -> Result<Duration, Failure> {
