@@ -51,9 +51,12 @@ impl Lab {
             match ran.status.code() {
                 // 4: a trial did not count and was repeated.
                 Some(0 | 4) => return Ok(ResultSet::read(&output)?),
-                Some(UNMET) if Instant::now() < end => sleep(WAIT),
-                _ => {
+                code => {
                     let said = String::from_utf8_lossy(&ran.stderr);
+                    if code == Some(UNMET) && Instant::now() < end {
+                        sleep(WAIT);
+                        continue;
+                    }
                     return Err(format!("schedlab ended with {}: {said}", ran.status).into());
                 }
             }

@@ -2,7 +2,7 @@
 
 use crate::arm::scheduler::{Attached, Limits};
 use crate::arm::tunables;
-use crate::collectors::Collectors;
+use crate::collectors::{self, Collectors};
 use crate::interrupt::Interrupt;
 use crate::journal::{Journal, Undo};
 use crate::judge::judge;
@@ -243,6 +243,8 @@ impl<'a, 'c> Trial<'a, 'c> {
 
     fn run_workload(&mut self, launch: &Launch) -> Result<(Output, Vec<Measurement>), Stop> {
         self.context.progress("measuring");
+        let wanted = collectors::wanted(&self.spec.arm);
+        self.collectors.prepare(self.context.root, wanted);
         let limit = Duration::from_nanos(self.spec.workload.time_limit_ns);
         self.until = Instant::now() + limit;
         if launch.phased {

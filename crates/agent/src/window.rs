@@ -10,10 +10,11 @@ use crate::files;
 use crate::spawn::SpawnError;
 use crate::trial::{Stop, Trial};
 use crate::workload::{Event, Origin, Workload};
+use collect::hardware::Hardware;
 use collect::rusage::Usage;
 use collect::tasks::Pid;
 use load::{Launch, Output, phase};
-use model::{Class, Measurement, Phase, Policy, Role, Severity, Warning};
+use model::{Class, Collector, Measurement, Phase, Policy, Role, Severity, Warning};
 use std::time::{Duration, Instant};
 
 /// How often evidence is taken inside the window.
@@ -29,14 +30,29 @@ impl<'a> Trial<'a, '_> {
             executable: self.context.executable,
             mark: &self.mark,
         };
-        Workload::start(launch, origin, |pid| match policy {
-            Some(policy) => policy::apply_before_exec(pid, policy).map_err(with_remedy),
-            None => Ok(()),
-        })
-        .map_err(|error| match error {
+        let (wants_switches, wants_hardware) = (
+            self.collectors.wants(Collector::Switches),
+            self.collectors.wants(Collector::Hardware),
+        );
+        let mut hardware = None;
+        let started = Workload::start(launch, origin, |pid| {
+            if wants_hardware {
+                hardware = Hardware::on_exec(pid).ok();
+            }
+            match policy {
+                Some(policy) => policy::apply_before_exec(pid, policy).map_err(with_remedy),
+                None => Ok(()),
+            }
+        });
+        let mut process = started.map_err(|error| match error {
             SpawnError::Refused(why) => Stop::Void(why),
             error => Stop::Failed(error.to_string()),
-        })
+        })?;
+        if !wants_switches {
+            process.counters = None;
+        }
+        self.collectors.count(hardware);
+        Ok(process)
     }
 
     /// The window is the life of the process, which inherits its policy.

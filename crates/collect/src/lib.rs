@@ -5,9 +5,12 @@
 //! the name of the field gives. What is missing is `None`, never a zero.
 
 pub mod delays;
+pub mod distance;
 pub mod frequency;
+pub mod hardware;
 pub mod kernel_config;
 pub mod kernel_log;
+pub mod migrations;
 pub mod perf;
 pub mod policy;
 pub mod preflight;
@@ -20,6 +23,7 @@ pub mod system;
 pub mod tasks;
 pub mod thermal;
 pub mod tools;
+mod tracefs;
 
 #[cfg(test)]
 mod fixture;

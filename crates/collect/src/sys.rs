@@ -1,7 +1,9 @@
 //! System calls that neither std nor rustix offers. The only unsafe code here.
 
+use std::ffi::CString;
 use std::io;
 use std::mem::{MaybeUninit, size_of};
+use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 /// `SCHED_FLAG_RESET_ON_FORK`: children start with the default policy.
@@ -42,6 +44,19 @@ pub fn sched_setattr(tid: i32, attr: &SchedAttr) -> io::Result<()> {
     let result = unsafe { libc::syscall(libc::SYS_sched_setattr, tid, &raw const attr, 0u32) };
     check(result).map(|_| ())
 }
+
+/// `PERF_EVENT_IOC_SET_FILTER` of `<linux/perf_event.h>`: only events that the filter
+/// (Documentation/trace/events.rst, "Event filtering") lets through are counted.
+pub fn set_event_filter(event: &impl AsRawFd, filter: &str) -> io::Result<()> {
+    let filter = CString::new(filter)?;
+    // SAFETY: the descriptor is open, and the kernel copies the string, which ends
+    // with a zero, before the call returns.
+    let result = unsafe { libc::ioctl(event.as_raw_fd(), SET_FILTER as _, filter.as_ptr()) };
+    check(result.into()).map(|_| ())
+}
+
+/// `_IOW('$', 6, char *)`.
+const SET_FILTER: u64 = 1 << 30 | (size_of::<*const u8>() as u64) << 16 | 0x24 << 8 | 6;
 
 fn check(result: libc::c_long) -> io::Result<libc::c_long> {
     if result < 0 {

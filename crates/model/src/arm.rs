@@ -1,5 +1,6 @@
 //! An arm: one way to schedule, made of a kernel, a scheduler, a policy and tunables.
 
+use crate::collector::Collector;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -31,6 +32,9 @@ pub struct Arm {
     /// The place in a grid (`for-each`): each parameter with its value as written.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub grid: BTreeMap<String, String>,
+    /// What is collected in its trials; `None`: all that is known to cost little.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub collect: Option<Vec<Collector>>,
 }
 
 fn is_zero(value: &f64) -> bool {
@@ -49,6 +53,7 @@ impl Arm {
             kernel: None,
             handicap_percent: 0.0,
             grid: BTreeMap::new(),
+            collect: None,
         }
     }
 
@@ -72,6 +77,10 @@ impl Arm {
         parts.extend(self.tunables.iter().map(|(k, v)| format!("{k}={v}")));
         if self.handicap_percent != 0.0 {
             parts.push(format!("handicap={}%", self.handicap_percent));
+        }
+        if let Some(collectors) = &self.collect {
+            let names: Vec<&str> = collectors.iter().map(|c| c.name()).collect();
+            parts.push(format!("collect={}", names.join(",")));
         }
         if parts.is_empty() {
             return "default".to_owned();

@@ -6,6 +6,7 @@
 //! are whole nanoseconds.
 
 pub mod arm;
+pub mod collector;
 pub mod cpus;
 pub mod evidence;
 pub mod experiment;
@@ -21,6 +22,7 @@ pub mod units;
 pub mod workload;
 
 pub use arm::{Arm, Class, Policy, Role, Scheduler, Tunables};
+pub use collector::Collector;
 pub use cpus::{choose_cpus, parse_cpu_list};
 pub use evidence::{Evidence, EvidencePoint, Phase, RolePolicy, SchedExt, SchedulerBinary};
 pub use experiment::{Experiment, Stop, TargetSpec, VmSpec};

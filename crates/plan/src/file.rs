@@ -9,7 +9,9 @@ use crate::table::{Value, items, take};
 use crate::units::{Duration, Percent, Size};
 use crate::workloads;
 use model::experiment::{Forward, Reset, Topology};
-use model::{Arm, Class, Experiment, Policy, Role, Scheduler, TargetSpec, VmSpec, Workload};
+use model::{
+    Arm, Class, Collector, Experiment, Policy, Role, Scheduler, TargetSpec, VmSpec, Workload,
+};
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use std::collections::BTreeMap;
@@ -71,6 +73,7 @@ struct FileArm {
     _for_each: Option<()>,
     #[serde(rename = "where")]
     _where: Option<()>,
+    collect: Option<Vec<Collector>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -308,6 +311,7 @@ fn read_arm(file: FileArm, usual_role: &Role) -> Result<Arm, PlanError> {
         kernel: file.kernel,
         handicap_percent: file.handicap.map_or(0.0, |h| h.0),
         grid: Point::new(),
+        collect: file.collect,
     })
 }
 

@@ -1,6 +1,7 @@
 //! From a results directory to the table.
 
 use crate::across::{self, Across};
+use crate::certificate::Certificate;
 use crate::evidence;
 use crate::judge::judge;
 use crate::notices;
@@ -9,8 +10,9 @@ use crate::table::{
     ArmInfo, BlockPoint, CellTable, Comparison, Excluded, ExperimentInfo, MetricRow, Table, Tally,
     TrialCounts, Verdict,
 };
+use crate::why;
 use model::{Better, Cell, Experiment, Trial, TrialState, Workload};
-use results::{Pair, ResultSet, pairs};
+use results::{Overload, Pair, ResultSet, overload, pairs};
 use std::collections::HashSet;
 
 impl Table {
@@ -29,11 +31,13 @@ impl Table {
                 scans: across::scan::scans(results),
                 interference: across::interference::matrices(results),
                 grids: across::grid::grids(&results.experiment.arms, &cells),
+                why: why::of_calls(results, &cells),
+                certificate: Certificate::of(results),
             },
-            cells,
             trials: count_trials(results),
             excluded: excluded(results),
-            warnings: notices::collect(results),
+            warnings: notices::collect(results, &cells),
+            cells,
             system: results.system.clone(),
         }
     }
@@ -119,6 +123,12 @@ struct MetricHead<'a> {
     better: Better,
 }
 
+impl MetricHead<'_> {
+    fn is_latency(&self) -> bool {
+        overload::is_latency(self.unit, self.better)
+    }
+}
+
 impl<'a> CellScope<'a> {
     fn new(results: &'a ResultSet, index: usize) -> Self {
         let cell = &results.plan.cells[index];
@@ -167,9 +177,12 @@ impl<'a> CellScope<'a> {
     }
 
     /// An experiment that names no metric lets all of them decide.
-    fn is_deciding(&self, metric: &str) -> bool {
+    fn is_deciding(&self, head: &MetricHead, overload: &Overload) -> bool {
         let named = &self.workload.metrics;
-        named.is_empty() || named.iter().any(|name| name == metric)
+        match named.is_empty() {
+            true => !(overload.forbids_latency() && head.is_latency()),
+            false => overload.deciding(named, &self.trials).contains(&head.name),
+        }
     }
 
     fn comparisons(&self, heads: &[MetricHead]) -> Vec<Comparison> {
@@ -188,7 +201,11 @@ impl<'a> CellScope<'a> {
         let experiment = self.experiment;
         let baseline = experiment.baseline;
         let trials = self.trials.iter().copied();
-        let pairs = pairs(trials, self.index, head.name, arm, baseline);
+        let overload = Overload::of(trials.clone(), self.index, arm, baseline);
+        let mut pairs = pairs(trials, self.index, head.name, arm, baseline);
+        if head.is_latency() && overload.forbids_latency() {
+            pairs.clear();
+        }
         let xs: Vec<f64> = pairs.iter().filter_map(Pair::log_ratio).collect();
         let judged = judge(&xs, head.better, &experiment.stop);
         Comparison {
@@ -199,7 +216,7 @@ impl<'a> CellScope<'a> {
             better: head.better,
             baseline: experiment.arms[baseline].name.clone(),
             arm: experiment.arms[arm].name.clone(),
-            deciding: self.is_deciding(head.name),
+            deciding: self.is_deciding(head, &overload),
             aa: is_aa(experiment, arm),
             ratio: judged.ratio,
             low: judged.low,
@@ -212,26 +229,40 @@ impl<'a> CellScope<'a> {
             baseline_median: median(pairs.iter().map(|pair| pair.baseline)),
             arm_median: median(pairs.iter().map(|pair| pair.arm)),
             survives_ebh: None,
-            notes: [
-                self.note_missing(arm, pairs.len()),
-                note_unusable(&pairs),
-                judged.note,
-            ]
-            .into_iter()
-            .flatten()
-            .collect(),
+            notes: match note_overload(head, &overload) {
+                Some(note) if pairs.is_empty() => vec![note],
+                note => [
+                    note,
+                    self.note_missing(head, arm, pairs.len(), &overload),
+                    note_unusable(&pairs),
+                    judged.note,
+                ]
+                .into_iter()
+                .flatten()
+                .collect(),
+            },
             block_ratios: pairs.iter().filter_map(block_point).collect(),
         }
     }
 
     /// A note on the blocks in which both arms ran, but not both have the figure.
-    fn note_missing(&self, arm: usize, found: usize) -> Option<String> {
+    fn note_missing(
+        &self,
+        head: &MetricHead,
+        arm: usize,
+        found: usize,
+        overload: &Overload,
+    ) -> Option<String> {
         let blocks = |arm| -> HashSet<u32> {
             let of_arm = self.trials.iter().filter(|t| t.place.arm == arm);
             of_arm.map(|t| t.place.block).collect()
         };
         let baseline = blocks(self.experiment.baseline);
-        let both = blocks(arm).intersection(&baseline).count();
+        let left_out = match head.is_latency() {
+            true => overload.blocks.len(),
+            false => 0,
+        };
+        let both = blocks(arm).intersection(&baseline).count() - left_out;
         (found > 0 && found < both)
             .then(|| format!("only {found} of {both} blocks have this figure of both arms"))
     }
@@ -258,6 +289,22 @@ fn block_point(pair: &Pair) -> Option<BlockPoint> {
     Some(BlockPoint {
         block: pair.block,
         ratio: pair.log_ratio()?.exp(),
+    })
+}
+
+/// A note on latencies that are those of a queue.
+fn note_overload(head: &MetricHead, overload: &Overload) -> Option<String> {
+    let (blocks, of) = (overload.blocks.len(), overload.of);
+    if !head.is_latency() || blocks == 0 {
+        return None;
+    }
+    Some(match overload.forbids_latency() {
+        true => format!(
+            "overloaded in {blocks} of {of} blocks: latency is that of a queue and not compared; \
+             {} decides",
+            overload::GOODPUT
+        ),
+        false => format!("{blocks} of {of} blocks are left out: a trial was overloaded"),
     })
 }
 

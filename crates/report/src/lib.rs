@@ -10,6 +10,7 @@ mod build;
 pub mod certificate;
 mod chart;
 pub mod compare;
+mod drift;
 mod evidence;
 pub mod forecast;
 mod histogram;
@@ -21,6 +22,7 @@ mod render;
 mod summary;
 pub mod table;
 pub mod verify;
+pub mod why;
 mod words;
 
 pub use render::hgrm::{ReportFile, files as hgrm_files};

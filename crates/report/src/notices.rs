@@ -1,11 +1,13 @@
 //! Warnings of a report: those of the run and of its trials, each once, and what
 //! the results themselves give reason to say. The most serious come first.
 
-use crate::table::Notice;
+use crate::drift;
+use crate::table::{CellTable, Notice};
+use model::preflight::{Check, CheckState};
 use model::{Severity, Trial, Warning};
 use results::{ResultSet, RunState};
 
-pub fn collect(results: &ResultSet) -> Vec<Notice> {
+pub fn collect(results: &ResultSet, cells: &[CellTable]) -> Vec<Notice> {
     let mut notices: Vec<Notice> = Vec::new();
     for warning in &results.manifest.warnings {
         add(&mut notices, warning, None);
@@ -15,8 +17,9 @@ pub fn collect(results: &ResultSet) -> Vec<Notice> {
             add(&mut notices, warning, Some(&stored.trial));
         }
     }
-    for warning in own(results, &notices) {
-        add(&mut notices, &warning, None);
+    let own = own(results, &notices);
+    for warning in own.iter().chain(&drift::warnings(results, cells)) {
+        add(&mut notices, warning, None);
     }
     notices.sort_by_key(|notice| std::cmp::Reverse(notice.severity));
     notices
@@ -62,6 +65,7 @@ fn own(results: &ResultSet, said: &[Notice]) -> Vec<Warning> {
     own.extend(emulation(results, said));
     own.extend(unfinished(results.manifest.state));
     own.extend(many_excluded(results));
+    own.extend(settings(&results.system.preflight));
     own
 }
 
@@ -93,6 +97,21 @@ fn unfinished(state: RunState) -> Option<Warning> {
     })
 }
 
+/// What was found on the machine before the first trial.
+fn settings(preflight: &[Check]) -> Option<Warning> {
+    let found = preflight.iter().filter(|c| c.state == CheckState::Caution);
+    let names: Vec<&str> = found.map(|check| check.name.as_str()).collect();
+    (!names.is_empty()).then(|| Warning {
+        severity: Severity::Note,
+        what: format!(
+            "Settings of this machine that move figures: {}.",
+            names.join(", ")
+        ),
+        remedy: "schedlab doctor says what each does; --fix changes what can be changed."
+            .to_owned(),
+    })
+}
+
 /// A tenth or more of the attempts did not count.
 fn many_excluded(results: &ResultSet) -> Option<Warning> {
     let all = results.trials.len();
@@ -116,6 +135,21 @@ mod tests {
             what: what.to_owned(),
             remedy: String::new(),
         }
+    }
+
+    #[test]
+    fn only_settings_that_move_figures_are_named() {
+        let check = |name: &str, state| Check {
+            name: name.to_owned(),
+            value: String::new(),
+            state,
+            effect: String::new(),
+            remedy: String::new(),
+        };
+        let fine = check("turbo", CheckState::Ok);
+        assert_eq!(settings(std::slice::from_ref(&fine)), None);
+        let warning = settings(&[fine, check("governor", CheckState::Caution)]);
+        assert!(warning.is_some_and(|w| w.what.ends_with("figures: governor.")));
     }
 
     #[test]

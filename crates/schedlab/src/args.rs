@@ -31,6 +31,8 @@ pub enum Command {
     Report(ReportArgs),
     /// What moves figures on this machine, and how to change it
     Doctor(DoctorArgs),
+    /// What each collector costs on this machine
+    Overhead(OverheadArgs),
     /// Put a results directory into one file, with the hash of every part
     Pack(PackArgs),
     /// Make every number of a capsule again and compare
@@ -267,6 +269,27 @@ pub struct CompareArgs {
     pub full: bool,
     #[arg(long, value_enum, default_value_t = Plain::Text)]
     pub format: Plain,
+}
+
+#[derive(Debug, Args)]
+pub struct OverheadArgs {
+    /// The workload that is watched, with one load
+    #[arg(short, long, value_name = "WORKLOAD", default_value = "wakeup:100%")]
+    pub workload: String,
+    /// Most blocks; a block is one trial for each collector and one without
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub max_blocks: u32,
+    /// Wall time for the trials: 2m, 1h
+    #[arg(long, value_name = "TIME")]
+    pub budget: Option<String>,
+    /// Results directory [default: results/overhead-TIME/]
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    #[arg(long, value_enum, default_value_t = Plain::Text)]
+    pub format: Plain,
+    /// No progress, only the table
+    #[arg(short, long)]
+    pub quiet: bool,
 }
 
 #[derive(Debug, Args)]

@@ -51,6 +51,7 @@ fn dispatch(command: &Command) -> Result<ExitCode, CliError> {
         Command::List { what } => commands::list::list(*what),
         Command::Report(args) => commands::report::report(args),
         Command::Doctor(args) => commands::doctor::doctor(args),
+        Command::Overhead(args) => commands::overhead::overhead(args),
         Command::Pack(args) => commands::pack::pack(args),
         Command::Verify { results } => commands::verify::verify(results),
         Command::Compare(args) => commands::compare::compare(args),

@@ -49,7 +49,14 @@ pub fn machine_lock() -> Result<Lock, CliError> {
 
 /// Undo what an earlier run left; says on standard error what that was.
 pub fn restore_leftovers() -> Result<Restored, CliError> {
-    let restored = agent::restore().map_err(CliError::internal)?;
+    let restored = agent::restore().map_err(|error| match error {
+        agent::AgentError::Busy { .. } => CliError::Unmet(vec![Problem {
+            object: "the journal of this machine".into(),
+            what: error.to_string(),
+            remedy: "another agent is at work, or is just undoing what it changed".into(),
+        }]),
+        error => CliError::internal(error),
+    })?;
     say(&restored, "by an earlier run");
     Ok(restored)
 }

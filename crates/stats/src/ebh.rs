@@ -55,6 +55,19 @@ mod tests {
         assert_eq!(kept, [true, true, true, false, false]);
     }
 
+    #[test]
+    fn it_agrees_with_scipy_on_the_inverses() {
+        // scipy 1.17.1: stats.false_discovery_control(1 / e, method="bh") <= 0.05, with
+        // p = 1 where e is below it.
+        let e_values = [3.0, 412.0, 55.0, 0.7, 61.0, 18.0, 150.0, 1.2, 44.0, 27.0];
+        let kept: Vec<usize> = survivors(&e_values, 0.05)
+            .iter()
+            .enumerate()
+            .filter_map(|(index, survives)| survives.then_some(index))
+            .collect();
+        assert_eq!(kept, [1, 2, 4, 6, 8]);
+    }
+
     proptest! {
         #[test]
         fn it_agrees_with_benjamini_hochberg_on_the_inverses(

@@ -13,13 +13,16 @@
 //! | [`planner`] | what a number of blocks can show, and how many are needed |
 //! | [`levels`] | on which level (boots, blocks) the variance is |
 //! | [`trend`] | drift over the order of measuring, and dependence |
+//! | [`correlation`] | which figures move together from block to block |
 //! | [`bounds`] | how well a share or a spread is known |
+//! | [`correlation`] | do two series go up and down together |
 //! | [`summary`] | mean, spread and quantiles |
 //! | [`rank`], [`t_test`] | tests of a fixed size, for data measured elsewhere |
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod bounds;
+pub mod correlation;
 pub mod ebh;
 pub mod levels;
 pub mod planner;

@@ -116,7 +116,7 @@ fn normal_p(n: usize, s: i64, ties: &[usize]) -> Option<f64> {
     two_sided_normal((s - s.signum()) as f64 / variance.sqrt())
 }
 
-fn two_sided_normal(z: f64) -> Option<f64> {
+pub(crate) fn two_sided_normal(z: f64) -> Option<f64> {
     let normal = Normal::new(0.0, 1.0).ok()?;
     Some(2.0 * normal.sf(z.abs()))
 }

@@ -1,5 +1,5 @@
 //! What is seen only across cells or arms: a scan over rates, a service alone and
-//! beside others, a grid of parameters.
+//! beside others, a grid of parameters; and what moved beside a figure.
 
 pub mod grid;
 pub mod interference;
@@ -11,6 +11,8 @@ pub use grid::Grid;
 pub use interference::Interference;
 pub use scan::Scan;
 
+use crate::certificate::Certificate;
+use crate::why::Why;
 use model::{Better, Trial};
 use results::ResultSet;
 use serde::Serialize;
@@ -25,6 +27,11 @@ pub struct Across {
     pub interference: Vec<Interference>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub grids: Vec<Grid>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub why: Vec<Why>,
+    /// Of a run that measured its baseline against itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub certificate: Option<Certificate>,
 }
 
 /// A metric as it was measured.

@@ -23,6 +23,10 @@ pub fn render(table: &Table) -> String {
     for cell in &table.cells {
         lines.extend(self::cell(table, cell));
     }
+    if let Some(certificate) = &table.across.certificate {
+        lines.push(String::new());
+        lines.extend(certificate.text().lines().map(str::to_owned));
+    }
     lines.extend(foot(table));
     let mut text = lines.join("\n");
     text.push('\n');

@@ -16,6 +16,9 @@ pub fn render(table: &Table) -> String {
     out.push(String::new());
     out.extend(verdicts(table));
     out.extend(sheets(table).iter().flat_map(sheet));
+    if let Some(certificate) = &table.across.certificate {
+        out.push(format!("```text\n{}```\n", certificate.text()));
+    }
     out.push(about(table));
     let lesser = |n: &&Notice| n.severity != model::Severity::Serious;
     out.extend(table.warnings.iter().filter(lesser).map(notice));

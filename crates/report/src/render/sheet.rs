@@ -6,6 +6,7 @@ use crate::across::scan::{KNEE, ScanPoint};
 use crate::across::{Grid, Interference, Scan};
 use crate::quantity::{change, interval, with_unit};
 use crate::table::{Table, Verdict};
+use crate::why::{Change, Companion, Kind, Why};
 use model::{Better, format_rate};
 
 /// A change of this factor has the full tint.
@@ -54,7 +55,69 @@ pub fn sheets(table: &Table) -> Vec<Sheet> {
     let interference = across.interference.iter().map(of_interference);
     let grids = across.grids.iter().map(|grid| of_grid(table, grid));
     let scans = across.scans.iter().map(of_scan);
-    interference.chain(grids).chain(scans).collect()
+    let whys = across.why.iter().map(of_why);
+    interference.chain(grids).chain(scans).chain(whys).collect()
+}
+
+/// So many counters are shown; the JSON report has all.
+const MOST_COUNTERS: usize = 8;
+
+fn of_why(why: &Why) -> Sheet {
+    let rows = why.counters.iter().take(MOST_COUNTERS);
+    let rows = rows.map(|companion| SheetRow {
+        labels: vec![companion.counter.clone()],
+        cells: vec![moved(companion), together(companion)],
+    });
+    Sheet {
+        title: format!(
+            "{}, {}: what moved beside {}",
+            why.cell, why.arm, why.metric
+        ),
+        caption: format!(
+            "With it: from block to block it went up and down with {} (Kendall's rank correlation); the \
+             others only moved. Neither proves a cause; having only moved speaks against one.",
+            why.metric
+        ),
+        labels: vec!["counter".to_owned()],
+        columns: vec!["change".to_owned(), "with it".to_owned()],
+        rows: rows.collect(),
+    }
+}
+
+fn moved(companion: &Companion) -> SheetCell {
+    let unit = &companion.unit;
+    let signed = |value: f64| match value < 0.0 {
+        true => format!("-{}", with_unit(-value, unit)),
+        false => format!("+{}", with_unit(value, unit)),
+    };
+    let (text, detail) = match companion.change {
+        Change::Ratio(e) => (change(e.mean), detail(e.interval, companion.blocks)),
+        Change::Difference(e) => (
+            signed(e.mean),
+            e.interval.map_or_else(String::new, |(low, high)| {
+                format!("[{}, {}]", signed(low), signed(high))
+            }),
+        ),
+    };
+    SheetCell {
+        text,
+        detail,
+        tint: 0,
+        sure: true,
+    }
+}
+
+fn together(companion: &Companion) -> SheetCell {
+    let (text, detail) = match (companion.kind, companion.tau) {
+        (Kind::Together, Some(tau)) => (format!("{tau:+.2}"), ""),
+        _ => ("no".to_owned(), "only moved"),
+    };
+    SheetCell {
+        text,
+        detail: detail.to_owned(),
+        tint: 0,
+        sure: true,
+    }
 }
 
 fn of_interference(matrix: &Interference) -> Sheet {

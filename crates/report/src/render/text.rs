@@ -30,6 +30,7 @@ pub fn render(table: &Table, options: &Options) -> String {
     page.serious(table);
     page.verdicts(table);
     page.sheets(table);
+    page.certificate(table);
     page.further(table);
     page.star(table);
     page.medians(table);
@@ -114,6 +115,14 @@ impl Page {
             let title = format!("{} (against {})", cell.name, table.baseline());
             let shown: Vec<&Comparison> = cell.deciding().collect();
             self.comparisons(&title, table, &shown);
+        }
+    }
+
+    fn certificate(&mut self, table: &Table) {
+        if let Some(certificate) = &table.across.certificate {
+            self.line("");
+            let text = certificate.text();
+            text.lines().for_each(|line| self.line(line));
         }
     }
 

@@ -48,7 +48,12 @@ fn targets() {
 }
 
 fn metrics() {
-    for (kind, metric) in load::metric_defs() {
+    let of_trials = agent::METRICS
+        .iter()
+        .copied()
+        .chain(agent::collector_metrics());
+    let of_trials = of_trials.map(|metric| ("any", metric));
+    for (kind, metric) in load::metric_defs().into_iter().chain(of_trials) {
         let better = match metric.better {
             Better::Higher => "higher is better",
             Better::Lower => "lower is better",

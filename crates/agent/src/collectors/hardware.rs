@@ -1,0 +1,106 @@
+//! Cycles, instructions and cache misses of the load within the window.
+
+use super::explains;
+use collect::hardware::{Counts, Hardware};
+use model::{Measurement, MetricDef};
+
+const CYCLES: MetricDef = explains("cycles", "count", "CPU cycles of the load.");
+const INSTRUCTIONS: MetricDef = explains(
+    "instructions",
+    "count",
+    "Instructions that the load retired.",
+);
+const IPC: MetricDef = explains(
+    "instructions_per_cycle",
+    "1",
+    "Instructions per cycle: falls when tasks wait for memory, as after a migration.",
+);
+const CACHE_MISSES: MetricDef = explains(
+    "cache_misses",
+    "count",
+    "Accesses of the load that missed the last-level cache.",
+);
+const CACHE_MISS_PERCENT: MetricDef = explains(
+    "cache_miss_percent",
+    "%",
+    "Share of the accesses to the last-level cache that missed it.",
+);
+
+pub const METRICS: &[MetricDef] = &[CYCLES, INSTRUCTIONS, IPC, CACHE_MISSES, CACHE_MISS_PERCENT];
+
+#[derive(Debug)]
+pub struct Instructions {
+    counters: Hardware,
+    first: Option<Counts>,
+    last: Option<Counts>,
+}
+
+impl Instructions {
+    pub fn new(counters: Hardware) -> Self {
+        Instructions {
+            counters,
+            // Before the process runs its program.
+            first: Some(Counts::default()),
+            last: None,
+        }
+    }
+
+    pub fn begin(&mut self) {
+        self.first = self.counters.read().ok();
+    }
+
+    pub fn end(&mut self) {
+        self.last = self.counters.read().ok();
+    }
+
+    pub fn figures(&self) -> Vec<Measurement> {
+        match (self.first, self.last) {
+            (Some(first), Some(last)) => figures(last.since(first)),
+            _ => Vec::new(),
+        }
+    }
+}
+
+fn figures(counts: Counts) -> Vec<Measurement> {
+    let mut figures = vec![
+        CYCLES.measured(counts.cycles),
+        INSTRUCTIONS.measured(counts.instructions),
+        CACHE_MISSES.measured(counts.cache_misses),
+    ];
+    if counts.cycles > 0.0 {
+        figures.push(IPC.measured(counts.instructions / counts.cycles));
+    }
+    if counts.cache_references > 0.0 {
+        let percent = 100.0 * counts.cache_misses / counts.cache_references;
+        figures.push(CACHE_MISS_PERCENT.measured(percent));
+    }
+    figures
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_given_beside_the_counts() {
+        let figures = figures(Counts {
+            cycles: 1_000.0,
+            instructions: 2_500.0,
+            cache_references: 40.0,
+            cache_misses: 10.0,
+        });
+        let value = |def: MetricDef| {
+            figures
+                .iter()
+                .find(|m| m.metric == def.name)
+                .map(|m| m.value)
+        };
+        assert_eq!(value(IPC), Some(2.5));
+        assert_eq!(value(CACHE_MISS_PERCENT), Some(25.0));
+    }
+
+    #[test]
+    fn a_process_that_never_ran_has_no_shares() {
+        assert_eq!(figures(Counts::default()).len(), 3);
+    }
+}

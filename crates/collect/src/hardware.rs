@@ -1,0 +1,100 @@
+//! Hardware events of a process tree, by perf_event_open(2): cycles, instructions
+//! and cache misses. Most guests have none of them.
+//!
+//! Opened like [`crate::perf::Counters`]. Where there are fewer counters in the CPU
+//! than events, the kernel lets them take turns, and a count is scaled up by the
+//! share of the time in which it was counted.
+
+use perf_event::events::Hardware as Event;
+use perf_event::{Builder, Counter};
+use std::io;
+
+/// Scaled counts.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Counts {
+    pub cycles: f64,
+    pub instructions: f64,
+    pub cache_references: f64,
+    pub cache_misses: f64,
+}
+
+impl Counts {
+    pub fn since(self, earlier: Counts) -> Counts {
+        Counts {
+            cycles: self.cycles - earlier.cycles,
+            instructions: self.instructions - earlier.instructions,
+            cache_references: self.cache_references - earlier.cache_references,
+            cache_misses: self.cache_misses - earlier.cache_misses,
+        }
+    }
+}
+
+/// Open counters of one process tree.
+#[derive(Debug)]
+pub struct Hardware {
+    cycles: Counter,
+    instructions: Counter,
+    cache_references: Counter,
+    cache_misses: Counter,
+}
+
+impl Hardware {
+    /// For a child that has not run its program yet. All or none.
+    pub fn on_exec(pid: i32) -> io::Result<Self> {
+        let open = |event| {
+            Builder::new(event)
+                .observe_pid(pid)
+                .any_cpu()
+                .inherit(true)
+                .enable_on_exec(true)
+                .include_kernel()
+                .build()
+        };
+        Ok(Hardware {
+            cycles: open(Event::CPU_CYCLES)?,
+            instructions: open(Event::INSTRUCTIONS)?,
+            cache_references: open(Event::CACHE_REFERENCES)?,
+            cache_misses: open(Event::CACHE_MISSES)?,
+        })
+    }
+
+    pub fn read(&mut self) -> io::Result<Counts> {
+        Ok(Counts {
+            cycles: scaled(&mut self.cycles)?,
+            instructions: scaled(&mut self.instructions)?,
+            cache_references: scaled(&mut self.cache_references)?,
+            cache_misses: scaled(&mut self.cache_misses)?,
+        })
+    }
+}
+
+fn scaled(counter: &mut Counter) -> io::Result<f64> {
+    let read = counter.read_count_and_time()?;
+    Ok(scale(read.count, read.time_enabled, read.time_running))
+}
+
+fn scale(count: u64, enabled: u64, running: u64) -> f64 {
+    match running {
+        0 => 0.0,
+        running => count as f64 * enabled as f64 / running as f64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_is_scaled_by_the_share_of_time_in_which_it_was_counted() {
+        assert_eq!(scale(10, 200, 100), 20.0);
+        assert_eq!(scale(10, 100, 100), 10.0);
+        assert_eq!(scale(0, 100, 0), 0.0);
+    }
+
+    #[test]
+    fn a_machine_without_counters_says_so() {
+        if let Err(error) = Hardware::on_exec(std::process::id() as i32) {
+            println!("skipped: no hardware counters: {error}");
+        }
+    }
+}

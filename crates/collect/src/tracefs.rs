@@ -1,0 +1,63 @@
+//! tracefs, for the numbers of tracepoints (Documentation/trace/events.rst). Where it
+//! is not mounted it is opened detached: no mount point, nothing to take away again.
+
+use rustix::fs::{Mode, OFlags, openat};
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+const PLACES: &[&str] = &["sys/kernel/tracing", "sys/kernel/debug/tracing"];
+
+/// The number of a tracepoint (`sched/sched_migrate_task`) for perf_event_open(2).
+pub fn event_id(root: &Path, event: &str) -> io::Result<u64> {
+    let file = format!("events/{event}/id");
+    for place in PLACES {
+        let path = root.join(place).join(&file);
+        if path.exists() {
+            return parse(&std::fs::read_to_string(path)?);
+        }
+    }
+    let mut text = String::new();
+    let opened = openat(detached()?, &file, OFlags::RDONLY, Mode::empty())?;
+    File::from(opened).read_to_string(&mut text)?;
+    parse(&text)
+}
+
+fn parse(text: &str) -> io::Result<u64> {
+    text.trim()
+        .parse()
+        .map_err(|_| io::ErrorKind::InvalidData.into())
+}
+
+/// Needs CAP_SYS_ADMIN and Linux 5.2.
+fn detached() -> io::Result<OwnedFd> {
+    let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_create(&context)?;
+    let mount = fsmount(
+        &context,
+        FsMountFlags::FSMOUNT_CLOEXEC,
+        MountAttrFlags::empty(),
+    )?;
+    Ok(mount)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::tree;
+
+    #[test]
+    fn a_mounted_tracefs_is_read() {
+        let root = tree(&[("sys/kernel/tracing/events/sched/sched_switch/id", "314\n")]);
+        assert_eq!(event_id(root.path(), "sched/sched_switch").unwrap(), 314);
+    }
+
+    #[test]
+    fn a_tracepoint_that_is_not_there_is_an_error() {
+        let root = tree(&[("sys/kernel/tracing/events/sched/sched_switch/id", "x\n")]);
+        assert!(event_id(root.path(), "sched/sched_switch").is_err());
+        assert!(event_id(Path::new("/"), "sched/there_is_none").is_err());
+    }
+}

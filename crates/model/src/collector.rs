@@ -1,0 +1,50 @@
+//! Collectors: what explains a trial and can be left out of it.
+
+use serde::{Deserialize, Serialize};
+
+/// A group of readings that are taken together. What costs nothing inside the window
+/// (the two readings of /proc/stat, PSI, and the like) is always taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Collector {
+    /// Switches, migrations and page faults of the load: software perf events.
+    Switches,
+    /// Run delay and slices of every role: `/proc/PID/task/TID/schedstat`.
+    Delays,
+    /// Migrations of the whole machine by distance: a tracepoint.
+    Distances,
+    /// Cycles, instructions and cache misses of the load: hardware perf events.
+    Hardware,
+}
+
+impl Collector {
+    pub const ALL: [Collector; 4] = [
+        Collector::Switches,
+        Collector::Delays,
+        Collector::Distances,
+        Collector::Hardware,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Collector::Switches => "switches",
+            Collector::Delays => "delays",
+            Collector::Distances => "distances",
+            Collector::Hardware => "hardware",
+        }
+    }
+
+    /// What it reads, for lists.
+    pub fn text(self) -> &'static str {
+        match self {
+            Collector::Switches => "switches, migrations and page faults of the load (perf)",
+            Collector::Delays => "run delay and slices of every role (schedstat of each thread)",
+            Collector::Distances => "migrations of the whole machine by distance (tracepoint)",
+            Collector::Hardware => "cycles, instructions and cache misses of the load (perf)",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Collector> {
+        Collector::ALL.into_iter().find(|c| c.name() == name)
+    }
+}

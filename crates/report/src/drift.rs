@@ -1,0 +1,369 @@
+//! What the order of the trials gives away: a difference that changed while it was
+//! measured, a machine that drifted, a place in the block that matters, blocks that
+//! resemble each other, heat and clocks that changed from trial to trial.
+//!
+//! Only deciding metrics are looked at, each kind of look at a rate of one false
+//! warning in a hundred reports, split over the comparisons (Bonferroni).
+
+use crate::quantity::change;
+use crate::table::{CellTable, Comparison};
+use model::{Severity, Trial, Warning};
+use results::ResultSet;
+use stats::{rank, summary, trend};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Of one kind of warning in one report.
+const FALSE_RATE: f64 = 0.01;
+/// A hotter or cooler trial than this is another machine.
+const MOST_CELSIUS: f64 = 10.0;
+/// The same for the clock.
+const MOST_CLOCK: f64 = 0.1;
+
+pub fn warnings(results: &ResultSet, cells: &[CellTable]) -> Vec<Warning> {
+    let compared: Vec<(&CellTable, &Comparison)> = cells
+        .iter()
+        .flat_map(|cell| cell.deciding().map(move |c| (cell, c)))
+        .filter(|(_, c)| !c.block_ratios.is_empty())
+        .collect();
+    let series = series(results, cells);
+    [
+        changing(&compared),
+        dependent(&compared),
+        order(&series),
+        drifting(&series, results.experiment.stop.smallest_effect),
+        heat(results),
+        clock(results),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn warning(severity: Severity, what: String, remedy: &str) -> Warning {
+    Warning {
+        severity,
+        what,
+        remedy: remedy.to_owned(),
+    }
+}
+
+fn log_ratios(comparison: &Comparison) -> Vec<f64> {
+    let points = comparison.block_ratios.iter();
+    points.map(|point| point.ratio.ln()).collect()
+}
+
+/// The difference has a trend over the blocks.
+fn changing(compared: &[(&CellTable, &Comparison)]) -> Option<Warning> {
+    let limit = FALSE_RATE / compared.len().max(1) as f64;
+    let found: Vec<String> = compared
+        .iter()
+        .filter(|(_, c)| trend::mann_kendall(&log_ratios(c)).is_some_and(|t| t.p < limit))
+        .map(|(cell, c)| format!("{} of {} in {} ({})", c.metric, c.arm, cell.name, ends(c)))
+        .collect();
+    (!found.is_empty()).then(|| {
+        warning(
+            Severity::Caution,
+            format!(
+                "The difference itself changed while it was measured: {}.",
+                found.join("; ")
+            ),
+            "The change and its interval speak of the mean of this run. Use a longer warmup, or look \
+             for what an arm leaves behind (files, caches, a process that ages).",
+        )
+    })
+}
+
+/// `+3.1% at first, -0.4% at last`: means of the outer thirds.
+fn ends(comparison: &Comparison) -> String {
+    let xs = log_ratios(comparison);
+    let third = xs.len().div_ceil(3);
+    let mean = |part: &[f64]| change(summary::mean(part).unwrap_or(0.0).exp());
+    format!(
+        "{} at first, {} at last",
+        mean(&xs[..third]),
+        mean(&xs[xs.len() - third..])
+    )
+}
+
+/// Blocks resemble the one before.
+fn dependent(compared: &[(&CellTable, &Comparison)]) -> Option<Warning> {
+    let limit = FALSE_RATE / compared.len().max(1) as f64;
+    let is_dependent = |c: &Comparison| {
+        let found = trend::autocorrelation(&log_ratios(c));
+        found.is_some_and(|a| a.lag1 > 0.0 && a.p < limit)
+    };
+    let found: Vec<String> = compared
+        .iter()
+        .filter(|(_, c)| is_dependent(c))
+        .map(|(cell, c)| format!("{} of {} in {}", c.metric, c.arm, cell.name))
+        .collect();
+    (!found.is_empty()).then(|| {
+        warning(
+            Severity::Caution,
+            format!(
+                "Blocks resemble the one before, so they count for less than their number: {}.",
+                found.join("; ")
+            ),
+            "Something lasts longer than a block: let each block have what may vary (a fresh boot: \
+             reset = \"block\"), or repeat the run on another day and compare.",
+        )
+    })
+}
+
+/// One deciding metric of one cell, trial by trial.
+struct Series<'a> {
+    cell: &'a str,
+    metric: &'a str,
+    /// Logarithms, by block, in the order in which they were measured: arm and value.
+    blocks: BTreeMap<u32, Vec<(usize, f64)>>,
+    baseline: usize,
+}
+
+fn series<'a>(results: &'a ResultSet, cells: &'a [CellTable]) -> Vec<Series<'a>> {
+    let of_cell = |(index, cell): (usize, &'a CellTable)| {
+        let names: BTreeSet<&str> = cell.deciding().map(|c| c.metric.as_str()).collect();
+        let one = move |metric| one_series(results, index, &cell.name, metric);
+        names.into_iter().map(one)
+    };
+    cells.iter().enumerate().flat_map(of_cell).collect()
+}
+
+fn one_series<'a>(
+    results: &'a ResultSet,
+    index: usize,
+    cell: &'a str,
+    metric: &'a str,
+) -> Series<'a> {
+    let mut trials: Vec<&Trial> = results.trials.iter().map(|s| &s.trial).collect();
+    trials.retain(|t| t.place.cell == index && t.is_ok());
+    trials.sort_by_key(|t| t.result.started_unix_ns);
+    let mut blocks: BTreeMap<u32, Vec<(usize, f64)>> = BTreeMap::new();
+    for trial in trials {
+        let value = trial.metric(metric).map(|m| m.value.ln());
+        if let Some(value) = value.filter(|v| v.is_finite()) {
+            let block = blocks.entry(trial.place.block).or_default();
+            block.push((trial.place.arm, value));
+        }
+    }
+    Series {
+        cell,
+        metric,
+        blocks,
+        baseline: results.experiment.baseline,
+    }
+}
+
+impl Series<'_> {
+    /// The baseline alone, in order.
+    fn baseline(&self) -> Vec<f64> {
+        let all = self.blocks.values().flatten();
+        let own = all.filter(|(arm, _)| *arm == self.baseline);
+        own.map(|(_, value)| *value).collect()
+    }
+
+    /// How far the first trial of each block is from the others of the block, with
+    /// the differences between the arms taken out.
+    fn first_of_blocks(&self) -> Vec<f64> {
+        let complete = self.blocks.values().map(Vec::len).max().unwrap_or(0);
+        let blocks = || self.blocks.values().filter(|b| b.len() == complete);
+        let mut of_arms: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+        for block in blocks() {
+            for (arm, value) in block {
+                of_arms.entry(*arm).or_default().push(value - centre(block));
+            }
+        }
+        let usual = |arm: &usize| summary::mean(&of_arms[arm]).unwrap_or(0.0);
+        let firsts = blocks().filter_map(|block| Some((block, block.first()?)));
+        firsts
+            .map(|(block, (arm, value))| value - centre(block) - usual(arm))
+            .collect()
+    }
+}
+
+fn centre(block: &[(usize, f64)]) -> f64 {
+    let values: Vec<f64> = block.iter().map(|(_, value)| *value).collect();
+    summary::mean(&values).unwrap_or(0.0)
+}
+
+/// What is measured first in a block comes out differently.
+fn order(all: &[Series]) -> Option<Warning> {
+    let limit = FALSE_RATE / all.len().max(1) as f64;
+    let found: Vec<String> = all
+        .iter()
+        .filter_map(|series| {
+            let firsts = series.first_of_blocks();
+            rank::signed_rank_p(&firsts).filter(|p| *p < limit)?;
+            let by = change(summary::median(&firsts)?.exp());
+            Some(format!("{} in {} ({by})", series.metric, series.cell))
+        })
+        .collect();
+    (!found.is_empty()).then(|| {
+        warning(
+            Severity::Caution,
+            format!(
+                "The first trial of a block comes out differently from the later ones: {}.",
+                found.join("; ")
+            ),
+            "A trial leaves something to the next one, or starts cold: use a longer warmup. The order is \
+             random, so no arm gains by it, but the noise is larger than need be.",
+        )
+    })
+}
+
+/// The machine became faster or slower over the run.
+fn drifting(all: &[Series], smallest_effect: f64) -> Option<Warning> {
+    let limit = FALSE_RATE / all.len().max(1) as f64;
+    let found: Vec<String> = all
+        .iter()
+        .filter_map(|series| {
+            let values = series.baseline();
+            let trend = trend::mann_kendall(&values).filter(|t| t.p < limit)?;
+            let whole = trend.slope * (values.len() as f64 - 1.0);
+            let large = whole.abs() > (1.0 + smallest_effect).ln();
+            large.then(|| {
+                format!(
+                    "{} in {} ({})",
+                    series.metric,
+                    series.cell,
+                    change(whole.exp())
+                )
+            })
+        })
+        .collect();
+    (!found.is_empty()).then(|| {
+        warning(
+            Severity::Note,
+            format!(
+                "The baseline drifted from the first block to the last: {}.",
+                found.join("; ")
+            ),
+            "Blocks take this out of the differences. Absolute figures are those of a machine that \
+             changed: heat, a disk that fills, other work.",
+        )
+    })
+}
+
+fn heat(results: &ResultSet) -> Option<Warning> {
+    let (least, most) = range(results, "temperature")?;
+    (most - least > MOST_CELSIUS).then(|| {
+        warning(
+            Severity::Note,
+            format!("The hottest CPU sensor was between {least:.0} and {most:.0} C from trial to trial."),
+            "Let the machine reach its temperature before the run, or turn turbo off: schedlab doctor --fix",
+        )
+    })
+}
+
+fn clock(results: &ResultSet) -> Option<Warning> {
+    let (least, most) = range(results, "cpu_mhz")?;
+    (least > 0.0 && most / least > 1.0 + MOST_CLOCK).then(|| {
+        warning(
+            Severity::Caution,
+            format!("The CPUs ran at {least:.0} to {most:.0} MHz from trial to trial."),
+            "Set the governor `performance` and turn turbo off: schedlab doctor --fix",
+        )
+    })
+}
+
+/// Of a metric over all trials that count.
+fn range(results: &ResultSet, metric: &str) -> Option<(f64, f64)> {
+    let trials = results.trials.iter().map(|stored| &stored.trial);
+    let values = trials
+        .filter(|trial| trial.is_ok())
+        .filter_map(|trial| Some(trial.metric(metric)?.value));
+    values.fold(None, |range, value| match range {
+        None => Some((value, value)),
+        Some((least, most)) => Some((f64::min(least, value), f64::max(most, value))),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Table;
+    use model::Measurement;
+
+    /// The report's warnings of a synthetic run whose trials were changed.
+    fn warned(change: impl Fn(&mut Trial)) -> String {
+        let dir = tempfile::tempdir().unwrap();
+        synthetic::write(dir.path(), &synthetic::quickstart()).unwrap();
+        let mut results = ResultSet::read(dir.path()).unwrap();
+        results.trials.iter_mut().for_each(|t| change(&mut t.trial));
+        let table = Table::from_results(&results);
+        let warnings = warnings(&results, &table.cells);
+        warnings.iter().map(|w| format!("{}\n", w.what)).collect()
+    }
+
+    fn scale(trial: &mut Trial, metric: &str, factor: f64) {
+        let found = trial.result.metrics.iter_mut();
+        found
+            .filter(|m| m.metric == metric)
+            .for_each(|m| m.value *= factor);
+    }
+
+    #[test]
+    fn a_steady_run_has_none_of_these_warnings() {
+        assert_eq!(warned(|_| {}), "");
+    }
+
+    #[test]
+    fn a_difference_that_grows_is_named_with_both_ends() {
+        let text = warned(|trial| {
+            if trial.arm == "batch" {
+                let factor = 1.0 + 0.05 * f64::from(trial.place.block);
+                scale(trial, "requests_per_sec", factor);
+            }
+        });
+        assert!(text.contains("changed while it was measured"), "{text}");
+        assert!(text.contains("requests_per_sec of batch"), "{text}");
+        assert!(text.contains("at first"), "{text}");
+    }
+
+    #[test]
+    fn a_machine_that_slows_down_is_a_drift_and_no_change_of_the_difference() {
+        let text = warned(|trial| {
+            let factor = 1.0 - 0.04 * f64::from(trial.place.block);
+            scale(trial, "requests_per_sec", factor);
+        });
+        assert!(text.contains("The baseline drifted"), "{text}");
+        assert!(!text.contains("changed while"), "{text}");
+    }
+
+    #[test]
+    fn the_place_in_the_block_is_looked_at() {
+        let dir = tempfile::tempdir().unwrap();
+        synthetic::write(dir.path(), &synthetic::quickstart()).unwrap();
+        let plan = ResultSet::read(dir.path()).unwrap().plan;
+        let firsts: BTreeSet<u32> = plan
+            .trials
+            .chunk_by(|a, b| (a.block, a.cell) == (b.block, b.cell))
+            .map(|block| block[0].index)
+            .collect();
+        let text = warned(|trial| {
+            if firsts.contains(&trial.place.index) {
+                scale(trial, "requests_per_sec", 0.5);
+            }
+        });
+        assert!(text.contains("The first trial of a block"), "{text}");
+    }
+
+    #[test]
+    fn heat_and_clock_are_compared_from_trial_to_trial() {
+        let text = warned(|trial| {
+            let late = f64::from(trial.place.block);
+            for (metric, value) in [
+                ("temperature", 50.0 + 2.0 * late),
+                ("cpu_mhz", 2000.0 + 50.0 * late),
+            ] {
+                trial.result.metrics.push(Measurement {
+                    metric: metric.to_owned(),
+                    unit: String::new(),
+                    better: model::Better::Neither,
+                    value,
+                });
+            }
+        });
+        assert!(text.contains("hottest CPU sensor"), "{text}");
+        assert!(text.contains("MHz from trial to trial"), "{text}");
+    }
+}

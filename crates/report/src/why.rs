@@ -1,0 +1,312 @@
+//! Why an arm differs: which counters moved together with a metric, and which only
+//! moved.
+//!
+//! For each counter (a metric that is never judged) the change from the baseline to
+//! the arm is taken in every block, as the judged metric's is. A counter *moved* if
+//! the interval of its mean change leaves out "no change". It moved *together* with
+//! the metric if over the blocks a larger change of the one came with a larger (or,
+//! with the opposite sign, a smaller) change of the other: Kendall's rank
+//! correlation, at a rate of false finds of 1 − confidence over all counters
+//! (Benjamini and Hochberg 1995). Neither proves a cause: it says where to look.
+
+use crate::table::CellTable;
+use model::{Better, Trial};
+use results::{Pair, ResultSet, pairs};
+use serde::Serialize;
+use stats::correlation::{Correlation, kendall};
+use stats::safe_test;
+use std::collections::BTreeSet;
+
+/// Fewer blocks than this cannot give a correlation a p below 0.05.
+pub const FEWEST_BLOCKS: usize = 5;
+
+/// What went with the change of one metric, from the baseline to one arm.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Why {
+    pub cell: String,
+    pub arm: String,
+    pub metric: String,
+    /// Those that moved together first, the closest first; then those that only
+    /// moved; then the rest.
+    pub counters: Vec<Companion>,
+}
+
+/// One counter beside the metric.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Companion {
+    pub counter: String,
+    pub unit: String,
+    pub change: Change,
+    /// Blocks in which both have a change.
+    pub blocks: usize,
+    /// Kendall's tau of the two changes; none with fewer than [`FEWEST_BLOCKS`], or
+    /// where one of them is the same in all blocks.
+    pub tau: Option<f64>,
+    /// Of tau, two-sided, for this counter alone.
+    pub p: Option<f64>,
+    pub kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Went up and down with the metric from block to block.
+    Together,
+    /// Changed from the baseline to the arm, whatever the metric did.
+    OnlyMoved,
+    Neither,
+}
+
+/// The mean change of a counter over the blocks with its interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Change {
+    /// Arm over baseline.
+    Ratio(Estimate),
+    /// Arm less baseline, in the unit of the counter, where a value is 0 or below
+    /// and has no ratio.
+    Difference(Estimate),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Estimate {
+    pub mean: f64,
+    /// None with fewer than three blocks.
+    pub interval: Option<(f64, f64)>,
+}
+
+/// One for each better or worse of a deciding metric that something moved beside. What
+/// did not move is left out.
+pub fn of_calls(results: &ResultSet, cells: &[CellTable]) -> Vec<Why> {
+    let arms = &results.experiment.arms;
+    let calls = cells.iter().enumerate().flat_map(|(index, cell)| {
+        let called = cell.deciding().filter(|c| c.verdict.is_call() && !c.aa);
+        called.map(move |call| (index, call))
+    });
+    calls
+        .filter_map(|(cell, call)| {
+            let arm = arms.iter().position(|arm| arm.name == call.arm)?;
+            let mut why = explain(results, cell, &call.metric, arm)?;
+            why.counters.retain(|c| c.kind != Kind::Neither);
+            (!why.counters.is_empty()).then_some(why)
+        })
+        .collect()
+}
+
+/// For one cell, one metric and one arm (indices of [`model::PlannedTrial`]), which
+/// counters moved; `None` where no block has the metric of both arms.
+pub fn explain(results: &ResultSet, cell: usize, metric: &str, arm: usize) -> Option<Why> {
+    let scope = Scope {
+        trials: results.trials.iter().map(|stored| &stored.trial).collect(),
+        cell,
+        arm,
+        baseline: results.experiment.baseline,
+        alpha: 1.0 - results.experiment.stop.confidence,
+    };
+    let judged = scope.changes(metric);
+    let (_, judged) = judged.filter(|(_, changes)| !changes.is_empty())?;
+    let mut counters: Vec<Companion> = scope
+        .counters()
+        .into_iter()
+        .filter_map(|(name, unit)| scope.companion(name, unit, &judged))
+        .collect();
+    mark_together(&mut counters, scope.alpha);
+    counters.sort_by(order);
+    Some(Why {
+        cell: results.plan.cells[cell].name.clone(),
+        arm: results.experiment.arms[arm].name.clone(),
+        metric: metric.to_owned(),
+        counters,
+    })
+}
+
+/// The change in each block that has one.
+type Changes = Vec<(u32, f64)>;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scale {
+    Logarithm,
+    Plain,
+}
+
+struct Scope<'a> {
+    trials: Vec<&'a Trial>,
+    cell: usize,
+    arm: usize,
+    baseline: usize,
+    alpha: f64,
+}
+
+impl<'a> Scope<'a> {
+    /// Name and unit of every metric that explains.
+    fn counters(&self) -> BTreeSet<(&'a str, &'a str)> {
+        let of_cell = self.trials.iter().filter(|t| t.place.cell == self.cell);
+        let measured = of_cell.flat_map(|trial| &trial.result.metrics);
+        measured
+            .filter(|m| m.better == Better::Neither)
+            .map(|m| (m.metric.as_str(), m.unit.as_str()))
+            .collect()
+    }
+
+    /// Logarithms of ratios, unless a block has none: then differences in all of them.
+    fn changes(&self, metric: &str) -> Option<(Scale, Changes)> {
+        let trials = self.trials.iter().copied();
+        let mut pairs = pairs(trials, self.cell, metric, self.arm, self.baseline);
+        pairs.retain(|pair| pair.arm.is_finite() && pair.baseline.is_finite());
+        let logarithms: Changes = pairs
+            .iter()
+            .filter_map(|pair| Some((pair.block, pair.log_ratio()?)))
+            .collect();
+        if logarithms.len() == pairs.len() {
+            return (!pairs.is_empty()).then_some((Scale::Logarithm, logarithms));
+        }
+        let difference = |pair: &Pair| (pair.block, pair.arm - pair.baseline);
+        Some((Scale::Plain, pairs.iter().map(difference).collect()))
+    }
+
+    fn companion(&self, counter: &str, unit: &str, judged: &Changes) -> Option<Companion> {
+        let (scale, changes) = self.changes(counter)?;
+        let values: Vec<f64> = changes.iter().map(|(_, x)| *x).collect();
+        let interval = safe_test::confidence_sequence(&values, self.alpha)
+            .filter(|i| i.low.is_finite() && i.high.is_finite());
+        let moved = interval.is_some_and(|i| !i.contains(0.0));
+        let (xs, ys) = in_both(&changes, judged);
+        let correlation = correlation(&xs, &ys);
+        Some(Companion {
+            counter: counter.to_owned(),
+            unit: unit.to_owned(),
+            change: Change::of(
+                scale,
+                stats::summary::mean(&values)?,
+                interval.map(|i| (i.low, i.high)),
+            ),
+            blocks: xs.len(),
+            tau: correlation.map(|c| c.tau),
+            p: correlation.map(|c| c.p),
+            kind: if moved {
+                Kind::OnlyMoved
+            } else {
+                Kind::Neither
+            },
+        })
+    }
+}
+
+impl Change {
+    fn of(scale: Scale, mean: f64, interval: Option<(f64, f64)>) -> Self {
+        let estimate = |f: fn(f64) -> f64| Estimate {
+            mean: f(mean),
+            interval: interval.map(|(low, high)| (f(low), f(high))),
+        };
+        match scale {
+            Scale::Logarithm => Change::Ratio(estimate(f64::exp)),
+            Scale::Plain => Change::Difference(estimate(|x| x)),
+        }
+    }
+}
+
+/// The changes of both in the blocks that have both.
+fn in_both(of_counter: &Changes, of_metric: &Changes) -> (Vec<f64>, Vec<f64>) {
+    let with_metric = of_counter.iter().filter_map(|(block, x)| {
+        let same = of_metric.iter().find(|(other, _)| other == block)?;
+        Some((*x, same.1))
+    });
+    with_metric.unzip()
+}
+
+fn correlation(xs: &[f64], ys: &[f64]) -> Option<Correlation> {
+    if xs.len() < FEWEST_BLOCKS {
+        return None;
+    }
+    kendall(xs, ys)
+}
+
+/// Benjamini and Hochberg: with p-values in ascending order, all up to the last one
+/// that is at most its rank's share of `alpha`.
+fn mark_together(counters: &mut [Companion], alpha: f64) {
+    let mut ps: Vec<f64> = counters.iter().filter_map(|c| c.p).collect();
+    ps.sort_by(f64::total_cmp);
+    let tested = ps.len() as f64;
+    let enough = |rank: usize, p: f64| p <= alpha * (rank + 1) as f64 / tested;
+    let limit = ps.iter().enumerate().rev().find(|(i, p)| enough(*i, **p));
+    let Some((_, limit)) = limit else {
+        return;
+    };
+    for counter in counters
+        .iter_mut()
+        .filter(|c| c.p.is_some_and(|p| p <= *limit))
+    {
+        counter.kind = Kind::Together;
+    }
+}
+
+fn order(a: &Companion, b: &Companion) -> std::cmp::Ordering {
+    let closeness = |c: &Companion| c.tau.map_or(0.0, f64::abs);
+    a.kind
+        .cmp(&b.kind)
+        .then_with(|| closeness(b).total_cmp(&closeness(a)))
+        .then_with(|| a.counter.cmp(&b.counter))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn companion(counter: &str, tau: f64, p: f64) -> Companion {
+        Companion {
+            counter: counter.to_owned(),
+            unit: "count".to_owned(),
+            change: Change::of(Scale::Plain, 0.0, None),
+            blocks: 10,
+            tau: Some(tau),
+            p: Some(p),
+            kind: Kind::Neither,
+        }
+    }
+
+    fn together(mut counters: Vec<Companion>) -> Vec<String> {
+        mark_together(&mut counters, 0.05);
+        counters.sort_by(order);
+        let found = counters.into_iter().filter(|c| c.kind == Kind::Together);
+        found.map(|c| c.counter).collect()
+    }
+
+    #[test]
+    fn of_many_counters_one_small_p_is_chance() {
+        let mut counters: Vec<Companion> = (0..19)
+            .map(|i| companion(&format!("c{i}"), 0.1, 0.5))
+            .collect();
+        counters.push(companion("lucky", 0.6, 0.03));
+        assert!(together(counters).is_empty());
+    }
+
+    #[test]
+    fn those_that_go_together_are_ranked_whatever_their_sign() {
+        let counters = vec![
+            companion("still", 0.0, 0.9),
+            companion("close", 0.7, 0.004),
+            companion("opposite", -0.9, 0.0001),
+        ];
+        assert_eq!(together(counters), ["opposite", "close"]);
+    }
+
+    #[test]
+    fn a_change_of_logarithms_is_given_as_a_ratio() {
+        let change = Change::of(Scale::Logarithm, 2f64.ln(), Some((0.0, 3f64.ln())));
+        let Change::Ratio(estimate) = change else {
+            panic!("{change:?}");
+        };
+        assert!((estimate.mean - 2.0).abs() < 1e-12);
+        let (low, high) = estimate.interval.unwrap();
+        assert!((low - 1.0).abs() < 1e-12 && (high - 3.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn blocks_that_only_one_of_them_has_do_not_count() {
+        let (xs, ys) = in_both(
+            &vec![(1, 0.1), (2, 0.2), (4, 0.4)],
+            &vec![(2, 2.0), (3, 3.0), (4, 4.0)],
+        );
+        assert_eq!((xs, ys), (vec![0.2, 0.4], vec![2.0, 4.0]));
+    }
+}

@@ -1,0 +1,212 @@
+//! `schedlab overhead`: what each collector costs on this machine. Arms that differ
+//! in nothing but what is collected run in blocks like any other arms; the baseline
+//! collects nothing.
+
+use crate::args::{ExperimentArgs, OverheadArgs, Plain};
+use crate::exit::{self, CliError};
+use crate::job::{Measured, measure_anew};
+use crate::request::{Wanted, wanted};
+use agent::{COSTLY, Cost, Costs};
+use model::{Arm, Better, Collector, Experiment, Stop};
+use report::{Comparison, Table};
+use runner::Outcome;
+use std::fmt::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+pub fn overhead(args: &OverheadArgs) -> Result<ExitCode, CliError> {
+    let asked = wanted(&ExperimentArgs {
+        workloads: vec![args.workload.clone()],
+        arms: vec!["default".to_owned()],
+        budget: args.budget.clone(),
+        max_blocks: Some(args.max_blocks),
+        ..ExperimentArgs::default()
+    })?;
+    let wanted = Wanted {
+        experiment: on_and_off(asked.experiment),
+        ..asked
+    };
+    let Measured { results, outcome } = measure_anew(args.output.as_deref(), wanted, args.quiet)?;
+    let table = Table::from_results(&results);
+    super::report::write_report_files(&table, &results)?;
+    let costs = Costs {
+        kernel_release: results.system.kernel_release.clone(),
+        costs: costs(&table),
+    };
+    store(&costs, &agent::costs_file())?;
+    match args.format {
+        Plain::Text => crate::output::write(text(&table, &costs))?,
+        Plain::Json => crate::output::write(json(&costs)?)?,
+    }
+    if !args.quiet {
+        eprintln!("\nResults  {}", results.dir.display());
+    }
+    Ok(match outcome {
+        Outcome::Interrupted => ExitCode::from(exit::INTERRUPTED),
+        Outcome::Done => super::run::verdict_code(&table, &results, None),
+    })
+}
+
+/// An arm that collects nothing, and one for each collector.
+fn on_and_off(experiment: Experiment) -> Experiment {
+    let arm = |name: &str, collect| Arm {
+        collect: Some(collect),
+        ..Arm::unchanged(name)
+    };
+    let none = std::iter::once(arm("nothing", Vec::new()));
+    let each = Collector::ALL.map(|collector| arm(collector.name(), vec![collector]));
+    Experiment {
+        name: "overhead".to_owned(),
+        question: Some("What does each collector cost?".to_owned()),
+        arms: none.chain(each).collect(),
+        baseline: 0,
+        aa_arm: None,
+        stop: Stop {
+            // What is the same within it counts as cheap.
+            smallest_effect: COSTLY,
+            ..experiment.stop
+        },
+        ..experiment
+    }
+}
+
+/// The worst of the deciding metrics for each collector.
+fn costs(table: &Table) -> Vec<Cost> {
+    Collector::ALL
+        .into_iter()
+        .filter_map(|collector| {
+            let of_collector = deciding(table).filter(|c| c.arm == collector.name());
+            of_collector
+                .filter_map(|c| cost(collector, c))
+                .max_by(|a, b| a.low.total_cmp(&b.low))
+        })
+        .collect()
+}
+
+fn deciding(table: &Table) -> impl Iterator<Item = &Comparison> {
+    table.comparisons().filter(|c| c.deciding)
+}
+
+/// Worse counts as a positive cost, whichever direction is better.
+fn cost(collector: Collector, comparison: &Comparison) -> Option<Cost> {
+    let (ratio, low, high) = (comparison.ratio?, comparison.low?, comparison.high?);
+    let (cost, low, high) = match comparison.better {
+        Better::Higher => (1.0 - ratio, 1.0 - high, 1.0 - low),
+        Better::Lower | Better::Neither => (ratio - 1.0, low - 1.0, high - 1.0),
+    };
+    Some(Cost {
+        collector,
+        metric: comparison.metric.clone(),
+        cost,
+        low,
+        high,
+        blocks: comparison.blocks,
+    })
+}
+
+fn store(costs: &Costs, path: &Path) -> Result<(), CliError> {
+    let failed = |e| CliError::internal(format!("writing {}: {e}", path.display()));
+    if let Some(directory) = path.parent() {
+        std::fs::create_dir_all(directory).map_err(failed)?;
+    }
+    std::fs::write(path, json(costs)?).map_err(failed)
+}
+
+fn json(costs: &Costs) -> Result<String, CliError> {
+    let text = serde_json::to_string_pretty(costs).map_err(CliError::internal)?;
+    Ok(text + "\n")
+}
+
+fn text(table: &Table, costs: &Costs) -> String {
+    let mut out = format!(
+        "{:<10} {:<18} {:>8}  {:<20} blocks\n",
+        "collector", "metric", "cost", "95 % interval"
+    );
+    for collector in Collector::ALL {
+        let of_collector = deciding(table).filter(|c| c.arm == collector.name());
+        for cost in of_collector.filter_map(|c| cost(collector, c)) {
+            let _ = writeln!(out, "{}", line(&cost));
+        }
+    }
+    out.push('\n');
+    for collector in Collector::ALL {
+        let found = costs.costs.iter().find(|c| c.collector == collector);
+        let _ = writeln!(out, "{}: {}", collector.name(), in_words(found));
+    }
+    out
+}
+
+fn line(cost: &Cost) -> String {
+    let interval = format!("{:+.1} % to {:+.1} %", 100.0 * cost.low, 100.0 * cost.high);
+    let mean = format!("{:+.1} %", 100.0 * cost.cost);
+    format!(
+        "{:<10} {:<18} {mean:>8}  {interval:<20} {}",
+        cost.collector.name(),
+        cost.metric,
+        cost.blocks
+    )
+}
+
+/// What follows from the worst of its costs.
+fn in_words(cost: Option<&Cost>) -> &'static str {
+    match cost {
+        None => "too few blocks for an interval; it stays on",
+        Some(cost) if cost.low > COSTLY => {
+            "costs more than 1 %: off from now on, unless an arm names it (collect)"
+        }
+        Some(cost) if cost.high <= COSTLY => "costs at most 1 %: on",
+        Some(_) => "may cost more or less than 1 %: on; more blocks would tell",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with_interval(low: f64, high: f64) -> Cost {
+        Cost {
+            collector: Collector::Delays,
+            metric: "requests_per_sec".to_owned(),
+            cost: f64::midpoint(low, high),
+            low,
+            high,
+            blocks: 12,
+        }
+    }
+
+    #[test]
+    fn what_is_said_follows_from_the_interval_not_from_the_mean() {
+        assert!(in_words(Some(&with_interval(0.02, 0.04))).contains("off"));
+        assert!(in_words(Some(&with_interval(-0.01, 0.005))).contains("at most 1 %"));
+        assert!(in_words(Some(&with_interval(-0.05, 0.08))).contains("more blocks"));
+        assert!(in_words(None).contains("too few"));
+    }
+
+    #[test]
+    fn a_line_has_the_cost_with_its_interval() {
+        assert_eq!(
+            line(&with_interval(-0.01, 0.03)),
+            "delays     requests_per_sec     +1.0 %  -1.0 % to +3.0 %     12"
+        );
+    }
+
+    #[test]
+    fn the_baseline_collects_nothing_and_each_arm_one_thing() {
+        let experiment = plan::experiment_from_request(&plan::Request {
+            arms: vec!["default".to_owned()],
+            workloads: vec!["wakeup".to_owned()],
+            command: Vec::new(),
+            target: None,
+            seed: None,
+            aa: false,
+        });
+        let arms = on_and_off(experiment.unwrap()).arms;
+        assert_eq!(arms.len(), 1 + Collector::ALL.len());
+        assert_eq!(arms[0].collect, Some(Vec::new()));
+        assert!(
+            arms[1..]
+                .iter()
+                .all(|a| a.collect.as_ref().is_some_and(|c| c.len() == 1))
+        );
+    }
+}
