@@ -210,6 +210,9 @@ impl<'a> Run<'a> {
         let before = self.trials.iter().filter(|t| t.place.index == place.index);
         let first = before.map(|t| t.attempt).max().unwrap_or(0) + 1;
         for attempt in first..first + self.experiment.stop.max_attempts {
+            if attempt > first && self.budget_is_spent() {
+                return Ok(true);
+            }
             let (cell, arm) = self.names(place);
             (self.sink)(Event::TrialStarted {
                 place,
@@ -425,6 +428,12 @@ impl<'a> Run<'a> {
         let times: Vec<u64> = here.map(|t| t.result.elapsed_ns).collect();
         let count = times.len() as u64;
         (count > 0).then(|| times.iter().sum::<u64>() / count)
+    }
+
+    /// Nothing is repeated any more.
+    fn budget_is_spent(&self) -> bool {
+        let budget = self.experiment.stop.budget_ns;
+        budget.is_some_and(|budget| nanos(self.elapsed()) >= budget)
     }
 
     /// The next block would not end within the budget. The first one always runs.

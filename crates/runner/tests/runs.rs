@@ -179,6 +179,18 @@ fn a_void_trial_is_repeated_and_kept_beside_the_one_that_counts() {
 }
 
 #[test]
+fn nothing_is_repeated_once_the_budget_is_spent() {
+    let attempts = |budget_ns| {
+        let mut experiment = experiment(&["default", "other"]);
+        experiment.stop.budget_ns = budget_ns;
+        let trials = Place::new(experiment).run(FakeTarget::new(|_| Fate::Void("ejected")));
+        trials.iter().map(|t| t.attempt).max()
+    };
+    assert_eq!(attempts(None), Some(3));
+    assert_eq!(attempts(Some(1)), Some(1));
+}
+
+#[test]
 fn a_dead_agent_voids_its_trial_with_the_last_lines_and_is_started_again() {
     let place = Place::new(experiment(&["default", "other"]));
     let mut turn = 0;

@@ -108,13 +108,13 @@ fn moved(companion: &Companion) -> SheetCell {
 }
 
 fn together(companion: &Companion) -> SheetCell {
-    let (text, detail) = match (companion.kind, companion.tau) {
-        (Kind::Together, Some(tau)) => (format!("{tau:+.2}"), ""),
-        _ => ("no".to_owned(), "only moved"),
+    let text = match (companion.kind, companion.tau) {
+        (Kind::Together, Some(tau)) => format!("{tau:+.2}"),
+        _ => "only moved".to_owned(),
     };
     SheetCell {
         text,
-        detail: detail.to_owned(),
+        detail: String::new(),
         tint: 0,
         sure: true,
     }
