@@ -60,10 +60,11 @@ impl Machine {
     }
 }
 
-/// Waits for SIGINT. `sleep` in the background lets the shell run its trap at once.
+/// Waits for SIGINT, which may come as soon as it is attached. `sleep` in the
+/// background lets the shell run its trap at once.
 fn until_asked() -> String {
     format!(
-        "{ATTACH}; trap '{DETACH}; echo EXIT: unregistered from user space >&2; kill $!; exit 0' INT; sleep 600 & wait $!"
+        "sleep 600 & trap '{DETACH}; echo EXIT: unregistered from user space >&2; kill $!; exit 0' INT; {ATTACH}; wait $!"
     )
 }
 
