@@ -21,8 +21,19 @@ struct Machine {
     root: TempDir,
 }
 
+/// A shell that starts with SIGINT ignored cannot trap it, and tests that run in the
+/// background hand that down. The agent handles the signal, so its children do not.
+fn handle_interrupts() {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+    let end = Arc::new(AtomicBool::new(true));
+    signal_hook::flag::register_conditional_shutdown(signal_hook::consts::SIGINT, 130, end)
+        .unwrap();
+}
+
 impl Machine {
     fn new(script: &str) -> Self {
+        handle_interrupts();
         let root = tree(&[
             ("sys/kernel/sched_ext/state", "disabled\n"),
             ("sys/kernel/sched_ext/enable_seq", "7\n"),
