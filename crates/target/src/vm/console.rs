@@ -51,11 +51,19 @@ impl Console {
         format!("[{dropped} bytes of console left out]\n{kept}")
     }
 
-    /// The last lines, also those that were taken.
+    /// The last lines, also those that were taken. After a panic the lines from its own
+    /// on: what was called is at the top of the trace.
     pub fn tail(&self) -> String {
-        let text = readable(&self.lock().tail);
-        let lines: Vec<&str> = text.lines().collect();
-        lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
+        let text = self.lock();
+        let panicked = text.panicked;
+        let text = readable(&text.tail);
+        let mut lines: Vec<&str> = text.lines().collect();
+        if panicked {
+            lines.truncate(TAIL_LINES);
+        } else {
+            lines.drain(..lines.len().saturating_sub(TAIL_LINES));
+        }
+        lines.join("\n")
     }
 
     /// The kernel's own line about its panic.
@@ -65,19 +73,27 @@ impl Console {
             return None;
         }
         let tail = readable(&text.tail);
-        let at = tail.find(PANIC);
-        let line = at.and_then(|at| tail[at..].lines().next());
-        Some(line.unwrap_or(PANIC).to_owned())
+        Some(tail.lines().next().unwrap_or(PANIC).to_owned())
     }
 
     fn add(&self, bytes: &[u8]) {
         let mut text = self.lock();
         text.new.extend(bytes);
         text.dropped += drop_front(&mut text.new, KEPT_BYTES);
+        if text.panicked && text.tail.len() >= TAIL_BYTES {
+            return;
+        }
         text.tail.extend(bytes);
-        drop_front(&mut text.tail, TAIL_BYTES);
+        if text.panicked {
+            return;
+        }
         // The tail is longer than a line, so a line in two parts is seen too.
-        text.panicked |= contains(&text.tail, PANIC.as_bytes());
+        if let Some(at) = find(&text.tail, PANIC.as_bytes()) {
+            text.panicked = true;
+            text.tail.drain(..at);
+        } else {
+            drop_front(&mut text.tail, TAIL_BYTES);
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Text> {
@@ -91,8 +107,8 @@ fn drop_front(bytes: &mut Vec<u8>, keep: usize) -> usize {
     excess
 }
 
-fn contains(bytes: &[u8], what: &[u8]) -> bool {
-    bytes.windows(what.len()).any(|window| window == what)
+fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
+    bytes.windows(what.len()).position(|window| window == what)
 }
 
 fn readable(bytes: &[u8]) -> String {
@@ -139,5 +155,22 @@ mod tests {
             console.panic().as_deref(),
             Some("Kernel panic - not syncing: Fatal exception")
         );
+    }
+
+    #[test]
+    fn the_tail_of_a_panic_begins_with_it() {
+        let console = Console::default();
+        console.add(b"[ 0.9] before\n[ 1.0] Kernel panic - not syncing: crash\n");
+        for line in 0..1000 {
+            console.add(format!("[ 1.1] frame {line}\n").as_bytes());
+        }
+        let tail = console.tail();
+        let lines: Vec<&str> = tail.lines().collect();
+        assert_eq!(lines.len(), TAIL_LINES);
+        assert_eq!(
+            &lines[..2],
+            ["Kernel panic - not syncing: crash", "[ 1.1] frame 0"]
+        );
+        assert!(console.lock().tail.len() < TAIL_BYTES + 100);
     }
 }
