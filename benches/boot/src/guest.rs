@@ -1,7 +1,7 @@
 //! schedlab's own guests.
 
 use crate::Failure;
-use model::experiment::{Reset, VmSpec};
+use model::experiment::VmSpec;
 use model::{PROTOCOL_VERSION, Reply, Request};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -63,16 +63,5 @@ pub fn agent(program: &str) -> Result<Duration, Failure> {
 }
 
 fn spec() -> VmSpec {
-    VmSpec {
-        kernel: KERNEL.to_owned(),
-        cpus: CPUS,
-        memory_bytes: MEMORY_BYTES,
-        root: "host".to_owned(),
-        reset: Reset::None,
-        accel: None,
-        topology: None,
-        host_cpus: None,
-        append: None,
-        forwards: Vec::new(),
-    }
+    VmSpec::new(KERNEL, CPUS, MEMORY_BYTES)
 }

@@ -8,60 +8,51 @@ use collect::psi::{self, Resource};
 use collect::rusage::Usage;
 use collect::stat;
 use collect::tasks::{self, Pid};
-use model::{Better, Measurement, MetricDef};
+use model::{Measurement, MetricDef};
 use std::path::Path;
 use std::time::Instant;
 
-const fn explains(name: &'static str, unit: &'static str, text: &'static str) -> MetricDef {
-    MetricDef {
-        name,
-        unit,
-        better: Better::Neither,
-        text,
-    }
-}
-
-const USER_TIME: MetricDef = explains(
+const USER_TIME: MetricDef = MetricDef::explaining(
     "user_time",
     "s",
     "CPU time of the workload in its own code.",
 );
-const SYSTEM_TIME: MetricDef = explains(
+const SYSTEM_TIME: MetricDef = MetricDef::explaining(
     "system_time",
     "s",
     "CPU time of the workload in the kernel.",
 );
-const VOLUNTARY: MetricDef = explains(
+const VOLUNTARY: MetricDef = MetricDef::explaining(
     "voluntary_switches",
     "count",
     "How often a task of the workload gave up its CPU to wait.",
 );
-const INVOLUNTARY: MetricDef = explains(
+const INVOLUNTARY: MetricDef = MetricDef::explaining(
     "involuntary_switches",
     "count",
     "How often a task of the workload was made to give up its CPU.",
 );
-const SWITCHES: MetricDef = explains(
+const SWITCHES: MetricDef = MetricDef::explaining(
     "context_switches",
     "count",
     "Context switches of the workload, of both kinds (software perf event).",
 );
-const MIGRATIONS: MetricDef = explains(
+const MIGRATIONS: MetricDef = MetricDef::explaining(
     "migrations",
     "count",
     "How often a task of the workload was moved to another CPU (software perf event).",
 );
-const FAULTS: MetricDef = explains(
+const FAULTS: MetricDef = MetricDef::explaining(
     "page_faults",
     "count",
     "Page faults of the workload, minor and major.",
 );
-const STEAL: MetricDef = explains(
+const STEAL: MetricDef = MetricDef::explaining(
     "steal_time",
     "s",
     "CPU time that the hypervisor gave to others, all CPUs together.",
 );
-const PRESSURE: MetricDef = explains(
+const PRESSURE: MetricDef = MetricDef::explaining(
     "psi_cpu_some",
     "%",
     "Share of the window in which at least one task of the machine waited for a CPU.",

@@ -5,8 +5,9 @@
 //! than events, the kernel lets them take turns, and a count is scaled up by the
 //! share of the time in which it was counted.
 
+use crate::perf::of_tree;
+use perf_event::Counter;
 use perf_event::events::Hardware as Event;
-use perf_event::{Builder, Counter};
 use std::io;
 
 /// Scaled counts.
@@ -41,15 +42,7 @@ pub struct Hardware {
 impl Hardware {
     /// For a child that has not run its program yet. All or none.
     pub fn on_exec(pid: i32) -> io::Result<Self> {
-        let open = |event| {
-            Builder::new(event)
-                .observe_pid(pid)
-                .any_cpu()
-                .inherit(true)
-                .enable_on_exec(true)
-                .include_kernel()
-                .build()
-        };
+        let open = |event| of_tree(pid, event);
         Ok(Hardware {
             cycles: open(Event::CPU_CYCLES)?,
             instructions: open(Event::INSTRUCTIONS)?,

@@ -4,7 +4,7 @@
 //! exec, and are inherited by everything that it starts: a read gives the sum over
 //! the tree, ended tasks included.
 
-use perf_event::events::Software;
+use perf_event::events::{Event, Software};
 use perf_event::{Builder, Counter};
 use std::io;
 
@@ -29,6 +29,17 @@ impl Counts {
     }
 }
 
+/// Counts an event from the exec of a child on, in all that it starts.
+pub(crate) fn of_tree(pid: i32, event: impl Event) -> io::Result<Counter> {
+    Builder::new(event)
+        .observe_pid(pid)
+        .any_cpu()
+        .inherit(true)
+        .enable_on_exec(true)
+        .include_kernel()
+        .build()
+}
+
 /// Open counters of one process tree.
 #[derive(Debug)]
 pub struct Counters {
@@ -41,15 +52,7 @@ impl Counters {
     /// For a child that has not run its program yet. Needs CAP_PERFMON or
     /// `kernel.perf_event_paranoid` of at most 1, for the events happen in the kernel.
     pub fn on_exec(pid: i32) -> io::Result<Self> {
-        let open = |event| {
-            Builder::new(event)
-                .observe_pid(pid)
-                .any_cpu()
-                .inherit(true)
-                .enable_on_exec(true)
-                .include_kernel()
-                .build()
-        };
+        let open = |event| of_tree(pid, event);
         Ok(Counters {
             context_switches: open(Software::CONTEXT_SWITCHES)?,
             migrations: open(Software::CPU_MIGRATIONS)?,

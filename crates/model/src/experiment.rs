@@ -78,6 +78,24 @@ pub struct VmSpec {
     pub forwards: Vec<Forward>,
 }
 
+impl VmSpec {
+    /// Over the host's files, and otherwise as nothing else was asked for.
+    pub fn new(kernel: &str, cpus: u32, memory_bytes: u64) -> Self {
+        VmSpec {
+            kernel: kernel.to_owned(),
+            cpus,
+            memory_bytes,
+            root: "host".to_owned(),
+            reset: Reset::None,
+            accel: None,
+            topology: None,
+            host_cpus: None,
+            append: None,
+            forwards: Vec::new(),
+        }
+    }
+}
+
 /// When the guest is booted again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -15,6 +15,16 @@ pub struct MetricDef {
 }
 
 impl MetricDef {
+    /// One that is never judged.
+    pub const fn explaining(name: &'static str, unit: &'static str, text: &'static str) -> Self {
+        MetricDef {
+            name,
+            unit,
+            better: Better::Neither,
+            text,
+        }
+    }
+
     pub fn measured(&self, value: f64) -> Measurement {
         Measurement {
             metric: self.name.to_owned(),

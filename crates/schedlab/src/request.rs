@@ -3,7 +3,6 @@
 use crate::args::ExperimentArgs;
 use crate::exit::CliError;
 use crate::opened::Opened;
-use model::experiment::Reset;
 use model::{Calibration, Experiment, TargetSpec, VmSpec};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -75,18 +74,7 @@ fn from_words(args: &ExperimentArgs) -> Result<Experiment, CliError> {
 fn vm(args: &ExperimentArgs, kernel: &str) -> Result<VmSpec, CliError> {
     let memory_bytes =
         plan::parse_size(&args.memory).map_err(|e| CliError::usage(e, "--memory 2G"))?;
-    Ok(VmSpec {
-        kernel: kernel.to_owned(),
-        cpus: args.cpus,
-        memory_bytes,
-        root: "host".to_owned(),
-        reset: Reset::None,
-        accel: None,
-        topology: None,
-        host_cpus: None,
-        append: None,
-        forwards: Vec::new(),
-    })
+    Ok(VmSpec::new(kernel, args.cpus, memory_bytes))
 }
 
 pub fn override_stop(experiment: &mut Experiment, args: &ExperimentArgs) -> Result<(), CliError> {

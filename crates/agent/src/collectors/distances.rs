@@ -1,26 +1,25 @@
 //! Migrations of the whole machine within the window, by distance.
 
-use super::explains;
 use collect::distance::Distance;
 use collect::migrations::Migrations;
 use model::{Measurement, MetricDef};
 
-const CORE: MetricDef = explains(
+const CORE: MetricDef = MetricDef::explaining(
     "migrations_core",
     "count",
     "Tasks of the machine that were moved to another thread of the same core.",
 );
-const CACHE: MetricDef = explains(
+const CACHE: MetricDef = MetricDef::explaining(
     "migrations_cache",
     "count",
     "Tasks of the machine that were moved to another core with the same last-level cache.",
 );
-const NODE: MetricDef = explains(
+const NODE: MetricDef = MetricDef::explaining(
     "migrations_node",
     "count",
     "Tasks of the machine that were moved to another cache of the same node.",
 );
-const FAR: MetricDef = explains(
+const FAR: MetricDef = MetricDef::explaining(
     "migrations_far",
     "count",
     "Tasks of the machine that were moved further than any of these: to another node, or \

@@ -1,26 +1,25 @@
 //! Cycles, instructions and cache misses of the load within the window.
 
-use super::explains;
 use collect::hardware::{Counts, Hardware};
 use model::{Measurement, MetricDef};
 
-const CYCLES: MetricDef = explains("cycles", "count", "CPU cycles of the load.");
-const INSTRUCTIONS: MetricDef = explains(
+const CYCLES: MetricDef = MetricDef::explaining("cycles", "count", "CPU cycles of the load.");
+const INSTRUCTIONS: MetricDef = MetricDef::explaining(
     "instructions",
     "count",
     "Instructions that the load retired.",
 );
-const IPC: MetricDef = explains(
+const IPC: MetricDef = MetricDef::explaining(
     "instructions_per_cycle",
     "1",
     "Instructions per cycle: falls when tasks wait for memory, as after a migration.",
 );
-const CACHE_MISSES: MetricDef = explains(
+const CACHE_MISSES: MetricDef = MetricDef::explaining(
     "cache_misses",
     "count",
     "Accesses of the load that missed the last-level cache.",
 );
-const CACHE_MISS_PERCENT: MetricDef = explains(
+const CACHE_MISS_PERCENT: MetricDef = MetricDef::explaining(
     "cache_miss_percent",
     "%",
     "Share of the accesses to the last-level cache that missed it.",

@@ -16,19 +16,10 @@ use collect::hardware::Hardware;
 use collect::migrations::Migrations;
 use collect::tasks::Pid;
 use distances::Distances;
-use model::{Better, Collector, Measurement, MetricDef, Role, Warning};
+use model::{Collector, Measurement, MetricDef, Role, Warning};
 use std::path::Path;
 use surroundings::Surroundings;
 use waiting::Waiting;
-
-const fn explains(name: &'static str, unit: &'static str, text: &'static str) -> MetricDef {
-    MetricDef {
-        name,
-        unit,
-        better: Better::Neither,
-        text,
-    }
-}
 
 /// Every metric of the collectors. Those of tasks are given for each role; for
 /// others than the load, the name of the role comes first (`server_run_delay`).
@@ -126,6 +117,7 @@ fn load_ns(counted: &[Measurement]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::Better;
 
     #[test]
     fn a_trial_without_a_window_has_no_figures() {

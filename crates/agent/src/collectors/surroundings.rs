@@ -1,7 +1,6 @@
 //! What went on around the work: steal, other processes, frequency, heat, memory
 //! and I/O pressure, and the kernel's log.
 
-use super::explains;
 use collect::kernel_log::KernelLog;
 use collect::psi::{self, Resource};
 use collect::stat::{self, CpuTime};
@@ -10,47 +9,47 @@ use model::{Measurement, MetricDef, Severity, Warning};
 use std::path::Path;
 use std::time::Instant;
 
-const STEAL: MetricDef = explains(
+const STEAL: MetricDef = MetricDef::explaining(
     "steal_percent",
     "%",
     "Share of the CPU time of the window that the hypervisor gave to others.",
 );
-const FOREIGN: MetricDef = explains(
+const FOREIGN: MetricDef = MetricDef::explaining(
     "foreign_percent",
     "%",
     "Share of all CPUs that was busy with something else than the workload.",
 );
-const FREQUENCY: MetricDef = explains(
+const FREQUENCY: MetricDef = MetricDef::explaining(
     "cpu_mhz",
     "MHz",
     "Mean frequency of the CPUs when the window closed.",
 );
-const FREQUENCY_CHANGE: MetricDef = explains(
+const FREQUENCY_CHANGE: MetricDef = MetricDef::explaining(
     "cpu_mhz_change",
     "%",
     "Change of the mean frequency from the opening of the window to its close.",
 );
-const THROTTLES: MetricDef = explains(
+const THROTTLES: MetricDef = MetricDef::explaining(
     "throttles",
     "count",
     "How often a core or package was slowed down for its heat.",
 );
-const TEMPERATURE: MetricDef = explains(
+const TEMPERATURE: MetricDef = MetricDef::explaining(
     "temperature",
     "C",
     "The hottest CPU sensor when the window closed.",
 );
-const MEMORY_PRESSURE: MetricDef = explains(
+const MEMORY_PRESSURE: MetricDef = MetricDef::explaining(
     "psi_memory_some",
     "%",
     "Share of the window in which at least one task of the machine waited for memory.",
 );
-const IO_PRESSURE: MetricDef = explains(
+const IO_PRESSURE: MetricDef = MetricDef::explaining(
     "psi_io_some",
     "%",
     "Share of the window in which at least one task of the machine waited for I/O.",
 );
-const LOG_LINES: MetricDef = explains(
+const LOG_LINES: MetricDef = MetricDef::explaining(
     "kernel_log_lines",
     "count",
     "New messages in the kernel's log within the window.",

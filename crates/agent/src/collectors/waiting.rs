@@ -1,28 +1,28 @@
 //! How long the tasks of each role ran and waited for a CPU within the window.
 
-use super::explains;
 use collect::delays::{Delays, TreeDelays};
 use collect::tasks::Pid;
 use model::{Measurement, MetricDef, Role};
 use std::path::Path;
 
-const CPU_TIME: MetricDef = explains(
+const CPU_TIME: MetricDef = MetricDef::explaining(
     "cpu_time",
     "s",
     "CPU time of the role (of the load: see user_time and system_time).",
 );
-const RUN_DELAY: MetricDef = explains(
+const RUN_DELAY: MetricDef = MetricDef::explaining(
     "run_delay",
     "s",
     "Time that tasks were runnable but waited for a CPU, all tasks together.",
 );
-const TIMESLICES: MetricDef = explains("timeslices", "count", "How often a task was given a CPU.");
-const DELAY_MEAN: MetricDef = explains(
+const TIMESLICES: MetricDef =
+    MetricDef::explaining("timeslices", "count", "How often a task was given a CPU.");
+const DELAY_MEAN: MetricDef = MetricDef::explaining(
     "run_delay_mean",
     "ns",
     "Mean wait of a runnable task until it was given a CPU.",
 );
-const SLICE_MEAN: MetricDef = explains(
+const SLICE_MEAN: MetricDef = MetricDef::explaining(
     "slice_mean",
     "ns",
     "Mean time that a task ran from being given a CPU to giving it up.",

@@ -5,15 +5,6 @@ use crate::stalls::REQUEST_STALLS;
 use crate::wakeup::metrics as m;
 use model::{Better, MetricDef};
 
-const fn explaining(name: &'static str, unit: &'static str, text: &'static str) -> MetricDef {
-    MetricDef {
-        name,
-        unit,
-        better: Better::Neither,
-        text,
-    }
-}
-
 pub const ERROR_PERCENT: MetricDef = MetricDef {
     name: "error_percent",
     unit: "%",
@@ -26,22 +17,22 @@ pub const SLO_RATE: MetricDef = MetricDef {
     better: Better::Higher,
     text: "Highest rate that holds the service level (loads = { find = \"max\", slo = … } only).",
 };
-pub const HIT_PERCENT: MetricDef = explaining(
+pub const HIT_PERCENT: MetricDef = MetricDef::explaining(
     "hit_percent",
     "%",
     "Share of the answered gets that found their key.",
 );
-pub const LATENESS_P50: MetricDef = explaining(
+pub const LATENESS_P50: MetricDef = MetricDef::explaining(
     "generator_lateness_p50",
     "ns",
     "Median of what the generator itself adds: from when a request was due and had a free connection until it was sent.",
 );
-pub const LATENESS_P99: MetricDef = explaining(
+pub const LATENESS_P99: MetricDef = MetricDef::explaining(
     "generator_lateness_p99",
     "ns",
     "99th percentile of what the generator itself adds.",
 );
-pub const GENERATOR_CPU: MetricDef = explaining(
+pub const GENERATOR_CPU: MetricDef = MetricDef::explaining(
     "generator_cpu",
     "%",
     "CPU time of the generator's threads in the window, in percent of one CPU.",

@@ -116,13 +116,7 @@ impl Runs<'_> {
 
     /// A trial of one arm and one of the baseline.
     fn block_of_two(&self, cell: &str) -> Option<f64> {
-        let trials = self
-            .sources
-            .iter()
-            .flat_map(|source| &source.results.trials);
-        let here = trials.filter(|stored| stored.trial.cell == cell);
-        let times: Vec<f64> = here.map(|t| t.trial.result.elapsed_ns as f64).collect();
-        Some(2.0 * (summary::mean(&times)? + self.pause_ns))
+        Some(2.0 * (super::mean_trial_ns(self.sources, cell)? + self.pause_ns))
     }
 }
 

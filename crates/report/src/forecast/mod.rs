@@ -79,6 +79,14 @@ pub struct Row {
     pub blocks_to_same: Option<u32>,
 }
 
+/// Of the trials of a cell in all sources, without the pauses between them.
+fn mean_trial_ns(sources: &[Source], cell: &str) -> Option<f64> {
+    let trials = sources.iter().flat_map(|source| &source.results.trials);
+    let here = trials.filter(|stored| stored.trial.cell == cell);
+    let times: Vec<f64> = here.map(|t| t.trial.result.elapsed_ns as f64).collect();
+    summary::mean(&times)
+}
+
 /// For the spread as estimated, and as high as it may be.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Answer<T> {
@@ -235,22 +243,10 @@ impl<'a> Scope<'a> {
     fn block_ns(&self) -> u64 {
         let mut cells: Vec<&String> = self.wanted.iter().map(|(cell, _)| cell).collect();
         cells.dedup();
-        let trials: u64 = cells
-            .into_iter()
-            .filter_map(|cell| self.trial_ns(cell))
-            .sum();
+        let pause_ns = self.pause_ns();
+        let trial_ns = |cell: &String| Some((mean_trial_ns(self.sources, cell)? + pause_ns) as u64);
+        let trials: u64 = cells.into_iter().filter_map(trial_ns).sum();
         trials * self.experiment.arms.len() as u64
-    }
-
-    /// With its share of the pauses between trials.
-    fn trial_ns(&self, cell: &str) -> Option<u64> {
-        let trials = self
-            .sources
-            .iter()
-            .flat_map(|source| &source.results.trials);
-        let here = trials.filter(|stored| stored.trial.cell == cell);
-        let times: Vec<f64> = here.map(|t| t.trial.result.elapsed_ns as f64).collect();
-        Some((summary::mean(&times)? + self.pause_ns()) as u64)
     }
 
     fn pause_ns(&self) -> f64 {

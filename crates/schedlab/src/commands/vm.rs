@@ -8,7 +8,7 @@ use crate::output::say;
 use crate::targets;
 use clap::{Args, Subcommand};
 use model::VmSpec;
-use model::experiment::{Forward, Reset};
+use model::experiment::Forward;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use target::vm::frame::Exec;
@@ -143,20 +143,14 @@ pub fn vm(command: &VmCommand) -> Result<ExitCode, CliError> {
 }
 
 fn request(args: &StartArgs) -> Result<Request, CliError> {
-    let memory = plan::parse_size(&args.memory);
+    let memory_bytes =
+        plan::parse_size(&args.memory).map_err(|e| CliError::usage(e, "--memory 2G"))?;
     Ok(Request {
         name: args.name.clone(),
         spec: VmSpec {
-            kernel: args.kernel.clone(),
-            cpus: args.cpus,
-            memory_bytes: memory.map_err(|e| CliError::usage(e, "--memory 2G"))?,
             root: args.root.clone(),
-            reset: Reset::None,
-            accel: None,
-            topology: None,
-            host_cpus: None,
-            append: None,
             forwards: args.forward.clone(),
+            ..VmSpec::new(&args.kernel, args.cpus, memory_bytes)
         },
         options: targets::vm_options()?,
         snapshot: None,
