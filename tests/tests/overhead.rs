@@ -2,9 +2,17 @@
 
 #![allow(clippy::unwrap_used)] // In a test a panic is the message.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::Deserializer;
+use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+use results::ResultSet;
 use serde_json::Value;
 use std::fs;
-use tests::{Bench, alone, expect_code, stdout};
+use std::path::PathBuf;
+use std::process::Command;
+use tests::{Bench, alone, expect_code, is_root, stderr, stdout};
 
 const EXPERIMENT: &str = r#"
 name = "collectors"
@@ -53,6 +61,121 @@ fn an_arm_has_the_collectors_that_it_names_and_no_others() {
     } else {
         println!("skipped: this kernel has no schedstat of tasks");
     }
+}
+
+/// Where `make test` built the BPF collector.
+fn run_queue_directory() -> Option<PathBuf> {
+    let sched = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../sched/target");
+    let builds = fs::read_dir(sched).ok()?.flatten();
+    let mut debug = builds.map(|dir| dir.path().join("debug"));
+    debug.find(|dir| dir.join("schedlab_runqueue").exists())
+}
+
+/// Four spinners on one CPU take turns, so that most of their time is waiting.
+const CROWDED: &str = r#"
+name = "crowded"
+[[arm]]
+name = "counted"
+collect = ["delays", "runqueue"]
+[[workload]]
+name = "whole"
+kind = "command"
+command = ["sh", "-c", """
+for i in 1 2 3 4; do
+  taskset -c 0 timeout 1 sh -c 'while :; do :; done' &
+done
+wait"""]
+[[workload]]
+name = "phased"
+kind = "wakeup"
+loads = [8]
+duration = "1s"
+warmup = "100ms"
+[stop]
+max-blocks = 1
+min-blocks = 1
+"#;
+
+#[test]
+fn run_queue_latency_is_counted_by_bpf_for_each_cpu() {
+    let Some(directory) = run_queue_directory().filter(|_| is_root()) else {
+        return println!(
+            "skipped: needs root, and sched/schedlab_runqueue, which make test builds"
+        );
+    };
+    if !fs::exists("/sys/kernel/btf/vmlinux").unwrap() {
+        return println!("skipped: this kernel has no BTF");
+    }
+    let _turn = alone();
+    let bench = Bench::default();
+    let file = bench.file("e.toml", CROWDED);
+    let path = std::env::var("PATH").unwrap();
+    let output = bench
+        .command(&["run", &file, "-o", "out", "-q"])
+        .env("PATH", format!("{}:{path}", directory.display()))
+        .output();
+    expect_code(&output.unwrap(), 0);
+    let results = ResultSet::read(&bench.path("out")).unwrap();
+    assert_eq!(results.trials.len(), 2);
+    for stored in &results.trials {
+        let result = &stored.trial.result;
+        let of = |name: &str| {
+            let mut metrics = result.metrics.iter();
+            let found = metrics.find(|m| m.metric == name);
+            found
+                .unwrap_or_else(|| panic!("no {name}: {:?}", result.warnings))
+                .value
+        };
+        let (half, longest) = (of("runqueue_p50"), of("runqueue_max"));
+        assert!(0.0 < half && half < longest, "{half} {longest}");
+        // A turn of the others on the same CPU.
+        assert!(longest > 1e6, "{longest} ns");
+        let log = fs::read_to_string(stored.dir.join("runqueue.hlog")).unwrap();
+        assert!(log.contains("Tag=cpu0,"), "{log}");
+        if result.metrics.iter().any(|m| m.metric == "run_delay") {
+            let waited = mean_ns(&log) / of("run_delay_mean");
+            assert!((0.5..2.0).contains(&waited), "{waited} of schedstat's");
+        }
+    }
+    let verified = bench.run(&["verify", "out"]);
+    expect_code(&verified, 0);
+    let left = Command::new("pgrep")
+        .args(["-x", "schedlab_runque"])
+        .output();
+    assert!(!left.unwrap().status.success(), "a collector is left");
+}
+
+/// Of all intervals of an HdrHistogram interval log.
+fn mean_ns(log: &str) -> f64 {
+    let mut sum = Histogram::<u64>::new(3).unwrap();
+    sum.auto(true);
+    for entry in IntervalLogIterator::new(log.as_bytes()) {
+        if let LogEntry::Interval(interval) = entry.unwrap() {
+            let bytes = STANDARD.decode(interval.encoded_histogram()).unwrap();
+            sum += Deserializer::new()
+                .deserialize::<u64, _>(&mut bytes.as_slice())
+                .unwrap();
+        }
+    }
+    sum.mean()
+}
+
+#[test]
+fn a_run_queue_collector_that_is_not_installed_is_said_before_the_run() {
+    let bench = Bench::default();
+    let file = bench.file("e.toml", CROWDED);
+    let output = bench
+        .command(&["check", &file])
+        .env("SCHEDLAB_CACHE_DIR", bench.path("cache"))
+        .output();
+    let output = output.unwrap();
+    expect_code(&output, 3);
+    let said = stdout(&output) + &stderr(&output);
+    assert!(said.contains("collect runqueue"), "{said}");
+    assert!(
+        said.contains("schedlab scheduler install schedlab_runqueue"),
+        "{said}"
+    );
 }
 
 #[test]

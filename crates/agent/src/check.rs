@@ -1,7 +1,7 @@
 //! What the target lacks for an experiment, found out before the first trial.
 
 use crate::arm::{deadline, policy, scheduler, tunables};
-use crate::roles;
+use crate::{collectors, roles};
 use load::{Driver, Job};
 use model::{Arm, Calibration, Experiment, Kind, Problem, Role, Workload};
 use std::path::Path;
@@ -38,6 +38,12 @@ fn check_arm(root: &Path, arm: &Arm) -> Vec<Problem> {
         problems.push(problem(arm, error.to_string(), &error.remedy()));
     }
     problems.extend(check_scheduler(root, arm));
+    for collector in arm.collect.iter().flatten() {
+        if let Some((what, remedy)) = collectors::missing(root, *collector) {
+            let what = format!("collect {}: {what}", collector.name());
+            problems.push(problem(arm, what, &remedy));
+        }
+    }
     problems
 }
 

@@ -30,7 +30,10 @@ mod workload;
 #[cfg(test)]
 mod fixture;
 
-pub use collectors::{Cost, Costs, MOST as COSTLY, costs_file, metrics as collector_metrics};
+pub use collectors::{
+    Cost, Costs, MOST as COSTLY, costs_file, metrics as collector_metrics,
+    missing as collector_missing,
+};
 pub use counters::METRICS;
 pub use fixes::{Fixed, fix, restore_fixes};
 pub use guard::{guard_main, restore};

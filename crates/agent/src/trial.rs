@@ -8,7 +8,7 @@ use crate::journal::{Journal, Undo};
 use crate::judge::judge;
 use crate::processes::{self, MARKER, SCHEDULER_MARKER};
 use crate::roles::{Ground, Roles};
-use crate::workload::last_lines;
+use crate::workload::{Origin, last_lines};
 use crate::{counters, files};
 use collect::tasks::Pid;
 use load::{Driver, Job, Launch, Output};
@@ -244,7 +244,13 @@ impl<'a, 'c> Trial<'a, 'c> {
     fn run_workload(&mut self, launch: &Launch) -> Result<(Output, Vec<Measurement>), Stop> {
         self.context.progress("measuring");
         let wanted = collectors::wanted(&self.spec.arm);
-        self.collectors.prepare(self.context.root, wanted);
+        let origin = Origin {
+            executable: self.context.executable,
+            mark: &self.mark,
+        };
+        let interrupt = self.context.interrupt;
+        self.collectors
+            .prepare(self.context.root, wanted, origin, interrupt);
         let limit = Duration::from_nanos(self.spec.workload.time_limit_ns);
         self.until = Instant::now() + limit;
         if launch.phased {
@@ -290,6 +296,9 @@ impl<'a, 'c> Trial<'a, 'c> {
         }
         let (collected, warnings) = self.collectors.figures(&counters);
         self.warnings.extend(warnings);
+        for file in self.collectors.files() {
+            (self.context.say)(Reply::File { file });
+        }
         self.metrics = counters::merge(parsed.metrics, [counters, collected].concat());
         Ok(())
     }

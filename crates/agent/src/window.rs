@@ -61,7 +61,8 @@ impl<'a> Trial<'a, '_> {
         self.follow_roles()?;
         self.roles.begin(self.context.root);
         let beside: Vec<(Role, Pid)> = self.roles.leaders().collect();
-        self.collectors.begin(self.context.root, &beside);
+        let interrupt = self.context.interrupt;
+        self.collectors.begin(self.context.root, &beside, interrupt);
         let first = Reading::at_start(self.context.root);
         let mut process = self.start(launch, policy)?;
         self.window_ns.0 = self.since_start(process.started);
@@ -69,7 +70,7 @@ impl<'a> Trial<'a, '_> {
         let ended = self.sample_until_exit(&mut process);
         if ended.is_ok() {
             self.window_ns.1 = self.since_start(Instant::now());
-            self.collectors.end(self.context.root);
+            self.collectors.end(self.context.root, interrupt);
             self.observe(Phase::After, process.pid);
         }
         let ended = ended.and_then(|()| self.prove_roles());
@@ -109,12 +110,14 @@ impl<'a> Trial<'a, '_> {
         self.expect(process, phase::BEGIN)?;
         self.window_ns.0 = self.since_start(Instant::now());
         let first = Reading::of_tree(root, process.pid, process.counters.as_mut());
-        self.collectors.begin(root, &self.leaders(process.pid));
+        let interrupt = self.context.interrupt;
+        let leaders = self.leaders(process.pid);
+        self.collectors.begin(root, &leaders, interrupt);
         self.roles.begin(root);
         self.expect(process, phase::END)?;
         self.window_ns.1 = self.since_start(Instant::now());
         let last = Reading::of_tree(root, process.pid, process.counters.as_mut());
-        self.collectors.end(root);
+        self.collectors.end(root, interrupt);
         self.observe(Phase::After, process.pid);
         self.prove_roles()?;
         Ok((first, last))

@@ -15,14 +15,18 @@ pub enum Collector {
     Distances,
     /// Cycles, instructions and cache misses of the load: hardware perf events.
     Hardware,
+    /// Waits in run queues of every role, on each CPU: BPF, in a program of its own.
+    #[serde(rename = "runqueue")]
+    RunQueue,
 }
 
 impl Collector {
-    pub const ALL: [Collector; 4] = [
+    pub const ALL: [Collector; 5] = [
         Collector::Switches,
         Collector::Delays,
         Collector::Distances,
         Collector::Hardware,
+        Collector::RunQueue,
     ];
 
     pub fn name(self) -> &'static str {
@@ -31,6 +35,7 @@ impl Collector {
             Collector::Delays => "delays",
             Collector::Distances => "distances",
             Collector::Hardware => "hardware",
+            Collector::RunQueue => "runqueue",
         }
     }
 
@@ -41,7 +46,14 @@ impl Collector {
             Collector::Delays => "run delay and slices of every role (schedstat of each thread)",
             Collector::Distances => "migrations of the whole machine by distance (tracepoint)",
             Collector::Hardware => "cycles, instructions and cache misses of the load (perf)",
+            Collector::RunQueue => "run-queue latency of every role, on each CPU (BPF; on demand)",
         }
+    }
+
+    /// Taken unless an experiment says otherwise. The others need a program that is
+    /// installed for them.
+    pub fn is_usual(self) -> bool {
+        self != Collector::RunQueue
     }
 
     pub fn from_name(name: &str) -> Option<Collector> {

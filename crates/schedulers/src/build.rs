@@ -245,6 +245,7 @@ fn profile(name: &str) -> &'static [&'static str] {
 fn check_name(name: &str) -> Result<(), Error> {
     let word = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
     match name.strip_prefix("scx_") {
+        _ if catalog::known(name).is_some() => Ok(()),
         Some(rest) if !rest.is_empty() && rest.bytes().all(word) => Ok(()),
         _ => Err(Error::UnknownName {
             name: name.to_owned(),

@@ -107,9 +107,17 @@ pub const CATALOG: [Known; 12] = [
     },
 ];
 
+/// No scheduler, but built and installed like one: what `collect = ["runqueue"]` runs.
+pub const RUN_QUEUE: Known = Known {
+    name: "schedlab_runqueue",
+    about: "no scheduler: collects run-queue latency with BPF, for collect = [\"runqueue\"]",
+    decides_in: Place::Kernel,
+    source: Source::Tree,
+};
+
 /// The entry of this name.
 pub fn known(name: &str) -> Option<&'static Known> {
-    CATALOG.iter().find(|k| k.name == name)
+    CATALOG.iter().chain([&RUN_QUEUE]).find(|k| k.name == name)
 }
 
 /// The known name that is closest to a wrong one.

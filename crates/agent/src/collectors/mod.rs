@@ -6,17 +6,21 @@
 
 mod distances;
 mod hardware;
+mod runqueue;
 mod surroundings;
 mod waiting;
 mod wanted;
 
 pub use wanted::{Cost, Costs, MOST, costs_file, wanted};
 
+use crate::interrupt::Interrupt;
+use crate::workload::Origin;
 use collect::hardware::Hardware;
 use collect::migrations::Migrations;
 use collect::tasks::Pid;
 use distances::Distances;
-use model::{Collector, Measurement, MetricDef, Role, Warning};
+use model::{Collector, Measurement, MetricDef, Role, Severity, TrialFile, Warning};
+use runqueue::RunQueue;
 use std::path::Path;
 use surroundings::Surroundings;
 use waiting::Waiting;
@@ -29,6 +33,7 @@ pub fn metrics() -> impl Iterator<Item = MetricDef> {
         waiting::METRICS,
         distances::METRICS,
         hardware::METRICS,
+        runqueue::METRICS,
     ];
     all.into_iter().flatten().copied()
 }
@@ -41,14 +46,24 @@ pub struct Collectors {
     waiting: Waiting,
     distances: Option<Distances>,
     instructions: Option<hardware::Instructions>,
+    run_queue: Option<RunQueue>,
 }
 
 impl Collectors {
     /// What takes time to set up is set up here, before the load starts. What this
     /// machine does not have is left out.
-    pub fn prepare(&mut self, root: &Path, wanted: Vec<Collector>) {
+    pub fn prepare(
+        &mut self,
+        root: &Path,
+        wanted: Vec<Collector>,
+        origin: Origin,
+        interrupt: &Interrupt,
+    ) {
         if wanted.contains(&Collector::Distances) {
             self.distances = Migrations::open(root).ok().map(Distances::new);
+        }
+        if wanted.contains(&Collector::RunQueue) {
+            self.run_queue = Some(RunQueue::start(origin, interrupt));
         }
         self.wanted = wanted;
     }
@@ -64,7 +79,10 @@ impl Collectors {
 
     /// The window opens. `leaders` are the processes that lead the roles; the load is
     /// not among them if its process is the window.
-    pub fn begin(&mut self, root: &Path, leaders: &[(Role, Pid)]) {
+    pub fn begin(&mut self, root: &Path, leaders: &[(Role, Pid)], interrupt: &Interrupt) {
+        if let Some(run_queue) = &mut self.run_queue {
+            run_queue.begin(root, leaders, interrupt);
+        }
         if self.wants(Collector::Delays) {
             self.waiting.begin(root, leaders);
         }
@@ -78,7 +96,7 @@ impl Collectors {
     }
 
     /// The window has closed; the processes are still there.
-    pub fn end(&mut self, root: &Path) {
+    pub fn end(&mut self, root: &Path, interrupt: &Interrupt) {
         if let Some(instructions) = &mut self.instructions {
             instructions.end();
         }
@@ -89,6 +107,14 @@ impl Collectors {
             surroundings.end(root);
         }
         self.waiting.end(root);
+        if let Some(run_queue) = &mut self.run_queue {
+            run_queue.end(interrupt);
+        }
+    }
+
+    /// Distributions, for the trial's directory.
+    pub fn files(&self) -> Vec<TrialFile> {
+        self.run_queue.iter().flat_map(RunQueue::files).collect()
     }
 
     /// What was collected. `counted` holds the CPU time of the load.
@@ -97,6 +123,18 @@ impl Collectors {
         metrics.extend(self.distances.iter().flat_map(Distances::figures));
         metrics.extend(self.instructions.iter().flat_map(|i| i.figures()));
         let mut warnings = Vec::new();
+        if let Some(run_queue) = &self.run_queue {
+            metrics.extend(run_queue.figures());
+            warnings.extend(run_queue.problem().map(|what| {
+                Warning {
+                    severity: Severity::Caution,
+                    what,
+                    remedy: "leave \"runqueue\" out of `collect`, or see what the kernel lacks: \
+                         BTF, BPF and its tracepoints"
+                        .to_owned(),
+                }
+            }));
+        }
         if let Some(surroundings) = &self.surroundings {
             let own_ns = load_ns(counted) + self.waiting.run_ns_beside_load();
             metrics.extend(surroundings.figures(own_ns));
@@ -104,6 +142,37 @@ impl Collectors {
         }
         (metrics, warnings)
     }
+}
+
+/// The load is what a trial is about and needs no name.
+fn prefix(role: &Role) -> Option<&'static str> {
+    match role {
+        Role::Load => None,
+        Role::Server => Some("server_"),
+        Role::Antagonist => Some("antagonist_"),
+    }
+}
+
+/// Can this collector be had here? `None`, or what is missing and what to do.
+pub fn missing(root: &Path, collector: Collector) -> Option<(String, String)> {
+    if collector != Collector::RunQueue {
+        return None;
+    }
+    let install = format!("run: schedlab scheduler install {}", runqueue::PROGRAM);
+    let missing = |what: &str, remedy: &str| Some((what.to_owned(), remedy.to_owned()));
+    if crate::arm::scheduler::find(runqueue::PROGRAM).is_none() {
+        return missing("its program is not installed", &install);
+    }
+    if !root.join("sys/kernel/btf/vmlinux").exists() {
+        return missing(
+            "this kernel has no BTF (CONFIG_DEBUG_INFO_BTF)",
+            "use a kernel that has it, or a VM: --vm debian:sid",
+        );
+    }
+    if !rustix::process::geteuid().is_root() {
+        return missing("it needs root", "run as root, or in a VM: --vm debian:sid");
+    }
+    None
 }
 
 /// User and system time of the load, from its counters.
@@ -130,9 +199,14 @@ mod tests {
         let root = Path::new("/");
         let own = std::process::id() as Pid;
         let mut collectors = Collectors::default();
-        collectors.prepare(root, Collector::ALL.to_vec());
-        collectors.begin(root, &[(Role::Load, own)]);
-        collectors.end(root);
+        let interrupt = Interrupt::new().unwrap();
+        let origin = Origin {
+            executable: Path::new("/proc/self/exe"),
+            mark: "collected",
+        };
+        collectors.prepare(root, Collector::ALL.to_vec(), origin, &interrupt);
+        collectors.begin(root, &[(Role::Load, own)], &interrupt);
+        collectors.end(root, &interrupt);
         let (metrics, _) = collectors.figures(&[]);
         assert!(!metrics.is_empty());
         assert!(metrics.iter().all(|m| m.better == Better::Neither));

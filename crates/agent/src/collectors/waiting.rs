@@ -1,5 +1,6 @@
 //! How long the tasks of each role ran and waited for a CPU within the window.
 
+use super::prefix;
 use collect::delays::{Delays, TreeDelays};
 use collect::tasks::Pid;
 use model::{Measurement, MetricDef, Role};
@@ -100,15 +101,6 @@ impl Waiting {
             figure.metric.insert_str(0, prefix);
         }
         figures
-    }
-}
-
-/// The load is what a trial is about and needs no name.
-fn prefix(role: &Role) -> Option<&'static str> {
-    match role {
-        Role::Load => None,
-        Role::Server => Some("server_"),
-        Role::Antagonist => Some("antagonist_"),
     }
 }
 

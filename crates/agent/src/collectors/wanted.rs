@@ -1,5 +1,5 @@
-//! Which collectors a trial has: those that its arm names, else all but those that
-//! `schedlab overhead` found to cost more than one percent on this machine.
+//! Which collectors a trial has: those that its arm names, else the usual ones but for
+//! those that `schedlab overhead` found to cost more than one percent on this machine.
 
 use crate::state::state_dir;
 use model::{Arm, Collector};
@@ -56,7 +56,7 @@ fn cheap(costs: &Costs) -> Vec<Collector> {
         found.any(|cost| cost.collector == *collector && cost.low > MOST)
     };
     let mut all = Collector::ALL.to_vec();
-    all.retain(|collector| !is_costly(collector));
+    all.retain(|collector| collector.is_usual() && !is_costly(collector));
     all
 }
 
@@ -82,6 +82,13 @@ mod tests {
     fn what_surely_costs_more_than_a_percent_is_off() {
         assert!(!cheap(&costs(0.012, "")).contains(&Collector::Distances));
         assert!(cheap(&costs(0.009, "")).contains(&Collector::Distances));
+    }
+
+    #[test]
+    fn what_needs_a_program_is_off_until_it_is_asked_for() {
+        let usual = cheap(&Costs::default());
+        assert_eq!(usual.len(), Collector::ALL.len() - 1);
+        assert!(!usual.contains(&Collector::RunQueue));
     }
 
     #[test]

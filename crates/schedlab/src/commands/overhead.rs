@@ -23,7 +23,7 @@ pub fn overhead(args: &OverheadArgs) -> Result<ExitCode, CliError> {
         ..ExperimentArgs::default()
     })?;
     let wanted = Wanted {
-        experiment: on_and_off(asked.experiment),
+        experiment: on_and_off(asked.experiment, &here()),
         ..asked
     };
     let Measured { results, outcome } = measure_anew(args.output.as_deref(), wanted, args.quiet)?;
@@ -47,14 +47,23 @@ pub fn overhead(args: &OverheadArgs) -> Result<ExitCode, CliError> {
     })
 }
 
+/// The collectors that this machine has.
+fn here() -> Vec<Collector> {
+    let mut here = Collector::ALL.to_vec();
+    here.retain(|collector| agent::collector_missing(Path::new("/"), *collector).is_none());
+    here
+}
+
 /// An arm that collects nothing, and one for each collector.
-fn on_and_off(experiment: Experiment) -> Experiment {
+fn on_and_off(experiment: Experiment, collectors: &[Collector]) -> Experiment {
     let arm = |name: &str, collect| Arm {
         collect: Some(collect),
         ..Arm::unchanged(name)
     };
     let none = std::iter::once(arm("nothing", Vec::new()));
-    let each = Collector::ALL.map(|collector| arm(collector.name(), vec![collector]));
+    let each = collectors
+        .iter()
+        .map(|collector| arm(collector.name(), vec![*collector]));
     Experiment {
         name: "overhead".to_owned(),
         question: Some("What does each collector cost?".to_owned()),
@@ -131,7 +140,12 @@ fn text(table: &Table, costs: &Costs) -> String {
     out.push('\n');
     for collector in Collector::ALL {
         let found = costs.costs.iter().find(|c| c.collector == collector);
-        let _ = writeln!(out, "{}: {}", collector.name(), in_words(found));
+        let words = match agent::collector_missing(Path::new("/"), collector) {
+            Some((what, remedy)) => format!("not measured, {what}; {remedy}"),
+            None if collector.is_usual() => in_words(found).to_owned(),
+            None => "on only where an arm names it (collect)".to_owned(),
+        };
+        let _ = writeln!(out, "{}: {words}", collector.name());
     }
     out
 }
@@ -200,7 +214,7 @@ mod tests {
             seed: None,
             aa: false,
         });
-        let arms = on_and_off(experiment.unwrap()).arms;
+        let arms = on_and_off(experiment.unwrap(), &Collector::ALL).arms;
         assert_eq!(arms.len(), 1 + Collector::ALL.len());
         assert_eq!(arms[0].collect, Some(Vec::new()));
         assert!(

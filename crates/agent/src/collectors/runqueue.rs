@@ -1,0 +1,380 @@
+//! How long the tasks of each role waited in run queues within the window, as a
+//! distribution for each CPU: counted by BPF, in a program of its own
+//! (`sched/schedlab_runqueue`, whose main.rs has the lines that are spoken here).
+
+use super::prefix;
+use crate::arm::scheduler;
+use crate::interrupt::Interrupt;
+use crate::workload::{Event, Origin, Workload};
+use collect::tasks::{self, Pid};
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::V2DeflateSerializer;
+use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
+use load::{Launch, recording};
+use model::{Measurement, MetricDef, Role, TrialFile};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime};
+
+pub const PROGRAM: &str = "schedlab_runqueue";
+
+const MAX: MetricDef = MetricDef::explaining(
+    "runqueue_max",
+    "ns",
+    "Longest wait of a runnable task until it was given a CPU (BPF).",
+);
+
+/// With the quantile in thousandths.
+const QUANTILES: [(MetricDef, u32); 3] = [
+    (
+        MetricDef::explaining(
+            "runqueue_p50",
+            "ns",
+            "Half of the waits of runnable tasks for a CPU were shorter (BPF).",
+        ),
+        500,
+    ),
+    (
+        MetricDef::explaining(
+            "runqueue_p99",
+            "ns",
+            "99 % of the waits of runnable tasks for a CPU were shorter (BPF).",
+        ),
+        990,
+    ),
+    (
+        MetricDef::explaining(
+            "runqueue_p999",
+            "ns",
+            "99.9 % of the waits of runnable tasks for a CPU were shorter (BPF).",
+        ),
+        999,
+    ),
+];
+
+pub const METRICS: &[MetricDef] = &[QUANTILES[0].0, QUANTILES[1].0, QUANTILES[2].0, MAX];
+
+/// The roles are spoken of by their place here.
+const ROLES: [Role; 3] = [Role::Load, Role::Server, Role::Antagonist];
+
+/// The kernel's verifier takes seconds on emulated CPUs.
+const LOAD_LIMIT: Duration = Duration::from_secs(60);
+const ANSWER_LIMIT: Duration = Duration::from_secs(20);
+
+/// The program, counting since `begin`.
+#[derive(Debug)]
+pub struct RunQueue {
+    process: Option<Workload>,
+    mark: String,
+    begun: (Instant, SystemTime),
+    /// What was counted, or why nothing was.
+    counted: Result<Counted, String>,
+}
+
+/// What the program answers in the end.
+#[derive(Debug, Default, Deserialize)]
+struct Answer {
+    lost: u64,
+    waits: Vec<Waits>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Waits {
+    role: usize,
+    cpu: u32,
+    /// The lowest wait of a slot and how many.
+    counts: Vec<(u64, u64)>,
+}
+
+#[derive(Debug, Default)]
+struct Counted {
+    roles: BTreeMap<usize, OfRole>,
+    length: Duration,
+    lost: u64,
+}
+
+#[derive(Debug)]
+struct OfRole {
+    all: Histogram<u64>,
+    cpus: BTreeMap<u32, Histogram<u64>>,
+}
+
+impl RunQueue {
+    /// Load the BPF programs; they count nothing yet.
+    pub fn start(origin: Origin, interrupt: &Interrupt) -> Self {
+        let mark = format!("{}-runqueue", origin.mark);
+        let mut collector = RunQueue {
+            process: None,
+            begun: (Instant::now(), SystemTime::now()),
+            counted: Err("it never began".to_owned()),
+            mark,
+        };
+        if let Err(why) = collector.load(origin.executable, interrupt) {
+            collector.give_up(why);
+        }
+        collector
+    }
+
+    fn load(&mut self, executable: &Path, interrupt: &Interrupt) -> Result<(), String> {
+        let program = scheduler::find(PROGRAM).ok_or_else(|| format!("{PROGRAM} was not found"))?;
+        let launch = Launch {
+            argv: vec![program.to_string_lossy().into_owned()],
+            directory: None,
+            stdin: String::new(),
+            phased: true,
+            prepare: Vec::new(),
+        };
+        let origin = Origin {
+            executable,
+            mark: &self.mark,
+        };
+        let process = Workload::start(&launch, origin, |_| Ok(())).map_err(|e| e.to_string())?;
+        self.process = Some(process);
+        self.expect("ready", LOAD_LIMIT, interrupt)
+    }
+
+    /// The window opens for these processes and all that they start. Where the load
+    /// is not among them, it is what this process starts from now on.
+    pub fn begin(&mut self, root: &Path, leaders: &[(Role, Pid)], interrupt: &Interrupt) {
+        if self.process.is_none() {
+            return;
+        }
+        let mut request = "begin".to_owned();
+        for (role, leader) in leaders {
+            let number = ROLES.iter().position(|r| r == role).unwrap_or_default();
+            for process in tasks::tree(root, *leader) {
+                request += &format!(" {number}:{process}");
+            }
+        }
+        if leaders.iter().all(|(role, _)| *role != Role::Load) {
+            request += &format!(" 0:{}+", std::process::id());
+        }
+        self.begun = (Instant::now(), SystemTime::now());
+        if let Err(why) = self.ask(&request, interrupt) {
+            self.give_up(why);
+        }
+    }
+
+    fn ask(&mut self, request: &str, interrupt: &Interrupt) -> Result<(), String> {
+        self.send(request)?;
+        self.expect("begun", ANSWER_LIMIT, interrupt)
+    }
+
+    /// The window has closed.
+    pub fn end(&mut self, interrupt: &Interrupt) {
+        if self.process.is_none() {
+            return;
+        }
+        let length = self.begun.0.elapsed();
+        let answer = self
+            .send("end")
+            .and_then(|()| self.line(ANSWER_LIMIT, interrupt));
+        match answer.and_then(|line| counted(&line, length)) {
+            Ok(counted) => self.counted = Ok(counted),
+            Err(why) => self.give_up(why),
+        }
+        self.stop();
+    }
+
+    pub fn figures(&self) -> Vec<Measurement> {
+        let Ok(counted) = &self.counted else {
+            return Vec::new();
+        };
+        let each = counted.roles.iter();
+        each.flat_map(|(role, waits)| figures(prefix(&ROLES[*role]), &waits.all))
+            .collect()
+    }
+
+    /// An HdrHistogram interval log for each role, with an interval for each CPU.
+    pub fn files(&self) -> Vec<TrialFile> {
+        let Ok(counted) = &self.counted else {
+            return Vec::new();
+        };
+        let file = |(role, waits): (&usize, &OfRole)| {
+            let name = match ROLES[*role] {
+                Role::Load => "runqueue.hlog",
+                Role::Server => "server-runqueue.hlog",
+                Role::Antagonist => "antagonist-runqueue.hlog",
+            };
+            let text = log_of(waits, self.begun.1, counted.length)?;
+            Some(TrialFile {
+                name: name.to_owned(),
+                text,
+            })
+        };
+        counted.roles.iter().filter_map(file).collect()
+    }
+
+    /// What the figures lack, and why.
+    pub fn problem(&self) -> Option<String> {
+        match &self.counted {
+            Err(why) => Some(format!("run-queue latency was not collected: {why}")),
+            Ok(counted) if counted.lost > 0 => Some(format!(
+                "run-queue latency: {} waits were not counted, the BPF maps were full",
+                counted.lost
+            )),
+            Ok(_) => None,
+        }
+    }
+
+    fn send(&mut self, line: &str) -> Result<(), String> {
+        let process = self.process.as_mut().ok_or("it had ended")?;
+        process
+            .send(&format!("{line}\n"))
+            .map_err(|e| format!("{PROGRAM} does not listen: {e}"))
+    }
+
+    fn expect(&mut self, wanted: &str, limit: Duration, by: &Interrupt) -> Result<(), String> {
+        match self.line(limit, by)? {
+            line if line == wanted => Ok(()),
+            line => Err(format!("{PROGRAM} said {line:?}, not {wanted}")),
+        }
+    }
+
+    fn line(&mut self, limit: Duration, interrupt: &Interrupt) -> Result<String, String> {
+        let process = self.process.as_mut().ok_or("it had ended")?;
+        match process.wait(interrupt, Instant::now() + limit) {
+            Event::Line(line) => Ok(line),
+            Event::Exited => Err(format!("{PROGRAM} ended: {}", process.last_errors())),
+            Event::Interrupted => Err("interrupted".to_owned()),
+            Event::Timeout => Err(format!("{PROGRAM} was silent for {} s", limit.as_secs())),
+        }
+    }
+
+    fn give_up(&mut self, why: String) {
+        self.counted = Err(why);
+        self.stop();
+    }
+
+    fn stop(&mut self) {
+        if let Some(process) = self.process.take() {
+            let _ = process.kill_rest(&self.mark);
+            let _ = process.reap();
+        }
+    }
+}
+
+/// A trial that ends early never comes to `end`.
+impl Drop for RunQueue {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn counted(line: &str, length: Duration) -> Result<Counted, String> {
+    let answer: Answer =
+        serde_json::from_str(line).map_err(|e| format!("{PROGRAM} said {line:?}: {e}"))?;
+    let mut roles = BTreeMap::new();
+    for waits in answer.waits.into_iter().filter(|w| w.role < ROLES.len()) {
+        let of_role = roles.entry(waits.role).or_insert_with(|| OfRole {
+            all: empty(),
+            cpus: BTreeMap::new(),
+        });
+        let of_cpu = of_role.cpus.entry(waits.cpu).or_insert_with(empty);
+        for (wait_ns, count) in waits.counts {
+            for histogram in [&mut *of_cpu, &mut of_role.all] {
+                histogram
+                    .record_n(wait_ns.max(1), count)
+                    .map_err(|e| format!("a wait of {wait_ns} ns: {e}"))?;
+            }
+        }
+    }
+    Ok(Counted {
+        roles,
+        length,
+        lost: answer.lost,
+    })
+}
+
+/// Grows as needed; the digits of all our histograms.
+fn empty() -> Histogram<u64> {
+    let mut histogram = Histogram::new(3).unwrap_or_else(|_| unreachable!("three digits"));
+    histogram.auto(true);
+    histogram
+}
+
+fn figures(prefix: Option<&str>, waits: &Histogram<u64>) -> Vec<Measurement> {
+    let quantiles = QUANTILES.iter().filter_map(|(def, permille)| {
+        let is_enough = waits.len() >= recording::samples_needed(*permille);
+        let value = waits.value_at_quantile(f64::from(*permille) / 1000.0);
+        is_enough.then(|| def.measured(value as f64))
+    });
+    let mut figures: Vec<Measurement> = quantiles.collect();
+    figures.push(MAX.measured(waits.max() as f64));
+    for figure in &mut figures {
+        figure.metric.insert_str(0, prefix.unwrap_or_default());
+    }
+    figures
+}
+
+fn log_of(waits: &OfRole, begun: SystemTime, length: Duration) -> Option<String> {
+    let mut text = Vec::new();
+    let mut serializer = V2DeflateSerializer::new();
+    let mut log = IntervalLogWriterBuilder::new()
+        .add_comment("run-queue latency of each CPU, values in nanoseconds")
+        .with_start_time(begun)
+        .with_base_time(begun)
+        .begin_log_with(&mut text, &mut serializer)
+        .ok()?;
+    for (cpu, histogram) in &waits.cpus {
+        let tag = format!("cpu{cpu}");
+        log.write_histogram(histogram, Duration::ZERO, length, Tag::new(&tag))
+            .ok()?;
+    }
+    String::from_utf8(text).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ANSWER: &str = r#"{"lost": 2, "waits": [
+        {"role": 0, "cpu": 0, "counts": [[1000, 990], [5000, 5]]},
+        {"role": 0, "cpu": 3, "counts": [[9000, 10]]},
+        {"role": 2, "cpu": 0, "counts": [[0, 1]]}
+    ]}"#;
+
+    fn answered(line: &str) -> RunQueue {
+        RunQueue {
+            process: None,
+            mark: String::new(),
+            begun: (Instant::now(), SystemTime::UNIX_EPOCH),
+            counted: counted(line, Duration::from_secs(1)),
+        }
+    }
+
+    #[test]
+    fn the_cpus_of_a_role_add_up_and_quantiles_need_enough_waits() {
+        let figures = answered(ANSWER).figures();
+        let is_near = |name: &str, ns: f64| {
+            let found = figures.iter().find(|m| m.metric == name);
+            found.is_some_and(|m| (m.value / ns - 1.0).abs() < 0.001)
+        };
+        assert!(is_near("runqueue_p50", 1000.0), "{figures:?}");
+        // 1005 waits: ten are beyond p99, and one beyond p99.9.
+        assert!(is_near("runqueue_p99", 5000.0), "{figures:?}");
+        assert!(is_near("runqueue_max", 9000.0), "{figures:?}");
+        assert!(is_near("antagonist_runqueue_max", 1.0), "{figures:?}");
+        assert_eq!(figures.len(), 4);
+    }
+
+    #[test]
+    fn each_role_has_a_log_with_an_interval_for_each_cpu() {
+        let files = answered(ANSWER).files();
+        let names: Vec<&str> = files.iter().map(|f| f.name.as_str()).collect();
+        assert_eq!(names, ["runqueue.hlog", "antagonist-runqueue.hlog"]);
+        let lines = files[0].text.lines().filter(|l| l.starts_with("Tag="));
+        let tags: Vec<&str> = lines.filter_map(|l| l.split(',').next()).collect();
+        assert_eq!(tags, ["Tag=cpu0", "Tag=cpu3"]);
+    }
+
+    #[test]
+    fn what_was_lost_or_could_not_be_read_is_said() {
+        let lost = answered(ANSWER).problem();
+        assert!(lost.is_some_and(|p| p.contains("2 waits were not counted")));
+        let garbled = answered("begun");
+        assert!(garbled.figures().is_empty() && garbled.files().is_empty());
+        assert!(garbled.problem().is_some_and(|p| p.contains("\"begun\"")));
+    }
+}
