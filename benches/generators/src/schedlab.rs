@@ -95,7 +95,7 @@ fn talk(child: &mut Child, generator: &Generator, load: &Load) -> Result<Run, Bo
     if lines.next().transpose()?.as_deref() != Some(phase::READY) {
         return Err("schedlab load did not get ready".into());
     }
-    writeln!(input, "{}", phase::GO)?;
+    writeln!(input, "{}\n{}", phase::GO, phase::SEEN)?;
     let cpu_percent = cpu_percent(child, SETTLE, load.window)?;
     for line in lines {
         if let Some(result) = line?.strip_prefix(phase::RESULT) {

@@ -120,6 +120,7 @@ impl<'a> Trial<'a, '_> {
         self.collectors.end(root, interrupt);
         self.observe(Phase::After, process.pid);
         self.prove_roles()?;
+        let _ = process.send(&format!("{}\n", phase::SEEN));
         Ok((first, last))
     }
 

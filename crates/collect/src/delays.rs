@@ -36,31 +36,48 @@ impl Delays {
     }
 }
 
+/// A thread that ended takes its figures along. More CPU time than this beyond what
+/// the threads that are left tell of, and theirs are not those of the tree.
+const MOST_MISSING_PERCENT: u64 = 10;
+/// `/proc/PID/stat` counts in hundredths of a second.
+const STAT_NS: u64 = 20_000_000;
+
 /// Every thread of a process tree.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TreeDelays {
     threads: BTreeMap<Pid, Delays>,
+    /// CPU time by process, with that of threads that ended.
+    cpu_ns: BTreeMap<Pid, u64>,
 }
 
 impl TreeDelays {
     pub fn read(root: &Path, leader: Pid) -> Self {
-        let threads = tasks::tree(root, leader).into_iter().flat_map(|pid| {
+        let mut found = TreeDelays::default();
+        for pid in tasks::tree(root, leader) {
+            if let Some(stat) = tasks::stat(root, pid) {
+                found.cpu_ns.insert(pid, stat.user_ns + stat.system_ns);
+            }
             let threads = tasks::threads(root, pid).into_iter();
-            threads.filter_map(move |tid| Some((tid, read(root, pid, tid)?)))
-        });
-        TreeDelays {
-            threads: threads.collect(),
+            let delays = threads.filter_map(|tid| Some((tid, read(root, pid, tid)?)));
+            found.threads.extend(delays);
         }
+        found
     }
 
-    /// What the threads that are there now did since `earlier`; `None` without any.
-    /// Threads that ended in between took their figures along.
+    /// What the threads that are there now did since `earlier`; `None` without any, and
+    /// where others that ended in between did a part of the work.
     pub fn since(&self, earlier: &TreeDelays) -> Option<Delays> {
         let within = self.threads.iter().map(|(tid, now)| {
             let before = earlier.threads.get(tid).copied().unwrap_or_default();
             now.since(before)
         });
-        (!self.threads.is_empty()).then(|| within.sum())
+        let within: Delays = within.sum();
+        let cpu_ns: u64 = (self.cpu_ns.iter())
+            .map(|(pid, now)| now - earlier.cpu_ns.get(pid).unwrap_or(&0).min(now))
+            .sum();
+        let expected_ns = cpu_ns / 100 * (100 - MOST_MISSING_PERCENT);
+        let is_whole = within.run_ns + STAT_NS >= expected_ns;
+        (!self.threads.is_empty() && is_whole).then_some(within)
     }
 }
 
@@ -100,6 +117,24 @@ mod tests {
             timeslices: 12,
         };
         assert_eq!(last.since(&first), Some(expected));
+    }
+
+    #[test]
+    fn threads_that_took_a_part_of_the_work_along_leave_no_figures() {
+        let stat = |ticks: u32| {
+            format!("7 (load) S 1 7 7 0 -1 0 0 0 0 0 {ticks} 0 0 0 20 0 1 0 100 0 0\n")
+        };
+        let at = |ticks: u32, own: &str| {
+            threads(&[
+                ("proc/7/stat", &stat(ticks)),
+                ("proc/7/task/7/schedstat", own),
+            ])
+        };
+        let first = at(0, "0 0 0\n");
+        // A second of CPU time, of which the thread that is left had 10 ms.
+        assert_eq!(at(100, "10000000 5 2\n").since(&first), None);
+        assert!(at(100, "950000000 5 2\n").since(&first).is_some());
+        assert!(at(1, "1000 5 2\n").since(&first).is_some());
     }
 
     #[test]

@@ -200,7 +200,7 @@ fn run(launch: &Launch) -> std::io::Result<Output> {
     // Kept open to the end: a generator whose input closes thinks that its agent is gone.
     let mut stdin = child.stdin.take();
     if let (true, Some(stdin)) = (launch.phased, &mut stdin) {
-        writeln!(stdin, "{}{}", launch.stdin, phase::GO)?;
+        writeln!(stdin, "{}{}\n{}", launch.stdin, phase::GO, phase::SEEN)?;
     }
     let mut stdout = String::new();
     if let Some(mut pipe) = child.stdout.take() {

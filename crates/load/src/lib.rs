@@ -75,6 +75,8 @@ pub mod phase {
     pub const GO: &str = "go";
     pub const BEGIN: &str = "begin";
     pub const END: &str = "end";
+    /// What the threads used has been read, and they may end.
+    pub const SEEN: &str = "seen";
     pub const RESULT: &str = "result ";
 }
 

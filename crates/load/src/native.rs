@@ -58,11 +58,12 @@ enum Input {
 }
 
 /// What a generator says and waits for, in this order: [`Phases::ready`],
-/// [`Phases::begin`], [`Phases::end`].
+/// [`Phases::begin`], [`Phases::end`], [`Phases::seen`].
 #[derive(Debug)]
 pub struct Phases<W> {
     input: Receiver<Input>,
     output: W,
+    seen: bool,
 }
 
 impl<W: Write> Phases<W> {
@@ -71,7 +72,11 @@ impl<W: Write> Phases<W> {
         std::thread::Builder::new()
             .name("load-input".to_owned())
             .spawn(move || forward_lines(BufReader::new(stdin), &sender))?;
-        Ok(Phases { input, output })
+        Ok(Phases {
+            input,
+            output,
+            seen: false,
+        })
     }
 
     fn next_line(&self) -> Result<String, NativeError> {
@@ -111,14 +116,24 @@ impl<W: Write> Phases<W> {
         self.say(phase::END)
     }
 
+    /// Waits until the agent has read what the threads used; they take it along when
+    /// they end.
+    pub fn seen(&mut self) -> Result<(), NativeError> {
+        while !self.seen {
+            self.seen = self.next_line()? == phase::SEEN;
+        }
+        Ok(())
+    }
+
     /// Waits for a time while the agent is there.
-    pub fn wait_until(&self, at_ns: u64) -> Result<(), NativeError> {
+    pub fn wait_until(&mut self, at_ns: u64) -> Result<(), NativeError> {
         loop {
             let left = at_ns.saturating_sub(sys::now_ns());
             match self.input.recv_timeout(Duration::from_nanos(left)) {
                 Err(RecvTimeoutError::Timeout) if sys::now_ns() >= at_ns => return Ok(()),
                 // A line that nobody asked for does not end a measurement.
-                Err(RecvTimeoutError::Timeout) | Ok(Input::Line(_)) => {}
+                Err(RecvTimeoutError::Timeout) => {}
+                Ok(Input::Line(line)) => self.seen |= line == phase::SEEN,
                 Ok(Input::Closed) | Err(RecvTimeoutError::Disconnected) => {
                     return Err(NativeError::AgentGone);
                 }

@@ -39,7 +39,7 @@ fn get(open_loop: OpenLoop) -> Generator {
 fn run(generator: &Generator) -> Result<Parsed, String> {
     let (input, mut agent) = std::io::pipe().unwrap();
     writeln!(agent, "{}", serde_json::to_string(generator).unwrap()).unwrap();
-    writeln!(agent, "{}", phase::GO).unwrap();
+    writeln!(agent, "{}\n{}", phase::GO, phase::SEEN).unwrap();
     let mut said = Vec::new();
     native_main(input, &mut said)?;
     drop(agent);

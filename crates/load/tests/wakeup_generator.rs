@@ -7,6 +7,7 @@ use load::{Generator, Job, Output, Parsed, driver, native_main, phase};
 use model::{Arrivals, Calibration, Kind, Load, WakeupParams, Workload};
 use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Write};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// Short requests, so that a window of 300 ms has many of them.
 fn config() -> Config {
@@ -62,6 +63,7 @@ impl Generated {
         self.say(phase::GO);
         assert_eq!(self.line(), phase::BEGIN);
         assert_eq!(self.line(), phase::END);
+        self.say(phase::SEEN);
         let line = self.line();
         self.thread.join().unwrap().unwrap();
         let json = line.strip_prefix(phase::RESULT).unwrap();
@@ -167,8 +169,23 @@ fn a_window_without_a_request_is_an_error() {
     });
     assert_eq!(generated.line(), phase::READY);
     generated.say(phase::GO);
+    generated.say(phase::SEEN);
     let error = generated.thread.join().unwrap().unwrap_err();
     assert!(error.contains("no request was completed"), "{error}");
+}
+
+#[test]
+fn threads_stay_until_what_they_used_has_been_read() {
+    let mut generated = Generated::start(config());
+    assert_eq!(generated.line(), phase::READY);
+    generated.say(phase::GO);
+    assert_eq!(generated.line(), phase::BEGIN);
+    assert_eq!(generated.line(), phase::END);
+    std::thread::sleep(Duration::from_millis(100));
+    assert!(!generated.thread.is_finished());
+    generated.say(phase::SEEN);
+    assert!(generated.line().starts_with(phase::RESULT));
+    generated.thread.join().unwrap().unwrap();
 }
 
 #[test]

@@ -39,6 +39,7 @@ struct State {
     /// What threads that never came to the gate say.
     failed: Vec<String>,
     timing: Option<Timing>,
+    released: bool,
 }
 
 impl Gate {
@@ -81,6 +82,23 @@ impl Gate {
 
     pub fn open(&self, timing: Timing) {
         self.lock().timing = Some(timing);
+        self.changed.notify_all();
+    }
+
+    /// Called by each thread at its end.
+    pub fn wait_for_release(&self) {
+        let mut state = self.lock();
+        while !state.released && !self.is_stopped() {
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Lets the threads end.
+    pub fn release(&self) {
+        self.lock().released = true;
         self.changed.notify_all();
     }
 

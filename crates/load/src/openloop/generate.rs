@@ -64,6 +64,7 @@ fn search_in_phases<P: Protocol, W: Write>(
         Ok::<_, NativeError>(held)
     })?;
     phases.end(sys::now_ns())?;
+    phases.seen()?;
     if steps.iter().all(|step| step.achieved_percent == 0.0) {
         let why = "no request was answered at any rate".to_owned();
         return Err(NativeError::Generator(why));
@@ -89,6 +90,7 @@ fn load<P: Protocol, T>(
         gate.stop();
     }
     let (passed, threads) = measured?;
+    gate.release();
     let tallies = join(threads).map_err(NativeError::Generator)?;
     Ok((passed, tallies))
 }
@@ -109,7 +111,11 @@ fn start<P: Protocol>(
             let (config, gate) = (config.clone(), Arc::clone(gate));
             let protocol = protocol(share);
             let thread = Builder::new().name(THREAD.to_owned());
-            Ok(thread.spawn(move || run_thread(&config, share, protocol, &gate))?)
+            Ok(thread.spawn(move || {
+                let tally = run_thread(&config, share, protocol, &gate);
+                gate.wait_for_release();
+                tally
+            })?)
         })
         .collect()
 }
@@ -150,11 +156,12 @@ fn measure<W: Write>(
     phases.begin(timing.window.begin_ns)?;
     let opened = SystemTime::now();
     phases.end(timing.window.end_ns)?;
+    phases.seen()?;
     Ok(opened)
 }
 
 /// One load of a search.
-fn pass<W: Write>(config: &Config, gate: &Gate, phases: &Phases<W>) -> Result<(), NativeError> {
+fn pass<W: Write>(config: &Config, gate: &Gate, phases: &mut Phases<W>) -> Result<(), NativeError> {
     let timing = Timing::from_now(config.warmup_ns, config.duration_ns);
     gate.open(timing);
     phases.wait_until(timing.window.end_ns)

@@ -33,7 +33,9 @@ pub fn generate<W: Write>(config: &Config, phases: &mut Phases<W>) -> Result<Par
     let measured = measure(config, &threads.shared, phases);
     // Also when the agent is gone: then nobody joins, and the process ends at once.
     threads.shared.stop();
-    let opened = measured?;
+    let seen = measured.and_then(|opened| phases.seen().map(|()| opened));
+    threads.shared.release();
+    let opened = seen?;
     let recorded = threads.join().map_err(NativeError::Generator)?;
     figures::parsed(config, recorded, opened).map_err(NativeError::Generator)
 }
@@ -72,6 +74,7 @@ impl Threads {
         let started = threads.start_all(config);
         if started.is_err() {
             threads.shared.stop();
+            threads.shared.release();
         }
         started.map(|()| threads)
     }
@@ -121,7 +124,11 @@ fn spawn<T: Send + 'static>(
 
 fn spawn_worker(shared: &Arc<Shared>, worker: Worker) -> Result<JoinHandle<Records>, String> {
     let shared = Arc::clone(shared);
-    spawn(WORKER_THREAD, move || worker.run(&shared))
+    spawn(WORKER_THREAD, move || {
+        let records = worker.run(&shared);
+        shared.wait_for_release();
+        records
+    })
 }
 
 /// The thread returns the number of requests that were intended inside the window.
@@ -136,7 +143,7 @@ fn spawn_message(
         let idle = VecDeque::with_capacity(group.workers() as usize);
         // Pacing is part of the instrument, not of the load.
         sys::precise_timers();
-        match (shared.wait_at_gate(), schedule) {
+        let offered = match (shared.wait_at_gate(), schedule) {
             (None, _) => 0,
             (Some(_), None) => {
                 closed_loop(&shared, group);
@@ -145,6 +152,8 @@ fn spawn_message(
             (Some(timing), Some(starts)) => {
                 OpenLoop::new(&shared, group, starts, idle, timing).run()
             }
-        }
+        };
+        shared.wait_for_release();
+        offered
     })
 }

@@ -16,6 +16,7 @@ pub struct Shared {
     gate: AtomicU32,
     timing: OnceLock<Timing>,
     stop: AtomicBool,
+    released: AtomicU32,
 }
 
 /// When the load starts, and the window inside it.
@@ -46,6 +47,7 @@ impl Shared {
             gate: AtomicU32::new(0),
             timing: OnceLock::new(),
             stop: AtomicBool::new(false),
+            released: AtomicU32::new(0),
         }
     }
 
@@ -84,6 +86,19 @@ impl Shared {
 
     pub fn stopping(&self) -> bool {
         self.stop.load(Ordering::SeqCst)
+    }
+
+    /// Called by each thread at its end.
+    pub fn wait_for_release(&self) {
+        while self.released.load(Ordering::SeqCst) == 0 {
+            sys::futex_wait(&self.released, 0);
+        }
+    }
+
+    /// Lets the threads end.
+    pub fn release(&self) {
+        self.released.store(1, Ordering::SeqCst);
+        sys::futex_wake(&self.released, i32::MAX as u32);
     }
 
     /// Ends the load: no thread waits for another from here on.
