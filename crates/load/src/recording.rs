@@ -161,6 +161,22 @@ impl Recording {
         whole.map(Histogram::len).collect()
     }
 
+    /// The first and the last third of the whole intervals; `None` with fewer than three
+    /// of them, or nothing in a third.
+    pub fn outer_thirds(&self) -> Option<[Histogram<u32>; 2]> {
+        let whole = self.whole_intervals().len();
+        let third = whole / 3;
+        let sum = |intervals: &[Histogram<u32>]| {
+            let (first, rest) = intervals.split_first()?;
+            let mut sum = first.clone();
+            rest.iter().for_each(|interval| sum += interval);
+            (!sum.is_empty()).then_some(sum)
+        };
+        let first = sum(&self.intervals[..third])?;
+        let last = sum(&self.intervals[whole - third..whole])?;
+        Some([first, last])
+    }
+
     /// `None` if nothing was counted.
     pub fn max_ns(&self) -> Option<u64> {
         (self.count() > 0).then(|| self.total.max())

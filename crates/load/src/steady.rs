@@ -1,8 +1,10 @@
 //! Was a load steady within its window? Its throughput in the last third is compared
 //! with that in the first third: caches, pools and compilers that are still warming
-//! up make it grow, heat and filling queues make it fall.
+//! up make it grow, heat and filling queues make it fall. Where the rate is given from
+//! outside, it is the median latency that falls and rises.
 
 use crate::recording::Recording;
+use hdrhistogram::Histogram;
 use model::{Better, Measurement, MetricDef, Severity, Warning};
 
 pub const THROUGHPUT_DRIFT: MetricDef = MetricDef {
@@ -13,9 +15,19 @@ pub const THROUGHPUT_DRIFT: MetricDef = MetricDef {
            seconds or longer).",
 };
 
+pub const LATENCY_DRIFT: MetricDef = MetricDef {
+    name: "latency_drift",
+    unit: "%",
+    better: Better::Neither,
+    text: "Median latency in the last third of the window against the first third (windows of \
+           three seconds or longer).",
+};
+
 /// From here on a trial carries a warning.
 const MOST_PERCENT: f64 = 10.0;
-/// Differences within so many standard deviations of a Poisson count are chance.
+const MOST_LATENCY_PERCENT: f64 = 25.0;
+/// Differences within so many standard deviations of a Poisson count are chance, and of
+/// the rank of a median.
 const CHANCE: f64 = 4.0;
 
 /// Requests in the first and in the last third.
@@ -79,9 +91,108 @@ fn warning(thirds: Thirds) -> Option<Warning> {
     })
 }
 
+/// The drift of the latency at a given rate, and a warning if there is much of it.
+pub fn judge_latency(answered: &Recording) -> (Option<Measurement>, Option<Warning>) {
+    let Some([first, last]) = answered.outer_thirds() else {
+        return (None, None);
+    };
+    let (first, last) = (Median::of(&first), Median::of(&last));
+    let percent = 100.0 * (last.ns as f64 / first.ns.max(1) as f64 - 1.0);
+    let drift = LATENCY_DRIFT.measured(percent);
+    let is_chance = first.low_ns <= last.high_ns && last.low_ns <= first.high_ns;
+    // As a factor, so that half and twice are equally far.
+    let most = 1.0 + MOST_LATENCY_PERCENT / 100.0;
+    let ratio = 1.0 + percent / 100.0;
+    let is_much = ratio > most || ratio < 1.0 / most;
+    if is_chance || !is_much {
+        return (Some(drift), None);
+    }
+    let (what, remedy) = if percent < 0.0 {
+        (
+            "Latency fell by more than a fifth within the window (latency_drift): the warm-up had \
+             not ended.",
+            "Give the workload a longer warmup.",
+        )
+    } else {
+        (
+            "Latency rose by more than a quarter within the window (latency_drift): heat, a queue \
+             that fills, or other work.",
+            "See foreign_percent, steal_percent and cpu_mhz_change of these trials.",
+        )
+    };
+    let warning = Warning {
+        severity: Severity::Caution,
+        what: what.to_owned(),
+        remedy: remedy.to_owned(),
+    };
+    (Some(drift), Some(warning))
+}
+
+/// A median, and between what it is by its rank.
+#[derive(Debug)]
+struct Median {
+    low_ns: u64,
+    ns: u64,
+    high_ns: u64,
+}
+
+impl Median {
+    fn of(histogram: &Histogram<u32>) -> Self {
+        let beside = CHANCE / 2.0 / (histogram.len() as f64).sqrt();
+        let at = |quantile: f64| histogram.value_at_quantile(quantile.clamp(0.0, 1.0));
+        Median {
+            low_ns: at(0.5 - beside),
+            ns: at(0.5),
+            high_ns: at(0.5 + beside),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recording::{Recorder, Window};
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// So many answers in each second, around its latency.
+    fn answered(per_second: u64, latencies_ns: &[u64]) -> Recording {
+        let duration = latencies_ns.len() as u64 * SECOND;
+        let mut recorder = Recorder::new(duration, 60 * SECOND).unwrap();
+        recorder.open(Window {
+            begin_ns: 0,
+            end_ns: duration,
+        });
+        for (second, ns) in latencies_ns.iter().enumerate() {
+            for n in 0..per_second {
+                let spread = ns / 2 + ns * n / per_second;
+                recorder.record(second as u64 * SECOND + n, spread);
+            }
+        }
+        Recording::merge([recorder]).unwrap()
+    }
+
+    fn latency(per_second: u64, latencies_ns: &[u64]) -> (f64, Option<String>) {
+        let (drift, warning) = judge_latency(&answered(per_second, latencies_ns));
+        (drift.unwrap().value, warning.map(|w| w.what))
+    }
+
+    #[test]
+    fn latency_that_falls_is_an_unfinished_warm_up_and_a_rise_is_not() {
+        let (drift, warning) = latency(1000, &[200_000, 100_000, 100_000]);
+        assert!((drift + 50.0).abs() < 1.0, "{drift}");
+        assert!(warning.unwrap().contains("warm-up"));
+        let (drift, warning) = latency(1000, &[100_000, 900_000, 200_000]);
+        assert!((drift - 100.0).abs() < 1.0, "{drift}");
+        assert!(warning.unwrap().contains("rose"));
+    }
+
+    #[test]
+    fn a_small_change_of_latency_and_a_few_answers_are_no_drift() {
+        assert_eq!(latency(1000, &[100_000, 100_000, 110_000]).1, None);
+        assert_eq!(latency(9, &[100_000, 100_000, 140_000]).1, None);
+        assert!(judge_latency(&answered(1000, &[1000, 2000])).0.is_none());
+    }
 
     fn warned(counts: &[u64]) -> Option<String> {
         Some(warning(Thirds::of(counts)?)?.what)

@@ -5,7 +5,7 @@ use super::metrics as own;
 use super::tally::{Failure, Tally};
 use crate::Parsed;
 use crate::recording::{Recorder, Recording, samples_needed};
-use crate::stalls;
+use crate::{stalls, steady};
 use crate::wakeup::metrics as m;
 use model::{MetricDef, Severity, TrialFile, Warning, format_duration_ns};
 use std::time::SystemTime;
@@ -38,6 +38,12 @@ pub fn parsed(config: &Config, tallies: Vec<Tally>, opened: SystemTime) -> Resul
     let lateness = figures.latency("generator-lateness", own::LATENESS, total.lateness.clone())?;
     figures.rates(config, &total);
     figures.add_stalls(&request);
+    // A queue that fills makes latency rise, and is said already.
+    if !is_overload(config, &total) {
+        let (drift, warning) = steady::judge_latency(&request);
+        figures.parsed.metrics.extend(drift);
+        figures.parsed.warnings.extend(warning);
+    }
     figures.warn_of_failures(&total);
     figures.judge_lateness(&request, &lateness);
     figures.warn_of_missing(total.offered);

@@ -2,6 +2,7 @@
 //! load gives them.
 
 use crate::stalls::REQUEST_STALLS;
+use crate::steady::LATENCY_DRIFT;
 use crate::wakeup::metrics as m;
 use model::{Better, MetricDef};
 
@@ -59,6 +60,7 @@ pub const HTTP: &[MetricDef] = &[
     LATENESS_P99,
     GENERATOR_CPU,
     REQUEST_STALLS,
+    LATENCY_DRIFT,
 ];
 pub const MEMCACHED: &[MetricDef] = &[
     m::REQUEST_P50,
@@ -79,6 +81,7 @@ pub const MEMCACHED: &[MetricDef] = &[
     LATENESS_P99,
     GENERATOR_CPU,
     REQUEST_STALLS,
+    LATENCY_DRIFT,
 ];
 
 /// Metrics that decide when a cell stops; with a search, [`SLO_RATE`].

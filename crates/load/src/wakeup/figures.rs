@@ -43,7 +43,11 @@ pub fn parsed(config: &Config, recorded: Recorded, opened: SystemTime) -> Result
         return Err(nothing_done(config));
     }
     figures.rate(config, done);
-    figures.explain(&wakeup, &request);
+    let drift = match config.rate_per_sec {
+        None => steady::judge(&request),
+        Some(_) => steady::judge_latency(&request),
+    };
+    figures.explain(&wakeup, &request, drift);
     if config.rate_per_sec.is_some() {
         figures.latency("service", m::SERVICE, service)?;
         figures.open_loop(config, offered, done);
@@ -103,14 +107,18 @@ impl Figures {
     }
 
     /// Stalls, and whether the load was steady.
-    fn explain(&mut self, wakeup: &Recording, request: &Recording) {
+    fn explain(
+        &mut self,
+        wakeup: &Recording,
+        request: &Recording,
+        (drift, warning): (Option<Measurement>, Option<Warning>),
+    ) {
         let both = [
             ("wakeup", stalls::WAKEUP_STALLS, wakeup),
             ("request", stalls::REQUEST_STALLS, request),
         ];
         self.parsed.metrics.extend(stalls::figures(&both));
         self.parsed.files.extend(stalls::file(&both));
-        let (drift, warning) = steady::judge(request);
         self.parsed.metrics.extend(drift);
         self.parsed.warnings.extend(warning);
     }

@@ -1,7 +1,7 @@
 //! What the wakeup load measures. The schbench adapter uses the same names.
 
 use crate::stalls::{REQUEST_STALLS, WAKEUP_STALLS};
-use crate::steady::THROUGHPUT_DRIFT;
+use crate::steady::{LATENCY_DRIFT, THROUGHPUT_DRIFT};
 use model::{Better, MetricDef};
 
 /// A metric and the quantile it is, in thousandths; `None`: the maximum.
@@ -107,6 +107,7 @@ pub const ALL: &[MetricDef] = &[
     WAKEUP_STALLS,
     REQUEST_STALLS,
     THROUGHPUT_DRIFT,
+    LATENCY_DRIFT,
 ];
 
 /// Metrics that decide when a cell stops.

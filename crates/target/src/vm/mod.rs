@@ -315,7 +315,8 @@ impl Target for VmTarget {
     fn warnings(&self) -> Vec<Warning> {
         let mut warnings = check::warnings(&self.spec, host::usable_cpus().len());
         if let Some(choice) = self.accel.as_ref().filter(|c| c.accel == Accel::Tcg) {
-            warnings.insert(0, emulation_warning(&choice.why));
+            let version = self.facts.get("vm.qemu").map_or("", String::as_str);
+            warnings.insert(0, emulation_warning(&choice.why, version));
         }
         if self.died > 0 {
             warnings.push(Warning {
@@ -355,13 +356,18 @@ fn image_path(root: &str) -> Option<PathBuf> {
     root.strip_prefix("image:").map(PathBuf::from)
 }
 
-fn emulation_warning(why: &str) -> Warning {
+fn emulation_warning(why: &str, version: &str) -> Warning {
+    let mut remedy = format!("for performance, run on a host where KVM works (here: {why})");
+    if !qemu::emulates_in_parallel(version) {
+        remedy += "; QEMU from 8.1 on (in Debian 12: from bookworm-backports) emulates the CPUs of \
+                   a guest in parallel, this one runs them in turns";
+    }
     Warning {
         severity: Severity::Serious,
         what:
             "CPUs are emulated (TCG): figures show function and order of magnitude, not performance"
                 .to_owned(),
-        remedy: format!("for performance, run on a host where KVM works (here: {why})"),
+        remedy,
     }
 }
 
@@ -387,6 +393,14 @@ mod tests {
         assert_eq!(environment["SCHEDLAB_SCHEDULERS"], "/s");
         assert_eq!(environment["LC_ALL"], "C");
         assert!(!environment.contains_key("API_TOKEN") && !environment.contains_key("DISPLAY"));
+    }
+
+    #[test]
+    fn a_qemu_whose_cpus_take_turns_is_told_of() {
+        let remedy = |version| emulation_warning("no /dev/kvm", version).remedy;
+        assert!(remedy("7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)").contains("in turns"));
+        assert!(!remedy("8.1.0").contains("in turns"));
+        assert!(!remedy("10.0.2 (Debian 1:10.0.2+ds-2)").contains("in turns"));
     }
 
     #[test]

@@ -27,11 +27,15 @@ pub fn version() -> Option<String> {
 /// on with a stale translation of code that another one has just patched. The kernel
 /// patches its branches whenever a sched_ext scheduler attaches, and dies of an int3
 /// in `__schedule`. One thread for all CPUs cannot race, and is slower.
-fn tcg(version: Option<String>) -> &'static str {
-    let mut numbers = version.as_deref().unwrap_or("0").split(['.', ' ']);
-    let mut number = || numbers.next().and_then(|n| n.parse::<u32>().ok());
-    match (number(), number()) {
-        (Some(major), minor) if (major, minor.unwrap_or(0)) >= (8, 1) => "tcg,thread=multi",
+pub fn emulates_in_parallel(version: &str) -> bool {
+    let mut numbers = version.split(['.', ' ']).map(str::parse::<u32>);
+    let mut number = || numbers.next().and_then(Result::ok).unwrap_or(0);
+    (number(), number()) >= (8, 1)
+}
+
+fn tcg() -> &'static str {
+    match version() {
+        Some(version) if emulates_in_parallel(&version) => "tcg,thread=multi",
         _ => "tcg,thread=single",
     }
 }
@@ -110,10 +114,7 @@ impl CommandLine {
         push(args, &["-machine", "pc,hpet=off,usb=off,vmport=off"]);
         match self.accel {
             Accel::Kvm => push(args, &["-accel", "kvm", "-cpu", "host"]),
-            Accel::Tcg => push(
-                args,
-                &["-accel", tcg(version()), "-cpu", self.emulated_cpu()],
-            ),
+            Accel::Tcg => push(args, &["-accel", tcg(), "-cpu", self.emulated_cpu()]),
         }
     }
 
