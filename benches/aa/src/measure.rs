@@ -111,6 +111,8 @@ fn arm(injected: f64) -> String {
 }
 
 /// Twice as many workers as CPUs: what a request takes longer is missing in the rate.
+/// Without the lock of each CPU: who is interrupted while holding it is a lottery, with
+/// a standard deviation of a window of 200 ms of 17 to 28 % in place of 5 %.
 fn experiment(window: &str, seed: u64, head: &str, arms: &str, stop: &str) -> String {
     format!(
         "name = \"aa\"\nseed = {seed}\n{head}\n{arms}
@@ -120,6 +122,7 @@ loads = [\"200%\"]
 duration = \"{window}\"
 warmup = \"50ms\"
 footprint = \"64KiB\"
+cpu-lock = false
 metrics = [\"{METRIC}\"]
 [stop]
 {stop}
