@@ -12,7 +12,7 @@ use tests::{Bench, alone, expect_code, stdout};
 
 /// What is shown with one CPU, by parts of the names. The README of the scheduler says
 /// which promises are not among them, and why.
-const STRICT: [&str; 10] = [
+const STRICT: [&str; 14] = [
     "bad parameters are refused",
     "detaches cleanly",
     "share is runtime over period",
@@ -23,6 +23,10 @@ const STRICT: [&str; 10] = [
     "take turns",
     "credit of an idle time",
     "scheduled by weight",
+    "parameters change while it runs",
+    "tasks are chosen",
+    "has its statistics",
+    "survives storms",
 ];
 
 const QEMU: &str = "qemu-system-x86_64";

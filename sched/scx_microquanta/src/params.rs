@@ -27,6 +27,9 @@ impl Params {
     /// The others must get this much of a period, or they would be switched to
     /// and away from without coming to run.
     pub const SHORTEST_REST_NS: u64 = 1_000;
+    /// And this share, or the kernel's watchdog, whose worker is one of them, would
+    /// take them for stalled.
+    pub const SMALLEST_REST_PERCENT: u64 = 1;
     /// Far below the watchdog's five seconds, for which a task may wait.
     pub const LONGEST_PERIOD_NS: u64 = 1_000_000_000;
 
@@ -56,10 +59,11 @@ impl Params {
             runtime_ns >= Self::SHORTEST_RUNTIME_NS,
             "a runtime of {runtime_ns} ns is too short; it must be at least 1us"
         );
+        let rest_ns = Self::SHORTEST_REST_NS.max(period_ns / 100 * Self::SMALLEST_REST_PERCENT);
         ensure!(
-            runtime_ns.saturating_add(Self::SHORTEST_REST_NS) <= period_ns,
-            "a runtime of {runtime_ns} ns leaves the other tasks less than 1us of a period of \
-             {period_ns} ns; choose a shorter runtime or a longer period"
+            runtime_ns.saturating_add(rest_ns) <= period_ns,
+            "a runtime of {runtime_ns} ns leaves the other tasks less than {rest_ns} ns of a \
+             period of {period_ns} ns; choose a shorter runtime or a longer period"
         );
         Ok(())
     }
@@ -77,7 +81,8 @@ mod tests {
     #[test]
     fn the_limits_themselves_are_allowed() {
         assert!(with(2_000, 1_000).is_ok());
-        assert!(with(1_000_000_000, 999_999_000).is_ok());
+        assert!(with(10_000, 9_000).is_ok());
+        assert!(with(1_000_000_000, 990_000_000).is_ok());
     }
 
     #[test]
@@ -89,6 +94,7 @@ mod tests {
             (40_000, 50_000),
             (40_000, 39_001),
             (1_000_000_001, 1_000),
+            (1_000_000_000, 990_000_001),
         ] {
             assert!(with(period, runtime).is_err(), "{runtime} of {period}");
         }

@@ -174,15 +174,19 @@ static bool wake_idle(struct task_struct *p, s32 cpu)
 	return true;
 }
 
+/* Who slept does not come back with more than one slice of advance. */
+static u64 caught_up(u64 vtime)
+{
+	u64 earliest = vtime_now - rest_slice_ns;
+
+	return time_before(vtime, earliest) ? earliest : vtime;
+}
+
 static void enqueue_rest(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 enq_flags)
 {
-	u64 vtime = p->scx.dsq_vtime, earliest = vtime_now - rest_slice_ns;
-
-	/* Who slept does not come back with more than one slice of advance. */
-	if (time_before(vtime, earliest))
-		vtime = earliest;
 	tctx->slice_left = rest_slice_ns;
-	scx_bpf_dsq_insert_vtime(p, rest_dsq(llc_of(cpu)), rest_slice_ns, vtime, enq_flags);
+	scx_bpf_dsq_insert_vtime(p, rest_dsq(llc_of(cpu)), rest_slice_ns,
+				 caught_up(p->scx.dsq_vtime), enq_flags);
 	if (!wake_idle(p, cpu))
 		contend(p, cpu);
 }
@@ -222,6 +226,8 @@ static void begin_run(s32 cpu, struct cpu_ctx *cctx, struct task_struct *p, stru
 	} else {
 		cctx->occupant = REST;
 		tctx->charged_at = now;
+		/* It may not have been queued: an idle CPU was found when it woke. */
+		scx_bpf_task_set_dsq_vtime(p, caught_up(p->scx.dsq_vtime));
 	}
 }
 
@@ -305,12 +311,20 @@ static bool comes_before(s32 cpu, u64 vtime)
 	return false;
 }
 
+/* Where the rest is by now; who comes new or slept begins near it. */
+static void advance_vtime(struct task_struct *p)
+{
+	if (time_before(vtime_now, p->scx.dsq_vtime))
+		vtime_now = p->scx.dsq_vtime;
+}
+
 static void keep_rest(s32 cpu, struct cpu_ctx *cctx, struct task_struct *prev,
 		      struct task_ctx *prev_ctx, u64 now)
 {
 	if (prev_ctx->slice_left <= (s64)MIN_DELAY_NS)
 		prev_ctx->slice_left = rest_slice_ns;
 	scx_bpf_task_set_slice(prev, prev_ctx->slice_left);
+	advance_vtime(prev);
 	watch_rest(cpu, cctx, now);
 }
 
@@ -425,8 +439,7 @@ void BPF_STRUCT_OPS(microquanta_running, struct task_struct *p)
 	} else {
 		/* Not to be counted if it becomes a micro-quanta task. */
 		tctx->woken_at = 0;
-		if (time_before(vtime_now, p->scx.dsq_vtime))
-			vtime_now = p->scx.dsq_vtime;
+		advance_vtime(p);
 		watch_rest(cpu, cctx, now);
 	}
 }

@@ -68,7 +68,7 @@ pub fn limits(scheduler: &Scheduler) {
         ("2us", "1us", 1),
         ("40us", "20us", 1),
         ("10us", "9us", 1),
-        ("1s", "999999us", 2),
+        ("1s", "990ms", 2),
         ("1s", "1us", 4),
     ] {
         scheduler.update(period, runtime);

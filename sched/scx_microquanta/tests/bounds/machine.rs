@@ -59,6 +59,7 @@ pub fn sched_ext(file: &str) -> String {
 pub fn command(args: &[&str]) -> (bool, String) {
     let output = Command::new(SCHEDULER)
         .args(args)
+        .env("RUST_BACKTRACE", "0")
         .output()
         .expect("start scx_microquanta");
     let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -82,6 +83,8 @@ impl Scheduler {
             .args(["--thread", "quanta*", "--process", "chosen-proc*"])
             .args(["--cgroup", CGROUP])
             .args(["--period", period, "--runtime", runtime])
+            // The symbols of a refusal take an emulated CPU half a minute.
+            .env("RUST_BACKTRACE", "0")
             .stderr(Stdio::piped());
         let mut child = command.spawn().expect("start scx_microquanta");
         let start = Instant::now();
