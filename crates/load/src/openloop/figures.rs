@@ -5,8 +5,8 @@ use super::metrics as own;
 use super::tally::{Failure, Tally};
 use crate::Parsed;
 use crate::recording::{Recorder, Recording, samples_needed};
-use crate::{stalls, steady};
 use crate::wakeup::metrics as m;
+use crate::{stalls, steady};
 use model::{MetricDef, Severity, TrialFile, Warning, format_duration_ns};
 use std::time::SystemTime;
 

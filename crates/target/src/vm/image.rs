@@ -112,7 +112,7 @@ fn run(request: &ImageRequest, image: &Path) -> Result<(), TargetError> {
     Err(unmet(
         &format!("image {}", request.output.display()),
         &format!("mmdebstrap failed with {status}"),
-        "see its messages above; without root it needs user namespaces, and a range of ids for \
+        "see its messages above; without root it needs user namespaces, the package uidmap, and a range of ids for \
          you in /etc/subuid and /etc/subgid (usermod --add-subuids, --add-subgids)",
     ))
 }
