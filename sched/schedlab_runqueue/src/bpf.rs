@@ -32,25 +32,25 @@ pub struct Waits {
 }
 
 impl Collector {
-    /// Needs CAP_BPF and CAP_PERFMON, and a kernel with BTF.
+    /// Attached, but without roles, so it counts nothing yet. Needs CAP_BPF and
+    /// CAP_PERFMON, and a kernel with BTF.
     pub fn load() -> Result<Self, Box<dyn Error>> {
         let open = ObjectBuilder::default()
             .name("runqueue")?
             .open_memory(&OBJECT.0)?;
-        Ok(Collector {
-            object: open.load()?,
-            links: Vec::new(),
-        })
+        let object = open.load()?;
+        let mut links = Vec::new();
+        for program in object.progs_mut() {
+            links.push(program.attach()?);
+        }
+        Ok(Collector { object, links })
     }
 
     /// From now on the waits of these processes and of what they fork are counted.
-    pub fn begin(&mut self, roles: &[(u8, u32)]) -> Result<(), Box<dyn Error>> {
+    pub fn begin(&self, roles: &[(u8, u32)]) -> Result<(), Box<dyn Error>> {
         let map = self.map("roles")?;
         for (role, process) in roles {
             map.update(&process.to_ne_bytes(), &[*role], MapFlags::ANY)?;
-        }
-        for program in self.object.progs_mut() {
-            self.links.push(program.attach()?);
         }
         Ok(())
     }

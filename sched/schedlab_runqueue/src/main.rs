@@ -7,7 +7,7 @@
 //! → end
 //! ← {"lost": 0, "waits": [{"role": 0, "cpu": 1, "counts": [[NS, COUNT], …]}, …]}
 //! ```
-//! `ready` comes first, once the BPF programs are loaded; NS is the lowest wait of
+//! `ready` comes first, once the BPF programs are attached; NS is the lowest wait of
 //! a slot, which is at most a 64th of that wide.
 
 mod bpf;

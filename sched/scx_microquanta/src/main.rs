@@ -32,7 +32,8 @@ struct Opts {
     period: Option<Duration>,
 
     /// CPU time that the chosen tasks may take from the others in every period
-    /// on each CPU; at least 1us and at least 1us shorter than the period.
+    /// on each CPU; at least 1us, and shorter than the period by 1us
+    /// and by 1 % of it.
     /// [default: 20us]
     #[clap(short = 'r', long, value_parser = humantime::parse_duration)]
     runtime: Option<Duration>,

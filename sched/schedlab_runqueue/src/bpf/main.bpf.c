@@ -112,6 +112,9 @@ static void end_wait(u32 pid, u32 tgid)
 		return;
 	waited = bpf_ktime_get_ns() - *since;
 	bpf_map_delete_elem(&waiting, &pid);
+	/* The clock may step back by a little from one CPU to another. */
+	if ((__s64)waited < 0)
+		return;
 	role = bpf_map_lookup_elem(&roles, &tgid);
 	if (!role)
 		return;
@@ -168,9 +171,18 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	return 0;
 }
 
-/* Numbers of processes are used again. */
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *p)
+{
+	u32 pid = p->pid;
+
+	bpf_map_delete_elem(&waiting, &pid);
+	return 0;
+}
+
+/* A process is over when its leader is freed; its number is used again. */
+SEC("tp_btf/sched_process_free")
+int BPF_PROG(on_free, struct task_struct *p)
 {
 	u32 tgid = p->tgid;
 

@@ -123,6 +123,7 @@ s32 BPF_STRUCT_OPS(microquanta_select_cpu, struct task_struct *p, s32 prev_cpu, 
 	if (cpu >= 0) {
 		classify(p, tctx);
 		tctx->slice_left = rest_slice_ns;
+		tctx->unqueued = true;
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL,
 				   tctx->is_quanta ? SLICE_NS : rest_slice_ns, 0);
 		return cpu;
@@ -214,6 +215,7 @@ void BPF_STRUCT_OPS(microquanta_enqueue, struct task_struct *p, u64 enq_flags)
 		enqueue_rest(p, tctx, cpu, enq_flags);
 	tctx->paused = false;
 	tctx->requeued = false;
+	tctx->unqueued = false;
 }
 
 static void begin_run(s32 cpu, struct cpu_ctx *cctx, struct task_struct *p, struct task_ctx *tctx,
@@ -226,9 +228,11 @@ static void begin_run(s32 cpu, struct cpu_ctx *cctx, struct task_struct *p, stru
 	} else {
 		cctx->occupant = REST;
 		tctx->charged_at = now;
-		/* It may not have been queued: an idle CPU was found when it woke. */
-		scx_bpf_task_set_dsq_vtime(p, caught_up(p->scx.dsq_vtime));
+		if (tctx->unqueued)
+			scx_bpf_task_set_dsq_vtime(p, caught_up(p->scx.dsq_vtime));
+		cctx->vtime = p->scx.dsq_vtime;
 	}
+	tctx->unqueued = false;
 }
 
 static void end_run(s32 cpu, struct cpu_ctx *cctx, struct task_struct *p, struct task_ctx *tctx,
@@ -311,11 +315,39 @@ static bool comes_before(s32 cpu, u64 vtime)
 	return false;
 }
 
-/* Where the rest is by now; who comes new or slept begins near it. */
-static void advance_vtime(struct task_struct *p)
+/* @vtime, or that of the first task that waits if it is less. */
+static u64 least_waiting(s32 cpu, u64 vtime)
 {
-	if (time_before(vtime_now, p->scx.dsq_vtime))
-		vtime_now = p->scx.dsq_vtime;
+	struct task_struct *p;
+
+	bpf_for_each(scx_dsq, p, rest_dsq(llc_of(cpu)), 0)
+		return time_before(p->scx.dsq_vtime, vtime) ? p->scx.dsq_vtime : vtime;
+	return vtime;
+}
+
+/* @vtime, or the least of the tasks of the rest that run on other CPUs. */
+static u64 least_running(s32 cpu, u64 vtime)
+{
+	s32 i;
+
+	bpf_for(i, 0, nr_cpu_ids) {
+		struct cpu_ctx *other = get_cpu_ctx(i);
+
+		if (i != cpu && other && other->occupant == REST &&
+		    time_before(other->vtime, vtime))
+			vtime = other->vtime;
+	}
+	return vtime;
+}
+
+/*
+ * Where the rest is by now: who comes new or slept begins near it. It follows the
+ * least of them, since a task of little weight is soon far ahead of all others.
+ */
+static void advance_vtime(u64 vtime)
+{
+	if (time_before(vtime_now, vtime))
+		vtime_now = vtime;
 }
 
 static void keep_rest(s32 cpu, struct cpu_ctx *cctx, struct task_struct *prev,
@@ -324,7 +356,8 @@ static void keep_rest(s32 cpu, struct cpu_ctx *cctx, struct task_struct *prev,
 	if (prev_ctx->slice_left <= (s64)MIN_DELAY_NS)
 		prev_ctx->slice_left = rest_slice_ns;
 	scx_bpf_task_set_slice(prev, prev_ctx->slice_left);
-	advance_vtime(prev);
+	cctx->vtime = prev->scx.dsq_vtime;
+	advance_vtime(least_running(cpu, least_waiting(cpu, cctx->vtime)));
 	watch_rest(cpu, cctx, now);
 }
 
@@ -379,6 +412,7 @@ static void settle_prev(s32 cpu, struct cpu_ctx *cctx, struct task_struct *prev,
 
 	if (classify(prev, prev_ctx) != was_quanta) {
 		end_run(cpu, cctx, prev, prev_ctx, now);
+		prev_ctx->unqueued = true;
 		begin_run(cpu, cctx, prev, prev_ctx, now);
 		return;
 	}
@@ -439,7 +473,7 @@ void BPF_STRUCT_OPS(microquanta_running, struct task_struct *p)
 	} else {
 		/* Not to be counted if it becomes a micro-quanta task. */
 		tctx->woken_at = 0;
-		advance_vtime(p);
+		advance_vtime(least_waiting(cpu, p->scx.dsq_vtime));
 		watch_rest(cpu, cctx, now);
 	}
 }

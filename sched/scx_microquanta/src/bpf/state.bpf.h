@@ -94,6 +94,7 @@ struct cpu_ctx {
 	u64	turn_end;	/* of the running micro-quanta task */
 	u64	throttled_at;	/* since then micro-quanta tasks wait for a boundary; or 0 */
 	u64	timer_at;	/* what the timer is set to; 0 when it is not needed */
+	u64	vtime;		/* of the running task of the rest, when it was last looked at */
 	u32	occupant;
 	bool	contended;	/* others wait while a micro-quanta task runs */
 	bool	online;
@@ -133,6 +134,7 @@ struct task_ctx {
 	bool	is_quanta;
 	bool	paused;		/* to be queued where it was interrupted */
 	bool	requeued;	/* was running until now */
+	bool	unqueued;	/* did not go through the queue, which brings vtime up to date */
 };
 
 struct {
