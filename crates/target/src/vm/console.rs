@@ -9,8 +9,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Kept between two calls of `take`.
 const KEPT_BYTES: usize = 256 * 1024;
 const TAIL_BYTES: usize = 4 * 1024;
-const TAIL_LINES: usize = 25;
+const TAIL_LINES: usize = 40;
 const PANIC: &str = "Kernel panic - not syncing";
+/// How an oops begins, which has the trace before the panic that it ends in
+/// (arch/x86/mm/fault.c, arch/x86/kernel/dumpstack.c, lib/bug.c).
+const OOPS: [&str; 4] = ["BUG: ", "Oops: ", "kernel BUG at", "------------[ cut here"];
 
 /// Cheap to clone; all clones are the same console.
 #[derive(Debug, Clone, Default)]
@@ -51,8 +54,8 @@ impl Console {
         format!("[{dropped} bytes of console left out]\n{kept}")
     }
 
-    /// The last lines, also those that were taken. After a panic the lines from its own
-    /// on: what was called is at the top of the trace.
+    /// The last lines, also those that were taken. After a panic the lines from its
+    /// beginning on: what was called is at the top of the trace.
     pub fn tail(&self) -> String {
         let text = self.lock();
         let panicked = text.panicked;
@@ -73,7 +76,8 @@ impl Console {
             return None;
         }
         let tail = readable(&text.tail);
-        Some(tail.lines().next().unwrap_or(PANIC).to_owned())
+        let line = tail.find(PANIC).and_then(|at| tail[at..].lines().next());
+        Some(line.unwrap_or(PANIC).to_owned())
     }
 
     fn add(&self, bytes: &[u8]) {
@@ -90,7 +94,11 @@ impl Console {
         // The tail is longer than a line, so a line in two parts is seen too.
         if let Some(at) = find(&text.tail, PANIC.as_bytes()) {
             text.panicked = true;
-            text.tail.drain(..at);
+            let oops = OOPS
+                .iter()
+                .filter_map(|o| find(&text.tail[..at], o.as_bytes()));
+            let begin = oops.min().unwrap_or(at);
+            text.tail.drain(..begin);
         } else {
             drop_front(&mut text.tail, TAIL_BYTES);
         }
@@ -151,6 +159,19 @@ mod tests {
         console.add(b"[ 1.0] Kernel panic - not");
         assert_eq!(console.panic(), None);
         console.add(b" syncing: Fatal exception\n[ 1.1] more\n");
+        assert_eq!(
+            console.panic().as_deref(),
+            Some("Kernel panic - not syncing: Fatal exception")
+        );
+    }
+
+    #[test]
+    fn the_tail_of_an_oops_begins_before_the_panic() {
+        let console = Console::default();
+        console.add(b"[ 0.9] before\n[ 1.0] BUG: kernel NULL pointer dereference\n");
+        console.add(b"[ 1.0] Oops: 0000\n[ 1.0] RIP: 0010:pick_task\n");
+        console.add(b"[ 1.1] Kernel panic - not syncing: Fatal exception\n");
+        assert!(console.tail().starts_with("BUG: kernel NULL"));
         assert_eq!(
             console.panic().as_deref(),
             Some("Kernel panic - not syncing: Fatal exception")
