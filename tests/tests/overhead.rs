@@ -109,6 +109,7 @@ fn run_queue_latency_is_counted_by_bpf_for_each_cpu() {
     let _turn = alone();
     let bench = Bench::default();
     let file = bench.file("e.toml", CROWDED);
+    let before = collectors_running();
     let path = std::env::var("PATH").unwrap();
     let output = bench
         .command(&["run", &file, "-o", "out", "-q"])
@@ -139,10 +140,17 @@ fn run_queue_latency_is_counted_by_bpf_for_each_cpu() {
     }
     let verified = bench.run(&["verify", "out"]);
     expect_code(&verified, 0);
-    let left = Command::new("pgrep")
+    let left = collectors_running();
+    assert!(left.iter().all(|pid| before.contains(pid)), "{left:?}");
+}
+
+/// Those of others too: nobody else's test is ended here.
+fn collectors_running() -> Vec<String> {
+    let found = Command::new("pgrep")
         .args(["-x", "schedlab_runque"])
         .output();
-    assert!(!left.unwrap().status.success(), "a collector is left");
+    let found = String::from_utf8(found.unwrap().stdout).unwrap();
+    found.lines().map(str::to_owned).collect()
 }
 
 /// Of all intervals of an HdrHistogram interval log.

@@ -64,18 +64,26 @@ impl TreeDelays {
         found
     }
 
+    /// CPU time since `earlier` of the processes that are there now, also of their
+    /// threads that ended in between.
+    pub fn cpu_ns_since(&self, earlier: &TreeDelays) -> u64 {
+        let since = |(pid, now): (&Pid, &u64)| {
+            let before = earlier.cpu_ns.get(pid).copied().unwrap_or_default();
+            now.saturating_sub(before)
+        };
+        self.cpu_ns.iter().map(since).sum()
+    }
+
     /// What the threads that are there now did since `earlier`; `None` without any, and
-    /// where others that ended in between did a part of the work.
+    /// where other threads of these processes ended in between and had a part in the
+    /// work. Processes that ended are not seen.
     pub fn since(&self, earlier: &TreeDelays) -> Option<Delays> {
         let within = self.threads.iter().map(|(tid, now)| {
             let before = earlier.threads.get(tid).copied().unwrap_or_default();
             now.since(before)
         });
         let within: Delays = within.sum();
-        let cpu_ns: u64 = (self.cpu_ns.iter())
-            .map(|(pid, now)| now - earlier.cpu_ns.get(pid).unwrap_or(&0).min(now))
-            .sum();
-        let expected_ns = cpu_ns / 100 * (100 - MOST_MISSING_PERCENT);
+        let expected_ns = self.cpu_ns_since(earlier) / 100 * (100 - MOST_MISSING_PERCENT);
         let is_whole = within.run_ns + STAT_NS >= expected_ns;
         (!self.threads.is_empty() && is_whole).then_some(within)
     }

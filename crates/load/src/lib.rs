@@ -69,7 +69,8 @@ pub const SELF: &str = "\0schedlab";
 /// Lines between the agent and a phased process, on its standard streams.
 /// The process: `ready` (threads exist, nothing measured yet), waits for `go` on
 /// standard input, warms up, says `begin` when the window opens and `end` when it
-/// has closed, then one line `result JSON` ([`crate::Parsed`]) and exits with 0.
+/// has closed, waits for `seen` on standard input with all threads in place, then says
+/// one line `result JSON` ([`crate::Parsed`]) and exits with 0.
 pub mod phase {
     pub const READY: &str = "ready";
     pub const GO: &str = "go";

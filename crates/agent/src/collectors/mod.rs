@@ -153,6 +153,9 @@ fn prefix(role: &Role) -> Option<&'static str> {
     }
 }
 
+/// PROC_PID_INIT_INO of include/uapi/linux/nsfs.h.
+const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
+
 /// Can this collector be had here? `None`, or what is missing and what to do.
 pub fn missing(root: &Path, collector: Collector) -> Option<(String, String)> {
     if collector != Collector::RunQueue {
@@ -167,6 +170,13 @@ pub fn missing(root: &Path, collector: Collector) -> Option<(String, String)> {
         return missing(
             "this kernel has no BTF (CONFIG_DEBUG_INFO_BTF)",
             "use a kernel that has it, or a VM: --vm debian:sid",
+        );
+    }
+    let namespace = std::fs::read_link(root.join("proc/self/ns/pid"));
+    if namespace.is_ok_and(|name| name.as_os_str() != FIRST_PID_NAMESPACE) {
+        return missing(
+            "BPF knows processes by their numbers outside of this PID namespace",
+            "run outside of the container, or in a VM: --vm debian:sid",
         );
     }
     if !rustix::process::geteuid().is_root() {

@@ -211,9 +211,12 @@ impl RunQueue {
         match &self.counted {
             Err(why) => Some(format!("run-queue latency was not collected: {why}")),
             Ok(counted) if counted.lost > 0 => Some(format!(
-                "run-queue latency: {} waits were not counted, the BPF maps were full",
+                "run-queue latency: {} tasks or processes were not counted, the BPF maps were full",
                 counted.lost
             )),
+            Ok(counted) if counted.roles.is_empty() => {
+                Some("run-queue latency: no wait of the roles was counted".to_owned())
+            }
             Ok(_) => None,
         }
     }
@@ -372,7 +375,7 @@ mod tests {
     #[test]
     fn what_was_lost_or_could_not_be_read_is_said() {
         let lost = answered(ANSWER).problem();
-        assert!(lost.is_some_and(|p| p.contains("2 waits were not counted")));
+        assert!(lost.is_some_and(|p| p.contains("2 tasks or processes were not counted")));
         let garbled = answered("begun");
         assert!(garbled.figures().is_empty() && garbled.files().is_empty());
         assert!(garbled.problem().is_some_and(|p| p.contains("\"begun\"")));

@@ -38,6 +38,7 @@ struct Watched {
     leader: Pid,
     first: TreeDelays,
     within: Option<Delays>,
+    cpu_ns: u64,
 }
 
 #[derive(Debug, Default)]
@@ -52,6 +53,7 @@ impl Waiting {
             leader: *leader,
             first: TreeDelays::read(root, *leader),
             within: None,
+            cpu_ns: 0,
         };
         self.watched = leaders.iter().map(watch).collect();
     }
@@ -60,13 +62,14 @@ impl Waiting {
         for watched in &mut self.watched {
             let last = TreeDelays::read(root, watched.leader);
             watched.within = last.since(&watched.first);
+            watched.cpu_ns = last.cpu_ns_since(&watched.first);
         }
     }
 
     /// CPU time of the server and the antagonists.
     pub fn run_ns_beside_load(&self) -> u64 {
         let beside = self.watched.iter().filter(|w| w.role != Role::Load);
-        beside.filter_map(|w| Some(w.within?.run_ns)).sum()
+        beside.map(|w| w.cpu_ns).sum()
     }
 
     /// By role; two antagonists are one role.
@@ -118,6 +121,7 @@ mod tests {
                 wait_ns: 500,
                 timeslices: 10,
             }),
+            cpu_ns: run_ns,
         }
     }
 
@@ -151,6 +155,17 @@ mod tests {
         assert_eq!(value(&figures, "antagonist_cpu_time"), Some(3.0));
         assert_eq!(value(&figures, "server_timeslices"), None);
         assert_eq!(waiting.run_ns_beside_load(), 3_000_000_000);
+    }
+
+    #[test]
+    fn threads_that_took_figures_along_leave_the_cpu_time_of_their_process() {
+        let mut shrunk = watched(Role::Server, 2_000);
+        shrunk.within = None;
+        let waiting = Waiting {
+            watched: vec![shrunk],
+        };
+        assert!(waiting.figures().is_empty());
+        assert_eq!(waiting.run_ns_beside_load(), 2_000);
     }
 
     #[test]

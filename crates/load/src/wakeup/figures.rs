@@ -45,6 +45,8 @@ pub fn parsed(config: &Config, recorded: Recorded, opened: SystemTime) -> Result
     figures.rate(config, done);
     let drift = match config.rate_per_sec {
         None => steady::judge(&request),
+        // A queue that fills makes latency rise, and is said below.
+        Some(_) if is_overload(config, offered, done) => (None, None),
         Some(_) => steady::judge_latency(&request),
     };
     figures.explain(&wakeup, &request, drift);
@@ -124,13 +126,11 @@ impl Figures {
     }
 
     fn open_loop(&mut self, config: &Config, offered: u64, done: u64) {
-        let achieved = 100.0 * done as f64 / offered.max(1) as f64;
+        let achieved = achieved_percent(offered, done);
         let offered_per_sec = offered as f64 / seconds(config);
         self.push(m::OFFERED_PER_SEC.measured(offered_per_sec));
         self.push(m::ACHIEVED_PERCENT.measured(achieved));
-        // A backlog of less than a request a worker is the edge of the window.
-        let backlog = offered.saturating_sub(done);
-        let overloaded = achieved < ACHIEVED_ENOUGH_PERCENT && backlog > u64::from(config.workers);
+        let overloaded = is_overload(config, offered, done);
         self.push(m::OVERLOADED.measured(f64::from(u8::from(overloaded))));
         if overloaded {
             self.parsed.warnings.push(Warning {
@@ -161,6 +161,16 @@ impl Figures {
             remedy: format!("a longer duration: {needed} requests are needed"),
         });
     }
+}
+
+fn achieved_percent(offered: u64, done: u64) -> f64 {
+    100.0 * done as f64 / offered.max(1) as f64
+}
+
+/// A backlog of less than a request a worker is the edge of the window.
+fn is_overload(config: &Config, offered: u64, done: u64) -> bool {
+    let backlog = offered.saturating_sub(done);
+    achieved_percent(offered, done) < ACHIEVED_ENOUGH_PERCENT && backlog > u64::from(config.workers)
 }
 
 fn seconds(config: &Config) -> f64 {
