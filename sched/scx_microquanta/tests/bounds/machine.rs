@@ -101,13 +101,13 @@ impl Scheduler {
             );
             std::thread::sleep(Duration::from_millis(50));
         }
-        let scheduler = Scheduler {
+        // It answers, so it has begun its work, and the kernel has counted it: its name
+        // is there before.
+        Statistics::open();
+        Scheduler {
             child: RefCell::new(child),
             enable_seq: sched_ext("enable_seq"),
-        };
-        // It answers, so it has begun its work.
-        Statistics::open();
-        scheduler
+        }
     }
 
     /// Change the parameters while it runs.
