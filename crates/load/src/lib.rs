@@ -10,6 +10,7 @@ pub mod http;
 pub mod memcached;
 mod native;
 pub mod openloop;
+mod overload;
 pub mod pacing;
 mod program;
 pub mod recording;

@@ -5,9 +5,9 @@
 //! was finished inside the window, in the interval in which it was finished.
 
 use crate::stalls::Stalls;
-use hdrhistogram::Histogram;
 use hdrhistogram::serialization::V2DeflateSerializer;
-use hdrhistogram::serialization::interval_log::IntervalLogWriterBuilder;
+use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
+use hdrhistogram::{Counter, Histogram};
 use std::time::{Duration, SystemTime};
 
 const SIGNIFICANT_DIGITS: u8 = 3;
@@ -128,10 +128,7 @@ impl Recording {
             }
             stalls.add(&other.stalls);
         }
-        let mut total = intervals.first()?.clone();
-        for interval in &intervals[1..] {
-            total += interval;
-        }
+        let total = sum(&intervals)?;
         Some(Recording {
             window,
             interval_ns,
@@ -166,15 +163,9 @@ impl Recording {
     pub fn outer_thirds(&self) -> Option<[Histogram<u32>; 2]> {
         let whole = self.whole_intervals().len();
         let third = whole / 3;
-        let sum = |intervals: &[Histogram<u32>]| {
-            let (first, rest) = intervals.split_first()?;
-            let mut sum = first.clone();
-            rest.iter().for_each(|interval| sum += interval);
-            (!sum.is_empty()).then_some(sum)
-        };
         let first = sum(&self.intervals[..third])?;
         let last = sum(&self.intervals[whole - third..whole])?;
-        Some([first, last])
+        (!first.is_empty() && !last.is_empty()).then_some([first, last])
     }
 
     /// `None` if nothing was counted.
@@ -192,24 +183,10 @@ impl Recording {
     /// The text of an HdrHistogram interval log (V2, deflated), values in nanoseconds.
     /// `opened` is the wall-clock time at which the window opened.
     pub fn interval_log(&self, what: &str, opened: SystemTime) -> Result<String, String> {
-        let mut text = Vec::new();
-        let mut serializer = V2DeflateSerializer::new();
-        let mut builder = IntervalLogWriterBuilder::new();
-        builder
-            .add_comment(&format!("{what}, values in nanoseconds"))
-            .with_start_time(opened)
-            .with_base_time(opened);
-        let mut log = builder
-            .begin_log_with(&mut text, &mut serializer)
-            .map_err(|e| format!("write the interval log of {what}: {e}"))?;
-        for (start, length, histogram) in self.timed_intervals() {
-            log.write_histogram(histogram, start, length, None)
-                .map_err(|e| format!("write the interval log of {what}: {e:?}"))?;
-        }
-        String::from_utf8(text).map_err(|e| format!("write the interval log of {what}: {e}"))
+        interval_log(what, opened, self.timed_intervals())
     }
 
-    fn timed_intervals(&self) -> impl Iterator<Item = (Duration, Duration, &Histogram<u32>)> {
+    fn timed_intervals(&self) -> impl Iterator<Item = Interval<'_, u32>> {
         let whole_ns = self.window.end_ns - self.window.begin_ns;
         self.intervals
             .iter()
@@ -217,10 +194,58 @@ impl Recording {
             .map(move |(i, histogram)| {
                 let start_ns = i as u64 * self.interval_ns;
                 let length_ns = self.interval_ns.min(whole_ns - start_ns);
-                let start = Duration::from_nanos(start_ns);
-                (start, Duration::from_nanos(length_ns), histogram)
+                Interval {
+                    tag: None,
+                    start: Duration::from_nanos(start_ns),
+                    length: Duration::from_nanos(length_ns),
+                    histogram,
+                }
             })
     }
+}
+
+/// One line of an interval log.
+#[derive(Debug)]
+pub struct Interval<'a, C: Counter> {
+    /// Without comma, blank or end of line.
+    pub tag: Option<String>,
+    pub start: Duration,
+    pub length: Duration,
+    pub histogram: &'a Histogram<C>,
+}
+
+/// The text of an HdrHistogram interval log (V2, deflated), values in nanoseconds, that
+/// begins at `opened`.
+pub fn interval_log<'a, C: Counter + 'a>(
+    what: &str,
+    opened: SystemTime,
+    intervals: impl Iterator<Item = Interval<'a, C>>,
+) -> Result<String, String> {
+    let failed = |e: &dyn std::fmt::Debug| format!("write the interval log of {what}: {e:?}");
+    let mut text = Vec::new();
+    let mut serializer = V2DeflateSerializer::new();
+    let mut builder = IntervalLogWriterBuilder::new();
+    builder
+        .add_comment(&format!("{what}, values in nanoseconds"))
+        .with_start_time(opened)
+        .with_base_time(opened);
+    let mut log = builder
+        .begin_log_with(&mut text, &mut serializer)
+        .map_err(|e| failed(&e))?;
+    for interval in intervals {
+        let tag = interval.tag.as_deref().and_then(Tag::new);
+        log.write_histogram(interval.histogram, interval.start, interval.length, tag)
+            .map_err(|e| failed(&e))?;
+    }
+    String::from_utf8(text).map_err(|e| failed(&e))
+}
+
+/// `None` of no histograms.
+fn sum(histograms: &[Histogram<u32>]) -> Option<Histogram<u32>> {
+    let (first, rest) = histograms.split_first()?;
+    let mut sum = first.clone();
+    rest.iter().for_each(|histogram| sum += histogram);
+    Some(sum)
 }
 
 /// Samples from which on the quantile has [`FEWEST_BEYOND`] beyond it.

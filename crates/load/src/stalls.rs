@@ -6,7 +6,7 @@
 //! more stalls for the faster scheduler.
 
 use crate::recording::Recording;
-use model::{Better, Measurement, MetricDef, TrialFile};
+use model::{Measurement, MetricDef, TrialFile};
 
 /// A wake-up that takes longer than a tick of the slowest kernels (100 Hz).
 pub const WAKEUP_NS: u64 = 10_000_000;
@@ -15,23 +15,16 @@ pub const REQUEST_NS: u64 = 100_000_000;
 /// So many are kept.
 const WORST: usize = 10;
 
-pub const WAKEUP_STALLS: MetricDef = stalls(
+pub const WAKEUP_STALLS: MetricDef = MetricDef::explaining(
     "wakeup_stalls",
+    "count",
     "Wake-ups that took 10 ms or longer; the worst are in stalls.csv.",
 );
-pub const REQUEST_STALLS: MetricDef = stalls(
+pub const REQUEST_STALLS: MetricDef = MetricDef::explaining(
     "request_stalls",
+    "count",
     "Requests that took 100 ms or longer; the worst are in stalls.csv.",
 );
-
-const fn stalls(name: &'static str, text: &'static str) -> MetricDef {
-    MetricDef {
-        name,
-        unit: "count",
-        better: Better::Neither,
-        text,
-    }
-}
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stall {

@@ -5,27 +5,25 @@
 
 use crate::recording::Recording;
 use hdrhistogram::Histogram;
-use model::{Better, Measurement, MetricDef, Severity, Warning};
+use model::{Measurement, MetricDef, Severity, Warning};
 
-pub const THROUGHPUT_DRIFT: MetricDef = MetricDef {
-    name: "throughput_drift",
-    unit: "%",
-    better: Better::Neither,
-    text: "Throughput in the last third of the window against the first third (windows of three \
+pub const THROUGHPUT_DRIFT: MetricDef = MetricDef::explaining(
+    "throughput_drift",
+    "%",
+    "Throughput in the last third of the window against the first third (windows of three \
            seconds or longer).",
-};
+);
 
-pub const LATENCY_DRIFT: MetricDef = MetricDef {
-    name: "latency_drift",
-    unit: "%",
-    better: Better::Neither,
-    text: "Median latency in the last third of the window against the first third (windows of \
+pub const LATENCY_DRIFT: MetricDef = MetricDef::explaining(
+    "latency_drift",
+    "%",
+    "Median latency in the last third of the window against the first third (windows of \
            three seconds or longer).",
-};
+);
 
 /// From here on a trial carries a warning.
 const MOST_PERCENT: f64 = 10.0;
-const MOST_LATENCY_PERCENT: f64 = 25.0;
+const MOST_LATENCY: f64 = 1.25;
 /// Differences within so many standard deviations of a Poisson count are chance, and of
 /// the rank of a median.
 const CHANCE: f64 = 4.0;
@@ -84,11 +82,7 @@ fn warning(thirds: Thirds) -> Option<Warning> {
             "See foreign_percent, steal_percent and cpu_mhz_change of these trials.",
         )
     };
-    Some(Warning {
-        severity: Severity::Caution,
-        what: what.to_owned(),
-        remedy: remedy.to_owned(),
-    })
+    Some(caution(what, remedy))
 }
 
 /// The drift of the latency at a given rate, and a warning if there is much of it.
@@ -97,17 +91,15 @@ pub fn judge_latency(answered: &Recording) -> (Option<Measurement>, Option<Warni
         return (None, None);
     };
     let (first, last) = (Median::of(&first), Median::of(&last));
-    let percent = 100.0 * (last.ns as f64 / first.ns.max(1) as f64 - 1.0);
-    let drift = LATENCY_DRIFT.measured(percent);
+    let ratio = last.ns as f64 / first.ns.max(1) as f64;
+    let drift = LATENCY_DRIFT.measured(100.0 * (ratio - 1.0));
     let is_chance = first.low_ns <= last.high_ns && last.low_ns <= first.high_ns;
     // As a factor, so that half and twice are equally far.
-    let most = 1.0 + MOST_LATENCY_PERCENT / 100.0;
-    let ratio = 1.0 + percent / 100.0;
-    let is_much = ratio > most || ratio < 1.0 / most;
+    let is_much = !(1.0 / MOST_LATENCY..=MOST_LATENCY).contains(&ratio);
     if is_chance || !is_much {
         return (Some(drift), None);
     }
-    let (what, remedy) = if percent < 0.0 {
+    let (what, remedy) = if ratio < 1.0 {
         (
             "Latency fell by more than a fifth within the window (latency_drift): the warm-up had \
              not ended.",
@@ -120,12 +112,15 @@ pub fn judge_latency(answered: &Recording) -> (Option<Measurement>, Option<Warni
             "See foreign_percent, steal_percent and cpu_mhz_change of these trials.",
         )
     };
-    let warning = Warning {
+    (Some(drift), Some(caution(what, remedy)))
+}
+
+fn caution(what: &str, remedy: &str) -> Warning {
+    Warning {
         severity: Severity::Caution,
         what: what.to_owned(),
         remedy: remedy.to_owned(),
-    };
-    (Some(drift), Some(warning))
+    }
 }
 
 /// A median, and between what it is by its rank.

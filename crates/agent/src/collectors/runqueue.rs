@@ -8,9 +8,8 @@ use crate::interrupt::Interrupt;
 use crate::workload::{Event, Origin, Workload};
 use collect::tasks::{self, Pid};
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::V2DeflateSerializer;
-use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
-use load::{Launch, recording};
+use load::Launch;
+use load::recording::{self, Interval};
 use model::{Measurement, MetricDef, Role, TrialFile};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -197,7 +196,14 @@ impl RunQueue {
                 Role::Server => "server-runqueue.hlog",
                 Role::Antagonist => "antagonist-runqueue.hlog",
             };
-            let text = log_of(waits, self.begun.1, counted.length)?;
+            let intervals = waits.cpus.iter().map(|(cpu, histogram)| Interval {
+                tag: Some(format!("cpu{cpu}")),
+                start: Duration::ZERO,
+                length: counted.length,
+                histogram,
+            });
+            let what = "run-queue latency of each CPU";
+            let text = recording::interval_log(what, self.begun.1, intervals).ok()?;
             Some(TrialFile {
                 name: name.to_owned(),
                 text,
@@ -309,23 +315,6 @@ fn figures(prefix: Option<&str>, waits: &Histogram<u64>) -> Vec<Measurement> {
         figure.metric.insert_str(0, prefix.unwrap_or_default());
     }
     figures
-}
-
-fn log_of(waits: &OfRole, begun: SystemTime, length: Duration) -> Option<String> {
-    let mut text = Vec::new();
-    let mut serializer = V2DeflateSerializer::new();
-    let mut log = IntervalLogWriterBuilder::new()
-        .add_comment("run-queue latency of each CPU, values in nanoseconds")
-        .with_start_time(begun)
-        .with_base_time(begun)
-        .begin_log_with(&mut text, &mut serializer)
-        .ok()?;
-    for (cpu, histogram) in &waits.cpus {
-        let tag = format!("cpu{cpu}");
-        log.write_histogram(histogram, Duration::ZERO, length, Tag::new(&tag))
-            .ok()?;
-    }
-    String::from_utf8(text).ok()
 }
 
 #[cfg(test)]

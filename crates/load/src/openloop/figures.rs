@@ -4,14 +4,13 @@ use super::config::Config;
 use super::metrics as own;
 use super::tally::{Failure, Tally};
 use crate::Parsed;
+use crate::overload::{self, percent};
 use crate::recording::{Recorder, Recording, samples_needed};
 use crate::wakeup::metrics as m;
 use crate::{stalls, steady};
 use model::{MetricDef, Severity, TrialFile, Warning, format_duration_ns};
 use std::time::SystemTime;
 
-/// Below this share of the offered rate the load is an overload.
-const ACHIEVED_ENOUGH_PERCENT: f64 = 99.0;
 /// Above this share of failed requests latencies say nothing of a service.
 pub const ERRORS_ALLOWED_PERCENT: f64 = 1.0;
 /// Lateness of the generator in percent of the request latency, both at their 99th
@@ -69,11 +68,9 @@ pub fn check(config: &Config, total: &Total) -> Result<(), String> {
     Ok(())
 }
 
-/// Were fewer requests answered than offered? A backlog of less than a request a
-/// connection is the edge of the window.
+/// Were fewer requests answered than offered?
 pub fn is_overload(config: &Config, total: &Total) -> bool {
-    let backlog = total.offered.saturating_sub(total.done);
-    total.achieved_percent() < ACHIEVED_ENOUGH_PERCENT && backlog > u64::from(config.connections)
+    overload::is_overload(total.offered, total.done, config.connections)
 }
 
 /// Polling without a pause uses all of a CPU whatever there is to do.
@@ -84,10 +81,6 @@ fn is_saturated(config: &Config, cpu_percent: f64) -> bool {
 /// The distribution of all threads.
 pub fn merged(recorders: Vec<Recorder>) -> Result<Recording, String> {
     Recording::merge(recorders).ok_or_else(|| "the load had no threads".to_owned())
-}
-
-fn percent(part: u64, whole: u64) -> f64 {
-    100.0 * part as f64 / whole.max(1) as f64
 }
 
 /// All threads together.
@@ -137,7 +130,7 @@ impl Total {
     }
 
     pub fn achieved_percent(&self) -> f64 {
-        percent(self.done, self.offered)
+        overload::achieved_percent(self.offered, self.done)
     }
 
     pub fn error_percent(&self) -> f64 {

@@ -48,13 +48,8 @@ impl Gate {
         let mut state = self.lock();
         state.waiting += 1;
         self.changed.notify_all();
-        while state.timing.is_none() && !self.is_stopped() {
-            state = self
-                .changed
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
-        }
-        state.timing
+        self.wait_while(state, |state| state.timing.is_none())
+            .timing
     }
 
     /// Says that a thread will not come.
@@ -87,13 +82,18 @@ impl Gate {
 
     /// Called by each thread at its end.
     pub fn wait_for_release(&self) {
-        let mut state = self.lock();
-        while !state.released && !self.is_stopped() {
-            state = self
-                .changed
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
-        }
+        drop(self.wait_while(self.lock(), |state| !state.released));
+    }
+
+    /// At most until the load is stopped.
+    fn wait_while<'a>(
+        &self,
+        state: MutexGuard<'a, State>,
+        is_early: impl Fn(&State) -> bool,
+    ) -> MutexGuard<'a, State> {
+        self.changed
+            .wait_while(state, |state| is_early(state) && !self.is_stopped())
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Lets the threads end.

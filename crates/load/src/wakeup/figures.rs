@@ -4,13 +4,11 @@ use super::config::Config;
 use super::metrics as m;
 use super::worker::Records;
 use crate::Parsed;
+use crate::overload::{achieved_percent, is_overload};
 use crate::recording::{Recorder, Recording, samples_needed};
 use crate::{stalls, steady};
 use model::{Measurement, MetricDef, Severity, TrialFile, Warning};
 use std::time::SystemTime;
-
-/// Below this share of the offered rate the load is an overload.
-const ACHIEVED_ENOUGH_PERCENT: f64 = 99.0;
 
 /// All that the threads of one load bring back.
 #[derive(Debug)]
@@ -46,7 +44,7 @@ pub fn parsed(config: &Config, recorded: Recorded, opened: SystemTime) -> Result
     let drift = match config.rate_per_sec {
         None => steady::judge(&request),
         // A queue that fills makes latency rise, and is said below.
-        Some(_) if is_overload(config, offered, done) => (None, None),
+        Some(_) if is_overload(offered, done, config.workers) => (None, None),
         Some(_) => steady::judge_latency(&request),
     };
     figures.explain(&wakeup, &request, drift);
@@ -130,7 +128,7 @@ impl Figures {
         let offered_per_sec = offered as f64 / seconds(config);
         self.push(m::OFFERED_PER_SEC.measured(offered_per_sec));
         self.push(m::ACHIEVED_PERCENT.measured(achieved));
-        let overloaded = is_overload(config, offered, done);
+        let overloaded = is_overload(offered, done, config.workers);
         self.push(m::OVERLOADED.measured(f64::from(u8::from(overloaded))));
         if overloaded {
             self.parsed.warnings.push(Warning {
@@ -161,16 +159,6 @@ impl Figures {
             remedy: format!("a longer duration: {needed} requests are needed"),
         });
     }
-}
-
-fn achieved_percent(offered: u64, done: u64) -> f64 {
-    100.0 * done as f64 / offered.max(1) as f64
-}
-
-/// A backlog of less than a request a worker is the edge of the window.
-fn is_overload(config: &Config, offered: u64, done: u64) -> bool {
-    let backlog = offered.saturating_sub(done);
-    achieved_percent(offered, done) < ACHIEVED_ENOUGH_PERCENT && backlog > u64::from(config.workers)
 }
 
 fn seconds(config: &Config) -> f64 {

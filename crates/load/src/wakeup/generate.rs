@@ -111,24 +111,27 @@ fn join_all<T>(threads: Vec<JoinHandle<T>>) -> Result<Vec<T>, String> {
         .collect()
 }
 
+/// The thread stays until all are released, so that what it used can be read.
 fn spawn<T: Send + 'static>(
     name: &str,
-    run: impl FnOnce() -> T + Send + 'static,
+    shared: &Arc<Shared>,
+    run: impl FnOnce(&Shared) -> T + Send + 'static,
 ) -> Result<JoinHandle<T>, String> {
+    let shared = Arc::clone(shared);
+    let run_and_stay = move || {
+        let result = run(&shared);
+        shared.wait_for_release();
+        result
+    };
     Builder::new()
         .name(name.to_owned())
         .stack_size(STACK_BYTES)
-        .spawn(run)
+        .spawn(run_and_stay)
         .map_err(|e| format!("start a {name} thread: {e}; use fewer workers"))
 }
 
 fn spawn_worker(shared: &Arc<Shared>, worker: Worker) -> Result<JoinHandle<Records>, String> {
-    let shared = Arc::clone(shared);
-    spawn(WORKER_THREAD, move || {
-        let records = worker.run(&shared);
-        shared.wait_for_release();
-        records
-    })
+    spawn(WORKER_THREAD, shared, move |shared| worker.run(shared))
 }
 
 /// The thread returns the number of requests that were intended inside the window.
@@ -137,23 +140,20 @@ fn spawn_message(
     share: Share,
     schedule: Option<IntendedStarts>,
 ) -> Result<JoinHandle<u64>, String> {
-    let shared = Arc::clone(shared);
-    spawn(MESSAGE_THREAD, move || {
+    spawn(MESSAGE_THREAD, shared, move |shared| {
         let group = &shared.groups[share.index as usize];
         let idle = VecDeque::with_capacity(group.workers() as usize);
         // Pacing is part of the instrument, not of the load.
         sys::precise_timers();
-        let offered = match (shared.wait_at_gate(), schedule) {
+        match (shared.wait_at_gate(), schedule) {
             (None, _) => 0,
             (Some(_), None) => {
-                closed_loop(&shared, group);
+                closed_loop(shared, group);
                 0
             }
             (Some(timing), Some(starts)) => {
-                OpenLoop::new(&shared, group, starts, idle, timing).run()
+                OpenLoop::new(shared, group, starts, idle, timing).run()
             }
-        };
-        shared.wait_for_release();
-        offered
+        }
     })
 }

@@ -50,20 +50,18 @@ pub const REQUESTS_PER_SEC: MetricDef = MetricDef {
     better: Better::Higher,
     text: "Requests completed in the window, per second.",
 };
-pub const OFFERED_PER_SEC: MetricDef = MetricDef {
-    name: "offered_per_sec",
-    unit: "1/s",
-    better: Better::Neither,
-    text: "Requests intended to start in the window, per second (open loop only).",
-};
+pub const OFFERED_PER_SEC: MetricDef = MetricDef::explaining(
+    "offered_per_sec",
+    "1/s",
+    "Requests intended to start in the window, per second (open loop only).",
+);
 /// The mark of a trial whose latencies are not compared; see `results::overload`.
-pub const OVERLOADED: MetricDef = MetricDef {
-    name: "overloaded",
-    unit: "count",
-    better: Better::Neither,
-    text: "1 where fewer than 99 % of the offered requests were done or more than 1 % failed, so \
+pub const OVERLOADED: MetricDef = MetricDef::explaining(
+    "overloaded",
+    "count",
+    "1 where fewer than 99 % of the offered requests were done or more than 1 % failed, so \
            that latency is not compared, else 0 (open loop only).",
-};
+);
 pub const ACHIEVED_PERCENT: MetricDef = MetricDef {
     name: "achieved_percent",
     unit: "%",

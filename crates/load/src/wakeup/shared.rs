@@ -7,16 +7,33 @@ use crate::sys;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+/// Holds threads until it is opened, once.
+#[derive(Debug, Default)]
+struct Latch(AtomicU32);
+
+impl Latch {
+    fn wait(&self) {
+        while self.0.load(Ordering::SeqCst) == 0 {
+            sys::futex_wait(&self.0, 0);
+        }
+    }
+
+    fn open(&self) {
+        self.0.store(1, Ordering::SeqCst);
+        sys::futex_wake(&self.0, i32::MAX as u32);
+    }
+}
+
 #[derive(Debug)]
 pub struct Shared {
     pub groups: Vec<Group>,
     /// `None`: requests take no lock.
     pub locks: Option<CpuLocks>,
     arrived: AtomicU32,
-    gate: AtomicU32,
+    gate: Latch,
     timing: OnceLock<Timing>,
     stop: AtomicBool,
-    released: AtomicU32,
+    released: Latch,
 }
 
 /// When the load starts, and the window inside it.
@@ -44,10 +61,10 @@ impl Shared {
             groups,
             locks,
             arrived: AtomicU32::new(0),
-            gate: AtomicU32::new(0),
+            gate: Latch::default(),
             timing: OnceLock::new(),
             stop: AtomicBool::new(false),
-            released: AtomicU32::new(0),
+            released: Latch::default(),
         }
     }
 
@@ -55,9 +72,7 @@ impl Shared {
     pub fn wait_at_gate(&self) -> Option<Timing> {
         self.arrived.fetch_add(1, Ordering::SeqCst);
         sys::futex_wake(&self.arrived, 1);
-        while self.gate.load(Ordering::SeqCst) == 0 {
-            sys::futex_wait(&self.gate, 0);
-        }
+        self.gate.wait();
         self.timing.get().copied()
     }
 
@@ -76,12 +91,7 @@ impl Shared {
     pub fn start(&self, timing: Timing) {
         // Set once: there is one start.
         let _ = self.timing.set(timing);
-        self.open_gate();
-    }
-
-    fn open_gate(&self) {
-        self.gate.store(1, Ordering::SeqCst);
-        sys::futex_wake(&self.gate, i32::MAX as u32);
+        self.gate.open();
     }
 
     pub fn stopping(&self) -> bool {
@@ -90,21 +100,18 @@ impl Shared {
 
     /// Called by each thread at its end.
     pub fn wait_for_release(&self) {
-        while self.released.load(Ordering::SeqCst) == 0 {
-            sys::futex_wait(&self.released, 0);
-        }
+        self.released.wait();
     }
 
     /// Lets the threads end.
     pub fn release(&self) {
-        self.released.store(1, Ordering::SeqCst);
-        sys::futex_wake(&self.released, i32::MAX as u32);
+        self.released.open();
     }
 
     /// Ends the load: no thread waits for another from here on.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::SeqCst);
-        self.open_gate();
+        self.gate.open();
         for group in &self.groups {
             group.post.ring();
             group.ring_workers();

@@ -2,34 +2,30 @@
 //! (`/proc/meminfo`), steal and load (`/proc/stat`, `/proc/loadavg`; proc(5)), and
 //! how long the vCPU threads waited for a CPU (`/proc/PID/task/TID/schedstat`).
 
-use model::{Better, Measurement, MetricDef, parse_cpu_list};
+use model::{Measurement, MetricDef, parse_cpu_list};
 use std::fs;
 use std::time::Instant;
 
-const STEAL: MetricDef = MetricDef {
-    name: "host_steal",
-    unit: "%",
-    better: Better::Neither,
-    text: "Time that a hypervisor below the host took from the host's CPUs during the trial.",
-};
-const VCPU_WAIT: MetricDef = MetricDef {
-    name: "host_vcpu_wait",
-    unit: "%",
-    better: Better::Neither,
-    text: "Time that the vCPU threads were runnable and waited for a CPU of the host, per vCPU.",
-};
-const PINNED: MetricDef = MetricDef {
-    name: "host_pinned_cpus",
-    unit: "count",
-    better: Better::Neither,
-    text: "CPUs of the host that the vCPU threads are pinned to; 0 when they are not pinned.",
-};
-const LOAD: MetricDef = MetricDef {
-    name: "host_load_1min",
-    unit: "count",
-    better: Better::Neither,
-    text: "The host's load average over one minute at the end of the trial.",
-};
+const STEAL: MetricDef = MetricDef::explaining(
+    "host_steal",
+    "%",
+    "Time that a hypervisor below the host took from the host's CPUs during the trial.",
+);
+const VCPU_WAIT: MetricDef = MetricDef::explaining(
+    "host_vcpu_wait",
+    "%",
+    "Time that the vCPU threads were runnable and waited for a CPU of the host, per vCPU.",
+);
+const PINNED: MetricDef = MetricDef::explaining(
+    "host_pinned_cpus",
+    "count",
+    "CPUs of the host that the vCPU threads are pinned to; 0 when they are not pinned.",
+);
+const LOAD: MetricDef = MetricDef::explaining(
+    "host_load_1min",
+    "count",
+    "The host's load average over one minute at the end of the trial.",
+);
 /// All that a guest's host measures, for the reference.
 pub const METRICS: [MetricDef; 4] = [STEAL, VCPU_WAIT, PINNED, LOAD];
 
