@@ -1,16 +1,11 @@
 //! The BPF half: loaded, told the roles, and read through libbpf.
 
 use crate::slots::{self, SLOTS};
+use bpf_object::{Aligned, include_object};
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder};
 use std::error::Error;
 
-/// Compiled by build.rs. libbpf reads it in place as an ELF file, which wants
-/// its structures aligned.
-#[repr(align(8))]
-struct Aligned<T: ?Sized>(T);
-
-static OBJECT: &Aligned<[u8]> =
-    &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/runqueue.bpf.o")));
+static OBJECT: &Aligned<[u8]> = include_object!("runqueue.bpf.o");
 
 /// As in intf.h.
 pub const MAX_ROLES: u8 = 4;

@@ -1,18 +1,13 @@
 //! The BPF half: loaded, configured and attached through libbpf.
 
 use crate::faults::{Fault, Plan};
+use bpf_object::{Aligned, include_object};
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ObjectBuilder, OpenObject};
 use std::error::Error;
 use std::ffi::CStr;
 use std::time::{Duration, Instant};
 
-/// Compiled by build.rs. libbpf reads it in place as an ELF file, which wants
-/// its structures aligned.
-#[repr(align(8))]
-struct Aligned<T: ?Sized>(T);
-
-static OBJECT: &Aligned<[u8]> =
-    &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/faulty.bpf.o")));
+static OBJECT: &Aligned<[u8]> = include_object!("faulty.bpf.o");
 
 /// `struct exit_record` of intf.h.
 const KIND_LEN: usize = 4;

@@ -6,22 +6,7 @@
  * runqlat(8) of bcc calls run queue latency; here for the processes of roles, and
  * counted on the CPU where the wait ended.
  */
-typedef unsigned char __u8;
-typedef unsigned short __u16;
-typedef unsigned int __u32;
-typedef unsigned long long __u64;
-typedef signed char __s8;
-typedef short __s16;
-typedef int __s32;
-typedef long long __s64;
-typedef __u16 __be16;
-typedef __u32 __be32;
-typedef __u32 __wsum;
-typedef __u8 bool;
-typedef __u8 u8;
-typedef __u32 u32;
-typedef __u64 u64;
-typedef __s32 s32;
+#include "kernel_types.h"
 
 enum {
 	BPF_MAP_TYPE_HASH = 1,
