@@ -20,6 +20,14 @@ pub fn schedlab() -> PathBuf {
     program
 }
 
+/// A program that `make test` built below sched/.
+pub fn sched_program(name: &str) -> Option<PathBuf> {
+    let sched = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../sched/target");
+    let builds = std::fs::read_dir(sched).ok()?.flatten().map(|e| e.path());
+    let mut programs = builds.map(|dir| dir.join("debug").join(name));
+    programs.find(|p| p.exists())?.canonicalize().ok()
+}
+
 /// schedlab holds a lock for the whole machine while it runs, so tests that run
 /// experiments take turns.
 pub fn alone() -> MutexGuard<'static, ()> {

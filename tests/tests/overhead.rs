@@ -10,9 +10,8 @@ use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use results::ResultSet;
 use serde_json::Value;
 use std::fs;
-use std::path::PathBuf;
 use std::process::Command;
-use tests::{Bench, alone, expect_code, is_root, stderr, stdout};
+use tests::{Bench, alone, expect_code, is_root, sched_program, stderr, stdout};
 
 const EXPERIMENT: &str = r#"
 name = "collectors"
@@ -63,14 +62,6 @@ fn an_arm_has_the_collectors_that_it_names_and_no_others() {
     }
 }
 
-/// Where `make test` built the BPF collector.
-fn run_queue_directory() -> Option<PathBuf> {
-    let sched = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../sched/target");
-    let builds = fs::read_dir(sched).ok()?.flatten();
-    let mut debug = builds.map(|dir| dir.path().join("debug"));
-    debug.find(|dir| dir.join("schedlab_runqueue").exists())
-}
-
 /// Four spinners on one CPU take turns, so that most of their time is waiting.
 const CROWDED: &str = r#"
 name = "crowded"
@@ -98,7 +89,7 @@ min-blocks = 1
 
 #[test]
 fn run_queue_latency_is_counted_by_bpf_for_each_cpu() {
-    let Some(directory) = run_queue_directory().filter(|_| is_root()) else {
+    let Some(collector) = sched_program("schedlab_runqueue").filter(|_| is_root()) else {
         return println!(
             "skipped: needs root, and sched/schedlab_runqueue, which make test builds"
         );
@@ -113,7 +104,10 @@ fn run_queue_latency_is_counted_by_bpf_for_each_cpu() {
     let path = std::env::var("PATH").unwrap();
     let output = bench
         .command(&["run", &file, "-o", "out", "-q"])
-        .env("PATH", format!("{}:{path}", directory.display()))
+        .env(
+            "PATH",
+            format!("{}:{path}", collector.parent().unwrap().display()),
+        )
         .output();
     expect_code(&output.unwrap(), 0);
     let results = ResultSet::read(&bench.path("out")).unwrap();

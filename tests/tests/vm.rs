@@ -10,15 +10,12 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
-use tests::{Bench, alone, expect_code, stderr, stdout};
+use tests::{Bench, alone, expect_code, sched_program, stderr, stdout};
 
 const KERNEL: &str = "debian:sid";
 
 fn faulty() -> Option<PathBuf> {
-    let sched = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../sched/target");
-    let found = std::fs::read_dir(sched).ok()?.flatten().map(|e| e.path());
-    let mut programs = found.map(|dir| dir.join("debug/scx_faulty"));
-    programs.find(|p| p.exists())?.canonicalize().ok()
+    sched_program("scx_faulty")
 }
 
 /// Why guests cannot be tested here, if so.
