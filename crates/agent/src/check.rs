@@ -39,7 +39,9 @@ fn check_arm(root: &Path, arm: &Arm) -> Vec<Problem> {
     }
     problems.extend(check_scheduler(root, arm));
     for collector in arm.collect.iter().flatten() {
-        if let Some((what, remedy)) = collectors::missing(root, *collector) {
+        if let Some((what, remedy)) =
+            collectors::missing(root, *collector, scheduler::directories())
+        {
             let what = format!("collect {}: {what}", collector.name());
             problems.push(problem(arm, what, &remedy));
         }

@@ -30,6 +30,7 @@ mod workload;
 #[cfg(test)]
 mod fixture;
 
+pub use arm::scheduler::SCHEDULERS_VARIABLE;
 pub use collectors::{
     Cost, Costs, MOST as COSTLY, costs_file, metrics as collector_metrics,
     missing as collector_missing,

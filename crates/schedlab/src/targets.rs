@@ -31,7 +31,7 @@ pub fn vm_options() -> Result<vm::Options, CliError> {
 fn agent_environment() -> Result<Vec<(String, String)>, CliError> {
     let dirs = schedulers::bin_dirs()?;
     let joined = env::join_paths(dirs).map_err(CliError::internal)?;
-    let name = schedulers::SCHEDULERS_VARIABLE.to_owned();
+    let name = agent::SCHEDULERS_VARIABLE.to_owned();
     Ok(vec![(name, joined.to_string_lossy().into_owned())])
 }
 

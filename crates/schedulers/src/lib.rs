@@ -48,10 +48,6 @@ pub use version::Version;
 
 use std::path::PathBuf;
 
-/// The environment variable in which an agent is told where schedulers are:
-/// directories, separated by colons, searched before PATH.
-pub const SCHEDULERS_VARIABLE: &str = "SCHEDLAB_SCHEDULERS";
-
 /// Build `name` into this user's cache, or find it there.
 /// Without a version the newest one is taken. `name` may carry it: `scx_rusty@1.1.4`.
 pub fn install(

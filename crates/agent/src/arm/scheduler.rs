@@ -24,8 +24,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Directories of installed schedulers, separated by colons, after PATH.
-pub const DIRECTORIES_VARIABLE: &str = "SCHEDLAB_SCHEDULERS";
+/// The environment variable in which an agent is told where schedulers are:
+/// directories, separated by colons, searched after PATH.
+pub const SCHEDULERS_VARIABLE: &str = "SCHEDLAB_SCHEDULERS";
 
 /// How long to wait for what.
 #[derive(Debug, Clone, Copy)]
@@ -95,8 +96,18 @@ pub enum SchedulerError {
 
 /// Where the program is: a path, on PATH, or among the installed schedulers.
 pub fn find(program: &str) -> Option<PathBuf> {
-    let installed = env::var_os(DIRECTORIES_VARIABLE).unwrap_or_default();
-    tools::find(program).or_else(|| tools::find_in(program, env::split_paths(&installed)))
+    find_with(program, directories())
+}
+
+/// Where the program is: a path, on PATH, or in one of the directories.
+pub fn find_with(program: &str, directories: Vec<PathBuf>) -> Option<PathBuf> {
+    tools::find(program).or_else(|| tools::find_in(program, directories))
+}
+
+/// Where an agent was told that installed schedulers are.
+pub fn directories() -> Vec<PathBuf> {
+    let installed = env::var_os(SCHEDULERS_VARIABLE).unwrap_or_default();
+    env::split_paths(&installed).collect()
 }
 
 /// A scheduler in force, and its process.

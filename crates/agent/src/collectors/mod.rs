@@ -21,7 +21,7 @@ use collect::tasks::Pid;
 use distances::Distances;
 use model::{Collector, Measurement, MetricDef, Role, Severity, TrialFile, Warning};
 use runqueue::RunQueue;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use surroundings::Surroundings;
 use waiting::Waiting;
 
@@ -156,14 +156,19 @@ fn prefix(role: &Role) -> Option<&'static str> {
 /// PROC_PID_INIT_INO of include/uapi/linux/nsfs.h.
 const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
 
-/// Can this collector be had here? `None`, or what is missing and what to do.
-pub fn missing(root: &Path, collector: Collector) -> Option<(String, String)> {
+/// Can this collector be had here? `None`, or what is missing and what to do. Programs
+/// are on PATH or in `installed`.
+pub fn missing(
+    root: &Path,
+    collector: Collector,
+    installed: Vec<PathBuf>,
+) -> Option<(String, String)> {
     if collector != Collector::RunQueue {
         return None;
     }
     let install = format!("run: schedlab scheduler install {}", runqueue::PROGRAM);
     let missing = |what: &str, remedy: &str| Some((what.to_owned(), remedy.to_owned()));
-    if crate::arm::scheduler::find(runqueue::PROGRAM).is_none() {
+    if crate::arm::scheduler::find_with(runqueue::PROGRAM, installed).is_none() {
         return missing("its program is not installed", &install);
     }
     if !root.join("sys/kernel/btf/vmlinux").exists() {
@@ -202,6 +207,25 @@ mod tests {
     fn a_trial_without_a_window_has_no_figures() {
         let (metrics, warnings) = Collectors::default().figures(&[]);
         assert!(metrics.is_empty() && warnings.is_empty());
+    }
+
+    #[test]
+    fn a_program_in_the_directory_of_installed_ones_is_not_missing() {
+        use std::os::unix::fs::OpenOptionsExt;
+        let root = tempfile::tempdir().unwrap();
+        let what = |installed: &Path| {
+            missing(root.path(), Collector::RunQueue, vec![installed.to_owned()])
+                .unwrap()
+                .0
+        };
+        let mut program = std::fs::OpenOptions::new();
+        program.write(true).create(true).mode(0o755);
+        program.open(root.path().join(runqueue::PROGRAM)).unwrap();
+        // The root has no /sys, so that is what is said next.
+        assert!(what(root.path()).contains("no BTF"));
+        if crate::arm::scheduler::find(runqueue::PROGRAM).is_none() {
+            assert!(what(Path::new("/nowhere")).contains("not installed"));
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ use agent::{COSTLY, Cost, Costs};
 use model::{Arm, Better, Collector, Experiment, Stop};
 use report::{Comparison, Table};
 use runner::Outcome;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 use std::process::ExitCode;
@@ -22,8 +23,13 @@ pub fn overhead(args: &OverheadArgs) -> Result<ExitCode, CliError> {
         max_blocks: Some(args.max_blocks),
         ..ExperimentArgs::default()
     })?;
+    let absent = absent()?;
+    let here: Vec<_> = Collector::ALL
+        .into_iter()
+        .filter(|collector| !absent.contains_key(collector))
+        .collect();
     let wanted = Wanted {
-        experiment: on_and_off(asked.experiment, &here()),
+        experiment: on_and_off(asked.experiment, &here),
         ..asked
     };
     let Measured { results, outcome } = measure_anew(args.output.as_deref(), wanted, args.quiet)?;
@@ -35,7 +41,7 @@ pub fn overhead(args: &OverheadArgs) -> Result<ExitCode, CliError> {
     };
     store(&costs, &agent::costs_file())?;
     match args.format {
-        Plain::Text => crate::output::write(text(&table, &costs))?,
+        Plain::Text => crate::output::write(text(&table, &costs, &absent))?,
         Plain::Json => crate::output::write(json(&costs)?)?,
     }
     if !args.quiet {
@@ -47,11 +53,18 @@ pub fn overhead(args: &OverheadArgs) -> Result<ExitCode, CliError> {
     })
 }
 
-/// The collectors that this machine has.
-fn here() -> Vec<Collector> {
-    let mut here = Collector::ALL.to_vec();
-    here.retain(|collector| agent::collector_missing(Path::new("/"), *collector).is_none());
-    here
+/// The collectors that cannot be had here: what each lacks, and what to do.
+type Absent = BTreeMap<Collector, (String, String)>;
+
+fn absent() -> Result<Absent, CliError> {
+    let directories = schedulers::bin_dirs()?;
+    Ok(Collector::ALL
+        .into_iter()
+        .filter_map(|collector| {
+            let why = agent::collector_missing(Path::new("/"), collector, directories.clone())?;
+            Some((collector, why))
+        })
+        .collect())
 }
 
 /// An arm that collects nothing, and one for each collector.
@@ -126,7 +139,7 @@ fn json(costs: &Costs) -> Result<String, CliError> {
     Ok(text + "\n")
 }
 
-fn text(table: &Table, costs: &Costs) -> String {
+fn text(table: &Table, costs: &Costs, absent: &Absent) -> String {
     let mut out = format!(
         "{:<10} {:<18} {:>8}  {:<20} blocks\n",
         "collector", "metric", "cost", "95 % interval"
@@ -140,7 +153,7 @@ fn text(table: &Table, costs: &Costs) -> String {
     out.push('\n');
     for collector in Collector::ALL {
         let found = costs.costs.iter().find(|c| c.collector == collector);
-        let words = match agent::collector_missing(Path::new("/"), collector) {
+        let words = match absent.get(&collector) {
             Some((what, remedy)) => format!("not measured, {what}; {remedy}"),
             None if collector.is_usual() => in_words(found).to_owned(),
             None => "on only where an arm names it (collect)".to_owned(),
