@@ -7,6 +7,7 @@
 pub mod command;
 pub mod hackbench;
 pub mod http;
+mod latch;
 pub mod memcached;
 mod native;
 pub mod openloop;

@@ -24,6 +24,28 @@ pub fn now_ns() -> u64 {
     now.tv_sec as u64 * NS_PER_SEC + now.tv_nsec as u64
 }
 
+/// What CLOCK_MONOTONIC is ahead of CLOCK_REALTIME; both run at the same speed, and the
+/// second one may be set (clock_gettime(2)).
+pub fn monotonic_minus_realtime_ns() -> i64 {
+    // The closest of three, since a thread may lose its CPU between two readings.
+    let readings = [(); 3].map(|()| {
+        let before_ns = now_ns();
+        let real = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+        let after_ns = now_ns();
+        let real_ns = real.tv_sec as u64 * NS_PER_SEC + real.tv_nsec as u64;
+        let middle_ns = u64::midpoint(before_ns, after_ns);
+        (after_ns - before_ns, middle_ns as i64 - real_ns as i64)
+    });
+    let closest = readings.into_iter().min();
+    closest.map_or(0, |(_, difference_ns)| difference_ns)
+}
+
+/// Sleeps until this time, or a signal, with the timer slack that the thread has.
+pub fn sleep_until(at_ns: u64) {
+    // Callers look at the clock again.
+    let _ = rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &timespec(at_ns));
+}
+
 /// Sleeps at least this long, with the timer slack that the thread has.
 pub fn sleep_ns(duration_ns: u64) {
     let mut left = timespec(duration_ns);

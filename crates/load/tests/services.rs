@@ -9,6 +9,7 @@ use model::{Arrivals, Severity, Sizes};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
+use std::time::Duration;
 
 fn open_loop(address: SocketAddr) -> OpenLoop {
     OpenLoop {
@@ -145,6 +146,41 @@ fn values_larger_than_the_buffers_of_the_kernel_go_through() {
     let parsed = run(&Generator::Memcached(config)).unwrap();
     assert_eq!(metric(&parsed, "error_percent"), 0.0);
     assert_eq!(metric(&parsed, "hit_percent"), 100.0);
+}
+
+/// Requests 25 ms apart, of which each answer is whole long before the next is due.
+fn seldom(address: SocketAddr) -> OpenLoop {
+    OpenLoop {
+        rate_per_sec: 40.0,
+        threads: 1,
+        duration_ns: 1_500_000_000,
+        ..open_loop(address)
+    }
+}
+
+#[test]
+fn an_answer_is_timed_when_it_comes_though_it_is_taken_with_the_next_request() {
+    let address = misbehaving(|mut stream| {
+        while heard(&mut stream) {
+            thread::sleep(Duration::from_millis(2));
+            stream.write_all(FINE).unwrap();
+        }
+    });
+    let parsed = run(&get(seldom(address))).unwrap();
+    let service_ns = metric(&parsed, "service_p50");
+    assert!((2e6..9e6).contains(&service_ns), "{service_ns} ns");
+}
+
+#[test]
+fn a_server_that_waits_for_room_is_not_kept_waiting_for_the_next_request() {
+    const BYTES: usize = 4 << 20;
+    let mut answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {BYTES}\r\n\r\n").into_bytes();
+    answer.resize(answer.len() + BYTES, b'x');
+    let address = misbehaving(move |stream| answering(stream, &answer));
+    let parsed = run(&get(seldom(address))).unwrap();
+    assert_eq!(metric(&parsed, "error_percent"), 0.0);
+    let service_ns = metric(&parsed, "service_p50");
+    assert!(service_ns < 20e6, "{service_ns} ns");
 }
 
 #[test]

@@ -1,13 +1,13 @@
 //! One connection: at most one request at a time, sent and received without waiting.
 
+use super::inbox::{self, Inbox};
 use super::poller::Poller;
 use super::protocol::{Answer, Fault, Progress, Protocol};
 use super::tally::Times;
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, connect, recv, send, socket_with,
-    sockopt,
+    AddressFamily, SendFlags, SocketFlags, SocketType, connect, send, socket_with, sockopt,
 };
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -34,7 +34,11 @@ pub enum State {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Received {
     Nothing,
-    Answer(Progress),
+    Answer {
+        progress: Progress,
+        /// As the kernel tells it.
+        arrived_ns: Option<u64>,
+    },
     Fault(Fault),
 }
 
@@ -64,6 +68,7 @@ impl<P: Protocol> Connection<P> {
         let stream = TcpStream::connect_timeout(&address, FIRST_CONNECT_LIMIT)?;
         stream.set_nodelay(true)?;
         stream.set_nonblocking(true)?;
+        inbox::stamp(&stream);
         poller.add(&stream, index, ANSWERS)?;
         Ok(Connection {
             index,
@@ -123,21 +128,29 @@ impl<P: Protocol> Connection<P> {
     }
 
     /// Takes what has come of the answer.
-    pub fn receive(&mut self, buffer: &mut [u8]) -> Received {
+    pub fn receive(&mut self, inbox: &mut Inbox) -> Received {
         let Some(socket) = &self.socket else {
             return Received::Nothing;
         };
-        let taken = match recv(socket, &mut *buffer, RecvFlags::empty()) {
-            Ok((0, _)) => self.answer.end_of_stream().map(Progress::Done),
-            Ok((n, _)) => self.answer.take(&buffer[..n]),
+        let piece = match inbox.receive(socket) {
+            Ok(piece) => piece,
             Err(Errno::AGAIN | Errno::INTR) => return Received::Nothing,
-            Err(_) => Err(match self.answer.end_of_stream() {
-                Err(Fault::HangUp) => Fault::HangUp,
-                _ => Fault::HalfAnswer,
-            }),
+            Err(_) => {
+                return Received::Fault(match self.answer.end_of_stream() {
+                    Err(Fault::HangUp) => Fault::HangUp,
+                    _ => Fault::HalfAnswer,
+                });
+            }
+        };
+        let taken = match piece.bytes {
+            [] => self.answer.end_of_stream().map(Progress::Done),
+            bytes => self.answer.take(bytes),
         };
         match taken {
-            Ok(progress) => Received::Answer(progress),
+            Ok(progress) => Received::Answer {
+                progress,
+                arrived_ns: piece.arrived_ns,
+            },
             Err(fault) => Received::Fault(fault),
         }
     }
@@ -160,6 +173,7 @@ impl<P: Protocol> Connection<P> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let socket = socket_with(family, SocketType::STREAM, flags, None)?;
         sockopt::set_tcp_nodelay(&socket, true)?;
+        inbox::stamp(&socket);
         match connect(&socket, &address) {
             Ok(()) | Err(Errno::INPROGRESS) => {}
             Err(error) => return Err(error.into()),

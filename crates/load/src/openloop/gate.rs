@@ -39,7 +39,6 @@ struct State {
     /// What threads that never came to the gate say.
     failed: Vec<String>,
     timing: Option<Timing>,
-    released: bool,
 }
 
 impl Gate {
@@ -48,8 +47,9 @@ impl Gate {
         let mut state = self.lock();
         state.waiting += 1;
         self.changed.notify_all();
-        self.wait_while(state, |state| state.timing.is_none())
-            .timing
+        let is_early = |state: &mut State| state.timing.is_none() && !self.is_stopped();
+        let passed = self.changed.wait_while(state, is_early);
+        passed.unwrap_or_else(PoisonError::into_inner).timing
     }
 
     /// Says that a thread will not come.
@@ -77,28 +77,6 @@ impl Gate {
 
     pub fn open(&self, timing: Timing) {
         self.lock().timing = Some(timing);
-        self.changed.notify_all();
-    }
-
-    /// Called by each thread at its end.
-    pub fn wait_for_release(&self) {
-        drop(self.wait_while(self.lock(), |state| !state.released));
-    }
-
-    /// At most until the load is stopped.
-    fn wait_while<'a>(
-        &self,
-        state: MutexGuard<'a, State>,
-        is_early: impl Fn(&State) -> bool,
-    ) -> MutexGuard<'a, State> {
-        self.changed
-            .wait_while(state, |state| is_early(state) && !self.is_stopped())
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Lets the threads end.
-    pub fn release(&self) {
-        self.lock().released = true;
         self.changed.notify_all();
     }
 

@@ -7,13 +7,15 @@ use super::protocol::Protocol;
 use super::search::{self, Step};
 use super::tally::Tally;
 use super::worker::Worker;
+use crate::latch::Latch;
 use crate::native::{NativeError, Phases};
 use crate::pacing::Share;
 use crate::{Parsed, sys};
 use model::Slo;
 use std::io::Write;
 use std::sync::Arc;
-use std::thread::{Builder, JoinHandle};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::Builder;
 use std::time::SystemTime;
 
 /// Name of the threads, as the agent sees it in `/proc/PID/task/TID/comm`.
@@ -31,14 +33,18 @@ pub fn generate<P: Protocol, W: Write>(
     }
     sys::allow_files(u64::from(config.connections) + FILES_BESIDE)
         .map_err(NativeError::Generator)?;
-    match &config.search {
-        Some(slo) => search_in_phases(config, slo, &protocol, phases),
+    let stay = Arc::new(Latch::default());
+    let parsed = match &config.search {
+        Some(slo) => search_in_phases(config, slo, &protocol, &stay, phases),
         None => {
             let measure = |gate: &Gate| measure(config, gate, phases);
-            let (opened, tallies) = load(config, &protocol, measure)?;
-            figures::parsed(config, tallies, opened).map_err(NativeError::Generator)
+            load(config, &protocol, &stay, measure).and_then(|(opened, tallies)| {
+                figures::parsed(config, tallies, opened).map_err(NativeError::Generator)
+            })
         }
-    }
+    };
+    stay.open();
+    parsed
 }
 
 /// The window is the whole search.
@@ -46,6 +52,7 @@ fn search_in_phases<P: Protocol, W: Write>(
     config: &Config,
     slo: &Slo,
     protocol: &impl Fn(Share) -> P,
+    stay: &Arc<Latch>,
     phases: &mut Phases<W>,
 ) -> Result<Parsed, NativeError> {
     phases.ready()?;
@@ -56,7 +63,7 @@ fn search_in_phases<P: Protocol, W: Write>(
             rate_per_sec,
             ..config.clone()
         };
-        let (_, tallies) = load(&config, protocol, |gate| pass(&config, gate, phases))?;
+        let (_, tallies) = load(&config, protocol, stay, |gate| pass(&config, gate, phases))?;
         let total = Total::of(tallies);
         let step = Step::of(&config, slo, total).map_err(NativeError::Generator)?;
         let held = step.held;
@@ -73,51 +80,59 @@ fn search_in_phases<P: Protocol, W: Write>(
 }
 
 /// One load from its threads to what they counted. `pass` opens the gate and waits
-/// until the window has closed.
+/// until the window has closed. The threads stay, so that what they used can be read.
 fn load<P: Protocol, T>(
     config: &Config,
     protocol: &impl Fn(Share) -> P,
+    stay: &Arc<Latch>,
     pass: impl FnOnce(&Gate) -> Result<T, NativeError>,
 ) -> Result<(T, Vec<Tally>), NativeError> {
     let gate = Arc::new(Gate::default());
-    let threads = start(config, protocol, &gate);
-    let measured = threads.and_then(|threads| {
+    let tallies = start(config, protocol, &gate, stay);
+    let measured = tallies.and_then(|tallies| {
         gate.gather(config.threads)
             .map_err(NativeError::Generator)?;
-        Ok((pass(&gate)?, threads))
+        Ok((pass(&gate)?, tallies))
     });
     if measured.is_err() {
         gate.stop();
     }
-    let (passed, threads) = measured?;
-    gate.release();
-    let tallies = join(threads).map_err(NativeError::Generator)?;
-    Ok((passed, tallies))
+    let (passed, tallies) = measured?;
+    let tallies = (0..config.threads)
+        .map(|_| {
+            let panicked = |_| Err("a thread of the load panicked".to_owned());
+            tallies.recv().unwrap_or_else(panicked)
+        })
+        .collect::<Result<_, _>>();
+    Ok((passed, tallies.map_err(NativeError::Generator)?))
 }
 
 /// Open files that are no connections, with room to spare.
 const FILES_BESIDE: u64 = 64;
 
-type Thread = JoinHandle<Result<Tally, String>>;
+/// What each thread counted, or why it could not.
+type Tallies = Receiver<Result<Tally, String>>;
 
 fn start<P: Protocol>(
     config: &Config,
     protocol: &impl Fn(Share) -> P,
     gate: &Arc<Gate>,
-) -> Result<Vec<Thread>, NativeError> {
-    config
-        .shares()
-        .map(|share| {
-            let (config, gate) = (config.clone(), Arc::clone(gate));
-            let protocol = protocol(share);
-            let thread = Builder::new().name(THREAD.to_owned());
-            Ok(thread.spawn(move || {
-                let tally = run_thread(&config, share, protocol, &gate);
-                gate.wait_for_release();
-                tally
-            })?)
-        })
-        .collect()
+    stay: &Arc<Latch>,
+) -> Result<Tallies, NativeError> {
+    let (counted, tallies) = channel();
+    for share in config.shares() {
+        let (config, counted) = (config.clone(), counted.clone());
+        let (gate, stay) = (Arc::clone(gate), Arc::clone(stay));
+        let protocol = protocol(share);
+        let thread = Builder::new().name(THREAD.to_owned());
+        thread.spawn(move || {
+            // Nobody waits for it any more if the load could not be measured.
+            let _ = counted.send(run_thread(&config, share, protocol, &gate));
+            drop(counted);
+            stay.wait();
+        })?;
+    }
+    Ok(tallies)
 }
 
 fn run_thread<P: Protocol>(
@@ -165,14 +180,4 @@ fn pass<W: Write>(config: &Config, gate: &Gate, phases: &mut Phases<W>) -> Resul
     let timing = Timing::from_now(config.warmup_ns, config.duration_ns);
     gate.open(timing);
     phases.wait_until(timing.window.end_ns)
-}
-
-fn join(threads: Vec<Thread>) -> Result<Vec<Tally>, String> {
-    threads
-        .into_iter()
-        .map(|thread| match thread.join() {
-            Ok(tally) => tally,
-            Err(_) => Err("a thread of the load panicked".to_owned()),
-        })
-        .collect()
 }

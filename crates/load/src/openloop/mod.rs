@@ -14,6 +14,7 @@ pub(crate) mod driver;
 mod figures;
 mod gate;
 mod generate;
+mod inbox;
 pub mod metrics;
 mod poller;
 mod protocol;

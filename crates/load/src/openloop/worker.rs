@@ -1,5 +1,6 @@
 //! A thread of the generator: sends requests when they are due, on whichever
-//! connection has been free the longest, and takes answers as they come.
+//! connection has been free the longest, and takes answers: when the next request is
+//! due, if the kernel keeps the times at which they came, otherwise as they come.
 //!
 //! A request that is due while no connection is free waits in the schedule, which
 //! is its own queue. From the gate to the end of the load nothing is allocated.
@@ -7,17 +8,16 @@
 use super::config::Config;
 use super::connection::{Connection, Received, State};
 use super::gate::{Gate, Timing};
+use super::inbox::Inbox;
 use super::poller::{self, Events, Poller, Wait};
 use super::protocol::{Done, Fault, Progress, Protocol};
 use super::tally::{Failure, Tally, Times};
 use crate::pacing::{IntendedStarts, Share};
-use crate::sys::{now_ns, thread_cpu_ns};
+use crate::sys::{now_ns, sleep_until, thread_cpu_ns};
 use rustix::event::epoll::{Event, EventFlags};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-/// One for all connections of a thread.
-const RECEIVE_BYTES: usize = 256 * 1024;
 /// Between two tries to reach a server that refuses connections.
 const RETRY_NS: u64 = 10_000_000;
 
@@ -26,7 +26,9 @@ pub struct Worker<P: Protocol> {
     protocol: P,
     poller: Poller,
     events: Events,
-    buffer: Vec<u8>,
+    /// There may be more than the list of events had room for.
+    more_events: bool,
+    inbox: Inbox,
     connections: Vec<Connection<P>>,
     /// The longest free one first.
     free: VecDeque<usize>,
@@ -36,6 +38,11 @@ pub struct Worker<P: Protocol> {
     sweep_every_ns: u64,
     cool_down_ns: u64,
     busy_poll: bool,
+    /// May answers wait in the kernel until the next request is due? Not without the
+    /// time at which they came.
+    answers_wait: bool,
+    /// Nor if one ever came in pieces: the server may have waited for room.
+    in_pieces: bool,
 }
 
 impl<P: Protocol> Worker<P> {
@@ -54,7 +61,10 @@ impl<P: Protocol> Worker<P> {
             protocol,
             poller,
             events: poller::events(),
-            buffer: vec![1; RECEIVE_BYTES],
+            more_events: false,
+            inbox: Inbox::new(),
+            answers_wait: false,
+            in_pieces: false,
             free: (0..connections.len()).collect(),
             connections,
             starts: config.schedule(share.index),
@@ -116,15 +126,36 @@ impl<'a, P: Protocol> Load<'a, P> {
             if self.is_over(now_ns) || gate.is_stopped() {
                 return Ok(());
             }
-            let wait = self.wait(now_ns);
-            let mut events = std::mem::take(&mut self.worker.events);
-            let waited = self.worker.poller.wait(&mut events, wait);
-            for event in &events {
-                self.handle(event);
+            match self.wait(now_ns) {
+                Wait::Until(at_ns) if self.can_sleep() => {
+                    sleep_until(at_ns);
+                    self.send_due(crate::sys::now_ns());
+                    self.take_answers(Wait::Poll)?;
+                }
+                wait => self.take_answers(wait)?,
             }
-            self.worker.events = events;
-            waited.map_err(|e| format!("wait for answers: {e}"))?;
         }
+    }
+
+    /// Is there nothing to do before the next request but to take answers that may wait?
+    fn can_sleep(&self) -> bool {
+        let worker = &*self.worker;
+        worker.answers_wait
+            && !worker.more_events
+            && !worker.free.is_empty()
+            && self.next_ns < self.timing.window.end_ns
+    }
+
+    fn take_answers(&mut self, wait: Wait) -> Result<(), String> {
+        let worker = &mut *self.worker;
+        let mut events = std::mem::take(&mut worker.events);
+        let waited = worker.poller.wait(&mut events, wait);
+        for event in &events {
+            self.handle(event);
+        }
+        self.worker.more_events = events.len() == events.capacity();
+        self.worker.events = events;
+        waited.map_err(|e| format!("wait for answers: {e}"))
     }
 
     /// Reads the CPU time at both ends of the window.
@@ -220,26 +251,40 @@ impl<'a, P: Protocol> Load<'a, P> {
     fn receive(&mut self, index: usize) {
         let worker = &mut *self.worker;
         let connection = &mut worker.connections[index];
-        let received = connection.receive(&mut worker.buffer);
+        let received = connection.receive(&mut worker.inbox);
         match (connection.state, received) {
-            (_, Received::Nothing) | (State::Busy, Received::Answer(Progress::More)) => {}
-            (State::Busy, Received::Answer(Progress::Done(done))) => self.answered(index, done),
+            (_, Received::Nothing) => {}
+            (
+                State::Busy,
+                Received::Answer {
+                    progress,
+                    arrived_ns,
+                },
+            ) => {
+                worker.in_pieces |= progress == Progress::More;
+                worker.answers_wait = arrived_ns.is_some() && !worker.in_pieces;
+                if let Progress::Done(done) = progress {
+                    self.answered(index, done, arrived_ns);
+                }
+            }
             (State::Busy, Received::Fault(fault)) => self.fail(index, failure(fault)),
             // The server closed an idle connection, or speaks without being asked.
-            (_, Received::Answer(_) | Received::Fault(_)) => self.drop_idle(index),
+            (_, Received::Answer { .. } | Received::Fault(_)) => self.drop_idle(index),
         }
     }
 
-    fn answered(&mut self, index: usize, done: Done) {
+    fn answered(&mut self, index: usize, done: Done, arrived_ns: Option<u64>) {
         let now_ns = now_ns();
         let connection = &mut self.worker.connections[index];
         let times = connection.times;
-        self.worker.tally.answered(times, now_ns, done.ok, done.hit);
+        // The clock of stamps may have been set since it was compared.
+        let at_ns = arrived_ns.map_or(now_ns, |ns| ns.min(now_ns).max(times.sent_ns));
+        self.worker.tally.answered(times, at_ns, done.ok, done.hit);
         self.close(times);
         let connection = &mut self.worker.connections[index];
         if done.keep {
             connection.state = State::Free;
-            connection.free_since_ns = now_ns;
+            connection.free_since_ns = at_ns;
             self.worker.free.push_back(index);
         } else {
             self.reconnect(index, now_ns);
@@ -276,6 +321,7 @@ impl<'a, P: Protocol> Load<'a, P> {
             return;
         }
         self.next_sweep_ns = now_ns + self.worker.sweep_every_ns;
+        self.worker.inbox.compare_clocks();
         for index in 0..self.worker.connections.len() {
             let connection = &self.worker.connections[index];
             match connection.state {

@@ -2,27 +2,11 @@
 
 use super::cpu_lock::CpuLocks;
 use super::group::Group;
+use crate::latch::Latch;
 use crate::recording::Window;
 use crate::sys;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-
-/// Holds threads until it is opened, once.
-#[derive(Debug, Default)]
-struct Latch(AtomicU32);
-
-impl Latch {
-    fn wait(&self) {
-        while self.0.load(Ordering::SeqCst) == 0 {
-            sys::futex_wait(&self.0, 0);
-        }
-    }
-
-    fn open(&self) {
-        self.0.store(1, Ordering::SeqCst);
-        sys::futex_wake(&self.0, i32::MAX as u32);
-    }
-}
 
 #[derive(Debug)]
 pub struct Shared {
