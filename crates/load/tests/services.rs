@@ -172,6 +172,21 @@ fn an_answer_is_timed_when_it_comes_though_it_is_taken_with_the_next_request() {
 }
 
 #[test]
+fn a_connection_that_was_closed_between_two_requests_costs_none() {
+    let address = misbehaving(|mut stream| {
+        if heard(&mut stream) {
+            stream.write_all(FINE).unwrap();
+        }
+    });
+    let one = OpenLoop {
+        connections: 1,
+        ..seldom(address)
+    };
+    let parsed = run(&get(one)).unwrap();
+    assert_eq!(metric(&parsed, "error_percent"), 0.0);
+}
+
+#[test]
 fn a_server_that_waits_for_room_is_not_kept_waiting_for_the_next_request() {
     const BYTES: usize = 4 << 20;
     let mut answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {BYTES}\r\n\r\n").into_bytes();

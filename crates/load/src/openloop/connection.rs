@@ -85,13 +85,13 @@ impl<P: Protocol> Connection<P> {
         })
     }
 
-    /// Starts a request on a free connection.
+    /// Starts a request on a free connection. Was it sent as a whole?
     pub fn start(
         &mut self,
         protocol: &mut P,
         request: P::Request,
         poller: &Poller,
-    ) -> io::Result<()> {
+    ) -> io::Result<bool> {
         self.answer.expect(request);
         self.request = Some(request);
         self.sent_bytes = 0;
@@ -100,9 +100,9 @@ impl<P: Protocol> Connection<P> {
     }
 
     /// Sends what the kernel takes; for the rest, waits for room.
-    fn send_rest(&mut self, protocol: &mut P, poller: &Poller) -> io::Result<()> {
+    fn send_rest(&mut self, protocol: &mut P, poller: &Poller) -> io::Result<bool> {
         let (Some(socket), Some(request)) = (&self.socket, self.request) else {
-            return Ok(());
+            return Ok(true);
         };
         let bytes = protocol.bytes(request);
         let resumed = self.sent_bytes > 0;
@@ -113,16 +113,17 @@ impl<P: Protocol> Connection<P> {
         }
         let whole = self.sent_bytes == bytes.len();
         match (whole, resumed) {
-            (true, false) => Ok(()),
-            (true, true) => poller.modify(socket, self.index, ANSWERS),
-            (false, _) => poller.modify(socket, self.index, ANSWERS_AND_ROOM),
+            (true, false) => {}
+            (true, true) => poller.modify(socket, self.index, ANSWERS)?,
+            (false, _) => poller.modify(socket, self.index, ANSWERS_AND_ROOM)?,
         }
+        Ok(whole)
     }
 
     /// Goes on with a request that was not sent as a whole.
     pub fn has_room(&mut self, protocol: &mut P, poller: &Poller) -> io::Result<()> {
         match self.state {
-            State::Busy => self.send_rest(protocol, poller),
+            State::Busy => self.send_rest(protocol, poller).map(drop),
             _ => Ok(()),
         }
     }

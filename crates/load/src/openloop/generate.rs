@@ -21,6 +21,9 @@ use std::time::SystemTime;
 /// Name of the threads, as the agent sees it in `/proc/PID/task/TID/comm`.
 pub const THREAD: &str = "load-client";
 
+/// Those of a search stay until its end, and need little.
+const STACK_BYTES: usize = 256 * 1024;
+
 /// Runs the load that `config` asks for, in the phases that the agent gives.
 /// `protocol` makes the requests of one thread.
 pub fn generate<P: Protocol, W: Write>(
@@ -104,6 +107,9 @@ fn load<P: Protocol, T>(
             tallies.recv().unwrap_or_else(panicked)
         })
         .collect::<Result<_, _>>();
+    if tallies.is_err() {
+        gate.stop();
+    }
     Ok((passed, tallies.map_err(NativeError::Generator)?))
 }
 
@@ -124,13 +130,19 @@ fn start<P: Protocol>(
         let (config, counted) = (config.clone(), counted.clone());
         let (gate, stay) = (Arc::clone(gate), Arc::clone(stay));
         let protocol = protocol(share);
-        let thread = Builder::new().name(THREAD.to_owned());
-        thread.spawn(move || {
+        let run = move || {
             // Nobody waits for it any more if the load could not be measured.
             let _ = counted.send(run_thread(&config, share, protocol, &gate));
             drop(counted);
             stay.wait();
-        })?;
+        };
+        Builder::new()
+            .name(THREAD.to_owned())
+            .stack_size(STACK_BYTES)
+            .spawn(run)
+            .map_err(|e| {
+                NativeError::Generator(format!("start a {THREAD} thread: {e}; use fewer threads"))
+            })?;
     }
     Ok(tallies)
 }

@@ -28,7 +28,7 @@ pub struct Inbox {
 /// What was received.
 #[derive(Debug)]
 pub struct Piece<'a> {
-    /// None at the end of the stream.
+    /// Empty at the end of the stream.
     pub bytes: &'a [u8],
     /// CLOCK_MONOTONIC; `None` where the kernel gives no such time.
     pub arrived_ns: Option<u64>,

@@ -1,6 +1,7 @@
 //! A thread of the generator: sends requests when they are due, on whichever
 //! connection has been free the longest, and takes answers: when the next request is
-//! due, if the kernel keeps the times at which they came, otherwise as they come.
+//! due, if the kernel keeps the times at which they came and nobody waits for the thread,
+//! otherwise as they come.
 //!
 //! A request that is due while no connection is free waits in the schedule, which
 //! is its own queue. From the gate to the end of the load nothing is allocated.
@@ -41,8 +42,9 @@ pub struct Worker<P: Protocol> {
     /// May answers wait in the kernel until the next request is due? Not without the
     /// time at which they came.
     answers_wait: bool,
-    /// Nor if one ever came in pieces: the server may have waited for room.
-    in_pieces: bool,
+    /// Nor where somebody may wait for the thread: once an answer came in pieces or ended
+    /// its connection, a request was not taken as a whole, or failed.
+    as_they_come: bool,
 }
 
 impl<P: Protocol> Worker<P> {
@@ -64,7 +66,7 @@ impl<P: Protocol> Worker<P> {
             more_events: false,
             inbox: Inbox::new(),
             answers_wait: false,
-            in_pieces: false,
+            as_they_come: false,
             free: (0..connections.len()).collect(),
             connections,
             starts: config.schedule(share.index),
@@ -129,7 +131,7 @@ impl<'a, P: Protocol> Load<'a, P> {
             match self.wait(now_ns) {
                 Wait::Until(at_ns) if self.can_sleep() => {
                     sleep_until(at_ns);
-                    self.send_due(crate::sys::now_ns());
+                    // Before a request is sent into a connection that was closed meanwhile.
                     self.take_answers(Wait::Poll)?;
                 }
                 wait => self.take_answers(wait)?,
@@ -141,6 +143,7 @@ impl<'a, P: Protocol> Load<'a, P> {
     fn can_sleep(&self) -> bool {
         let worker = &*self.worker;
         worker.answers_wait
+            && !worker.as_they_come
             && !worker.more_events
             && !worker.free.is_empty()
             && self.next_ns < self.timing.window.end_ns
@@ -202,11 +205,9 @@ impl<'a, P: Protocol> Load<'a, P> {
         let late_ns = sent_ns.saturating_sub(possible_ns);
         worker.tally.sent(connection.times, late_ns);
         self.open_in_window += u64::from(self.timing.window.contains(intended_ns));
-        if connection
-            .start(&mut worker.protocol, request, &worker.poller)
-            .is_err()
-        {
-            self.fail(index, Failure::HangUp);
+        match connection.start(&mut worker.protocol, request, &worker.poller) {
+            Ok(whole) => worker.as_they_come |= !whole,
+            Err(_) => self.fail(index, Failure::HangUp),
         }
     }
 
@@ -261,8 +262,8 @@ impl<'a, P: Protocol> Load<'a, P> {
                     arrived_ns,
                 },
             ) => {
-                worker.in_pieces |= progress == Progress::More;
-                worker.answers_wait = arrived_ns.is_some() && !worker.in_pieces;
+                worker.answers_wait = arrived_ns.is_some();
+                worker.as_they_come |= !matches!(progress, Progress::Done(Done { keep: true, .. }));
                 if let Progress::Done(done) = progress {
                     self.answered(index, done, arrived_ns);
                 }
@@ -278,7 +279,8 @@ impl<'a, P: Protocol> Load<'a, P> {
         let connection = &mut self.worker.connections[index];
         let times = connection.times;
         // The clock of stamps may have been set since it was compared.
-        let at_ns = arrived_ns.map_or(now_ns, |ns| ns.min(now_ns).max(times.sent_ns));
+        let possible = |ns: &u64| (times.sent_ns..=now_ns).contains(ns);
+        let at_ns = arrived_ns.filter(possible).unwrap_or(now_ns);
         self.worker.tally.answered(times, at_ns, done.ok, done.hit);
         self.close(times);
         let connection = &mut self.worker.connections[index];
@@ -294,6 +296,8 @@ impl<'a, P: Protocol> Load<'a, P> {
     }
 
     fn fail(&mut self, index: usize, failure: Failure) {
+        // The end of a connection has no time of arrival.
+        self.worker.as_they_come = true;
         let now_ns = now_ns();
         let times = self.worker.connections[index].times;
         self.worker.tally.failed(times, now_ns, failure);
