@@ -55,6 +55,10 @@ fn an_arm_has_the_collectors_that_it_names_and_no_others() {
     assert!(!has(&alone, "run_delay") && !has(&alone, "context_switches"));
     assert!(!has(&watched, "context_switches"), "{watched:?}");
     assert!(has(&alone, "foreign_percent"), "{alone:?}");
+    if fs::exists("/proc/self/sched").unwrap() {
+        // From /proc at both ends of the window, whatever is collected.
+        assert!(has(&alone, "migrations"), "{alone:?}");
+    }
     if fs::exists("/proc/self/schedstat").unwrap() {
         assert!(has(&watched, "run_delay"), "{watched:?}");
     } else {

@@ -40,7 +40,7 @@ const SWITCHES: MetricDef = MetricDef::explaining(
 const MIGRATIONS: MetricDef = MetricDef::explaining(
     "migrations",
     "count",
-    "How often a task of the workload was moved to another CPU (software perf event).",
+    "How often a task of the workload was moved to another CPU.",
 );
 const FAULTS: MetricDef = MetricDef::explaining(
     "page_faults",
@@ -80,6 +80,8 @@ pub struct Reading {
     waiting_ns: Option<u64>,
     /// Of the process tree; zero before it runs.
     usage: Usage,
+    /// Of the threads that live; `None` where the kernel does not tell.
+    migrations: Option<u64>,
 }
 
 impl Reading {
@@ -90,7 +92,11 @@ impl Reading {
 
     /// While the process tree lives.
     pub fn of_tree(root: &Path, leader: Pid, perf: Option<&mut Counters>) -> Self {
-        Self::of_machine(root, perf, tree_usage(root, leader))
+        let (usage, migrations) = of_tree(root, leader);
+        Reading {
+            migrations,
+            ..Self::of_machine(root, perf, usage)
+        }
     }
 
     /// After the process has ended with `usage`.
@@ -105,6 +111,7 @@ impl Reading {
             steal_ns: stat::read(root).map(|time| time.steal_ns),
             waiting_ns: psi::read(root, Resource::Cpu).map(|stalled| stalled.some_ns),
             usage,
+            migrations: None,
         }
     }
 
@@ -151,15 +158,22 @@ impl Reading {
         ])
     }
 
-    /// Without perf events, page faults are still known from wait4(2).
+    /// Without perf events page faults are known from /proc or wait4(2), and migrations
+    /// of threads that live at both ends from /proc.
     fn perf_since(&self, start: &Reading) -> Vec<Measurement> {
         let Some(now) = self.perf else {
             let faults = self.usage.page_faults.checked_sub(start.usage.page_faults);
-            let known = faults.filter(|faults| *faults > 0);
-            return known
-                .map(|n| FAULTS.measured(n as f64))
-                .into_iter()
-                .collect();
+            let migrations = self
+                .migrations
+                .zip(start.migrations)
+                .and_then(|(now, start)| now.checked_sub(start));
+            return [
+                migrations.map(|n| MIGRATIONS.measured(n as f64)),
+                faults.map(|n| FAULTS.measured(n as f64)),
+            ]
+            .into_iter()
+            .flatten()
+            .collect();
         };
         let counts = now.since(start.perf.unwrap_or_default());
         vec![
@@ -178,22 +192,27 @@ fn difference(now: Option<u64>, start: Option<u64>) -> Option<u64> {
     Some(now?.saturating_sub(start?))
 }
 
-/// Times and switches of a living process tree, as far as /proc tells.
-fn tree_usage(root: &Path, leader: Pid) -> Usage {
+/// What a living process tree has used, and migrations, as far as /proc tells.
+fn of_tree(root: &Path, leader: Pid) -> (Usage, Option<u64>) {
     let mut usage = Usage::default();
+    let mut migrations = None;
     for pid in tasks::tree(root, leader) {
         if let Some(stat) = tasks::stat(root, pid) {
             usage.user_ns += stat.user_ns;
             usage.system_ns += stat.system_ns;
+            usage.page_faults += stat.page_faults;
         }
         for tid in tasks::threads(root, pid) {
             if let Some(switches) = tasks::switches(root, pid, tid) {
                 usage.voluntary_switches += switches.voluntary;
                 usage.involuntary_switches += switches.involuntary;
             }
+            if let Some(moved) = tasks::migrations(root, pid, tid) {
+                *migrations.get_or_insert(0) += moved;
+            }
         }
     }
-    usage
+    (usage, migrations)
 }
 
 /// The metrics of the driver, and the counters that it does not measure itself.
@@ -223,6 +242,7 @@ mod tests {
                 voluntary_switches: 7,
                 ..Usage::default()
             },
+            migrations: Some(after.as_secs()),
         }
     }
 
@@ -239,7 +259,7 @@ mod tests {
         assert_eq!(value(&metrics, "steal_time"), Some(0.2));
         assert_eq!(value(&metrics, "psi_cpu_some"), Some(25.0));
         assert_eq!(value(&metrics, "voluntary_switches"), Some(0.0));
-        assert_eq!(value(&metrics, "migrations"), None);
+        assert_eq!(value(&metrics, "migrations"), Some(2.0));
     }
 
     #[test]

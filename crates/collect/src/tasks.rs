@@ -23,6 +23,8 @@ pub struct TaskStat {
     /// Of all threads, ended ones too; children not included.
     pub user_ns: u64,
     pub system_ns: u64,
+    /// Minor and major, as the times.
+    pub page_faults: u64,
     /// Clock ticks since boot: with the pid, this names a process for good.
     pub start_ticks: u64,
 }
@@ -47,6 +49,7 @@ fn parse_stat(text: &str) -> Option<TaskStat> {
         session: field(6)?.parse().ok()?,
         user_ns: ticks_to_ns(field(14)?.parse().ok()?),
         system_ns: ticks_to_ns(field(15)?.parse().ok()?),
+        page_faults: field(10)?.parse::<u64>().ok()? + field(12)?.parse::<u64>().ok()?,
         start_ticks: field(22)?.parse().ok()?,
     })
 }
@@ -68,6 +71,14 @@ pub fn switches(root: &Path, pid: Pid, tid: Pid) -> Option<Switches> {
         voluntary: value("voluntary_ctxt_switches:")?,
         involuntary: value("nonvoluntary_ctxt_switches:")?,
     })
+}
+
+/// How often a thread was moved to another CPU, from its `sched` (proc_sched_show_task in
+/// kernel/sched/debug.c; before 6.15 only with CONFIG_SCHED_DEBUG).
+pub fn migrations(root: &Path, pid: Pid, tid: Pid) -> Option<u64> {
+    let text = fs::read_to_string(root.join(format!("proc/{pid}/task/{tid}/sched"))).ok()?;
+    let line = text.lines().find(|l| l.starts_with("se.nr_migrations"))?;
+    line.split_once(':')?.1.trim().parse().ok()
 }
 
 /// The threads of a process. A zombie keeps its leader.
@@ -180,7 +191,7 @@ mod tests {
     use crate::fixture::tree as fixture;
 
     fn stat_line(pid: Pid, command: &str, parent: Pid) -> String {
-        let rest = "50 50 0 -1 0 0 0 0 0 11 22 0 0 20 0 1 0 9876 0 0";
+        let rest = "50 50 0 -1 0 300 0 4 0 11 22 0 0 20 0 1 0 9876 0 0";
         format!("{pid} ({command}) S {parent} {rest}\n")
     }
 
@@ -191,6 +202,7 @@ mod tests {
         assert_eq!((stat.pid, stat.parent, stat.session), (7, 3, 50));
         assert_eq!(stat.user_ns, ticks_to_ns(11));
         assert_eq!(stat.system_ns, ticks_to_ns(22));
+        assert_eq!(stat.page_faults, 304);
         assert_eq!(stat.start_ticks, 9876);
     }
 
@@ -203,6 +215,15 @@ mod tests {
             involuntary: 2,
         };
         assert_eq!(switches(root.path(), 7, 8), Some(expected));
+    }
+
+    #[test]
+    fn migrations_are_read_of_each_thread() {
+        let sched = "x (7, #threads: 1)\n---\nse.exec_start    :   40.9\n\
+                     se.nr_migrations                             :                   12\n";
+        let root = fixture(&[("proc/7/task/8/sched", sched)]);
+        assert_eq!(migrations(root.path(), 7, 8), Some(12));
+        assert_eq!(migrations(root.path(), 7, 9), None);
     }
 
     #[test]

@@ -3,11 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 /// A group of readings that are taken together. What costs nothing inside the window
-/// (the two readings of /proc/stat, PSI, and the like) is always taken.
+/// (two readings of /proc/stat, of PSI, of the load's times, switches and migrations in
+/// /proc) is always taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Collector {
-    /// Switches, migrations and page faults of the load: software perf events.
+    /// Switches, migrations and page faults of the load, of threads that come and go
+    /// too: software perf events.
     Switches,
     /// Run delay and slices of every role: `/proc/PID/task/TID/schedstat`.
     Delays,
@@ -42,18 +44,23 @@ impl Collector {
     /// What it reads, for lists.
     pub fn text(self) -> &'static str {
         match self {
-            Collector::Switches => "switches, migrations and page faults of the load (perf)",
+            Collector::Switches => {
+                "switches, migrations and page faults of the load (perf; on demand)"
+            }
             Collector::Delays => "run delay and slices of every role (schedstat of each thread)",
             Collector::Distances => "migrations of the whole machine by distance (tracepoint)",
-            Collector::Hardware => "cycles, instructions and cache misses of the load (perf)",
+            Collector::Hardware => {
+                "cycles, instructions and cache misses of the load (perf; on demand)"
+            }
             Collector::RunQueue => "run-queue latency of every role, on each CPU (BPF; on demand)",
         }
     }
 
-    /// Taken unless an experiment says otherwise. The others need a program that is
-    /// installed for them.
+    /// Taken unless an experiment says otherwise. The others are work at each switch of
+    /// a task: counting the load's perf events makes wake-ups a tenth slower and more
+    /// (docs/performance.md).
     pub fn is_usual(self) -> bool {
-        self != Collector::RunQueue
+        matches!(self, Collector::Delays | Collector::Distances)
     }
 
     pub fn from_name(name: &str) -> Option<Collector> {

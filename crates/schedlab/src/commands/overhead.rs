@@ -100,7 +100,7 @@ fn costs(table: &Table) -> Vec<Cost> {
             let of_collector = deciding(table).filter(|c| c.arm == collector.name());
             of_collector
                 .filter_map(|c| cost(collector, c))
-                .max_by(|a, b| a.low.total_cmp(&b.low))
+                .max_by(|a, b| (a.survives.cmp(&b.survives)).then(a.low.total_cmp(&b.low)))
         })
         .collect()
 }
@@ -122,6 +122,7 @@ fn cost(collector: Collector, comparison: &Comparison) -> Option<Cost> {
         cost,
         low,
         high,
+        survives: comparison.survives_ebh == Some(true),
         blocks: comparison.blocks,
     })
 }
@@ -178,7 +179,7 @@ fn line(cost: &Cost) -> String {
 fn in_words(cost: Option<&Cost>) -> &'static str {
     match cost {
         None => "too few blocks for an interval; it stays on",
-        Some(cost) if cost.low > COSTLY => {
+        Some(cost) if cost.is_costly() => {
             "costs more than 1 %: off from now on, unless an arm names it (collect)"
         }
         Some(cost) if cost.high <= COSTLY => "costs at most 1 %: on",
@@ -197,6 +198,7 @@ mod tests {
             cost: f64::midpoint(low, high),
             low,
             high,
+            survives: true,
             blocks: 12,
         }
     }
@@ -206,6 +208,11 @@ mod tests {
         assert!(in_words(Some(&with_interval(0.02, 0.04))).contains("off"));
         assert!(in_words(Some(&with_interval(-0.01, 0.005))).contains("at most 1 %"));
         assert!(in_words(Some(&with_interval(-0.05, 0.08))).contains("more blocks"));
+        let by_chance = Cost {
+            survives: false,
+            ..with_interval(0.02, 0.04)
+        };
+        assert!(in_words(Some(&by_chance)).contains("more blocks"));
         assert!(in_words(None).contains("too few"));
     }
 
