@@ -138,6 +138,28 @@ pub fn weight(scheduler: &Scheduler) {
     assert_near(share(&[&heavy, &light], WINDOW), 0.753, 0.02);
 }
 
+/// The virtual time of a light task runs fifteen times as fast as the clock: on
+/// another CPU that must change nothing.
+pub fn weight_beside(scheduler: &Scheduler) {
+    if cpus() < 2 {
+        return println!("  skipped: needs two CPUs");
+    }
+    scheduler.update("20ms", "5ms");
+    let lightest = spinner("lightest", 0);
+    lightest.set_nice(19);
+    let heavy = spinner("heavy", last_cpu());
+    let light = spinner("light", last_cpu());
+    light.set_nice(5);
+    settle();
+    let (before, start) = (lightest.cpu_time(), Instant::now());
+    assert_near(share(&[&heavy, &light], WINDOW), 0.753, 0.02);
+    let used = lightest.cpu_time().saturating_sub(before);
+    let share = used.as_secs_f64() / start.elapsed().as_secs_f64();
+    println!("  the lightest, alone on its CPU: {share:.4}");
+    // Emulated CPUs may take turns.
+    assert!(share > if is_shared() { 0.3 } else { 0.95 });
+}
+
 pub fn update(scheduler: &Scheduler) {
     scheduler.update("20ms", "4ms");
     let quanta = spinner("quanta", last_cpu());
