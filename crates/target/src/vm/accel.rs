@@ -5,7 +5,7 @@
 use super::failure::unmet;
 use super::frame::{PROBE_ANSWER, PROBE_ARGUMENT};
 use super::machine::Machine;
-use super::qemu::{Accel, CommandLine, Descriptors, Root};
+use super::qemu::{self, Accel, CommandLine, Descriptors, Root};
 use crate::TargetError;
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -66,6 +66,9 @@ fn find_out(qemu: &str, kernel: &Path, initramfs: &Path, cache: &Path) -> Choice
     }
     let kept = cache.join("kvm-works.json");
     let host_boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    // A program of the same version may be another one, or a script around it.
+    let program = qemu::path().unwrap_or_default();
+    let qemu = &format!("{} {qemu}", program.display());
     let answer = recall(&kept, &host_boot, qemu).unwrap_or_else(|| {
         tracing::info!("finding out whether KVM works (once per boot of this host)");
         let tried = try_kvm(kernel, initramfs);

@@ -23,6 +23,13 @@ pub fn version() -> Option<String> {
     Some(line.trim_start_matches("QEMU emulator version ").to_owned())
 }
 
+/// Which one that is: two on PATH, one after the other, may differ in more than a version.
+pub fn path() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let mut places = std::env::split_paths(&path).map(|directory| directory.join(PROGRAM));
+    places.find(|program| program.is_file())
+}
+
 /// Before QEMU 8.1 ("accel/tcg: Always lock pages before translation") a CPU can go
 /// on with a stale translation of code that another one has just patched. The kernel
 /// patches its branches whenever a sched_ext scheduler attaches, and dies of an int3
