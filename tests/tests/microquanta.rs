@@ -153,7 +153,6 @@ fn what_needs_two_cpus_is_within_its_bounds() {
         &bounds,
         "wakes on an idle CPU",
         "CPUs that go and come",
-        "a light task on another CPU",
     ]);
     expect_code(&output, 0);
     assert!(!stdout(&output).contains("skipped"), "not measured");

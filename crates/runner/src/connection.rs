@@ -170,9 +170,11 @@ fn lost(error: TargetError, files: Vec<TrialFile>) -> Result<TrialEnd, RunError>
     }
 }
 
-/// What the machine said last, below the line that says what happened.
+/// What the machine said last, below the line that says what happened. No fewer lines
+/// than a target keeps of a kernel's panic (`TAIL_LINES` of target's console.rs), of which
+/// the first ones tell most.
 pub(crate) fn with_last_lines(why: String, text: &str) -> String {
-    const LINES: usize = 25;
+    const LINES: usize = 40;
     let lines: Vec<&str> = text.trim().lines().collect();
     match lines[..] {
         [] => why,
@@ -186,4 +188,17 @@ pub(crate) fn with_last_lines(why: String, text: &str) -> String {
 fn out_of_turn(reply: &Reply) -> RunError {
     let text = format!("{reply:?}");
     RunError::OutOfTurn(text.chars().take(80).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_that_a_target_keeps_of_a_panic_is_kept() {
+        let tail: Vec<String> = (0..40).map(|n| format!("line {n}")).collect();
+        let why = with_last_lines("gone".to_owned(), &tail.join("\n"));
+        assert!(why.starts_with("gone\nline 0\nline 1\n") && why.ends_with("line 39"));
+        assert_eq!(with_last_lines("gone".to_owned(), " \n"), "gone");
+    }
 }

@@ -44,21 +44,15 @@ static void settle(s32 cpu, struct cpu_ctx *cctx, u64 now)
 		stats->quanta_ns += used;
 }
 
-/*
- * Charge a running task of the rest, by its weight. One that has a CPU for itself owes
- * nobody: it gets ahead of the others by a number of its slices at most, however long it
- * runs, or it would have to wait for all of that when somebody comes.
- */
+/* Charge a running task of the rest, by its weight. */
 static void charge_rest(s32 cpu, struct task_struct *p, struct task_ctx *tctx, u64 now)
 {
-	u64 used = now - tctx->charged_at, vtime, most;
+	u64 used = now - tctx->charged_at;
 	struct cpu_stats *stats = get_stats(cpu);
 
 	tctx->charged_at = now;
 	tctx->slice_left -= used;
-	vtime = p->scx.dsq_vtime + scale_by_task_weight_inverse(p, used);
-	most = vtime_now + scale_by_task_weight_inverse(p, 16 * rest_slice_ns);
-	scx_bpf_task_set_dsq_vtime(p, time_before(most, vtime) ? most : vtime);
+	scx_bpf_task_set_dsq_vtime(p, p->scx.dsq_vtime + scale_by_task_weight_inverse(p, used));
 	if (stats)
 		stats->rest_ns += used;
 }

@@ -198,15 +198,6 @@ static void enqueue_paused(struct task_struct *p, struct task_ctx *tctx, s32 cpu
 	wake_idle(p, cpu);
 }
 
-/* The task that ran on @cpu is in a queue by now and counts there. */
-static void leave(s32 cpu, struct task_ctx *tctx)
-{
-	struct cpu_ctx *cctx = get_cpu_ctx(cpu);
-
-	if (cctx && tctx->requeued && !cctx->moving)
-		cctx->has_rest = false;
-}
-
 void BPF_STRUCT_OPS(microquanta_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	struct task_ctx *tctx = get_task_ctx(p);
@@ -222,7 +213,6 @@ void BPF_STRUCT_OPS(microquanta_enqueue, struct task_struct *p, u64 enq_flags)
 		enqueue_paused(p, tctx, cpu, enq_flags);
 	else
 		enqueue_rest(p, tctx, cpu, enq_flags);
-	leave(cpu, tctx);
 	tctx->paused = false;
 	tctx->requeued = false;
 	tctx->unqueued = false;
@@ -232,8 +222,6 @@ static void begin_run(s32 cpu, struct cpu_ctx *cctx, struct task_struct *p, stru
 		      u64 now)
 {
 	settle(cpu, cctx, now);
-	cctx->moving = false;
-	cctx->has_rest = !tctx->is_quanta;
 	if (tctx->is_quanta) {
 		cctx->occupant = QUANTA;
 		cctx->turn_end = now + turn_ns();
@@ -337,7 +325,7 @@ static u64 least_waiting(s32 cpu, u64 vtime)
 	return vtime;
 }
 
-/* @vtime, or the least of the tasks of the rest that other CPUs have. */
+/* @vtime, or the least of the tasks of the rest that run on other CPUs. */
 static u64 least_running(s32 cpu, u64 vtime)
 {
 	s32 i;
@@ -345,7 +333,8 @@ static u64 least_running(s32 cpu, u64 vtime)
 	bpf_for(i, 0, nr_cpu_ids) {
 		struct cpu_ctx *other = get_cpu_ctx(i);
 
-		if (i != cpu && other && other->has_rest && time_before(other->vtime, vtime))
+		if (i != cpu && other && other->occupant == REST &&
+		    time_before(other->vtime, vtime))
 			vtime = other->vtime;
 	}
 	return vtime;
@@ -353,17 +342,10 @@ static u64 least_running(s32 cpu, u64 vtime)
 
 /*
  * Where the rest is by now: who comes new or slept begins near it. It follows the
- * least of all that run or wait, since a task of little weight is soon far ahead of
- * the others. All CPUs are looked at, so not at each switch.
+ * least of them, since a task of little weight is soon far ahead of all others.
  */
-static void advance_vtime(s32 cpu, struct cpu_ctx *cctx, u64 now)
+static void advance_vtime(u64 vtime)
 {
-	u64 vtime;
-
-	if (time_before(now, cctx->advanced_at + ADVANCE_NS))
-		return;
-	cctx->advanced_at = now;
-	vtime = least_running(cpu, least_waiting(cpu, cctx->vtime));
 	if (time_before(vtime_now, vtime))
 		vtime_now = vtime;
 }
@@ -375,7 +357,7 @@ static void keep_rest(s32 cpu, struct cpu_ctx *cctx, struct task_struct *prev,
 		prev_ctx->slice_left = rest_slice_ns;
 	scx_bpf_task_set_slice(prev, prev_ctx->slice_left);
 	cctx->vtime = prev->scx.dsq_vtime;
-	advance_vtime(cpu, cctx, now);
+	advance_vtime(least_running(cpu, least_waiting(cpu, cctx->vtime)));
 	watch_rest(cpu, cctx, now);
 }
 
@@ -396,16 +378,8 @@ static bool dispatch_rest(s32 cpu, struct cpu_ctx *cctx, struct task_struct *pre
 {
 	bool prev_is_rest = prev_ctx && cctx->occupant == REST;
 
-	if (!(prev_is_rest && goes_on(cpu, prev, prev_ctx))) {
-		/* Until it runs, the next one is in no queue that others see, nor is @prev. */
-		cctx->vtime = least_waiting(cpu, prev_is_rest ? prev->scx.dsq_vtime :
-							     vtime_now + rest_slice_ns);
-		cctx->has_rest = cctx->moving = true;
-		if (move_rest(cpu))
-			return true;
-		cctx->moving = false;
-	}
-	cctx->has_rest = prev_is_rest;
+	if (!(prev_is_rest && goes_on(cpu, prev, prev_ctx)) && move_rest(cpu))
+		return true;
 	if (prev_is_rest)
 		keep_rest(cpu, cctx, prev, prev_ctx, now);
 	return prev_is_rest;
@@ -499,7 +473,7 @@ void BPF_STRUCT_OPS(microquanta_running, struct task_struct *p)
 	} else {
 		/* Not to be counted if it becomes a micro-quanta task. */
 		tctx->woken_at = 0;
-		advance_vtime(cpu, cctx, now);
+		advance_vtime(least_waiting(cpu, p->scx.dsq_vtime));
 		watch_rest(cpu, cctx, now);
 	}
 }
@@ -513,8 +487,6 @@ void BPF_STRUCT_OPS(microquanta_stopping, struct task_struct *p, bool runnable)
 	if (!cctx || !tctx)
 		return;
 	end_run(cpu, cctx, p, tctx, bpf_ktime_get_ns());
-	if (!runnable && !cctx->moving)
-		cctx->has_rest = false;
 	cctx->timer_at = 0;
 	tctx->requeued = runnable;
 }

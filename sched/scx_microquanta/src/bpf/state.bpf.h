@@ -39,9 +39,6 @@
  */
 #define MIN_DELAY_NS		(5ULL * NSEC_PER_USEC)
 
-/* How often a CPU looks where the rest is, at most. */
-#define ADVANCE_NS		(500ULL * NSEC_PER_USEC)
-
 /*
  * When micro-quanta tasks started without credit, because nobody else seemed to
  * wait, and somebody does: look again after this.
@@ -97,12 +94,9 @@ struct cpu_ctx {
 	u64	turn_end;	/* of the running micro-quanta task */
 	u64	throttled_at;	/* since then micro-quanta tasks wait for a boundary; or 0 */
 	u64	timer_at;	/* what the timer is set to; 0 when it is not needed */
-	u64	vtime;		/* of the task of the rest here, when it was last looked at */
-	u64	advanced_at;	/* when this CPU last looked where the rest is */
+	u64	vtime;		/* of the running task of the rest, when it was last looked at */
 	u32	occupant;
 	bool	contended;	/* others wait while a micro-quanta task runs */
-	bool	has_rest;	/* a task of the rest runs here, or is neither in a queue nor running */
-	bool	moving;		/* from the queue to this CPU */
 	bool	online;
 };
 

@@ -138,22 +138,6 @@ pub fn weight(scheduler: &Scheduler) {
     assert_near(share(&[&heavy, &light], WINDOW), 0.753, 0.02);
 }
 
-/// The virtual time of a light task runs some seventy times as fast as the clock: on
-/// another CPU that must change nothing.
-pub fn weight_beside(scheduler: &Scheduler) {
-    if cpus() < 2 {
-        return println!("  skipped: needs two CPUs");
-    }
-    scheduler.update("20ms", "5ms");
-    let lightest = spinner("lightest", 0);
-    lightest.set_nice(19);
-    let heavy = spinner("heavy", last_cpu());
-    let light = spinner("light", last_cpu());
-    light.set_nice(5);
-    settle();
-    assert_near(share(&[&heavy, &light], WINDOW), 0.753, 0.02);
-}
-
 pub fn update(scheduler: &Scheduler) {
     scheduler.update("20ms", "4ms");
     let quanta = spinner("quanta", last_cpu());

@@ -45,10 +45,6 @@ const BOUNDS: &[Bound] = &[
     ("credit of an idle time is bounded", bounds::credit),
     ("the rest is scheduled by weight", bounds::weight),
     (
-        "a light task on another CPU changes no weight",
-        bounds::weight_beside,
-    ),
-    (
         "parameters change while it runs and bad ones change nothing",
         bounds::update,
     ),
