@@ -9,6 +9,7 @@ use collect::rusage::Usage;
 use collect::stat;
 use collect::tasks::{self, Pid};
 use model::{Measurement, MetricDef};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
 
@@ -40,7 +41,8 @@ const SWITCHES: MetricDef = MetricDef::explaining(
 const MIGRATIONS: MetricDef = MetricDef::explaining(
     "migrations",
     "count",
-    "How often a task of the workload was moved to another CPU.",
+    "How often a task of the workload was moved to another CPU; of a command only with collect = \
+     [\"switches\"].",
 );
 const FAULTS: MetricDef = MetricDef::explaining(
     "page_faults",
@@ -80,8 +82,8 @@ pub struct Reading {
     waiting_ns: Option<u64>,
     /// Of the process tree; zero before it runs.
     usage: Usage,
-    /// Of the threads that live; `None` where the kernel does not tell.
-    migrations: Option<u64>,
+    /// Of each thread that lives; empty where the kernel does not tell.
+    migrations: BTreeMap<Pid, u64>,
 }
 
 impl Reading {
@@ -111,7 +113,7 @@ impl Reading {
             steal_ns: stat::read(root).map(|time| time.steal_ns),
             waiting_ns: psi::read(root, Resource::Cpu).map(|stalled| stalled.some_ns),
             usage,
-            migrations: None,
+            migrations: BTreeMap::new(),
         }
     }
 
@@ -158,17 +160,21 @@ impl Reading {
         ])
     }
 
+    /// Of threads that live at the end; those that are new since `start` began with none.
+    fn migrations_since(&self, start: &Reading) -> Option<u64> {
+        let before = |tid: &Pid| start.migrations.get(tid).copied().unwrap_or(0);
+        let since = |(tid, now): (&Pid, &u64)| now.saturating_sub(before(tid));
+        (!start.migrations.is_empty()).then(|| self.migrations.iter().map(since).sum())
+    }
+
     /// Without perf events page faults are known from /proc or wait4(2), and migrations
-    /// of threads that live at both ends from /proc.
+    /// of threads that live to the end from /proc.
     fn perf_since(&self, start: &Reading) -> Vec<Measurement> {
         let Some(now) = self.perf else {
             let faults = self.usage.page_faults.checked_sub(start.usage.page_faults);
-            let migrations = self
-                .migrations
-                .zip(start.migrations)
-                .and_then(|(now, start)| now.checked_sub(start));
             return [
-                migrations.map(|n| MIGRATIONS.measured(n as f64)),
+                self.migrations_since(start)
+                    .map(|n| MIGRATIONS.measured(n as f64)),
                 faults.map(|n| FAULTS.measured(n as f64)),
             ]
             .into_iter()
@@ -193,9 +199,9 @@ fn difference(now: Option<u64>, start: Option<u64>) -> Option<u64> {
 }
 
 /// What a living process tree has used, and migrations, as far as /proc tells.
-fn of_tree(root: &Path, leader: Pid) -> (Usage, Option<u64>) {
+fn of_tree(root: &Path, leader: Pid) -> (Usage, BTreeMap<Pid, u64>) {
     let mut usage = Usage::default();
-    let mut migrations = None;
+    let mut migrations = BTreeMap::new();
     for pid in tasks::tree(root, leader) {
         if let Some(stat) = tasks::stat(root, pid) {
             usage.user_ns += stat.user_ns;
@@ -208,7 +214,7 @@ fn of_tree(root: &Path, leader: Pid) -> (Usage, Option<u64>) {
                 usage.involuntary_switches += switches.involuntary;
             }
             if let Some(moved) = tasks::migrations(root, pid, tid) {
-                *migrations.get_or_insert(0) += moved;
+                migrations.insert(tid, moved);
             }
         }
     }
@@ -242,7 +248,7 @@ mod tests {
                 voluntary_switches: 7,
                 ..Usage::default()
             },
-            migrations: Some(after.as_secs()),
+            migrations: BTreeMap::from([(7, after.as_secs())]),
         }
     }
 
@@ -260,6 +266,16 @@ mod tests {
         assert_eq!(value(&metrics, "psi_cpu_some"), Some(25.0));
         assert_eq!(value(&metrics, "voluntary_switches"), Some(0.0));
         assert_eq!(value(&metrics, "migrations"), Some(2.0));
+    }
+
+    #[test]
+    fn a_thread_that_ends_takes_no_migrations_of_others_along() {
+        let now = Instant::now();
+        let mut start = reading(Duration::ZERO, now);
+        start.migrations = BTreeMap::from([(7, 500), (8, 10)]);
+        let mut last = reading(Duration::from_secs(1), now);
+        last.migrations = BTreeMap::from([(8, 12), (9, 3)]);
+        assert_eq!(value(&last.since(&start), "migrations"), Some(5.0));
     }
 
     #[test]

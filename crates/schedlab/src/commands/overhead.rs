@@ -100,7 +100,7 @@ fn costs(table: &Table) -> Vec<Cost> {
             let of_collector = deciding(table).filter(|c| c.arm == collector.name());
             of_collector
                 .filter_map(|c| cost(collector, c))
-                .max_by(|a, b| (a.survives.cmp(&b.survives)).then(a.low.total_cmp(&b.low)))
+                .max_by(|a, b| (a.is_costly().cmp(&b.is_costly())).then(a.low.total_cmp(&b.low)))
         })
         .collect()
 }
