@@ -352,6 +352,13 @@ impl VmTarget {
     }
 }
 
+/// The first file of this name on PATH.
+fn on_path(program: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH")?;
+    let mut places = env::split_paths(&path).map(|directory| directory.join(program));
+    places.find(|place| place.is_file())
+}
+
 fn image_path(root: &str) -> Option<PathBuf> {
     root.strip_prefix("image:").map(PathBuf::from)
 }

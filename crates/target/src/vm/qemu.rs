@@ -2,6 +2,7 @@
 //! here. Options from qemu-system-x86_64(1); works with QEMU 7.2 and later.
 
 use super::frame::{AGENT_PORT, CONTROL_PORT, HOST_TAG};
+use super::on_path;
 use model::experiment::{Forward, Topology};
 use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
@@ -25,9 +26,7 @@ pub fn version() -> Option<String> {
 
 /// Which one that is: two on PATH, one after the other, may differ in more than a version.
 pub fn path() -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    let mut places = std::env::split_paths(&path).map(|directory| directory.join(PROGRAM));
-    places.find(|program| program.is_file())
+    on_path(PROGRAM)
 }
 
 /// Before QEMU 8.1 ("accel/tcg: Always lock pages before translation") a CPU can go

@@ -8,6 +8,7 @@ use super::config::Config;
 use super::{SUITES, list};
 use crate::TargetError;
 use crate::vm::failure::{io, unmet};
+use crate::vm::on_path;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -68,7 +69,7 @@ fn check_tools() -> Result<(), TargetError> {
     missing.extend(
         TOOLS
             .iter()
-            .filter(|(name, _)| !on_path(name))
+            .filter(|(name, _)| on_path(name).is_none())
             .map(|(_, package)| *package),
     );
     missing.extend(
@@ -85,11 +86,6 @@ fn check_tools() -> Result<(), TargetError> {
         "not everything that it needs is installed",
         &format!("install the packages {}", missing.join(" ")),
     ))
-}
-
-fn on_path(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
 }
 
 /// The compiler knows where its headers are.
