@@ -1,7 +1,8 @@
-//! What the end-to-end tests share: where the binary is, and one run at a time.
+//! What tests share: where the binary is, one run at a time, and programs that they write.
 
-use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The schedlab binary that this `cargo test` built, beside the test's own.
@@ -26,6 +27,21 @@ pub fn sched_program(name: &str) -> Option<PathBuf> {
     let builds = std::fs::read_dir(sched).ok()?.flatten().map(|e| e.path());
     let mut programs = builds.map(|dir| dir.join("debug").join(name));
     programs.find(|p| p.exists())?.canonicalize().ok()
+}
+
+/// Write a program, by a process of its own: if this one had the file open for writing
+/// while another test forks, the kernel would refuse to start the program (ETXTBSY).
+pub fn write_program(path: &Path, contents: impl AsRef<[u8]>) {
+    let mut shell = Command::new("sh")
+        .args(["-c", "cat > \"$1\" && chmod 755 \"$1\"", "sh"])
+        .arg(path)
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("a shell");
+    let mut stdin = shell.stdin.take().expect("a pipe");
+    stdin.write_all(contents.as_ref()).expect("all is written");
+    drop(stdin);
+    assert!(shell.wait().expect("the shell ends").success());
 }
 
 /// schedlab holds a lock for the whole machine while it runs, so tests that run

@@ -54,7 +54,6 @@ fn qemu() -> Option<PathBuf> {
 /// A QEMU whose guests have a clock that counts instructions, 8 ns each, and that
 /// skips the time in which they are idle. It needs TCG, also where KVM works.
 fn counting_qemu(bench: &Bench, real: &Path) -> PathBuf {
-    use std::os::unix::fs::PermissionsExt;
     let script = format!(
         "#!/bin/sh\nfor arg; do\n  shift\n  case $arg in\n    kvm) arg=tcg,thread=single ;;\n    \
          host) arg=max,-smap ;;\n  esac\n  set -- \"$@\" \"$arg\"\ndone\n\
@@ -63,10 +62,7 @@ fn counting_qemu(bench: &Bench, real: &Path) -> PathBuf {
     );
     let directory = bench.path("bin");
     std::fs::create_dir(&directory).expect("a directory");
-    let file = directory.join(QEMU);
-    std::fs::write(&file, script).expect("a file");
-    let executable = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(&file, executable).expect("make it executable");
+    tests::write_program(&directory.join(QEMU), script);
     directory
 }
 

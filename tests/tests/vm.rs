@@ -524,7 +524,10 @@ fn an_ordinary_user_can_do_all_of_it() {
     assert!(chown.is_ok_and(|s| s.success()));
     // The tree may stand below a directory that only root may enter.
     let program = bench.path("schedlab");
-    std::fs::copy(tests::schedlab(), &program).expect("a copy");
+    tests::write_program(
+        &program,
+        std::fs::read(tests::schedlab()).expect("the program"),
+    );
     let output = Command::new("setpriv")
         .args(["--reuid", "nobody", "--regid", "nogroup", "--clear-groups"])
         .arg(&program)

@@ -2,9 +2,6 @@
 
 use crate::{Job, Output};
 use model::{Calibration, Kind, Load, Workload};
-use std::io::Write;
-use std::path::Path;
-use std::process::{Command, Stdio};
 
 /// What a job borrows.
 pub struct Fixture {
@@ -65,7 +62,7 @@ impl FakeProgram {
     pub fn new(name: &str, script: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join(name);
-        write_executable(&path, &format!("#!/bin/sh\n{script}\n"));
+        ::tests::write_program(&path, format!("#!/bin/sh\n{script}\n"));
         FakeProgram {
             path: path.to_str().unwrap().to_owned(),
             _directory: directory,
@@ -75,19 +72,4 @@ impl FakeProgram {
     pub fn path(&self) -> &str {
         &self.path
     }
-}
-
-/// By a process of its own: if this one had the file open for writing while another
-/// test forks, the kernel would refuse to start the program (ETXTBSY).
-fn write_executable(path: &Path, text: &str) {
-    let mut shell = Command::new("sh")
-        .args(["-c", "cat > \"$1\" && chmod 755 \"$1\"", "sh"])
-        .arg(path)
-        .stdin(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stdin = shell.stdin.take().unwrap();
-    stdin.write_all(text.as_bytes()).unwrap();
-    drop(stdin);
-    assert!(shell.wait().unwrap().success());
 }

@@ -144,9 +144,7 @@ mod tests {
     use super::*;
 
     fn fake(dir: &Path, name: &str, script: &str) {
-        let file = dir.join(name);
-        fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+        ::tests::write_program(&dir.join(name), format!("#!/bin/sh\n{script}\n"));
     }
 
     /// A search path on which everything is, in the newest version.

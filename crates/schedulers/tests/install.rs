@@ -5,7 +5,6 @@
 
 use schedulers::{Cache, Error, Installer, Progress};
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -31,8 +30,7 @@ impl Machine {
         let file = self.bin().join(name);
         fs::create_dir_all(self.bin()).unwrap();
         let text = format!("#!/bin/sh\nPATH=/usr/bin:/bin\n{script}\n");
-        fs::write(&file, text).unwrap();
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+        tests::write_program(&file, text);
     }
 
     fn bin(&self) -> std::path::PathBuf {

@@ -3,7 +3,6 @@
 use super::*;
 use crate::fixture::tree;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use tempfile::TempDir;
 
 const QUICK: Limits = Limits {
@@ -42,8 +41,7 @@ impl Machine {
         let program = root.path().join("fake");
         let directory = root.path().join("sys/kernel/sched_ext");
         let text = format!("#!/bin/sh\ncd {}\n{script}\n", directory.display());
-        fs::write(&program, text).unwrap();
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        ::tests::write_program(&program, text);
         Machine { root }
     }
 

@@ -169,14 +169,12 @@ pub(crate) mod tests {
 
     #[test]
     fn a_program_without_its_debug_part_still_runs() {
-        use std::os::unix::fs::PermissionsExt;
         let program = std::fs::read(std::env::current_exe().unwrap()).unwrap();
         let kept = without_debug(&program).unwrap();
         assert!(kept.len() < program.len());
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("kept");
-        std::fs::write(&path, kept).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        ::tests::write_program(&path, kept);
         let output = std::process::Command::new(&path)
             .arg("--list")
             .output()
