@@ -12,7 +12,7 @@ use tests::{Bench, alone, expect_code, stdout};
 
 /// What is shown with one CPU, by parts of the names. The README of the scheduler says
 /// which promises are not among them, and why.
-const STRICT: [&str; 14] = [
+const STRICT: [&str; 15] = [
     "bad parameters are refused",
     "detaches cleanly",
     "share is runtime over period",
@@ -23,6 +23,7 @@ const STRICT: [&str; 14] = [
     "take turns",
     "credit of an idle time",
     "scheduled by weight",
+    "waits for long",
     "parameters change while it runs",
     "tasks are chosen",
     "has its statistics",
@@ -147,6 +148,11 @@ fn what_needs_two_cpus_is_within_its_bounds() {
         "env",
         "MICROQUANTA_SHARED_CPUS=1",
         &bounds,
+        "weights hold",
+        "the rest starves",
+        "share what is left",
+        "real-time task has",
+        "share two CPUs evenly",
         "wakes on an idle CPU",
         "CPUs that go and come",
     ]);

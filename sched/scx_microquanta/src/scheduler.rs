@@ -21,7 +21,6 @@ use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::time::Duration;
 
 const MAX_CPUS: usize = bpf_intf::consts_MAX_CPUS as usize;
-const MAX_LLCS: usize = bpf_intf::consts_MAX_LLCS as usize;
 
 /// What is fixed while the scheduler runs.
 #[derive(Debug)]
@@ -179,20 +178,11 @@ fn set_rules(rodata: &mut types::rodata, rules: &[Rule]) {
     }
 }
 
-/// Caches are numbered from 0 in the order of their ids.
+/// Which CPUs share their last-level cache.
 fn set_topology(rodata: &mut types::rodata) -> Result<()> {
-    let topology = Topology::new()?;
-    let llcs: Vec<usize> = topology.all_llcs.keys().copied().collect();
-    ensure!(
-        llcs.len() <= MAX_LLCS,
-        "this machine has {} last-level caches; {MAX_LLCS} are supported",
-        llcs.len()
-    );
-    rodata.nr_llcs = llcs.len().max(1) as u32;
-    for cpu in topology.all_cpus.values() {
+    for cpu in Topology::new()?.all_cpus.values() {
         ensure!(cpu.id < MAX_CPUS, "CPU {} is beyond {MAX_CPUS}", cpu.id);
-        let llc = llcs.binary_search(&cpu.llc_id).unwrap_or(0);
-        rodata.cpu_llc[cpu.id] = llc as u32;
+        rodata.cpu_llc[cpu.id] = cpu.llc_id as u32;
     }
     Ok(())
 }

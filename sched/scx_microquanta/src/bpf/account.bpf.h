@@ -87,7 +87,7 @@ static bool quanta_wait(s32 cpu)
 static bool rest_waits(s32 cpu)
 {
 	return scx_bpf_dsq_nr_queued(paused_dsq(cpu)) > 0 ||
-	       scx_bpf_dsq_nr_queued(rest_dsq(llc_of(cpu))) > 0;
+	       scx_bpf_dsq_nr_queued(rest_dsq(cpu)) > 0;
 }
 
 static int on_timer(void *map, u32 *key, struct decide_timer *timer)

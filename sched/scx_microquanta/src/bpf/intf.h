@@ -12,7 +12,6 @@ typedef unsigned long long u64;
 
 enum consts {
 	MAX_CPUS	= 1024,
-	MAX_LLCS	= 256,
 	MAX_RULES	= 16,
 	NAME_LEN	= 16,	/* TASK_COMM_LEN, with the terminating 0 */
 };

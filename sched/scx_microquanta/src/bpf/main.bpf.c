@@ -11,7 +11,7 @@
  * quanta_dsq(cpu)  micro-quanta tasks that wait for this CPU, first in first out
  * paused_dsq(cpu)  other tasks that a micro-quanta task interrupted on this CPU
  *                  and that have slice left: they go on here, with warm caches
- * rest_dsq(llc)    all other tasks that wait, by weighted virtual time
+ * rest_dsq(cpu)    all other tasks that wait for this CPU, by weighted virtual time
  *
  * Credit
  * ------
@@ -31,6 +31,7 @@
 #include "state.bpf.h"
 #include "choice.bpf.h"
 #include "account.bpf.h"
+#include "fair.bpf.h"
 
 char _license[] SEC("license") = "GPL";
 
@@ -89,23 +90,22 @@ static bool is_uncontended(struct task_struct *p, s32 cpu)
 }
 
 /*
- * @p waits and may get the CPU that a micro-quanta task has for itself: make one
- * such CPU decide again, @cpu if it is one.
+ * A CPU that a micro-quanta task has for itself and that @p, which waits, may have
+ * a part of; @cpu if it is one.
  */
-static void contend(struct task_struct *p, s32 cpu)
+static s32 pick_uncontended(struct task_struct *p, s32 cpu)
 {
 	s32 i;
 
 	if (!nr_quanta_tasks)
-		return;
+		return -EBUSY;
 	bpf_for(i, 0, nr_cpu_ids) {
 		s32 other = (cpu + i) % nr_cpu_ids;
 
-		if (is_uncontended(p, other)) {
-			scx_bpf_kick_cpu(other, SCX_KICK_PREEMPT);
-			return;
-		}
+		if (is_uncontended(p, other))
+			return other;
 	}
+	return -EBUSY;
 }
 
 /*
@@ -123,7 +123,6 @@ s32 BPF_STRUCT_OPS(microquanta_select_cpu, struct task_struct *p, s32 prev_cpu, 
 	if (cpu >= 0) {
 		classify(p, tctx);
 		tctx->slice_left = rest_slice_ns;
-		tctx->unqueued = true;
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL,
 				   tctx->is_quanta ? SLICE_NS : rest_slice_ns, 0);
 		return cpu;
@@ -151,6 +150,7 @@ static void enqueue_quanta(struct task_struct *p, struct task_ctx *tctx, s32 cpu
 	s32 idle_cpu = pick_idle(p, cpu, 0);
 	struct cpu_ctx *cctx;
 
+	leave_rest(tctx);
 	if (idle_cpu >= 0)
 		cpu = idle_cpu;
 	scx_bpf_dsq_insert(p, quanta_dsq(cpu), SLICE_NS, enq_flags);
@@ -164,38 +164,37 @@ static void enqueue_quanta(struct task_struct *p, struct task_ctx *tctx, s32 cpu
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
 
-/* An idle CPU looks for work, and will find @p. False when there is none. */
-static bool wake_idle(struct task_struct *p, s32 cpu)
-{
-	s32 idle_cpu = pick_idle(p, cpu, 0);
-
-	if (idle_cpu < 0)
-		return false;
-	scx_bpf_kick_cpu(idle_cpu, SCX_KICK_IDLE);
-	return true;
-}
-
-/* Who slept does not come back with more than one slice of advance. */
-static u64 caught_up(u64 vtime)
-{
-	u64 earliest = vtime_now - rest_slice_ns;
-
-	return time_before(vtime, earliest) ? earliest : vtime;
-}
-
+/* For an idle CPU, else for one that a micro-quanta task has for itself, else for @cpu. */
 static void enqueue_rest(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 enq_flags)
 {
+	u64 kick = SCX_KICK_IDLE;
+	s32 other = pick_idle(p, cpu, 0);
+	struct cpu_ctx *cctx;
+
+	if (other < 0) {
+		kick = SCX_KICK_PREEMPT;
+		other = pick_uncontended(p, cpu);
+	}
+	if (other >= 0)
+		cpu = other;
+	cctx = get_cpu_ctx(cpu);
+	if (!cctx)
+		return;
 	tctx->slice_left = rest_slice_ns;
-	scx_bpf_dsq_insert_vtime(p, rest_dsq(llc_of(cpu)), rest_slice_ns,
-				 caught_up(p->scx.dsq_vtime), enq_flags);
-	if (!wake_idle(p, cpu))
-		contend(p, cpu);
+	tctx->queued_at = bpf_ktime_get_ns();
+	scx_bpf_dsq_insert_vtime(p, rest_dsq(cpu), rest_slice_ns, join_rest(cpu, cctx, p, tctx),
+				 enq_flags);
+	if (other >= 0)
+		scx_bpf_kick_cpu(other, kick);
 }
 
 static void enqueue_paused(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 enq_flags)
 {
+	s32 idle_cpu = pick_idle(p, cpu, 0);
+
 	scx_bpf_dsq_insert(p, paused_dsq(cpu), tctx->slice_left, enq_flags);
-	wake_idle(p, cpu);
+	if (idle_cpu >= 0)
+		scx_bpf_kick_cpu(idle_cpu, SCX_KICK_IDLE);
 }
 
 void BPF_STRUCT_OPS(microquanta_enqueue, struct task_struct *p, u64 enq_flags)
@@ -215,7 +214,6 @@ void BPF_STRUCT_OPS(microquanta_enqueue, struct task_struct *p, u64 enq_flags)
 		enqueue_rest(p, tctx, cpu, enq_flags);
 	tctx->paused = false;
 	tctx->requeued = false;
-	tctx->unqueued = false;
 }
 
 static void begin_run(s32 cpu, struct cpu_ctx *cctx, struct task_struct *p, struct task_ctx *tctx,
@@ -223,16 +221,14 @@ static void begin_run(s32 cpu, struct cpu_ctx *cctx, struct task_struct *p, stru
 {
 	settle(cpu, cctx, now);
 	if (tctx->is_quanta) {
+		leave_rest(tctx);
 		cctx->occupant = QUANTA;
 		cctx->turn_end = now + turn_ns();
 	} else {
 		cctx->occupant = REST;
 		tctx->charged_at = now;
-		if (tctx->unqueued)
-			scx_bpf_task_set_dsq_vtime(p, caught_up(p->scx.dsq_vtime));
-		cctx->vtime = p->scx.dsq_vtime;
+		scx_bpf_task_set_dsq_vtime(p, join_rest(cpu, cctx, p, tctx));
 	}
-	tctx->unqueued = false;
 }
 
 static void end_run(s32 cpu, struct cpu_ctx *cctx, struct task_struct *p, struct task_ctx *tctx,
@@ -284,92 +280,29 @@ static bool dispatch_quanta(s32 cpu, struct cpu_ctx *cctx, struct task_struct *p
 	return true;
 }
 
-static bool move_rest(s32 cpu)
-{
-	u32 llc = llc_of(cpu), i;
-
-	if (scx_bpf_dsq_move_to_local(paused_dsq(cpu), 0))
-		return true;
-	bpf_for(i, 0, MIN(nr_llcs, MAX_LLCS)) {
-		if (scx_bpf_dsq_move_to_local(rest_dsq((llc + i) % MAX(nr_llcs, 1)), 0))
-			return true;
-	}
-	return false;
-}
-
-/*
- * Does a waiting task that may run here come before one of this @vtime? When too
- * many are in the way to find out, say yes: then the queue itself decides.
- */
-static bool comes_before(s32 cpu, u64 vtime)
-{
-	struct task_struct *p;
-	u32 seen = 0;
-
-	bpf_for_each(scx_dsq, p, rest_dsq(llc_of(cpu)), 0) {
-		if (bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
-			return time_before(p->scx.dsq_vtime, vtime);
-		if (++seen == MAX_IN_THE_WAY)
-			return true;
-	}
-	return false;
-}
-
-/* @vtime, or that of the first task that waits if it is less. */
-static u64 least_waiting(s32 cpu, u64 vtime)
-{
-	struct task_struct *p;
-
-	bpf_for_each(scx_dsq, p, rest_dsq(llc_of(cpu)), 0)
-		return time_before(p->scx.dsq_vtime, vtime) ? p->scx.dsq_vtime : vtime;
-	return vtime;
-}
-
-/* @vtime, or the least of the tasks of the rest that run on other CPUs. */
-static u64 least_running(s32 cpu, u64 vtime)
-{
-	s32 i;
-
-	bpf_for(i, 0, nr_cpu_ids) {
-		struct cpu_ctx *other = get_cpu_ctx(i);
-
-		if (i != cpu && other && other->occupant == REST &&
-		    time_before(other->vtime, vtime))
-			vtime = other->vtime;
-	}
-	return vtime;
-}
-
-/*
- * Where the rest is by now: who comes new or slept begins near it. It follows the
- * least of them, since a task of little weight is soon far ahead of all others.
- */
-static void advance_vtime(u64 vtime)
-{
-	if (time_before(vtime_now, vtime))
-		vtime_now = vtime;
-}
-
 static void keep_rest(s32 cpu, struct cpu_ctx *cctx, struct task_struct *prev,
 		      struct task_ctx *prev_ctx, u64 now)
 {
 	if (prev_ctx->slice_left <= (s64)MIN_DELAY_NS)
 		prev_ctx->slice_left = rest_slice_ns;
 	scx_bpf_task_set_slice(prev, prev_ctx->slice_left);
-	cctx->vtime = prev->scx.dsq_vtime;
-	advance_vtime(least_running(cpu, least_waiting(cpu, cctx->vtime)));
+	advance_vtime(cpu, cctx, prev->scx.dsq_vtime);
 	watch_rest(cpu, cctx, now);
 }
 
 /*
- * @prev was only asked to decide again and has slice left, or it is still the first
- * by virtual time. It is not in the queue, which so cannot tell.
+ * The first of the others by virtual time, of which @prev may be one. It is not in
+ * the queue, which so cannot tell.
  */
-static bool goes_on(s32 cpu, struct task_struct *prev, struct task_ctx *prev_ctx)
+static bool move_rest(s32 cpu, struct cpu_ctx *cctx, struct task_struct *prev, u64 now)
 {
-	if (prev_ctx->slice_left > (s64)MIN_DELAY_NS)
+	u64 own = prev ? prev->scx.dsq_vtime : cctx->vtime + NEVER_NS;
+	u64 least = least_waiting(cpu, own);
+
+	if (scx_bpf_dsq_move_to_local(paused_dsq(cpu), 0) || move_overdue(cpu, cctx, now) ||
+	    even_out(cpu, cctx, least, now))
 		return true;
-	return !scx_bpf_dsq_nr_queued(paused_dsq(cpu)) && !comes_before(cpu, prev->scx.dsq_vtime);
+	return least != own && scx_bpf_dsq_move_to_local(rest_dsq(cpu), 0);
 }
 
 /* The others go first. False when none wants to run. */
@@ -377,12 +310,14 @@ static bool dispatch_rest(s32 cpu, struct cpu_ctx *cctx, struct task_struct *pre
 			  struct task_ctx *prev_ctx, u64 now)
 {
 	bool prev_is_rest = prev_ctx && cctx->occupant == REST;
+	/* It was only asked to decide again. */
+	bool goes_on = prev_is_rest && prev_ctx->slice_left > (s64)MIN_DELAY_NS;
 
-	if (!(prev_is_rest && goes_on(cpu, prev, prev_ctx)) && move_rest(cpu))
+	if (!goes_on && move_rest(cpu, cctx, prev_is_rest ? prev : NULL, now))
 		return true;
 	if (prev_is_rest)
 		keep_rest(cpu, cctx, prev, prev_ctx, now);
-	return prev_is_rest;
+	return prev_is_rest || steal_rest(cpu, true) || steal_rest(cpu, false);
 }
 
 /*
@@ -412,7 +347,6 @@ static void settle_prev(s32 cpu, struct cpu_ctx *cctx, struct task_struct *prev,
 
 	if (classify(prev, prev_ctx) != was_quanta) {
 		end_run(cpu, cctx, prev, prev_ctx, now);
-		prev_ctx->unqueued = true;
 		begin_run(cpu, cctx, prev, prev_ctx, now);
 		return;
 	}
@@ -473,7 +407,7 @@ void BPF_STRUCT_OPS(microquanta_running, struct task_struct *p)
 	} else {
 		/* Not to be counted if it becomes a micro-quanta task. */
 		tctx->woken_at = 0;
-		advance_vtime(least_waiting(cpu, p->scx.dsq_vtime));
+		advance_vtime(cpu, cctx, p->scx.dsq_vtime);
 		watch_rest(cpu, cctx, now);
 	}
 }
@@ -489,6 +423,14 @@ void BPF_STRUCT_OPS(microquanta_stopping, struct task_struct *p, bool runnable)
 	end_run(cpu, cctx, p, tctx, bpf_ktime_get_ns());
 	cctx->timer_at = 0;
 	tctx->requeued = runnable;
+}
+
+void BPF_STRUCT_OPS(microquanta_quiescent, struct task_struct *p, u64 deq_flags)
+{
+	struct task_ctx *tctx = get_task_ctx(p);
+
+	if (tctx)
+		leave_rest(tctx);
 }
 
 /* sched_yield(2): the turn or the slice is over. */
@@ -509,7 +451,16 @@ bool BPF_STRUCT_OPS(microquanta_yield, struct task_struct *from, struct task_str
 
 void BPF_STRUCT_OPS(microquanta_enable, struct task_struct *p)
 {
-	scx_bpf_task_set_dsq_vtime(p, vtime_now);
+	struct task_ctx *tctx = get_task_ctx(p);
+	s32 cpu = scx_bpf_task_cpu(p);
+	struct cpu_ctx *cctx = get_cpu_ctx(cpu);
+
+	if (!tctx || !cctx)
+		return;
+	tctx->home = cpu;
+	/* After those that wait: who starts one child after the other gets no more for it. */
+	scx_bpf_task_set_dsq_vtime(
+		p, cctx->vtime + scale_by_task_weight_inverse(p, rest_slice_ns));
 }
 
 s32 BPF_STRUCT_OPS(microquanta_init_task, struct task_struct *p, struct scx_init_task_args *args)
@@ -533,7 +484,12 @@ static void reset_cpu(s32 cpu, bool online)
 
 	if (!cctx)
 		return;
-	*cctx = (struct cpu_ctx){ .online = online };
+	cctx->online = online;
+	cctx->occupant = NOBODY;
+	cctx->contended = false;
+	cctx->credit_ns = 0;
+	cctx->throttled_at = 0;
+	cctx->timer_at = 0;
 	cctx->period_start = bpf_ktime_get_ns();
 }
 
@@ -543,7 +499,7 @@ void BPF_STRUCT_OPS(microquanta_cpu_online, s32 cpu)
 	reset_cpu(cpu, true);
 }
 
-/* What is queued there is moved by the kernel, which runs the CPU empty. */
+/* What is queued there is moved by the kernel, or taken over by other CPUs. */
 void BPF_STRUCT_OPS(microquanta_cpu_offline, s32 cpu)
 {
 	reset_cpu(cpu, false);
@@ -559,6 +515,8 @@ void BPF_STRUCT_OPS(microquanta_dump_cpu, struct scx_dump_ctx *dctx, s32 cpu, bo
 		     cctx->occupant, cctx->contended, cctx->credit_ns,
 		     scx_bpf_dsq_nr_queued(quanta_dsq(cpu)),
 		     scx_bpf_dsq_nr_queued(paused_dsq(cpu)));
+	scx_bpf_dump("microquanta: rest=%d weight=%lld vtime=%llu",
+		     scx_bpf_dsq_nr_queued(rest_dsq(cpu)), cctx->weight, cctx->vtime);
 }
 
 static s32 create_dsq(u64 id)
@@ -591,6 +549,8 @@ static s32 init_cpu(s32 cpu, const struct cpumask *online)
 	if (!err)
 		err = create_dsq(paused_dsq(cpu));
 	if (!err)
+		err = create_dsq(rest_dsq(cpu));
+	if (!err)
 		err = init_timer(cpu);
 	return err;
 }
@@ -604,11 +564,6 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(microquanta_init)
 	if (nr_cpu_ids > MAX_CPUS) {
 		scx_bpf_error("more than %d CPUs", MAX_CPUS);
 		return -EINVAL;
-	}
-	bpf_for(i, 0, MIN(nr_llcs, MAX_LLCS)) {
-		err = create_dsq(rest_dsq(i));
-		if (err)
-			return err;
 	}
 	online = scx_bpf_get_online_cpumask();
 	bpf_for(i, 0, nr_cpu_ids) {
@@ -632,6 +587,7 @@ SCX_OPS_DEFINE(microquanta_ops,
 	       .runnable	= (void *)microquanta_runnable,
 	       .running		= (void *)microquanta_running,
 	       .stopping	= (void *)microquanta_stopping,
+	       .quiescent	= (void *)microquanta_quiescent,
 	       .yield		= (void *)microquanta_yield,
 	       .enable		= (void *)microquanta_enable,
 	       .init_task	= (void *)microquanta_init_task,

@@ -10,6 +10,7 @@
 
 #define NSEC_PER_USEC	1000ULL
 #define NSEC_PER_MSEC	(1000ULL * NSEC_PER_USEC)
+#define NSEC_PER_SEC	(1000ULL * NSEC_PER_MSEC)
 
 #define MIN(a, b)	((a) < (b) ? (a) : (b))
 #define MAX(a, b)	((a) > (b) ? (a) : (b))
@@ -48,6 +49,16 @@
 /* Tasks in a queue that may not run on the CPU that asks. */
 #define MAX_IN_THE_WAY		16
 
+/*
+ * Among the others nobody waits longer than the first, and a slice, whatever the
+ * weights; it is looked for every so often.
+ */
+#define OVERDUE_NS		(2ULL * NSEC_PER_SEC)
+#define OVERDUE_LOOK_NS		(100ULL * NSEC_PER_MSEC)
+
+/* Beyond any virtual time that a task may have. */
+#define NEVER_NS		(1ULL << 62)
+
 /* Credit stays within this many periods' worth of runtime. */
 #define CREDIT_PERIODS		2
 
@@ -58,8 +69,7 @@ const volatile u64 rest_slice_ns = 3ULL * NSEC_PER_MSEC;
 const volatile u32 nr_rules;
 const volatile struct rule rules[MAX_RULES];
 
-/* Topology: index of the last-level cache of each CPU. */
-const volatile u32 nr_llcs = 1;
+/* Topology: the last-level cache of each CPU. */
 const volatile u32 cpu_llc[MAX_CPUS];
 
 /*
@@ -78,7 +88,6 @@ volatile u64 wait_epoch;
 /* How many tasks there are that a rule matches. */
 volatile u64 nr_quanta_tasks;
 
-static u64 vtime_now;
 static u64 nr_cpu_ids;
 
 enum occupant {
@@ -94,7 +103,10 @@ struct cpu_ctx {
 	u64	turn_end;	/* of the running micro-quanta task */
 	u64	throttled_at;	/* since then micro-quanta tasks wait for a boundary; or 0 */
 	u64	timer_at;	/* what the timer is set to; 0 when it is not needed */
-	u64	vtime;		/* of the running task of the rest, when it was last looked at */
+	u64	vtime;		/* the least of the others that run or wait here; it never goes back */
+	s64	weight;		/* the sum of those of the others that run or wait here */
+	u64	evened_at;	/* when other CPUs were last asked for what they have more */
+	u64	overdue_at;	/* when somebody who waits for too long was last looked for */
 	u32	occupant;
 	bool	contended;	/* others wait while a micro-quanta task runs */
 	bool	online;
@@ -131,10 +143,12 @@ struct task_ctx {
 	u64	woken_at;	/* waits since this wakeup; 0 when it does not */
 	u64	charged_at;	/* of another task that runs: charged up to here */
 	s64	slice_left;	/* of another task */
+	u64	queued_at;	/* of another task that waits: since when */
+	s32	home;		/* the CPU whose virtual time its own belongs to */
+	u32	weight;		/* what it adds to that CPU's; 0 when it neither runs nor waits */
 	bool	is_quanta;
 	bool	paused;		/* to be queued where it was interrupted */
 	bool	requeued;	/* was running until now */
-	bool	unqueued;	/* did not go through the queue, which brings vtime up to date */
 };
 
 struct {
@@ -154,9 +168,9 @@ static u64 paused_dsq(s32 cpu)
 	return 0x20000 + cpu;
 }
 
-static u64 rest_dsq(u32 llc)
+static u64 rest_dsq(s32 cpu)
 {
-	return 0x30000 + llc;
+	return 0x30000 + cpu;
 }
 
 static u32 llc_of(s32 cpu)

@@ -138,6 +138,120 @@ pub fn weight(scheduler: &Scheduler) {
     assert_near(share(&[&heavy, &light], WINDOW), 0.753, 0.02);
 }
 
+/// Pinned to CPU 0: one that is very light, one that is very heavy, or many. Virtual
+/// time there goes 70 times as fast as the clock, an 87th, or a tenth.
+const BESIDE: [(&str, i32, usize); 3] = [("light", 19, 1), ("heavy", -20, 1), ("many", 0, 10)];
+
+pub fn weight_beside(scheduler: &Scheduler) {
+    if cpus() < 2 {
+        return println!("  skipped: needs two CPUs");
+    }
+    scheduler.update("20ms", "5ms");
+    for (what, nice, number) in BESIDE {
+        let beside: Vec<_> = (0..number).map(|_| spinner("beside", 0)).collect();
+        beside.iter().for_each(|b| b.set_nice(nice));
+        let heavy = spinner("heavy", last_cpu());
+        let light = spinner("light", last_cpu());
+        light.set_nice(5);
+        settle();
+        print!("  {what}: ");
+        assert_near(share(&[&heavy, &light], WINDOW), 0.753, 0.02);
+    }
+}
+
+/// After CPUs were apart for a while, with virtual times that went differently.
+pub fn newcomers(scheduler: &Scheduler) {
+    if cpus() < 2 {
+        return println!("  skipped: needs two CPUs");
+    }
+    scheduler.update("20ms", "5ms");
+    for (what, nice, number) in BESIDE {
+        let mut all: Vec<_> = (0..number).map(|_| spinner("beside", 0)).collect();
+        all.iter().for_each(|b| b.set_nice(nice));
+        all.push(spinner("pinned", last_cpu()));
+        std::thread::sleep(WINDOW);
+        for _ in 0..2 {
+            let free = spinner("free", last_cpu());
+            free.allow_all_cpus();
+            all.push(free);
+        }
+        let all: Vec<_> = all.iter().collect();
+        let times = cpu_times(&all, WINDOW + WINDOW / 2);
+        println!("  {what}: {times:.3?}");
+        // At the least, a slice after the wait that the lightest may have.
+        assert!(times.iter().all(|t| *t >= ms(2)), "one was starved");
+    }
+}
+
+/// By weight alone the lightest would wait for half a minute beside the heaviest.
+pub fn overdue(scheduler: &Scheduler) {
+    scheduler.update("20ms", "15ms");
+    let lightest = spinner("lightest", last_cpu());
+    lightest.set_nice(19);
+    let _quanta = spinner("quanta", last_cpu());
+    settle();
+    let heaviest = spinner("heaviest", last_cpu());
+    heaviest.set_nice(-20);
+    std::thread::sleep(WINDOW * 4);
+    drop(heaviest);
+    let gaps = lightest.stop();
+    let worst = longest(&gaps);
+    println!("  {} waits, worst {worst:?}", gaps.len());
+    assert!(worst <= ms(2500), "it waited {worst:?}");
+}
+
+/// On CPU 0 they have a quarter.
+pub fn evened_out_beside_quanta(scheduler: &Scheduler) {
+    if cpus() < 2 {
+        return println!("  skipped: needs two CPUs");
+    }
+    scheduler.update("20ms", "15ms");
+    let _quanta = spinner("quanta", 0);
+    let all: Vec<_> = (0..4).map(|_| spinner("free", last_cpu())).collect();
+    all.iter().for_each(|free| free.allow_all_cpus());
+    let all: Vec<_> = all.iter().collect();
+    settle();
+    let times = cpu_times(&all, WINDOW);
+    let sum: Duration = times.iter().sum();
+    let parts: Vec<f64> = times
+        .iter()
+        .map(|t| t.as_secs_f64() / sum.as_secs_f64())
+        .collect();
+    println!("  {sum:.2?}: {parts:.3?}");
+    // Two and two would be a tenth for those on CPU 0.
+    assert!(parts.iter().all(|part| *part > 0.15), "one got less");
+}
+
+pub fn beside_real_time(scheduler: &Scheduler) {
+    if cpus() < 2 {
+        return println!("  skipped: needs two CPUs");
+    }
+    scheduler.update("20ms", "5ms");
+    let free = spinner("free", 0);
+    let pinned = spinner("pinned", last_cpu());
+    let real_time = spinner("real-time", 0);
+    real_time.set_real_time();
+    free.allow_all_cpus();
+    settle();
+    assert_near(share(&[&free, &pinned], WINDOW), 0.5, 0.1);
+}
+
+pub fn evened_out(scheduler: &Scheduler) {
+    if cpus() < 2 {
+        return println!("  skipped: needs two CPUs");
+    }
+    scheduler.update("20ms", "5ms");
+    let all: Vec<_> = (0..3).map(|_| spinner("free", last_cpu())).collect();
+    all.iter().for_each(|free| free.allow_all_cpus());
+    let all: Vec<_> = all.iter().collect();
+    settle();
+    let times = cpu_times(&all, WINDOW);
+    let sum: Duration = times.iter().sum();
+    for time in &times {
+        assert_near(time.as_secs_f64() / sum.as_secs_f64(), 1.0 / 3.0, 0.02);
+    }
+}
+
 pub fn update(scheduler: &Scheduler) {
     scheduler.update("20ms", "4ms");
     let quanta = spinner("quanta", last_cpu());

@@ -14,6 +14,9 @@ pub fn hotplug(scheduler: &Scheduler) {
     }
     scheduler.update("20ms", "5ms");
     let sleepers: Vec<_> = (0..8).map(|_| sleeper("quanta-woken", None)).collect();
+    // Some of them wait for the CPU when it goes.
+    let free: Vec<_> = (0..6).map(|_| spinner("free", last_cpu())).collect();
+    free.iter().for_each(|free| free.allow_all_cpus());
     for _ in 0..3 {
         let _quanta = spinner("quanta", last_cpu());
         let _rest = spinner("rest", last_cpu());
@@ -24,7 +27,7 @@ pub fn hotplug(scheduler: &Scheduler) {
         settle();
         scheduler.assert_attached();
     }
-    drop(sleepers);
+    drop((sleepers, free));
     let quanta = spinner("quanta", last_cpu());
     let rest = spinner("rest", last_cpu());
     settle();

@@ -4,6 +4,7 @@ use crate::machine::is_shared;
 use rustix::process::{Pid, setpriority_process};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::fs;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
@@ -58,6 +59,13 @@ impl<T: Send + 'static> Worker<T> {
 
     pub fn set_nice(&self, nice: i32) {
         setpriority_process(Some(self.tid), nice).expect("set the nice value");
+    }
+
+    /// `SCHED_FIFO`: before all of sched_ext.
+    pub fn set_real_time(&self) {
+        let tid = self.tid.as_raw_nonzero().to_string();
+        let status = Command::new("chrt").args(["-f", "-p", "1", &tid]).status();
+        assert!(status.expect("start chrt").success());
     }
 
     /// Under another name from now on.

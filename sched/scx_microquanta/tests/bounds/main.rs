@@ -45,6 +45,30 @@ const BOUNDS: &[Bound] = &[
     ("credit of an idle time is bounded", bounds::credit),
     ("the rest is scheduled by weight", bounds::weight),
     (
+        "weights hold whatever runs on another CPU",
+        bounds::weight_beside,
+    ),
+    (
+        "nobody of the rest starves when tasks that may run anywhere come",
+        bounds::newcomers,
+    ),
+    (
+        "nobody of the rest waits for long, whatever the weights",
+        bounds::overdue,
+    ),
+    (
+        "four that may run anywhere share what is left to them",
+        bounds::evened_out_beside_quanta,
+    ),
+    (
+        "who waits for a CPU that a real-time task has goes to another",
+        bounds::beside_real_time,
+    ),
+    (
+        "three that may run anywhere share two CPUs evenly",
+        bounds::evened_out,
+    ),
+    (
         "parameters change while it runs and bad ones change nothing",
         bounds::update,
     ),
