@@ -249,8 +249,9 @@ impl<'a, 'c> Trial<'a, 'c> {
             mark: &self.mark,
         };
         let interrupt = self.context.interrupt;
+        let scheduler = self.scheduler.as_ref().map(Attached::pid);
         self.collectors
-            .prepare(self.context.root, wanted, origin, interrupt);
+            .prepare(self.context.root, wanted, scheduler, origin, interrupt);
         let limit = Duration::from_nanos(self.spec.workload.time_limit_ns);
         self.until = Instant::now() + limit;
         if launch.phased {

@@ -55,7 +55,7 @@ impl TreeDelays {
         let mut found = TreeDelays::default();
         for pid in tasks::tree(root, leader) {
             if let Some(stat) = tasks::stat(root, pid) {
-                found.cpu_ns.insert(pid, stat.user_ns + stat.system_ns);
+                found.cpu_ns.insert(pid, stat.cpu_ns());
             }
             let threads = tasks::threads(root, pid).into_iter();
             let delays = threads.filter_map(|tid| Some((tid, read(root, pid, tid)?)));

@@ -9,8 +9,10 @@ use std::path::Path;
 pub struct CpuTime {
     /// User time, niced included.
     pub user_ns: u64,
-    /// System time, interrupts included.
+    /// System time, without interrupts.
     pub system_ns: u64,
+    /// Interrupts and soft interrupts.
+    pub interrupt_ns: u64,
     /// Idle time, waiting for I/O included.
     pub idle_ns: u64,
     /// Time that the hypervisor gave to others.
@@ -23,14 +25,20 @@ impl CpuTime {
         CpuTime {
             user_ns: self.user_ns.saturating_sub(earlier.user_ns),
             system_ns: self.system_ns.saturating_sub(earlier.system_ns),
+            interrupt_ns: self.interrupt_ns.saturating_sub(earlier.interrupt_ns),
             idle_ns: self.idle_ns.saturating_sub(earlier.idle_ns),
             steal_ns: self.steal_ns.saturating_sub(earlier.steal_ns),
         }
     }
 
+    /// In which a task ran.
+    pub fn tasks_ns(self) -> u64 {
+        self.user_ns + self.system_ns
+    }
+
     /// In which a task or an interrupt ran.
     pub fn busy_ns(self) -> u64 {
-        self.user_ns + self.system_ns
+        self.tasks_ns() + self.interrupt_ns
     }
 
     pub fn total_ns(self) -> u64 {
@@ -55,7 +63,8 @@ fn parse(text: &str) -> Option<CpuTime> {
     };
     Some(CpuTime {
         user_ns: sum(&[0, 1]),
-        system_ns: sum(&[2, 5, 6]),
+        system_ns: sum(&[2]),
+        interrupt_ns: sum(&[5, 6]),
         idle_ns: sum(&[3, 4]),
         steal_ns: sum(&[7]),
     })
@@ -74,7 +83,8 @@ mod tests {
     fn the_first_line_is_split_by_kind() {
         let time = parse("cpu  100 20 30 400 5 6 7 8 0 0\ncpu0 1 1 1 1\n").unwrap();
         assert_eq!(time.user_ns, ticks_to_ns(120));
-        assert_eq!(time.system_ns, ticks_to_ns(43));
+        assert_eq!(time.system_ns, ticks_to_ns(30));
+        assert_eq!(time.interrupt_ns, ticks_to_ns(13));
         assert_eq!(time.idle_ns, ticks_to_ns(405));
         assert_eq!(time.steal_ns, ticks_to_ns(8));
     }

@@ -29,6 +29,12 @@ pub struct TaskStat {
     pub start_ticks: u64,
 }
 
+impl TaskStat {
+    pub fn cpu_ns(&self) -> u64 {
+        self.user_ns + self.system_ns
+    }
+}
+
 pub fn stat(root: &Path, pid: Pid) -> Option<TaskStat> {
     parse_stat(&fs::read_to_string(root.join(format!("proc/{pid}/stat"))).ok()?)
 }

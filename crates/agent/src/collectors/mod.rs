@@ -4,6 +4,7 @@
 //! Everything is read in two passes and nothing in between, so that a collector
 //! costs the window what it costs the kernel, and no wake-ups of the agent.
 
+mod attendants;
 mod distances;
 mod hardware;
 mod runqueue;
@@ -15,6 +16,7 @@ pub use wanted::{Cost, Costs, MOST, costs_file, wanted};
 
 use crate::interrupt::Interrupt;
 use crate::workload::Origin;
+use attendants::Attendants;
 use collect::hardware::Hardware;
 use collect::migrations::Migrations;
 use collect::tasks::Pid;
@@ -42,6 +44,7 @@ pub fn metrics() -> impl Iterator<Item = MetricDef> {
 #[derive(Debug, Default)]
 pub struct Collectors {
     wanted: Vec<Collector>,
+    attendants: Attendants,
     surroundings: Option<Surroundings>,
     waiting: Waiting,
     distances: Option<Distances>,
@@ -51,11 +54,12 @@ pub struct Collectors {
 
 impl Collectors {
     /// What takes time to set up is set up here, before the load starts. What this
-    /// machine does not have is left out.
+    /// machine does not have is left out. `scheduler` is the process of the arm's.
     pub fn prepare(
         &mut self,
         root: &Path,
         wanted: Vec<Collector>,
+        scheduler: Option<Pid>,
         origin: Origin,
         interrupt: &Interrupt,
     ) {
@@ -65,6 +69,7 @@ impl Collectors {
         if wanted.contains(&Collector::RunQueue) {
             self.run_queue = Some(RunQueue::start(origin, interrupt));
         }
+        self.attendants = Attendants::find(root, scheduler);
         self.wanted = wanted;
     }
 
@@ -92,7 +97,7 @@ impl Collectors {
         if let Some(instructions) = &mut self.instructions {
             instructions.begin();
         }
-        self.surroundings = Some(Surroundings::begin(root));
+        self.surroundings = Some(Surroundings::begin(root, &self.attendants));
     }
 
     /// The window has closed; the processes are still there.
@@ -104,7 +109,7 @@ impl Collectors {
             distances.end();
         }
         if let Some(surroundings) = &mut self.surroundings {
-            surroundings.end(root);
+            surroundings.end(root, &self.attendants);
         }
         self.waiting.end(root);
         if let Some(run_queue) = &mut self.run_queue {
@@ -238,7 +243,7 @@ mod tests {
             executable: Path::new("/proc/self/exe"),
             mark: "collected",
         };
-        collectors.prepare(root, Collector::ALL.to_vec(), origin, &interrupt);
+        collectors.prepare(root, Collector::ALL.to_vec(), Some(own), origin, &interrupt);
         collectors.begin(root, &[(Role::Load, own)], &interrupt);
         collectors.end(root, &interrupt);
         let (metrics, _) = collectors.figures(&[]);

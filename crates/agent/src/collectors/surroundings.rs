@@ -1,6 +1,8 @@
-//! What went on around the work: steal, other processes, frequency, heat, memory
+//! What went on around the work: steal, the scheduler's own process, the kernel's
+//! threads, other processes, frequency, heat, memory
 //! and I/O pressure, and the kernel's log.
 
+use super::attendants::{AttendantTimes, Attendants};
 use collect::kernel_log::KernelLog;
 use collect::psi::{self, Resource};
 use collect::stat::{self, CpuTime};
@@ -17,7 +19,17 @@ const STEAL: MetricDef = MetricDef::explaining(
 const FOREIGN: MetricDef = MetricDef::explaining(
     "foreign_percent",
     "%",
-    "Share of all CPUs that was busy with something else than the workload.",
+    "Share of all CPUs that processes used which are not part of the experiment.",
+);
+const SCHEDULER: MetricDef = MetricDef::explaining(
+    "scheduler_percent",
+    "%",
+    "Share of all CPUs that the sched_ext scheduler's own process used.",
+);
+const KERNEL: MetricDef = MetricDef::explaining(
+    "kernel_percent",
+    "%",
+    "Share of all CPUs that the kernel used by itself: its threads, and interrupts.",
 );
 const FREQUENCY: MetricDef = MetricDef::explaining(
     "cpu_mhz",
@@ -58,6 +70,8 @@ const LOG_LINES: MetricDef = MetricDef::explaining(
 pub const METRICS: &[MetricDef] = &[
     STEAL,
     FOREIGN,
+    SCHEDULER,
+    KERNEL,
     FREQUENCY,
     FREQUENCY_CHANGE,
     THROTTLES,
@@ -75,6 +89,7 @@ const QUOTED_LINES: usize = 3;
 struct Reading {
     at: Instant,
     cpu: Option<CpuTime>,
+    attendants: AttendantTimes,
     mhz: Option<f64>,
     throttles: Option<u64>,
     celsius: Option<f64>,
@@ -83,11 +98,12 @@ struct Reading {
 }
 
 impl Reading {
-    fn now(root: &Path) -> Self {
+    fn now(root: &Path, attendants: &Attendants) -> Self {
         let waited = |resource| psi::read(root, resource).map(|stalled| stalled.some_ns);
         Reading {
             at: Instant::now(),
             cpu: stat::read(root),
+            attendants: attendants.read(root),
             mhz: frequency::mean_mhz(root),
             throttles: thermal::throttle_count(root),
             celsius: thermal::hottest_celsius(root),
@@ -107,17 +123,17 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    pub fn begin(root: &Path) -> Self {
+    pub fn begin(root: &Path, attendants: &Attendants) -> Self {
         Surroundings {
             log: KernelLog::from_now(root),
-            first: Reading::now(root),
+            first: Reading::now(root, attendants),
             last: None,
             messages: None,
         }
     }
 
-    pub fn end(&mut self, root: &Path) {
-        self.last = Some(Reading::now(root));
+    pub fn end(&mut self, root: &Path, attendants: &Attendants) {
+        self.last = Some(Reading::now(root, attendants));
         self.messages = self.log.as_mut().map(|log| log.lines_with(""));
     }
 
@@ -129,7 +145,8 @@ impl Surroundings {
         let first = &self.first;
         let mut metrics = Vec::new();
         if let (Some(now), Some(before)) = (last.cpu, first.cpu) {
-            metrics.extend(shares(now.since(before), own_ns));
+            let attendants = last.attendants.since(first.attendants);
+            metrics.extend(shares(now.since(before), attendants, own_ns));
         }
         metrics.extend(last.mhz.map(|mhz| FREQUENCY.measured(mhz)));
         metrics.extend(frequency_change(first, last));
@@ -178,13 +195,21 @@ impl Surroundings {
     }
 }
 
-fn shares(spent: CpuTime, own_ns: u64) -> [Measurement; 2] {
+fn shares(spent: CpuTime, attendants: AttendantTimes, own_ns: u64) -> Vec<Measurement> {
     let percent = |ns: u64| 100.0 * ns as f64 / spent.total_ns().max(1) as f64;
-    let foreign_ns = spent.busy_ns().saturating_sub(own_ns);
-    [
+    let AttendantTimes {
+        scheduler_ns,
+        kernel_ns,
+    } = attendants;
+    let known_ns = own_ns + kernel_ns + scheduler_ns.unwrap_or(0);
+    let foreign_ns = spent.tasks_ns().saturating_sub(known_ns);
+    let mut shares = vec![
         STEAL.measured(percent(spent.steal_ns)),
         FOREIGN.measured(percent(foreign_ns)),
-    ]
+        KERNEL.measured(percent(kernel_ns + spent.interrupt_ns)),
+    ];
+    shares.extend(scheduler_ns.map(|ns| SCHEDULER.measured(percent(ns))));
+    shares
 }
 
 fn frequency_change(first: &Reading, last: &Reading) -> Option<Measurement> {
@@ -258,6 +283,10 @@ mod tests {
         Reading {
             at,
             cpu: Some(CpuTime::default()),
+            attendants: AttendantTimes {
+                scheduler_ns: Some(0),
+                kernel_ns: 0,
+            },
             mhz: Some(2000.0),
             throttles: Some(4),
             celsius: Some(50.0),
@@ -302,6 +331,26 @@ mod tests {
         let metrics = surroundings(|_| {}).figures(SECOND / 2);
         assert_eq!(value(&metrics, FOREIGN), Some(25.0));
         assert_eq!(value(&metrics, STEAL), Some(0.0));
+    }
+
+    #[test]
+    fn the_scheduler_and_the_kernel_are_no_strangers() {
+        let surroundings = surroundings(|last| {
+            last.attendants = AttendantTimes {
+                scheduler_ns: Some(SECOND / 10),
+                kernel_ns: SECOND / 5,
+            };
+            last.cpu = Some(CpuTime {
+                user_ns: SECOND,
+                interrupt_ns: SECOND / 5,
+                idle_ns: 4 * SECOND / 5,
+                ..CpuTime::default()
+            });
+        });
+        let metrics = surroundings.figures(SECOND / 2);
+        assert_eq!(value(&metrics, FOREIGN), Some(10.0));
+        assert_eq!(value(&metrics, KERNEL), Some(20.0));
+        assert_eq!(value(&metrics, SCHEDULER), Some(5.0));
     }
 
     #[test]

@@ -258,7 +258,7 @@ impl Running {
 
     /// Of its living tree, and of children that it has waited for.
     fn cpu_ns(&self, root: &Path) -> u64 {
-        let of = |pid: Pid| tasks::stat(root, pid).map_or(0, |stat| stat.user_ns + stat.system_ns);
+        let of = |pid: Pid| tasks::stat(root, pid).map_or(0, |stat| stat.cpu_ns());
         tasks::tree(root, self.process.pid)
             .into_iter()
             .map(of)

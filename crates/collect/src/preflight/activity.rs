@@ -62,7 +62,8 @@ fn times(root: &Path) -> BTreeMap<Pid, (String, u64)> {
         .filter(|pid| *pid != own)
         .filter_map(|pid| {
             let stat = tasks::stat(root, pid)?;
-            Some((pid, (stat.command, stat.user_ns + stat.system_ns)))
+            let cpu_ns = stat.cpu_ns();
+            Some((pid, (stat.command, cpu_ns)))
         })
         .collect()
 }
@@ -185,6 +186,7 @@ mod tests {
         let last = CpuTime {
             user_ns: 20,
             system_ns: 10,
+            interrupt_ns: 0,
             idle_ns: 60,
             steal_ns: 10,
         };
