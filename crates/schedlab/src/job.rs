@@ -7,10 +7,13 @@ use crate::targets;
 use model::{Calibration, Experiment, Plan, Trial};
 use results::{FORMAT, Manifest, ResultSet, RunState, Writer, read};
 use runner::{Options, Outcome};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 pub struct Job {
     experiment: Experiment,
@@ -43,15 +46,22 @@ pub fn measure_anew(
     })
 }
 
-/// The first signal asks for an orderly end, the second one ends at once.
+/// The first signal asks for an orderly end, another one later ends at once. timeout(1)
+/// sends its signal twice, to its command and to the process group.
 pub fn interrupt_flag() -> Result<Arc<AtomicBool>, CliError> {
+    const TWICE: Duration = Duration::from_secs(1);
     let flag = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        let code = i32::from(exit::INTERRUPTED);
-        signal_hook::flag::register_conditional_shutdown(signal, code, Arc::clone(&flag))
-            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&flag)))
-            .map_err(CliError::internal)?;
-    }
+    let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(CliError::internal)?;
+    let raised = Arc::clone(&flag);
+    std::thread::spawn(move || {
+        let mut first = None;
+        for _ in signals.forever() {
+            raised.store(true, Ordering::Relaxed);
+            if first.get_or_insert_with(Instant::now).elapsed() > TWICE {
+                std::process::exit(exit::INTERRUPTED.into());
+            }
+        }
+    });
     Ok(flag)
 }
 
