@@ -71,7 +71,7 @@ static void advance_vtime(s32 cpu, struct cpu_ctx *cctx, u64 running)
 }
 
 /*
- * The first in the order of virtual time may be far ahead: someone of little weight
+ * The last in the order of virtual time may be far ahead: someone of little weight
  * beside many or heavy ones, or beside micro-quanta tasks that leave little. Who
  * waits for OVERDUE_NS goes first, or the kernel would take it for starved.
  */
@@ -82,16 +82,16 @@ static bool move_overdue(s32 cpu, struct cpu_ctx *cctx, u64 now)
 
 	if (time_before(now, cctx->overdue_at + OVERDUE_LOOK_NS))
 		return false;
-	cctx->overdue_at = now;
-	bpf_for_each(scx_dsq, p, rest_dsq(cpu), SCX_DSQ_ITER_REV) {
+	bpf_for_each(scx_dsq, p, rest_dsq(cpu), 0) {
 		struct task_ctx *tctx = get_task_ctx(p);
 
 		if (tctx && time_after(now, tctx->queued_at + OVERDUE_NS) &&
 		    bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
 			return scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0);
-		if (++seen == MAX_IN_THE_WAY)
-			return false;
+		if (++seen == MAX_LOOKED_AT)
+			break;
 	}
+	cctx->overdue_at = now;
 	return false;
 }
 

@@ -50,11 +50,12 @@
 #define MAX_IN_THE_WAY		16
 
 /*
- * Among the others nobody waits longer than the first, and a slice, whatever the
- * weights; it is looked for every so often.
+ * Who of the others has waited for the first goes before them; who has is looked for
+ * every so often, among so many that wait for a CPU.
  */
 #define OVERDUE_NS		(2ULL * NSEC_PER_SEC)
 #define OVERDUE_LOOK_NS		(100ULL * NSEC_PER_MSEC)
+#define MAX_LOOKED_AT		1024
 
 /* Beyond any virtual time that a task may have. */
 #define NEVER_NS		(1ULL << 62)
@@ -106,7 +107,7 @@ struct cpu_ctx {
 	u64	vtime;		/* the least of the others that run or wait here; it never goes back */
 	s64	weight;		/* the sum of those of the others that run or wait here */
 	u64	evened_at;	/* when other CPUs were last asked for what they have more */
-	u64	overdue_at;	/* when somebody who waits for too long was last looked for */
+	u64	overdue_at;	/* when nobody was found who waits for too long */
 	u32	occupant;
 	bool	contended;	/* others wait while a micro-quanta task runs */
 	bool	online;

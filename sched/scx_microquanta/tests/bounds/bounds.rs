@@ -183,21 +183,22 @@ pub fn newcomers(scheduler: &Scheduler) {
     }
 }
 
-/// By weight alone the lightest would wait for half a minute beside the heaviest.
+/// By weight alone the lightest would wait for minutes beside the heaviest, and the
+/// kernel would end the scheduler after five seconds.
 pub fn overdue(scheduler: &Scheduler) {
     scheduler.update("20ms", "15ms");
-    let lightest = spinner("lightest", last_cpu());
-    lightest.set_nice(19);
+    let lightest: Vec<_> = (0..30).map(|_| spinner("lightest", last_cpu())).collect();
+    lightest.iter().for_each(|light| light.set_nice(19));
     let _quanta = spinner("quanta", last_cpu());
     settle();
     let heaviest = spinner("heaviest", last_cpu());
     heaviest.set_nice(-20);
     std::thread::sleep(WINDOW * 4);
     drop(heaviest);
-    let gaps = lightest.stop();
-    let worst = longest(&gaps);
-    println!("  {} waits, worst {worst:?}", gaps.len());
-    assert!(worst <= ms(2500), "it waited {worst:?}");
+    let gaps = lightest.into_iter().map(|light| longest(&light.stop()));
+    let worst = gaps.max().unwrap_or_default();
+    println!("  worst wait {worst:?}");
+    assert!(worst <= ms(3000), "one waited {worst:?}");
 }
 
 /// On CPU 0 they have a quarter.
