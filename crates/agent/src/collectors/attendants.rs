@@ -2,7 +2,8 @@
 //! the kernel's threads, which work for whatever makes system calls (RCU, softirqs,
 //! writeback). Neither is a stranger that somebody could stop.
 
-use collect::tasks::{self, Pid};
+use collect::tasks::{self, Pid, TaskStat};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The kernel's threads are the children of this one, see kthreadd() in kernel/kthread.c.
@@ -11,10 +12,11 @@ const KTHREADD: Pid = 2;
 #[derive(Debug, Default)]
 pub struct Attendants {
     scheduler: Option<Pid>,
-    kernel_threads: Vec<Pid>,
+    /// CPU time when the window opened, of those that had any before.
+    first: BTreeMap<Pid, u64>,
 }
 
-/// Since they were started.
+/// Within the window.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AttendantTimes {
     pub scheduler_ns: Option<u64>,
@@ -22,39 +24,45 @@ pub struct AttendantTimes {
 }
 
 impl Attendants {
-    /// Of the kernel's threads, which are thousands on large machines, those that have
-    /// ever run for a tick.
+    /// Of the kernel's threads, which are thousands on large machines, those that ran
+    /// for a tick before are looked at when the window opens.
     pub fn find(root: &Path, scheduler: Option<Pid>) -> Self {
-        let all = tasks::all(root).into_iter();
-        let stats = all.filter_map(|pid| tasks::stat(root, pid));
-        let busy = stats.filter(|stat| {
-            // Its time is in that of the soft interrupts.
-            let counted_as_interrupt = stat.command.starts_with("ksoftirqd/");
-            stat.parent == KTHREADD && stat.cpu_ns() > 0 && !counted_as_interrupt
-        });
+        let busy = kernel_threads(root).filter(|stat| stat.cpu_ns() > 0);
         Attendants {
             scheduler,
-            kernel_threads: busy.map(|stat| stat.pid).collect(),
+            first: busy
+                .map(|stat| stat.pid)
+                .chain(scheduler)
+                .map(|pid| (pid, 0))
+                .collect(),
         }
     }
 
-    pub fn read(&self, root: &Path) -> AttendantTimes {
-        let cpu_ns = |pid: &Pid| Some(tasks::stat(root, *pid)?.cpu_ns());
+    pub fn begin(&mut self, root: &Path) {
+        for (pid, cpu_ns) in &mut self.first {
+            *cpu_ns = tasks::stat(root, *pid).map_or(0, |stat| stat.cpu_ns());
+        }
+    }
+
+    /// Looks at all, also those that began to run within the window.
+    pub fn end(&self, root: &Path) -> AttendantTimes {
+        let since = |stat: TaskStat| {
+            let before = self.first.get(&stat.pid).copied().unwrap_or(0);
+            stat.cpu_ns().saturating_sub(before)
+        };
+        let scheduler = self.scheduler.and_then(|pid| tasks::stat(root, pid));
         AttendantTimes {
-            scheduler_ns: self.scheduler.as_ref().and_then(cpu_ns),
-            kernel_ns: self.kernel_threads.iter().filter_map(cpu_ns).sum(),
+            scheduler_ns: scheduler.map(since),
+            kernel_ns: kernel_threads(root).map(since).sum(),
         }
     }
 }
 
-impl AttendantTimes {
-    pub fn since(self, earlier: AttendantTimes) -> AttendantTimes {
-        let scheduler = self.scheduler_ns.zip(earlier.scheduler_ns);
-        AttendantTimes {
-            scheduler_ns: scheduler.map(|(now, before)| now.saturating_sub(before)),
-            kernel_ns: self.kernel_ns.saturating_sub(earlier.kernel_ns),
-        }
-    }
+/// All but those whose time is in that of the soft interrupts.
+fn kernel_threads(root: &Path) -> impl Iterator<Item = TaskStat> {
+    let all = tasks::all(root).into_iter();
+    all.filter_map(|pid| tasks::stat(root, pid))
+        .filter(|stat| stat.parent == KTHREADD && !stat.command.starts_with("ksoftirqd/"))
 }
 
 #[cfg(test)]
@@ -76,31 +84,31 @@ mod tests {
             ("proc/15/stat", &stat(15, "rcu_preempt", 2, 100)),
             ("proc/16/stat", &stat(16, "ksoftirqd/0", 2, 100)),
             ("proc/17/stat", &stat(17, "cpuhp/0", 2, 0)),
+            ("proc/18/stat", &stat(18, "kworker/0:1", 2, 900)),
             ("proc/300/stat", &stat(300, "scx_rusty", 1, 200)),
             ("proc/301/stat", &stat(301, "cc1", 1, 400)),
         ]);
-        let attendants = Attendants::find(root.path(), Some(300));
-        assert_eq!(attendants.kernel_threads, [15]);
-        let first = attendants.read(root.path());
-        fs::write(
-            root.path().join("proc/15/stat"),
-            stat(15, "rcu_preempt", 2, 150),
-        )
-        .unwrap();
-        fs::write(
-            root.path().join("proc/300/stat"),
-            stat(300, "scx_rusty", 1, 210),
-        )
-        .unwrap();
-        let spent = attendants.read(root.path()).since(first);
-        assert_eq!(spent.kernel_ns, 500_000_000);
+        let mut attendants = Attendants::find(root.path(), Some(300));
+        attendants.begin(root.path());
+        let set = |pid: Pid, command: &str, parent, ticks| {
+            let file = root.path().join(format!("proc/{pid}/stat"));
+            fs::write(file, stat(pid, command, parent, ticks)).unwrap();
+        };
+        set(15, "rcu_preempt", 2, 150);
+        set(17, "cpuhp/0", 2, 20);
+        set(300, "scx_rusty", 1, 210);
+        set(301, "cc1", 1, 500);
+        fs::remove_file(root.path().join("proc/18/stat")).unwrap();
+        let spent = attendants.end(root.path());
+        assert_eq!(spent.kernel_ns, 700_000_000);
         assert_eq!(spent.scheduler_ns, Some(100_000_000));
     }
 
     #[test]
     fn an_arm_without_a_scheduler_has_no_time_of_one() {
         let root = tree(&[]);
-        let attendants = Attendants::find(root.path(), None);
-        assert_eq!(attendants.read(root.path()), AttendantTimes::default());
+        let mut attendants = Attendants::find(root.path(), None);
+        attendants.begin(root.path());
+        assert_eq!(attendants.end(root.path()), AttendantTimes::default());
     }
 }

@@ -16,7 +16,7 @@ pub use wanted::{Cost, Costs, MOST, costs_file, wanted};
 
 use crate::interrupt::Interrupt;
 use crate::workload::Origin;
-use attendants::Attendants;
+use attendants::{AttendantTimes, Attendants};
 use collect::hardware::Hardware;
 use collect::migrations::Migrations;
 use collect::tasks::Pid;
@@ -45,6 +45,7 @@ pub fn metrics() -> impl Iterator<Item = MetricDef> {
 pub struct Collectors {
     wanted: Vec<Collector>,
     attendants: Attendants,
+    attended: AttendantTimes,
     surroundings: Option<Surroundings>,
     waiting: Waiting,
     distances: Option<Distances>,
@@ -97,7 +98,8 @@ impl Collectors {
         if let Some(instructions) = &mut self.instructions {
             instructions.begin();
         }
-        self.surroundings = Some(Surroundings::begin(root, &self.attendants));
+        self.attendants.begin(root);
+        self.surroundings = Some(Surroundings::begin(root));
     }
 
     /// The window has closed; the processes are still there.
@@ -109,12 +111,14 @@ impl Collectors {
             distances.end();
         }
         if let Some(surroundings) = &mut self.surroundings {
-            surroundings.end(root, &self.attendants);
+            surroundings.end(root);
         }
         self.waiting.end(root);
         if let Some(run_queue) = &mut self.run_queue {
             run_queue.end(interrupt);
         }
+        // It reads most, so it comes last.
+        self.attended = self.attendants.end(root);
     }
 
     /// Distributions, for the trial's directory.
@@ -142,7 +146,7 @@ impl Collectors {
         }
         if let Some(surroundings) = &self.surroundings {
             let own_ns = load_ns(counted) + self.waiting.run_ns_beside_load();
-            metrics.extend(surroundings.figures(own_ns));
+            metrics.extend(surroundings.figures(own_ns, self.attended));
             warnings.extend(surroundings.warnings(&metrics));
         }
         (metrics, warnings)

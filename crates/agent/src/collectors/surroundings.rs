@@ -2,7 +2,7 @@
 //! threads, other processes, frequency, heat, memory
 //! and I/O pressure, and the kernel's log.
 
-use super::attendants::{AttendantTimes, Attendants};
+use super::attendants::AttendantTimes;
 use collect::kernel_log::KernelLog;
 use collect::psi::{self, Resource};
 use collect::stat::{self, CpuTime};
@@ -89,7 +89,6 @@ const QUOTED_LINES: usize = 3;
 struct Reading {
     at: Instant,
     cpu: Option<CpuTime>,
-    attendants: AttendantTimes,
     mhz: Option<f64>,
     throttles: Option<u64>,
     celsius: Option<f64>,
@@ -98,12 +97,11 @@ struct Reading {
 }
 
 impl Reading {
-    fn now(root: &Path, attendants: &Attendants) -> Self {
+    fn now(root: &Path) -> Self {
         let waited = |resource| psi::read(root, resource).map(|stalled| stalled.some_ns);
         Reading {
             at: Instant::now(),
             cpu: stat::read(root),
-            attendants: attendants.read(root),
             mhz: frequency::mean_mhz(root),
             throttles: thermal::throttle_count(root),
             celsius: thermal::hottest_celsius(root),
@@ -123,30 +121,30 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    pub fn begin(root: &Path, attendants: &Attendants) -> Self {
+    pub fn begin(root: &Path) -> Self {
         Surroundings {
             log: KernelLog::from_now(root),
-            first: Reading::now(root, attendants),
+            first: Reading::now(root),
             last: None,
             messages: None,
         }
     }
 
-    pub fn end(&mut self, root: &Path, attendants: &Attendants) {
-        self.last = Some(Reading::now(root, attendants));
+    pub fn end(&mut self, root: &Path) {
+        self.last = Some(Reading::now(root));
         self.messages = self.log.as_mut().map(|log| log.lines_with(""));
     }
 
-    /// `own_ns` is the CPU time of the workload within the window.
-    pub fn figures(&self, own_ns: u64) -> Vec<Measurement> {
+    /// `own_ns` is the CPU time of the workload within the window, `attended` of what it
+    /// brought along.
+    pub fn figures(&self, own_ns: u64, attended: AttendantTimes) -> Vec<Measurement> {
         let Some(last) = &self.last else {
             return Vec::new();
         };
         let first = &self.first;
         let mut metrics = Vec::new();
         if let (Some(now), Some(before)) = (last.cpu, first.cpu) {
-            let attendants = last.attendants.since(first.attendants);
-            metrics.extend(shares(now.since(before), attendants, own_ns));
+            metrics.extend(shares(now.since(before), own_ns, attended));
         }
         metrics.extend(last.mhz.map(|mhz| FREQUENCY.measured(mhz)));
         metrics.extend(frequency_change(first, last));
@@ -195,12 +193,12 @@ impl Surroundings {
     }
 }
 
-fn shares(spent: CpuTime, attendants: AttendantTimes, own_ns: u64) -> Vec<Measurement> {
+fn shares(spent: CpuTime, own_ns: u64, attended: AttendantTimes) -> Vec<Measurement> {
     let percent = |ns: u64| 100.0 * ns as f64 / spent.total_ns().max(1) as f64;
     let AttendantTimes {
         scheduler_ns,
         kernel_ns,
-    } = attendants;
+    } = attended;
     let known_ns = own_ns + kernel_ns + scheduler_ns.unwrap_or(0);
     let foreign_ns = spent.tasks_ns().saturating_sub(known_ns);
     let mut shares = vec![
@@ -283,10 +281,6 @@ mod tests {
         Reading {
             at,
             cpu: Some(CpuTime::default()),
-            attendants: AttendantTimes {
-                scheduler_ns: Some(0),
-                kernel_ns: 0,
-            },
             mhz: Some(2000.0),
             throttles: Some(4),
             celsius: Some(50.0),
@@ -321,14 +315,14 @@ mod tests {
     }
 
     fn warned_of(surroundings: &Surroundings, own_ns: u64) -> String {
-        let metrics = surroundings.figures(own_ns);
+        let metrics = surroundings.figures(own_ns, AttendantTimes::default());
         let warnings = surroundings.warnings(&metrics);
         warnings.iter().map(|w| w.what.as_str()).collect()
     }
 
     #[test]
     fn what_the_workload_did_not_use_was_used_by_others() {
-        let metrics = surroundings(|_| {}).figures(SECOND / 2);
+        let metrics = surroundings(|_| {}).figures(SECOND / 2, AttendantTimes::default());
         assert_eq!(value(&metrics, FOREIGN), Some(25.0));
         assert_eq!(value(&metrics, STEAL), Some(0.0));
     }
@@ -336,10 +330,6 @@ mod tests {
     #[test]
     fn the_scheduler_and_the_kernel_are_no_strangers() {
         let surroundings = surroundings(|last| {
-            last.attendants = AttendantTimes {
-                scheduler_ns: Some(SECOND / 10),
-                kernel_ns: SECOND / 5,
-            };
             last.cpu = Some(CpuTime {
                 user_ns: SECOND,
                 interrupt_ns: SECOND / 5,
@@ -347,7 +337,11 @@ mod tests {
                 ..CpuTime::default()
             });
         });
-        let metrics = surroundings.figures(SECOND / 2);
+        let attended = AttendantTimes {
+            scheduler_ns: Some(SECOND / 10),
+            kernel_ns: SECOND / 5,
+        };
+        let metrics = surroundings.figures(SECOND / 2, attended);
         assert_eq!(value(&metrics, FOREIGN), Some(10.0));
         assert_eq!(value(&metrics, KERNEL), Some(20.0));
         assert_eq!(value(&metrics, SCHEDULER), Some(5.0));
@@ -382,14 +376,15 @@ mod tests {
     fn what_the_kernel_said_is_counted_and_quoted() {
         let mut surroundings = surroundings(|_| {});
         surroundings.messages = Some(["a", "b", "c", "d"].map(str::to_owned).to_vec());
-        let metrics = surroundings.figures(SECOND);
+        let metrics = surroundings.figures(SECOND, AttendantTimes::default());
         assert_eq!(value(&metrics, LOG_LINES), Some(4.0));
         assert!(warned_of(&surroundings, SECOND).ends_with("a | b | c"));
     }
 
     #[test]
     fn what_this_machine_does_not_tell_is_absent_not_zero() {
-        let metrics = surroundings(|last| last.throttles = None).figures(0);
+        let metrics =
+            surroundings(|last| last.throttles = None).figures(0, AttendantTimes::default());
         assert_eq!(value(&metrics, THROTTLES), None);
         assert_eq!(value(&metrics, IO_PRESSURE), None);
     }
