@@ -1,6 +1,6 @@
 //! What went on around the work: steal, the scheduler's own process, the kernel's
-//! threads, other processes, frequency, heat, memory
-//! and I/O pressure, and the kernel's log.
+//! threads, other processes, frequency, heat, memory and I/O pressure, and the kernel's
+//! log.
 
 use super::attendants::AttendantTimes;
 use collect::kernel_log::KernelLog;

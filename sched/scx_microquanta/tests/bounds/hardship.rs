@@ -1,7 +1,7 @@
 //! What it has to survive.
 
 use crate::bounds::{assert_near, settle};
-use crate::load::{cpu_times, share, sleeper, spinner};
+use crate::load::{cpu_times, free_spinners, share, sleeper, spinner};
 use crate::machine::{Scheduler, Statistics, command, cpus, last_cpu, sched_ext};
 use std::fs;
 use std::path::Path;
@@ -15,8 +15,7 @@ pub fn hotplug(scheduler: &Scheduler) {
     scheduler.update("20ms", "5ms");
     let sleepers: Vec<_> = (0..8).map(|_| sleeper("quanta-woken", None)).collect();
     // Some of them wait for the CPU when it goes.
-    let free: Vec<_> = (0..6).map(|_| spinner("free", last_cpu())).collect();
-    free.iter().for_each(|free| free.allow_all_cpus());
+    let free = free_spinners(6);
     for _ in 0..3 {
         let _quanta = spinner("quanta", last_cpu());
         let _rest = spinner("rest", last_cpu());

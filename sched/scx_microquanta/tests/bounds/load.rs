@@ -1,6 +1,6 @@
 //! Threads that want the CPU: always, or for a moment every now and then.
 
-use crate::machine::is_shared;
+use crate::machine::{is_shared, last_cpu};
 use rustix::process::{Pid, setpriority_process};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::fs;
@@ -47,10 +47,7 @@ impl<T: Send + 'static> Worker<T> {
 
     /// CPU time so far, from the kernel.
     pub fn cpu_time(&self) -> Duration {
-        let text = fs::read_to_string(self.proc_file("schedstat"));
-        let text = text.expect("read the thread's schedstat");
-        let ns = text.split_whitespace().next().and_then(|w| w.parse().ok());
-        Duration::from_nanos(ns.expect("its first number"))
+        cpu_time_in(&self.proc_file("schedstat"))
     }
 
     fn proc_file(&self, name: &str) -> String {
@@ -95,6 +92,13 @@ impl<T> Drop for Worker<T> {
     }
 }
 
+/// What a `schedstat` file under /proc counts, of one thread.
+pub fn cpu_time_in(schedstat: &str) -> Duration {
+    let text = fs::read_to_string(schedstat).expect("read the thread's schedstat");
+    let ns = text.split_whitespace().next().and_then(|w| w.parse().ok());
+    Duration::from_nanos(ns.expect("its first number"))
+}
+
 fn pin(cpu: usize) {
     let mut set = CpuSet::new();
     set.set(cpu);
@@ -118,6 +122,13 @@ pub fn spinner(name: &str, cpu: usize) -> Worker<Vec<Duration>> {
     })
 }
 
+/// Spinners that start on the last CPU and may run anywhere.
+pub fn free_spinners(number: usize) -> Vec<Worker<Vec<Duration>>> {
+    let free: Vec<_> = (0..number).map(|_| spinner("free", last_cpu())).collect();
+    free.iter().for_each(Worker::allow_all_cpus);
+    free
+}
+
 /// Sleeps 3 ms and then runs for a moment. Gives the CPUs on which it ran.
 pub fn sleeper(name: &str, cpu: Option<usize>) -> Worker<Vec<usize>> {
     Worker::start(name, cpu, |stop| {
@@ -138,11 +149,17 @@ pub fn cpu_times<T: Send + 'static>(workers: &[&Worker<T>], window: Duration) ->
     after.zip(before).map(|(a, b)| a - b).collect()
 }
 
-/// The first worker's share of the CPU time that all of them got in `window`.
-pub fn share<T: Send + 'static>(workers: &[&Worker<T>], window: Duration) -> f64 {
+/// Each worker's share of the CPU time that all of them got in `window`.
+pub fn shares<T: Send + 'static>(workers: &[&Worker<T>], window: Duration) -> Vec<f64> {
     let times = cpu_times(workers, window);
     let total: Duration = times.iter().sum();
-    times[0].as_secs_f64() / total.as_secs_f64()
+    let share = |time: &Duration| time.as_secs_f64() / total.as_secs_f64();
+    times.iter().map(share).collect()
+}
+
+/// The first worker's.
+pub fn share<T: Send + 'static>(workers: &[&Worker<T>], window: Duration) -> f64 {
+    shares(workers, window)[0]
 }
 
 /// The longest; on CPUs that are shared with others, but for one in a hundred.

@@ -1,6 +1,7 @@
 //! The machine under test and the scheduler on it. Needs root and a kernel with
 //! sched_ext on which no other scheduler is attached: a guest, mostly.
 
+use crate::load::cpu_time_in;
 use rustix::process::{Pid, Signal, kill_process};
 use scx_stats::prelude::StatsClient;
 use std::cell::RefCell;
@@ -108,6 +109,11 @@ impl Scheduler {
             child: RefCell::new(child),
             enable_seq: sched_ext("enable_seq"),
         }
+    }
+
+    /// CPU time of its main thread so far.
+    pub fn cpu_time(&self) -> Duration {
+        cpu_time_in(&format!("/proc/{}/schedstat", self.child.borrow().id()))
     }
 
     /// Change the parameters while it runs.
