@@ -75,14 +75,15 @@ struct Guest<'a> {
 
 impl<'a> Guest<'a> {
     /// With this directory before all others that programs are looked for in.
-    fn start(bench: &'a Bench, cpus: &str, first: Option<&Path>) -> Self {
-        let name = format!("bounds-{}-{cpus}", std::process::id());
+    fn start(bench: &'a Bench, cpus: [&str; 2], first: Option<&Path>) -> Self {
+        let shape = cpus[1].replace([',', '='], "-");
+        let name = format!("bounds-{}-{shape}", std::process::id());
         let path = std::env::var_os("PATH").unwrap_or_default();
         let directories = first.map(Path::to_owned).into_iter();
         let directories = directories.chain(std::env::split_paths(&path));
         let output = bench
-            .command(&["vm", "start", "--name", &name, "--cpus", cpus])
-            .args(["--memory", "1G"])
+            .command(&["vm", "start", "--name", &name, "--memory", "1G"])
+            .args(cpus)
             .env("PATH", std::env::join_paths(directories).expect("a path"))
             .output()
             .expect("schedlab starts");
@@ -124,7 +125,7 @@ fn shares_and_waits_are_within_their_bounds() {
     };
     let _turn = alone();
     let bench = Bench::default();
-    let guest = Guest::start(&bench, "1", Some(&counting_qemu(&bench, &qemu)));
+    let guest = Guest::start(&bench, ["--cpus", "1"], Some(&counting_qemu(&bench, &qemu)));
     let mut command = vec![bounds.as_str()];
     command.extend(STRICT);
     let output = guest.run(&command);
@@ -143,7 +144,7 @@ fn what_needs_two_cpus_is_within_its_bounds() {
     };
     let _turn = alone();
     let bench = Bench::default();
-    let guest = Guest::start(&bench, "2", None);
+    let guest = Guest::start(&bench, ["--cpus", "2"], None);
     let output = guest.run(&[
         "env",
         "MICROQUANTA_SHARED_CPUS=1",
@@ -156,6 +157,22 @@ fn what_needs_two_cpus_is_within_its_bounds() {
         "wakes on an idle CPU",
         "CPUs that go and come",
     ]);
+    expect_code(&output, 0);
+    assert!(!stdout(&output).contains("skipped"), "not measured");
+}
+
+#[test]
+fn wakes_are_placed_by_the_topology() {
+    let bounds = match needs() {
+        Ok((bounds, _)) => bounds,
+        Err(why) => return println!("{why}"),
+    };
+    let _turn = alone();
+    let bench = Bench::default();
+    let cpus = ["--topology", "cores=2,threads=2"];
+    let guest = Guest::start(&bench, cpus, None);
+    let shared = "MICROQUANTA_SHARED_CPUS=1";
+    let output = guest.run(&["env", shared, &bounds, "idle core"]);
     expect_code(&output, 0);
     assert!(!stdout(&output).contains("skipped"), "not measured");
 }

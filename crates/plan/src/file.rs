@@ -216,14 +216,28 @@ fn target(mut value: Value) -> Result<TargetSpec, PlanError> {
     }
 }
 
+/// What stands between the braces of `topology = { … }`.
+pub fn parse_topology(text: &str) -> Result<Topology, String> {
+    let table: FileTopology = toml::de::ValueDeserializer::parse(&format!("{{{text}}}"))
+        .and_then(FileTopology::deserialize)
+        .map_err(|e| format!("{}; write cores=2,threads=2", e.message()))?;
+    Ok(table.into())
+}
+
+impl From<FileTopology> for Topology {
+    fn from(file: FileTopology) -> Self {
+        Topology {
+            sockets: file.sockets,
+            llcs: file.llcs,
+            cores: file.cores,
+            threads: file.threads,
+            numa_nodes: file.numa_nodes,
+        }
+    }
+}
+
 fn vm(file: FileVm) -> Result<TargetSpec, PlanError> {
-    let topology = file.topology.map(|t| Topology {
-        sockets: t.sockets,
-        llcs: t.llcs,
-        cores: t.cores,
-        threads: t.threads,
-        numa_nodes: t.numa_nodes,
-    });
+    let topology = file.topology.map(Topology::from);
     let by_topology = topology.as_ref().and_then(Topology::cpus);
     let cpus = file.cpus.or(by_topology).unwrap_or(2);
     if topology.is_some() && by_topology != Some(cpus) {

@@ -17,7 +17,7 @@ pub mod workloads;
 
 pub use build::{Request, check_stop, experiment_from_request};
 pub use error::PlanError;
-pub use file::parse_experiment;
+pub use file::{parse_experiment, parse_topology};
 pub use nearest::nearest;
 pub use schedule::{plan, trial_seed};
 pub use units::{parse_duration, parse_load, parse_percent, parse_size};

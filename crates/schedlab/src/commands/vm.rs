@@ -8,7 +8,7 @@ use crate::output::say;
 use crate::targets;
 use clap::{Args, Subcommand};
 use model::VmSpec;
-use model::experiment::Forward;
+use model::experiment::{Forward, Topology};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use target::vm::frame::Exec;
@@ -55,8 +55,12 @@ pub struct StartArgs {
     /// debian:sid, debian:PACKAGE, a bzImage, a built tree, host
     #[arg(long, default_value = "debian:sid")]
     kernel: String,
-    #[arg(long, default_value_t = 2)]
-    cpus: u32,
+    /// [default: 2, or what the topology makes]
+    #[arg(long)]
+    cpus: Option<u32>,
+    /// Cores, threads and more, as in an experiment: cores=2,threads=2
+    #[arg(long, value_parser = plan::parse_topology)]
+    topology: Option<Topology>,
     #[arg(long, default_value = "2G")]
     memory: String,
     /// host, or image:PATH
@@ -145,12 +149,15 @@ pub fn vm(command: &VmCommand) -> Result<ExitCode, CliError> {
 fn request(args: &StartArgs) -> Result<Request, CliError> {
     let memory_bytes =
         plan::parse_size(&args.memory).map_err(|e| CliError::usage(e, "--memory 2G"))?;
+    let by_topology = args.topology.as_ref().and_then(Topology::cpus);
+    let cpus = args.cpus.or(by_topology).unwrap_or(2);
     Ok(Request {
         name: args.name.clone(),
         spec: VmSpec {
             root: args.root.clone(),
             forwards: args.forward.clone(),
-            ..VmSpec::new(&args.kernel, args.cpus, memory_bytes)
+            topology: args.topology.clone(),
+            ..VmSpec::new(&args.kernel, cpus, memory_bytes)
         },
         options: targets::vm_options()?,
         snapshot: None,

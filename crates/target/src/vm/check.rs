@@ -19,6 +19,10 @@ pub fn host(spec: &VmSpec) -> Vec<Problem> {
     if qemu::version().is_none() {
         problems.push(as_problem("target vm", machine::not_installed()));
     }
+    if spec.cpus == 0 {
+        let what = "a guest needs at least one CPU".to_owned();
+        return vec![problem(what, "--cpus 2, or cores and threads")];
+    }
     problems.extend(memory(spec.memory_bytes, host::available_memory()));
     problems.extend(spec.topology.as_ref().and_then(|t| topology(spec.cpus, t)));
     problems.extend(

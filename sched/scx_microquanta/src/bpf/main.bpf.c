@@ -49,6 +49,9 @@ static s32 pick_idle(struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	s32 cpu;
 
+	/* It may still be allowed more CPUs than it can use; Linux 6.12 asks nevertheless. */
+	if (is_migration_disabled(p))
+		return -EBUSY;
 	if (__COMPAT_HAS_scx_bpf_select_cpu_and)
 		return scx_bpf_select_cpu_and(p, prev_cpu, wake_flags & ~SCX_WAKE_SYNC,
 					      p->cpus_ptr, 0);
@@ -97,7 +100,7 @@ static s32 pick_uncontended(struct task_struct *p, s32 cpu)
 {
 	s32 i;
 
-	if (!nr_quanta_tasks)
+	if (!nr_quanta_tasks || is_migration_disabled(p))
 		return -EBUSY;
 	bpf_for(i, 0, nr_cpu_ids) {
 		s32 other = (cpu + i) % nr_cpu_ids;

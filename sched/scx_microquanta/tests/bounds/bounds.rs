@@ -1,7 +1,7 @@
 //! Shares and waits.
 
 use crate::load::{cpu_times, free_spinners, longest, share, shares, sleeper, spinner};
-use crate::machine::{Scheduler, Statistics, command, cpus, is_shared, last_cpu};
+use crate::machine::{Scheduler, Statistics, command, cores, cpus, is_shared, last_cpu};
 use std::time::{Duration, Instant};
 
 const WINDOW: Duration = Duration::from_secs(2);
@@ -154,7 +154,8 @@ pub fn weight_beside(scheduler: &Scheduler) {
         let light = spinner("light", last_cpu());
         light.set_nice(5);
         settle();
-        // Unoptimised, the scheduler's own program is busy for a while after its start.
+        // The scheduler's own program waits with PAUSE for a moment. A QEMU that emulates
+        // CPUs in turns (before 8.1) has the turn of all others pass in each.
         let used = || beside.iter().map(|b| b.cpu_time()).sum::<Duration>() + scheduler.cpu_time();
         let (before, start) = (used(), Instant::now());
         print!("  {what}: ");
@@ -282,9 +283,41 @@ pub fn wakes_where(scheduler: &Scheduler) {
 fn wakes_on_first() -> f64 {
     let woken = sleeper("quanta-woken", None);
     std::thread::sleep(WINDOW / 2);
-    let cpus = woken.stop();
-    let first = cpus.iter().filter(|cpu| **cpu == 0).count();
-    first as f64 / cpus.len().max(1) as f64
+    part_on(&woken.stop(), &[0])
+}
+
+/// The first core has one of the others on its first thread, and woken ones start on
+/// its second, which is idle; then every core has one.
+pub fn wakes_on_core(scheduler: &Scheduler) {
+    let cores = cores();
+    if cores.len() < 2 || cores.iter().any(|core| core.len() < 2) {
+        return println!("  skipped: needs two cores of two threads");
+    }
+    // Where it disturbs nothing: it is no idler, see weight_beside.
+    scheduler.allow_cpus(cores[0][0]..=cores[0][0]);
+    let _one = spinner("rest", cores[0][0]);
+    settle();
+    print!("  an idle core: ");
+    assert_near(part_on(&woken_on(cores[0][1]), &cores[0]), 0.0, 0.1);
+    let _all: Vec<_> = cores[1..].iter().map(|c| spinner("rest", c[0])).collect();
+    settle();
+    print!("  an idle thread: ");
+    let threads: Vec<usize> = cores.iter().map(|core| core[1]).collect();
+    assert_near(part_on(&woken_on(cores[0][1]), &threads), 1.0, 0.1);
+    scheduler.allow_cpus(0..=last_cpu());
+}
+
+/// The CPUs of a task that wakes up again and again, first on this one.
+fn woken_on(cpu: usize) -> Vec<usize> {
+    let woken = sleeper("quanta-woken", Some(cpu));
+    woken.allow_all_cpus();
+    std::thread::sleep(WINDOW / 2);
+    woken.stop()
+}
+
+fn part_on(cpus: &[usize], wanted: &[usize]) -> f64 {
+    let number = cpus.iter().filter(|cpu| wanted.contains(cpu)).count();
+    number as f64 / cpus.len().max(1) as f64
 }
 
 /// One that may run anywhere starts where it is throttled, and CPU 0 is idle but

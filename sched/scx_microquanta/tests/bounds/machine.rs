@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -48,6 +49,17 @@ pub fn cpus() -> usize {
 /// The last CPU, which has least to do for the rest of the machine.
 pub fn last_cpu() -> usize {
     cpus() - 1
+}
+
+/// The CPUs of each core.
+pub fn cores() -> Vec<Vec<usize>> {
+    let mut cores: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for cpu in 0..cpus() {
+        let file = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
+        let siblings = fs::read_to_string(file).expect("read the CPU's topology");
+        cores.entry(siblings).or_default().push(cpu);
+    }
+    cores.into_values().collect()
 }
 
 /// What a file of `/sys/kernel/sched_ext` says.
@@ -114,6 +126,17 @@ impl Scheduler {
     /// CPU time of its main thread so far.
     pub fn cpu_time(&self) -> Duration {
         cpu_time_in(&format!("/proc/{}/schedstat", self.child.borrow().id()))
+    }
+
+    /// Where its own threads may run.
+    pub fn allow_cpus(&self, cpus: RangeInclusive<usize>) {
+        let status = Command::new("taskset")
+            .args(["--all-tasks", "--cpu-list", "--pid"])
+            .arg(format!("{}-{}", cpus.start(), cpus.end()))
+            .arg(self.child.borrow().id().to_string())
+            .stdout(Stdio::null())
+            .status();
+        assert!(status.expect("start taskset").success());
     }
 
     /// Change the parameters while it runs.

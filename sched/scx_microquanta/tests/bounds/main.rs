@@ -77,6 +77,10 @@ const BOUNDS: &[Bound] = &[
         bounds::wakes_where,
     ),
     (
+        "a task wakes on an idle core before an idle thread of one",
+        bounds::wakes_on_core,
+    ),
+    (
         "an idle CPU takes what is throttled elsewhere",
         bounds::idle_cpu_helps,
     ),
