@@ -14,7 +14,9 @@ mod targets;
 use args::{Cli, Command};
 use clap::Parser;
 use exit::CliError;
+use std::io::{IsTerminal, Stderr, Write};
 use std::process::ExitCode;
+use tracing_subscriber::EnvFilter;
 
 fn main() -> ExitCode {
     // The first process of a guest is this program too.
@@ -25,9 +27,14 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => error.exit(),
     };
+    // Of a guest's making, the long steps are told too: a download, a build.
+    let filter = EnvFilter::try_from_env("SCHEDLAB_LOG");
     tracing_subscriber::fmt()
-        .with_env_filter(tracing_subscriber::EnvFilter::from_env("SCHEDLAB_LOG"))
-        .with_writer(std::io::stderr)
+        .with_env_filter(filter.unwrap_or_else(|_| EnvFilter::new("warn,target=info")))
+        .with_writer(own_line)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_target(false)
+        .without_time()
         .init();
     match dispatch(&cli.command) {
         Ok(code) => code,
@@ -40,6 +47,15 @@ fn main() -> ExitCode {
             code
         }
     }
+}
+
+/// In place of the live line of progress, if there is one.
+fn own_line() -> Stderr {
+    let mut stderr = std::io::stderr();
+    if stderr.is_terminal() {
+        let _ = stderr.write_all(b"\r\x1b[2K");
+    }
+    stderr
 }
 
 fn dispatch(command: &Command) -> Result<ExitCode, CliError> {

@@ -300,7 +300,7 @@ impl Target for VmTarget {
 
     fn open(&mut self, boot: &Boot) -> Result<Box<dyn Session>, TargetError> {
         let guest = self.boot(boot, true)?;
-        tracing::info!(
+        tracing::debug!(
             "guest {} is ready after {:.1} s",
             guest.ready.release,
             guest.boot_time.as_secs_f64()

@@ -56,11 +56,10 @@ pub fn build(request: &BuildRequest, cache: &Path) -> Result<PathBuf, TargetErro
     let output = fs::canonicalize(&output).map_err(io("find", &output))?;
     configure(request, &tree, &output)?;
     tracing::info!("building the kernel in {}", output.display());
-    make(
-        &tree,
-        &output,
-        &[&format!("-j{}", request.jobs.max(1)), "bzImage"],
-    )?;
+    let mut build = make(&tree, &output);
+    build.arg(format!("-j{}", request.jobs.max(1)));
+    build.arg("bzImage").stdout(std::io::stderr());
+    run(build, "make")?;
     Ok(output)
 }
 
@@ -167,7 +166,7 @@ fn configure(request: &BuildRequest, tree: &Path, output: &Path) -> Result<(), T
     if Path::new(&request.base).is_file() {
         fs::copy(&request.base, &config).map_err(io("copy", Path::new(&request.base)))?;
     } else {
-        make(tree, output, &[&request.base])?;
+        configure_by(tree, output, &request.base)?;
     }
     let shipped = output.join("schedlab.config");
     fs::write(&shipped, FRAGMENT).map_err(io("write", &shipped))?;
@@ -180,7 +179,7 @@ fn configure(request: &BuildRequest, tree: &Path, output: &Path) -> Result<(), T
         .args(&request.fragments);
     merge.current_dir(tree).stdout(Stdio::null());
     run(merge, "merge the kernel's configuration")?;
-    make(tree, output, &["olddefconfig"])?;
+    configure_by(tree, output, "olddefconfig")?;
     let text = fs::read_to_string(&config).map_err(io("read", &config))?;
     check_needed(&Config::parse(&text))
 }
@@ -208,14 +207,17 @@ fn check_needed(config: &Config) -> Result<(), TargetError> {
     ))
 }
 
-fn make(tree: &Path, output: &Path, args: &[&str]) -> Result<(), TargetError> {
+fn make(tree: &Path, output: &Path) -> Command {
     let mut make = Command::new("make");
-    make.arg("-C")
-        .arg(tree)
-        .arg(format!("O={}", output.display()))
-        .args(args);
-    make.arg("-s").stdout(Stdio::null());
-    run(make, "make")
+    make.arg("-C").arg(tree);
+    make.arg(format!("O={}", output.display()));
+    make
+}
+
+fn configure_by(tree: &Path, output: &Path, make_target: &str) -> Result<(), TargetError> {
+    let mut configure = make(tree, output);
+    configure.args(["-s", make_target]).stdout(Stdio::null());
+    run(configure, "make")
 }
 
 /// What the program says of its errors goes to the user's.
