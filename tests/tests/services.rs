@@ -220,6 +220,7 @@ fn the_highest_rate_that_holds_a_service_level_is_found_within_a_trial() {
     expect_figures(&output);
     let (dir, trial) = &ok_trials(&bench)[0];
     assert_eq!(metric(trial, "slo_rate"), 400.0);
+    assert_eq!(metric(trial, "slo_bound"), 1.0);
     // Of the threads of all steps, which stay until they have been read.
     assert!(!Path::new("/proc/self/schedstat").exists() || metric(trial, "run_delay") > 0.0);
     let steps = fs::read_to_string(dir.join("search.csv")).unwrap();

@@ -165,10 +165,17 @@ pub struct Slo {
     pub to_per_sec: f64,
 }
 
+impl Slo {
+    /// `p99`, `p99.9`.
+    pub fn quantile(&self) -> String {
+        format!("p{}", f64::from(self.permille) / 10.0)
+    }
+}
+
 impl std::fmt::Display for Slo {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let percent = f64::from(self.permille) / 10.0;
-        write!(f, "p{percent} < {}", format_duration_ns(self.below_ns))
+        let below = format_duration_ns(self.below_ns);
+        write!(f, "{} < {below}", self.quantile())
     }
 }
 

@@ -12,6 +12,7 @@ use crate::table::{
 };
 use crate::why;
 use model::{Better, Cell, Experiment, Trial, TrialState, Workload};
+use results::bound::{Bound, bound};
 use results::{Overload, Pair, ResultSet, overload, pairs};
 use std::collections::HashSet;
 
@@ -233,6 +234,8 @@ impl<'a> CellScope<'a> {
                 Some(note) if pairs.is_empty() => vec![note],
                 note => [
                     note,
+                    self.note_bounds(head.name, baseline),
+                    self.note_bounds(head.name, arm),
                     self.note_missing(head, arm, pairs.len(), &overload),
                     note_unusable(&pairs),
                     judged.note,
@@ -243,6 +246,23 @@ impl<'a> CellScope<'a> {
             },
             block_ratios: pairs.iter().filter_map(block_point).collect(),
         }
+    }
+
+    /// A note on the trials of an arm whose figure is only a bound.
+    fn note_bounds(&self, metric: &str, arm: usize) -> Option<String> {
+        let of_arm = self.trials.iter().filter(|t| t.place.arm == arm);
+        let bounds: Vec<Option<Bound>> = of_arm.map(|trial| bound(trial, metric)).collect();
+        let (all, name) = (bounds.len(), &self.experiment.arms[arm].name);
+        let count = |kind| bounds.iter().filter(|bound| **bound == Some(kind)).count();
+        let words = [(Bound::Lower, "lower"), (Bound::Higher, "higher")]
+            .into_iter()
+            .filter(|(kind, _)| count(*kind) > 0)
+            .map(|(kind, word)| {
+                let number = count(kind);
+                format!("in {number} of {all} trials {name} is {word} than its figure")
+            });
+        let words: Vec<String> = words.collect();
+        (!words.is_empty()).then(|| format!("{}, a bound", words.join(" and ")))
     }
 
     /// A note on the blocks in which both arms ran, but not both have the figure.

@@ -10,6 +10,7 @@
 //! ```
 //! A trial is written beside its place, synced, and renamed: it is whole or absent.
 
+pub mod bound;
 pub mod capsule;
 mod files;
 pub mod overload;

@@ -2,8 +2,10 @@
 //!
 //! Only trials that are ok count, and only blocks in which both arms have one:
 //! a block is the independent unit, and its two trials ran close together. Latency of
-//! an overloaded trial is not compared (see [`crate::overload`]).
+//! an overloaded trial is not compared (see [`crate::overload`]), nor two bounds of the
+//! same kind (see [`crate::bound`]).
 
+use crate::bound::{Bound, bound};
 use crate::overload::{is_latency, is_overloaded};
 use model::Trial;
 use std::collections::BTreeMap;
@@ -42,7 +44,7 @@ pub fn pairs<'a>(
     arm: usize,
     baseline: usize,
 ) -> Vec<Pair> {
-    let mut blocks: BTreeMap<u32, (Option<f64>, Option<f64>)> = BTreeMap::new();
+    let mut blocks: BTreeMap<u32, [Option<(f64, Option<Bound>)>; 2]> = BTreeMap::new();
     for trial in trials {
         let place = &trial.place;
         if place.cell != cell || !trial.is_ok() {
@@ -55,16 +57,18 @@ pub fn pairs<'a>(
             continue;
         }
         let slot = blocks.entry(place.block).or_default();
+        let value = Some((measured.value, bound(trial, metric)));
         if place.arm == baseline {
-            slot.0 = Some(measured.value);
+            slot[0] = value;
         } else if place.arm == arm {
-            slot.1 = Some(measured.value);
+            slot[1] = value;
         }
     }
     blocks
         .into_iter()
         .filter_map(|(block, values)| match values {
-            (Some(baseline), Some(arm)) => Some(Pair {
+            [Some((_, Some(one))), Some((_, Some(other)))] if one == other => None,
+            [Some((baseline, _)), Some((arm, _))] => Some(Pair {
                 block,
                 baseline,
                 arm,
@@ -97,6 +101,7 @@ pub fn log_ratios<'a>(
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::bound;
     use model::{Better, Evidence, Measurement, PlannedTrial, TrialResult, TrialState};
 
     pub(crate) fn trial(block: u32, arm: usize, value: f64) -> Trial {
@@ -158,6 +163,31 @@ pub(crate) mod tests {
             why: "ejected".into(),
         };
         assert!(ratios(&[trial(1, 0, 100.0), void]).is_empty());
+    }
+
+    fn rate(block: u32, arm: usize, value: f64, mark: f64) -> Trial {
+        let mut trial = trial(block, arm, 1.0);
+        for (metric, value) in [(bound::METRIC, value), (bound::MARK, mark)] {
+            trial.result.metrics.push(Measurement {
+                metric: metric.into(),
+                unit: "1/s".into(),
+                better: Better::Higher,
+                value,
+            });
+        }
+        trial
+    }
+
+    #[test]
+    fn two_bounds_of_the_same_kind_are_not_compared() {
+        let compared = |marks: [f64; 2]| {
+            let trials = [rate(1, 0, 2e3, marks[0]), rate(1, 1, 4e3, marks[1])];
+            pairs(&trials, 0, bound::METRIC, 1, 0).len()
+        };
+        assert_eq!(compared([-1.0, -1.0]), 0);
+        assert_eq!(compared([1.0, 1.0]), 0);
+        assert_eq!(compared([-1.0, 0.0]), 1);
+        assert_eq!(compared([-1.0, 1.0]), 1);
     }
 
     #[test]

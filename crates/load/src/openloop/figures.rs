@@ -20,6 +20,8 @@ const TOO_LATE_PERCENT: f64 = 50.0;
 /// Lateness of less than this is what any timer and wake-up cost: it is never the
 /// reason that a trial does not count.
 const LATE_IN_EARNEST_NS: u64 = 1_000_000;
+pub const OWN_REMEDY: &str = "give the generator more threads, or CPUs (load-cpus) that nothing \
+                              else uses; `schedlab doctor` names what does";
 /// A generator that used this much of its threads' CPUs could not have sent more.
 const SATURATED_PERCENT: f64 = 95.0;
 
@@ -68,13 +70,20 @@ pub fn check(config: &Config, total: &Total) -> Result<(), String> {
     Ok(())
 }
 
-/// Were fewer requests answered than offered?
+/// Were more requests offered than the server got through? One that it refused or cut
+/// off is an error, but keeps nobody waiting.
 pub fn is_overload(config: &Config, total: &Total) -> bool {
-    overload::is_overload(total.offered, total.done, config.connections)
+    let ended = total.done + total.errors();
+    overload::is_overload(total.offered, ended, config.connections)
+}
+
+/// Is the generator's lateness the better part of the latency?
+pub fn is_too_late(late_ns: u64, request_ns: u64) -> bool {
+    percent(late_ns, request_ns) >= TOO_LATE_PERCENT && late_ns >= LATE_IN_EARNEST_NS
 }
 
 /// Polling without a pause uses all of a CPU whatever there is to do.
-fn is_saturated(config: &Config, cpu_percent: f64) -> bool {
+pub fn is_saturated(config: &Config, cpu_percent: f64) -> bool {
     !config.busy_poll && cpu_percent >= SATURATED_PERCENT * f64::from(config.threads)
 }
 
@@ -127,6 +136,13 @@ impl Total {
 
     fn failed(&self) -> u64 {
         self.failures.iter().sum()
+    }
+
+    /// Failed in another way than by taking too long.
+    fn errors(&self) -> u64 {
+        let [timeouts, unanswered] =
+            [Failure::Timeout, Failure::Unanswered].map(|kind| self.failures[kind as usize]);
+        self.failed() - timeouts - unanswered
     }
 
     pub fn achieved_percent(&self) -> f64 {
@@ -243,17 +259,18 @@ impl Figures {
         if total.failed() == 0 {
             return;
         }
+        let errors = total.error_percent();
         let what = format!(
-            "{} of {} requests failed and count with the time that they took: {}",
+            "{} of {} requests failed ({errors:.2} %) and count with the time that they took: {}",
             total.failed(),
             total.offered,
             total.failures_in_words()
         );
-        self.warn(
-            Severity::Caution,
-            what,
-            "look at the server's log and error_percent",
-        );
+        let severity = match errors > ERRORS_ALLOWED_PERCENT {
+            true => Severity::Serious,
+            false => Severity::Caution,
+        };
+        self.warn(severity, what, "look at the server's log");
     }
 
     fn judge_lateness(&mut self, request: &Recording, lateness: &Recording) {
@@ -261,14 +278,14 @@ impl Figures {
         let (Some(request), Some(late)) = (p99(request), p99(lateness)) else {
             return;
         };
-        let percent = 100.0 * late as f64 / request.max(1) as f64;
+        let percent = percent(late, request);
         if percent < LATE_PERCENT {
             return;
         }
-        if percent >= TOO_LATE_PERCENT && late >= LATE_IN_EARNEST_NS {
+        if is_too_late(late, request) {
             self.parsed.void = Some(format!(
                 "the generator was {} late in one of 100 requests, {percent:.0} % of their latency; \
-                 give it CPUs of its own with load-cpus, or more threads",
+                 {OWN_REMEDY}",
                 format_duration_ns(late)
             ));
         }
@@ -287,11 +304,7 @@ impl Figures {
             "the generator was {} late in one of 100 requests, {percent:.0} % of their latency: {judgement}",
             format_duration_ns(late)
         );
-        self.warn(
-            severity,
-            what,
-            "give the generator CPUs of its own with load-cpus, or more threads",
-        );
+        self.warn(severity, what, OWN_REMEDY);
     }
 
     fn warn_of_missing(&mut self, samples: u64) {
@@ -386,6 +399,15 @@ mod tests {
     fn more_than_one_error_in_a_hundred_is_an_overload() {
         assert_eq!(mark(&figures_of(load(0, MS, 10))), 0.0);
         assert_eq!(mark(&figures_of(load(0, MS, 21))), 1.0);
+    }
+
+    #[test]
+    fn errors_are_no_overload_in_words() {
+        let said = |parsed: &Parsed| parsed.warnings.iter().any(|w| w.what.contains("overload"));
+        let errors = figures_of(load(0, MS, 100));
+        assert!(!said(&errors), "{:?}", errors.warnings);
+        assert_eq!(errors.warnings[0].severity, Severity::Serious);
+        assert!(said(&figures_of(load(0, 100 * MS, 0))));
     }
 
     #[test]

@@ -69,7 +69,7 @@ fn search_in_phases<P: Protocol, W: Write>(
         let (_, tallies) = load(&config, protocol, stay, |gate| pass(&config, gate, phases))?;
         let total = Total::of(tallies);
         let step = Step::of(&config, slo, total).map_err(NativeError::Generator)?;
-        let held = step.held;
+        let held = step.held();
         steps.push(step);
         Ok::<_, NativeError>(held)
     })?;

@@ -18,6 +18,13 @@ pub const SLO_RATE: MetricDef = MetricDef {
     better: Better::Higher,
     text: "Highest rate that holds the service level (loads = { find = \"max\", slo = … } only).",
 };
+/// The mark of a rate that is only a bound; see `results::bound`.
+pub const SLO_BOUND: MetricDef = MetricDef::explaining(
+    "slo_bound",
+    "count",
+    "Where the highest rate is: -1 below slo_rate, which is where the search began, 1 above it, \
+     where the search ended, 0 there.",
+);
 pub const HIT_PERCENT: MetricDef = MetricDef::explaining(
     "hit_percent",
     "%",
@@ -49,6 +56,7 @@ pub const HTTP: &[MetricDef] = &[
     m::REQUEST_P999,
     m::REQUEST_MAX,
     SLO_RATE,
+    SLO_BOUND,
     m::SERVICE[0].0,
     m::SERVICE[1].0,
     m::REQUESTS_PER_SEC,
@@ -69,6 +77,7 @@ pub const MEMCACHED: &[MetricDef] = &[
     m::REQUEST_P999,
     m::REQUEST_MAX,
     SLO_RATE,
+    SLO_BOUND,
     m::SERVICE[0].0,
     m::SERVICE[1].0,
     m::REQUESTS_PER_SEC,
