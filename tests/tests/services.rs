@@ -241,7 +241,10 @@ fn what_goes_wrong_with_a_server_is_said_and_never_becomes_a_figure() {
         ))
     };
     for (text, why) in [
-        (command("echo no disk >&2; exit 3", ""), "no disk"),
+        (
+            command("echo no disk >&2; exit 3", ""),
+            "(exit status 3) before the window closed: no disk",
+        ),
         (command("sleep 100", "ready-limit = \"200ms\""), "ready"),
     ] {
         let bench = Bench::default();

@@ -305,6 +305,7 @@ fn interrupted() -> Stop {
 fn ended_early(process: &mut Workload, line: &str) -> Stop {
     let errors = process.last_errors();
     Stop::Failed(format!(
-        "the workload ended before it said `{line}`: {errors}"
+        "the workload ended{} before it said `{line}`: {errors}",
+        process.end_in_words()
     ))
 }

@@ -13,7 +13,7 @@ use collect::tasks::{self, Pid};
 use load::{Launch, Output};
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{MemfdFlags, OFlags, fcntl_setfl, memfd_create};
-use rustix::process::{PidfdFlags, pidfd_open};
+use rustix::process::{PidfdFlags, WaitId, WaitIdOptions, pidfd_open, waitid};
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::OwnedFd;
@@ -159,6 +159,21 @@ impl Workload {
     /// The last lines on standard error, for messages.
     pub fn last_errors(&mut self) -> String {
         last_lines(&text_of(&mut self.stderr), 3)
+    }
+
+    /// How it ended, in brackets; empty while it runs.
+    pub fn end_in_words(&self) -> String {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let pid = rustix::process::Pid::from_raw(self.pid);
+        let ended = pid.and_then(|pid| waitid(WaitId::Pid(pid), options).ok()?);
+        let Some(ended) = ended else {
+            return String::new();
+        };
+        match (ended.exit_status(), ended.terminating_signal()) {
+            (Some(code), _) => format!(" (exit status {code})"),
+            (None, Some(signal)) => format!(" (signal {signal})"),
+            (None, None) => String::new(),
+        }
     }
 
     /// Kill what is left of the process and all that it started; gives how many

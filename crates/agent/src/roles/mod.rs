@@ -151,7 +151,8 @@ impl Roles {
                 Ok(()) => return Ok(()),
                 Err(why) if Instant::now() >= deadline => {
                     return Err(Stop::Failed(format!(
-                        "the server was not ready after {}: {why}",
+                        "the server was not ready after {}: {why}; look at its server.log, or \
+                         change what is waited for with ready and ready-limit",
                         format_duration_ns(server.ready_limit_ns)
                     )));
                 }
@@ -247,8 +248,9 @@ impl Running {
         let errors = self.process.last_errors();
         let colon = if errors.is_empty() { "" } else { ": " };
         let why = format!(
-            "the {} ended before the window closed{colon}{errors}",
-            self.name
+            "the {} ended{} before the window closed{colon}{errors}",
+            self.name,
+            self.process.end_in_words()
         );
         match self.role {
             Role::Antagonist => Stop::Void(why),

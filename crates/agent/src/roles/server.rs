@@ -135,9 +135,19 @@ pub fn probe(server: &Server, address: SocketAddr) -> Result<(), String> {
             Ok(found) => Err(format!(
                 "GET {path} was answered with {found}, not {status}"
             )),
-            Err(e) => Err(format!("GET {path} was not answered ({e})")),
+            Err(e) => Err(format!("GET {path}: {}", fault(&e))),
         },
         _ => Ok(()),
+    }
+}
+
+/// Of a request for a status.
+fn fault(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => "the connection was closed without an answer".to_owned(),
+        io::ErrorKind::WouldBlock => "no answer came".to_owned(),
+        io::ErrorKind::InvalidData => "the answer is not HTTP".to_owned(),
+        _ => error.to_string(),
     }
 }
 
@@ -147,9 +157,10 @@ fn http_status(mut stream: TcpStream, address: SocketAddr, path: &str) -> io::Re
     stream.write_all(request.as_bytes())?;
     let mut start = [0u8; 12];
     stream.read_exact(&mut start)?;
-    let status = std::str::from_utf8(&start[9..])
-        .ok()
-        .and_then(|text| text.parse().ok());
+    let text = std::str::from_utf8(&start).ok();
+    let status = text
+        .filter(|text| text.starts_with("HTTP/"))
+        .and_then(|text| text.get(9..)?.parse().ok());
     status.ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
@@ -179,20 +190,38 @@ mod tests {
         assert_ne!(address(&command(None, Readiness::Tcp)).unwrap().port(), 0);
     }
 
-    #[test]
-    fn readiness_by_http_needs_the_right_status() {
+    fn answering(answer: &'static [u8]) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         std::thread::spawn(move || {
             for mut stream in listener.incoming().flatten() {
                 let _ = stream.read(&mut [0; 1024]);
-                let _ = stream.write_all(b"HTTP/1.1 503 Not yet\r\n\r\n");
+                let _ = stream.write_all(answer);
             }
         });
-        let ready = |status| Readiness::Http {
+        address
+    }
+
+    fn ready(status: u16) -> Readiness {
+        Readiness::Http {
             path: "/health".to_owned(),
             status,
-        };
+        }
+    }
+
+    #[test]
+    fn what_is_no_answer_is_said_in_words() {
+        let said = |answer| probe(&command(None, ready(200)), answering(answer)).unwrap_err();
+        assert_eq!(
+            said(b"220 smtp.example ESMTP\r\n"),
+            "GET /health: the answer is not HTTP"
+        );
+        assert!(said(b"HTTP/1.1").contains("without an answer"));
+    }
+
+    #[test]
+    fn readiness_by_http_needs_the_right_status() {
+        let address = answering(b"HTTP/1.1 503 Not yet\r\n\r\n");
         assert_eq!(probe(&command(None, ready(503)), address), Ok(()));
         let error = probe(&command(None, ready(200)), address).unwrap_err();
         assert_eq!(error, "GET /health was answered with 503, not 200");
