@@ -17,6 +17,9 @@ pub const ERRORS_ALLOWED_PERCENT: f64 = 1.0;
 /// percentile, from which on it is mentioned, and from which on it is the result.
 const LATE_PERCENT: f64 = 10.0;
 const TOO_LATE_PERCENT: f64 = 50.0;
+/// The same of their medians: how late any timer and wake-up is, but of short latencies
+/// so much that a ratio of two of them is closer to 1 than that of the servers.
+const MEDIAN_LATE_PERCENT: f64 = 25.0;
 /// Lateness of less than this is what any timer and wake-up cost: it is never the
 /// reason that a trial does not count.
 const LATE_IN_EARNEST_NS: u64 = 1_000_000;
@@ -274,13 +277,14 @@ impl Figures {
     }
 
     fn judge_lateness(&mut self, request: &Recording, lateness: &Recording) {
-        let p99 = |recording: &Recording| recording.quantile_ns(990);
-        let (Some(request), Some(late)) = (p99(request), p99(lateness)) else {
+        let both = |permille| [request, lateness].map(|r| r.quantile_ns(permille));
+        let medians = both(500);
+        let [Some(request), Some(late)] = both(990) else {
             return;
         };
         let percent = percent(late, request);
         if percent < LATE_PERCENT {
-            return;
+            return self.judge_median_lateness(medians);
         }
         if is_too_late(late, request) {
             self.parsed.void = Some(format!(
@@ -305,6 +309,22 @@ impl Figures {
             format_duration_ns(late)
         );
         self.warn(severity, what, OWN_REMEDY);
+    }
+
+    fn judge_median_lateness(&mut self, medians: [Option<u64>; 2]) {
+        let [Some(request), Some(late)] = medians else {
+            return;
+        };
+        let percent = percent(late, request);
+        if percent < MEDIAN_LATE_PERCENT {
+            return;
+        }
+        let what = format!(
+            "the generator was {} late in half of the requests, {percent:.0} % of their latency: \
+             differences in request_p50 look that much smaller; service_p50 is without it",
+            format_duration_ns(late)
+        );
+        self.warn(Severity::Note, what, OWN_REMEDY);
     }
 
     fn warn_of_missing(&mut self, samples: u64) {
@@ -423,6 +443,31 @@ mod tests {
         assert!(parsed.void.is_some_and(|why| why.contains("load-cpus")));
         assert_eq!(figures_of(load(MS, 5 * MS, 0)).void, None);
         assert_eq!(figures_of(load(MS / 2, MS / 2 + 1, 0)).void, None);
+    }
+
+    #[test]
+    fn lateness_in_half_of_the_requests_is_a_note() {
+        let notes = |late_us: u64| {
+            let mut tally = Tally::new(2 * SECOND, 10 * SECOND).unwrap();
+            tally.open(WINDOW);
+            for (index, intended_ns) in (SECOND..3 * SECOND).step_by(MS as usize).enumerate() {
+                // One of fifty takes so long that p99 is not the generator's.
+                let took_ns = if index % 50 == 0 { 10 * MS } else { MS / 5 };
+                let late_ns = late_us * 1_000;
+                let sent_ns = intended_ns + late_ns;
+                let times = Times {
+                    intended_ns,
+                    sent_ns,
+                };
+                tally.sent(times, late_ns);
+                tally.answered(times, sent_ns + took_ns, true, None);
+            }
+            let parsed = figures_of(tally);
+            let mut notes = parsed.warnings.into_iter();
+            notes.any(|w| w.severity == Severity::Note && w.what.contains("in half"))
+        };
+        assert!(notes(100));
+        assert!(!notes(20));
     }
 
     #[test]
