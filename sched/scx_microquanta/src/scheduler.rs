@@ -12,8 +12,8 @@ use libbpf_rs::{Link, MapCore, MapFlags, OpenObject};
 use log::info;
 use scx_stats::prelude::*;
 use scx_utils::{
-    Topology, UserExitInfo, scx_ops_attach, scx_ops_load, scx_ops_open, try_set_rlimit_infinity,
-    uei_exited, uei_report,
+    Topology, UserExitInfo, compat, scx_ops_attach, scx_ops_load, scx_ops_open,
+    try_set_rlimit_infinity, uei_exited, uei_report,
 };
 use std::collections::BTreeMap;
 use std::mem::MaybeUninit;
@@ -51,6 +51,10 @@ impl<'a> Scheduler<'a> {
         builder.obj_builder.debug(setup.verbose);
         let mut skel = scx_ops_open!(builder, object, microquanta_ops, None)?;
         skel.struct_ops.microquanta_ops_mut().exit_dump_len = setup.exit_dump_len;
+        if compat::ksym_exists("scx_bpf_reenqueue_local___v2")? {
+            skel.struct_ops.microquanta_ops_mut().cpu_release = std::ptr::null_mut();
+            skel.progs.microquanta_sched_switch.set_autoload(true);
+        }
         let rodata = skel.maps.rodata_data.as_mut();
         let rodata = rodata.context("the BPF object has no constants")?;
         rodata.rest_slice_ns = setup.slice.as_nanos() as u64;

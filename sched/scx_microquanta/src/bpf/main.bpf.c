@@ -148,6 +148,14 @@ static bool will_decide(struct cpu_ctx *cctx)
 	       (cctx->occupant != QUANTA || !time_before(cctx->turn_end, cctx->timer_at));
 }
 
+/* Another CPU than @cpu, which real-time tasks have taken, if there is one without quanta. */
+static s32 leave_to_real_time(struct task_struct *p, s32 cpu)
+{
+	s32 other = pick_free_of_quanta(p, (cpu + 1) % nr_cpu_ids);
+
+	return other < 0 || is_migration_disabled(p) ? cpu : other;
+}
+
 static void enqueue_quanta(struct task_struct *p, struct task_ctx *tctx, s32 cpu, u64 enq_flags)
 {
 	s32 idle_cpu = pick_idle(p, cpu, 0);
@@ -156,6 +164,8 @@ static void enqueue_quanta(struct task_struct *p, struct task_ctx *tctx, s32 cpu
 	leave_rest(tctx);
 	if (idle_cpu >= 0)
 		cpu = idle_cpu;
+	else if (enq_flags & SCX_ENQ_REENQ)
+		cpu = leave_to_real_time(p, cpu);
 	scx_bpf_dsq_insert(p, quanta_dsq(cpu), SLICE_NS, enq_flags);
 	if (idle_cpu >= 0) {
 		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
@@ -502,10 +512,44 @@ void BPF_STRUCT_OPS(microquanta_cpu_online, s32 cpu)
 	reset_cpu(cpu, true);
 }
 
-/* What is queued there is moved by the kernel, or taken over by other CPUs. */
+static void move_to_local(s32 cpu, u64 dsq)
+{
+	struct task_struct *p;
+
+	bpf_for_each(scx_dsq, p, dsq, 0)
+		scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL_ON | cpu, 0);
+}
+
+/*
+ * The kernel moves what it finds in the local queue to other CPUs, and waits until
+ * nothing is left. Linux 6.12 no longer looks into the others, also for tasks that may
+ * run nowhere else.
+ */
 void BPF_STRUCT_OPS(microquanta_cpu_offline, s32 cpu)
 {
 	reset_cpu(cpu, false);
+	move_to_local(cpu, quanta_dsq(cpu));
+	move_to_local(cpu, paused_dsq(cpu));
+	move_to_local(cpu, rest_dsq(cpu));
+}
+
+/*
+ * A real-time or deadline task takes the CPU: what was about to run there is queued
+ * again. The first is how kernels before 6.19 tell, the second how later ones may be
+ * asked; user space leaves out the other one.
+ */
+void BPF_STRUCT_OPS(microquanta_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
+{
+	scx_bpf_reenqueue_local();
+}
+
+SEC("?tp_btf/sched_switch")
+int BPF_PROG(microquanta_sched_switch, bool preempt, struct task_struct *prev,
+	     struct task_struct *next, unsigned int prev_state)
+{
+	if (next->prio < MAX_RT_PRIO && prev->prio >= MAX_RT_PRIO)
+		scx_bpf_reenqueue_local_from_anywhere();
+	return 0;
 }
 
 void BPF_STRUCT_OPS(microquanta_dump_cpu, struct scx_dump_ctx *dctx, s32 cpu, bool idle)
@@ -597,6 +641,7 @@ SCX_OPS_DEFINE(microquanta_ops,
 	       .exit_task	= (void *)microquanta_exit_task,
 	       .cpu_online	= (void *)microquanta_cpu_online,
 	       .cpu_offline	= (void *)microquanta_cpu_offline,
+	       .cpu_release	= (void *)microquanta_cpu_release,
 	       .dump_cpu	= (void *)microquanta_dump_cpu,
 	       .init		= (void *)microquanta_init,
 	       .exit		= (void *)microquanta_exit,

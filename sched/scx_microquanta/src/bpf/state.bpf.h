@@ -46,6 +46,9 @@
  */
 #define RETRY_NS		(50ULL * NSEC_PER_USEC)
 
+/* Priorities below are of real-time and deadline tasks (include/linux/sched/prio.h). */
+#define MAX_RT_PRIO		100
+
 /* Tasks in a queue that may not run on the CPU that asks. */
 #define MAX_IN_THE_WAY		16
 
