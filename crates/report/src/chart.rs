@@ -6,8 +6,8 @@
 use crate::histogram::Curve;
 use crate::quantity::{change, with_unit};
 use kuva::prelude::{
-    Layout, LinePlot, Plot, ReferenceLine, ScatterPlot, ShadedRegion, SvgBackend, Theme,
-    TickFormat, render_multiple,
+    Layout, LinePlot, MarkerShape, Plot, ReferenceLine, ScatterPlot, ShadedRegion, SvgBackend,
+    Theme, TickFormat, render_multiple,
 };
 use std::sync::Arc;
 
@@ -146,30 +146,42 @@ pub fn over_time(lines: &[TimeLine]) -> Option<String> {
     (!plots.is_empty()).then(|| draw(plots, layout))
 }
 
-/// One arm in a scan: (rate, value, low, high).
+/// One arm in a scan.
 #[derive(Debug, Clone)]
 pub struct RateLine {
     pub color: usize,
     pub name: String,
-    pub points: Vec<(f64, Estimate)>,
+    /// (rate, value) of neighbouring rates that were carried: what a line may join.
+    pub runs: Vec<Vec<(f64, Estimate)>>,
+    /// Rates that were not carried.
+    pub overloaded: Vec<f64>,
     pub knee_per_sec: Option<f64>,
 }
 
 /// A latency over the offered rate, both on log axes, with each arm's knee as a
 /// vertical line. None without points.
 pub fn rates(lines: &[RateLine], label: &str) -> Option<String> {
-    let mut plots = Vec::new();
-    for line in lines {
-        let middle: Vec<(f64, f64)> = line.points.iter().map(|(x, e)| (*x, e.ratio)).collect();
-        plots.push(self::line(&middle, &color(line.color), 1.8));
-        plots.push(rate_dots(line, middle));
-    }
-    let points = || lines.iter().flat_map(|line| &line.points);
+    let points = || lines.iter().flat_map(|line| line.runs.iter().flatten());
     let low = points().map(|(_, e)| e.low).fold(f64::INFINITY, f64::min);
     let high = points().map(|(_, e)| e.high).fold(0.0, f64::max);
-    let first = points().map(|(x, _)| *x).fold(f64::INFINITY, f64::min);
-    let last = points().map(|(x, _)| *x).fold(0.0, f64::max);
-    let mut layout = log_y(Layout::auto_from_plots(&plots), low, high)
+    let top = high * ABOVE;
+    let mut plots = Vec::new();
+    for line in lines {
+        for run in &line.runs {
+            let middle: Vec<(f64, f64)> = run.iter().map(|(x, e)| (*x, e.ratio)).collect();
+            plots.push(self::line(&middle, &color(line.color), 1.8));
+            plots.push(rate_dots(line, run));
+        }
+        let overloaded = line.overloaded.iter().map(|rate| (*rate, top));
+        plots.push(hollow_marks(line.color, overloaded));
+    }
+    let rates = || {
+        let overloaded = lines.iter().flat_map(|line| &line.overloaded).copied();
+        points().map(|(rate, _)| *rate).chain(overloaded)
+    };
+    let first = rates().fold(f64::INFINITY, f64::min);
+    let last = rates().fold(0.0, f64::max);
+    let mut layout = log_y(Layout::auto_from_plots(&plots), low, top)
         .with_log_x()
         .with_x_axis_min(first / 1.1)
         .with_x_axis_max(last * 1.1)
@@ -186,21 +198,37 @@ pub fn rates(lines: &[RateLine], label: &str) -> Option<String> {
     points().next().map(|_| draw(plots, layout))
 }
 
-fn rate_dots(line: &RateLine, middle: Vec<(f64, f64)>) -> Plot {
-    let labels = line.points.iter().map(|(rate, e)| {
+/// So much above the highest value is what has none.
+const ABOVE: f64 = 1.3;
+
+fn rate_dots(line: &RateLine, run: &[(f64, Estimate)]) -> Plot {
+    let labels = run.iter().map(|(rate, e)| {
         let value = with_unit(e.ratio, "ns");
         format!("{}, {}: {value}", line.name, model::format_rate(*rate))
     });
-    let bars = line.points.iter().map(|(_, e)| e.arms());
     let dots = ScatterPlot::new()
-        .with_data(middle)
-        .with_y_err_asymmetric(bars)
+        .with_data(run.iter().map(|(x, e)| (*x, e.ratio)))
+        .with_y_err_asymmetric(run.iter().map(|(_, e)| e.arms()))
         .with_color(color(line.color))
         .with_size(3.5)
         .with_tooltips()
         .with_tooltip_labels(labels);
     Plot::Scatter(dots)
 }
+
+/// The mark of overload in every picture.
+fn hollow_marks(number: usize, points: impl Iterator<Item = (f64, f64)>) -> Plot {
+    let marks = ScatterPlot::new()
+        .with_data(points)
+        .with_color(color(number))
+        .with_marker(MarkerShape::Triangle)
+        .with_marker_opacity(0.0)
+        .with_marker_stroke_width(HOLLOW)
+        .with_size(5.0);
+    Plot::Scatter(marks)
+}
+
+const HOLLOW: f64 = 1.7;
 
 /// One arm in the trade-off picture: estimates with their intervals.
 #[derive(Debug, Clone)]
@@ -400,6 +428,32 @@ mod tests {
         assert_eq!(percentiles(&[]), None);
         assert_eq!(blocks(&[], 0.02), None);
     }
+
+    #[test]
+    fn rates_that_were_not_carried_are_hollow_marks_that_no_line_joins() {
+        let at = |rate: f64| {
+            let (ratio, low, high) = (1e6, 9e5, 1.1e6);
+            (rate, Estimate { ratio, low, high })
+        };
+        let line = RateLine {
+            color: 2,
+            name: "batch".to_owned(),
+            runs: vec![vec![at(1e3), at(2e3)]],
+            overloaded: vec![4e3],
+            knee_per_sec: Some(2e3),
+        };
+        let count = |line: RateLine, what: &str| {
+            let svg = rates(&[line], "request_p99").unwrap();
+            svg.matches(what).count()
+        };
+        assert_eq!(count(line.clone(), HOLLOW_STROKE), 1);
+        let runs = vec![vec![at(1e3)], vec![at(2e3)]];
+        let (joined, apart) = (line.clone(), RateLine { runs, ..line });
+        let strokes = |line: RateLine| count(line, " L");
+        assert!(strokes(apart) < strokes(joined));
+    }
+
+    const HOLLOW_STROKE: &str = "stroke-width=\"1.7\"";
 
     #[test]
     fn a_picture_has_the_colours_of_the_page_and_no_fixed_width() {

@@ -86,6 +86,22 @@ pub fn change(ratio: f64) -> String {
     }
 }
 
+/// A ratio as a factor, where all of a table have one form: `x0.58`, `x15.4`.
+pub fn factor(ratio: f64) -> String {
+    match ratio >= 1e6 {
+        true => format!("x{ratio:.0e}"),
+        false => format!("x{}", significant(ratio)),
+    }
+}
+
+/// `1 block`, `3 blocks`.
+pub fn count(of: usize, what: &str) -> String {
+    match of {
+        1 => format!("1 {what}"),
+        _ => format!("{of} {what}s"),
+    }
+}
+
 /// No zero has a sign.
 fn signed(value: f64, decimals: usize) -> String {
     let text = format!("{value:+.decimals$}");
@@ -142,6 +158,7 @@ mod tests {
         assert_eq!(change(0.9996), "-0.04%");
         assert_eq!(change(0.4), "-60.0%");
         assert_eq!(change(2.35), "x2.35");
+        assert_eq!([factor(0.58), factor(15.42)], ["x0.58", "x15.4"]);
         assert_eq!(change(1.0), "0.00%");
         assert_eq!(change(0.999_999), "0.00%");
     }
@@ -151,6 +168,14 @@ mod tests {
         assert_eq!(evidence(312.4), "312");
         assert_eq!(evidence(2.0e9), "2e9");
         assert_eq!(evidence(0.002), "<0.01");
+    }
+
+    #[test]
+    fn one_is_no_plural() {
+        assert_eq!(
+            [count(1, "block"), count(3, "block")],
+            ["1 block", "3 blocks"]
+        );
     }
 
     #[test]

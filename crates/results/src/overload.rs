@@ -51,6 +51,23 @@ impl Overload {
         }
     }
 
+    /// Of one arm alone in a cell.
+    pub fn of_arm<'a>(
+        trials: impl IntoIterator<Item = &'a Trial>,
+        cell: usize,
+        arm: usize,
+    ) -> Overload {
+        let is_here = |t: &&Trial| t.place.cell == cell && t.place.arm == arm && t.is_ok();
+        let mut overload = Overload::default();
+        for trial in trials.into_iter().filter(is_here) {
+            overload.of += 1;
+            if is_overloaded(trial) {
+                overload.blocks.insert(trial.place.block);
+            }
+        }
+        overload
+    }
+
     /// What decides between the two arms, of the metrics that were named to decide.
     pub fn deciding<'a>(&self, named: &'a [String], trials: &[&Trial]) -> Vec<&'a str> {
         let named = named.iter().map(String::as_str);
@@ -135,6 +152,15 @@ mod tests {
         assert_eq!(found.deciding(&named, &trials), [GOODPUT, "cpu_time"]);
         let none = Overload::default();
         assert_eq!(none.deciding(&named, &trials), ["wakeup_p99", "cpu_time"]);
+    }
+
+    #[test]
+    fn an_arm_by_itself_is_overloaded_whatever_its_baseline_is() {
+        let trials = [marked(1, 0, 0.0), marked(1, 1, 1.0), marked(2, 1, 0.0)];
+        let found = Overload::of_arm(&trials, 0, 1);
+        assert_eq!((found.blocks.len(), found.of), (1, 2));
+        assert!(found.forbids_latency());
+        assert!(!Overload::of_arm(&trials, 0, 0).forbids_latency());
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! What an antagonist costs a service: under each arm, the service beside it over the
 //! same service alone, within the blocks.
 
-use super::{Measured, by_block, deciding};
+use super::{Measured, by_block, deciding, is_overloaded, measured};
 use crate::judge::judge;
 use model::{Better, Cell, Variant};
-use results::ResultSet;
+use results::{ResultSet, overload::GOODPUT};
 use serde::Serialize;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -28,12 +28,36 @@ pub struct InterferenceRow {
 }
 
 /// Beside the antagonist over alone.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Slowdown {
+    /// What is compared: goodput where one of the two did not carry the load.
+    pub metric: String,
+    pub better: Better,
     pub ratio: f64,
     pub low: Option<f64>,
     pub high: Option<f64>,
     pub blocks: usize,
+}
+
+impl Slowdown {
+    /// How many times as bad: above 1 is slower, whatever the metric.
+    pub fn factor(&self) -> f64 {
+        in_factors(self.better, self.ratio)
+    }
+
+    /// The interval of [`Self::factor`].
+    pub fn ends(&self) -> Option<(f64, f64)> {
+        let (a, b) = self.low.zip(self.high)?;
+        let (a, b) = (in_factors(self.better, a), in_factors(self.better, b));
+        Some((a.min(b), a.max(b)))
+    }
+}
+
+fn in_factors(better: Better, ratio: f64) -> f64 {
+    match better {
+        Better::Higher => 1.0 / ratio,
+        Better::Lower | Better::Neither => ratio,
+    }
 }
 
 /// One for each service that is measured alone and beside others.
@@ -64,7 +88,7 @@ fn matrix(results: &ResultSet, service: &str) -> Option<Interference> {
         }
     }
     let measured = measured?;
-    rows.sort_by(|a, b| harm(b, measured.better).total_cmp(&harm(a, measured.better)));
+    rows.sort_by(|a, b| harm(b).total_cmp(&harm(a)));
     Some(Interference {
         service: service.to_owned(),
         arms: results
@@ -119,14 +143,18 @@ fn slowdown(
     arm: usize,
     measured: &Measured,
 ) -> Option<Slowdown> {
-    let alone = by_block(results, alone, arm, &measured.metric);
-    let beside = by_block(results, beside, arm, &measured.metric);
+    let goodput = goodput(results, (beside, alone), arm, measured);
+    let measured = goodput.as_ref().unwrap_or(measured);
+    let alone = by_block(results, alone, arm, measured);
+    let beside = by_block(results, beside, arm, measured);
     let xs: Vec<f64> = beside
         .iter()
         .filter_map(|(block, value)| Some((value / alone.get(block)?).ln()))
         .collect();
     let judged = judge(&xs, measured.better, &results.experiment.stop);
     Some(Slowdown {
+        metric: measured.metric.clone(),
+        better: measured.better,
         ratio: judged.ratio?,
         low: judged.low,
         high: judged.high,
@@ -134,12 +162,24 @@ fn slowdown(
     })
 }
 
-/// How bad the worst arm of a row is, as a logarithm.
-fn harm(row: &InterferenceRow, better: Better) -> f64 {
-    let of = |slowdown: &Slowdown| match better {
-        Better::Higher => -slowdown.ratio.ln(),
-        Better::Lower | Better::Neither => slowdown.ratio.ln(),
-    };
-    let all = row.arms.iter().flatten().map(of);
-    all.fold(f64::NEG_INFINITY, f64::max)
+/// What is compared in the place of a latency, where the arm did not carry the load in
+/// one of the two cells.
+fn goodput(
+    results: &ResultSet,
+    (beside, alone): (usize, usize),
+    arm: usize,
+    compared: &Measured,
+) -> Option<Measured> {
+    let overloaded = [beside, alone]
+        .iter()
+        .any(|cell| is_overloaded(results, *cell, arm));
+    (overloaded && compared.is_latency())
+        .then(|| measured(results, beside, GOODPUT))
+        .flatten()
+}
+
+/// How bad the worst arm of a row is.
+fn harm(row: &InterferenceRow) -> f64 {
+    let all = row.arms.iter().flatten().map(Slowdown::factor);
+    all.fold(0.0, f64::max)
 }

@@ -14,7 +14,7 @@ pub use scan::Scan;
 use crate::certificate::Certificate;
 use crate::why::Why;
 use model::{Better, Trial};
-use results::ResultSet;
+use results::{Overload, ResultSet, overload};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -42,10 +42,19 @@ pub struct Measured {
     pub better: Better,
 }
 
+impl Measured {
+    fn is_latency(&self) -> bool {
+        overload::is_latency(&self.unit, self.better)
+    }
+}
+
 /// The first metric that decides the cell, as its trials define it.
 fn deciding(results: &ResultSet, cell: usize) -> Option<Measured> {
     let workload = &results.experiment.workloads[results.plan.cells[cell].workload];
-    let name = workload.metrics.first()?;
+    measured(results, cell, workload.metrics.first()?)
+}
+
+fn measured(results: &ResultSet, cell: usize, name: &str) -> Option<Measured> {
     let mut found = ok_trials(results, cell).filter_map(|trial| trial.metric(name));
     found.next().map(|m| Measured {
         metric: m.metric.clone(),
@@ -59,11 +68,24 @@ fn ok_trials(results: &ResultSet, cell: usize) -> impl Iterator<Item = &Trial> {
     trials.filter(move |trial| trial.place.cell == cell && trial.is_ok())
 }
 
-/// The positive values of an arm in a cell, by block.
-fn by_block(results: &ResultSet, cell: usize, arm: usize, metric: &str) -> BTreeMap<u32, f64> {
+/// Whether the arm did not carry the load of the cell, so that its latency is that of
+/// a queue.
+fn is_overloaded(results: &ResultSet, cell: usize, arm: usize) -> bool {
+    let trials = results.trials.iter().map(|stored| &stored.trial);
+    Overload::of_arm(trials, cell, arm).forbids_latency()
+}
+
+/// The positive values of an arm in a cell, by block; no latency of an overloaded trial.
+fn by_block(
+    results: &ResultSet,
+    cell: usize,
+    arm: usize,
+    measured: &Measured,
+) -> BTreeMap<u32, f64> {
+    let is_queue = |trial: &Trial| measured.is_latency() && overload::is_overloaded(trial);
     ok_trials(results, cell)
-        .filter(|trial| trial.place.arm == arm)
-        .filter_map(|trial| Some((trial.place.block, trial.metric(metric)?.value)))
+        .filter(|trial| trial.place.arm == arm && !is_queue(trial))
+        .filter_map(|trial| Some((trial.place.block, trial.metric(&measured.metric)?.value)))
         .filter(|(_, value)| *value > 0.0 && value.is_finite())
         .collect()
 }

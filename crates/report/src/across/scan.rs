@@ -1,8 +1,8 @@
 //! A latency over the offered rate, for each arm, with its knee.
 
-use super::{Measured, by_block, deciding};
+use super::{Measured, deciding, is_overloaded, ok_trials};
 use model::{Better, Load};
-use results::ResultSet;
+use results::{ResultSet, overload};
 use serde::Serialize;
 
 /// Fewer rates make no curve.
@@ -23,9 +23,20 @@ pub struct ScanArm {
     pub arm: String,
     /// By rate.
     pub points: Vec<ScanPoint>,
-    /// The last rate before the latency is above [`KNEE`] times its lowest; none
-    /// where it never is.
+    /// Planned rates at which no trial of the arm counts.
+    pub unmeasured_per_sec: Vec<f64>,
+    #[serde(flatten)]
+    pub knee: Knee,
+}
+
+/// Between two neighbouring rates the latency leaves [`KNEE`] times its lowest, or the
+/// load is no longer carried.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Knee {
+    /// The last rate before; none without a knee, or where the rate was not measured.
     pub knee_per_sec: Option<f64>,
+    /// The first rate beyond; none without a knee.
+    pub beyond_per_sec: Option<f64>,
 }
 
 /// Geometric mean of the blocks and its t-interval.
@@ -36,6 +47,8 @@ pub struct ScanPoint {
     pub low: Option<f64>,
     pub high: Option<f64>,
     pub blocks: usize,
+    /// The load was not carried: the value is that of a queue.
+    pub overloaded: bool,
 }
 
 /// One for each workload with rates enough and a latency that decides.
@@ -75,20 +88,43 @@ fn scan(results: &ResultSet, workload: usize) -> Option<Scan> {
 }
 
 fn scan_arm(results: &ResultSet, cells: &[(f64, usize)], arm: usize, metric: &str) -> ScanArm {
-    let points: Vec<ScanPoint> = cells
-        .iter()
-        .filter_map(|(rate, cell)| {
-            let values: Vec<f64> = by_block(results, *cell, arm, metric)
-                .into_values()
-                .collect();
-            point(*rate, &values, 1.0 - results.experiment.stop.confidence)
-        })
-        .collect();
+    let alpha = 1.0 - results.experiment.stop.confidence;
+    let mut points = Vec::new();
+    let mut unmeasured_per_sec = Vec::new();
+    for (rate, cell) in cells {
+        let overloaded = is_overloaded(results, *cell, arm);
+        let values = values(results, *cell, arm, metric, overloaded);
+        match point(*rate, &values, alpha) {
+            Some(point) => points.push(ScanPoint {
+                overloaded,
+                ..point
+            }),
+            None => unmeasured_per_sec.push(*rate),
+        }
+    }
     ScanArm {
         arm: results.experiment.arms[arm].name.clone(),
-        knee_per_sec: knee(&points),
+        knee: knee(&points, &unmeasured_per_sec),
         points,
+        unmeasured_per_sec,
     }
+}
+
+/// The positive values of an arm in a cell. An overloaded trial counts only where the
+/// whole cell is `overloaded`.
+fn values(
+    results: &ResultSet,
+    cell: usize,
+    arm: usize,
+    metric: &str,
+    overloaded: bool,
+) -> Vec<f64> {
+    ok_trials(results, cell)
+        .filter(|trial| trial.place.arm == arm)
+        .filter(|trial| overloaded || !overload::is_overloaded(trial))
+        .filter_map(|trial| Some(trial.metric(metric)?.value))
+        .filter(|value| *value > 0.0 && value.is_finite())
+        .collect()
 }
 
 fn point(rate_per_sec: f64, values: &[f64], alpha: f64) -> Option<ScanPoint> {
@@ -102,15 +138,30 @@ fn point(rate_per_sec: f64, values: &[f64], alpha: f64) -> Option<ScanPoint> {
         low: interval.and_then(|i| end(i.low)),
         high: interval.and_then(|i| end(i.high)),
         blocks: values.len(),
+        overloaded: false,
     })
 }
 
-fn knee(points: &[ScanPoint]) -> Option<f64> {
-    let lowest = points.iter().map(|p| p.value).fold(f64::INFINITY, f64::min);
-    let beyond = points.iter().position(|p| p.value > KNEE * lowest)?;
+fn knee(points: &[ScanPoint], unmeasured: &[f64]) -> Knee {
+    let carried = points.iter().filter(|p| !p.overloaded);
+    let lowest = carried.map(|p| p.value).fold(f64::INFINITY, f64::min);
+    let is_beyond = |p: &ScanPoint| p.overloaded || p.value > KNEE * lowest;
+    let Some(at) = points.iter().position(is_beyond) else {
+        return Knee::default();
+    };
+    let beyond = points[at].rate_per_sec;
+    let before = at.checked_sub(1).map(|last| points[last].rate_per_sec);
     // A curve that begins above its own knee has none.
-    let last = points.get(beyond.checked_sub(1)?)?;
-    Some(last.rate_per_sec)
+    if before.is_none() && !points[at].overloaded {
+        return Knee::default();
+    }
+    let hole = unmeasured
+        .iter()
+        .any(|rate| *rate < beyond && before.is_none_or(|before| before < *rate));
+    Knee {
+        knee_per_sec: before.filter(|_| !hole),
+        beyond_per_sec: Some(beyond),
+    }
 }
 
 #[cfg(test)]
@@ -124,11 +175,41 @@ mod tests {
             .collect()
     }
 
+    fn between(last: f64, beyond: f64) -> Knee {
+        Knee {
+            knee_per_sec: Some(last),
+            beyond_per_sec: Some(beyond),
+        }
+    }
+
     #[test]
-    fn the_knee_is_the_last_rate_before_the_latency_leaves() {
-        assert_eq!(knee(&points(&[1.0, 1.2, 2.9, 40.0])), Some(3_000.0));
-        assert_eq!(knee(&points(&[1.0, 1.2, 1.3])), None);
-        assert_eq!(knee(&points(&[9.0, 1.0, 1.3])), None);
+    fn the_knee_is_between_the_rates_where_the_latency_leaves() {
+        let found = knee(&points(&[1.0, 1.2, 2.9, 40.0]), &[]);
+        assert_eq!(found, between(3_000.0, 4_000.0));
+        assert_eq!(knee(&points(&[1.0, 1.2, 1.3]), &[]), Knee::default());
+        assert_eq!(knee(&points(&[9.0, 1.0, 1.3]), &[]), Knee::default());
+    }
+
+    #[test]
+    fn the_first_rate_that_is_not_carried_ends_the_knee_whatever_its_latency() {
+        let mut points = points(&[5.0, 6.0, 2.0]);
+        points[2].overloaded = true;
+        assert_eq!(knee(&points, &[]), between(2_000.0, 3_000.0));
+        points.iter_mut().for_each(|p| p.overloaded = true);
+        let below_all = Knee {
+            knee_per_sec: None,
+            beyond_per_sec: Some(1_000.0),
+        };
+        assert_eq!(knee(&points, &[]), below_all);
+    }
+
+    #[test]
+    fn there_is_no_knee_across_a_rate_that_was_not_measured() {
+        let points = points(&[1.0, 1.2, 40.0]);
+        let found = knee(&points, &[2_500.0]);
+        assert_eq!(found.knee_per_sec, None);
+        assert_eq!(found.beyond_per_sec, Some(3_000.0));
+        assert_eq!(knee(&points, &[1_500.0]), between(2_000.0, 3_000.0));
     }
 
     #[test]

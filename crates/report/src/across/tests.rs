@@ -30,6 +30,20 @@ fn results(scenario: &Scenario, factor: f64) -> ResultSet {
     results
 }
 
+/// Marks the trials of some places as overloaded.
+fn overload(results: &mut ResultSet, which: impl Fn(&model::PlannedTrial) -> bool) {
+    for stored in &mut results.trials {
+        if which(&stored.trial.place) {
+            stored.trial.result.metrics.push(Measurement {
+                metric: results::overload::MARK.to_owned(),
+                unit: "count".to_owned(),
+                better: Better::Neither,
+                value: 1.0,
+            });
+        }
+    }
+}
+
 /// Three cells of one workload.
 fn scenario(change: impl FnOnce(&mut Scenario)) -> Scenario {
     let mut scenario = synthetic::quickstart();
@@ -53,16 +67,41 @@ fn a_scan_has_every_rate_and_the_knee_of_each_arm() {
     let scans = scan::scans(&results(&scenario, 10.0));
     assert_eq!(scans.len(), 1);
     let (first, second) = (&scans[0].arms[0], &scans[0].arms[1]);
-    assert_eq!(first.knee_per_sec, None, "3 ms is not above 3 times 1 ms");
-    assert_eq!(second.knee_per_sec, Some(2_000.0));
+    assert_eq!(
+        first.knee.knee_per_sec, None,
+        "3 ms is not above 3 times 1 ms"
+    );
+    assert_eq!(second.knee.knee_per_sec, Some(2_000.0));
+    assert_eq!(second.knee.beyond_per_sec, Some(4_000.0));
     let last = second.points[2];
     assert!((last.value / 30e6 - 1.0).abs() < 0.01, "{last:?}");
     assert!(last.low.unwrap() < last.value && last.value < last.high.unwrap());
 }
 
 #[test]
-fn interference_is_against_the_lone_service_under_the_same_arm() {
+fn a_scan_marks_what_was_not_carried_and_names_what_was_not_measured() {
     let scenario = scenario(|s| {
+        for (cell, rate) in s.plan.cells.iter_mut().zip(SCAN_RATES) {
+            cell.load = Load::RatePerSec(rate);
+        }
+    });
+    let mut results = results(&scenario, 1.0);
+    overload(&mut results, |place| (place.cell, place.arm) == (2, 1));
+    results.trials.retain(|stored| {
+        let place = &stored.trial.place;
+        (place.cell, place.arm) != (1, 1)
+    });
+    let arms = scan::scans(&results).remove(0).arms;
+    assert!(arms[0].points.iter().all(|p| !p.overloaded));
+    assert!(arms[1].points[1].overloaded);
+    assert_eq!(arms[1].unmeasured_per_sec, [2_000.0]);
+    assert_eq!(arms[1].knee.knee_per_sec, None);
+    assert_eq!(arms[1].knee.beyond_per_sec, Some(4_000.0));
+}
+
+/// The first cell is the service alone, the second beside an antagonist.
+fn beside() -> Scenario {
+    scenario(|s| {
         s.plan.cells.truncate(2);
         s.plan.trials.retain(|trial| trial.cell < 2);
         let variant = |beside: Option<&str>| {
@@ -78,14 +117,39 @@ fn interference_is_against_the_lone_service_under_the_same_arm() {
         workloads[1].variant = variant(Some("batch"));
         s.plan.cells[1].workload = 1;
         s.plan.cells[1].load = s.plan.cells[0].load;
-    });
+    })
+}
+
+#[test]
+fn interference_is_against_the_lone_service_under_the_same_arm() {
+    let scenario = beside();
     let matrices = interference::matrices(&results(&scenario, 5.0));
     assert_eq!(matrices.len(), 1);
     let row = &matrices[0].rows[0];
     assert_eq!(row.beside, "batch");
-    let ratio = |arm: usize| row.arms[arm].unwrap().ratio;
+    let ratio = |arm: usize| row.arms[arm].as_ref().unwrap().ratio;
     assert!((ratio(0) - 2.0).abs() < 0.01, "2 ms over 1 ms");
     assert!((ratio(1) - 10.0).abs() < 0.05, "five times that");
+}
+
+#[test]
+fn an_overloaded_service_is_slower_by_its_goodput() {
+    let mut results = results(&beside(), 0.9);
+    overload(&mut results, |place| (place.cell, place.arm) == (1, 1));
+    for stored in &mut results.trials {
+        stored.trial.result.metrics.push(Measurement {
+            metric: "requests_per_sec".to_owned(),
+            unit: "1/s".to_owned(),
+            better: Better::Higher,
+            value: 9_000.0 / (1.0 + 2.0 * stored.trial.place.cell as f64),
+        });
+    }
+    let matrices = interference::matrices(&results);
+    let arms = &matrices[0].rows[0].arms;
+    let (carried, overloaded) = (arms[0].as_ref().unwrap(), arms[1].as_ref().unwrap());
+    assert_eq!(carried.metric, "request_p99");
+    assert_eq!(overloaded.metric, "requests_per_sec");
+    assert!((overloaded.factor() - 3.0).abs() < 0.01);
 }
 
 #[test]

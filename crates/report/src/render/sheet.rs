@@ -2,9 +2,9 @@
 //! the terminal, in markdown and on the page.
 
 use crate::across::interference::Slowdown;
-use crate::across::scan::{KNEE, ScanPoint};
-use crate::across::{Grid, Interference, Scan};
-use crate::quantity::{change, interval, with_unit};
+use crate::across::scan::{KNEE, ScanArm, ScanPoint};
+use crate::across::{Grid, Interference, Measured, Scan};
+use crate::quantity::{change, count, factor, interval, with_unit};
 use crate::table::{Table, Verdict};
 use crate::why::{Change, Companion, Kind, Why};
 use model::{Better, format_rate};
@@ -128,7 +128,7 @@ fn of_interference(matrix: &Interference) -> Sheet {
         let mut labels = vec![row.beside.clone(), row.load.clone()];
         labels.extend(placed.then(|| row.placement.clone().unwrap_or_default()));
         let cells = row.arms.iter().map(|slowdown| match slowdown {
-            Some(slowdown) => slowed(slowdown, matrix.measured.better),
+            Some(slowdown) => slowed(slowdown, &matrix.measured),
             None => SheetCell::missing(),
         });
         SheetRow {
@@ -138,25 +138,51 @@ fn of_interference(matrix: &Interference) -> Sheet {
     });
     Sheet {
         title: format!(
-            "{} beside others: {}",
+            "{} beside others: slowdown of {}",
             matrix.service, matrix.measured.metric
         ),
-        caption:
-            "The service beside the antagonist over the same service alone, under the same arm and \
-                  within the same blocks. The worst rows first."
-                .to_owned(),
+        caption: interference_caption(matrix),
         columns: matrix.arms.clone(),
         rows: rows.collect(),
         labels,
     }
 }
 
-fn slowed(slowdown: &Slowdown, better: Better) -> SheetCell {
-    let ends = slowdown.low.zip(slowdown.high);
+fn interference_caption(matrix: &Interference) -> String {
+    let cells = matrix.rows.iter().flat_map(|row| row.arms.iter().flatten());
+    let by_goodput = cells
+        .into_iter()
+        .any(|s| s.metric != matrix.measured.metric);
+    let goodput = match by_goodput {
+        true => {
+            " goodput: the load was not carried beside it or alone, so the slowdown is that of \
+                 requests_per_sec."
+        }
+        false => "",
+    };
+    format!(
+        "How many times as bad the service is beside the antagonist as alone, under the same arm \
+         and within the same blocks: x1 is no slowdown. The worst rows first. {DOUBT} includes x1, \
+         or that has no interval.{goodput}"
+    )
+}
+
+/// The terminal and markdown have brackets, the page a hatching.
+const DOUBT: &str = "In brackets, or hatched: what has an interval that";
+
+fn slowed(slowdown: &Slowdown, measured: &Measured) -> SheetCell {
+    let ends = slowdown.ends();
+    let of = match slowdown.metric == measured.metric {
+        true => "",
+        false => " goodput",
+    };
     SheetCell {
-        text: change(slowdown.ratio),
-        detail: detail(ends, slowdown.blocks),
-        tint: tint(slowdown.ratio, better),
+        text: format!("{}{of}", factor(slowdown.factor())),
+        detail: match ends {
+            Some((low, high)) => format!("[{}, {}]", factor(low), factor(high)),
+            None => no_interval(slowdown.blocks),
+        },
+        tint: tint(slowdown.factor(), Better::Lower),
         sure: ends.is_some_and(|(low, high)| low > 1.0 || high < 1.0),
     }
 }
@@ -205,13 +231,19 @@ fn of_grid(table: &Table, grid: &Grid) -> Sheet {
 }
 
 fn of_scan(scan: &Scan) -> Sheet {
-    let mut rates: Vec<f64> = Vec::new();
-    for point in scan.arms.iter().flat_map(|arm| &arm.points) {
-        if !rates.contains(&point.rate_per_sec) {
-            rates.push(point.rate_per_sec);
-        }
-    }
+    let arms = &scan.arms;
+    let mut rates: Vec<f64> = arms
+        .iter()
+        .flat_map(|arm| &arm.unmeasured_per_sec)
+        .copied()
+        .collect();
+    rates.extend(
+        arms.iter()
+            .flat_map(|arm| &arm.points)
+            .map(|p| p.rate_per_sec),
+    );
     rates.sort_by(f64::total_cmp);
+    rates.dedup();
     let cell = |points: &[ScanPoint], rate: f64| {
         let found = points.iter().find(|p| p.rate_per_sec == rate);
         found.map_or_else(SheetCell::missing, |p| scanned(p, &scan.measured.unit))
@@ -220,16 +252,12 @@ fn of_scan(scan: &Scan) -> Sheet {
         .iter()
         .map(|rate| SheetRow {
             labels: vec![format_rate(*rate)],
-            cells: scan
-                .arms
-                .iter()
-                .map(|arm| cell(&arm.points, *rate))
-                .collect(),
+            cells: arms.iter().map(|arm| cell(&arm.points, *rate)).collect(),
         })
         .collect();
     rows.push(SheetRow {
         labels: vec!["knee".to_owned()],
-        cells: scan.arms.iter().map(|arm| knee(arm.knee_per_sec)).collect(),
+        cells: arms.iter().map(knee).collect(),
     });
     Sheet {
         title: format!(
@@ -238,7 +266,7 @@ fn of_scan(scan: &Scan) -> Sheet {
         ),
         caption: scan_caption(),
         labels: vec!["offered".to_owned()],
-        columns: scan.arms.iter().map(|arm| arm.arm.clone()).collect(),
+        columns: arms.iter().map(|arm| arm.arm.clone()).collect(),
         rows,
     }
 }
@@ -246,31 +274,49 @@ fn of_scan(scan: &Scan) -> Sheet {
 /// Also for the picture.
 pub fn scan_caption() -> String {
     format!(
-        "Geometric mean of the blocks, with its t-interval. The knee is the last rate before the \
-         latency is above {KNEE} times its lowest."
+        "Geometric mean of the blocks, with its t-interval. Overloaded: the load was not carried, \
+         so the latency is that of a queue. The knee is where the latency rises above {KNEE} times \
+         its lowest, or the load is no longer carried."
     )
 }
 
 fn scanned(point: &ScanPoint, unit: &str) -> SheetCell {
-    let ends = point.low.zip(point.high);
-    SheetCell {
-        text: with_unit(point.value, unit),
-        detail: match ends {
-            Some((low, high)) => format!("{} to {}", with_unit(low, unit), with_unit(high, unit)),
-            None => "one block".to_owned(),
-        },
-        tint: 0,
-        sure: true,
+    let value = with_unit(point.value, unit);
+    if point.overloaded {
+        return plain("overloaded".to_owned(), format!("a queue of {value}"));
+    }
+    let detail = match point.low.zip(point.high) {
+        Some((low, high)) => format!("{} to {}", with_unit(low, unit), with_unit(high, unit)),
+        None => "one block".to_owned(),
+    };
+    plain(value, detail)
+}
+
+fn knee(arm: &ScanArm) -> SheetCell {
+    let (last, beyond) = (arm.knee.knee_per_sec, arm.knee.beyond_per_sec);
+    let below = |rate: &&f64| beyond.is_none_or(|beyond| **rate < beyond);
+    let hole = arm.unmeasured_per_sec.iter().rev().find(below);
+    match (last, beyond, hole) {
+        (Some(last), Some(beyond), _) => {
+            let text = format!("{} to {}", format_rate(last), format_rate(beyond));
+            plain(text, String::new())
+        }
+        (None, Some(_), Some(hole)) => plain(
+            format!("not measured at {}", format_rate(*hole)),
+            String::new(),
+        ),
+        (None, Some(beyond), None) => {
+            plain(format!("below {}", format_rate(beyond)), String::new())
+        }
+        _ => plain("-".to_owned(), "not reached".to_owned()),
     }
 }
 
-fn knee(rate: Option<f64>) -> SheetCell {
+/// Without a tint or a doubt.
+fn plain(text: String, detail: String) -> SheetCell {
     SheetCell {
-        text: rate.map_or_else(|| "-".to_owned(), format_rate),
-        detail: match rate {
-            Some(_) => String::new(),
-            None => "not reached".to_owned(),
-        },
+        text,
+        detail,
         tint: 0,
         sure: true,
     }
@@ -279,8 +325,12 @@ fn knee(rate: Option<f64>) -> SheetCell {
 fn detail(ends: Option<(f64, f64)>, blocks: usize) -> String {
     match ends {
         Some((low, high)) => interval(low, high),
-        None => format!("{blocks} blocks, no interval"),
+        None => no_interval(blocks),
     }
+}
+
+fn no_interval(blocks: usize) -> String {
+    format!("{}, no interval", count(blocks, "block"))
 }
 
 fn tint(ratio: f64, better: Better) -> i32 {
@@ -305,14 +355,28 @@ mod tests {
     }
 
     #[test]
-    fn a_slowdown_whose_interval_has_1_inside_is_not_sure() {
-        let slowdown = |low, high| Slowdown {
-            ratio: 1.5,
+    fn a_slowdown_is_a_factor_and_not_sure_with_x1_in_its_interval() {
+        let measured = |metric: &str, better| Measured {
+            metric: metric.to_owned(),
+            unit: "ns".to_owned(),
+            better,
+        };
+        let slowdown = |better, ratio, low, high| Slowdown {
+            metric: "request_p99".to_owned(),
+            better,
+            ratio,
             low: Some(low),
             high: Some(high),
             blocks: 6,
         };
-        assert!(slowed(&slowdown(1.2, 1.9), Better::Lower).sure);
-        assert!(!slowed(&slowdown(0.9, 2.5), Better::Lower).sure);
+        let of = measured("request_p99", Better::Lower);
+        let slower = slowed(&slowdown(Better::Lower, 1.5, 1.2, 1.9), &of);
+        assert_eq!((slower.text.as_str(), slower.sure), ("x1.50", true));
+        assert_eq!(slower.detail, "[x1.20, x1.90]");
+        assert!(!slowed(&slowdown(Better::Lower, 1.5, 0.9, 2.5), &of).sure);
+        let of = measured("wakeup_p99", Better::Lower);
+        let less = slowed(&slowdown(Better::Higher, 0.5, 0.4, 0.8), &of);
+        assert_eq!((less.text.as_str(), less.sure), ("x2 goodput", true));
+        assert_eq!(less.detail, "[x1.25, x2.50]");
     }
 }

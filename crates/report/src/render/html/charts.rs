@@ -166,16 +166,12 @@ pub fn scans(table: &Table) -> Vec<Figure> {
 }
 
 fn scan_figure(table: &Table, scan: &Scan) -> Option<Figure> {
-    let point = |p: &ScanPoint| {
-        let (low, high) = (p.low.unwrap_or(p.value), p.high.unwrap_or(p.value));
-        let ratio = p.value;
-        (p.rate_per_sec, Estimate { ratio, low, high })
-    };
     let line = |arm: &ScanArm| RateLine {
         color: color_of(table, &arm.arm),
         name: arm.arm.clone(),
-        points: arm.points.iter().map(point).collect(),
-        knee_per_sec: arm.knee_per_sec,
+        runs: runs(arm),
+        overloaded: overloaded(arm),
+        knee_per_sec: arm.knee.knee_per_sec,
     };
     let lines: Vec<RateLine> = scan.arms.iter().map(line).collect();
     Some(Figure {
@@ -184,8 +180,39 @@ fn scan_figure(table: &Table, scan: &Scan) -> Option<Figure> {
             scan.workload, scan.measured.metric
         ),
         svg: chart::rates(&lines, &scan.measured.metric)?,
-        caption: format!("{} A vertical line is a knee.", scan_caption()),
+        caption: format!(
+            "{} A hollow triangle at the top is an overloaded rate, a vertical line the last rate \
+             before the knee. No line joins points with an unmeasured rate between them.",
+            scan_caption()
+        ),
     })
+}
+
+/// The rates that were carried, apart where one between them was not measured.
+fn runs(arm: &ScanArm) -> Vec<Vec<(f64, Estimate)>> {
+    let hole = |a: &&ScanPoint, b: &&ScanPoint| {
+        let mut unmeasured = arm.unmeasured_per_sec.iter();
+        unmeasured.any(|rate| a.rate_per_sec < *rate && *rate < b.rate_per_sec)
+    };
+    let joined = |a: &&ScanPoint, b: &&ScanPoint| !hole(a, b) && a.overloaded == b.overloaded;
+    let points: Vec<&ScanPoint> = arm.points.iter().collect();
+    let runs = points.chunk_by(joined).filter(|run| !run[0].overloaded);
+    runs.map(|run| run.iter().map(|p| drawn_point(p)).collect())
+        .collect()
+}
+
+fn overloaded(arm: &ScanArm) -> Vec<f64> {
+    let overloaded = arm.points.iter().filter(|p| p.overloaded);
+    overloaded.map(|p| p.rate_per_sec).collect()
+}
+
+fn drawn_point(p: &ScanPoint) -> (f64, Estimate) {
+    let estimate = Estimate {
+        ratio: p.value,
+        low: p.low.unwrap_or(p.value),
+        high: p.high.unwrap_or(p.value),
+    };
+    (p.rate_per_sec, estimate)
 }
 
 fn estimate(c: &Comparison) -> Option<Estimate> {
