@@ -6,8 +6,8 @@
 use crate::histogram::Curve;
 use crate::quantity::{change, with_unit};
 use kuva::prelude::{
-    Layout, LinePlot, MarkerShape, Plot, ReferenceLine, ScatterPlot, ShadedRegion, SvgBackend,
-    Theme, TickFormat, render_multiple,
+    Layout, LinePlot, Plot, ReferenceLine, ScatterPlot, ShadedRegion, SvgBackend, Theme,
+    TickFormat, render_multiple,
 };
 use std::sync::Arc;
 
@@ -26,6 +26,8 @@ pub struct PercentileLine {
     pub color: usize,
     pub merged: Curve,
     pub blocks: Vec<Curve>,
+    /// Marks the end of the curve: what it shows is a queue.
+    pub overloaded: bool,
 }
 
 /// Latency over percentile; faint lines are single blocks. None without points.
@@ -38,6 +40,8 @@ pub fn percentiles(lines: &[PercentileLine]) -> Option<String> {
     }
     for line in lines.iter().filter(|line| line.merged.len() > 1) {
         plots.push(self::line(&line.merged, &color(line.color), 2.2));
+        let end = line.merged.last().filter(|_| line.overloaded);
+        plots.push(hollow_marks(line.color, end.into_iter().copied()));
     }
     let merged = || lines.iter().flat_map(|line| &line.merged);
     let end = merged().map(|point| point.0).fold(1.0, f64::max).ceil();
@@ -123,15 +127,19 @@ pub fn tick(ratio: f64) -> String {
 pub struct TimeLine {
     pub color: usize,
     pub points: Vec<(f64, f64)>,
+    /// Marks every second: what it shows is a queue.
+    pub overloaded: bool,
 }
 
 /// A latency over the time within the window. None without points.
 pub fn over_time(lines: &[TimeLine]) -> Option<String> {
     let drawn = lines.iter().filter(|line| line.points.len() > 1);
-    let plots: Vec<Plot> = drawn
-        .clone()
-        .map(|line| self::line(&line.points, &color(line.color), 2.0))
-        .collect();
+    let mut plots = Vec::new();
+    for line in drawn.clone() {
+        plots.push(self::line(&line.points, &color(line.color), 2.0));
+        let marks = line.points.iter().copied().filter(|_| line.overloaded);
+        plots.push(hollow_marks(line.color, marks));
+    }
     let points = || drawn.clone().flat_map(|line| &line.points);
     let low = points().map(|point| point.1).fold(f64::INFINITY, f64::min);
     let high = points().map(|point| point.1).fold(0.0, f64::max);
@@ -221,7 +229,6 @@ fn hollow_marks(number: usize, points: impl Iterator<Item = (f64, f64)>) -> Plot
     let marks = ScatterPlot::new()
         .with_data(points)
         .with_color(color(number))
-        .with_marker(MarkerShape::Triangle)
         .with_marker_opacity(0.0)
         .with_marker_stroke_width(HOLLOW)
         .with_size(5.0);
@@ -427,6 +434,17 @@ mod tests {
     fn nothing_to_draw_is_no_picture() {
         assert_eq!(percentiles(&[]), None);
         assert_eq!(blocks(&[], 0.02), None);
+    }
+
+    #[test]
+    fn an_overloaded_curve_is_marked() {
+        let of = |overloaded| TimeLine {
+            color: 1,
+            points: vec![(1.0, 5e9), (2.0, 4e9)],
+            overloaded,
+        };
+        let marks = |line| over_time(&[line]).unwrap().matches(HOLLOW_STROKE).count();
+        assert_eq!((marks(of(false)), marks(of(true))), (0, 2));
     }
 
     #[test]

@@ -3,15 +3,20 @@
 #![allow(clippy::unwrap_used)] // In a test a panic is the message.
 
 use model::{Better, Measurement};
-use report::{Comparison, Table, Verdict};
+use report::{Comparison, Format, Options, Table, Verdict, render};
 use results::ResultSet;
+use std::path::Path;
 
 /// The report of a synthetic run in which `batch` is overloaded in `wakeup 200%`, in
 /// the blocks that `when` says.
 fn table(when: impl Fn(u32) -> bool) -> Table {
     let dir = tempfile::tempdir().unwrap();
-    synthetic::write(dir.path(), &synthetic::quickstart()).unwrap();
-    let mut results = ResultSet::read(dir.path()).unwrap();
+    Table::from_results(&results(dir.path(), when))
+}
+
+fn results(dir: &Path, when: impl Fn(u32) -> bool) -> ResultSet {
+    synthetic::write(dir, &synthetic::quickstart()).unwrap();
+    let mut results = ResultSet::read(dir).unwrap();
     for stored in &mut results.trials {
         let trial = &mut stored.trial;
         let overloaded =
@@ -23,7 +28,7 @@ fn table(when: impl Fn(u32) -> bool) -> Table {
             value: f64::from(u8::from(overloaded)),
         });
     }
-    Table::from_results(&results)
+    results
 }
 
 fn comparison<'a>(table: &'a Table, arm: &str, metric: &str) -> &'a Comparison {
@@ -67,4 +72,17 @@ fn one_overloaded_block_of_eleven_is_left_out_with_a_note() {
     let note = "1 of 11 blocks are left out: a trial was overloaded";
     assert_eq!(latency.notes, [note]);
     assert_eq!(comparison(&table, "batch", "requests_per_sec").blocks, 11);
+}
+
+#[test]
+fn pictures_of_latency_say_which_arm_was_overloaded() {
+    let dir = tempfile::tempdir().unwrap();
+    let page = |when: fn(u32) -> bool| {
+        let results = results(dir.path(), when);
+        let table = Table::from_results(&results);
+        render(Format::Html, &table, &results, &Options::default()).unwrap()
+    };
+    let caption = "Hollow circles: batch overloaded; requests without an answer";
+    assert!(page(|_| true).contains(caption));
+    assert!(!page(|block| block == 3).contains("Hollow circles"));
 }

@@ -70,7 +70,7 @@ fn ok_trials(results: &ResultSet, cell: usize) -> impl Iterator<Item = &Trial> {
 
 /// Whether the arm did not carry the load of the cell, so that its latency is that of
 /// a queue.
-fn is_overloaded(results: &ResultSet, cell: usize, arm: usize) -> bool {
+pub fn is_overloaded(results: &ResultSet, cell: usize, arm: usize) -> bool {
     let trials = results.trials.iter().map(|stored| &stored.trial);
     Overload::of_arm(trials, cell, arm).forbids_latency()
 }

@@ -1,8 +1,8 @@
 //! The pictures of each cell.
 
 use super::view::color_of;
-use crate::across::Scan;
 use crate::across::scan::{ScanArm, ScanPoint};
+use crate::across::{self, Scan};
 use crate::chart::{self, BlockLine, Estimate, PercentileLine, RateLine, TimeLine, TradeOff};
 use crate::histogram::{self, Group, Merged};
 use crate::render::sheet::scan_caption;
@@ -38,7 +38,12 @@ pub fn all(table: &Table, results: &ResultSet) -> Vec<CellCharts> {
             ..CellCharts::default()
         })
         .collect();
-    let mut drawn = histogram::map_groups(results, |group, merged| line(table, group, merged));
+    let mut drawn = histogram::map_groups(results, |group, merged| {
+        // The other logs have no requests that were never sent or answered.
+        let overloaded =
+            group.name == "request" && across::is_overloaded(results, group.cell, group.arm);
+        line(table, group, merged, overloaded)
+    });
     drawn.sort_by_key(|of| (of.cell, rank(&table.cells[of.cell], &of.name)));
     let same = |a: &Drawn, b: &Drawn| a.cell == b.cell && a.name == b.name;
     for figure in drawn.chunk_by(same) {
@@ -64,26 +69,30 @@ fn rank(cell: &CellTable, name: &str) -> usize {
 struct Drawn {
     cell: usize,
     name: String,
+    arm: String,
     samples: u64,
     line: PercentileLine,
     over_time: TimeLine,
     problems: Vec<String>,
 }
 
-fn line(table: &Table, group: &Group, merged: Merged) -> Drawn {
+fn line(table: &Table, group: &Group, merged: Merged, overloaded: bool) -> Drawn {
     let arm = &table.arms[group.arm].name;
     Drawn {
         cell: group.cell,
         name: group.name.clone(),
+        arm: arm.clone(),
         samples: merged.histogram.len(),
         line: PercentileLine {
             color: color_of(table, arm),
             merged: histogram::curve(&merged.histogram),
             blocks: merged.blocks,
+            overloaded,
         },
         over_time: TimeLine {
             color: color_of(table, arm),
             points: histogram::p99_over_time(&merged.over_time),
+            overloaded,
         },
         problems: merged.problems,
     }
@@ -97,8 +106,12 @@ fn percentile_figure(drawn: &[Drawn]) -> Option<Figure> {
         svg: chart::percentiles(&lines)?,
         caption: format!(
             "Strong: all trials of an arm merged, at least {} samples. Faint: single trials. A \
-             curve ends where fewer than 10 samples lie beyond.",
-            crate::quantity::with_unit(fewest as f64, "count")
+             curve ends where fewer than 10 samples lie beyond.{}",
+            crate::quantity::with_unit(fewest as f64, "count"),
+            overload_caption(
+                drawn,
+                "so the curve is that of a queue as long as the window"
+            )
         ),
     })
 }
@@ -117,10 +130,26 @@ fn time_figure(drawn: &[Drawn]) -> Option<Figure> {
     Some(Figure {
         title: format!("{} over time, p99", of_log(&drawn[0].name)),
         svg: chart::over_time(&lines)?,
-        caption: "Each second of the window, all trials of an arm merged; seconds with fewer than \
-                  1000 samples are left out."
-            .to_owned(),
+        caption: format!(
+            "Each second of the window, all trials of an arm merged; seconds with fewer than 1000 \
+             samples are left out.{}",
+            overload_caption(drawn, "so the last seconds fall")
+        ),
     })
+}
+
+/// What hollow circles mean; empty without any.
+fn overload_caption(drawn: &[Drawn], so: &str) -> String {
+    let overloaded = drawn.iter().filter(|d| d.line.overloaded);
+    let arms: Vec<&str> = overloaded.map(|d| d.arm.as_str()).collect();
+    match arms.is_empty() {
+        true => String::new(),
+        false => format!(
+            " Hollow circles: {} overloaded; requests without an answer count with their age at \
+             the end, {so}.",
+            arms.join(", ")
+        ),
+    }
 }
 
 /// The first deciding throughput against the first deciding latency, where a cell
@@ -181,7 +210,7 @@ fn scan_figure(table: &Table, scan: &Scan) -> Option<Figure> {
         ),
         svg: chart::rates(&lines, &scan.measured.metric)?,
         caption: format!(
-            "{} A hollow triangle at the top is an overloaded rate, a vertical line the last rate \
+            "{} A hollow circle at the top is an overloaded rate, a vertical line the last rate \
              before the knee. No line joins points with an unmeasured rate between them.",
             scan_caption()
         ),
