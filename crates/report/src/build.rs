@@ -7,10 +7,11 @@ use crate::judge::judge;
 use crate::notices;
 use crate::summary::{median, summarise};
 use crate::table::{
-    ArmInfo, BlockPoint, CellTable, Comparison, Excluded, ExperimentInfo, MetricRow, Table, Tally,
-    TrialCounts, Verdict,
+    ArmInfo, BlockPoint, CellTable, Comparison, Excluded, ExperimentInfo, MetricRow, NotMeasured,
+    Table, Tally, TrialCounts, Verdict,
 };
 use crate::why;
+use crate::words;
 use model::{Better, Cell, Experiment, Trial, TrialState, Workload};
 use results::bound::{Bound, bound};
 use results::{Overload, Pair, ResultSet, overload, pairs};
@@ -107,6 +108,44 @@ fn excluded(results: &ResultSet) -> Vec<Excluded> {
         .collect()
 }
 
+/// The arms of a cell of which no trial counts.
+fn not_measured(results: &ResultSet, cell: usize) -> Vec<NotMeasured> {
+    let arms = results.experiment.arms.iter().enumerate();
+    let found = arms.filter_map(|(index, arm)| {
+        let all = results.trials.iter().map(|stored| &stored.trial);
+        let mut states = all
+            .filter(|t| t.place.cell == cell && t.place.arm == index)
+            .map(|t| &t.result.state);
+        let mut found = NotMeasured {
+            arm: arm.name.clone(),
+            void: 0,
+            failed: 0,
+            why: String::new(),
+        };
+        let mut reasons = Vec::new();
+        let is_measured = states.any(|state| {
+            match state {
+                TrialState::Ok => return true,
+                TrialState::Void { .. } => found.void += 1,
+                TrialState::Failed { .. } => found.failed += 1,
+            }
+            reasons.extend(state.why().map(model::trial::headline));
+            false
+        });
+        found.why = most_common(&reasons);
+        (!is_measured).then_some(found)
+    });
+    found.collect()
+}
+
+/// The first of the reasons that are most often alike; empty without any.
+pub fn most_common(reasons: &[&str]) -> String {
+    let often = |reason: &str| reasons.iter().filter(|r| notices::alike(r, reason)).count();
+    // The last of equal maxima is the first reason.
+    let most = reasons.iter().rev().max_by_key(|reason| often(reason));
+    most.copied().unwrap_or_default().to_owned()
+}
+
 /// What is needed to fill the table of one cell.
 struct CellScope<'a> {
     experiment: &'a Experiment,
@@ -115,6 +154,7 @@ struct CellScope<'a> {
     workload: &'a Workload,
     /// The trials of this cell that are ok.
     trials: Vec<&'a Trial>,
+    not_measured: Vec<NotMeasured>,
 }
 
 /// A metric as the trials of a cell define it.
@@ -140,6 +180,7 @@ impl<'a> CellScope<'a> {
             index,
             workload: &results.experiment.workloads[cell.workload],
             trials: all.filter(|t| t.place.cell == index && t.is_ok()).collect(),
+            not_measured: not_measured(results, index),
         }
     }
 
@@ -151,6 +192,7 @@ impl<'a> CellScope<'a> {
             load: self.cell.load.to_string(),
             comparisons: self.comparisons(&heads),
             metrics: heads.iter().map(|head| self.metric_row(head)).collect(),
+            not_measured: self.not_measured.clone(),
         }
     }
 
@@ -232,6 +274,7 @@ impl<'a> CellScope<'a> {
             survives_ebh: None,
             notes: match note_overload(head, &overload) {
                 Some(note) if pairs.is_empty() => vec![note],
+                _ if !self.are_measured(arm) => self.notes_not_measured(arm),
                 note => [
                     note,
                     self.note_bounds(head.name, baseline),
@@ -263,6 +306,24 @@ impl<'a> CellScope<'a> {
             });
         let words: Vec<String> = words.collect();
         (!words.is_empty()).then(|| format!("{}, a bound", words.join(" and ")))
+    }
+
+    fn without_trials(&self, arm: usize) -> impl Iterator<Item = &NotMeasured> {
+        let arms = &self.experiment.arms;
+        let (arm, baseline) = (&arms[arm].name, &arms[self.experiment.baseline].name);
+        let not_measured = self.not_measured.iter();
+        not_measured.filter(move |n| n.arm == *arm || n.arm == *baseline)
+    }
+
+    /// The arm and its baseline.
+    fn are_measured(&self, arm: usize) -> bool {
+        self.without_trials(arm).next().is_none()
+    }
+
+    fn notes_not_measured(&self, arm: usize) -> Vec<String> {
+        self.without_trials(arm)
+            .map(words::arm_not_measured)
+            .collect()
     }
 
     /// A note on the blocks in which both arms ran, but not both have the figure.
@@ -352,27 +413,39 @@ fn tallies(experiment: &Experiment, cells: &[CellTable]) -> Vec<Tally> {
     let compared = experiment.arms.iter().enumerate();
     compared
         .filter(|(index, _)| *index != experiment.baseline)
-        .map(|(index, arm)| {
-            let deciding = cells.iter().flat_map(CellTable::deciding);
-            let mut tally = Tally {
-                arm: arm.name.clone(),
-                aa: is_aa(experiment, index),
-                better: 0,
-                worse: 0,
-                same: 0,
-                unknown: 0,
-            };
-            for comparison in deciding.filter(|c| c.arm == arm.name) {
-                *match comparison.verdict {
-                    Verdict::Better => &mut tally.better,
-                    Verdict::Worse => &mut tally.worse,
-                    Verdict::Same => &mut tally.same,
-                    Verdict::Unknown => &mut tally.unknown,
-                } += 1;
-            }
-            tally
-        })
+        .map(|(index, _)| tally(experiment, index, cells))
         .collect()
+}
+
+fn tally(experiment: &Experiment, index: usize, cells: &[CellTable]) -> Tally {
+    let (arm, baseline) = (
+        &experiment.arms[index].name,
+        &experiment.arms[experiment.baseline].name,
+    );
+    let is_measured = |cell: &&CellTable| {
+        let mut not_measured = cell.not_measured.iter();
+        !not_measured.any(|n| n.arm == *arm || n.arm == *baseline)
+    };
+    let measured: Vec<&CellTable> = cells.iter().filter(is_measured).collect();
+    let mut tally = Tally {
+        arm: arm.clone(),
+        aa: is_aa(experiment, index),
+        better: 0,
+        worse: 0,
+        same: 0,
+        unknown: 0,
+        cells_not_measured: cells.len() - measured.len(),
+    };
+    let deciding = measured.into_iter().flat_map(CellTable::deciding);
+    for comparison in deciding.filter(|c| c.arm == *arm) {
+        *match comparison.verdict {
+            Verdict::Better => &mut tally.better,
+            Verdict::Worse => &mut tally.worse,
+            Verdict::Same => &mut tally.same,
+            Verdict::Unknown => &mut tally.unknown,
+        } += 1;
+    }
+    tally
 }
 
 /// Which calls hold when all are looked at together. The deciding comparisons are

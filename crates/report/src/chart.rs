@@ -172,7 +172,7 @@ pub fn rates(lines: &[RateLine], label: &str) -> Option<String> {
     let points = || lines.iter().flat_map(|line| line.runs.iter().flatten());
     let low = points().map(|(_, e)| e.low).fold(f64::INFINITY, f64::min);
     let high = points().map(|(_, e)| e.high).fold(0.0, f64::max);
-    let top = high * ABOVE;
+    let mut top = high * ABOVE;
     let mut plots = Vec::new();
     for line in lines {
         for run in &line.runs {
@@ -180,6 +180,7 @@ pub fn rates(lines: &[RateLine], label: &str) -> Option<String> {
             plots.push(self::line(&middle, &color(line.color), 1.8));
             plots.push(rate_dots(line, run));
         }
+        top *= ABOVE;
         let overloaded = line.overloaded.iter().map(|rate| (*rate, top));
         plots.push(hollow_marks(line.color, overloaded));
     }
@@ -206,8 +207,8 @@ pub fn rates(lines: &[RateLine], label: &str) -> Option<String> {
     points().next().map(|_| draw(plots, layout))
 }
 
-/// So much above the highest value is what has none.
-const ABOVE: f64 = 1.3;
+/// So far above the highest value, and above each other, are the arms' marks without one.
+const ABOVE: f64 = 1.15;
 
 fn rate_dots(line: &RateLine, run: &[(f64, Estimate)]) -> Plot {
     let labels = run.iter().map(|(rate, e)| {

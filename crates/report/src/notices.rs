@@ -53,7 +53,7 @@ fn add(notices: &mut Vec<Notice>, warning: &Warning, trial: Option<&Trial>) {
 }
 
 /// Equal but for their numbers.
-fn alike(a: &str, b: &str) -> bool {
+pub fn alike(a: &str, b: &str) -> bool {
     let is_number = |c: char| c.is_ascii_digit() || c == '.';
     let skeleton = |text: &str| -> String { text.chars().filter(|c| !is_number(*c)).collect() };
     skeleton(a) == skeleton(b)

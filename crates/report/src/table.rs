@@ -63,6 +63,8 @@ pub struct Tally {
     pub worse: usize,
     pub same: usize,
     pub unknown: usize,
+    /// Cells in which no trial of the arm, or of its baseline, counts.
+    pub cells_not_measured: usize,
 }
 
 impl Tally {
@@ -81,9 +83,26 @@ pub struct CellTable {
     pub comparisons: Vec<Comparison>,
     /// Every metric that any trial of the cell measured.
     pub metrics: Vec<MetricRow>,
+    /// Arms of which no trial counts.
+    pub not_measured: Vec<NotMeasured>,
+}
+
+/// An arm without a trial that counts in a cell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NotMeasured {
+    pub arm: String,
+    pub void: usize,
+    pub failed: usize,
+    /// The most common reason; empty where no trial was made.
+    pub why: String,
 }
 
 impl CellTable {
+    /// No arm has a trial that counts.
+    pub fn is_empty(&self) -> bool {
+        self.metrics.is_empty()
+    }
+
     pub fn deciding(&self) -> impl Iterator<Item = &Comparison> {
         self.comparisons.iter().filter(|c| c.deciding)
     }
@@ -229,6 +248,11 @@ pub struct Notice {
 }
 
 impl Table {
+    /// No trial counts.
+    pub fn is_empty(&self) -> bool {
+        self.trials.ok == 0
+    }
+
     pub fn serious(&self) -> impl Iterator<Item = &Notice> {
         self.warnings
             .iter()

@@ -1,57 +1,130 @@
 //! Plain words for verdicts, warnings and states, shared by all renderers.
 
-use crate::quantity::percent;
-use crate::table::{Comparison, ExperimentInfo, Notice, Table, Tally, TrialCounts, Verdict};
+use crate::build::most_common;
+use crate::quantity::{count, percent};
+use crate::table::{
+    CellTable, Comparison, Excluded, ExperimentInfo, NotMeasured, Notice, Table, Tally,
+    TrialCounts, Verdict,
+};
 use model::{Better, Severity};
 
 /// `batch: better on 1 of 4, worse on 0, same on 1, unknown on 2`.
 pub fn tally(tally: &Tally) -> String {
+    if tally.total() == 0 {
+        return format!(
+            "{}: compared in no cell{}",
+            tally.arm,
+            cells_not_measured(tally)
+        );
+    }
     format!(
-        "{}: better on {} of {}, worse on {}, same on {}, unknown on {}",
+        "{}: better on {} of {}, worse on {}, same on {}, unknown on {}{}",
         tally.arm,
         tally.better,
         tally.total(),
         tally.worse,
         tally.same,
-        tally.unknown
+        tally.unknown,
+        cells_not_measured(tally)
     )
+}
+
+fn cells_not_measured(tally: &Tally) -> String {
+    match tally.cells_not_measured {
+        0 => String::new(),
+        cells => format!("; {} not measured", count(cells, "cell")),
+    }
 }
 
 /// What the A/A arm proves, in one sentence.
 pub fn aa(tally: &Tally) -> String {
     let Tally { arm, .. } = tally;
     let total = tally.total();
+    let missing = cells_not_measured(tally);
+    if total == 0 {
+        return format!("{arm} is the baseline once more: compared in no cell{missing}.");
+    }
     match tally.better + tally.worse {
         0 => format!(
-            "{arm} is the baseline once more: rightly, 0 of {total} were called better or worse."
+            "{arm} is the baseline once more: rightly, 0 of {total} were called better or \
+             worse{missing}."
         ),
         called => format!(
             "{arm} is the baseline once more, yet {called} of {total} were called better or \
-             worse: these calls are false, so doubt the others."
+             worse: these calls are false, so doubt the others{missing}."
         ),
+    }
+}
+
+/// In the place of an answer, where no trial counts.
+pub fn nothing_measured(table: &Table) -> Option<String> {
+    let reasons: Vec<&str> = table.excluded.iter().map(Excluded::headline).collect();
+    let TrialCounts { void, failed, .. } = table.trials;
+    table.is_empty().then(|| {
+        format!(
+            "Nothing was measured: {}.",
+            all_lost(void, failed, &most_common(&reasons))
+        )
+    })
+}
+
+/// Of a cell in which no arm was measured: `not measured: all 3 trials void: the
+/// generator was late`.
+pub fn cell_not_measured(cell: &CellTable) -> Option<String> {
+    let sum = |of: fn(&NotMeasured) -> usize| cell.not_measured.iter().map(of).sum();
+    let reasons = cell.not_measured.iter().map(|n| n.why.as_str());
+    let reasons: Vec<&str> = reasons.filter(|why| !why.is_empty()).collect();
+    let lost = all_lost(sum(|n| n.void), sum(|n| n.failed), &most_common(&reasons));
+    cell.is_empty().then(|| format!("not measured: {lost}"))
+}
+
+/// Of one arm of a cell.
+pub fn arm_not_measured(of: &NotMeasured) -> String {
+    format!(
+        "{} was not measured: {}",
+        of.arm,
+        all_lost(of.void, of.failed, &of.why)
+    )
+}
+
+fn all_lost(void: usize, failed: usize, why: &str) -> String {
+    let all = match void + failed {
+        1 => "the only trial".to_owned(),
+        trials => format!("all {trials} trials"),
+    };
+    match (void, failed) {
+        (0, 0) => "no trial was made".to_owned(),
+        (_, 0) => format!("{all} void: {why}"),
+        (0, _) => format!("{all} failed: {why}"),
+        _ => format!("{all} void or failed: {why}"),
     }
 }
 
 /// The sentences on top of a report.
 pub fn summary(table: &Table) -> Vec<String> {
+    if let Some(nothing) = nothing_measured(table) {
+        return vec![nothing];
+    }
     let mut lines: Vec<String> = Vec::new();
     for entry in &table.tallies {
         lines.push(if entry.aa { aa(entry) } else { tally(entry) });
     }
     if table.tallies.is_empty() {
         lines.push("One arm alone: it is summarised, and compared with nothing.".to_owned());
-    } else {
-        lines.push(error_rate(&table.experiment));
     }
+    lines.extend(error_rate(table));
     lines
 }
 
-pub fn error_rate(experiment: &ExperimentInfo) -> String {
-    format!(
+/// None where nothing was compared.
+pub fn error_rate(table: &Table) -> Option<String> {
+    let experiment = &table.experiment;
+    let is_compared = table.tallies.iter().any(|tally| tally.total() > 0);
+    is_compared.then(|| format!(
         "Each better or worse has at most a {} % chance to be a false call; same means within {} %.",
         percent(1.0 - experiment.confidence),
         percent(experiment.smallest_effect)
-    )
+    ))
 }
 
 /// More blocks than anyone will run.

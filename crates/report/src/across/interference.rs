@@ -81,10 +81,12 @@ fn matrix(results: &ResultSet, service: &str) -> Option<Interference> {
         let Some(alone) = alone(results, index) else {
             continue;
         };
-        let metric = deciding(results, index);
-        if let Some(metric) = metric.filter(|m| deciding(results, alone).as_ref() == Some(m)) {
+        // A row without figures stays: it was planned.
+        let Some(metric) = deciding(results, index).or_else(|| deciding(results, alone)) else {
+            continue;
+        };
+        if measured.get_or_insert_with(|| metric.clone()) == &metric {
             rows.extend(row(results, index, alone, &metric));
-            measured.get_or_insert(metric);
         }
     }
     let measured = measured?;

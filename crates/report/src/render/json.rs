@@ -3,8 +3,8 @@
 use crate::ReportError;
 use crate::across::Across;
 use crate::table::{
-    ArmInfo, CellTable, Comparison, Excluded, ExperimentInfo, MetricRow, Notice, Table, Tally,
-    TrialCounts,
+    ArmInfo, CellTable, Comparison, Excluded, ExperimentInfo, MetricRow, NotMeasured, Notice,
+    Table, Tally, TrialCounts,
 };
 use model::System;
 use results::Format;
@@ -37,6 +37,7 @@ struct CellMetrics<'a> {
     workload: &'a str,
     load: &'a str,
     metrics: &'a [MetricRow],
+    not_measured: &'a [NotMeasured],
 }
 
 impl<'a> From<&'a CellTable> for CellMetrics<'a> {
@@ -46,6 +47,7 @@ impl<'a> From<&'a CellTable> for CellMetrics<'a> {
             workload: &cell.workload,
             load: &cell.load,
             metrics: &cell.metrics,
+            not_measured: &cell.not_measured,
         }
     }
 }

@@ -19,6 +19,7 @@ fn suite(table: &Table, cell: &CellTable) -> TestSuite {
     suite.add_property(("machine", words::machine(table).as_str()));
     suite.add_property(("trials", words::trials(&table.trials).as_str()));
     suite.add_test_cases(cell.deciding().map(|c| case(table, c)));
+    suite.add_test_cases(words::cell_not_measured(cell).map(not_measured));
     suite
 }
 
@@ -30,6 +31,13 @@ fn case(table: &Table, c: &Comparison) -> TestCase {
     case.set_classname(format!("{} {}", c.workload, c.load));
     case.set_system_out(figures(c));
     case
+}
+
+/// A cell that must not pass for one without questions.
+fn not_measured(why: String) -> TestCase {
+    let mut status = TestCaseStatus::skipped();
+    status.set_message(why);
+    TestCase::new("measured", status)
 }
 
 fn status(table: &Table, c: &Comparison) -> TestCaseStatus {

@@ -65,7 +65,9 @@ fn head(table: &Table) -> Vec<String> {
 
 fn cell(table: &Table, cell: &CellTable) -> Vec<String> {
     let mut lines = vec![String::new(), cell.name.clone()];
-    if cell.comparisons.is_empty() {
+    if let Some(missing) = words::cell_not_measured(cell) {
+        lines.extend(wrap(&missing, WIDTH, INDENT, 2 * INDENT));
+    } else if cell.comparisons.is_empty() {
         let columns = medians(cell);
         let widths = columns.widths(INDENT, WIDTH, &[0]);
         lines.push(columns.head(INDENT, &widths));

@@ -13,6 +13,7 @@ pub fn render(table: &Table) -> String {
     out.push(String::new());
     out.extend(table.serious().map(notice));
     out.extend(bullets(words::summary(table)));
+    out.extend(not_measured(table));
     out.push(String::new());
     out.extend(verdicts(table));
     out.extend(sheets(table).iter().flat_map(sheet));
@@ -30,6 +31,14 @@ pub fn render(table: &Table) -> String {
 
 fn bullets(lines: Vec<String>) -> impl Iterator<Item = String> {
     lines.into_iter().map(|line| format!("- {}", escape(&line)))
+}
+
+fn not_measured(table: &Table) -> impl Iterator<Item = String> {
+    let missing = |cell: &CellTable| {
+        let why = words::cell_not_measured(cell)?;
+        Some(format!("- **{}**: {}", escape(&cell.name), escape(&why)))
+    };
+    table.cells.iter().filter_map(missing)
 }
 
 fn verdicts(table: &Table) -> Vec<String> {

@@ -115,6 +115,10 @@ impl Page {
             let title = format!("{} (against {})", cell.name, table.baseline());
             let shown: Vec<&Comparison> = cell.deciding().collect();
             self.comparisons(&title, table, &shown);
+            if let Some(missing) = words::cell_not_measured(cell) {
+                self.heading(&cell.name);
+                self.wrapped(&missing, INDENT, 2 * INDENT);
+            }
         }
     }
 

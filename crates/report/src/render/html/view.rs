@@ -17,10 +17,12 @@ pub struct Page<'a> {
     pub title: &'a str,
     pub table: &'a Table,
     pub about: String,
-    pub error_rate: String,
+    pub error_rate: Option<String>,
     pub confidence: String,
     pub smallest_effect: String,
     pub ticks: Vec<Tick>,
+    /// In the place of an answer.
+    pub nothing: Option<String>,
     pub tallies: Vec<TallyView>,
     pub serious: Vec<NoticeView>,
     pub notices: Vec<NoticeView>,
@@ -69,6 +71,7 @@ pub struct OverviewRow<'a> {
     pub cell: &'a str,
     /// For each arm the verdicts of the metrics.
     pub arms: Vec<Vec<RowView>>,
+    pub not_measured: Option<String>,
 }
 
 pub struct CellView<'a> {
@@ -79,6 +82,7 @@ pub struct CellView<'a> {
     pub further_differ: usize,
     pub charts: CellCharts,
     pub metrics: Vec<MetricView>,
+    pub not_measured: Option<String>,
 }
 
 /// One comparison.
@@ -123,10 +127,11 @@ pub fn page<'a>(table: &'a Table, cell_charts: Vec<CellCharts>) -> Page<'a> {
         title: experiment.question.as_deref().unwrap_or(&experiment.name),
         table,
         about: about(table),
-        error_rate: words::error_rate(experiment),
+        error_rate: words::error_rate(table),
         confidence: percent(experiment.confidence),
         smallest_effect: percent(effect),
         ticks: scale.ticks(),
+        nothing: words::nothing_measured(table),
         tallies: table.tallies.iter().map(|t| view.tally(t)).collect(),
         serious: table.serious().map(notice).collect(),
         notices: view.lesser_notices(),
@@ -225,6 +230,7 @@ impl<'a> View<'a> {
                 id: cell_id(index),
                 cell: &cell.name,
                 arms: arms.iter().map(of).collect(),
+                not_measured: words::cell_not_measured(cell),
             }
         });
         let rows: Vec<OverviewRow> = rows.collect();
@@ -247,6 +253,7 @@ impl<'a> View<'a> {
             further_differ: cell.further().filter(|c| c.verdict.is_call()).count(),
             charts,
             metrics: cell.metrics.iter().map(metric).collect(),
+            not_measured: words::cell_not_measured(cell),
         }
     }
 

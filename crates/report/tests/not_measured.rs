@@ -1,0 +1,83 @@
+//! What was planned and not measured stays in the report, with the reason.
+
+#![allow(clippy::unwrap_used)] // In a test a panic is the message.
+
+use model::{Trial, TrialState};
+use report::{Format, Options, Table, render};
+use results::ResultSet;
+
+/// The reports of a run whose trials are void where `lost` says so.
+fn reports(lost: impl Fn(&Trial) -> bool) -> (Table, [String; 5]) {
+    let dir = tempfile::tempdir().unwrap();
+    synthetic::write(dir.path(), &synthetic::quickstart()).unwrap();
+    let mut results = ResultSet::read(dir.path()).unwrap();
+    for stored in &mut results.trials {
+        if lost(&stored.trial) {
+            let late = stored.trial.place.block;
+            stored.trial.result.state = TrialState::Void {
+                why: format!("the generator was {late} ms late"),
+            };
+        }
+    }
+    let table = Table::from_results(&results);
+    let formats = [
+        Format::Text,
+        Format::Lkml,
+        Format::Markdown,
+        Format::Html,
+        Format::Junit,
+    ];
+    let of = |format| render(format, &table, &results, &Options::default()).unwrap();
+    let reports = formats.map(of);
+    (table, reports)
+}
+
+#[test]
+fn a_cell_without_a_counted_trial_is_in_every_report_with_its_reason() {
+    let (table, reports) = reports(|trial| trial.cell == "wakeup 200%");
+    for text in &reports {
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains("not measured: all "), "{text}");
+        assert!(text.contains("ms late"), "{text}");
+    }
+    assert!(
+        table
+            .tallies
+            .iter()
+            .all(|tally| tally.cells_not_measured == 1)
+    );
+    assert!(reports[0].contains("; 1 cell not measured"));
+}
+
+#[test]
+fn an_arm_without_a_counted_trial_is_not_measured_rather_than_unknown() {
+    let (table, reports) = reports(|trial| trial.cell == "wakeup 200%" && trial.arm == "batch");
+    let batch = table
+        .tallies
+        .iter()
+        .find(|tally| tally.arm == "batch")
+        .unwrap();
+    assert_eq!(batch.cells_not_measured, 1);
+    assert!(
+        reports[0].contains("batch was not measured: all "),
+        "{}",
+        reports[0]
+    );
+}
+
+#[test]
+fn where_nothing_is_compared_no_error_rate_is_stated() {
+    let (_, reports) = reports(|trial| trial.arm == "default");
+    assert!(reports[0].contains("batch: compared in no cell; 4 cells not measured"));
+    assert!(!reports[0].contains("chance to be a false call"));
+}
+
+#[test]
+fn a_run_without_a_counted_trial_states_no_error_rate() {
+    let (_, reports) = reports(|_| true);
+    for text in &reports[..4] {
+        assert!(text.contains("Nothing was measured: all "), "{text}");
+        assert!(!text.contains("better on 0 of 0"));
+        assert!(!text.contains("chance to be a false call"));
+    }
+}
