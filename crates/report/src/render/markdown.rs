@@ -79,7 +79,8 @@ fn sheet(sheet: &Sheet) -> Vec<String> {
         let labels = row.labels.iter().cloned();
         line(labels.chain(cells).map(|cell| escape(&cell)).collect())
     }));
-    lines.extend([String::new(), escape(&sheet.caption), String::new()]);
+    let caption = sheet.caption("In brackets");
+    lines.extend([String::new(), escape(&caption), String::new()]);
     lines
 }
 

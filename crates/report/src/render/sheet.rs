@@ -1,21 +1,33 @@
 //! What is seen across cells or arms, as sheets of text with a tint: the same rows in
 //! the terminal, in markdown and on the page.
 
+use crate::across::grid::GridPoint;
 use crate::across::interference::Slowdown;
 use crate::across::scan::{KNEE, ScanArm, ScanPoint};
 use crate::across::{Grid, Interference, Measured, Scan};
+use crate::chart::tick;
 use crate::quantity::{change, count, factor, interval, with_unit};
 use crate::table::{Table, Verdict};
 use crate::why::{Change, Companion, Kind, Why};
 use model::{Better, format_rate};
 
-/// A change of this factor has the full tint.
-const FULL_TINT: f64 = 4.0;
+/// A slowdown of this factor has the full tint.
+const FULL_SLOWDOWN: f64 = 4.0;
+/// A change of this factor has the full tint of a heat map: -50 % or x2.
+const FULL_HEAT: f64 = 2.0;
+/// Heat maps with more columns show colours only; the figures are in the tooltips.
+const MOST_FIGURES: usize = 8;
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Sheet {
     pub title: String,
     pub caption: String,
+    /// What is in brackets in text, and hatched on the page; empty where nothing is.
+    pub doubt: &'static str,
+    /// Changes and their tints, of a heat map.
+    pub scale: Vec<SheetCell>,
+    /// Too many columns for figures on a page.
+    pub dense: bool,
     /// Heads of the labels, then of the cells.
     pub labels: Vec<String>,
     pub columns: Vec<String>,
@@ -37,6 +49,16 @@ pub struct SheetCell {
     pub tint: i32,
     /// The interval leaves no doubt that there is a change, or that there is none.
     pub sure: bool,
+}
+
+impl Sheet {
+    /// The caption, with what doubt looks like where the reader is.
+    pub fn caption(&self, mark: &str) -> String {
+        match self.doubt {
+            "" => self.caption.clone(),
+            doubt => format!("{} {mark}: {doubt}.", self.caption),
+        }
+    }
 }
 
 impl SheetCell {
@@ -81,6 +103,7 @@ fn of_why(why: &Why) -> Sheet {
         labels: vec!["counter".to_owned()],
         columns: vec!["change".to_owned(), "with it".to_owned()],
         rows: rows.collect(),
+        ..Sheet::default()
     }
 }
 
@@ -142,9 +165,11 @@ fn of_interference(matrix: &Interference) -> Sheet {
             matrix.service, matrix.measured.metric
         ),
         caption: interference_caption(matrix),
+        doubt: "no interval, or one that includes x1",
         columns: matrix.arms.clone(),
         rows: rows.collect(),
         labels,
+        ..Sheet::default()
     }
 }
 
@@ -162,13 +187,9 @@ fn interference_caption(matrix: &Interference) -> String {
     };
     format!(
         "How many times as bad the service is beside the antagonist as alone, under the same arm \
-         and within the same blocks: x1 is no slowdown. The worst rows first. {DOUBT} includes x1, \
-         or that has no interval.{goodput}"
+         and within the same blocks: x1 is no slowdown. The worst rows first.{goodput}"
     )
 }
-
-/// The terminal and markdown have brackets, the page a hatching.
-const DOUBT: &str = "In brackets, or hatched: what has an interval that";
 
 fn slowed(slowdown: &Slowdown, measured: &Measured) -> SheetCell {
     let ends = slowdown.ends();
@@ -182,7 +203,7 @@ fn slowed(slowdown: &Slowdown, measured: &Measured) -> SheetCell {
             Some((low, high)) => format!("[{}, {}]", factor(low), factor(high)),
             None => no_interval(slowdown.blocks),
         },
-        tint: tint(slowdown.factor(), Better::Lower),
+        tint: tint(slowdown.factor(), Better::Lower, FULL_SLOWDOWN),
         sure: ends.is_some_and(|(low, high)| low > 1.0 || high < 1.0),
     }
 }
@@ -193,26 +214,26 @@ fn of_grid(table: &Table, grid: &Grid) -> Sheet {
         .iter()
         .map(|(k, v)| format!(", {k} {v}"))
         .collect();
-    let rows = grid.rows.iter().map(|row| {
-        let cells = row.points.iter().map(|point| match point {
-            None => SheetCell::missing(),
-            Some(point) => SheetCell {
-                text: point.ratio.map_or_else(|| "-".to_owned(), change),
-                detail: detail(point.low.zip(point.high), point.blocks),
-                tint: point.ratio.map_or(0, |r| tint(r, grid.measured.better)),
-                sure: point.verdict != Verdict::Unknown,
-            },
-        });
-        SheetRow {
-            labels: vec![row.value.clone()],
-            cells: cells.collect(),
-        }
+    let better = grid.measured.better;
+    let form = form(grid);
+    let rows = grid.rows.iter().map(|row| SheetRow {
+        labels: vec![row.value.clone()],
+        cells: row
+            .points
+            .iter()
+            .map(|point| heat(point.as_ref(), better, form))
+            .collect(),
     });
     let down = grid.down.clone().unwrap_or_default();
+    let dense = grid.columns.len() > MOST_FIGURES;
+    let heads = grid.columns.iter().map(|value| match dense {
+        true => value.clone(),
+        false => format!("{} {value}", grid.across),
+    });
     Sheet {
         title: format!("{}: {}{}", grid.cell, grid.measured.metric, fixed.concat()),
         caption: format!(
-            "{} across{}, against {}. A cell in brackets (hatched on the page) has no verdict.",
+            "{} across{}, against {}.",
             grid.across,
             match down.as_str() {
                 "" => String::new(),
@@ -220,14 +241,50 @@ fn of_grid(table: &Table, grid: &Grid) -> Sheet {
             },
             table.baseline()
         ),
+        doubt: "no verdict",
+        scale: scale(better),
+        dense,
         labels: vec![down],
-        columns: grid
-            .columns
-            .iter()
-            .map(|value| format!("{} {value}", grid.across))
-            .collect(),
+        columns: heads.collect(),
         rows: rows.collect(),
     }
+}
+
+/// How all changes of a grid are written: as factors if one is a doubling or a halving.
+fn form(grid: &Grid) -> fn(f64) -> String {
+    let points = grid.rows.iter().flat_map(|row| row.points.iter().flatten());
+    let mut ratios = points.filter_map(|point| point.ratio);
+    match ratios.any(|ratio| !(0.5..2.0).contains(&ratio)) {
+        true => factor,
+        false => change,
+    }
+}
+
+fn heat(point: Option<&GridPoint>, better: Better, form: fn(f64) -> String) -> SheetCell {
+    let Some(point) = point else {
+        return SheetCell::missing();
+    };
+    SheetCell {
+        text: point.ratio.map_or_else(|| "-".to_owned(), form),
+        detail: match point.low.zip(point.high) {
+            Some((low, high)) => format!("[{}, {}]", form(low), form(high)),
+            None => no_interval(point.blocks),
+        },
+        tint: point.ratio.map_or(0, |r| tint(r, better, FULL_HEAT)),
+        sure: point.verdict != Verdict::Unknown,
+    }
+}
+
+/// The legend of a heat map, from the left end of its colours to the right one.
+fn scale(better: Better) -> Vec<SheetCell> {
+    const STEPS: [f64; 9] = [0.5, 0.65, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0];
+    let step = |ratio: f64| SheetCell {
+        text: tick(ratio),
+        tint: tint(ratio, better, FULL_HEAT),
+        sure: true,
+        ..SheetCell::default()
+    };
+    STEPS.into_iter().map(step).collect()
 }
 
 fn of_scan(scan: &Scan) -> Sheet {
@@ -268,6 +325,7 @@ fn of_scan(scan: &Scan) -> Sheet {
         labels: vec!["offered".to_owned()],
         columns: arms.iter().map(|arm| arm.arm.clone()).collect(),
         rows,
+        ..Sheet::default()
     }
 }
 
@@ -333,25 +391,83 @@ fn no_interval(blocks: usize) -> String {
     format!("{}, no interval", count(blocks, "block"))
 }
 
-fn tint(ratio: f64, better: Better) -> i32 {
+fn tint(ratio: f64, better: Better, full: f64) -> i32 {
     let good = match better {
         Better::Higher => ratio.ln(),
         Better::Lower => -ratio.ln(),
         Better::Neither => 0.0,
     };
-    (100.0 * (good / FULL_TINT.ln()).clamp(-1.0, 1.0)).round() as i32
+    (100.0 * (good / full.ln()).clamp(-1.0, 1.0)).round() as i32
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::across::grid::GridRow;
 
     #[test]
     fn a_tint_is_by_the_good_direction() {
-        assert_eq!(tint(4.0, Better::Lower), -100);
-        assert_eq!(tint(2.0, Better::Higher), 50);
-        assert_eq!(tint(1.0, Better::Higher), 0);
-        assert_eq!(tint(1e9, Better::Neither), 0);
+        assert_eq!(tint(4.0, Better::Lower, 4.0), -100);
+        assert_eq!(tint(2.0, Better::Higher, 4.0), 50);
+        assert_eq!(tint(1.0, Better::Higher, 4.0), 0);
+        assert_eq!(tint(1e9, Better::Neither, 4.0), 0);
+    }
+
+    #[test]
+    fn the_scale_of_a_heat_map_runs_from_half_to_double() {
+        let scale = scale(Better::Lower);
+        let ends = [&scale[0], &scale[8]].map(|cell| (cell.text.as_str(), cell.tint));
+        assert_eq!(ends, [("-50%", 100), ("x2", -100)]);
+        assert_eq!((scale[4].text.as_str(), scale[4].tint), ("0", 0));
+    }
+
+    fn grid(ratios: &[f64]) -> Grid {
+        let point = |ratio: &f64| {
+            Some(GridPoint {
+                arm: "mq".to_owned(),
+                ratio: Some(*ratio),
+                low: None,
+                high: None,
+                verdict: Verdict::Unknown,
+                blocks: 1,
+            })
+        };
+        Grid {
+            cell: "wakeup".to_owned(),
+            measured: Measured {
+                metric: "request_p99".to_owned(),
+                unit: "ns".to_owned(),
+                better: Better::Lower,
+            },
+            across: "period".to_owned(),
+            down: None,
+            fixed: Default::default(),
+            columns: ratios.iter().map(f64::to_string).collect(),
+            rows: vec![GridRow {
+                value: String::new(),
+                points: ratios.iter().map(point).collect(),
+            }],
+        }
+    }
+
+    #[test]
+    fn a_heat_map_writes_all_its_changes_in_one_form() {
+        assert_eq!(form(&grid(&[0.8, 1.9]))(0.8), "-20.0%");
+        assert_eq!(form(&grid(&[0.8, 15.0]))(0.8), "x0.80");
+    }
+
+    #[test]
+    fn doubt_is_named_as_the_reader_sees_it() {
+        let sheet = Sheet {
+            caption: "Against default.".to_owned(),
+            doubt: "no verdict",
+            ..Sheet::default()
+        };
+        assert_eq!(
+            sheet.caption("Hatched"),
+            "Against default. Hatched: no verdict."
+        );
+        assert_eq!(Sheet::default().caption("Hatched"), "");
     }
 
     #[test]

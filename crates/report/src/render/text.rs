@@ -140,7 +140,7 @@ impl Page {
                     start..arms.min(start + ARMS_ABREAST),
                 ));
             }
-            self.wrapped(&sheet.caption, INDENT, INDENT);
+            self.wrapped(&sheet.caption("In brackets"), INDENT, INDENT);
         }
     }
 
