@@ -31,6 +31,7 @@ impl Table {
             tallies: tallies(&results.experiment, &cells),
             across: Across {
                 scans: across::scan::scans(results),
+                searches: across::search::searches(results),
                 interference: across::interference::matrices(results),
                 grids: across::grid::grids(&results.experiment.arms, &cells),
                 why: why::of_calls(results, &cells),

@@ -225,6 +225,46 @@ fn rate_dots(line: &RateLine, run: &[(f64, Estimate)]) -> Plot {
     Plot::Scatter(dots)
 }
 
+/// What the searches of one arm tried: (rate, quantile).
+#[derive(Debug, Clone, PartialEq)]
+pub struct TriedRates {
+    pub color: usize,
+    pub held: Vec<(f64, f64)>,
+    pub failed: Vec<(f64, f64)>,
+}
+
+/// The quantile at each rate that was tried, both on log axes, and its limit. None
+/// without points.
+pub fn tried_rates(arms: &[TriedRates], limit: f64, label: &str) -> Option<String> {
+    let mut plots = Vec::new();
+    for arm in arms {
+        let held = ScatterPlot::new()
+            .with_data(arm.held.iter().copied())
+            .with_color(color(arm.color))
+            .with_size(4.0);
+        plots.push(Plot::Scatter(held));
+        plots.push(hollow_marks(arm.color, arm.failed.iter().copied()));
+    }
+    let points = || {
+        arms.iter()
+            .flat_map(|arm| arm.held.iter().chain(&arm.failed))
+    };
+    let low = points().map(|point| point.1).fold(limit, f64::min);
+    let high = points().map(|point| point.1).fold(limit, f64::max);
+    let first = points().map(|point| point.0).fold(f64::INFINITY, f64::min);
+    let last = points().map(|point| point.0).fold(0.0, f64::max);
+    let layout = log_y(Layout::auto_from_plots(&plots), low / ABOVE, high * ABOVE)
+        .with_log_x()
+        .with_x_axis_min(first / 1.1)
+        .with_x_axis_max(last * 1.1)
+        .with_x_tick_format(custom(model::format_rate))
+        .with_x_label("offered rate")
+        .with_y_label(label)
+        .with_y_tick_format(custom(|ns| with_unit(ns, "ns")))
+        .with_reference_line(ReferenceLine::horizontal(limit).with_color("var(--axis)"));
+    points().next().map(|_| draw(plots, layout))
+}
+
 /// The mark of overload in every picture.
 fn hollow_marks(number: usize, points: impl Iterator<Item = (f64, f64)>) -> Plot {
     let marks = ScatterPlot::new()
@@ -435,6 +475,18 @@ mod tests {
     fn nothing_to_draw_is_no_picture() {
         assert_eq!(percentiles(&[]), None);
         assert_eq!(blocks(&[], 0.02), None);
+    }
+
+    #[test]
+    fn rates_that_a_search_tried_are_filled_where_they_held() {
+        let arm = TriedRates {
+            color: 1,
+            held: vec![(1e3, 5e5)],
+            failed: vec![(2e3, 3e6), (1.5e3, 2e6)],
+        };
+        let svg = tried_rates(&[arm], 1e6, "p99").unwrap();
+        assert_eq!(svg.matches(HOLLOW_STROKE).count(), 2);
+        assert_eq!(tried_rates(&[], 1e6, "p99"), None);
     }
 
     #[test]

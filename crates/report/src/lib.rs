@@ -21,6 +21,7 @@ mod quantity;
 mod render;
 mod summary;
 pub mod table;
+mod tried;
 pub mod verify;
 pub mod why;
 mod words;

@@ -4,12 +4,14 @@
 pub mod grid;
 pub mod interference;
 pub mod scan;
+pub mod search;
 #[cfg(test)]
 mod tests;
 
 pub use grid::Grid;
 pub use interference::Interference;
 pub use scan::Scan;
+pub use search::Search;
 
 use crate::certificate::Certificate;
 use crate::why::Why;
@@ -23,6 +25,8 @@ use std::collections::BTreeMap;
 pub struct Across {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scans: Vec<Scan>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub searches: Vec<Search>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub interference: Vec<Interference>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -46,6 +50,30 @@ impl Measured {
     fn is_latency(&self) -> bool {
         overload::is_latency(&self.unit, self.better)
     }
+}
+
+/// Geometric mean of the blocks and its t-interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct GeometricMean {
+    pub value: f64,
+    /// None with one block, or without spread.
+    pub low: Option<f64>,
+    pub high: Option<f64>,
+    pub blocks: usize,
+}
+
+/// None without values, which must be positive.
+fn geometric_mean(values: &[f64], alpha: f64) -> Option<GeometricMean> {
+    let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
+    let mean = stats::summary::mean(&logs)?;
+    let interval = stats::t_test::one_sample(&logs, alpha).map(|test| test.interval);
+    let end = |end: f64| Some(end.exp()).filter(|value| value.is_finite());
+    Some(GeometricMean {
+        value: mean.exp(),
+        low: interval.and_then(|i| end(i.low)),
+        high: interval.and_then(|i| end(i.high)),
+        blocks: values.len(),
+    })
 }
 
 /// The first metric that decides the cell, as its trials define it.

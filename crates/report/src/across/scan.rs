@@ -1,6 +1,6 @@
 //! A latency over the offered rate, for each arm, with its knee.
 
-use super::{Measured, deciding, is_overloaded, ok_trials};
+use super::{Measured, deciding, geometric_mean, is_overloaded, ok_trials};
 use model::{Better, Load};
 use results::{ResultSet, overload};
 use serde::Serialize;
@@ -128,16 +128,13 @@ fn values(
 }
 
 fn point(rate_per_sec: f64, values: &[f64], alpha: f64) -> Option<ScanPoint> {
-    let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
-    let mean = stats::summary::mean(&logs)?;
-    let interval = stats::t_test::one_sample(&logs, alpha).map(|test| test.interval);
-    let end = |end: f64| Some(end.exp()).filter(|value| value.is_finite());
+    let mean = geometric_mean(values, alpha)?;
     Some(ScanPoint {
         rate_per_sec,
-        value: mean.exp(),
-        low: interval.and_then(|i| end(i.low)),
-        high: interval.and_then(|i| end(i.high)),
-        blocks: values.len(),
+        value: mean.value,
+        low: mean.low,
+        high: mean.high,
+        blocks: mean.blocks,
         overloaded: false,
     })
 }

@@ -153,6 +153,45 @@ fn an_overloaded_service_is_slower_by_its_goodput() {
 }
 
 #[test]
+fn a_search_has_the_rate_of_each_arm_without_its_bounds() {
+    let slo = model::Slo {
+        permille: 990,
+        below_ns: 1_000_000,
+        from_per_sec: 1e3,
+        to_per_sec: 1e5,
+    };
+    let scenario = scenario(|s| {
+        s.experiment.workloads[0].metrics = vec!["slo_rate".to_owned()];
+        s.plan.cells[0].load = Load::MaxRate(slo);
+    });
+    let mut results = results(&scenario, 1.0);
+    for stored in &mut results.trials {
+        let (block, arm) = (stored.trial.place.block, stored.trial.place.arm);
+        let rate = 8e3 * (1.0 + 0.01 * f64::from(block % 2)) * (1.0 + arm as f64);
+        let bound = f64::from(u8::from(arm == 1 && block == 1));
+        let figures = [("slo_rate", rate), ("slo_bound", -bound)];
+        stored.trial.result.metrics = figures.map(figure).to_vec();
+    }
+    let searches = search::searches(&results);
+    assert_eq!((searches.len(), searches[0].quantile.as_str()), (1, "p99"));
+    let (one, two) = (&searches[0].arms[0], &searches[0].arms[1]);
+    let mean = one.rate_per_sec.unwrap();
+    assert!((8_000.0..8_080.0).contains(&mean.value));
+    assert!(mean.low.unwrap() < mean.value && mean.value < mean.high.unwrap());
+    assert_eq!((one.lower, two.lower, two.higher), (0, 1, 0));
+    assert_eq!(two.rate_per_sec.unwrap().blocks, mean.blocks - 1);
+}
+
+fn figure((metric, value): (&str, f64)) -> Measurement {
+    Measurement {
+        metric: metric.to_owned(),
+        unit: "1/s".to_owned(),
+        better: Better::Higher,
+        value,
+    }
+}
+
+#[test]
 fn a_grid_has_a_place_for_each_arm_and_none_for_what_is_left_out() {
     let mut scenario = scenario(|_| {});
     let at = |period: &str, runtime: &str| {

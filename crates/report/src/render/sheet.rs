@@ -4,9 +4,10 @@
 use crate::across::grid::GridPoint;
 use crate::across::interference::Slowdown;
 use crate::across::scan::{KNEE, ScanArm, ScanPoint};
-use crate::across::{Grid, Interference, Measured, Scan};
+use crate::across::search::SearchArm;
+use crate::across::{Grid, Interference, Measured, Scan, Search};
 use crate::chart::tick;
-use crate::quantity::{change, count, factor, interval, with_unit};
+use crate::quantity::{change, count, factor, interval, percent, with_unit};
 use crate::table::{Table, Verdict};
 use crate::why::{Change, Companion, Kind, Why};
 use model::{Better, format_rate};
@@ -77,6 +78,9 @@ pub fn sheets(table: &Table) -> Vec<Sheet> {
     let interference = across.interference.iter().map(of_interference);
     let grids = across.grids.iter().map(|grid| of_grid(table, grid));
     let scans = across.scans.iter().map(of_scan);
+    let searches = across.searches.iter();
+    let searches = searches.map(|search| of_search(search, table.experiment.confidence));
+    let scans = scans.chain(searches);
     let whys = across.why.iter().map(of_why);
     interference.chain(grids).chain(scans).chain(whys).collect()
 }
@@ -329,6 +333,65 @@ fn of_scan(scan: &Scan) -> Sheet {
     }
 }
 
+fn of_search(search: &Search, confidence: f64) -> Sheet {
+    let row = |label: String, cell: fn(&SearchArm) -> String| SheetRow {
+        labels: vec![label],
+        cells: search
+            .arms
+            .iter()
+            .map(|arm| plain(cell(arm), String::new()))
+            .collect(),
+    };
+    let interval = format!("{} % interval", percent(confidence));
+    let mut rows = vec![
+        row("highest rate".to_owned(), highest_rate),
+        row(interval, rate_interval),
+        row("blocks".to_owned(), |arm| {
+            arm.rate_per_sec.map_or(0, |mean| mean.blocks).to_string()
+        }),
+    ];
+    let bounds = search.arms.iter().any(|arm| arm.lower + arm.higher > 0);
+    rows.extend(bounds.then(|| row("only a bound".to_owned(), bounded)));
+    Sheet {
+        title: format!("{}: the highest rate of each arm", search.cell),
+        caption: format!(
+            "Geometric mean of the rates that the blocks found, with its t-interval.{}",
+            match bounds {
+                true => " Blocks that found only a bound are in neither.",
+                false => "",
+            }
+        ),
+        labels: vec![String::new()],
+        columns: search.arms.iter().map(|arm| arm.arm.clone()).collect(),
+        rows,
+        ..Sheet::default()
+    }
+}
+
+fn highest_rate(arm: &SearchArm) -> String {
+    let mean = arm.rate_per_sec;
+    mean.map_or_else(|| "-".to_owned(), |mean| with_unit(mean.value, "1/s"))
+}
+
+fn rate_interval(arm: &SearchArm) -> String {
+    let ends = arm.rate_per_sec.and_then(|mean| mean.low.zip(mean.high));
+    let rate = |value| with_unit(value, "1/s");
+    ends.map_or_else(
+        || "-".to_owned(),
+        |(low, high)| format!("{} to {}", rate(low), rate(high)),
+    )
+}
+
+/// Blocks whose rate lies beyond those that were tried.
+fn bounded(arm: &SearchArm) -> String {
+    match (arm.lower, arm.higher) {
+        (0, 0) => "-".to_owned(),
+        (lower, 0) => format!("{lower} lower"),
+        (0, higher) => format!("{higher} higher"),
+        (lower, higher) => format!("{lower} lower, {higher} higher"),
+    }
+}
+
 /// Also for the picture.
 pub fn scan_caption() -> String {
     format!(
@@ -403,6 +466,7 @@ fn tint(ratio: f64, better: Better, full: f64) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::across::GeometricMean;
     use crate::across::grid::GridRow;
 
     #[test]
@@ -454,6 +518,35 @@ mod tests {
     fn a_heat_map_writes_all_its_changes_in_one_form() {
         assert_eq!(form(&grid(&[0.8, 1.9]))(0.8), "-20.0%");
         assert_eq!(form(&grid(&[0.8, 15.0]))(0.8), "x0.80");
+    }
+
+    #[test]
+    fn each_arm_of_a_search_has_its_rate_and_what_is_only_a_bound() {
+        let arm = |mean: Option<GeometricMean>, lower| SearchArm {
+            arm: "default".to_owned(),
+            rate_per_sec: mean,
+            lower,
+            higher: 0,
+        };
+        let mean = GeometricMean {
+            value: 12_000.0,
+            low: Some(11_000.0),
+            high: Some(13_100.0),
+            blocks: 5,
+        };
+        let search = Search {
+            cell: "http".to_owned(),
+            index: 0,
+            quantile: "p99".to_owned(),
+            below_ns: 1_000_000,
+            arms: vec![arm(Some(mean), 0), arm(None, 3)],
+        };
+        let rows = of_search(&search, 0.95).rows;
+        let texts = |row: usize| [0, 1].map(|arm: usize| rows[row].cells[arm].text.as_str());
+        assert_eq!(texts(0), ["12k/s", "-"]);
+        assert_eq!(rows[1].labels, ["95 % interval"]);
+        assert_eq!(texts(1), ["11k/s to 13.1k/s", "-"]);
+        assert_eq!(texts(3), ["-", "3 lower"]);
     }
 
     #[test]

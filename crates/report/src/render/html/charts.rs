@@ -2,11 +2,14 @@
 
 use super::view::color_of;
 use crate::across::scan::{ScanArm, ScanPoint};
-use crate::across::{self, Scan};
-use crate::chart::{self, BlockLine, Estimate, PercentileLine, RateLine, TimeLine, TradeOff};
+use crate::across::{self, Scan, Search};
+use crate::chart::{
+    self, BlockLine, Estimate, PercentileLine, RateLine, TimeLine, TradeOff, TriedRates,
+};
 use crate::histogram::{self, Group, Merged};
 use crate::render::sheet::scan_caption;
 use crate::table::{CellTable, Comparison, Table};
+use crate::tried::{Tried, tried};
 use model::Better;
 use results::ResultSet;
 
@@ -192,6 +195,46 @@ fn trade_off_figure(table: &Table, cell: &CellTable) -> Option<Figure> {
 pub fn scans(table: &Table) -> Vec<Figure> {
     let scans = table.across.scans.iter();
     scans.filter_map(|scan| scan_figure(table, scan)).collect()
+}
+
+/// The pictures of what searches tried.
+pub fn searches(table: &Table, results: &ResultSet) -> Vec<Figure> {
+    let searches = table.across.searches.iter();
+    let figure = |search| search_figure(table, results, search);
+    searches.filter_map(figure).collect()
+}
+
+fn search_figure(table: &Table, results: &ResultSet, search: &Search) -> Option<Figure> {
+    let arms = search.arms.iter().enumerate();
+    let arms: Vec<TriedRates> = arms
+        .map(|(index, arm)| tried_rates(results, (search.index, index), color_of(table, &arm.arm)))
+        .collect();
+    Some(Figure {
+        title: format!("{}: what was tried", search.cell),
+        svg: chart::tried_rates(&arms, search.below_ns as f64, &search.quantile)?,
+        caption:
+            "One point for each rate that a trial tried: filled where it held, hollow where it \
+                  failed. The line is the limit; a rate can also fail by its errors, or by what \
+                  was not answered."
+                .to_owned(),
+    })
+}
+
+fn tried_rates(results: &ResultSet, (cell, arm): (usize, usize), color: usize) -> TriedRates {
+    let trials = results.trials.iter().filter(|stored| {
+        let place = &stored.trial.place;
+        stored.trial.is_ok() && (place.cell, place.arm) == (cell, arm)
+    });
+    let tried: Vec<Tried> = trials.flat_map(|stored| tried(&stored.dir)).collect();
+    let points = |held| {
+        let tried = tried.iter().filter(|t| t.held == held);
+        tried.map(|t| (t.rate_per_sec, t.quantile_ns)).collect()
+    };
+    TriedRates {
+        color,
+        held: points(true),
+        failed: points(false),
+    }
 }
 
 fn scan_figure(table: &Table, scan: &Scan) -> Option<Figure> {

@@ -15,6 +15,8 @@ use results::ResultSet;
 
 pub fn render(table: &Table, results: &ResultSet) -> Result<String, ReportError> {
     let charts = charts::all(table, results);
-    let page = view::page(table, charts);
+    let mut across = charts::scans(table);
+    across.extend(charts::searches(table, results));
+    let page = view::page(table, charts, across);
     Ok(chart::renumber_clips(&page.render()?))
 }

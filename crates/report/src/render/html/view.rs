@@ -1,6 +1,6 @@
 //! The table in the words and shapes of the page: what the template loops over.
 
-use super::charts::{self, CellCharts, Figure};
+use super::charts::{CellCharts, Figure};
 use super::scale::{IntervalPlot, Scale, Tick};
 use crate::chart::COLORS;
 use crate::evidence::Statement;
@@ -29,7 +29,7 @@ pub struct Page<'a> {
     pub arms: Vec<ArmView<'a>>,
     pub overview: Option<Overview<'a>>,
     pub sheets: Vec<Sheet>,
-    pub scans: Vec<Figure>,
+    pub across: Vec<Figure>,
     pub cells: Vec<CellView<'a>>,
     pub trials: String,
     pub excluded: &'a [Excluded],
@@ -114,7 +114,7 @@ pub struct MetricView {
     pub arms: Vec<(String, String)>,
 }
 
-pub fn page<'a>(table: &'a Table, cell_charts: Vec<CellCharts>) -> Page<'a> {
+pub fn page<'a>(table: &'a Table, cell_charts: Vec<CellCharts>, across: Vec<Figure>) -> Page<'a> {
     let experiment = &table.experiment;
     let effect = experiment.smallest_effect;
     let deciding = table.comparisons().filter(|c| c.deciding);
@@ -138,7 +138,7 @@ pub fn page<'a>(table: &'a Table, cell_charts: Vec<CellCharts>) -> Page<'a> {
         arms: table.arms.iter().map(|arm| view.arm(arm)).collect(),
         overview: view.overview(),
         sheets: sheets(table),
-        scans: charts::scans(table),
+        across,
         cells: view.cells(cell_charts),
         trials: words::trials(&table.trials),
         excluded: &table.excluded,
