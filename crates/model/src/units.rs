@@ -3,20 +3,30 @@
 /// `0.3ms`, `2s`, `20m`: the largest unit in which the number is at least 1,
 /// with up to three decimals.
 pub fn format_duration_ns(ns: u64) -> String {
-    const UNITS: [(&str, f64); 6] = [
-        ("h", 3.6e12),
-        ("m", 6e10),
-        ("s", 1e9),
-        ("ms", 1e6),
-        ("us", 1e3),
-        ("ns", 1.0),
-    ];
+    const UNITS: [(&str, f64); 4] = [("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0)];
     let value = ns as f64;
+    let seconds = (value / 1e9).round() as u64;
+    if seconds >= 60 {
+        return format_minutes(seconds);
+    }
     let (unit, size) = UNITS
         .into_iter()
         .find(|(_, size)| value >= *size)
         .unwrap_or(("s", 1e9));
     format!("{}{unit}", trim_decimals(value / size))
+}
+
+/// `1m50s`, `20m`, `1h30m`: nobody reads decimals of minutes.
+fn format_minutes(seconds: u64) -> String {
+    let parts = [
+        (seconds / 3600, "h"),
+        (seconds / 60 % 60, "m"),
+        (seconds % 60, "s"),
+    ];
+    let parts = parts.iter().filter(|(number, _)| *number > 0);
+    parts
+        .map(|(number, unit)| format!("{number}{unit}"))
+        .collect()
 }
 
 /// `10k/s`, `250/s`, `1.5M/s`.
@@ -45,6 +55,13 @@ mod tests {
         assert_eq!(format_duration_ns(1_500_000), "1.5ms");
         assert_eq!(format_duration_ns(20 * 60 * 1_000_000_000), "20m");
         assert_eq!(format_duration_ns(0), "0s");
+    }
+
+    #[test]
+    fn minutes_have_seconds_and_no_decimals() {
+        let of = |seconds: u64| format_duration_ns(seconds * 1_000_000_000);
+        assert_eq!([of(110), of(59), of(60)], ["1m50s", "59s", "1m"]);
+        assert_eq!([of(5400), of(7200), of(3601)], ["1h30m", "2h", "1h1s"]);
     }
 
     #[test]

@@ -6,8 +6,8 @@
 use crate::histogram::Curve;
 use crate::quantity::{change, with_unit};
 use kuva::prelude::{
-    Layout, LinePlot, Plot, ReferenceLine, ScatterPlot, ShadedRegion, SvgBackend, Theme,
-    TickFormat, render_multiple,
+    Layout, LinePlot, LineStyle, MarkerShape, Plot, ReferenceLine, ScatterPlot, ShadedRegion,
+    SvgBackend, Theme, TickFormat, render_multiple,
 };
 use std::sync::Arc;
 
@@ -36,10 +36,10 @@ pub fn percentiles(lines: &[PercentileLine]) -> Option<String> {
     for line in lines {
         let faint = format!("var(--arm-{}-faint)", line.color);
         let blocks = line.blocks.iter().filter(|curve| curve.len() > 1);
-        plots.extend(blocks.map(|curve| self::line(curve, &faint, 1.0)));
+        plots.extend(blocks.map(|curve| Plot::Line(self::line(curve, &faint, 1.0))));
     }
     for line in lines.iter().filter(|line| line.merged.len() > 1) {
-        plots.push(self::line(&line.merged, &color(line.color), 2.2));
+        plots.push(arm_line(&line.merged, line.color, 2.2));
         let end = line.merged.last().filter(|_| line.overloaded);
         plots.push(hollow_marks(line.color, end.into_iter().copied()));
     }
@@ -91,7 +91,7 @@ pub fn blocks(lines: &[BlockLine], smallest_effect: f64) -> Option<String> {
     let (low, high) = (ratios().fold(1.0, f64::min), ratios().fold(1.0, f64::max));
     let mut plots = Vec::new();
     for line in lines {
-        plots.push(self::line(&line.points, &color(line.color), 1.2));
+        plots.push(arm_line(&line.points, line.color, 1.2));
         plots.push(dots(line));
     }
     let last = lines
@@ -136,7 +136,7 @@ pub fn over_time(lines: &[TimeLine]) -> Option<String> {
     let drawn = lines.iter().filter(|line| line.points.len() > 1);
     let mut plots = Vec::new();
     for line in drawn.clone() {
-        plots.push(self::line(&line.points, &color(line.color), 2.0));
+        plots.push(arm_line(&line.points, line.color, 2.0));
         let marks = line.points.iter().copied().filter(|_| line.overloaded);
         plots.push(hollow_marks(line.color, marks));
     }
@@ -177,7 +177,7 @@ pub fn rates(lines: &[RateLine], label: &str) -> Option<String> {
     for line in lines {
         for run in &line.runs {
             let middle: Vec<(f64, f64)> = run.iter().map(|(x, e)| (*x, e.ratio)).collect();
-            plots.push(self::line(&middle, &color(line.color), 1.8));
+            plots.push(arm_line(&middle, line.color, 1.8));
             plots.push(rate_dots(line, run));
         }
         top *= ABOVE;
@@ -219,6 +219,7 @@ fn rate_dots(line: &RateLine, run: &[(f64, Estimate)]) -> Plot {
         .with_data(run.iter().map(|(x, e)| (*x, e.ratio)))
         .with_y_err_asymmetric(run.iter().map(|(_, e)| e.arms()))
         .with_color(color(line.color))
+        .with_marker(shape(line.color))
         .with_size(3.5)
         .with_tooltips()
         .with_tooltip_labels(labels);
@@ -241,6 +242,7 @@ pub fn tried_rates(arms: &[TriedRates], limit: f64, label: &str) -> Option<Strin
         let held = ScatterPlot::new()
             .with_data(arm.held.iter().copied())
             .with_color(color(arm.color))
+            .with_marker(shape(arm.color))
             .with_size(4.0);
         plots.push(Plot::Scatter(held));
         plots.push(hollow_marks(arm.color, arm.failed.iter().copied()));
@@ -317,8 +319,8 @@ pub fn trade_off(
         .with_color("var(--band)")
         .with_opacity(1.0);
     let mut layout = Layout::auto_from_plots(&plots)
-        .with_x_label(labels.0)
-        .with_y_label(labels.1)
+        .with_x_label(format!("change of {}", labels.0))
+        .with_y_label(format!("change of {}", labels.1))
         .with_x_tick_format(custom(tick))
         .with_y_tick_format(custom(tick))
         .with_shaded_region(band(smallest_effect))
@@ -348,6 +350,7 @@ fn cross(point: &TradeOff) -> Plot {
         .with_x_err_asymmetric([throughput.arms()])
         .with_y_err_asymmetric([latency.arms()])
         .with_color(color(point.color))
+        .with_marker(shape(point.color))
         .with_size(4.5)
         .with_tooltips()
         .with_tooltip_labels([label]);
@@ -362,6 +365,7 @@ fn dots(line: &BlockLine) -> Plot {
     let dots = ScatterPlot::new()
         .with_data(line.points.clone())
         .with_color(color(line.color))
+        .with_marker(shape(line.color))
         .with_size(3.5)
         .with_tooltips()
         .with_tooltip_labels(labels);
@@ -384,12 +388,35 @@ fn band(smallest_effect: f64) -> ShadedRegion {
         .with_opacity(1.0)
 }
 
-fn line(points: &[(f64, f64)], color: &str, width: f64) -> Plot {
-    let line = LinePlot::new()
+fn line(points: &[(f64, f64)], color: &str, width: f64) -> LinePlot {
+    LinePlot::new()
         .with_data(points.iter().copied())
         .with_color(color)
-        .with_stroke_width(width);
-    Plot::Line(line)
+        .with_stroke_width(width)
+}
+
+/// With dashes of its own, so that arms of equal figures do not hide each other.
+fn arm_line(points: &[(f64, f64)], number: usize, width: f64) -> Plot {
+    const DASHES: [&str; COLORS] = [
+        "", "9 4", "3 3", "9 3 3 3", "15 4", "5 2", "15 3 3 3", "2 5",
+    ];
+    let line = line(points, &color(number), width);
+    Plot::Line(match DASHES[number] {
+        "" => line,
+        dashes => line.with_line_style(LineStyle::Custom(dashes.to_owned())),
+    })
+}
+
+/// As many as a glance can tell apart; arms beyond them share.
+fn shape(number: usize) -> MarkerShape {
+    const SHAPES: [MarkerShape; 5] = [
+        MarkerShape::Circle,
+        MarkerShape::Square,
+        MarkerShape::Triangle,
+        MarkerShape::Diamond,
+        MarkerShape::TriangleDown,
+    ];
+    SHAPES[number % SHAPES.len()]
 }
 
 fn color(number: usize) -> String {
@@ -469,6 +496,25 @@ mod tests {
     fn percentiles_are_named_by_their_nines() {
         let names: Vec<String> = (0..5).map(|n| percentile(f64::from(n))).collect();
         assert_eq!(names, ["0", "90%", "99%", "99.9%", "99.99%"]);
+    }
+
+    #[test]
+    fn every_arm_has_a_line_of_its_own() {
+        let dashes = |number| {
+            let svg = over_time(&[TimeLine {
+                color: number,
+                points: vec![(1.0, 5e6), (2.0, 4e6)],
+                overloaded: false,
+            }]);
+            let svg = svg.unwrap();
+            let found = svg.split("stroke-dasharray=").nth(1);
+            found
+                .and_then(|rest| rest.split('"').nth(1))
+                .map(str::to_owned)
+        };
+        let all: std::collections::BTreeSet<_> = (0..COLORS).map(dashes).collect();
+        assert_eq!(all.len(), COLORS);
+        assert_eq!(dashes(0), None);
     }
 
     #[test]

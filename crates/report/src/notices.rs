@@ -8,7 +8,7 @@ use model::{Severity, Trial, Warning};
 use results::{ResultSet, RunState};
 
 pub fn collect(results: &ResultSet, cells: &[CellTable]) -> Vec<Notice> {
-    let mut notices: Vec<Notice> = Vec::new();
+    let mut notices: Vec<Gathered> = Vec::new();
     for warning in &results.manifest.warnings {
         add(&mut notices, warning, None);
     }
@@ -21,29 +21,50 @@ pub fn collect(results: &ResultSet, cells: &[CellTable]) -> Vec<Notice> {
     for warning in own.iter().chain(&drift::warnings(results, cells)) {
         add(&mut notices, warning, None);
     }
+    let mut notices: Vec<Notice> = notices.into_iter().map(Gathered::merged).collect();
     notices.sort_by_key(|notice| std::cmp::Reverse(notice.severity));
     notices
 }
 
+/// A notice and all that was said of it.
+struct Gathered {
+    notice: Notice,
+    said: Vec<String>,
+}
+
+impl Gathered {
+    fn merged(self) -> Notice {
+        Notice {
+            what: in_ranges(&self.said),
+            ..self.notice
+        }
+    }
+}
+
 /// A warning of the run as a whole, or of one trial.
-fn add(notices: &mut Vec<Notice>, warning: &Warning, trial: Option<&Trial>) {
+fn add(notices: &mut Vec<Gathered>, warning: &Warning, trial: Option<&Trial>) {
     let place = trial.map(|trial| format!("{} in {}", trial.arm, trial.cell));
-    let same = |n: &Notice| {
+    let same = |gathered: &Gathered| {
+        let n = &gathered.notice;
         n.severity == warning.severity
             && (n.trials > 0) == trial.is_some()
             && alike(&n.what, &warning.what)
     };
     let index = notices.iter().position(same).unwrap_or_else(|| {
-        notices.push(Notice {
-            severity: warning.severity,
-            what: warning.what.clone(),
-            remedy: warning.remedy.clone(),
-            trials: 0,
-            places: Vec::new(),
+        notices.push(Gathered {
+            notice: Notice {
+                severity: warning.severity,
+                what: warning.what.clone(),
+                remedy: warning.remedy.clone(),
+                trials: 0,
+                places: Vec::new(),
+            },
+            said: Vec::new(),
         });
         notices.len() - 1
     });
-    let notice = &mut notices[index];
+    let Gathered { notice, said } = &mut notices[index];
+    said.push(warning.what.clone());
     if let Some(place) = place {
         notice.trials += 1;
         if !notice.places.contains(&place) {
@@ -52,15 +73,58 @@ fn add(notices: &mut Vec<Notice>, warning: &Warning, trial: Option<&Trial>) {
     }
 }
 
+/// The numbers of texts that are alike but for them: `7 to 93.1 % were completed`.
+fn in_ranges(texts: &[String]) -> String {
+    let numbers: Vec<Vec<&str>> = texts.iter().map(|text| numbers(text)).collect();
+    let Some(first) = texts.first() else {
+        return String::new();
+    };
+    let mut text = String::new();
+    let mut rest = first.as_str();
+    for (index, number) in numbers[0].iter().enumerate() {
+        let at = rest.find(number).unwrap_or(0);
+        text.push_str(&rest[..at]);
+        text.push_str(&range(
+            numbers.iter().filter_map(|of| of.get(index).copied()),
+        ));
+        rest = &rest[at + number.len()..];
+    }
+    text + rest
+}
+
+/// In their order, without a full stop behind them.
+fn numbers(text: &str) -> Vec<&str> {
+    let parts = text.split(|c: char| !is_numeric(c));
+    let parts = parts.map(|part| part.trim_matches('.'));
+    parts.filter(|part| !part.is_empty()).collect()
+}
+
+/// `7 to 93.1`, or the number that all are.
+fn range<'a>(numbers: impl Iterator<Item = &'a str>) -> String {
+    let by_size = |a: &&str, b: &&str| {
+        let of = |number: &str| number.parse().unwrap_or(f64::NAN);
+        of(a).total_cmp(&of(b))
+    };
+    let mut numbers: Vec<&str> = numbers.collect();
+    numbers.sort_by(by_size);
+    match (numbers.first(), numbers.last()) {
+        (Some(low), Some(high)) if low != high => format!("{low} to {high}"),
+        (one, _) => one.copied().unwrap_or_default().to_owned(),
+    }
+}
+
+fn is_numeric(c: char) -> bool {
+    c.is_ascii_digit() || c == '.'
+}
+
 /// Equal but for their numbers.
 pub fn alike(a: &str, b: &str) -> bool {
-    let is_number = |c: char| c.is_ascii_digit() || c == '.';
-    let skeleton = |text: &str| -> String { text.chars().filter(|c| !is_number(*c)).collect() };
+    let skeleton = |text: &str| -> String { text.chars().filter(|c| !is_numeric(*c)).collect() };
     skeleton(a) == skeleton(b)
 }
 
 /// What nobody warned of while it ran.
-fn own(results: &ResultSet, said: &[Notice]) -> Vec<Warning> {
+fn own(results: &ResultSet, said: &[Gathered]) -> Vec<Warning> {
     let mut own = Vec::new();
     own.extend(emulation(results, said));
     own.extend(unfinished(results.manifest.state));
@@ -69,9 +133,9 @@ fn own(results: &ResultSet, said: &[Notice]) -> Vec<Warning> {
     own
 }
 
-fn emulation(results: &ResultSet, said: &[Notice]) -> Option<Warning> {
+fn emulation(results: &ResultSet, said: &[Gathered]) -> Option<Warning> {
     let tcg = results.system.hypervisor == "tcg";
-    let known = said.iter().any(|notice| notice.what.contains("TCG"));
+    let known = said.iter().any(|said| said.notice.what.contains("TCG"));
     (tcg && !known).then(|| Warning {
         severity: Severity::Serious,
         what: "The guest ran under emulation (TCG): its times are those of an emulated CPU, \
@@ -119,7 +183,7 @@ fn many_excluded(results: &ResultSet) -> Option<Warning> {
     (lost > 0 && lost * 10 >= all).then(|| Warning {
         severity: Severity::Caution,
         what: format!("{lost} of {all} trials do not count."),
-        remedy: "Read their reasons below; an arm that often fails is no answer even where it \
+        remedy: "Read their reasons; an arm that often fails is no answer even where it \
                  is fast."
             .to_owned(),
     })
@@ -163,6 +227,14 @@ mod tests {
         add(&mut notices, &warning("overload: 7 % were completed"), None);
         add(&mut notices, &warning("steal: 7 % were stolen"), None);
         assert_eq!(notices.len(), 2);
-        assert_eq!(notices[0].what, "overload: 93.1 % were completed");
+        let whats: Vec<String> = notices.into_iter().map(|n| n.merged().what).collect();
+        assert_eq!(whats[0], "overload: 7 to 93.1 % were completed");
+        assert_eq!(whats[1], "steal: 7 % were stolen");
+    }
+
+    #[test]
+    fn a_number_at_the_end_of_a_sentence_keeps_its_full_stop() {
+        let said = ["1 of 9 was 3.", "1 of 7 was 12."].map(str::to_owned);
+        assert_eq!(in_ranges(&said), "1 of 7 to 9 was 3 to 12.");
     }
 }

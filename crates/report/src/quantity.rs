@@ -19,13 +19,10 @@ pub fn with_unit(value: f64, unit: &str) -> String {
 }
 
 fn duration(ns: f64) -> String {
-    const UNITS: [(&str, f64); 5] = [
-        ("h", 3.6e12),
-        ("min", 6e10),
-        ("s", 1e9),
-        ("ms", 1e6),
-        ("us", 1e3),
-    ];
+    const UNITS: [(&str, f64); 3] = [("s", 1e9), ("ms", 1e6), ("us", 1e3)];
+    if ns >= 6e10 {
+        return model::format_duration_ns(ns as u64);
+    }
     scaled(ns, &UNITS, "ns")
 }
 
@@ -144,7 +141,7 @@ mod tests {
         assert_eq!(with_unit(1_214_000.0, "ns"), "1.21 ms");
         assert_eq!(with_unit(0.0, "ns"), "0 ns");
         assert_eq!(with_unit(2.5, "s"), "2.50 s");
-        assert_eq!(with_unit(90.0, "s"), "1.50 min");
+        assert_eq!(with_unit(90.0, "s"), "1m30s");
         assert_eq!(with_unit(12_345.0, "1/s"), "12.3k/s");
         assert_eq!(with_unit(4096.0, "bytes"), "4 KiB");
         assert_eq!(with_unit(37.0, "count"), "37");

@@ -235,7 +235,7 @@ impl Excluded {
 }
 
 /// A warning, and the trials that said it. Those that differ in their numbers only
-/// are one: the first of them stands for all.
+/// are one, with the least and the greatest of each.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Notice {
     pub severity: Severity,

@@ -175,8 +175,11 @@ pub fn meaning(comparison: &Comparison, smallest_effect: f64) -> String {
              than the {effect} % that the experiment cares about."
         ),
         Verdict::Unknown => format!(
-            "{} blocks do not tell {arm} from {baseline} in {metric}. {}",
-            c.blocks,
+            "{} not tell {arm} from {baseline} in {metric}. {}",
+            match c.blocks {
+                1 => "1 block does".to_owned(),
+                blocks => format!("{blocks} blocks do"),
+            },
             remedy(c)
         ),
     }
@@ -230,8 +233,8 @@ pub fn severity(severity: Severity) -> &'static str {
 /// `96 trials: 94 ok, 1 void, 1 failed`.
 pub fn trials(counts: &TrialCounts) -> String {
     format!(
-        "{} trials: {} ok, {} void, {} failed",
-        counts.total(),
+        "{}: {} ok, {} void, {} failed",
+        count(counts.total(), "trial"),
         counts.ok,
         counts.void,
         counts.failed

@@ -100,12 +100,13 @@ fn of_why(why: &Why) -> Sheet {
             why.cell, why.arm, why.metric
         ),
         caption: format!(
-            "With it: from block to block it went up and down with {} (Kendall's rank correlation); the \
-             others only moved. Neither proves a cause; having only moved speaks against one.",
+            "Moves with it: how closely it went up and down with {} from block to block (Kendall's \
+             rank correlation). No: it is changed, but does not follow. Neither proves a cause; \
+             not following speaks against one.",
             why.metric
         ),
         labels: vec!["counter".to_owned()],
-        columns: vec!["change".to_owned(), "with it".to_owned()],
+        columns: vec!["change".to_owned(), "moves with it".to_owned()],
         rows: rows.collect(),
         ..Sheet::default()
     }
@@ -137,7 +138,7 @@ fn moved(companion: &Companion) -> SheetCell {
 fn together(companion: &Companion) -> SheetCell {
     let text = match (companion.kind, companion.tau) {
         (Kind::Together, Some(tau)) => format!("{tau:+.2}"),
-        _ => "only moved".to_owned(),
+        _ => "no".to_owned(),
     };
     SheetCell {
         text,
