@@ -35,6 +35,19 @@ pub struct BlockRatio {
     pub x: f64,
 }
 
+/// Of one trial.
+#[derive(Debug, Clone, Copy)]
+struct Figure {
+    value: f64,
+    bound: Option<Bound>,
+}
+
+impl Figure {
+    fn is_comparable(&self, other: &Figure) -> bool {
+        self.bound.is_none() || self.bound != other.bound
+    }
+}
+
 /// The pairs of a cell for one metric, in block order. `cell`, `arm` and
 /// `baseline` are the indices of [`model::PlannedTrial`].
 pub fn pairs<'a>(
@@ -44,7 +57,7 @@ pub fn pairs<'a>(
     arm: usize,
     baseline: usize,
 ) -> Vec<Pair> {
-    let mut blocks: BTreeMap<u32, [Option<(f64, Option<Bound>)>; 2]> = BTreeMap::new();
+    let mut blocks: BTreeMap<u32, [Option<Figure>; 2]> = BTreeMap::new();
     for trial in trials {
         let place = &trial.place;
         if place.cell != cell || !trial.is_ok() {
@@ -57,7 +70,10 @@ pub fn pairs<'a>(
             continue;
         }
         let slot = blocks.entry(place.block).or_default();
-        let value = Some((measured.value, bound(trial, metric)));
+        let value = Some(Figure {
+            value: measured.value,
+            bound: bound(trial, metric),
+        });
         if place.arm == baseline {
             slot[0] = value;
         } else if place.arm == arm {
@@ -67,11 +83,10 @@ pub fn pairs<'a>(
     blocks
         .into_iter()
         .filter_map(|(block, values)| match values {
-            [Some((_, Some(one))), Some((_, Some(other)))] if one == other => None,
-            [Some((baseline, _)), Some((arm, _))] => Some(Pair {
+            [Some(baseline), Some(arm)] if baseline.is_comparable(&arm) => Some(Pair {
                 block,
-                baseline,
-                arm,
+                baseline: baseline.value,
+                arm: arm.value,
             }),
             _ => None,
         })
