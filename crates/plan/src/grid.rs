@@ -1,20 +1,31 @@
 //! `for-each` in an arm: one arm for each combination of parameters, where a condition
 //! (`where`) holds. `{name}` in the arm's texts stands for the parameter's value.
 
+use crate::condition::{self, Condition, Parameters};
 use crate::error::PlanError;
 use crate::table::{Value, take};
-use crate::units::{parse_duration, parse_percent, parse_rate, parse_size};
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use std::borrow::Cow;
-use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use toml::de::DeValue;
+use toml::de::{DeArray, DeValue};
 
 const MOST_ARMS: usize = 200;
 
 /// Parameters with their values as written.
 pub(crate) type Point = BTreeMap<String, String>;
+
+/// Keys of an arm whose values are texts, also where they look like numbers.
+const TEXTS: [&str; 4] = ["name", "args", "scheduler", "kernel"];
+
+/// A value of a parameter, as text and with the type that it was given.
+#[derive(Debug, Clone)]
+struct Written<'i> {
+    text: String,
+    value: DeValue<'i>,
+}
+
+type Values<'i> = BTreeMap<String, Written<'i>>;
 
 /// The tables that the table of an arm stands for, each with its place in the grid.
 pub(crate) fn expand<'i>(mut arm: Value<'i>) -> Result<Vec<(Point, Value<'i>)>, PlanError> {
@@ -32,8 +43,9 @@ pub(crate) fn expand<'i>(mut arm: Value<'i>) -> Result<Vec<(Point, Value<'i>)>, 
     };
     let span = grid.span();
     let mut points = points(grid)?;
-    let conditions = conditions(condition, points.first())?;
-    points.retain(|point| conditions.iter().all(|c| c.holds(point)));
+    if let Some(condition) = condition {
+        points = where_it_holds(condition, points)?;
+    }
     if points.is_empty() || points.len() > MOST_ARMS {
         return Err(PlanError::new(format!(
             "this grid makes {} arms; 1 to {MOST_ARMS} can be compared",
@@ -41,170 +53,145 @@ pub(crate) fn expand<'i>(mut arm: Value<'i>) -> Result<Vec<(Point, Value<'i>)>, 
         ))
         .at(span));
     }
-    let filled = |point: Point| {
-        let arm = fill(&arm, &point);
-        (point, arm)
-    };
+    let filled = |values: Values<'i>| (texts(&values), fill(&arm, &values));
     Ok(points.into_iter().map(filled).collect())
 }
 
-fn points(grid: Value) -> Result<Vec<Point>, PlanError> {
-    let span = grid.span();
-    let values: BTreeMap<String, Vec<Written>> = BTreeMap::deserialize(grid.into_deserializer())?;
-    let mut points = vec![Point::new()];
-    for (name, values) in values {
-        if values.is_empty() {
-            return Err(PlanError::new(format!("`{name}` has no values")).at(span));
+fn texts(values: &Values) -> Point {
+    let text = |(name, written): (&String, &Written)| (name.clone(), written.text.clone());
+    values.iter().map(text).collect()
+}
+
+/// The points at which all conditions hold.
+fn where_it_holds<'i>(
+    condition: Value,
+    points: Vec<Values<'i>>,
+) -> Result<Vec<Values<'i>>, PlanError> {
+    let span = condition.span();
+    let text = String::deserialize(condition.into_deserializer())?;
+    let all: Vec<Point> = points.iter().map(texts).collect();
+    let conditions =
+        condition::parse(&text, &Parameters::of(&all)).map_err(|e| e.at(span.clone()))?;
+    let mut left = Vec::new();
+    for (values, point) in points.into_iter().zip(&all) {
+        if all_hold(&conditions, point).map_err(|e| e.at(span.clone()))? {
+            left.push(values);
         }
-        let with = |point: &Point, value: &Written| {
+    }
+    Ok(left)
+}
+
+/// All are looked at, so that none that cannot be compared hides behind another.
+fn all_hold(conditions: &[Condition], point: &Point) -> Result<bool, PlanError> {
+    let mut hold = true;
+    for condition in conditions {
+        hold &= condition.holds(point)?;
+    }
+    Ok(hold)
+}
+
+fn points<'i>(grid: Value<'i>) -> Result<Vec<Values<'i>>, PlanError> {
+    let span = grid.span();
+    let DeValue::Table(table) = grid.into_inner() else {
+        return Err(PlanError::new("`for-each` is a table")
+            .with_help("for-each = { period = [\"40us\", \"50us\"] }")
+            .at(span));
+    };
+    let mut parameters = BTreeMap::new();
+    for (name, list) in table {
+        let name = name.into_inner().into_owned();
+        let values = written(&name, list)?;
+        parameters.insert(name, values);
+    }
+    let mut points = vec![Values::new()];
+    for (name, values) in parameters {
+        let with = |(point, value): (&Values<'i>, &Written<'i>)| {
             let mut point = point.clone();
-            point.insert(name.clone(), value.0.clone());
+            point.insert(name.clone(), value.clone());
             point
         };
         points = points
             .iter()
             .flat_map(|point| values.iter().map(move |value| (point, value)))
-            .map(|(point, value)| with(point, value))
+            .map(with)
             .collect();
     }
     Ok(points)
 }
 
-/// A value of a parameter, as text.
-#[derive(Debug, Clone)]
-struct Written(String);
-
-impl<'de> Deserialize<'de> for Written {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged, expecting = "a text or a number")]
-        enum Any {
-            Text(String),
-            Whole(i64),
-            Decimal(f64),
-        }
-        Ok(Written(match Any::deserialize(deserializer)? {
-            Any::Text(text) => text,
-            Any::Whole(number) => number.to_string(),
-            Any::Decimal(number) => number.to_string(),
-        }))
+/// The values of one parameter.
+fn written<'i>(name: &str, list: Value<'i>) -> Result<Vec<Written<'i>>, PlanError> {
+    let span = list.span();
+    match list.into_inner() {
+        DeValue::Array(values) if !values.is_empty() => read_values(values),
+        DeValue::Array(_) => Err(PlanError::new(format!("`{name}` has no values")).at(span)),
+        _ => Err(PlanError::new(format!("`{name}` needs a list of values"))
+            .with_help(format!("{name} = [1, 2]"))
+            .at(span)),
     }
+}
+
+fn read_values<'i>(values: DeArray<'i>) -> Result<Vec<Written<'i>>, PlanError> {
+    let read = |value: Value<'i>| {
+        let (span, value) = (value.span(), value.into_inner());
+        let text = match &value {
+            DeValue::String(text) => text.to_string(),
+            DeValue::Integer(number) => number.to_string(),
+            DeValue::Float(number) => number.to_string(),
+            _ => return Err(PlanError::new("a value is a text or a number").at(span)),
+        };
+        Ok(Written { text, value })
+    };
+    values.into_iter().map(read).collect()
 }
 
 /// The arm at one point of the grid. A name without a parameter gets all values.
-fn fill<'i>(arm: &Value<'i>, point: &Point) -> Value<'i> {
+fn fill<'i>(arm: &Value<'i>, values: &Values<'i>) -> Value<'i> {
     let mut arm = arm.clone();
-    if let DeValue::Table(table) = arm.get_mut()
-        && let Some((_, name)) = table.iter_mut().find(|(key, _)| key.get_ref() == "name")
+    let DeValue::Table(table) = arm.get_mut() else {
+        return arm;
+    };
+    if let Some((_, name)) = table.iter_mut().find(|(key, _)| key.get_ref() == "name")
         && let DeValue::String(text) = name.get_mut()
-        && !point
+        && !values
             .keys()
             .any(|name| text.contains(&format!("{{{name}}}")))
     {
-        let values: Vec<&str> = point.values().map(String::as_str).collect();
-        *text = Cow::Owned(format!("{text} {}", values.join("/")));
+        let texts: Vec<&str> = values.values().map(|v| v.text.as_str()).collect();
+        *text = Cow::Owned(format!("{text} {}", texts.join("/")));
     }
-    replace(&mut arm, point);
+    for (key, value) in table.iter_mut() {
+        replace(value, values, TEXTS.contains(&key.get_ref().as_ref()));
+    }
     arm
 }
 
-fn replace(value: &mut Value, point: &Point) {
-    match value.get_mut() {
-        DeValue::String(text) => {
-            for (name, with) in point {
-                let place = format!("{{{name}}}");
-                if text.contains(&place) {
-                    *text = Cow::Owned(text.replace(&place, with));
-                }
-            }
+/// A text that is one placeholder and nothing else becomes the value itself, a number
+/// where it is one, unless all that it can be is text.
+fn replace<'i>(value: &mut Value<'i>, with: &Values<'i>, only_text: bool) {
+    if let DeValue::String(text) = value.get_mut() {
+        let whole = text.strip_prefix('{').and_then(|t| t.strip_suffix('}'));
+        match whole.and_then(|name| with.get(name)) {
+            Some(written) if !only_text => *value.get_mut() = written.value.clone(),
+            _ => replace_in_text(text, with),
         }
-        DeValue::Array(values) => values.iter_mut().for_each(|v| replace(v, point)),
-        DeValue::Table(table) => table.iter_mut().for_each(|(_, v)| replace(v, point)),
+        return;
+    }
+    match value.get_mut() {
+        DeValue::Array(values) => values.iter_mut().for_each(|v| replace(v, with, only_text)),
+        DeValue::Table(table) => table
+            .iter_mut()
+            .for_each(|(_, v)| replace(v, with, only_text)),
         _ => {}
     }
 }
 
-/// `runtime < period`; a side is a parameter or a value.
-#[derive(Debug)]
-struct Condition {
-    left: String,
-    operator: &'static str,
-    right: String,
-}
-
-const OPERATORS: [&str; 6] = ["<=", ">=", "==", "!=", "<", ">"];
-
-/// Several are joined with `and`.
-fn conditions(value: Option<Value>, point: Option<&Point>) -> Result<Vec<Condition>, PlanError> {
-    let Some(value) = value else {
-        return Ok(Vec::new());
-    };
-    let span = value.span();
-    let text = String::deserialize(value.into_deserializer())?;
-    text.split(" and ")
-        .map(|part| {
-            let condition = Condition::parse(part)?;
-            condition.names(point)?;
-            Ok(condition)
-        })
-        .collect::<Result<_, PlanError>>()
-        .map_err(|e| e.at(span))
-}
-
-impl Condition {
-    fn parse(text: &str) -> Result<Self, PlanError> {
-        let operator = OPERATORS.into_iter().find(|op| text.contains(op));
-        let parts = operator.and_then(|op| Some((op, text.split_once(op)?)));
-        match parts {
-            Some((operator, (left, right))) => Ok(Condition {
-                left: left.trim().to_owned(),
-                operator,
-                right: right.trim().to_owned(),
-            }),
-            None => Err(PlanError::new(format!("`{text}` is not a condition"))
-                .with_help("write \"runtime < period\"; join several with and")),
+fn replace_in_text(text: &mut Cow<str>, with: &Values) {
+    for (name, written) in with {
+        let place = format!("{{{name}}}");
+        if text.contains(&place) {
+            *text = Cow::Owned(text.replace(&place, &written.text));
         }
-    }
-
-    /// One side at least must be a parameter: a misspelt one is compared as a text.
-    fn names(&self, point: Option<&Point>) -> Result<(), PlanError> {
-        let known = |side: &String| point.is_some_and(|p| p.contains_key(side));
-        if known(&self.left) || known(&self.right) {
-            return Ok(());
-        }
-        Err(PlanError::new(format!(
-            "neither `{}` nor `{}` is a parameter of this grid",
-            self.left, self.right
-        )))
-    }
-
-    fn holds(&self, point: &Point) -> bool {
-        let value = |side: &String| point.get(side).unwrap_or(side).clone();
-        let ordering = compare(&value(&self.left), &value(&self.right));
-        match self.operator {
-            "<" => ordering == Ordering::Less,
-            ">" => ordering == Ordering::Greater,
-            "<=" => ordering != Ordering::Greater,
-            ">=" => ordering != Ordering::Less,
-            "==" => ordering == Ordering::Equal,
-            _ => ordering != Ordering::Equal,
-        }
-    }
-}
-
-/// As quantities when both are of the same kind, otherwise as texts.
-fn compare(left: &str, right: &str) -> Ordering {
-    let kinds: [fn(&str) -> Option<f64>; 5] = [
-        |text| text.parse().ok(),
-        |text| parse_duration(text).ok().map(|ns| ns as f64),
-        |text| parse_percent(text).ok(),
-        |text| parse_rate(text).ok(),
-        |text| parse_size(text).ok().map(|bytes| bytes as f64),
-    ];
-    let numbers = kinds.iter().find_map(|kind| kind(left).zip(kind(right)));
-    match numbers {
-        Some((left, right)) => left.total_cmp(&right),
-        None => left.cmp(right),
     }
 }
 
@@ -274,11 +261,53 @@ mod tests {
     }
 
     #[test]
+    fn a_number_stays_a_number_where_it_stands_alone() {
+        #[derive(Deserialize)]
+        struct Arm {
+            name: String,
+            args: Vec<String>,
+            nice: i32,
+            text: String,
+        }
+        let text = "name = \"{nice}\"\nargs = [\"{nice}\"]\nnice = \"{nice}\"\n\
+                    text = \"is {nice}\"\nfor-each = { nice = [0, -10] }";
+        let table = DeTable::parse(text).unwrap();
+        let arm = Value::new(table.span(), DeValue::Table(table.into_inner()));
+        let arms: Vec<Arm> = expand(arm)
+            .unwrap()
+            .into_iter()
+            .map(|(_, arm)| Arm::deserialize(arm.into_deserializer()).unwrap())
+            .collect();
+        let nice: Vec<i32> = arms.iter().map(|arm| arm.nice).collect();
+        assert_eq!(nice, [0, -10]);
+        assert_eq!(arms[1].text, "is -10");
+        assert_eq!(
+            (arms[1].name.as_str(), arms[1].args[0].as_str()),
+            ("-10", "-10")
+        );
+    }
+
+    #[test]
+    fn parameters_are_lists_of_texts_and_numbers() {
+        for (grid, why) in [
+            ("5", "`for-each` is a table"),
+            ("{ a = 5 }", "`a` needs a list"),
+            ("{ a = [] }", "`a` has no values"),
+            ("{ a = [[1]] }", "a text or a number"),
+        ] {
+            let text = format!("name = \"x\"\nargs = []\nfor-each = {grid}");
+            let error = arms(&text).unwrap_err();
+            assert!(error.to_string().contains(why), "{error}");
+        }
+    }
+
+    #[test]
     fn grids_that_make_no_arm_are_refused() {
         for (condition, why) in [
             ("period < runtime and runtime < period", "makes 0 arms"),
-            ("quota < 5", "neither `quota`"),
-            ("period", "not a condition"),
+            ("runtime < perod", "`perod` is not a parameter"),
+            ("period < 5", "`period` is a time, `5` has no unit"),
+            ("period", "cannot read `period`"),
         ] {
             let error = arms(&format!("{GRID}\nwhere = \"{condition}\"")).unwrap_err();
             assert!(error.to_string().contains(why), "{error}");

@@ -3,6 +3,7 @@
 
 pub mod arms;
 mod build;
+mod condition;
 mod error;
 mod file;
 mod grid;
