@@ -115,6 +115,7 @@ fn evidence(scenario: &Scenario, planned: &PlannedTrial) -> Evidence {
         kernel_release: scenario.system.kernel_release.clone(),
         sched_ext: None,
         tunables: arm.tunables.clone(),
+        server_weight: None,
         policies: Vec::new(),
     };
     Evidence {

@@ -19,7 +19,7 @@ pub fn check(
     });
     let workloads = experiment.workloads.iter().flat_map(|workload| {
         let mut problems = check_workload(workload, drivers);
-        problems.extend(roles::check(workload));
+        problems.extend(roles::check(root, workload));
         problems
     });
     let mut problems: Vec<Problem> = Vec::new();
@@ -37,6 +37,8 @@ fn check_arm(root: &Path, arm: &Arm) -> Vec<Problem> {
     for error in tunables::check(root, &arm.tunables) {
         problems.push(problem(arm, error.to_string(), &error.remedy()));
     }
+    let cgroup = arm.weight.and_then(|_| roles::cgroup::missing(root));
+    problems.extend(cgroup.map(|(what, remedy)| problem(arm, what, &remedy)));
     problems.extend(check_scheduler(root, arm));
     for collector in arm.collect.iter().flatten() {
         if let Some((what, remedy)) =
@@ -172,6 +174,16 @@ mod tests {
     #[test]
     fn an_arm_that_changes_nothing_has_no_problem() {
         assert_eq!(check_arm(tree(&[]).path(), &Arm::unchanged("default")), []);
+    }
+
+    #[test]
+    fn a_weight_needs_a_cgroup_controller() {
+        let arm = Arm {
+            weight: Some(1000),
+            ..Arm::unchanged("heavy")
+        };
+        let said = remedies(&check_arm(tree(&[]).path(), &arm));
+        assert!(said.contains("arm heavy: mount it"), "{said}");
     }
 
     #[test]

@@ -12,8 +12,8 @@ pub fn point(
     root: &Path,
     arm: &Arm,
     leaders: &[(Role, Pid)],
-    phase: Phase,
-    at_ns: u64,
+    server_weight: Option<u32>,
+    (phase, at_ns): (Phase, u64),
 ) -> EvidencePoint {
     EvidencePoint {
         phase,
@@ -22,6 +22,7 @@ pub fn point(
         sched_ext: collect::sched_ext::read(root),
         tunables: crate::arm::tunables::read(root, &arm.tunables),
         policies: policies(root, leaders, phase),
+        server_weight,
     }
 }
 
@@ -63,7 +64,8 @@ mod tests {
     fn the_policies_of_a_process_are_counted() {
         let arm = Arm::unchanged("default");
         let own = std::process::id() as Pid;
-        let point = point(Path::new("/"), &arm, &[(Role::Load, own)], Phase::Before, 7);
+        let leaders = [(Role::Load, own)];
+        let point = point(Path::new("/"), &arm, &leaders, None, (Phase::Before, 7));
         let threads: u32 = point.policies.iter().map(|p| p.threads).sum();
         assert!(threads >= 1);
         assert!(

@@ -101,6 +101,25 @@ fn policies_agree(arm: &Arm, point: &EvidencePoint) -> Result<(), String> {
     }
 }
 
+/// Was the server all the time in a cgroup of the weight that was wanted?
+pub fn weight_agrees(wanted: Option<u32>, evidence: &Evidence) -> Result<(), String> {
+    let Some(wanted) = wanted else {
+        return Ok(());
+    };
+    let differs = |point: &&EvidencePoint| point.server_weight != Some(wanted);
+    match evidence.points.iter().find(differs) {
+        None => Ok(()),
+        Some(point) => {
+            let found = point.server_weight.map(|weight| weight.to_string());
+            Err(format!(
+                "the weight of the server's cgroup was {}, not {wanted}, {}",
+                found.as_deref().unwrap_or("not read"),
+                place(point)
+            ))
+        }
+    }
+}
+
 fn nothing_attached(point: &EvidencePoint) -> Result<(), String> {
     match &point.sched_ext {
         Some(state) if state.state != "disabled" || !state.ops.is_empty() => Err(format!(
@@ -241,6 +260,7 @@ mod tests {
                 sched_ext: Some(disabled()),
                 tunables: Default::default(),
                 policies: Vec::new(),
+                server_weight: None,
             };
             change(&mut point);
             point
@@ -509,6 +529,22 @@ mod tests {
             "base_slice was 2800000, not 300000, after the window",
         );
         void(&arm, &evidence(|_| ()), "base_slice was not read");
+    }
+
+    #[test]
+    fn the_server_must_have_its_weight_all_the_time() {
+        let with = |late: Option<u32>| {
+            evidence(move |p| {
+                let after = p.phase == Phase::After;
+                p.server_weight = if after { late } else { Some(1000) };
+            })
+        };
+        assert_eq!(weight_agrees(Some(1000), &with(Some(1000))), Ok(()));
+        assert_eq!(weight_agrees(None, &with(None)), Ok(()));
+        let why = weight_agrees(Some(1000), &with(Some(100))).unwrap_err();
+        assert!(why.contains("was 100, not 1000, after the window"), "{why}");
+        let why = weight_agrees(Some(1000), &with(None)).unwrap_err();
+        assert!(why.contains("was not read, not 1000"), "{why}");
     }
 
     #[test]

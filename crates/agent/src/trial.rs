@@ -5,9 +5,9 @@ use crate::arm::tunables;
 use crate::collectors::{self, Collectors};
 use crate::interrupt::Interrupt;
 use crate::journal::{Journal, Undo};
-use crate::judge::judge;
+use crate::judge::{judge, weight_agrees};
 use crate::processes::{self, MARKER, SCHEDULER_MARKER};
-use crate::roles::{Ground, Roles};
+use crate::roles::{Ground, Roles, wanted_server_weight};
 use crate::workload::{Origin, last_lines};
 use crate::{counters, files};
 use collect::tasks::Pid;
@@ -268,7 +268,10 @@ impl<'a, 'c> Trial<'a, 'c> {
                 .check_alive()
                 .map_err(|e| Stop::Void(e.to_string()))?;
         }
-        judge(&self.spec.arm, before, &self.evidence).map_err(|why| {
+        let weight = wanted_server_weight(&self.spec.workload, &self.spec.arm);
+        let agrees = judge(&self.spec.arm, before, &self.evidence)
+            .and_then(|()| weight_agrees(weight, &self.evidence));
+        agrees.map_err(|why| {
             let reason = self.scheduler.as_mut().and_then(Attached::reason);
             Stop::Void(match reason {
                 Some(reason) => format!("{why} ({reason})"),

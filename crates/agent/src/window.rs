@@ -231,7 +231,13 @@ impl<'a> Trial<'a, '_> {
     fn observe(&mut self, phase: Phase, leader: Pid) {
         let at_ns = self.since_start(Instant::now());
         let leaders = self.leaders(leader);
-        let point = evidence::point(self.context.root, &self.spec.arm, &leaders, phase, at_ns);
+        let point = evidence::point(
+            self.context.root,
+            &self.spec.arm,
+            &leaders,
+            self.roles.server_weight(),
+            (phase, at_ns),
+        );
         self.evidence.points.push(point);
     }
 

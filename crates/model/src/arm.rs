@@ -18,6 +18,10 @@ pub struct Arm {
     /// The role that the policy applies to.
     #[serde(default)]
     pub to: Role,
+    /// Weight of the server's cgroup, 1 ..= 10000, in place of that of its placement;
+    /// `None` leaves it as it is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<u32>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tunables: Tunables,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -48,6 +52,7 @@ impl Arm {
             name: name.to_owned(),
             policy: None,
             to: Role::Load,
+            weight: None,
             tunables: Tunables::new(),
             scheduler: None,
             kernel: None,
@@ -74,6 +79,7 @@ impl Arm {
                 Role::Antagonist => format!("{policy} (antagonist)"),
             });
         }
+        parts.extend(self.weight.map(|weight| format!("weight={weight}")));
         parts.extend(self.tunables.iter().map(|(k, v)| format!("{k}={v}")));
         if self.handicap_percent != 0.0 {
             parts.push(format!("handicap={}%", self.handicap_percent));

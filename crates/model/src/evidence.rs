@@ -40,6 +40,9 @@ pub struct EvidencePoint {
     /// Policies found on the threads, by role.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub policies: Vec<RolePolicy>,
+    /// Weight of the cgroup that the server was found in, where it was given one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_weight: Option<u32>,
 }
 
 /// `/sys/kernel/sched_ext` (kernel/sched/ext.c).

@@ -30,6 +30,10 @@ pub const FORMS: &[(&str, &str)] = &[
         "EEVDF slice request, 100us to 100ms (Linux 6.12)",
     ),
     (
+        "weight=N",
+        "cgroup weight (cpu.weight) of the server of each workload, 1 to 10000",
+    ),
+    (
         "TUNABLE=VALUE",
         "a kernel tunable by logical name: base_slice=1ms, migration_cost=0.5ms",
     ),
@@ -193,6 +197,12 @@ fn set_value(arm: &mut Arm, key: &str, value: &str) -> Result<(), PlanError> {
         "slice" => {
             policy_of(arm).slice_ns = Some(parse_duration(value).map_err(PlanError::new)?);
         }
+        "weight" => {
+            let weight = value.parse().map_err(|_| {
+                PlanError::new(format!("`{value}` is not a weight")).with_help("1 to 10000")
+            })?;
+            arm.weight = Some(weight);
+        }
         "kernel" => arm.kernel = Some(value.to_owned()),
         "handicap" => {
             arm.handicap_percent = parse_percent(value).map_err(PlanError::new)?;
@@ -207,6 +217,14 @@ fn set_value(arm: &mut Arm, key: &str, value: &str) -> Result<(), PlanError> {
 
 fn policy_of(arm: &mut Arm) -> &mut Policy {
     arm.policy.get_or_insert_with(|| Policy::new(Class::Other))
+}
+
+/// What `cpu.weight` of a cgroup takes.
+pub(crate) fn check_weight(weight: u32) -> Result<(), PlanError> {
+    if (1..=10_000).contains(&weight) {
+        return Ok(());
+    }
+    Err(PlanError::new("a weight is 1 to 10000").with_help("weight = 100 is usual"))
 }
 
 /// What sched_setattr(2) would refuse, refused before anything is started.
@@ -305,6 +323,14 @@ mod tests {
         assert_eq!(policy.deadline_ns, Some(5_000_000));
         assert_eq!(policy.period_ns, Some(5_000_000));
         assert!(check_policy(&policy).is_ok());
+    }
+
+    #[test]
+    fn a_weight_joins_with_other_changes() {
+        let arm = parse_arm("weight=1000+nice=-5").expect("parses");
+        assert_eq!(arm.weight, Some(1000));
+        assert_eq!(arm.policy.and_then(|p| p.nice), Some(-5));
+        assert!(parse_arm("weight=heavy").is_err());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! From what was written, in a file or on the command line, to a whole experiment.
 
-use crate::arms::{check_policy, parse_arm};
+use crate::arms::{check_policy, check_weight, parse_arm};
 use crate::error::PlanError;
 use crate::file::FileStop;
 use crate::workloads::{check_workload, command_workload, parse_workload};
@@ -121,13 +121,23 @@ pub(crate) fn complete(draft: Draft) -> Result<Experiment, PlanError> {
     })
 }
 
-fn check_arm(arm: &Arm, target: &TargetSpec, workloads: &[Workload]) -> Result<(), PlanError> {
+/// What one arm alone does not show.
+pub(crate) fn check_arm(
+    arm: &Arm,
+    target: &TargetSpec,
+    workloads: &[Workload],
+) -> Result<(), PlanError> {
     let object = |e: PlanError| {
         let message = format!("arm `{}`: {e}", arm.name);
         e.renamed(message)
     };
     if let Some(policy) = &arm.policy {
         check_policy(policy).map_err(object)?;
+    }
+    if let Some(weight) = arm.weight {
+        check_weight(weight)
+            .and_then(|()| has_servers(workloads))
+            .map_err(object)?;
     }
     if arm.kernel.is_some() && *target == TargetSpec::Local {
         return Err(object(
@@ -146,6 +156,18 @@ fn check_arm(arm: &Arm, target: &TargetSpec, workloads: &[Workload]) -> Result<(
         ));
     }
     Ok(())
+}
+
+/// The weight of an arm is that of servers.
+fn has_servers(workloads: &[Workload]) -> Result<(), PlanError> {
+    match workloads.iter().find(|w| w.server.is_none()) {
+        None => Ok(()),
+        Some(without) => Err(PlanError::new(format!(
+            "`weight` is the cgroup weight of the server, and the workload `{}` has no server",
+            without.name
+        ))
+        .with_help("leave out the workload, or use nice = -5 in a policy instead of the weight")),
+    }
 }
 
 fn stop(file: &FileStop) -> Result<Stop, PlanError> {

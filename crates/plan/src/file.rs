@@ -1,7 +1,7 @@
 //! The experiment file (TOML). Every error has its place in the file.
 
 use crate::arms::check_name;
-use crate::build::{Draft, complete, usual_role};
+use crate::build::{Draft, check_arm, complete, usual_role};
 use crate::error::PlanError;
 use crate::grid::{self, Point};
 use crate::spread::Spread;
@@ -61,6 +61,7 @@ struct FileArm {
     baseline: bool,
     policy: Option<Spanned<FilePolicy>>,
     to: Option<Role>,
+    weight: Option<Spanned<u32>>,
     #[serde(default)]
     tunables: BTreeMap<String, Tunable>,
     scheduler: Option<String>,
@@ -163,12 +164,13 @@ fn parse(file_name: &str, text: &str) -> Result<Experiment, PlanError> {
     let workloads = items(take(root.get_mut(), "workload"), "workload")?;
     let file = FileExperiment::deserialize(root.into_deserializer())?;
     let workloads = read_workloads(workloads)?;
-    let (arms, baseline) = read_arms(arms, &usual_role(&workloads))?;
+    let target = target.unwrap_or(TargetSpec::Local);
+    let (arms, baseline) = read_arms(arms, &target, &workloads)?;
     let draft = Draft {
         name: file.name.unwrap_or_else(|| stem(file_name)),
         question: file.question,
         seed: file.seed,
-        target: target.unwrap_or(TargetSpec::Local),
+        target,
         arms,
         baseline,
         workloads,
@@ -272,7 +274,12 @@ fn forward(file: FileForward) -> Forward {
 }
 
 /// The arms and the index of the baseline: the first unless one says so.
-fn read_arms(values: Vec<Value>, usual_role: &Role) -> Result<(Vec<Arm>, usize), PlanError> {
+fn read_arms(
+    values: Vec<Value>,
+    target: &TargetSpec,
+    workloads: &[Workload],
+) -> Result<(Vec<Arm>, usize), PlanError> {
+    let usual_role = usual_role(workloads);
     let mut arms: Vec<Arm> = Vec::new();
     let mut baseline = None;
     let mut points: Vec<(Point, Value)> = Vec::new();
@@ -293,7 +300,11 @@ fn read_arms(values: Vec<Value>, usual_role: &Role) -> Result<(Vec<Arm>, usize),
         if file.baseline && baseline.replace(arms.len()).is_some() {
             return Err(PlanError::new("two arms say that they are the baseline").at(name_span));
         }
-        let mut arm = read_arm(file, usual_role).map_err(|e| e.at(span))?;
+        let policy = file.policy.as_ref().map(Spanned::span);
+        let weight = file.weight.as_ref().map(Spanned::span);
+        let place = weight.or(policy).unwrap_or(span.clone());
+        let mut arm = read_arm(file, &usual_role).map_err(|e| e.at(span))?;
+        check_arm(&arm, target, workloads).map_err(|e| e.at(place))?;
         arm.grid = point;
         arms.push(arm);
     }
@@ -320,6 +331,7 @@ fn read_arm(file: FileArm, usual_role: &Role) -> Result<Arm, PlanError> {
         name,
         policy,
         to: file.to.unwrap_or_else(|| usual_role.clone()),
+        weight: file.weight.map(Spanned::into_inner),
         tunables: tunables.map(|(k, v)| (k, v.into_text())).collect(),
         scheduler,
         kernel: file.kernel,

@@ -1,6 +1,7 @@
 //! Services in the experiment file: the loads `http` and `memcached`, and the tables
 //! `[workload.server]` and `[[workload.antagonist]]` with their placement.
 
+use crate::arms::check_weight;
 use crate::error::PlanError;
 use crate::file::{FilePolicy, read_policy};
 use crate::units::{Duration, Percent, parse_size};
@@ -95,9 +96,7 @@ fn checked(placement: Placement) -> Result<Placement, PlanError> {
     if let Some(list) = &placement.cpus {
         model::choose_cpus(list, &[0]).map_err(PlanError::new)?;
     }
-    if placement.weight.is_some_and(|w| !(1..=10_000).contains(&w)) {
-        return Err(PlanError::new("a weight is 1 to 10000").with_help("weight = 100 is usual"));
-    }
+    placement.weight.map_or(Ok(()), check_weight)?;
     if placement.quota_percent.is_some_and(|q| q < 1.0) {
         return Err(PlanError::new("a quota is at least 1% of a CPU").with_help("quota = \"50%\""));
     }

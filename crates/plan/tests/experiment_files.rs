@@ -329,3 +329,29 @@ fn a_policy_is_for_the_server_where_there_is_one() {
     let arms = parse_experiment("x.toml", &wakeup).expect("is right").arms;
     assert!(arms.iter().all(|arm| arm.to == model::Role::Load));
 }
+
+#[test]
+fn an_arm_can_set_the_weight_of_the_server_also_in_a_grid() {
+    let of = |arm: &str| SERVICE.replacen("name = \"default\"", &format!("name = \"w\"\n{arm}"), 1);
+    let grid = of("for-each = { w = [100, 1000] }\nweight = \"{w}\"");
+    let arms = parse_experiment("x.toml", &grid).expect("is right").arms;
+    let weights: Vec<_> = arms.iter().map(|arm| arm.weight).collect();
+    assert_eq!(weights, [Some(100), Some(1000)]);
+    assert_eq!(arms[1].name, "w 1000");
+    assert_eq!(arms[1].summary(), "weight=1000");
+
+    let heavy = of("weight = 20000");
+    let (message, _, offset) = wrong(&heavy);
+    assert!(message.contains("1 to 10000"), "{message}");
+    assert_eq!(offset, heavy.find("20000"));
+}
+
+#[test]
+fn a_weight_without_a_server_is_refused_with_what_it_is_for() {
+    let text = "[[arm]]\nname = \"w\"\nweight = 500\n[[workload]]\nkind = \"wakeup\"\n";
+    let (message, help, offset) = wrong(text);
+    assert!(message.contains("cgroup weight of the server"), "{message}");
+    assert!(message.contains("`wakeup` has no server"), "{message}");
+    assert!(help.contains("nice"), "{help}");
+    assert_eq!(offset, text.find("500"));
+}

@@ -53,6 +53,8 @@ fn of_point(point: &EvidencePoint) -> Vec<String> {
     }));
     let tunables = point.tunables.iter();
     found.extend(tunables.map(|(name, value)| format!("{name} = {value}")));
+    let weight = point.server_weight;
+    found.extend(weight.map(|weight| format!("cgroup weight of the server: {weight}")));
     found.extend(point.policies.iter().map(|found| {
         let role = role(&found.role);
         format!("policy of {role}: {}", found.policy)

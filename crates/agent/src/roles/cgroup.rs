@@ -63,6 +63,7 @@ fn mount(root: &Path) -> Option<Mount> {
 /// A group that exists; [`Cgroup::remove`] ends it.
 #[derive(Debug)]
 pub struct Cgroup {
+    version: Version,
     path: PathBuf,
     /// The root group's file that hands the controller down, where this group is the
     /// reason that it does.
@@ -88,7 +89,11 @@ impl Cgroup {
         let path = mount.path.join(name);
         record(journal, Undo::RemoveCgroup { path: path.clone() })?;
         fs::create_dir(&path).map_err(|source| failed("make", &path, source))?;
-        let group = Cgroup { path, enabled };
+        let group = Cgroup {
+            version: mount.version,
+            path,
+            enabled,
+        };
         for (file, text) in settings(mount.version, placement) {
             group.write(file, &text)?;
         }
@@ -111,6 +116,20 @@ impl Cgroup {
         self.write("cgroup.procs", &pid.to_string())
     }
 
+    /// The weight of the group as the kernel has it; `None` if the process is not in it.
+    pub fn weight_of(&self, pid: Pid) -> Option<u32> {
+        let members = collect::read_trimmed(&self.path.join("cgroup.procs"))?;
+        members.lines().find(|line| line.parse() == Ok(pid))?;
+        let read = |file| collect::read_number::<u64>(&self.path.join(file));
+        match self.version {
+            Version::V2 => read("cpu.weight")?.try_into().ok(),
+            // Of whole shares: the weight is the nearest.
+            Version::V1 => ((read("cpu.shares")? * 100 + USUAL_SHARES / 2) / USUAL_SHARES)
+                .try_into()
+                .ok(),
+        }
+    }
+
     fn write(&self, file: &str, text: &str) -> Result<(), CgroupError> {
         let path = self.path.join(file);
         fs::write(&path, text).map_err(|source| failed("write", &path, source))
@@ -124,6 +143,25 @@ impl Cgroup {
                 .map_err(|e| format!("write {DISABLE} to {}: {e}", file.display())),
         }
     }
+}
+
+/// Why groups with a weight or a quota cannot be made here, and what to do about it.
+pub fn missing(root: &Path) -> Option<(String, String)> {
+    let Some(mount) = mount(root) else {
+        return Some((
+            "no cgroup controller for CPU time (cpu) is mounted".to_owned(),
+            "mount it, or leave out weight and quota".to_owned(),
+        ));
+    };
+    let error = rustix::fs::access(&mount.path, rustix::fs::Access::WRITE_OK).err()?;
+    Some((
+        format!(
+            "no cgroup can be made in {}: {}",
+            mount.path.display(),
+            io::Error::from(error)
+        ),
+        "run as root, or leave out weight and quota".to_owned(),
+    ))
 }
 
 /// Removes a group whose processes have ended. One that is gone is fine.
@@ -236,6 +274,46 @@ mod tests {
         assert!(made.is_none());
         let error = Cgroup::make(root.path(), "x", &placement(), &mut journal).unwrap_err();
         assert!(error.to_string().contains("leave out weight"), "{error}");
+    }
+
+    #[test]
+    fn what_groups_need_is_looked_for() {
+        let (what, remedy) = missing(crate::fixture::tree(&[]).path()).unwrap();
+        assert!(what.contains("no cgroup controller"), "{what}");
+        assert!(remedy.contains("leave out weight"), "{remedy}");
+        let root = crate::fixture::tree(&[("sys/fs/cgroup/cgroup.controllers", "cpu io\n")]);
+        assert_eq!(missing(root.path()), None);
+    }
+
+    #[test]
+    fn the_weight_of_a_group_is_that_of_its_processes() {
+        let weight = |version, file: &str, text: &str| {
+            let root = crate::fixture::tree(&[("cgroup.procs", "7\n42\n"), (file, text)]);
+            let path = root.path().to_owned();
+            let enabled = None;
+            let group = Cgroup {
+                version,
+                path,
+                enabled,
+            };
+            (group.weight_of(42), group.weight_of(4))
+        };
+        assert_eq!(
+            weight(Version::V2, "cpu.weight", "250\n"),
+            (Some(250), None)
+        );
+        for wanted in [1, 3, 99, 100, 10_000] {
+            let shares = &settings(Version::V1, &weighing(wanted))[0].1;
+            let found = weight(Version::V1, "cpu.shares", shares);
+            assert_eq!(found, (Some(wanted), None));
+        }
+    }
+
+    fn weighing(weight: u32) -> Placement {
+        Placement {
+            weight: Some(weight),
+            ..Placement::default()
+        }
     }
 
     #[test]

@@ -65,7 +65,8 @@ impl Roles {
             let address = server::address(server).map_err(Stop::Failed)?;
             let launch = server::launch(server, workload, address);
             let name = "server".to_owned();
-            self.run(Role::Server, name, &launch, &server.placement, &mut ground)?;
+            let placement = placement::of_server(server, ground.arm);
+            self.run(Role::Server, name, &launch, &placement, &mut ground)?;
             self.wait_until_ready(server, address, ground.interrupt)?;
             self.server = Some(address);
         }
@@ -197,6 +198,12 @@ impl Roles {
         self.running.iter().map(|r| (r.role.clone(), r.process.pid))
     }
 
+    /// The weight of the cgroup that the server is in, as the kernel has it.
+    pub fn server_weight(&self) -> Option<u32> {
+        let server = self.running.iter().find(|r| r.role == Role::Server)?;
+        server.group.as_ref()?.weight_of(server.process.pid)
+    }
+
     /// The window opens.
     pub fn begin(&mut self, root: &Path) {
         for running in &mut self.running {
@@ -235,6 +242,11 @@ impl Roles {
     }
 }
 
+/// The weight that the server's cgroup is to have under an arm.
+pub fn wanted_server_weight(workload: &model::Workload, arm: &Arm) -> Option<u32> {
+    placement::of_server(workload.server.as_ref()?, arm).weight
+}
+
 /// Will the role be `fifo` or `rr`, by its own placement or by the arm?
 fn is_realtime(role: &Role, placement: &Placement, arm: &Arm) -> bool {
     let of_arm = arm.policy.as_ref().filter(|_| arm.to == *role);
@@ -269,7 +281,7 @@ impl Running {
 }
 
 /// What the target lacks for the roles of a workload; nothing is started.
-pub fn check(workload: &model::Workload) -> Vec<Problem> {
+pub fn check(root: &Path, workload: &model::Workload) -> Vec<Problem> {
     let server = workload.server.as_ref();
     let server = server.map(|s| ("server".to_owned(), server::program(s), &s.placement));
     let antagonists = workload.antagonists.iter().map(|a| {
@@ -293,6 +305,12 @@ pub fn check(workload: &model::Workload) -> Vec<Problem> {
         let memory = placement.memory_node.map(|_| placement::NUMACTL);
         problems.extend(check_program(&object, memory));
         problems.extend(check_placement(&object, placement));
+        let cgroup = placement.wants_cgroup().then(|| cgroup::missing(root));
+        problems.extend(cgroup.flatten().map(|(what, remedy)| Problem {
+            object,
+            what,
+            remedy,
+        }));
     }
     problems
 }

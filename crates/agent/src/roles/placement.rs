@@ -6,9 +6,17 @@ use super::cgroup::Cgroup;
 use crate::arm::policy;
 use collect::tasks::Pid;
 use load::{Launch, SELF};
-use model::{Class, Placement, Policy};
+use model::{Arm, Class, Placement, Policy, Server};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::path::Path;
+
+/// Where the server runs under an arm: the arm's weight takes the place of its own.
+pub fn of_server(server: &Server, arm: &Arm) -> Placement {
+    Placement {
+        weight: arm.weight.or(server.placement.weight),
+        ..server.placement.clone()
+    }
+}
 
 /// Places a process that waits at its gate.
 pub fn apply(pid: Pid, placement: &Placement, group: Option<&Cgroup>) -> Result<(), String> {
@@ -82,6 +90,24 @@ mod tests {
         let policy = wanted_policy(&placement).unwrap();
         assert_eq!((policy.class, policy.nice), (Class::Other, Some(5)));
         assert_eq!(wanted_policy(&Placement::default()), None);
+    }
+
+    #[test]
+    fn the_weight_of_an_arm_takes_the_place_of_the_servers() {
+        let server = Server {
+            program: model::ServerProgram::HttpEcho,
+            placement: Placement {
+                weight: Some(50),
+                nice: Some(5),
+                ..Placement::default()
+            },
+            ready_limit_ns: 1,
+        };
+        let mut arm = Arm::unchanged("heavy");
+        assert_eq!(of_server(&server, &arm), server.placement);
+        arm.weight = Some(1000);
+        let placed = of_server(&server, &arm);
+        assert_eq!((placed.weight, placed.nice), (Some(1000), Some(5)));
     }
 
     #[test]
