@@ -190,24 +190,29 @@ pub fn check_stop(stop: &Stop) -> Result<(), PlanError> {
             "a confidence of {} is out of range",
             stop.confidence
         ))
-        .with_help("a fraction from 0.5 up to, but not including, 1: confidence = 0.95"));
+        .with_help("a fraction from 0.5 up to, but not including, 1: confidence = 0.95")
+        .about("stop.confidence"));
     }
     if !(stop.smallest_effect > 0.0 && stop.smallest_effect < 1.0) {
         return Err(PlanError::new("the smallest effect is out of range")
-            .with_help("above 0% and under 100%: smallest-effect = \"2%\""));
+            .with_help("above 0% and under 100%: smallest-effect = \"2%\"")
+            .about("stop.smallest-effect"));
     }
     if stop.max_blocks == 0 || stop.min_blocks > stop.max_blocks || stop.max_blocks > 10_000 {
         return Err(PlanError::new(format!(
             "min-blocks = {} and max-blocks = {} do not fit",
             stop.min_blocks, stop.max_blocks
         ))
-        .with_help("1 <= min-blocks <= max-blocks <= 10000"));
+        .with_help("1 <= min-blocks <= max-blocks <= 10000")
+        .about("stop.max-blocks"));
     }
     if stop.max_attempts == 0 {
-        return Err(PlanError::new("max-attempts must be at least 1"));
+        return Err(PlanError::new("max-attempts must be at least 1").about("stop.max-attempts"));
     }
     if stop.budget_ns == Some(0) {
-        return Err(PlanError::new("a budget of 0 measures nothing").with_help("budget = \"5m\""));
+        return Err(PlanError::new("a budget of 0 measures nothing")
+            .with_help("budget = \"5m\"")
+            .about("stop.budget"));
     }
     Ok(())
 }

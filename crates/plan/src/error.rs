@@ -1,5 +1,6 @@
 //! What is wrong with an experiment file or a command line, where, and what to do.
 
+use crate::table::Places;
 use miette::{Diagnostic, NamedSource, SourceSpan};
 use std::ops::Range;
 
@@ -13,6 +14,9 @@ pub struct PlanError {
     source_code: Option<NamedSource<String>>,
     #[label("here")]
     span: Option<SourceSpan>,
+    /// The key whose value is wrong, from the table that [`PlanError::at_key`] is given
+    /// the places of: `server.cpus`.
+    key: Option<String>,
 }
 
 impl PlanError {
@@ -22,6 +26,7 @@ impl PlanError {
             help: None,
             source_code: None,
             span: None,
+            key: None,
         }
     }
 
@@ -37,6 +42,25 @@ impl PlanError {
 
     pub(crate) fn at(mut self, span: Range<usize>) -> Self {
         self.span.get_or_insert_with(|| span.into());
+        self
+    }
+
+    /// The key whose value is wrong.
+    pub(crate) fn about(mut self, key: &str) -> Self {
+        self.key.get_or_insert_with(|| key.to_owned());
+        self
+    }
+
+    /// The key is one of the table `name`.
+    pub(crate) fn within(mut self, name: &str) -> Self {
+        self.key = self.key.map(|key| format!("{name}.{key}"));
+        self
+    }
+
+    /// At the value of its key, rather than at the table around it.
+    pub(crate) fn at_key(mut self, places: &Places) -> Self {
+        let place = self.key.as_ref().and_then(|key| places.get(key));
+        self.span = place.map(|span| span.into()).or(self.span);
         self
     }
 

@@ -5,7 +5,7 @@ use crate::build::{Draft, check_arm, complete, usual_role};
 use crate::error::PlanError;
 use crate::grid::{self, Point};
 use crate::spread::Spread;
-use crate::table::{Value, items, take};
+use crate::table::{Places, Value, items, take};
 use crate::units::{Duration, Percent, Size};
 use crate::workloads;
 use model::experiment::{Forward, Reset, Topology};
@@ -159,6 +159,7 @@ struct Nothing {}
 fn parse(file_name: &str, text: &str) -> Result<Experiment, PlanError> {
     let mut root = DeTable::parse(text)?;
     let span = root.span();
+    let places = Places::of_table(root.get_ref());
     let target = take(root.get_mut(), "target").map(target).transpose()?;
     let arms = items(take(root.get_mut(), "arm"), "arm")?;
     let workloads = items(take(root.get_mut(), "workload"), "workload")?;
@@ -177,7 +178,7 @@ fn parse(file_name: &str, text: &str) -> Result<Experiment, PlanError> {
         stop: file.stop,
         aa: file.aa,
     };
-    complete(draft).map_err(|e| e.at(span.start..span.start))
+    complete(draft).map_err(|e| e.at(span.start..span.start).at_key(&places))
 }
 
 fn stem(file_name: &str) -> String {
@@ -361,14 +362,10 @@ pub(crate) fn read_policy(file: Spanned<FilePolicy>) -> Result<Policy, PlanError
 
 fn read_workloads(values: Vec<Value>) -> Result<Vec<Workload>, PlanError> {
     let mut workloads: Vec<Workload> = Vec::new();
-    for mut value in values {
-        let span = value.span();
-        let kind = take_kind(&mut value, "workload", &workloads::KINDS.join(", "))?;
-        let spread = Spread::take(&mut value)?;
-        let workload = workloads::from_table(&kind, value.into_deserializer())
-            .map_err(|e| e.at(span.clone()))?;
-        for workload in spread.over(workload).map_err(|e| e.at(span.clone()))? {
-            workloads::check_workload(&workload).map_err(|e| e.at(span.clone()))?;
+    for value in values {
+        let (span, places) = (value.span(), Places::of(&value));
+        let read = read_workload(value).map_err(|e| e.at(span.clone()).at_key(&places))?;
+        for workload in read {
             if workloads.iter().any(|w| w.name == workload.name) {
                 return Err(
                     PlanError::new(format!("there are two workloads `{}`", workload.name))
@@ -379,5 +376,15 @@ fn read_workloads(values: Vec<Value>) -> Result<Vec<Workload>, PlanError> {
             workloads.push(workload);
         }
     }
+    Ok(workloads)
+}
+
+/// One table, which may be several workloads.
+fn read_workload(mut value: Value) -> Result<Vec<Workload>, PlanError> {
+    let kind = take_kind(&mut value, "workload", &workloads::KINDS.join(", "))?;
+    let spread = Spread::take(&mut value)?;
+    let workload = workloads::from_table(&kind, value.into_deserializer())?;
+    let workloads = spread.over(workload)?;
+    workloads.iter().try_for_each(workloads::check_workload)?;
     Ok(workloads)
 }

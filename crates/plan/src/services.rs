@@ -5,6 +5,7 @@ use crate::arms::check_weight;
 use crate::error::PlanError;
 use crate::file::{FilePolicy, read_policy};
 use crate::units::{Duration, Percent, parse_size};
+use crate::workloads::check_cpus;
 use model::{
     Antagonist, AntagonistProgram, Arrivals, Kind, OpenLoopParams, Placement, Readiness, Server,
     ServerProgram, Sizes, Workload,
@@ -93,19 +94,23 @@ macro_rules! role {
 }
 
 fn checked(placement: Placement) -> Result<Placement, PlanError> {
-    if let Some(list) = &placement.cpus {
-        model::choose_cpus(list, &[0]).map_err(PlanError::new)?;
-    }
-    placement.weight.map_or(Ok(()), check_weight)?;
+    check_cpus("cpus", placement.cpus.as_ref())?;
+    placement
+        .weight
+        .map_or(Ok(()), check_weight)
+        .map_err(|e| e.about("weight"))?;
     if placement.quota_percent.is_some_and(|q| q < 1.0) {
-        return Err(PlanError::new("a quota is at least 1% of a CPU").with_help("quota = \"50%\""));
+        return Err(PlanError::new("a quota is at least 1% of a CPU")
+            .with_help("quota = \"50%\"")
+            .about("quota"));
     }
     if placement.nice.is_some_and(|n| !(-20..=19).contains(&n)) {
-        return Err(PlanError::new("a nice value is -20 to 19"));
+        return Err(PlanError::new("a nice value is -20 to 19").about("nice"));
     }
     if placement.nice.is_some() && placement.policy.is_some() {
         return Err(PlanError::new("`nice` beside a `policy`")
-            .with_help("write the nice value into the policy"));
+            .with_help("write the nice value into the policy")
+            .about("nice"));
     }
     Ok(placement)
 }
@@ -159,7 +164,9 @@ fn unused(present: bool, key: &str, what: &str) -> Result<(), PlanError> {
     if !present {
         return Ok(());
     }
-    Err(PlanError::new(format!("{what} has no `{key}`")).with_help("leave it out"))
+    Err(PlanError::new(format!("{what} has no `{key}`"))
+        .with_help("leave it out")
+        .about(key))
 }
 
 /// Placed nowhere in particular.
@@ -193,7 +200,7 @@ fn read_server(mut file: FileServer) -> Result<Server, PlanError> {
     let placement = file.placement()?;
     let threads = file.threads.unwrap_or(1);
     if threads == 0 {
-        return Err(PlanError::new("a server needs at least one thread"));
+        return Err(PlanError::new("a server needs at least one thread").about("threads"));
     }
     Ok(Server {
         placement,
@@ -207,16 +214,58 @@ fn read_server(mut file: FileServer) -> Result<Server, PlanError> {
             ServerKind::Nginx => ServerProgram::Nginx { workers: threads },
             ServerKind::HttpEcho => ServerProgram::HttpEcho,
             ServerKind::Command => ServerProgram::Command {
-                argv: argv(
-                    file.command,
-                    "server",
-                    "[\"my-server\", \"--port\", \"{port}\"]",
-                )?,
+                argv: argv(file.command, "server", SERVER_EXAMPLE).and_then(|argv| {
+                    check_placeholders(&argv, file.port).map_err(|e| e.about("command"))?;
+                    Ok(argv)
+                })?,
                 port: file.port,
                 ready: readiness(file.ready),
             },
         },
     })
+}
+
+const SERVER_EXAMPLE: &str = "[\"my-server\", \"--port\", \"{port}\"]";
+const PORT: &str = "port";
+
+/// A server must learn the port that is chosen for it.
+fn check_placeholders(argv: &[String], port: Option<u16>) -> Result<(), PlanError> {
+    let mut placeholders = argv.iter().flat_map(|word| placeholders(word));
+    if let Some(unknown) = placeholders.find(|name| *name != PORT) {
+        let near = crate::nearest(unknown, [PORT]).map(|_| "did you mean `{port}`?");
+        return Err(PlanError::new(format!(
+            "the server `command` has `{{{unknown}}}`, which stands for nothing"
+        ))
+        .with_help(near.unwrap_or("`{port}` is the only placeholder")));
+    }
+    if port.is_some() || argv.iter().any(|word| word.contains("{port}")) {
+        return Ok(());
+    }
+    Err(
+        PlanError::new("the server `command` does not say `{port}`, and schedlab chooses the port")
+            .with_help(format!("command = {SERVER_EXAMPLE}, or port = 8080")),
+    )
+}
+
+/// Names in braces. A word with spaces is a script, whose braces are its own; so are
+/// those after a dollar sign.
+fn placeholders(word: &str) -> Vec<&str> {
+    let is_name = |name: &&str| {
+        let letter = |c: char| c.is_ascii_lowercase() || c == '-' || c == '_';
+        !name.is_empty() && name.chars().all(letter)
+    };
+    if word.contains(char::is_whitespace) {
+        return Vec::new();
+    }
+    let mut opened = word.split('{');
+    let mut before = opened.next().unwrap_or_default();
+    let mut names = Vec::new();
+    for rest in opened {
+        let name = rest.split_once('}').map(|(name, _)| name);
+        names.extend(name.filter(is_name).filter(|_| !before.ends_with('$')));
+        before = rest;
+    }
+    names
 }
 
 fn readiness(file: Option<FileReadiness>) -> Readiness {
@@ -234,7 +283,8 @@ fn argv(command: Option<Vec<String>>, role: &str, example: &str) -> Result<Vec<S
         Some(argv) if !argv.is_empty() => Ok(argv),
         _ => Err(
             PlanError::new(format!("the {role} `command` needs its command"))
-                .with_help(format!("command = {example}")),
+                .with_help(format!("command = {example}"))
+                .about("command"),
         ),
     }
 }
@@ -243,9 +293,11 @@ pub(crate) fn antagonists(
     files: Vec<Spanned<FileAntagonist>>,
 ) -> Result<Vec<Antagonist>, PlanError> {
     let mut antagonists: Vec<Antagonist> = Vec::new();
-    for file in files {
+    for (index, file) in files.into_iter().enumerate() {
         let span = file.span();
-        let antagonist = read_antagonist(file.into_inner()).map_err(|e| e.at(span.clone()))?;
+        let place = format!("antagonist.{index}");
+        let antagonist =
+            read_antagonist(file.into_inner()).map_err(|e| e.at(span.clone()).within(&place))?;
         if antagonists.iter().any(|a| a.name == antagonist.name) {
             return Err(
                 PlanError::new(format!("there are two antagonists `{}`", antagonist.name))
@@ -277,7 +329,7 @@ fn read_antagonist(mut file: FileAntagonist) -> Result<Antagonist, PlanError> {
         what,
     )?;
     if file.threads == Some(0) {
-        return Err(PlanError::new("an antagonist needs at least one thread"));
+        return Err(PlanError::new("an antagonist needs at least one thread").about("threads"));
     }
     let placement = file.placement()?;
     let (usual, program) = match kind {
@@ -331,6 +383,37 @@ pub(crate) fn check_service(workload: &Workload) -> Result<(), PlanError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn placeholders_are_lower_case_names_in_braces_outside_of_scripts() {
+        assert_eq!(placeholders("--listen=:{port}"), ["port"]);
+        assert_eq!(placeholders("{prot}{port}"), ["prot", "port"]);
+        for word in [
+            "${HOME}",
+            "${home}",
+            "awk '{print}'",
+            "{}",
+            "{\"a\":1}",
+            "{a",
+            "port",
+        ] {
+            assert_eq!(placeholders(word), [""; 0], "{word}");
+        }
+    }
+
+    #[test]
+    fn a_server_command_must_take_the_port_that_is_chosen() {
+        let check = |word: &str, port| {
+            let argv = ["serve".to_owned(), word.to_owned()];
+            check_placeholders(&argv, port).map_err(|e| e.to_string())
+        };
+        assert_eq!(check("{port}", None), Ok(()));
+        assert_eq!(check("sh -c 'serve {port}'", None), Ok(()));
+        assert_eq!(check("8080", Some(8080)), Ok(()));
+        assert!(check("8080", None).is_err_and(|e| e.contains("does not say `{port}`")));
+        assert!(check("{prot}", None).is_err_and(|e| e.contains("`{prot}`")));
+        assert!(check("{prot}", Some(1)).is_err_and(|e| e.contains("`{prot}`")));
+    }
 
     #[test]
     fn sizes_are_fixed_a_range_or_published_ones() {

@@ -3,6 +3,7 @@
 
 use crate::error::PlanError;
 use crate::table::{Value, items, take};
+use crate::workloads::check_cpus;
 use model::{Kind, Variant, Workload};
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
@@ -54,7 +55,9 @@ impl Spread {
             each: antagonists == Antagonists::Each,
             placements,
         };
-        spread.placements.iter().try_for_each(check)?;
+        for (index, placement) in spread.placements.iter().enumerate() {
+            check(placement).map_err(|e| e.within(&format!("placement.{index}")))?;
+        }
         Ok(spread)
     }
 
@@ -98,15 +101,14 @@ impl Spread {
 
 fn check(placement: &FilePlacement) -> Result<(), PlanError> {
     let lists = [
-        &placement.load_cpus,
-        &placement.server_cpus,
-        &placement.antagonist_cpus,
+        ("load-cpus", &placement.load_cpus),
+        ("server-cpus", &placement.server_cpus),
+        ("antagonist-cpus", &placement.antagonist_cpus),
     ];
     let name = &placement.name;
-    let at = |e: PlanError| e.at(name.span());
-    crate::arms::check_name(name.get_ref()).map_err(at)?;
-    for list in lists.into_iter().flatten() {
-        model::choose_cpus(list, &[0]).map_err(|e| at(PlanError::new(e)))?;
+    crate::arms::check_name(name.get_ref()).map_err(|e| e.at(name.span()))?;
+    for (key, list) in lists {
+        check_cpus(key, list.as_ref())?;
     }
     Ok(())
 }

@@ -66,7 +66,11 @@ macro_rules! keys {
                         |d| d.0,
                     ),
                     metrics: self.metrics.unwrap_or_default(),
-                    server: self.server.map(services::server).transpose()?,
+                    server: self
+                        .server
+                        .map(services::server)
+                        .transpose()
+                        .map_err(|e| e.within("server"))?,
                     antagonists: services::antagonists(self.antagonist.unwrap_or_default())?,
                     variant: None,
                     kind,
@@ -299,7 +303,6 @@ fn memcached(mut keys: MemcachedKeys) -> Result<Workload, PlanError> {
     Ok(served(workload, server))
 }
 
-/// A search measures many rates in a trial, each of them shortly.
 /// With what answers where the file names neither a server nor an address.
 fn served(mut workload: Workload, usual: Option<ServerProgram>) -> Workload {
     let server = workload.server.take();
@@ -307,6 +310,7 @@ fn served(mut workload: Workload, usual: Option<ServerProgram>) -> Workload {
     workload
 }
 
+/// A search measures many rates in a trial, each of them shortly.
 fn usual_service(name: &str, loads: Option<&Loads>) -> Usual {
     let searches = loads.is_some_and(|l| l.0.iter().any(|l| matches!(l, Load::MaxRate(_))));
     let (duration_ns, warmup_ns) = match searches {
@@ -366,7 +370,9 @@ pub(crate) fn check_workload(workload: &Workload) -> Result<(), PlanError> {
     let name = &workload.name;
     if workload.loads.is_empty() {
         return Err(
-            PlanError::new(format!("the workload `{name}` has no loads")).with_help("loads = [1]"),
+            PlanError::new(format!("the workload `{name}` has no loads"))
+                .with_help("loads = [1]")
+                .about("loads"),
         );
     }
     let service = matches!(&workload.kind, Kind::Http(_) | Kind::Memcached(_));
@@ -376,19 +382,22 @@ pub(crate) fn check_workload(workload: &Workload) -> Result<(), PlanError> {
             return Err(PlanError::new(format!(
                 "the workload `{name}` has no rate, but a load of {load}"
             ))
-            .with_help("give a number or a percentage of the CPUs"));
+            .with_help("give a number or a percentage of the CPUs")
+            .about("loads"));
         }
         if matches!(load, Load::MaxRate(_)) && !service {
             return Err(PlanError::new(format!(
                 "the workload `{name}` cannot look for its highest rate"
             ))
-            .with_help("only `http` and `memcached` can; give loads as a list"));
+            .with_help("only `http` and `memcached` can; give loads as a list")
+            .about("loads"));
         }
         if service && !matches!(load, Load::RatePerSec(_) | Load::MaxRate(_)) {
             return Err(PlanError::new(format!(
                 "the load {load} of the workload `{name}` is not a rate"
             ))
-            .with_help("loads = [\"1k/s\", \"5k/s\"]"));
+            .with_help("loads = [\"1k/s\", \"5k/s\"]")
+            .about("loads"));
         }
     }
     let windowed = rate_makes_sense || matches!(&workload.kind, Kind::Schbench(_));
@@ -396,7 +405,8 @@ pub(crate) fn check_workload(workload: &Workload) -> Result<(), PlanError> {
         return Err(PlanError::new(format!(
             "the workload `{name}` is measured for less than 100ms"
         ))
-        .with_help("duration = \"2s\""));
+        .with_help("duration = \"2s\"")
+        .about("duration"));
     }
     services::check_service(workload)?;
     check_params(workload)
@@ -407,7 +417,8 @@ fn check_params(workload: &Workload) -> Result<(), PlanError> {
         Err(PlanError::new(format!(
             "`{key}` of the workload `{}` must be at least 1",
             workload.name
-        )))
+        ))
+        .about(key))
     };
     match &workload.kind {
         Kind::Wakeup(p) if p.message_threads == 0 => zero("message-threads"),
@@ -416,6 +427,20 @@ fn check_params(workload: &Workload) -> Result<(), PlanError> {
         Kind::Hackbench(p) if p.fds == 0 => zero("fds"),
         Kind::Hackbench(p) if p.message_bytes == 0 => zero("message-size"),
         Kind::Hackbench(p) if p.loops == Some(0) => zero("loops"),
+        Kind::Http(model::HttpParams { client, .. })
+        | Kind::Memcached(model::MemcachedParams { client, .. }) => match client {
+            client if client.connections == 0 => zero("connections"),
+            client if client.threads == 0 => zero("threads"),
+            client => check_cpus("load-cpus", client.load_cpus.as_ref()),
+        },
+        _ => Ok(()),
+    }
+}
+
+/// A list of CPUs, or a part of those that there are.
+pub(crate) fn check_cpus(key: &str, list: Option<&String>) -> Result<(), PlanError> {
+    match list.map(|list| model::choose_cpus(list, &[0])) {
+        Some(Err(what)) => Err(PlanError::new(what).about(key)),
         _ => Ok(()),
     }
 }

@@ -355,3 +355,50 @@ fn a_weight_without_a_server_is_refused_with_what_it_is_for() {
     assert!(help.contains("nice"), "{help}");
     assert_eq!(offset, text.find("500"));
 }
+
+#[test]
+fn a_wrong_value_of_a_service_is_shown_where_it_is() {
+    let at = |from: &str, to: &str, wrong_value: &str| {
+        assert!(SERVICE.contains(from));
+        let text = SERVICE.replacen(from, to, 1);
+        let (message, _, offset) = wrong(&text);
+        let expected = text
+            .find(to)
+            .map(|at| at + to.find(wrong_value).expect("is in it"));
+        assert_eq!(offset, expected, "{message}\n{text}");
+    };
+    at("loads = [\"1k/s\", \"5k/s\"]", "loads = [2000]", "[2000]");
+    at("load-cpus = \"1\"", "load-cpus = \"one\"", "\"one\"");
+    at("gets = \"90%\"", "duration = \"1ms\"", "\"1ms\"");
+    at("gets = \"90%\"", "connections = 0", "0");
+    at("threads = 2", "threads = 0", "0");
+    at("threads = 2", "port = 80", "80");
+    at("weight = 200", "weight = 20000", "20000");
+    at("weight = 200", "quota = \"0%\"", "\"0%\"");
+    at("weight = 200", "nice = 50", "50");
+    at("cpus = \"0\"\nnice", "cpus = \"4-2\"\nnice", "\"4-2\"");
+    at(
+        "kind = \"spinner\"",
+        "kind = \"spinner\"\n[[workload.placement]]\nname = \"a\"\nserver-cpus = \"x\"",
+        "\"x\"",
+    );
+}
+
+#[test]
+fn a_wrong_rule_of_stopping_is_shown_where_it_is() {
+    let text = "[[arm]]\nname = \"a\"\n[[workload]]\nkind = \"wakeup\"\n[stop]\nconfidence = 1.5\n";
+    let (_, _, offset) = wrong(text);
+    assert_eq!(offset, text.find("1.5"));
+}
+
+#[test]
+fn a_server_command_that_never_learns_its_port_is_refused_where_it_is() {
+    let text = "[[arm]]\nname = \"a\"\n[[workload]]\nkind = \"http\"\n[workload.server]\n\
+                kind = \"command\"\ncommand = [\"python3\", \"{prot}\"]\n";
+    let (message, help, offset) = wrong(text);
+    assert!(message.contains("`{prot}`"), "{message}");
+    assert!(help.contains("`{port}`"), "{help}");
+    assert_eq!(offset, text.find("[\"python3"));
+    let (message, ..) = wrong(&text.replace("{prot}", "8080"));
+    assert!(message.contains("does not say `{port}`"), "{message}");
+}
