@@ -3,6 +3,7 @@
 use crate::arms::{check_policy, check_weight, parse_arm};
 use crate::error::PlanError;
 use crate::file::FileStop;
+use crate::limits::check_quota;
 use crate::workloads::{check_workload, command_workload, parse_workload};
 use model::{Arm, Experiment, Kind, Role, Stop, TargetSpec, Workload};
 
@@ -138,6 +139,9 @@ pub(crate) fn check_arm(
         check_weight(weight)
             .and_then(|()| has_servers(workloads))
             .map_err(object)?;
+    }
+    for workload in workloads {
+        check_quota(arm, workload).map_err(object)?;
     }
     if arm.kernel.is_some() && *target == TargetSpec::Local {
         return Err(object(

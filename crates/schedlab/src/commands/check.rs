@@ -22,8 +22,8 @@ pub fn check(args: &ExperimentArgs) -> Result<ExitCode, CliError> {
         plan.cells.len(),
         experiment.target.kind()
     );
-    for warning in target.warnings() {
-        say!("note: {}", warning.what);
-    }
+    let mut warnings = plan::warnings(&experiment, &plan);
+    warnings.extend(target.warnings());
+    super::plan::print_warnings(&warnings);
     Ok(ExitCode::SUCCESS)
 }

@@ -4,12 +4,8 @@ use crate::args::{Plain, PlanArgs};
 use crate::exit::CliError;
 use crate::output::say;
 use crate::request::wanted;
-use model::{Experiment, Load, Plan, Slo, format_duration_ns};
+use model::{Experiment, Plan, Severity, Warning, format_duration_ns};
 use std::process::ExitCode;
-
-/// Applying, proving and undoing an arm, and starting a process: measured on a
-/// small machine, rounded up.
-const AROUND_A_TRIAL_NS: u64 = 300_000_000;
 
 pub fn plan(args: &PlanArgs) -> Result<ExitCode, CliError> {
     if args.pilot.is_some() || !args.from.is_empty() {
@@ -48,6 +44,21 @@ fn print(experiment: &Experiment, plan: &Plan, blocks: u32) {
         say!("  block {:<3} {cell:<24} {arm}", trial.block);
     }
     print_time(experiment, plan);
+    print_warnings(&plan::warnings(experiment, plan));
+}
+
+/// What a reader must know before the first trial, with what to do about it.
+pub fn print_warnings(warnings: &[Warning]) {
+    for warning in warnings {
+        let word = match warning.severity {
+            Severity::Note => "note",
+            Severity::Caution | Severity::Serious => "warning",
+        };
+        say!("{word}: {}", warning.what);
+        if !warning.remedy.is_empty() {
+            say!("  → {}", warning.remedy);
+        }
+    }
 }
 
 fn print_time(experiment: &Experiment, plan: &Plan) {
@@ -58,7 +69,7 @@ fn print_time(experiment: &Experiment, plan: &Plan) {
         stop.max_blocks,
         plan.cells.len() * experiment.arms.len()
     );
-    let block = block_ns(experiment, plan);
+    let block = plan::block_ns(experiment, plan);
     let all = block * u64::from(stop.max_blocks);
     let most = stop.budget_ns.map_or(all, |budget| budget.min(all));
     say!(
@@ -75,22 +86,4 @@ fn print_time(experiment: &Experiment, plan: &Plan) {
 
 fn has_unknown_length(experiment: &Experiment) -> bool {
     experiment.workloads.iter().any(|w| w.duration_ns == 0)
-}
-
-/// Half of the doublings, the halvings after them, and what is tried twice.
-fn loads_of_a_search(slo: &Slo) -> u64 {
-    let doublings = (slo.to_per_sec / slo.from_per_sec).log2();
-    (doublings / 2.0) as u64 + 8
-}
-
-fn block_ns(experiment: &Experiment, plan: &Plan) -> u64 {
-    let trials = plan.cells.iter().map(|cell| {
-        let workload = &experiment.workloads[cell.workload];
-        let loads = match &cell.load {
-            Load::MaxRate(slo) => loads_of_a_search(slo),
-            _ => 1,
-        };
-        loads * (workload.warmup_ns + workload.duration_ns) + AROUND_A_TRIAL_NS
-    });
-    trials.sum::<u64>() * experiment.arms.len() as u64
 }

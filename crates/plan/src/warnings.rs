@@ -1,0 +1,119 @@
+//! What an experiment gives reason to warn of before its first trial.
+
+use crate::length::block_ns;
+use crate::limits;
+use model::{Experiment, Kind, Plan, Severity, TargetSpec, Warning, Workload, format_duration_ns};
+
+/// Of the whole experiment, each once.
+pub fn warnings(experiment: &Experiment, plan: &Plan) -> Vec<Warning> {
+    let Experiment {
+        arms, workloads, ..
+    } = experiment;
+    let mut all: Vec<Warning> = Vec::new();
+    for workload in workloads {
+        let by_arms = arms.iter().flat_map(|arm| limits::warnings(arm, workload));
+        all.extend(by_arms);
+        all.extend(limits::only_some_weighted(arms, workload));
+        all.extend(crowded(workload, &experiment.target));
+    }
+    all.extend(short_budget(experiment, plan));
+    let mut once: Vec<Warning> = Vec::new();
+    for warning in all {
+        if !once.contains(&warning) {
+            once.push(warning);
+        }
+    }
+    once
+}
+
+/// The generator's threads take turns on its CPUs. Told only where the CPUs are known:
+/// named one by one, or those of a guest.
+fn crowded(workload: &Workload, target: &TargetSpec) -> Option<Warning> {
+    let client = match &workload.kind {
+        Kind::Http(http) => &http.client,
+        Kind::Memcached(memcached) => &memcached.client,
+        _ => return None,
+    };
+    let list = client.load_cpus.as_deref()?;
+    let cpus = match target {
+        TargetSpec::Vm(vm) => {
+            let there: Vec<u32> = (0..vm.cpus).collect();
+            model::choose_cpus(list, &there).ok()?
+        }
+        TargetSpec::Local => model::parse_cpu_list(list).ok()?,
+    };
+    let (threads, cpus) = (client.threads, cpus.len());
+    (threads as usize > cpus).then(|| Warning {
+        severity: Severity::Caution,
+        what: format!(
+            "the generator of {} has more threads ({threads}) than CPUs (load-cpus = \
+             \"{list}\"), so that they wait for each other",
+            workload.name
+        ),
+        remedy: format!("threads = {cpus}, or more CPUs in load-cpus"),
+    })
+}
+
+/// The budget ends a run also before it has its least blocks.
+fn short_budget(experiment: &Experiment, plan: &Plan) -> Option<Warning> {
+    let stop = &experiment.stop;
+    let budget = stop.budget_ns?;
+    let needed = block_ns(experiment, plan) * u64::from(stop.min_blocks);
+    (needed > budget).then(|| Warning {
+        severity: Severity::Caution,
+        what: format!(
+            "the budget of {} is likely to end before min-blocks: {} blocks take about {}",
+            format_duration_ns(budget),
+            stop.min_blocks,
+            format_duration_ns(needed)
+        ),
+        remedy: "give it a longer budget, or fewer loads, arms or workloads".to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{parse_experiment, plan};
+
+    fn said(text: &str) -> Vec<String> {
+        let experiment = parse_experiment("x.toml", text).unwrap();
+        let warnings = warnings(&experiment, &plan(&experiment));
+        warnings.into_iter().map(|w| w.what).collect()
+    }
+
+    #[test]
+    fn more_threads_of_a_generator_than_cpus_are_warned_of() {
+        let with = |target: &str, cpus: &str| {
+            said(&format!(
+                "{target}\n[[arm]]\nname = \"default\"\n[[workload]]\nkind = \"http\"\n\
+                 threads = 2\nload-cpus = \"{cpus}\""
+            ))
+        };
+        let vm = "[target]\nkind = \"vm\"\nkernel = \"host\"\ncpus = 2";
+        let warnings = with("", "0");
+        assert!(
+            warnings[0].contains("more threads (2) than CPUs"),
+            "{warnings:?}"
+        );
+        assert_eq!(with(vm, "0%-50%").len(), 1);
+        assert_eq!(with("", "0-1"), [""; 0]);
+        assert_eq!(with(vm, "0%-100%"), [""; 0]);
+        assert_eq!(with("", "0%-50%"), [""; 0], "nobody knows of how many");
+    }
+
+    #[test]
+    fn a_budget_below_the_least_blocks_is_warned_of() {
+        let with = |budget: &str| {
+            said(&format!(
+                "[stop]\nbudget = \"{budget}\"\nmin-blocks = 3\n[[arm]]\nname = \"a\"\n\
+                 [[arm]]\nname = \"b\"\n[[workload]]\nkind = \"wakeup\"\n\
+                 duration = \"20s\"\nwarmup = \"1s\""
+            ))
+        };
+        let expected = "the budget of 2m is likely to end before min-blocks: 3 blocks take about \
+                        2m8s";
+        assert_eq!(with("2m"), [expected]);
+        assert_eq!(with("3m"), [""; 0]);
+    }
+}
