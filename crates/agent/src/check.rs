@@ -3,7 +3,7 @@
 use crate::arm::{deadline, policy, scheduler, tunables};
 use crate::{collectors, roles};
 use load::{Driver, Job};
-use model::{Arm, Calibration, Experiment, Kind, Problem, Role, Workload};
+use model::{Arm, Calibration, Class, Experiment, Kind, Problem, Role, Workload};
 use std::path::Path;
 
 /// Every problem, not only the first. Nothing is changed.
@@ -15,6 +15,8 @@ pub fn check(
     let arms = experiment.arms.iter().flat_map(|arm| {
         let mut problems = check_arm(root, arm);
         problems.extend(check_role(arm, &experiment.workloads));
+        let workloads = experiment.workloads.iter();
+        problems.extend(workloads.filter_map(|w| check_deadline(root, arm, w)));
         problems
     });
     let workloads = experiment.workloads.iter().flat_map(|workload| {
@@ -86,6 +88,33 @@ fn check_role(arm: &Arm, workloads: &[Workload]) -> Option<Problem> {
     ))
 }
 
+/// What of a deadline policy a role of the workload cannot have.
+fn check_deadline(root: &Path, arm: &Arm, workload: &Workload) -> Option<Problem> {
+    let wanted = arm.policy.as_ref();
+    let wanted = wanted.filter(|p| p.class == Class::Deadline)?;
+    let object = |what: String| format!("policy {wanted}, workload {}: {what}", workload.name);
+    let threads = roles::least_threads(workload, &arm.to);
+    if let Some((what, remedy)) = deadline::overflow(root, arm, threads) {
+        return Some(problem(arm, object(what), &remedy));
+    }
+    let tried = deadline::to_try(root, wanted);
+    if policy::try_on_this_machine(&tried).is_err() {
+        // Told as such.
+        return None;
+    }
+    let kept = roles::kept_to(workload, &arm.to).into_iter();
+    let mut refused = kept.filter(|kept| policy::is_refused_on(&tried, &kept.cpus));
+    let key = refused.next()?.key;
+    Some(problem(
+        arm,
+        object(format!(
+            "the kernel gives a deadline policy only to threads that may run on all CPUs, and \
+             {key} keeps them to some"
+        )),
+        "leave out these CPUs, or take another policy",
+    ))
+}
+
 fn check_scheduler(root: &Path, arm: &Arm) -> Vec<Problem> {
     let Some(wanted) = &arm.scheduler else {
         return Vec::new();
@@ -149,7 +178,7 @@ fn check_workload(workload: &Workload, drivers: fn(&Kind) -> Box<dyn Driver>) ->
 mod tests {
     use super::*;
     use crate::fixture::tree;
-    use model::{Class, Policy, Scheduler};
+    use model::{Policy, Scheduler};
 
     const SYSCTL: &str = "proc/sys/kernel/sched_rr_timeslice_ms";
 

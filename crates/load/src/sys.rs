@@ -124,6 +124,11 @@ pub fn pin_to(cpu: u32) -> std::io::Result<()> {
     Ok(sched_setaffinity(None, &set)?)
 }
 
+/// Files that the caller may open at most; `None`: there is no limit.
+pub fn most_files() -> Option<u64> {
+    getrlimit(Resource::Nofile).maximum
+}
+
 /// Raises the limit of open files to `count`, as far as it may be raised.
 pub fn allow_files(count: u64) -> Result<(), String> {
     let limits = getrlimit(Resource::Nofile);

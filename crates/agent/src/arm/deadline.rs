@@ -1,6 +1,7 @@
 //! Which periods SCHED_DEADLINE takes: the bounds in force, and those that the arm
 //! itself sets before its policy. `kernel.sched_deadline_period_{min,max}_us`,
-//! compared in `__checkparam_dl` (kernel/sched/deadline.c).
+//! compared in `__checkparam_dl` (kernel/sched/deadline.c). And how many threads it
+//! admits: `sched_dl_overflow`, there too.
 
 use super::policy::with_defaults;
 use super::tunables::{Knob, normalise};
@@ -63,6 +64,62 @@ pub fn fault(root: &Path, arm: &Arm) -> Option<(String, String)> {
     };
     let remedy = format!("add the tunable {name} = \"{micros}us\" to the arm");
     Some((what, remedy))
+}
+
+/// What the kernel does not admit of at least `threads` threads under the arm's policy,
+/// and what to do about it. Other deadline work only makes it admit less.
+pub fn overflow(root: &Path, arm: &Arm, threads: u32) -> Option<(String, String)> {
+    let policy = arm.policy.as_ref()?;
+    let period = period_of(policy)?;
+    let share = Share::now(root, &arm.tunables)?;
+    let each = ratio(policy.runtime_ns?, period);
+    let wanted = each * u128::from(threads);
+    if wanted <= share.each * u128::from(share.cpus) {
+        return None;
+    }
+    let percent = |ratio: u128| 100.0 * ratio as f64 / UNIT as f64;
+    let what = format!(
+        "at least {threads} threads of {:.0} % of a CPU each are more than the kernel admits: \
+         {:.0} % of each of {} CPUs (kernel.sched_rt_runtime_us of kernel.sched_rt_period_us)",
+        percent(each),
+        percent(share.each),
+        share.cpus
+    );
+    let remedy = "use fewer threads, a shorter runtime or a longer period".to_owned();
+    Some((what, remedy))
+}
+
+/// What deadline threads may have of the CPUs.
+struct Share {
+    cpus: u32,
+    /// Of each CPU, as a [`ratio`].
+    each: u128,
+}
+
+impl Share {
+    /// With what the arm sets; `None` where there is no bound, or it cannot be told.
+    fn now(root: &Path, tunables: &Tunables) -> Option<Share> {
+        let read = |name| {
+            let set = tunables
+                .get(name)
+                .and_then(|text| normalise(name, text).ok());
+            let text = set.or_else(|| Knob::find(root, name).ok()?.read().ok())?;
+            // Without a bound the runtime is -1.
+            text.parse::<u64>().ok()
+        };
+        let online = collect::read_trimmed(&root.join("sys/devices/system/cpu/online"))?;
+        Some(Share {
+            cpus: model::parse_cpu_list(&online).ok()?.len() as u32,
+            each: ratio(read("rt_runtime")?, read("rt_period").filter(|p| *p > 0)?),
+        })
+    }
+}
+
+/// One CPU, as `to_ratio` (kernel/sched/core.c) counts it.
+const UNIT: u128 = 1 << 20;
+
+fn ratio(runtime: u64, period: u64) -> u128 {
+    u128::from(runtime) * UNIT / u128::from(period)
 }
 
 /// The policy to try on this machine before the arm's tunables are set: with the
@@ -150,6 +207,31 @@ mod tests {
         assert_eq!(fault(tree(&[]).path(), &short), None);
         let batch = arm(Policy::new(Class::Batch), &[]);
         assert_eq!(fault(machine().path(), &batch), None);
+    }
+
+    #[test]
+    fn more_threads_than_are_admitted_are_refused() {
+        let machine = |runtime: &str| {
+            tree(&[
+                ("proc/sys/kernel/sched_rt_runtime_us", runtime),
+                ("proc/sys/kernel/sched_rt_period_us", "1000000\n"),
+                ("sys/devices/system/cpu/online", "0-1\n"),
+            ])
+        };
+        let full = arm(deadline(5_000_000, 5_000_000), &[]);
+        let usual = machine("950000\n");
+        assert_eq!(overflow(usual.path(), &full, 1), None);
+        let (what, remedy) = overflow(usual.path(), &full, 2).unwrap();
+        assert!(what.contains("at least 2 threads of 100 %"), "{what}");
+        assert!(what.contains("95 % of each of 2 CPUs"), "{what}");
+        assert!(remedy.contains("fewer threads"), "{remedy}");
+        // Just as much as there is.
+        let exact = arm(deadline(95_000, 100_000), &[]);
+        assert_eq!(overflow(usual.path(), &exact, 2), None);
+        assert_eq!(overflow(machine("-1\n").path(), &full, 9), None);
+        assert_eq!(overflow(tree(&[]).path(), &full, 9), None);
+        let raised = arm(deadline(5_000_000, 5_000_000), &[("rt_runtime", "1s")]);
+        assert_eq!(overflow(usual.path(), &raised, 2), None);
     }
 
     #[test]

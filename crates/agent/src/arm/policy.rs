@@ -4,6 +4,7 @@
 use collect::sys::{RESET_ON_FORK, SchedAttr, sched_getattr, sched_setattr};
 use collect::tasks::{self, Pid};
 use model::{Class, Policy};
+use rustix::thread::{CpuSet, sched_setaffinity};
 use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
@@ -226,6 +227,20 @@ fn with_count(mut error: PolicyError, policy: &Policy, done: &BTreeSet<Pid>) -> 
 
 /// Can the policy be set here at all? Tried on a thread made for it.
 pub fn try_on_this_machine(policy: &Policy) -> Result<(), PolicyError> {
+    try_on(policy, None)
+}
+
+/// Does the kernel refuse the policy to a thread that may run on these CPUs only? It does
+/// so for a deadline policy unless they are all CPUs of their root domain
+/// (`__sched_setscheduler` in kernel/sched/syscalls.c).
+pub fn is_refused_on(policy: &Policy, cpus: &[u32]) -> bool {
+    matches!(
+        try_on(policy, Some(cpus)),
+        Err(PolicyError::Set { source, .. }) if source.raw_os_error() == Some(libc::EPERM)
+    )
+}
+
+fn try_on(policy: &Policy, cpus: Option<&[u32]>) -> Result<(), PolicyError> {
     if let Some(what) = fault(policy) {
         return Err(PolicyError::Invalid {
             policy: Box::new(policy.clone()),
@@ -235,10 +250,24 @@ pub fn try_on_this_machine(policy: &Policy) -> Result<(), PolicyError> {
     std::thread::scope(|scope| {
         let own = || rustix::thread::gettid().as_raw_nonzero().get();
         scope
-            .spawn(move || apply(own(), policy))
+            .spawn(move || {
+                if let Some(cpus) = cpus {
+                    keep_to(cpus).map_err(|e| refused(policy, own(), e))?;
+                }
+                apply(own(), policy)
+            })
             .join()
             .unwrap_or(Err(PolicyError::Gone(0)))
     })
+}
+
+/// From now on the caller runs on these CPUs only.
+fn keep_to(cpus: &[u32]) -> io::Result<()> {
+    let mut set = CpuSet::new();
+    for cpu in cpus.iter().filter(|cpu| (**cpu as usize) < CpuSet::MAX_CPU) {
+        set.set(*cpu as usize);
+    }
+    Ok(sched_setaffinity(None, &set)?)
 }
 
 #[cfg(test)]
@@ -338,6 +367,20 @@ mod tests {
             return;
         }
         assert!(errors[0].contains("fewer threads"), "{errors:?}");
+    }
+
+    #[test]
+    fn a_deadline_thread_must_be_free_to_run_on_all_cpus() {
+        let policy = deadline(1_000_000, 100_000_000);
+        let all = load::allowed_cpus();
+        let free = applied(&policy).is_some_and(|result| result.is_ok());
+        if !free || all.len() < 2 {
+            println!("skipped: deadline is not permitted here, or there is one CPU");
+            return;
+        }
+        assert!(!is_refused_on(&policy, &all));
+        assert!(is_refused_on(&policy, &all[..1]));
+        assert!(!is_refused_on(&batch(), &all[..1]));
     }
 
     #[test]

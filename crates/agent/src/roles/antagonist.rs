@@ -12,6 +12,16 @@ pub fn program(antagonist: &Antagonist) -> Option<&str> {
     }
 }
 
+/// Threads that it has for certain.
+pub fn least_threads(antagonist: &Antagonist) -> u32 {
+    match &antagonist.program {
+        AntagonistProgram::Spinner { threads } => {
+            threads.unwrap_or_else(|| cpus(&antagonist.placement))
+        }
+        AntagonistProgram::StressNg { .. } | AntagonistProgram::Command { .. } => 1,
+    }
+}
+
 pub fn launch(antagonist: &Antagonist) -> Launch {
     let argv = match &antagonist.program {
         AntagonistProgram::Spinner { threads } => {

@@ -19,7 +19,7 @@ use crate::workload::{Event, Origin, Workload};
 use cgroup::{Cgroup, CgroupError};
 use collect::tasks::{self, Pid};
 use load::{Launch, Output};
-use model::{Arm, Class, Placement, Problem, Role, format_duration_ns};
+use model::{Arm, Class, Kind, Placement, Problem, Role, format_duration_ns};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -247,6 +247,63 @@ pub fn wanted_server_weight(workload: &model::Workload, arm: &Arm) -> Option<u32
     placement::of_server(workload.server.as_ref()?, arm).weight
 }
 
+/// CPUs that threads of a role are kept to, and the key that says so.
+pub struct Kept {
+    pub key: String,
+    pub cpus: Vec<u32>,
+}
+
+/// Where threads of a role may run, for those that may not run everywhere.
+pub fn kept_to(workload: &model::Workload, role: &Role) -> Vec<Kept> {
+    let kept = |of: &str, list: Option<&String>| {
+        let list = list?;
+        let cpus = model::choose_cpus(list, &load::allowed_cpus()).ok()?;
+        let key = format!("{of} = \"{list}\"");
+        Some(Kept { key, cpus })
+    };
+    match role {
+        Role::Load => {
+            let list = client(workload).and_then(|client| client.load_cpus.as_ref());
+            let mut kept: Vec<Kept> = kept("load-cpus", list).into_iter().collect();
+            // Each thread has one of them.
+            kept.iter_mut().for_each(|kept| kept.cpus.truncate(1));
+            kept
+        }
+        Role::Server => {
+            let server = workload.server.as_ref();
+            let list = server.and_then(|s| s.placement.cpus.as_ref());
+            kept("the server's cpus", list).into_iter().collect()
+        }
+        Role::Antagonist => {
+            let of = |a: &model::Antagonist| {
+                let key = format!("cpus of the antagonist {}", a.name);
+                kept(&key, a.placement.cpus.as_ref())
+            };
+            workload.antagonists.iter().filter_map(of).collect()
+        }
+    }
+}
+
+/// Threads that a role has for certain; it may have more.
+pub fn least_threads(workload: &model::Workload, role: &Role) -> u32 {
+    match role {
+        Role::Load => client(workload).map_or(1, |client| client.threads),
+        Role::Server => workload.server.as_ref().map_or(0, server::least_threads),
+        Role::Antagonist => {
+            let antagonists = workload.antagonists.iter();
+            antagonists.map(antagonist::least_threads).sum()
+        }
+    }
+}
+
+fn client(workload: &model::Workload) -> Option<&model::OpenLoopParams> {
+    match &workload.kind {
+        Kind::Http(http) => Some(&http.client),
+        Kind::Memcached(memcached) => Some(&memcached.client),
+        _ => None,
+    }
+}
+
 /// Will the role be `fifo` or `rr`, by its own placement or by the arm?
 fn is_realtime(role: &Role, placement: &Placement, arm: &Arm) -> bool {
     let of_arm = arm.policy.as_ref().filter(|_| arm.to == *role);
@@ -342,11 +399,21 @@ fn check_placement(object: &str, placement: &Placement) -> Vec<Problem> {
             problem(what, "name CPUs of this machine that the agent may use")
         }));
     }
-    if let Some(policy) = placement::wanted_policy(placement)
-        && let Err(error) = crate::arm::policy::try_on_this_machine(&policy)
-    {
+    let Some(policy) = placement::wanted_policy(placement) else {
+        return problems;
+    };
+    if let Err(error) = crate::arm::policy::try_on_this_machine(&policy) {
         let remedy = "change the policy, or run where it is allowed";
         problems.push(problem(error.to_string(), remedy));
+    } else if let Some(list) = &placement.cpus
+        && let Ok(cpus) = model::choose_cpus(list, &allowed)
+        && crate::arm::policy::is_refused_on(&policy, &cpus)
+    {
+        let what = format!(
+            "policy {policy}: the kernel gives it only to threads that may run on all CPUs, and \
+             cpus = \"{list}\" keeps them to some"
+        );
+        problems.push(problem(what, "leave out cpus, or take another policy"));
     }
     problems
 }

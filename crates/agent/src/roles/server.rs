@@ -34,6 +34,16 @@ pub fn program(server: &Server) -> Option<&str> {
     }
 }
 
+/// Threads that it has for certain.
+pub fn least_threads(server: &Server) -> u32 {
+    match &server.program {
+        ServerProgram::Echo { threads } | ServerProgram::Memcached { threads, .. } => *threads,
+        // Beside them the master.
+        ServerProgram::Nginx { workers } => workers.saturating_add(1),
+        ServerProgram::HttpEcho | ServerProgram::Command { .. } => 1,
+    }
+}
+
 pub fn launch(server: &Server, workload: &Workload, address: SocketAddr) -> Launch {
     let port = address.port().to_string();
     let mut launch = Launch {

@@ -1,6 +1,7 @@
 //! What the drivers of both protocols share: problems, the launch line, the result.
 
 use super::config::Config;
+use super::generate::FILES_BESIDE;
 use crate::native::Generator;
 use crate::recording::samples_needed;
 use crate::wakeup::metrics as m;
@@ -43,6 +44,10 @@ pub fn require(
         problems.push(problem(what, "correct the workload in the experiment file"));
     }
     problems.extend(undecidable(job).map(|(what, remedy)| problem(what, &remedy)));
+    if let Some(what) = too_many_files(config.connections, sys::most_files()) {
+        let remedy = "take fewer connections, or raise the limit (ulimit -Hn, limits.conf(5))";
+        problems.push(problem(what, remedy));
+    }
     let allowed = sys::allowed_cpus();
     if let Some(cpu) = config.cpus.iter().find(|cpu| !allowed.contains(cpu)) {
         let list = client.load_cpus.as_deref().unwrap_or_default();
@@ -53,6 +58,16 @@ pub fn require(
         ));
     }
     problems
+}
+
+/// More connections than a process may open files; `most` is the hard limit, if any.
+fn too_many_files(connections: u32, most: Option<u64>) -> Option<String> {
+    let needed = u64::from(connections) + FILES_BESIDE;
+    let most = most.filter(|most| *most < needed)?;
+    Some(format!(
+        "{connections} connections need {needed} open files, and the hard limit of a process is \
+         {most}"
+    ))
 }
 
 /// A metric that decides and that a window is too short for, with the remedy.
@@ -117,4 +132,18 @@ pub fn parse(what: &str, output: &Output) -> Result<Parsed, String> {
         .find_map(|line| line.strip_prefix(phase::RESULT))
         .ok_or_else(|| program::garbage(what, "a result line", output))?;
     serde_json::from_str(line).map_err(|e| format!("read the result of {what}: {e}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_beyond_the_limit_of_open_files_are_a_problem() {
+        assert_eq!(too_many_files(100, None), None);
+        assert_eq!(too_many_files(100, Some(100 + FILES_BESIDE)), None);
+        let what = too_many_files(200_000, Some(1024)).unwrap();
+        assert!(what.contains("200000 connections need 200064"), "{what}");
+        assert!(what.contains("hard limit of a process is 1024"), "{what}");
+    }
 }

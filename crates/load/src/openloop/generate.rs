@@ -114,7 +114,7 @@ fn load<P: Protocol, T>(
 }
 
 /// Open files that are no connections, with room to spare.
-const FILES_BESIDE: u64 = 64;
+pub const FILES_BESIDE: u64 = 64;
 
 /// What each thread counted, or why it could not.
 type Tallies = Receiver<Result<Tally, String>>;
