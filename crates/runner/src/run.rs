@@ -5,8 +5,9 @@ use crate::connection::{Connection, TrialEnd, with_last_lines};
 use crate::{Event, Progress, RunError};
 use model::experiment::Reset;
 use model::{
-    Arm, Calibration, Evidence, Experiment, Plan, PlannedTrial, Problem, System, TargetSpec, Trial,
-    TrialFile, TrialResult, TrialSpec, TrialState, Workload,
+    Arm, Calibration, Evidence, Experiment, Plan, PlannedTrial, Problem, Severity, System,
+    TargetSpec, Trial, TrialFile, TrialResult, TrialSpec, TrialState, Warning, Workload,
+    format_duration_ns,
 };
 use results::Writer;
 use std::collections::{BTreeMap, BTreeSet};
@@ -158,7 +159,8 @@ impl<'a> Run<'a> {
             self.in_use = Some((boot(baseline), 0));
             self.connection = Some(connection);
         }
-        let warnings = self.target.warnings();
+        let mut warnings = plan::warnings(self.experiment, self.plan);
+        warnings.extend(self.target.warnings());
         self.writer.warn(warnings.clone())?;
         (self.sink)(Event::Ready {
             warnings: &warnings,
@@ -170,7 +172,11 @@ impl<'a> Run<'a> {
         self.look_at_cells();
         let plan = self.plan;
         for block in plan.trials.chunk_by(|a, b| a.block == b.block) {
-            if self.decided.len() == plan.cells.len() || self.out_of_budget() {
+            if self.decided.len() == plan.cells.len() {
+                break;
+            }
+            if self.out_of_budget() {
+                self.warn_of_budget()?;
                 break;
             }
             for place in block {
@@ -186,6 +192,28 @@ impl<'a> Run<'a> {
         }
         self.connection = None;
         Ok(Outcome::Done)
+    }
+
+    /// Says in the results why they are no more.
+    fn warn_of_budget(&mut self) -> Result<(), RunError> {
+        let stop = &self.experiment.stop;
+        let blocks = self.trials.iter().map(|t| t.place.block).max().unwrap_or(0);
+        let budget = format_duration_ns(stop.budget_ns.unwrap_or_default());
+        let (severity, blocks) = match blocks < stop.min_blocks {
+            true => {
+                let of = format!("{blocks} of at least {}", stop.min_blocks);
+                (Severity::Caution, of)
+            }
+            false => (Severity::Note, blocks.to_string()),
+        };
+        let what = format!("The budget of {budget} ended the run after {blocks} blocks.");
+        let remedy = "Give it a longer budget, or fewer loads, arms or workloads.".to_owned();
+        let warning = Warning {
+            severity,
+            what,
+            remedy,
+        };
+        Ok(self.writer.warn(vec![warning])?)
     }
 
     /// Closing the connection makes the agent undo what is in force.

@@ -246,6 +246,24 @@ fn the_budget_ends_a_run_but_never_before_the_first_block() {
     let place = Place::new(wanted);
     let trials = place.run(FakeTarget::new(|_| took(1.0)));
     assert_eq!(trials.len(), 2);
+    let said = warnings(&place);
+    let expected = "The budget of 1ns ended the run after 1 of at least 3 blocks.";
+    assert!(said.iter().any(|what| what == expected), "{said:?}");
+}
+
+#[test]
+fn a_run_that_is_decided_or_at_its_last_block_does_not_blame_the_budget() {
+    let mut wanted = experiment(&["default", "same"]);
+    wanted.stop.budget_ns = Some(3_600_000_000_000);
+    let place = Place::new(wanted);
+    place.run(FakeTarget::new(|spec| took(wobble(spec.seed))));
+    assert_eq!(warnings(&place), [""; 0]);
+}
+
+fn warnings(place: &Place) -> Vec<String> {
+    let results = ResultSet::read(place.path()).unwrap();
+    let warnings = results.manifest.warnings.into_iter();
+    warnings.map(|warning| warning.what).collect()
 }
 
 #[test]
