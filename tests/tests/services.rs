@@ -237,7 +237,7 @@ fn what_goes_wrong_with_a_server_is_said_and_never_becomes_a_figure() {
     let _turn = alone();
     let command = |script: &str, more: &str| {
         http(&format!(
-            "kind = \"command\"\ncommand = [\"sh\", \"-c\", \"{script}\"]\n{more}"
+            "kind = \"command\"\ncommand = [\"sh\", \"-c\", \"{script}\", \"{{port}}\"]\n{more}"
         ))
     };
     for (text, why) in [
@@ -263,7 +263,7 @@ fn an_antagonist_that_ends_early_voids_the_trial() {
     expect_code(&run(&bench, &http(antagonist)), 4);
     let why = reasons(&bench);
     assert!(
-        why.contains("antagonist-batch ended before the window closed"),
+        why.contains("antagonist-batch ended (exit status 0) before the window closed"),
         "{why}"
     );
     assert!(why.contains("\"void\""), "{why}");
@@ -278,7 +278,7 @@ fn what_cannot_work_is_refused_before_the_first_trial() {
     for (server, why) in [
         ("kind = \"echo\"\ncpus = \"4000\"", "no CPU 4000"),
         (
-            "kind = \"command\"\ncommand = [\"no-such-server\"]",
+            "kind = \"command\"\ncommand = [\"no-such-server\", \"{port}\"]",
             "no-such-server is not there",
         ),
         (on_port.as_str(), "in use"),
