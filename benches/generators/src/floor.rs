@@ -4,10 +4,14 @@
 
 use crate::schedlab::Speaks;
 use crate::side::{Load, Run};
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::thread::{
+    CpuSet, clock_nanosleep_absolute, sched_getaffinity, sched_setaffinity, set_current_timer_slack,
+};
+use rustix::time::{ClockId, clock_gettime};
 use std::error::Error;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
 
 /// The median and the 99th percentile at a rate.
@@ -41,6 +45,35 @@ fn poll(load: &Load, speaks: Speaks) -> Result<Run, Box<dyn Error>> {
         latencies.push(due.elapsed());
     }
     Ok(summary(latencies, load.window))
+}
+
+/// CPU time, in percent of a CPU, of a thread that does nothing but sleep until the next
+/// request would be due: what sending each one in time costs before it is sent.
+pub fn sleeping_percent(load: &Load) -> Result<f64, Box<dyn Error>> {
+    let load = *load;
+    let thread = std::thread::spawn(move || sleep_through(&load).map_err(|e| e.to_string()));
+    let slept = thread.join().map_err(|_| "the thread panicked")?;
+    Ok(slept?)
+}
+
+/// Of the calling thread.
+fn sleep_through(load: &Load) -> Result<f64, Box<dyn Error>> {
+    let rate_per_sec = load.rate_per_sec.ok_or("the floor needs a rate")?;
+    let mut own = CpuSet::new();
+    own.set(load.cpu as usize);
+    sched_setaffinity(None, &own)?;
+    set_current_timer_slack(NonZeroU64::new(1))?;
+    let used = || clock_gettime(ClockId::ThreadCPUTime).try_into() as Result<Duration, _>;
+    let now = || clock_gettime(ClockId::Monotonic).try_into() as Result<Duration, _>;
+    let gap = Duration::from_secs_f64(1.0 / rate_per_sec);
+    let (start, before) = (now()?, used()?);
+    let mut due = start;
+    while due < start + load.window {
+        due += gap;
+        clock_nanosleep_absolute(ClockId::Monotonic, &due.try_into()?)?;
+    }
+    let share = (used()? - before).as_secs_f64() / (now()? - start).as_secs_f64();
+    Ok(100.0 * share)
 }
 
 /// A request, and how its answer ends.

@@ -175,8 +175,9 @@ fn latency(arguments: &Arguments, sides: &Sides, table: &mut Table) -> Result<()
 fn cpu(arguments: &Arguments, sides: &Sides, table: &mut Table) -> Result<(), Box<dyn Error>> {
     let server = echo(arguments)?;
     let load = load(arguments, &server, Some(CPU_RATE));
+    let row = format!("{:?}, {CPU_RATE}/s: CPU of the generator, %", sides.speaks);
+    table.add(&row, "only sleeping", floor::sleeping_percent(&load)?);
     for side in &sides.open {
-        let row = format!("{:?}, {CPU_RATE}/s: CPU of the generator, %", sides.speaks);
         table.add(&row, side.name(), side.run(&load)?.cpu_percent);
     }
     Ok(())
