@@ -17,12 +17,21 @@ pub enum PreloadError {
         address: SocketAddr,
         source: io::Error,
     },
+    #[error(
+        "store the keys at {address}: no answer for {} s; is there CPU time for the server?",
+        LIMIT.as_secs()
+    )]
+    Silent { address: SocketAddr },
     #[error("store the keys at {address}: the server answered {answer:?}")]
     Refused { address: SocketAddr, answer: String },
 }
 
 pub fn preload(address: SocketAddr, keys: &Keys) -> Result<(), PreloadError> {
-    let failed = |source| PreloadError::Io { address, source };
+    let failed = |source: io::Error| match source.kind() {
+        // How a socket says that its time-out is over.
+        io::ErrorKind::WouldBlock => PreloadError::Silent { address },
+        _ => PreloadError::Io { address, source },
+    };
     let (mut stream, mut answers) = connect(address).map_err(failed)?;
     let (mut text, mut batch, mut line) = (Vec::new(), Vec::new(), String::new());
     for first in (0..keys.count()).step_by(AT_ONCE as usize) {
