@@ -138,41 +138,37 @@ fn shares_and_waits_are_within_their_bounds() {
 
 #[test]
 fn what_needs_two_cpus_is_within_its_bounds() {
-    let bounds = match needs() {
-        Ok((bounds, _)) => bounds,
-        Err(why) => return println!("{why}"),
-    };
-    let _turn = alone();
-    let bench = Bench::default();
-    let guest = Guest::start(&bench, ["--cpus", "2"], None);
-    let output = guest.run(&[
-        "env",
-        "MICROQUANTA_SHARED_CPUS=1",
-        &bounds,
-        "weights hold",
-        "the rest starves",
-        "share what is left",
-        "real-time task has",
-        "share two CPUs evenly",
-        "wakes on an idle CPU",
-        "CPUs that go and come",
-    ]);
-    expect_code(&output, 0);
-    assert!(!stdout(&output).contains("skipped"), "not measured");
+    measure_in_real_time(
+        ["--cpus", "2"],
+        &[
+            "weights hold",
+            "the rest starves",
+            "share what is left",
+            "real-time task has",
+            "share two CPUs evenly",
+            "wakes on an idle CPU",
+            "CPUs that go and come",
+        ],
+    );
 }
 
 #[test]
 fn wakes_are_placed_by_the_topology() {
+    measure_in_real_time(["--topology", "cores=2,threads=2"], &["idle core"]);
+}
+
+/// All of these, in a guest whose CPUs share those of the host.
+fn measure_in_real_time(cpus: [&str; 2], promises: &[&str]) {
     let bounds = match needs() {
         Ok((bounds, _)) => bounds,
         Err(why) => return println!("{why}"),
     };
     let _turn = alone();
     let bench = Bench::default();
-    let cpus = ["--topology", "cores=2,threads=2"];
     let guest = Guest::start(&bench, cpus, None);
-    let shared = "MICROQUANTA_SHARED_CPUS=1";
-    let output = guest.run(&["env", shared, &bounds, "idle core"]);
+    let mut command = vec!["env", "MICROQUANTA_SHARED_CPUS=1", &bounds];
+    command.extend(promises);
+    let output = guest.run(&command);
     expect_code(&output, 0);
     assert!(!stdout(&output).contains("skipped"), "not measured");
 }

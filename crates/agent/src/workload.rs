@@ -166,14 +166,8 @@ impl Workload {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         let pid = rustix::process::Pid::from_raw(self.pid);
         let ended = pid.and_then(|pid| waitid(WaitId::Pid(pid), options).ok()?);
-        let Some(ended) = ended else {
-            return String::new();
-        };
-        match (ended.exit_status(), ended.terminating_signal()) {
-            (Some(code), _) => format!(" (exit status {code})"),
-            (None, Some(signal)) => format!(" (signal {signal})"),
-            (None, None) => String::new(),
-        }
+        let words = ended.and_then(|e| in_words(e.exit_status(), e.terminating_signal()));
+        words.map_or_else(String::new, |words| format!(" ({words})"))
     }
 
     /// Kill what is left of the process and all that it started; gives how many
@@ -273,11 +267,12 @@ pub fn last_lines(text: &str, count: usize) -> String {
 }
 
 fn describe(status: ExitStatus) -> String {
-    match (status.code(), status.signal()) {
-        (Some(code), _) => format!("exit status {code}"),
-        (None, Some(signal)) => format!("signal {signal}"),
-        (None, None) => status.to_string(),
-    }
+    in_words(status.code(), status.signal()).unwrap_or_else(|| status.to_string())
+}
+
+fn in_words(code: Option<i32>, signal: Option<i32>) -> Option<String> {
+    let code = code.map(|code| format!("exit status {code}"));
+    code.or_else(|| signal.map(|signal| format!("signal {signal}")))
 }
 
 /// The lines of a pipe as they come, and all of the text at the end.

@@ -309,20 +309,13 @@ impl<'a> CellScope<'a> {
         (!words.is_empty()).then(|| format!("{}, a bound", words.join(" and ")))
     }
 
-    fn without_trials(&self, arm: usize) -> impl Iterator<Item = &NotMeasured> {
-        let arms = &self.experiment.arms;
-        let (arm, baseline) = (&arms[arm].name, &arms[self.experiment.baseline].name);
-        let not_measured = self.not_measured.iter();
-        not_measured.filter(move |n| n.arm == *arm || n.arm == *baseline)
-    }
-
     /// The arm and its baseline.
     fn are_measured(&self, arm: usize) -> bool {
-        self.without_trials(arm).next().is_none()
+        are_measured(self.experiment, arm, &self.not_measured)
     }
 
     fn notes_not_measured(&self, arm: usize) -> Vec<String> {
-        self.without_trials(arm)
+        of_both(self.experiment, arm, &self.not_measured)
             .map(words::arm_not_measured)
             .collect()
     }
@@ -418,15 +411,23 @@ fn tallies(experiment: &Experiment, cells: &[CellTable]) -> Vec<Tally> {
         .collect()
 }
 
+/// Of an arm and its baseline, what was not measured.
+fn of_both<'a>(
+    experiment: &'a Experiment,
+    arm: usize,
+    not_measured: &'a [NotMeasured],
+) -> impl Iterator<Item = &'a NotMeasured> {
+    let names = [arm, experiment.baseline].map(|index| &experiment.arms[index].name);
+    not_measured.iter().filter(move |n| names.contains(&&n.arm))
+}
+
+fn are_measured(experiment: &Experiment, arm: usize, not_measured: &[NotMeasured]) -> bool {
+    of_both(experiment, arm, not_measured).next().is_none()
+}
+
 fn tally(experiment: &Experiment, index: usize, cells: &[CellTable]) -> Tally {
-    let (arm, baseline) = (
-        &experiment.arms[index].name,
-        &experiment.arms[experiment.baseline].name,
-    );
-    let is_measured = |cell: &&CellTable| {
-        let mut not_measured = cell.not_measured.iter();
-        !not_measured.any(|n| n.arm == *arm || n.arm == *baseline)
-    };
+    let arm = &experiment.arms[index].name;
+    let is_measured = |cell: &&CellTable| are_measured(experiment, index, &cell.not_measured);
     let measured: Vec<&CellTable> = cells.iter().filter(is_measured).collect();
     let mut tally = Tally {
         arm: arm.clone(),

@@ -188,16 +188,8 @@ pub fn rates(lines: &[RateLine], label: &str) -> Option<String> {
         let overloaded = lines.iter().flat_map(|line| &line.overloaded).copied();
         points().map(|(rate, _)| *rate).chain(overloaded)
     };
-    let first = rates().fold(f64::INFINITY, f64::min);
-    let last = rates().fold(0.0, f64::max);
-    let mut layout = log_y(Layout::auto_from_plots(&plots), low, top)
-        .with_log_x()
-        .with_x_axis_min(first / 1.1)
-        .with_x_axis_max(last * 1.1)
-        .with_x_tick_format(custom(model::format_rate))
-        .with_x_label("offered rate")
-        .with_y_label(label)
-        .with_y_tick_format(custom(|ns| with_unit(ns, "ns")));
+    let layout = log_y(Layout::auto_from_plots(&plots), low, top);
+    let mut layout = over_rates(layout, rates(), label);
     for line in lines {
         if let Some(rate) = line.knee_per_sec {
             let knee = ReferenceLine::vertical(rate).with_color(color(line.color));
@@ -205,6 +197,20 @@ pub fn rates(lines: &[RateLine], label: &str) -> Option<String> {
         }
     }
     points().next().map(|_| draw(plots, layout))
+}
+
+/// A latency over these offered rates, on a log axis.
+fn over_rates(layout: Layout, rates: impl Iterator<Item = f64> + Clone, label: &str) -> Layout {
+    let first = rates.clone().fold(f64::INFINITY, f64::min);
+    let last = rates.fold(0.0, f64::max);
+    layout
+        .with_log_x()
+        .with_x_axis_min(first / 1.1)
+        .with_x_axis_max(last * 1.1)
+        .with_x_tick_format(custom(model::format_rate))
+        .with_x_label("offered rate")
+        .with_y_label(label)
+        .with_y_tick_format(custom(|ns| with_unit(ns, "ns")))
 }
 
 /// So far above the highest value, and above each other, are the arms' marks without one.
@@ -253,16 +259,8 @@ pub fn tried_rates(arms: &[TriedRates], limit: f64, label: &str) -> Option<Strin
     };
     let low = points().map(|point| point.1).fold(limit, f64::min);
     let high = points().map(|point| point.1).fold(limit, f64::max);
-    let first = points().map(|point| point.0).fold(f64::INFINITY, f64::min);
-    let last = points().map(|point| point.0).fold(0.0, f64::max);
-    let layout = log_y(Layout::auto_from_plots(&plots), low / ABOVE, high * ABOVE)
-        .with_log_x()
-        .with_x_axis_min(first / 1.1)
-        .with_x_axis_max(last * 1.1)
-        .with_x_tick_format(custom(model::format_rate))
-        .with_x_label("offered rate")
-        .with_y_label(label)
-        .with_y_tick_format(custom(|ns| with_unit(ns, "ns")))
+    let layout = log_y(Layout::auto_from_plots(&plots), low / ABOVE, high * ABOVE);
+    let layout = over_rates(layout, points().map(|point| point.0), label)
         .with_reference_line(ReferenceLine::horizontal(limit).with_color("var(--axis)"));
     points().next().map(|_| draw(plots, layout))
 }

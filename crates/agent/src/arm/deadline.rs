@@ -21,21 +21,31 @@ struct Bounds {
 impl Bounds {
     /// Of this kernel, as it is now.
     fn now(root: &Path) -> Self {
-        let read = |name| Knob::find(root, name).ok()?.read().ok();
         Bounds {
-            shortest: read(SHORTEST).and_then(ns).unwrap_or(0),
-            longest: read(LONGEST).and_then(ns).unwrap_or(u64::MAX),
+            shortest: now(root, SHORTEST).and_then(ns).unwrap_or(0),
+            longest: now(root, LONGEST).and_then(ns).unwrap_or(u64::MAX),
         }
     }
 
     /// With what the arm sets.
     fn under(self, tunables: &Tunables) -> Self {
-        let set = |name| ns(normalise(name, tunables.get(name)?).ok()?);
         Bounds {
-            shortest: set(SHORTEST).unwrap_or(self.shortest),
-            longest: set(LONGEST).unwrap_or(self.longest),
+            shortest: set(tunables, SHORTEST)
+                .and_then(ns)
+                .unwrap_or(self.shortest),
+            longest: set(tunables, LONGEST).and_then(ns).unwrap_or(self.longest),
         }
     }
+}
+
+/// What a tunable is on this kernel.
+fn now(root: &Path, name: &str) -> Option<String> {
+    Knob::find(root, name).ok()?.read().ok()
+}
+
+/// What an arm sets it to, in the same form.
+fn set(tunables: &Tunables, name: &str) -> Option<String> {
+    normalise(name, tunables.get(name)?).ok()
 }
 
 /// From the microseconds of the sysctls.
@@ -100,10 +110,7 @@ impl Share {
     /// With what the arm sets; `None` where there is no bound, or it cannot be told.
     fn now(root: &Path, tunables: &Tunables) -> Option<Share> {
         let read = |name| {
-            let set = tunables
-                .get(name)
-                .and_then(|text| normalise(name, text).ok());
-            let text = set.or_else(|| Knob::find(root, name).ok()?.read().ok())?;
+            let text = set(tunables, name).or_else(|| now(root, name))?;
             // Without a bound the runtime is -1.
             text.parse::<u64>().ok()
         };

@@ -103,6 +103,19 @@ pub fn is_overloaded(results: &ResultSet, cell: usize, arm: usize) -> bool {
     Overload::of_arm(trials, cell, arm).forbids_latency()
 }
 
+/// What a metric of an arm is in a cell, where it is positive.
+fn figures<'a>(
+    results: &'a ResultSet,
+    cell: usize,
+    arm: usize,
+    metric: &'a str,
+) -> impl Iterator<Item = (&'a Trial, f64)> {
+    ok_trials(results, cell)
+        .filter(move |trial| trial.place.arm == arm)
+        .filter_map(move |trial| Some((trial, trial.metric(metric)?.value)))
+        .filter(|(_, value)| *value > 0.0 && value.is_finite())
+}
+
 /// The positive values of an arm in a cell, by block; no latency of an overloaded trial.
 fn by_block(
     results: &ResultSet,
@@ -111,9 +124,8 @@ fn by_block(
     measured: &Measured,
 ) -> BTreeMap<u32, f64> {
     let is_queue = |trial: &Trial| measured.is_latency() && overload::is_overloaded(trial);
-    ok_trials(results, cell)
-        .filter(|trial| trial.place.arm == arm && !is_queue(trial))
-        .filter_map(|trial| Some((trial.place.block, trial.metric(&measured.metric)?.value)))
-        .filter(|(_, value)| *value > 0.0 && value.is_finite())
+    figures(results, cell, arm, &measured.metric)
+        .filter(|(trial, _)| !is_queue(trial))
+        .map(|(trial, value)| (trial.place.block, value))
         .collect()
 }

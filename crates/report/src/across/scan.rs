@@ -1,6 +1,6 @@
 //! A latency over the offered rate, for each arm, with its knee.
 
-use super::{Measured, deciding, geometric_mean, is_overloaded, ok_trials};
+use super::{GeometricMean, Measured, deciding, figures, geometric_mean, is_overloaded};
 use model::{Better, Load};
 use results::{ResultSet, overload};
 use serde::Serialize;
@@ -39,14 +39,11 @@ pub struct Knee {
     pub beyond_per_sec: Option<f64>,
 }
 
-/// Geometric mean of the blocks and its t-interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ScanPoint {
     pub rate_per_sec: f64,
-    pub value: f64,
-    pub low: Option<f64>,
-    pub high: Option<f64>,
-    pub blocks: usize,
+    #[serde(flatten)]
+    pub latency: GeometricMean,
     /// The load was not carried: the value is that of a queue.
     pub overloaded: bool,
 }
@@ -94,10 +91,11 @@ fn scan_arm(results: &ResultSet, cells: &[(f64, usize)], arm: usize, metric: &st
     for (rate, cell) in cells {
         let overloaded = is_overloaded(results, *cell, arm);
         let values = values(results, *cell, arm, metric, overloaded);
-        match point(*rate, &values, alpha) {
-            Some(point) => points.push(ScanPoint {
+        match geometric_mean(&values, alpha) {
+            Some(latency) => points.push(ScanPoint {
+                rate_per_sec: *rate,
+                latency,
                 overloaded,
-                ..point
             }),
             None => unmeasured_per_sec.push(*rate),
         }
@@ -119,30 +117,18 @@ fn values(
     metric: &str,
     overloaded: bool,
 ) -> Vec<f64> {
-    ok_trials(results, cell)
-        .filter(|trial| trial.place.arm == arm)
-        .filter(|trial| overloaded || !overload::is_overloaded(trial))
-        .filter_map(|trial| Some(trial.metric(metric)?.value))
-        .filter(|value| *value > 0.0 && value.is_finite())
+    figures(results, cell, arm, metric)
+        .filter(|(trial, _)| overloaded || !overload::is_overloaded(trial))
+        .map(|(_, value)| value)
         .collect()
-}
-
-fn point(rate_per_sec: f64, values: &[f64], alpha: f64) -> Option<ScanPoint> {
-    let mean = geometric_mean(values, alpha)?;
-    Some(ScanPoint {
-        rate_per_sec,
-        value: mean.value,
-        low: mean.low,
-        high: mean.high,
-        blocks: mean.blocks,
-        overloaded: false,
-    })
 }
 
 fn knee(points: &[ScanPoint], unmeasured: &[f64]) -> Knee {
     let carried = points.iter().filter(|p| !p.overloaded);
-    let lowest = carried.map(|p| p.value).fold(f64::INFINITY, f64::min);
-    let is_beyond = |p: &ScanPoint| p.overloaded || p.value > KNEE * lowest;
+    let lowest = carried
+        .map(|p| p.latency.value)
+        .fold(f64::INFINITY, f64::min);
+    let is_beyond = |p: &ScanPoint| p.overloaded || p.latency.value > KNEE * lowest;
     let Some(at) = points.iter().position(is_beyond) else {
         return Knee::default();
     };
@@ -168,7 +154,11 @@ mod tests {
     fn points(values: &[f64]) -> Vec<ScanPoint> {
         let numbered = values.iter().enumerate();
         numbered
-            .filter_map(|(i, value)| point(1_000.0 * (i + 1) as f64, &[*value], 0.05))
+            .map(|(i, value)| ScanPoint {
+                rate_per_sec: 1_000.0 * (i + 1) as f64,
+                latency: geometric_mean(&[*value], 0.05).unwrap(),
+                overloaded: false,
+            })
             .collect()
     }
 
@@ -211,9 +201,9 @@ mod tests {
 
     #[test]
     fn a_point_is_the_geometric_mean_with_an_interval_from_two_blocks_on() {
-        let one = point(1.0, &[4.0], 0.05).unwrap();
+        let one = geometric_mean(&[4.0], 0.05).unwrap();
         assert_eq!((one.low, one.blocks), (None, 1));
-        let two = point(1.0, &[1.0, 4.0], 0.05).unwrap();
+        let two = geometric_mean(&[1.0, 4.0], 0.05).unwrap();
         assert!((two.value - 2.0).abs() < 1e-12);
         // t.interval(0.95, 1) of scipy 1.14: 12.706 standard errors of ln 2.
         let ratio = two.high.unwrap() / two.value;

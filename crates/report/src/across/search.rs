@@ -1,6 +1,6 @@
 //! The highest rate that holds a service level, for each arm by itself.
 
-use super::{GeometricMean, deciding, geometric_mean, ok_trials};
+use super::{GeometricMean, deciding, figures, geometric_mean, ok_trials};
 use model::Load;
 use results::ResultSet;
 use results::bound::{self, Bound, bound};
@@ -56,10 +56,9 @@ fn search_arm(results: &ResultSet, cell: usize, arm: usize) -> SearchArm {
         let bounds = trials().filter(|trial| bound(trial, bound::METRIC) == Some(kind));
         bounds.count()
     };
-    let found = trials().filter(|trial| bound(trial, bound::METRIC).is_none());
-    let rates: Vec<f64> = found
-        .filter_map(|trial| Some(trial.metric(bound::METRIC)?.value))
-        .filter(|rate| *rate > 0.0 && rate.is_finite())
+    let rates: Vec<f64> = figures(results, cell, arm, bound::METRIC)
+        .filter(|(trial, _)| bound(trial, bound::METRIC).is_none())
+        .map(|(_, rate)| rate)
         .collect();
     SearchArm {
         arm: results.experiment.arms[arm].name.clone(),

@@ -73,7 +73,7 @@ fn a_scan_has_every_rate_and_the_knee_of_each_arm() {
     );
     assert_eq!(second.knee.knee_per_sec, Some(2_000.0));
     assert_eq!(second.knee.beyond_per_sec, Some(4_000.0));
-    let last = second.points[2];
+    let last = second.points[2].latency;
     assert!((last.value / 30e6 - 1.0).abs() < 0.01, "{last:?}");
     assert!(last.low.unwrap() < last.value && last.value < last.high.unwrap());
 }

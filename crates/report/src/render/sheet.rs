@@ -403,11 +403,11 @@ pub fn scan_caption() -> String {
 }
 
 fn scanned(point: &ScanPoint, unit: &str) -> SheetCell {
-    let value = with_unit(point.value, unit);
+    let value = with_unit(point.latency.value, unit);
     if point.overloaded {
         return plain("overloaded".to_owned(), format!("a queue of {value}"));
     }
-    let detail = match point.low.zip(point.high) {
+    let detail = match point.latency.low.zip(point.latency.high) {
         Some((low, high)) => format!("{} to {}", with_unit(low, unit), with_unit(high, unit)),
         None => "one block".to_owned(),
     };

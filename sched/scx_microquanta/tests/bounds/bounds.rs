@@ -281,9 +281,7 @@ pub fn wakes_where(scheduler: &Scheduler) {
 
 /// Of a task that wakes up again and again, the part on CPU 0.
 fn wakes_on_first() -> f64 {
-    let woken = sleeper("quanta-woken", None);
-    std::thread::sleep(WINDOW / 2);
-    part_on(&woken.stop(), &[0])
+    part_on(&woken(None), &[0])
 }
 
 /// The first core has one of the others on its first thread, and woken ones start on
@@ -298,18 +296,18 @@ pub fn wakes_on_core(scheduler: &Scheduler) {
     let _one = spinner("rest", cores[0][0]);
     settle();
     print!("  an idle core: ");
-    assert_near(part_on(&woken_on(cores[0][1]), &cores[0]), 0.0, 0.1);
+    assert_near(part_on(&woken(Some(cores[0][1])), &cores[0]), 0.0, 0.1);
     let _all: Vec<_> = cores[1..].iter().map(|c| spinner("rest", c[0])).collect();
     settle();
     print!("  an idle thread: ");
     let threads: Vec<usize> = cores.iter().map(|core| core[1]).collect();
-    assert_near(part_on(&woken_on(cores[0][1]), &threads), 1.0, 0.1);
+    assert_near(part_on(&woken(Some(cores[0][1])), &threads), 1.0, 0.1);
     scheduler.allow_cpus(0..=last_cpu());
 }
 
-/// The CPUs of a task that wakes up again and again, first on this one.
-fn woken_on(cpu: usize) -> Vec<usize> {
-    let woken = sleeper("quanta-woken", Some(cpu));
+/// The CPUs of a task that wakes up again and again; it starts on this one.
+fn woken(first: Option<usize>) -> Vec<usize> {
+    let woken = sleeper("quanta-woken", first);
     woken.allow_all_cpus();
     std::thread::sleep(WINDOW / 2);
     woken.stop()

@@ -2,7 +2,7 @@
 
 use super::view::color_of;
 use crate::across::scan::{ScanArm, ScanPoint};
-use crate::across::{self, Scan, Search};
+use crate::across::{self, GeometricMean, Scan, Search};
 use crate::chart::{
     self, BlockLine, Estimate, PercentileLine, RateLine, TimeLine, TradeOff, TriedRates,
 };
@@ -279,10 +279,13 @@ fn overloaded(arm: &ScanArm) -> Vec<f64> {
 }
 
 fn drawn_point(p: &ScanPoint) -> (f64, Estimate) {
+    let GeometricMean {
+        value, low, high, ..
+    } = p.latency;
     let estimate = Estimate {
-        ratio: p.value,
-        low: p.low.unwrap_or(p.value),
-        high: p.high.unwrap_or(p.value),
+        ratio: value,
+        low: low.unwrap_or(value),
+        high: high.unwrap_or(value),
     };
     (p.rate_per_sec, estimate)
 }
