@@ -1,0 +1,70 @@
+package schedlab.load;
+
+import static io.gatling.javaapi.core.CoreDsl.constantUsersPerSec;
+import static io.gatling.javaapi.core.CoreDsl.nothingFor;
+import static io.gatling.javaapi.core.CoreDsl.rampUsersPerSec;
+
+import io.gatling.javaapi.core.OpenInjectionStep;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import scala.collection.Iterator;
+import scala.concurrent.duration.FiniteDuration;
+
+/** When requests are due: Gatling's open model, where nobody waits for an answer to another one. */
+record Profile(Settings settings) {
+
+  /** The steps of a scenario's measured part: ramp up, steady, ramp down, after the warm-up. */
+  OpenInjectionStep[] measured(Kind kind) {
+    double low = kind.lowRate() * settings.rate();
+    double high = kind.highRate() * settings.rate();
+    List<OpenInjectionStep> steps = new ArrayList<>();
+    if (settings.warmUp() > 0) {
+      steps.add(nothingFor(Duration.ofSeconds(settings.warmUp())));
+    }
+    if (settings.ramp() > 0) {
+      steps.add(rampUsersPerSec(low).to(high).during(settings.ramp()));
+    }
+    if (settings.steady() > 0) {
+      steps.add(constantUsersPerSec(high).during(settings.steady()));
+    }
+    if (settings.ramp() > 0) {
+      steps.add(rampUsersPerSec(high).to(low).during(settings.ramp()));
+    }
+    return steps.toArray(OpenInjectionStep[]::new);
+  }
+
+  /** The steps of a scenario's warm-up: its steady rate. */
+  OpenInjectionStep[] warmUp(Kind kind) {
+    double high = kind.highRate() * settings.rate();
+    return new OpenInjectionStep[] {constantUsersPerSec(high).during(settings.warmUp())};
+  }
+
+  /**
+   * When each user of these steps is due, in milliseconds from the start of the injection. It is
+   * asked of Gatling's own steps, whose users start at whole milliseconds that depend on nothing
+   * but rates and durations.
+   */
+  static long[] dueMs(OpenInjectionStep[] steps) {
+    Iterator<FiniteDuration> users = scala.collection.Iterator$.MODULE$.<FiniteDuration>empty();
+    for (int i = steps.length - 1; i >= 0; i--) {
+      users = steps[i].asScala().chain(users);
+    }
+    List<Long> due = new ArrayList<>();
+    while (users.hasNext()) {
+      due.add(users.next().toMillis());
+    }
+    return due.stream().mapToLong(Long::longValue).toArray();
+  }
+
+  Phase phaseAt(long dueMs) {
+    long seconds = dueMs / 1000 - settings.warmUp();
+    if (seconds < 0) {
+      return Phase.WARM_UP;
+    }
+    if (seconds < settings.ramp()) {
+      return Phase.RAMP_UP;
+    }
+    return seconds < settings.ramp() + settings.steady() ? Phase.STEADY : Phase.RAMP_DOWN;
+  }
+}

@@ -1,0 +1,161 @@
+package schedlab.load;
+
+import java.net.URI;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.LinkedHashMap;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Properties;
+import java.util.TreeSet;
+
+/**
+ * What a run is told: system properties that begin with {@code bank.}, or variables of the
+ * environment ({@code BANK_WARM_UP} for {@code bank.warmUp}); the former win.
+ *
+ * @param baseUrl where the service listens
+ * @param rate factor of all rates of the published run
+ * @param warmUp seconds at the steady rate before the profile begins; they are not counted
+ * @param ramp seconds of the ramp up, and of the ramp down
+ * @param steady seconds at the steady rate
+ * @param seed of amounts and accounts
+ * @param suspiciousShare share of transfers and fraud checks whose amount is suspicious
+ * @param rangeSize up to where primes are searched
+ * @param accounts how many accounts the set-up opens
+ * @param accountsFile numbers of accounts that a set-up has opened before; none: open them now
+ * @param log where each request is written down
+ */
+record Settings(
+    URI baseUrl,
+    double rate,
+    int warmUp,
+    int ramp,
+    int steady,
+    long seed,
+    double suspiciousShare,
+    int rangeSize,
+    int accounts,
+    Optional<Path> accountsFile,
+    Path log) {
+
+  private static final Map<String, String> DEFAULTS = defaults();
+
+  private static Map<String, String> defaults() {
+    Map<String, String> defaults = new LinkedHashMap<>();
+    defaults.put("baseUrl", "http://127.0.0.1:8080");
+    defaults.put("rate", "1");
+    defaults.put("warmUp", "0");
+    defaults.put("ramp", "30");
+    defaults.put("steady", "120");
+    defaults.put("seed", "1");
+    defaults.put("suspiciousShare", "0.05");
+    defaults.put("rangeSize", "100000");
+    defaults.put("accounts", "200");
+    defaults.put("accountsFile", "");
+    defaults.put("log", "requests.csv");
+    return defaults;
+  }
+
+  static Settings load() {
+    return of(System.getProperties(), System.getenv());
+  }
+
+  static Settings of(Properties properties, Map<String, String> environment) {
+    refuseUnknown(properties);
+    Source source = new Source(properties, environment);
+    String file = source.text("accountsFile");
+    Settings settings =
+        new Settings(
+            source.url("baseUrl"),
+            source.real("rate", 0.001, 1_000),
+            source.whole("warmUp", 0, 86_400),
+            source.whole("ramp", 0, 86_400),
+            source.whole("steady", 0, 86_400),
+            source.seed("seed"),
+            source.real("suspiciousShare", 0, 1),
+            source.whole("rangeSize", 1, 10_000_000),
+            source.whole("accounts", 2, 1_000_000),
+            file.isEmpty() ? Optional.empty() : Optional.of(Path.of(file)),
+            Path.of(source.text("log")));
+    settings.check();
+    return settings;
+  }
+
+  /** A misspelt property would be a run with other settings than its owner believes. */
+  private static void refuseUnknown(Properties properties) {
+    for (String name : new TreeSet<>(properties.stringPropertyNames())) {
+      if (name.startsWith("bank.") && !DEFAULTS.containsKey(name.substring(5))) {
+        throw new IllegalArgumentException(
+            "%s is unknown; there are bank.%s"
+                .formatted(name, String.join(", bank.", DEFAULTS.keySet())));
+      }
+    }
+  }
+
+  private void check() {
+    if (2 * ramp + steady == 0) {
+      throw new IllegalArgumentException("bank.ramp and bank.steady are both 0: nothing to do");
+    }
+    accountsFile.ifPresent(
+        file -> {
+          if (!Files.isReadable(file)) {
+            throw new IllegalArgumentException("bank.accountsFile: cannot read " + file);
+          }
+        });
+  }
+
+  private record Source(Properties properties, Map<String, String> environment) {
+
+    String text(String name) {
+      String words = name.replaceAll("([A-Z])", "_$1").toUpperCase(Locale.ROOT);
+      String fallback = environment.getOrDefault("BANK_" + words, DEFAULTS.get(name));
+      return properties.getProperty("bank." + name, fallback).trim();
+    }
+
+    int whole(String name, int least, int most) {
+      try {
+        int number = Integer.parseInt(text(name));
+        if (number >= least && number <= most) {
+          return number;
+        }
+      } catch (NumberFormatException e) {
+        // Told below, together with what is out of range.
+      }
+      throw wrong(name, "a whole number from %d to %d".formatted(least, most));
+    }
+
+    double real(String name, double least, double most) {
+      try {
+        double number = Double.parseDouble(text(name));
+        if (number >= least && number <= most) {
+          return number;
+        }
+      } catch (NumberFormatException e) {
+        // Told below, together with what is out of range.
+      }
+      throw wrong(name, "a number from %s to %s".formatted(least, most));
+    }
+
+    long seed(String name) {
+      try {
+        return Long.parseLong(text(name));
+      } catch (NumberFormatException e) {
+        throw wrong(name, "a whole number");
+      }
+    }
+
+    URI url(String name) {
+      String text = text(name);
+      if (!text.matches("https?://[^/?#\\s]+")) {
+        throw wrong(name, "a URL without path, such as http://127.0.0.1:8080");
+      }
+      return URI.create(text);
+    }
+
+    private IllegalArgumentException wrong(String name, String wanted) {
+      return new IllegalArgumentException(
+          "bank.%s must be %s, not '%s'".formatted(name, wanted, text(name)));
+    }
+  }
+}

@@ -1,0 +1,92 @@
+package schedlab.load;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.Arrays;
+import java.util.Map;
+import java.util.Properties;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
+
+class ProfileTest {
+
+  static Settings settings(String... pairs) {
+    Properties properties = new Properties();
+    for (int i = 0; i < pairs.length; i += 2) {
+      properties.setProperty("bank." + pairs[i], pairs[i + 1]);
+    }
+    return Settings.of(properties, Map.of());
+  }
+
+  private static long[] due(Kind kind, String... pairs) {
+    return Profile.dueMs(new Profile(settings(pairs)).measured(kind));
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "CREATE_ACCOUNT, 1530",
+    "TRANSFER, 3150",
+    "RISK_ANALYSIS, 1560",
+    "PORTFOLIO_OPTIMIZATION, 1260",
+    "FRAUD_CHECK, 2400",
+    "PRIME_SEARCH, 1260",
+    "GET_BALANCE, 4650",
+    "TRANSACTION_HISTORY, 1560"
+  })
+  void a_scenario_has_as_many_requests_as_the_published_run(Kind kind, int count) {
+    assertEquals(count, due(kind).length);
+  }
+
+  @Test
+  void there_are_17370_in_all() {
+    assertEquals(17_370, Arrays.stream(Kind.values()).mapToInt(kind -> due(kind).length).sum());
+  }
+
+  @ParameterizedTest
+  @EnumSource(Kind.class)
+  void the_factor_scales_the_rates_and_not_the_time(Kind kind) {
+    long[] published = due(kind);
+    long[] fifth = due(kind, "rate", "0.2");
+    assertEquals(published.length / 5.0, fifth.length, 2);
+    assertTrue(fifth[fifth.length - 1] < 180_000);
+    assertTrue(fifth[fifth.length - 1] > 170_000);
+  }
+
+  @Test
+  void users_of_the_steady_phase_are_evenly_spaced() {
+    long[] due = due(Kind.TRANSFER, "ramp", "0", "steady", "10");
+    assertEquals(200, due.length);
+    for (int i = 1; i < due.length; i++) {
+      assertEquals(50, due[i] - due[i - 1], 1);
+    }
+  }
+
+  @Test
+  void the_measured_part_begins_when_the_warm_up_has_ended() {
+    Profile profile = new Profile(settings("warmUp", "7", "ramp", "2", "steady", "3"));
+    long[] warmUp = Profile.dueMs(profile.warmUp(Kind.GET_BALANCE));
+    long[] measured = Profile.dueMs(profile.measured(Kind.GET_BALANCE));
+    assertEquals(7 * 30, warmUp.length);
+    assertTrue(warmUp[warmUp.length - 1] < 7_000);
+    assertEquals(7_000, measured[0]);
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "0, WARM_UP",
+    "6999, WARM_UP",
+    "7000, RAMP_UP",
+    "8999, RAMP_UP",
+    "9000, STEADY",
+    "11999, STEADY",
+    "12000, RAMP_DOWN",
+    "13999, RAMP_DOWN"
+  })
+  void each_moment_is_in_one_phase(long dueMs, Phase phase) {
+    Profile profile = new Profile(settings("warmUp", "7", "ramp", "2", "steady", "3"));
+    assertEquals(phase, profile.phaseAt(dueMs));
+  }
+}

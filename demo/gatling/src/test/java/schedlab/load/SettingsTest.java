@@ -1,0 +1,64 @@
+package schedlab.load;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.Map;
+import java.util.Properties;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+class SettingsTest {
+
+  @Test
+  void without_settings_it_is_the_published_run() {
+    Settings settings = ProfileTest.settings();
+    assertEquals(1, settings.rate());
+    assertEquals(30, settings.ramp());
+    assertEquals(120, settings.steady());
+    assertEquals(100_000, settings.rangeSize());
+  }
+
+  @Test
+  void a_property_wins_over_the_environment() {
+    Properties properties = new Properties();
+    properties.setProperty("bank.rate", "0.5");
+    Map<String, String> environment = Map.of("BANK_RATE", "2", "BANK_WARM_UP", "9");
+    Settings settings = Settings.of(properties, environment);
+    assertEquals(0.5, settings.rate());
+    assertEquals(9, settings.warmUp());
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "rates | 1 | bank.rates is unknown; there are bank.baseUrl, bank.rate,",
+        "rate | fast | bank.rate must be a number from 0.001 to 1000.0, not 'fast'",
+        "rate | NaN | bank.rate must be",
+        "rate | 0 | bank.rate must be",
+        "ramp | -1 | bank.ramp must be a whole number from 0 to 86400, not '-1'",
+        "ramp | 30s | bank.ramp must be a whole number",
+        "seed | x | bank.seed must be a whole number, not 'x'",
+        "suspiciousShare | 1.1 | bank.suspiciousShare must be a number from 0.0 to 1.0",
+        "accounts | 1 | bank.accounts must be a whole number from 2",
+        "baseUrl | localhost:80 | bank.baseUrl must be a URL without path",
+        "baseUrl | http://127.0.0.1/api | bank.baseUrl must be a URL without path",
+        "accountsFile | /no/such/file | bank.accountsFile: cannot read /no/such/file",
+      })
+  void a_wrong_setting_is_named(String name, String value, String message) {
+    var error =
+        assertThrows(IllegalArgumentException.class, () -> ProfileTest.settings(name, value));
+    assertTrue(error.getMessage().startsWith(message), error.getMessage());
+  }
+
+  @Test
+  void a_run_of_no_time_is_refused() {
+    var error =
+        assertThrows(
+            IllegalArgumentException.class, () -> ProfileTest.settings("ramp", "0", "steady", "0"));
+    assertTrue(error.getMessage().contains("nothing to do"), error.getMessage());
+  }
+}
