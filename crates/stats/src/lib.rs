@@ -1,7 +1,7 @@
 //! Pure mathematics on numbers: safe tests, intervals, verdicts.
 //!
 //! Everything here works on slices of `f64` in memory, does no I/O, and knows
-//! no other crate of ours. The unit of observation is the *block*: for a metric
+//! no other crate of ours but `model`, for the direction in which a metric improves. The unit of observation is the *block*: for a metric
 //! that is a rate or a time, `x = ln(arm / baseline)` of the two trials of one
 //! block. Samples inside a trial never enter a test.
 //!
@@ -37,5 +37,6 @@ pub mod verdict;
 #[cfg(test)]
 mod testing;
 
+pub use model::Better;
 pub use safe_test::Interval;
-pub use verdict::{Better, Judgement, Params, Verdict, judge, log_ratio};
+pub use verdict::{Judgement, Params, Verdict, judge, log_ratio};

@@ -83,7 +83,8 @@ fn normal_quantile(p: f64) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::testing::Normal as Noise;
-    use crate::verdict::{Better, Params, Verdict, judge};
+    use crate::verdict::{Params, Verdict, judge};
+    use model::Better;
 
     const USUAL: Confidence = Confidence {
         alpha: 0.05,

@@ -29,16 +29,11 @@
 use crate::safe_test::{self, Interval};
 use crate::search::smallest_count;
 use crate::summary::Moments;
+use model::Better;
+use serde::Serialize;
 
 /// An estimate beyond this many blocks is not worth giving.
 const MAX_BLOCKS_NEEDED: u32 = 10_000;
-
-/// Which way a metric improves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Better {
-    Higher,
-    Lower,
-}
 
 /// What a verdict is held to.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -47,26 +42,43 @@ pub struct Params {
     pub alpha: f64,
     /// Smallest change of the ratio that is of interest: 0.02 is 2 %.
     pub smallest_effect: f64,
+    /// A metric that only explains is judged as if higher were better.
     pub better: Better,
 }
 
 /// What is said of an arm against the baseline.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     Better,
     Worse,
     Same,
-    /// `blocks_needed` in total, if the blocks to come are like those that were
-    /// measured; `None` with fewer than two blocks, or beyond 10 000.
-    Unknown {
-        blocks_needed: Option<u32>,
-    },
+    Unknown,
+}
+
+impl Verdict {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Verdict::Better => "better",
+            Verdict::Worse => "worse",
+            Verdict::Same => "same",
+            Verdict::Unknown => "unknown",
+        }
+    }
+
+    /// Better or worse: a claim that can be false.
+    pub fn is_call(self) -> bool {
+        matches!(self, Verdict::Better | Verdict::Worse)
+    }
 }
 
 /// A verdict and the numbers behind it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Judgement {
     pub verdict: Verdict,
+    /// For *unknown*, the blocks in total that it takes if those to come are like those
+    /// that were measured; `None` with fewer than two blocks, or beyond 10 000.
+    pub blocks_needed: Option<u32>,
     /// Geometric mean of arm / baseline over the blocks. NaN if there are no
     /// blocks, or if one of them has no finite logarithm.
     pub ratio: f64,
@@ -79,6 +91,25 @@ pub struct Judgement {
     pub decided_at: Option<u32>,
     /// All blocks together support the verdict; always true of *unknown*.
     pub upheld: bool,
+}
+
+impl Judgement {
+    /// None without blocks.
+    pub fn known_ratio(&self) -> Option<f64> {
+        Some(self.ratio).filter(|ratio| ratio.is_finite())
+    }
+
+    /// The lower end of the interval, where it is a number.
+    pub fn low(&self) -> Option<f64> {
+        let low = self.interval.map(|interval| interval.low);
+        low.filter(|low| low.is_finite())
+    }
+
+    /// The upper end of the interval, where it is a number.
+    pub fn high(&self) -> Option<f64> {
+        let high = self.interval.map(|interval| interval.high);
+        high.filter(|high| high.is_finite())
+    }
 }
 
 /// `ln(arm / baseline)`; `None` unless both are positive and finite.
@@ -108,14 +139,10 @@ pub fn judge(xs: &[f64], params: &Params) -> Judgement {
     }
     let all = Moments::of(xs);
     let decision = first_decision(xs, params);
-    let verdict = match decision {
-        Some(decision) => decision.verdict,
-        None => Verdict::Unknown {
-            blocks_needed: blocks_needed(&all, params),
-        },
-    };
+    let needed = || blocks_needed(&all, params);
     Judgement {
-        verdict,
+        verdict: decision.map_or(Verdict::Unknown, |decision| decision.verdict),
+        blocks_needed: decision.is_none().then(needed).flatten(),
         ratio: all.mean().exp(),
         interval: safe_test::interval(&all, params.alpha).map(to_ratio),
         e_value: safe_test::saturating_exp(safe_test::ln_e_value(&all)),
@@ -161,9 +188,10 @@ fn is_different(moments: &Moments, params: &Params) -> bool {
 }
 
 fn direction(moments: &Moments, params: &Params) -> Verdict {
-    match (moments.mean() > 0.0, params.better) {
-        (true, Better::Higher) | (false, Better::Lower) => Verdict::Better,
-        (true, Better::Lower) | (false, Better::Higher) => Verdict::Worse,
+    let is_better = (moments.mean() > 0.0) != (params.better == Better::Lower);
+    match is_better {
+        true => Verdict::Better,
+        false => Verdict::Worse,
     }
 }
 
@@ -173,7 +201,7 @@ fn supports(moments: &Moments, verdict: Verdict, params: &Params) -> bool {
         Verdict::Better | Verdict::Worse => {
             is_different(moments, params) && direction(moments, params) == verdict
         }
-        Verdict::Unknown { .. } => true,
+        Verdict::Unknown => true,
     }
 }
 
@@ -196,9 +224,8 @@ fn to_ratio(interval: Interval) -> Interval {
 
 fn undecidable(xs: &[f64]) -> Judgement {
     Judgement {
-        verdict: Verdict::Unknown {
-            blocks_needed: None,
-        },
+        verdict: Verdict::Unknown,
+        blocks_needed: None,
         ratio: f64::NAN,
         interval: None,
         e_value: 1.0,
@@ -256,13 +283,8 @@ mod tests {
     #[test]
     fn much_noise_is_unknown_and_says_how_many_blocks_it_would_take() {
         let judgement = judge(&noisy(4, 6, 0.0, 0.05), &HIGHER);
-        let Verdict::Unknown {
-            blocks_needed: Some(needed),
-        } = judgement.verdict
-        else {
-            panic!("{judgement:?}");
-        };
-        assert!(needed > 6);
+        assert_eq!(judgement.verdict, Verdict::Unknown);
+        assert!(judgement.blocks_needed.is_some_and(|needed| needed > 6));
         assert_eq!(judgement.decided_at, None);
     }
 
@@ -270,12 +292,8 @@ mod tests {
     fn one_block_or_none_is_unknown_without_an_estimate() {
         for xs in [&[][..], &[0.3]] {
             let judgement = judge(xs, &HIGHER);
-            assert_eq!(
-                judgement.verdict,
-                Verdict::Unknown {
-                    blocks_needed: None
-                }
-            );
+            let found = (judgement.verdict, judgement.blocks_needed);
+            assert_eq!(found, (Verdict::Unknown, None));
             assert_eq!((judgement.interval, judgement.e_value), (None, 1.0));
         }
     }
@@ -293,12 +311,7 @@ mod tests {
 
     #[test]
     fn arms_that_never_differ_are_the_same_from_the_fifth_block() {
-        assert!(matches!(
-            judge(&[0.0; 4], &HIGHER).verdict,
-            Verdict::Unknown {
-                blocks_needed: Some(5)
-            }
-        ));
+        assert_eq!(judge(&[0.0; 4], &HIGHER).blocks_needed, Some(5));
         assert_eq!(judge(&[0.0; 5], &HIGHER).verdict, Verdict::Same);
     }
 
@@ -346,7 +359,7 @@ mod tests {
             let verdicts: Vec<Verdict> =
                 (1..=30).map(|count| judge(&xs[..count], &HIGHER).verdict).collect();
             for pair in verdicts.windows(2) {
-                let unknown = matches!(pair[0], Verdict::Unknown { .. });
+                let unknown = pair[0] == Verdict::Unknown;
                 prop_assert!(unknown || pair[1] == pair[0] || pair[1] == Verdict::Same);
             }
         }
