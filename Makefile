@@ -1,8 +1,9 @@
 # make demo   installs what is missing, builds, runs the main job, says where the report is
 # make quickstart   the same on this machine itself, without a guest
 # make test   installs what is missing, checks and tests everything
+# make test-long   a thousand kills at random times, 30 minutes
 .DELETE_ON_ERROR:
-.PHONY: demo quickstart test check sched scx_microquanta build install
+.PHONY: demo quickstart test test-long test-java test-sched check sched scx_microquanta build install demo-jars
 
 HOST := $(shell rustc --print host-tuple)
 SCHEDLAB := target/schedlab
@@ -26,22 +27,47 @@ build:
 install: build
 	install -D $(SCHEDLAB) $(or $(DESTDIR),$(HOME)/.cargo/bin)/schedlab
 
-# Our own sched_ext schedulers, for the tests in guests; they need clang.
-CLANG := $(notdir $(lastword $(sort $(wildcard /usr/bin/clang-1[89] /usr/bin/clang-[2-9][0-9]))))
+# Our own sched_ext schedulers, for the tests in guests; they need clang. The shell of each
+# line looks it up: make expands all lines of a recipe before it runs the first, which may be
+# the one that installs clang.
+CLANG = $$(ls -v /usr/bin/clang-1[89] /usr/bin/clang-[2-9][0-9] 2>/dev/null | tail -n 1)
 
 sched:
 	cd sched && RUSTFLAGS= BPF_CLANG=$(CLANG) cargo build --quiet --bins --tests
+
+test-sched: sched
+	cd sched && RUSTFLAGS= BPF_CLANG=$(CLANG) cargo test --quiet --bins
 
 # Micro-quanta for experiments: `scheduler = "scx_microquanta"` finds it afterwards.
 scx_microquanta: build
 	$(SCHEDLAB) scheduler install scx_microquanta
 
+# The banking service, its Kafka broker and its load (demo/README.md): each becomes a folder
+# of jars below demo/target. The first build fetches 250 MB; later ones need no network.
+MVN = mvn -q -B -Dstyle.color=never -f demo/pom.xml
+
+demo-jars: demo/target/built
+
+demo/target/built: $(shell find demo -name target -prune -o -type f -print)
+	@scripts/setup jars
+	$(MVN) package -DskipTests
+	@touch $@
+
+test-java:
+	@scripts/setup jars
+	$(MVN) package
+	@touch demo/target/built
+
 test:
 	@scripts/setup test
-	$(MAKE) --no-print-directory check sched
+	$(MAKE) --no-print-directory check test-sched test-java
 	cargo build --quiet --workspace --bins
-	cd sched && RUSTFLAGS= BPF_CLANG=$(CLANG) cargo test --quiet --bins
-	cargo test --workspace --no-fail-fast
+	scripts/test
+
+# What takes too long for each time: a thousand kills. docs/reliability.md has its figures.
+test-long: build sched
+	cargo build --release --quiet -p kills
+	target/$(HOST)/release/kills 1000
 
 check:
 	cargo fmt --all --check

@@ -21,6 +21,23 @@ pub fn schedlab() -> PathBuf {
     program
 }
 
+/// Says why a test, or a part of it, did not run. `make test` prints all of this again at
+/// its end, since the harness swallows what a passed test printed.
+pub fn skipped(why: impl std::fmt::Display) {
+    println!("skipped: {why}");
+    let Some(path) = std::env::var_os("SCHEDLAB_SKIPPED") else {
+        return;
+    };
+    let thread = std::thread::current();
+    let line = format!("{}: {why}\n", thread.name().unwrap_or("a thread of a test"));
+    let file = std::fs::File::options()
+        .append(true)
+        .create(true)
+        .open(path);
+    let written = file.and_then(|mut file| file.write_all(line.as_bytes()));
+    written.expect("the file that SCHEDLAB_SKIPPED names is writable");
+}
+
 /// A program that `make test` built below sched/.
 pub fn sched_program(name: &str) -> Option<PathBuf> {
     let sched = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../sched/target");
@@ -113,6 +130,17 @@ pub fn expect_code(output: &Output, code: i32) {
         stdout(output),
         String::from_utf8_lossy(&output.stderr)
     );
+}
+
+/// Whether unshare(1) gives mounts of its own. In a chroot whose root is no mount it cannot
+/// keep them from the others, and refuses.
+pub fn own_mounts_or_skip() -> bool {
+    let tried = Command::new("unshare").args(["--mount", "true"]).output();
+    let works = tried.is_ok_and(|output| output.status.success());
+    if !works {
+        skipped("no mounts of its own (unshare --mount; a chroot whose root is no mount?)");
+    }
+    works
 }
 
 pub fn is_root() -> bool {

@@ -47,6 +47,34 @@ fn what_is_wrong_in_a_file_is_shown_with_its_place_and_a_remedy() {
 }
 
 #[test]
+fn no_terminal_obeys_what_is_said_of_a_strangers_file() {
+    let bench = Bench::default();
+    for text in [
+        format!("[[arm]]\nname = \"a\\u001b]52;c;eA==\\u0007\"\n{WAKEUP}"),
+        format!("# \u{1b}]0;title\u{7}\n{ARM}{WAKEUP}"),
+        format!("{ARM}{WAKEUP}metrics = [\"x\\u009b2J\\nFORGED\"]\n"),
+        format!("{ARM}[[workload]]\nkind = \"wake\\u202eup\"\n"),
+        format!("{ARM}{WAKEUP}name = \"w\\nFORGED\"\n"),
+        format!("{ARM}kernel = \"x\\u001b[2J\"\n{WAKEUP}"),
+        format!("{ARM}[[workload]]\nkind = \"command\"\ncommand = [\"x\\u001b[2J\\nFORGED\"]\n"),
+    ] {
+        let file = bench.file("x.toml", &text);
+        let output = bench.run(&["plan", &file]);
+        for said in [&output.stdout, &output.stderr] {
+            let said = String::from_utf8_lossy(said);
+            let obeyed = said
+                .chars()
+                .find(|c| model::printable::is_hidden(*c) && *c != '\n');
+            assert_eq!(obeyed, None, "{text}: {said:?}");
+            assert!(
+                !said.lines().any(|line| line.starts_with("FORGED")),
+                "{said}"
+            );
+        }
+    }
+}
+
+#[test]
 fn what_is_wrong_on_the_command_line_is_answered_with_the_nearest() {
     let _turn = alone();
     let bench = Bench::default();
@@ -103,7 +131,7 @@ fn a_missing_program_is_an_unmet_requirement_and_leaves_no_directory() {
 #[test]
 fn a_scheduler_needs_a_kernel_with_sched_ext_and_the_remedy_is_named() {
     if std::path::Path::new("/sys/kernel/sched_ext").exists() {
-        println!("skipped: this kernel has sched_ext");
+        tests::skipped("this kernel has sched_ext");
         return;
     }
     let _turn = alone();
@@ -191,7 +219,7 @@ fn a_directory_with_results_is_not_written_over() {
 #[test]
 fn a_full_disk_ends_the_run_with_an_error_and_keeps_what_is_there() {
     if !tests::is_root() {
-        println!("skipped: mounting a small disk needs root");
+        tests::skipped("mounting a small disk needs root");
         return;
     }
     let _turn = alone();
@@ -203,7 +231,7 @@ fn a_full_disk_ends_the_run_with_an_error_and_keeps_what_is_there() {
         .arg(&disk)
         .status();
     if !mount.is_ok_and(|s| s.success()) {
-        println!("skipped: a tmpfs cannot be mounted here");
+        tests::skipped("a tmpfs cannot be mounted here");
         return;
     }
     let output = bench.run(&[

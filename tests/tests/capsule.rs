@@ -35,7 +35,9 @@ fn packed() -> Bench {
 fn unpacked() -> (Bench, PathBuf) {
     let bench = packed();
     let into = bench.path("capsule");
-    results::capsule::unpack(&bench.path("stored.tar.gz"), &into).unwrap();
+    fs::create_dir(&into).unwrap();
+    let limits = results::capsule::Limits::default();
+    results::capsule::unpack(&bench.path("stored.tar.gz"), &into, limits).unwrap();
     (bench, into.join("stored"))
 }
 
@@ -53,7 +55,20 @@ fn an_honest_capsule_is_verified() {
     let said = stdout(&output);
     assert!(said.contains("bytes: fingerprint"), "{said}");
     assert!(said.contains("all 18 trials that count"), "{said}");
-    assert!(said.contains("report: numbers"), "{said}");
+    assert!(said.contains("report/report.json: numbers"), "{said}");
+    assert!(
+        said.contains("of the first 18 places, all are measured"),
+        "{said}"
+    );
+    let last = said.lines().last().unwrap();
+    assert!(
+        last.contains("what it says is what it holds; not recomputed: "),
+        "{last}"
+    );
+    assert!(
+        last.contains("figures without a histogram (") && last.contains("system.json"),
+        "{last}"
+    );
 }
 
 #[test]
@@ -147,6 +162,325 @@ fn a_trial_that_counts_without_proof_is_named() {
     assert!(stdout(&output).contains(named), "{}", stdout(&output));
 }
 
+/// The list of hashes as `sha256sum` would write it now, so that every byte agrees again.
+fn listed_anew(dir: &Path) {
+    let mut names = Vec::new();
+    files_below(dir, "", &mut names);
+    names.retain(|name| name != "SHA256SUMS");
+    names.sort();
+    let line = |name: &String| {
+        let bytes = fs::read(dir.join(name)).unwrap();
+        format!("{}  {name}\n", results::capsule::sha256(&bytes))
+    };
+    let text: String = names.iter().map(line).collect();
+    fs::write(dir.join("SHA256SUMS"), text).unwrap();
+}
+
+fn files_below(dir: &Path, prefix: &str, names: &mut Vec<String>) {
+    for entry in fs::read_dir(dir).unwrap() {
+        let entry = entry.unwrap();
+        let name = format!("{prefix}{}", entry.file_name().to_str().unwrap());
+        match entry.path().is_dir() {
+            true => files_below(&entry.path(), &format!("{name}/"), names),
+            false => names.push(name),
+        }
+    }
+}
+
+/// The stored results changed, and packed by this schedlab: all bytes and the whole
+/// report agree with them.
+fn forged(change: impl Fn(&Path)) -> Bench {
+    let bench = Bench::default();
+    copy(&fixture(), &bench.path("stored"));
+    change(&bench.path("stored"));
+    expect_code(&bench.run(&["pack", "stored"]), 0);
+    bench
+}
+
+#[track_caller]
+fn differs(bench: &Bench, what: &str, named: &str) {
+    let output = bench.run(&["verify", what]);
+    expect_code(&output, 1);
+    let said = stdout(&output);
+    let line = said.lines().find(|line| line.contains(named));
+    assert!(line.is_some_and(|line| line.contains("DIFFERS")), "{said}");
+}
+
+#[test]
+fn figures_whose_histograms_were_deleted_are_not_taken_on_trust() {
+    let bench = forged(|dir| {
+        for trial in fs::read_dir(dir.join("trials")).unwrap() {
+            let trial = trial.unwrap().path();
+            for file in ["wakeup.hlog", "request.hlog"] {
+                let _ = fs::remove_file(trial.join(file));
+            }
+            let path = trial.join("trial.json");
+            let mut whole: serde_json::Value =
+                serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+            if whole["arm"] == "batch+nice=5" {
+                for metric in whole["result"]["metrics"].as_array_mut().unwrap() {
+                    let value = metric["value"].as_f64().unwrap();
+                    if metric["unit"] == "ns" {
+                        metric["value"] = (value / 5.0).into();
+                    }
+                }
+            }
+            fs::write(path, whole.to_string()).unwrap();
+        }
+    });
+    differs(
+        &bench,
+        "stored.tar.gz",
+        "wakeup.hlog: says the histogram of wakeup_p50",
+    );
+}
+
+#[test]
+fn an_empty_histogram_proves_no_figure() {
+    let bench = forged(|dir| fs::write(first_trial(dir).join("wakeup.hlog"), "").unwrap());
+    differs(&bench, "stored.tar.gz", "wakeup_p99: says");
+}
+
+#[test]
+fn inconvenient_trials_that_were_deleted_are_missed() {
+    let bench = forged(|dir| {
+        for trial in fs::read_dir(dir.join("trials")).unwrap() {
+            let trial = trial.unwrap().path();
+            let name = trial.file_name().unwrap().to_str().unwrap();
+            if ["b1-batch", "b2-batch", "b3-batch"]
+                .iter()
+                .any(|part| name.contains(part))
+            {
+                fs::remove_dir_all(trial).unwrap();
+            }
+        }
+    });
+    differs(
+        &bench,
+        "stored.tar.gz",
+        "place 2 of the plan (wakeup 50%, batch+nice=5, block 1)",
+    );
+}
+
+#[test]
+fn a_plan_that_does_not_follow_from_the_seed_is_named() {
+    let bench = forged(|dir| replace(&dir.join("experiment.json"), "\"seed\": 1", "\"seed\": 2"));
+    differs(
+        &bench,
+        "stored.tar.gz",
+        "plan.json: is not what this schedlab makes",
+    );
+}
+
+#[test]
+fn the_weight_of_an_arm_is_proven_again() {
+    let bench = forged(|dir| {
+        replace(
+            &dir.join("experiment.json"),
+            "\"name\": \"batch+nice=5\",",
+            "\"name\": \"batch+nice=5\", \"weight\": 1000,",
+        );
+    });
+    differs(
+        &bench,
+        "stored.tar.gz",
+        "counts, but the weight of the server's cgroup was not read",
+    );
+}
+
+#[test]
+fn a_page_that_pack_did_not_make_is_named() {
+    let (bench, dir) = unpacked();
+    fs::write(dir.join("report/better.html"), "<h1>batch is better</h1>").unwrap();
+    differs(
+        &bench,
+        "capsule/stored",
+        "report/better.html: is there, but was not packed",
+    );
+    listed_anew(&dir);
+    differs(
+        &bench,
+        "capsule/stored",
+        "report/better.html: is no part of any results",
+    );
+}
+
+#[test]
+fn results_that_are_links_are_refused() {
+    let (bench, dir) = unpacked();
+    let system = dir.join("system.json");
+    fs::rename(&system, bench.path("elsewhere")).unwrap();
+    std::os::unix::fs::symlink(bench.path("elsewhere"), &system).unwrap();
+    let output = bench.run(&["verify", "capsule/stored"]);
+    expect_code(&output, 1);
+    assert!(
+        stderr(&output).contains("system.json: is a link"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn another_capsule_than_the_one_that_was_meant_is_told_by_its_fingerprint() {
+    let bench = packed();
+    let said = stdout(&bench.run(&["verify", "stored.tar.gz"]));
+    let (_, fingerprint) = said.split_once("fingerprint ").unwrap();
+    let fingerprint = fingerprint.split_whitespace().next().unwrap();
+    let with =
+        |fingerprint: &str| bench.run(&["verify", "stored.tar.gz", "--fingerprint", fingerprint]);
+    expect_code(&with(fingerprint), 0);
+    let other = with(&"0".repeat(64));
+    expect_code(&other, 1);
+    assert!(
+        stdout(&other).contains("another capsule"),
+        "{}",
+        stdout(&other)
+    );
+    expect_code(&with("abc"), 2);
+}
+
+/// `None` where there is no ssh-keygen.
+fn signed() -> Option<Bench> {
+    let bench = Bench::default();
+    copy(&fixture(), &bench.path("stored"));
+    for (key, who) in [("alice", "alice@lab"), ("mallory", "mallory@lab")] {
+        let made = std::process::Command::new("ssh-keygen")
+            .args(["-q", "-t", "ed25519", "-N", "", "-C", who, "-f"])
+            .arg(bench.path(key))
+            .status();
+        if made.is_err() {
+            tests::skipped("there is no ssh-keygen");
+            return None;
+        }
+        assert!(made.unwrap().success());
+    }
+    let public = fs::read_to_string(bench.path("alice.pub")).unwrap();
+    bench.file("signers", &format!("alice@lab,root@lab {public}"));
+    expect_code(&bench.run(&["pack", "stored", "--sign=alice"]), 0);
+    Some(bench)
+}
+
+#[test]
+fn a_signed_capsule_says_who_signed_it() {
+    let Some(bench) = signed() else { return };
+    let output = bench.run(&["verify", "stored.tar.gz", "--signer", "signers"]);
+    expect_code(&output, 0);
+    let said = stdout(&output);
+    assert!(
+        said.contains("signature for alice@lab with ED25519 key SHA256:"),
+        "{said}"
+    );
+    let unasked = stdout(&bench.run(&["verify", "stored.tar.gz"]));
+    assert!(
+        unasked.contains("unknown  signature: \"schedlab-capsule\" signature"),
+        "{unasked}"
+    );
+}
+
+#[test]
+fn a_capsule_signed_by_somebody_else_or_by_nobody_is_told() {
+    let Some(bench) = signed() else { return };
+    let args = ["pack", "stored", "--sign=mallory", "-o", "other.tar.gz"];
+    expect_code(&bench.run(&args), 0);
+    expect_code(&bench.run(&["pack", "stored", "-o", "unsigned.tar.gz"]), 0);
+    for (file, named) in [
+        ("other.tar.gz", "signature: its key is not in signers"),
+        ("unsigned.tar.gz", "signature: there is none"),
+    ] {
+        let output = bench.run(&["verify", file, "--signer", "signers"]);
+        expect_code(&output, 1);
+        assert!(stdout(&output).contains(named), "{}", stdout(&output));
+    }
+}
+
+#[test]
+fn a_signature_is_of_these_bytes_and_of_this_kind_only() {
+    let Some(bench) = signed() else { return };
+    let into = bench.path("capsule");
+    fs::create_dir(&into).unwrap();
+    let limits = results::capsule::Limits::default();
+    let dir = results::capsule::unpack(&bench.path("stored.tar.gz"), &into, limits).unwrap();
+    let verified = || bench.run(&["verify", "capsule/stored", "--signer", "signers"]);
+    expect_code(&verified(), 0);
+    // By the right key, but as the signature of a file or of a mail.
+    let sums = dir.join("SHA256SUMS");
+    let honest = fs::read(dir.join("SHA256SUMS.sig")).unwrap();
+    fs::remove_file(dir.join("SHA256SUMS.sig")).unwrap();
+    let made = std::process::Command::new("ssh-keygen")
+        .args(["-q", "-Y", "sign", "-n", "file", "-f"])
+        .arg(bench.path("alice"))
+        .arg(&sums)
+        .output()
+        .unwrap();
+    assert!(made.status.success());
+    assert!(
+        stdout(&verified()).contains("DIFFERS  signature:"),
+        "{}",
+        stdout(&verified())
+    );
+    fs::write(dir.join("SHA256SUMS.sig"), honest).unwrap();
+    // What it was made of has changed, and the list with it.
+    replace(&dir.join("system.json"), "6.18.44", "7.2.0");
+    listed_anew(&dir);
+    let output = verified();
+    expect_code(&output, 1);
+    assert!(
+        stdout(&output).contains("DIFFERS  signature:"),
+        "{}",
+        stdout(&output)
+    );
+}
+
+#[test]
+fn a_key_that_is_not_there_is_found_before_anything_is_packed() {
+    let bench = Bench::default();
+    copy(&fixture(), &bench.path("stored"));
+    let output = bench.run(&["pack", "stored", "--sign=nobody"]);
+    expect_code(&output, 2);
+    assert!(
+        stderr(&output).contains("no key nobody"),
+        "{}",
+        stderr(&output)
+    );
+    assert!(!bench.path("stored.tar.gz").exists());
+}
+
+#[test]
+fn an_experiment_of_a_stranger_is_shown_and_not_run_unasked() {
+    let bench = packed();
+    let output = bench.run(&["run", "--like", "stored.tar.gz", "-o", "repeated"]);
+    expect_code(&output, 2);
+    let said = stderr(&output);
+    assert!(
+        said.contains("an experiment, `results-1.0`, that runs"),
+        "{said}"
+    );
+    assert!(said.contains("workload wakeup: wakeup at 50%"), "{said}");
+    assert!(said.contains("add --yes"), "{said}");
+    assert!(!bench.path("repeated").exists());
+}
+
+#[test]
+fn an_experiment_of_a_stranger_is_checked_as_a_file_is() {
+    let bench = Bench::default();
+    copy(&fixture(), &bench.path("stored"));
+    let file = bench.path("stored/experiment.json");
+    replace(&file, "\"nice\": 5", "\"nice\": 50");
+    let args = ["run", "--like", "stored", "--yes", "-o", "repeated"];
+    let output = bench.run(&args);
+    expect_code(&output, 2);
+    let said = stderr(&output);
+    assert!(said.contains("nice 50 is out of range"), "{said}");
+    replace(&file, "\"baseline\": 0", "\"baseline\": 99");
+    let output = bench.run(&args);
+    assert!(
+        stderr(&output).contains("baseline: is 99"),
+        "{}",
+        stderr(&output)
+    );
+    assert!(!bench.path("repeated").exists());
+}
+
 #[test]
 fn what_is_no_capsule_is_refused() {
     let bench = packed();
@@ -231,6 +565,7 @@ fn the_experiment_of_a_capsule_is_repeated_here() {
         "run",
         "--like",
         "stored.tar.gz",
+        "--yes",
         "-o",
         "repeated",
         "--max-blocks",

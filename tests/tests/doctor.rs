@@ -66,11 +66,11 @@ fn looking_changes_nothing() {
 #[test]
 fn a_fix_outlives_a_run_and_restore_puts_it_back() {
     if !is_root() {
-        println!("skipped: changing the machine needs root");
+        tests::skipped("changing the machine needs root");
         return;
     }
     let Some(_put_back) = PutBack::of(AUTOGROUP) else {
-        println!("skipped: this kernel has no autogroup to change");
+        tests::skipped("this kernel has no autogroup to change");
         return;
     };
     let _turn = alone();

@@ -10,7 +10,7 @@ fn root() -> PathBuf {
 
 fn pages() -> Vec<PathBuf> {
     let mut pages = vec![root().join("README.md"), root().join("CONTRIBUTING.md")];
-    for dir in ["docs", "docs/design", "sched", "guest"] {
+    for dir in ["docs", "docs/design", "sched", "guest", "demo"] {
         let entries = std::fs::read_dir(root().join(dir)).expect("a directory");
         pages.extend(entries.map(|e| e.expect("an entry").path()));
     }

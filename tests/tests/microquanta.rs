@@ -108,12 +108,12 @@ impl Drop for Guest<'_> {
 
 /// The test and QEMU, or why it cannot run.
 fn needs() -> Result<(String, PathBuf), &'static str> {
-    let qemu = qemu().ok_or("skipped: qemu-system-x86_64 is not installed")?;
-    let bounds = bounds().ok_or("skipped: scx_microquanta is not built; `make test` builds it")?;
+    let qemu = qemu().ok_or("qemu-system-x86_64 is not installed")?;
+    let bounds = bounds().ok_or("scx_microquanta is not built; `make test` builds it")?;
     Command::new(&qemu)
         .arg("--version")
         .output()
-        .map_err(|_| "skipped: qemu-system-x86_64 does not start")?;
+        .map_err(|_| "qemu-system-x86_64 does not start")?;
     Ok((bounds.display().to_string(), qemu))
 }
 
@@ -121,7 +121,7 @@ fn needs() -> Result<(String, PathBuf), &'static str> {
 fn shares_and_waits_are_within_their_bounds() {
     let (bounds, qemu) = match needs() {
         Ok(found) => found,
-        Err(why) => return println!("{why}"),
+        Err(why) => return tests::skipped(why),
     };
     let _turn = alone();
     let bench = Bench::default();
@@ -161,7 +161,7 @@ fn wakes_are_placed_by_the_topology() {
 fn measure_in_real_time(cpus: [&str; 2], promises: &[&str]) {
     let bounds = match needs() {
         Ok((bounds, _)) => bounds,
-        Err(why) => return println!("{why}"),
+        Err(why) => return tests::skipped(why),
     };
     let _turn = alone();
     let bench = Bench::default();

@@ -62,7 +62,7 @@ fn an_arm_has_the_collectors_that_it_names_and_no_others() {
     if fs::exists("/proc/self/schedstat").unwrap() {
         assert!(has(&watched, "run_delay"), "{watched:?}");
     } else {
-        println!("skipped: this kernel has no schedstat of tasks");
+        tests::skipped("this kernel has no schedstat of tasks");
     }
 }
 
@@ -94,12 +94,10 @@ min-blocks = 1
 #[test]
 fn run_queue_latency_is_counted_by_bpf_for_each_cpu() {
     let Some(collector) = sched_program("schedlab_runqueue").filter(|_| is_root()) else {
-        return println!(
-            "skipped: needs root, and sched/schedlab_runqueue, which make test builds"
-        );
+        return tests::skipped("needs root, and sched/schedlab_runqueue, which make test builds");
     };
     if !fs::exists("/sys/kernel/btf/vmlinux").unwrap() {
-        return println!("skipped: this kernel has no BTF");
+        return tests::skipped("this kernel has no BTF");
     }
     let _turn = alone();
     let bench = Bench::default();

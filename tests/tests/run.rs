@@ -1,6 +1,9 @@
 //! A run on this machine, from the command line to the report.
 
 use serde_json::Value;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use tests::{Bench, alone, expect_code, stderr, stdout};
 
@@ -203,14 +206,58 @@ fn an_interrupted_run_ends_in_order_and_resume_completes_it() {
     let output = child.wait_with_output().expect("an end");
     expect_code(&output, 130);
     assert!(stderr(&output).contains("--resume"), "{}", stderr(&output));
-    let before = results::ResultSet::read(&bench.path("out")).expect("readable");
-    assert!((1..8).contains(&before.trials.len()));
+    let trials = bench.path("out/trials");
+    let before = texts(&trials);
+    assert!((1..8).contains(&before.len()));
     expect_code(&bench.run(&["run", "--resume", "out"]), 0);
-    let after = results::ResultSet::read(&bench.path("out")).expect("readable");
-    assert_eq!(after.trials.len(), 8);
-    for (old, new) in before.trials.iter().zip(&after.trials) {
-        assert_eq!(old.trial, new.trial, "finished trials are not touched");
+    let set = results::ResultSet::read(&bench.path("out")).expect("readable");
+    assert_eq!(set.trials.len(), 8);
+    let after = texts(&trials);
+    for (name, text) in before {
+        let now = after.get(&name);
+        assert_eq!(now, Some(&text), "finished trials are not touched");
     }
+}
+
+/// `trial.json` of every trial, by the name of its directory.
+fn texts(trials: &Path) -> BTreeMap<OsString, String> {
+    let entries = std::fs::read_dir(trials).expect("trials").flatten();
+    let read = |path: PathBuf| std::fs::read_to_string(path).expect("a trial");
+    entries
+        .map(|entry| (entry.file_name(), read(entry.path().join("trial.json"))))
+        .collect()
+}
+
+#[test]
+fn a_resume_after_the_machine_has_changed_is_refused_and_loses_nothing() {
+    let _turn = alone();
+    let bench = Bench::default();
+    let output = run_short(
+        &bench,
+        &["-a", "default", "-a", "batch", "--max-blocks", "2"],
+    );
+    expect_code(&output, 0);
+    let starts = bench.path("out/starts.json");
+    let text = std::fs::read_to_string(&starts).expect("starts");
+    let mut changed: Value = serde_json::from_str(&text).expect("JSON");
+    changed[0]["machines"][0]["system"]["kernel_release"] = "1.2.3".into();
+    std::fs::write(&starts, changed.to_string()).expect("writable");
+    std::fs::write(bench.path("out/notes.txt"), "mine").expect("writable");
+    let before = texts(&bench.path("out/trials"));
+
+    let refused = bench.run(&["run", "--resume", "out"]);
+    expect_code(&refused, 3);
+    let said = stderr(&refused);
+    assert!(
+        said.contains("1.2.3") && said.contains("--anyway"),
+        "{said}"
+    );
+    assert_eq!(texts(&bench.path("out/trials")), before);
+    assert!(bench.path("out/notes.txt").exists());
+
+    let anyway = bench.run(&["run", "--resume", "out", "--anyway"]);
+    expect_code(&anyway, 0);
+    assert!(stdout(&anyway).contains("1.2.3"), "{}", stdout(&anyway));
 }
 
 #[test]

@@ -94,7 +94,7 @@ fn is_installed(program: &str) -> bool {
     let mut dirs = path.split(':').chain(["/usr/sbin"]);
     let found = dirs.any(|dir| Path::new(dir).join(program).exists());
     if !found {
-        println!("skipped: {program} is not installed");
+        tests::skipped(format!("{program} is not installed"));
     }
     found
 }
@@ -159,7 +159,7 @@ quota = "50%"
 #[test]
 fn memcached_is_measured_alone_and_beside_each_antagonist_with_the_policy_proven() {
     if !is_root() || !is_installed("memcached") || !is_installed("stress-ng") {
-        println!("skipped: needs root, memcached and stress-ng");
+        tests::skipped("needs root, memcached and stress-ng");
         return;
     }
     let _turn = alone();
@@ -294,7 +294,7 @@ fn what_cannot_work_is_refused_before_the_first_trial() {
 #[test]
 fn a_killed_run_leaves_no_server_and_no_group() {
     if !is_root() || !is_installed("memcached") {
-        println!("skipped: needs root and memcached");
+        tests::skipped("needs root and memcached");
         return;
     }
     let _turn = alone();

@@ -111,7 +111,7 @@ pub fn call_of(judgement: &Judgement) -> Call {
         Verdict::Better => Call::Gain,
         Verdict::Worse => Call::Loss,
         Verdict::Same => Call::Same,
-        Verdict::Unknown { .. } => Call::Nothing,
+        Verdict::Unknown => Call::Nothing,
     }
 }
 

@@ -94,6 +94,7 @@ fn excluded(scenario: &Scenario, planned: &PlannedTrial, attempt: u32, state: Tr
         cell: scenario.plan.cells[planned.cell].name.clone(),
         arm: arm.name.clone(),
         attempt,
+        start: 1,
         result: TrialResult {
             state,
             started_unix_ns: STARTED_UNIX_NS + u64::from(planned.index) * TRIAL_NS,
@@ -124,7 +125,7 @@ fn evidence(scenario: &Scenario, planned: &PlannedTrial) -> Evidence {
             point(Phase::During, 2_100_000_000),
             point(Phase::After, 6_150_000_000),
         ],
-        scheduler_binary: None,
+        ..Evidence::default()
     }
 }
 

@@ -28,5 +28,6 @@ fn main() -> ExitCode {
 
 fn agent() -> Result<(), String> {
     let input = BufReader::new(std::io::stdin());
-    agent::serve(input, std::io::stdout(), agent::Options::default()).map_err(|e| e.to_string())
+    let options = agent::Options::of_this_process().map_err(|e| e.to_string())?;
+    agent::serve(input, std::io::stdout(), options).map_err(|e| e.to_string())
 }

@@ -27,16 +27,16 @@ pub struct Fixed {
 
 /// Write each text, its old one first into the journal.
 pub fn fix(writes: &[Write]) -> Result<Vec<Fixed>, AgentError> {
-    fix_in(&directory(), writes)
+    fix_in(&directory()?, writes)
 }
 
 /// Put everything back.
 pub fn restore_fixes() -> Result<Restored, AgentError> {
-    restore_in(&directory())
+    restore_in(&directory()?)
 }
 
-fn directory() -> PathBuf {
-    state_dir().join("fixes")
+fn directory() -> Result<PathBuf, AgentError> {
+    Ok(state_dir()?.join("fixes"))
 }
 
 fn restore_in(directory: &Path) -> Result<Restored, AgentError> {

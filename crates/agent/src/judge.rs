@@ -9,6 +9,7 @@ use std::path::Path;
 /// arm was applied.
 pub fn judge(arm: &Arm, before: Option<&SchedExt>, evidence: &Evidence) -> Result<(), String> {
     complete(evidence)?;
+    evidence.disagrees().map_or(Ok(()), Err)?;
     one_kernel(evidence)?;
     for point in &evidence.points {
         tunables_agree(arm, point)?;
@@ -267,7 +268,7 @@ mod tests {
         });
         Evidence {
             points: points.collect(),
-            scheduler_binary: None,
+            ..Evidence::default()
         }
     }
 

@@ -6,15 +6,18 @@
 //! could not be applied; after a trial the machine is as it was before.
 
 pub mod arm;
+mod calibrate;
+mod cgroup;
 mod check;
 mod collectors;
 mod counters;
 mod evidence;
+mod fence;
 mod files;
 mod fixes;
 mod guard;
 mod interrupt;
-mod journal;
+pub mod journal;
 mod judge;
 pub mod machine_lock;
 mod processes;
@@ -32,14 +35,14 @@ mod fixture;
 
 pub use arm::scheduler::SCHEDULERS_VARIABLE;
 pub use collectors::{
-    Cost, Costs, MOST as COSTLY, costs_file, metrics as collector_metrics,
-    missing as collector_missing,
+    Cost, Costs, MOST as COSTLY, costs_file, log_of as collector_log_of,
+    metrics as collector_metrics, missing as collector_missing,
 };
 pub use counters::METRICS;
 pub use fixes::{Fixed, fix, restore_fixes};
 pub use guard::{guard_main, restore};
-pub use journal::Restored;
-pub use judge::judge as judge_evidence;
+pub use journal::{Restored, another_journal_holds_something};
+pub use judge::{judge as judge_evidence, weight_agrees};
 pub use serve::{Options, serve};
 pub use state::{STATE_VARIABLE, state_dir};
 
@@ -63,6 +66,17 @@ pub enum AgentError {
         directory: PathBuf,
         pid: Option<u32>,
     },
+    #[error(
+        "{} belongs to user {owner}, who could change what is undone; give it to this user, or name \
+         another directory in {STATE_VARIABLE}",
+        path.display()
+    )]
+    Foreign { path: PathBuf, owner: u32 },
+    #[error(
+        "there is no directory for what must be undone: neither HOME nor XDG_STATE_HOME is set and \
+         there is no /run/user/UID of this user; name one in {STATE_VARIABLE}"
+    )]
+    NoStateDirectory,
 }
 
 impl AgentError {

@@ -13,10 +13,24 @@ pub const MARKER: &str = "SCHEDLAB_TRIAL";
 pub const SCHEDULER_MARKER: &str = "SCHEDLAB_SCHEDULER";
 
 const ROOT: &str = "/";
+/// Looks at processes that were killed, in all for less than [`KILL_LIMIT`].
+const KILL_TRIES: u64 = 100;
+/// How long it may take to kill processes and to see their end.
+pub const KILL_LIMIT: Duration = Duration::from_secs(15);
 
-/// Processes that carry `variable` and still run.
+/// Processes that carry `variable` (`NAME=value`) and still run.
 pub fn marked(variable: &str) -> Vec<Pid> {
-    running(tasks::with_environment(Path::new(ROOT), variable))
+    running(tasks::with_environment(Path::new(ROOT), |entry| {
+        entry == variable.as_bytes()
+    }))
+}
+
+/// Processes of all trials of one agent: their marks begin with its name.
+pub fn marked_by(agent: &str) -> Vec<Pid> {
+    let beginnings = [MARKER, SCHEDULER_MARKER].map(|name| format!("{name}={agent}-"));
+    running(tasks::with_environment(Path::new(ROOT), |entry| {
+        beginnings.iter().any(|b| entry.starts_with(b.as_bytes()))
+    }))
 }
 
 /// Processes of the session that `pid` leads or led.
@@ -31,8 +45,24 @@ pub fn session(pid: Pid, start_ticks: u64) -> Vec<Pid> {
     running(found)
 }
 
+/// Descendants of this process, except `keep` and theirs. The agent is the reaper of
+/// its descendants' orphans (PR_SET_CHILD_SUBREAPER), so that nothing that a trial
+/// started can be anywhere else, whatever it did to its session and environment.
+pub fn descendants(keep: &[Pid]) -> Vec<Pid> {
+    let root = Path::new(ROOT);
+    let mut found = tasks::tree(root, std::process::id() as Pid);
+    let kept: Vec<Pid> = keep
+        .iter()
+        .flat_map(|pid| tasks::tree(root, *pid))
+        .collect();
+    // The first is this process.
+    found.remove(0);
+    found.retain(|pid| !kept.contains(pid));
+    running(found)
+}
+
 /// Zombies wait for their parent only.
-fn running(mut pids: Vec<Pid>) -> Vec<Pid> {
+pub fn running(mut pids: Vec<Pid>) -> Vec<Pid> {
     let root = Path::new(ROOT);
     pids.retain(|pid| tasks::stat(root, *pid).is_some_and(|stat| !matches!(stat.state, 'Z' | 'X')));
     pids
@@ -42,31 +72,49 @@ fn running(mut pids: Vec<Pid>) -> Vec<Pid> {
 /// may fork while it is looked for.
 pub fn kill_until_gone(find: impl Fn() -> Vec<Pid>) -> Result<Vec<Pid>, String> {
     let mut killed = Vec::new();
-    for attempt in 0..100u64 {
+    for attempt in 0..KILL_TRIES {
         let found = find();
         if found.is_empty() {
             return Ok(killed);
         }
-        for pid in &found {
-            kill(*pid, Signal::KILL);
-            if !killed.contains(pid) {
-                killed.push(*pid);
-            }
-        }
+        kill_all(&found);
+        killed.extend(found);
+        killed.sort_unstable();
+        killed.dedup();
         std::thread::sleep(Duration::from_millis(attempt.min(20) * 5));
     }
-    Err(format!("kill {:?}: still there after SIGKILL", find()))
+    are_gone(&find()).map(|()| killed)
 }
 
-/// A process that is gone meanwhile is fine.
-pub fn kill(pid: Pid, signal: Signal) {
-    if let Some(pid) = rustix::process::Pid::from_raw(pid) {
-        let _ = kill_process(pid, signal);
+/// What is left of processes that were killed is an error.
+pub fn are_gone(left: &[Pid]) -> Result<(), String> {
+    if left.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<String> = left.iter().copied().map(describe).collect();
+    Err(format!("still there after SIGKILL: {}", names.join(", ")))
+}
+
+/// `process 7 (sleep, state D)`, with the state of proc(5).
+pub fn describe(pid: Pid) -> String {
+    match tasks::stat(Path::new(ROOT), pid) {
+        Some(stat) => format!("process {pid} ({}, state {})", stat.command, stat.state),
+        None => format!("process {pid}"),
     }
 }
 
-/// Reap ended processes that lost their parent: the agent is their reaper
-/// (PR_SET_CHILD_SUBREAPER). `keep` are children that someone else waits for.
+pub fn kill_all(pids: &[Pid]) {
+    for pid in pids
+        .iter()
+        .filter_map(|pid| rustix::process::Pid::from_raw(*pid))
+    {
+        // A process that is gone meanwhile is fine.
+        let _ = kill_process(pid, Signal::KILL);
+    }
+}
+
+/// Reap ended processes that lost their parent. `keep` are children that someone else
+/// waits for.
 pub fn reap_orphans(keep: &[Pid]) {
     let root = Path::new(ROOT);
     let own = std::process::id() as Pid;
@@ -82,23 +130,27 @@ pub fn reap_orphans(keep: &[Pid]) {
 mod tests {
     use super::*;
     use std::os::unix::process::CommandExt;
-    use std::process::Command;
+    use std::process::{Child, Command};
+
+    fn sleeper(variable: &str) -> Child {
+        let (name, value) = variable.split_once('=').unwrap();
+        let mut command = Command::new("sleep");
+        command.arg("600").env(name, value).process_group(0);
+        command.spawn().unwrap()
+    }
 
     #[test]
     fn a_process_that_left_its_group_is_found_by_its_mark() {
-        let variable = format!("{MARKER}=test-{}", std::process::id());
-        let (name, value) = variable.split_once('=').unwrap();
-        let mut child = Command::new("sleep")
-            .arg("600")
-            .env(name, value)
-            .process_group(0)
-            .spawn()
-            .unwrap();
+        let agent = format!("test-{}", std::process::id());
+        let variable = format!("{MARKER}={agent}-7");
+        let mut child = sleeper(&variable);
         let pid = child.id() as Pid;
         // A new program has its environment only a moment after it was started.
         while marked(&variable).is_empty() {
             std::thread::yield_now();
         }
+        assert_eq!(marked_by(&agent), [pid]);
+        assert!(marked_by(&agent[..agent.len() - 1]).is_empty());
         let killed = kill_until_gone(|| marked(&variable)).unwrap();
         assert_eq!(killed, [pid]);
         assert!(!child.wait().unwrap().success());
@@ -108,5 +160,15 @@ mod tests {
     fn a_session_of_another_process_with_the_same_id_is_left_alone() {
         let own = std::process::id() as Pid;
         assert!(session(own, 1).is_empty());
+    }
+
+    #[test]
+    fn a_descendant_is_found_unless_it_is_kept() {
+        let mut child = sleeper("SCHEDLAB_TEST=descendant");
+        let pid = child.id() as Pid;
+        assert!(descendants(&[]).contains(&pid));
+        assert!(!descendants(&[pid]).contains(&pid));
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 }

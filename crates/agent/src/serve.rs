@@ -3,21 +3,23 @@
 //! A thread of its own reads the input, so that its end is noticed in the middle of
 //! a trial: then the runner is gone, the workload is stopped, and all is undone.
 
+use crate::calibrate::calibrate;
 use crate::guard::{Guard, PATIENCE};
 use crate::interrupt::Interrupt;
 use crate::journal::Journal;
 use crate::state::StateLock;
 use crate::trial::{self, Context};
-use crate::{AgentError, check};
-use load::{Driver, Job};
-use model::{Calibration, Kind, Load, PROTOCOL_VERSION, Reply, Request, Workload};
+use crate::{AgentError, check, processes};
+use load::Driver;
+use model::{Build, Kind, PROTOCOL_VERSION, Reply, Request};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io::{BufRead, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// How an agent runs. The defaults are right for `schedlab agent`.
+/// How an agent runs.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The directory of the journal.
@@ -28,44 +30,80 @@ pub struct Options {
     pub executable: PathBuf,
     /// A guard outlives the agent and undoes what it leaves.
     pub guard: bool,
-    pub version: String,
+    pub build: Build,
     /// Where the driver of a workload comes from; tests bring their own.
     pub drivers: fn(&Kind) -> Box<dyn Driver>,
 }
 
-impl Default for Options {
-    fn default() -> Self {
-        Options {
-            state_dir: crate::state_dir(),
+impl Options {
+    /// What is right for `schedlab agent`.
+    pub fn of_this_process() -> Result<Self, AgentError> {
+        Ok(Options {
+            state_dir: crate::state_dir()?,
             root: "/".into(),
             // Also right after the file was replaced by a newer one.
             executable: "/proc/self/exe".into(),
             guard: true,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
+            build: Build::default(),
             drivers: load::driver,
-        }
+        })
     }
 }
+
+/// How long the last replies may wait for a runner that does not read, or is stopped.
+const FAREWELL: Duration = Duration::from_secs(5);
+/// Until what an earlier trial left is undone.
+const CLEANING: Duration = Duration::from_secs(60);
 
 /// Serve one runner until it says goodbye or its end of the stream is gone.
 pub fn serve(
     input: impl BufRead + Send + 'static,
-    output: impl Write,
+    output: impl Write + Send + 'static,
     options: Options,
 ) -> Result<(), AgentError> {
     let mut agent = Agent::start(options)?;
     let (sender, incoming) = channel();
-    // These threads end with the process: the input may never end.
+    // These threads end with the process: the input may never end, and nobody may read
+    // the output. A runner that was stopped (Ctrl-Z) must not keep an arm in force.
     start_thread("agent-signals", {
         let (sender, interrupt) = (sender.clone(), agent.interrupt.clone());
         let signals = signals()?;
         move || read_signals(&signals, &sender, &interrupt)
     })?;
+    let (replies, waiting) = channel();
+    let (said_all, all_said) = channel();
+    start_thread("agent-output", {
+        let (sender, interrupt) = (sender.clone(), agent.interrupt.clone());
+        move || {
+            if write_replies(output, &waiting).is_err() {
+                interrupt.raise();
+                let _ = sender.send(Incoming::OutputEnded);
+            }
+            let _ = said_all.send(());
+        }
+    })?;
     let interrupt = agent.interrupt.clone();
     start_thread("agent-input", move || {
         read_requests(input, &sender, &interrupt)
     })?;
-    agent.answer_all(&incoming, output)
+    agent.answer_all(&incoming, &replies);
+    drop(agent);
+    drop(replies);
+    match all_said.recv_timeout(FAREWELL) {
+        Err(RecvTimeoutError::Timeout) => tracing::warn!("the runner did not take all replies"),
+        Ok(()) | Err(RecvTimeoutError::Disconnected) => {}
+    }
+    Ok(())
+}
+
+fn write_replies(mut output: impl Write, replies: &Receiver<Reply>) -> std::io::Result<()> {
+    for reply in replies {
+        let mut line = serde_json::to_string(&reply)?;
+        line.push('\n');
+        output.write_all(line.as_bytes())?;
+        output.flush()?;
+    }
+    Ok(())
 }
 
 fn start_thread(name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), AgentError> {
@@ -82,6 +120,7 @@ enum Incoming {
     Garbled(String),
     Signal,
     InputEnded,
+    OutputEnded,
 }
 
 fn read_requests(input: impl BufRead, incoming: &Sender<Incoming>, interrupt: &Interrupt) {
@@ -126,6 +165,10 @@ fn read_signals(signals: &OwnedFd, incoming: &Sender<Incoming>, interrupt: &Inte
 
 /// Fields are dropped in this order: the lock is free before the guard is let go.
 struct Agent {
+    /// Of this agent and no other; the marks of its trials begin with it.
+    name: String,
+    /// Trials and calibrations so far.
+    count: u64,
     journal: Journal,
     _lock: StateLock,
     guard: Option<Guard>,
@@ -143,8 +186,9 @@ impl Agent {
         if !restored.is_nothing() {
             tracing::warn!(?restored, "undid what an earlier run left");
         }
+        let name = new_name();
         let guard = match options.guard {
-            true => Some(Guard::start(&options.executable, directory)?),
+            true => Some(Guard::start(&options.executable, directory, &name)?),
             false => None,
         };
         let own = Path::new("agent");
@@ -155,6 +199,8 @@ impl Agent {
         ))
         .map_err(|e| AgentError::io("set up", own, e.into()))?;
         Ok(Agent {
+            name,
+            count: 0,
             journal,
             _lock: lock,
             guard,
@@ -163,34 +209,22 @@ impl Agent {
         })
     }
 
-    fn answer_all(
-        &mut self,
-        incoming: &Receiver<Incoming>,
-        mut output: impl Write,
-    ) -> Result<(), AgentError> {
+    fn answer_all(&mut self, incoming: &Receiver<Incoming>, replies: &Sender<Reply>) {
+        // Nobody listens any more: the process is about to end.
+        let mut say = |reply| drop(replies.send(reply));
         for incoming in incoming {
-            let mut broken = None;
-            let mut say = |reply: Reply| {
-                if broken.is_none() {
-                    broken = send(&mut output, &reply).err();
-                }
-            };
             let goes_on = match incoming {
                 Incoming::Request(request) => self.answer(request, &mut say),
                 Incoming::Garbled(why) => {
                     say(Reply::Refused { why });
                     true
                 }
-                Incoming::Signal | Incoming::InputEnded => false,
+                Incoming::Signal | Incoming::InputEnded | Incoming::OutputEnded => false,
             };
-            if let Some(error) = broken {
-                return Err(AgentError::io("write to", Path::new("the runner"), error));
-            }
             if !goes_on {
                 break;
             }
         }
-        Ok(())
     }
 
     /// `false` after the last request.
@@ -199,15 +233,25 @@ impl Agent {
         let reply = match request {
             Request::Hello { protocol } => self.hello(protocol),
             Request::Probe => Reply::System {
-                system: Box::new(collect::system::probe(&self.options.root)),
+                system: Box::new(collect::system::probe(
+                    &self.options.root,
+                    &load::programs(),
+                )),
             },
             Request::Check { experiment } => Reply::Checked {
                 problems: check::check(&self.options.root, &experiment, self.options.drivers),
             },
-            Request::Calibrate { workload, load } => self.calibrate(&workload, load),
-            Request::Trial { spec } => Reply::Trial {
-                result: Box::new(trial::run(&mut self.context(say), &spec)),
-            },
+            Request::Calibrate { workload, load } => self.on_a_clean_machine(say, |context| {
+                let calibration = calibrate(context, &workload, load)?;
+                Ok(match calibration {
+                    Ok(calibration) => Reply::Calibrated { calibration },
+                    Err(why) => Reply::Refused { why },
+                })
+            }),
+            Request::Trial { spec } => self.on_a_clean_machine(say, |context| {
+                let result = Box::new(trial::run(context, &spec)?);
+                Ok(Reply::Trial { result })
+            }),
             Request::Bye => Reply::Bye,
         };
         say(reply);
@@ -218,7 +262,7 @@ impl Agent {
         if protocol == PROTOCOL_VERSION {
             return Reply::Hello {
                 protocol: PROTOCOL_VERSION,
-                version: self.options.version.clone(),
+                build: self.options.build.clone(),
             };
         }
         Reply::Refused {
@@ -229,38 +273,56 @@ impl Agent {
         }
     }
 
-    fn calibrate(&self, workload: &Workload, load: Load) -> Reply {
-        let job = Job {
-            workload,
-            load,
-            calibration: &Calibration::default(),
-            cpus: collect::system::usable_cpus(),
-            seed: 0,
-            handicap_percent: 0.0,
-            server: None,
-        };
-        match (self.options.drivers)(&workload.kind).calibrate(&job) {
-            Ok(calibration) => Reply::Calibrated { calibration },
-            Err(why) => Reply::Refused { why },
+    /// Nothing is measured while something of an earlier trial is in force.
+    fn on_a_clean_machine(
+        &mut self,
+        say: &mut dyn FnMut(Reply),
+        measure: impl FnOnce(&mut Context) -> Result<Reply, AgentError>,
+    ) -> Reply {
+        let cleaned = self.clean(say).and_then(|failed| match failed.as_slice() {
+            [] => measure(&mut self.context(say)),
+            _ => Ok(Reply::Unrestored { failed }),
+        });
+        // The journal cannot be read or written: what is not in it is not done.
+        cleaned.unwrap_or_else(|error| Reply::Unrestored {
+            failed: vec![error.to_string()],
+        })
+    }
+
+    /// What cannot be undone or ended of an earlier trial.
+    fn clean(&mut self, say: &mut dyn FnMut(Reply)) -> Result<Vec<String>, AgentError> {
+        let keep: Vec<_> = self.guard.iter().map(Guard::pid).collect();
+        let strays = || processes::descendants(&keep);
+        let mut failed = Vec::new();
+        if self.journal.length()? > 0 || !strays().is_empty() {
+            let mut context = self.context(say);
+            context.progress("undoing what an earlier trial left", CLEANING);
+            failed.extend(self.journal.replay()?.failed);
+            if failed.is_empty() {
+                failed.extend(processes::kill_until_gone(strays).err());
+            }
         }
+        Ok(failed)
     }
 
     fn context<'a>(&'a mut self, say: &'a mut dyn FnMut(Reply)) -> Context<'a> {
+        self.count += 1;
         Context {
             root: &self.options.root,
             executable: &self.options.executable,
             journal: &mut self.journal,
             interrupt: &self.interrupt,
             drivers: self.options.drivers,
+            mark: format!("{}-{}", self.name, self.count),
             keep: self.guard.iter().map(Guard::pid).collect(),
             say,
         }
     }
 }
 
-fn send(output: &mut impl Write, reply: &Reply) -> std::io::Result<()> {
-    let mut line = serde_json::to_string(reply)?;
-    line.push('\n');
-    output.write_all(line.as_bytes())?;
-    output.flush()
+/// The process id alone is used again by later processes.
+fn new_name() -> String {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now_ns = since_epoch.map_or(0, |time| time.as_nanos());
+    format!("{}-{now_ns}", std::process::id())
 }

@@ -1,15 +1,16 @@
 //! One trial: require, journal, apply the arm, run the workload, prove, undo.
 
-use crate::arm::scheduler::{Attached, Limits};
+use crate::arm::scheduler::{self, Attached, Limits};
 use crate::arm::tunables;
 use crate::collectors::{self, Collectors};
+use crate::fence::Fence;
 use crate::interrupt::Interrupt;
-use crate::journal::{Journal, Undo};
+use crate::journal::Journal;
 use crate::judge::{judge, weight_agrees};
-use crate::processes::{self, MARKER, SCHEDULER_MARKER};
+use crate::processes::{self, KILL_LIMIT};
 use crate::roles::{Ground, Roles, wanted_server_weight};
 use crate::workload::{Origin, last_lines};
-use crate::{counters, files};
+use crate::{AgentError, counters, files};
 use collect::tasks::Pid;
 use load::{Driver, Job, Launch, Output};
 use model::{
@@ -26,14 +27,20 @@ pub struct Context<'a> {
     pub journal: &'a mut Journal,
     pub interrupt: &'a Interrupt,
     pub drivers: fn(&Kind) -> Box<dyn Driver>,
+    /// Names the trial on its processes; no other trial has it.
+    pub mark: String,
     /// Children of the agent that belong to no trial.
     pub keep: Vec<Pid>,
     pub say: &'a mut dyn FnMut(Reply),
 }
 
 impl Context<'_> {
-    pub fn progress(&mut self, step: impl Into<String>) {
-        (self.say)(Reply::Progress { step: step.into() });
+    /// The step under way, and how long it may take.
+    pub fn progress(&mut self, step: impl Into<String>, limit: Duration) {
+        (self.say)(Reply::Progress {
+            step: step.into(),
+            limit_ns: u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX),
+        });
     }
 }
 
@@ -57,18 +64,23 @@ impl From<Stop> for TrialState {
 
 /// Run one trial. Afterwards the machine is as before, or the journal and a serious
 /// warning say what is not.
-pub fn run(context: &mut Context, spec: &TrialSpec) -> TrialResult {
-    let mut trial = Trial::new(context, spec);
+pub fn run(context: &mut Context, spec: &TrialSpec) -> Result<TrialResult, AgentError> {
+    let began = context.journal.length()?;
+    let mut trial = Trial::new(context, spec)?;
     let outcome = trial.measure();
-    let undone = trial.undo();
-    trial.into_result(outcome, undone)
+    let undone = trial.undo(began);
+    Ok(trial.into_result(outcome, undone))
 }
 
 pub struct Trial<'a, 'c> {
     pub context: &'a mut Context<'c>,
     pub spec: &'a TrialSpec,
-    /// Names the trial on its processes.
-    pub mark: String,
+    /// Around the load, and what prepares for it.
+    pub fence: Fence,
+    /// Around all others, which the end of the load does not end.
+    beside: Fence,
+    /// What could not be ended, and so is in force still.
+    pub unended: Vec<String>,
     pub start: Instant,
     /// The time limit of the process under way.
     pub until: Instant,
@@ -86,13 +98,16 @@ pub struct Trial<'a, 'c> {
 }
 
 impl<'a, 'c> Trial<'a, 'c> {
-    fn new(context: &'a mut Context<'c>, spec: &'a TrialSpec) -> Self {
+    fn new(context: &'a mut Context<'c>, spec: &'a TrialSpec) -> Result<Self, AgentError> {
         let since_epoch = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
         let started_unix_ns = since_epoch.as_nanos() as u64;
-        Trial {
-            mark: format!("{}-{started_unix_ns}", std::process::id()),
+        let mut fence = |mark| Fence::set_up(context.root, mark, context.journal);
+        Ok(Trial {
+            fence: fence(context.mark.clone())?,
+            beside: fence(format!("{}-beside", context.mark))?,
+            unended: Vec::new(),
             context,
             spec,
             start: Instant::now(),
@@ -106,7 +121,7 @@ impl<'a, 'c> Trial<'a, 'c> {
             tunables: tunables::Applied::default(),
             scheduler: None,
             roles: Roles::default(),
-        }
+        })
     }
 
     fn measure(&mut self) -> Result<(), Stop> {
@@ -121,7 +136,6 @@ impl<'a, 'c> Trial<'a, 'c> {
             server: None,
         };
         let driver = (self.context.drivers)(&spec.workload.kind);
-        self.record_mark()?;
         self.prepare(&driver.launch(&job))?;
         let before = collect::sched_ext::read(self.context.root);
         self.apply()?;
@@ -132,23 +146,14 @@ impl<'a, 'c> Trial<'a, 'c> {
         self.figures(&*driver, &job, &output, counters)
     }
 
-    fn record_mark(&mut self) -> Result<(), Stop> {
-        for name in [MARKER, SCHEDULER_MARKER] {
-            let variable = format!("{name}={}", self.mark);
-            self.context
-                .journal
-                .record(Undo::KillMarked { variable })
-                .map_err(|e| Stop::Failed(e.to_string()))?;
-        }
-        Ok(())
-    }
-
     /// What comes before the trial and is not measured.
     fn prepare(&mut self, launch: &Launch) -> Result<(), Stop> {
         if launch.prepare.is_empty() {
             return Ok(());
         }
-        self.context.progress("preparing");
+        let limit = Duration::from_nanos(self.spec.workload.time_limit_ns);
+        self.context.progress("preparing", limit + KILL_LIMIT);
+        self.until = Instant::now() + limit;
         let launch = Launch {
             argv: launch.prepare.clone(),
             directory: launch.directory.clone(),
@@ -171,16 +176,19 @@ impl<'a, 'c> Trial<'a, 'c> {
         tunables::apply(root, &arm.tunables, journal, &mut self.tunables)
             .map_err(|e| Stop::Void(format!("{e}; {}", e.remedy())))?;
         if let Some(scheduler) = &arm.scheduler {
-            self.context
-                .progress(format!("attaching {}", scheduler.program));
-            let attached = Attached::attach(
+            let limits = Limits::of(scheduler);
+            self.context.progress(
+                format!("attaching {}", scheduler.program),
+                limits.attached(),
+            );
+            let ground = scheduler::Ground {
                 root,
-                scheduler,
-                &self.mark,
-                self.context.interrupt,
-                Limits::default(),
-            )
-            .map_err(|e| Stop::Void(e.to_string()))?;
+                fence: &self.beside,
+                journal: self.context.journal,
+                interrupt: self.context.interrupt,
+            };
+            let attached = Attached::attach(ground, scheduler, limits)
+                .map_err(|e| Stop::Void(e.to_string()))?;
             self.evidence.scheduler_binary = Some(attached.binary.clone());
             self.scheduler = Some(attached);
         }
@@ -188,32 +196,37 @@ impl<'a, 'c> Trial<'a, 'c> {
         Ok(())
     }
 
-    /// A mark of their own: the end of the load does not end them.
-    fn role_mark(&self) -> String {
-        format!("{}-roles", self.mark)
-    }
-
     fn start_roles(&mut self) -> Result<(), Stop> {
         let workload = &self.spec.workload;
-        if workload.server.is_some() {
-            self.context.progress("starting the server");
+        if let Some(server) = &workload.server {
+            let limit = Duration::from_nanos(server.ready_limit_ns);
+            self.context
+                .progress("starting the server", limit + KILL_LIMIT);
         }
-        let mark = self.role_mark();
         let ground = Ground {
             root: self.context.root,
             executable: self.context.executable,
             arm: &self.spec.arm,
-            mark: &mark,
+            fence: &self.beside,
             journal: self.context.journal,
             interrupt: self.context.interrupt,
         };
         self.roles.start(workload, ground)
     }
 
+    /// Processes of the trial that the end of the load does not end.
+    pub fn others(&self) -> Vec<Pid> {
+        let mut others = self.context.keep.clone();
+        others.extend(self.scheduler.as_ref().map(Attached::pid));
+        others.extend(self.roles.leaders().map(|(_, pid)| pid));
+        others.extend(self.collectors.processes());
+        others.extend(self.beside.members());
+        others
+    }
+
     /// What could not be ended.
     fn end_roles(&mut self) -> Vec<String> {
-        let mark = self.role_mark();
-        let (outputs, errors) = self.roles.end(&mark);
+        let (outputs, errors) = self.roles.end(&self.beside);
         for (name, output) in outputs {
             let text = output.stdout + &output.stderr;
             files::send(self.context.say, &format!("{name}.log"), &text);
@@ -242,17 +255,24 @@ impl<'a, 'c> Trial<'a, 'c> {
     }
 
     fn run_workload(&mut self, launch: &Launch) -> Result<(Output, Vec<Measurement>), Stop> {
-        self.context.progress("measuring");
         let wanted = collectors::wanted(&self.spec.arm);
+        let limit = Duration::from_nanos(self.spec.workload.time_limit_ns);
+        let longest = limit + Collectors::limit(&wanted) + KILL_LIMIT;
+        self.context.progress("measuring", longest);
         let origin = Origin {
             executable: self.context.executable,
-            mark: &self.mark,
+            fence: &self.beside,
         };
-        let interrupt = self.context.interrupt;
+        let (root, interrupt) = (self.context.root, self.context.interrupt);
         let scheduler = self.scheduler.as_ref().map(Attached::pid);
-        self.collectors
-            .prepare(self.context.root, wanted, scheduler, origin, interrupt);
-        let limit = Duration::from_nanos(self.spec.workload.time_limit_ns);
+        self.collectors.prepare(
+            root,
+            wanted,
+            scheduler,
+            origin,
+            self.context.journal,
+            interrupt,
+        );
         self.until = Instant::now() + limit;
         if launch.phased {
             self.run_phased(launch)
@@ -307,11 +327,14 @@ impl<'a, 'c> Trial<'a, 'c> {
         Ok(())
     }
 
-    /// Undo everything in force; the errors say what could not be.
-    fn undo(&mut self) -> Result<(), String> {
-        let mut errors = self.end_roles();
+    /// Undo everything in force; the errors say what could not be. The journal began
+    /// with `began` when the trial did.
+    fn undo(&mut self, began: u64) -> Result<(), String> {
+        self.context.progress("undoing", self.undo_limit());
+        self.collectors.stop();
+        let mut errors = std::mem::take(&mut self.unended);
+        errors.extend(self.end_roles());
         if let Some(scheduler) = self.scheduler.take() {
-            self.context.progress("detaching the scheduler");
             let (log, detached) = scheduler.detach(self.context.root);
             files::send(self.context.say, "scheduler.log", &log);
             errors.extend(detached.err().map(|e| e.to_string()));
@@ -320,11 +343,33 @@ impl<'a, 'c> Trial<'a, 'c> {
         if let Err(failed) = tunables.undo() {
             errors.extend(failed.iter().map(|e| e.to_string()));
         }
+        if errors.is_empty() {
+            errors.extend(self.end_all().err());
+        }
         processes::reap_orphans(&self.context.keep);
         if errors.is_empty() {
-            return self.context.journal.forget().map_err(|e| e.to_string());
+            let forgotten = self.context.journal.forget_from(began);
+            return forgotten.map_err(|e| e.to_string());
         }
+        // The journal says what is left, and the next trial begins with that.
         Err(errors.join("; "))
+    }
+
+    /// Nothing that the trial started runs on.
+    fn end_all(&self) -> Result<(), String> {
+        processes::kill_until_gone(|| processes::descendants(&self.context.keep))?;
+        self.fence.remove()?;
+        self.beside.remove()
+    }
+
+    fn undo_limit(&self) -> Duration {
+        // Each role, and what has left them.
+        let kills = self.roles.leaders().count() as u32 + 2;
+        let detach = self
+            .scheduler
+            .as_ref()
+            .map_or(Duration::ZERO, Attached::detach_limit);
+        KILL_LIMIT * kills + detach
     }
 
     fn into_result(self, outcome: Result<(), Stop>, undone: Result<(), String>) -> TrialResult {

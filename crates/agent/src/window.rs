@@ -28,14 +28,15 @@ impl<'a> Trial<'a, '_> {
     pub fn start(&mut self, launch: &Launch, policy: Option<&Policy>) -> Result<Workload, Stop> {
         let origin = Origin {
             executable: self.context.executable,
-            mark: &self.mark,
+            fence: &self.fence,
         };
         let (wants_switches, wants_hardware) = (
             self.collectors.wants(Collector::Switches),
             self.collectors.wants(Collector::Hardware),
         );
         let mut hardware = None;
-        let started = Workload::start(launch, origin, |pid| {
+        let journal = &mut *self.context.journal;
+        let started = Workload::start(launch, origin, journal, |pid| {
             if wants_hardware {
                 hardware = Hardware::on_exec(pid).ok();
             }
@@ -271,20 +272,42 @@ impl<'a> Trial<'a, '_> {
         }
     }
 
-    /// Kill what is left of a process, and reap it.
+    /// Kill what is left of a process, and reap it. What has left its session and taken
+    /// off its mark voids the trial: nothing is proven of it, and nobody can say what
+    /// it did within the window.
     pub fn end(
         &mut self,
         process: Workload,
         ended: Result<(), Stop>,
     ) -> Result<(Output, Usage), Stop> {
-        let left = process.kill_rest(&self.mark);
-        let (output, usage) = process
-            .reap()
-            .map_err(|e| Stop::Failed(format!("wait for the workload: {e}")))?;
+        let left = process.kill_rest(&self.fence);
+        let strays = match &left {
+            Ok(_) => self.fence.kill_strays(&self.others()),
+            // They would only be waited for once more.
+            Err(_) => Ok(Vec::new()),
+        };
+        let reaped = process.reap();
+        for error in [left.as_ref().err(), strays.as_ref().err()]
+            .into_iter()
+            .flatten()
+        {
+            self.unended.push(error.clone());
+        }
+        let (output, usage) = reaped.map_err(|e| {
+            self.unended.push(e.to_string());
+            Stop::Failed(format!("wait for the workload: {e}"))
+        })?;
         files::send_output(self.context.say, &output);
         ended?;
         self.warn_of_leftovers(left.map_err(Stop::Failed)?);
-        Ok((output, usage))
+        match strays.map_err(Stop::Failed)?.as_slice() {
+            [] => Ok((output, usage)),
+            strays => Err(Stop::Void(format!(
+                "something that the workload started outlived it: {} had left its session and \
+                 environment; it was killed. Let the workload wait for what it starts",
+                strays.join(", ")
+            ))),
+        }
     }
 
     fn warn_of_leftovers(&mut self, left: usize) {

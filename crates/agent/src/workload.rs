@@ -3,7 +3,9 @@
 //! Output goes to memory files, which cost the agent no wake-up inside the window;
 //! only a phased process talks through a pipe, a few lines in all.
 
+use crate::fence::Fence;
 use crate::interrupt::{Interrupt, wait_for};
+use crate::journal::Journal;
 use crate::processes::{self, MARKER};
 use crate::spawn::{SpawnError, spawn};
 use collect::perf::Counters;
@@ -20,18 +22,20 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{ChildStdin, Command, ExitStatus, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A workload that prints more than this is stopped: it would fill the memory.
 const OUTPUT_LIMIT_BYTES: u64 = 64 << 20;
 
-/// Where a trial's processes come from and how they are marked.
+/// Until a process that was killed must have ended.
+const END_LIMIT: Duration = Duration::from_secs(2);
+
+/// Where a trial's processes come from and what keeps them together.
 #[derive(Debug, Clone, Copy)]
 pub struct Origin<'a> {
     /// What [`load::SELF`] stands for.
     pub executable: &'a Path,
-    /// Value of [`MARKER`].
-    pub mark: &'a str,
+    pub fence: &'a Fence,
 }
 
 /// What a wait ended with.
@@ -64,10 +68,12 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// `prepare` is called with the process id before the program runs.
+    /// `prepare` is called with the process id before the program runs; by then the
+    /// journal says how the process is ended.
     pub fn start(
         launch: &Launch,
         origin: Origin,
+        journal: &mut Journal,
         prepare: impl FnOnce(Pid) -> Result<(), String> + Send,
     ) -> Result<Self, SpawnError> {
         let io_error = |source| SpawnError::Start {
@@ -82,8 +88,9 @@ impl Workload {
             let process = open_pidfd(pid).map_err(|e| format!("watch process {pid}: {e}"))?;
             let counters = Counters::on_exec(pid).ok();
             let stat = tasks::stat(Path::new("/"), pid);
-            prepare(pid)?;
             let start_ticks = stat.map_or(0, |stat| stat.start_ticks);
+            origin.fence.admit(pid, start_ticks, journal)?;
+            prepare(pid)?;
             Ok((process, counters, start_ticks, Instant::now()))
         })?;
         let lines = child.stdout.take().map(Lines::new).transpose();
@@ -170,22 +177,27 @@ impl Workload {
         words.map_or_else(String::new, |words| format!(" ({words})"))
     }
 
-    /// Kill what is left of the process and all that it started; gives how many
-    /// descendants were still running after the process itself had ended.
-    pub fn kill_rest(&self, mark: &str) -> Result<usize, String> {
-        let variable = format!("{MARKER}={mark}");
-        let session =
-            processes::kill_until_gone(|| processes::session(self.pid, self.start_ticks))?;
-        let strays = processes::kill_until_gone(|| processes::marked(&variable))?;
-        Ok([session, strays]
-            .concat()
-            .iter()
-            .filter(|pid| **pid != self.pid)
-            .count())
+    /// Kill what is left of its session and what carries the mark of `fence`; gives how
+    /// many descendants were still running after the process itself had ended.
+    pub fn kill_rest(&self, fence: &Fence) -> Result<usize, String> {
+        let mut killed = self.kill_session()?;
+        killed.extend(fence.kill_marked()?);
+        Ok(killed.iter().filter(|pid| **pid != self.pid).count())
     }
 
-    /// Reap the process, which must have ended or been killed.
+    pub fn kill_session(&self) -> Result<Vec<Pid>, String> {
+        processes::kill_until_gone(|| processes::session(self.pid, self.start_ticks))
+    }
+
+    /// Reap the process, which must have ended or been killed. One that does not end,
+    /// in the middle of an access to a device for example, is an error.
     pub fn reap(mut self) -> io::Result<(Output, Usage)> {
+        let mut process = [PollFd::new(&self.process, PollFlags::IN)];
+        wait_for(&mut process, END_LIMIT);
+        if process[0].revents().is_empty() {
+            let what = format!("{} does not end", processes::describe(self.pid));
+            return Err(io::Error::new(io::ErrorKind::TimedOut, what));
+        }
         let ended = self.ended.unwrap_or_else(Instant::now);
         let wall_ns = ended.duration_since(self.started).as_nanos() as u64;
         drop(self.stdin.take());
@@ -224,7 +236,7 @@ fn command(launch: &Launch, origin: Origin) -> Command {
     };
     command
         .args(launch.argv.iter().skip(1))
-        .env(MARKER, origin.mark);
+        .env(MARKER, &origin.fence.mark);
     if let Some(directory) = &launch.directory {
         command.current_dir(directory);
     }
@@ -328,12 +340,40 @@ impl Lines {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
+    use tempfile::TempDir;
 
-    fn origin(mark: &str) -> Origin<'_> {
-        Origin {
-            executable: Path::new("/proc/self/exe"),
-            mark,
+    /// Where workloads are started: a journal and a fence of their own.
+    struct Ground {
+        _directory: TempDir,
+        journal: Journal,
+        fence: Fence,
+    }
+
+    impl Ground {
+        fn new(name: &str) -> Self {
+            let directory = tempfile::tempdir().unwrap();
+            let mut journal = Journal::open(directory.path()).unwrap();
+            let mark = format!("{name}-{}", std::process::id());
+            let fence = Fence::set_up(Path::new("/"), mark, &mut journal).unwrap();
+            Ground {
+                _directory: directory,
+                journal,
+                fence,
+            }
+        }
+
+        fn start(&mut self, launch: &Launch) -> Workload {
+            let origin = Origin {
+                executable: Path::new("/proc/self/exe"),
+                fence: &self.fence,
+            };
+            Workload::start(launch, origin, &mut self.journal, |_| Ok(())).unwrap()
+        }
+    }
+
+    impl Drop for Ground {
+        fn drop(&mut self) {
+            self.fence.remove().unwrap();
         }
     }
 
@@ -353,8 +393,8 @@ mod tests {
 
     #[test]
     fn an_external_program_leaves_output_status_and_usage() {
-        let launch = launch("cat; echo oops >&2; exit 3", false);
-        let mut workload = Workload::start(&launch, origin("workload-test"), |_| Ok(())).unwrap();
+        let mut ground = Ground::new("output-test");
+        let mut workload = ground.start(&launch("cat; echo oops >&2; exit 3", false));
         let interrupt = Interrupt::new().unwrap();
         assert_eq!(workload.wait(&interrupt, soon()), Event::Exited);
         let (output, usage) = workload.reap().unwrap();
@@ -371,11 +411,9 @@ mod tests {
 
     #[test]
     fn a_phased_process_is_heard_line_by_line() {
-        let launch = launch(
-            "read job; echo ready $job; read go; echo $go; printf tail",
-            true,
-        );
-        let mut workload = Workload::start(&launch, origin("workload-test"), |_| Ok(())).unwrap();
+        let script = "read job; echo ready $job; read go; echo $go; printf tail";
+        let mut ground = Ground::new("lines-test");
+        let mut workload = ground.start(&launch(script, true));
         let interrupt = Interrupt::new().unwrap();
         let mut line = || workload.wait(&interrupt, soon());
         assert_eq!(line(), Event::Line("ready job".to_owned()));
@@ -389,14 +427,14 @@ mod tests {
 
     #[test]
     fn an_interrupt_ends_the_wait_and_nothing_is_left() {
-        let launch = launch("setsid sleep 600 & sleep 600", false);
-        let origin = origin("workload-interrupt-test");
-        let mut workload = Workload::start(&launch, origin, |_| Ok(())).unwrap();
+        let mut ground = Ground::new("interrupt-test");
+        let mut workload = ground.start(&launch("setsid sleep 600 & sleep 600", false));
         let interrupt = Interrupt::new().unwrap();
         interrupt.raise();
         assert_eq!(workload.wait(&interrupt, soon()), Event::Interrupted);
-        workload.kill_rest(origin.mark).unwrap();
-        assert!(processes::marked(&format!("{MARKER}={}", origin.mark)).is_empty());
+        workload.kill_rest(&ground.fence).unwrap();
+        let variable = format!("{MARKER}={}", ground.fence.mark);
+        assert!(processes::marked(&variable).is_empty());
         assert_eq!(workload.reap().unwrap().0.status, "signal 9");
     }
 

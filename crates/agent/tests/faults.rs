@@ -5,16 +5,15 @@
 mod harness;
 
 use harness::{
-    Agent, arm_with_tunable, command, eventually, is_root, knob, program, running, trial,
+    Agent, arm_with_tunable, command, eventually, knob, program, root_or_skip, running, signal,
+    trial,
 };
-use model::{Arm, Reply, Request};
-use rustix::process::{Pid, Signal, kill_process};
+use model::{Arm, Reply, Request, TrialState};
+use rustix::fs::{FlockOperation, flock};
+use rustix::process::Signal;
+use std::fs::File;
 use std::process::Command;
 use std::time::Duration;
-
-fn signal(pid: i32, signal: Signal) {
-    kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
-}
 
 /// A workload that tries to get away, with a number to find it by.
 fn stubborn(number: &str) -> String {
@@ -27,13 +26,6 @@ fn in_a_trial(number: &str) -> Agent {
     agent.send(&trial(arm_with_tunable("37ms"), command(&stubborn(number))));
     eventually("the workload runs", || running(number).len() >= 2);
     agent
-}
-
-fn root_or_skip() -> bool {
-    if !is_root() {
-        println!("skipped: turning a knob needs root");
-    }
-    is_root()
 }
 
 #[test]
@@ -107,10 +99,13 @@ fn the_next_start_undoes_what_agent_and_guard_left() {
     assert!(running("604.25").is_empty());
 }
 
-fn kill_guard_and_agent(agent: &mut Agent) {
+fn guard_of(agent: &Agent) -> i32 {
     let is_guard = |pid: &i32| running("guard").contains(pid);
-    let guard = agent.children().into_iter().find(is_guard).unwrap();
-    signal(guard, Signal::KILL);
+    agent.children().into_iter().find(is_guard).unwrap()
+}
+
+fn kill_guard_and_agent(agent: &mut Agent) {
+    signal(guard_of(agent), Signal::KILL);
     agent.kill();
 }
 
@@ -162,4 +157,139 @@ fn an_agent_leaves_no_guard_behind() {
     eventually("the guard is gone", || {
         !std::path::Path::new(&path).exists()
     });
+}
+
+/// A file system that is mounted as long as this lives.
+struct Mount(std::path::PathBuf);
+
+impl Mount {
+    fn new(arguments: &[&str], target: &std::path::Path) -> Self {
+        let mount = Command::new("mount").args(arguments).arg(target).status();
+        assert!(mount.unwrap().success());
+        Mount(target.to_owned())
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(&self.0).status();
+    }
+}
+
+/// A trial whose knob cannot be put back while the mount lives: the workload covers it
+/// with a file that nobody can write.
+fn a_trial_that_cannot_be_undone(agent: &mut Agent) -> Mount {
+    let covered = agent.state.path().join("covered");
+    std::fs::write(&covered, "37\n").unwrap();
+    let script = format!(
+        "mount --bind {0} {1}; mount -o remount,bind,ro {1}",
+        covered.display(),
+        harness::KNOB
+    );
+    let result = agent.trial(arm_with_tunable("37ms"), command(&script));
+    let mount = Mount(harness::KNOB.into());
+    let why = result.state.why().unwrap_or_default();
+    assert!(why.contains("could not be undone"), "{:?}", result.state);
+    mount
+}
+
+#[test]
+fn what_a_trial_could_not_undo_is_undone_before_the_next_one() {
+    if !root_or_skip() {
+        return;
+    }
+    let _turn = harness::knob_to_myself();
+    let before = knob();
+    let mut agent = Agent::start();
+    drop(a_trial_that_cannot_be_undone(&mut agent));
+    assert_eq!(knob(), "37");
+    let result = agent.trial(Arm::unchanged("next"), command("true"));
+    assert_eq!(result.state, TrialState::Ok);
+    assert_eq!(knob(), before);
+}
+
+#[test]
+fn nothing_is_measured_while_an_earlier_trial_cannot_be_undone() {
+    if !root_or_skip() {
+        return;
+    }
+    let _turn = harness::knob_to_myself();
+    let before = knob();
+    let mut agent = Agent::start();
+    let mount = a_trial_that_cannot_be_undone(&mut agent);
+    let next = trial(Arm::unchanged("next"), command("true"));
+    match agent.ask(&next) {
+        Reply::Unrestored { failed } => assert!(failed[0].contains("sched_rr_timeslice_ms")),
+        other => panic!("{other:?}"),
+    }
+    drop(mount);
+    assert!(matches!(agent.ask(&next), Reply::Trial { .. }));
+    assert_eq!(knob(), before);
+}
+
+#[test]
+fn the_guard_waits_for_a_lock_that_somebody_holds() {
+    if !root_or_skip() {
+        return;
+    }
+    let _turn = harness::knob_to_myself();
+    let before = knob();
+    let mut agent = in_a_trial("608.25");
+    // A guard that sleeps cannot be faster than the test.
+    let guard = guard_of(&agent);
+    signal(guard, Signal::STOP);
+    agent.kill();
+    let lock = File::open(agent.state.path().join("lock")).unwrap();
+    eventually("the agent has let go of the lock", || {
+        flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok()
+    });
+    signal(guard, Signal::CONT);
+    eventually("the workload is gone", || running("608.25").is_empty());
+    // It tries several times in that time.
+    std::thread::sleep(Duration::from_secs(2));
+    assert_eq!(knob(), "37", "the lock is held");
+    drop(lock);
+    eventually("the knob is as before", || knob() == before);
+}
+
+#[test]
+fn the_guard_needs_no_room_on_the_disk() {
+    if !root_or_skip() {
+        return;
+    }
+    let _turn = harness::knob_to_myself();
+    let before = knob();
+    let state = tempfile::tempdir().unwrap();
+    let _mount = Mount::new(&["-t", "tmpfs", "-o", "size=64k", "none"], state.path());
+    let mut agent = Agent::start_in(state);
+    let filler = format!(
+        "while :; do echo 609.25 >> {}/full; done 2> /dev/null",
+        agent.state.path().display()
+    );
+    agent.send(&trial(arm_with_tunable("37ms"), command(&filler)));
+    let full = agent.state.path().join("full");
+    eventually("the disk is full", || {
+        let is_full = rustix::fs::statvfs(agent.state.path()).unwrap().f_bfree == 0;
+        full.exists() && is_full
+    });
+    assert_eq!(knob(), "37");
+    agent.kill();
+    eventually("the knob is as before", || knob() == before);
+    eventually("the workload is gone", || running("609.25").is_empty());
+}
+
+#[test]
+fn a_runner_that_does_not_read_keeps_no_arm_in_force() {
+    if !root_or_skip() {
+        return;
+    }
+    let _turn = harness::knob_to_myself();
+    let before = knob();
+    let mut agent = Agent::start();
+    // More than a pipe holds.
+    let script = "head -c 200000 /dev/zero | tr '\\0' x; sleep 0.3";
+    agent.send(&trial(arm_with_tunable("37ms"), command(script)));
+    eventually("the arm is in force", || knob() == "37");
+    eventually("the knob is as before", || knob() == before);
+    assert!(matches!(agent.answer(), Some(Reply::Trial { .. })));
 }

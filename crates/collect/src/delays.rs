@@ -156,7 +156,7 @@ mod tests {
         let now = TreeDelays::read(Path::new("/"), own);
         match now.since(&TreeDelays::default()) {
             Some(delays) => assert!(delays.run_ns > 0),
-            None => println!("skipped: this kernel has no schedstat of tasks"),
+            None => ::tests::skipped("this kernel has no schedstat of tasks"),
         }
     }
 }

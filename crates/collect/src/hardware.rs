@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn a_machine_without_counters_says_so() {
         if let Err(error) = Hardware::on_exec(std::process::id() as i32) {
-            println!("skipped: no hardware counters: {error}");
+            ::tests::skipped(format!("no hardware counters: {error}"));
         }
     }
 }

@@ -171,7 +171,7 @@ mod tests {
     fn moving_this_thread_from_cpu_to_cpu_is_counted() {
         let mut migrations = match Migrations::open(Path::new("/")) {
             Ok(migrations) => migrations,
-            Err(error) => return println!("skipped: no tracepoints: {error}"),
+            Err(error) => return ::tests::skipped(format!("no tracepoints: {error}")),
         };
         let before: u64 = migrations.read().unwrap().iter().map(|(_, n)| n).sum();
         let allowed = rustix::thread::sched_getaffinity(None).unwrap();
@@ -179,7 +179,7 @@ mod tests {
             .filter(|cpu| allowed.is_set(*cpu))
             .collect();
         if cpus.len() < 2 {
-            return println!("skipped: there is one CPU only");
+            return ::tests::skipped("there is one CPU only");
         }
         for cpu in [cpus[0], cpus[1], cpus[0]] {
             let mut one = rustix::thread::CpuSet::new();

@@ -4,7 +4,7 @@
 //! From /proc, /sys, uname(2), sched_getaffinity(2) and the CPUID instruction.
 
 use crate::{kernel_config, preflight, read_trimmed, sched_ext, sys, tools};
-use model::System;
+use model::{Program, System};
 use rustix::system::uname;
 use std::collections::BTreeMap;
 use std::fs;
@@ -57,8 +57,8 @@ const CHOICES: &[(&str, &str)] = &[
     ("sched.preempt", "sys/kernel/debug/sched/preempt"),
 ];
 
-/// Read everything; takes [`preflight::WATCH`]. `cpus` counts those that this process may run on.
-pub fn probe(root: &Path) -> System {
+/// Read everything, also the versions of the programs; takes [`preflight::WATCH`]. `cpus` counts those that this process may run on.
+pub fn probe(root: &Path, programs: &[Program]) -> System {
     let names = uname();
     let text = |name: &std::ffi::CStr| name.to_string_lossy().into_owned();
     System {
@@ -73,7 +73,7 @@ pub fn probe(root: &Path) -> System {
         sched_ext: sched_ext::is_supported(root),
         root: rustix::process::geteuid().is_root(),
         hypervisor: hypervisor(root),
-        facts: facts(root),
+        facts: facts(root, programs),
         preflight: preflight::checks(root),
     }
 }
@@ -91,7 +91,7 @@ pub fn kernel_release() -> String {
     uname().release().to_string_lossy().into_owned()
 }
 
-fn facts(root: &Path) -> BTreeMap<String, String> {
+fn facts(root: &Path, programs: &[Program]) -> BTreeMap<String, String> {
     let mut facts = BTreeMap::new();
     for (name, path) in FILES {
         add(&mut facts, name, read_trimmed(&root.join(path)));
@@ -110,7 +110,7 @@ fn facts(root: &Path) -> BTreeMap<String, String> {
     }
     facts.extend(mitigations(root));
     facts.extend(debugfs_knobs(root));
-    facts.extend(tools::versions());
+    facts.extend(tools::versions(programs));
     facts
 }
 
@@ -219,7 +219,7 @@ mod tests {
             ),
             ("sys/kernel/debug/sched/debug", "many\nlines\n"),
         ]);
-        let facts = facts(root.path());
+        let facts = facts(root.path(), &[]);
         let fact = |name: &str| facts.get(name).map(String::as_str);
         assert_eq!(fact("cpu.governor"), Some("schedutil"));
         assert_eq!(fact("memory.thp"), Some("madvise"));
@@ -239,7 +239,7 @@ mod tests {
             ),
             ("proc/meminfo", "MemTotal:       1024 kB\nMemFree: 1 kB\n"),
         ]);
-        let system = probe(root.path());
+        let system = probe(root.path(), &[]);
         assert_eq!(system.cpu_model, "AMD EPYC");
         assert_eq!(system.memory_bytes, 1024 * 1024);
         assert!(!system.sched_ext);
@@ -247,7 +247,7 @@ mod tests {
 
     #[test]
     fn this_machine_has_a_kernel_and_a_cpu() {
-        let system = probe(Path::new("/"));
+        let system = probe(Path::new("/"), &[]);
         assert!(system.cpus >= 1);
         assert!(!system.kernel_release.is_empty());
     }

@@ -180,15 +180,17 @@ impl Children {
     }
 }
 
-/// Processes whose environment holds `variable` (`NAME=value`).
-pub fn with_environment(root: &Path, variable: &str) -> Vec<Pid> {
-    all(root)
-        .into_iter()
-        .filter(|pid| {
-            fs::read(root.join(format!("proc/{pid}/environ")))
-                .is_ok_and(|text| text.split(|b| *b == 0).any(|v| v == variable.as_bytes()))
-        })
-        .collect()
+/// Processes with an environment variable (`NAME=value`) that `is_wanted`.
+pub fn with_environment(root: &Path, is_wanted: impl Fn(&[u8]) -> bool) -> Vec<Pid> {
+    let mut found = all(root);
+    found.retain(|pid| environment(root, *pid).split(|b| *b == 0).any(&is_wanted));
+    found
+}
+
+/// The environment that the process was started with, each variable with a zero behind
+/// it, or what the process has written over it. Empty if it cannot be read.
+pub fn environment(root: &Path, pid: Pid) -> Vec<u8> {
+    fs::read(root.join(format!("proc/{pid}/environ"))).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -272,6 +274,7 @@ mod tests {
             ("proc/7/environ", "HOME=/root\0SCHEDLAB_TRIAL=abc\0"),
             ("proc/8/environ", "SCHEDLAB_TRIAL=abcd\0"),
         ]);
-        assert_eq!(with_environment(root.path(), "SCHEDLAB_TRIAL=abc"), [7]);
+        let is_wanted = |variable: &[u8]| variable == b"SCHEDLAB_TRIAL=abc";
+        assert_eq!(with_environment(root.path(), is_wanted), [7]);
     }
 }

@@ -1,5 +1,6 @@
 //! External programs: where they are, and which version.
 
+use model::Program;
 use std::collections::BTreeMap;
 use std::env;
 use std::os::unix::fs::PermissionsExt;
@@ -7,28 +8,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Programs that workloads run, with the argument that makes each print its version.
-const TOOLS: &[(&str, &str)] = &[
-    ("hackbench", "--help"),
-    ("stress-ng", "--version"),
-    // It has no version to print; that it is there is the fact.
-    ("schbench", ""),
-];
-
-/// `tool.NAME` for each tool that is on PATH: its version, or `present`.
-pub fn versions() -> BTreeMap<String, String> {
-    TOOLS
-        .iter()
-        .filter_map(|(name, argument)| {
-            let path = find(name)?;
-            let version = match *argument {
-                "" => None,
-                argument => version(&path, argument),
-            };
-            let version = version.unwrap_or_else(|| "present".to_owned());
-            Some((format!("tool.{name}"), version))
-        })
-        .collect()
+/// `tool.NAME` for each of the programs that is on PATH: its version, or `present` where it
+/// prints none.
+pub fn versions(programs: &[Program]) -> BTreeMap<String, String> {
+    let found = programs.iter().filter_map(|program| {
+        let path = find(program.name)?;
+        let version = program
+            .version
+            .and_then(|argument| version(&path, argument));
+        let version = version.unwrap_or_else(|| "present".to_owned());
+        Some((format!("tool.{}", program.name), version))
+    });
+    found.collect()
 }
 
 /// A program by name on PATH, or by path.

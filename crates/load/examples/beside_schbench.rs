@@ -179,7 +179,16 @@ fn measure(
         handicap_percent: 0.0,
         server: None,
     };
-    let calibration = driver.calibrate(&job)?;
+    let calibration = driver.calibrate(&job, &mut |argv, _| {
+        let launch = Launch {
+            argv: argv.to_vec(),
+            directory: None,
+            stdin: String::new(),
+            phased: false,
+            prepare: Vec::new(),
+        };
+        run(&launch).map_err(|e| e.to_string())
+    })?;
     job.calibration = &calibration;
     let output = run(&driver.launch(&job)).map_err(|e| format!("{}: {e}", workload.name))?;
     driver.parse(&job, &output)

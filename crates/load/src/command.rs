@@ -1,12 +1,25 @@
 //! Any program: its wall time and its CPU time. A program that fails is a failed
 //! trial, not a fast one.
 
-use crate::{Driver, Job, Launch, Output, Parsed, program};
+use crate::{Driver, Job, KindDef, Launch, LoadForms, Output, Parsed, Window, program};
 use model::{Better, CommandParams, MetricDef, Problem};
 use std::path::{Path, PathBuf};
 
-pub const SUMMARY: &str = "any program, from its start to its end";
-pub const LOAD_UNIT: &str = "runs";
+/// The kind `command`.
+pub static KIND: KindDef = KindDef {
+    name: "command",
+    aliases: &[],
+    summary: "any program, from its start to its end",
+    loads: LoadForms::Counts,
+    load_unit: "runs",
+    window: Window::Whole,
+    metrics: METRICS,
+    deciding: DECIDING,
+    logs: &[],
+    tasks: &[],
+    programs: &[],
+    handicap: false,
+};
 
 const WALL_TIME: MetricDef = MetricDef {
     name: "wall_time",
@@ -53,22 +66,6 @@ impl Command {
 }
 
 impl Driver for Command {
-    fn summary(&self) -> &'static str {
-        SUMMARY
-    }
-
-    fn load_unit(&self) -> &'static str {
-        LOAD_UNIT
-    }
-
-    fn metrics(&self) -> &'static [MetricDef] {
-        METRICS
-    }
-
-    fn deciding(&self) -> &'static [&'static str] {
-        DECIDING
-    }
-
     fn require(&self, job: &Job) -> Vec<Problem> {
         let problem = |what: String, remedy: &str| Problem {
             object: format!("workload {}", job.workload.name),

@@ -5,12 +5,31 @@
 //! A run of a few loops measures the creation of processes, so the loops are chosen
 //! once for a cell, by growing runs, and are then the same for all arms.
 
-use crate::{Driver, Job, Launch, Output, Parsed, program};
-use model::{Better, Calibration, HackbenchParams, HackbenchTransport, MetricDef, Problem};
+use crate::{Driver, Job, KindDef, Launch, LoadForms, Output, Parsed, Run, Window, program};
+use model::{
+    Better, Calibration, HackbenchParams, HackbenchTransport, MetricDef, Problem, Program, Task,
+};
 
-pub const SUMMARY: &str =
-    "hackbench of rt-tests: groups of tasks that send messages over pipes or sockets";
-pub const LOAD_UNIT: &str = "groups";
+/// The kind `hackbench`.
+pub static KIND: KindDef = KindDef {
+    name: "hackbench",
+    aliases: &["messaging"],
+    summary: "hackbench of rt-tests: groups of tasks that send messages over pipes or sockets",
+    loads: LoadForms::Counts,
+    load_unit: "groups",
+    window: Window::Whole,
+    metrics: METRICS,
+    deciding: DECIDING,
+    logs: &[],
+    tasks: &[Task::Process("hackbench")],
+    programs: &[Program {
+        name: "hackbench",
+        // There is no option for the version alone.
+        version: Some("--help"),
+        package: Some("rt-tests"),
+    }],
+    handicap: false,
+};
 
 const HACKBENCH_TIME: MetricDef = MetricDef {
     name: "hackbench_time",
@@ -75,16 +94,12 @@ impl Hackbench {
         argv
     }
 
-    fn timed_run(&self, job: &Job, loops: u64) -> Result<f64, String> {
-        let output = program::run(&self.argv(job, loops), job.workload.time_limit_ns)?;
-        seconds(&output)
-    }
-
-    fn find_loops(&self, job: &Job) -> Result<u64, String> {
+    fn find_loops(&self, job: &Job, run: &mut Run) -> Result<u64, String> {
         let wanted = job.workload.duration_ns.max(SHORTEST_TRIAL_NS) as f64 / 1e9;
         let mut loops = FIRST_LOOPS;
         for _ in 0..MOST_RUNS {
-            let took = self.timed_run(job, loops)?;
+            let output = run(&self.argv(job, loops), job.workload.time_limit_ns)?;
+            let took = seconds(&output)?;
             if took >= wanted {
                 return Ok(loops);
             }
@@ -98,22 +113,6 @@ impl Hackbench {
 }
 
 impl Driver for Hackbench {
-    fn summary(&self) -> &'static str {
-        SUMMARY
-    }
-
-    fn load_unit(&self) -> &'static str {
-        LOAD_UNIT
-    }
-
-    fn metrics(&self) -> &'static [MetricDef] {
-        METRICS
-    }
-
-    fn deciding(&self) -> &'static [&'static str] {
-        DECIDING
-    }
-
     fn require(&self, job: &Job) -> Vec<Problem> {
         let mut problems = Vec::new();
         let mut problem = |what: String, remedy: &str| {
@@ -141,11 +140,11 @@ impl Driver for Hackbench {
         problems
     }
 
-    fn calibrate(&self, job: &Job) -> Result<Calibration, String> {
+    fn calibrate(&self, job: &Job, run: &mut Run) -> Result<Calibration, String> {
         let mut calibration = Calibration::default();
         if self.params.loops.is_none() {
             let loops = self
-                .find_loops(job)
+                .find_loops(job, run)
                 .map_err(|e| format!("calibrate hackbench: {e}"))?;
             calibration.values.insert(LOOPS.to_owned(), loops);
         }

@@ -7,13 +7,14 @@
 pub mod command;
 pub mod hackbench;
 pub mod http;
+pub mod kind;
 mod latch;
 pub mod memcached;
 mod native;
 pub mod openloop;
 mod overload;
 pub mod pacing;
-mod program;
+pub mod program;
 pub mod recording;
 pub mod schbench;
 pub mod serve;
@@ -25,13 +26,16 @@ mod sys;
 mod testing;
 pub mod wakeup;
 
+pub use kind::{
+    KINDS, KindDef, LoadForms, Window, deciding, log_of, measured_tasks, metric_defs, programs,
+};
 pub use native::{Generator, native_main};
 pub use program::find as find_program;
 pub use serve::serve_main;
 pub use spin::spin_main;
 pub use sys::allowed_cpus;
 
-use model::{Calibration, Kind, Load, MetricDef, Problem, TrialFile, Workload};
+use model::{Calibration, Kind, Load, Problem, TrialFile, Workload};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -99,6 +103,10 @@ pub struct Output {
     pub system_ns: u64,
 }
 
+/// Runs a program to its end for a calibration. One that has not ended after so many
+/// nanoseconds is killed with all that it started, and that is an error.
+pub type Run<'a> = dyn FnMut(&[String], u64) -> Result<Output, String> + 'a;
+
 /// The figures of one trial.
 #[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Parsed {
@@ -110,19 +118,13 @@ pub struct Parsed {
     pub void: Option<String>,
 }
 
-/// One kind of workload. To add one: a module with a `Driver`, a line in [`driver`].
+/// The work of one workload: what a target needs for it, how it is started, and what its
+/// process left. What holds for all workloads of a kind is data: [`KindDef`].
 pub trait Driver {
-    /// One sentence for `schedlab list workloads`.
-    fn summary(&self) -> &'static str;
-    /// What a load of this workload counts: `workers`, `groups`, ….
-    fn load_unit(&self) -> &'static str;
-    fn metrics(&self) -> &'static [MetricDef];
-    /// Metrics that decide when a cell stops, most important first.
-    fn deciding(&self) -> &'static [&'static str];
     /// What this target lacks for the job; nothing is started.
     fn require(&self, job: &Job) -> Vec<Problem>;
     /// Found once for a cell, then the same for all arms.
-    fn calibrate(&self, _job: &Job) -> Result<Calibration, String> {
+    fn calibrate(&self, _job: &Job, _run: &mut Run) -> Result<Calibration, String> {
         Ok(Calibration::default())
     }
     fn launch(&self, job: &Job) -> Launch;
@@ -140,79 +142,4 @@ pub fn driver(kind: &Kind) -> Box<dyn Driver> {
         Kind::Http(params) => Box::new(http::HttpLoad::new(params.clone())),
         Kind::Memcached(params) => Box::new(memcached::Memcached::new(params.clone())),
     }
-}
-
-/// The metrics that decide when the cells of a workload stop.
-pub fn deciding(workload: &Workload) -> Vec<String> {
-    let searches = |load: &Load| matches!(load, Load::MaxRate(_));
-    if workload.loads.iter().any(searches) {
-        return vec![openloop::metrics::SLO_RATE.name.to_owned()];
-    }
-    let names = driver(&workload.kind).deciding();
-    names.iter().map(|name| (*name).to_owned()).collect()
-}
-
-/// A kind of workload, for lists.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct KindInfo {
-    /// As in the experiment file.
-    pub name: &'static str,
-    pub summary: &'static str,
-    pub load_unit: &'static str,
-    pub metrics: &'static [MetricDef],
-    pub deciding: &'static [&'static str],
-}
-
-/// All kinds of workload, the main one first.
-pub fn kinds() -> [KindInfo; 6] {
-    [
-        KindInfo {
-            name: "wakeup",
-            summary: wakeup::SUMMARY,
-            load_unit: wakeup::LOAD_UNIT,
-            metrics: wakeup::metrics::ALL,
-            deciding: wakeup::metrics::DECIDING,
-        },
-        KindInfo {
-            name: "schbench",
-            summary: schbench::SUMMARY,
-            load_unit: schbench::LOAD_UNIT,
-            metrics: schbench::METRICS,
-            deciding: wakeup::metrics::DECIDING,
-        },
-        KindInfo {
-            name: "hackbench",
-            summary: hackbench::SUMMARY,
-            load_unit: hackbench::LOAD_UNIT,
-            metrics: hackbench::METRICS,
-            deciding: hackbench::DECIDING,
-        },
-        KindInfo {
-            name: "command",
-            summary: command::SUMMARY,
-            load_unit: command::LOAD_UNIT,
-            metrics: command::METRICS,
-            deciding: command::DECIDING,
-        },
-        KindInfo {
-            name: "http",
-            summary: http::SUMMARY,
-            load_unit: http::LOAD_UNIT,
-            metrics: openloop::metrics::HTTP,
-            deciding: openloop::metrics::DECIDING,
-        },
-        KindInfo {
-            name: "memcached",
-            summary: memcached::SUMMARY,
-            load_unit: memcached::LOAD_UNIT,
-            metrics: openloop::metrics::MEMCACHED,
-            deciding: openloop::metrics::DECIDING,
-        },
-    ]
-}
-
-/// Every metric with the kind of workload that measures it.
-pub fn metric_defs() -> Vec<(&'static str, MetricDef)> {
-    let of_kind = |kind: KindInfo| kind.metrics.iter().map(move |def| (kind.name, *def));
-    kinds().into_iter().flat_map(of_kind).collect()
 }

@@ -204,6 +204,17 @@ impl Recording {
     }
 }
 
+/// Which of these logs a quantile or maximum comes from: `generator_lateness_p50` is one of
+/// `generator-lateness`.
+pub fn log_among(logs: &[&'static str], metric: &str) -> Option<&'static str> {
+    let (name, figure) = metric.rsplit_once('_')?;
+    let digits = figure.strip_prefix('p').unwrap_or_default();
+    let is_quantile = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+    let log = name.replace('_', "-");
+    let mut logs = logs.iter().copied();
+    logs.find(|known| *known == log && (is_quantile || figure == "max"))
+}
+
 /// One line of an interval log.
 #[derive(Debug)]
 pub struct Interval<'a, C: Counter> {
@@ -368,5 +379,16 @@ mod tests {
         base64::engine::general_purpose::STANDARD
             .decode(text)
             .unwrap()
+    }
+
+    #[test]
+    fn a_quantile_names_its_log() {
+        let of = |metric| log_among(&["wakeup", "generator-lateness"], metric);
+        assert_eq!(of("wakeup_p999"), Some("wakeup"));
+        assert_eq!(of("wakeup_max"), Some("wakeup"));
+        assert_eq!(of("generator_lateness_p50"), Some("generator-lateness"));
+        for none in ["wakeup_stalls", "wakeup_p", "request_p99", "wakeup", "p99"] {
+            assert_eq!(of(none), None, "{none}");
+        }
     }
 }

@@ -9,13 +9,31 @@
 mod report;
 
 use crate::wakeup::metrics as m;
-use crate::{Driver, Job, Launch, Output, Parsed, program};
-use model::{Calibration, MetricDef, Problem, SchbenchParams, Severity, Warning};
+use crate::{Driver, Job, KindDef, Launch, LoadForms, Output, Parsed, Run, Window, program};
+use model::{Calibration, MetricDef, Problem, Program, SchbenchParams, Severity, Task, Warning};
 use report::{Report, Section};
 
-pub const SUMMARY: &str =
-    "real schbench from PATH, closed loop: message threads wake workers over futexes";
-pub const LOAD_UNIT: &str = "workers per message thread";
+/// The kind `schbench`.
+pub static KIND: KindDef = KindDef {
+    name: "schbench",
+    aliases: &[],
+    summary: "real schbench from PATH, closed loop: message threads wake workers over futexes",
+    loads: LoadForms::Counts,
+    load_unit: "workers per message thread",
+    window: Window::Own,
+    metrics: METRICS,
+    deciding: m::DECIDING,
+    logs: &[],
+    tasks: &[Task::Process("schbench")],
+    // It has no version to print; that it is there is the fact.
+    programs: &[Program {
+        name: "schbench",
+        version: None,
+        package: None,
+    }],
+    handicap: false,
+};
+
 pub const METRICS: &[MetricDef] = &[
     m::WAKEUP_P50,
     m::WAKEUP_P90,
@@ -105,22 +123,6 @@ impl Schbench {
 }
 
 impl Driver for Schbench {
-    fn summary(&self) -> &'static str {
-        SUMMARY
-    }
-
-    fn load_unit(&self) -> &'static str {
-        LOAD_UNIT
-    }
-
-    fn metrics(&self) -> &'static [MetricDef] {
-        METRICS
-    }
-
-    fn deciding(&self) -> &'static [&'static str] {
-        m::DECIDING
-    }
-
     fn require(&self, job: &Job) -> Vec<Problem> {
         let mut problems = Vec::new();
         let mut problem = |what: String, remedy: &str| {
@@ -150,9 +152,9 @@ impl Driver for Schbench {
     }
 
     /// Finds out what this version of schbench can do.
-    fn calibrate(&self, _job: &Job) -> Result<Calibration, String> {
+    fn calibrate(&self, _job: &Job, run: &mut Run) -> Result<Calibration, String> {
         let argv = [self.program.clone(), "--help".to_owned()];
-        let usage = program::run(&argv, USAGE_LIMIT_NS)?;
+        let usage = run(&argv, USAGE_LIMIT_NS)?;
         let json = usage.stderr.contains("--json") || usage.stdout.contains("--json");
         Ok(Calibration {
             values: [(JSON.to_owned(), u64::from(json))].into(),

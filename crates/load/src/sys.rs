@@ -1,14 +1,11 @@
 //! The kernel calls of the generators: clock_gettime(2), clock_nanosleep(2), futex(2),
-//! getcpu(2), prctl(2), sched_setaffinity(2), setrlimit(2), and a process with a time limit (pidfd_open(2)).
+//! getcpu(2), prctl(2), sched_setaffinity(2), setrlimit(2).
 //!
 //! rustix wraps all of them safely, so this module needs no `unsafe`. Times are
 //! nanoseconds of CLOCK_MONOTONIC.
 
-use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::process::{
-    Pid, PidfdFlags, Resource, Rlimit, Signal, getrlimit, kill_process_group, pidfd_open, setrlimit,
-};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{
     ClockId, CpuSet, NanosleepRelativeResult, futex, sched_getaffinity, sched_setaffinity,
 };
@@ -149,35 +146,6 @@ pub fn allow_files(count: u64) -> Result<(), String> {
 pub fn precise_timers() {
     // Where it fails, timers stay 50 µs late at most: visible in the figures, not wrong.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-}
-
-/// Waits until a child process has ended, at most `limit_ns`. `true` if it has.
-pub fn wait_for_end(child: u32, limit_ns: u64) -> std::io::Result<bool> {
-    let Some(pid) = pid(child) else {
-        return Ok(true);
-    };
-    let process = pidfd_open(pid, PidfdFlags::empty())?;
-    let deadline_ns = now_ns().saturating_add(limit_ns);
-    loop {
-        let left = timespec(deadline_ns.saturating_sub(now_ns()));
-        match poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&left)) {
-            Ok(ready) => return Ok(ready > 0),
-            Err(Errno::INTR) => {}
-            Err(e) => return Err(e.into()),
-        }
-    }
-}
-
-/// Kills the process group that a child leads.
-pub fn kill_group(child: u32) {
-    if let Some(pid) = pid(child) {
-        // ESRCH: nobody is left, which is what is wanted.
-        let _ = kill_process_group(pid, Signal::KILL);
-    }
-}
-
-fn pid(child: u32) -> Option<Pid> {
-    i32::try_from(child).ok().and_then(Pid::from_raw)
 }
 
 pub fn timespec(ns: u64) -> Timespec {

@@ -2,6 +2,7 @@
 
 use crate::{Job, Output};
 use model::{Calibration, Kind, Load, Workload};
+use std::process::Command;
 
 /// What a job borrows.
 pub struct Fixture {
@@ -50,6 +51,19 @@ pub fn printed(stdout: &str) -> Output {
         status: "exit status 0".to_owned(),
         ..Output::default()
     }
+}
+
+/// A program's run for a calibration, without the limit.
+pub fn run(argv: &[String], _limit_ns: u64) -> Result<Output, String> {
+    let run = Command::new(&argv[0]).args(&argv[1..]).output();
+    let output = run.map_err(|e| e.to_string())?;
+    Ok(Output {
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        success: output.status.success(),
+        status: output.status.to_string(),
+        ..Output::default()
+    })
 }
 
 /// A shell script in a directory of its own, gone when dropped.

@@ -42,7 +42,9 @@ fn figures(kind: Kind) -> Option<Vec<(String, f64)>> {
         println!("skipped: {}; {}", problem.what, problem.remedy);
         return None;
     }
-    let calibration = driver.calibrate(&job).unwrap();
+    let calibration = driver
+        .calibrate(&job, &mut |argv, _| Ok(run(argv)))
+        .unwrap();
     job.calibration = &calibration;
     let output = run(&driver.launch(&job).argv);
     let parsed = driver.parse(&job, &output).unwrap();

@@ -8,6 +8,8 @@ use load::{Generator, Parsed, http, memcached, native_main, phase, serve};
 use model::{Arrivals, Severity, Sizes};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -32,6 +34,15 @@ fn get(open_loop: OpenLoop) -> Generator {
     Generator::Http(http::Config {
         open_loop,
         request: "GET / HTTP/1.1\r\nHost: x\r\n\r\n".to_owned(),
+        head_only: false,
+    })
+}
+
+/// Requests that are never sent twice.
+fn post(open_loop: OpenLoop) -> Generator {
+    Generator::Http(http::Config {
+        open_loop,
+        request: "POST / HTTP/1.1\r\nHost: x\r\n\r\n".to_owned(),
         head_only: false,
     })
 }
@@ -186,6 +197,59 @@ fn a_connection_that_was_closed_between_two_requests_costs_none() {
     assert_eq!(metric(&parsed, "error_percent"), 0.0);
 }
 
+/// A server whose connections end under their second request, before it is answered.
+fn closing_under_a_request() -> SocketAddr {
+    misbehaving(|mut stream| {
+        if heard(&mut stream) && stream.write_all(FINE).is_ok() {
+            heard(&mut stream);
+        }
+    })
+}
+
+#[test]
+fn a_request_on_its_way_while_its_connection_is_closed_is_sent_again_and_said() {
+    let one = OpenLoop {
+        connections: 1,
+        ..seldom(closing_under_a_request())
+    };
+    let parsed = run(&get(one)).unwrap();
+    assert_eq!(metric(&parsed, "error_percent"), 0.0);
+    assert_eq!(metric(&parsed, "achieved_percent"), 100.0);
+    let note = parsed
+        .warnings
+        .iter()
+        .find(|w| w.what.contains("sent again"));
+    assert_eq!(note.map(|w| w.severity), Some(Severity::Note));
+}
+
+#[test]
+fn a_request_that_must_not_be_done_twice_is_not_sent_again() {
+    let one = OpenLoop {
+        connections: 1,
+        ..seldom(closing_under_a_request())
+    };
+    let parsed = run(&post(one)).unwrap();
+    assert!(metric(&parsed, "error_percent") > 40.0);
+}
+
+#[test]
+fn a_server_that_is_gone_when_a_request_is_sent_again_has_failed_it() {
+    let served = Arc::new(AtomicUsize::new(0));
+    let address = misbehaving(move |mut stream| {
+        // The first connection answers once; no later one answers at all.
+        if heard(&mut stream) && served.fetch_add(1, Ordering::Relaxed) == 0 {
+            let _ = stream.write_all(FINE).map(|()| heard(&mut stream));
+        }
+    });
+    let one = OpenLoop {
+        connections: 1,
+        warmup_ns: 0,
+        ..seldom(address)
+    };
+    let parsed = run(&get(one)).unwrap();
+    assert!(metric(&parsed, "error_percent") > 90.0);
+}
+
 #[test]
 fn a_server_that_waits_for_room_is_not_kept_waiting_for_the_next_request() {
     const BYTES: usize = 4 << 20;
@@ -252,7 +316,7 @@ fn hang_ups_half_answers_and_garbage_are_told_apart() {
         ),
         (&b"220 mail.example ESMTP\r\n"[..], "garbage"),
     ] {
-        let parsed = run(&get(open_loop(one_fine(then)))).unwrap();
+        let parsed = run(&post(open_loop(one_fine(then)))).unwrap();
         assert!(metric(&parsed, "error_percent") > 10.0);
         let warned = parsed.warnings.iter().any(|w| w.what.contains(words));
         assert!(warned, "{words}: {:?}", parsed.warnings);

@@ -8,9 +8,40 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
     pub points: Vec<EvidencePoint>,
+    /// What the target, which made the machine, knows of it for the whole trial.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub facts: Vec<Fact>,
     /// The scheduler program that was started, where the arm has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduler_binary: Option<SchedulerBinary>,
+}
+
+/// One thing that was so in a trial, and what should have been so.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fact {
+    /// `kernel`, `kernel build ID`, …
+    pub what: String,
+    /// The value that the arm needs; `None` where any will do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wanted: Option<String>,
+    /// The value that was read where it is in force.
+    pub found: String,
+}
+
+impl Fact {
+    /// Why the trial is void, where another value was found than the wanted one.
+    pub fn disagrees(&self) -> Option<String> {
+        let wanted = self.wanted.as_ref().filter(|w| **w != self.found)?;
+        let Fact { what, found, .. } = self;
+        Some(format!("the {what} was {found}, not {wanted}"))
+    }
+}
+
+impl Evidence {
+    /// Why the facts of the target void the trial, if they do.
+    pub fn disagrees(&self) -> Option<String> {
+        self.facts.iter().find_map(Fact::disagrees)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -40,7 +40,7 @@ impl Experiment {
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum TargetSpec {
     Local,
-    Vm(VmSpec),
+    Vm(Box<VmSpec>),
 }
 
 impl TargetSpec {
@@ -73,6 +73,9 @@ pub struct VmSpec {
     /// Added to the guest's kernel command line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub append: Option<String>,
+    /// Files and directories of the host that the guest sees although they are private.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub expose: Vec<String>,
     /// Host port on loopback to guest port; user-mode network only if any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forwards: Vec<Forward>,
@@ -91,6 +94,7 @@ impl VmSpec {
             topology: None,
             host_cpus: None,
             append: None,
+            expose: Vec::new(),
             forwards: Vec::new(),
         }
     }

@@ -6,6 +6,7 @@
 //! are whole nanoseconds.
 
 pub mod arm;
+pub mod check;
 pub mod collector;
 pub mod cpus;
 pub mod evidence;
@@ -13,28 +14,34 @@ pub mod experiment;
 pub mod message;
 pub mod metric;
 pub mod preflight;
+pub mod printable;
 pub mod problem;
+pub mod program;
 pub mod schedule;
 pub mod service;
+pub mod start;
 pub mod system;
 pub mod trial;
 pub mod units;
 pub mod workload;
 
 pub use arm::{Arm, Class, Policy, Role, Scheduler, Tunables};
+pub use check::Invalid;
 pub use collector::Collector;
 pub use cpus::{choose_cpus, parse_cpu_list};
-pub use evidence::{Evidence, EvidencePoint, Phase, RolePolicy, SchedExt, SchedulerBinary};
+pub use evidence::{Evidence, EvidencePoint, Fact, Phase, RolePolicy, SchedExt, SchedulerBinary};
 pub use experiment::{Experiment, Stop, TargetSpec, VmSpec};
 pub use message::{PROTOCOL_VERSION, Reply, Request, TrialFile, TrialSpec};
 pub use metric::{Better, Measurement, MetricDef};
 pub use preflight::{Check, CheckState};
 pub use problem::{Problem, Severity, Warning};
+pub use program::{Program, Task};
 pub use schedule::{Cell, Plan, PlannedTrial};
 pub use service::{
     Antagonist, AntagonistProgram, HttpParams, MemcachedParams, OpenLoopParams, Placement,
     Readiness, Server, ServerProgram, Sizes,
 };
+pub use start::{Build, Machine, Start};
 pub use system::System;
 pub use trial::{Trial, TrialResult, TrialState};
 pub use units::{format_duration_ns, format_rate};

@@ -3,13 +3,14 @@
 use crate::arm::Arm;
 use crate::experiment::Experiment;
 use crate::problem::Problem;
+use crate::start::Build;
 use crate::system::System;
 use crate::trial::TrialResult;
 use crate::workload::{Calibration, Load, Workload};
 use serde::{Deserialize, Serialize};
 
 /// Raised when a message changes its meaning. Agent and runner must agree.
-pub const PROTOCOL_VERSION: u32 = 1;
+pub const PROTOCOL_VERSION: u32 = 2;
 
 /// From the runner. Every request has exactly one final reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -21,9 +22,10 @@ pub enum Request {
     Probe,
     /// What does the target lack for this experiment? Reply: `Checked`.
     Check { experiment: Box<Experiment> },
-    /// Find what all trials of a cell share. Reply: `Calibrated` or `Refused`.
+    /// Find what all trials of a cell share. Reply: any number of `Progress`, then
+    /// `Calibrated`, `Refused` or `Unrestored`.
     Calibrate { workload: Box<Workload>, load: Load },
-    /// Reply: any number of `File` and `Progress`, then `Trial`.
+    /// Reply: any number of `File` and `Progress`, then `Trial`, `Refused` or `Unrestored`.
     Trial { spec: Box<TrialSpec> },
     /// Undo everything that is still in force and end. Reply: `Bye`.
     Bye,
@@ -35,7 +37,7 @@ pub enum Request {
 pub enum Reply {
     Hello {
         protocol: u32,
-        version: String,
+        build: Build,
     },
     System {
         system: Box<System>,
@@ -49,9 +51,16 @@ pub enum Reply {
     Refused {
         why: String,
     },
-    /// What the agent is doing now: `attaching scx_rusty`, `warming up`.
+    /// What the agent is doing now: `attaching scx_rusty`, `measuring`. The step takes
+    /// no longer than its limit; an agent that is silent for much longer hangs.
     Progress {
         step: String,
+        limit_ns: u64,
+    },
+    /// Something of an earlier trial is still in force and could not be undone: nothing
+    /// may be measured before it is.
+    Unrestored {
+        failed: Vec<String>,
     },
     /// A file of the trial under way.
     File {

@@ -75,12 +75,26 @@ pub struct Trial {
     pub arm: String,
     /// Counts from 1.
     pub attempt: u32,
+    /// Which start of the run measured it; counts from 1.
+    #[serde(default = "first")]
+    pub start: u32,
     pub result: TrialResult,
+}
+
+/// What was stored before runs kept their starts.
+fn first() -> u32 {
+    1
 }
 
 impl Trial {
     pub fn is_ok(&self) -> bool {
         self.result.state == TrialState::Ok
+    }
+
+    /// Where it comes in the order of measuring. Not by its time of day: a clock may be set
+    /// back while a run goes on.
+    pub fn order(&self) -> (u32, u32, u32) {
+        (self.start, self.place.index, self.attempt)
     }
 
     pub fn metric(&self, name: &str) -> Option<&Measurement> {

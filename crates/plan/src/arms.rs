@@ -90,11 +90,22 @@ pub(crate) fn check_name(name: &str) -> Result<(), PlanError> {
         return Err(PlanError::new("an arm needs a name")
             .with_help("write NAME:=CHANGES, or leave out `:=`"));
     }
-    if name.len() > 60 || name.chars().any(|c| c.is_control()) {
+    if name.len() > 60 {
         return Err(PlanError::new(format!("`{name}` is not a usable name"))
             .with_help("use at most 60 printable characters"));
     }
-    Ok(())
+    check_shows(name)
+}
+
+/// A name is what a reader sees of it.
+pub(crate) fn check_shows(name: &str) -> Result<(), PlanError> {
+    match name.contains(model::printable::is_hidden) {
+        false => Ok(()),
+        true => Err(PlanError::new(format!(
+            "the name `{name}` has a character that does not show"
+        ))
+        .with_help("use printable characters only")),
+    }
 }
 
 fn apply(arm: &mut Arm, change: &str) -> Result<(), PlanError> {

@@ -1,11 +1,12 @@
 //! From what was written, in a file or on the command line, to a whole experiment.
 
 use crate::arms::{check_policy, check_weight, parse_arm};
+use crate::check::check;
 use crate::error::PlanError;
 use crate::file::FileStop;
 use crate::limits::check_quota;
-use crate::workloads::{check_workload, command_workload, parse_workload};
-use model::{Arm, Experiment, Kind, Role, Stop, TargetSpec, Workload};
+use crate::workloads::{command_workload, kinds, parse_workload};
+use model::{Arm, Experiment, Role, Stop, TargetSpec, Workload};
 
 /// What was written; gaps are filled by [`complete`].
 pub(crate) struct Draft {
@@ -85,41 +86,47 @@ pub(crate) fn usual_role(workloads: &[Workload]) -> Role {
 
 /// Fill the gaps, and refuse what cannot be one experiment.
 pub(crate) fn complete(draft: Draft) -> Result<Experiment, PlanError> {
-    let mut arms = draft.arms;
-    if arms.is_empty() {
-        return Err(
-            PlanError::new("there is no arm, so there is nothing to compare")
-                .with_help("add [[arm]] with a name, or -a default -a batch"),
-        );
-    }
-    if draft.workloads.is_empty() {
-        return Err(
-            PlanError::new("there is no workload, so there is nothing to measure")
-                .with_help("add [[workload]] with a kind, or -w wakeup, or a command after --"),
-        );
-    }
-    for arm in &arms {
-        check_arm(arm, &draft.target, &draft.workloads)?;
-    }
-    draft.workloads.iter().try_for_each(check_workload)?;
-    let aa_arm = draft.aa.then(|| AA_ARM.to_owned());
-    if let Some(name) = &aa_arm {
-        arms.push(Arm {
-            name: name.clone(),
-            ..arms[draft.baseline].clone()
-        });
-    }
-    Ok(Experiment {
+    let mut experiment = Experiment {
         name: draft.name,
         question: draft.question,
         seed: draft.seed.unwrap_or(1),
         target: draft.target,
-        arms,
+        arms: draft.arms,
         baseline: draft.baseline,
         workloads: draft.workloads,
-        stop: stop(&draft.stop)?,
-        aa_arm,
-    })
+        stop: stop(&draft.stop),
+        aa_arm: None,
+    };
+    check(&experiment)?;
+    for workload in &mut experiment.workloads {
+        if workload.metrics.is_empty() {
+            workload.metrics = load::deciding(workload);
+        }
+    }
+    match draft.aa {
+        true => with_aa(experiment),
+        false => Ok(experiment),
+    }
+}
+
+/// The baseline once more under another name, unless it is there already.
+pub fn with_aa(mut experiment: Experiment) -> Result<Experiment, PlanError> {
+    if experiment.aa_arm.is_some() {
+        return Ok(experiment);
+    }
+    if experiment.arms.iter().any(|arm| arm.name == AA_ARM) {
+        return Err(PlanError::new(format!(
+            "an arm is called `{AA_ARM}`, and so is the one that repeats the baseline"
+        ))
+        .with_help("give your arm another name, or leave out `aa`"));
+    }
+    experiment.arms.push(Arm {
+        name: AA_ARM.to_owned(),
+        ..experiment.arms[experiment.baseline].clone()
+    });
+    experiment.aa_arm = Some(AA_ARM.to_owned());
+    check(&experiment)?;
+    Ok(experiment)
 }
 
 /// What one arm alone does not show.
@@ -152,14 +159,18 @@ pub(crate) fn check_arm(
     if !(0.0..=1000.0).contains(&arm.handicap_percent) {
         return Err(object(PlanError::new("a handicap is 0% to 1000%")));
     }
-    let wakeup_only = workloads.iter().all(|w| matches!(w.kind, Kind::Wakeup(_)));
-    if arm.handicap_percent != 0.0 && !wakeup_only {
+    if arm.handicap_percent != 0.0 && !workloads.iter().all(carries_handicap) {
+        let able = kinds(|def| def.handicap).join("`, `");
         return Err(object(
-            PlanError::new("only the `wakeup` load can carry a handicap")
+            PlanError::new(format!("only the `{able}` load can carry a handicap"))
                 .with_help("leave the other workloads out of this experiment"),
         ));
     }
     Ok(())
+}
+
+fn carries_handicap(workload: &Workload) -> bool {
+    load::kind::find(workload.kind.name()).is_some_and(|def| def.handicap)
 }
 
 /// The weight of an arm is that of servers.
@@ -174,49 +185,14 @@ fn has_servers(workloads: &[Workload]) -> Result<(), PlanError> {
     }
 }
 
-fn stop(file: &FileStop) -> Result<Stop, PlanError> {
-    let stop = Stop {
+fn stop(file: &FileStop) -> Stop {
+    let max_blocks = file.max_blocks.unwrap_or(40);
+    Stop {
         budget_ns: file.budget.map(|d| d.0),
         confidence: file.confidence.unwrap_or(0.95),
         smallest_effect: file.smallest_effect.map_or(0.02, |p| p.0 / 100.0),
-        min_blocks: file.min_blocks.unwrap_or(3),
-        max_blocks: file.max_blocks.unwrap_or(40),
+        min_blocks: file.min_blocks.unwrap_or(3.min(max_blocks)),
+        max_blocks,
         max_attempts: file.max_attempts.unwrap_or(3),
-    };
-    check_stop(&stop)?;
-    Ok(stop)
-}
-
-/// What the rule of stopping needs; also for a stop changed on the command line.
-pub fn check_stop(stop: &Stop) -> Result<(), PlanError> {
-    if !(0.5..1.0).contains(&stop.confidence) {
-        return Err(PlanError::new(format!(
-            "a confidence of {} is out of range",
-            stop.confidence
-        ))
-        .with_help("a fraction from 0.5 up to, but not including, 1: confidence = 0.95")
-        .about("stop.confidence"));
     }
-    if !(stop.smallest_effect > 0.0 && stop.smallest_effect < 1.0) {
-        return Err(PlanError::new("the smallest effect is out of range")
-            .with_help("above 0% and under 100%: smallest-effect = \"2%\"")
-            .about("stop.smallest-effect"));
-    }
-    if stop.max_blocks == 0 || stop.min_blocks > stop.max_blocks || stop.max_blocks > 10_000 {
-        return Err(PlanError::new(format!(
-            "min-blocks = {} and max-blocks = {} do not fit",
-            stop.min_blocks, stop.max_blocks
-        ))
-        .with_help("1 <= min-blocks <= max-blocks <= 10000")
-        .about("stop.max-blocks"));
-    }
-    if stop.max_attempts == 0 {
-        return Err(PlanError::new("max-attempts must be at least 1").about("stop.max-attempts"));
-    }
-    if stop.budget_ns == Some(0) {
-        return Err(PlanError::new("a budget of 0 measures nothing")
-            .with_help("budget = \"5m\"")
-            .about("stop.budget"));
-    }
-    Ok(())
 }

@@ -1,7 +1,12 @@
 //! What is wrong with an experiment file or a command line, where, and what to do.
+//!
+//! Errors quote what was written, by whomever: it stays in its line, and nothing in it is
+//! obeyed by a terminal ([`model::printable`]).
 
 use crate::table::Places;
 use miette::{Diagnostic, NamedSource, SourceSpan};
+use model::Invalid;
+use model::printable::{lines, one_line};
 use std::ops::Range;
 
 #[derive(Debug, thiserror::Error, Diagnostic)]
@@ -22,7 +27,7 @@ pub struct PlanError {
 impl PlanError {
     pub fn new(message: impl Into<String>) -> Self {
         PlanError {
-            message: message.into(),
+            message: plain(message),
             help: None,
             source_code: None,
             span: None,
@@ -31,12 +36,12 @@ impl PlanError {
     }
 
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
-        self.help = Some(help.into());
+        self.help = Some(plain(help));
         self
     }
 
     pub fn with_help_maybe(mut self, help: Option<String>) -> Self {
-        self.help = help.or(self.help);
+        self.help = help.map(plain).or(self.help);
         self
     }
 
@@ -64,8 +69,14 @@ impl PlanError {
         self
     }
 
+    /// The text of the file, as it can be shown; the place moves with what it grows by.
     pub(crate) fn in_file(mut self, name: &str, text: &str) -> Self {
-        let source = NamedSource::new(name, text.to_owned()).with_language("toml");
+        let shown = |from: usize, to: usize| text.get(from..to).map(|part| lines(part).len());
+        self.span = self.span.and_then(|span| {
+            let (from, to) = (span.offset(), span.offset() + span.len());
+            Some((shown(0, from)?, shown(from, to)?).into())
+        });
+        let source = NamedSource::new(plain(name), lines(text).into_owned()).with_language("toml");
         self.source_code = Some(source);
         self
     }
@@ -74,7 +85,9 @@ impl PlanError {
 /// Serde and toml say what is wrong and where; the nearest right key is ours.
 impl From<toml::de::Error> for PlanError {
     fn from(error: toml::de::Error) -> Self {
-        let message = error.message().to_owned();
+        // Some have what was expected in a second line.
+        let message: Vec<&str> = error.message().lines().map(str::trim).collect();
+        let message = message.join("; ");
         let help = unknown_field_help(&message);
         let result = PlanError::new(message).with_help_maybe(help);
         match error.span() {
@@ -82,6 +95,31 @@ impl From<toml::de::Error> for PlanError {
             None => result,
         }
     }
+}
+
+fn plain(text: impl Into<String>) -> String {
+    one_line(&text.into()).into_owned()
+}
+
+impl From<Invalid> for PlanError {
+    fn from(invalid: Invalid) -> Self {
+        let help = Some(invalid.remedy).filter(|remedy| !remedy.is_empty());
+        let error = PlanError::new(invalid.what).with_help_maybe(help);
+        error.about(&key_in_file(&invalid.key))
+    }
+}
+
+/// As in TOML: `stop.max_blocks` is `stop.max-blocks`, `loads[1]` is `loads.1`, and
+/// `duration_ns` has its unit in the value.
+fn key_in_file(key: &str) -> String {
+    let key = key.replace('[', ".").replace(']', "").replace('_', "-");
+    let plain = |part: &str| {
+        let units = ["-ns", "-bytes"];
+        let without = units.iter().find_map(|unit| part.strip_suffix(unit));
+        without.unwrap_or(part).to_owned()
+    };
+    let parts: Vec<String> = key.split('.').map(plain).collect();
+    parts.join(".")
 }
 
 /// serde's text: ``unknown field `x`, expected one of `a`, `b` ``.
@@ -95,7 +133,39 @@ fn unknown_field_help(message: &str) -> Option<String> {
 impl PlanError {
     /// The same error under another message.
     pub(crate) fn renamed(mut self, message: String) -> Self {
-        self.message = message;
+        self.message = plain(message);
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the label of an error of this file points at, in the text that is shown.
+    fn pointed_at(text: &str) -> String {
+        let error = crate::parse_experiment("x\u{1b}[2J.toml", text).unwrap_err();
+        let label = error.labels().unwrap().next().unwrap();
+        let source = error.source_code().unwrap();
+        let span = source.read_span(label.inner(), 0, 0).unwrap();
+        let name = span.name().unwrap_or_default();
+        assert!(name.starts_with("x\\u{1b}"), "{name}");
+        String::from_utf8(span.data().to_vec()).unwrap()
+    }
+
+    #[test]
+    fn what_is_shown_of_a_file_is_printable_and_the_place_stays_right() {
+        let text = "# \u{202e} \u{feff}\n[[arm]]\nname = \"a\"\n[[workload]]\n\
+                    kind = \"wakeup\" # \u{202e}\nduration = \"5 \u{2066}s\"\n";
+        assert_eq!(pointed_at(text), "\"5 \\u{2066}s\"");
+    }
+
+    #[test]
+    fn a_name_in_an_error_stays_in_its_line() {
+        let text = "[[arm]]\nname = \"a\\nb\"\n[[arm]]\nname = \"a\\nb\"\n";
+        let error = crate::parse_experiment("x.toml", text).unwrap_err();
+        assert!(!error.to_string().contains('\n'), "{error}");
+        let error = crate::arms::parse_arm("\u{1b}[2J\nx").unwrap_err();
+        assert!(!error.to_string().contains(char::is_control), "{error:?}");
     }
 }

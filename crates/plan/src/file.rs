@@ -2,6 +2,7 @@
 
 use crate::arms::check_name;
 use crate::build::{Draft, check_arm, complete, usual_role};
+use crate::check::check_vm;
 use crate::error::PlanError;
 use crate::grid::{self, Point};
 use crate::spread::Spread;
@@ -123,6 +124,8 @@ struct FileVm {
     host_cpus: Option<String>,
     append: Option<String>,
     #[serde(default)]
+    expose: Vec<String>,
+    #[serde(default)]
     forwards: Vec<FileForward>,
 }
 
@@ -242,19 +245,9 @@ impl From<FileTopology> for Topology {
 fn vm(file: FileVm) -> Result<TargetSpec, PlanError> {
     let topology = file.topology.map(Topology::from);
     let by_topology = topology.as_ref().and_then(Topology::cpus);
-    let cpus = file.cpus.or(by_topology).unwrap_or(2);
-    if topology.is_some() && by_topology != Some(cpus) {
-        return Err(
-            PlanError::new(format!("the topology does not make {cpus} CPUs"))
-                .with_help("cpus must be sockets × llcs × cores × threads; or leave cpus out"),
-        );
-    }
-    if cpus == 0 {
-        return Err(PlanError::new("a guest needs at least one CPU").with_help("cpus = 2"));
-    }
-    Ok(TargetSpec::Vm(VmSpec {
+    let vm = VmSpec {
         kernel: file.kernel,
-        cpus,
+        cpus: file.cpus.or(by_topology).unwrap_or(2),
         memory_bytes: file.memory.map_or(2 << 30, |m| m.0),
         root: file.root.unwrap_or_else(|| "host".to_owned()),
         reset: file.reset,
@@ -262,8 +255,11 @@ fn vm(file: FileVm) -> Result<TargetSpec, PlanError> {
         topology,
         host_cpus: file.host_cpus,
         append: file.append,
+        expose: file.expose,
         forwards: file.forwards.into_iter().map(forward).collect(),
-    }))
+    };
+    check_vm(&vm)?;
+    Ok(TargetSpec::Vm(Box::new(vm)))
 }
 
 fn forward(file: FileForward) -> Forward {
@@ -381,7 +377,11 @@ fn read_workloads(values: Vec<Value>) -> Result<Vec<Workload>, PlanError> {
 
 /// One table, which may be several workloads.
 fn read_workload(mut value: Value) -> Result<Vec<Workload>, PlanError> {
-    let kind = take_kind(&mut value, "workload", &workloads::KINDS.join(", "))?;
+    let kind = take_kind(
+        &mut value,
+        "workload",
+        &workloads::kinds(|_| true).join(", "),
+    )?;
     let spread = Spread::take(&mut value)?;
     let workload = workloads::from_table(&kind, value.into_deserializer())?;
     let workloads = spread.over(workload)?;

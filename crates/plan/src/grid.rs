@@ -11,6 +11,8 @@ use std::collections::BTreeMap;
 use toml::de::{DeArray, DeValue};
 
 const MOST_ARMS: usize = 200;
+/// Combinations that a condition may be asked about.
+const MOST_POINTS: usize = 20_000;
 
 /// Parameters with their values as written.
 pub(crate) type Point = BTreeMap<String, String>;
@@ -103,6 +105,7 @@ fn points<'i>(grid: Value<'i>) -> Result<Vec<Values<'i>>, PlanError> {
         let values = written(&name, list)?;
         parameters.insert(name, values);
     }
+    check_product(&parameters).map_err(|e| e.at(span))?;
     let mut points = vec![Values::new()];
     for (name, values) in parameters {
         let with = |(point, value): (&Values<'i>, &Written<'i>)| {
@@ -117,6 +120,21 @@ fn points<'i>(grid: Value<'i>) -> Result<Vec<Values<'i>>, PlanError> {
             .collect();
     }
     Ok(points)
+}
+
+/// How many combinations there are, before any is made.
+fn check_product(parameters: &BTreeMap<String, Vec<Written>>) -> Result<(), PlanError> {
+    let mut lengths = parameters.values().map(Vec::len);
+    let product = lengths.try_fold(1, usize::checked_mul);
+    if product.is_some_and(|points| points <= MOST_POINTS) {
+        return Ok(());
+    }
+    let points = product.map_or("too many to count".to_owned(), |points| points.to_string());
+    Err(PlanError::new(format!(
+        "the combinations of this grid are {points}; at most {MOST_POINTS} are looked at, and \
+         {MOST_ARMS} compared"
+    ))
+    .with_help("fewer parameters, or fewer values of each"))
 }
 
 /// The values of one parameter.
@@ -299,6 +317,19 @@ mod tests {
             let error = arms(&text).unwrap_err();
             assert!(error.to_string().contains(why), "{error}");
         }
+    }
+
+    #[test]
+    fn a_grid_beyond_all_measure_is_refused_before_it_is_made() {
+        let values: Vec<String> = (0..12).map(|n| n.to_string()).collect();
+        let values = values.join(", ");
+        let parameters: Vec<String> = (0..8).map(|n| format!("p{n} = [{values}]")).collect();
+        let text = format!(
+            "name = \"x\"\nargs = []\nfor-each = {{ {} }}",
+            parameters.join(", ")
+        );
+        let error = arms(&text).unwrap_err().to_string();
+        assert!(error.contains("are 429981696; at most 20000"), "{error}");
     }
 
     #[test]

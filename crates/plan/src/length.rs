@@ -15,9 +15,13 @@ pub fn block_ns(experiment: &Experiment, plan: &Plan) -> u64 {
             Load::MaxRate(slo) => loads_of_a_search(slo),
             _ => 1,
         };
-        loads * (workload.warmup_ns + workload.duration_ns) + AROUND_A_TRIAL_NS
+        let window_ns = workload.warmup_ns.saturating_add(workload.duration_ns);
+        loads
+            .saturating_mul(window_ns)
+            .saturating_add(AROUND_A_TRIAL_NS)
     });
-    trials.sum::<u64>() * experiment.arms.len() as u64
+    let once = trials.fold(0, u64::saturating_add);
+    once.saturating_mul(experiment.arms.len() as u64)
 }
 
 /// Half of the doublings, the halvings after them, and what is tried twice.

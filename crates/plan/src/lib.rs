@@ -3,6 +3,7 @@
 
 pub mod arms;
 mod build;
+mod check;
 mod condition;
 mod error;
 mod file;
@@ -19,7 +20,8 @@ mod units;
 mod warnings;
 pub mod workloads;
 
-pub use build::{Request, check_stop, experiment_from_request};
+pub use build::{Request, experiment_from_request, with_aa};
+pub use check::check;
 pub use error::PlanError;
 pub use file::{parse_experiment, parse_topology};
 pub use length::block_ns;

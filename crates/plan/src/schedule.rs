@@ -66,7 +66,7 @@ fn shuffled<T>(mut items: Vec<T>, random: &mut ChaCha8Rng) -> Vec<T> {
     items
 }
 
-fn cells(experiment: &Experiment) -> Vec<Cell> {
+pub(crate) fn cells(experiment: &Experiment) -> Vec<Cell> {
     let mut cells = Vec::new();
     for (workload, w) in experiment.workloads.iter().enumerate() {
         for load in &w.loads {

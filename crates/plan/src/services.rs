@@ -1,11 +1,10 @@
 //! Services in the experiment file: the loads `http` and `memcached`, and the tables
 //! `[workload.server]` and `[[workload.antagonist]]` with their placement.
 
-use crate::arms::check_weight;
+use crate::check::{check_antagonist, check_placement, check_server};
 use crate::error::PlanError;
 use crate::file::{FilePolicy, read_policy};
 use crate::units::{Duration, Percent, parse_size};
-use crate::workloads::check_cpus;
 use model::{
     Antagonist, AntagonistProgram, Arrivals, Kind, OpenLoopParams, Placement, Readiness, Server,
     ServerProgram, Sizes, Workload,
@@ -80,39 +79,19 @@ macro_rules! role {
 
         impl $name {
             fn placement(&mut self) -> Result<Placement, PlanError> {
-                checked(Placement {
+                let placement = Placement {
                     cpus: self.cpus.take(),
                     weight: self.weight,
                     quota_percent: self.quota.map(|q| q.0),
                     nice: self.nice,
                     policy: self.policy.take().map(read_policy).transpose()?,
                     memory_node: self.memory_node,
-                })
+                };
+                check_placement(&placement)?;
+                Ok(placement)
             }
         }
     };
-}
-
-fn checked(placement: Placement) -> Result<Placement, PlanError> {
-    check_cpus("cpus", placement.cpus.as_ref())?;
-    placement
-        .weight
-        .map_or(Ok(()), check_weight)
-        .map_err(|e| e.about("weight"))?;
-    if placement.quota_percent.is_some_and(|q| q < 1.0) {
-        return Err(PlanError::new("a quota is at least 1% of a CPU")
-            .with_help("quota = \"50%\"")
-            .about("quota"));
-    }
-    if placement.nice.is_some_and(|n| !(-20..=19).contains(&n)) {
-        return Err(PlanError::new("a nice value is -20 to 19").about("nice"));
-    }
-    if placement.nice.is_some() && placement.policy.is_some() {
-        return Err(PlanError::new("`nice` beside a `policy`")
-            .with_help("write the nice value into the policy")
-            .about("nice"));
-    }
-    Ok(placement)
 }
 
 role!(FileServer {
@@ -199,10 +178,7 @@ fn read_server(mut file: FileServer) -> Result<Server, PlanError> {
     unused(threadless && file.threads.is_some(), "threads", what)?;
     let placement = file.placement()?;
     let threads = file.threads.unwrap_or(1);
-    if threads == 0 {
-        return Err(PlanError::new("a server needs at least one thread").about("threads"));
-    }
-    Ok(Server {
+    let server = Server {
         placement,
         ready_limit_ns: file.ready_limit.map_or(READY_LIMIT_NS, |d| d.0),
         program: match file.kind {
@@ -214,22 +190,21 @@ fn read_server(mut file: FileServer) -> Result<Server, PlanError> {
             ServerKind::Nginx => ServerProgram::Nginx { workers: threads },
             ServerKind::HttpEcho => ServerProgram::HttpEcho,
             ServerKind::Command => ServerProgram::Command {
-                argv: argv(file.command, "server", SERVER_EXAMPLE).and_then(|argv| {
-                    check_placeholders(&argv, file.port).map_err(|e| e.about("command"))?;
-                    Ok(argv)
-                })?,
+                argv: argv(file.command, "server", SERVER_EXAMPLE)?,
                 port: file.port,
                 ready: readiness(file.ready),
             },
         },
-    })
+    };
+    check_server(&server)?;
+    Ok(server)
 }
 
 const SERVER_EXAMPLE: &str = "[\"my-server\", \"--port\", \"{port}\"]";
 const PORT: &str = "port";
 
 /// A server must learn the port that is chosen for it.
-fn check_placeholders(argv: &[String], port: Option<u16>) -> Result<(), PlanError> {
+pub(crate) fn check_placeholders(argv: &[String], port: Option<u16>) -> Result<(), PlanError> {
     let mut placeholders = argv.iter().flat_map(|word| placeholders(word));
     if let Some(unknown) = placeholders.find(|name| *name != PORT) {
         let near = crate::nearest(unknown, [PORT]).map(|_| "did you mean `{port}`?");
@@ -328,9 +303,6 @@ fn read_antagonist(mut file: FileAntagonist) -> Result<Antagonist, PlanError> {
         "command",
         what,
     )?;
-    if file.threads == Some(0) {
-        return Err(PlanError::new("an antagonist needs at least one thread").about("threads"));
-    }
     let placement = file.placement()?;
     let (usual, program) = match kind {
         AntagonistKind::Spinner => (
@@ -352,11 +324,13 @@ fn read_antagonist(mut file: FileAntagonist) -> Result<Antagonist, PlanError> {
             },
         ),
     };
-    Ok(Antagonist {
+    let antagonist = Antagonist {
         name: file.name.unwrap_or_else(|| usual.to_owned()),
         program,
         placement,
-    })
+    };
+    check_antagonist(&antagonist)?;
+    Ok(antagonist)
 }
 
 /// What the parser of one role cannot see.

@@ -1,9 +1,9 @@
 //! One service in several surroundings: `antagonists = "each"` makes a cell alone and
 //! one beside each antagonist, `[[workload.placement]]` one for each placement.
 
+use crate::check::check_cpus;
 use crate::error::PlanError;
 use crate::table::{Value, items, take};
-use crate::workloads::check_cpus;
 use model::{Kind, Variant, Workload};
 use serde::Deserialize;
 use serde::de::IntoDeserializer;

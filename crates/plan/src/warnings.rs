@@ -58,7 +58,7 @@ fn crowded(workload: &Workload, target: &TargetSpec) -> Option<Warning> {
 fn short_budget(experiment: &Experiment, plan: &Plan) -> Option<Warning> {
     let stop = &experiment.stop;
     let budget = stop.budget_ns?;
-    let needed = block_ns(experiment, plan) * u64::from(stop.min_blocks);
+    let needed = block_ns(experiment, plan).saturating_mul(u64::from(stop.min_blocks));
     (needed > budget).then(|| Warning {
         severity: Severity::Caution,
         what: format!(

@@ -1,10 +1,13 @@
 //! Workloads: the keys of `[[workload]]` by kind, their defaults, and the short
 //! form of the command line (`wakeup`, `hackbench:4`, `wakeup:50%,200%`).
 
+use crate::arms::check_shows;
+use crate::check::{check_argv, check_client, check_count};
 use crate::error::PlanError;
 use crate::loads::Loads;
 use crate::services::{self, ClientKeys, FileAntagonist, FileServer};
 use crate::units::{Duration, Percent, Rate, Size, WrittenSizes, parse_load};
+use load::{KindDef, LoadForms, Window};
 use model::workload::Arrivals;
 use model::{
     CommandParams, HackbenchParams, HackbenchTransport, HttpParams, Kind, Load, MemcachedParams,
@@ -15,16 +18,6 @@ use std::collections::BTreeMap;
 use toml::Spanned;
 
 const SECOND_NS: u64 = 1_000_000_000;
-
-/// Kinds that `kind = "…"` knows.
-pub const KINDS: &[&str] = &[
-    "wakeup",
-    "hackbench",
-    "schbench",
-    "command",
-    "http",
-    "memcached",
-];
 
 /// Keys that every kind has.
 macro_rules! keys {
@@ -62,7 +55,9 @@ macro_rules! keys {
                     duration_ns,
                     warmup_ns,
                     time_limit_ns: self.time_limit.map_or(
-                        usual.time_limit_ns.unwrap_or(60 * SECOND_NS + warmup_ns + 10 * duration_ns),
+                        usual
+                            .time_limit_ns
+                            .unwrap_or_else(|| usual_time_limit_ns(warmup_ns, duration_ns)),
                         |d| d.0,
                     ),
                     metrics: self.metrics.unwrap_or_default(),
@@ -78,6 +73,14 @@ macro_rules! keys {
             }
         }
     };
+}
+
+/// Ten times the window, and a minute; lengths out of range are refused later.
+fn usual_time_limit_ns(warmup_ns: u64, duration_ns: u64) -> u64 {
+    let windows = duration_ns.saturating_mul(10);
+    (60 * SECOND_NS)
+        .saturating_add(warmup_ns)
+        .saturating_add(windows)
 }
 
 /// What holds where the file says nothing.
@@ -170,10 +173,10 @@ pub(crate) fn from_table<'de, D>(kind: &str, table: D) -> Result<Workload, PlanE
 where
     D: serde::Deserializer<'de, Error = toml::de::Error>,
 {
-    match kind {
+    match find(kind)?.name {
         "wakeup" => wakeup(WakeupKeys::deserialize(table)?),
         "schbench" => schbench(SchbenchKeys::deserialize(table)?),
-        "hackbench" | "messaging" => hackbench(HackbenchKeys::deserialize(table)?),
+        "hackbench" => hackbench(HackbenchKeys::deserialize(table)?),
         "command" => command(CommandKeys::deserialize(table)?),
         "http" => http(HttpKeys::deserialize(table)?),
         "memcached" => memcached(MemcachedKeys::deserialize(table)?),
@@ -181,12 +184,23 @@ where
     }
 }
 
+/// The entry of the table of kinds.
+fn find(kind: &str) -> Result<&'static KindDef, PlanError> {
+    load::kind::find(kind).ok_or_else(|| unknown_kind(kind))
+}
+
 fn unknown_kind(kind: &str) -> PlanError {
-    let help = match crate::nearest(kind, KINDS.iter().copied()) {
+    let help = match crate::nearest(kind, load::kind::names()) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => format!("one of {}", KINDS.join(", ")),
+        None => format!("one of {}", kinds(|_| true).join(", ")),
     };
     PlanError::new(format!("there is no workload `{kind}`")).with_help(help)
+}
+
+/// Names of the kinds for which this is so.
+pub(crate) fn kinds(is_so: fn(&KindDef) -> bool) -> Vec<&'static str> {
+    let kinds = load::KINDS.iter().filter(|def| is_so(def));
+    kinds.map(|def| def.name).collect()
 }
 
 /// schbench sleeps 100 us and multiplies 5 times over 256 KiB; a smaller footprint
@@ -228,10 +242,13 @@ fn schbench(mut keys: SchbenchKeys) -> Result<Workload, PlanError> {
 }
 
 fn hackbench(mut keys: HackbenchKeys) -> Result<Workload, PlanError> {
+    let message_bytes = keys.message_size.take().map_or(100, |s| s.0);
     let params = HackbenchParams {
         threads: keys.threads.take().unwrap_or(false),
         transport: keys.transport.take().unwrap_or(HackbenchTransport::Socket),
-        message_bytes: keys.message_size.take().map_or(100, |s| s.0 as u32),
+        message_bytes: u32::try_from(message_bytes).map_err(|_| {
+            PlanError::new("`message-size` is at most 4294967295 bytes").about("message-size")
+        })?,
         fds: keys.fds.take().unwrap_or(20),
         loops: keys.loops.take(),
     };
@@ -336,7 +353,7 @@ pub fn parse_workload(text: &str) -> Result<Workload, PlanError> {
     let (kind, loads) = text
         .split_once(':')
         .map_or((text, None), |(k, l)| (k, Some(l)));
-    let mut workload = match kind {
+    let mut workload = match find(kind)?.name {
         "wakeup" => wakeup(WakeupKeys::default())?,
         "schbench" => schbench(SchbenchKeys::default())?,
         "hackbench" => hackbench(HackbenchKeys::default())?,
@@ -367,80 +384,138 @@ pub fn command_workload(argv: &[String]) -> Result<Workload, PlanError> {
 
 /// What the parser of one kind cannot see.
 pub(crate) fn check_workload(workload: &Workload) -> Result<(), PlanError> {
+    workload.check()?;
     let name = &workload.name;
-    if workload.loads.is_empty() {
-        return Err(
-            PlanError::new(format!("the workload `{name}` has no loads"))
-                .with_help("loads = [1]")
-                .about("loads"),
-        );
-    }
-    let service = matches!(&workload.kind, Kind::Http(_) | Kind::Memcached(_));
-    let rate_makes_sense = service || matches!(&workload.kind, Kind::Wakeup(_));
-    for load in &workload.loads {
-        if matches!(load, Load::RatePerSec(_)) && !rate_makes_sense {
-            return Err(PlanError::new(format!(
-                "the workload `{name}` has no rate, but a load of {load}"
-            ))
-            .with_help("give a number or a percentage of the CPUs")
-            .about("loads"));
-        }
-        if matches!(load, Load::MaxRate(_)) && !service {
-            return Err(PlanError::new(format!(
-                "the workload `{name}` cannot look for its highest rate"
-            ))
-            .with_help("only `http` and `memcached` can; give loads as a list")
-            .about("loads"));
-        }
-        if service && !matches!(load, Load::RatePerSec(_) | Load::MaxRate(_)) {
-            return Err(PlanError::new(format!(
-                "the load {load} of the workload `{name}` is not a rate"
-            ))
-            .with_help("loads = [\"1k/s\", \"5k/s\"]")
-            .about("loads"));
-        }
-    }
-    let windowed = rate_makes_sense || matches!(&workload.kind, Kind::Schbench(_));
-    if windowed && workload.duration_ns < SECOND_NS / 10 {
+    check_shows(name).map_err(|e| e.about("name"))?;
+    let def = find(workload.kind.name())?;
+    workload
+        .loads
+        .iter()
+        .try_for_each(|load| check_load(def, workload, load))
+        .map_err(|e| e.about("loads"))?;
+    if def.window != Window::Whole && workload.duration_ns < SECOND_NS / 10 {
         return Err(PlanError::new(format!(
             "the workload `{name}` is measured for less than 100ms"
         ))
         .with_help("duration = \"2s\"")
         .about("duration"));
     }
+    check_metrics(def, workload)?;
     services::check_service(workload)?;
     check_params(workload)
 }
 
-fn check_params(workload: &Workload) -> Result<(), PlanError> {
-    let zero = |key: &str| {
-        Err(PlanError::new(format!(
-            "`{key}` of the workload `{}` must be at least 1",
-            workload.name
-        ))
-        .about(key))
+fn check_load(def: &KindDef, workload: &Workload, load: &Load) -> Result<(), PlanError> {
+    if def.loads.has(load) {
+        return Ok(());
+    }
+    let name = &workload.name;
+    let (message, help) = match load {
+        Load::MaxRate(_) => {
+            let able = kinds(|def| def.loads == LoadForms::Rates).join("`, `");
+            (
+                format!("the workload `{name}` cannot look for its highest rate"),
+                format!("only `{able}` can; give loads as a list"),
+            )
+        }
+        Load::RatePerSec(_) => (
+            format!("the workload `{name}` has no rate, but a load of {load}"),
+            "give a number or a percentage of the CPUs".to_owned(),
+        ),
+        Load::One | Load::Count(_) | Load::PercentOfCpus(_) => (
+            format!("the load {load} of the workload `{name}` is not a rate"),
+            "loads = [\"1k/s\", \"5k/s\"]".to_owned(),
+        ),
     };
+    Err(PlanError::new(message).with_help(help))
+}
+
+/// Only what a workload measures can decide when its cells stop.
+fn check_metrics(def: &KindDef, workload: &Workload) -> Result<(), PlanError> {
+    let known = || def.metrics.iter().map(|metric| metric.name);
+    let unknown = |metric: &&String| !known().any(|name| name == metric.as_str());
+    let mut metrics = workload.metrics.iter().enumerate();
+    let Some((at, metric)) = metrics.find(|(_, metric)| unknown(metric)) else {
+        return Ok(());
+    };
+    let all = "`schedlab list metrics` has all";
+    let help = match crate::nearest(metric, known()) {
+        Some(near) => format!("did you mean `{near}`? {all}"),
+        None => all.to_owned(),
+    };
+    let name = &workload.name;
+    Err(
+        PlanError::new(format!("the workload `{name}` has no metric `{metric}`"))
+            .with_help(help)
+            .about(&format!("metrics.{at}")),
+    )
+}
+
+fn check_params(workload: &Workload) -> Result<(), PlanError> {
     match &workload.kind {
-        Kind::Wakeup(p) if p.message_threads == 0 => zero("message-threads"),
-        Kind::Wakeup(p) if p.workers == Some(0) => zero("workers"),
-        Kind::Schbench(p) if p.message_threads == 0 => zero("message-threads"),
-        Kind::Hackbench(p) if p.fds == 0 => zero("fds"),
-        Kind::Hackbench(p) if p.message_bytes == 0 => zero("message-size"),
-        Kind::Hackbench(p) if p.loops == Some(0) => zero("loops"),
-        Kind::Http(model::HttpParams { client, .. })
-        | Kind::Memcached(model::MemcachedParams { client, .. }) => match client {
-            client if client.connections == 0 => zero("connections"),
-            client if client.threads == 0 => zero("threads"),
-            client => check_cpus("load-cpus", client.load_cpus.as_ref()),
-        },
-        _ => Ok(()),
+        Kind::Wakeup(p) => {
+            check_count("message-threads", p.message_threads.into())?;
+            check_count("workers", p.workers.unwrap_or(1).into())?;
+            check_size("footprint", p.footprint_bytes)
+        }
+        Kind::Schbench(p) => check_count("message-threads", p.message_threads.into()),
+        Kind::Hackbench(p) => {
+            check_count("fds", p.fds.into())?;
+            check_size("message-size", p.message_bytes.into())?;
+            match p.loops {
+                Some(0) => check_count("loops", 0),
+                _ => Ok(()),
+            }
+        }
+        Kind::Command(p) => {
+            check_argv(&p.argv)?;
+            match p.prepare.is_empty() {
+                true => Ok(()),
+                false => check_argv(&p.prepare).map_err(|e| e.about("prepare")),
+            }
+        }
+        Kind::Http(p) => check_client(&p.client),
+        Kind::Memcached(p) => {
+            if !(0.0..=100.0).contains(&p.gets_percent) {
+                return Err(PlanError::new("`gets` is 0% to 100%").about("gets"));
+            }
+            if p.keys == 0 || p.keys > MOST_KEYS {
+                return Err(PlanError::new(format!("`keys` is 1 to {MOST_KEYS}")).about("keys"));
+            }
+            check_sizes("key-size", p.key_size)?;
+            check_sizes("value-size", p.value_size)?;
+            check_client(&p.client)
+        }
     }
 }
 
-/// A list of CPUs, or a part of those that there are.
-pub(crate) fn check_cpus(key: &str, list: Option<&String>) -> Result<(), PlanError> {
-    match list.map(|list| model::choose_cpus(list, &[0])) {
-        Some(Err(what)) => Err(PlanError::new(what).about(key)),
-        _ => Ok(()),
+/// What fits into the memory of a generator.
+const MOST_KEYS: u64 = 100_000_000;
+/// What one part of a load may take: 1 TiB.
+const MOST_SIZE_BYTES: u64 = 1 << 40;
+
+fn check_size(key: &str, bytes: u64) -> Result<(), PlanError> {
+    match bytes {
+        0 => check_count(key, 0),
+        1..=MOST_SIZE_BYTES => Ok(()),
+        _ => Err(PlanError::new(format!("`{key}` is at most 1TiB")).about(key)),
+    }
+}
+
+fn check_sizes(key: &str, sizes: Sizes) -> Result<(), PlanError> {
+    let largest = match sizes {
+        Sizes::Fixed { bytes } => bytes,
+        Sizes::Uniform {
+            low_bytes,
+            high_bytes,
+        } if low_bytes > high_bytes => {
+            return Err(PlanError::new(format!("`{key}` ends before it begins")).about(key));
+        }
+        Sizes::Uniform { high_bytes, .. } => high_bytes,
+        Sizes::Etc => return Ok(()),
+    };
+    match largest {
+        0..=MOST_SIZE_BYTES => Ok(()),
+        _ => Err(PlanError::new(format!("`{key}` is at most 1TiB")).about(key)),
     }
 }

@@ -105,6 +105,34 @@ fn a_wrong_unit_is_shown_where_it_is() {
 }
 
 #[test]
+fn a_metric_that_the_workload_does_not_measure_is_shown_where_it_is() {
+    let text = "[[arm]]\nname = \"a\"\n[[workload]]\nkind = \"hackbench\"\n\
+                metrics = [\"hackbench_time\", \"hackbench_tiem\"]\n";
+    let (message, help, offset) = wrong(text);
+    assert!(message.contains("no metric `hackbench_tiem`"), "{message}");
+    assert!(help.contains("`hackbench_time`"), "{help}");
+    assert_eq!(offset, text.find("\"hackbench_tiem\""));
+}
+
+#[test]
+fn metrics_that_decide_are_those_of_the_kind_unless_the_file_names_some() {
+    let search = "loads = { find = \"max\", slo = \"p99 < 1ms\" }";
+    for (workload, expected) in [
+        ("kind = \"messaging\"", "hackbench_time"),
+        ("kind = \"http\"", "request_p99"),
+        (
+            "kind = \"http\"\nmetrics = [\"service_p50\"]",
+            "service_p50",
+        ),
+        (&format!("kind = \"http\"\n{search}"), "slo_rate"),
+    ] {
+        let text = format!("[[arm]]\nname = \"a\"\n[[workload]]\n{workload}\n");
+        let experiment = parse_experiment("x.toml", &text).expect("is right");
+        assert_eq!(experiment.workloads[0].metrics, [expected], "{workload}");
+    }
+}
+
+#[test]
 fn two_arms_of_one_name_are_refused() {
     let (message, _, offset) = wrong("[[arm]]\nname = \"a\"\n[[arm]]\nname = \"a\"\n");
     assert!(message.contains("two arms"), "{message}");
@@ -119,6 +147,10 @@ fn what_makes_no_experiment_is_refused() {
         (format!("{arm}{wakeup}loads = [0]\n"), "load of 0"),
         (format!("{arm}{wakeup}loads = []\n"), "no loads"),
         (format!("{arm}{wakeup}{wakeup}"), "two workloads"),
+        (
+            format!("{arm}{wakeup}loads = [2, 2]\n"),
+            "two cells `wakeup 2`",
+        ),
         (
             format!("{arm}[[workload]]\nkind = \"wakeupp\"\n"),
             "no workload `wakeupp`",
@@ -401,4 +433,131 @@ fn a_server_command_that_never_learns_its_port_is_refused_where_it_is() {
     assert_eq!(offset, text.find("[\"python3"));
     let (message, ..) = wrong(&text.replace("{prot}", "8080"));
     assert!(message.contains("does not say `{port}`"), "{message}");
+}
+
+#[test]
+fn few_blocks_at_most_are_few_at_least_too() {
+    let text = "[[arm]]\nname = \"a\"\n[[workload]]\nkind = \"wakeup\"\n[stop]\nmax-blocks = 2\n";
+    let stop = parse_experiment("x.toml", text).unwrap().stop;
+    assert_eq!((stop.min_blocks, stop.max_blocks), (2, 2));
+}
+
+#[test]
+fn numbers_that_would_be_cut_or_wrap_are_refused_where_they_are() {
+    let arm = "[[arm]]\nname = \"a\"\n";
+    let hackbench = "[[workload]]\nkind = \"hackbench\"\n";
+    let wakeup = "[[workload]]\nkind = \"wakeup\"\n";
+    let http = "[[workload]]\nkind = \"http\"\n";
+    for (text, value, said) in [
+        (
+            format!("{arm}{hackbench}message-size = \"5GiB\"\n"),
+            "\"5GiB\"",
+            "at most 4294967295 bytes",
+        ),
+        (
+            format!("{arm}{wakeup}duration = \"600000h\"\n"),
+            "\"600000h\"",
+            "longer than a year",
+        ),
+        (
+            format!("{arm}{wakeup}duration = \"5000000h\"\n"),
+            "\"5000000h\"",
+            "longer than a year",
+        ),
+        (
+            format!("{arm}{wakeup}loads = [2, 99999999999]\n"),
+            "99999999999",
+            "the most is 1000000",
+        ),
+        (
+            format!("{arm}{http}connections = 4000000000\n"),
+            "4000000000",
+            "`connections` is at most 1000000",
+        ),
+        (
+            format!("[stop]\nbudget = \"99999h\"\n{arm}{wakeup}"),
+            "\"99999h\"",
+            "longer than a year",
+        ),
+    ] {
+        let (message, _, offset) = wrong(&text);
+        assert!(message.contains(said), "{message}");
+        assert_eq!(offset, text.find(value), "{text}");
+    }
+}
+
+#[test]
+fn a_plan_that_no_machine_can_hold_is_refused() {
+    let loads: Vec<String> = (1..=100).map(|n| n.to_string()).collect();
+    let text = format!(
+        "[[arm]]\nname = \"a\"\n[[arm]]\nname = \"b\"\n[[workload]]\nkind = \"hackbench\"\n\
+         loads = [{}]\n[stop]\nmax-blocks = 10000\n",
+        loads.join(", ")
+    );
+    let (message, help, offset) = wrong(&text);
+    assert!(
+        message.contains("2 arms × 100 cells × 10000 blocks are 2000000 trials"),
+        "{message}"
+    );
+    assert!(help.contains("max-blocks"), "{help}");
+    assert_eq!(offset, text.find("10000"));
+}
+
+#[test]
+fn an_arm_must_not_have_the_name_of_the_one_that_repeats_the_baseline() {
+    let file = "aa = true\n[[arm]]\nname = \"default\"\n[[arm]]\nname = \"A/A\"\n\
+                policy = { class = \"batch\" }\n[[workload]]\nkind = \"wakeup\"\n";
+    let (message, help, _) = wrong(file);
+    assert!(message.contains("an arm is called `A/A`"), "{message}");
+    assert!(help.contains("another name"), "{help}");
+}
+
+#[test]
+fn an_experiment_that_came_from_elsewhere_is_checked_as_a_file_is() {
+    let whole = parse_experiment("x.toml", WHOLE).expect("is right");
+    assert!(plan::check(&whole).is_ok());
+    let said = |change: &dyn Fn(&mut model::Experiment)| {
+        let mut changed = whole.clone();
+        change(&mut changed);
+        plan::check(&changed).expect_err("is wrong").to_string()
+    };
+    for (error, expected) in [
+        (
+            said(&|e| e.baseline = 99),
+            "is 99, but there are only 5 arms",
+        ),
+        (said(&|e| e.stop.confidence = 2.0), "a confidence of 2"),
+        (said(&|e| e.workloads[0].loads.clear()), "has no loads"),
+        (
+            said(&|e| e.workloads[1].duration_ns = u64::MAX),
+            "longer than a year",
+        ),
+        (
+            said(&|e| {
+                let policy = e.arms[3].policy.as_mut().expect("has one");
+                policy.period_ns = Some(1);
+            }),
+            "the times of `deadline` do not fit",
+        ),
+        (
+            said(&|e| {
+                let TargetSpec::Vm(vm) = &mut e.target else {
+                    unreachable!("the target is a vm")
+                };
+                vm.cpus = u32::MAX;
+            }),
+            "at most 4096 CPUs",
+        ),
+        (
+            said(&|e| {
+                let Kind::Command(command) = &mut e.workloads[2].kind else {
+                    unreachable!("the third is a command")
+                };
+                command.argv.clear();
+            }),
+            "workload `make`: a command needs a program",
+        ),
+    ] {
+        assert!(error.contains(expected), "{error}");
+    }
 }

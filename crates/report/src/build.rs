@@ -2,8 +2,10 @@
 
 use crate::across::{self, Across};
 use crate::certificate::Certificate;
+use crate::doubt;
 use crate::evidence;
-use crate::judge::judge;
+use crate::fold::alike;
+use crate::forecast;
 use crate::notices;
 use crate::summary::{median, summarise};
 use crate::table::{
@@ -12,18 +14,21 @@ use crate::table::{
 };
 use crate::why;
 use crate::words;
-use model::{Better, Cell, Experiment, Trial, TrialState, Workload};
+use judge::{FEWEST_BLOCKS, Family, is_aa};
+use model::{Better, Cell, Experiment, Stop, Trial, TrialState, Workload};
 use results::bound::{Bound, bound};
 use results::{Overload, Pair, ResultSet, overload, pairs};
+use stats::summary::mean;
 use std::collections::HashSet;
 
 impl Table {
     /// Everything that the directory says, judged.
     pub fn from_results(results: &ResultSet) -> Table {
+        let pause_ns = mean(&forecast::pauses(results)).unwrap_or(0.0);
         let mut cells: Vec<CellTable> = (0..results.plan.cells.len())
-            .map(|cell| CellScope::new(results, cell).table())
+            .map(|cell| CellScope::new(results, cell, pause_ns).table())
             .collect();
-        mark_survivors(&mut cells, results.experiment.stop.confidence);
+        mark_survivors(&mut cells, &results.experiment.stop);
         Table {
             format: results.manifest.format,
             experiment: experiment_info(results),
@@ -74,10 +79,6 @@ fn arm_infos(results: &ResultSet) -> Vec<ArmInfo> {
             evidence: evidence::of_arm(results, index),
         })
         .collect()
-}
-
-fn is_aa(experiment: &Experiment, arm: usize) -> bool {
-    experiment.aa_arm.as_deref() == Some(experiment.arms[arm].name.as_str())
 }
 
 fn count_trials(results: &ResultSet) -> TrialCounts {
@@ -141,7 +142,7 @@ fn not_measured(results: &ResultSet, cell: usize) -> Vec<NotMeasured> {
 
 /// The first of the reasons that are most often alike; empty without any.
 pub fn most_common(reasons: &[&str]) -> String {
-    let often = |reason: &str| reasons.iter().filter(|r| notices::alike(r, reason)).count();
+    let often = |reason: &str| reasons.iter().filter(|r| alike(r, reason)).count();
     // The last of equal maxima is the first reason.
     let most = reasons.iter().rev().max_by_key(|reason| often(reason));
     most.copied().unwrap_or_default().to_owned()
@@ -156,6 +157,8 @@ struct CellScope<'a> {
     /// The trials of this cell that are ok.
     trials: Vec<&'a Trial>,
     not_measured: Vec<NotMeasured>,
+    /// Mean time between two trials of the run.
+    pause_ns: f64,
 }
 
 /// A metric as the trials of a cell define it.
@@ -172,7 +175,7 @@ impl MetricHead<'_> {
 }
 
 impl<'a> CellScope<'a> {
-    fn new(results: &'a ResultSet, index: usize) -> Self {
+    fn new(results: &'a ResultSet, index: usize, pause_ns: f64) -> Self {
         let cell = &results.plan.cells[index];
         let all = results.trials.iter().map(|stored| &stored.trial);
         CellScope {
@@ -182,6 +185,7 @@ impl<'a> CellScope<'a> {
             workload: &results.experiment.workloads[cell.workload],
             trials: all.filter(|t| t.place.cell == index && t.is_ok()).collect(),
             not_measured: not_measured(results, index),
+            pause_ns,
         }
     }
 
@@ -194,7 +198,15 @@ impl<'a> CellScope<'a> {
             comparisons: self.comparisons(&heads),
             metrics: heads.iter().map(|head| self.metric_row(head)).collect(),
             not_measured: self.not_measured.clone(),
+            block_ns: self.block_ns(),
         }
+    }
+
+    /// Mean time of a block: one trial of each arm, each with the pause after it.
+    fn block_ns(&self) -> Option<f64> {
+        let elapsed = self.trials.iter().map(|t| t.result.elapsed_ns as f64);
+        let trial = mean(&elapsed.collect::<Vec<f64>>())?;
+        Some(self.experiment.arms.len() as f64 * (trial + self.pause_ns))
     }
 
     /// Every metric of the cell once: the deciding ones first, in the order of the
@@ -251,7 +263,7 @@ impl<'a> CellScope<'a> {
             pairs.clear();
         }
         let xs: Vec<f64> = pairs.iter().filter_map(Pair::log_ratio).collect();
-        let judged = judge(&xs, head.better, &experiment.stop);
+        let judged = judge::judge(&xs, head.better, &experiment.stop);
         Comparison {
             workload: self.workload.name.clone(),
             load: self.cell.load.to_string(),
@@ -262,14 +274,16 @@ impl<'a> CellScope<'a> {
             arm: experiment.arms[arm].name.clone(),
             deciding: self.is_deciding(head, &overload),
             aa: is_aa(experiment, arm),
-            ratio: judged.ratio,
-            low: judged.low,
-            high: judged.high,
+            ratio: judged.known_ratio(),
+            low: judged.low(),
+            high: judged.high(),
             confidence: experiment.stop.confidence,
-            e_value: judged.e_value,
+            e_value: (xs.len() >= FEWEST_BLOCKS).then_some(judged.e_value),
             blocks: xs.len(),
             verdict: judged.verdict,
             blocks_needed: judged.blocks_needed,
+            baseline_level: level(&pairs, |pair| pair.baseline),
+            arm_level: level(&pairs, |pair| pair.arm),
             baseline_median: median(pairs.iter().map(|pair| pair.baseline)),
             arm_median: median(pairs.iter().map(|pair| pair.arm)),
             survives_ebh: None,
@@ -282,7 +296,7 @@ impl<'a> CellScope<'a> {
                     self.note_bounds(head.name, arm),
                     self.note_missing(head, arm, pairs.len(), &overload),
                     note_unusable(&pairs),
-                    judged.note,
+                    doubt::note(&judged),
                 ]
                 .into_iter()
                 .flatten()
@@ -358,6 +372,14 @@ impl<'a> CellScope<'a> {
         let of_arm = self.trials.iter().filter(move |t| t.place.arm == arm);
         of_arm.filter_map(move |t| t.metric(metric).map(|m| m.value))
     }
+}
+
+/// Geometric mean over the blocks that have a ratio, so that the levels of two arms
+/// differ by the ratio of their comparison.
+fn level(pairs: &[Pair], of: impl Fn(&Pair) -> f64) -> Option<f64> {
+    let with_ratio = pairs.iter().filter(|pair| pair.log_ratio().is_some());
+    let logarithms: Vec<f64> = with_ratio.map(|pair| of(pair).ln()).collect();
+    mean(&logarithms).map(f64::exp)
 }
 
 fn block_point(pair: &Pair) -> Option<BlockPoint> {
@@ -450,20 +472,21 @@ fn tally(experiment: &Experiment, index: usize, cells: &[CellTable]) -> Tally {
     tally
 }
 
-/// Which calls hold when all are looked at together. The deciding comparisons are
-/// one family, the further ones another: what is only looked at beside must not
-/// make the question itself harder to answer. A/A arms are controls, not claims.
-fn mark_survivors(cells: &mut [CellTable], confidence: f64) {
-    for deciding in [true, false] {
-        let mut family: Vec<&mut Comparison> = cells
-            .iter_mut()
-            .flat_map(|cell| &mut cell.comparisons)
-            .filter(|c| c.deciding == deciding && !c.aa && c.e_value.is_some())
-            .collect();
-        let e_values: Vec<f64> = family.iter().filter_map(|c| c.e_value).collect();
-        let survives = stats::ebh::survivors(&e_values, 1.0 - confidence);
-        for (comparison, survives) in family.iter_mut().zip(survives) {
-            comparison.survives_ebh = comparison.verdict.is_call().then_some(survives);
-        }
+/// Which calls hold when all of their family are looked at together.
+fn mark_survivors(cells: &mut [CellTable], stop: &Stop) {
+    let all = cells.iter_mut().flat_map(|cell| &mut cell.comparisons);
+    let mut all: Vec<&mut Comparison> = all.collect();
+    let members: Vec<(Option<Family>, f64)> = all
+        .iter()
+        .map(|c| {
+            (
+                Family::of(c.deciding, c.aa, c.blocks),
+                c.e_value.unwrap_or(1.0),
+            )
+        })
+        .collect();
+    let survive = judge::survivors(&members, stop);
+    for (comparison, survives) in all.iter_mut().zip(survive) {
+        comparison.survives_ebh = survives.filter(|_| comparison.verdict.is_call());
     }
 }

@@ -27,6 +27,8 @@ const TIMES_NS: [u64; 4] = [
 ];
 /// Mailing lists break longer lines.
 const WIDTH: usize = 77;
+/// Too narrow for all times.
+const NARROW: usize = 70;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Certificate {
@@ -91,15 +93,25 @@ impl Certificate {
 
     /// For terminals and mailing lists: plain ASCII, under 78 columns.
     pub fn text(&self) -> String {
+        self.text_within(WIDTH)
+    }
+
+    /// The same for a terminal that may be narrower.
+    pub fn text_within(&self, width: usize) -> String {
+        let width = width.min(WIDTH);
         let mut lines = vec!["Noise certificate".to_owned()];
-        lines.extend(wrap(&self.summary(), WIDTH, 2, 2));
+        lines.extend(wrap(&self.summary(), width, 2, 2));
         lines.push(String::new());
-        let columns = self.columns();
-        let widths = columns.widths(2, WIDTH, &[0, 1]);
+        let columns = self.columns(match width < NARROW {
+            true => TIMES_NS.len() / 2,
+            false => 0,
+        });
+        let all: Vec<usize> = (0..columns.count()).collect();
+        let widths = columns.widths(2, width, &all);
         lines.push(columns.head(2, &widths));
         lines.extend(columns.rows(2, &widths, |_, text| text));
         lines.push(String::new());
-        lines.extend(wrap(&self.explanation(), WIDTH, 2, 2));
+        lines.extend(wrap(&self.explanation(), width, 2, 2));
         lines.join("\n") + "\n"
     }
 
@@ -132,8 +144,10 @@ impl Certificate {
         }
     }
 
-    fn columns(&self) -> Columns {
+    /// Without so many of the shortest times.
+    fn columns(&self, without: usize) -> Columns {
         let times = TIMES_NS.map(format_duration_ns);
+        let times = &times[without..];
         let mut head = vec![
             ("cell", Align::Left),
             ("metric", Align::Left),
@@ -151,7 +165,7 @@ impl Certificate {
                     .spread
                     .map_or("-".to_owned(), |s| short_percent(s.exp_m1())),
             ];
-            let sees = noise.sees.iter();
+            let sees = noise.sees.iter().skip(without);
             row.extend(sees.map(|s| s.change.map_or("-".to_owned(), short_percent)));
             columns.push(row);
         }
@@ -244,7 +258,7 @@ impl<'a> Scope<'a> {
     }
 
     fn is_called(&self, xs: &[f64]) -> bool {
-        let judged = crate::judge::judge(xs, Better::Higher, &self.results.experiment.stop);
+        let judged = judge::judge(xs, Better::Higher, &self.results.experiment.stop);
         judged.verdict.is_call()
     }
 

@@ -136,7 +136,7 @@ fn one_series<'a>(
 ) -> Series<'a> {
     let mut trials: Vec<&Trial> = results.trials.iter().map(|s| &s.trial).collect();
     trials.retain(|t| t.place.cell == index && t.is_ok());
-    trials.sort_by_key(|t| t.result.started_unix_ns);
+    trials.sort_by_key(|t| t.order());
     let mut blocks: BTreeMap<u32, Vec<(usize, f64)>> = BTreeMap::new();
     for trial in trials {
         let value = trial.metric(metric).map(|m| m.value.ln());
@@ -345,6 +345,19 @@ mod tests {
             }
         });
         assert!(text.contains("The first trial of a block"), "{text}");
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_does_not_change_the_order() {
+        let text = warned(|trial| {
+            // Each trial has an earlier time of day than the one before it.
+            let later = u64::from(trial.place.index) * 1_000_000_000;
+            trial.result.started_unix_ns = 1_795_288_566_000_000_000 - later;
+            let is_first = trial.place.index % 4 == 0;
+            scale(trial, "requests_per_sec", if is_first { 0.5 } else { 1.0 });
+        });
+        let (_, said) = text.split_once("The first trial of a block").unwrap();
+        assert!(said.contains("(-"), "it was slower: {said}");
     }
 
     #[test]

@@ -35,6 +35,8 @@ pub fn of_arm(results: &ResultSet, arm: usize) -> Vec<Statement> {
 fn statements(trial: &Trial) -> Vec<String> {
     let evidence = &trial.result.evidence;
     let mut all: Vec<String> = evidence.points.iter().flat_map(of_point).collect();
+    let facts = evidence.facts.iter();
+    all.extend(facts.map(|fact| format!("{} {}", fact.what, fact.found)));
     all.extend(evidence.scheduler_binary.as_ref().map(|binary| {
         let version = binary.version.as_deref().unwrap_or("version unknown");
         let digest: String = binary.sha256.chars().take(12).collect();

@@ -3,7 +3,7 @@
 //! The trials of an arm are merged for pictures and export only: no interval and
 //! no verdict comes from pooled samples. Values are nanoseconds.
 
-use crate::hlog::{add_each, add_log, count_intervals};
+use crate::hlog::{add_log, count_intervals, intervals};
 use hdrhistogram::Histogram;
 use results::{ResultSet, StoredTrial};
 use std::collections::BTreeMap;
@@ -40,10 +40,66 @@ pub struct Merged {
     pub histogram: Histogram<u64>,
     /// Some of the trials by themselves, evenly chosen.
     pub blocks: Vec<Curve>,
-    /// The intervals of all trials, by their number; empty where trials have too few.
-    pub over_time: Vec<Histogram<u64>>,
+    /// Empty where trials have too few intervals.
+    pub over_time: OverTime,
     /// Logs that could not be read, and why.
     pub problems: Vec<String>,
+}
+
+/// The intervals of all trials, by their number: so many neighbours in one that there are
+/// never more than [`MOST_POINTS`].
+#[derive(Debug)]
+pub struct OverTime {
+    width: usize,
+    pooled: Vec<Histogram<u64>>,
+}
+
+/// More points are no better picture, and each takes up to half a megabyte.
+const MOST_POINTS: usize = 100;
+
+impl OverTime {
+    fn new() -> OverTime {
+        OverTime {
+            width: 1,
+            pooled: Vec::new(),
+        }
+    }
+
+    /// The one that this interval counts for.
+    fn at(&mut self, interval: usize) -> Result<&mut Histogram<u64>, String> {
+        while interval / self.width >= MOST_POINTS {
+            self.halve()?;
+        }
+        let index = interval / self.width;
+        if self.pooled.len() <= index {
+            self.pooled.resize_with(index + 1, empty);
+        }
+        Ok(&mut self.pooled[index])
+    }
+
+    fn halve(&mut self) -> Result<(), String> {
+        let mut pairs = std::mem::take(&mut self.pooled).into_iter();
+        while let Some(mut first) = pairs.next() {
+            if let Some(second) = pairs.next() {
+                first.add(second).map_err(|e| e.to_string())?;
+            }
+            self.pooled.push(first);
+        }
+        self.width *= 2;
+        Ok(())
+    }
+
+    /// (number of the interval, p99) of those with enough samples for it.
+    pub fn p99(&self) -> Vec<(f64, f64)> {
+        const ENOUGH: f64 = 100.0 * FEWEST_BEYOND;
+        let middle = (self.width as f64 + 1.0) / 2.0;
+        let placed = self.pooled.iter().enumerate();
+        placed
+            .map(|(index, pooled)| ((index * self.width) as f64 + middle, pooled))
+            .filter(|(_, pooled)| pooled.len() as f64 >= ENOUGH)
+            .map(|(x, pooled)| (x, pooled.value_at_quantile(0.99) as f64))
+            .collect()
+    }
 }
 
 /// Points (−log10(1 − quantile), value): 1 is 90 %, 2 is 99 %.
@@ -123,7 +179,7 @@ fn merge(group: &Group) -> Merged {
     let mut merged = Merged {
         histogram: empty(),
         blocks: Vec::new(),
-        over_time: Vec::new(),
+        over_time: OverTime::new(),
         problems: Vec::new(),
     };
     for (index, path) in group.logs.iter().enumerate() {
@@ -145,9 +201,11 @@ fn within_trials(path: &Path) -> String {
 
 impl Merged {
     fn add(&mut self, path: &Path, drawn: bool, buffer: &mut Vec<u8>) -> Result<(), String> {
-        let text = fs::read(path).map_err(|e| e.to_string())?;
+        let text = results::files::read(path).map_err(|e| e.to_string())?;
         if count_intervals(&text) >= FEWEST_INTERVALS {
-            add_each(&text, &mut self.over_time, empty, buffer)?;
+            for (index, interval) in intervals(&text).enumerate() {
+                interval?.add_to(self.over_time.at(index)?, buffer)?;
+            }
         }
         if !drawn {
             return add_log(&text, &mut self.histogram, buffer);
@@ -165,16 +223,6 @@ fn empty() -> Histogram<u64> {
     let mut histogram = Histogram::new(3).expect("three significant digits are valid");
     histogram.auto(true);
     histogram
-}
-
-/// (number of the interval, p99) of those with enough samples for it.
-pub fn p99_over_time(intervals: &[Histogram<u64>]) -> Vec<(f64, f64)> {
-    const ENOUGH: f64 = 100.0 * FEWEST_BEYOND;
-    let numbered = intervals.iter().enumerate();
-    numbered
-        .filter(|(_, interval)| interval.len() as f64 >= ENOUGH)
-        .map(|(index, interval)| (index as f64 + 1.0, interval.value_at_quantile(0.99) as f64))
-        .collect()
 }
 
 /// The percentile curve, as far as enough samples lie beyond it.
@@ -236,8 +284,27 @@ mod tests {
             (0..samples).for_each(|_| histogram.saturating_record(7));
             histogram
         };
-        let points = p99_over_time(&[of(1_000), of(999), of(5_000)]);
-        assert_eq!(points, [(1.0, 7.0), (3.0, 7.0)]);
+        let over_time = OverTime {
+            width: 1,
+            pooled: vec![of(1_000), of(999), of(5_000)],
+        };
+        assert_eq!(over_time.p99(), [(1.0, 7.0), (3.0, 7.0)]);
+    }
+
+    #[test]
+    fn many_intervals_are_pooled_with_their_neighbours() {
+        let mut over_time = OverTime::new();
+        for interval in 0..1_000 {
+            let histogram = over_time.at(interval).unwrap();
+            histogram.saturating_record_n(1 + interval as u64 / 500, 500);
+        }
+        assert_eq!(over_time.width, 16);
+        let points = over_time.p99();
+        assert_eq!(points.len(), 63);
+        assert_eq!(points[0], (8.5, 1.0));
+        assert_eq!(points[62], (1000.5, 2.0));
+        let samples: u64 = over_time.pooled.iter().map(Histogram::len).sum();
+        assert_eq!(samples, 500_000, "none is lost");
     }
 
     #[test]

@@ -10,12 +10,14 @@ mod build;
 pub mod certificate;
 mod chart;
 pub mod compare;
+mod conclusion;
+mod doubt;
 mod drift;
 mod evidence;
+mod fold;
 pub mod forecast;
 mod histogram;
-mod hlog;
-mod judge;
+pub mod hlog;
 mod notices;
 mod quantity;
 mod render;
@@ -72,12 +74,30 @@ impl Format {
 }
 
 /// How a report looks, where the format leaves a choice.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
     /// Terminal colours in `text`.
     pub color: bool,
-    /// Every comparison and median in `text`, not only what decides or differs.
+    /// Every comparison, median and trial that does not count in `text`, not only the
+    /// answer.
     pub full: bool,
+    /// Columns of the terminal for which `text` is written.
+    pub width: usize,
+}
+
+impl Options {
+    /// Columns of a text that no terminal asked for.
+    pub const USUAL_WIDTH: usize = 100;
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            color: false,
+            full: false,
+            width: Options::USUAL_WIDTH,
+        }
+    }
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -2,7 +2,8 @@
 //! the results themselves give reason to say. The most serious come first.
 
 use crate::drift;
-use crate::table::{CellTable, Notice};
+use crate::fold::{alike, in_ranges};
+use crate::table::{ArmTrials, CellTable, Notice};
 use model::preflight::{Check, CheckState};
 use model::{Severity, Trial, Warning};
 use results::{ResultSet, RunState};
@@ -35,7 +36,7 @@ struct Gathered {
 impl Gathered {
     fn merged(self) -> Notice {
         Notice {
-            what: in_ranges(&self.said),
+            what: in_ranges(&self.said.iter().map(String::as_str).collect::<Vec<_>>()),
             ..self.notice
         }
     }
@@ -58,6 +59,7 @@ fn add(notices: &mut Vec<Gathered>, warning: &Warning, trial: Option<&Trial>) {
                 remedy: warning.remedy.clone(),
                 trials: 0,
                 places: Vec::new(),
+                arms: Vec::new(),
             },
             said: Vec::new(),
         });
@@ -65,62 +67,13 @@ fn add(notices: &mut Vec<Gathered>, warning: &Warning, trial: Option<&Trial>) {
     });
     let Gathered { notice, said } = &mut notices[index];
     said.push(warning.what.clone());
-    if let Some(place) = place {
+    if let (Some(place), Some(trial)) = (place, trial) {
         notice.trials += 1;
+        ArmTrials::count(&mut notice.arms, &trial.arm);
         if !notice.places.contains(&place) {
             notice.places.push(place);
         }
     }
-}
-
-/// The numbers of texts that are alike but for them: `7 to 93.1 % were completed`.
-fn in_ranges(texts: &[String]) -> String {
-    let numbers: Vec<Vec<&str>> = texts.iter().map(|text| numbers(text)).collect();
-    let Some(first) = texts.first() else {
-        return String::new();
-    };
-    let mut text = String::new();
-    let mut rest = first.as_str();
-    for (index, number) in numbers[0].iter().enumerate() {
-        let at = rest.find(number).unwrap_or(0);
-        text.push_str(&rest[..at]);
-        text.push_str(&range(
-            numbers.iter().filter_map(|of| of.get(index).copied()),
-        ));
-        rest = &rest[at + number.len()..];
-    }
-    text + rest
-}
-
-/// In their order, without a full stop behind them.
-fn numbers(text: &str) -> Vec<&str> {
-    let parts = text.split(|c: char| !is_numeric(c));
-    let parts = parts.map(|part| part.trim_matches('.'));
-    parts.filter(|part| !part.is_empty()).collect()
-}
-
-/// `7 to 93.1`, or the number that all are.
-fn range<'a>(numbers: impl Iterator<Item = &'a str>) -> String {
-    let by_size = |a: &&str, b: &&str| {
-        let of = |number: &str| number.parse().unwrap_or(f64::NAN);
-        of(a).total_cmp(&of(b))
-    };
-    let mut numbers: Vec<&str> = numbers.collect();
-    numbers.sort_by(by_size);
-    match (numbers.first(), numbers.last()) {
-        (Some(low), Some(high)) if low != high => format!("{low} to {high}"),
-        (one, _) => one.copied().unwrap_or_default().to_owned(),
-    }
-}
-
-fn is_numeric(c: char) -> bool {
-    c.is_ascii_digit() || c == '.'
-}
-
-/// Equal but for their numbers.
-pub fn alike(a: &str, b: &str) -> bool {
-    let skeleton = |text: &str| -> String { text.chars().filter(|c| !is_numeric(*c)).collect() };
-    skeleton(a) == skeleton(b)
 }
 
 /// What nobody warned of while it ran.
@@ -130,7 +83,20 @@ fn own(results: &ResultSet, said: &[Gathered]) -> Vec<Warning> {
     own.extend(unfinished(results.manifest.state));
     own.extend(many_excluded(results));
     own.extend(settings(&results.system.preflight));
+    own.extend(strays(&results.strays));
     own
+}
+
+/// What lies beside the trials and is none.
+fn strays(names: &[String]) -> Option<Warning> {
+    (!names.is_empty()).then(|| Warning {
+        severity: Severity::Note,
+        what: format!(
+            "The directory of the trials also has what holds no trial: {}.",
+            names.join(", ")
+        ),
+        remedy: "It was left out. If it was a trial, its trial.json is gone.".to_owned(),
+    })
 }
 
 fn emulation(results: &ResultSet, said: &[Gathered]) -> Option<Warning> {
@@ -157,7 +123,7 @@ fn unfinished(state: RunState) -> Option<Warning> {
     Some(Warning {
         severity: Severity::Caution,
         what: format!("{what} What follows is from the trials so far."),
-        remedy: "Go on with `schedlab run FILE --resume DIR`.".to_owned(),
+        remedy: "Go on with `schedlab run --resume DIR`.".to_owned(),
     })
 }
 
@@ -217,6 +183,17 @@ mod tests {
     }
 
     #[test]
+    fn what_lies_beside_the_trials_is_named() {
+        assert_eq!(strays(&[]), None);
+        let warning = strays(&["lost+found".to_owned()]).unwrap();
+        assert!(
+            warning.what.ends_with("no trial: lost+found."),
+            "{}",
+            warning.what
+        );
+    }
+
+    #[test]
     fn warnings_that_differ_in_numbers_only_are_one() {
         let mut notices = Vec::new();
         add(
@@ -230,11 +207,5 @@ mod tests {
         let whats: Vec<String> = notices.into_iter().map(|n| n.merged().what).collect();
         assert_eq!(whats[0], "overload: 7 to 93.1 % were completed");
         assert_eq!(whats[1], "steal: 7 % were stolen");
-    }
-
-    #[test]
-    fn a_number_at_the_end_of_a_sentence_keeps_its_full_stop() {
-        let said = ["1 of 9 was 3.", "1 of 7 was 12."].map(str::to_owned);
-        assert_eq!(in_ranges(&said), "1 of 7 to 9 was 3 to 12.");
     }
 }

@@ -3,11 +3,17 @@
 /// `1.21 ms`, `12.3k/s`, `4.00 KiB`: a value of a metric with its unit.
 pub fn with_unit(value: f64, unit: &str) -> String {
     match unit {
+        "ns" | "us" | "ms" | "s" | "bytes" | "B" | "MHz" if value == 0.0 => "0".to_owned(),
         "ns" => duration(value),
         "us" => duration(value * 1e3),
         "ms" => duration(value * 1e6),
         "s" => duration(value * 1e9),
         "bytes" | "B" => bytes(value),
+        "MHz" => scaled(
+            value * 1e6,
+            &[("GHz", 1e9), ("MHz", 1e6), ("kHz", 1e3)],
+            "Hz",
+        ),
         "%" => format!("{}%", significant(value)),
         "count" | "" => thousands(value),
         unit if unit.starts_with('/') => format!("{}{unit}", thousands(value)),
@@ -64,8 +70,19 @@ fn significant(value: f64) -> String {
         format!("{value:.1}")
     } else if size >= 0.01 {
         format!("{value:.2}")
+    } else if size >= 0.0001 {
+        format!("{value:.4}").trim_end_matches('0').to_owned()
     } else {
         format!("{value:.1e}")
+    }
+}
+
+/// `number` in three digits if `written`, as which it was found, has more.
+pub fn round(number: f64, written: &str) -> String {
+    let digits = written.chars().filter(char::is_ascii_digit).count();
+    match digits > 3 {
+        true => significant(number),
+        false => written.to_owned(),
     }
 }
 
@@ -88,6 +105,58 @@ pub fn factor(ratio: f64) -> String {
     match ratio >= 1e6 {
         true => format!("x{ratio:.0e}"),
         false => format!("x{}", significant(ratio)),
+    }
+}
+
+/// A ratio in words: `44 % lower`, `72 % higher`, `3.9 times as high`.
+pub fn difference(ratio: f64) -> String {
+    match () {
+        () if ratio >= 2.0 => format!("{} times as high", times(ratio)),
+        () if ratio > 1.0 => format!("{} % higher", off(ratio)),
+        () if ratio < 1.0 => format!("{} % lower", off(ratio)),
+        () => "no difference".to_owned(),
+    }
+}
+
+/// The interval of a [`difference`]: `30 to 56 %`, `3.5 to 4.4 times`, and with its
+/// directions where the ends differ in them: `4 % lower to 33 % higher`.
+pub fn differences(low: f64, high: f64) -> String {
+    if high < 1.0 {
+        format!("{} to {} %", off(high), off(low))
+    } else if low > 1.0 && high < 2.0 {
+        format!("{} to {} %", off(low), off(high))
+    } else if low >= 2.0 {
+        format!("{} to {} times", times(low), times(high))
+    } else {
+        format!("{} to {}", difference(low), difference(high))
+    }
+}
+
+/// A distance from 1 in percent, in two digits.
+fn off(ratio: f64) -> String {
+    match (ratio - 1.0).abs() * 100.0 {
+        percent if percent >= 9.95 => format!("{percent:.0}"),
+        percent if percent >= 0.995 => format!("{percent:.1}"),
+        percent => format!("{percent:.2}"),
+    }
+}
+
+fn times(ratio: f64) -> String {
+    match ratio {
+        ratio if ratio >= 1e6 => format!("{ratio:.0e}"),
+        ratio if ratio >= 9.95 => format!("{ratio:.0}"),
+        ratio => format!("{ratio:.1}"),
+    }
+}
+
+/// A time as people plan with it: `40 seconds`, `4 minutes`, `3 hours`.
+pub fn about(ns: f64) -> String {
+    const MINUTE: f64 = 60.0;
+    let seconds = ns / 1e9;
+    match seconds {
+        seconds if seconds < 1.5 * MINUTE => count(seconds.ceil().max(1.0) as usize, "second"),
+        seconds if seconds < 90.0 * MINUTE => count((seconds / MINUTE).ceil() as usize, "minute"),
+        seconds => count((seconds / (60.0 * MINUTE)).ceil() as usize, "hour"),
     }
 }
 
@@ -115,10 +184,28 @@ pub fn interval(low: f64, high: f64) -> String {
     format!("[{}, {}]", change(low), change(high))
 }
 
+/// The strength of an e-value in words, on Jeffreys' scale of evidence: its classes
+/// end at powers of the square root of 10 (Jeffreys, "Theory of Probability", appendix
+/// B; for e-values Vovk and Wang, "E-values: calibration, combination and
+/// applications", 2021).
+pub fn strength(e_value: f64) -> &'static str {
+    match e_value {
+        e if e < 1.0 => "none",
+        e if e < 10f64.powf(0.5) => "slight",
+        e if e < 10.0 => "some",
+        e if e < 10f64.powf(1.5) => "strong",
+        e if e < 100.0 => "very strong",
+        _ => "extreme",
+    }
+}
+
 /// An e-value, which matters by its order of magnitude only.
 pub fn evidence(e_value: f64) -> String {
     if e_value >= 10_000.0 {
         format!("{e_value:.0e}")
+    } else if e_value >= 10.0 {
+        // Not rounded up: 19.9 is not yet the 20 that decides.
+        format!("{:.0}", e_value.floor())
     } else if e_value >= 0.01 {
         significant(e_value)
     } else {
@@ -139,7 +226,10 @@ mod tests {
     #[test]
     fn values_are_written_in_the_unit_that_fits() {
         assert_eq!(with_unit(1_214_000.0, "ns"), "1.21 ms");
-        assert_eq!(with_unit(0.0, "ns"), "0 ns");
+        assert_eq!(with_unit(0.0, "ns"), "0");
+        assert_eq!(with_unit(2600.0, "MHz"), "2.60 GHz");
+        assert_eq!(with_unit(800.0, "MHz"), "800 MHz");
+        assert_eq!(with_unit(0.004, "%"), "0.004%");
         assert_eq!(with_unit(2.5, "s"), "2.50 s");
         assert_eq!(with_unit(90.0, "s"), "1m30s");
         assert_eq!(with_unit(12_345.0, "1/s"), "12.3k/s");
@@ -161,8 +251,36 @@ mod tests {
     }
 
     #[test]
+    fn differences_are_said_in_words_with_their_direction() {
+        assert_eq!(difference(0.56), "44 % lower");
+        assert_eq!(difference(1.0126), "1.3 % higher");
+        assert_eq!(difference(3.9), "3.9 times as high");
+        assert_eq!(difference(1.0), "no difference");
+        assert_eq!(differences(0.44, 0.70), "30 to 56 %");
+        assert_eq!(differences(1.48, 1.9), "48 to 90 %");
+        assert_eq!(differences(3.45, 14.41), "3.5 to 14 times");
+        assert_eq!(differences(0.96, 1.33), "4.0 % lower to 33 % higher");
+        assert_eq!(differences(1.5, 2.5), "50 % higher to 2.5 times as high");
+    }
+
+    #[test]
+    fn times_are_said_as_people_plan_with_them() {
+        let minutes = |n: f64| about(n * 60e9);
+        assert_eq!(about(1.0), "1 second");
+        assert_eq!([minutes(0.5), minutes(3.2)], ["30 seconds", "4 minutes"]);
+        assert_eq!(minutes(170.0), "3 hours");
+    }
+
+    #[test]
+    fn evidence_has_a_scale_in_words() {
+        let said = [0.3, 2.0, 5.0, 20.0, 60.0, 2e5].map(strength);
+        let words = ["none", "slight", "some", "strong", "very strong", "extreme"];
+        assert_eq!(said, words);
+    }
+
+    #[test]
     fn e_values_keep_their_order_of_magnitude() {
-        assert_eq!(evidence(312.4), "312");
+        assert_eq!([evidence(312.4), evidence(19.9)], ["312", "19"]);
         assert_eq!(evidence(2.0e9), "2e9");
         assert_eq!(evidence(0.002), "<0.01");
     }

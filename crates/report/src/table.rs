@@ -5,6 +5,7 @@
 
 use crate::across::Across;
 use crate::evidence::Statement;
+pub use judge::Verdict;
 use model::{Better, Severity, System};
 use results::{Format, RunState};
 use serde::Serialize;
@@ -85,6 +86,8 @@ pub struct CellTable {
     pub metrics: Vec<MetricRow>,
     /// Arms of which no trial counts.
     pub not_measured: Vec<NotMeasured>,
+    /// Mean time of a block with all arms; none where no trial counts.
+    pub block_ns: Option<f64>,
 }
 
 /// An arm without a trial that counts in a cell.
@@ -138,6 +141,10 @@ pub struct Comparison {
     pub verdict: Verdict,
     /// For `unknown`: blocks in all that a decision is likely to take.
     pub blocks_needed: Option<u32>,
+    /// Geometric means over the blocks of the comparison: the second is the first
+    /// times `ratio`.
+    pub baseline_level: Option<f64>,
+    pub arm_level: Option<f64>,
     pub baseline_median: Option<f64>,
     pub arm_median: Option<f64>,
     /// Whether the call holds when all comparisons of its family are looked at
@@ -146,31 +153,6 @@ pub struct Comparison {
     pub notes: Vec<String>,
     /// The blocks in order: what `ratio` and its interval are made of.
     pub block_ratios: Vec<BlockPoint>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    Better,
-    Worse,
-    Same,
-    Unknown,
-}
-
-impl Verdict {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Verdict::Better => "better",
-            Verdict::Worse => "worse",
-            Verdict::Same => "same",
-            Verdict::Unknown => "unknown",
-        }
-    }
-
-    /// Better or worse: a claim that can be false.
-    pub fn is_call(self) -> bool {
-        matches!(self, Verdict::Better | Verdict::Worse)
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -245,6 +227,29 @@ pub struct Notice {
     pub trials: usize,
     /// `batch in wakeup 200%`, each once.
     pub places: Vec<String>,
+    /// The trials by arm, the most first.
+    pub arms: Vec<ArmTrials>,
+}
+
+/// So many trials of one arm.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ArmTrials {
+    pub arm: String,
+    pub trials: usize,
+}
+
+impl ArmTrials {
+    /// One more of `arm`; the order stays that of the numbers.
+    pub fn count(all: &mut Vec<ArmTrials>, arm: &str) {
+        match all.iter_mut().find(|found| found.arm == arm) {
+            Some(found) => found.trials += 1,
+            None => all.push(ArmTrials {
+                arm: arm.to_owned(),
+                trials: 1,
+            }),
+        }
+        all.sort_by_key(|found| std::cmp::Reverse(found.trials));
+    }
 }
 
 impl Table {

@@ -1,6 +1,5 @@
 //! What a search tried in a trial: its `search.csv`.
 
-use std::fs::File;
 use std::path::Path;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -13,8 +12,8 @@ pub struct Tried {
 /// In the order of time; empty where there is no such file. A line that is no attempt
 /// is left out: the picture is of what is known.
 pub fn tried(trial: &Path) -> Vec<Tried> {
-    let file = File::open(trial.join("search.csv"));
-    file.map_or_else(|_| Vec::new(), read)
+    let file = results::files::read(&trial.join("search.csv"));
+    file.map_or_else(|_| Vec::new(), |text| read(text.as_slice()))
 }
 
 fn read(file: impl std::io::Read) -> Vec<Tried> {

@@ -1,12 +1,15 @@
 //! Does a report say what its results say? Every number is made again, from the
 //! trials to the report and from the raw histograms to the trials.
 
+use crate::certificate::Certificate;
 use crate::hlog::add_log;
 use crate::{Format, Options, ReportError, Table, render};
 use hdrhistogram::Histogram;
-use model::Measurement;
+use model::printable::one_line;
+use model::{Load, Measurement, Workload};
 use results::{ResultSet, StoredTrial};
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::fs;
 
 /// Another machine's logarithm may differ in the last digit, its report must not.
@@ -26,7 +29,7 @@ pub struct Difference {
 
 impl std::fmt::Display for Difference {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Difference { place, said, found } = self;
+        let [place, said, found] = [&self.place, &self.said, &self.found].map(|t| one_line(t));
         write!(f, "{place}: says {said}, recomputed {found}")
     }
 }
@@ -36,6 +39,8 @@ impl std::fmt::Display for Difference {
 pub struct Verification {
     /// Numbers that were recomputed.
     pub numbers: usize,
+    /// Figures that nothing can be compared with, and how many there are of each.
+    pub taken: BTreeMap<String, usize>,
     pub differences: Vec<Difference>,
 }
 
@@ -44,8 +49,20 @@ pub struct Verification {
 pub fn report(results: &ResultSet, said: &str) -> Result<Verification, ReportError> {
     let table = Table::from_results(results);
     let found = render(Format::Json, &table, results, &Options::default())?;
-    let (mut said, found): (Value, Value) =
-        (serde_json::from_str(said)?, serde_json::from_str(&found)?);
+    compared(
+        "report",
+        serde_json::from_str(said)?,
+        serde_json::from_str(&found)?,
+    )
+}
+
+/// The certificate `said` against the one that `results` give now.
+pub fn certificate(results: &ResultSet, said: &str) -> Result<Verification, ReportError> {
+    let found = serde_json::to_value(Certificate::of(results))?;
+    compared("certificate", serde_json::from_str(said)?, found)
+}
+
+fn compared(place: &str, mut said: Value, found: Value) -> Result<Verification, ReportError> {
     let mut walk = Walk {
         same_format: said.get("format") == found.get("format"),
         verification: Verification::default(),
@@ -53,7 +70,7 @@ pub fn report(results: &ResultSet, said: &str) -> Result<Verification, ReportErr
     if let (false, Some(fields)) = (walk.same_format, said.as_object_mut()) {
         fields.remove("format");
     }
-    walk.compare("report", &said, &found);
+    walk.compare(place, &said, &found);
     Ok(walk.verification)
 }
 
@@ -131,64 +148,98 @@ fn is_near(a: f64, b: f64, tolerance: f64) -> bool {
     (a - b).abs() <= tolerance * a.abs().max(b.abs())
 }
 
-/// The quantiles and maxima of every trial that counts, against its histograms.
-pub fn histograms(results: &ResultSet) -> Verification {
+/// The log that a figure of a workload at a load comes from, if it comes from one.
+pub type LogOf<'a> = &'a dyn Fn(&Workload, &Load, &str) -> Option<&'static str>;
+
+/// The quantiles and maxima of every trial that counts, against its histograms. A figure
+/// whose log is missing or empty differs; one that comes from no log is counted as taken.
+pub fn histograms(results: &ResultSet, log_of: LogOf) -> Verification {
     let mut verification = Verification::default();
     let mut buffer = Vec::new();
     for stored in results.trials.iter().filter(|stored| stored.trial.is_ok()) {
+        let cell = &results.plan.cells[stored.trial.place.cell];
+        let workload = &results.experiment.workloads[cell.workload];
+        let mut by_log: BTreeMap<String, Vec<&Measurement>> = BTreeMap::new();
         for name in names_of_logs(stored) {
-            check_log(stored, &name, &mut buffer, &mut verification);
+            by_log.entry(name).or_default();
+        }
+        for measured in &stored.trial.result.metrics {
+            let log = log_of(workload, &cell.load, &measured.metric);
+            match log.map(str::to_owned).or_else(|| among(&by_log, measured)) {
+                Some(log) => by_log.entry(log).or_default().push(measured),
+                None => {
+                    *verification
+                        .taken
+                        .entry(measured.metric.clone())
+                        .or_default() += 1
+                }
+            }
+        }
+        for (log, measured) in by_log {
+            check_log(stored, &log, &measured, &mut buffer, &mut verification);
         }
     }
     verification
 }
 
+/// A log that is there, whether or not it must be.
+fn among(logs: &BTreeMap<String, Vec<&Measurement>>, measured: &Measurement) -> Option<String> {
+    let mut logs = logs.keys();
+    logs.find(|log| quantile_of(log, measured).is_some())
+        .cloned()
+}
+
 fn names_of_logs(stored: &StoredTrial) -> Vec<String> {
     let entries = fs::read_dir(&stored.dir).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    let mut logs: Vec<String> = names
+    names
         .filter_map(|name| Some(name.strip_suffix(".hlog")?.to_owned()))
-        .collect();
-    logs.sort();
-    logs
+        .collect()
 }
 
 fn check_log(
     stored: &StoredTrial,
     log: &str,
+    measured: &[&Measurement],
     buffer: &mut Vec<u8>,
     verification: &mut Verification,
 ) {
     let trial = stored.dir.file_name().unwrap_or_default().to_string_lossy();
+    let mut differs = |place: String, said: String, found: String| {
+        verification
+            .differences
+            .push(Difference { place, said, found });
+    };
     let histogram = match read_log(stored, log, buffer) {
         Ok(histogram) => histogram,
         Err(why) => {
-            verification.differences.push(Difference {
-                place: format!("trials/{trial}/{log}.hlog"),
-                said: "a histogram".to_owned(),
-                found: why,
-            });
-            return;
+            let names: Vec<&str> = measured.iter().map(|m| m.metric.as_str()).collect();
+            let said = match names[..] {
+                [] => "a histogram".to_owned(),
+                _ => format!("the histogram of {}", names.join(", ")),
+            };
+            return differs(format!("trials/{trial}/{log}.hlog"), said, why);
         }
     };
-    // `generator-lateness.hlog` holds `generator_lateness_p50`.
-    let prefix = format!("{}_", log.replace('-', "_"));
-    for Measurement { metric, value, .. } in &stored.trial.result.metrics {
-        let Some(found) = metric
-            .strip_prefix(&prefix)
-            .and_then(|q| quantile(&histogram, q))
-        else {
-            continue;
-        };
-        verification.numbers += 1;
-        if !is_near(*value, found, SAME_QUANTILE) {
-            verification.differences.push(Difference {
-                place: format!("trials/{trial}/trial.json, {metric}"),
-                said: value.to_string(),
-                found: found.to_string(),
-            });
+    for measured in measured {
+        let found = quantile_of(log, measured).and_then(|name| quantile(&histogram, name));
+        let said = measured.value.to_string();
+        let place = || format!("trials/{trial}/trial.json, {}", measured.metric);
+        match found {
+            None => differs(place(), said, "nothing: the histogram is empty".to_owned()),
+            Some(found) if !is_near(measured.value, found, SAME_QUANTILE) => {
+                differs(place(), said, found.to_string());
+            }
+            Some(_) => {}
         }
     }
+    verification.numbers += measured.len();
+}
+
+/// `p50` of `generator_lateness_p50` in `generator-lateness.hlog`.
+fn quantile_of<'a>(log: &str, measured: &'a Measurement) -> Option<&'a str> {
+    let rest = measured.metric.strip_prefix(&log.replace('-', "_"))?;
+    rest.strip_prefix('_').filter(|name| is_quantile(name))
 }
 
 fn read_log(
@@ -197,7 +248,10 @@ fn read_log(
     buffer: &mut Vec<u8>,
 ) -> Result<Histogram<u64>, String> {
     let path = stored.dir.join(format!("{log}.hlog"));
-    let text = fs::read(path).map_err(|e| e.to_string())?;
+    if path.symlink_metadata().is_err() {
+        return Err("no such file".to_owned());
+    }
+    let text = results::files::read(&path).map_err(|e| e.to_string())?;
     let mut histogram = Histogram::new(3).map_err(|e| e.to_string())?;
     histogram.auto(true);
     add_log(&text, &mut histogram, buffer)?;
@@ -210,7 +264,7 @@ fn quantile(histogram: &Histogram<u64>, name: &str) -> Option<f64> {
         return None;
     }
     let value = match name.strip_prefix('p') {
-        Some(digits) if is_number(digits) => {
+        Some(digits) if is_quantile(name) => {
             histogram.value_at_quantile(format!("0.{digits}").parse().ok()?)
         }
         None if name == "max" => histogram.max(),
@@ -219,8 +273,12 @@ fn quantile(histogram: &Histogram<u64>, name: &str) -> Option<f64> {
     Some(value as f64)
 }
 
-fn is_number(digits: &str) -> bool {
-    !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
+/// `p50`, `p999`, `max`.
+fn is_quantile(name: &str) -> bool {
+    match name.strip_prefix('p') {
+        Some(digits) => !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()),
+        None => name == "max",
+    }
 }
 
 #[cfg(test)]

@@ -1,32 +1,18 @@
 //! Plain words for verdicts, warnings and states, shared by all renderers.
 
 use crate::build::most_common;
-use crate::quantity::{count, percent};
+use crate::conclusion;
+use crate::quantity::{count, evidence, percent, strength};
 use crate::table::{
-    CellTable, Comparison, Excluded, ExperimentInfo, NotMeasured, Notice, Table, Tally,
+    ArmTrials, CellTable, Comparison, Excluded, ExperimentInfo, NotMeasured, Notice, Table, Tally,
     TrialCounts, Verdict,
 };
 use model::{Better, Severity};
 
-/// `batch: better on 1 of 4, worse on 0, same on 1, unknown on 2`.
+/// Of an arm that was compared in no cell.
 pub fn tally(tally: &Tally) -> String {
-    if tally.total() == 0 {
-        return format!(
-            "{}: compared in no cell{}",
-            tally.arm,
-            cells_not_measured(tally)
-        );
-    }
-    format!(
-        "{}: better on {} of {}, worse on {}, same on {}, unknown on {}{}",
-        tally.arm,
-        tally.better,
-        tally.total(),
-        tally.worse,
-        tally.same,
-        tally.unknown,
-        cells_not_measured(tally)
-    )
+    let missing = cells_not_measured(tally);
+    format!("{}: compared in no cell{missing}", tally.arm)
 }
 
 fn cells_not_measured(tally: &Tally) -> String {
@@ -100,17 +86,18 @@ fn all_lost(void: usize, failed: usize, why: &str) -> String {
     }
 }
 
+/// In the place of a comparison.
+pub const ONE_ARM: &str = "One arm alone: it is summarised, and compared with nothing.";
+
 /// The sentences on top of a report.
 pub fn summary(table: &Table) -> Vec<String> {
     if let Some(nothing) = nothing_measured(table) {
         return vec![nothing];
     }
     let mut lines: Vec<String> = Vec::new();
-    for entry in &table.tallies {
-        lines.push(if entry.aa { aa(entry) } else { tally(entry) });
-    }
+    lines.extend(conclusion::sentences(table));
     if table.tallies.is_empty() {
-        lines.push("One arm alone: it is summarised, and compared with nothing.".to_owned());
+        lines.push(ONE_ARM.to_owned());
     }
     lines.extend(error_rate(table));
     lines
@@ -141,11 +128,66 @@ pub fn blocks(comparison: &Comparison) -> String {
     }
 }
 
-/// The verdict, with a star if it does not hold among all the others.
+/// The verdict, with a star if it does not hold among all the others. What has no block
+/// was not compared, which is not the same as unknown.
 pub fn marked_verdict(comparison: &Comparison) -> String {
     match comparison.survives_ebh {
+        _ if comparison.blocks == 0 => "not compared".to_owned(),
         Some(false) => format!("{}*", comparison.verdict.as_str()),
         _ => comparison.verdict.as_str().to_owned(),
+    }
+}
+
+/// The strength of the evidence against "no difference" in words, with its e-value:
+/// `strong (21)`.
+pub fn strength_of(comparison: &Comparison) -> String {
+    let e_value = comparison.e_value;
+    e_value.map_or_else(
+        || "-".to_owned(),
+        |e_value| format!("{} ({})", strength(e_value), evidence(e_value)),
+    )
+}
+
+/// What the words of [`strength_of`] mean.
+pub fn scale_of_evidence(experiment: &ExperimentInfo) -> String {
+    format!(
+        "Evidence is none to extreme; of its e-value {} decides.",
+        (1.0 / (1.0 - experiment.confidence)).round()
+    )
+}
+
+/// A metric as people say it: `p99 of wakeups`, `median of requests`, `requests per
+/// second`, `hackbench time`.
+pub fn metric(name: &str) -> String {
+    if let Some(what) = name.strip_suffix("_per_sec") {
+        return format!("{} per second", what.replace('_', " "));
+    }
+    let plain = || name.replace('_', " ");
+    let Some((what, figure)) = name.rsplit_once('_') else {
+        return plain();
+    };
+    let what = match what {
+        "request" => "requests".to_owned(),
+        "wakeup" => "wakeups".to_owned(),
+        other => other.replace('_', " "),
+    };
+    match (figure, figure.strip_prefix('p')) {
+        ("p50", _) => format!("median of {what}"),
+        ("max", _) => format!("longest of {what}"),
+        (_, Some(digits)) if is_number(digits) => format!("{} of {what}", percentile(digits)),
+        _ => plain(),
+    }
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_digit())
+}
+
+/// `p99` of 99, `p99.9` of 999.
+fn percentile(digits: &str) -> String {
+    match digits.split_at_checked(2) {
+        Some((whole, part)) if !part.is_empty() => format!("p{whole}.{part}"),
+        _ => format!("p{digits}"),
     }
 }
 
@@ -174,6 +216,9 @@ pub fn meaning(comparison: &Comparison, smallest_effect: f64) -> String {
             "Whatever the difference between {arm} and {baseline} in {metric} is, it is smaller \
              than the {effect} % that the experiment cares about."
         ),
+        Verdict::Unknown if c.blocks == 0 => {
+            format!("{arm} was not compared with {baseline} in {metric}.")
+        }
         Verdict::Unknown => format!(
             "{} not tell {arm} from {baseline} in {metric}. {}",
             match c.blocks {
@@ -214,6 +259,37 @@ pub fn notice_trials(notice: &Notice) -> String {
     format!("{count}: {}", named.join(", "))
 }
 
+/// A warning with its trials: `20 x: the generator was late by 5 to 647 ms (fifo 9,
+/// weight-1000 6)`.
+pub fn notice(notice: &Notice) -> String {
+    match notice.trials {
+        0 => notice.what.clone(),
+        trials => format!("{trials} x: {} ({})", notice.what, by_arm(&notice.arms)),
+    }
+}
+
+/// A warning and what can be done, as sentences of one paragraph.
+pub fn with_remedy(notice: &Notice) -> String {
+    let what = notice.what.trim_end();
+    let stop = match what.ends_with(['.', '!', '?', ':', ';']) || notice.remedy.is_empty() {
+        true => "",
+        false => ".",
+    };
+    format!("{what}{stop} {}", notice.remedy)
+}
+
+/// `fifo 9, weight-1000 6`, of many arms those with the most.
+pub fn by_arm(arms: &[ArmTrials]) -> String {
+    const MOST_ARMS: usize = 4;
+    if let [alone] = arms {
+        return alone.arm.clone();
+    }
+    let named = arms.iter().take(MOST_ARMS);
+    let mut named: Vec<String> = named.map(|a| format!("{} {}", a.arm, a.trials)).collect();
+    named.extend((arms.len() > MOST_ARMS).then(|| "...".to_owned()));
+    named.join(", ")
+}
+
 pub fn direction(better: Better) -> &'static str {
     match better {
         Better::Higher => "higher is better",
@@ -230,15 +306,18 @@ pub fn severity(severity: Severity) -> &'static str {
     }
 }
 
-/// `96 trials: 94 ok, 1 void, 1 failed`.
+/// `96 trials: 94 ok, 1 void, 1 failed`; `24 trials, all ok`.
 pub fn trials(counts: &TrialCounts) -> String {
-    format!(
-        "{}: {} ok, {} void, {} failed",
-        count(counts.total(), "trial"),
-        counts.ok,
-        counts.void,
-        counts.failed
-    )
+    let all = count(counts.total(), "trial");
+    if counts.ok == counts.total() {
+        return format!("{all}, all ok");
+    }
+    let lost = [(counts.void, "void"), (counts.failed, "failed")];
+    let lost = lost.iter().filter(|(number, _)| *number > 0);
+    let lost: String = lost
+        .map(|(number, state)| format!(", {number} {state}"))
+        .collect();
+    format!("{all}: {} ok{lost}", counts.ok)
 }
 
 /// When the run began, to the second: `2026-11-21T19:16:06Z`.
@@ -260,4 +339,30 @@ pub fn machine(table: &Table) -> String {
         "Linux {}, {} CPUs ({}){virtualized}, target {}",
         system.kernel_release, system.cpus, system.cpu_model, table.experiment.target
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metrics_are_named_as_people_say_them() {
+        assert_eq!(metric("wakeup_p99"), "p99 of wakeups");
+        assert_eq!(metric("request_p50"), "median of requests");
+        assert_eq!(metric("request_p999"), "p99.9 of requests");
+        assert_eq!(metric("wakeup_max"), "longest of wakeups");
+        assert_eq!(metric("requests_per_sec"), "requests per second");
+        assert_eq!(metric("hackbench_time"), "hackbench time");
+        assert_eq!(metric("wall_time"), "wall time");
+        assert_eq!(metric("goodput"), "goodput");
+    }
+
+    #[test]
+    fn only_trials_that_there_are_are_counted() {
+        let counts = |ok, void, failed| trials(&TrialCounts { ok, void, failed });
+        assert_eq!(counts(24, 0, 0), "24 trials, all ok");
+        assert_eq!(counts(1, 0, 0), "1 trial, all ok");
+        assert_eq!(counts(4, 1, 0), "5 trials: 4 ok, 1 void");
+        assert_eq!(counts(0, 1, 2), "3 trials: 0 ok, 1 void, 2 failed");
+    }
 }

@@ -27,6 +27,64 @@ fn the_terminal_shows_the_answer_first() {
 }
 
 #[test]
+fn the_terminal_shows_everything_when_asked() {
+    insta::assert_snapshot!(text(&synthetic::quickstart(), everything(100)));
+}
+
+/// Two arms on two workloads in an emulated guest, with what such runs bring.
+fn demo() -> Scenario {
+    let mut scenario = synthetic::quickstart();
+    let experiment = &mut scenario.experiment;
+    experiment.arms.truncate(2);
+    experiment.aa_arm = None;
+    scenario.system.hypervisor = "tcg".to_owned();
+    scenario.warnings.remove(0);
+    scenario.plan.trials.retain(|t| t.arm < 2 && t.cell > 1);
+    for (index, trial) in scenario.plan.trials.iter_mut().enumerate() {
+        trial.index = index as u32;
+        trial.cell -= 2;
+    }
+    scenario.plan.cells.drain(..2);
+    scenario.experiment.workloads[0].loads.drain(..2);
+    scenario.experiment.workloads[0].metrics = vec!["requests_per_sec".to_owned()];
+    scenario.failed_attempts = scenario.plan.trials.iter().step_by(4).map(late).collect();
+    scenario
+}
+
+fn late(trial: &model::PlannedTrial) -> (u32, model::TrialState) {
+    let late = f64::from(trial.index + 1) * 7.125;
+    let why = format!("the generator was late by {late}ms");
+    (trial.index, model::TrialState::Void { why })
+}
+
+#[test]
+fn a_run_of_two_arms_fits_a_screen_and_shows_what_is_worse_though_it_does_not_decide() {
+    let text = text(&demo(), Options::default());
+    assert!(text.lines().count() <= 40, "{text}");
+    let conclusion = text.split("SERIOUS").next().unwrap();
+    assert!(conclusion.contains("batch is better: "), "{text}");
+    assert!(
+        conclusion.contains("worse in what does not decide"),
+        "{text}"
+    );
+    insta::assert_snapshot!(text);
+}
+
+fn text(scenario: &Scenario, options: Options) -> String {
+    let (_dir, results) = stored(scenario);
+    let table = Table::from_results(&results);
+    render(Format::Text, &table, &results, &options).unwrap()
+}
+
+fn everything(width: usize) -> Options {
+    Options {
+        full: true,
+        width,
+        ..Options::default()
+    }
+}
+
+#[test]
 fn one_arm_alone_is_summarised_and_not_compared() {
     insta::assert_snapshot!(report(&synthetic::one_arm(), Format::Text));
 }
@@ -128,17 +186,39 @@ fn a_report_made_twice_from_one_directory_is_the_same_to_the_byte() {
 }
 
 #[test]
-fn no_line_of_the_terminal_report_is_wider_than_100_columns() {
-    let full = Options {
-        full: true,
-        ..Options::default()
-    };
+fn no_line_of_the_terminal_report_is_wider_than_the_terminal() {
+    for width in [60, 80, 100] {
+        for full in [false, true] {
+            let options = Options {
+                full,
+                ..everything(width)
+            };
+            let text = text(&synthetic::quickstart(), options);
+            let widest = text
+                .lines()
+                .max_by_key(|line| line.chars().count())
+                .unwrap();
+            assert!(widest.chars().count() <= width, "{width}: {widest}");
+            assert!(text.is_ascii());
+        }
+    }
+}
+
+#[test]
+fn the_levels_of_a_row_differ_by_its_change() {
     let (_dir, results) = stored(&synthetic::quickstart());
     let table = Table::from_results(&results);
-    let text = render(Format::Text, &table, &results, &full).unwrap();
-    let widest = text.lines().map(|line| line.chars().count()).max();
-    assert!(widest <= Some(100), "{widest:?}");
-    assert!(text.is_ascii());
+    let compared = table.comparisons().filter_map(|c| {
+        let levels = c.arm_level? / c.baseline_level?;
+        Some((levels, c.ratio?))
+    });
+    let compared: Vec<(f64, f64)> = compared.collect();
+    assert!(compared.len() > 20);
+    assert!(
+        compared
+            .iter()
+            .all(|(levels, ratio)| (levels / ratio - 1.0).abs() < 1e-9)
+    );
 }
 
 #[test]

@@ -46,7 +46,7 @@ fn a_cell_without_a_counted_trial_is_in_every_report_with_its_reason() {
             .iter()
             .all(|tally| tally.cells_not_measured == 1)
     );
-    assert!(reports[0].contains("; 1 cell not measured"));
+    assert!(reports[0].contains("1 cell not measured"));
 }
 
 #[test]

@@ -1,10 +1,14 @@
-//! Names of the files in a results directory, and writing one whole or not at all.
+//! Names of the files in a results directory, reading them with bounds, and writing one
+//! whole or not at all.
 
 use crate::ResultsError;
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs;
-use std::io::Write;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 pub const MANIFEST: &str = "manifest.json";
@@ -13,15 +17,32 @@ pub const EXPERIMENT_SOURCE: &str = "experiment.toml";
 pub const PLAN: &str = "plan.json";
 pub const CALIBRATION: &str = "calibration.json";
 pub const SYSTEM: &str = "system.json";
+pub const STARTS: &str = "starts.json";
+/// Everything that a run writes before its first trial has ended.
+pub const OWN: [&str; 7] = [
+    MANIFEST,
+    EXPERIMENT,
+    EXPERIMENT_SOURCE,
+    PLAN,
+    CALIBRATION,
+    SYSTEM,
+    STARTS,
+];
+/// Made from the rest, as the report is.
+pub const CERTIFICATE: &str = "certificate.json";
 pub const TRIALS: &str = "trials";
 pub const TRIAL: &str = "trial.json";
 /// Prefix of what is being written; left over only by a crash.
 pub const PARTIAL: &str = ".partial-";
 
+/// The most that is read of one file. The plan is the largest, and has its own limit
+/// ([`model::check::MOST_PLACES`]) well below this.
+pub const MOST_BYTES: u64 = 64 << 20;
+
 pub(crate) fn io<'a>(
     step: &'static str,
     path: &'a Path,
-) -> impl FnOnce(std::io::Error) -> ResultsError + 'a {
+) -> impl FnOnce(io::Error) -> ResultsError + 'a {
     move |source| ResultsError::Io {
         step,
         path: path.to_owned(),
@@ -29,9 +50,38 @@ pub(crate) fn io<'a>(
     }
 }
 
+/// A file that is one: a link may lead out of the results, and a pipe never ends.
+pub(crate) fn open(path: &Path) -> Result<fs::File, ResultsError> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let opened = fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path);
+    let file = match opened {
+        Err(e) if e.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
+            return Err(ResultsError::NotAFile(path.to_owned()));
+        }
+        opened => opened.map_err(io("opening", path))?,
+    };
+    match file.metadata().map_err(io("looking at", path))?.is_file() {
+        true => Ok(file),
+        false => Err(ResultsError::NotAFile(path.to_owned())),
+    }
+}
+
+/// The bytes of one file of some results.
+pub fn read(path: &Path) -> Result<Vec<u8>, ResultsError> {
+    let mut bytes = Vec::new();
+    let mut file = open(path)?.take(MOST_BYTES + 1);
+    file.read_to_end(&mut bytes).map_err(io("reading", path))?;
+    match bytes.len() as u64 > MOST_BYTES {
+        true => Err(ResultsError::TooLarge(path.to_owned())),
+        false => Ok(bytes),
+    }
+}
+
 pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, ResultsError> {
-    let text = fs::read(path).map_err(io("reading", path))?;
-    serde_json::from_slice(&text).map_err(|source| ResultsError::Json {
+    serde_json::from_slice(&read(path)?).map_err(|source| ResultsError::Json {
         path: path.to_owned(),
         source,
     })
@@ -59,8 +109,20 @@ pub(crate) fn json<T: Serialize>(path: &Path, value: &T) -> Result<Vec<u8>, Resu
     Ok(bytes)
 }
 
+/// A new file in the place of whatever has its name: a link there is removed, never
+/// followed.
+pub(crate) fn create(path: &Path) -> Result<fs::File, ResultsError> {
+    match fs::remove_file(path) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => {
+            return Err(io("removing", path)(e));
+        }
+        _ => {}
+    }
+    fs::File::create_new(path).map_err(io("creating", path))
+}
+
 pub(crate) fn write_synced(path: &Path, bytes: &[u8]) -> Result<(), ResultsError> {
-    let mut file = fs::File::create(path).map_err(io("creating", path))?;
+    let mut file = create(path)?;
     file.write_all(bytes).map_err(io("writing", path))?;
     file.sync_all().map_err(io("syncing", path))
 }

@@ -5,6 +5,7 @@
 //!   manifest.json     format, tool version, seed, state, warnings
 //!   experiment.toml   verbatim, if there was a file      experiment.json   as understood
 //!   plan.json         calibration.json                   system.json
+//!   starts.json       build and machines of each start: a resumed run has several
 //!   trials/00042-wakeup-100%-b7-bpfland/trial.json, *.hlog, *.csv, *.log
 //!   report/           made from the rest; may be deleted at any time
 //! ```
@@ -12,8 +13,9 @@
 
 pub mod bound;
 pub mod capsule;
-mod files;
+pub mod files;
 pub mod overload;
+mod place;
 pub mod read;
 pub mod sample;
 pub mod write;
@@ -28,7 +30,7 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// The format that this version writes. A reader takes any minor of its major.
-pub const FORMAT: Format = Format { major: 1, minor: 0 };
+pub const FORMAT: Format = Format { major: 1, minor: 1 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Format {
@@ -76,10 +78,37 @@ pub enum ResultsError {
         path: PathBuf,
         source: serde_json::Error,
     },
+    #[error("{}: {source}", path.display())]
+    Invalid {
+        path: PathBuf,
+        source: model::Invalid,
+    },
+    #[error("{}: is a link or no regular file; results are read from regular files only", .0.display())]
+    NotAFile(PathBuf),
+    #[error(
+        "{}: belongs to another user ({owner}), who could lead what is written elsewhere; choose \
+         another directory, or copy it",
+        path.display()
+    )]
+    OfAnother { path: PathBuf, owner: u32 },
+    #[error("{}: is a link or no directory", .0.display())]
+    NotADirectory(PathBuf),
+    #[error(
+        "{}: larger than the {} MiB that are read of one file; schedlab writes none so large",
+        .0.display(),
+        files::MOST_BYTES >> 20
+    )]
+    TooLarge(PathBuf),
     #[error("{}: no usable capsule: {why}", path.display())]
     Capsule { path: PathBuf, why: String },
+    #[error("signing the capsule: {0}")]
+    Unsigned(String),
     #[error("{}: there is no manifest.json, so this is not a results directory", .0.display())]
     NotResults(PathBuf),
+    #[error(
+        "{}: nothing was measured: the run was ended before it began", .0.display()
+    )]
+    NeverBegan(PathBuf),
     #[error(
         "{}: written in format {found}, newer than the {known} of this schedlab; use a newer schedlab",
         path.display()

@@ -1,9 +1,13 @@
-//! Reading a results directory.
+//! Reading a results directory: whatever it holds, what comes of it fits together.
+//!
+//! Only regular files are read, none beyond [`files::MOST_BYTES`], and every index, name
+//! and number that others calculate with is checked here ([`model::check`]).
 
 use crate::files::{self, io, read_json};
+use crate::write::never_began;
 use crate::{FORMAT, Format, Manifest, ResultsError};
-use model::{Calibration, Experiment, Plan, System, Trial};
-use std::collections::BTreeMap;
+use model::{Build, Calibration, Experiment, Invalid, Machine, Plan, Start, System, Trial};
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -15,8 +19,12 @@ pub struct ResultSet {
     pub experiment: Experiment,
     pub plan: Plan,
     pub system: System,
+    /// The starts of the run, in order; at least one.
+    pub starts: Vec<Start>,
     /// By place in the plan, then by attempt; void and failed ones included.
     pub trials: Vec<StoredTrial>,
+    /// Names in `trials/` that hold no trial, sorted: they are left alone.
+    pub strays: Vec<String>,
 }
 
 /// A trial and the directory with its files.
@@ -30,13 +38,18 @@ impl ResultSet {
     pub fn read(dir: &Path) -> Result<ResultSet, ResultsError> {
         let manifest = read_manifest(dir)?;
         let (experiment, plan) = read_plan(dir)?;
+        let (trials, strays) = trials(dir, &experiment, &plan)?;
+        let starts = read_starts(dir, &manifest)?;
+        check_starts(&trials, &starts)?;
         Ok(ResultSet {
             dir: dir.to_owned(),
+            system: read_json(&dir.join(files::SYSTEM))?,
+            starts,
             manifest,
             experiment,
             plan,
-            system: read_json(&dir.join(files::SYSTEM))?,
-            trials: read_trials(dir)?,
+            trials,
+            strays,
         })
     }
 }
@@ -44,10 +57,20 @@ impl ResultSet {
 /// What was to be measured, of a directory in a format that this version knows.
 pub fn read_plan(dir: &Path) -> Result<(Experiment, Plan), ResultsError> {
     read_manifest(dir)?;
-    Ok((
-        read_json(&dir.join(files::EXPERIMENT))?,
-        read_json(&dir.join(files::PLAN))?,
-    ))
+    let place = dir.join(files::EXPERIMENT);
+    let experiment: Experiment = read_json(&place)?;
+    experiment.check().map_err(invalid(&place))?;
+    let place = dir.join(files::PLAN);
+    let plan: Plan = read_json(&place)?;
+    plan.check(&experiment).map_err(invalid(&place))?;
+    Ok((experiment, plan))
+}
+
+fn invalid(path: &Path) -> impl Fn(Invalid) -> ResultsError {
+    |source| ResultsError::Invalid {
+        path: path.to_owned(),
+        source,
+    }
 }
 
 /// The manifest, after its format was found to be one that this version knows.
@@ -58,7 +81,11 @@ pub fn read_manifest(dir: &Path) -> Result<Manifest, ResultsError> {
     }
     let path = dir.join(files::MANIFEST);
     if !path.exists() {
-        return Err(ResultsError::NotResults(dir.to_owned()));
+        let why = match dir.join(files::EXPERIMENT).exists() && never_began(dir)? {
+            true => ResultsError::NeverBegan,
+            false => ResultsError::NotResults,
+        };
+        return Err(why(dir.to_owned()));
     }
     let head: Head = read_json(&path)?;
     if head.format.major > FORMAT.major {
@@ -71,6 +98,48 @@ pub fn read_manifest(dir: &Path) -> Result<Manifest, ResultsError> {
     read_json(&path)
 }
 
+/// The starts of a run; empty if its first has not looked at the machine yet. A directory
+/// of format 1.0 has one, known from other files.
+pub fn read_starts(dir: &Path, manifest: &Manifest) -> Result<Vec<Start>, ResultsError> {
+    let path = dir.join(files::STARTS);
+    if path.exists() {
+        return read_json(&path);
+    }
+    let system = dir.join(files::SYSTEM);
+    if !system.exists() {
+        return Ok(Vec::new());
+    }
+    Ok(vec![Start {
+        began: manifest.created.clone(),
+        build: Build {
+            version: manifest.tool_version.clone(),
+            commit: manifest.tool_commit.clone(),
+        },
+        machines: vec![Machine {
+            kernel: None,
+            system: read_json(&system)?,
+        }],
+    }])
+}
+
+/// Each trial names its start, from 1 on.
+fn check_starts(trials: &[StoredTrial], starts: &[Start]) -> Result<(), ResultsError> {
+    let has_start = |t: &&StoredTrial| (1..=starts.len()).contains(&(t.trial.start as usize));
+    match trials.iter().find(|t| !has_start(t)) {
+        None => Ok(()),
+        Some(StoredTrial { trial, dir }) => {
+            let what = format!(
+                "is {}, but the run has {} starts",
+                trial.start,
+                starts.len()
+            );
+            Err(invalid(&dir.join(files::TRIAL))(Invalid::new(
+                "start", what,
+            )))
+        }
+    }
+}
+
 /// What was calibrated, by cell name; empty if nothing was yet.
 pub fn read_calibrations(dir: &Path) -> Result<BTreeMap<String, Calibration>, ResultsError> {
     let path = dir.join(files::CALIBRATION);
@@ -81,19 +150,74 @@ pub fn read_calibrations(dir: &Path) -> Result<BTreeMap<String, Calibration>, Re
     }
 }
 
-/// All finished trials, in the order of the plan.
+/// All finished trials, in the order of the plan. Where a place was measured again, because
+/// its block was half done when the run was interrupted, the last one counts and the others
+/// are left out.
 pub fn read_trials(dir: &Path) -> Result<Vec<StoredTrial>, ResultsError> {
+    let (experiment, plan) = read_plan(dir)?;
+    Ok(trials(dir, &experiment, &plan)?.0)
+}
+
+/// The trials, and the names of what is beside them.
+fn trials(
+    dir: &Path,
+    experiment: &Experiment,
+    plan: &Plan,
+) -> Result<(Vec<StoredTrial>, Vec<String>), ResultsError> {
     let dir = &dir.join(files::TRIALS);
-    let mut trials = Vec::new();
+    let (mut trials, mut strays) = (Vec::new(), Vec::new());
+    if !is_directory(dir)? {
+        return Err(ResultsError::NotADirectory(dir.to_owned()));
+    }
     for entry in fs::read_dir(dir).map_err(io("listing", dir))? {
         let path = entry.map_err(io("listing", dir))?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if name.starts_with(files::PARTIAL) {
             continue;
         }
-        let trial = read_json(&path.join(files::TRIAL))?;
+        let place = path.join(files::TRIAL);
+        // Not by existence: a link that is a trial's file must be an error.
+        if !is_directory(&path)? || place.symlink_metadata().is_err() {
+            strays.push(name.into_owned());
+            continue;
+        }
+        let trial: Trial = read_json(&place)?;
+        trial.check(experiment, plan).map_err(invalid(&place))?;
         trials.push(StoredTrial { trial, dir: path });
     }
-    trials.sort_by_key(|t| (t.trial.place.index, t.trial.attempt));
-    Ok(trials)
+    trials.sort_by_key(|t| key(&t.trial));
+    none_twice(&trials)?;
+    let last_ok: BTreeMap<u32, u32> = trials
+        .iter()
+        .filter(|t| t.trial.is_ok())
+        .map(|t| key(&t.trial))
+        .collect();
+    trials.retain(|t| !t.trial.is_ok() || last_ok[&t.trial.place.index] == t.trial.attempt);
+    strays.sort();
+    Ok((trials, strays))
+}
+
+fn key(trial: &Trial) -> (u32, u32) {
+    (trial.place.index, trial.attempt)
+}
+
+fn is_directory(path: &Path) -> Result<bool, ResultsError> {
+    let found = path.symlink_metadata().map_err(io("looking at", path))?;
+    Ok(found.is_dir())
+}
+
+fn none_twice(trials: &[StoredTrial]) -> Result<(), ResultsError> {
+    let mut seen = HashSet::new();
+    match trials.iter().find(|t| !seen.insert(key(&t.trial))) {
+        None => Ok(()),
+        Some(StoredTrial { trial, dir }) => {
+            let what = format!(
+                "attempt {} at place {} is there twice",
+                trial.attempt, trial.place.index
+            );
+            Err(invalid(&dir.join(files::TRIAL))(Invalid::new(
+                "attempt", what,
+            )))
+        }
+    }
 }

@@ -40,11 +40,13 @@ pub struct BlockRatio {
 struct Figure {
     value: f64,
     bound: Option<Bound>,
+    start: u32,
 }
 
 impl Figure {
+    /// Two trials of different starts of a run are no neighbours in time.
     fn is_comparable(&self, other: &Figure) -> bool {
-        self.bound.is_none() || self.bound != other.bound
+        self.start == other.start && (self.bound.is_none() || self.bound != other.bound)
     }
 }
 
@@ -73,6 +75,7 @@ pub fn pairs<'a>(
         let value = Some(Figure {
             value: measured.value,
             bound: bound(trial, metric),
+            start: trial.start,
         });
         if place.arm == baseline {
             slot[0] = value;
@@ -130,6 +133,7 @@ pub(crate) mod tests {
             cell: "wakeup 100%".into(),
             arm: format!("arm{arm}"),
             attempt: 1,
+            start: 1,
             result: TrialResult {
                 state: TrialState::Ok,
                 started_unix_ns: 0,

@@ -1,9 +1,10 @@
 //! Writing a results directory.
 
 use crate::files::{self, io, json, sync_parent, write_json, write_synced, write_whole};
-use crate::read::read_manifest;
+use crate::place;
+use crate::read::{read_manifest, read_starts};
 use crate::{Manifest, ResultsError, RunState};
-use model::{Calibration, Experiment, Plan, System, Trial, TrialFile, Warning};
+use model::{Calibration, Experiment, Plan, Start, Trial, TrialFile, Warning};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,10 +14,14 @@ use std::path::{Path, PathBuf};
 pub struct Writer {
     dir: PathBuf,
     manifest: Manifest,
+    starts: Vec<Start>,
+    /// Did this process make the directory's contents?
+    is_new: bool,
 }
 
 impl Writer {
-    /// A new directory, which must not exist or be empty.
+    /// A new directory, which must not exist or be empty. What a run left that was killed
+    /// before it had a manifest is replaced.
     pub fn create(
         dir: &Path,
         manifest: Manifest,
@@ -24,11 +29,11 @@ impl Writer {
         experiment: &Experiment,
         plan: &Plan,
     ) -> Result<Writer, ResultsError> {
-        if fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some()) {
+        if dir.exists() && !is_empty(dir)? && !never_began(dir)? {
             return Err(ResultsError::Occupied(dir.to_owned()));
         }
-        let trials = dir.join(files::TRIALS);
-        fs::create_dir_all(&trials).map_err(io("creating", &trials))?;
+        place::make(dir)?;
+        place::make(&dir.join(files::TRIALS))?;
         if let Some(text) = source {
             write_whole(&dir.join(files::EXPERIMENT_SOURCE), text.as_bytes())?;
         }
@@ -39,15 +44,21 @@ impl Writer {
         Ok(Writer {
             dir: dir.to_owned(),
             manifest,
+            starts: Vec::new(),
+            is_new: true,
         })
     }
 
     /// Go on in a directory that an earlier run left.
     pub fn reopen(dir: &Path) -> Result<Writer, ResultsError> {
         let manifest = read_manifest(dir)?;
+        place::is_ours(dir)?;
+        place::is_directory(&dir.join(files::TRIALS))?;
         let mut writer = Writer {
             dir: dir.to_owned(),
+            starts: read_starts(dir, &manifest)?,
             manifest,
+            is_new: false,
         };
         writer.remove_partial()?;
         writer.set_state(RunState::Running)?;
@@ -58,8 +69,35 @@ impl Writer {
         &self.dir
     }
 
-    pub fn write_system(&self, system: &System) -> Result<(), ResultsError> {
-        write_json(&self.dir.join(files::SYSTEM), system)
+    /// The starts before this one.
+    pub fn starts(&self) -> &[Start] {
+        &self.starts
+    }
+
+    /// Another start of the run. Returns its number, from 1 on.
+    pub fn add_start(&mut self, start: Start) -> Result<u32, ResultsError> {
+        let baseline = start.machines.first().map(|machine| &machine.system);
+        if let Some(system) = baseline.filter(|_| self.starts.is_empty()) {
+            write_json(&self.dir.join(files::SYSTEM), system)?;
+        }
+        self.starts.push(start);
+        write_json(&self.dir.join(files::STARTS), &self.starts)?;
+        Ok(u32::try_from(self.starts.len()).unwrap_or(u32::MAX))
+    }
+
+    /// Remove a directory in which nothing was measured, if this process made it: its own
+    /// files by name, and nothing that somebody else put there.
+    pub fn discard(&self) {
+        let trials = self.dir.join(files::TRIALS);
+        if !self.is_new || !is_empty(&trials).is_ok_and(|empty| empty) {
+            return;
+        }
+        for name in files::OWN {
+            let _ = fs::remove_file(self.dir.join(name));
+        }
+        // These fail, rightly, where something is left.
+        let _ = fs::remove_dir(&trials);
+        let _ = fs::remove_dir(&self.dir);
     }
 
     pub fn write_calibrations(
@@ -118,12 +156,45 @@ impl Writer {
     }
 }
 
+fn is_empty(dir: &Path) -> Result<bool, ResultsError> {
+    let mut entries = fs::read_dir(dir).map_err(io("listing", dir))?;
+    Ok(entries.next().is_none())
+}
+
+/// Is there nothing but what a run writes before its manifest?
+pub(crate) fn never_began(dir: &Path) -> Result<bool, ResultsError> {
+    for entry in fs::read_dir(dir).map_err(io("listing", dir))? {
+        let name = entry.map_err(io("listing", dir))?.file_name();
+        let name = name.to_string_lossy();
+        let ours = match name.strip_prefix(files::PARTIAL).unwrap_or(&name) {
+            files::EXPERIMENT_SOURCE | files::EXPERIMENT | files::PLAN => true,
+            files::MANIFEST => name.starts_with(files::PARTIAL),
+            files::TRIALS => is_empty(&dir.join(files::TRIALS))?,
+            _ => false,
+        };
+        if !ours {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// A file that is made from the results, below their directory: `report/report.txt`.
+pub fn derived(dir: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf, ResultsError> {
+    let path = dir.join(name);
+    if let Some(parent) = path.parent() {
+        place::make(parent)?;
+    }
+    write_whole(&path, bytes)?;
+    Ok(path)
+}
+
 fn write_trial_dir(
     dir: &Path,
     trial: &Trial,
     trial_files: &[TrialFile],
 ) -> Result<(), ResultsError> {
-    fs::create_dir_all(dir).map_err(io("creating", dir))?;
+    place::make_anew(dir)?;
     for file in trial_files {
         write_synced(&dir.join(plain(&file.name)), file.text.as_bytes())?;
     }

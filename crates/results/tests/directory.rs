@@ -3,8 +3,9 @@
 #![allow(clippy::unwrap_used)]
 
 use model::{
-    Arm, Calibration, Cell, Evidence, Experiment, Load, Plan, PlannedTrial, Stop, System,
-    TargetSpec, Trial, TrialFile, TrialResult, TrialState,
+    Arm, Build, Calibration, Cell, CommandParams, Evidence, Experiment, Kind, Load, Machine, Plan,
+    PlannedTrial, Start, Stop, System, TargetSpec, Trial, TrialFile, TrialResult, TrialState,
+    Workload,
 };
 use results::{FORMAT, Format, Manifest, ResultSet, ResultsError, RunState, Writer, read};
 use std::collections::BTreeMap;
@@ -31,7 +32,22 @@ fn experiment() -> Experiment {
         target: TargetSpec::Local,
         arms: vec![Arm::unchanged("default")],
         baseline: 0,
-        workloads: Vec::new(),
+        workloads: vec![Workload {
+            name: "make".into(),
+            kind: Kind::Command(CommandParams {
+                argv: vec!["make".into()],
+                directory: None,
+                prepare: Vec::new(),
+            }),
+            loads: vec![Load::One],
+            duration_ns: 0,
+            warmup_ns: 0,
+            time_limit_ns: 1_000_000_000,
+            metrics: Vec::new(),
+            server: None,
+            antagonists: Vec::new(),
+            variant: None,
+        }],
         stop: Stop {
             budget_ns: None,
             confidence: 0.95,
@@ -50,23 +66,28 @@ fn plan() -> Plan {
         cells: vec![Cell {
             workload: 0,
             load: Load::One,
-            name: "make".into(),
+            name: "make/../x".into(),
         }],
-        trials: Vec::new(),
+        trials: (0..40).map(place).collect(),
+    }
+}
+
+fn place(index: u32) -> PlannedTrial {
+    PlannedTrial {
+        index,
+        block: index + 1,
+        cell: 0,
+        arm: 0,
     }
 }
 
 fn trial(index: u32, attempt: u32) -> Trial {
     Trial {
-        place: PlannedTrial {
-            index,
-            block: index + 1,
-            cell: 0,
-            arm: 0,
-        },
+        place: place(index),
         cell: "make/../x".into(),
         arm: "default".into(),
         attempt,
+        start: 1,
         result: TrialResult {
             state: TrialState::Ok,
             started_unix_ns: 1,
@@ -81,16 +102,80 @@ fn trial(index: u32, attempt: u32) -> Trial {
 }
 
 fn create(dir: &Path) -> Writer {
-    let writer = Writer::create(
-        dir,
-        manifest(),
-        Some("name = \"x\""),
-        &experiment(),
-        &plan(),
+    let mut writer = begun(dir);
+    writer
+        .add_start(Start {
+            began: "2026-11-21T19:16:06Z".to_owned(),
+            build: Build::default(),
+            machines: vec![Machine {
+                kernel: None,
+                system: System::default(),
+            }],
+        })
+        .unwrap();
+    writer
+}
+
+/// Before the machine was looked at.
+fn begun(dir: &Path) -> Writer {
+    let source = Some("name = \"x\"");
+    Writer::create(dir, manifest(), source, &experiment(), &plan()).unwrap()
+}
+
+#[test]
+fn a_run_that_measured_nothing_leaves_no_directory() {
+    let parent = tempfile::tempdir().unwrap();
+    let dir = parent.path().join("out");
+    create(&dir).discard();
+    assert!(!dir.exists());
+}
+
+#[test]
+fn what_others_put_into_a_directory_is_never_removed_with_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let writer = create(dir.path());
+    std::fs::write(dir.path().join("notes.txt"), "mine").unwrap();
+    std::fs::create_dir(dir.path().join("trials/mine")).unwrap();
+    writer.discard();
+    let kept = dir.path().join("manifest.json").exists();
+    assert!(kept, "trials/ is not empty");
+    std::fs::remove_dir(dir.path().join("trials/mine")).unwrap();
+    writer.discard();
+    let left: Vec<_> = std::fs::read_dir(dir.path()).unwrap().flatten().collect();
+    assert_eq!(left.len(), 1);
+    assert_eq!(left[0].file_name(), "notes.txt");
+}
+
+#[test]
+fn a_directory_of_an_earlier_run_is_never_discarded() {
+    let dir = tempfile::tempdir().unwrap();
+    create(dir.path());
+    Writer::reopen(dir.path()).unwrap().discard();
+    assert!(dir.path().join("manifest.json").exists());
+}
+
+#[test]
+fn a_run_that_was_killed_before_it_had_a_manifest_can_be_started_again() {
+    let dir = tempfile::tempdir().unwrap();
+    begun(dir.path());
+    std::fs::rename(
+        dir.path().join("manifest.json"),
+        dir.path().join(".partial-manifest.json"),
     )
     .unwrap();
-    writer.write_system(&System::default()).unwrap();
-    writer
+    let resumed = Writer::reopen(dir.path());
+    let never = matches!(resumed, Err(ResultsError::NeverBegan(_)));
+    assert!(never, "{resumed:?}");
+    begun(dir.path());
+    assert!(Writer::reopen(dir.path()).is_ok());
+}
+
+#[test]
+fn a_directory_with_anything_else_in_it_is_occupied() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(dir.path().join("trials/00000")).unwrap();
+    let refused = Writer::create(dir.path(), manifest(), None, &experiment(), &plan());
+    assert!(matches!(refused, Err(ResultsError::Occupied(_))));
 }
 
 #[test]
@@ -103,7 +188,9 @@ fn what_was_written_is_read_back_in_the_order_of_the_plan() {
     };
     writer.add_trial(&trial(10, 1), &[log]).unwrap();
     writer.add_trial(&trial(2, 2), &[]).unwrap();
-    writer.add_trial(&trial(2, 1), &[]).unwrap();
+    let mut void = trial(2, 1);
+    void.result.state = TrialState::Void { why: "x".into() };
+    writer.add_trial(&void, &[]).unwrap();
     let set = ResultSet::read(dir.path()).unwrap();
     assert_eq!(set.experiment, experiment());
     let places: Vec<_> = set

@@ -2,8 +2,8 @@
 
 use crate::RunError;
 use model::{
-    Calibration, Experiment, Load, Measurement, PROTOCOL_VERSION, Problem, Reply, Request, System,
-    TrialFile, TrialResult, TrialSpec, Workload,
+    Build, Calibration, Experiment, Fact, Load, Measurement, PROTOCOL_VERSION, Problem, Reply,
+    Request, System, TrialFile, TrialResult, TrialSpec, Workload,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -12,10 +12,9 @@ use target::{Boot, Session, Target, TargetError};
 /// How often a wait looks whether it was interrupted. Inside a trial every
 /// wake-up disturbs what is measured, so not more often than twice a second.
 const LOOK: Duration = Duration::from_millis(500);
-/// For requests that only read.
-const SHORT: Duration = Duration::from_secs(60);
-/// For calibrations, which run the workload several times.
-const LONG: Duration = Duration::from_secs(600);
+/// An agent that is silent for so long hangs, or its machine does: beyond what the step
+/// under way takes by its own limit, and where it only reads.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Connection {
     session: Box<dyn Session>,
@@ -35,34 +34,74 @@ pub(crate) enum TrialEnd {
     Interrupted,
 }
 
+/// How a calibration ended.
+pub(crate) enum Calibrated {
+    Found(Calibration),
+    Interrupted,
+}
+
+/// Until when the agent must be heard again.
+struct Patience {
+    until: Instant,
+    /// What the agent said it is doing.
+    step: Option<String>,
+}
+
+impl Patience {
+    fn from(now: Instant) -> Self {
+        Patience {
+            until: now + PATIENCE,
+            step: None,
+        }
+    }
+
+    /// The agent said that this step may take so long.
+    fn extend(&mut self, now: Instant, step: &str, limit_ns: u64) {
+        let limit = PATIENCE.saturating_add(Duration::from_nanos(limit_ns));
+        // What is beyond the clock is a century.
+        self.until = now.checked_add(limit).unwrap_or(self.until);
+        self.step = Some(step.to_owned());
+    }
+
+    fn is_over(&self, now: Instant) -> bool {
+        now >= self.until
+    }
+
+    fn in_words(&self) -> String {
+        match &self.step {
+            None => format!("the agent did not answer within {} s", PATIENCE.as_secs()),
+            Some(step) => format!(
+                "the agent was silent for {} s longer than its step may take: {step}",
+                PATIENCE.as_secs()
+            ),
+        }
+    }
+}
+
 impl Connection {
-    /// Start an agent and see that it speaks our protocol.
-    pub fn open(target: &mut dyn Target, boot: &Boot) -> Result<Self, RunError> {
+    /// Start an agent and see that it is the same build of schedlab as we are.
+    pub fn open(target: &mut dyn Target, boot: &Boot, own: &Build) -> Result<Self, RunError> {
         let mut connection = Connection {
             session: target.open(boot)?,
         };
-        connection.hello()?;
+        connection.hello(own)?;
         Ok(connection)
     }
 
-    fn hello(&mut self) -> Result<(), RunError> {
+    fn hello(&mut self, own: &Build) -> Result<(), RunError> {
         let protocol = PROTOCOL_VERSION;
-        match self.ask(&Request::Hello { protocol }, SHORT)? {
-            Reply::Hello {
-                protocol: found, ..
-            } if found == protocol => Ok(()),
-            Reply::Hello {
-                protocol: found, ..
-            } => Err(RunError::Protocol {
-                found,
-                expected: protocol,
+        match self.ask(&Request::Hello { protocol })? {
+            Reply::Hello { build, .. } if build == *own => Ok(()),
+            Reply::Hello { build, .. } => Err(RunError::OtherBuild {
+                found: build.to_string(),
+                expected: own.to_string(),
             }),
             other => Err(out_of_turn(&other)),
         }
     }
 
     pub fn probe(&mut self) -> Result<System, RunError> {
-        match self.ask(&Request::Probe, SHORT)? {
+        match self.ask(&Request::Probe)? {
             Reply::System { system } => Ok(*system),
             other => Err(out_of_turn(&other)),
         }
@@ -70,7 +109,7 @@ impl Connection {
 
     pub fn check(&mut self, experiment: &Experiment) -> Result<Vec<Problem>, RunError> {
         let experiment = Box::new(experiment.clone());
-        match self.ask(&Request::Check { experiment }, SHORT)? {
+        match self.ask(&Request::Check { experiment })? {
             Reply::Checked { problems } => Ok(problems),
             other => Err(out_of_turn(&other)),
         }
@@ -81,32 +120,49 @@ impl Connection {
         cell: &str,
         workload: &Workload,
         load: Load,
-    ) -> Result<Calibration, RunError> {
+        interrupted: &AtomicBool,
+    ) -> Result<Calibrated, RunError> {
         let workload = Box::new(workload.clone());
-        match self.ask(&Request::Calibrate { workload, load }, LONG)? {
-            Reply::Calibrated { calibration } => Ok(calibration),
-            Reply::Refused { why } => Err(RunError::Calibration {
-                cell: cell.to_owned(),
-                why,
-            }),
-            other => Err(out_of_turn(&other)),
+        self.session.send(&Request::Calibrate { workload, load })?;
+        let mut patience = Patience::from(Instant::now());
+        loop {
+            if interrupted.load(Ordering::Relaxed) {
+                return Ok(Calibrated::Interrupted);
+            }
+            match self.session.receive(LOOK)? {
+                Some(Reply::Progress { step, limit_ns }) => {
+                    patience.extend(Instant::now(), &step, limit_ns);
+                }
+                Some(Reply::Calibrated { calibration }) => {
+                    return Ok(Calibrated::Found(calibration));
+                }
+                Some(Reply::Refused { why }) => {
+                    return Err(RunError::Calibration {
+                        cell: cell.to_owned(),
+                        why,
+                    });
+                }
+                Some(Reply::Unrestored { failed }) => return Err(RunError::Unrestored(failed)),
+                Some(other) => return Err(out_of_turn(&other)),
+                None if patience.is_over(Instant::now()) => return Err(self.silent(&patience)),
+                None => {}
+            }
         }
     }
 
-    /// One trial; `patience` ends it if the agent does not.
+    /// One trial; an agent that is silent for too long loses it.
     pub fn trial(
         &mut self,
         spec: TrialSpec,
-        patience: Duration,
         interrupted: &AtomicBool,
-        mut step: impl FnMut(&str),
+        mut on_step: impl FnMut(&str),
     ) -> Result<TrialEnd, RunError> {
         let mut files = Vec::new();
         let spec = Box::new(spec);
         if let Err(error) = self.session.send(&Request::Trial { spec }) {
             return lost(error, files);
         }
-        let limit = Instant::now() + patience;
+        let mut patience = Patience::from(Instant::now());
         loop {
             if interrupted.load(Ordering::Relaxed) {
                 return Ok(TrialEnd::Interrupted);
@@ -116,11 +172,17 @@ impl Connection {
                     return Ok(TrialEnd::Result { result, files });
                 }
                 Ok(Some(Reply::File { file })) => files.push(file),
-                Ok(Some(Reply::Progress { step: now })) => step(&now),
+                Ok(Some(Reply::Progress { step, limit_ns })) => {
+                    patience.extend(Instant::now(), &step, limit_ns);
+                    on_step(&step);
+                }
                 Ok(Some(Reply::Refused { why })) => return Ok(TrialEnd::Lost { why, files }),
+                Ok(Some(Reply::Unrestored { failed })) => {
+                    return Err(RunError::Unrestored(failed));
+                }
                 Ok(Some(other)) => return Err(out_of_turn(&other)),
-                Ok(None) if Instant::now() >= limit => {
-                    let why = format!("the agent did not answer within {} s", patience.as_secs());
+                Ok(None) if patience.is_over(Instant::now()) => {
+                    let why = patience.in_words();
                     return Ok(TrialEnd::Lost { why, files });
                 }
                 Ok(None) => {}
@@ -133,25 +195,33 @@ impl Connection {
         self.session.console()
     }
 
+    pub fn facts(&mut self) -> Vec<Fact> {
+        self.session.facts()
+    }
+
     pub fn host_readings(&mut self) -> Vec<Measurement> {
         self.session.host_readings()
     }
 
-    fn ask(&mut self, request: &Request, patience: Duration) -> Result<Reply, RunError> {
+    fn ask(&mut self, request: &Request) -> Result<Reply, RunError> {
         self.session.send(request)?;
-        let limit = Instant::now() + patience;
+        let mut patience = Patience::from(Instant::now());
         loop {
             match self.session.receive(LOOK)? {
-                Some(Reply::Progress { .. }) => {}
-                Some(reply) => return Ok(reply),
-                None if Instant::now() >= limit => {
-                    let why = format!("no answer within {} s", patience.as_secs());
-                    let tail = self.console().unwrap_or_default();
-                    return Err(TargetError::Gone { why, tail }.into());
+                Some(Reply::Progress { step, limit_ns }) => {
+                    patience.extend(Instant::now(), &step, limit_ns);
                 }
+                Some(reply) => return Ok(reply),
+                None if patience.is_over(Instant::now()) => return Err(self.silent(&patience)),
                 None => {}
             }
         }
+    }
+
+    fn silent(&mut self, patience: &Patience) -> RunError {
+        let why = patience.in_words();
+        let tail = self.console().unwrap_or_default();
+        TargetError::Gone { why, tail }.into()
     }
 }
 
@@ -193,6 +263,27 @@ fn out_of_turn(reply: &Reply) -> RunError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_agent_may_be_silent_for_as_long_as_its_step_may_take() {
+        let start = Instant::now();
+        let after = |minutes: u64| start + Duration::from_secs(60 * minutes);
+        let mut patience = Patience::from(start);
+        assert!(patience.is_over(after(1)));
+        let minutes = |n: u64| n * 60_000_000_000;
+        patience.extend(start, "preparing", minutes(9));
+        assert!(!patience.is_over(after(9)));
+        // From when it was said, not from the beginning of the trial.
+        patience.extend(after(9), "measuring", minutes(9));
+        assert!(!patience.is_over(after(18)) && patience.is_over(after(19)));
+        assert!(
+            patience
+                .in_words()
+                .ends_with("its step may take: measuring")
+        );
+        patience.extend(after(18), "starting the server", u64::MAX);
+        assert!(!patience.is_over(after(1000)));
+    }
 
     #[test]
     fn all_that_a_target_keeps_of_a_panic_is_kept() {

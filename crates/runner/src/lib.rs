@@ -3,9 +3,12 @@
 
 mod cells;
 mod connection;
+mod missing;
+mod mixing;
 mod run;
 
 pub use cells::{CellState, Decisions, OpenComparison};
+pub use missing::unexplained;
 pub use run::{Options, Outcome, check, run};
 
 use model::{PlannedTrial, Problem, Trial, Warning};
@@ -67,12 +70,17 @@ pub enum RunError {
     Unmet(Vec<Problem>),
     #[error("calibrating {cell}: {why}")]
     Calibration { cell: String, why: String },
+    /// The trials of a run would not be comparable with those of its earlier starts.
+    #[error("the run would mix what differs")]
+    Mixed(Vec<Problem>),
     #[error(
-        "the agent speaks another protocol ({found}, not {expected}); use the same schedlab on both sides"
+        "the agent is another build of schedlab ({found}, not {expected}); use the same on both sides"
     )]
-    Protocol { found: u32, expected: u32 },
+    OtherBuild { found: String, expected: String },
     #[error("the agent answered {0} out of turn")]
     OutOfTurn(String),
+    #[error("what an earlier trial changed could not be undone: {}", .0.join("; "))]
+    Unrestored(Vec<String>),
     #[error(transparent)]
     Target(#[from] TargetError),
     #[error(transparent)]

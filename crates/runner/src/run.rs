@@ -1,12 +1,13 @@
 //! One run: every trial of the plan that is still wanted.
 
 use crate::cells::{CellState, Decisions, GivenUp, OpenComparison};
-use crate::connection::{Connection, TrialEnd, with_last_lines};
+use crate::connection::{Calibrated, Connection, TrialEnd, with_last_lines};
+use crate::mixing;
 use crate::{Event, Progress, RunError};
 use model::experiment::Reset;
 use model::{
-    Arm, Calibration, Evidence, Experiment, Plan, PlannedTrial, Problem, Severity, System,
-    TargetSpec, Trial, TrialFile, TrialResult, TrialSpec, TrialState, Warning, Workload,
+    Arm, Build, Calibration, Evidence, Experiment, Fact, Machine, Plan, PlannedTrial, Problem,
+    Severity, Start, TargetSpec, Trial, TrialFile, TrialResult, TrialSpec, TrialState, Warning,
     format_duration_ns,
 };
 use results::Writer;
@@ -15,20 +16,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 use target::{Boot, Target, TargetError};
 
-/// Beyond a trial's own limit: starting, moving files, undoing.
-const SLACK: Duration = Duration::from_secs(60);
-/// Until a scheduler is in force, where its arm says nothing; the agent's own limit is
-/// the same.
-const ATTACH: Duration = Duration::from_secs(120);
-
 /// What a run needs besides the experiment.
 #[derive(Debug)]
 pub struct Options<'a> {
     /// Set from outside (a signal) to end after undoing everything.
     pub interrupted: &'a AtomicBool,
-    /// Trials of an earlier run of the same plan.
+    /// Trials of earlier starts of the same plan.
     pub done: Vec<Trial>,
     pub calibrations: BTreeMap<String, Calibration>,
+    /// When this start began, RFC 3339 in UTC.
+    pub began: String,
+    pub build: Build,
+    /// Go on where this start differs from the earlier ones, and say so in the results.
+    pub anyway: bool,
 }
 
 /// How a run ended.
@@ -50,6 +50,10 @@ pub fn run(
 ) -> Result<Outcome, RunError> {
     let mut run = Run {
         decisions: Decisions::new(experiment, plan),
+        half_done: mixing::half_done(&options.done, experiment),
+        start: 0,
+        anyway: options.anyway,
+        build: options.build.clone(),
         decided: BTreeSet::new(),
         started: Instant::now(),
         earlier: earlier(&options.done),
@@ -66,27 +70,45 @@ pub fn run(
         calibrations: options.calibrations,
         sink,
     };
-    run.prepare()?;
-    run.all_blocks()
+    let outcome = run.prepare(options.began).and_then(|()| run.all_blocks());
+    match outcome {
+        // What was being started or fetched was ended with it.
+        Err(RunError::Target(_) | RunError::Unmet(_))
+            if run.interrupted.load(Ordering::Relaxed) =>
+        {
+            Ok(run.interrupt())
+        }
+        outcome => outcome,
+    }
 }
 
 /// Would this experiment run? Everything is looked at, nothing is changed.
-pub fn check(experiment: &Experiment, target: &mut dyn Target) -> Result<Vec<Problem>, RunError> {
-    Ok(look_at_target(experiment, target)?.problems)
+pub fn check(
+    experiment: &Experiment,
+    target: &mut dyn Target,
+    build: &Build,
+) -> Result<Vec<Problem>, RunError> {
+    Ok(look_at_target(experiment, target, build)?.problems)
 }
 
 #[derive(Default)]
 struct Looked {
     problems: Vec<Problem>,
-    /// Of the baseline's kernel, with the agent that told it.
-    found: Option<(System, Connection)>,
+    /// One for each kernel, the baseline's first.
+    machines: Vec<Machine>,
+    /// The agent on the baseline's kernel.
+    connection: Option<Connection>,
 }
 
 /// Every kernel of the experiment must come up and have what its arms need.
-fn look_at_target(experiment: &Experiment, target: &mut dyn Target) -> Result<Looked, RunError> {
+fn look_at_target(
+    experiment: &Experiment,
+    target: &mut dyn Target,
+    build: &Build,
+) -> Result<Looked, RunError> {
     let mut looked = Looked {
         problems: target.check(experiment),
-        found: None,
+        ..Looked::default()
     };
     if !looked.problems.is_empty() {
         return Ok(looked);
@@ -95,13 +117,15 @@ fn look_at_target(experiment: &Experiment, target: &mut dyn Target) -> Result<Lo
     let mut boots: BTreeSet<Boot> = experiment.arms.iter().map(boot).collect();
     boots.remove(&baseline);
     for boot in boots.into_iter().chain([baseline]) {
-        looked.found = None; // two agents never share the machine
-        let mut connection = Connection::open(target, &boot)?;
+        looked.connection = None; // two agents never share the machine
+        let mut connection = Connection::open(target, &boot, build)?;
         let problems = connection.check(&only_arms_of(experiment, &boot))?;
         looked.problems.extend(problems);
         let mut system = connection.probe()?;
         system.facts.extend(target.facts());
-        looked.found = Some((system, connection));
+        let kernel = boot.kernel;
+        looked.machines.insert(0, Machine { kernel, system });
+        looked.connection = Some(connection);
     }
     looked.problems.dedup();
     Ok(looked)
@@ -117,7 +141,8 @@ fn only_arms_of(experiment: &Experiment, wanted: &Boot) -> Experiment {
 }
 
 fn earlier(done: &[Trial]) -> Duration {
-    Duration::from_nanos(done.iter().map(|t| t.result.elapsed_ns).sum())
+    let times = done.iter().map(|t| t.result.elapsed_ns);
+    Duration::from_nanos(times.fold(0, u64::saturating_add))
 }
 
 struct Run<'a> {
@@ -133,6 +158,12 @@ struct Run<'a> {
     /// Finished trials, of earlier runs too.
     trials: Vec<Trial>,
     calibrations: BTreeMap<String, Calibration>,
+    /// Number of this start.
+    start: u32,
+    /// Cell and block.
+    half_done: BTreeSet<(usize, u32)>,
+    anyway: bool,
+    build: Build,
     started: Instant,
     /// Time that earlier runs of this plan spent.
     earlier: Duration,
@@ -148,17 +179,19 @@ type Attempt = (TrialResult, Vec<TrialFile>);
 
 impl<'a> Run<'a> {
     /// Check everything before anything is applied.
-    fn prepare(&mut self) -> Result<(), RunError> {
-        let looked = look_at_target(self.experiment, self.target)?;
+    fn prepare(&mut self, began: String) -> Result<(), RunError> {
+        let looked = look_at_target(self.experiment, self.target, &self.build)?;
         if !looked.problems.is_empty() {
             return Err(RunError::Unmet(looked.problems));
         }
-        if let Some((system, connection)) = looked.found {
-            self.writer.write_system(&system)?;
-            let baseline = &self.experiment.arms[self.experiment.baseline];
-            self.in_use = Some((boot(baseline), 0));
-            self.connection = Some(connection);
-        }
+        let baseline = &self.experiment.arms[self.experiment.baseline];
+        self.in_use = Some((boot(baseline), 0));
+        self.connection = looked.connection;
+        self.begin(Start {
+            began,
+            build: self.build.clone(),
+            machines: looked.machines,
+        })?;
         let mut warnings = plan::warnings(self.experiment, self.plan);
         warnings.extend(self.target.warnings());
         self.writer.warn(warnings.clone())?;
@@ -166,6 +199,35 @@ impl<'a> Run<'a> {
             warnings: &warnings,
         });
         Ok(())
+    }
+
+    /// A start is stored only if its trials may stand beside those that are there.
+    fn begin(&mut self, start: Start) -> Result<(), RunError> {
+        let earlier = self.writer.starts().last();
+        let earlier = earlier.filter(|_| self.trials.iter().any(Trial::is_ok));
+        let differences =
+            earlier.map_or_else(Vec::new, |earlier| mixing::differences(earlier, &start));
+        self.allow(differences)?;
+        self.start = self.writer.add_start(start)?;
+        Ok(())
+    }
+
+    /// Ends the run where it would mix what differs, unless that was asked for; then the
+    /// results say it.
+    fn allow(&mut self, differences: Vec<Problem>) -> Result<(), RunError> {
+        if !differences.is_empty() && !self.anyway {
+            return Err(RunError::Mixed(differences));
+        }
+        let warnings = differences.iter().map(|difference| Warning {
+            severity: Severity::Serious,
+            what: format!(
+                "The run went on although {} {}.",
+                difference.object, difference.what
+            ),
+            remedy: "Start a new run: trials before and after the change are no repetitions."
+                .to_owned(),
+        });
+        Ok(self.writer.warn(warnings.collect())?)
     }
 
     fn all_blocks(&mut self) -> Result<Outcome, RunError> {
@@ -227,10 +289,13 @@ impl<'a> Run<'a> {
         !self.decided.contains(&place.cell)
             && !given_up(place.arm)
             && !given_up(self.experiment.baseline)
-            && !self
-                .trials
-                .iter()
-                .any(|t| t.place.index == place.index && t.is_ok())
+            && !self.is_done(place)
+    }
+
+    fn is_done(&self, place: &PlannedTrial) -> bool {
+        let again = self.half_done.contains(&(place.cell, place.block));
+        let mut here = self.trials.iter().filter(|t| t.place.index == place.index);
+        here.any(|t| t.is_ok() && (!again || t.start == self.start))
     }
 
     /// Try a place of the plan until it counts; `false` when interrupted.
@@ -256,8 +321,10 @@ impl<'a> Run<'a> {
                 cell: cell.to_owned(),
                 arm: arm.to_owned(),
                 attempt,
+                start: self.start,
                 result,
             };
+            self.allow(mixing::other_scheduler(&self.trials, &trial))?;
             self.writer.add_trial(&trial, &files)?;
             (self.sink)(Event::TrialEnded { trial: &trial });
             self.trials.push(trial);
@@ -332,7 +399,9 @@ impl<'a> Run<'a> {
 
     fn measure(&mut self, place: &PlannedTrial) -> Result<TrialEnd, RunError> {
         self.connect(place)?;
-        let calibration = self.calibration(place.cell)?;
+        let Some(calibration) = self.calibration(place.cell)? else {
+            return Ok(TrialEnd::Interrupted);
+        };
         let arm = &self.experiment.arms[place.arm];
         let cell = &self.plan.cells[place.cell];
         let workload = &self.experiment.workloads[cell.workload];
@@ -344,33 +413,37 @@ impl<'a> Run<'a> {
             calibration,
             seed: plan::trial_seed(self.plan.seed, place),
         };
-        let patience = patience(arm, workload);
         let (connection, sink) = (connected(&mut self.connection)?, &mut self.sink);
         connection.host_readings(); // starts them anew
-        let mut end = connection.trial(spec, patience, self.interrupted, |step| {
+        let mut end = connection.trial(spec, self.interrupted, |step| {
             sink(Event::Step { step });
         })?;
         if let TrialEnd::Result { result, .. } = &mut end {
             result.metrics.extend(connection.host_readings());
+            prove(result, connection.facts());
         }
         Ok(end)
     }
 
-    /// What all trials of a cell share, found before its first trial.
-    fn calibration(&mut self, cell: usize) -> Result<Calibration, RunError> {
+    /// What all trials of a cell share, found before its first trial; `None` when
+    /// interrupted.
+    fn calibration(&mut self, cell: usize) -> Result<Option<Calibration>, RunError> {
         let cell = &self.plan.cells[cell];
         if let Some(found) = self.calibrations.get(&cell.name) {
-            return Ok(found.clone());
+            return Ok(Some(found.clone()));
         }
         let workload = &self.experiment.workloads[cell.workload];
         (self.sink)(Event::Step {
             step: &format!("calibrating {}", cell.name),
         });
         let connection = connected(&mut self.connection)?;
-        let found = connection.calibrate(&cell.name, workload, cell.load)?;
+        let calibrated = connection.calibrate(&cell.name, workload, cell.load, self.interrupted)?;
+        let Calibrated::Found(found) = calibrated else {
+            return Ok(None);
+        };
         self.calibrations.insert(cell.name.clone(), found.clone());
         self.writer.write_calibrations(&self.calibrations)?;
-        Ok(found)
+        Ok(Some(found))
     }
 
     /// An agent on the kernel that the place needs, fresh where the target resets.
@@ -394,7 +467,7 @@ impl<'a> Run<'a> {
         (self.sink)(Event::Step {
             step: "starting the agent",
         });
-        self.connection = Some(Connection::open(self.target, boot)?);
+        self.connection = Some(Connection::open(self.target, boot, &self.build)?);
         self.in_use = Some((boot.clone(), turn));
         Ok(())
     }
@@ -425,13 +498,13 @@ impl<'a> Run<'a> {
     }
 
     fn elapsed(&self) -> Duration {
-        self.earlier + self.started.elapsed()
+        self.earlier.saturating_add(self.started.elapsed())
     }
 
     /// At most: to the last block, or to the end of the budget.
     fn time_left(&self, block: u32) -> Option<u64> {
         let blocks = u64::from(self.experiment.stop.max_blocks.saturating_sub(block));
-        let by_blocks = self.block_ns().map(|ns| ns * blocks);
+        let by_blocks = self.block_ns().map(|ns| ns.saturating_mul(blocks));
         let by_budget = self
             .experiment
             .stop
@@ -448,14 +521,16 @@ impl<'a> Run<'a> {
         let arms = self.experiment.arms.len() as u64;
         let open = (0..self.plan.cells.len()).filter(|c| !self.decided.contains(c));
         let means: Option<Vec<u64>> = open.map(|c| self.mean_trial_ns(c)).collect();
-        means.map(|m| m.iter().sum::<u64>() * arms)
+        let once = means?.into_iter().fold(0, u64::saturating_add);
+        Some(once.saturating_mul(arms))
     }
 
     fn mean_trial_ns(&self, cell: usize) -> Option<u64> {
         let here = self.trials.iter().filter(|t| t.place.cell == cell);
         let times: Vec<u64> = here.map(|t| t.result.elapsed_ns).collect();
         let count = times.len() as u64;
-        (count > 0).then(|| times.iter().sum::<u64>() / count)
+        let sum = times.into_iter().fold(0, u64::saturating_add);
+        sum.checked_div(count)
     }
 
     /// Nothing is repeated any more.
@@ -469,7 +544,7 @@ impl<'a> Run<'a> {
         let (Some(budget), Some(block)) = (self.experiment.stop.budget_ns, self.block_ns()) else {
             return false;
         };
-        nanos(self.elapsed()) + block > budget
+        nanos(self.elapsed()).saturating_add(block) > budget
     }
 }
 
@@ -480,15 +555,6 @@ fn connected(connection: &mut Option<Connection>) -> Result<&mut Connection, Run
             tail: String::new(),
         })
     })
-}
-
-/// An agent that says nothing for longer hangs, or its machine does.
-fn patience(arm: &Arm, workload: &Workload) -> Duration {
-    let attach = arm.scheduler.as_ref().map_or(Duration::ZERO, |scheduler| {
-        let limit = scheduler.attach_limit_ns.map(Duration::from_nanos);
-        limit.unwrap_or(ATTACH) + SLACK
-    });
-    Duration::from_nanos(workload.time_limit_ns) + attach + SLACK
 }
 
 fn boot(arm: &Arm) -> Boot {
@@ -509,6 +575,16 @@ fn nanos(duration: Duration) -> u64 {
 }
 
 /// What is recorded of a trial whose agent or machine died.
+/// Adds what the target knows. A trial on a machine that its arm does not mean is void.
+fn prove(result: &mut TrialResult, facts: Vec<Fact>) {
+    result.evidence.facts = facts;
+    let why = result.evidence.disagrees();
+    if let (TrialState::Ok, Some(why)) = (&result.state, why) {
+        result.state = TrialState::Void { why };
+        result.metrics.clear();
+    }
+}
+
 fn void_result(why: String, (started, at): (Instant, SystemTime)) -> TrialResult {
     let unix = at.duration_since(SystemTime::UNIX_EPOCH);
     TrialResult {

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use model::{
-    Arm, Better, CommandParams, Experiment, Kind, Load, Measurement, Plan, Problem, Stop,
-    TargetSpec, Trial, TrialState, Workload,
+    Arm, Better, Build, CommandParams, Experiment, Fact, Kind, Load, Measurement, Plan, Problem,
+    SchedulerBinary, Severity, Start, Stop, TargetSpec, Trial, TrialState, Workload,
 };
 use results::{FORMAT, Manifest, ResultSet, RunState, Writer};
 use runner::{Event, Options, Outcome, RunError, run};
@@ -67,6 +67,8 @@ struct Place {
     dir: tempfile::TempDir,
     experiment: Experiment,
     plan: Plan,
+    /// Resume although something differs?
+    anyway: bool,
 }
 
 impl Place {
@@ -76,6 +78,7 @@ impl Place {
             dir: tempfile::tempdir().unwrap(),
             experiment,
             plan,
+            anyway: false,
         }
     }
 
@@ -109,6 +112,9 @@ impl Place {
             interrupted: &interrupted,
             done,
             calibrations: BTreeMap::new(),
+            began: "2026-11-21T10:00:00Z".to_owned(),
+            build: Build::default(),
+            anyway: self.anyway,
         };
         let mut watch = |event: Event| sink(&event, &interrupted);
         run(
@@ -119,6 +125,24 @@ impl Place {
             options,
             &mut watch,
         )
+    }
+
+    /// Starts a run and interrupts it after some trials.
+    fn run_until(&self, trials: usize, target: FakeTarget) -> Vec<Trial> {
+        let mut ended = 0;
+        let outcome = self.run_with(target, self.writer(), Vec::new(), |event, stop| {
+            if matches!(event, Event::TrialEnded { .. }) {
+                ended += 1;
+                stop.store(ended == trials, Ordering::Relaxed);
+            }
+        });
+        assert_eq!(outcome.unwrap(), Outcome::Interrupted);
+        self.trials()
+    }
+
+    fn resume(&self, target: FakeTarget) -> Result<Outcome, RunError> {
+        let writer = Writer::reopen(self.path()).unwrap();
+        self.run_with(target, writer, self.trials(), |_, _| {})
     }
 
     fn run(&self, target: FakeTarget) -> Vec<Trial> {
@@ -266,32 +290,148 @@ fn warnings(place: &Place) -> Vec<String> {
     warnings.map(|warning| warning.what).collect()
 }
 
+/// Noise that decides nothing.
+fn undecided() -> FakeTarget {
+    let mut turn = 0u32;
+    FakeTarget::new(move |_| {
+        turn += 1;
+        took(1.0 + f64::from(turn * 7 % 5) / 5.0)
+    })
+}
+
 #[test]
 fn an_interrupted_run_keeps_its_trials_and_resume_completes_the_same_plan() {
     let place = Place::new(experiment(&["default", "same"]));
-    let mut turn = 0u32;
-    let mut noise = move || {
-        turn += 1;
-        took(1.0 + f64::from(turn * 7 % 5) / 5.0)
-    };
-    let mut ended = 0;
-    let target = FakeTarget::new(move |_| noise());
-    let outcome = place.run_with(target.clone(), place.writer(), Vec::new(), |event, stop| {
-        if matches!(event, Event::TrialEnded { .. }) {
-            ended += 1;
-            stop.store(ended == 5, Ordering::Relaxed);
-        }
-    });
-    assert_eq!(outcome.unwrap(), Outcome::Interrupted);
-    let first = place.trials();
-    assert_eq!(first.len(), 5);
-    let writer = Writer::reopen(place.path()).unwrap();
-    let resumed = place.run_with(target, writer, first.clone(), |_, _| {});
-    assert_eq!(resumed.unwrap(), Outcome::Done);
+    let first = place.run_until(4, undecided());
+    assert_eq!(first.len(), 4);
+    assert_eq!(place.resume(undecided()).unwrap(), Outcome::Done);
     let all = place.trials();
-    assert_eq!(all[..5], first[..]);
+    assert_eq!(all[..4], first[..]);
     let places: Vec<u32> = all.iter().map(|t| t.place.index).collect();
     assert_eq!(places, (0..24).collect::<Vec<u32>>());
+    assert!(all.iter().all(|t| t.attempt == 1));
+}
+
+#[test]
+fn a_block_that_was_half_done_is_measured_again_after_a_resume() {
+    let place = Place::new(experiment(&["default", "same"]));
+    let first = place.run_until(5, undecided());
+    place.resume(undecided()).unwrap();
+    let all = place.trials();
+    assert_eq!(all.len(), 24, "one trial counts for each place");
+    assert_eq!(all[..4], first[..4]);
+    let third_block: Vec<_> = all.iter().filter(|t| t.place.block == 3).collect();
+    assert_eq!(third_block.len(), 2);
+    assert!(third_block.iter().all(|t| t.start == 2), "{third_block:?}");
+    assert_eq!(third_block[0].attempt, 2, "the first attempt stays on disk");
+}
+
+#[test]
+fn a_block_without_an_arm_that_never_worked_is_not_half_done() {
+    let place = Place::new(experiment(&["default", "same", "broken"]));
+    let mut turn = 0u32;
+    let target = FakeTarget::new(move |spec| match spec.arm.name.as_str() {
+        "broken" => Fate::Failed("exit status 1"),
+        _ => {
+            turn += 1;
+            took(1.0 + f64::from(turn * 7 % 5) / 5.0)
+        }
+    });
+    // Four blocks: the broken arm three times, the others in every block.
+    let first = place.run_until(3 + 8, target.clone());
+    place.resume(target).unwrap();
+    let kept = |t: &&Trial| t.is_ok() && t.place.block <= 4;
+    let kept: Vec<Trial> = place.trials().iter().filter(kept).cloned().collect();
+    let before: Vec<Trial> = first.into_iter().filter(|t| t.is_ok()).collect();
+    assert_eq!(kept, before);
+}
+
+#[test]
+fn a_trial_on_another_kernel_than_its_arm_says_is_void_with_both_names() {
+    let place = Place::new(experiment(&["default", "same"]));
+    let mut target = undecided();
+    target.facts = vec![Fact {
+        what: "kernel".to_owned(),
+        wanted: Some("6.13.0 #1 SMP".to_owned()),
+        found: "6.12.1 #7 SMP".to_owned(),
+    }];
+    let trials = place.run(target);
+    assert!(!trials.is_empty());
+    for trial in trials {
+        let why = "the kernel was 6.12.1 #7 SMP, not 6.13.0 #1 SMP";
+        assert_eq!(trial.result.state.why(), Some(why));
+        assert!(trial.result.metrics.is_empty(), "{:?}", trial.result);
+    }
+}
+
+fn with_kernel(mut target: FakeTarget, release: &str) -> FakeTarget {
+    target.system.kernel_release = release.to_owned();
+    target
+}
+
+#[test]
+fn a_resume_on_another_kernel_is_refused_and_changes_nothing() {
+    let place = Place::new(experiment(&["default", "same"]));
+    let before = place.run_until(4, with_kernel(undecided(), "6.12.1"));
+    let refused = place.resume(with_kernel(undecided(), "6.13.0"));
+    let Err(RunError::Mixed(problems)) = refused else {
+        panic!("{refused:?}");
+    };
+    assert!(problems[0].what.contains("6.12.1") && problems[0].what.contains("6.13.0"));
+    assert_eq!(place.trials(), before);
+    let set = ResultSet::read(place.path()).unwrap();
+    assert_eq!(set.starts.len(), 1);
+    let resumed = place.resume(with_kernel(undecided(), "6.12.1"));
+    assert_eq!(resumed.unwrap(), Outcome::Done);
+}
+
+#[test]
+fn a_resume_on_another_kernel_that_is_wanted_anyway_is_said_in_the_results() {
+    let mut place = Place::new(experiment(&["default", "same"]));
+    place.run_until(4, with_kernel(undecided(), "6.12.1"));
+    place.anyway = true;
+    place.resume(with_kernel(undecided(), "6.13.0")).unwrap();
+    let set = ResultSet::read(place.path()).unwrap();
+    let mut warnings = set.manifest.warnings.iter();
+    let said = warnings.find(|w| w.severity == Severity::Serious);
+    let said = &said.expect("a warning").what;
+    assert!(said.contains("6.12.1") && said.contains("6.13.0"), "{said}");
+    let kernel = |start: &Start| start.machines[0].system.kernel_release.clone();
+    let kernels: Vec<String> = set.starts.iter().map(kernel).collect();
+    assert_eq!(kernels, ["6.12.1", "6.13.0"]);
+    assert_eq!(set.system.kernel_release, "6.12.1");
+}
+
+#[test]
+fn a_scheduler_that_was_replaced_ends_the_run() {
+    let place = Place::new(experiment(&["default", "same"]));
+    let with_scheduler = |sha256: &str| {
+        let mut target = undecided();
+        target.scheduler = Some(SchedulerBinary {
+            path: "/opt/scx_rusty".to_owned(),
+            args: Vec::new(),
+            sha256: sha256.to_owned(),
+            version: None,
+        });
+        target
+    };
+    let before = place.run_until(4, with_scheduler("aaaa"));
+    let refused = place.resume(with_scheduler("bbbb"));
+    let Err(RunError::Mixed(problems)) = refused else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(problems[0].object, "/opt/scx_rusty");
+    assert_eq!(place.trials(), before);
+}
+
+#[test]
+fn an_agent_of_another_build_is_refused() {
+    let place = Place::new(experiment(&["default", "same"]));
+    let mut target = undecided();
+    target.build.commit = "abc".to_owned();
+    let refused = place.run_with(target, place.writer(), Vec::new(), |_, _| {});
+    let other = matches!(refused, Err(RunError::OtherBuild { .. }));
+    assert!(other, "{refused:?}");
 }
 
 #[test]
@@ -335,4 +475,73 @@ fn arms_with_two_kernels_boot_each_in_every_block() {
         boots.iter().filter(|b| **b == sid).count() >= 2,
         "{boots:?}"
     );
+}
+
+/// Two cells, of which one is decided long before the other; an arm that never works in
+/// one of them, and a trial that is void now and then.
+fn uneven() -> (Place, Vec<Trial>) {
+    let mut wanted = experiment(&["default", "slow", "broken"]);
+    let mut noisy = wanted.workloads[0].clone();
+    noisy.name = "noisy".into();
+    wanted.workloads.push(noisy);
+    wanted.stop.max_attempts = 2;
+    let place = Place::new(wanted);
+    let mut turn = 0u32;
+    let trials = place.run(FakeTarget::new(move |spec| {
+        turn += 1;
+        let name = spec.arm.name.as_str();
+        match spec.workload.name.as_str() {
+            "make" if name == "broken" => Fate::Failed("exit status 1"),
+            "noisy" if turn.is_multiple_of(7) => Fate::Void("ejected"),
+            "noisy" => took(1.0 + f64::from(turn * 7 % 5) / 5.0),
+            _ => took(wobble(spec.seed) * if name == "slow" { 1.5 } else { 1.0 }),
+        }
+    }));
+    (place, trials)
+}
+
+#[test]
+fn a_run_explains_every_place_that_it_left_out() {
+    let (place, trials) = uneven();
+    let last = |cell: &str| {
+        let here = trials.iter().filter(|t| t.cell == cell);
+        here.map(|t| t.place.block).max()
+    };
+    assert!(
+        last("make") < last("noisy"),
+        "one is decided before the other"
+    );
+    let left_out = runner::unexplained(&place.experiment, &place.plan, &trials);
+    assert_eq!(left_out, [] as [&model::PlannedTrial; 0]);
+}
+
+#[test]
+fn trials_that_were_taken_away_are_missed() {
+    let (place, trials) = uneven();
+    let missed = |taken: &dyn Fn(&Trial) -> bool| -> Vec<u32> {
+        let left: Vec<Trial> = trials.iter().filter(|t| !taken(t)).cloned().collect();
+        let missed = runner::unexplained(&place.experiment, &place.plan, &left);
+        missed.iter().map(|place| place.index).collect()
+    };
+    let of = |cell: &str, block: u32| -> Vec<u32> {
+        let here = trials
+            .iter()
+            .filter(|t| t.cell == cell && t.place.block == block);
+        let mut here: Vec<u32> = here.map(|t| t.place.index).collect();
+        here.dedup();
+        here
+    };
+    assert_eq!(
+        missed(&|t| t.cell == "noisy" && t.place.block == 5),
+        of("noisy", 5)
+    );
+    // Without a block the cell was not decided either, where the run left it.
+    let first_of_make = of("make", 1);
+    let missed_of_make = missed(&|t| t.cell == "make" && t.place.block == 1);
+    assert!(
+        missed_of_make.starts_with(&first_of_make),
+        "{missed_of_make:?}"
+    );
+    let inconvenient = |t: &Trial| t.cell == "noisy" && t.arm == "slow" && t.place.block < 9;
+    assert!(missed(&inconvenient).len() >= 8);
 }

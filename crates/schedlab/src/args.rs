@@ -36,10 +36,7 @@ pub enum Command {
     /// Put a results directory into one file, with the hash of every part
     Pack(PackArgs),
     /// Make every number of a capsule again and compare
-    Verify {
-        /// Capsule or results directory
-        results: PathBuf,
-    },
+    Verify(VerifyArgs),
     /// Put two results side by side, and say what may be concluded across them
     Compare(CompareArgs),
     /// Undo what a killed run, a power cut or doctor --fix left in force
@@ -121,6 +118,9 @@ pub struct ExperimentArgs {
     /// Memory of the virtual machine
     #[arg(long, value_name = "SIZE", requires = "vm", default_value = "2G")]
     pub memory: String,
+    /// A private file or directory of this machine that the guest is to see
+    #[arg(long, value_name = "PATH")]
+    pub expose: Vec<String>,
     /// The baseline once more under another name, judged like any other
     #[arg(long)]
     pub aa: bool,
@@ -158,9 +158,18 @@ pub struct RunArgs {
         conflicts_with_all = ["file", "arms", "workloads", "command", "vm", "resume"]
     )]
     pub like: Option<PathBuf>,
+    /// With --like: run what it shows without asking
+    #[arg(short, long, requires = "like")]
+    pub yes: bool,
+    #[command(flatten)]
+    pub unpack: UnpackArgs,
     /// Go on with the plan of an earlier run
     #[arg(long, value_name = "DIR", conflicts_with = "output")]
     pub resume: Option<PathBuf>,
+    /// Resume although kernel, machine or schedlab are not those of the trials so far; the
+    /// report says so
+    #[arg(long, requires = "resume")]
+    pub anyway: bool,
     /// Exit with 5 when an arm is worse than the baseline
     #[arg(long, value_name = "WHAT")]
     pub fail_on: Option<FailOn>,
@@ -218,6 +227,8 @@ pub struct PlanArgs {
     /// Say what it takes to see a change of this size: 3%
     #[arg(long, value_name = "PERCENT")]
     pub effect: Option<String>,
+    #[command(flatten)]
+    pub unpack: UnpackArgs,
     #[arg(long, value_enum, default_value_t = Plain::Text)]
     pub format: Plain,
 }
@@ -234,7 +245,7 @@ pub struct ReportArgs {
     pub dir: PathBuf,
     #[arg(long, value_parser = format(), default_value = "text")]
     pub format: report::Format,
-    /// Every comparison, not only those that decide or differ (text)
+    /// Every comparison, median and trial that does not count, not only the answer (text)
     #[arg(long)]
     pub full: bool,
     /// Write here instead of to standard output
@@ -256,6 +267,39 @@ pub struct PackArgs {
     /// The capsule [default: NAME.tar.gz beside the directory]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Sign it with an SSH key, by ssh-keygen [default key: as ssh has it]
+    #[arg(long, value_name = "KEY", num_args = 0..=1, require_equals = true)]
+    pub sign: Option<Option<PathBuf>>,
+}
+
+/// How much of a capsule is taken.
+#[derive(Debug, Args)]
+pub struct UnpackArgs {
+    /// Most that a capsule may unpack to; a sixteenth of it for one file
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = plan::parse_size)]
+    pub unpack_limit: u64,
+}
+
+#[derive(Debug, Args)]
+pub struct VerifyArgs {
+    /// Capsule or results directory
+    pub results: PathBuf,
+    /// The capsule must be the one with this fingerprint, which `schedlab pack` printed
+    #[arg(long, value_name = "SHA256", value_parser = fingerprint)]
+    pub fingerprint: Option<String>,
+    /// It must be signed by one of these: allowed signers, as ssh-keygen(1) has them
+    #[arg(long, value_name = "FILE")]
+    pub signer: Option<PathBuf>,
+    #[command(flatten)]
+    pub unpack: UnpackArgs,
+}
+
+fn fingerprint(text: &str) -> Result<String, String> {
+    let text = text.trim().to_ascii_lowercase();
+    match text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit()) {
+        true => Ok(text),
+        false => Err("a fingerprint has 64 hexadecimal digits".to_owned()),
+    }
 }
 
 #[derive(Debug, Args)]
@@ -269,6 +313,8 @@ pub struct CompareArgs {
     pub full: bool,
     #[arg(long, value_enum, default_value_t = Plain::Text)]
     pub format: Plain,
+    #[command(flatten)]
+    pub unpack: UnpackArgs,
 }
 
 #[derive(Debug, Args)]
@@ -314,8 +360,15 @@ pub enum Listing {
 
 #[derive(Debug, Subcommand)]
 pub enum SchedulerCommand {
-    /// Build a scheduler from crates.io into the cache: scx_rusty, scx_rusty@1.1.4
-    Install { scheduler: String },
+    /// Build a scheduler from crates.io into the cache: scx_rusty, scx_rusty@1.1.4,
+    /// scx_rusty@latest; without a version the one that `scheduler list` calls default
+    Install {
+        scheduler: String,
+        /// Build as root, and not as who called sudo, or nobody: build scripts of all
+        /// dependencies then run as root
+        #[arg(long)]
+        as_root: bool,
+    },
     /// What is installed and what could be
     List {
         #[arg(long, value_enum, default_value_t = Plain::Text)]
@@ -331,6 +384,7 @@ impl ExperimentArgs {
             && self.workloads.is_empty()
             && self.command.is_empty()
             && self.vm.is_none()
+            && self.expose.is_empty()
     }
 }
 

@@ -1,8 +1,11 @@
 //! Exit codes, and the one error type of the command line.
+//!
+//! Errors quote files and programs of others: what a terminal would obey is shown instead.
 
-use miette::Diagnostic;
+use miette::{Diagnostic, LabeledSpan, SourceCode};
 use model::Problem;
-use std::fmt::Write;
+use model::printable::{lines, one_line};
+use std::fmt::{Display, Write};
 use std::process::ExitCode;
 
 /// Everything asked for was done.
@@ -77,6 +80,26 @@ impl CliError {
     }
 }
 
+/// An error on its way to a person.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", lines(&.0.to_string()))]
+pub struct Shown(pub CliError);
+
+impl Diagnostic for Shown {
+    fn help<'a>(&'a self) -> Option<Box<dyn Display + 'a>> {
+        let help = self.0.help()?.to_string();
+        Some(Box::new(lines(&help).into_owned()))
+    }
+
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        self.0.source_code()
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        self.0.labels()
+    }
+}
+
 /// One problem a paragraph: what it is about, what is missing, what to do.
 pub fn list(problems: &[Problem]) -> String {
     let mut text = match problems.len() {
@@ -89,10 +112,12 @@ pub fn list(problems: &[Problem]) -> String {
             what,
             remedy,
         } = problem;
-        // Writing to a string cannot fail.
-        let _ = write!(text, "\n{object}: {what}");
+        // What a program said may have several lines; those after the first are indented, so
+        // that none looks like one of ours. Writing to a string cannot fail.
+        let what: Vec<_> = what.lines().map(one_line).collect();
+        let _ = write!(text, "\n{}: {}", one_line(object), what.join("\n    "));
         if !remedy.is_empty() {
-            let _ = write!(text, "\n  → {remedy}");
+            let _ = write!(text, "\n  → {}", one_line(remedy));
         }
     }
     text
@@ -100,13 +125,22 @@ pub fn list(problems: &[Problem]) -> String {
 
 impl From<results::ResultsError> for CliError {
     fn from(error: results::ResultsError) -> Self {
-        use results::ResultsError::{NotResults, Occupied, TooNew};
+        use results::ResultsError::{NeverBegan, NotResults, Occupied, TooNew};
+        // It names files and keys of others.
+        let message = one_line(&error.to_string()).into_owned();
         match error {
             NotResults(_) | TooNew { .. } | Occupied(_) => CliError::Usage {
-                message: error.to_string(),
+                message,
                 help: None,
             },
-            error => CliError::internal(error),
+            NeverBegan(ref dir) => CliError::usage(
+                message,
+                format!(
+                    "start it again, without --resume and with: -o {}",
+                    dir.display()
+                ),
+            ),
+            _ => CliError::internal(message),
         }
     }
 }
@@ -120,10 +154,31 @@ impl From<target::TargetError> for CliError {
     }
 }
 
+impl From<agent::AgentError> for CliError {
+    fn from(error: agent::AgentError) -> Self {
+        use agent::AgentError::{Busy, Foreign, Io, NoStateDirectory};
+        let object = "what must be undone on this machine";
+        let remedy = match &error {
+            Io { .. } => return CliError::internal(error),
+            Busy { .. } => "another agent is at work, or is just undoing what it changed",
+            // They say what to do.
+            Foreign { .. } | NoStateDirectory => "",
+        };
+        CliError::Unmet(vec![Problem {
+            object: object.into(),
+            what: error.to_string(),
+            remedy: remedy.into(),
+        }])
+    }
+}
+
 impl From<runner::RunError> for CliError {
     fn from(error: runner::RunError) -> Self {
         match error {
-            runner::RunError::Unmet(problems) => CliError::Unmet(problems),
+            runner::RunError::Unrestored(failed) => crate::targets::unrestored(&failed),
+            runner::RunError::Unmet(problems) | runner::RunError::Mixed(problems) => {
+                CliError::Unmet(problems)
+            }
             runner::RunError::Results(error) => error.into(),
             runner::RunError::Target(error) => error.into(),
             runner::RunError::Calibration { .. } => CliError::Unmet(vec![Problem {
@@ -139,11 +194,12 @@ impl From<runner::RunError> for CliError {
 impl From<schedulers::Error> for CliError {
     fn from(error: schedulers::Error) -> Self {
         use schedulers::Error::{
-            BadVersion, MissingTools, NoSourceTree, OtherVersion, UnknownName,
+            BadVersion, MissingTools, NoOtherUser, NoSourceTree, NoVersion, OtherVersion,
+            UnknownName,
         };
         let message = error.to_string();
         match error {
-            NoSourceTree { .. } => CliError::Usage {
+            NoSourceTree { .. } | NoVersion { .. } | NoOtherUser { .. } => CliError::Usage {
                 message,
                 help: None,
             },

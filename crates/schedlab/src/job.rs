@@ -4,7 +4,7 @@ use crate::exit::{self, CliError};
 use crate::progress::Progress;
 use crate::request::Wanted;
 use crate::targets;
-use model::{Calibration, Experiment, Plan, Trial};
+use model::{Build, Calibration, Experiment, Plan, Trial};
 use results::{FORMAT, Manifest, ResultSet, RunState, Writer, read};
 use runner::{Options, Outcome};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -39,7 +39,7 @@ pub fn measure_anew(
     let _lock = targets::machine_lock()?;
     targets::restore_leftovers()?;
     let mut job = Job::start(output, wanted)?;
-    let outcome = job.measure(&interrupted, quiet)?;
+    let outcome = job.measure(&interrupted, quiet, false)?;
     Ok(Measured {
         results: ResultSet::read(job.dir())?,
         outcome,
@@ -72,6 +72,7 @@ impl Job {
             source,
             calibrations,
         } = wanted;
+        plan::check(&experiment)?;
         let plan = plan::plan(&experiment);
         let dir = output.map_or_else(|| default_dir(&experiment.name), Path::to_owned);
         let writer = Writer::create(
@@ -115,13 +116,22 @@ impl Job {
         self.writer.dir()
     }
 
-    pub fn measure(&mut self, interrupted: &AtomicBool, quiet: bool) -> Result<Outcome, CliError> {
-        let mut target = targets::target(&self.experiment)?;
+    /// `anyway`: also where this start differs from the earlier ones of the run.
+    pub fn measure(
+        &mut self,
+        interrupted: &Arc<AtomicBool>,
+        quiet: bool,
+        anyway: bool,
+    ) -> Result<Outcome, CliError> {
+        let mut target = targets::target(&self.experiment, interrupted)?;
         let mut progress = Progress::new(&self.experiment, &self.plan, quiet);
         let options = Options {
             interrupted,
             done: std::mem::take(&mut self.done),
             calibrations: std::mem::take(&mut self.calibrations),
+            began: jiff::Timestamp::now().to_string(),
+            build: build(),
+            anyway,
         };
         let outcome = runner::run(
             &self.experiment,
@@ -144,11 +154,20 @@ impl Job {
     }
 }
 
+/// This build of schedlab.
+pub fn build() -> Build {
+    Build {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        commit: env!("SCHEDLAB_COMMIT").to_owned(),
+    }
+}
+
 fn manifest(experiment: &Experiment) -> Manifest {
+    let build = build();
     Manifest {
         format: FORMAT,
-        tool_version: env!("CARGO_PKG_VERSION").to_owned(),
-        tool_commit: env!("SCHEDLAB_COMMIT").to_owned(),
+        tool_version: build.version,
+        tool_commit: build.commit,
         name: experiment.name.clone(),
         seed: experiment.seed,
         created: jiff::Timestamp::now().to_string(),
@@ -165,14 +184,9 @@ fn default_dir(name: &str) -> PathBuf {
 
 /// After an error: what was measured is not lost, and how to go on.
 fn with_directory(error: CliError, writer: &Writer) -> CliError {
+    writer.discard();
     let dir = writer.dir();
-    if !dir
-        .join("trials")
-        .read_dir()
-        .is_ok_and(|mut d| d.next().is_some())
-    {
-        // Nothing was measured: leave no empty directory behind.
-        let _ = std::fs::remove_dir_all(dir);
+    if !dir.exists() {
         return error;
     }
     match error {

@@ -5,22 +5,24 @@ mod args;
 mod commands;
 mod exit;
 mod job;
+mod like;
 mod opened;
 mod output;
 mod progress;
 mod request;
+mod signature;
 mod targets;
 
 use args::{Cli, Command};
 use clap::Parser;
-use exit::CliError;
+use exit::{CliError, Shown};
 use std::io::{IsTerminal, Stderr, Write};
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
 fn main() -> ExitCode {
     // The first process of a guest is this program too.
-    if std::process::id() == 1 {
+    if target::vm::init::is_wanted() {
         target::vm::init::main();
     }
     let cli = match Cli::try_parse() {
@@ -41,8 +43,8 @@ fn main() -> ExitCode {
         Err(error) => {
             let code = error.code();
             match cli.command.is_for_programs() {
-                true => eprintln!("{error}"),
-                false => eprintln!("{:?}", miette::Report::new(error)),
+                true => eprintln!("{}", Shown(error)),
+                false => eprintln!("{:?}", miette::Report::new(Shown(error))),
             }
             code
         }
@@ -69,7 +71,7 @@ fn dispatch(command: &Command) -> Result<ExitCode, CliError> {
         Command::Doctor(args) => commands::doctor::doctor(args),
         Command::Overhead(args) => commands::overhead::overhead(args),
         Command::Pack(args) => commands::pack::pack(args),
-        Command::Verify { results } => commands::verify::verify(results),
+        Command::Verify(args) => commands::verify::verify(args),
         Command::Compare(args) => commands::compare::compare(args),
         Command::Restore => commands::restore::restore(),
         Command::Scheduler(command) => commands::scheduler::scheduler(command),

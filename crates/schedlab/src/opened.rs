@@ -1,7 +1,8 @@
 //! Results that are given as a directory or as a capsule.
 
+use crate::args::UnpackArgs;
 use crate::exit::CliError;
-use results::capsule;
+use results::capsule::{self, Limits};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
@@ -13,7 +14,7 @@ pub struct Opened {
 }
 
 impl Opened {
-    pub fn open(path: &Path) -> Result<Opened, CliError> {
+    pub fn open(path: &Path, limits: &UnpackArgs) -> Result<Opened, CliError> {
         if path.is_dir() {
             return Ok(Opened {
                 dir: path.to_owned(),
@@ -27,8 +28,11 @@ impl Opened {
             ));
         }
         let temporary = tempfile::tempdir().map_err(CliError::internal)?;
+        let limits = Limits {
+            bytes: limits.unpack_limit,
+        };
         Ok(Opened {
-            dir: capsule::unpack(path, temporary.path())?,
+            dir: capsule::unpack(path, temporary.path(), limits)?,
             unpacked: Some(temporary),
         })
     }

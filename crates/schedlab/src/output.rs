@@ -1,6 +1,8 @@
-//! Standard output. A reader that goes away early (`| head`) is no error.
+//! Standard output. A reader that goes away early (`| head`) is no error. What a terminal
+//! would obey is shown instead, whatever the words quote.
 
 use crate::exit::CliError;
+use model::printable::lines;
 use std::fmt::Arguments;
 use std::io::{ErrorKind, Write, stdout};
 
@@ -11,7 +13,8 @@ macro_rules! say {
 pub(crate) use say;
 
 pub fn line(words: Arguments) {
-    if let Err(error) = writeln!(stdout(), "{words}") {
+    let words = words.to_string();
+    if let Err(error) = writeln!(stdout(), "{}", lines(&words)) {
         let gone = error.kind() == ErrorKind::BrokenPipe;
         std::process::exit(if gone {
             0
@@ -19,6 +22,17 @@ pub fn line(words: Arguments) {
             crate::exit::INTERNAL.into()
         });
     }
+}
+
+/// Columns for text: what COLUMNS says, else the terminal's, else the usual ones.
+pub fn width() -> usize {
+    let said = std::env::var("COLUMNS").ok();
+    let said = said.and_then(|columns| columns.trim().parse().ok());
+    let terminal = || rustix::termios::tcgetwinsize(stdout()).ok();
+    let columns = said.or_else(|| terminal().map(|size| usize::from(size.ws_col)));
+    columns
+        .filter(|columns| *columns > 0)
+        .unwrap_or(report::Options::USUAL_WIDTH)
 }
 
 /// A whole text.

@@ -2,6 +2,7 @@
 //! stays for everything a person must know. Silent where there is no terminal.
 
 use indicatif::{ProgressBar, ProgressStyle};
+use model::printable::one_line;
 use model::trial::headline;
 use model::{Experiment, Plan, format_duration_ns};
 use runner::Event;
@@ -19,17 +20,20 @@ impl Progress {
     pub fn new(experiment: &Experiment, plan: &Plan, quiet: bool) -> Self {
         let bar = (!quiet && std::io::stderr().is_terminal()).then(live_line);
         if let Some(bar) = &bar {
-            bar.println(format!(
-                "{}: {} arms × {} cells, at most {} blocks{}",
-                experiment.name,
-                experiment.arms.len(),
-                plan.cells.len(),
-                experiment.stop.max_blocks,
-                match experiment.stop.budget_ns {
-                    Some(budget) => format!(" in {}", format_duration_ns(budget)),
-                    None => String::new(),
-                }
-            ));
+            say(
+                bar,
+                &format!(
+                    "{}: {} arms × {} cells, at most {} blocks{}",
+                    experiment.name,
+                    experiment.arms.len(),
+                    plan.cells.len(),
+                    experiment.stop.max_blocks,
+                    match experiment.stop.budget_ns {
+                        Some(budget) => format!(" in {}", format_duration_ns(budget)),
+                        None => String::new(),
+                    }
+                ),
+            );
         }
         Progress {
             bar,
@@ -46,7 +50,7 @@ impl Progress {
         match event {
             Event::Ready { warnings } => {
                 for warning in *warnings {
-                    bar.println(format!("note: {}", warning.what));
+                    say(bar, &format!("note: {}", warning.what));
                 }
             }
             Event::TrialStarted {
@@ -61,23 +65,24 @@ impl Progress {
                     String::new()
                 };
                 self.head = format!("block {} · {cell} · {arm}{again}", place.block);
-                bar.set_message(format!("{}{}", self.head, self.state));
+                show(bar, &format!("{}{}", self.head, self.state));
             }
-            Event::Step { step } => {
-                bar.set_message(format!("{} · {step}{}", self.head, self.state))
-            }
+            Event::Step { step } => show(bar, &format!("{} · {step}{}", self.head, self.state)),
             Event::TrialEnded { trial } => {
                 let state = &trial.result.state;
                 if let Some(why) = state.headline() {
                     let state = state.as_str();
-                    bar.println(format!("{state}: {}, {}: {why}", trial.cell, trial.arm));
+                    say(
+                        bar,
+                        &format!("{state}: {}, {}: {why}", trial.cell, trial.arm),
+                    );
                 }
             }
             Event::GaveUp { cell, arm, .. } => {
-                bar.println(format!("gave up on {arm} in {cell}: it never worked"));
+                say(bar, &format!("gave up on {arm} in {cell}: it never worked"));
             }
             Event::Restarting { why } => {
-                bar.println(format!("starting the agent again: {}", headline(why)))
+                say(bar, &format!("starting the agent again: {}", headline(why)))
             }
             Event::BlockEnded { state } => self.block_ended(state),
         }
@@ -90,13 +95,9 @@ impl Progress {
         };
         let open = match state.open.as_slice() {
             [] => String::new(),
-            [one] => format!(" · open: {} {} {}", one.cell, one.metric, one.arm),
+            [one] => format!(" · open: {}", so_far(one)),
             [one, rest @ ..] => {
-                let rest = rest.len();
-                format!(
-                    " · open: {} {} {}, {rest} more",
-                    one.cell, one.metric, one.arm
-                )
+                format!(" · open: {}, {} more", so_far(one), rest.len())
             }
         };
         // What matters most comes first: a narrow terminal cuts the end.
@@ -109,6 +110,29 @@ impl Progress {
             bar.finish_and_clear();
         }
     }
+}
+
+/// `wakeup 200% wakeup_p99 rusty -44 % (e 12)`.
+fn so_far(open: &runner::OpenComparison) -> String {
+    let named = format!("{} {} {}", open.cell, open.metric, open.arm);
+    match open.ratio {
+        Some(ratio) => format!(
+            "{named} {:+.0} % (e {:.1})",
+            (ratio - 1.0) * 100.0,
+            open.e_value
+        ),
+        None => named,
+    }
+}
+
+/// A line that stays. Names and reasons are those of the experiment and of programs.
+fn say(bar: &ProgressBar, line: &str) {
+    bar.println(one_line(line));
+}
+
+/// The live line.
+fn show(bar: &ProgressBar, line: &str) {
+    bar.set_message(one_line(line).into_owned());
 }
 
 /// Whole seconds: a countdown in milliseconds says nothing more.

@@ -2,9 +2,9 @@
 
 use crate::args::ExperimentArgs;
 use crate::exit::CliError;
-use crate::opened::Opened;
 use model::{Calibration, Experiment, TargetSpec, VmSpec};
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::path::Path;
 
 /// An experiment, and the text of its file if it came from one.
@@ -20,8 +20,12 @@ pub fn wanted(args: &ExperimentArgs) -> Result<Wanted, CliError> {
         Some(path) => from_file(path)?,
         None => (from_words(args)?, None),
     };
+    if args.aa {
+        experiment = plan::with_aa(experiment)?;
+    }
+    expose(&mut experiment, &args.expose)?;
     override_stop(&mut experiment, args)?;
-    complete_metrics(&mut experiment)?;
+    plan::check(&experiment)?;
     complete_schedulers(&mut experiment)?;
     Ok(Wanted {
         experiment,
@@ -30,22 +34,23 @@ pub fn wanted(args: &ExperimentArgs) -> Result<Wanted, CliError> {
     })
 }
 
-/// The experiment of an earlier run, to be repeated. Its calibrations come along,
-/// so that a trial is the same work here as it was there.
-pub fn wanted_like(earlier: &Path, args: &ExperimentArgs) -> Result<Wanted, CliError> {
-    let opened = Opened::open(earlier)?;
-    let (mut experiment, _) = results::read::read_plan(opened.dir())?;
-    let source = std::fs::read_to_string(opened.dir().join("experiment.toml")).ok();
-    override_stop(&mut experiment, args)?;
-    Ok(Wanted {
-        experiment,
-        source,
-        calibrations: results::read::read_calibrations(opened.dir())?,
-    })
+/// On the command line as in the file.
+pub fn expose(experiment: &mut Experiment, paths: &[String]) -> Result<(), CliError> {
+    match &mut experiment.target {
+        _ if paths.is_empty() => Ok(()),
+        TargetSpec::Vm(spec) => {
+            spec.expose.extend(paths.iter().cloned());
+            Ok(())
+        }
+        TargetSpec::Local => Err(CliError::usage(
+            "`--expose` is for guests, and this experiment runs on this machine itself",
+            "leave it out, or run in a guest: --vm debian:sid",
+        )),
+    }
 }
 
 fn from_file(path: &Path) -> Result<(Experiment, Option<String>), CliError> {
-    let text = std::fs::read_to_string(path).map_err(|e| {
+    let text = read_text(path).map_err(|e| {
         CliError::usage(
             format!("reading {}: {e}", path.display()),
             "give the path of an experiment file, or arms and workloads: -a default -a batch -w wakeup",
@@ -55,9 +60,23 @@ fn from_file(path: &Path) -> Result<(Experiment, Option<String>), CliError> {
     Ok((experiment, Some(text)))
 }
 
+/// The most that an experiment file has: there is much room for comments.
+const MOST_FILE_BYTES: u64 = 4 << 20;
+
+/// Also of a pipe.
+fn read_text(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    let file = std::fs::File::open(path)?;
+    file.take(MOST_FILE_BYTES + 1).read_to_string(&mut text)?;
+    match text.len() as u64 > MOST_FILE_BYTES {
+        true => Err(std::io::Error::other("it is larger than 4 MiB")),
+        false => Ok(text),
+    }
+}
+
 fn from_words(args: &ExperimentArgs) -> Result<Experiment, CliError> {
     let target = match &args.vm {
-        Some(kernel) => Some(TargetSpec::Vm(vm(args, kernel)?)),
+        Some(kernel) => Some(TargetSpec::Vm(Box::new(vm(args, kernel)?))),
         None => None,
     };
     let request = plan::Request {
@@ -96,42 +115,22 @@ pub fn override_stop(experiment: &mut Experiment, args: &ExperimentArgs) -> Resu
     if let Some(seed) = args.seed {
         experiment.seed = seed;
     }
-    Ok(plan::check_stop(&experiment.stop)?)
-}
-
-/// Metrics that decide when a cell stops: the workload's own unless the file names some.
-fn complete_metrics(experiment: &mut Experiment) -> Result<(), CliError> {
-    for workload in &mut experiment.workloads {
-        let driver = load::driver(&workload.kind);
-        if workload.metrics.is_empty() {
-            workload.metrics = load::deciding(workload);
-            continue;
-        }
-        let known: Vec<&str> = driver.metrics().iter().map(|m| m.name).collect();
-        for metric in &workload.metrics {
-            if !known.contains(&metric.as_str()) {
-                let help = match plan::nearest(metric, known.iter().copied()) {
-                    Some(near) => format!("did you mean `{near}`? `schedlab list metrics` has all"),
-                    None => "`schedlab list metrics` has all".to_owned(),
-                };
-                let message = format!("the workload `{}` has no metric `{metric}`", workload.name);
-                return Err(CliError::usage(message, help));
-            }
-        }
-    }
-    Ok(())
+    let checked = experiment.stop.check();
+    Ok(checked.map_err(plan::PlanError::from)?)
 }
 
 /// scx_layered gets the shipped layers and scx_microquanta the measured tasks where the
 /// arm names none.
 fn complete_schedulers(experiment: &mut Experiment) -> Result<(), CliError> {
     let cache = schedulers::Cache::from_env()?;
+    let measured = load::measured_tasks();
     for scheduler in experiment
         .arms
         .iter_mut()
         .filter_map(|a| a.scheduler.as_mut())
     {
-        scheduler.args = schedulers::default_args(&cache, &scheduler.program, &scheduler.args)?;
+        scheduler.args =
+            schedulers::default_args(&cache, &scheduler.program, &scheduler.args, &measured)?;
     }
     Ok(())
 }

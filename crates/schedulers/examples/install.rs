@@ -5,7 +5,7 @@ use schedulers::Progress;
 
 fn main() -> Result<(), schedulers::Error> {
     for name in std::env::args().skip(1) {
-        let installed = schedulers::install(&name, None, &mut show)?;
+        let installed = schedulers::install(&name, false, &mut show)?;
         println!(
             "\r\x1b[K{} {}",
             installed.version,

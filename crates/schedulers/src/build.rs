@@ -3,7 +3,8 @@
 //!
 //! cargo resolves, fetches and builds as the user's configuration says; ours is
 //! to choose the version, the clang, one build directory for all schedulers (a
-//! second one reuses most of the first one's dependencies), and to keep the log.
+//! second one reuses most of the first one's dependencies), and to keep the log. What
+//! root builds is built as another user, in a `Workshop`.
 
 use crate::cache::{Cache, Installed};
 use crate::catalog::{self, Place, Source};
@@ -13,15 +14,19 @@ use crate::progress::{self, Progress};
 use crate::registry;
 use crate::toolchain::Toolchain;
 use crate::version::Version;
+use crate::workshop::{self, Workshop};
+use confine::User;
 use std::collections::VecDeque;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 /// How many lines of a failed build an error shows.
 const TAIL_LINES: usize = 20;
+/// In place of a version: the newest of the registry.
+const LATEST: &str = "latest";
 
 /// Builds schedulers into a cache.
 #[derive(Debug, Clone)]
@@ -30,6 +35,8 @@ pub struct Installer {
     path: OsString,
     /// The source tree is above one of these.
     starts: Vec<PathBuf>,
+    /// Whom builds run as, if not as this process.
+    user: Option<User>,
 }
 
 /// What `cargo install` is told to build.
@@ -49,7 +56,14 @@ impl Installer {
             cache,
             path,
             starts: own::starts(),
+            user: None,
         }
+    }
+
+    /// Build as another user, which only root can.
+    pub fn with_user(mut self, user: Option<User>) -> Self {
+        self.user = user;
+        self
     }
 
     /// Look for tools on another search path.
@@ -65,9 +79,10 @@ impl Installer {
     }
 
     /// Build `name` (which may carry its version: `scx_rusty@1.1.4`), or find
-    /// it installed. Without a version: the newest on crates.io or, where that
-    /// cannot be reached, the newest installed. One of our own is built from the
-    /// source tree each time, since its version does not tell of changes there.
+    /// it installed. Without a version: the one of the catalog. `latest` is the newest
+    /// on crates.io or, where that cannot be reached, the newest installed. One of our
+    /// own is built from the source tree each time, since its version does not tell of
+    /// changes there.
     pub fn install(
         &self,
         name: &str,
@@ -76,9 +91,14 @@ impl Installer {
     ) -> Result<Installed, Error> {
         let (name, named) = crate::split_name(name);
         check_name(name)?;
-        let version = version.or(named).map(|v| parse_version(name, v));
-        let version = version.transpose()?;
-        let version = match catalog::known(name).map(|k| k.source) {
+        let known = catalog::known(name);
+        let usual = known.and_then(|k| k.version);
+        let version = match version.or(named).or(usual) {
+            Some(LATEST) => self.newest(name).map(Some)?,
+            Some(version) => Some(parse_version(name, version)?),
+            None => None,
+        };
+        let version = match known.map(|k| k.source) {
             Some(Source::Tree) => self.install_own(name, version, progress)?,
             Some(Source::CratesIo) | None => self.install_published(name, version, progress)?,
         };
@@ -93,10 +113,9 @@ impl Installer {
         version: Option<Version>,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Version, Error> {
-        let version = match version {
-            Some(version) => version,
-            None => self.newest(name)?,
-        };
+        let version = version.ok_or_else(|| Error::NoVersion {
+            name: name.to_owned(),
+        })?;
         progress(chosen(name, &version));
         let wanted = Wanted {
             name,
@@ -156,57 +175,55 @@ impl Installer {
         let tools = self.tools()?;
         let log_file = self.cache.log_file(name, version);
         let mut log = create_log(&log_file)?;
-        let mut child = self
-            .command(&tools, wanted)
-            .spawn()
-            .map_err(Error::io("start", &tools.cargo))?;
+        let workshop = self.user.as_ref();
+        let workshop = workshop.map(|user| Workshop::open(user, &self.cache.schedulers()));
+        let workshop = workshop.transpose()?;
+        let mut child = self.start(&tools, wanted, workshop.as_ref())?;
         let output = child.stderr.take().map(BufReader::new);
         let tail = output.map(|o| follow(o, &mut log, progress));
         let tail = tail.transpose().map_err(Error::io("write", &log_file))?;
         let status = child.wait().map_err(Error::io("wait for", &tools.cargo))?;
         if status.success() {
-            return Ok(());
+            let root = self.cache.install_root(name, version);
+            return workshop.map_or(Ok(()), |workshop| workshop.take(name, &root));
         }
         Err(Error::BuildFailed {
             name: name.to_owned(),
             version: version.to_string(),
+            user: self.user.as_ref().map(|user| user.name.clone()),
             log: log_file,
             tail: tail.unwrap_or_default().into(),
         })
     }
 
-    fn command(&self, tools: &Toolchain, wanted: Wanted) -> Command {
-        let Wanted { name, version, .. } = wanted;
-        let mut command = Command::new(&tools.cargo);
-        command
-            .args(["install", "--locked", "--color", "never", "--root"])
-            .arg(self.cache.install_root(name, version))
-            .args(profile(name));
-        match wanted.directory {
-            Some(directory) => command.args(["--force", "--path"]).arg(directory),
-            None => command.arg("--version").arg(version.to_string()).arg(name),
+    fn start(
+        &self,
+        tools: &Toolchain,
+        wanted: Wanted,
+        workshop: Option<&Workshop>,
+    ) -> Result<Child, Error> {
+        let Some(workshop) = workshop else {
+            let root = self.cache.install_root(wanted.name, wanted.version);
+            let mut command = cargo_install(&tools.cargo, wanted, &root);
+            set_environment(&mut command, tools, &self.path, &self.cache.build_dir());
+            return command.spawn().map_err(Error::io("start", &tools.cargo));
         };
-        command
-            .current_dir("/")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped());
-        self.set_environment(&mut command, tools);
-        command
-    }
-
-    fn set_environment(&self, command: &mut Command, tools: &Toolchain) {
-        // Flags for schedlab's own static build would reach the scheduler's
-        // build and its procedural macros.
-        for inherited in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_BUILD_TARGET"] {
-            command.env_remove(inherited);
-        }
-        command
-            .env("PATH", &self.path)
-            .env("BPF_CLANG", &tools.clang)
-            .env("CARGO_TARGET_DIR", self.cache.build_dir())
-            .env("CARGO_TERM_PROGRESS_WHEN", "always")
-            .env("CARGO_TERM_PROGRESS_WIDTH", "100");
+        let toolchain = workshop::toolchain(&self.path);
+        let (cargo, path) = match &toolchain {
+            Some(sysroot) => (
+                sysroot.join("bin/cargo"),
+                before(sysroot.join("bin"), &self.path),
+            ),
+            None => (tools.cargo.clone(), self.path.clone()),
+        };
+        let mut command = cargo_install(&cargo, wanted, &workshop.root(wanted.name));
+        workshop.set_up(&mut command, &path);
+        set_environment(&mut command, tools, &path, &workshop.build_dir());
+        let mut shown: Vec<PathBuf> = std::env::split_paths(&self.path).collect();
+        // The lock file and the dependencies of one of our own are beside it.
+        let tree = wanted.directory.and_then(Path::parent).map(Path::to_owned);
+        shown.extend(toolchain.into_iter().chain(tree));
+        workshop.start(command, &shown)
     }
 
     fn found_after_build(&self, name: &str, version: Version) -> Result<Installed, Error> {
@@ -220,6 +237,44 @@ impl Installer {
             Error::io("find the program that was built", program)(io::ErrorKind::NotFound.into())
         })
     }
+}
+
+fn cargo_install(cargo: &Path, wanted: Wanted, root: &Path) -> Command {
+    let mut command = Command::new(cargo);
+    command
+        .args(["install", "--locked", "--color", "never", "--root"])
+        .arg(root)
+        .args(profile(wanted.name))
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    let version = wanted.version.to_string();
+    match wanted.directory {
+        Some(directory) => command.args(["--force", "--path"]).arg(directory),
+        None => command.arg("--version").arg(version).arg(wanted.name),
+    };
+    command
+}
+
+fn set_environment(command: &mut Command, tools: &Toolchain, path: &OsStr, build_dir: &Path) {
+    // Flags for schedlab's own static build would reach the scheduler's
+    // build and its procedural macros.
+    for inherited in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_BUILD_TARGET"] {
+        command.env_remove(inherited);
+    }
+    command
+        .env("PATH", path)
+        .env("BPF_CLANG", &tools.clang)
+        .env("CARGO_TARGET_DIR", build_dir)
+        .env("CARGO_TERM_PROGRESS_WHEN", "always")
+        .env("CARGO_TERM_PROGRESS_WIDTH", "100");
+}
+
+/// A search path with one more directory in front; one that cannot be added is left out.
+fn before(directory: PathBuf, path: &OsStr) -> OsString {
+    let all = std::iter::once(directory).chain(std::env::split_paths(path));
+    std::env::join_paths(all).unwrap_or_else(|_| path.to_owned())
 }
 
 fn chosen(name: &str, version: &Version) -> Progress {

@@ -48,7 +48,7 @@ impl Cache {
             .map(Cache::at)
     }
 
-    fn schedulers(&self) -> PathBuf {
+    pub(crate) fn schedulers(&self) -> PathBuf {
         self.root.join("schedulers")
     }
 

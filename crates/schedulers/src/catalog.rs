@@ -13,6 +13,9 @@ pub struct Known {
     pub decides_in: Place,
     /// Where its source is.
     pub source: Source,
+    /// The version that is installed where none is named: the newest that was tried.
+    /// `None`: the one in the source tree.
+    pub version: Option<&'static str>,
 }
 
 /// The half of a scheduler that makes its decisions.
@@ -38,72 +41,84 @@ pub const CATALOG: [Known; 12] = [
         about: "a deadline queue per CPU, tasks move only when all are busy; for cache-intensive work, many CPUs",
         decides_in: Place::Kernel,
         source: Source::CratesIo,
+        version: Some("1.1.4"),
     },
     Known {
         name: "scx_bpfland",
         about: "vruntime with priority for interactive tasks; for desktops under load",
         decides_in: Place::Kernel,
         source: Source::CratesIo,
+        version: Some("1.1.4"),
     },
     Known {
         name: "scx_chaos",
         about: "adds random delays and degradation on purpose, to find races; not for speed",
         decides_in: Place::Kernel,
         source: Source::CratesIo,
+        version: Some("1.1.4"),
     },
     Known {
         name: "scx_cosmos",
         about: "tasks stay on their CPU while there is room, deadlines when there is none; general",
         decides_in: Place::Kernel,
         source: Source::CratesIo,
+        version: Some("1.1.7"),
     },
     Known {
         name: "scx_flash",
         about: "earliest deadline first, in favour of tasks that leave the CPU early; for audio and video",
         decides_in: Place::Kernel,
         source: Source::CratesIo,
+        version: Some("1.1.4"),
     },
     Known {
         name: "scx_lavd",
         about: "deadlines from how latency-critical a task is, core compaction; for games and desktops",
         decides_in: Place::Kernel,
         source: Source::CratesIo,
+        version: Some("1.1.4"),
     },
     Known {
         name: "scx_layered",
         about: "tasks sorted into layers by rules, each with its own CPUs and policy; for known services",
         decides_in: Place::Kernel,
         source: Source::CratesIo,
+        version: Some("1.1.4"),
     },
     Known {
         name: "scx_microquanta",
         about: "chosen tasks go first, for a bounded share of each CPU; for services beside batch work",
         decides_in: Place::Kernel,
         source: Source::Tree,
+        version: None,
     },
     Known {
         name: "scx_p2dq",
         about: "several queues a cache domain, load balanced by picking two; general",
         decides_in: Place::Kernel,
         source: Source::CratesIo,
+        version: Some("1.1.4"),
     },
     Known {
         name: "scx_rustland",
         about: "all decisions in a user-space program; for study and experiments",
         decides_in: Place::UserSpace,
         source: Source::CratesIo,
+        version: Some("1.1.4"),
     },
     Known {
         name: "scx_rusty",
         about: "a queue per cache domain in BPF, load balancing between them in user space; general",
         decides_in: Place::Kernel,
         source: Source::CratesIo,
+        version: Some("1.1.4"),
     },
     Known {
         name: "scx_tickless",
         about: "a few CPUs handle all events, the others run without ticks; for virtual machines and batch work",
         decides_in: Place::Kernel,
         source: Source::CratesIo,
+        version: Some("1.1.4"),
     },
 ];
 
@@ -113,6 +128,7 @@ pub const RUN_QUEUE: Known = Known {
     about: "no scheduler: collects run-queue latency with BPF, for collect = [\"runqueue\"]",
     decides_in: Place::Kernel,
     source: Source::Tree,
+    version: None,
 };
 
 /// The entry of this name.
@@ -136,6 +152,16 @@ mod tests {
     #[test]
     fn the_catalog_is_in_order_and_names_each_scheduler_once() {
         assert!(CATALOG.windows(2).all(|w| w[0].name < w[1].name));
+    }
+
+    #[test]
+    fn what_comes_from_a_registry_has_a_version_that_was_tried() {
+        for known in CATALOG {
+            let version = known.version.map(str::parse::<crate::Version>);
+            let is_tree = known.source == Source::Tree;
+            assert_eq!(version.is_none(), is_tree, "{}", known.name);
+            assert!(version.is_none_or(|v| v.is_ok()), "{}", known.name);
+        }
     }
 
     #[test]

@@ -21,10 +21,24 @@ pub enum Error {
          check the network, or name a version: {name}@1.1.4"
     )]
     NewestUnknown { name: String, why: String },
-    #[error("{name} {version} did not build; the last lines of {}:\n{}", log.display(), tail.join("\n"))]
+    #[error(
+        "no version of {name} was tried with schedlab; name one: {name}@1.1.4, or take the newest: {name}@latest"
+    )]
+    NoVersion { name: String },
+    #[error(
+        "root's builds run as another user, and here none can run as {user} ({why}); \
+         install it as an ordinary user, or build it as root with --as-root"
+    )]
+    NoOtherUser { user: String, why: String },
+    #[error(
+        "{name} {version} did not build{}; the last lines of {}:\n{}",
+        as_whom(.user), log.display(), tail.join("\n")
+    )]
     BuildFailed {
         name: String,
         version: String,
+        /// Whom root's build ran as.
+        user: Option<String>,
         log: PathBuf,
         tail: Vec<String>,
     },
@@ -47,6 +61,13 @@ pub enum Error {
         object: PathBuf,
         source: std::io::Error,
     },
+}
+
+fn as_whom(user: &Option<String>) -> String {
+    match user {
+        Some(user) => format!(" (as the user {user}, since root's builds run as another)"),
+        None => String::new(),
+    }
 }
 
 impl Error {

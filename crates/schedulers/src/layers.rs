@@ -4,11 +4,12 @@
 //! ends with "No layer spec", and what is measured then is the kernel's
 //! default. It gets the specification of `sched/layers/`, documented there.
 //! scx_microquanta that is told of no tasks favours none: it gets those that are
-//! measured ([`crate::measured`]).
+//! measured.
 
 use crate::cache::Cache;
 use crate::error::Error;
 use crate::measured;
+use model::Task;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -16,14 +17,19 @@ const DEFAULT_LAYERS: &str = include_str!("../../../sched/layers/default.json");
 
 /// The arguments to start `program` with: the given ones, and for scx_layered
 /// without a layer specification the shipped one, as a file in `cache`, for
-/// scx_microquanta without tasks the measured ones.
-pub fn default_args(cache: &Cache, program: &str, given: &[String]) -> Result<Vec<String>, Error> {
+/// scx_microquanta without tasks the `measured` ones.
+pub fn default_args(
+    cache: &Cache,
+    program: &str,
+    given: &[String],
+    measured: &[Task],
+) -> Result<Vec<String>, Error> {
     let mut args = given.to_vec();
     match name(program) {
         Some("scx_layered") if !given.iter().any(|a| settles_layers(a)) => {
             args.push(format!("file:{}", write_layers(cache)?.display()));
         }
-        Some("scx_microquanta") => args.extend(measured::tasks(given)),
+        Some("scx_microquanta") => args.extend(measured::tasks(given, measured)),
         _ => {}
     }
     Ok(args)
@@ -76,14 +82,15 @@ mod tests {
     fn args(program: &str, given: &[&str]) -> Vec<String> {
         let dir = tempfile::tempdir().unwrap();
         let given: Vec<String> = given.iter().map(|a| (*a).to_owned()).collect();
-        default_args(&Cache::at(dir.path()), program, &given).unwrap()
+        let measured = [Task::Thread("wakeup-*")];
+        default_args(&Cache::at(dir.path()), program, &given, &measured).unwrap()
     }
 
     #[test]
     fn layered_without_layers_gets_the_shipped_ones() {
         let dir = tempfile::tempdir().unwrap();
         let cache = Cache::at(dir.path());
-        let args = default_args(&cache, "scx_layered", &["-s".into(), "5000".into()]).unwrap();
+        let args = default_args(&cache, "scx_layered", &["-s".into(), "5000".into()], &[]).unwrap();
         let file = args.last().unwrap().strip_prefix("file:").unwrap();
         assert_eq!(args[..2], ["-s", "5000"]);
         assert_eq!(fs::read_to_string(file).unwrap(), DEFAULT_LAYERS);
@@ -111,7 +118,7 @@ mod tests {
     #[test]
     fn microquanta_without_tasks_gets_those_that_are_measured() {
         let args = args("scx_microquanta", &["--runtime", "1ms"]);
-        assert_eq!(args[..4], ["--runtime", "1ms", "--thread", "wakeup-*"]);
+        assert_eq!(args, ["--runtime", "1ms", "--thread", "wakeup-*"]);
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //!   bin/scx_rusty                    -> the newest installed version
 //!   bin/scx_rusty@1.1.4              -> that version
 //!   build/                           the build directory that all of them share
+//!   build-65534/                     the same for root, whose builds are nobody's
 //!   log/scx_rusty-1.1.4.log          what cargo said
 //!   layers/default.json              the layers that scx_layered gets by default
 //! ```
@@ -35,6 +36,7 @@ mod progress;
 mod registry;
 mod toolchain;
 mod version;
+mod workshop;
 
 pub use build::Installer;
 pub use cache::{Cache, Installed};
@@ -49,18 +51,26 @@ pub use version::Version;
 use std::path::PathBuf;
 
 /// Build `name` into this user's cache, or find it there.
-/// Without a version the newest one is taken. `name` may carry it: `scx_rusty@1.1.4`.
+/// Without a version that of the catalog is taken. `name` may carry it: `scx_rusty@1.1.4`,
+/// `scx_rusty@latest`. Root's builds run as another user, unless `as_root`.
 pub fn install(
     name: &str,
-    version: Option<&str>,
+    as_root: bool,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Installed, Error> {
-    Installer::new(Cache::from_env()?).install(name, version, progress)
+    let user = confine::User::in_place_of_root().filter(|_| !as_root);
+    let installer = Installer::new(Cache::from_env()?).with_user(user);
+    installer.install(name, None, progress)
 }
 
 /// The directories in which an agent finds schedulers by name.
 pub fn bin_dirs() -> Result<Vec<PathBuf>, Error> {
     Ok(vec![Cache::from_env()?.bin_dir()])
+}
+
+/// The directory with all that is installed, where links in `bin_dirs` lead to.
+pub fn directory() -> Option<PathBuf> {
+    Cache::from_env().ok().map(|cache| cache.schedulers())
 }
 
 /// `scx_rusty@1.1.4` into the name and the version.

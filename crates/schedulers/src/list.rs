@@ -18,6 +18,9 @@ pub struct Entry {
     pub about: &'static str,
     /// Oldest first.
     pub installed: Vec<Version>,
+    /// What is installed where no version is named; `None` for one of our own, and for
+    /// a scheduler that the catalog does not know.
+    pub usual: Option<&'static str>,
     /// On crates.io, or in the source tree; `None` when it was not asked or did not answer.
     pub newest: Option<Version>,
 }
@@ -50,6 +53,7 @@ fn offline(cache: &Cache) -> Result<Vec<Entry>, Error> {
         name: name.to_owned(),
         about: crate::known(name).map_or("", |k| k.about),
         installed: versions(name),
+        usual: crate::known(name).and_then(|k| k.version),
         newest: None,
     };
     Ok(names.into_iter().map(entry).collect())

@@ -1,12 +1,7 @@
-//! The tasks that workloads measure, as scx_microquanta names them. An arm that
-//! names none means these: the threads of the native loads and of the native
-//! server, and the programs that workloads start by name. What makes requests to a
-//! server is not among them, nor is the program of a `command`, which has any name.
+//! The tasks that scx_microquanta favours where an arm names none: those that workloads
+//! measure.
 
-/// Thread names, as in crates/load.
-const THREADS: [&str; 2] = ["wakeup-*", "serve-*"];
-
-const PROCESSES: [&str; 5] = ["hackbench", "schbench", "memcached", "nginx", "http-echo"];
+use model::Task;
 
 /// Options that choose tasks, and those under which nothing is scheduled.
 const OPTIONS: [&str; 7] = [
@@ -20,14 +15,16 @@ const OPTIONS: [&str; 7] = [
 ];
 const SHORT_OPTIONS: [&str; 5] = ["-c", "-n", "-t", "-V", "-h"];
 
-/// What to add to the `given` arguments.
-pub(crate) fn tasks(given: &[String]) -> Vec<String> {
+/// What to add to the `given` arguments so that the `measured` tasks are favoured.
+pub(crate) fn tasks(given: &[String], measured: &[Task]) -> Vec<String> {
     if given.iter().any(|arg| is_settled_by(arg)) {
         return Vec::new();
     }
-    let threads = THREADS.map(|name| ["--thread", name]);
-    let processes = PROCESSES.map(|name| ["--process", name]);
-    let all = threads.into_iter().chain(processes).flatten();
+    let option = |task: &Task| match *task {
+        Task::Thread(name) => ["--thread", name],
+        Task::Process(name) => ["--process", name],
+    };
+    let all = measured.iter().flat_map(option);
     all.map(str::to_owned).collect()
 }
 
@@ -41,20 +38,21 @@ fn is_settled_by(arg: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn added(given: &[&str]) -> usize {
+    fn added(given: &[&str]) -> Vec<String> {
         let given: Vec<String> = given.iter().map(|a| (*a).to_owned()).collect();
-        tasks(&given).len()
+        tasks(&given, &[Task::Thread("wakeup-*"), Task::Process("nginx")])
     }
 
     #[test]
     fn an_arm_that_names_tasks_gets_no_others() {
         for given in ["--thread", "--thread=x", "-tx", "-n", "--cgroup=a.slice"] {
-            assert_eq!(added(&[given]), 0, "{given}");
+            assert_eq!(added(&[given]), [""; 0], "{given}");
         }
     }
 
     #[test]
     fn an_arm_that_names_none_gets_those_that_are_measured() {
-        assert_eq!(added(&["--runtime", "20us", "-p", "40us"]), 14);
+        let added = added(&["--runtime", "20us", "-p", "40us"]);
+        assert_eq!(added, ["--thread", "wakeup-*", "--process", "nginx"]);
     }
 }

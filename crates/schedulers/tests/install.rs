@@ -5,6 +5,7 @@
 
 use schedulers::{Cache, Error, Installer, Progress};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -70,7 +71,7 @@ fn read(file: &Path) -> String {
 }
 
 #[test]
-fn the_newest_version_is_built_and_found_by_name_and_by_version() {
+fn a_version_is_built_and_found_by_name_and_by_version() {
     let machine = Machine::with_cargo(GOOD_CARGO);
     let (result, steps) = machine.install("scx_rusty");
     assert_eq!(result.unwrap().version.to_string(), "1.1.4");
@@ -89,6 +90,48 @@ fn the_newest_version_is_built_and_found_by_name_and_by_version() {
     };
     assert!(steps.iter().any(building), "{steps:?}");
     assert_eq!(steps.last(), Some(&Progress::Installed));
+}
+
+#[test]
+fn the_version_that_was_tried_is_installed_and_the_newest_only_when_asked_for() {
+    let machine = Machine::with_cargo(&GOOD_CARGO.replace("version: 1.1.4", "version: 9.9.9"));
+    let version = |name| machine.install(name).0.unwrap().version.to_string();
+    assert_eq!(version("scx_rusty"), "1.1.4");
+    assert_eq!(version("scx_cosmos"), "1.1.7");
+    assert_eq!(version("scx_rusty@latest"), "9.9.9");
+    let error = machine.install("scx_unheard_of").0.unwrap_err().to_string();
+    assert!(error.contains("scx_unheard_of@latest"), "{error}");
+}
+
+#[test]
+fn roots_builds_run_as_another_user_who_cannot_change_what_root_runs() {
+    let Some(user) = confine::User::in_place_of_root() else {
+        return tests::skipped("only root can build as another user");
+    };
+    // The program says as whom it was built.
+    let script = r#"
+while [ "$1" != --root ]; do shift; done
+mkdir -p "$2/bin"
+{ id -u; echo "HOME=$HOME"; touch /etc/built 2>&1 || true; } > "$2/bin/scx_rusty"
+"#;
+    let machine = Machine::with_cargo(script);
+    // As the home of root, which is where its toolchain and its cache usually are.
+    let closed = fs::Permissions::from_mode(0o700);
+    fs::set_permissions(machine.dir.path(), closed).unwrap();
+    let installer = Installer::new(machine.cache())
+        .with_path(machine.bin())
+        .with_user(Some(user.clone()));
+    let installed = installer.install("scx_rusty", None, &mut |_| {}).unwrap();
+    let said = read(&installed.program);
+    let mut lines = said.lines();
+    assert_eq!(lines.next(), Some(user.uid.to_string().as_str()));
+    let home = format!("build-{}/home", user.uid);
+    assert!(lines.next().is_some_and(|l| l.contains(&home)), "{said}");
+    assert!(said.contains("Permission denied"), "{said}");
+    let owner = |path: &Path| std::os::unix::fs::MetadataExt::uid(&fs::metadata(path).unwrap());
+    for path in installed.program.ancestors().take(3) {
+        assert_eq!(owner(path), 0, "{}", path.display());
+    }
 }
 
 #[test]
@@ -113,7 +156,7 @@ fn only_a_scheduler_that_decides_in_user_space_has_its_libraries_optimised() {
     };
     assert!(asked_for("scx_rusty").contains("opt-level=0"));
     assert!(!asked_for("scx_rustland").contains("opt-level"));
-    assert!(!asked_for("scx_unheard_of").contains("opt-level"));
+    assert!(!asked_for("scx_unheard_of@1.0.0").contains("opt-level"));
 }
 
 /// A source tree with a scheduler of our own.
@@ -177,9 +220,9 @@ fn without_a_network_the_newest_installed_version_serves() {
     let machine = Machine::with_cargo(GOOD_CARGO);
     machine.install("scx_rusty").0.unwrap();
     machine.put("cargo", "echo 'error: no network' >&2; exit 101");
-    let (result, _) = machine.install("scx_rusty");
+    let (result, _) = machine.install("scx_rusty@latest");
     assert_eq!(result.unwrap().version.to_string(), "1.1.4");
-    let (result, _) = machine.install("scx_lavd");
+    let (result, _) = machine.install("scx_lavd@latest");
     let error = result.unwrap_err().to_string();
     assert!(error.contains("no network"), "{error}");
     assert!(error.contains("name a version"), "{error}");
@@ -236,7 +279,11 @@ fn names_that_cannot_be_schedulers_are_refused_with_the_nearest_one() {
 #[test]
 fn a_crate_that_does_not_exist_is_answered_with_the_nearest_name() {
     let machine = Machine::with_cargo("echo 'error: could not find `x` in registry' >&2; exit 101");
-    let error = machine.install("scx_bfpland").0.unwrap_err().to_string();
+    let error = machine
+        .install("scx_bfpland@latest")
+        .0
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("did you mean `scx_bpfland`"), "{error}");
 }
 

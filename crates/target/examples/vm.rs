@@ -6,7 +6,7 @@
 //! `vm image SUITE FILE PACKAGES…` and `vm kernel SOURCE BASE` build what one boots.
 
 use model::experiment::{Reset, VmSpec};
-use model::{PROTOCOL_VERSION, Reply, Request};
+use model::{Build, PROTOCOL_VERSION, Reply, Request};
 use std::io::Write;
 use std::process::ExitCode;
 use target::vm::frame::{Exec, Exit, FrameKind, GUEST_VARIABLE};
@@ -17,7 +17,7 @@ use target::{Boot, Target};
 type Failure = Box<dyn std::error::Error>;
 
 fn main() -> Result<ExitCode, Failure> {
-    if std::process::id() == 1 {
+    if init::is_wanted() {
         init::main();
     }
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -101,7 +101,10 @@ fn agent() -> Result<(), Failure> {
         let reply = match serde_json::from_str(&line?)? {
             Request::Hello { .. } => Reply::Hello {
                 protocol: PROTOCOL_VERSION,
-                version: std::fs::read_to_string("/proc/version")?,
+                build: Build {
+                    version: std::fs::read_to_string("/proc/version")?,
+                    commit: String::new(),
+                },
             },
             Request::Bye => Reply::Bye,
             _ => Reply::Refused {
@@ -139,8 +142,7 @@ fn host(mut args: Vec<String>) -> Result<(), Failure> {
         argv: args,
         ..Exec::default()
     };
-    let (_, frames) = guest.link.exec(&exec)?;
-    for frame in frames {
+    for frame in guest.link.exec(&exec)? {
         match frame.kind {
             FrameKind::Output => std::io::stdout().write_all(&frame.payload)?,
             FrameKind::Errors => std::io::stderr().write_all(&frame.payload)?,
@@ -163,6 +165,7 @@ fn spec(args: &mut Vec<String>) -> Result<VmSpec, Failure> {
         topology: None,
         host_cpus: None,
         append: option(args, "--append"),
+        expose: option(args, "--expose").into_iter().collect(),
         forwards: Vec::new(),
     })
 }

@@ -3,8 +3,8 @@
 
 use crate::{Boot, Session, Target, TargetError};
 use model::{
-    Calibration, Evidence, Experiment, Measurement, PROTOCOL_VERSION, Problem, Reply, Request,
-    System, TrialResult, TrialSpec, TrialState,
+    Build, Calibration, Evidence, Experiment, Fact, Measurement, PROTOCOL_VERSION, Problem, Reply,
+    Request, SchedulerBinary, System, TrialResult, TrialSpec, TrialState,
 };
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -28,6 +28,14 @@ pub struct FakeTarget {
     pub problems: Vec<Problem>,
     /// Kernels of the boots, in order.
     pub boots: Arc<Mutex<Vec<Option<String>>>>,
+    /// What agents are built from.
+    pub build: Build,
+    /// What agents find.
+    pub system: System,
+    /// What machines are known to be.
+    pub facts: Vec<Fact>,
+    /// What is said to have been started as the scheduler, in every trial.
+    pub scheduler: Option<SchedulerBinary>,
 }
 
 impl std::fmt::Debug for FakeTarget {
@@ -42,6 +50,10 @@ impl FakeTarget {
             story: Arc::new(Mutex::new(story)),
             problems: Vec::new(),
             boots: Arc::default(),
+            build: Build::default(),
+            system: System::default(),
+            facts: Vec::new(),
+            scheduler: None,
         }
     }
 }
@@ -61,6 +73,10 @@ impl Target for FakeTarget {
         }
         Ok(Box::new(FakeSession {
             story: Arc::clone(&self.story),
+            build: self.build.clone(),
+            system: self.system.clone(),
+            facts: self.facts.clone(),
+            scheduler: self.scheduler.clone(),
             replies: VecDeque::new(),
             dead: false,
         }))
@@ -69,6 +85,10 @@ impl Target for FakeTarget {
 
 struct FakeSession {
     story: Arc<Mutex<Story>>,
+    build: Build,
+    system: System,
+    facts: Vec<Fact>,
+    scheduler: Option<SchedulerBinary>,
     replies: VecDeque<Reply>,
     dead: bool,
 }
@@ -93,7 +113,10 @@ impl FakeSession {
             elapsed_ns: 1_000_000_000,
             window_start_ns: 0,
             window_end_ns: 1_000_000_000,
-            evidence: Evidence::default(),
+            evidence: Evidence {
+                scheduler_binary: self.scheduler.clone(),
+                ..Evidence::default()
+            },
             metrics,
             warnings: Vec::new(),
         };
@@ -104,14 +127,18 @@ impl FakeSession {
 }
 
 impl Session for FakeSession {
+    fn facts(&mut self) -> Vec<Fact> {
+        self.facts.clone()
+    }
+
     fn send(&mut self, request: &Request) -> Result<(), TargetError> {
         let reply = match request {
             Request::Hello { .. } => Reply::Hello {
                 protocol: PROTOCOL_VERSION,
-                version: "fake".into(),
+                build: self.build.clone(),
             },
             Request::Probe => Reply::System {
-                system: Box::new(System::default()),
+                system: Box::new(self.system.clone()),
             },
             Request::Check { .. } => Reply::Checked {
                 problems: Vec::new(),

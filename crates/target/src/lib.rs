@@ -1,7 +1,7 @@
 //! Where trials happen. A target is only a way to start the agent and to talk to
 //! it; what happens in a trial is written once, in the `agent` crate.
 
-use model::{Experiment, Measurement, Problem, Reply, Request, Warning};
+use model::{Experiment, Fact, Measurement, Problem, Reply, Request, Warning};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -24,6 +24,9 @@ pub enum TargetError {
     /// The agent or its machine is gone. `tail` holds the last lines it left.
     #[error("the agent ended: {why}")]
     Gone { why: String, tail: String },
+    /// Asked for from outside while something was started.
+    #[error("interrupted")]
+    Interrupted,
     #[error("the agent said something that is not a message: {0}")]
     Garbled(String),
 }
@@ -67,6 +70,11 @@ pub trait Session: Send {
     /// Written as `console.log` beside a trial.
     fn console(&mut self) -> Option<String> {
         None
+    }
+
+    /// What this machine is, beside what it should be. A difference voids each trial.
+    fn facts(&mut self) -> Vec<Fact> {
+        Vec::new()
     }
 
     /// Host-side readings since the last call (steal, load of the host): they

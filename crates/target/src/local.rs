@@ -39,6 +39,7 @@ impl Target for LocalTarget {
 
     fn open(&mut self, _boot: &Boot) -> Result<Box<dyn Session>, TargetError> {
         let mut child = Command::new(&self.program)
+            .arg0("schedlab")
             .arg("agent")
             .envs(self.env.iter().cloned())
             .stdin(Stdio::piped())

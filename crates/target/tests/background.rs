@@ -37,10 +37,16 @@ impl User {
         self.vm_with(args, b"")
     }
 
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(example());
+        command.args(args).stdin(Stdio::null());
+        command.env("XDG_RUNTIME_DIR", self.runtime.path());
+        command
+    }
+
     fn vm_with(&self, args: &[&str], input: &[u8]) -> Output {
-        let mut child = Command::new(example())
-            .args(args)
-            .env("XDG_RUNTIME_DIR", self.runtime.path())
+        let mut child = self
+            .command(args)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -154,4 +160,77 @@ fn a_guest_in_the_background_runs_commands_until_it_is_stopped_or_killed() {
     let gone = user.vm(&["exec", "lab", "true"]);
     assert!(String::from_utf8_lossy(&gone.stderr).contains("no such guest runs"));
     assert!(!user.runtime.path().join("schedlab/vm/lab").exists());
+}
+
+#[test]
+fn of_two_that_start_one_name_one_has_it_and_stopping_ends_a_start() {
+    let Some(user) = User::new() else { return };
+    let spawn = || {
+        let mut start = user.command(&["start", "lab"]);
+        start.stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let starts = [spawn(), spawn()].map(|start| start.wait_with_output().unwrap());
+    let errors = starts
+        .each_ref()
+        .map(|o| String::from_utf8_lossy(&o.stderr).into_owned());
+    if errors
+        .iter()
+        .any(|e| e.contains("cannot be fetched") || e.contains("cannot be downloaded"))
+    {
+        return println!("skipped: {errors:?}");
+    }
+    let winners = starts.iter().filter(|o| o.status.success()).count();
+    assert_eq!(winners, 1, "{errors:?}");
+    let lost = errors
+        .iter()
+        .any(|e| e.contains("is being started, by process"));
+    assert!(lost, "{errors:?}");
+    assert_eq!(text(&user.vm(&["exec", "lab", "echo", "here"])), "here\n");
+    assert!(user.vm(&["stop", "lab"]).status.success());
+
+    let mut start = spawn();
+    let lock = user.runtime.path().join("schedlab/vm/lab/lock");
+    let keeper = || fs::read_to_string(&lock).ok()?.trim().parse::<i32>().ok();
+    wait_until("taken", || {
+        keeper().is_some_and(|pid| !children(pid).is_empty())
+    });
+    let (keeper, qemu) = (keeper().unwrap(), children(keeper().unwrap()));
+    assert!(user.vm(&["stop", "lab"]).status.success());
+    assert!(!start.wait().unwrap().success());
+    wait_until("ended", || {
+        is_dead(keeper) && qemu.iter().all(|pid| is_dead(*pid))
+    });
+    assert!(!lock.exists(), "nothing is left");
+}
+
+#[test]
+fn who_does_not_read_costs_no_memory_and_holds_nobody_up() {
+    let Some(user) = User::new() else { return };
+    if !user.start(&["start", "lab"]) {
+        return;
+    }
+    let keeper = user.keeper("lab");
+    let before = resident_kib(keeper);
+    let mut yes = user
+        .command(&["exec", "lab", "yes"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // An emulated guest says some megabytes in this time.
+    std::thread::sleep(Duration::from_secs(5));
+    let grown = resident_kib(keeper).saturating_sub(before);
+    assert!(grown < 8 << 10, "{grown} KiB");
+    assert_eq!(text(&user.vm(&["exec", "lab", "echo", "here"])), "here\n");
+    yes.kill().unwrap();
+    yes.wait().unwrap();
+    assert!(user.vm(&["stop", "lab"]).status.success());
+}
+
+fn resident_kib(pid: i32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status
+        .lines()
+        .find_map(|l| l.strip_prefix("VmRSS:"))
+        .unwrap();
+    line.split_whitespace().next().unwrap().parse().unwrap()
 }

@@ -6,11 +6,11 @@
 use model::experiment::VmSpec;
 use model::{PROTOCOL_VERSION, Reply, Request};
 use std::path::PathBuf;
-use std::sync::mpsc::Receiver;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use target::vm::boot::Guest;
 use target::vm::frame::{Exec, Exit, Frame, FrameKind, Window};
+use target::vm::link::Output;
 use target::vm::{Options, VmTarget, qemu};
 use target::{Boot, Session, Target, TargetError};
 
@@ -67,7 +67,8 @@ fn exec(argv: &[&str]) -> Exec {
 }
 
 fn run_with(guest: &Guest, exec: Exec, input: &[u8]) -> (String, Exit) {
-    let (channel, frames) = guest.link.exec(&exec).unwrap();
+    let output = guest.link.exec(&exec).unwrap();
+    let channel = output.channel;
     guest
         .link
         .send(&Frame::new(FrameKind::Input, channel, input))
@@ -76,13 +77,13 @@ fn run_with(guest: &Guest, exec: Exec, input: &[u8]) -> (String, Exit) {
         .link
         .send(&Frame::new(FrameKind::InputEnd, channel, ""))
         .unwrap();
-    collect(&frames)
+    collect(output)
 }
 
-fn collect(frames: &Receiver<Frame>) -> (String, Exit) {
+fn collect(mut output: Output) -> (String, Exit) {
     let mut text = String::new();
     loop {
-        let frame = frames.recv_timeout(ANSWER).expect("the command ends");
+        let frame = output.next_within(ANSWER).expect("the command ends");
         match frame.kind {
             FrameKind::Exit => return (text, frame.parse().unwrap()),
             _ => text.push_str(&frame.text()),
@@ -97,7 +98,7 @@ fn hello(session: &mut dyn Session) -> String {
         })
         .unwrap();
     match session.receive(ANSWER).unwrap() {
-        Some(Reply::Hello { version, .. }) => version,
+        Some(Reply::Hello { build, .. }) => build.version,
         other => panic!("no hello but {other:?}"),
     }
 }
@@ -195,13 +196,21 @@ fn commands_in_the_guest_have_input_status_and_a_terminal() {
     assert_eq!(run_with(&guest, on_terminal, b"").0.trim(), "33 77");
 
     // Two at once, the first one ended by a hang-up.
-    let (channel, frames) = guest.link.exec(&exec(&["sleep", "1000"])).unwrap();
+    let sleep = guest.link.exec(&exec(&["sleep", "1000"])).unwrap();
     assert_eq!(run(&guest, &["echo", "meanwhile"]).0, "meanwhile\n");
     guest
         .link
-        .send(&Frame::new(FrameKind::Hangup, channel, ""))
+        .send(&Frame::new(FrameKind::Hangup, sleep.channel, ""))
         .unwrap();
-    assert_eq!(collect(&frames).1.code, 128 + 1);
+    assert_eq!(collect(sleep).1.code, 128 + 1);
+
+    // Nobody takes what the first one says; it waits, and loses nothing.
+    let flood = exec(&["head", "-c", "5000000", "/dev/zero"]);
+    let flood = guest.link.exec(&flood).unwrap();
+    assert_eq!(run(&guest, &["echo", "meanwhile"]).0, "meanwhile\n");
+    std::thread::sleep(Duration::from_secs(2));
+    let (text, exit) = collect(flood);
+    assert_eq!((text.len(), exit.code), (5_000_000, 0));
 
     // What a command leaves behind does not hold it up, and is reaped.
     assert_eq!(

@@ -5,19 +5,21 @@
 //! the process is gone. A scheduler that the kernel ejects leaves its reason on
 //! standard error and in the kernel's log.
 
+use crate::fence::Fence;
 use crate::interrupt::Interrupt;
+use crate::journal::{Journal, Undo};
 use crate::processes::SCHEDULER_MARKER;
-use crate::sys;
+use crate::spawn::{SpawnError, spawn};
 use crate::workload::{last_lines, memory_file, text_of};
 use collect::kernel_log::KernelLog;
-use collect::{sched_ext, tools};
+use collect::{sched_ext, tasks, tools};
 use model::{SchedExt, Scheduler, SchedulerBinary};
 use rustix::process::{Pid, Signal, kill_process};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::env;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -48,6 +50,38 @@ impl Default for Limits {
             kill: Duration::from_secs(30),
         }
     }
+}
+
+impl Limits {
+    /// With the limit that the scheduler of an arm has of its own.
+    pub fn of(scheduler: &Scheduler) -> Self {
+        let usual = Limits::default();
+        let attach = scheduler.attach_limit_ns.map(Duration::from_nanos);
+        Limits {
+            attach: attach.unwrap_or(usual.attach),
+            ..usual
+        }
+    }
+
+    /// Until it is clear whether a scheduler is in force, and gone if it is not.
+    pub fn attached(self) -> Duration {
+        self.attach + self.detached()
+    }
+
+    /// Until a scheduler is gone, or surely stays.
+    pub fn detached(self) -> Duration {
+        self.detach + self.kill
+    }
+}
+
+/// What attaching a scheduler needs from the trial.
+#[derive(Debug)]
+pub struct Ground<'a> {
+    pub root: &'a Path,
+    /// Keeps the processes of the scheduler together; its mark is theirs.
+    pub fence: &'a Fence,
+    pub journal: &'a mut Journal,
+    pub interrupt: &'a Interrupt,
 }
 
 const POLL_EVERY: Duration = Duration::from_millis(20);
@@ -120,12 +154,11 @@ pub struct Attached {
 impl Attached {
     /// Start the program and wait until it is in force. On an error nothing is left.
     pub fn attach(
-        root: &Path,
+        ground: Ground,
         scheduler: &Scheduler,
-        mark: &str,
-        interrupt: &Interrupt,
         limits: Limits,
     ) -> Result<Self, SchedulerError> {
+        let (root, interrupt) = (ground.root, ground.interrupt);
         let program = &scheduler.program;
         let before = sched_ext::read(root).ok_or(SchedulerError::Unsupported)?;
         if before.state != "disabled" {
@@ -135,20 +168,19 @@ impl Attached {
             });
         }
         let path = find(program).ok_or_else(|| SchedulerError::NotFound(program.clone()))?;
-        let attach = scheduler.attach_limit_ns.map(Duration::from_nanos);
-        let limits = Limits {
-            attach: attach.unwrap_or(limits.attach),
-            ..limits
-        };
-        let binary = describe(&path, scheduler)?;
-        let mut process = Process::start(root, &path, scheduler, mark, limits)?;
-        match process.wait_until_attached(root, &before, interrupt) {
-            Ok(()) => Ok(Attached { binary, process }),
+        let mut process = Process::start(ground, &path, scheduler, limits)?;
+        let attached = process.wait_until_attached(root, &before, interrupt);
+        match attached.and_then(|()| process.describe(&path, scheduler)) {
+            Ok(binary) => Ok(Attached { binary, process }),
             Err(error) => {
                 let _ = process.stop(root);
                 Err(error)
             }
         }
+    }
+
+    pub fn detach_limit(&self) -> Duration {
+        self.process.limits.detached()
     }
 
     /// An error if the process has ended.
@@ -193,42 +225,55 @@ struct Process {
 
 impl Process {
     fn start(
-        root: &Path,
+        ground: Ground,
         path: &Path,
         scheduler: &Scheduler,
-        mark: &str,
         limits: Limits,
     ) -> Result<Self, SchedulerError> {
         let program = scheduler.program.clone();
-        let kernel_log = KernelLog::from_now(root);
-        let start = || -> io::Result<(Child, File)> {
-            let log = memory_file("scheduler.log")?;
-            let mut command = Command::new(path);
-            command
-                .args(&scheduler.args)
-                .env(SCHEDULER_MARKER, mark)
-                .env("NO_COLOR", "1")
-                .stdin(Stdio::null())
-                .stdout(log.try_clone()?)
-                .stderr(log.try_clone()?);
-            sys::own_session(&mut command);
-            Ok((command.spawn()?, log))
+        let failed = |source| SchedulerError::Io {
+            step: "start",
+            program: program.clone(),
+            source,
         };
-        match start() {
-            Ok((child, log)) => Ok(Process {
-                program,
-                limits,
-                child,
-                log,
-                kernel_log,
-                kernel_lines: Vec::new(),
-            }),
-            Err(source) => Err(SchedulerError::Io {
-                step: "start",
-                program,
-                source,
-            }),
-        }
+        let kernel_log = KernelLog::from_now(ground.root);
+        let log = memory_file("scheduler.log").map_err(failed)?;
+        let command = command(path, scheduler, &ground.fence.mark, &log).map_err(failed)?;
+        let (fence, journal) = (ground.fence, ground.journal);
+        let variable = format!("{SCHEDULER_MARKER}={}", fence.mark);
+        journal
+            .record(Undo::KillMarked { variable })
+            .map_err(|e| failed(io::Error::other(e)))?;
+        let started = spawn(command, |pid| {
+            let stat = tasks::stat(Path::new("/"), pid);
+            fence.admit(pid, stat.map_or(0, |stat| stat.start_ticks), journal)
+        });
+        let (child, ()) = started.map_err(|error| match error {
+            SpawnError::Start { source, .. } => failed(source),
+            SpawnError::Refused(why) => failed(io::Error::other(why)),
+        })?;
+        Ok(Process {
+            program: scheduler.program.clone(),
+            limits,
+            child,
+            log,
+            kernel_log,
+            kernel_lines: Vec::new(),
+        })
+    }
+
+    /// Of the program that runs: the file could have been replaced since it was found.
+    fn describe(
+        &self,
+        path: &Path,
+        scheduler: &Scheduler,
+    ) -> Result<SchedulerBinary, SchedulerError> {
+        let pid = self.child.id();
+        describe(&running_file(pid, path), path, scheduler).map_err(|source| SchedulerError::Io {
+            step: "read",
+            program: self.program.clone(),
+            source,
+        })
     }
 
     fn wait_until_attached(
@@ -374,10 +419,32 @@ fn is_attached(before: &SchedExt, now: &SchedExt) -> bool {
     now.state == "enabled" && !now.ops.is_empty() && now.enable_seq > before.enable_seq
 }
 
+fn command(path: &Path, scheduler: &Scheduler, mark: &str, log: &File) -> io::Result<Command> {
+    let mut command = Command::new(path);
+    command
+        .args(&scheduler.args)
+        .env(SCHEDULER_MARKER, mark)
+        .env("NO_COLOR", "1")
+        .stdin(Stdio::null())
+        .stdout(log.try_clone()?)
+        .stderr(log.try_clone()?);
+    Ok(command)
+}
+
+/// The file of the program that a process runs; of a script, which its interpreter
+/// reads, its own file.
+fn running_file(pid: u32, started: &Path) -> PathBuf {
+    let mut start = [0u8; 2];
+    let read = File::open(started).and_then(|mut file| file.read_exact(&mut start));
+    match read {
+        Ok(()) if start == *b"#!" => started.to_owned(),
+        _ => PathBuf::from(format!("/proc/{pid}/exe")),
+    }
+}
+
 /// What a file must have kept to be the same program still.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct FileState {
-    path: PathBuf,
     device: u64,
     inode: u64,
     bytes: u64,
@@ -388,7 +455,6 @@ impl FileState {
     fn of(path: &Path) -> io::Result<Self> {
         let metadata = path.metadata()?;
         Ok(FileState {
-            path: path.to_owned(),
             device: metadata.dev(),
             inode: metadata.ino(),
             bytes: metadata.size(),
@@ -402,12 +468,12 @@ impl FileState {
 static DESCRIBED: Mutex<BTreeMap<FileState, (String, Option<String>)>> =
     Mutex::new(BTreeMap::new());
 
-fn describe(path: &Path, scheduler: &Scheduler) -> Result<SchedulerBinary, SchedulerError> {
-    let (sha256, version) = hash_and_version(path).map_err(|source| SchedulerError::Io {
-        step: "read",
-        program: scheduler.program.clone(),
-        source,
-    })?;
+/// `file` holds the program that was found at `path`.
+fn describe(file: &Path, path: &Path, scheduler: &Scheduler) -> io::Result<SchedulerBinary> {
+    let name = path.file_name().and_then(|name| name.to_str());
+    // Others might take the question for an order to attach.
+    let tells_version = name.is_some_and(|name| name.starts_with("scx_"));
+    let (sha256, version) = hash_and_version(file, tells_version)?;
     Ok(SchedulerBinary {
         path: path.display().to_string(),
         args: scheduler.args.clone(),
@@ -416,20 +482,14 @@ fn describe(path: &Path, scheduler: &Scheduler) -> Result<SchedulerBinary, Sched
     })
 }
 
-fn hash_and_version(path: &Path) -> io::Result<(String, Option<String>)> {
-    let state = FileState::of(path)?;
+fn hash_and_version(file: &Path, tells_version: bool) -> io::Result<(String, Option<String>)> {
+    let state = FileState::of(file)?;
     let mut described = DESCRIBED.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = described.get(&state) {
         return Ok(known.clone());
     }
-    let name = path.file_name().and_then(|name| name.to_str());
-    // Others might take the question for an order to attach.
-    let version = name
-        .unwrap_or_default()
-        .starts_with("scx_")
-        .then(|| tools::version(path, "--version"))
-        .flatten();
-    let found = (sha256(path)?, version);
+    let version = tells_version.then(|| tools::version(file, "--version"));
+    let found = (sha256(file)?, version.flatten());
     described.insert(state, found.clone());
     Ok(found)
 }

@@ -55,18 +55,31 @@ impl Machine {
 
     fn attach(&self, limits: Limits) -> Result<Attached, SchedulerError> {
         let interrupt = Interrupt::new().unwrap();
-        Attached::attach(
-            self.root.path(),
-            &self.scheduler(),
-            "test",
-            &interrupt,
-            limits,
-        )
+        attach(self.root.path(), &self.scheduler(), &interrupt, limits)
     }
 
     fn state(&self) -> SchedExt {
         sched_ext::read(self.root.path()).unwrap()
     }
+}
+
+fn attach(
+    root: &Path,
+    scheduler: &Scheduler,
+    interrupt: &Interrupt,
+    limits: Limits,
+) -> Result<Attached, SchedulerError> {
+    let state = tempfile::tempdir().unwrap();
+    let mut journal = Journal::open(state.path()).unwrap();
+    let mark = format!("scheduler-test-{}", std::process::id());
+    let fence = Fence::set_up(root, mark, &mut journal).unwrap();
+    let ground = Ground {
+        root,
+        fence: &fence,
+        journal: &mut journal,
+        interrupt,
+    };
+    Attached::attach(ground, scheduler, limits)
 }
 
 /// Waits for SIGINT, which may come as soon as it is attached. `sleep` in the
@@ -173,14 +186,7 @@ fn an_interrupt_ends_the_wait_for_a_scheduler() {
     let machine = Machine::new("exec sleep 600");
     let interrupt = Interrupt::new().unwrap();
     interrupt.raise();
-    let error = Attached::attach(
-        machine.root.path(),
-        &machine.scheduler(),
-        "test",
-        &interrupt,
-        QUICK,
-    )
-    .unwrap_err();
+    let error = attach(machine.root.path(), &machine.scheduler(), &interrupt, QUICK).unwrap_err();
     assert!(matches!(error, SchedulerError::Interrupted(_)), "{error}");
 }
 
@@ -193,7 +199,7 @@ fn a_kernel_without_the_class_and_a_missing_program_are_told_apart() {
         attach_limit_ns: None,
     };
     let interrupt = Interrupt::new().unwrap();
-    let attach = |root: &Path| Attached::attach(root, &missing, "test", &interrupt, QUICK);
+    let attach = |root: &Path| attach(root, &missing, &interrupt, QUICK);
     let error = attach(machine.root.path()).unwrap_err();
     assert!(matches!(error, SchedulerError::NotFound(_)), "{error}");
     let error = attach(tree(&[]).path()).unwrap_err();
@@ -204,9 +210,30 @@ fn a_kernel_without_the_class_and_a_missing_program_are_told_apart() {
 fn a_program_that_was_replaced_has_another_hash() {
     let machine = Machine::new("exit 0");
     let path = machine.root.path().join("fake");
-    let (first, version) = hash_and_version(&path).unwrap();
+    let (first, version) = hash_and_version(&path, false).unwrap();
     assert_eq!(version, None, "it is not asked: its name is not scx_…");
-    assert_eq!(hash_and_version(&path).unwrap().0, first);
+    assert_eq!(hash_and_version(&path, false).unwrap().0, first);
     fs::write(&path, "#!/bin/sh\nexit 1 # changed\n").unwrap();
-    assert_ne!(hash_and_version(&path).unwrap().0, first);
+    assert_ne!(hash_and_version(&path, false).unwrap().0, first);
+}
+
+#[test]
+fn what_is_described_is_the_program_that_runs_not_the_file_that_took_its_place() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("scheduler");
+    let copy = |program: &str, to: &Path| fs::copy(tools::find(program).unwrap(), to).unwrap();
+    copy("sleep", &path);
+    let before = sha256(&path).unwrap();
+    // The file was written by this process, and another test may just be forking.
+    let started = || Command::new(&path).arg("600").spawn();
+    let mut child = std::iter::repeat_with(started)
+        .find_map(Result::ok)
+        .unwrap();
+    copy("true", &directory.path().join("newer"));
+    fs::rename(directory.path().join("newer"), &path).unwrap();
+    let found = sha256(&running_file(child.id(), &path)).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(found, before);
+    assert_ne!(sha256(&path).unwrap(), before);
 }

@@ -12,9 +12,11 @@ mod surroundings;
 mod waiting;
 mod wanted;
 
+pub use runqueue::log_of;
 pub use wanted::{Cost, Costs, MOST, costs_file, wanted};
 
 use crate::interrupt::Interrupt;
+use crate::journal::Journal;
 use crate::workload::Origin;
 use attendants::{AttendantTimes, Attendants};
 use collect::hardware::Hardware;
@@ -24,6 +26,7 @@ use distances::Distances;
 use model::{Collector, Measurement, MetricDef, Role, Severity, TrialFile, Warning};
 use runqueue::RunQueue;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use surroundings::Surroundings;
 use waiting::Waiting;
 
@@ -62,13 +65,14 @@ impl Collectors {
         wanted: Vec<Collector>,
         scheduler: Option<Pid>,
         origin: Origin,
+        journal: &mut Journal,
         interrupt: &Interrupt,
     ) {
         if wanted.contains(&Collector::Distances) {
             self.distances = Migrations::open(root).ok().map(Distances::new);
         }
         if wanted.contains(&Collector::RunQueue) {
-            self.run_queue = Some(RunQueue::start(origin, interrupt));
+            self.run_queue = Some(RunQueue::start(origin, journal, interrupt));
         }
         self.attendants = Attendants::find(root, scheduler);
         self.wanted = wanted;
@@ -119,6 +123,26 @@ impl Collectors {
         }
         // It reads most, so it comes last.
         self.attended = self.attendants.end(root);
+    }
+
+    /// The processes of collectors.
+    pub fn processes(&self) -> Option<Pid> {
+        self.run_queue.as_ref().and_then(RunQueue::pid)
+    }
+
+    /// Ends their processes, which a trial that ended early may have left.
+    pub fn stop(&mut self) {
+        if let Some(run_queue) = &mut self.run_queue {
+            run_queue.stop();
+        }
+    }
+
+    /// How long [`Collectors::prepare`] and [`Collectors::end`] may take.
+    pub fn limit(wanted: &[Collector]) -> Duration {
+        match wanted.contains(&Collector::RunQueue) {
+            true => runqueue::LOAD_LIMIT + 2 * runqueue::ANSWER_LIMIT,
+            false => Duration::ZERO,
+        }
     }
 
     /// Distributions, for the trial's directory.
@@ -210,6 +234,7 @@ fn load_ns(counted: &[Measurement]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fence::Fence;
     use model::Better;
 
     #[test]
@@ -243,13 +268,19 @@ mod tests {
         let own = std::process::id() as Pid;
         let mut collectors = Collectors::default();
         let interrupt = Interrupt::new().unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let mut journal = Journal::open(directory.path()).unwrap();
+        let mark = format!("collected-{own}");
+        let fence = Fence::set_up(root, mark, &mut journal).unwrap();
         let origin = Origin {
             executable: Path::new("/proc/self/exe"),
-            mark: "collected",
+            fence: &fence,
         };
-        collectors.prepare(root, Collector::ALL.to_vec(), Some(own), origin, &interrupt);
+        let all = Collector::ALL.to_vec();
+        collectors.prepare(root, all, Some(own), origin, &mut journal, &interrupt);
         collectors.begin(root, &[(Role::Load, own)], &interrupt);
         collectors.end(root, &interrupt);
+        fence.remove().unwrap();
         let (metrics, _) = collectors.figures(&[]);
         assert!(!metrics.is_empty());
         assert!(metrics.iter().all(|m| m.better == Better::Neither));

@@ -5,6 +5,7 @@
 use super::prefix;
 use crate::arm::scheduler;
 use crate::interrupt::Interrupt;
+use crate::journal::Journal;
 use crate::workload::{Event, Origin, Workload};
 use collect::tasks::{self, Pid};
 use hdrhistogram::Histogram;
@@ -57,15 +58,22 @@ pub const METRICS: &[MetricDef] = &[QUANTILES[0].0, QUANTILES[1].0, QUANTILES[2]
 /// The roles are spoken of by their place here.
 const ROLES: [Role; 3] = [Role::Load, Role::Server, Role::Antagonist];
 
+/// The interval log of each role, by the role's place.
+const LOGS: [&str; 3] = ["runqueue", "server-runqueue", "antagonist-runqueue"];
+
+/// The log that a figure of this collector comes from.
+pub fn log_of(metric: &str) -> Option<&'static str> {
+    recording::log_among(&LOGS, metric)
+}
+
 /// The kernel's verifier takes seconds on emulated CPUs.
-const LOAD_LIMIT: Duration = Duration::from_secs(60);
-const ANSWER_LIMIT: Duration = Duration::from_secs(20);
+pub const LOAD_LIMIT: Duration = Duration::from_secs(60);
+pub const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 
 /// The program, counting since `begin`.
 #[derive(Debug)]
 pub struct RunQueue {
     process: Option<Workload>,
-    mark: String,
     begun: (Instant, SystemTime),
     /// What was counted, or why nothing was.
     counted: Result<Counted, String>,
@@ -101,21 +109,24 @@ struct OfRole {
 
 impl RunQueue {
     /// Load the BPF programs; they count nothing yet.
-    pub fn start(origin: Origin, interrupt: &Interrupt) -> Self {
-        let mark = format!("{}-runqueue", origin.mark);
+    pub fn start(origin: Origin, journal: &mut Journal, interrupt: &Interrupt) -> Self {
         let mut collector = RunQueue {
             process: None,
             begun: (Instant::now(), SystemTime::now()),
             counted: Err("it never began".to_owned()),
-            mark,
         };
-        if let Err(why) = collector.load(origin.executable, interrupt) {
+        if let Err(why) = collector.load(origin, journal, interrupt) {
             collector.give_up(why);
         }
         collector
     }
 
-    fn load(&mut self, executable: &Path, interrupt: &Interrupt) -> Result<(), String> {
+    fn load(
+        &mut self,
+        origin: Origin,
+        journal: &mut Journal,
+        interrupt: &Interrupt,
+    ) -> Result<(), String> {
         let program = scheduler::find(PROGRAM).ok_or_else(|| format!("{PROGRAM} was not found"))?;
         let launch = Launch {
             argv: vec![program.to_string_lossy().into_owned()],
@@ -124,11 +135,8 @@ impl RunQueue {
             phased: true,
             prepare: Vec::new(),
         };
-        let origin = Origin {
-            executable,
-            mark: &self.mark,
-        };
-        let process = Workload::start(&launch, origin, |_| Ok(())).map_err(|e| e.to_string())?;
+        let started = Workload::start(&launch, origin, journal, |_| Ok(()));
+        let process = started.map_err(|e| e.to_string())?;
         self.process = Some(process);
         self.expect("ready", LOAD_LIMIT, interrupt)
     }
@@ -191,11 +199,7 @@ impl RunQueue {
             return Vec::new();
         };
         let file = |(role, waits): (&usize, &OfRole)| {
-            let name = match ROLES[*role] {
-                Role::Load => "runqueue.hlog",
-                Role::Server => "server-runqueue.hlog",
-                Role::Antagonist => "antagonist-runqueue.hlog",
-            };
+            let name = format!("{}.hlog", LOGS[*role]);
             let intervals = waits.cpus.iter().map(|(cpu, histogram)| Interval {
                 tag: Some(format!("cpu{cpu}")),
                 start: Duration::ZERO,
@@ -204,10 +208,7 @@ impl RunQueue {
             });
             let what = "run-queue latency of each CPU";
             let text = recording::interval_log(what, self.begun.1, intervals).ok()?;
-            Some(TrialFile {
-                name: name.to_owned(),
-                text,
-            })
+            Some(TrialFile { name, text })
         };
         counted.roles.iter().filter_map(file).collect()
     }
@@ -256,9 +257,14 @@ impl RunQueue {
         self.stop();
     }
 
-    fn stop(&mut self) {
+    /// The process of the program, while it runs.
+    pub fn pid(&self) -> Option<Pid> {
+        self.process.as_ref().map(|process| process.pid)
+    }
+
+    pub fn stop(&mut self) {
         if let Some(process) = self.process.take() {
-            let _ = process.kill_rest(&self.mark);
+            let _ = process.kill_session();
             let _ = process.reap();
         }
     }
@@ -330,7 +336,6 @@ mod tests {
     fn answered(line: &str) -> RunQueue {
         RunQueue {
             process: None,
-            mark: String::new(),
             begun: (Instant::now(), SystemTime::UNIX_EPOCH),
             counted: counted(line, Duration::from_secs(1)),
         }

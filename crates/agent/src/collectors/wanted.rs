@@ -1,6 +1,7 @@
 //! Which collectors a trial has: those that its arm names, else the usual ones but for
 //! those that `schedlab overhead` found to cost more than one percent on this machine.
 
+use crate::AgentError;
 use crate::state::state_dir;
 use model::{Arm, Collector};
 use serde::{Deserialize, Serialize};
@@ -38,14 +39,14 @@ impl Cost {
 }
 
 /// Where the costs of this machine are kept.
-pub fn costs_file() -> PathBuf {
-    state_dir().join("overhead.json")
+pub fn costs_file() -> Result<PathBuf, AgentError> {
+    Ok(state_dir()?.join("overhead.json"))
 }
 
 pub fn wanted(arm: &Arm) -> Vec<Collector> {
     match &arm.collect {
         Some(named) => named.clone(),
-        None => cheap(&read(&costs_file())),
+        None => cheap(&costs_file().map(|path| read(&path)).unwrap_or_default()),
     }
 }
 

@@ -3,20 +3,18 @@
 //! `cpu.cfs_quota_us`) where only that is mounted. See
 //! Documentation/admin-guide/cgroup-v2.rst and scheduler/sched-bwc.rst.
 
+use crate::cgroup;
 use crate::journal::{Journal, Undo};
 use collect::tasks::Pid;
 use model::Placement;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 const PERIOD_US: u64 = 100_000;
 /// `cpu.shares` of a weight of 100.
 const USUAL_SHARES: u64 = 1024;
 const DISABLE: &str = "-cpu";
-/// Until the kernel has taken ended processes out of a group.
-const EMPTY_TRIES: u32 = 100;
 
 #[derive(Debug, thiserror::Error)]
 pub enum CgroupError {
@@ -60,46 +58,67 @@ fn mount(root: &Path) -> Option<Mount> {
     Some(Mount { version, path })
 }
 
-/// A group that exists; [`Cgroup::remove`] ends it.
-#[derive(Debug)]
-pub struct Cgroup {
-    version: Version,
-    path: PathBuf,
-    /// The root group's file that hands the controller down, where this group is the
+/// The groups of a trial's roles. Whatever was made is removed at the end, also where
+/// making or setting up the rest of it failed.
+#[derive(Debug, Default)]
+pub struct Groups {
+    made: Vec<PathBuf>,
+    /// The root group's file that hands the controller down, where these groups are the
     /// reason that it does.
     enabled: Option<PathBuf>,
 }
 
-impl Cgroup {
+impl Groups {
     /// Makes the group that a placement asks for, if it asks for one.
     pub fn make(
+        &mut self,
         root: &Path,
         name: &str,
         placement: &Placement,
         journal: &mut Journal,
-    ) -> Result<Option<Self>, CgroupError> {
+    ) -> Result<Option<Cgroup>, CgroupError> {
         if !placement.wants_cgroup() {
             return Ok(None);
         }
-        let mount = mount(root).ok_or(CgroupError::NoController)?;
-        let enabled = match mount.version {
-            Version::V1 => None,
-            Version::V2 => enable_cpu(&mount.path, journal)?,
-        };
-        let path = mount.path.join(name);
+        let Mount { version, path } = mount(root).ok_or(CgroupError::NoController)?;
+        if version == Version::V2 && self.enabled.is_none() {
+            self.enabled = enable_cpu(&path, journal)?;
+        }
+        let path = path.join(name);
         record(journal, Undo::RemoveCgroup { path: path.clone() })?;
         fs::create_dir(&path).map_err(|source| failed("make", &path, source))?;
-        let group = Cgroup {
-            version: mount.version,
-            path,
-            enabled,
-        };
-        for (file, text) in settings(mount.version, placement) {
+        self.made.push(path.clone());
+        let group = Cgroup { version, path };
+        for (file, text) in settings(version, placement) {
             group.write(file, &text)?;
         }
         Ok(Some(group))
     }
 
+    /// Gives what could not be removed, and why.
+    pub fn remove_all(&mut self) -> Vec<String> {
+        let made = self.made.drain(..).rev();
+        let mut errors: Vec<String> = made.filter_map(|path| cgroup::end(&path).err()).collect();
+        if let Some(file) = self.enabled.take() {
+            let disabled = fs::write(&file, DISABLE);
+            errors.extend(
+                disabled
+                    .err()
+                    .map(|e| format!("write {DISABLE} to {}: {e}", file.display())),
+            );
+        }
+        errors
+    }
+}
+
+/// One of the [`Groups`].
+#[derive(Debug)]
+pub struct Cgroup {
+    version: Version,
+    path: PathBuf,
+}
+
+impl Cgroup {
     /// With CONFIG_RT_GROUP_SCHED a new group of v1 has no real-time share, and no
     /// thread in it may be `fifo` or `rr`; this one gets all that its parent has.
     pub fn allow_realtime(&self) -> Result<(), CgroupError> {
@@ -134,15 +153,6 @@ impl Cgroup {
         let path = self.path.join(file);
         fs::write(&path, text).map_err(|source| failed("write", &path, source))
     }
-
-    pub fn remove(self) -> Result<(), String> {
-        remove(&self.path)?;
-        match &self.enabled {
-            None => Ok(()),
-            Some(file) => fs::write(file, DISABLE)
-                .map_err(|e| format!("write {DISABLE} to {}: {e}", file.display())),
-        }
-    }
 }
 
 /// Why groups with a weight or a quota cannot be made here, and what to do about it.
@@ -162,20 +172,6 @@ pub fn missing(root: &Path) -> Option<(String, String)> {
         ),
         "run as root, or leave out weight and quota".to_owned(),
     ))
-}
-
-/// Removes a group whose processes have ended. One that is gone is fine.
-pub fn remove(path: &Path) -> Result<(), String> {
-    let mut tries = 0;
-    loop {
-        match fs::remove_dir(path) {
-            Ok(()) => return Ok(()),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(_) if tries < EMPTY_TRIES => tries += 1,
-            Err(e) => return Err(format!("remove {}: {e}", path.display())),
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }
 
 /// The root group hands the cpu controller down. The file in which it is said, if it
@@ -270,9 +266,10 @@ mod tests {
     fn a_role_that_names_neither_gets_no_group() {
         let root = tempfile::tempdir().unwrap();
         let mut journal = Journal::open(root.path()).unwrap();
-        let made = Cgroup::make(root.path(), "x", &Placement::default(), &mut journal).unwrap();
-        assert!(made.is_none());
-        let error = Cgroup::make(root.path(), "x", &placement(), &mut journal).unwrap_err();
+        let mut groups = Groups::default();
+        let mut make = |placement| groups.make(root.path(), "x", &placement, &mut journal);
+        assert!(make(Placement::default()).unwrap().is_none());
+        let error = make(placement()).unwrap_err();
         assert!(error.to_string().contains("leave out weight"), "{error}");
     }
 
@@ -290,12 +287,7 @@ mod tests {
         let weight = |version, file: &str, text: &str| {
             let root = crate::fixture::tree(&[("cgroup.procs", "7\n42\n"), (file, text)]);
             let path = root.path().to_owned();
-            let enabled = None;
-            let group = Cgroup {
-                version,
-                path,
-                enabled,
-            };
+            let group = Cgroup { version, path };
             (group.weight_of(42), group.weight_of(4))
         };
         assert_eq!(
@@ -321,16 +313,39 @@ mod tests {
         let state = tempfile::tempdir().unwrap();
         let mut journal = Journal::open(state.path()).unwrap();
         let name = format!("schedlab-test-{}", std::process::id());
-        match Cgroup::make(Path::new("/"), &name, &placement(), &mut journal) {
+        let mut groups = Groups::default();
+        match groups.make(Path::new("/"), &name, &placement(), &mut journal) {
             Ok(group) => {
-                let group = group.unwrap();
-                let path = group.path.clone();
+                let path = group.unwrap().path;
                 assert!(path.exists());
-                group.remove().unwrap();
+                assert_eq!(groups.remove_all(), [""; 0]);
                 assert!(!path.exists());
                 journal.replay().unwrap();
             }
             Err(error) => println!("skipped: {error}"),
+        }
+    }
+
+    #[test]
+    fn a_group_whose_settings_are_refused_is_removed_with_the_others() {
+        let state = tempfile::tempdir().unwrap();
+        let mut journal = Journal::open(state.path()).unwrap();
+        let name = format!("schedlab-refused-{}", std::process::id());
+        let mut groups = Groups::default();
+        // More than the kernel takes, in both versions.
+        let wrong = Placement {
+            quota_percent: Some(1e15),
+            ..Placement::default()
+        };
+        match groups.make(Path::new("/"), &name, &wrong, &mut journal) {
+            Err(CgroupError::Io { step: "write", .. }) => {
+                let path = groups.made[0].clone();
+                assert!(path.exists());
+                assert_eq!(groups.remove_all(), [""; 0]);
+                assert!(!path.exists());
+            }
+            Err(error) => println!("skipped: {error}"),
+            Ok(_) => panic!("a quota of {:?} percent was taken", wrong.quota_percent),
         }
     }
 }

@@ -10,13 +10,13 @@ pub mod cgroup;
 mod placement;
 mod server;
 
+use crate::fence::Fence;
 use crate::interrupt::Interrupt;
-use crate::journal::{Journal, Undo};
-use crate::processes::MARKER;
+use crate::journal::Journal;
 use crate::spawn::SpawnError;
 use crate::trial::Stop;
 use crate::workload::{Event, Origin, Workload};
-use cgroup::{Cgroup, CgroupError};
+use cgroup::{Cgroup, CgroupError, Groups};
 use collect::tasks::{self, Pid};
 use load::{Launch, Output};
 use model::{Arm, Class, Kind, Placement, Problem, Role, format_duration_ns};
@@ -32,8 +32,8 @@ pub struct Ground<'a> {
     pub root: &'a Path,
     pub executable: &'a Path,
     pub arm: &'a Arm,
-    /// Marks the processes of the roles.
-    pub mark: &'a str,
+    /// Keeps the processes of the roles together.
+    pub fence: &'a Fence,
     pub journal: &'a mut Journal,
     pub interrupt: &'a Interrupt,
 }
@@ -54,6 +54,7 @@ struct Running {
 #[derive(Debug, Default)]
 pub struct Roles {
     running: Vec<Running>,
+    groups: Groups,
     pub server: Option<SocketAddr>,
 }
 
@@ -94,39 +95,29 @@ impl Roles {
     ) -> Result<(), Stop> {
         let origin = Origin {
             executable: ground.executable,
-            mark: ground.mark,
+            fence: ground.fence,
         };
-        let group_name = format!("schedlab-{}-{name}", ground.mark);
+        // Not by its name, which users choose.
+        let group_name = format!("{}-{}", ground.fence.name(), self.running.len());
         let refused = |e: CgroupError| Stop::Void(format!("the {name}: {e}"));
-        let group =
-            Cgroup::make(ground.root, &group_name, placement, ground.journal).map_err(refused)?;
+        let group = self
+            .groups
+            .make(ground.root, &group_name, placement, ground.journal)
+            .map_err(refused)?;
         if let Some(group) = group
             .as_ref()
             .filter(|_| is_realtime(&role, placement, ground.arm))
         {
             group.allow_realtime().map_err(refused)?;
         }
-        // After the group's: a replay of the journal goes backwards, and only an empty
-        // group can be removed.
-        let variable = format!("{MARKER}={}", ground.mark);
-        ground
-            .journal
-            .record(Undo::KillMarked { variable })
-            .map_err(|e| Stop::Failed(e.to_string()))?;
         let launch = placement::with_memory(launch, placement, ground.executable);
-        let started = Workload::start(&launch, origin, |pid| {
+        let started = Workload::start(&launch, origin, ground.journal, |pid| {
             placement::apply(pid, placement, group.as_ref())
         });
-        let process = match started {
-            Ok(process) => process,
-            Err(error) => {
-                drop(group.map(Cgroup::remove));
-                return Err(match error {
-                    SpawnError::Refused(why) => Stop::Void(format!("the {name}: {why}")),
-                    error => Stop::Failed(format!("the {name}: {error}")),
-                });
-            }
-        };
+        let process = started.map_err(|error| match error {
+            SpawnError::Refused(why) => Stop::Void(format!("the {name}: {why}")),
+            error => Stop::Failed(format!("the {name}: {error}")),
+        })?;
         self.running.push(Running {
             role,
             name,
@@ -227,17 +218,17 @@ impl Roles {
 
     /// Ends all of them; gives their names with what they printed, and what could
     /// not be ended.
-    pub fn end(&mut self, mark: &str) -> (Vec<(String, Output)>, Vec<String>) {
+    pub fn end(&mut self, fence: &Fence) -> (Vec<(String, Output)>, Vec<String>) {
         let (mut outputs, mut errors) = (Vec::new(), Vec::new());
         self.server = None;
         for running in self.running.drain(..).rev() {
-            errors.extend(running.process.kill_rest(mark).err());
+            errors.extend(running.process.kill_rest(fence).err());
             match running.process.reap() {
                 Ok((output, _)) => outputs.push((running.name, output)),
                 Err(e) => errors.push(format!("wait for the {}: {e}", running.name)),
             }
-            errors.extend(running.group.and_then(|group| group.remove().err()));
         }
+        errors.extend(self.groups.remove_all());
         (outputs, errors)
     }
 }

@@ -6,6 +6,7 @@ use model::{
     Arm, Calibration, CommandParams, Kind, Load, Reply, Request, TrialFile, TrialResult, TrialSpec,
     Workload,
 };
+use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -25,6 +26,17 @@ pub fn knob_to_myself() -> MutexGuard<'static, ()> {
 
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
+}
+
+pub fn root_or_skip() -> bool {
+    if !is_root() {
+        println!("skipped: turning a knob needs root");
+    }
+    is_root()
+}
+
+pub fn signal(pid: i32, signal: Signal) {
+    kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
 }
 
 pub fn knob() -> String {
@@ -52,9 +64,14 @@ impl Agent {
     }
 
     pub fn start_in(state: TempDir) -> Self {
+        Self::start_with(state, &[])
+    }
+
+    pub fn start_with(state: TempDir, environment: &[(&str, &str)]) -> Self {
         let mut child = Command::new(program())
             .arg("agent")
             .env("SCHEDLAB_STATE_DIR", state.path())
+            .envs(environment.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -127,9 +144,15 @@ impl Agent {
 }
 
 impl Drop for Agent {
+    /// Without its journal, a guard would have nothing to do.
     fn drop(&mut self) {
         self.stdin = None;
         let _ = self.child.wait();
+        let journal = self.state.path().join("journal.jsonl");
+        let limit = Instant::now() + Duration::from_secs(20);
+        while journal.metadata().is_ok_and(|m| m.len() > 0) && Instant::now() < limit {
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::{self, FakeProgram, Fixture};
+use crate::testing::{self, FakeProgram, Fixture, run};
 use model::Kind;
 
 fn params() -> HackbenchParams {
@@ -95,7 +95,10 @@ fn loops_of_the_experiment_are_taken_without_calibration() {
     };
     let fixture = fixture();
     let driver = Hackbench::with_program(params, "/no/such/hackbench");
-    assert_eq!(driver.calibrate(&fixture.job()), Ok(Calibration::default()));
+    assert_eq!(
+        driver.calibrate(&fixture.job(), &mut run),
+        Ok(Calibration::default())
+    );
     let argv = driver.launch(&fixture.job()).argv.join(" ");
     assert!(argv.ends_with("--loops 5 --threads"), "{argv}");
 }
@@ -118,7 +121,7 @@ echo "Time: $((loops / 1000)).$(printf %03d $((loops % 1000)))"
 
 fn calibrate(script: &str) -> Result<Calibration, String> {
     let fake = FakeProgram::new("hackbench", script);
-    Hackbench::with_program(params(), fake.path()).calibrate(&fixture().job())
+    Hackbench::with_program(params(), fake.path()).calibrate(&fixture().job(), &mut run)
 }
 
 #[test]

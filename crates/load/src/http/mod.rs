@@ -10,8 +10,8 @@ pub use answer::{Asked, HttpAnswer};
 
 use crate::native::{Generator, NativeError, Phases};
 use crate::openloop::{self, Protocol, driver, metrics};
-use crate::{Driver, Job, Launch, Output, Parsed};
-use model::{HttpParams, MetricDef, Problem};
+use crate::{Driver, Job, KindDef, Launch, LoadForms, Output, Parsed, Window};
+use model::{HttpParams, Problem};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 use std::io::Write;
@@ -97,6 +97,13 @@ impl Protocol for Http {
     fn answer(&self) -> HttpAnswer {
         HttpAnswer::new()
     }
+
+    /// RFC 9110, section 9.2.2.
+    fn is_idempotent(&self) -> bool {
+        let method = self.request.split(|byte| *byte == b' ').next();
+        let same = ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"];
+        method.is_some_and(|method| same.iter().any(|name| name.as_bytes() == method))
+    }
 }
 
 /// Runs the load that `config` asks for, in the phases that the agent gives.
@@ -110,10 +117,6 @@ pub fn generate<W: Write>(config: &Config, phases: &mut Phases<W>) -> Result<Par
     openloop::generate(&config.open_loop, protocol, phases)
 }
 
-pub const SUMMARY: &str = "HTTP/1.1 requests at an intended rate, timed from their intended start \
-                           (native, open loop)";
-pub const LOAD_UNIT: &str = "requests/s";
-
 /// Starts the generator as `schedlab load` and reads its result line.
 #[derive(Debug, Clone)]
 pub struct HttpLoad {
@@ -126,23 +129,24 @@ impl HttpLoad {
     }
 }
 
+/// The kind `http`.
+pub static KIND: KindDef = KindDef {
+    name: "http",
+    aliases: &[],
+    summary: "HTTP/1.1 requests at an intended rate, timed from their intended start \
+              (native, open loop)",
+    loads: LoadForms::Rates,
+    load_unit: "requests/s",
+    window: Window::Phased,
+    metrics: metrics::HTTP,
+    deciding: metrics::DECIDING,
+    logs: metrics::LOGS,
+    tasks: &[],
+    programs: &[],
+    handicap: false,
+};
+
 impl Driver for HttpLoad {
-    fn summary(&self) -> &'static str {
-        SUMMARY
-    }
-
-    fn load_unit(&self) -> &'static str {
-        LOAD_UNIT
-    }
-
-    fn metrics(&self) -> &'static [MetricDef] {
-        metrics::HTTP
-    }
-
-    fn deciding(&self) -> &'static [&'static str] {
-        metrics::DECIDING
-    }
-
     fn require(&self, job: &Job) -> Vec<Problem> {
         let config = Config::of(&self.params, job);
         let open_loop = config.as_ref().map(|c| &c.open_loop).map_err(Clone::clone);

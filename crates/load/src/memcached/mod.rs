@@ -13,8 +13,8 @@ pub use request::{Operation, Request};
 use crate::native::{Generator, NativeError, Phases};
 use crate::openloop::{self, Protocol, driver, metrics};
 use crate::pacing::Share;
-use crate::{Driver, Job, Launch, Output, Parsed};
-use model::{MemcachedParams, MetricDef, Problem, Sizes};
+use crate::{Driver, Job, KindDef, Launch, LoadForms, Output, Parsed, Window};
+use model::{MemcachedParams, Problem, Sizes};
 use request::{Keys, Requests};
 use serde::{Deserialize, Serialize};
 use std::io::Write;
@@ -76,6 +76,11 @@ impl Protocol for Requests {
     fn answer(&self) -> MemcachedAnswer {
         MemcachedAnswer::new()
     }
+
+    /// Only gets and sets are sent.
+    fn is_idempotent(&self) -> bool {
+        true
+    }
 }
 
 /// Runs the load that `config` asks for, in the phases that the agent gives.
@@ -91,10 +96,6 @@ pub fn generate<W: Write>(config: &Config, phases: &mut Phases<W>) -> Result<Par
     openloop::generate(&config.open_loop, requests, phases)
 }
 
-pub const SUMMARY: &str = "memcached gets and sets at an intended rate, timed from their intended \
-                           start (native, open loop)";
-pub const LOAD_UNIT: &str = "requests/s";
-
 /// Starts the generator as `schedlab load` and reads its result line.
 #[derive(Debug, Clone)]
 pub struct Memcached {
@@ -107,23 +108,24 @@ impl Memcached {
     }
 }
 
+/// The kind `memcached`.
+pub static KIND: KindDef = KindDef {
+    name: "memcached",
+    aliases: &[],
+    summary: "memcached gets and sets at an intended rate, timed from their intended \
+              start (native, open loop)",
+    loads: LoadForms::Rates,
+    load_unit: "requests/s",
+    window: Window::Phased,
+    metrics: metrics::MEMCACHED,
+    deciding: metrics::DECIDING,
+    logs: metrics::LOGS,
+    tasks: &[],
+    programs: &[],
+    handicap: false,
+};
+
 impl Driver for Memcached {
-    fn summary(&self) -> &'static str {
-        SUMMARY
-    }
-
-    fn load_unit(&self) -> &'static str {
-        LOAD_UNIT
-    }
-
-    fn metrics(&self) -> &'static [MetricDef] {
-        metrics::MEMCACHED
-    }
-
-    fn deciding(&self) -> &'static [&'static str] {
-        metrics::DECIDING
-    }
-
     fn require(&self, job: &Job) -> Vec<Problem> {
         let config = Config::of(&self.params, job);
         let open_loop = config.as_ref().map(|c| &c.open_loop).map_err(Clone::clone);

@@ -24,6 +24,8 @@ pub enum State {
     Free,
     Busy,
     Connecting,
+    /// Connecting; then it sends its request for the second time.
+    Resending,
     /// Lost; tried again at this time.
     Down {
         retry_ns: u64,
@@ -51,6 +53,8 @@ pub struct Connection<P: Protocol> {
     request: Option<P::Request>,
     /// Bytes of the request that are on their way.
     sent_bytes: usize,
+    /// Was a request answered on this socket? A server may close it while it is idle.
+    used: bool,
     pub state: State,
     pub times: Times,
     /// Since when it could have taken a request.
@@ -76,6 +80,7 @@ impl<P: Protocol> Connection<P> {
             answer,
             request: None,
             sent_bytes: 0,
+            used: false,
             state: State::Free,
             times: Times {
                 intended_ns: 0,
@@ -97,6 +102,13 @@ impl<P: Protocol> Connection<P> {
         self.sent_bytes = 0;
         self.state = State::Busy;
         self.send_rest(protocol, poller)
+    }
+
+    /// Takes the next request once its answer is whole.
+    pub fn set_free(&mut self, since_ns: u64) {
+        self.used = true;
+        self.state = State::Free;
+        self.free_since_ns = since_ns;
     }
 
     /// Sends what the kernel takes; for the rest, waits for room.
@@ -166,6 +178,18 @@ impl<P: Protocol> Connection<P> {
         };
     }
 
+    /// Connects anew for the request that met a connection which the server had closed,
+    /// as HTTP clients do (RFC 9112, section 9.3.1). `false` on a new connection, whose
+    /// end is the server's answer to the request, and when there is no connecting.
+    pub fn resend(&mut self, address: SocketAddr, poller: &Poller) -> bool {
+        if !self.used {
+            return false;
+        }
+        self.socket = None;
+        self.state = State::Resending;
+        self.connect(address, poller).is_ok()
+    }
+
     fn connect(&mut self, address: SocketAddr, poller: &Poller) -> io::Result<()> {
         let family = match address {
             SocketAddr::V4(_) => AddressFamily::INET,
@@ -181,7 +205,13 @@ impl<P: Protocol> Connection<P> {
         }
         poller.add(&socket, self.index, ANSWERS_AND_ROOM)?;
         self.socket = Some(socket);
+        self.used = false;
         Ok(())
+    }
+
+    /// The request that is to be sent for the second time, on a connection that is there.
+    pub fn request_again(&mut self) -> Option<P::Request> {
+        self.request.filter(|_| self.state == State::Free)
     }
 
     /// The socket of a connection under way can be written to, or has an error.

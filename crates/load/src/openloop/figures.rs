@@ -49,6 +49,7 @@ pub fn parsed(config: &Config, tallies: Vec<Tally>, opened: SystemTime) -> Resul
         figures.parsed.warnings.extend(warning);
     }
     figures.warn_of_failures(&total);
+    figures.note_resent(&total);
     figures.judge_lateness(&request, &lateness);
     figures.warn_of_missing(total.offered);
     Ok(figures.parsed)
@@ -103,6 +104,7 @@ pub struct Total {
     offered: u64,
     done: u64,
     failures: [u64; Failure::ALL.len()],
+    resent: u64,
     hits: u64,
     misses: u64,
     pub cpu_ns: u64,
@@ -117,6 +119,7 @@ impl Total {
             offered: 0,
             done: 0,
             failures: [0; Failure::ALL.len()],
+            resent: 0,
             hits: 0,
             misses: 0,
             cpu_ns: 0,
@@ -124,6 +127,7 @@ impl Total {
         for tally in tallies {
             total.offered += tally.offered;
             total.done += tally.done;
+            total.resent += tally.resent;
             total.hits += tally.hits;
             total.misses += tally.misses;
             total.cpu_ns += tally.cpu_ns;
@@ -274,6 +278,22 @@ impl Figures {
             false => Severity::Caution,
         };
         self.warn(severity, what, "look at the server's log");
+    }
+
+    fn note_resent(&mut self, total: &Total) {
+        if total.resent == 0 {
+            return;
+        }
+        let what = format!(
+            "{} of {} requests met a connection that the server had closed and were sent again; the \
+             time that this took counts",
+            total.resent, total.offered
+        );
+        self.warn(
+            Severity::Note,
+            what,
+            "let the server keep idle connections open for longer",
+        );
     }
 
     fn judge_lateness(&mut self, request: &Recording, lateness: &Recording) {

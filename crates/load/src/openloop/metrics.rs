@@ -93,6 +93,9 @@ pub const MEMCACHED: &[MetricDef] = &[
     LATENCY_DRIFT,
 ];
 
+/// Interval logs of every open-loop generator.
+pub const LOGS: &[&str] = &["request", "service", "generator-lateness"];
+
 /// Metrics that decide when a cell stops; with a search, [`SLO_RATE`].
 pub const DECIDING: &[&str] = &["request_p99"];
 

@@ -12,6 +12,8 @@ pub trait Protocol: Send + 'static {
     fn bytes(&mut self, request: Self::Request) -> &[u8];
     /// A parser for one connection, with all the memory that it usually needs.
     fn answer(&self) -> Self::Answer;
+    /// Does the server do the same when it gets a request twice?
+    fn is_idempotent(&self) -> bool;
 }
 
 /// Finds the end of an answer in whatever pieces it comes.

@@ -61,6 +61,8 @@ pub struct Tally {
     pub done: u64,
     /// Of the offered ones, by [`Failure`].
     pub failures: [u64; Failure::ALL.len()],
+    /// Sent for the second time, because the first met a closed connection.
+    pub resent: u64,
     pub hits: u64,
     pub misses: u64,
     /// CPU time of the thread inside the window.
@@ -82,6 +84,7 @@ impl Tally {
             offered: 0,
             done: 0,
             failures: [0; Failure::ALL.len()],
+            resent: 0,
             hits: 0,
             misses: 0,
             cpu_ns: 0,
@@ -99,6 +102,10 @@ impl Tally {
     pub fn sent(&mut self, times: Times, late_ns: u64) {
         self.offered += u64::from(self.window.contains(times.intended_ns));
         self.lateness.record(times.intended_ns, late_ns);
+    }
+
+    pub fn resent(&mut self, times: Times) {
+        self.resent += u64::from(self.window.contains(times.intended_ns));
     }
 
     /// The answer was whole at `at_ns`.

@@ -207,7 +207,7 @@ impl<'a, P: Protocol> Load<'a, P> {
         self.open_in_window += u64::from(self.timing.window.contains(intended_ns));
         match connection.start(&mut worker.protocol, request, &worker.poller) {
             Ok(whole) => worker.as_they_come |= !whole,
-            Err(_) => self.fail(index, Failure::HangUp),
+            Err(_) => self.hung_up(index),
         }
     }
 
@@ -218,6 +218,7 @@ impl<'a, P: Protocol> Load<'a, P> {
         let flags = event.flags;
         match self.worker.connections[index].state {
             State::Connecting => self.connected(index),
+            State::Resending => self.send_again(index),
             State::Down { .. } => {}
             State::Free | State::Busy => {
                 if flags.contains(EventFlags::OUT) {
@@ -245,6 +246,32 @@ impl<'a, P: Protocol> Load<'a, P> {
         let worker = &mut *self.worker;
         let sent = worker.connections[index].has_room(&mut worker.protocol, &worker.poller);
         if sent.is_err() {
+            self.hung_up(index);
+        }
+    }
+
+    /// The connection ended before the first byte of an answer. A server may close one
+    /// that is idle, and a request may be on its way by then: that costs a second sending,
+    /// whose time counts, and is no failure of the server.
+    fn hung_up(&mut self, index: usize) {
+        let worker = &mut *self.worker;
+        let connection = &mut worker.connections[index];
+        if worker.protocol.is_idempotent() && connection.resend(worker.address, &worker.poller) {
+            worker.as_they_come = true;
+            worker.tally.resent(connection.times);
+        } else {
+            self.fail(index, Failure::HangUp);
+        }
+    }
+
+    fn send_again(&mut self, index: usize) {
+        let worker = &mut *self.worker;
+        let connection = &mut worker.connections[index];
+        connection.connected(&worker.poller, 0);
+        let sent = connection
+            .request_again()
+            .map(|request| connection.start(&mut worker.protocol, request, &worker.poller));
+        if !matches!(sent, Some(Ok(_))) {
             self.fail(index, Failure::HangUp);
         }
     }
@@ -268,6 +295,7 @@ impl<'a, P: Protocol> Load<'a, P> {
                     self.answered(index, done, arrived_ns);
                 }
             }
+            (State::Busy, Received::Fault(Fault::HangUp)) => self.hung_up(index),
             (State::Busy, Received::Fault(fault)) => self.fail(index, failure(fault)),
             // The server closed an idle connection, or speaks without being asked.
             (_, Received::Answer { .. } | Received::Fault(_)) => self.drop_idle(index),
@@ -285,8 +313,7 @@ impl<'a, P: Protocol> Load<'a, P> {
         self.close(times);
         let connection = &mut self.worker.connections[index];
         if done.keep {
-            connection.state = State::Free;
-            connection.free_since_ns = at_ns;
+            connection.set_free(at_ns);
             self.worker.free.push_back(index);
         } else {
             self.reconnect(index, now_ns);
@@ -329,7 +356,9 @@ impl<'a, P: Protocol> Load<'a, P> {
         for index in 0..self.worker.connections.len() {
             let connection = &self.worker.connections[index];
             match connection.state {
-                State::Busy if now_ns >= connection.times.sent_ns + self.worker.timeout_ns => {
+                State::Busy | State::Resending
+                    if now_ns >= connection.times.sent_ns + self.worker.timeout_ns =>
+                {
                     self.fail(index, Failure::Timeout);
                 }
                 State::Down { retry_ns } if now_ns >= retry_ns => self.reconnect(index, now_ns),
@@ -365,7 +394,7 @@ impl<'a, P: Protocol> Load<'a, P> {
     fn settle(&mut self) {
         let now_ns = now_ns();
         for connection in &self.worker.connections {
-            if connection.state == State::Busy {
+            if matches!(connection.state, State::Busy | State::Resending) {
                 let times = connection.times;
                 self.worker.tally.failed(times, now_ns, Failure::Unanswered);
             }

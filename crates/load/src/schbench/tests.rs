@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::{self, FakeProgram, Fixture};
+use crate::testing::{self, FakeProgram, Fixture, run};
 use model::Kind;
 
 /// Printed by schbench of 2025 with `-m 1 -t 2 -r 2 -w 1 --json -`.
@@ -135,7 +135,7 @@ fn json_is_asked_for_only_where_the_usage_knows_it() {
         let fake = FakeProgram::new("schbench", &format!("echo '{text}' >&2; exit 1"));
         let driver = Schbench::with_program(params(), fake.path());
         let fixture = fixture();
-        let calibration = driver.calibrate(&fixture.job()).unwrap();
+        let calibration = driver.calibrate(&fixture.job(), &mut run).unwrap();
         let job = Job {
             calibration: &calibration,
             ..fixture.job()

@@ -35,8 +35,10 @@ pub use config::Config;
 pub use generate::{MESSAGE_THREAD, WORKER_THREAD, generate};
 
 use crate::native::Generator;
-use crate::{Driver, Job, Launch, Output, Parsed, SELF, phase, program};
-use model::{MetricDef, Problem, WakeupParams};
+use crate::{
+    Driver, Job, KindDef, Launch, LoadForms, Output, Parsed, SELF, Window, phase, program,
+};
+use model::{Problem, Task, WakeupParams};
 
 /// Starts the generator as `schedlab load` and reads its result line.
 #[derive(Debug, Clone)]
@@ -50,27 +52,24 @@ impl Wakeup {
     }
 }
 
-pub const SUMMARY: &str = "message threads wake workers over futexes; each request sleeps, takes a \
-                           per-CPU lock and multiplies matrices (native; what schbench measures)";
-pub const LOAD_UNIT: &str = "workers";
+/// The kind `wakeup`.
+pub static KIND: KindDef = KindDef {
+    name: "wakeup",
+    aliases: &[],
+    summary: "message threads wake workers over futexes; each request sleeps, takes a per-CPU \
+              lock and multiplies matrices (native; what schbench measures)",
+    loads: LoadForms::CountsOrRates,
+    load_unit: "workers",
+    window: Window::Phased,
+    metrics: metrics::ALL,
+    deciding: metrics::DECIDING,
+    logs: &["wakeup", "request", "service"],
+    tasks: &[Task::Thread("wakeup-*")],
+    programs: &[],
+    handicap: true,
+};
 
 impl Driver for Wakeup {
-    fn summary(&self) -> &'static str {
-        SUMMARY
-    }
-
-    fn load_unit(&self) -> &'static str {
-        LOAD_UNIT
-    }
-
-    fn metrics(&self) -> &'static [MetricDef] {
-        metrics::ALL
-    }
-
-    fn deciding(&self) -> &'static [&'static str] {
-        metrics::DECIDING
-    }
-
     fn require(&self, job: &Job) -> Vec<Problem> {
         let fault = Config::of(&self.params, job).fault();
         fault

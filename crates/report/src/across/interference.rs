@@ -2,7 +2,7 @@
 //! same service alone, within the blocks.
 
 use super::{Measured, by_block, deciding, is_overloaded, measured};
-use crate::judge::judge;
+use judge::judge;
 use model::{Better, Cell, Variant};
 use results::{ResultSet, overload::GOODPUT};
 use serde::Serialize;
@@ -157,9 +157,9 @@ fn slowdown(
     Some(Slowdown {
         metric: measured.metric.clone(),
         better: measured.better,
-        ratio: judged.ratio?,
-        low: judged.low,
-        high: judged.high,
+        ratio: judged.known_ratio()?,
+        low: judged.low(),
+        high: judged.high(),
         blocks: xs.len(),
     })
 }

@@ -54,6 +54,9 @@ fn scenario(change: impl FnOnce(&mut Scenario)) -> Scenario {
     scenario.plan.trials.retain(|trial| trial.cell < cells);
     scenario.failed_attempts.clear();
     change(&mut scenario);
+    for (trial, index) in scenario.plan.trials.iter_mut().zip(0..) {
+        trial.index = index;
+    }
     scenario
 }
 
@@ -115,6 +118,7 @@ fn beside() -> Scenario {
         workloads.push(workloads[0].clone());
         workloads[0].variant = variant(None);
         workloads[1].variant = variant(Some("batch"));
+        workloads[1].name += " + batch";
         s.plan.cells[1].workload = 1;
         s.plan.cells[1].load = s.plan.cells[0].load;
     })

@@ -6,16 +6,12 @@
 
 use super::Source;
 use crate::certificate::short_percent;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use crate::hlog;
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::Deserializer;
-use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use model::format_duration_ns;
 use results::{ResultSet, StoredTrial, log_ratios};
 use stats::levels::{self, Levels};
 use stats::summary::{self, Moments};
-use std::fs;
 
 /// A gain in precision that is worth a sentence.
 const WORTH_SAYING: f64 = 0.1;
@@ -161,7 +157,7 @@ fn run_advice(levels: Levels, blocks: f64, setup_ns: f64, block_ns: f64) -> Opti
 }
 
 fn written(ns: f64) -> String {
-    format_duration_ns((ns / 1e8).round() as u64 * 100_000_000)
+    format_duration_ns(((ns / 1e8).round() as u64).saturating_mul(100_000_000))
 }
 
 fn pooled_variance(groups: &[&[f64]]) -> Option<f64> {
@@ -203,53 +199,45 @@ fn intervals(stored: &StoredTrial, metric: &str) -> Option<Intervals> {
             (log, Some(format!("0.{name}").parse::<f64>().ok()?))
         }
     };
-    let text = fs::read(stored.dir.join(format!("{log}.hlog"))).ok()?;
-    let whole = whole_intervals(&text)?;
+    let text = results::files::read(&stored.dir.join(format!("{log}.hlog"))).ok()?;
     let value = |histogram: &Histogram<u64>| match quantile {
         None => Some(histogram.len() as f64),
         Some(q) if histogram.len() as f64 * (1.0 - q) < FEWEST_BEYOND => None,
         Some(q) => Some(histogram.value_at_quantile(q) as f64),
     };
-    let values = whole
-        .histograms
-        .iter()
-        .map(|h| value(h).filter(|v| *v > 0.0).map(f64::ln));
+    let (interval_ns, values) = of_whole_intervals(&text, value)?;
+    let values = values.into_iter().map(|v| v.filter(|v| *v > 0.0));
     Some(Intervals {
         values: values
+            .map(|value| value.map(f64::ln))
             .collect::<Option<Vec<f64>>>()
             .filter(|v| v.len() > 1)?,
-        interval_ns: whole.length_ns,
+        interval_ns,
         elapsed_ns: stored.trial.result.elapsed_ns as f64,
     })
 }
 
-struct Whole {
-    length_ns: f64,
-    histograms: Vec<Histogram<u64>>,
-}
-
-/// The intervals of a log that are as long as its first one.
-fn whole_intervals(text: &[u8]) -> Option<Whole> {
-    let mut whole: Option<Whole> = None;
-    for entry in IntervalLogIterator::new(text) {
-        let LogEntry::Interval(interval) = entry.ok()? else {
-            continue;
-        };
-        let length_ns = interval.duration().as_nanos() as f64;
-        let into = whole.get_or_insert(Whole {
-            length_ns,
-            histograms: Vec::new(),
-        });
-        if (length_ns - into.length_ns).abs() < 0.01 * into.length_ns {
-            let bytes = STANDARD.decode(interval.encoded_histogram()).ok()?;
-            into.histograms.push(
-                Deserializer::new()
-                    .deserialize(&mut bytes.as_slice())
-                    .ok()?,
-            );
+/// The length of the first interval of a log, and the value of each that is as long.
+fn of_whole_intervals<T>(
+    text: &[u8],
+    value: impl Fn(&Histogram<u64>) -> T,
+) -> Option<(f64, Vec<T>)> {
+    let mut histogram = Histogram::new(3).ok()?;
+    histogram.auto(true);
+    let mut buffer = Vec::new();
+    let mut first_ns = None;
+    let mut values = Vec::new();
+    for interval in hlog::intervals(text) {
+        let interval = interval.ok()?;
+        let length_ns = interval.length.as_nanos() as f64;
+        let first_ns = *first_ns.get_or_insert(length_ns);
+        if (length_ns - first_ns).abs() < 0.01 * first_ns {
+            histogram.reset();
+            interval.add_to(&mut histogram, &mut buffer).ok()?;
+            values.push(value(&histogram));
         }
     }
-    whole
+    Some((first_ns?, values))
 }
 
 #[cfg(test)]

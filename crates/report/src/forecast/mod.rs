@@ -8,7 +8,7 @@ mod lengths;
 mod text;
 
 use crate::forecast::lengths::Runs;
-use model::Experiment;
+use model::{Experiment, Trial};
 use results::{ResultSet, log_ratios};
 use serde::Serialize;
 use stats::bounds;
@@ -245,8 +245,9 @@ impl<'a> Scope<'a> {
         cells.dedup();
         let pause_ns = self.pause_ns();
         let trial_ns = |cell: &String| Some((mean_trial_ns(self.sources, cell)? + pause_ns) as u64);
-        let trials: u64 = cells.into_iter().filter_map(trial_ns).sum();
-        trials * self.experiment.arms.len() as u64
+        let trials = cells.into_iter().filter_map(trial_ns);
+        let trials = trials.fold(0, u64::saturating_add);
+        trials.saturating_mul(self.experiment.arms.len() as u64)
     }
 
     fn pause_ns(&self) -> f64 {
@@ -283,14 +284,19 @@ fn effective(freedom: u32, arms: u32) -> u32 {
 }
 
 /// Between the end of a trial and the start of the next.
-fn pauses(results: &ResultSet) -> Vec<f64> {
-    let mut times: Vec<(u64, u64)> = results
-        .trials
+pub(crate) fn pauses(results: &ResultSet) -> Vec<f64> {
+    let mut trials: Vec<&Trial> = results.trials.iter().map(|stored| &stored.trial).collect();
+    trials.sort_by_key(|trial| trial.order());
+    let times: Vec<(u64, u64)> = trials
         .iter()
-        .map(|stored| &stored.trial.result)
-        .map(|r| (r.started_unix_ns, r.started_unix_ns + r.elapsed_ns))
+        .map(|trial| &trial.result)
+        .map(|r| {
+            (
+                r.started_unix_ns,
+                r.started_unix_ns.saturating_add(r.elapsed_ns),
+            )
+        })
         .collect();
-    times.sort_unstable();
     let pairs = times.windows(2);
     pairs
         .map(|pair| pair[1].0.saturating_sub(pair[0].1))

@@ -51,7 +51,7 @@ impl Forecast {
                 "{} would hold more than max-blocks = {}, which end after {}; raise it to see more.",
                 format_duration_ns(capped.time_ns),
                 self.max_blocks,
-                time(self.block_ns * u64::from(self.max_blocks))
+                time(self.block_ns.saturating_mul(u64::from(self.max_blocks)))
             );
             lines.extend(wrap(&text, WIDTH, 0, 2));
         }

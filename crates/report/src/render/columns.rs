@@ -1,4 +1,10 @@
 //! Plain text in columns of the width that their content needs.
+//!
+//! All text of results comes into the reports for terminals and mailing lists through
+//! here: what a terminal would obey is shown instead ([`model::printable`]), and a name
+//! with a line end stays in its line.
+
+use model::printable::one_line;
 
 /// Which side a column keeps straight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -6,6 +12,9 @@ pub enum Align {
     Left,
     Right,
 }
+
+/// A column does not shrink below this.
+const NARROWEST: usize = 8;
 
 /// Rows of text under a head.
 #[derive(Debug, Clone)]
@@ -19,19 +28,18 @@ impl Columns {
     pub fn new(columns: &[(&str, Align)]) -> Self {
         Columns {
             align: columns.iter().map(|(_, align)| *align).collect(),
-            head: columns.iter().map(|(name, _)| (*name).to_owned()).collect(),
+            head: columns.iter().map(|(name, _)| plain(name)).collect(),
             rows: Vec::new(),
         }
     }
 
     pub fn push(&mut self, row: Vec<String>) {
-        self.rows.push(row);
+        self.rows.push(row.iter().map(|cell| plain(cell)).collect());
     }
 
     /// Widths so that all is seen, but the columns `shrink` give way, in this
     /// order, until a line takes no more than `width`.
     pub fn widths(&self, indent: usize, width: usize, shrink: &[usize]) -> Vec<usize> {
-        const NARROWEST: usize = 8;
         let mut widths: Vec<usize> = (0..self.head.len()).map(|c| self.natural(c)).collect();
         for &column in shrink {
             let total = indent + widths.iter().sum::<usize>() + 2 * (widths.len() - 1);
@@ -40,6 +48,17 @@ impl Columns {
             widths[column] -= excess.min(spare);
         }
         widths
+    }
+
+    /// Of a line in which nothing is cut.
+    pub fn natural_width(&self, indent: usize) -> usize {
+        let widths = (0..self.count()).map(|column| self.natural(column));
+        indent + widths.sum::<usize>() + 2 * (self.count() - 1)
+    }
+
+    /// Number of columns.
+    pub fn count(&self) -> usize {
+        self.head.len()
     }
 
     fn natural(&self, column: usize) -> usize {
@@ -79,6 +98,11 @@ impl Columns {
     }
 }
 
+/// One line of it, as it can be shown.
+pub fn plain(text: &str) -> String {
+    one_line(text).into_owned()
+}
+
 fn length(text: &str) -> usize {
     text.chars().count()
 }
@@ -92,8 +116,9 @@ fn pad(text: &str, width: usize, align: Align) -> String {
 
 /// Cut to `width`, with dots where something is missing.
 pub fn clip(text: &str, width: usize) -> String {
-    if length(text) <= width {
-        return text.to_owned();
+    let text = plain(text);
+    if length(&text) <= width {
+        return text;
     }
     let kept: String = text.chars().take(width.saturating_sub(2)).collect();
     format!("{kept}..")
@@ -105,15 +130,15 @@ pub fn wrap(text: &str, width: usize, indent: usize, hang: usize) -> Vec<String>
     let mut lines = Vec::new();
     let mut line = " ".repeat(indent);
     let mut empty = true;
-    for word in text.split_whitespace() {
-        if !empty && length(&line) + 1 + length(word) > width {
+    for word in text.split_whitespace().map(plain) {
+        if !empty && length(&line) + 1 + length(&word) > width {
             lines.push(std::mem::replace(&mut line, " ".repeat(hang)));
             empty = true;
         }
         if !empty {
             line.push(' ');
         }
-        line.push_str(word);
+        line.push_str(&word);
         empty = false;
     }
     lines.push(line);

@@ -2,8 +2,12 @@
 //!
 //! Trials that do not count are there too, with their state and why, so that a
 //! reader filters on `state == "ok"`; without metrics they have one row.
+//!
+//! Text is written as it can be shown ([`model::printable`]), and none is a formula of a
+//! spreadsheet: one that would be is led by an apostrophe.
 
 use crate::ReportError;
+use model::printable;
 use results::{ResultSet, StoredTrial};
 
 const HEAD: [&str; 15] = [
@@ -46,8 +50,8 @@ fn write_trial(
     for measured in metrics {
         let better = format!("{:?}", measured.better).to_lowercase();
         let value = measured.value.to_string();
-        let figure = [&measured.metric, &measured.unit, &better, &value];
-        writer.write_record(place.iter().chain(figure))?;
+        let (metric, unit) = (text(&measured.metric), text(&measured.unit));
+        writer.write_record(place.iter().chain([&metric, &unit, &better, &value]))?;
     }
     if metrics.is_empty() {
         let nothing = String::new();
@@ -61,16 +65,25 @@ fn columns_of_trial(results: &ResultSet, stored: &StoredTrial) -> [String; 11] {
     let cell = results.plan.cells.get(trial.place.cell);
     let workload = cell.and_then(|c| results.experiment.workloads.get(c.workload));
     [
-        trial.cell.clone(),
-        workload.map_or(String::new(), |w| w.name.clone()),
+        text(&trial.cell),
+        workload.map_or(String::new(), |w| text(&w.name)),
         cell.map_or(String::new(), |c| c.load.to_string()),
-        trial.arm.clone(),
+        text(&trial.arm),
         (trial.place.arm == results.experiment.baseline).to_string(),
         trial.place.block.to_string(),
         trial.attempt.to_string(),
         trial.place.index.to_string(),
         trial.result.state.as_str().to_owned(),
-        trial.result.state.why().unwrap_or_default().to_owned(),
+        text(trial.result.state.why().unwrap_or_default()),
         trial.result.started_unix_ns.to_string(),
     ]
+}
+
+/// Line ends stay, within quotation marks.
+fn text(text: &str) -> String {
+    let text = printable::lines(text);
+    match text.starts_with(['=', '+', '-', '@', '\t']) {
+        true => format!("'{text}"),
+        false => text.into_owned(),
+    }
 }

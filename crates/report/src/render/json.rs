@@ -11,7 +11,7 @@ use results::Format;
 use serde::Serialize;
 
 /// The shape of this report. A reader takes any minor of its major.
-pub const REPORT_FORMAT: Format = Format { major: 1, minor: 2 };
+pub const REPORT_FORMAT: Format = Format { major: 1, minor: 3 };
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -38,6 +38,7 @@ struct CellMetrics<'a> {
     load: &'a str,
     metrics: &'a [MetricRow],
     not_measured: &'a [NotMeasured],
+    block_ns: Option<f64>,
 }
 
 impl<'a> From<&'a CellTable> for CellMetrics<'a> {
@@ -48,6 +49,7 @@ impl<'a> From<&'a CellTable> for CellMetrics<'a> {
             load: &cell.load,
             metrics: &cell.metrics,
             not_measured: &cell.not_measured,
+            block_ns: cell.block_ns,
         }
     }
 }

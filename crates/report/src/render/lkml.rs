@@ -1,7 +1,7 @@
 //! Text for a mailing list: under 78 columns, fixed width, what a maintainer asks
 //! for first (machine, method, baseline), no colours.
 
-use super::columns::{Align, Columns, wrap};
+use super::columns::{Align, Columns, plain, wrap};
 use crate::quantity::{change, interval, percent, with_unit};
 use crate::table::{CellTable, Comparison, Table};
 use crate::words;
@@ -64,7 +64,7 @@ fn head(table: &Table) -> Vec<String> {
 }
 
 fn cell(table: &Table, cell: &CellTable) -> Vec<String> {
-    let mut lines = vec![String::new(), cell.name.clone()];
+    let mut lines = vec![String::new(), plain(&cell.name)];
     if let Some(missing) = words::cell_not_measured(cell) {
         lines.extend(wrap(&missing, WIDTH, INDENT, 2 * INDENT));
     } else if cell.comparisons.is_empty() {
@@ -107,9 +107,10 @@ fn verdicts(table: &Table, cell: &CellTable) -> Vec<String> {
 /// `  wakeup_p99 (lower is better), default 130 us`.
 fn metric_line(c: &Comparison) -> String {
     let direction = words::direction(c.better);
-    let median = c.baseline_median.map(|median| with_unit(median, &c.unit));
-    let median = median.unwrap_or_else(|| "without figures".to_owned());
-    format!("  {} ({direction}), {} {median}", c.metric, c.baseline)
+    let level = c.baseline_level.map(|level| with_unit(level, &c.unit));
+    let level = level.unwrap_or_else(|| "without figures".to_owned());
+    let line = format!("{} ({direction}), {} {level}", c.metric, c.baseline);
+    format!("  {}", plain(&line))
 }
 
 fn row(c: &Comparison) -> Vec<String> {
@@ -152,7 +153,7 @@ fn foot(table: &Table) -> Vec<String> {
     }
     for notice in &table.warnings {
         let severity = words::severity(notice.severity);
-        let text = format!("{severity}: {} {}", notice.what, notice.remedy);
+        let text = format!("{severity}: {}", words::with_remedy(notice));
         lines.extend(wrap(&text, WIDTH, 0, 2));
     }
     lines

@@ -1,9 +1,13 @@
 //! Markdown for issues and chats: the answer, the verdict table, the warnings.
+//!
+//! Text of results is text here, too: it makes no link, no image, no mention of anyone and
+//! no markup, and a report that is pasted somewhere calls nobody.
 
 use super::sheet::{Sheet, sheets};
-use crate::quantity::{change, evidence, interval, percent};
+use crate::quantity::{change, interval, percent};
 use crate::table::{CellTable, Comparison, Notice, Table};
 use crate::words;
+use model::printable::one_line;
 
 pub fn render(table: &Table) -> String {
     let mut out = Vec::new();
@@ -18,7 +22,7 @@ pub fn render(table: &Table) -> String {
     out.extend(verdicts(table));
     out.extend(sheets(table).iter().flat_map(sheet));
     if let Some(certificate) = &table.across.certificate {
-        out.push(format!("```text\n{}```\n", certificate.text()));
+        out.push(fenced(&certificate.text()));
     }
     out.push(about(table));
     let lesser = |n: &&Notice| n.severity != model::Severity::Serious;
@@ -48,9 +52,9 @@ fn verdicts(table: &Table) -> Vec<String> {
     let confidence = percent(table.experiment.confidence);
     let mut lines = vec![
         format!(
-            "| cell | metric | arm | change | {confidence} % interval | verdict | blocks | e-value |"
+            "| cell | metric | arm | change | {confidence} % interval | verdict | blocks | evidence |"
         ),
-        "|---|---|---|---:|---|---|---:|---:|".to_owned(),
+        "|---|---|---|---:|---|---|---:|---|".to_owned(),
     ];
     for cell in &table.cells {
         let ordered = cell.deciding().chain(cell.further());
@@ -100,7 +104,7 @@ fn row(cell: &CellTable, c: &Comparison) -> String {
             .zip(c.high)
             .map_or("-".to_owned(), |(l, h)| interval(l, h)),
         words::blocks(c),
-        c.e_value.map_or("-".to_owned(), evidence),
+        words::strength_of(c),
     )
 }
 
@@ -110,32 +114,58 @@ fn about(table: &Table) -> String {
         escape(table.baseline()),
         words::trials(&table.trials),
         escape(&words::machine(table)),
-        words::created(&table.experiment),
-        table.experiment.tool_version
+        escape(&words::created(&table.experiment)),
+        escape(&table.experiment.tool_version)
     )
 }
 
 fn notice(notice: &Notice) -> String {
     format!(
-        "> **{}**: {} {}\n",
+        "> **{}**: {}\n",
         words::severity(notice.severity),
-        escape(&notice.what),
-        escape(&notice.remedy)
+        escape(&words::with_remedy(notice))
     )
 }
 
-/// Characters that would end a table cell or start markup.
+/// A block of code, whose fence is longer than any that is in it.
+fn fenced(text: &str) -> String {
+    let runs = text.split(|c| c != '`').map(str::len);
+    let fence = "`".repeat(runs.max().unwrap_or(0).max(2) + 1);
+    format!("{fence}text\n{text}{fence}\n")
+}
+
+/// Text that is nothing but itself. Characters that would end a table cell or start markup
+/// get a backslash. What sites make links of after that (`@name`, `scheme://`, `www.`) is
+/// broken up by code spans: a backslash does not keep them from it.
 fn escape(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let text = words.join(" ");
+    let text = one_line(&text);
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '|' | '*' | '_' | '`' | '<' | '>' | '[' | ']' | '#' | '\\' | '~' => {
-                out.push('\\');
-                out.push(c);
-            }
-            '\n' | '\r' => out.push(' '),
-            c => out.push(c),
+    let mut rest: &str = &text;
+    while let Some(c) = rest.chars().next() {
+        let length = match c {
+            '@' => 1,
+            ':' if rest.starts_with("://") => 3,
+            'w' | 'W' if starts_alike(rest, "www.") => 4,
+            _ => 0,
+        };
+        if length > 0 {
+            let (linked, after) = rest.split_at(length);
+            out.push_str(&format!("`{linked}`"));
+            rest = after;
+            continue;
         }
+        if r"|*_`<>[]#\~&!$".contains(c) {
+            out.push('\\');
+        }
+        out.push(c);
+        rest = &rest[c.len_utf8()..];
     }
     out
+}
+
+fn starts_alike(text: &str, word: &str) -> bool {
+    let start = text.get(..word.len());
+    start.is_some_and(|start| start.eq_ignore_ascii_case(word))
 }

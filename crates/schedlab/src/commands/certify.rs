@@ -8,7 +8,6 @@ use model::{Arm, Experiment};
 use report::Table;
 use report::certificate::{self, Certificate};
 use runner::Outcome;
-use std::path::Path;
 use std::process::ExitCode;
 
 pub fn certify(args: &CertifyArgs) -> Result<ExitCode, CliError> {
@@ -28,7 +27,7 @@ pub fn certify(args: &CertifyArgs) -> Result<ExitCode, CliError> {
         ))
     })?;
     let json = serde_json::to_string_pretty(&certificate).map_err(CliError::internal)? + "\n";
-    write(&results.dir, &json)?;
+    results::write::derived(&results.dir, certificate::FILE, json.as_bytes())?;
     match args.format {
         Plain::Json => crate::output::write(json.as_bytes())?,
         Plain::Text => crate::output::write(certificate.text())?,
@@ -42,18 +41,14 @@ pub fn certify(args: &CertifyArgs) -> Result<ExitCode, CliError> {
     })
 }
 
-fn write(dir: &Path, json: &str) -> Result<(), CliError> {
-    let path = dir.join(certificate::FILE);
-    std::fs::write(&path, json)
-        .map_err(|e| CliError::internal(format!("writing {}: {e}", path.display())))
-}
-
 /// The cells of the experiment, with nothing in them but the baseline and its
 /// copies. No verdict ends a cell early: what would be called is the question.
 fn repeated_baseline(experiment: Experiment, copies: u32) -> Experiment {
     let baseline = experiment.arms[experiment.baseline].clone();
-    let copies = (1..=copies).map(|n| Arm {
-        name: format!("A/A {n}"),
+    let names = (1..).map(|n| format!("A/A {n}"));
+    let names = names.filter(|name| *name != baseline.name);
+    let copies = names.take(copies as usize).map(|name| Arm {
+        name,
         ..baseline.clone()
     });
     let mut stop = experiment.stop;

@@ -2,15 +2,17 @@
 
 use crate::args::ExperimentArgs;
 use crate::exit::CliError;
+use crate::job::build;
 use crate::output::say;
 use crate::request::wanted;
 use crate::targets;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 pub fn check(args: &ExperimentArgs) -> Result<ExitCode, CliError> {
     let experiment = wanted(args)?.experiment;
-    let mut target = targets::target(&experiment)?;
-    let problems = runner::check(&experiment, target.as_mut())?;
+    let mut target = targets::target(&experiment, &Arc::default())?;
+    let problems = runner::check(&experiment, target.as_mut(), &build())?;
     if !problems.is_empty() {
         return Err(CliError::Unmet(problems));
     }

@@ -8,7 +8,8 @@ use results::ResultSet;
 use std::process::ExitCode;
 
 pub fn compare(args: &CompareArgs) -> Result<ExitCode, CliError> {
-    let (a, b) = (Opened::open(&args.a)?, Opened::open(&args.b)?);
+    let open = |path| Opened::open(path, &args.unpack);
+    let (a, b) = (open(&args.a)?, open(&args.b)?);
     let (a, b) = (ResultSet::read(a.dir())?, ResultSet::read(b.dir())?);
     let labels = [&args.a, &args.b].map(|path| path.display().to_string());
     let side = |label, results| Side { label, results };

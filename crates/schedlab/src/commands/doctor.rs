@@ -19,6 +19,9 @@ pub fn doctor(args: &DoctorArgs) -> Result<ExitCode, CliError> {
     if args.fix {
         // Not in the middle of somebody's trial.
         let _lock = targets::machine_lock()?;
+        // What a run left in force is not what was before the fixes.
+        targets::restore_leftovers()?;
+        findings = look();
         changes = change(&findings)?;
         findings = look();
     }
@@ -40,7 +43,7 @@ fn look() -> Vec<Finding> {
 
 fn change(findings: &[Finding]) -> Result<Vec<Fixed>, CliError> {
     let writes: Vec<_> = findings.iter().flat_map(|f| f.fix.clone()).collect();
-    agent::fix(&writes).map_err(CliError::internal)
+    Ok(agent::fix(&writes)?)
 }
 
 #[derive(Serialize)]

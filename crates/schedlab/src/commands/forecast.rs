@@ -1,7 +1,7 @@
 //! `schedlab plan` with a pilot or earlier results: what will a time show, and what
 //! time does a change take?
 
-use crate::args::{Plain, PlanArgs};
+use crate::args::{Plain, PlanArgs, UnpackArgs};
 use crate::exit::{self, CliError};
 use crate::job::{Measured, measure_anew};
 use crate::opened::Opened;
@@ -101,8 +101,8 @@ impl Run {
         }
     }
 
-    fn earlier(path: &Path) -> Result<Run, CliError> {
-        let opened = Opened::open(path)?;
+    fn earlier(path: &Path, limits: &UnpackArgs) -> Result<Run, CliError> {
+        let opened = Opened::open(path, limits)?;
         Ok(Run {
             results: ResultSet::read(opened.dir())?,
             _opened: Some(opened),
@@ -119,7 +119,8 @@ impl Run {
 
 /// Earlier results, and the experiment that was given or else theirs.
 fn earlier(args: &PlanArgs) -> Result<(Experiment, Vec<Run>), CliError> {
-    let runs = args.from.iter().map(|path| Run::earlier(path));
+    let from = args.from.iter();
+    let runs = from.map(|path| Run::earlier(path, &args.unpack));
     let runs = runs.collect::<Result<Vec<Run>, CliError>>()?;
     let experiment = match args.experiment.is_empty() {
         false => wanted(&args.experiment)?.experiment,

@@ -2,17 +2,21 @@
 //! generator, a server, an antagonist.
 
 use crate::exit::CliError;
+use crate::job::build;
 use std::io::{BufReader, stdin, stdout};
 use std::process::ExitCode;
 
 pub fn agent() -> Result<ExitCode, CliError> {
-    agent::serve(BufReader::new(stdin()), stdout(), agent::Options::default())
-        .map_err(CliError::internal)?;
+    let options = agent::Options {
+        build: build(),
+        ..agent::Options::of_this_process()?
+    };
+    agent::serve(BufReader::new(stdin()), stdout(), options)?;
     Ok(ExitCode::SUCCESS)
 }
 
 pub fn guard() -> Result<ExitCode, CliError> {
-    agent::guard_main().map_err(CliError::internal)?;
+    agent::guard_main()?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -29,7 +29,7 @@ fn arms() {
 }
 
 fn workloads() {
-    for kind in load::kinds() {
+    for kind in load::KINDS {
         say!(
             "  {:<12} load: {:<20} {}",
             kind.name,

@@ -39,7 +39,7 @@ pub fn overhead(args: &OverheadArgs) -> Result<ExitCode, CliError> {
         kernel_release: results.system.kernel_release.clone(),
         costs: costs(&table),
     };
-    store(&costs, &agent::costs_file())?;
+    store(&costs, &agent::costs_file()?)?;
     match args.format {
         Plain::Text => crate::output::write(text(&table, &costs, &absent))?,
         Plain::Json => crate::output::write(json(&costs)?)?,

@@ -3,13 +3,20 @@
 use crate::args::PackArgs;
 use crate::exit::CliError;
 use crate::output::say;
+use crate::signature;
+use model::printable::one_line;
 use report::{Format, Options, Table};
 use results::ResultSet;
-use results::capsule::{self, CAPSULE_FORMAT, Capsule};
+use results::capsule::{CAPSULE_FORMAT, Capsule, Limits, Packed, Packer};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 pub fn pack(args: &PackArgs) -> Result<ExitCode, CliError> {
+    // Before the work: a key that is not there is found at once.
+    let key = match &args.sign {
+        Some(key) => Some(signature::key(key.as_deref()).map_err(|e| usage_of_sign(&e))?),
+        None => None,
+    };
     let results = ResultSet::read(&args.dir)?;
     let table = Table::from_results(&results);
     let json = report::render(Format::Json, &table, &results, &Options::default())
@@ -18,20 +25,42 @@ pub fn pack(args: &PackArgs) -> Result<ExitCode, CliError> {
         Some(path) => path.clone(),
         None => beside(&args.dir)?,
     };
-    let capsule = Capsule {
-        format: CAPSULE_FORMAT,
-        packed_by_version: env!("CARGO_PKG_VERSION").to_owned(),
-        packed_by_commit: env!("SCHEDLAB_COMMIT").to_owned(),
+    let sign = |sums: &str| signature::sign(sums, key.as_deref().unwrap_or(Path::new("")));
+    let packer = Packer {
+        capsule: &Capsule {
+            format: CAPSULE_FORMAT,
+            packed_by_version: env!("CARGO_PKG_VERSION").to_owned(),
+            packed_by_commit: env!("SCHEDLAB_COMMIT").to_owned(),
+        },
+        report_json: &json,
+        sign: key.is_some().then_some(&sign),
     };
-    let packed = capsule::pack(&args.dir, &json, &capsule, &output)?;
+    let packed = packer.pack(&args.dir, &output)?;
+    print(&output, &packed);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn usage_of_sign(why: &str) -> CliError {
+    CliError::usage(why, "leave out --sign to pack without a signature")
+}
+
+fn print(output: &Path, packed: &Packed) {
     say!(
-        "{}: {} files, {} KiB before compression\nfingerprint {}",
-        output.display(),
+        "{}: {} files, {} KiB before compression",
+        one_line(&output.display().to_string()),
         packed.files,
         packed.bytes.div_ceil(1024),
-        packed.fingerprint
     );
-    Ok(ExitCode::SUCCESS)
+    if !packed.left_out.is_empty() {
+        let names: Vec<_> = packed.left_out.iter().map(|name| one_line(name)).collect();
+        say!("left out, no part of the results: {}", names.join(", "));
+    }
+    let needed = packed.bytes.max(packed.most_bytes.saturating_mul(16));
+    if needed > Limits::default().bytes {
+        let gib = needed.div_ceil(1 << 30);
+        say!("it is large: readers need --unpack-limit {gib}GiB");
+    }
+    say!("fingerprint {}", packed.fingerprint);
 }
 
 /// `results/quickstart-…/` becomes `results/quickstart-….tar.gz`.

@@ -4,6 +4,7 @@ use crate::args::{Plain, PlanArgs};
 use crate::exit::CliError;
 use crate::output::say;
 use crate::request::wanted;
+use model::printable::one_line;
 use model::{Experiment, Plan, Severity, Warning, format_duration_ns};
 use std::process::ExitCode;
 
@@ -32,11 +33,11 @@ pub fn plan(args: &PlanArgs) -> Result<ExitCode, CliError> {
 fn print(experiment: &Experiment, plan: &Plan, blocks: u32) {
     say!("{}, seed {}", experiment.name, plan.seed);
     for arm in &experiment.arms {
-        say!("  arm {:<20} {}", arm.name, arm.summary());
+        say!("  arm {:<20} {}", arm.name, one_line(&arm.summary()));
     }
     for cell in &plan.cells {
         let workload = &experiment.workloads[cell.workload];
-        say!("  cell {:<19} {}", cell.name, workload.summary());
+        say!("  cell {:<19} {}", cell.name, one_line(&workload.summary()));
     }
     for trial in plan.trials.iter().take_while(|t| t.block <= blocks) {
         let cell = &plan.cells[trial.cell].name;
@@ -54,9 +55,9 @@ pub fn print_warnings(warnings: &[Warning]) {
             Severity::Note => "note",
             Severity::Caution | Severity::Serious => "warning",
         };
-        say!("{word}: {}", warning.what);
+        say!("{word}: {}", one_line(&warning.what));
         if !warning.remedy.is_empty() {
-            say!("  → {}", warning.remedy);
+            say!("  → {}", one_line(&warning.remedy));
         }
     }
 }
@@ -70,7 +71,7 @@ fn print_time(experiment: &Experiment, plan: &Plan) {
         plan.cells.len() * experiment.arms.len()
     );
     let block = plan::block_ns(experiment, plan);
-    let all = block * u64::from(stop.max_blocks);
+    let all = block.saturating_mul(u64::from(stop.max_blocks));
     let most = stop.budget_ns.map_or(all, |budget| budget.min(all));
     say!(
         "a block takes about {}{}, the whole at most about {}",

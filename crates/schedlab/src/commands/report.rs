@@ -67,31 +67,31 @@ pub fn print(
     full: bool,
 ) -> Result<(), CliError> {
     let color = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    let bytes = render(format, table, results, Options { color, full })?;
+    let width = output::width();
+    let options = Options { color, full, width };
+    let bytes = render(format, table, results, options)?;
     output::write(bytes)
 }
 
 /// `report/` in the results directory; gives the path of the HTML page.
 pub fn write_report_files(table: &Table, results: &ResultSet) -> Result<PathBuf, CliError> {
-    let dir = results.dir.join("report");
-    create(&dir)?;
+    let mut page = PathBuf::new();
     for (format, name) in [
         (Format::Text, "report.txt"),
         (Format::Json, "report.json"),
         (Format::Csv, "trials.csv"),
         (Format::Html, "report.html"),
     ] {
-        let path = dir.join(name);
         let text = render(
             format,
             table,
             results,
             Options {
                 full: true,
-                color: false,
+                ..Options::default()
             },
         )?;
-        write(&path, text)?;
+        page = results::write::derived(&results.dir, &format!("report/{name}"), &text)?;
     }
-    Ok(dir.join("report.html"))
+    Ok(page)
 }

@@ -1,5 +1,8 @@
 //! `schedlab restore`: undo what a killed run or a power cut left in force, and what
 //! `schedlab doctor --fix` changed.
+//!
+//! It takes the lock of the journal, not the one of runs: nobody may keep it from
+//! undoing.
 
 use crate::exit::{self, CliError};
 use crate::output::say;
@@ -8,11 +11,11 @@ use agent::Restored;
 use std::process::ExitCode;
 
 pub fn restore() -> Result<ExitCode, CliError> {
-    let _lock = targets::machine_lock()?;
-    let restored = targets::restore_leftovers()?;
-    let fixes = agent::restore_fixes().map_err(CliError::internal)?;
+    let left = agent::restore()?;
+    targets::say(&left, "by an earlier run");
+    let fixes = agent::restore_fixes()?;
     targets::say(&fixes, "by schedlab doctor --fix");
-    let failed: Vec<&String> = restored.failed.iter().chain(&fixes.failed).collect();
+    let failed: Vec<&String> = left.failed.iter().chain(&fixes.failed).collect();
     for why in &failed {
         eprintln!("not put back: {why}");
     }
@@ -20,7 +23,14 @@ pub fn restore() -> Result<ExitCode, CliError> {
         return Ok(ExitCode::from(exit::INTERNAL));
     }
     let undone = |restored: &Restored| restored.written.len() + restored.killed.len();
-    if undone(&restored) + undone(&fixes) == 0 {
+    if agent::another_journal_holds_something() {
+        eprintln!(
+            "The journal of root holds changes: a run of root's is under way, or was killed, or \
+             `doctor --fix` was run. As root: schedlab restore"
+        );
+        return Ok(ExitCode::from(exit::UNMET));
+    }
+    if undone(&left) + undone(&fixes) == 0 {
         say!("nothing was left in force");
     }
     Ok(ExitCode::SUCCESS)

@@ -3,11 +3,13 @@
 use crate::args::{FailOn, RunArgs};
 use crate::exit::{self, CliError};
 use crate::job::{Job, interrupt_flag};
-use crate::request::{wanted, wanted_like};
+use crate::like::wanted_like;
+use crate::request::wanted;
 use crate::targets;
 use report::{Comparison, Table, Verdict};
 use results::ResultSet;
 use runner::Outcome;
+use std::path::Path;
 use std::process::ExitCode;
 
 pub fn run(args: &RunArgs) -> Result<ExitCode, CliError> {
@@ -15,7 +17,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, CliError> {
     let wanted = match &args.resume {
         Some(_) if args.experiment.is_empty() => None,
         _ => Some(match &args.like {
-            Some(earlier) => wanted_like(earlier, &args.experiment)?,
+            Some(earlier) => wanted_like(earlier, args)?,
             None => wanted(&args.experiment)?,
         }),
     };
@@ -26,12 +28,17 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, CliError> {
         (None, Some(wanted)) => Job::start(args.output.as_deref(), wanted)?,
         (None, None) => unreachable!("only a resume can do without an experiment"),
     };
-    let outcome = job.measure(&interrupted, args.quiet)?;
+    let outcome = job.measure(&interrupted, args.quiet, args.anyway)?;
     finish(args, &job, outcome)
 }
 
 fn finish(args: &RunArgs, job: &Job, outcome: Outcome) -> Result<ExitCode, CliError> {
     let dir = job.dir();
+    // Before the first boot was done there is nothing to report.
+    let is_empty = !dir.join(results::files::SYSTEM).exists();
+    if outcome == Outcome::Interrupted && is_empty {
+        return Ok(interrupted(dir));
+    }
     let results = ResultSet::read(dir)?;
     let table = Table::from_results(&results);
     let html = super::report::write_report_files(&table, &results)?;
@@ -40,13 +47,17 @@ fn finish(args: &RunArgs, job: &Job, outcome: Outcome) -> Result<ExitCode, CliEr
         eprintln!("\nResults  {}\nReport   {}", dir.display(), html.display());
     }
     if outcome == Outcome::Interrupted {
-        eprintln!(
-            "Interrupted; go on with: schedlab run --resume {}",
-            dir.display()
-        );
-        return Ok(ExitCode::from(exit::INTERRUPTED));
+        return Ok(interrupted(dir));
     }
     Ok(verdict_code(&table, &results, args.fail_on))
+}
+
+fn interrupted(dir: &Path) -> ExitCode {
+    eprintln!(
+        "Interrupted; go on with: schedlab run --resume {}",
+        dir.display()
+    );
+    ExitCode::from(exit::INTERRUPTED)
 }
 
 /// A regression weighs more than a lost trial.

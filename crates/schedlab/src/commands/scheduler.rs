@@ -10,17 +10,17 @@ use std::time::Duration;
 
 pub fn scheduler(command: &SchedulerCommand) -> Result<ExitCode, CliError> {
     match command {
-        SchedulerCommand::Install { scheduler } => install(scheduler),
+        SchedulerCommand::Install { scheduler, as_root } => install(scheduler, *as_root),
         SchedulerCommand::List { format } => list(*format),
     }
 }
 
-fn install(scheduler: &str) -> Result<ExitCode, CliError> {
+fn install(scheduler: &str, as_root: bool) -> Result<ExitCode, CliError> {
     let bar = ProgressBar::new_spinner();
     let style = ProgressStyle::with_template("{spinner} {elapsed} {msg}");
     bar.set_style(style.map_err(CliError::internal)?);
     bar.enable_steady_tick(Duration::from_millis(200));
-    let installed = schedulers::install(scheduler, None, &mut |step| {
+    let installed = schedulers::install(scheduler, as_root, &mut |step| {
         bar.set_message(words(&step));
     });
     bar.finish_and_clear();
@@ -53,13 +53,20 @@ fn list(format: Plain) -> Result<ExitCode, CliError> {
         say!("{text}");
         return Ok(ExitCode::SUCCESS);
     }
-    say!("{:<15} {:<12} {:<9} ", "scheduler", "installed", "newest");
+    say!(
+        "{:<15} {:<12} {:<8} {:<8}",
+        "scheduler",
+        "installed",
+        "default",
+        "newest"
+    );
     for entry in &entries {
         let newest = entry.newest.as_ref().map(ToString::to_string);
         say!(
-            "{:<15} {:<12} {:<9} {}",
+            "{:<15} {:<12} {:<8} {:<8} {}",
             entry.name,
             joined(&entry.installed),
+            entry.usual.unwrap_or("-"),
             newest.as_deref().unwrap_or("?"),
             entry.about
         );
@@ -84,6 +91,7 @@ fn json(entries: &[Entry]) -> serde_json::Value {
             "name": entry.name,
             "about": entry.about,
             "installed": versions.collect::<Vec<_>>(),
+            "default": entry.usual,
             "newest": entry.newest.as_ref().map(ToString::to_string),
         })
     });

@@ -66,6 +66,9 @@ pub struct StartArgs {
     /// host, or image:PATH
     #[arg(long, default_value = "host")]
     root: String,
+    /// A private file or directory of this machine that the guest is to see
+    #[arg(long, value_name = "PATH")]
+    expose: Vec<String>,
     /// Forward a port of this machine's loopback to the guest: 8080:80
     #[arg(long, value_name = "HOST:GUEST", value_parser = forward)]
     forward: Vec<Forward>,
@@ -155,6 +158,7 @@ fn request(args: &StartArgs) -> Result<Request, CliError> {
         name: args.name.clone(),
         spec: VmSpec {
             root: args.root.clone(),
+            expose: args.expose.clone(),
             forwards: args.forward.clone(),
             topology: args.topology.clone(),
             ..VmSpec::new(&args.kernel, cpus, memory_bytes)

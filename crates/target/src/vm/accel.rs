@@ -4,12 +4,13 @@
 
 use super::failure::unmet;
 use super::frame::{PROBE_ANSWER, PROBE_ARGUMENT};
+use super::launch::Launch;
 use super::machine::Machine;
-use super::qemu::{self, Accel, CommandLine, Descriptors, Root};
+use super::qemu::{Accel, CommandLine, Descriptors, Root};
 use crate::TargetError;
 use serde::{Deserialize, Serialize};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 const DEVICE: &str = "/dev/kvm";
@@ -40,6 +41,7 @@ pub fn choose(
     kernel: &Path,
     initramfs: &Path,
     cache: &Path,
+    launch: &Launch,
 ) -> Result<Choice, TargetError> {
     match wanted {
         Some("tcg") => Ok(choice(Accel::Tcg, "asked for")),
@@ -49,7 +51,7 @@ pub fn choose(
             &format!("there is no accelerator {other:?}"),
             "write kvm or tcg, or leave it out",
         )),
-        None => Ok(find_out(qemu, kernel, initramfs, cache)),
+        None => Ok(find_out(qemu, kernel, initramfs, cache, launch)),
     }
 }
 
@@ -60,18 +62,18 @@ fn choice(accel: Accel, why: &str) -> Choice {
     }
 }
 
-fn find_out(qemu: &str, kernel: &Path, initramfs: &Path, cache: &Path) -> Choice {
+fn find_out(qemu: &str, kernel: &Path, initramfs: &Path, cache: &Path, launch: &Launch) -> Choice {
     if let Err(e) = fs::File::options().read(true).write(true).open(DEVICE) {
         return choice(Accel::Tcg, &format!("{DEVICE} cannot be used: {e}"));
     }
     let kept = cache.join("kvm-works.json");
     let host_boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    // A program of the same version may be another one, or a script around it.
-    let program = qemu::path().unwrap_or_default();
-    let qemu = &format!("{} {qemu}", program.display());
+    // A program of the same version may be another one, or a script around it, and who
+    // runs it may not use the device.
+    let qemu = &launch.describe(qemu);
     let answer = recall(&kept, &host_boot, qemu).unwrap_or_else(|| {
         tracing::info!("finding out whether KVM works (once per boot of this host)");
-        let tried = try_kvm(kernel, initramfs);
+        let tried = try_kvm(kernel, initramfs, launch);
         let answer = Answer {
             host_boot,
             qemu: qemu.to_owned(),
@@ -80,7 +82,9 @@ fn find_out(qemu: &str, kernel: &Path, initramfs: &Path, cache: &Path) -> Choice
                 .err()
                 .unwrap_or_else(|| "a guest booted with it".to_owned()),
         };
-        remember(&kept, &answer);
+        if !launch.is_interrupted() {
+            remember(&kept, &answer);
+        }
         answer
     });
     let accel = if answer.works { Accel::Kvm } else { Accel::Tcg };
@@ -106,7 +110,7 @@ fn remember(kept: &Path, answer: &Answer) {
     }
 }
 
-fn try_kvm(kernel: &Path, initramfs: &Path) -> Result<(), String> {
+fn try_kvm(kernel: &Path, initramfs: &Path, launch: &Launch) -> Result<(), String> {
     let line = CommandLine {
         accel: Accel::Kvm,
         cpus: 1,
@@ -116,13 +120,14 @@ fn try_kvm(kernel: &Path, initramfs: &Path) -> Result<(), String> {
         initramfs: initramfs.to_owned(),
         append: PROBE_ARGUMENT.to_owned(),
         root: Root::Nothing,
+        shared: PathBuf::new(),
         forwards: Vec::new(),
         incoming: None,
         descriptors: Descriptors::default(),
     };
-    let (machine, _channels) = Machine::start(line).map_err(|e| e.to_string())?;
+    let (machine, _channels) = Machine::start(line, launch).map_err(|e| e.to_string())?;
     let start = Instant::now();
-    while start.elapsed() < PROBE_LIMIT {
+    while start.elapsed() < PROBE_LIMIT && !launch.is_interrupted() {
         let end = machine.wait_for_end(Duration::from_millis(20));
         if machine.console.tail().contains(PROBE_ANSWER) {
             return Ok(());
@@ -161,7 +166,8 @@ mod tests {
     #[test]
     fn what_is_asked_for_is_not_tried() {
         let nowhere = Path::new("/nowhere");
-        let chosen = |wanted| choose(Some(wanted), "7.2", nowhere, nowhere, nowhere);
+        let launch = Launch::default();
+        let chosen = |wanted| choose(Some(wanted), "7.2", nowhere, nowhere, nowhere, &launch);
         assert_eq!(chosen("tcg").unwrap().accel, Accel::Tcg);
         assert_eq!(chosen("kvm").unwrap().accel, Accel::Kvm);
         assert!(

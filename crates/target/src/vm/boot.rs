@@ -3,6 +3,7 @@
 
 use super::console::Console;
 use super::frame::{Exec, Frame, FrameKind, Ready, Setup};
+use super::launch::Launch;
 use super::link::Link;
 use super::machine::{Channels, Machine};
 use super::qemu::{Accel, CommandLine};
@@ -41,15 +42,18 @@ pub fn time_limit(accel: Accel) -> Duration {
     })
 }
 
-pub fn boot(line: &CommandLine, setup: &Setup) -> Result<Guest, TargetError> {
+pub fn boot(line: &CommandLine, setup: &Setup, launch: &Launch) -> Result<Guest, TargetError> {
     let mut attempt = 1;
     loop {
-        match boot_once(line, setup) {
+        match boot_once(line, setup, launch) {
             Ok(guest) => {
                 return Ok(Guest {
                     attempts: attempt,
                     ..guest
                 });
+            }
+            Err(TargetError::Gone { .. }) if launch.is_interrupted() => {
+                return Err(TargetError::Interrupted);
             }
             Err(TargetError::Gone { why, tail }) if attempt < ATTEMPTS => {
                 tracing::warn!("boot {attempt} of {ATTEMPTS} failed, trying again: {why}");
@@ -61,14 +65,15 @@ pub fn boot(line: &CommandLine, setup: &Setup) -> Result<Guest, TargetError> {
     }
 }
 
-fn boot_once(line: &CommandLine, setup: &Setup) -> Result<Guest, TargetError> {
+fn boot_once(line: &CommandLine, setup: &Setup, launch: &Launch) -> Result<Guest, TargetError> {
     let start = Instant::now();
-    let (machine, Channels { control, agent }) = Machine::start(line.clone())?;
+    let (machine, Channels { control, agent }) = Machine::start(line.clone(), launch)?;
     let gone = |why| gone(why, &machine.console);
     let (link, events) = Link::new(control).map_err(|e| gone(e.to_string()))?;
     let greeting = Frame::json(FrameKind::Setup, 0, setup).map_err(|e| gone(e.to_string()))?;
     link.send(&greeting).map_err(|_| gone(death(&machine)))?;
-    let ready = wait_until_ready(&machine, &events, time_limit(line.accel)).map_err(gone)?;
+    let limit = time_limit(line.accel);
+    let ready = wait_until_ready(&machine, &events, limit, launch).map_err(gone)?;
     Ok(Guest {
         link,
         events,
@@ -81,9 +86,9 @@ fn boot_once(line: &CommandLine, setup: &Setup) -> Result<Guest, TargetError> {
 }
 
 /// Continue a saved guest. It is ready when a command runs in it.
-pub fn resume(line: &CommandLine, ready: Ready) -> Result<Guest, TargetError> {
+pub fn resume(line: &CommandLine, ready: Ready, launch: &Launch) -> Result<Guest, TargetError> {
     let start = Instant::now();
-    let (machine, Channels { control, agent }) = Machine::start(line.clone())?;
+    let (machine, Channels { control, agent }) = Machine::start(line.clone(), launch)?;
     let failed = |e: std::io::Error| match machine.ended() {
         Some(end) => gone(end, &machine.console),
         None => gone(
@@ -128,8 +133,7 @@ fn answers(link: &Link) -> std::io::Result<()> {
         argv: vec!["true".to_owned()],
         ..Exec::default()
     };
-    let (_, frames) = link.exec(&exec)?;
-    let answer = frames.recv_timeout(LOAD_LIMIT);
+    let answer = link.exec(&exec)?.next_within(LOAD_LIMIT);
     answer.map(drop).map_err(std::io::Error::other)
 }
 
@@ -137,9 +141,13 @@ fn wait_until_ready(
     machine: &Machine,
     events: &Receiver<Frame>,
     limit: Duration,
+    launch: &Launch,
 ) -> Result<Ready, String> {
     let start = Instant::now();
     while start.elapsed() < limit {
+        if launch.is_interrupted() {
+            return Err("it was interrupted".to_owned());
+        }
         match events.recv_timeout(LOOK) {
             Ok(frame) if frame.kind == FrameKind::Ready => {
                 return frame

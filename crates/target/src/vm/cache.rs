@@ -1,9 +1,15 @@
 //! Where fetched and built things are kept: kernels, initramfs files, images.
 
-use super::failure::unmet;
+use super::failure::{io, unmet};
 use crate::TargetError;
 use std::env;
-use std::path::PathBuf;
+use std::fs;
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// The file that marks a directory as made by schedlab.
+const MARKER: &str = ".schedlab";
 
 /// `$SCHEDLAB_CACHE_DIR`, else `$XDG_CACHE_HOME/schedlab`, else `~/.cache/schedlab`.
 pub fn directory() -> Result<PathBuf, TargetError> {
@@ -28,4 +34,100 @@ pub fn directory() -> Result<PathBuf, TargetError> {
                 "set SCHEDLAB_CACHE_DIR",
             )
         })
+}
+
+/// Write a file that is whole or absent, and that everybody may read.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), TargetError> {
+    let dir = path.parent().unwrap_or(path);
+    let mut file = tempfile::NamedTempFile::new_in(dir).map_err(io("create", dir))?;
+    let for_all = fs::Permissions::from_mode(0o644);
+    file.write_all(bytes)
+        .and_then(|()| file.as_file().set_permissions(for_all))
+        .map_err(io("write", path))?;
+    file.persist(path)
+        .map_err(|e| io("rename", path)(e.error))?;
+    Ok(())
+}
+
+pub fn is_for_all(path: &Path) -> bool {
+    const READ_BY_ALL: u32 = 0o004;
+    fs::metadata(path).is_ok_and(|found| found.mode() & READ_BY_ALL != 0)
+}
+
+/// A file that everybody may read: this one, or a copy in the cache. QEMU runs as somebody
+/// else where root starts it, and a distribution may keep its kernels for root.
+pub fn for_all(path: &Path, key: &str, cache: &Path) -> Result<PathBuf, TargetError> {
+    if is_for_all(path) {
+        return Ok(path.to_owned());
+    }
+    let dir = cache.join("readable");
+    let copy = dir.join(key);
+    if !copy.exists() {
+        fs::create_dir_all(&dir).map_err(io("create", &dir))?;
+        let bytes = fs::read(path).map_err(io("read", path))?;
+        write_whole(&copy, &bytes)?;
+    }
+    Ok(copy)
+}
+
+/// Make a directory whose files have names that others use too (`status`, `lock`), or
+/// find it made by schedlab before; nothing is ever written into one that is not.
+pub fn own_directory(dir: &Path) -> Result<(), TargetError> {
+    let marker = dir.join(MARKER);
+    let parent = dir.parent().unwrap_or(dir);
+    fs::create_dir_all(parent).map_err(io("create", parent))?;
+    match fs::create_dir(dir) {
+        Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
+        result => result.map_err(io("create", dir))?,
+    }
+    let is_file = |path: &Path| path.symlink_metadata().is_ok_and(|m| m.is_file());
+    let is_directory = dir.symlink_metadata().is_ok_and(|m| m.is_dir());
+    if is_directory && is_file(&marker) {
+        return Ok(());
+    }
+    let is_empty = || fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none());
+    if is_directory && is_empty() {
+        return fs::write(&marker, "made by schedlab\n").map_err(io("write", &marker));
+    }
+    Err(unmet(
+        &dir.display().to_string(),
+        "schedlab did not make this directory, so it writes nothing there",
+        "remove it, or set SCHEDLAB_CACHE_DIR to another place",
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_is_made_once_and_found_again() {
+        let cache = tempfile::tempdir().unwrap();
+        let dir = cache.path().join("apt/sid");
+        own_directory(&dir).unwrap();
+        fs::write(dir.join("status"), "ours").unwrap();
+        own_directory(&dir).unwrap();
+        assert_eq!(fs::read_to_string(dir.join("status")).unwrap(), "ours");
+    }
+
+    #[test]
+    fn directories_of_others_and_links_are_refused() {
+        let cache = tempfile::tempdir().unwrap();
+        let theirs = cache.path().join("dpkg");
+        fs::create_dir(&theirs).unwrap();
+        fs::write(theirs.join("status"), "keep").unwrap();
+        let link = cache.path().join("link");
+        std::os::unix::fs::symlink(&theirs, &link).unwrap();
+        for dir in [&theirs, &link] {
+            let error = own_directory(dir).unwrap_err().to_string();
+            assert!(error.contains("did not make this directory"), "{error}");
+        }
+        assert_eq!(fs::read_dir(&theirs).unwrap().count(), 1);
+        let empty = cache.path().join("empty");
+        fs::create_dir(&empty).unwrap();
+        let link = cache.path().join("link to nothing");
+        std::os::unix::fs::symlink(&empty, &link).unwrap();
+        assert!(own_directory(&link).is_err());
+        assert_eq!(fs::read_dir(&empty).unwrap().count(), 0);
+    }
 }

@@ -1,14 +1,17 @@
 //! What the host lacks for an experiment in a guest, before anything is started.
 
+use super::disk;
 use super::failure::unmet;
 use super::host;
 use super::kernel::Kernel;
+use super::view::USER_VARIABLE;
 use super::{image_path, machine, qemu};
 use crate::TargetError;
 use model::experiment::{Forward, Topology};
 use model::{Experiment, Problem, Severity, VmSpec, Warning, parse_cpu_list};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
 
 /// Below this the kernel and the initramfs do not fit.
 const SMALLEST_MEMORY: u64 = 256 << 20;
@@ -109,9 +112,13 @@ fn root(root: &str) -> Option<Problem> {
             "write host or image:PATH",
         )),
         Some(path) => {
-            let error = std::fs::File::open(&path).err()?;
-            let what = format!("the image {} cannot be read: {error}", path.display());
-            Some(problem(what, "make one with `schedlab image build`"))
+            let what = disk::problem(&path)?;
+            let remedy = "make one with `schedlab image build`, or a raw one of this one: \
+                          qemu-img convert -O raw";
+            Some(problem(
+                format!("the image {} {what}", path.display()),
+                remedy,
+            ))
         }
     }
 }
@@ -150,6 +157,42 @@ pub fn kernel(kernel: &Kernel, arms: &[String]) -> Vec<Problem> {
         .into_iter()
         .chain(lacks(kernel.btf(), "CONFIG_DEBUG_INFO_BTF", other))
         .collect()
+}
+
+/// A file that the experiment names, and the guest cannot read.
+pub fn unreadable(path: &Path, user: &str) -> Problem {
+    Problem {
+        object: path.display().to_string(),
+        what: format!("the guest cannot read it: its QEMU runs as the user {user}"),
+        remedy: format!(
+            "make it readable (chmod -R o+rX), or call schedlab by sudo, so that QEMU runs as you, or \
+             name a user who may read it: {USER_VARIABLE}=…"
+        ),
+    }
+}
+
+/// What is to be shown must be there.
+pub fn exposed(paths: &[PathBuf]) -> Vec<Problem> {
+    let lost = paths
+        .iter()
+        .filter_map(|path| Some((path, path.symlink_metadata().err()?)));
+    lost.map(|(path, e)| {
+        problem(
+            format!("{} cannot be exposed to the guest: {e}", path.display()),
+            "correct the path in `expose`, or leave it out",
+        )
+    })
+    .collect()
+}
+
+/// Something keeps QEMU from being started as it should be.
+pub fn less_confined(why: &str) -> Warning {
+    Warning {
+        severity: Severity::Caution,
+        what: format!("the guest is less confined than it should be: {why}"),
+        remedy: "run nothing of a stranger's in it; in a container, CAP_SYS_ADMIN is what it takes"
+            .to_owned(),
+    }
 }
 
 pub fn warnings(spec: &VmSpec, host_cpus: usize) -> Vec<Warning> {
@@ -208,6 +251,7 @@ mod tests {
             topology: None,
             host_cpus: None,
             append: None,
+            expose: Vec::new(),
             forwards: Vec::new(),
         }
     }
@@ -279,6 +323,7 @@ mod tests {
         let plain = Kernel {
             name: "debian:trixie".to_owned(),
             release: "6.12.107".to_owned(),
+            version: None,
             vmlinuz: Default::default(),
             modules_dir: None,
             config_file: Some("config".into()),

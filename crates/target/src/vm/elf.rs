@@ -1,14 +1,16 @@
 //! The little of ELF (elf(5), 64-bit little-endian) that a guest needs: what a
-//! kernel module depends on, and how much of a program is loaded when it runs.
+//! kernel module depends on, how much of a program is loaded when it runs, and whether
+//! a kernel can be entered directly. The files may be a stranger's: no bytes make
+//! these functions panic.
 
-/// Offsets and sizes in the file header, section headers and program headers.
-const E_PHOFF: usize = 0x20;
-const E_SHOFF: usize = 0x28;
-const E_PHENTSIZE: usize = 0x36;
-const E_PHNUM: usize = 0x38;
-const E_SHENTSIZE: usize = 0x3a;
-const E_SHNUM: usize = 0x3c;
-const E_SHSTRNDX: usize = 0x3e;
+use object::LittleEndian;
+use object::elf::{FileHeader64, SymbolSection};
+use object::pod::from_bytes_mut;
+use object::read::elf::{FileHeader, ProgramHeader};
+
+type Header = FileHeader64<LittleEndian>;
+
+const LE: LittleEndian = LittleEndian;
 
 /// The names after `depends=` in a module's `.modinfo`.
 pub fn module_depends(module: &[u8]) -> Vec<String> {
@@ -25,101 +27,76 @@ pub fn module_depends(module: &[u8]) -> Vec<String> {
 /// symbols, section headers): the kernel looks at the program headers only.
 /// `None` when it is no such program.
 pub fn without_debug(program: &[u8]) -> Option<Vec<u8>> {
-    let segments = segments(program)?;
-    let mut end = word(program, E_PHOFF)? + segments.len() * half(program, E_PHENTSIZE)?;
-    for header in segments {
-        // p_offset + p_filesz
-        end = end.max(word(header, 0x08)? + word(header, 0x20)?);
+    let header = header(program)?;
+    let segments = header.program_headers(LE, program).ok()?;
+    let table = segments.len() as u64 * u64::from(header.e_phentsize(LE));
+    let mut end = header.e_phoff.get(LE).checked_add(table)?;
+    for segment in segments {
+        let file_end = segment.p_offset(LE).checked_add(segment.p_filesz(LE))?;
+        end = end.max(file_end);
     }
-    let mut kept = program.get(..end)?.to_vec();
-    for field in [E_SHOFF, E_SHOFF + 4, E_SHNUM, E_SHSTRNDX] {
-        let width = if field < E_PHENTSIZE { 4 } else { 2 };
-        kept.get_mut(field..field + width)?.fill(0);
-    }
+    let mut kept = program.get(..usize::try_from(end).ok()?)?.to_vec();
+    let (header, _) = from_bytes_mut::<Header>(&mut kept).ok()?;
+    header.e_shoff.set(LE, 0);
+    header.e_shnum.set(LE, 0);
+    header.e_shstrndx.set(LE, SymbolSection(0));
     Some(kept)
 }
 
 /// Whether a kernel has the note that tells where to enter it (`XEN_ELFNOTE_PHYS32_ENTRY`).
 pub fn has_pvh_entry(kernel: &[u8]) -> bool {
-    const PT_NOTE: u32 = 4;
-    segments(kernel)
-        .into_iter()
-        .flatten()
-        .filter(|header| header.starts_with(&PT_NOTE.to_le_bytes()))
-        .filter_map(|header| {
-            let start = word(header, 0x08)?;
-            kernel.get(start..start.checked_add(word(header, 0x20)?)?)
-        })
-        .any(notes_have_pvh_entry)
-}
-
-/// A note is the sizes of its name and content, its type, and both, padded to 4.
-fn notes_have_pvh_entry(notes: &[u8]) -> bool {
     const PHYS32_ENTRY: u32 = 18;
-    let mut rest = notes;
-    while let Some(header) = rest.get(..12) {
-        let number = |at: usize| {
-            u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
+    let segments = header(kernel).and_then(|h| h.program_headers(LE, kernel).ok());
+    for segment in segments.unwrap_or_default() {
+        let Ok(Some(mut notes)) = segment.notes(LE, kernel) else {
+            continue;
         };
-        let (name, content) = (number(0) as usize, number(4) as usize);
-        if number(8) == PHYS32_ENTRY && rest.get(12..16) == Some(b"Xen\0") {
-            return true;
+        while let Ok(Some(note)) = notes.next() {
+            if note.name() == b"Xen" && note.n_type(LE).0 == PHYS32_ENTRY {
+                return true;
+            }
         }
-        let next = 12 + name.next_multiple_of(4) + content.next_multiple_of(4);
-        rest = rest.get(next..).unwrap_or_default();
     }
     false
 }
 
-/// The program headers.
-fn segments(file: &[u8]) -> Option<Vec<&[u8]>> {
-    if !file.starts_with(b"\x7fELF\x02\x01") {
-        return None;
-    }
-    let (start, size) = (word(file, E_PHOFF)?, half(file, E_PHENTSIZE)?);
-    (0..half(file, E_PHNUM)?)
-        .map(|index| file.get(start + index * size..start + (index + 1) * size))
-        .collect()
+fn header(file: &[u8]) -> Option<&Header> {
+    let header = Header::parse(file).ok()?;
+    header.is_little_endian().then_some(header)
 }
 
 fn section<'a>(file: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
-    let start = word(file, E_SHOFF)?;
-    let size = half(file, E_SHENTSIZE)?;
-    let header = |index: usize| file.get(start + index * size..);
-    let content = |header: &[u8]| {
-        let offset = word(header, 0x18)?;
-        file.get(offset..offset + word(header, 0x20)?)
-    };
-    let names = content(header(half(file, E_SHSTRNDX)?)?)?;
-    (0..half(file, E_SHNUM)?).find_map(|index| {
-        let header = header(index)?;
-        let at = u32::from_le_bytes(header.get(..4)?.try_into().ok()?) as usize;
-        let rest = names.get(at..)?;
-        (rest.starts_with(name) && rest.get(name.len()) == Some(&0)).then(|| content(header))?
-    })
-}
-
-fn word(bytes: &[u8], at: usize) -> Option<usize> {
-    let value = u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?);
-    usize::try_from(value).ok()
-}
-
-fn half(bytes: &[u8], at: usize) -> Option<usize> {
-    Some(usize::from(u16::from_le_bytes(
-        bytes.get(at..at + 2)?.try_into().ok()?,
-    )))
+    use object::read::elf::SectionHeader;
+    let sections = header(file)?.sections(LE, file).ok()?;
+    let (_, section) = sections.section_by_name(LE, name)?;
+    section.data(LE, file).ok()
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
 
+    /// Offsets in the file header.
+    const E_PHOFF: usize = 0x20;
+    const E_SHOFF: usize = 0x28;
+    const E_PHENTSIZE: usize = 0x36;
+    const E_PHNUM: usize = 0x38;
+    const E_SHENTSIZE: usize = 0x3a;
+    const E_SHNUM: usize = 0x3c;
+    const E_SHSTRNDX: usize = 0x3e;
+
+    /// The header of an ELF file with nothing in it.
+    fn empty_file() -> Vec<u8> {
+        let mut file = vec![0u8; 0x40];
+        file[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
+        file
+    }
+
     /// An ELF file with a `.modinfo` section and nothing else.
     pub(crate) fn module(depends: &str) -> Vec<u8> {
         let names = b"\0.shstrtab\0.modinfo\0";
         let info = format!("license=GPL\0depends={depends}\0name=x\0");
-        let mut file = vec![0u8; 0x40];
-        file[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        let mut file = empty_file();
         let (names_at, info_at) = (file.len(), file.len() + names.len());
         file.extend(names);
         file.extend(info.as_bytes());
@@ -149,6 +126,25 @@ pub(crate) mod tests {
         assert!(module_depends(b"not an ELF file").is_empty());
     }
 
+    /// A kernel with one segment of notes.
+    fn kernel(notes: &[u8]) -> Vec<u8> {
+        const PT_NOTE: u32 = 4;
+        let mut file = empty_file();
+        let mut segment = [0u8; 0x38];
+        segment[..4].copy_from_slice(&PT_NOTE.to_le_bytes());
+        let offset = (file.len() + segment.len()) as u64;
+        segment[0x08..0x10].copy_from_slice(&offset.to_le_bytes());
+        segment[0x20..0x28].copy_from_slice(&(notes.len() as u64).to_le_bytes());
+        segment[0x30] = 4; // p_align
+        file[E_PHOFF..E_PHOFF + 8].copy_from_slice(&0x40u64.to_le_bytes());
+        for (field, value) in [(E_PHENTSIZE, 0x38u16), (E_PHNUM, 1)] {
+            file[field..field + 2].copy_from_slice(&value.to_le_bytes());
+        }
+        file.extend(segment);
+        file.extend(notes);
+        file
+    }
+
     #[test]
     fn the_entry_note_is_found_behind_others() {
         let note = |owner: &[u8; 4], kind: u32| {
@@ -162,9 +158,25 @@ pub(crate) mod tests {
         };
         let with = [note(b"GNU\0", 18), note(b"Xen\0", 6), note(b"Xen\0", 18)].concat();
         let without = [note(b"GNU\0", 18), note(b"Xen\0", 6)].concat();
-        assert!(notes_have_pvh_entry(&with));
-        assert!(!notes_have_pvh_entry(&without));
+        assert!(has_pvh_entry(&kernel(&with)));
+        assert!(!has_pvh_entry(&kernel(&without)));
         assert!(!has_pvh_entry(b"not an ELF file"));
+    }
+
+    #[test]
+    fn offsets_that_overflow_are_refused() {
+        let most = u64::MAX.to_le_bytes();
+        let mut far_away = kernel(b"");
+        far_away[0x48..0x50].copy_from_slice(&most); // p_offset
+        far_away[0x60..0x68].copy_from_slice(&most); // p_filesz
+        assert_eq!(without_debug(&far_away), None);
+        assert!(!has_pvh_entry(&far_away));
+        let mut table = kernel(b"");
+        table[E_PHOFF..E_PHOFF + 8].copy_from_slice(&most);
+        assert_eq!(without_debug(&table), None);
+        let mut sections = module("a");
+        sections[E_SHOFF..E_SHOFF + 8].copy_from_slice(&(u64::MAX - 7).to_le_bytes());
+        assert!(module_depends(&sections).is_empty());
     }
 
     #[test]

@@ -12,6 +12,8 @@ pub const CONTROL_PORT: &str = "schedlab.control";
 pub const AGENT_PORT: &str = "schedlab.agent";
 /// Mount tag of the host's files.
 pub const HOST_TAG: &str = "schedlab-host";
+/// Last on the kernel command line, after `--`: the word that makes a program init.
+pub const INIT_ARGUMENT: &str = "schedlab.init";
 /// On the kernel command line: say that it boots, then power off.
 pub const PROBE_ARGUMENT: &str = "schedlab.probe";
 /// What init prints then.
@@ -22,6 +24,11 @@ pub const GUEST_VARIABLE: &str = "SCHEDLAB_GUEST";
 /// The largest payload; keeps one command from blocking the others.
 pub const MAX_PAYLOAD: usize = 64 * 1024;
 const HEADER: usize = 9;
+/// Output of one command that nobody has taken yet. A command whose reader is slower
+/// than it waits, and the others go on.
+pub const WINDOW: usize = 1 << 20;
+/// What a frame costs of the window beside its payload: small ones are many.
+const FRAME_COST: usize = 64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FrameKind {
@@ -48,10 +55,12 @@ pub enum FrameKind {
     PowerOff,
     /// To the keeper of a guest, never to the guest: save it under this name.
     Snapshot,
+    /// To the guest: room for so many more bytes of a command's output, as a little-endian u32.
+    Room,
 }
 
 impl FrameKind {
-    const ALL: [FrameKind; 14] = [
+    const ALL: [FrameKind; 15] = [
         FrameKind::Setup,
         FrameKind::Ready,
         FrameKind::Failed,
@@ -66,6 +75,7 @@ impl FrameKind {
         FrameKind::Hangup,
         FrameKind::PowerOff,
         FrameKind::Snapshot,
+        FrameKind::Room,
     ];
 
     fn from_number(number: u8) -> Option<Self> {
@@ -95,6 +105,22 @@ impl Frame {
 
     pub fn parse<'a, T: Deserialize<'a>>(&'a self) -> io::Result<T> {
         Ok(serde_json::from_slice(&self.payload)?)
+    }
+
+    /// How much of the window it takes.
+    pub fn cost(&self) -> usize {
+        self.payload.len() + FRAME_COST
+    }
+
+    pub fn room(channel: u32, bytes: usize) -> Self {
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        Frame::new(FrameKind::Room, channel, bytes.to_le_bytes())
+    }
+
+    /// The bytes of a frame that makes room.
+    pub fn room_bytes(&self) -> usize {
+        let bytes = self.payload.first_chunk().copied().unwrap_or_default();
+        u32::from_le_bytes(bytes) as usize
     }
 
     pub fn text(&self) -> String {
@@ -156,6 +182,8 @@ pub struct Setup {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ready {
     pub release: String,
+    /// `uname -v`.
+    pub version: String,
     /// CLOCK_BOOTTIME when the guest was ready.
     pub uptime_ns: u64,
 }

@@ -4,6 +4,7 @@
 
 use super::failure::{io, unmet};
 use super::kernel::sources;
+use super::name;
 use crate::TargetError;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,6 +26,7 @@ pub struct ImageRequest {
 
 pub fn build(request: &ImageRequest) -> Result<(), TargetError> {
     let format = format_of(&request.output)?;
+    check_names(request)?;
     check_program("mmdebstrap", "mmdebstrap")?;
     if !rustix::process::geteuid().is_root() {
         check_program("newuidmap", "uidmap").map_err(as_ordinary_user)?;
@@ -47,6 +49,25 @@ pub fn build(request: &ImageRequest) -> Result<(), TargetError> {
     );
     run(request, &image)?;
     fs::rename(&image, &request.output).map_err(io("rename", &image))
+}
+
+/// They become arguments of mmdebstrap and apt.
+fn check_names(request: &ImageRequest) -> Result<(), TargetError> {
+    let wrong = |what: String| {
+        let object = format!("image {}", request.output.display());
+        Err(unmet(
+            &object,
+            &what,
+            "write names as packages.debian.org has them",
+        ))
+    };
+    if !name::is_suite(&request.suite) {
+        return wrong(format!("{:?} is no suite of Debian", request.suite));
+    }
+    match request.packages.iter().find(|p| !name::is_package(p)) {
+        Some(package) => wrong(format!("{package:?} is no name of a package")),
+        None => Ok(()),
+    }
 }
 
 fn format_of(output: &Path) -> Result<(&'static str, &'static str, &'static str), TargetError> {
@@ -159,6 +180,24 @@ mod tests {
             args[args.len() - 3..],
             ["trixie", "/tmp/p.squashfs", "http://m.example/debian"]
         );
+    }
+
+    #[test]
+    fn suite_and_packages_are_names_and_no_options() {
+        assert!(check_names(&request("a.squashfs")).is_ok());
+        for (suite, package) in [
+            ("--setup-hook=x", "gcc"),
+            ("sid", "gcc,--x"),
+            ("../x", "gcc"),
+        ] {
+            let request = ImageRequest {
+                suite: suite.to_owned(),
+                packages: vec![package.to_owned()],
+                ..request("a.squashfs")
+            };
+            let error = check_names(&request).unwrap_err().to_string();
+            assert!(error.contains("is no "), "{error}");
+        }
     }
 
     #[test]

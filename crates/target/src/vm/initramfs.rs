@@ -3,10 +3,12 @@
 //! (Documentation/driver-api/early-userspace/buffer-format.rst). Cached by what
 //! goes in.
 
+use super::cache;
 use super::elf;
 use super::failure::{io, unmet};
 use super::kernel::Kernel;
 use super::modules::{self, Group};
+use super::name;
 use crate::TargetError;
 use cpio::NewcBuilder;
 use cpio::newc::trailer;
@@ -40,10 +42,10 @@ pub fn prepare(kernel: &Kernel, program: &Path, cache: &Path) -> Result<PathBuf,
         kernel.key(),
         fingerprint(&init, &config)
     ));
-    if !path.exists() {
+    if !cache::is_for_all(&path) {
         let modules = modules::boot_modules(kernel)?;
-        remove_older(&dir, &kernel.release);
-        write_whole(
+        remove_older(&dir, &name::file_name_part(&kernel.release));
+        cache::write_whole(
             &path,
             &archive(&init, &config, &modules).map_err(io("build", &path))?,
         )?;
@@ -96,15 +98,6 @@ fn remove_older(dir: &Path, release: &str) {
         // A guest that boots from it right now has it open already.
         let _ = fs::remove_file(path);
     }
-}
-
-fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), TargetError> {
-    let dir = path.parent().unwrap_or(path);
-    let mut file = tempfile::NamedTempFile::new_in(dir).map_err(io("create", dir))?;
-    file.write_all(bytes).map_err(io("write", path))?;
-    file.persist(path)
-        .map_err(|e| io("rename", path)(e.error))?;
-    Ok(())
 }
 
 fn archive(init: &[u8], config: &[u8], modules: &[Group]) -> std::io::Result<Vec<u8>> {

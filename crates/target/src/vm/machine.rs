@@ -3,15 +3,19 @@
 
 use super::console::Console;
 use super::failure::{io, unmet};
+use super::launch::Launch;
 use super::qemu::{CommandLine, Descriptors, PROGRAM};
 use super::qmp::Monitor;
 use super::sys;
 use crate::TargetError;
+use confine::Confinement;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use std::fs::File;
+use std::io::{PipeReader, Read};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
@@ -42,19 +46,23 @@ struct End {
 }
 
 impl Machine {
-    /// Start QEMU; `line.descriptors` are filled in here.
-    pub fn start(mut line: CommandLine) -> Result<(Self, Channels), TargetError> {
+    /// Start QEMU; `line.descriptors` and what is shared are filled in here.
+    pub fn start(mut line: CommandLine, launch: &Launch) -> Result<(Self, Channels), TargetError> {
         let pair = || UnixStream::pair().map_err(io("create", Path::new("a socket pair")));
         let (console, monitor, control, agent) = (pair()?, pair()?, pair()?, pair()?);
-        let theirs = [&console.1, &monitor.1, &control.1, &agent.1].map(|s| s.as_raw_fd());
+        let image = line.root.image().map(open_image).transpose()?;
+        let memory = line.incoming.as_deref().map(feed).transpose()?;
         line.descriptors = Descriptors {
-            console: theirs[0],
-            monitor: theirs[1],
-            control: theirs[2],
-            agent: theirs[3],
+            console: console.1.as_raw_fd(),
+            monitor: monitor.1.as_raw_fd(),
+            control: control.1.as_raw_fd(),
+            agent: agent.1.as_raw_fd(),
+            image: image.as_ref().map(AsRawFd::as_raw_fd),
+            memory: memory.as_ref().map(AsRawFd::as_raw_fd),
         };
+        line.shared = launch.confinement.exported().to_owned();
         let end = Arc::new(End::default());
-        let (pid, process) = start_warden(command(&line, theirs.to_vec()), end.clone())?;
+        let (pid, process) = start_warden(line, launch.confinement.clone(), end.clone())?;
         let log = Console::default();
         log.follow(console.0);
         let machine = Machine {
@@ -121,24 +129,41 @@ impl End {
     }
 }
 
-fn command(line: &CommandLine, inherit: Vec<i32>) -> Command {
+/// Whoever QEMU runs as: who starts it may read the image.
+fn open_image(path: &Path) -> Result<File, TargetError> {
+    File::open(path).map_err(io("open", path))
+}
+
+/// The memory of a saved guest, through a pipe. QEMU opens no file of its own for it.
+fn feed(path: &Path) -> Result<PipeReader, TargetError> {
+    let mut memory = File::open(path).map_err(io("open", path))?;
+    let (reader, mut writer) = std::io::pipe().map_err(io("create", Path::new("a pipe")))?;
+    // QEMU says itself when the memory is not whole.
+    std::thread::spawn(move || std::io::copy(&mut memory, &mut writer));
+    Ok(reader)
+}
+
+fn spawn(line: &CommandLine, confinement: &Confinement) -> std::io::Result<Child> {
     let mut command = Command::new(PROGRAM);
     command
         .args(line.args())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
-    sys::bind_to_parent(&mut command, inherit);
-    command
+    let confined = confinement.apply(&mut command)?;
+    sys::bind_to_parent(&mut command, line.descriptors.all());
+    confined.spawn(command)
 }
 
 /// QEMU is bound to the thread that starts it, so that thread lives as long as QEMU.
-fn start_warden(mut command: Command, end: Arc<End>) -> Result<(u32, OwnedFd), TargetError> {
+fn start_warden(
+    line: CommandLine,
+    confinement: Confinement,
+    end: Arc<End>,
+) -> Result<(u32, OwnedFd), TargetError> {
     let (tell, started) = mpsc::channel();
     std::thread::spawn(move || {
-        let child = command
-            .spawn()
-            .and_then(|child| Ok((pidfd(&child)?, child)));
+        let child = spawn(&line, &confinement).and_then(|child| Ok((pidfd(&child)?, child)));
         match child {
             Err(e) => drop(tell.send(Err(e))),
             Ok((fd, child)) => {
@@ -171,16 +196,24 @@ fn pidfd(child: &Child) -> std::io::Result<OwnedFd> {
 }
 
 /// `exit status: 1: qemu-system-x86_64: …`.
-fn wait(child: Child) -> String {
-    match child.wait_with_output() {
+fn wait(mut child: Child) -> String {
+    let errors = child.stderr.take().map(first_words).unwrap_or_default();
+    match child.wait() {
         Err(e) => format!("QEMU cannot be waited for: {e}"),
-        Ok(output) => {
-            let errors = String::from_utf8_lossy(&output.stderr);
-            let status = format!("QEMU ended with {}", output.status);
-            match errors.trim() {
-                "" => status,
-                errors => format!("{status}: {errors}"),
-            }
-        }
+        Ok(status) => match errors.trim() {
+            "" => format!("QEMU ended with {status}"),
+            errors => format!("QEMU ended with {status}: {errors}"),
+        },
     }
+}
+
+/// A guest can make QEMU complain without end.
+fn first_words(errors: ChildStderr) -> String {
+    const KEPT: u64 = 16 * 1024;
+    let mut kept = Vec::new();
+    let mut errors = errors.take(KEPT);
+    // What cannot be read is not there.
+    let _ = errors.read_to_end(&mut kept);
+    let _ = std::io::copy(&mut errors.into_inner(), &mut std::io::sink());
+    String::from_utf8_lossy(&kept).into_owned()
 }

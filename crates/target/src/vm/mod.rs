@@ -9,7 +9,8 @@ pub mod boot;
 pub mod cache;
 pub mod check;
 pub mod console;
-mod elf;
+pub mod disk;
+pub mod elf;
 pub mod failure;
 pub mod frame;
 pub mod host;
@@ -17,14 +18,21 @@ pub mod image;
 pub mod init;
 pub mod initramfs;
 pub mod kernel;
+pub mod launch;
 pub mod link;
 pub mod machine;
 pub mod manage;
 pub mod modules;
+pub mod name;
+mod options;
 pub mod qemu;
 pub mod qmp;
 pub mod session;
 mod sys;
+mod unpack;
+pub mod view;
+
+pub use options::Options;
 
 use crate::{Boot, Session, Target, TargetError};
 use accel::Choice;
@@ -33,83 +41,16 @@ use failure::io;
 use frame::{Ready, Setup};
 use host::Watch;
 use kernel::Kernel;
+use launch::Launch;
 use model::{Experiment, Problem, Severity, VmSpec, Warning, parse_cpu_list};
 use qemu::{Accel, CommandLine, Descriptors, Root};
-use serde::{Deserialize, Serialize};
 use session::VmSession;
 use std::collections::BTreeMap;
 use std::env;
 use std::path::{Path, PathBuf};
-
-/// What a target needs besides the experiment.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Options {
-    /// A static program whose PID 1 is `init::main`; it is the agent as well.
-    pub program: PathBuf,
-    pub cache: PathBuf,
-    /// Arguments that make it an agent.
-    pub agent: Vec<String>,
-    /// Working directory and environment in the guest.
-    pub directory: PathBuf,
-    pub environment: BTreeMap<String, String>,
-}
-
-impl Options {
-    /// This program, here, with what matters of its environment.
-    pub fn of_this_process() -> Result<Self, TargetError> {
-        let here = Path::new("/proc/self");
-        Ok(Options {
-            program: env::current_exe().map_err(io("find this program", here))?,
-            cache: cache::directory()?,
-            agent: vec!["agent".to_owned()],
-            directory: env::current_dir().map_err(io("find the current directory", here))?,
-            environment: guest_environment(env::vars()),
-        })
-    }
-}
-
-/// What programs need to run as they do on the host; a session's own (display,
-/// agents, tokens) stays outside.
-fn guest_environment(vars: impl Iterator<Item = (String, String)>) -> BTreeMap<String, String> {
-    const KEPT: [&str; 15] = [
-        "PATH",
-        "HOME",
-        "USER",
-        "LOGNAME",
-        "SHELL",
-        "TERM",
-        "TZ",
-        "LANG",
-        "JAVA_HOME",
-        "CARGO_HOME",
-        "RUSTUP_HOME",
-        "XDG_CACHE_HOME",
-        "XDG_DATA_HOME",
-        "RUST_LOG",
-        "RUST_BACKTRACE",
-    ];
-    let kept = |name: &str| {
-        KEPT.contains(&name) || name.starts_with("LC_") || name.starts_with("SCHEDLAB_")
-    };
-    let mut environment: BTreeMap<String, String> = vars.filter(|(name, _)| kept(name)).collect();
-    let path = environment.entry("PATH".to_owned()).or_default();
-    // An ordinary user's PATH lacks what root runs in the guest.
-    for directory in [
-        "/usr/local/sbin",
-        "/usr/local/bin",
-        "/usr/sbin",
-        "/usr/bin",
-        "/sbin",
-        "/bin",
-    ] {
-        if !path.split(':').any(|d| d == directory) {
-            path.push_str(if path.is_empty() { "" } else { ":" });
-            path.push_str(directory);
-        }
-    }
-    environment.insert(frame::GUEST_VARIABLE.to_owned(), "1".to_owned());
-    environment
-}
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use view::{Settled, Wanted};
 
 /// A kernel that can be booted.
 #[derive(Debug, Clone)]
@@ -125,6 +66,10 @@ pub struct VmTarget {
     options: Options,
     bootable: BTreeMap<String, Bootable>,
     accel: Option<Choice>,
+    /// Files and directories that the experiment names.
+    named: Vec<PathBuf>,
+    interrupted: Arc<AtomicBool>,
+    confined: Option<Settled>,
     facts: BTreeMap<String, String>,
     /// Boots that had to be tried again.
     died: u32,
@@ -137,36 +82,46 @@ impl VmTarget {
             options,
             bootable: BTreeMap::new(),
             accel: None,
+            named: Vec::new(),
+            interrupted: Arc::default(),
+            confined: None,
             facts: BTreeMap::new(),
             died: 0,
         }
     }
 
+    /// Set from outside to end a boot that is under way.
+    pub fn with_interrupt(mut self, interrupted: Arc<AtomicBool>) -> Self {
+        self.interrupted = interrupted;
+        self
+    }
+
     /// Boot a guest; without an agent it stays until it is told to power off.
     pub fn boot(&mut self, boot: &Boot, agent: bool) -> Result<Guest, TargetError> {
-        let name = boot
-            .kernel
-            .clone()
-            .unwrap_or_else(|| self.spec.kernel.clone());
-        let bootable = self.prepare(&name)?;
+        let bootable = self.prepare(&self.kernel_of(boot))?;
         let choice = self.accel(&bootable)?;
-        let line = self.command_line(&bootable, choice.accel);
-        let guest = boot::boot(&line, &self.setup(&bootable, agent))?;
+        let line = self.command_line(&bootable, choice.accel)?;
+        let launch = self.launch(&bootable)?;
+        let guest = boot::boot(&line, &self.setup(&bootable, agent), &launch)?;
         self.died += guest.attempts - 1;
         self.note(&bootable, &choice, &guest);
         Ok(guest)
     }
 
+    fn kernel_of(&self, boot: &Boot) -> String {
+        boot.kernel.as_ref().unwrap_or(&self.spec.kernel).clone()
+    }
+
     /// Continue a saved guest; `ready` is what it said when it booted.
-    pub fn resume(&mut self, incoming: String, ready: Ready) -> Result<Guest, TargetError> {
+    pub fn resume(&mut self, incoming: PathBuf, ready: Ready) -> Result<Guest, TargetError> {
         let name = self.spec.kernel.clone();
         let bootable = self.prepare(&name)?;
         let choice = self.accel(&bootable)?;
         let line = CommandLine {
             incoming: Some(incoming),
-            ..self.command_line(&bootable, choice.accel)
+            ..self.command_line(&bootable, choice.accel)?
         };
-        boot::resume(&line, ready)
+        boot::resume(&line, ready, &self.launch(&bootable)?)
     }
 
     /// Find or fetch the kernel, and make its initramfs.
@@ -187,19 +142,58 @@ impl VmTarget {
             return Ok(choice.clone());
         }
         let version = qemu::version().ok_or_else(machine::not_installed)?;
+        let launch = self.launch(bootable)?;
         let choice = accel::choose(
             self.spec.accel.as_deref(),
             &version,
-            &bootable.kernel.vmlinuz,
+            &self.bzimage(bootable)?,
             &bootable.initramfs,
             &self.options.cache,
+            &launch,
         )?;
+        if launch.is_interrupted() {
+            return Err(TargetError::Interrupted);
+        }
         self.facts.insert("vm.qemu".to_owned(), version);
         self.accel = Some(choice.clone());
         Ok(choice)
     }
 
-    fn command_line(&self, bootable: &Bootable, accel: Accel) -> CommandLine {
+    /// What the guest sees, and as whom and until when it is started.
+    fn launch(&mut self, bootable: &Bootable) -> Result<Launch, TargetError> {
+        let mut wanted = Wanted {
+            exposed: view::exposed(&self.spec.expose, &self.options.directory),
+            ports: self.spec.forwards.iter().map(|f| f.host_port).collect(),
+            ..Wanted::default()
+        };
+        let kernel = &bootable.kernel;
+        wanted.paths.extend(self.options.shown.iter().cloned());
+        wanted.paths.extend(self.named.iter().cloned());
+        wanted.paths.extend(kernel.modules_dir.clone());
+        let needed = [self.bzimage(bootable)?, bootable.initramfs.clone()];
+        wanted.paths.extend(needed.iter().cloned());
+        wanted.paths.extend([
+            self.options.directory.clone(),
+            self.options.cache.join(kernel::vmlinux::DIRECTORY),
+        ]);
+        let asked = view::confinement(&wanted)?;
+        let known = self.confined.take().filter(|known| known.asked == asked);
+        let settled = known.unwrap_or_else(|| Settled::of(asked, &needed));
+        let confinement = settled.works.clone();
+        self.confined = Some(settled);
+        Ok(Launch {
+            confinement,
+            interrupted: self.interrupted.clone(),
+        })
+    }
+
+    /// The kernel's image, where QEMU can read it.
+    fn bzimage(&self, bootable: &Bootable) -> Result<PathBuf, TargetError> {
+        let Kernel { vmlinuz, .. } = &bootable.kernel;
+        cache::for_all(vmlinuz, &bootable.kernel.key(), &self.options.cache)
+    }
+
+    fn command_line(&self, bootable: &Bootable, accel: Accel) -> Result<CommandLine, TargetError> {
         let Kernel { vmlinuz, .. } = &bootable.kernel;
         let unpacked = match accel {
             Accel::Tcg => {
@@ -207,22 +201,26 @@ impl VmTarget {
             }
             Accel::Kvm => None,
         };
-        CommandLine {
+        Ok(CommandLine {
             accel,
             cpus: self.spec.cpus,
             topology: self.spec.topology.clone(),
             memory_bytes: self.spec.memory_bytes,
-            kernel: unpacked.unwrap_or_else(|| vmlinuz.clone()),
+            kernel: match unpacked {
+                Some(kernel) => kernel,
+                None => self.bzimage(bootable)?,
+            },
             initramfs: bootable.initramfs.clone(),
             append: self.spec.append.clone().unwrap_or_default(),
             root: match image_path(&self.spec.root) {
                 Some(image) => Root::Image(image),
                 None => Root::Host,
             },
+            shared: PathBuf::from("/"),
             forwards: self.spec.forwards.clone(),
             incoming: None,
             descriptors: Descriptors::default(),
-        }
+        })
     }
 
     fn setup(&self, bootable: &Bootable, agent: bool) -> Setup {
@@ -249,9 +247,19 @@ impl VmTarget {
             ("vm.root", self.spec.root.clone()),
             ("vm.boot_time_ms", guest.boot_time.as_millis().to_string()),
             ("vm.boots_tried_again", self.died.to_string()),
+            ("vm.user", self.user_name()),
+            ("vm.exposed", self.spec.expose.join(" ")),
         ] {
             self.facts.insert(name.to_owned(), value);
         }
+    }
+
+    /// Whom QEMU runs as.
+    fn user_name(&self) -> String {
+        let settled = self.confined.as_ref();
+        let user = settled.and_then(|settled| settled.works.user.as_ref());
+        let own = || rustix::process::geteuid().as_raw().to_string();
+        user.map_or_else(own, |user| user.name.clone())
     }
 
     /// Give each vCPU thread a CPU of its own where there are enough, else all of
@@ -291,9 +299,15 @@ impl Target for VmTarget {
     }
 
     fn check(&mut self, experiment: &Experiment) -> Vec<Problem> {
-        let mut problems = check::host(&self.spec);
+        if self.shows_the_host() {
+            self.named = view::named_by(experiment, &self.options.directory);
+        }
+        let mut problems = self.check_host();
         if problems.is_empty() {
             problems = self.check_kernels(experiment);
+        }
+        if problems.is_empty() {
+            problems = self.check_what_is_named();
         }
         problems
     }
@@ -306,7 +320,8 @@ impl Target for VmTarget {
             guest.boot_time.as_secs_f64()
         );
         let watch = self.pin(&guest)?;
-        let session = VmSession::new(guest, watch);
+        let kernel = self.prepare(&self.kernel_of(boot))?.kernel;
+        let session = VmSession::new(guest, &kernel, watch);
         Ok(Box::new(
             session.map_err(io("talk to", Path::new("the agent")))?,
         ))
@@ -318,6 +333,7 @@ impl Target for VmTarget {
             let version = self.facts.get("vm.qemu").map_or("", String::as_str);
             warnings.insert(0, emulation_warning(&choice.why, version));
         }
+        warnings.extend(self.lacks_of_confinement());
         if self.died > 0 {
             warnings.push(Warning {
                 severity: Severity::Note,
@@ -352,6 +368,48 @@ impl VmTarget {
     }
 }
 
+impl VmTarget {
+    /// Everything but the kernels.
+    pub fn check_host(&self) -> Vec<Problem> {
+        let mut problems = check::host(&self.spec);
+        let exposed = view::exposed(&self.spec.expose, &self.options.directory);
+        problems.extend(check::exposed(&exposed));
+        problems
+    }
+
+    /// What keeps QEMU from being started as it should be; known after the first start.
+    pub fn lacks_of_confinement(&self) -> Vec<Warning> {
+        let Some(settled) = &self.confined else {
+            return Vec::new();
+        };
+        let no_sandbox = "its QEMU was built without seccomp (-sandbox), which Debian's has";
+        let no_sandbox = (!qemu::sandbox_works()).then_some(no_sandbox);
+        let lacks = settled.why.as_deref().into_iter().chain(no_sandbox);
+        lacks.map(check::less_confined).collect()
+    }
+
+    fn shows_the_host(&self) -> bool {
+        image_path(&self.spec.root).is_none()
+    }
+
+    /// QEMU is another user where root starts it.
+    fn check_what_is_named(&mut self) -> Vec<Problem> {
+        let Some(bootable) = self.bootable.values().next().cloned() else {
+            return Vec::new();
+        };
+        let launch = match self.launch(&bootable) {
+            Ok(launch) => launch,
+            Err(e) => return vec![check::as_problem("target vm", e)],
+        };
+        let Some(user) = launch.user() else {
+            return Vec::new();
+        };
+        let unreadable = view::unreadable(&launch.confinement, &self.named);
+        let problem = |path: &PathBuf| check::unreadable(path, &user.name);
+        unreadable.iter().map(problem).collect()
+    }
+}
+
 /// The first file of this name on PATH.
 fn on_path(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
@@ -381,26 +439,6 @@ fn emulation_warning(why: &str, version: &str) -> Warning {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_guest_gets_what_programs_need_and_no_secrets() {
-        let vars = [
-            ("PATH", "/opt/bin:/usr/bin"),
-            ("SCHEDLAB_SCHEDULERS", "/s"),
-            ("LC_ALL", "C"),
-            ("API_TOKEN", "secret"),
-            ("DISPLAY", ":0"),
-        ];
-        let environment =
-            guest_environment(vars.map(|(k, v)| (k.to_owned(), v.to_owned())).into_iter());
-        assert_eq!(
-            environment["PATH"],
-            "/opt/bin:/usr/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/sbin:/bin"
-        );
-        assert_eq!(environment["SCHEDLAB_SCHEDULERS"], "/s");
-        assert_eq!(environment["LC_ALL"], "C");
-        assert!(!environment.contains_key("API_TOKEN") && !environment.contains_key("DISPLAY"));
-    }
 
     #[test]
     fn a_qemu_whose_cpus_take_turns_is_told_of() {

@@ -7,11 +7,11 @@ use super::elf;
 use super::failure::{io, unmet};
 use super::init;
 use super::kernel::Kernel;
+use super::unpack;
 use crate::TargetError;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// Loaded in this order where they are modules.
 const ALWAYS: [(&str, &str); 5] = [
@@ -21,6 +21,8 @@ const ALWAYS: [(&str, &str); 5] = [
     ("9pnet_virtio", "NET_9P_VIRTIO"),
     ("overlay", "OVERLAY_FS"),
 ];
+/// The largest module of Debian's kernel, amdgpu, has 24 MB.
+const LARGEST: u64 = 256 << 20;
 /// Only what shows the host's files.
 const FOR_HOST_ROOT: [&str; 2] = ["9p", "9pnet_virtio"];
 /// Loaded when the root is a disk image.
@@ -91,6 +93,13 @@ fn missing(kernel: &Kernel, name: &str, option: &str) -> TargetError {
     )
 }
 
+/// What is left to do while a module and all that it needs are loaded.
+enum Step {
+    Read(String),
+    /// All that it depends on is loaded.
+    Take(Module),
+}
+
 /// Module name to file.
 #[derive(Debug, Default)]
 struct Index {
@@ -121,29 +130,35 @@ impl Index {
         Ok(loaded.split_off(before.len()))
     }
 
+    /// Dependencies first. Modules may name each other, in a file that is a stranger's.
     fn load(&self, name: &str, loaded: &mut Vec<Module>) -> Result<(), TargetError> {
-        if loaded.iter().any(|m| m.name == name) {
-            return Ok(());
+        let mut begun: BTreeSet<String> = loaded.iter().map(|m| m.name.clone()).collect();
+        let mut steps = vec![Step::Read(name.to_owned())];
+        while let Some(step) = steps.pop() {
+            let name = match step {
+                Step::Read(name) => name,
+                Step::Take(module) => {
+                    loaded.push(module);
+                    continue;
+                }
+            };
+            // What is not in the index is built in.
+            let Some(path) = self.paths.get(&name).filter(|_| !begun.contains(&name)) else {
+                continue;
+            };
+            begun.insert(name.clone());
+            let bytes = read(path)?;
+            let depends = elf::module_depends(&bytes);
+            steps.push(Step::Take(Module { name, bytes }));
+            steps.extend(depends.into_iter().rev().map(Step::Read));
         }
-        // What is not in the index is built in.
-        let Some(path) = self.paths.get(name) else {
-            return Ok(());
-        };
-        let bytes = unpack(path)?;
-        for dependency in elf::module_depends(&bytes) {
-            self.load(&dependency, loaded)?;
-        }
-        loaded.push(Module {
-            name: name.to_owned(),
-            bytes,
-        });
         Ok(())
     }
 }
 
 /// Lines of `modules.order` (`kernel/fs/9p/9p.ko`, in a tree `fs/9p/9p.o`) or of
 /// `modules.dep` (`kernel/fs/9p/9p.ko.xz: …`), for the modules a guest may load.
-fn parse_index(text: &str) -> Vec<(String, String)> {
+pub fn parse_index(text: &str) -> Vec<(String, String)> {
     text.lines()
         .map(|line| line.split(':').next().unwrap_or(line).trim())
         .filter_map(|path| {
@@ -164,35 +179,33 @@ fn on_disk(dir: &Path, path: &str) -> Option<PathBuf> {
         .find(|path| path.exists())
 }
 
-fn unpack(path: &Path) -> Result<Vec<u8>, TargetError> {
+fn read(path: &Path) -> Result<Vec<u8>, TargetError> {
     let (program, package) = match path.extension().and_then(|e| e.to_str()) {
         Some("xz") => ("xz", "xz-utils"),
         Some("zst") => ("zstd", "zstd"),
         Some("gz") => ("gzip", "gzip"),
         _ => return fs::read(path).map_err(io("read", path)),
     };
-    let output = Command::new(program)
-        .arg("-dc")
-        .arg(path)
-        .output()
-        .map_err(|_| {
-            unmet(
-                program,
-                "it is not installed, and the kernel's modules are packed with it",
-                &format!("install the package {package}"),
-            )
-        })?;
-    if output.status.success() {
-        return Ok(output.stdout);
-    }
-    Err(unmet(
-        &path.display().to_string(),
-        &format!(
-            "it cannot be unpacked: {}",
-            String::from_utf8_lossy(&output.stderr).trim()
+    let packed = fs::File::open(path).map_err(io("read", path))?;
+    let unpacked = unpack::output_of(program, packed.into(), LARGEST);
+    let whole = unpacked.and_then(|(bytes, status)| match status.success() {
+        true => Ok(bytes),
+        false => Err(std::io::Error::other(format!(
+            "{program} ended with {status}"
+        ))),
+    });
+    whole.map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound => unmet(
+            program,
+            "it is not installed, and the kernel's modules are packed with it",
+            &format!("install the package {package}"),
         ),
-        "remove the kernel from the cache, so that it is fetched again",
-    ))
+        _ => unmet(
+            &path.display().to_string(),
+            &format!("it cannot be unpacked: {e}"),
+            "remove the kernel from the cache, so that it is fetched again",
+        ),
+    })
 }
 
 #[cfg(test)]
@@ -258,6 +271,28 @@ mod tests {
     }
 
     #[test]
+    fn modules_that_need_each_other_and_long_chains_come_to_an_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, depends: &str| {
+            let module = elf::tests::module(depends);
+            fs::write(dir.path().join(format!("{name}.ko")), module).unwrap();
+        };
+        write("9p", "netfs");
+        write("netfs", "9p,m0");
+        const LENGTH: usize = 20_000;
+        let mut order = "9p.ko\nnetfs.ko\n".to_owned();
+        for i in 0..LENGTH {
+            write(&format!("m{i}"), &format!("m{}", i + 1));
+            order += &format!("m{i}.ko\n");
+        }
+        fs::write(dir.path().join("modules.order"), order).unwrap();
+        let index = Index::read(dir.path()).unwrap();
+        let loaded = index.load_known(&["9p"], &[]).unwrap();
+        assert_eq!(loaded.len(), LENGTH + 2);
+        assert_eq!(loaded.last().unwrap().name, "9p");
+    }
+
+    #[test]
     fn a_kernel_without_9p_is_refused_with_a_remedy() {
         let kernel = Kernel {
             config_file: Some("config".into()),
@@ -283,6 +318,7 @@ mod tests {
         Kernel {
             name: "test".to_owned(),
             release: "1.2.3".to_owned(),
+            version: None,
             vmlinuz: PathBuf::new(),
             modules_dir: None,
             config_file: None,

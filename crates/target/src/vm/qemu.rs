@@ -1,12 +1,14 @@
 //! The command line of QEMU as one object: all that differs between machines is
 //! here. Options from qemu-system-x86_64(1); works with QEMU 7.2 and later.
 
-use super::frame::{AGENT_PORT, CONTROL_PORT, HOST_TAG};
-use super::on_path;
+use super::frame::{AGENT_PORT, CONTROL_PORT, HOST_TAG, INIT_ARGUMENT};
+use super::{disk, on_path};
 use model::experiment::{Forward, Topology};
 use std::os::fd::RawFd;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 pub const PROGRAM: &str = "qemu-system-x86_64";
 
@@ -16,9 +18,17 @@ pub const PROGRAM: &str = "qemu-system-x86_64";
 const KERNEL_ARGUMENTS: &str = "console=ttyS0 quiet panic=-1 nokaslr cryptomgr.notests \
      rcupdate.rcu_expedited=1 rcupdate.rcu_normal_after_boot=1";
 
+/// A QEMU that answers and ends. Ctrl-C is not for it: one that was killed would be taken
+/// for one that is not installed.
+fn asked() -> Command {
+    let mut command = Command::new(PROGRAM);
+    command.process_group(0);
+    command
+}
+
 /// `7.2.22 (Debian …)`; `None` where it is not installed.
 pub fn version() -> Option<String> {
-    let output = Command::new(PROGRAM).arg("--version").output().ok()?;
+    let output = asked().arg("--version").output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let line = text.lines().next()?;
     Some(line.trim_start_matches("QEMU emulator version ").to_owned())
@@ -46,6 +56,19 @@ fn tcg() -> &'static str {
     }
 }
 
+/// A QEMU that a guest broke out of starts no program, gains no rights, and changes no
+/// priorities (seccomp(2); docs/system/invocation of QEMU).
+const SANDBOX: &str = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny";
+
+/// Not every QEMU is built with it.
+pub fn sandbox_works() -> bool {
+    static WORKS: OnceLock<bool> = OnceLock::new();
+    *WORKS.get_or_init(|| {
+        let tried = asked().args(["-sandbox", SANDBOX, "-version"]).output();
+        tried.is_ok_and(|output| output.status.success())
+    })
+}
+
 /// Where the guest's CPUs come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Accel {
@@ -63,13 +86,27 @@ impl Accel {
     }
 }
 
-/// Host ends are socket pairs, so no file is left behind whatever happens.
+/// What QEMU gets open. Host ends are socket pairs, so no file is left behind whatever
+/// happens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Descriptors {
     pub console: RawFd,
     pub monitor: RawFd,
     pub control: RawFd,
     pub agent: RawFd,
+    /// The disk of a guest that has one.
+    pub image: Option<RawFd>,
+    /// What a saved guest continues from.
+    pub memory: Option<RawFd>,
+}
+
+impl Descriptors {
+    pub fn all(&self) -> Vec<RawFd> {
+        let mut all = vec![self.console, self.monitor, self.control, self.agent];
+        all.extend(self.image);
+        all.extend(self.memory);
+        all
+    }
 }
 
 /// What the guest's root is made of.
@@ -80,6 +117,15 @@ pub enum Root {
     Image(PathBuf),
     /// None: a probe ends before it needs one.
     Nothing,
+}
+
+impl Root {
+    pub fn image(&self) -> Option<&Path> {
+        match self {
+            Root::Image(image) => Some(image),
+            Root::Host | Root::Nothing => None,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,9 +139,11 @@ pub struct CommandLine {
     /// Kernel arguments after our own.
     pub append: String,
     pub root: Root,
+    /// The directory that is the guest's `/` where its root is the host's.
+    pub shared: PathBuf,
     pub forwards: Vec<Forward>,
-    /// A migration stream to continue from, as `-incoming` takes it.
-    pub incoming: Option<String>,
+    /// The memory of a saved guest to continue from.
+    pub incoming: Option<PathBuf>,
     pub descriptors: Descriptors,
 }
 
@@ -108,8 +156,11 @@ impl CommandLine {
         self.channels(&mut args);
         self.file_systems(&mut args);
         self.network(&mut args);
-        if let Some(incoming) = &self.incoming {
-            push(&mut args, &["-incoming", incoming]);
+        if let Some(memory) = self.descriptors.memory {
+            push(&mut args, &["-incoming", &format!("fd:{memory}")]);
+        }
+        if sandbox_works() {
+            push(&mut args, &["-sandbox", SANDBOX]);
         }
         args
     }
@@ -175,7 +226,11 @@ impl CommandLine {
     }
 
     fn boot(&self, args: &mut Vec<String>) {
-        let append = format!("{KERNEL_ARGUMENTS} {} {}", self.clock(), self.append);
+        let append = format!(
+            "{KERNEL_ARGUMENTS} {} {} -- {INIT_ARGUMENT}",
+            self.clock(),
+            self.append
+        );
         push(
             args,
             &[
@@ -185,7 +240,7 @@ impl CommandLine {
                 &text(&self.initramfs),
             ],
         );
-        push(args, &["-append", append.trim()]);
+        push(args, &["-append", &append]);
     }
 
     /// Emulated time-stamp counters agree, but a busy host delays the watchdog that
@@ -230,17 +285,26 @@ impl CommandLine {
 
     fn file_systems(&self, args: &mut Vec<String>) {
         match &self.root {
-            Root::Host => share_root(args),
+            Root::Host => self.share_root(args),
             Root::Image(image) => {
-                let drive = format!(
-                    "if=virtio,read-only=on,format={},file={}",
-                    image_format(image),
-                    escaped(image)
-                );
+                // Opened by who starts QEMU; it is told the format and guesses nothing.
+                let format = disk::format(image);
+                let fd = self.descriptors.image.unwrap_or_default();
+                let drive = format!("if=virtio,read-only=on,format={format},file=/dev/fdset/1");
+                push(args, &["-add-fd", &format!("fd={fd},set=1")]);
                 push(args, &["-drive", &drive]);
             }
             Root::Nothing => {}
         }
+    }
+
+    /// Read-only; what the user may not read on the host cannot be read in the guest.
+    fn share_root(&self, args: &mut Vec<String>) {
+        let share = format!(
+            "local,path={},mount_tag={HOST_TAG},security_model=none,readonly=on,multidevs=remap",
+            text(&self.shared)
+        );
+        push(args, &["-virtfs", &share]);
     }
 
     /// Off unless a port is forwarded; then nothing but the forwards.
@@ -258,26 +322,6 @@ impl CommandLine {
         }
         push(args, &["-nic", &nic]);
     }
-}
-
-/// Read-only; what the user may not read on the host cannot be read in the guest.
-fn share_root(args: &mut Vec<String>) {
-    let share = format!(
-        "local,path=/,mount_tag={HOST_TAG},security_model=none,readonly=on,multidevs=remap"
-    );
-    push(args, &["-virtfs", &share]);
-}
-
-fn image_format(image: &Path) -> &'static str {
-    match image.extension() {
-        Some(extension) if extension == "qcow2" => "qcow2",
-        _ => "raw",
-    }
-}
-
-/// A comma in a value is written twice.
-fn escaped(path: &Path) -> String {
-    text(path).replace(',', ",,")
 }
 
 fn text(path: &Path) -> String {
@@ -302,6 +346,7 @@ mod tests {
             initramfs: "/c/i.cpio".into(),
             append: "nosmt".to_owned(),
             root: Root::Host,
+            shared: "/".into(),
             forwards: Vec::new(),
             incoming: None,
             descriptors: Descriptors {
@@ -309,6 +354,7 @@ mod tests {
                 monitor: 4,
                 control: 5,
                 agent: 6,
+                ..Descriptors::default()
             },
         }
     }
@@ -324,7 +370,7 @@ mod tests {
         assert!(args.contains("-nic none"));
         assert!(args.contains("-no-reboot"));
         assert!(args.contains("-m 1073741824B"));
-        assert!(args.contains("panic=-1") && args.contains(" tsc=reliable nosmt"));
+        assert!(args.contains("panic=-1") && args.contains(" tsc=reliable nosmt -- schedlab.init"));
     }
 
     #[test]
@@ -371,12 +417,15 @@ mod tests {
     }
 
     #[test]
-    fn an_image_is_a_read_only_disk_and_commas_in_paths_are_doubled() {
-        let args = joined(&CommandLine {
+    fn an_image_is_a_read_only_disk_that_is_open_already() {
+        let mut with_image = CommandLine {
             root: Root::Image("/images/a,b.qcow2".into()),
             ..line()
-        });
-        assert!(args.contains("read-only=on,format=qcow2,file=/images/a,,b.qcow2"));
+        };
+        with_image.descriptors.image = Some(9);
+        let args = joined(&with_image);
+        assert!(args.contains("-add-fd fd=9,set=1 -drive if=virtio,read-only=on,format=qcow2"));
+        assert!(args.contains("file=/dev/fdset/1"));
         assert!(!args.contains("-virtfs"));
     }
 

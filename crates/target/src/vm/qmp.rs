@@ -1,12 +1,17 @@
 //! QEMU's monitor protocol (docs/interop/qmp-spec of QEMU): one JSON object a line,
 //! a command at a time.
 
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use serde_json::{Value, json};
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, IoSlice, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+/// No answer comes near to it; a longer line is cut, and then no JSON.
+const MAX_LINE: u64 = 1 << 20;
 
 #[derive(Debug)]
 pub struct Monitor {
@@ -40,6 +45,29 @@ impl Monitor {
         let request = json!({ "execute": command, "arguments": arguments });
         let stream = self.stream.get_mut();
         stream.write_all(format!("{request}\n").as_bytes())?;
+        self.answer(command)
+    }
+
+    /// Give QEMU an open file, under this name.
+    pub fn give(&mut self, name: &str, file: OwnedFd) -> io::Result<()> {
+        let request = json!({ "execute": "getfd", "arguments": { "fdname": name } });
+        let line = format!("{request}\n");
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut beside = SendAncillaryBuffer::new(&mut space);
+        let files = [file.as_fd()];
+        beside.push(SendAncillaryMessage::ScmRights(&files));
+        let bytes = [IoSlice::new(line.as_bytes())];
+        // A line this short is never sent in parts.
+        sendmsg(
+            self.stream.get_ref(),
+            &bytes,
+            &mut beside,
+            SendFlags::empty(),
+        )?;
+        self.answer("getfd").map(drop)
+    }
+
+    fn answer(&mut self, command: &str) -> io::Result<Value> {
         loop {
             let mut answer = self.message()?;
             if let Some(error) = answer.get("error") {
@@ -60,7 +88,7 @@ impl Monitor {
 
     fn message(&mut self) -> io::Result<Value> {
         let mut line = String::new();
-        if self.stream.read_line(&mut line)? == 0 {
+        if (&mut self.stream).take(MAX_LINE).read_line(&mut line)? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         Ok(serde_json::from_str(&line)?)

@@ -2,11 +2,12 @@
 //! told apart from the agent's.
 
 use super::boot::{Guest, death, gone};
-use super::frame::FrameKind;
+use super::frame::{FrameKind, Ready};
 use super::host::Watch;
+use super::kernel::Kernel;
 use crate::stream::Stream;
 use crate::{Session, TargetError};
-use model::{Measurement, Reply, Request};
+use model::{Fact, Measurement, Reply, Request};
 use std::time::Duration;
 
 /// A guest that takes no bytes for this long is hung.
@@ -17,13 +18,16 @@ pub struct VmSession {
     guest: Guest,
     stream: Stream,
     watch: Watch,
+    facts: Vec<Fact>,
 }
 
 impl VmSession {
-    pub fn new(guest: Guest, watch: Watch) -> std::io::Result<Self> {
+    /// A session with a guest that should have booted this kernel.
+    pub fn new(guest: Guest, kernel: &Kernel, watch: Watch) -> std::io::Result<Self> {
         guest.agent.set_write_timeout(Some(WRITE_LIMIT))?;
         let stream = Stream::new(guest.agent.try_clone()?, guest.agent.try_clone()?);
         Ok(VmSession {
+            facts: vec![kernel_booted(kernel, &guest.ready)],
             guest,
             stream,
             watch,
@@ -60,7 +64,28 @@ impl VmSession {
     }
 }
 
+/// The kernel of the image beside the one that the guest runs: release and build.
+fn kernel_booted(kernel: &Kernel, ready: &Ready) -> Fact {
+    let named = |release: &str, version: &str| format!("{release} {version}");
+    let (wanted, found) = match &kernel.version {
+        Some(version) => (
+            named(&kernel.release, version),
+            named(&ready.release, &ready.version),
+        ),
+        None => (kernel.release.clone(), ready.release.clone()),
+    };
+    Fact {
+        what: "kernel".to_owned(),
+        wanted: Some(wanted),
+        found,
+    }
+}
+
 impl Session for VmSession {
+    fn facts(&mut self) -> Vec<Fact> {
+        self.facts.clone()
+    }
+
     fn send(&mut self, request: &Request) -> Result<(), TargetError> {
         let sent = self.stream.send(request);
         sent.map_err(|e| self.explain(e))

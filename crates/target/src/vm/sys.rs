@@ -9,8 +9,9 @@ use std::net::Ipv4Addr;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// The child is killed when the *thread* that starts it ends, however it ends, and
-/// keeps the descriptors `inherit` open under their numbers.
+/// The child is killed when the *thread* that starts it ends, however it ends, leads a
+/// session of its own, and keeps the descriptors `inherit` open under their numbers.
+/// Becoming another user comes before: the kernel forgets the death signal then.
 pub fn bind_to_parent(command: &mut Command, inherit: Vec<RawFd>) {
     let parent = rustix::process::getpid();
     let prepare = move || {
@@ -19,10 +20,12 @@ pub fn bind_to_parent(command: &mut Command, inherit: Vec<RawFd>) {
         if getppid() != Some(parent) {
             return Err(io::Error::from(io::ErrorKind::BrokenPipe));
         }
+        // A terminal's Ctrl-C is for this program, which ends the child in order.
+        setsid()?;
         inherit.iter().try_for_each(|fd| keep_open(*fd))
     };
     // SAFETY: between fork and exec the closure only makes system calls
-    // (prctl, getppid, fcntl) and allocates nothing.
+    // (prctl, getppid, setsid, fcntl) and allocates nothing.
     unsafe { command.pre_exec(prepare) };
 }
 

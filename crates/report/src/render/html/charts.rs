@@ -94,7 +94,7 @@ fn line(table: &Table, group: &Group, merged: Merged, overloaded: bool) -> Drawn
         },
         over_time: TimeLine {
             color: color_of(table, arm),
-            points: histogram::p99_over_time(&merged.over_time),
+            points: merged.over_time.p99(),
             overloaded,
         },
         problems: merged.problems,

@@ -3,6 +3,7 @@
 use super::charts::{CellCharts, Figure};
 use super::scale::{IntervalPlot, Scale, Tick};
 use crate::chart::COLORS;
+use crate::conclusion;
 use crate::evidence::Statement;
 use crate::quantity::{change, evidence, interval, percent, with_unit};
 use crate::render::sheet::{Sheet, sheets};
@@ -95,7 +96,7 @@ pub struct RowView {
     pub arm: String,
     pub color: usize,
     pub aa: bool,
-    pub medians: Option<(String, String)>,
+    pub levels: Option<(String, String)>,
     pub change: String,
     pub interval: String,
     pub plot: IntervalPlot,
@@ -173,10 +174,7 @@ struct View<'a> {
 
 impl<'a> View<'a> {
     fn tally(&self, tally: &crate::table::Tally) -> TallyView {
-        let sentence = match tally.aa {
-            true => words::aa(tally),
-            false => words::tally(tally),
-        };
+        let sentence = conclusion::sentence(self.table, tally);
         TallyView {
             arm: tally.arm.clone(),
             color: color_of(self.table, &tally.arm),
@@ -284,7 +282,7 @@ impl<'a> View<'a> {
             arm: c.arm.clone(),
             color: color_of(self.table, &c.arm),
             aa: c.aa,
-            medians: c.baseline_median.map(unit).zip(c.arm_median.map(unit)),
+            levels: c.baseline_level.map(unit).zip(c.arm_level.map(unit)),
             change: c.ratio.map_or("\u{2013}".to_owned(), change),
             interval: match c.low.zip(c.high) {
                 Some((low, high)) => interval(low, high),

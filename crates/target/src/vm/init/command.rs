@@ -1,6 +1,6 @@
 //! A command that the host asked for: on pipes, or on a terminal of its own.
 
-use super::super::frame::{Exec, Exit, Frame, FrameKind, MAX_PAYLOAD, Window};
+use super::super::frame::{self, Exec, Exit, Frame, FrameKind, MAX_PAYLOAD, WINDOW};
 use super::super::sys;
 use super::serve::{Children, Host, Started, base_command, exit_code, lock};
 use rustix::process::{Pid, Signal, WaitStatus, kill_process_group};
@@ -10,9 +10,9 @@ use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Output that a command's children still hold open is waited for this long.
@@ -20,6 +20,7 @@ const OUTPUT_GRACE: Duration = Duration::from_millis(500);
 
 pub struct Running {
     pid: i32,
+    window: Arc<Window>,
     /// `None` once the command's input is closed.
     input: Option<Sender<Vec<u8>>>,
     terminal: Option<File>,
@@ -29,6 +30,7 @@ pub struct Running {
 impl Running {
     pub fn pass(&self, frame: Frame) {
         match (frame.kind, &self.input, &self.terminal) {
+            (FrameKind::Room, _, _) => self.window.make_room(frame.room_bytes()),
             (FrameKind::Input, Some(input), _) => drop(input.send(frame.payload)),
             (FrameKind::Resize, _, Some(terminal)) => {
                 if let Ok(window) = frame.parse() {
@@ -45,6 +47,7 @@ impl Running {
 
     /// The peer is gone: end the command and all of its session.
     pub fn hang_up(&self) {
+        self.window.close();
         if let Some(group) = Pid::from_raw(self.pid) {
             for signal in [Signal::HUP, Signal::TERM] {
                 let _ = kill_process_group(group, signal);
@@ -54,6 +57,60 @@ impl Running {
 
     pub fn has_ended(&self) -> bool {
         self.ended.load(Ordering::Acquire)
+    }
+}
+
+/// Room for output that the host has not taken yet.
+struct Window {
+    state: Mutex<WindowState>,
+    changed: Condvar,
+}
+
+struct WindowState {
+    room: usize,
+    waiting: u32,
+    closed: bool,
+}
+
+impl Default for Window {
+    fn default() -> Self {
+        Window {
+            state: Mutex::new(WindowState {
+                room: WINDOW,
+                waiting: 0,
+                closed: false,
+            }),
+            changed: Condvar::new(),
+        }
+    }
+}
+
+impl Window {
+    /// Wait for this much room; `false` when nobody wants the output any more.
+    fn take(&self, bytes: usize) -> bool {
+        let mut state = lock(&self.state);
+        state.waiting += 1;
+        let enough = |state: &mut WindowState| state.room < bytes && !state.closed;
+        let waited = self.changed.wait_while(state, enough);
+        state = waited.unwrap_or_else(PoisonError::into_inner);
+        state.waiting -= 1;
+        state.room = state.room.saturating_sub(bytes);
+        !state.closed
+    }
+
+    fn make_room(&self, bytes: usize) {
+        let mut state = lock(&self.state);
+        state.room = state.room.saturating_add(bytes).min(WINDOW);
+        self.changed.notify_all();
+    }
+
+    fn close(&self) {
+        lock(&self.state).closed = true;
+        self.changed.notify_all();
+    }
+
+    fn is_waited_for(&self) -> bool {
+        lock(&self.state).waiting > 0
     }
 }
 
@@ -80,10 +137,20 @@ pub fn start(
     };
     let ended = Arc::new(AtomicBool::new(false));
     let input = feed(streams.input);
-    let drained = drain(streams.output, streams.errors, channel_id, host);
-    finish(status, drained, channel_id, host.clone(), ended.clone());
+    let window = Arc::new(Window::default());
+    let drained = drain(streams.output, streams.errors, channel_id, host, &window);
+    let ended_by = ended.clone();
+    finish(
+        status,
+        drained,
+        window.clone(),
+        channel_id,
+        host.clone(),
+        ended_by,
+    );
     Ok(Running {
         pid: started.pid,
+        window,
         input: Some(input),
         terminal: streams.terminal,
         ended,
@@ -126,7 +193,7 @@ fn on_pipes(
 
 fn on_terminal(
     command: &mut Command,
-    window: Window,
+    window: frame::Window,
     children: &Children,
     tell: Sender<WaitStatus>,
 ) -> io::Result<(Started, Streams)> {
@@ -158,7 +225,7 @@ fn on_terminal(
     Ok((started, streams))
 }
 
-fn resize(terminal: &File, window: Window) {
+fn resize(terminal: &File, window: frame::Window) {
     let size = rustix::termios::Winsize {
         ws_row: window.rows,
         ws_col: window.columns,
@@ -182,7 +249,13 @@ fn feed(mut to: File) -> Sender<Vec<u8>> {
 }
 
 /// The receiver ends when all output is sent.
-fn drain(output: File, errors: Option<File>, channel_id: u32, host: &Host) -> Receiver<()> {
+fn drain(
+    output: File,
+    errors: Option<File>,
+    channel_id: u32,
+    host: &Host,
+    window: &Arc<Window>,
+) -> Receiver<()> {
     let (done, drained) = channel();
     let streams = [
         (Some(output), FrameKind::Output),
@@ -190,21 +263,21 @@ fn drain(output: File, errors: Option<File>, channel_id: u32, host: &Host) -> Re
     ];
     for (stream, kind) in streams {
         let Some(stream) = stream else { continue };
-        let (host, done) = (host.clone(), done.clone());
+        let (host, done, window) = (host.clone(), done.clone(), window.clone());
         std::thread::spawn(move || {
-            forward(stream, kind, channel_id, &host);
+            forward(stream, kind, channel_id, &host, &window);
             drop(done);
         });
     }
     drained
 }
 
-fn forward(mut from: File, kind: FrameKind, channel_id: u32, host: &Host) {
+fn forward(mut from: File, kind: FrameKind, channel_id: u32, host: &Host, window: &Window) {
     let mut buffer = vec![0; MAX_PAYLOAD / 2];
     // A terminal ends with an error (EIO), a pipe with nothing to read.
     while let Ok(size @ 1..) = from.read(&mut buffer) {
         let frame = Frame::new(kind, channel_id, &buffer[..size]);
-        if frame.write(&mut *lock(host)).is_err() {
+        if !window.take(frame.cost()) || frame.write(&mut *lock(host)).is_err() {
             break;
         }
     }
@@ -214,14 +287,20 @@ fn forward(mut from: File, kind: FrameKind, channel_id: u32, host: &Host) {
 fn finish(
     status: Receiver<WaitStatus>,
     drained: Receiver<()>,
+    window: Arc<Window>,
     channel_id: u32,
     host: Host,
     ended: Arc<AtomicBool>,
 ) {
     std::thread::spawn(move || {
         let code = status.recv().map_or(255, exit_code);
-        // Nothing is ever sent: this waits until all senders are gone.
-        let _ = drained.recv_timeout(OUTPUT_GRACE);
+        // Nothing is ever sent: this waits until all senders are gone. A reader that is
+        // slow gets all of the output all the same.
+        while drained.recv_timeout(OUTPUT_GRACE) == Err(RecvTimeoutError::Timeout) {
+            if !window.is_waited_for() {
+                break;
+            }
+        }
         ended.store(true, Ordering::Release);
         let exit = Exit { code, error: None };
         if let Ok(frame) = Frame::json(FrameKind::Exit, channel_id, &exit) {

@@ -13,6 +13,7 @@ mod root;
 mod serve;
 
 use super::frame::{self, Frame, FrameKind, Ready, Setup};
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
@@ -30,6 +31,24 @@ fn at(step: impl std::fmt::Display) -> impl FnOnce(io::Error) -> Failure {
 pub const ALWAYS: &str = "always";
 pub const FOR_IMAGE: &str = "image";
 pub const FOR_NETWORK: &str = "network";
+
+/// Whether this process is the first one of a guest. The first process of a container
+/// is not: it is what its arguments say.
+pub fn is_wanted() -> bool {
+    let initramfs = Path::new("/modules").is_dir();
+    is_init(std::process::id(), std::env::args_os(), initramfs)
+}
+
+/// The kernel starts `/init` of the initramfs with the words of its command line that it
+/// does not know itself, and then with those after `--` (init/main.c), of which ours is
+/// the last.
+fn is_init(pid: u32, mut args: impl Iterator<Item = OsString>, initramfs: bool) -> bool {
+    let from_initramfs = args.next().is_some_and(|a| a == "/init");
+    pid == 1
+        && initramfs
+        && from_initramfs
+        && args.last().is_some_and(|a| a == frame::INIT_ARGUMENT)
+}
 
 pub fn main() -> ! {
     if let Err(Failure(why)) = early() {
@@ -65,6 +84,7 @@ fn serve_host(control: &mut File) -> Result<(), Failure> {
     };
     let ready = Ready {
         release: release(),
+        version: version(),
         uptime_ns: uptime_ns(),
     };
     Frame::json(FrameKind::Ready, 0, &ready)
@@ -149,6 +169,13 @@ fn release() -> String {
         .into_owned()
 }
 
+fn version() -> String {
+    rustix::system::uname()
+        .version()
+        .to_string_lossy()
+        .into_owned()
+}
+
 fn uptime_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
@@ -170,4 +197,29 @@ fn power_off() -> ! {
     let _ = rustix::system::reboot(rustix::system::RebootCommand::PowerOff);
     // Ending is a panic of the kernel, which ends the guest as well.
     std::process::exit(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_first_process_of_a_guest_is_its_init() {
+        let is_init = |pid, args: &[&str], initramfs| {
+            is_init(pid, args.iter().map(OsString::from), initramfs)
+        };
+        let ours = frame::INIT_ARGUMENT;
+        assert!(is_init(1, &["/init", ours], true));
+        assert!(is_init(1, &["/init", "nokaslr", ours], true));
+        assert!(!is_init(2, &["/init", ours], true));
+        assert!(
+            !is_init(1, &["/init", ours], false),
+            "a container without /modules"
+        );
+        assert!(!is_init(1, &["/init"], true));
+        assert!(!is_init(1, &["/init", "verify", "x.tar.gz"], true));
+        assert!(!is_init(1, &["schedlab", ours], true));
+        assert!(!is_init(1, &["schedlab", "verify", "x.tar.gz"], false));
+        assert!(!is_init(1, &[], true));
+    }
 }

@@ -1,16 +1,21 @@
 //! Kernels from Debian's archive through apt with a state of its own below the
-//! cache: no root, signatures checked, the host's own apt untouched (apt.conf(5):
-//! `Dir::Etc::sourcelist`, `Dir::State::Lists`, `Dir::Cache`).
+//! cache: no root, signatures checked, the host's own apt untouched and its
+//! configuration not in force (apt.conf(5): `Dir::Etc::sourcelist`, `Dir::State::Lists`,
+//! `Dir::Cache`, and `apt_config`).
 
-use super::sources;
+use super::{apt_config, sources};
 use crate::TargetError;
+use crate::vm::cache;
 use crate::vm::failure::{io, unmet};
+use crate::vm::name;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, SystemTime};
 
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+/// In the directory of a suite, before apt is run there.
+const CONFIG: &str = "apt.conf";
 const LISTS_MAX_AGE: Duration = Duration::from_secs(24 * 3600);
 
 /// A package as the suite's lists describe it.
@@ -31,11 +36,18 @@ pub struct Suite {
 
 impl Suite {
     /// Nothing is fetched yet.
-    pub fn new(cache: &Path, name: &str) -> Self {
-        Suite {
-            name: name.to_owned(),
-            dir: cache.join("apt").join(name),
+    pub fn new(cache: &Path, name: &str) -> Result<Self, TargetError> {
+        if !name::is_suite(name) {
+            return Err(unmet(
+                &format!("kernel debian:{name}"),
+                &format!("{name:?} is no suite of Debian"),
+                "write debian:sid, debian:trixie or debian:linux-image-…",
+            ));
         }
+        Ok(Suite {
+            name: name.to_owned(),
+            dir: cache.join("apt").join(name.replace('/', "_")),
+        })
     }
 
     pub fn name(&self) -> &str {
@@ -43,13 +55,13 @@ impl Suite {
     }
 
     pub fn is_fetched(&self) -> bool {
-        self.stamp().exists()
+        self.stamp().exists() && self.dir.join(CONFIG).exists()
     }
 
     /// Lists that are a day old are fetched again; old ones serve when there is
     /// no network.
     pub fn refresh(&self) -> Result<(), TargetError> {
-        if age(&self.stamp()).is_some_and(|age| age < LISTS_MAX_AGE) {
+        if self.is_fetched() && age(&self.stamp()).is_some_and(|age| age < LISTS_MAX_AGE) {
             return Ok(());
         }
         match self.update() {
@@ -66,10 +78,15 @@ impl Suite {
         self.prepare()?;
         let _lock = lock(&self.dir.join("lock"))?;
         tracing::info!("fetching the package lists of Debian {}", self.name);
-        // Without Error-Mode a suite that is missing or unreachable is a mere warning.
-        let mut command = self.apt("apt-get");
-        command.args(["-q", "-o", "APT::Update::Error-Mode=any", "update"]);
-        let output = run(command)?;
+        let mut output = self.apt_update(&[])?;
+        if is_expired(&output) && apt_config::host_accepts_old_lists() {
+            output = self.apt_update(&["-o", "Acquire::Check-Valid-Until=false"])?;
+            tracing::warn!(
+                "the mirror's lists of Debian {} are past their end; they are taken because this \
+                 host's apt is told not to mind (Acquire::Check-Valid-Until)",
+                self.name
+            );
+        }
         if !output.status.success() {
             return Err(unmet(
                 &format!("Debian suite {}", self.name),
@@ -85,6 +102,14 @@ impl Suite {
         Ok(())
     }
 
+    /// Without Error-Mode a suite that is missing or unreachable is a mere warning.
+    fn apt_update(&self, more: &[&str]) -> Result<Output, TargetError> {
+        let mut command = self.apt("apt-get");
+        command.args(["-q", "-o", "APT::Update::Error-Mode=any"]);
+        command.args(more).arg("update");
+        run(command)
+    }
+
     /// The directory below `kernels` that these lists led to last time: asking apt
     /// takes longer than a guest's boot.
     pub fn found_kernel(&self, kernels: &Path) -> Option<PathBuf> {
@@ -93,8 +118,9 @@ impl Suite {
             return None; // of older lists
         }
         let name = fs::read_to_string(answer).ok()?;
-        (!name.is_empty())
-            .then(|| kernels.join(name))
+        let (package, version) = name.split_once('_')?;
+        (name::is_package(package) && name::is_version(version))
+            .then(|| kernels.join(&name))
             .filter(|dir| dir.is_dir())
     }
 
@@ -145,6 +171,7 @@ impl Suite {
 
     /// Download and unpack the packages below `into`.
     pub fn unpack(&self, packages: &[Package], into: &Path) -> Result<(), TargetError> {
+        self.configure()?;
         let debs = tempfile::Builder::new()
             .prefix("debs-")
             .tempdir_in(&self.dir)
@@ -181,6 +208,7 @@ impl Suite {
                 "install the package debian-archive-keyring",
             ));
         }
+        cache::own_directory(&self.dir)?;
         for dir in ["lists/partial", "cache/archives/partial"] {
             let dir = self.dir.join(dir);
             fs::create_dir_all(&dir).map_err(io("create", &dir))?;
@@ -194,27 +222,28 @@ impl Suite {
             let path = self.dir.join(file);
             fs::write(&path, text).map_err(io("write", &path))?;
         }
-        Ok(())
+        self.configure()
     }
 
-    /// The host's apt configuration stays in force (proxies, certificates); all
-    /// that apt reads as state or writes lies below our directory.
+    /// The way to the mirror may be another one by now.
+    fn configure(&self) -> Result<(), TargetError> {
+        cache::write_whole(&self.dir.join(CONFIG), apt_config::text().as_bytes())
+    }
+
+    /// All that apt is configured with, reads as state or writes lies below our
+    /// directory.
     fn apt(&self, program: &str) -> Command {
         let dir = self.dir.display();
         let mut command = Command::new(program);
         command.env("LC_ALL", "C.UTF-8");
+        command.env("APT_CONFIG", self.dir.join(CONFIG));
         for option in [
             format!("Dir::Etc::sourcelist={dir}/sources.list"),
-            "Dir::Etc::sourceparts=/dev/null".to_owned(),
             format!("Dir::State::Lists={dir}/lists"),
             format!("Dir::State::status={dir}/status"),
             format!("Dir::Cache={dir}/cache"),
             "Dir::Cache::pkgcache=pkgcache.bin".to_owned(),
             "Dir::Cache::srcpkgcache=srcpkgcache.bin".to_owned(),
-            "APT::Architecture=amd64".to_owned(),
-            "APT::Sandbox::User=".to_owned(),
-            "Acquire::Languages=none".to_owned(),
-            "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false".to_owned(),
         ] {
             command.arg("-o").arg(option);
         }
@@ -248,6 +277,11 @@ fn extract(deb: &Path, into: &Path) -> Result<(), TargetError> {
     ))
 }
 
+/// `E: Release file for … is expired (invalid since …)`.
+fn is_expired(output: &Output) -> bool {
+    !output.status.success() && String::from_utf8_lossy(&output.stderr).contains(" is expired ")
+}
+
 fn run(mut command: Command) -> Result<Output, TargetError> {
     let program = command.get_program().to_string_lossy().into_owned();
     command.output().map_err(|e| match e.kind() {
@@ -277,15 +311,17 @@ fn age(path: &Path) -> Option<Duration> {
     SystemTime::now().duration_since(modified).ok()
 }
 
-fn parse_stanza(text: &str) -> Option<Package> {
+/// The first stanza of `apt-cache show`; `None` without a name and a version that can
+/// be part of a path.
+pub fn parse_stanza(text: &str) -> Option<Package> {
     let field = |name: &str| {
         text.lines()
             .take_while(|line| !line.is_empty())
             .find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
     };
     Some(Package {
-        name: field("Package")?.to_owned(),
-        version: field("Version")?.to_owned(),
+        name: field("Package").filter(|n| name::is_package(n))?.to_owned(),
+        version: field("Version").filter(|v| name::is_version(v))?.to_owned(),
         depends: parse_depends(field("Depends").unwrap_or_default()),
         summary: field("Description").unwrap_or_default().to_owned(),
     })
@@ -295,13 +331,16 @@ fn parse_stanza(text: &str) -> Option<Package> {
 fn parse_depends(text: &str) -> Vec<String> {
     text.split(',')
         .filter_map(|dependency| dependency.split_whitespace().next())
+        .filter(|name| name::is_package(name))
         .map(str::to_owned)
         .collect()
 }
 
-fn parse_search(text: &str) -> Vec<Package> {
+/// The lines of `apt-cache search`.
+pub fn parse_search(text: &str) -> Vec<Package> {
     text.lines()
         .filter_map(|line| line.split_once(" - "))
+        .filter(|(name, _)| name::is_package(name))
         .map(|(name, summary)| Package {
             name: name.to_owned(),
             summary: summary.to_owned(),
@@ -338,7 +377,7 @@ mod tests {
     #[test]
     fn the_kernel_that_lists_led_to_holds_until_there_are_newer_lists() {
         let cache = tempfile::tempdir().unwrap();
-        let suite = Suite::new(cache.path(), "sid");
+        let suite = Suite::new(cache.path(), "sid").unwrap();
         fs::create_dir_all(&suite.dir).unwrap();
         let kernels = cache.path().join("kernels");
         assert_eq!(suite.found_kernel(&kernels), None, "nothing was found yet");
@@ -360,6 +399,39 @@ mod tests {
         old.set_modified(SystemTime::now() - Duration::from_secs(9))
             .unwrap();
         assert_eq!(suite.found_kernel(&kernels), None, "there are newer lists");
+    }
+
+    #[test]
+    fn what_the_lists_led_to_is_a_name_and_no_path() {
+        let cache = tempfile::tempdir().unwrap();
+        let suite = Suite::new(cache.path(), "sid").unwrap();
+        fs::create_dir_all(&suite.dir).unwrap();
+        File::create(suite.stamp()).unwrap();
+        let kernels = cache.path().join("kernels");
+        fs::create_dir_all(cache.path().join("elsewhere_1")).unwrap();
+        fs::create_dir_all(&kernels).unwrap();
+        for name in ["../elsewhere_1", "/", ".."] {
+            suite.remember_kernel(name);
+            assert_eq!(suite.found_kernel(&kernels), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_suite_keeps_to_one_directory_below_the_cache() {
+        let cache = Path::new("/cache");
+        let suite = Suite::new(cache, "bookworm/updates").unwrap();
+        assert_eq!(suite.dir, Path::new("/cache/apt/bookworm_updates"));
+        for name in ["/x", "../x", "a/../../x", ".", ""] {
+            let error = Suite::new(cache, name).unwrap_err().to_string();
+            assert!(error.contains("no suite of Debian"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_stanza_whose_name_or_version_is_a_path_is_passed_over() {
+        assert_eq!(parse_stanza("Package: linux-a/../../b\nVersion: 1\n"), None);
+        assert_eq!(parse_stanza("Package: linux-a\nVersion: 1/../2\n"), None);
+        assert!(parse_search("linux-image-1-amd64 - x\n../y - z\n").len() == 1);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use super::config::Config;
 use super::{SUITES, list};
 use crate::TargetError;
 use crate::vm::failure::{io, unmet};
+use crate::vm::name;
 use crate::vm::on_path;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -114,7 +115,8 @@ fn source_tree(source: &str, cache: &Path) -> Result<PathBuf, TargetError> {
 
 /// The package holds `usr/src/NAME.tar.xz`.
 fn packaged_tree(package: &str, cache: &Path) -> Result<PathBuf, TargetError> {
-    for suite in SUITES.map(|suite| Suite::new(cache, suite)) {
+    for suite in SUITES.into_iter().filter(|_| name::is_package(package)) {
+        let suite = Suite::new(cache, suite)?;
         suite.refresh()?;
         let Some(found) = suite
             .show(package)?

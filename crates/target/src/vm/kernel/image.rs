@@ -1,4 +1,4 @@
-//! The head of a kernel image: is it an x86-64 bzImage, and which release?
+//! The head of a kernel image: is it an x86-64 bzImage, and which release and build?
 //! Offsets from Documentation/arch/x86/boot.rst of the kernel.
 
 use std::fs::File;
@@ -15,17 +15,31 @@ const XLF_KERNEL_64: u8 = 1;
 const ARM64_MAGIC: usize = 56;
 /// The setup part is at most 64 sectors; the release text lies in it.
 const SETUP_BYTES: u64 = 64 * 512;
+/// `__NEW_UTS_LEN`: no kernel says more in uname(2).
+const LONGEST_NAME: usize = 64;
+/// Both names, and the builder's between them.
+const LONGEST_TEXT: usize = 512;
 
-/// The release of an x86-64 bzImage, or what else the file is.
-pub fn release(path: &Path) -> Result<String, String> {
+/// What uname(2) will say of a kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Uts {
+    pub release: String,
+    /// The build: its number, its options, the package and the date. `None` where the
+    /// image does not say it.
+    pub version: Option<String>,
+}
+
+/// The names of an x86-64 bzImage, or what else the file is.
+pub fn uts(path: &Path) -> Result<Uts, String> {
     let mut head = Vec::new();
     File::open(path)
         .and_then(|file| file.take(SETUP_BYTES).read_to_end(&mut head))
         .map_err(|e| format!("cannot be read: {e}"))?;
-    release_in(&head)
+    uts_in(&head)
 }
 
-fn release_in(head: &[u8]) -> Result<String, String> {
+/// The names that the first bytes of an image tell, or what else they are.
+pub fn uts_in(head: &[u8]) -> Result<Uts, String> {
     if head.get(BOOT_FLAG..BOOT_FLAG + 2) != Some(&[0x55, 0xaa])
         || head.get(HEADER..HEADER + 4) != Some(b"HdrS")
     {
@@ -34,21 +48,26 @@ fn release_in(head: &[u8]) -> Result<String, String> {
     if head.get(XLOADFLAGS).is_none_or(|f| f & XLF_KERNEL_64 == 0) {
         return Err("is a 32-bit kernel; the guest is x86-64".to_owned());
     }
-    let start = 0x200
-        + usize::from(u16::from_le_bytes([
-            head[KERNEL_VERSION],
-            head[KERNEL_VERSION + 1],
-        ]));
-    let text: Vec<u8> = head
+    let offset = head.get(KERNEL_VERSION..).and_then(|at| at.first_chunk());
+    let start = 0x200 + usize::from(u16::from_le_bytes(*offset.unwrap_or(&[0, 0])));
+    // RELEASE (BUILDER@HOST) VERSION, as in arch/x86/boot/version.c.
+    let text: String = head
         .iter()
         .skip(start)
-        .copied()
-        .take_while(|b| b.is_ascii_graphic())
+        .take_while(|b| b.is_ascii_graphic() || **b == b' ')
+        .take(LONGEST_TEXT)
+        .map(|b| char::from(*b))
         .collect();
-    if text.is_empty() {
+    let limited = |name: &str| name.chars().take(LONGEST_NAME).collect::<String>();
+    let (release, rest) = text.split_once(' ').unwrap_or((&text, ""));
+    if release.is_empty() {
         return Err("is a bzImage that names no release".to_owned());
     }
-    Ok(String::from_utf8_lossy(&text).into_owned())
+    let version = rest.split_once(") ").map(|(_, version)| limited(version));
+    Ok(Uts {
+        release: limited(release),
+        version: version.filter(|version| !version.is_empty()),
+    })
 }
 
 fn what_else(head: &[u8]) -> &'static str {
@@ -72,27 +91,34 @@ pub(crate) mod tests {
         head[HEADER..HEADER + 4].copy_from_slice(b"HdrS");
         head[KERNEL_VERSION..KERNEL_VERSION + 2].copy_from_slice(&0x100u16.to_le_bytes());
         head[XLOADFLAGS] = XLF_KERNEL_64;
-        let text = format!("{release} (builder@host) #1 SMP");
+        let text = format!("{release} (builder@host) #1 SMP Debian 7.2.13-1 (2026-11-02)");
         head[0x300..0x300 + text.len()].copy_from_slice(text.as_bytes());
         head
     }
 
     #[test]
-    fn a_bzimage_tells_its_release() {
-        assert_eq!(
-            release_in(&bzimage("7.2.13+deb14-amd64")).as_deref(),
-            Ok("7.2.13+deb14-amd64")
-        );
+    fn a_bzimage_tells_its_release_and_its_build() {
+        let uts = Uts {
+            release: "7.2.13+deb14-amd64".to_owned(),
+            version: Some("#1 SMP Debian 7.2.13-1 (2026-11-02)".to_owned()),
+        };
+        assert_eq!(uts_in(&bzimage("7.2.13+deb14-amd64")), Ok(uts));
+    }
+
+    #[test]
+    fn names_are_as_long_as_uname_tells_them() {
+        let uts = uts_in(&bzimage(&"r".repeat(70))).expect("a bzImage");
+        assert_eq!(uts.release.len(), 64);
     }
 
     #[test]
     fn other_files_are_named_for_what_they_are() {
-        assert!(release_in(b"\x7fELF\x02").unwrap_err().contains("ELF"));
+        assert!(uts_in(b"\x7fELF\x02").unwrap_err().contains("ELF"));
         let mut arm = vec![0u8; 64];
         arm[ARM64_MAGIC..].copy_from_slice(b"ARM\x64\0\0\0\0");
-        assert!(release_in(&arm).unwrap_err().contains("arm64"));
+        assert!(uts_in(&arm).unwrap_err().contains("arm64"));
         assert!(
-            release_in(b"hello")
+            uts_in(b"hello")
                 .unwrap_err()
                 .contains("not an x86-64 bzImage")
         );
@@ -102,6 +128,6 @@ pub(crate) mod tests {
     fn a_32_bit_kernel_is_refused() {
         let mut head = bzimage("6.1.0");
         head[XLOADFLAGS] = 0;
-        assert!(release_in(&head).unwrap_err().contains("32-bit"));
+        assert!(uts_in(&head).unwrap_err().contains("32-bit"));
     }
 }

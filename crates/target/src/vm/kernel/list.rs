@@ -44,10 +44,9 @@ pub fn list(cache: &Path) -> Vec<Listed> {
         .iter()
         .filter_map(|d| cached(d))
         .collect();
-    for suite in SUITES.map(|suite| Suite::new(cache, suite)) {
-        if suite.is_fetched() {
-            add_suite(&mut lines, &suite);
-        }
+    let suites = SUITES.into_iter().filter_map(|s| Suite::new(cache, s).ok());
+    for suite in suites.filter(Suite::is_fetched) {
+        add_suite(&mut lines, &suite);
     }
     lines
 }

@@ -5,6 +5,7 @@
 //! by version, and is whole or absent.
 
 pub mod apt;
+mod apt_config;
 pub mod build;
 pub mod config;
 pub mod image;
@@ -14,6 +15,7 @@ pub mod vmlinux;
 
 use crate::TargetError;
 use crate::vm::failure::{io, unmet};
+use crate::vm::name;
 use apt::{Package, Suite};
 use config::Config;
 use sha2::{Digest, Sha256};
@@ -32,6 +34,8 @@ pub struct Kernel {
     pub name: String,
     /// `uname -r`.
     pub release: String,
+    /// `uname -v`, where the image says it.
+    pub version: Option<String>,
     pub vmlinuz: PathBuf,
     /// With `modules.order` and `kernel/`.
     pub modules_dir: Option<PathBuf>,
@@ -66,7 +70,7 @@ impl Kernel {
             .take(4)
             .map(|b| format!("{b:02x}"))
             .collect();
-        format!("{}-{hex}", self.release)
+        format!("{}-{hex}", name::file_name_part(&self.release))
     }
 
     fn known(&self, option: &str) -> Option<bool> {
@@ -76,7 +80,7 @@ impl Kernel {
     }
 
     fn new(name: &str, vmlinuz: PathBuf, origin: String) -> Result<Self, TargetError> {
-        let release = image::release(&vmlinuz).map_err(|what| {
+        let uts = image::uts(&vmlinuz).map_err(|what| {
             unmet(
                 &format!("kernel {}", vmlinuz.display()),
                 &what,
@@ -85,7 +89,8 @@ impl Kernel {
         })?;
         Ok(Kernel {
             name: name.to_owned(),
-            release,
+            release: uts.release,
+            version: uts.version,
             vmlinuz,
             modules_dir: None,
             config_file: None,
@@ -139,18 +144,7 @@ pub fn resolve(name: &str, cache: &Path) -> Result<Kernel, TargetError> {
 }
 
 fn from_suite(name: &str, suite: &str, cache: &Path) -> Result<Kernel, TargetError> {
-    if suite.is_empty()
-        || !suite
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || "-._/".contains(c))
-    {
-        return Err(unmet(
-            &format!("kernel {name}"),
-            "it names no Debian suite",
-            "write debian:sid, debian:trixie or debian:linux-image-…",
-        ));
-    }
-    let suite = Suite::new(cache, suite);
+    let suite = Suite::new(cache, suite)?;
     suite.refresh()?;
     if let Some(dir) = suite.found_kernel(&list::kernels_directory(cache)) {
         return unpacked(name, &dir);
@@ -168,10 +162,18 @@ fn from_suite(name: &str, suite: &str, cache: &Path) -> Result<Kernel, TargetErr
 }
 
 fn from_package(name: &str, package: &str, cache: &Path) -> Result<Kernel, TargetError> {
+    if !name::is_package(package) {
+        return Err(unmet(
+            &format!("kernel {name}"),
+            "it names no Debian package",
+            "see `schedlab kernel list` for what there is",
+        ));
+    }
     if let Some(kernel) = cached_package(name, package, cache)? {
         return Ok(kernel);
     }
-    for suite in SUITES.map(|suite| Suite::new(cache, suite)) {
+    for suite in SUITES {
+        let suite = Suite::new(cache, suite)?;
         suite.refresh()?;
         if let Some(found) = suite.show(package)? {
             return unpacked(name, &from_archive(&suite, &found, cache)?);
@@ -308,7 +310,8 @@ fn from_image(name: &str, path: &Path) -> Result<Kernel, TargetError> {
     let path = absolute(path)?;
     let dir = path.parent().unwrap_or(&path).to_owned();
     let kernel = Kernel::new(name, path.clone(), path.display().to_string())?;
-    let release = kernel.release.clone();
+    // The image says it of itself, and may say anything.
+    let release = name::file_name_part(&kernel.release);
     let modules = [
         dir.join("modules"),
         dir.join("lib/modules").join(&release),
@@ -416,6 +419,18 @@ mod tests {
     }
 
     #[test]
+    fn an_image_that_calls_itself_a_path_stays_in_the_cache() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("bzImage");
+        write(&path, &bzimage("../../x"));
+        fs::create_dir(dir.path().join("config-..")).unwrap();
+        write(&dir.path().join("x"), b"no configuration");
+        let kernel = resolve(&path.display().to_string(), Path::new("/nowhere")).unwrap();
+        assert!(!kernel.key().contains('/'), "{}", kernel.key());
+        assert_eq!(kernel.config_file, None);
+    }
+
+    #[test]
     fn what_is_no_kernel_is_refused_with_a_remedy() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("vmlinux");
@@ -424,7 +439,11 @@ mod tests {
             (path.display().to_string(), "ELF file"),
             (dir.path().display().to_string(), "bzImage is not there"),
             ("/no/such/file".to_owned(), "no such file"),
-            ("debian:".to_owned(), "names no Debian suite"),
+            ("debian:".to_owned(), "no suite of Debian"),
+            ("debian:/x".to_owned(), "no suite of Debian"),
+            ("debian:../x".to_owned(), "no suite of Debian"),
+            ("debian:a/../../x".to_owned(), "no suite of Debian"),
+            ("debian:linux-/../x".to_owned(), "no Debian package"),
         ] {
             let error = resolve(&name, Path::new("/nowhere"))
                 .unwrap_err()

@@ -3,11 +3,10 @@
 //! host and entered directly (PVH, as in `arch/x86/platform/pvh`). Where that is
 //! not possible the bzImage is booted, which only takes longer.
 
-use crate::vm::elf;
+use crate::vm::{cache, elf, unpack};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 /// `setup_sects`, `payload_offset`, `payload_length` of the setup header
 /// (Documentation/arch/x86/boot.rst).
@@ -16,6 +15,8 @@ const PAYLOAD_OFFSET: usize = 0x248;
 const PAYLOAD_LENGTH: usize = 0x24c;
 /// The payload ends with its unpacked size.
 const SIZE_BYTES: usize = 4;
+/// Several times what a kernel with everything built in has.
+const LARGEST: u64 = 1 << 30;
 
 /// First bytes and the program that unpacks what starts with them.
 const FORMATS: [(&[u8], &str); 5] = [
@@ -26,11 +27,14 @@ const FORMATS: [(&[u8], &str); 5] = [
     (b"BZh", "bzip2"),
 ];
 
+/// Below the cache.
+pub const DIRECTORY: &str = "vmlinux";
+
 /// The unpacked kernel in the cache; `None` where it cannot be had or entered.
-pub fn cached(bzimage: &Path, key: &str, cache: &Path) -> Option<PathBuf> {
-    let dir = cache.join("vmlinux");
+pub fn cached(bzimage: &Path, key: &str, cache_dir: &Path) -> Option<PathBuf> {
+    let dir = cache_dir.join(DIRECTORY);
     let path = dir.join(format!("{key}.elf"));
-    if path.exists() {
+    if cache::is_for_all(&path) {
         return Some(path);
     }
     let kernel = unpack(&fs::read(bzimage).ok()?)?;
@@ -38,9 +42,7 @@ pub fn cached(bzimage: &Path, key: &str, cache: &Path) -> Option<PathBuf> {
         return None;
     }
     fs::create_dir_all(&dir).ok()?;
-    let mut file = tempfile::NamedTempFile::new_in(&dir).ok()?;
-    file.write_all(&kernel).ok()?;
-    file.persist(&path).ok()?;
+    cache::write_whole(&path, &kernel).ok()?;
     Some(path)
 }
 
@@ -49,28 +51,27 @@ fn unpack(bzimage: &[u8]) -> Option<Vec<u8>> {
     let (_, program) = FORMATS
         .iter()
         .find(|(magic, _)| payload.starts_with(magic))?;
-    let mut child = Command::new(program)
-        .arg("-dc")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .ok()?;
-    let mut input = child.stdin.take()?;
+    let (input, mut writer) = std::io::pipe().ok()?;
     let packed = payload.to_vec();
-    let writer = std::thread::spawn(move || input.write_all(&packed));
-    let output = child.wait_with_output().ok()?;
+    // It ends with an error where the program does not read all of it.
+    std::thread::spawn(move || writer.write_all(&packed));
+    let (kernel, _) = unpack::output_of(program, input.into(), LARGEST).ok()?;
     // gzip says with an error that something follows what it unpacked.
-    let complete = writer.join().is_ok() && !output.stdout.is_empty();
-    complete.then_some(output.stdout)
+    (!kernel.is_empty()).then_some(kernel)
 }
 
-fn payload(bzimage: &[u8]) -> Option<&[u8]> {
+/// The packed kernel in a bzImage.
+pub fn payload(bzimage: &[u8]) -> Option<&[u8]> {
     let word = |at: usize| {
         let bytes = bzimage.get(at..at + 4)?.try_into().ok()?;
         usize::try_from(u32::from_le_bytes(bytes)).ok()
     };
-    let start = (usize::from(*bzimage.get(SETUP_SECTS)?) + 1) * 512 + word(PAYLOAD_OFFSET)?;
+    // "If this field is set to 0, the real value is 4."
+    let sectors = match *bzimage.get(SETUP_SECTS)? {
+        0 => 4,
+        sectors => usize::from(sectors),
+    };
+    let start = ((sectors + 1) * 512).checked_add(word(PAYLOAD_OFFSET)?)?;
     let end = start
         .checked_add(word(PAYLOAD_LENGTH)?)?
         .checked_sub(SIZE_BYTES)?;

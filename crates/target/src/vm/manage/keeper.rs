@@ -1,16 +1,18 @@
 //! The process in the background: it boots the guest, hands commands to it, and
 //! ends with it.
 
+use super::place::{Claim, Place};
 use super::snapshot::{self, Snapshot};
-use super::{Answer, Place, Request, Status};
+use super::{Answer, Request, Status};
 use crate::vm::boot::Guest;
 use crate::vm::check;
 use crate::vm::failure::{io, unmet};
 use crate::vm::frame::{Exec, Frame, FrameKind, Ready};
-use crate::vm::link::Link;
+use crate::vm::link::{Link, Output};
 use crate::vm::machine::Machine;
 use crate::vm::{VmTarget, image_path};
 use crate::{Boot, Target, TargetError};
+use rustix::process::{Signal, set_parent_process_death_signal};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
@@ -29,6 +31,7 @@ const LOOK: Duration = Duration::from_millis(250);
 pub fn main() -> ExitCode {
     match prepare() {
         Ok((keeper, stopped)) => {
+            let _ = set_parent_process_death_signal(None);
             answer(&Answer::Ready(keeper.status.clone()));
             let _ = detach();
             keeper.keep(&stopped);
@@ -42,7 +45,8 @@ pub fn main() -> ExitCode {
 }
 
 struct Keeper {
-    place: Place,
+    /// The name is free again when this is dropped.
+    claim: Claim,
     status: Status,
     listener: UnixListener,
     desk: Desk,
@@ -60,19 +64,22 @@ struct Desk {
 }
 
 fn prepare() -> Result<(Keeper, Receiver<()>), TargetError> {
-    // A terminal that is closed must not take the guest with it.
+    // A terminal that is closed must not take the guest with it. While the guest boots,
+    // who waits for it may give up (Ctrl-C).
     let _ = rustix::process::setsid();
+    let _ = set_parent_process_death_signal(Some(Signal::TERM));
     let mut text = String::new();
     std::io::stdin()
         .read_to_string(&mut text)
         .map_err(io("read", "standard input".as_ref()))?;
     let request: Request =
         serde_json::from_str(&text).map_err(|e| TargetError::Garbled(e.to_string()))?;
-    if let Some(problem) = check::host(&request.spec).into_iter().next() {
+    let target = VmTarget::new(request.spec.clone(), request.options.clone());
+    if let Some(problem) = target.check_host().into_iter().next() {
         return Err(TargetError::Unmet(problem));
     }
-    let place = Place::of(&request.name)?;
-    let (guest, facts) = start(&request)?;
+    let claim = Place::of(&request.name)?.claim(&request.name)?;
+    let (guest, facts) = start(&request, target)?;
     let (stop, stopped) = channel();
     let desk = Desk {
         request,
@@ -82,29 +89,40 @@ fn prepare() -> Result<(Keeper, Receiver<()>), TargetError> {
         link: guest.link,
         stop,
     };
-    Ok((open(place, desk)?, stopped))
+    Ok((open(claim, desk)?, stopped))
 }
 
 /// Boot the guest, or continue the snapshot that is asked for.
-fn start(request: &Request) -> Result<(Guest, BTreeMap<String, String>), TargetError> {
-    let mut target = VmTarget::new(request.spec.clone(), request.options.clone());
+fn start(
+    request: &Request,
+    mut target: VmTarget,
+) -> Result<(Guest, BTreeMap<String, String>), TargetError> {
     let Some(name) = &request.snapshot else {
         let guest = target.boot(&Boot::default(), false)?;
+        warn(&target);
         return Ok((guest, target.facts()));
     };
     let saved = snapshot::load(name)?;
     let ready = Ready {
         release: saved.release,
+        version: String::new(),
         uptime_ns: 0,
     };
     let guest = target.resume(snapshot::incoming(name)?, ready)?;
+    warn(&target);
     let mut facts = saved.facts;
     facts.insert("vm.snapshot".to_owned(), name.clone());
     Ok((guest, facts))
 }
 
-fn open(place: Place, desk: Desk) -> Result<Keeper, TargetError> {
-    place.create()?;
+fn warn(target: &VmTarget) {
+    for warning in target.lacks_of_confinement() {
+        tracing::warn!("{}: {}", warning.what, warning.remedy);
+    }
+}
+
+fn open(claim: Claim, desk: Desk) -> Result<Keeper, TargetError> {
+    let place = &claim.place;
     let listener = UnixListener::bind(place.socket()).map_err(io("bind", &place.socket()))?;
     let status = Status {
         name: desk.request.name.clone(),
@@ -115,7 +133,7 @@ fn open(place: Place, desk: Desk) -> Result<Keeper, TargetError> {
     let json = serde_json::to_vec(&status).map_err(|e| TargetError::Garbled(e.to_string()))?;
     fs::write(place.status_file(), json).map_err(io("write", &place.status_file()))?;
     Ok(Keeper {
-        place,
+        claim,
         status,
         listener,
         desk,
@@ -157,7 +175,7 @@ impl Keeper {
             }
         }
         self.desk.machine.end();
-        self.place.remove();
+        drop(self.claim);
     }
 }
 
@@ -229,7 +247,8 @@ impl Desk {
 
 /// Frames pass through with the channel that the guest knows.
 fn run(mut client: UnixStream, exec: &Exec, link: &Link) -> std::io::Result<()> {
-    let (channel, frames) = link.exec(exec)?;
+    let output = link.exec(exec)?;
+    let channel = output.channel;
     let (mut input, to_guest) = (client.try_clone()?, link.clone());
     std::thread::spawn(move || {
         while let Ok(Some(frame)) = Frame::read(&mut input) {
@@ -240,12 +259,13 @@ fn run(mut client: UnixStream, exec: &Exec, link: &Link) -> std::io::Result<()> 
         }
         let _ = to_guest.send(&Frame::new(FrameKind::Hangup, channel, ""));
     });
-    pass_to(&mut client, &frames)?;
+    pass_to(&mut client, output)?;
     client.shutdown(std::net::Shutdown::Both)
 }
 
-fn pass_to(client: &mut UnixStream, frames: &Receiver<Frame>) -> std::io::Result<()> {
-    for frame in frames {
+/// A client that does not read holds up its own command: the guest waits for room.
+fn pass_to(client: &mut UnixStream, output: Output) -> std::io::Result<()> {
+    for frame in output {
         let last = frame.kind == FrameKind::Exit;
         frame.write(client)?;
         if last {

@@ -1,29 +1,30 @@
 //! Guests for looking around in (`schedlab vm start|exec|shell|stop|status`): the
 //! same guest that experiments use, kept by a process in the background.
 //!
-//! The state of a guest is a directory with a socket; there is nothing else to
-//! repair when its keeper is killed. QEMU ends with the keeper.
+//! The state of a guest is a directory with a lock and a socket; there is nothing else
+//! to repair when its keeper is killed. QEMU ends with the keeper.
 
 mod client;
 pub mod keeper;
+mod place;
 pub mod snapshot;
 mod terminal;
 
 pub use client::{exec, shell};
 
+use super::Options;
 use super::failure::{io, unmet};
 use super::frame::{Frame, FrameKind};
-use super::{Options, cache};
 use crate::TargetError;
 use model::VmSpec;
+use place::Place;
+use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::env;
-use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -31,8 +32,6 @@ use std::time::{Duration, Instant};
 pub const KEEPER_COMMAND: &str = "vm-keeper";
 /// The guest that is meant when none is named.
 pub const DEFAULT_GUEST: &str = "default";
-/// `sun_path` of unix(7), with its final NUL.
-const LONGEST_SOCKET: usize = 108;
 const STOP_LIMIT: Duration = Duration::from_secs(15);
 
 /// What a keeper is started with.
@@ -111,17 +110,11 @@ pub fn start(request: &Request) -> Result<Status, TargetError> {
 /// The guests that run, and tidy up after those whose keeper is gone.
 pub fn status() -> Result<Vec<Status>, TargetError> {
     let mut found = Vec::new();
-    for entry in fs::read_dir(runtime_directory()?)
-        .into_iter()
-        .flatten()
-        .flatten()
-    {
-        let place = Place { dir: entry.path() };
+    for place in Place::all()? {
         match (place.connect(), place.status()) {
             (Ok(_), Some(status)) => found.push(status),
-            // One that is starting has no status yet.
-            (Ok(_), None) => {}
-            (Err(_), _) => place.remove(),
+            // One that is starting has neither socket nor status yet.
+            _ => place.tidy(),
         }
     }
     found.sort_by(|a, b| a.name.cmp(&b.name));
@@ -131,12 +124,14 @@ pub fn status() -> Result<Vec<Status>, TargetError> {
 /// End a guest; returns when it is gone.
 pub fn stop(name: &str) -> Result<(), TargetError> {
     let place = Place::of(name)?;
-    let mut stream = connect(name)?;
-    Frame::new(FrameKind::PowerOff, 0, "")
-        .write(&mut stream)
-        .map_err(io("write", &place.socket()))?;
+    match place.keeper().filter(|_| !place.socket().exists()) {
+        Some(pid) => end_start(pid).map_err(io("end", &place.socket()))?,
+        None => Frame::new(FrameKind::PowerOff, 0, "")
+            .write(&mut connect(name)?)
+            .map_err(io("write", &place.socket()))?,
+    }
     let start = Instant::now();
-    while place.dir.exists() {
+    while place.keeper().is_some() {
         if start.elapsed() > STOP_LIMIT {
             return Err(unmet(
                 &format!("guest {name}"),
@@ -146,7 +141,15 @@ pub fn stop(name: &str) -> Result<(), TargetError> {
         }
         std::thread::sleep(Duration::from_millis(20));
     }
+    place.tidy();
     Ok(())
+}
+
+/// A keeper that still boots its guest listens to nobody; QEMU ends with it.
+fn end_start(pid: u32) -> std::io::Result<()> {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    let pid = pid.ok_or(std::io::ErrorKind::InvalidData)?;
+    Ok(kill_process(pid, Signal::TERM)?)
 }
 
 /// A connection to the keeper of a guest.
@@ -170,15 +173,6 @@ fn command(verb: &str, guest: &str) -> String {
     }
 }
 
-/// `$XDG_RUNTIME_DIR/schedlab/vm`, else below the cache.
-fn runtime_directory() -> Result<PathBuf, TargetError> {
-    let session = env::var_os("XDG_RUNTIME_DIR").filter(|dir| Path::new(dir).is_dir());
-    Ok(match session {
-        Some(dir) => PathBuf::from(dir).join("schedlab/vm"),
-        None => cache::directory()?.join("run/vm"),
-    })
-}
-
 /// Names become directories.
 fn check_name(kind: &str, name: &str) -> Result<(), TargetError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
@@ -190,68 +184,4 @@ fn check_name(kind: &str, name: &str) -> Result<(), TargetError> {
         "this is not a name",
         "use letters, digits, - and _",
     ))
-}
-
-/// Where the state of one guest lies.
-#[derive(Debug, Clone)]
-struct Place {
-    dir: PathBuf,
-}
-
-impl Place {
-    fn of(name: &str) -> Result<Self, TargetError> {
-        check_name("guest", name)?;
-        let place = Place {
-            dir: runtime_directory()?.join(name),
-        };
-        if place.socket().as_os_str().len() >= LONGEST_SOCKET {
-            return Err(unmet(
-                &place.socket().display().to_string(),
-                "the path is too long for a socket",
-                "set XDG_RUNTIME_DIR to a directory with a shorter path",
-            ));
-        }
-        Ok(place)
-    }
-
-    fn socket(&self) -> PathBuf {
-        self.dir.join("socket")
-    }
-
-    fn status_file(&self) -> PathBuf {
-        self.dir.join("status.json")
-    }
-
-    fn connect(&self) -> std::io::Result<UnixStream> {
-        UnixStream::connect(self.socket())
-    }
-
-    fn status(&self) -> Option<Status> {
-        serde_json::from_slice(&fs::read(self.status_file()).ok()?).ok()
-    }
-
-    fn create(&self) -> Result<(), TargetError> {
-        self.remove();
-        let mut builder = fs::DirBuilder::new();
-        builder.recursive(true).mode(0o700);
-        builder.create(&self.dir).map_err(io("create", &self.dir))
-    }
-
-    fn remove(&self) {
-        // It may be gone already, which is what is wanted.
-        let _ = fs::remove_dir_all(&self.dir);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_cannot_leave_the_runtime_directory() {
-        for name in ["", "..", "a/b", ".hidden", "a b"] {
-            let error = Place::of(name).unwrap_err().to_string();
-            assert!(error.contains("not a name"), "{name}: {error}");
-        }
-    }
 }

@@ -64,7 +64,7 @@ pub fn create(guest: &str, name: &str) -> Result<(), TargetError> {
 
 /// Said before anything is stopped, and plainer than QEMU does.
 fn check_root(guest: &str) -> Result<(), TargetError> {
-    let status = super::Place::of(guest)?.status();
+    let status = super::place::Place::of(guest)?.status();
     let root = status.and_then(|status| status.facts.get("vm.root").cloned());
     if root.is_none_or(|root| image_path(&root).is_some()) {
         return Ok(());
@@ -112,10 +112,9 @@ pub(super) fn load(name: &str) -> Result<Snapshot, TargetError> {
     })
 }
 
-/// The stream of a snapshot, for `-incoming`.
-pub(super) fn incoming(name: &str) -> Result<String, TargetError> {
-    let memory = Place::of(name)?.dir.join("memory");
-    Ok(format!("exec:cat {}", shell_quoted(&memory)))
+/// The file that a snapshot's memory is in.
+pub(super) fn incoming(name: &str) -> Result<PathBuf, TargetError> {
+    Ok(Place::of(name)?.dir.join("memory"))
 }
 
 /// The keeper's part: stop, save, go on.
@@ -149,8 +148,19 @@ fn migrate(monitor: &mut Monitor, memory: &Path) -> std::io::Result<()> {
         "migrate-set-parameters",
         json!({ "max-bandwidth": i64::MAX }),
     )?;
-    let uri = format!("exec:cat > {}", shell_quoted(memory));
-    monitor.run("migrate", json!({ "uri": uri }))?;
+    let mut file = fs::File::create_new(memory)?;
+    let (mut reader, writer) = std::io::pipe()?;
+    monitor.give("memory", writer.into())?;
+    let written = std::thread::spawn(move || std::io::copy(&mut reader, &mut file));
+    monitor.run("migrate", json!({ "uri": "fd:memory" }))?;
+    wait_until_saved(monitor)?;
+    written
+        .join()
+        .unwrap_or_else(|_| Err(std::io::ErrorKind::Other.into()))?;
+    Ok(())
+}
+
+fn wait_until_saved(monitor: &mut Monitor) -> std::io::Result<()> {
     let start = Instant::now();
     while start.elapsed() < SAVE_LIMIT {
         let state = monitor.run("query-migrate", json!({}))?;
@@ -165,10 +175,6 @@ fn migrate(monitor: &mut Monitor, memory: &Path) -> std::io::Result<()> {
     }
     let _ = monitor.run("migrate_cancel", json!({}));
     Err(std::io::ErrorKind::TimedOut.into())
-}
-
-fn shell_quoted(path: &Path) -> String {
-    format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
 }
 
 pub(super) fn now_unix_s() -> u64 {
@@ -194,16 +200,5 @@ impl Place {
     fn read(&self) -> std::io::Result<Snapshot> {
         let text = fs::read(self.dir.join("snapshot.json"))?;
         Ok(serde_json::from_slice(&text)?)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_path_stays_one_word_for_the_shell() {
-        assert_eq!(shell_quoted(Path::new("/a b/c")), "'/a b/c'");
-        assert_eq!(shell_quoted(Path::new("/it's")), r"'/it'\''s'");
     }
 }

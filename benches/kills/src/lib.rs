@@ -1,0 +1,288 @@
+//! Runs that are killed at random moments and resumed, over everything that a trial can
+//! change: what is lost or left is counted.
+//!
+//! ```text
+//! cargo build --release -p schedlab && cargo run --release -p kills -- [KILLS] [MECHANISM…]
+//! ```
+
+mod machine;
+mod mechanism;
+mod victim;
+
+pub use mechanism::Mechanism;
+pub use victim::Victim;
+
+use machine::{Machine, processes_of};
+use mechanism::Prepared;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use results::ResultSet;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+use tests::Bench;
+
+/// A guard that has more to do than this has given up.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// What kills have lost or left behind. All of it should be 0.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Damage {
+    /// Finished trials that were gone, or changed, after a kill.
+    pub trials_lost: usize,
+    /// Files of the kernel that had not the value from before.
+    pub knobs_left: usize,
+    /// Processes of a trial that still ran.
+    pub processes_left: usize,
+    pub cgroups_left: usize,
+    /// Runs that could not be restored or resumed, or whose plan was not complete.
+    pub runs_stuck: usize,
+}
+
+impl std::ops::AddAssign for Damage {
+    fn add_assign(&mut self, other: Self) {
+        self.trials_lost += other.trials_lost;
+        self.knobs_left += other.knobs_left;
+        self.processes_left += other.processes_left;
+        self.cgroups_left += other.cgroups_left;
+        self.runs_stuck += other.runs_stuck;
+    }
+}
+
+/// The figures of one mechanism.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Tally {
+    pub kills: usize,
+    /// Trials that were whole on disk when their run was killed.
+    pub finished: usize,
+    /// Runs that came to their end, by `run --resume`.
+    pub completed: usize,
+    /// The longest time until all was put back.
+    pub slowest: Duration,
+    pub damage: Damage,
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let d = &self.damage;
+        write!(
+            f,
+            "{:>6} {:>9} {:>10} {:>9.1} s {:>7} {:>6} {:>10} {:>8} {:>6}",
+            self.kills,
+            self.finished,
+            self.completed,
+            self.slowest.as_secs_f64(),
+            d.trials_lost,
+            d.knobs_left,
+            d.processes_left,
+            d.cgroups_left,
+            d.runs_stuck
+        )
+    }
+}
+
+/// The heading of the lines that [`Tally`] prints.
+pub const HEADING: &str =
+    " kills  finished  completed  put back    lost  knobs  processes  cgroups  stuck";
+
+/// Runs of one mechanism's experiment, killed and resumed again and again.
+#[derive(Debug)]
+pub struct Campaign {
+    mechanism: Mechanism,
+    bench: Bench,
+    prepared: Prepared,
+    before: Machine,
+    random: ChaCha8Rng,
+    runs: usize,
+    /// The trials that were whole after the last kill: their directories and texts.
+    seen: BTreeMap<String, String>,
+    pub tally: Tally,
+}
+
+impl Campaign {
+    /// A campaign with its own state directory, or why there can be none here.
+    pub fn new(mechanism: Mechanism, seed: u64) -> Result<Self, String> {
+        let bench = Bench::default();
+        let prepared = mechanism.prepare(&bench)?;
+        let mut check = bench.command(&["check", &prepared.experiment]);
+        let output = check.envs(prepared.environment.clone()).output();
+        tests::expect_code(&output.expect("schedlab starts"), 0);
+        Ok(Campaign {
+            mechanism,
+            bench,
+            prepared,
+            before: Machine::now(),
+            random: ChaCha8Rng::seed_from_u64(seed),
+            runs: 0,
+            seen: BTreeMap::new(),
+            tally: Tally::default(),
+        })
+    }
+
+    /// One start or resume of the run, and its violent end.
+    pub fn kill(&mut self, victim: Victim) {
+        // So many trials later, however slow the machine is; without any the kill comes
+        // while the run starts.
+        let trials = self.seen.len() + self.random.random_range(0..4);
+        let moment = self.random.random_range(self.mechanism.moments());
+        let mut runner = self.start();
+        let enough = || whole_trials(&self.output()) >= trials;
+        let killed = alive_until(&mut runner, enough) && {
+            let moment = Instant::now() + moment;
+            alive_until(&mut runner, || Instant::now() >= moment)
+        };
+        if killed {
+            victim.kill(&runner, self.bench.dir.path());
+            self.tally.kills += 1;
+        }
+        // A run that went on without its agent, or ended by itself, is ended here.
+        let _ = runner.kill();
+        let _ = runner.wait();
+        self.check();
+        if !killed {
+            self.complete();
+        }
+    }
+
+    /// Resumes what is not complete, and says what all the kills have done.
+    pub fn finish(mut self) -> Tally {
+        if !self.seen.is_empty() {
+            self.complete();
+        }
+        self.tally
+    }
+
+    fn output(&self) -> PathBuf {
+        self.bench.path(&format!("out-{}", self.runs))
+    }
+
+    fn command(&self) -> std::process::Command {
+        let output = self.output().display().to_string();
+        // A run that was killed before it had a manifest has nothing to go on with.
+        let args = match self.output().join("manifest.json").exists() {
+            true => vec!["run", "--resume", &output],
+            false => vec!["run", &self.prepared.experiment, "-o", &output],
+        };
+        let mut command = self.bench.command(&args);
+        command.envs(self.prepared.environment.clone());
+        command
+    }
+
+    fn start(&self) -> Child {
+        let log = File::create(self.bench.path("runner.log")).expect("a log");
+        let mut command = self.command();
+        command.stdout(Stdio::null()).stderr(log);
+        command.spawn().expect("schedlab starts")
+    }
+
+    /// Counts what the kill has left, after `restore` has done what it can.
+    fn check(&mut self) {
+        let started = Instant::now();
+        let restored = self.wait_until(started, |campaign| {
+            campaign.prepared.make_room();
+            let output = campaign.restore();
+            output.status.code() == Some(0)
+        });
+        self.wait_until(started, |c| processes_of(c.bench.dir.path()).is_empty());
+        self.tally.slowest = self.tally.slowest.max(started.elapsed());
+        let now = Machine::now();
+        let left = processes_of(self.bench.dir.path());
+        let seen = trials(&self.output());
+        let lost = self.seen.iter().filter(|(k, v)| seen.get(*k) != Some(v));
+        let damage = Damage {
+            trials_lost: lost.count(),
+            knobs_left: now.knobs_unlike(&self.before),
+            processes_left: left.len(),
+            cgroups_left: now.cgroups_beyond(&self.before),
+            runs_stuck: usize::from(!restored),
+        };
+        if damage != Damage::default() {
+            let log = fs::read_to_string(self.bench.path("runner.log")).unwrap_or_default();
+            eprintln!("{}: {damage:?} {left:?}\n{log}", self.mechanism);
+        }
+        self.tally.finished += seen.len().saturating_sub(self.seen.len());
+        self.tally.damage += damage;
+        self.seen = seen;
+    }
+
+    fn restore(&self) -> std::process::Output {
+        let mut command = self.bench.command(&["restore"]);
+        command.envs(self.prepared.environment.clone());
+        command.output().expect("schedlab starts")
+    }
+
+    fn wait_until(&self, since: Instant, holds: impl Fn(&Self) -> bool) -> bool {
+        while !holds(self) {
+            if since.elapsed() > LIMIT {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        true
+    }
+
+    /// The rest of the plan, undisturbed; the next kill meets a new run.
+    fn complete(&mut self) {
+        let output = self.command().output().expect("schedlab starts");
+        self.check();
+        // Exit code 4: a kill inside of a trial voided it, and it was repeated.
+        let ended = matches!(output.status.code(), Some(0 | 4));
+        if ended && self.plan_is_complete() {
+            self.tally.completed += 1;
+        } else {
+            eprintln!("{}: {}", self.mechanism, tests::stderr(&output));
+            self.tally.damage.runs_stuck += 1;
+        }
+        self.runs += 1;
+        self.seen = BTreeMap::new();
+    }
+
+    /// Whether each place of the plan has exactly one trial that counts.
+    fn plan_is_complete(&self) -> bool {
+        let Ok(set) = ResultSet::read(&self.output()) else {
+            return false;
+        };
+        let counted = set.trials.iter().filter(|t| t.trial.is_ok());
+        let mut places: Vec<u32> = counted.map(|t| t.trial.place.index).collect();
+        places.sort_unstable();
+        places == (0..self.prepared.places).collect::<Vec<u32>>()
+    }
+}
+
+/// Whether the process still runs when that holds.
+fn alive_until(child: &mut Child, holds: impl Fn() -> bool) -> bool {
+    while !holds() {
+        if child.try_wait().expect("it is our child").is_some() {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    true
+}
+
+fn whole_trials(output: &Path) -> usize {
+    let entries = fs::read_dir(output.join("trials"));
+    let names = entries
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|e| e.file_name());
+    names
+        .filter(|name| !name.to_string_lossy().starts_with('.'))
+        .count()
+}
+
+/// Every trial that is there, with its text. One without is half a trial.
+fn trials(output: &Path) -> BTreeMap<String, String> {
+    let entries = fs::read_dir(output.join("trials"));
+    let entries = entries.into_iter().flatten().flatten();
+    let each = entries.map(|entry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let text = fs::read_to_string(entry.path().join("trial.json"));
+        (name, text.unwrap_or_default())
+    });
+    each.filter(|(name, _)| !name.starts_with('.')).collect()
+}

@@ -1,0 +1,200 @@
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+use std::ffi::CString;
+use std::fmt;
+use std::fs;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+use tests::{Bench, is_root, sched_program};
+
+/// A knob that a locked-down kernel lets root write, with no effect on what runs.
+const KNOB: &str = "/proc/sys/kernel/sched_rr_timeslice_ms";
+
+/// What a trial changes or starts, that a kill could leave behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mechanism {
+    /// A policy of the workload, whose processes leave their session.
+    Policy,
+    /// A knob of the kernel.
+    Tunables,
+    /// Groups with weights around a server and its neighbour.
+    Cgroups,
+    /// A server that writes over its own environment.
+    Services,
+    /// A workload that leaves no room for the journal.
+    FullDisk,
+    /// A sched_ext scheduler in a guest with its own kernel.
+    Guest,
+}
+
+/// How a mechanism is run in one directory.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    /// The path of the experiment file.
+    pub(crate) experiment: String,
+    /// The number of trials of its plan.
+    pub(crate) places: u32,
+    pub(crate) environment: Vec<(String, PathBuf)>,
+    /// The file of a workload that fills a disk.
+    fill: Option<PathBuf>,
+    _disk: Option<SmallDisk>,
+}
+
+impl Prepared {
+    /// Removes what the workload itself left on the disk when it was killed.
+    pub(crate) fn make_room(&self) {
+        let _ = self.fill.as_deref().map(fs::remove_file);
+    }
+}
+
+impl fmt::Display for Mechanism {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl Mechanism {
+    pub const ALL: [Mechanism; 6] = [
+        Mechanism::Policy,
+        Mechanism::Tunables,
+        Mechanism::Cgroups,
+        Mechanism::Services,
+        Mechanism::FullDisk,
+        Mechanism::Guest,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Mechanism::Policy => "policy",
+            Mechanism::Tunables => "tunables",
+            Mechanism::Cgroups => "cgroups",
+            Mechanism::Services => "services",
+            Mechanism::FullDisk => "full-disk",
+            Mechanism::Guest => "guest",
+        }
+    }
+
+    /// The times when a run is killed, after its start or after a trial's end.
+    pub(crate) fn moments(self) -> Range<Duration> {
+        let ms = match self {
+            Mechanism::Guest => 0..10_000,
+            Mechanism::Cgroups | Mechanism::Services => 0..600,
+            _ => 0..300,
+        };
+        Duration::from_millis(ms.start)..Duration::from_millis(ms.end)
+    }
+
+    fn why_not(self) -> Option<String> {
+        let server = |program| match Command::new(program).arg("-V").output() {
+            Ok(_) => None,
+            Err(error) => Some(format!("{program}: {error}")),
+        };
+        match self {
+            Mechanism::Policy => None,
+            _ if !is_root() => Some("it needs root".to_owned()),
+            Mechanism::Tunables => {
+                let written = fs::read(KNOB).and_then(|value| fs::write(KNOB, value));
+                written.err().map(|error| format!("{KNOB}: {error}"))
+            }
+            Mechanism::Cgroups => server("memcached"),
+            Mechanism::Services => server("nginx"),
+            Mechanism::FullDisk => None,
+            Mechanism::Guest => match sched_program("scx_faulty") {
+                None => Some("sched/scx_faulty is not built; `make sched` builds it".to_owned()),
+                Some(_) => server("qemu-system-x86_64"),
+            },
+        }
+    }
+
+    /// Writes the experiment, or says what is missing for it.
+    pub(crate) fn prepare(self, bench: &Bench) -> Result<Prepared, String> {
+        if let Some(why) = self.why_not() {
+            return Err(why);
+        }
+        let disk = match self {
+            Mechanism::FullDisk => Some(SmallDisk::mount(&bench.path("disk"))?),
+            _ => None,
+        };
+        let fill = disk.as_ref().map(|disk| disk.0.join("fill"));
+        let blocks = if self == Mechanism::Guest { 3 } else { 25 };
+        let stop = format!("[stop]\nmin-blocks = {blocks}\nmax-blocks = {blocks}\n");
+        let text = self.text(fill.as_deref()) + &stop;
+        let state = disk.as_ref().map(|disk| disk.0.join("state"));
+        let state = state.map(|dir| ("SCHEDLAB_STATE_DIR".to_owned(), dir));
+        // What QEMU is told to open lies there too, so that its processes are known.
+        let temporary = ("TMPDIR".to_owned(), bench.dir.path().to_owned());
+        Ok(Prepared {
+            experiment: bench.file("kills.toml", &text),
+            places: 2 * blocks,
+            environment: state.into_iter().chain([temporary]).collect(),
+            fill,
+            _disk: disk,
+        })
+    }
+
+    fn text(self, fill: Option<&Path>) -> String {
+        let plain = "[[arm]]\nname = \"default\"\n[[arm]]\nname = \"changed\"\n";
+        let batch = "policy = { class = \"batch\" }\n";
+        let sleep = "[[workload]]\nkind = \"command\"\ncommand = [\"sleep\", \"0.1\"]\n";
+        let shell = |script: &str| {
+            format!("[[workload]]\nkind = \"command\"\ncommand = [\"sh\", \"-c\", '{script}']\n")
+        };
+        let http = "[[workload]]\nkind = \"http\"\nloads = [\"500/s\"]\nconnections = 2\n\
+                    warmup = \"20ms\"\nduration = \"200ms\"\nmetrics = [\"request_p50\"]\n";
+        match self {
+            Mechanism::Policy => format!("{plain}{batch}{}", shell("setsid sleep 0.1 & wait")),
+            Mechanism::Tunables => {
+                format!("{plain}tunables = {{ rr_timeslice = \"37ms\" }}\n{sleep}")
+            }
+            Mechanism::Cgroups => format!(
+                "[[arm]]\nname = \"default\"\nweight = 100\n[[arm]]\nname = \"changed\"\n\
+                 weight = 1000\n{}[workload.server]\nkind = \"memcached\"\n\
+                 [[workload.antagonist]]\nname = \"batch\"\nkind = \"spinner\"\nthreads = 1\n\
+                 quota = \"20%\"\n",
+                http.replace("\"http\"", "\"memcached\"")
+            ),
+            Mechanism::Services => format!(
+                "{plain}{batch}to = \"server\"\n{http}[workload.server]\nkind = \"nginx\"\n"
+            ),
+            Mechanism::FullDisk => {
+                let fill = fill.expect("a mechanism with a disk").display();
+                // All of the disk, until the end of the trial.
+                let fill = format!("cat /dev/zero > {fill} 2>/dev/null; sleep 0.1; rm -f {fill}");
+                let tunable = "tunables = { rr_timeslice = \"37ms\" }\n";
+                format!("{plain}{tunable}{}", shell(&fill))
+            }
+            Mechanism::Guest => {
+                let scheduler = sched_program("scx_faulty").expect("looked for before");
+                format!(
+                    "[target]\nkind = \"vm\"\nkernel = \"debian:sid\"\ncpus = 1\n\
+                     memory = \"1G\"\n{plain}scheduler = \"{}\"\nargs = [\"--fault\", \"none\"]\n\
+                     {sleep}",
+                    scheduler.display()
+                )
+            }
+        }
+    }
+}
+
+/// A file system with so little room that a workload fills it.
+#[derive(Debug)]
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    fn mount(at: &Path) -> Result<Self, String> {
+        let size = CString::new("size=256k").expect("no NUL in it");
+        let made = fs::create_dir(at).map_err(|error| error.to_string());
+        made?;
+        mount("tmpfs", at, "tmpfs", MountFlags::empty(), size.as_c_str())
+            .map_err(|error| format!("mounting a small tmpfs: {error}"))?;
+        Ok(SmallDisk(at.to_owned()))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // A process that still has a file of it open has been counted before.
+        let _ = unmount(&self.0, UnmountFlags::DETACH);
+    }
+}

@@ -1,0 +1,84 @@
+//! Calibration: what all trials of a cell share, found by running the workload. Its
+//! processes are kept together, journalled and ended like those of a trial.
+
+use crate::AgentError;
+use crate::fence::Fence;
+use crate::processes::{self, KILL_LIMIT};
+use crate::trial::Context;
+use crate::workload::{Event, Origin, Workload};
+use load::{Job, Launch, Output};
+use model::{Calibration, Load};
+use std::time::{Duration, Instant};
+
+/// The inner error says why there is no calibration.
+pub fn calibrate(
+    context: &mut Context,
+    workload: &model::Workload,
+    load: Load,
+) -> Result<Result<Calibration, String>, AgentError> {
+    let began = context.journal.length()?;
+    let fence = Fence::set_up(context.root, context.mark.clone(), context.journal)?;
+    let job = Job {
+        workload,
+        load,
+        calibration: &Calibration::default(),
+        cpus: collect::system::usable_cpus(),
+        seed: 0,
+        handicap_percent: 0.0,
+        server: None,
+    };
+    let driver = (context.drivers)(&workload.kind);
+    let mut ended = Ok(());
+    let found = driver.calibrate(&job, &mut |argv, limit_ns| {
+        let (output, all_ended) = run(context, &fence, argv, Duration::from_nanos(limit_ns));
+        ended = std::mem::replace(&mut ended, Ok(())).and(all_ended);
+        output
+    });
+    let ended = ended.and(fence.remove());
+    processes::reap_orphans(&context.keep);
+    if let Err(why) = ended {
+        // It stays in the journal.
+        return Ok(Err(why));
+    }
+    context.journal.forget_from(began)?;
+    Ok(found)
+}
+
+/// What the program left; and whether it, and all that it started, has ended.
+fn run(
+    context: &mut Context,
+    fence: &Fence,
+    argv: &[String],
+    limit: Duration,
+) -> (Result<Output, String>, Result<(), String>) {
+    context.progress("calibrating", limit + KILL_LIMIT);
+    let launch = Launch {
+        argv: argv.to_vec(),
+        directory: None,
+        stdin: String::new(),
+        phased: false,
+        prepare: Vec::new(),
+    };
+    let origin = Origin {
+        executable: context.executable,
+        fence,
+    };
+    let mut process = match Workload::start(&launch, origin, context.journal, |_| Ok(())) {
+        Ok(process) => process,
+        Err(error) => return (Err(error.to_string()), Ok(())),
+    };
+    let event = process.wait(context.interrupt, Instant::now() + limit);
+    let killed = process.kill_rest(fence).map(drop);
+    let killed = killed.and(fence.kill_strays(&context.keep).map(drop));
+    let output = match (event, process.reap()) {
+        (_, Err(error)) => return (Err(error.to_string()), Err(error.to_string())),
+        (Event::Exited | Event::Line(_), Ok((output, _))) => Ok(output),
+        (Event::Interrupted, Ok(_)) => Err("interrupted".to_owned()),
+        (Event::Timeout, Ok(_)) => Err(format!(
+            "{} did not end within {} and was killed",
+            argv.first().map_or("it", String::as_str),
+            model::format_duration_ns(limit.as_nanos() as u64)
+        )),
+    };
+    (output, killed)
+}

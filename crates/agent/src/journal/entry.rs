@@ -1,0 +1,164 @@
+//! One line of the journal: how it is read, and how it is undone.
+
+use super::Restored;
+use crate::cgroup;
+use crate::processes;
+use collect::tasks::Pid;
+use model::printable::one_line;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// One thing to undo.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "undo", rename_all = "kebab-case")]
+pub enum Undo {
+    /// Write the old text back.
+    Write { path: PathBuf, text: String },
+    /// Kill every process with this environment variable (`NAME=value`).
+    KillMarked { variable: String },
+    /// Kill the session that this process leads. The start time (clock ticks since
+    /// boot) tells it from a later process with the same id.
+    KillSession { pid: i32, start_ticks: u64 },
+    /// Kill every process in a cgroup, and remove it.
+    RemoveCgroup { path: PathBuf },
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Line {
+    pub boot: String,
+    #[serde(flatten)]
+    pub undo: Undo,
+}
+
+/// How every line begins: `boot` is its first field. Inside a JSON string the quotes
+/// would have backslashes, so a line that was appended to a torn one is found.
+const BEGINNING: &[u8] = br#"{"boot":""#;
+/// Of a line that cannot be read, so much is shown.
+const SHOWN: usize = 200;
+
+/// What a line says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Entry {
+    Current(Undo),
+    /// From an earlier boot.
+    Stale,
+    /// Why it cannot be undone.
+    Unreadable(String),
+}
+
+/// All lines that are not blank, also one that was appended to a torn one.
+pub fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    bytes
+        .split(|byte| *byte == b'\n')
+        .flat_map(parts)
+        .filter(|line| line.iter().any(|byte| !byte.is_ascii_whitespace()))
+}
+
+fn parts(line: &[u8]) -> Vec<&[u8]> {
+    let mut cuts = vec![0];
+    cuts.extend((1..line.len()).filter(|at| line[*at..].starts_with(BEGINNING)));
+    cuts.push(line.len());
+    cuts.windows(2).map(|cut| &line[cut[0]..cut[1]]).collect()
+}
+
+impl Entry {
+    pub fn read(line: &[u8], boot: &str) -> Self {
+        match serde_json::from_slice::<Line>(line) {
+            Ok(line) if line.boot == boot => Entry::Current(line.undo),
+            Ok(_) => Entry::Stale,
+            Err(_) if is_of_another_boot(line, boot) => Entry::Stale,
+            Err(error) => Entry::Unreadable(unreadable(line, &error)),
+        }
+    }
+
+    pub fn is_unreadable(&self) -> bool {
+        matches!(self, Entry::Unreadable(_))
+    }
+
+    /// The processes that it names, where they run.
+    pub fn processes(&self) -> Vec<Pid> {
+        let Entry::Current(undo) = self else {
+            return Vec::new();
+        };
+        match undo {
+            Undo::Write { .. } => Vec::new(),
+            Undo::KillMarked { variable } => processes::marked(variable),
+            Undo::KillSession { pid, start_ticks } => processes::session(*pid, *start_ticks),
+            Undo::RemoveCgroup { path } => cgroup::members(path),
+        }
+    }
+
+    /// Its processes were killed before.
+    pub fn undo(&self, restored: &mut Restored) -> Result<(), String> {
+        let undo = match self {
+            Entry::Current(undo) => undo,
+            Entry::Stale => {
+                restored.stale += 1;
+                return Ok(());
+            }
+            Entry::Unreadable(why) => return Err(why.clone()),
+        };
+        processes::are_gone(&self.processes())?;
+        match undo {
+            Undo::Write { path, text } => {
+                write_back(path, text)?;
+                restored.written.push((path.clone(), text.clone()));
+                Ok(())
+            }
+            Undo::KillMarked { .. } | Undo::KillSession { .. } => Ok(()),
+            Undo::RemoveCgroup { path } => cgroup::remove(path),
+        }
+    }
+
+    /// Do both write the same file?
+    pub fn writes_what(&self, other: &Entry) -> bool {
+        let path = |entry| match entry {
+            &Entry::Current(Undo::Write { ref path, .. }) => Some(path),
+            _ => None,
+        };
+        path(self).is_some() && path(self) == path(other)
+    }
+}
+
+/// As far as that can be read: of a torn line the end is missing.
+fn is_of_another_boot(line: &[u8], boot: &str) -> bool {
+    let rest = line.strip_prefix(BEGINNING).unwrap_or_default();
+    let id = rest.split(|byte| *byte == b'"').next();
+    rest.contains(&b'"') && id != Some(boot.as_bytes())
+}
+
+fn unreadable(line: &[u8], error: &serde_json::Error) -> String {
+    #[derive(Deserialize)]
+    struct Kind {
+        undo: String,
+    }
+    let shown: String = String::from_utf8_lossy(line).chars().take(SHOWN).collect();
+    match serde_json::from_slice::<Kind>(line) {
+        Ok(Kind { undo }) => format!(
+            "this version does not know how to undo `{}` ({shown:?}): run `schedlab restore` of \
+             the version that recorded it, or reboot",
+            one_line(&undo)
+        ),
+        Err(_) => format!(
+            "an entry of the journal cannot be read ({}): {shown:?}; reboot, or undo by hand \
+             what it names and delete its line",
+            one_line(&error.to_string())
+        ),
+    }
+}
+
+/// Write to a kernel file, which is never created. A change that was recorded but
+/// then not permitted left the old text in place: nothing to undo.
+fn write_back(path: &Path, text: &str) -> Result<(), String> {
+    let write = || {
+        let mut file = File::options().write(true).truncate(true).open(path)?;
+        file.write_all(text.as_bytes())
+    };
+    match write() {
+        Err(_) if collect::read_trimmed(path).as_deref() == Some(text) => Ok(()),
+        Err(e) => Err(format!("write {text:?} back to {}: {e}", path.display())),
+        Ok(()) => Ok(()),
+    }
+}

@@ -1,0 +1,136 @@
+//! Start a program as another user, and in a view of this machine's files that holds
+//! what it needs and not what is private.
+//!
+//! Two mechanisms, each for what the other cannot: root gives the program mounts of its
+//! own (mount_namespaces(7)), where what is hidden is an empty directory and what is
+//! shown is there although it lies below a directory that the user may not enter.
+//! Everybody can restrict it with Landlock (landlock(7)). All is done in the child
+//! between fork and exec, so no helper program is needed.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod child;
+mod landlock;
+mod sys;
+mod user;
+mod view;
+
+pub use landlock::Restriction;
+pub use user::User;
+pub use view::{Step, View};
+
+use child::Ops;
+use std::env;
+use std::io::{self, PipeReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// What a program may be and see.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Confinement {
+    /// Whom it becomes; only root can become somebody else.
+    pub user: Option<User>,
+    pub view: View,
+    /// Show the view by mounts, which only root can.
+    pub mounts: bool,
+    /// A copy of the mounted view, for others than the program itself.
+    pub export: Option<Export>,
+    /// It only reads: its mounts are read-only, and Landlock restricts it where the
+    /// kernel has that.
+    pub restriction: Option<Restriction>,
+}
+
+/// What the program serves to somebody else, who is to see less than the program needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Export {
+    /// Below a directory that the view hides.
+    pub at: PathBuf,
+    /// Directories that the view hides, and the program sees all the same.
+    pub kept: Vec<PathBuf>,
+}
+
+impl Confinement {
+    /// Where the view is that is for others.
+    pub fn exported(&self) -> &Path {
+        match &self.export {
+            Some(export) if self.mounts => &export.at,
+            _ => Path::new("/"),
+        }
+    }
+
+    /// Make a command start so. What is prepared for its child after this runs as the
+    /// user, and sees the view.
+    pub fn apply(&self, command: &mut Command) -> io::Result<Applied> {
+        let mut ops = Ops::default();
+        if self.mounts {
+            ops.mount(&self.view, self.export.as_ref())?;
+            ops.work_in(&working_directory(command)?)?;
+            let read_only = self.restriction.is_some().then_some(child::Op::ReadOnly);
+            ops.list.extend(read_only);
+        }
+        if let Some(restriction) = &self.restriction {
+            let ruleset = landlock::ruleset(&self.view, restriction);
+            let ruleset = ruleset.map_err(|e| io::Error::other(format!("Landlock: {e}")))?;
+            ops.list.extend(ruleset.map(child::Op::Restrict));
+        }
+        if let Some(user) = &self.user {
+            ops.become_user(user);
+        }
+        let steps = ops.list.iter().map(child::Op::describe).collect();
+        let (told, mut tell) = io::pipe()?;
+        let closure = ops.into_closure(move |step| drop(tell.write(&step.to_ne_bytes())));
+        sys::before_exec(command, closure);
+        Ok(Applied { told, steps })
+    }
+
+    /// Start the program. An error names the step that failed.
+    pub fn spawn(&self, mut command: Command) -> io::Result<Child> {
+        self.apply(&mut command)?.spawn(command)
+    }
+
+    /// Whether anything keeps the program from what its view hides.
+    pub fn hides(&self) -> bool {
+        self.mounts || self.restriction.is_some() && landlock::is_there()
+    }
+
+    /// Whether a program can be started like this here.
+    pub fn try_out(&self) -> io::Result<()> {
+        let mut command = Command::new("true");
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        self.spawn(command)?.wait().map(drop)
+    }
+}
+
+/// Where the command is to run.
+fn working_directory(command: &Command) -> io::Result<PathBuf> {
+    let own = env::current_dir()?;
+    Ok(command
+        .get_current_dir()
+        .map_or(own.clone(), |dir| own.join(dir)))
+}
+
+/// What tells which step failed in the child.
+#[derive(Debug)]
+pub struct Applied {
+    told: PipeReader,
+    steps: Vec<String>,
+}
+
+impl Applied {
+    /// Start the command that this was made with.
+    pub fn spawn(self, mut command: Command) -> io::Result<Child> {
+        let child = command.spawn();
+        // Our end of the pipe for writing goes with the closure.
+        drop(command);
+        child.map_err(|e| match failed_step(self.told, &self.steps) {
+            Some(step) => io::Error::new(e.kind(), format!("{step}: {e}")),
+            None => e,
+        })
+    }
+}
+
+fn failed_step(mut told: PipeReader, steps: &[String]) -> Option<&String> {
+    let mut step = [0; 4];
+    told.read_exact(&mut step).ok()?;
+    steps.get(u32::from_ne_bytes(step) as usize)
+}

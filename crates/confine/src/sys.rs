@@ -1,0 +1,65 @@
+//! The system calls that have no safe form: what runs between fork and exec, and
+//! mount_setattr(2) and landlock_restrict_self(2).
+
+use rustix::thread::UnshareFlags;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+/// `prepare` runs in the child. It must allocate nothing: another thread may have held
+/// the allocator's lock when the process was forked.
+pub fn before_exec(
+    command: &mut Command,
+    prepare: impl FnMut() -> io::Result<()> + Send + Sync + 'static,
+) {
+    // SAFETY: the only caller, `Confinement::apply`, gives a closure that makes system
+    // calls with what was prepared before the fork, and allocates nothing.
+    unsafe { command.pre_exec(prepare) };
+}
+
+/// Of this process, which has no other thread.
+pub fn own_mount_namespace() -> io::Result<()> {
+    // SAFETY: the descriptors of the process stay shared with nobody and open, which is
+    // what unsharing them could break.
+    Ok(unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNS) }?)
+}
+
+/// Make the mount at `/` and all below it read-only in this mount namespace.
+pub fn make_all_read_only() -> io::Result<()> {
+    const MOUNT_ATTR_RDONLY: u64 = 1;
+    // `struct mount_attr`: what is set, what is cleared, propagation, user namespace.
+    let attributes: [u64; 4] = [MOUNT_ATTR_RDONLY, 0, 0, 0];
+    // SAFETY: path and attributes live until the call returns, and their sizes are told.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            libc::AT_FDCWD,
+            c"/".as_ptr(),
+            libc::AT_RECURSIVE,
+            attributes.as_ptr(),
+            size_of_val(&attributes),
+        )
+    };
+    done(result)
+}
+
+/// Restrict this thread, which is the only one of its process, for ever.
+pub fn restrict_self(ruleset: impl AsFd) -> io::Result<()> {
+    // SAFETY: the descriptor is open, and the call takes no pointer.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_landlock_restrict_self,
+            ruleset.as_fd().as_raw_fd(),
+            0,
+        )
+    };
+    done(result)
+}
+
+fn done(result: libc::c_long) -> io::Result<()> {
+    match result {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}

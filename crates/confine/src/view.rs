@@ -1,0 +1,185 @@
+//! What a program sees of this machine's files: everything, but for what is hidden.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::user::User;
+
+/// Later steps win over earlier ones.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// A directory and all below it, or a file.
+    Hide(PathBuf),
+    /// A directory and all below it, or a file, whatever was hidden before.
+    Show(PathBuf),
+}
+
+impl Step {
+    pub fn path(&self) -> &Path {
+        match self {
+            Step::Hide(path) | Step::Show(path) => path,
+        }
+    }
+}
+
+/// Paths have no link in them, but for the last part of what is shown, and exist.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct View {
+    steps: Vec<Step>,
+}
+
+impl View {
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// What is not there need not be hidden.
+    pub fn hide(&mut self, path: impl AsRef<Path>) {
+        if let Ok(path) = fs::canonicalize(path)
+            && path.parent().is_some()
+            && self.is_visible(&path)
+        {
+            self.steps.push(Step::Hide(path));
+        }
+    }
+
+    /// Show a path, and what it links to; the root shows everything again.
+    pub fn show(&mut self, path: impl AsRef<Path>) {
+        let path = path.as_ref();
+        let Ok(target) = fs::canonicalize(path) else {
+            return;
+        };
+        let link = path.parent().zip(path.file_name());
+        let link = link.and_then(|(dir, name)| Some(fs::canonicalize(dir).ok()?.join(name)));
+        if target.parent().is_none() {
+            self.steps.clear();
+        }
+        for path in [Some(target), link].into_iter().flatten() {
+            if !self.is_visible(&path) {
+                self.steps.push(Step::Show(path));
+            }
+        }
+    }
+
+    /// Show a path to a user who may not enter the directories above it: what else they
+    /// hold is hidden.
+    pub fn show_to(&mut self, user: &User, path: impl AsRef<Path>) {
+        let path = path.as_ref();
+        if let Ok(target) = fs::canonicalize(path) {
+            let mut above: Vec<&Path> = target.ancestors().skip(1).collect();
+            above.pop(); // the root
+            let barred = above.iter().rfind(|dir| !may_enter(user, dir));
+            if let Some(barred) = barred.filter(|dir| self.is_visible(dir)) {
+                self.hide(barred);
+            }
+        }
+        self.show(path);
+    }
+
+    pub fn is_visible(&self, path: &Path) -> bool {
+        let last = self.steps.iter().rfind(|s| path.starts_with(s.path()));
+        !matches!(last, Some(Step::Hide(_)))
+    }
+
+    /// The fewest paths that, each with all below it, are what can be seen.
+    pub fn visible(&self) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        self.walk(PathBuf::from("/"), &mut found);
+        found
+    }
+
+    fn walk(&self, path: PathBuf, found: &mut Vec<PathBuf>) {
+        let inside = |s: &Step| s.path().starts_with(&path) && s.path() != path;
+        if !self.steps.iter().any(inside) {
+            if self.is_visible(&path) {
+                found.push(path);
+            }
+            return;
+        }
+        let entries = fs::read_dir(&path).into_iter().flatten().flatten();
+        for entry in entries {
+            let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+            let shown = self.steps.contains(&Step::Show(entry.path()));
+            // What a link leads to is found where it is.
+            if !is_link || shown {
+                self.walk(entry.path(), found);
+            }
+        }
+    }
+}
+
+fn may_enter(user: &User, dir: &Path) -> bool {
+    const SEARCH: u32 = 1;
+    user.may(SEARCH, dir)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    /// `home/me/project/file`, `home/me/.ssh/key`, `home/you/file`.
+    fn homes() -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        for file in ["me/project/file", "me/.ssh/key", "you/file"] {
+            let path = root.join("home").join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        (dir, root)
+    }
+
+    #[test]
+    fn later_steps_win() {
+        let (_dir, root) = homes();
+        let home = root.join("home");
+        let mut view = View::default();
+        view.hide(&home);
+        view.show(home.join("me"));
+        view.hide(home.join("me/.ssh"));
+        view.hide(root.join("not there"));
+        assert!(view.is_visible(&root));
+        assert!(!view.is_visible(&home) && !view.is_visible(&home.join("you/file")));
+        assert!(view.is_visible(&home.join("me/project/file")));
+        assert!(!view.is_visible(&home.join("me/.ssh/key")));
+        let below = |path: &PathBuf| path.starts_with(&root);
+        let visible: Vec<PathBuf> = view.visible().into_iter().filter(below).collect();
+        assert_eq!(visible, [home.join("me/project")]);
+        assert!(view.visible().contains(&PathBuf::from("/usr")));
+        view.show("/");
+        assert_eq!(view.visible(), [PathBuf::from("/")]);
+    }
+
+    #[test]
+    fn a_link_is_shown_with_what_it_leads_to() {
+        let (_dir, root) = homes();
+        let home = root.join("home");
+        let link = home.join("you/link");
+        symlink("../me/project/file", &link).unwrap();
+        let mut view = View::default();
+        view.hide(&home);
+        view.show(&link);
+        assert!(view.is_visible(&link) && view.is_visible(&home.join("me/project/file")));
+        assert!(!view.is_visible(&home.join("you/file")));
+        assert!(!view.is_visible(&home.join("me/.ssh/key")));
+    }
+
+    #[test]
+    fn what_lies_beside_a_shown_path_in_a_barred_directory_is_hidden() {
+        let (_dir, root) = homes();
+        let home = root.join("home");
+        fs::set_permissions(&home, fs::Permissions::from_mode(0o700)).unwrap();
+        let user = User {
+            name: "other".to_owned(),
+            uid: 54_321,
+            gid: 54_321,
+            groups: Vec::new(),
+            home: None,
+        };
+        let mut view = View::default();
+        view.show_to(&user, home.join("me/project"));
+        assert!(view.is_visible(&home.join("me/project/file")));
+        assert!(!view.is_visible(&home.join("you/file")));
+    }
+}

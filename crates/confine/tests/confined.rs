@@ -1,0 +1,252 @@
+//! Programs that are confined, as root and as anybody.
+
+#![allow(clippy::unwrap_used)]
+
+use confine::{Confinement, Export, Restriction, User, View};
+use std::fs;
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+fn sh(confinement: &Confinement, script: &str) -> Output {
+    let mut command = Command::new("sh");
+    command.args(["-c", script]).stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = confinement.spawn(command).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&[&output.stdout[..], &output.stderr[..]].concat()).into_owned()
+}
+
+/// A home that only its owner may enter, with a project and a key.
+fn home() -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().canonicalize().unwrap();
+    for (file, text) in [
+        ("project/data", "for all"),
+        ("key", "secret"),
+        (".ssh/id", "secret"),
+    ] {
+        let path = home.join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    fs::set_permissions(&home, fs::Permissions::from_mode(0o700)).unwrap();
+    (dir, home)
+}
+
+/// As a guest of root gets it.
+fn as_nobody(home: &Path) -> Confinement {
+    let user = User::in_place_of_root().unwrap();
+    let mut view = View::default();
+    for path in ["/proc", "/sys", "/dev", "/root"] {
+        view.hide(path);
+    }
+    view.show("/dev/null");
+    view.show_to(&user, home.join("project"));
+    Confinement {
+        user: Some(user),
+        view,
+        mounts: true,
+        restriction: Some(Restriction {
+            devices: vec!["/dev/null".into()],
+            ports: Vec::new(),
+        }),
+        ..Confinement::default()
+    }
+}
+
+#[test]
+fn in_a_view_of_its_own_a_program_sees_what_is_shown_and_nothing_else() {
+    if !is_root() {
+        return println!("skipped: only root can give a program mounts of its own");
+    }
+    let (_dir, home) = home();
+    let confinement = as_nobody(&home);
+    let script = format!(
+        "id -u; ls -A /proc /sys /root | wc -w; ls {h}; cat {h}/project/data; echo > /dev/null && \
+         cat /etc/passwd > /dev/null && echo; ls /dev",
+        h = home.display()
+    );
+    let output = sh(&confinement, &script);
+    // Three headings are all that the three empty directories have.
+    assert_eq!(said(&output), "65534\n3\nproject\nfor all\nnull\n");
+    for write in [
+        "/tmp/x",
+        &format!("{}/project/x", home.display()),
+        "/root/x",
+    ] {
+        let output = sh(&confinement, &format!("echo > {write}"));
+        assert!(!output.status.success(), "{write}: {}", said(&output));
+    }
+    assert!(Path::new("/proc/self").exists(), "the host keeps its own");
+}
+
+#[test]
+fn what_is_served_to_others_lacks_what_the_program_needs_itself() {
+    if !is_root() {
+        return println!("skipped: only root can give a program mounts of its own");
+    }
+    let (_dir, home) = home();
+    let mut confinement = as_nobody(&home);
+    confinement.view.hide("/run");
+    confinement.export = Some(Export {
+        at: "/run/for-others".into(),
+        kept: vec!["/proc".into()],
+    });
+    assert_eq!(confinement.exported(), Path::new("/run/for-others"));
+    let script = format!(
+        "readlink /proc/self; cd /run/for-others && ls -A proc sys root run; cat .{}/project/data; ls .{}",
+        home.display(),
+        home.display()
+    );
+    let said = said(&sh(&confinement, &script));
+    let (own, theirs) = said.split_once('\n').unwrap();
+    assert!(own.parse::<u32>().is_ok(), "{said}");
+    let theirs = theirs.replace("for-others\n", "");
+    assert_eq!(theirs, "proc:\n\nroot:\n\nrun:\n\nsys:\nfor allproject\n");
+}
+
+/// As in a root that was made with debootstrap(8) and entered with chroot(8).
+#[test]
+fn in_a_chroot_whose_root_is_no_mount_it_is_the_same() {
+    if !is_root() {
+        return println!("skipped: only root can give a program mounts of its own");
+    }
+    let own_mounts = Command::new("unshare").args(["--mount", "true"]).output();
+    if !own_mounts.unwrap().status.success() {
+        // unshare(1) refuses there what confine can do.
+        return println!("the other tests show it: they run in such a chroot");
+    }
+    const ENTER: &str = "cd \"$1\" && mkdir sys run root && for dir in /[!.]*; do \
+        case $dir in /sys|/run|/root) continue;; esac; \
+        if [ -L $dir ]; then cp -P $dir .; \
+        elif [ -d $dir ]; then mkdir .$dir && mount --rbind $dir .$dir || exit 9; fi; done; \
+        shift; exec chroot . \"$@\"";
+    let (dir, here) = (
+        tempfile::tempdir().unwrap(),
+        std::env::current_dir().unwrap(),
+    );
+    let mut command = Command::new("unshare");
+    command
+        .args(["--mount", "sh", "-c", ENTER, "sh"])
+        .arg(dir.path());
+    command
+        .arg("env")
+        .arg("-C")
+        .arg(here)
+        .arg(std::env::current_exe().unwrap());
+    command.args(["--exact", "--nocapture"]).args([
+        "in_a_view_of_its_own_a_program_sees_what_is_shown_and_nothing_else",
+        "what_is_served_to_others_lacks_what_the_program_needs_itself",
+    ]);
+    let output = command.output().unwrap();
+    assert!(said(&output).contains("2 passed"), "{}", said(&output));
+}
+
+#[test]
+fn a_program_works_where_it_was_started_but_not_in_what_is_hidden() {
+    if !is_root() {
+        return println!("skipped: only root can give a program mounts of its own");
+    }
+    let (_dir, home) = home();
+    let confinement = as_nobody(&home);
+    let in_directory = |at: &str| {
+        let mut command = Command::new("sh");
+        command.args(["-c", "/bin/pwd; cat data id 2> /dev/null"]);
+        command.current_dir(home.join(at)).stdout(Stdio::piped());
+        let child = confinement.spawn(command).unwrap();
+        said(&child.wait_with_output().unwrap())
+    };
+    let project = home.join("project").display().to_string();
+    assert_eq!(in_directory("project"), format!("{project}\nfor all"));
+    assert_eq!(in_directory(".ssh"), "/\n");
+}
+
+#[test]
+fn a_hidden_file_is_an_empty_one_and_a_hidden_part_of_what_is_shown_stays_hidden() {
+    if !is_root() {
+        return println!("skipped: only root can give a program mounts of its own");
+    }
+    let (_dir, home) = home();
+    let mut view = View::default();
+    view.hide(home.join("key"));
+    view.hide(home.join(".ssh"));
+    let confinement = Confinement {
+        view,
+        mounts: true,
+        ..Confinement::default()
+    };
+    let h = home.display();
+    let output = sh(
+        &confinement,
+        &format!("cat {h}/key; ls -A {h}/.ssh; cat {h}/project/data"),
+    );
+    assert_eq!(said(&output), "for all");
+}
+
+#[test]
+fn landlock_alone_keeps_a_program_from_what_is_hidden_and_from_writing() {
+    let (_dir, home) = home();
+    let mut view = View::default();
+    view.hide("/proc");
+    view.hide(home.join(".ssh"));
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let confinement = Confinement {
+        view,
+        restriction: Some(Restriction::default()),
+        ..Confinement::default()
+    };
+    if sh(&confinement, "cat /proc/version").status.success() {
+        return println!("skipped: this kernel has no Landlock");
+    }
+    let h = home.display();
+    let output = sh(
+        &confinement,
+        &format!("cat {h}/project/data {h}/key && ls /usr"),
+    );
+    assert!(output.status.success(), "{}", said(&output));
+    for script in [
+        format!("cat {h}/.ssh/id"),
+        format!("echo > {h}/project/new"),
+        format!("rm {h}/key"),
+        format!("kill -0 {}", std::process::id()),
+        format!(
+            "exec 3<> /dev/tcp/127.0.0.1/{}",
+            listener.local_addr().unwrap().port()
+        ),
+    ] {
+        let mut command = Command::new("bash");
+        command.args(["-c", &script]).stderr(Stdio::null());
+        let status = confinement.spawn(command).unwrap().wait().unwrap();
+        assert!(!status.success(), "{script}");
+    }
+}
+
+#[test]
+fn what_cannot_be_done_is_an_error_that_names_the_step() {
+    let missing = Confinement::default().spawn(Command::new("/no/such/program"));
+    assert_eq!(missing.unwrap_err().kind(), std::io::ErrorKind::NotFound);
+    let (dir, home) = home();
+    let mut view = View::default();
+    view.hide(home.join("project"));
+    drop(dir);
+    let confinement = Confinement {
+        view,
+        mounts: true,
+        ..Confinement::default()
+    };
+    let error = confinement.try_out().unwrap_err().to_string();
+    let step = match is_root() {
+        true => "project: No such file",
+        false => "give it mounts of its own: Operation not permitted",
+    };
+    assert!(error.contains(step), "{error}");
+}

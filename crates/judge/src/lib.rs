@@ -1,0 +1,186 @@
+//! What the trials of an experiment say of its arms: the one judgement that ends a run
+//! and that its report shows.
+//!
+//! Comparisons are judged one by one ([`judge`]), and then together: which calls hold
+//! when all are looked at ([`survivors`], e-BH). The deciding comparisons are one
+//! [`Family`], the further ones another: what is only looked at beside must not make the
+//! question itself harder to answer. In neither are comparisons with fewer than
+//! two blocks, which have no evidence, and the A/A arm, which is a control and no claim.
+
+pub use model::Better;
+pub use stats::{Judgement, Params, Verdict};
+
+use model::{Experiment, Plan, Stop, Trial};
+use results::Overload;
+
+/// Blocks below which there is no evidence.
+pub const FEWEST_BLOCKS: usize = 2;
+
+/// Comparisons that are looked at together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Family {
+    Deciding,
+    Further,
+}
+
+impl Family {
+    /// The family of a comparison; none where it belongs to no family.
+    pub fn of(deciding: bool, is_aa: bool, blocks: usize) -> Option<Family> {
+        if is_aa || blocks < FEWEST_BLOCKS {
+            return None;
+        }
+        Some(match deciding {
+            true => Family::Deciding,
+            false => Family::Further,
+        })
+    }
+}
+
+/// The log-ratios `xs` of the blocks, in their order, held to what the experiment asks.
+pub fn judge(xs: &[f64], better: Better, stop: &Stop) -> Judgement {
+    let params = Params {
+        alpha: alpha(stop),
+        smallest_effect: stop.smallest_effect,
+        better,
+    };
+    stats::judge(xs, &params)
+}
+
+/// Error rate of a comparison, and false discovery rate of a family.
+pub fn alpha(stop: &Stop) -> f64 {
+    1.0 - stop.confidence
+}
+
+/// Whether each comparison, given by its family and its e-value, holds together with all
+/// others of the family; none where it is of none.
+pub fn survivors(comparisons: &[(Option<Family>, f64)], stop: &Stop) -> Vec<Option<bool>> {
+    let mut found = vec![None; comparisons.len()];
+    for family in [Family::Deciding, Family::Further] {
+        let members = comparisons.iter().enumerate();
+        let members: Vec<(usize, f64)> = members
+            .filter(|(_, (of, _))| *of == Some(family))
+            .map(|(index, (_, e_value))| (index, *e_value))
+            .collect();
+        let e_values: Vec<f64> = members.iter().map(|(_, e_value)| *e_value).collect();
+        let survive = stats::ebh::survivors(&e_values, alpha(stop));
+        for ((index, _), survives) in members.into_iter().zip(survive) {
+            found[index] = Some(survives);
+        }
+    }
+    found
+}
+
+/// Whether the arm repeats the baseline as a control.
+pub fn is_aa(experiment: &Experiment, arm: usize) -> bool {
+    experiment.aa_arm.as_deref() == Some(experiment.arms[arm].name.as_str())
+}
+
+/// A deciding comparison of an arm with the baseline, in the indices of the plan.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judged<'a> {
+    pub cell: usize,
+    pub arm: usize,
+    pub metric: &'a str,
+    pub judgement: Judgement,
+    /// Holds together with all deciding comparisons of the run; none where it is not
+    /// one of the family.
+    pub survives: Option<bool>,
+}
+
+impl Judged<'_> {
+    /// More blocks can still change what is known.
+    pub fn is_open(&self) -> bool {
+        match self.judgement.verdict {
+            Verdict::Unknown => true,
+            Verdict::Better | Verdict::Worse => self.survives == Some(false),
+            Verdict::Same => false,
+        }
+    }
+}
+
+/// Every deciding comparison of the trials so far, with those of the A/A arm.
+pub fn deciding<'a>(experiment: &'a Experiment, plan: &Plan, trials: &[Trial]) -> Vec<Judged<'a>> {
+    let cells = plan.cells.iter().enumerate();
+    let mut all: Vec<Judged> = cells
+        .flat_map(|(cell, planned)| {
+            let named = &experiment.workloads[planned.workload].metrics;
+            of_cell(experiment, named, trials, cell)
+        })
+        .collect();
+    let members: Vec<(Option<Family>, f64)> = all
+        .iter()
+        .map(|judged| {
+            let aa = is_aa(experiment, judged.arm);
+            let blocks = judged.judgement.blocks as usize;
+            (Family::of(true, aa, blocks), judged.judgement.e_value)
+        })
+        .collect();
+    let survive = survivors(&members, &experiment.stop);
+    for (judged, survives) in all.iter_mut().zip(survive) {
+        judged.survives = survives;
+    }
+    all
+}
+
+fn of_cell<'a>(
+    experiment: &'a Experiment,
+    named: &'a [String],
+    trials: &[Trial],
+    cell: usize,
+) -> Vec<Judged<'a>> {
+    let here: Vec<&Trial> = trials.iter().filter(|t| t.place.cell == cell).collect();
+    let baseline = experiment.baseline;
+    let mut all = Vec::new();
+    for arm in (0..experiment.arms.len()).filter(|arm| *arm != baseline) {
+        let overload = Overload::of(here.iter().copied(), cell, arm, baseline);
+        for metric in overload.deciding(named, &here) {
+            let ratios = results::log_ratios(here.iter().copied(), cell, metric, arm, baseline);
+            let xs: Vec<f64> = ratios.iter().map(|ratio| ratio.x).collect();
+            all.push(Judged {
+                cell,
+                arm,
+                metric,
+                judgement: judge(&xs, direction(&here, metric), &experiment.stop),
+                survives: None,
+            });
+        }
+    }
+    all
+}
+
+/// As the trials say it.
+fn direction(trials: &[&Trial], metric: &str) -> Better {
+    let measured = trials.iter().find_map(|t| t.metric(metric));
+    measured.map_or(Better::Neither, |measured| measured.better)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_family_has_neither_the_control_nor_what_has_no_evidence() {
+        assert_eq!(Family::of(true, false, 2), Some(Family::Deciding));
+        assert_eq!(Family::of(false, false, 2), Some(Family::Further));
+        assert_eq!(Family::of(true, false, 1), None);
+        assert_eq!(Family::of(true, true, 9), None);
+    }
+
+    #[test]
+    fn what_is_in_no_family_makes_no_call_harder() {
+        let stop = Stop {
+            budget_ns: None,
+            confidence: 0.95,
+            smallest_effect: 0.02,
+            min_blocks: 5,
+            max_blocks: 40,
+            max_attempts: 3,
+        };
+        let (deciding, further) = (Some(Family::Deciding), Some(Family::Further));
+        let alone = [(deciding, 25.0), (None, 1.0), (further, 1.0)];
+        let found = survivors(&alone, &stop);
+        assert_eq!(found, [Some(true), None, Some(false)]);
+        let two = [(deciding, 25.0), (deciding, 1.0)];
+        assert_eq!(survivors(&two, &stop), [Some(false), Some(false)]);
+    }
+}

@@ -1,0 +1,81 @@
+//! Text from files and programs on its way to a person.
+//!
+//! A terminal obeys control characters (ECMA-48: the title, the clipboard, the cursor),
+//! and bidirectional controls change the order in which a line is read (Unicode TR 36,
+//! CVE-2021-42574). Every renderer for people therefore shows such characters as
+//! `\u{…}`. JSON, for programs, keeps them: it has an escape of its own.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// Text that stays in its line: a name, a value, a sentence.
+pub fn one_line(text: &str) -> Cow<'_, str> {
+    escaped(text, is_hidden)
+}
+
+/// Text of several lines that have been made by us, or whose line ends do no harm: line
+/// ends and tabs stay.
+pub fn lines(text: &str) -> Cow<'_, str> {
+    escaped(text, |c| is_hidden(c) && !matches!(c, '\n' | '\t'))
+}
+
+fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !text.contains(&is_escaped) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match is_escaped(c) {
+            // Writing to a string cannot fail.
+            true => {
+                let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
+            }
+            false => out.push(c),
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// Characters that are obeyed rather than seen: C0, DEL and C1; marks, embeddings,
+/// overrides and isolates of the bidirectional algorithm; characters without width; ends
+/// of lines and paragraphs; tags.
+pub fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}'
+            | '\u{61c}'
+            | '\u{180e}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e007f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_obeys_is_seen_instead() {
+        // OSC 52 writes the clipboard, C1's CSI begins a sequence in one byte.
+        assert_eq!(one_line("\u{1b}]52;c;eA==\u{7}"), "\\u{1b}]52;c;eA==\\u{7}");
+        assert_eq!(one_line("a\u{9b}2Jb\u{7f}"), "a\\u{9b}2Jb\\u{7f}");
+        assert_eq!(one_line("\u{202e}gnp.exe"), "\\u{202e}gnp.exe");
+        assert_eq!(one_line("a\u{2066}b\u{feff}"), "a\\u{2066}b\\u{feff}");
+    }
+
+    #[test]
+    fn a_name_with_a_line_end_stays_in_its_line() {
+        assert_eq!(one_line("cell\nbatch: better"), "cell\\u{a}batch: better");
+        assert_eq!(one_line("a\r\tb\u{2028}c"), "a\\u{d}\\u{9}b\\u{2028}c");
+        assert_eq!(lines("a\n\tb\r\u{1b}"), "a\n\tb\\u{d}\\u{1b}");
+    }
+
+    #[test]
+    fn other_text_is_left_alone() {
+        let text = "wakeup 50 % · 30 µs → naïve 漢字 \u{5e9}\u{5dc}";
+        assert!(matches!(one_line(text), Cow::Borrowed(same) if same == text));
+    }
+}

@@ -1,0 +1,20 @@
+//! Programs that schedlab did not bring, and the tasks by which a scheduler knows them.
+
+/// A program from PATH.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Program {
+    pub name: &'static str,
+    /// Argument that makes it print its version; `None` for a program that cannot.
+    pub version: Option<&'static str>,
+    /// Debian package that has it; `None` where no package does.
+    pub package: Option<&'static str>,
+}
+
+/// Tasks, by a name that does not change while they run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Task {
+    /// Threads whose name (`/proc/PID/comm`) fits this pattern, such as `wakeup-*`.
+    Thread(&'static str),
+    /// All threads of the processes with this name.
+    Process(&'static str),
+}

@@ -1,0 +1,190 @@
+//! What is no experiment that could run: one function for all, wherever they come from,
+//! a file, a command line or the results of somebody else.
+//!
+//! Whatever reads a file looks at each table by itself too, with the functions of this
+//! and of the other modules, so that the error is shown where the mistake is.
+
+use crate::arms::{check_name, check_policy, check_shows, check_weight};
+use crate::build::check_arm;
+use crate::error::PlanError;
+use crate::schedule::cells;
+use crate::services::check_placeholders;
+use crate::workloads::check_workload;
+use model::check::MOST_COUNT;
+use model::{
+    Antagonist, AntagonistProgram, Experiment, OpenLoopParams, Placement, Server, ServerProgram,
+    TargetSpec, VmSpec,
+};
+use std::collections::BTreeSet;
+
+/// More than any machine has, and few enough to list.
+const MOST_GUEST_CPUS: u32 = 4096;
+const LEAST_MEMORY_BYTES: u64 = 1 << 20;
+/// 1 PiB.
+const MOST_MEMORY_BYTES: u64 = 1 << 50;
+
+/// Everything that must hold of an experiment before anything is planned or started.
+/// What the target lacks for it is not looked at.
+pub fn check(experiment: &Experiment) -> Result<(), PlanError> {
+    experiment.check()?;
+    check_shows(&experiment.name).map_err(|e| e.about("name"))?;
+    if let TargetSpec::Vm(vm) = &experiment.target {
+        check_vm(vm)?;
+    }
+    for arm in &experiment.arms {
+        check_name(&arm.name)?;
+        check_arm(arm, &experiment.target, &experiment.workloads)?;
+    }
+    for workload in &experiment.workloads {
+        let named = |e: PlanError| {
+            let message = format!("workload `{}`: {e}", workload.name);
+            e.renamed(message)
+        };
+        check_workload(workload).map_err(named)?;
+        if let Some(server) = &workload.server {
+            check_server(server).map_err(named)?;
+        }
+        check_antagonists(&workload.antagonists).map_err(named)?;
+    }
+    check_cells(experiment)
+}
+
+/// Cells are known by their names.
+fn check_cells(experiment: &Experiment) -> Result<(), PlanError> {
+    let mut names = BTreeSet::new();
+    let twice = cells(experiment)
+        .into_iter()
+        .find(|cell| !names.insert(cell.name.clone()));
+    match twice {
+        None => Ok(()),
+        Some(cell) => Err(
+            PlanError::new(format!("there are two cells `{}`", cell.name))
+                .with_help("each load once; or give one of the workloads another name"),
+        ),
+    }
+}
+
+pub(crate) fn check_vm(vm: &VmSpec) -> Result<(), PlanError> {
+    let cpus = vm.cpus;
+    if vm.topology.as_ref().is_some_and(|t| t.cpus() != Some(cpus)) {
+        return Err(
+            PlanError::new(format!("the topology does not make {cpus} CPUs"))
+                .with_help("cpus must be sockets × llcs × cores × threads; or leave cpus out"),
+        );
+    }
+    if cpus == 0 {
+        return Err(PlanError::new("a guest needs at least one CPU").with_help("cpus = 2"));
+    }
+    if cpus > MOST_GUEST_CPUS {
+        return Err(PlanError::new(format!(
+            "a guest has at most {MOST_GUEST_CPUS} CPUs, not {cpus}"
+        )));
+    }
+    if !(LEAST_MEMORY_BYTES..=MOST_MEMORY_BYTES).contains(&vm.memory_bytes) {
+        return Err(PlanError::new(format!(
+            "a guest does not run in {} bytes of memory",
+            vm.memory_bytes
+        ))
+        .with_help("memory = \"2G\""));
+    }
+    check_cpus("host-cpus", vm.host_cpus.as_ref())
+}
+
+/// A list of CPUs, or a part of those that there are.
+pub(crate) fn check_cpus(key: &str, list: Option<&String>) -> Result<(), PlanError> {
+    match list.map(|list| model::choose_cpus(list, &[0])) {
+        Some(Err(what)) => Err(PlanError::new(what).about(key)),
+        _ => Ok(()),
+    }
+}
+
+/// A number of threads, connections or the like.
+pub(crate) fn check_count(key: &str, count: u64) -> Result<(), PlanError> {
+    match count {
+        0 => Err(PlanError::new(format!("`{key}` must be at least 1")).about(key)),
+        1..=MOST_COUNT => Ok(()),
+        _ => {
+            Err(PlanError::new(format!("`{key}` is at most {MOST_COUNT}, not {count}")).about(key))
+        }
+    }
+}
+
+pub(crate) fn check_client(client: &OpenLoopParams) -> Result<(), PlanError> {
+    check_count("connections", client.connections.into())?;
+    check_count("threads", client.threads.into())?;
+    check_cpus("load-cpus", client.load_cpus.as_ref())
+}
+
+pub(crate) fn check_placement(placement: &Placement) -> Result<(), PlanError> {
+    check_cpus("cpus", placement.cpus.as_ref())?;
+    placement
+        .weight
+        .map_or(Ok(()), check_weight)
+        .map_err(|e| e.about("weight"))?;
+    let quota = placement.quota_percent;
+    if quota.is_some_and(|q| !(1.0..=1e6).contains(&q)) {
+        return Err(PlanError::new("a quota is at least 1% of a CPU")
+            .with_help("quota = \"50%\"")
+            .about("quota"));
+    }
+    if placement.nice.is_some_and(|n| !(-20..=19).contains(&n)) {
+        return Err(PlanError::new("a nice value is -20 to 19").about("nice"));
+    }
+    if placement.nice.is_some() && placement.policy.is_some() {
+        return Err(PlanError::new("`nice` beside a `policy`")
+            .with_help("write the nice value into the policy")
+            .about("nice"));
+    }
+    placement.policy.as_ref().map_or(Ok(()), check_policy)
+}
+
+pub(crate) fn check_server(server: &Server) -> Result<(), PlanError> {
+    check_placement(&server.placement)?;
+    match &server.program {
+        ServerProgram::Echo { threads }
+        | ServerProgram::Memcached { threads, .. }
+        | ServerProgram::Nginx { workers: threads } => check_count("threads", (*threads).into()),
+        ServerProgram::HttpEcho => Ok(()),
+        ServerProgram::Command { argv, port, .. } => {
+            check_argv(argv)?;
+            check_placeholders(argv, *port).map_err(|e| e.about("command"))
+        }
+    }
+}
+
+pub(crate) fn check_antagonists(antagonists: &[Antagonist]) -> Result<(), PlanError> {
+    let mut names = BTreeSet::new();
+    for antagonist in antagonists {
+        check_shows(&antagonist.name)?;
+        if !names.insert(&antagonist.name) {
+            return Err(
+                PlanError::new(format!("there are two antagonists `{}`", antagonist.name))
+                    .with_help("give one of them another `name`"),
+            );
+        }
+        check_antagonist(antagonist)?;
+    }
+    Ok(())
+}
+
+pub(crate) fn check_antagonist(antagonist: &Antagonist) -> Result<(), PlanError> {
+    check_placement(&antagonist.placement)?;
+    match &antagonist.program {
+        AntagonistProgram::Spinner { threads } => {
+            threads.map_or(Ok(()), |threads| check_count("threads", threads.into()))
+        }
+        AntagonistProgram::StressNg { .. } => Ok(()),
+        AntagonistProgram::Command { argv } => check_argv(argv),
+    }
+}
+
+/// What execve(2) takes: a program, and no byte 0 anywhere.
+pub(crate) fn check_argv(argv: &[String]) -> Result<(), PlanError> {
+    if argv.first().is_none_or(String::is_empty) {
+        return Err(PlanError::new("a command needs a program").about("command"));
+    }
+    match argv.iter().any(|word| word.contains('\0')) {
+        true => Err(PlanError::new("a word of the command has a byte 0").about("command")),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,217 @@
+//! The conclusion in sentences: what an arm is better and worse in, by how much, and how
+//! long what is open would take.
+//!
+//! What is worse is said whether it decides or not: whoever asked about latency wants to
+//! know what it costs.
+
+use crate::quantity::{about, count, difference, differences};
+use crate::table::{CellTable, Comparison, Table, Tally, Verdict};
+use crate::words;
+use model::Better;
+
+/// Comparisons of one kind that are named; more are counted.
+const MOST_NAMED: usize = 3;
+/// A run that nobody will wait for.
+const MANY_BLOCKS: u32 = 1000;
+
+/// One sentence for each arm: `rusty is better: p99 of wakeups 44 % lower (30 to 56 %);
+/// not decided: requests per second, about 4 minutes more would.`
+pub fn sentences(table: &Table) -> Vec<String> {
+    let said = table.tallies.iter().map(|tally| sentence(table, tally));
+    said.collect()
+}
+
+/// The sentence of one arm.
+pub fn sentence(table: &Table, tally: &Tally) -> String {
+    parts(table, tally).join(" ")
+}
+
+/// The sentence of one arm in its parts: what is better, what is worse, and so on.
+pub fn parts(table: &Table, tally: &Tally) -> Vec<String> {
+    match (tally.aa, tally.total()) {
+        (true, _) => vec![words::aa(tally)],
+        (false, 0) => vec![words::tally(tally)],
+        (false, _) => Conclusion::of(table, &tally.arm).parts(tally),
+    }
+}
+
+/// A comparison and the cell in which it was made.
+#[derive(Clone, Copy)]
+struct Found<'a> {
+    cell: &'a CellTable,
+    comparison: &'a Comparison,
+}
+
+struct Conclusion<'a> {
+    table: &'a Table,
+    deciding: Vec<Found<'a>>,
+    further: Vec<Found<'a>>,
+}
+
+impl<'a> Conclusion<'a> {
+    fn of(table: &'a Table, arm: &str) -> Self {
+        let all = table.cells.iter().flat_map(|cell| {
+            let comparisons = cell.comparisons.iter();
+            comparisons.map(move |comparison| Found { cell, comparison })
+        });
+        let of_arm = all.filter(|found| found.comparison.arm == arm);
+        let (deciding, further) = of_arm.partition(|found| found.comparison.deciding);
+        Conclusion {
+            table,
+            deciding,
+            further,
+        }
+    }
+
+    fn parts(&self, tally: &Tally) -> Vec<String> {
+        let mut parts: Vec<String> = [
+            self.group("better", &self.deciding, Verdict::Better),
+            self.group("worse", &self.deciding, Verdict::Worse),
+            self.group(
+                "worse in what does not decide",
+                &self.further,
+                Verdict::Worse,
+            ),
+            self.group("the same", &self.deciding, Verdict::Same),
+            self.open(),
+            self.not_compared(),
+            match tally.cells_not_measured {
+                0 => None,
+                cells => Some(format!("{} not measured", count(cells, "cell"))),
+            },
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        let is_known = |f: &Found| f.comparison.verdict != Verdict::Unknown;
+        let says = match self.deciding.iter().any(is_known) || parts[0].starts_with("worse") {
+            true => " is",
+            false => ":",
+        };
+        parts[0] = format!("{}{says} {}", tally.arm, parts[0]);
+        let last = parts.len() - 1;
+        for (index, part) in parts.iter_mut().enumerate() {
+            part.push(if index == last { '.' } else { ';' });
+        }
+        parts
+    }
+
+    /// `better: p99 of wakeups 44 % lower (30 to 56 %)`; with more than can be named,
+    /// the largest: `better in 12 of 28: …, and 8 more`.
+    fn group(&self, label: &str, of: &[Found], verdict: Verdict) -> Option<String> {
+        let mut found: Vec<Found> = of.to_vec();
+        found.retain(|f| f.comparison.verdict == verdict);
+        let label = match found.len() > MOST_NAMED {
+            true => format!("{label} in {} of {}", found.len(), of.len()),
+            false => label.to_owned(),
+        };
+        self.named(&label, found, |found| {
+            let size = match verdict {
+                Verdict::Same => String::new(),
+                _ => format!(" {}", sized(found.comparison)),
+            };
+            format!("{}{size}", self.metric(found))
+        })
+    }
+
+    fn open(&self) -> Option<String> {
+        let is_open = |f: &&Found| f.comparison.verdict == Verdict::Unknown;
+        let open = self.deciding.iter().filter(is_open);
+        let open: Vec<Found> = open.filter(|f| f.comparison.blocks > 0).copied().collect();
+        let (time, of) = (more_time(&open), open.len());
+        let named = self.named("not decided", open, |found| {
+            let c = found.comparison;
+            let span = c.low.zip(c.high).map(|(low, high)| differences(low, high));
+            let span = span.map_or_else(String::new, |span| format!(" ({span})"));
+            format!("{}{span}", self.metric(found))
+        })?;
+        Some(match time {
+            Some((time, known)) if known == of => format!("{named}, {time} would"),
+            Some((time, known)) => format!("{named}, {time} would decide {known} of them"),
+            None => named,
+        })
+    }
+
+    fn not_compared(&self) -> Option<String> {
+        let without = self.deciding.iter().filter(|f| f.comparison.blocks == 0);
+        let measured = without.filter(|f| {
+            let names = [&f.comparison.arm, &f.comparison.baseline];
+            let lost = &f.cell.not_measured;
+            !lost.iter().any(|lost| names.contains(&&lost.arm))
+        });
+        let found = measured.copied().collect();
+        self.named("not compared", found, |found| self.metric(found))
+    }
+
+    fn named(
+        &self,
+        label: &str,
+        mut found: Vec<Found>,
+        phrase: impl Fn(&Found) -> String,
+    ) -> Option<String> {
+        let all = found.len();
+        if all > MOST_NAMED {
+            let size = |f: &Found| f.comparison.ratio.map_or(0.0, |ratio| ratio.ln().abs());
+            found.sort_by(|a, b| size(b).total_cmp(&size(a)));
+            found.truncate(MOST_NAMED);
+        }
+        let mut phrases: Vec<String> = found.iter().map(phrase).collect();
+        phrases.extend((all > MOST_NAMED).then(|| format!("and {} more", all - MOST_NAMED)));
+        (all > 0).then(|| format!("{label}: {}", phrases.join(", ")))
+    }
+
+    /// With its cell where the metric alone does not say which is meant.
+    fn metric(&self, found: &Found) -> String {
+        let metric = &found.comparison.metric;
+        let has = |cell: &&CellTable| cell.comparisons.iter().any(|c| c.metric == *metric);
+        match self.table.cells.iter().filter(has).count() {
+            1 => words::metric(metric),
+            _ => format!("{} in {}", words::metric(metric), found.cell.name),
+        }
+    }
+}
+
+/// `44 % lower (30 to 56 %)`, with the star of a call that does not hold among the others.
+fn sized(c: &Comparison) -> String {
+    let star = match c.survives_ebh {
+        Some(false) => "*",
+        _ => "",
+    };
+    let by = c.ratio.map_or_else(String::new, difference);
+    match c.low.zip(c.high) {
+        Some((low, high)) => format!("{by} ({}){star}", differences(low, high)),
+        None => format!("{by}{star}"),
+    }
+}
+
+/// What the slowest of them takes, and for how many this can be told: `about 4 minutes
+/// more`, 2.
+fn more_time(open: &[Found]) -> Option<(String, usize)> {
+    let missing = open.iter().filter_map(|found| {
+        let c = found.comparison;
+        let blocks = c.blocks_needed?.saturating_sub(c.blocks as u32);
+        Some((blocks, f64::from(blocks) * found.cell.block_ns?))
+    });
+    let missing: Vec<(u32, f64)> = missing.collect();
+    let blocks = missing.iter().map(|(blocks, _)| *blocks).max()?;
+    let time = missing.iter().map(|(_, time)| *time).fold(0.0, f64::max);
+    let time = match blocks > MANY_BLOCKS {
+        true => format!("more than {MANY_BLOCKS} blocks more"),
+        false => format!("about {} more", about(time)),
+    };
+    Some((time, missing.len()))
+}
+
+/// Worse comparisons of all arms that do not decide, or better ones, the largest first,
+/// each with its cell.
+pub fn beside(table: &Table, verdict: Verdict) -> Vec<(&CellTable, &Comparison)> {
+    let mut found: Vec<(&CellTable, &Comparison)> = table
+        .cells
+        .iter()
+        .flat_map(|cell| cell.further().map(move |c| (cell, c)))
+        .filter(|(_, c)| !c.aa && c.verdict == verdict && c.better != Better::Neither)
+        .collect();
+    let size = |c: &Comparison| c.ratio.map_or(0.0, |ratio| ratio.ln().abs());
+    found.sort_by(|(_, a), (_, b)| size(b).total_cmp(&size(a)));
+    found
+}

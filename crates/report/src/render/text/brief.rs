@@ -1,0 +1,185 @@
+//! The short report: what a reader of the terminal needs, on one screen or two.
+
+use super::verdicts::Shape;
+use super::{INDENT, Page, lesser, sheets_of_answers};
+use crate::fold::{alike, in_ranges};
+use crate::quantity::change;
+use crate::table::{ArmTrials, CellTable, Comparison, Excluded, Notice, Table, Verdict};
+use crate::why::Kind;
+use crate::{conclusion, words};
+use model::Severity;
+
+/// Deciding comparisons up to this number are all shown; of more, the calls.
+const MOST_DECIDING: usize = 24;
+/// Comparisons beside those that decide, of each kind.
+const MOST_BESIDE: usize = 4;
+/// Metrics of an arm that is compared with nothing.
+const MOST_METRICS: usize = 20;
+/// Warnings that are not serious.
+const MOST_WARNINGS: usize = 8;
+
+impl Page {
+    pub(super) fn answer(&mut self, table: &Table) {
+        self.deciding(table);
+        self.not_measured(table);
+        for sheet in sheets_of_answers(table) {
+            self.sheet(&sheet);
+        }
+        self.beside(table);
+        self.warnings(table);
+        self.legend(table);
+    }
+
+    fn deciding(&mut self, table: &Table) {
+        let deciding = table.comparisons().filter(|c| c.deciding && !c.aa);
+        let all = deciding.count();
+        let is_shown = |c: &&Comparison| !c.aa && (all <= MOST_DECIDING || c.verdict.is_call());
+        let mut shown = 0;
+        for cell in table.cells.iter().filter(|cell| !cell.is_empty()) {
+            if table.tallies.is_empty() {
+                self.spread(cell, MOST_METRICS);
+                continue;
+            }
+            let rows: Vec<&Comparison> = cell.deciding().filter(is_shown).collect();
+            shown += rows.len();
+            if !rows.is_empty() {
+                self.heading(&format!("{} (against {})", cell.name, table.baseline()));
+                self.comparisons(table, &rows, Shape::short(table));
+            }
+        }
+        if shown < all {
+            self.line("");
+            let more = format!(
+                "{} of {all} comparisons are the same or unknown.",
+                all - shown
+            );
+            self.wrapped(&more, 0, 2);
+        }
+    }
+
+    /// What it costs, what else differs, and what went with it.
+    fn beside(&mut self, table: &Table) {
+        let worse = conclusion::beside(table, Verdict::Worse);
+        let better = conclusion::beside(table, Verdict::Better);
+        let moved = moved(table);
+        let groups = [
+            ("Also worse", named(table, &worse)),
+            ("Also better", named(table, &better)),
+            ("Went up and down with it", moved),
+        ];
+        if groups.iter().any(|(_, found)| !found.is_empty()) {
+            self.heading("Beside what decides");
+        }
+        for (label, mut found) in groups {
+            let more = found.len().saturating_sub(MOST_BESIDE);
+            found.truncate(MOST_BESIDE);
+            found.extend((more > 0).then(|| format!("and {more} more")));
+            if !found.is_empty() {
+                self.wrapped(
+                    &format!("{label}: {}", found.join("; ")),
+                    INDENT,
+                    2 * INDENT,
+                );
+            }
+        }
+    }
+
+    /// Trials that do not count and warnings, those that are alike in one line.
+    fn warnings(&mut self, table: &Table) {
+        let notices: Vec<&Notice> = lesser(table).collect();
+        let folded = folded(&table.excluded);
+        if !notices.is_empty() || !folded.is_empty() {
+            self.heading("Warnings");
+        }
+        for line in folded {
+            self.wrapped(&line, INDENT, 2 * INDENT);
+        }
+        for notice in notices.iter().take(MOST_WARNINGS) {
+            let mut text = words::notice(notice);
+            if notice.severity == Severity::Caution && !notice.remedy.is_empty() {
+                text = format!("{text} -> {}", notice.remedy);
+            }
+            self.wrapped(&text, INDENT, 2 * INDENT);
+        }
+        let more = notices.len().saturating_sub(MOST_WARNINGS);
+        if more > 0 {
+            self.line(format!("  and {more} more"));
+        }
+    }
+
+    fn legend(&mut self, table: &Table) {
+        self.line("");
+        let mut said: Vec<String> = words::error_rate(table).into_iter().collect();
+        if !said.is_empty() {
+            said.push(words::scale_of_evidence(&table.experiment));
+        }
+        said.push("More: schedlab report DIR --full.".to_owned());
+        self.wrapped(&said.join(" "), 0, 0);
+        self.star(table);
+    }
+}
+
+/// `request_p50 +72.4%`, with arm and cell where there are several.
+fn named(table: &Table, found: &[(&CellTable, &Comparison)]) -> Vec<String> {
+    let several_arms = table.tallies.iter().filter(|tally| !tally.aa).count() > 1;
+    let several_cells = table.cells.len() > 1;
+    let name = |(cell, c): &(&CellTable, &Comparison)| {
+        let star = match c.survives_ebh {
+            Some(false) => "*",
+            _ => "",
+        };
+        let by = c.ratio.map_or_else(String::new, change);
+        let mut text = format!("{} {by}{star}", c.metric);
+        let places = [
+            several_arms.then_some(c.arm.as_str()),
+            several_cells.then_some(cell.name.as_str()),
+        ];
+        let places: Vec<&str> = places.into_iter().flatten().collect();
+        if !places.is_empty() {
+            text = format!("{text} ({})", places.join(", "));
+        }
+        text
+    };
+    found.iter().map(name).collect()
+}
+
+/// Counters that followed a call from block to block.
+fn moved(table: &Table) -> Vec<String> {
+    let calls = table.across.why.iter().filter_map(|why| {
+        let together = why.counters.iter().filter(|c| c.kind == Kind::Together);
+        let counters: Vec<&str> = together.map(|c| c.counter.as_str()).take(3).collect();
+        let place = format!("{}, {} {}", why.cell, why.arm, why.metric);
+        (!counters.is_empty()).then(|| format!("{} ({place})", counters.join(", ")))
+    });
+    calls.collect()
+}
+
+/// `20 x void: the generator was late by 5 to 647 ms (fifo 9, weight-1000 6)`.
+fn folded(excluded: &[Excluded]) -> Vec<String> {
+    let mut groups: Vec<Vec<&Excluded>> = Vec::new();
+    for trial in excluded {
+        let same = |group: &&mut Vec<&Excluded>| {
+            group[0].state == trial.state && alike(group[0].headline(), trial.headline())
+        };
+        match groups.iter_mut().find(same) {
+            Some(group) => group.push(trial),
+            None => groups.push(vec![trial]),
+        }
+    }
+    groups.sort_by_key(|group| std::cmp::Reverse(group.len()));
+    let line = |group: &Vec<&Excluded>| {
+        let reasons: Vec<&str> = group.iter().map(|trial| trial.headline()).collect();
+        let mut arms = Vec::new();
+        group
+            .iter()
+            .for_each(|trial| ArmTrials::count(&mut arms, &trial.arm));
+        format!(
+            "{} x {}: {} ({})",
+            group.len(),
+            group[0].state,
+            in_ranges(&reasons),
+            words::by_arm(&arms)
+        )
+    };
+    groups.iter().map(line).collect()
+}

@@ -1,0 +1,174 @@
+//! The full report: every comparison, median, and trial that does not count.
+
+use super::super::columns::{Align, Columns, clip};
+use super::super::sheet::sheets;
+use super::verdicts::Shape;
+use super::{Page, lesser};
+use crate::quantity::with_unit;
+use crate::table::{CellTable, Comparison, Excluded, MetricRow, Notice, Table};
+use crate::words;
+
+impl Page {
+    pub(super) fn everything(&mut self, table: &Table) {
+        self.verdicts(table);
+        self.not_measured(table);
+        for sheet in sheets(table) {
+            self.sheet(&sheet);
+        }
+        self.certificate(table);
+        self.further(table);
+        self.meanings(table);
+        self.medians(table);
+        self.trials(table);
+        let notices: Vec<&Notice> = lesser(table).collect();
+        if !notices.is_empty() {
+            self.heading("Warnings");
+        }
+        notices.into_iter().for_each(|notice| self.notice(notice));
+    }
+
+    fn notice(&mut self, notice: &Notice) {
+        let label = words::severity(notice.severity).to_uppercase();
+        self.wrapped(&format!("{label}: {}", words::notice(notice)), 0, 2);
+        if !notice.remedy.is_empty() {
+            self.wrapped(&notice.remedy, 2, 2);
+        }
+    }
+
+    fn verdicts(&mut self, table: &Table) {
+        for cell in &table.cells {
+            let title = format!("{} (against {})", cell.name, table.baseline());
+            let shown: Vec<&Comparison> = cell.deciding().collect();
+            self.titled(&title, table, &shown);
+        }
+    }
+
+    fn titled(&mut self, title: &str, table: &Table, shown: &[&Comparison]) {
+        if !shown.is_empty() {
+            self.heading(title);
+            self.comparisons(table, shown, Shape::FULL);
+        }
+    }
+
+    fn certificate(&mut self, table: &Table) {
+        if let Some(certificate) = &table.across.certificate {
+            self.line("");
+            let text = certificate.text_within(self.width);
+            text.lines().for_each(|line| self.line(line));
+        }
+    }
+
+    /// Metrics that do not decide.
+    fn further(&mut self, table: &Table) {
+        for cell in &table.cells {
+            let shown: Vec<&Comparison> = cell.further().collect();
+            self.titled(&format!("{}, further metrics", cell.name), table, &shown);
+        }
+    }
+
+    fn meanings(&mut self, table: &Table) {
+        let Some(error_rate) = words::error_rate(table) else {
+            return;
+        };
+        self.line("");
+        let scale = words::scale_of_evidence(&table.experiment);
+        self.wrapped(&format!("{error_rate} {scale}"), 2, 2);
+        self.star(table);
+    }
+
+    fn medians(&mut self, table: &Table) {
+        let names: Vec<&str> = table.arms.iter().map(|arm| arm.name.as_str()).collect();
+        for cell in table.cells.iter().filter(|cell| !cell.is_empty()) {
+            if let [_alone] = names.as_slice() {
+                self.spread(cell, usize::MAX);
+                continue;
+            }
+            let (none, shown): (Vec<&MetricRow>, Vec<&MetricRow>) =
+                cell.metrics.iter().partition(|row| is_nothing(row));
+            self.heading(&format!("{}, medians", cell.name));
+            let abreast = self.abreast();
+            for start in (0..names.len()).step_by(abreast) {
+                let end = names.len().min(start + abreast);
+                self.median_columns(&names[start..end], start, &shown);
+            }
+            if !none.is_empty() {
+                let names: Vec<&str> = none.iter().map(|row| row.metric.as_str()).collect();
+                self.wrapped(&format!("0 in all: {}", names.join(", ")), 2, 4);
+            }
+        }
+    }
+
+    fn median_columns(&mut self, names: &[&str], start: usize, metrics: &[&MetricRow]) {
+        let mut head = vec![("metric", Align::Left)];
+        let clipped: Vec<String> = names.iter().map(|name| clip(name, 16)).collect();
+        head.extend(clipped.iter().map(|name| (name.as_str(), Align::Right)));
+        let mut columns = Columns::new(&head);
+        for row in metrics {
+            let mut cells = vec![row.metric.clone()];
+            cells.extend(
+                row.arms[start..start + names.len()].iter().map(|summary| {
+                    summary.map_or("-".to_owned(), |s| with_unit(s.median, &row.unit))
+                }),
+            );
+            columns.push(cells);
+        }
+        self.columns(&columns);
+    }
+
+    fn trials(&mut self, table: &Table) {
+        self.heading(&words::trials(&table.trials));
+        for trial in &table.excluded {
+            self.wrapped(&excluded(trial), 2, 4);
+        }
+    }
+}
+
+/// 0 under every arm.
+fn is_nothing(row: &MetricRow) -> bool {
+    let mut medians = row.arms.iter().flatten();
+    medians.all(|summary| summary.median == 0.0)
+}
+
+/// The metrics of the only arm, at most so many.
+pub(super) fn spread_columns(cell: &CellTable, most: usize) -> Columns {
+    let mut columns = Columns::new(&[
+        ("metric", Align::Left),
+        ("median", Align::Right),
+        ("middle half of the trials", Align::Left),
+        ("trials", Align::Right),
+    ]);
+    for row in cell.metrics.iter().take(most) {
+        let summary = row.arms.first().copied().flatten();
+        let in_unit = |value| with_unit(value, &row.unit);
+        columns.push(vec![
+            row.metric.clone(),
+            summary.map_or("-".to_owned(), |s| in_unit(s.median)),
+            summary.map_or("-".to_owned(), |s| {
+                format!(
+                    "{} to {}",
+                    in_unit(s.lower_quartile),
+                    in_unit(s.upper_quartile)
+                )
+            }),
+            summary.map_or(0, |s| s.trials).to_string(),
+        ]);
+    }
+    columns
+}
+
+/// `void: wakeup 100%, arm rusty, block 3, attempt 1: the scheduler was ejected`.
+fn excluded(trial: &Excluded) -> String {
+    let more = match trial.last_lines() {
+        "" => "",
+        _ => " (its last lines are in trial.json)",
+    };
+    format!(
+        "{}: {}, arm {}, block {}, attempt {}: {}{more}",
+        trial.state,
+        trial.cell,
+        trial.arm,
+        trial.block,
+        trial.attempt,
+        trial.headline()
+    )
+}

@@ -1,0 +1,63 @@
+//! A capsule: a whole results directory in one file, with the hash of every part.
+//!
+//! ```text
+//! NAME.tar.gz
+//!   NAME/capsule.json         format, and which schedlab packed it
+//!   NAME/…                    the results directory, without what can be made again
+//!   NAME/report/report.json   what the packing schedlab makes of it
+//!   NAME/SHA256SUMS           of all of the above, as sha256sum(1) writes and checks it
+//!   NAME/SHA256SUMS.sig       a signature of that list by ssh-keygen(1), if it was asked for
+//! ```
+//! Packing the same directory twice gives the same bytes: entries are sorted and
+//! carry no time, owner or mode of this machine.
+//!
+//! Capsules come from strangers. What a capsule can be is therefore narrow, and whoever
+//! unpacks one with tar(1) sees exactly the files that were checked here.
+
+mod contents;
+mod pack;
+mod sums;
+mod unpack;
+
+pub use pack::{Packed, Packer, Sign};
+pub use sums::{Tampering, check_sums};
+pub use unpack::{Limits, unpack};
+
+use crate::Format;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::io::{self, Read};
+
+/// The format that this version packs. A reader takes any minor of its major.
+pub const CAPSULE_FORMAT: Format = Format { major: 1, minor: 1 };
+pub const SUMS: &str = "SHA256SUMS";
+/// The signature of [`SUMS`], the one file that cannot be in it.
+pub const SIGNATURE: &str = "SHA256SUMS.sig";
+pub const REPORT: &str = "report/report.json";
+const CAPSULE: &str = "capsule.json";
+
+/// `capsule.json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Capsule {
+    pub format: Format,
+    /// Of the schedlab that packed it and made its report; the one that measured is
+    /// in the manifest.
+    pub packed_by_version: String,
+    pub packed_by_commit: String,
+}
+
+/// In hexadecimal, as sha256sum(1) writes it.
+pub fn sha256(bytes: &[u8]) -> String {
+    hexadecimal(&Sha256::digest(bytes))
+}
+
+/// Of all that comes, without keeping it.
+fn sha256_of(mut reader: impl Read) -> io::Result<String> {
+    let mut hash = Sha256::new();
+    io::copy(&mut reader, &mut hash)?;
+    Ok(hexadecimal(&hash.finalize()))
+}
+
+fn hexadecimal(digest: &[u8]) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}

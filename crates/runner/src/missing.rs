@@ -1,0 +1,109 @@
+//! Places of a plan that a run would have measured and that nobody has.
+//!
+//! A run goes through its plan in order and leaves out a place for two reasons only: its
+//! cell is decided, or its arm, or the baseline, never once worked there. So every other
+//! place before the last one that was tried must have a trial; where it has none, somebody
+//! took it away.
+
+use crate::cells::{CellState, Decisions, GivenUp};
+use model::{Experiment, Plan, PlannedTrial, Trial};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Ends of blocks that are looked at again for one cell. The first one says it, unless a
+/// run was interrupted twice within a few blocks.
+const MOST_LOOKS: usize = 100;
+
+/// The places without a trial, before the last one that has one, that no rule of a run
+/// explains. `trials` in the order of the plan.
+pub fn unexplained<'a>(
+    experiment: &Experiment,
+    plan: &'a Plan,
+    trials: &[Trial],
+) -> Vec<&'a PlannedTrial> {
+    let tried: BTreeSet<u32> = trials.iter().map(|t| t.place.index).collect();
+    let Some(last) = tried.last() else {
+        return Vec::new();
+    };
+    let mut replay = Replay {
+        experiment,
+        decisions: Decisions::new(experiment, plan),
+        trials,
+        decided: BTreeSet::new(),
+        looked: BTreeMap::new(),
+    };
+    plan.trials
+        .iter()
+        .take_while(|place| place.index < *last)
+        .filter(|place| !tried.contains(&place.index) && !replay.explains(place))
+        .collect()
+}
+
+struct Replay<'a> {
+    experiment: &'a Experiment,
+    decisions: Decisions<'a>,
+    trials: &'a [Trial],
+    /// Cells that are known to have been decided at some place before.
+    decided: BTreeSet<usize>,
+    /// The cells that are decided by so many first trials.
+    looked: BTreeMap<usize, Vec<bool>>,
+}
+
+impl Replay<'_> {
+    fn explains(&mut self, place: &PlannedTrial) -> bool {
+        self.given_up(place.cell, place.arm, place.index)
+            || self.given_up(place.cell, self.experiment.baseline, place.index)
+            || self.was_decided(place)
+    }
+
+    /// Was it tried before, and did it never work?
+    fn given_up(&self, cell: usize, arm: usize, before: u32) -> bool {
+        let earlier = self.before(|t| t.place.index < before);
+        let mut here = self.trials[..earlier]
+            .iter()
+            .filter(|t| t.place.cell == cell && t.place.arm == arm)
+            .peekable();
+        here.peek().is_some() && here.all(|t| !t.is_ok())
+    }
+
+    /// A cell that was decided once stays so. A run looks after each block, and, where it
+    /// was resumed, at the place where it goes on.
+    fn was_decided(&mut self, place: &PlannedTrial) -> bool {
+        if self.decided.contains(&place.cell) {
+            return true;
+        }
+        let here = self.before(|t| t.place.index < place.index);
+        let ends = (1..place.block).rev().take(MOST_LOOKS);
+        let ends: Vec<usize> = ends
+            .map(|block| self.before(|t| t.place.block <= block))
+            .collect();
+        let decided = [here]
+            .into_iter()
+            .chain(ends)
+            .any(|count| self.decided_by(count)[place.cell]);
+        if decided {
+            self.decided.insert(place.cell);
+        }
+        decided
+    }
+
+    fn before(&self, is_before: impl Fn(&Trial) -> bool) -> usize {
+        self.trials.partition_point(is_before)
+    }
+
+    fn decided_by(&mut self, count: usize) -> &[bool] {
+        if !self.looked.contains_key(&count) {
+            let trials = &self.trials[..count];
+            let states = self.decisions.cells(trials, &never_worked(trials));
+            let decided = states.iter().map(|s| *s == CellState::Decided).collect();
+            self.looked.insert(count, decided);
+        }
+        &self.looked[&count]
+    }
+}
+
+fn never_worked(trials: &[Trial]) -> GivenUp {
+    let pair = |t: &Trial| (t.place.cell, t.place.arm);
+    let worked: BTreeSet<(usize, usize)> = trials.iter().filter(|t| t.is_ok()).map(pair).collect();
+    let tried = trials.iter().map(pair);
+    tried.filter(|pair| !worked.contains(pair)).collect()
+}

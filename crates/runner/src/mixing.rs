@@ -1,0 +1,186 @@
+//! What must be the same in all starts of a run, or its trials cannot be compared: the
+//! build of schedlab, and the kernel and CPUs that each boot finds.
+
+use model::{Experiment, Machine, Problem, SchedulerBinary, Start, System, Trial};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Facts by name that change what a trial measures and are known before the first one.
+const FACTS: &[&str] = &[
+    "cpu.microcode",
+    "cpu.online",
+    "cpu.smt",
+    "vm.accel",
+    "vm.cpus",
+    "vm.memory",
+    "vm.qemu",
+];
+
+const REMEDY: &str = "start a new run; or add --anyway, and the report will say that the two are \
+                      mixed";
+
+/// What differs between this start and the one before it.
+pub fn differences(before: &Start, now: &Start) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let mut compare = |object: &str, before: &str, now: &str| {
+        if before != now {
+            problems.push(Problem {
+                object: object.to_owned(),
+                what: format!(
+                    "was {} for the trials so far and is {}",
+                    text(before),
+                    text(now)
+                ),
+                remedy: REMEDY.to_owned(),
+            });
+        }
+    };
+    compare(
+        "schedlab itself",
+        &before.build.to_string(),
+        &now.build.to_string(),
+    );
+    for machine in &now.machines {
+        let same_kernel = |m: &&Machine| m.kernel == machine.kernel;
+        let Some(earlier) = before.machines.iter().find(same_kernel) else {
+            continue;
+        };
+        let whose = match &machine.kernel {
+            Some(kernel) => format!(" with {kernel}"),
+            None => String::new(),
+        };
+        let (earlier, system) = (described(&earlier.system), described(&machine.system));
+        for ((what, before), (_, now)) in earlier.iter().zip(&system) {
+            compare(&format!("{what}{whose}"), before, now);
+        }
+    }
+    problems
+}
+
+/// The scheduler of an arm must be one and the same program in all its trials.
+pub fn other_scheduler(before: &[Trial], now: &Trial) -> Vec<Problem> {
+    let binary = |trial: &Trial| trial.result.evidence.scheduler_binary.clone();
+    let counted = before.iter().filter(|t| t.is_ok() && t.arm == now.arm);
+    let Some(earlier) = counted.filter_map(binary).next_back() else {
+        return Vec::new();
+    };
+    let other = binary(now).filter(|now| now.sha256 != earlier.sha256);
+    let described = |binary: &SchedulerBinary| {
+        let version = binary.version.as_deref().unwrap_or("an unknown version");
+        let hash: String = binary.sha256.chars().take(12).collect();
+        format!("{version} with sha256 {hash}…")
+    };
+    let problem = |now: SchedulerBinary| Problem {
+        what: format!(
+            "was {} for the trials so far and is {}",
+            described(&earlier),
+            described(&now)
+        ),
+        object: now.path,
+        remedy: REMEDY.to_owned(),
+    };
+    other.map(problem).into_iter().collect()
+}
+
+/// Cell and number of the blocks in which some trials count and others are missing, or
+/// which two starts share. Their trials are no neighbours in time once the rest is
+/// measured, so all of them are measured again.
+pub fn half_done(done: &[Trial], experiment: &Experiment) -> BTreeSet<(usize, u32)> {
+    let mut blocks: BTreeMap<(usize, u32), BTreeMap<usize, u32>> = BTreeMap::new();
+    let mut tried: BTreeMap<(usize, usize), bool> = BTreeMap::new();
+    for trial in done {
+        let place = &trial.place;
+        *tried.entry((place.cell, place.arm)).or_default() |= trial.is_ok();
+        if trial.is_ok() {
+            let block = blocks.entry((place.cell, place.block)).or_default();
+            block.insert(place.arm, trial.start);
+        }
+    }
+    // An arm that was tried in vain is missing in every block.
+    let is_wanted = |cell, arm: &usize| tried.get(&(cell, *arm)) != Some(&false);
+    let is_whole = |cell, arms: &BTreeMap<usize, u32>| {
+        let starts: BTreeSet<&u32> = arms.values().collect();
+        let all = 0..experiment.arms.len();
+        starts.len() == 1
+            && all
+                .filter(|arm| is_wanted(cell, arm))
+                .all(|arm| arms.contains_key(&arm))
+    };
+    blocks.retain(|(cell, _), arms| !is_whole(*cell, arms));
+    blocks.into_keys().collect()
+}
+
+fn text(value: &str) -> &str {
+    match value {
+        "" => "not known",
+        value => value,
+    }
+}
+
+fn described(system: &System) -> Vec<(&'static str, String)> {
+    let mut all = vec![
+        ("the kernel", system.kernel_release.clone()),
+        ("the kernel's build", system.kernel_version.clone()),
+        (
+            "the kernel's command line",
+            system.kernel_command_line.clone(),
+        ),
+        ("the machine's name", system.hostname.clone()),
+        ("the CPU", system.cpu_model.clone()),
+        ("the number of CPUs", system.cpus.to_string()),
+        ("the hypervisor", system.hypervisor.clone()),
+    ];
+    let fact = |name: &str| system.facts.get(name).cloned().unwrap_or_default();
+    all.extend(FACTS.iter().map(|name| (*name, fact(name))));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::Build;
+
+    fn start(change: impl FnOnce(&mut Start)) -> Start {
+        let mut start = Start {
+            began: "2026-11-21T10:00:00Z".to_owned(),
+            build: Build::default(),
+            machines: vec![Machine {
+                kernel: None,
+                system: System {
+                    kernel_release: "6.12.1".to_owned(),
+                    ..System::default()
+                },
+            }],
+        };
+        change(&mut start);
+        start
+    }
+
+    #[test]
+    fn starts_at_different_times_are_alike() {
+        let later = start(|s| s.began = "2026-11-22T10:00:00Z".to_owned());
+        assert_eq!(differences(&start(|_| {}), &later), []);
+    }
+
+    #[test]
+    fn another_kernel_is_named_with_the_one_before() {
+        let now = start(|s| s.machines[0].system.kernel_release = "6.13.0".to_owned());
+        let problems = differences(&start(|_| {}), &now);
+        assert_eq!(problems.len(), 1);
+        assert_eq!(problems[0].object, "the kernel");
+        assert!(problems[0].what.contains("6.12.1") && problems[0].what.contains("6.13.0"));
+    }
+
+    #[test]
+    fn another_microcode_or_build_of_schedlab_is_a_difference() {
+        let now = start(|s| {
+            s.build.commit = "abc".to_owned();
+            let facts = &mut s.machines[0].system.facts;
+            facts.insert("cpu.microcode".to_owned(), "0x2".to_owned());
+        });
+        let objects: Vec<String> = differences(&start(|_| {}), &now)
+            .into_iter()
+            .map(|p| p.object)
+            .collect();
+        assert_eq!(objects, ["schedlab itself", "cpu.microcode"]);
+    }
+}

@@ -1,0 +1,273 @@
+//! What `verify` finds, a line each.
+
+use crate::args::VerifyArgs;
+use crate::exit::CliError;
+use crate::opened::Opened;
+use crate::output::say;
+use crate::signature;
+use model::printable::one_line;
+use model::{Arm, Evidence, PlannedTrial, Trial, Workload};
+use report::ReportError;
+use report::verify::{self, Verification};
+use results::{ResultSet, capsule, files};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// More of one kind say nothing new.
+const MOST_OF_A_KIND: usize = 20;
+/// Names of figures in the last line.
+const MOST_NAMES: usize = 6;
+
+#[derive(Default)]
+pub struct Findings {
+    fine: Vec<String>,
+    unknown: Vec<String>,
+    wrong: Vec<String>,
+    /// Figures that come from no log, and how many of each.
+    taken: BTreeMap<String, usize>,
+    /// Nobody said by other means which capsule it must be.
+    anyones: bool,
+}
+
+impl Findings {
+    pub fn wrong(&self) -> usize {
+        self.wrong.len()
+    }
+
+    pub fn print(&self) {
+        let kinds = [
+            ("ok     ", &self.fine),
+            ("unknown", &self.unknown),
+            ("DIFFERS", &self.wrong),
+        ];
+        for (word, lines) in kinds {
+            for line in lines {
+                say!("  {word}  {}", one_line(line));
+            }
+        }
+    }
+
+    /// What the machine that measured said, and nothing here can make again.
+    pub fn taken_as_they_are(&self) -> String {
+        let mut taken = Vec::new();
+        let count: usize = self.taken.values().sum();
+        if count > 0 {
+            let mut names: Vec<&str> = self.taken.keys().map(String::as_str).collect();
+            let more = names.len() > MOST_NAMES;
+            names.truncate(MOST_NAMES);
+            names.extend(more.then_some("…"));
+            let names = names.join(", ");
+            taken.push(format!(
+                "{count} figures without a histogram ({})",
+                one_line(&names)
+            ));
+        }
+        taken.push("the readings of the evidence".to_owned());
+        taken.push(files::SYSTEM.to_owned());
+        taken.push("what programs printed".to_owned());
+        if self.anyones {
+            taken.push("who packed it (--fingerprint or --signer tell)".to_owned());
+        }
+        taken.join("; ")
+    }
+
+    pub fn bytes(&mut self, opened: &Opened, args: &VerifyArgs) -> Result<(), CliError> {
+        self.anyones = args.fingerprint.is_none() && args.signer.is_none();
+        let sums = capsule::check_sums(opened.dir(), opened.is_capsule())?;
+        let Some((tampering, fingerprint)) = sums else {
+            let what = format!("bytes: there is no {}, so nobody knows them", capsule::SUMS);
+            match opened.is_capsule() || args.fingerprint.is_some() {
+                true => self.wrong.push(what),
+                false => self
+                    .unknown
+                    .push(format!("{what}; `schedlab pack` writes it")),
+            }
+            return Ok(());
+        };
+        if tampering.is_empty() {
+            self.fine.push(format!("bytes: fingerprint {fingerprint}"));
+        }
+        self.wrong.extend(tampering.iter().map(ToString::to_string));
+        if let Some(wanted) = &args.fingerprint
+            && *wanted != fingerprint
+        {
+            self.wrong.push(format!(
+                "bytes: the fingerprint is {fingerprint}, not {wanted}: another capsule than the one \
+                 that was meant"
+            ));
+        }
+        Ok(())
+    }
+
+    pub fn signature(&mut self, opened: &Opened, args: &VerifyArgs) -> Result<(), CliError> {
+        let path = opened.dir().join(capsule::SIGNATURE);
+        if path.symlink_metadata().is_err() {
+            if args.signer.is_some() {
+                self.wrong.push("signature: there is none".to_owned());
+            }
+            return Ok(());
+        }
+        // Also that it is a file and none beyond all measure.
+        files::read(&path)?;
+        let text = files::read(&opened.dir().join(capsule::SUMS))?;
+        match &args.signer {
+            Some(allowed) => self.signer(&text, &path, allowed)?,
+            None => match signature::signing_key(&text, &path) {
+                Ok(key) => self.unknown.push(format!(
+                    "signature: {key}; --signer FILE tells whether that is somebody you know"
+                )),
+                Err(why) => self.unknown.push(format!("signature: not checked: {why}")),
+            },
+        }
+        Ok(())
+    }
+
+    fn signer(&mut self, text: &[u8], signature: &Path, allowed: &Path) -> Result<(), CliError> {
+        if !allowed.exists() {
+            return Err(CliError::usage(
+                format!("there is no list of signers {}", allowed.display()),
+                "a line for each: NAME KEYTYPE KEY, as in ~/.ssh/allowed_signers; see ALLOWED SIGNERS \
+                 in ssh-keygen(1)",
+            ));
+        }
+        match signature::signer(text, signature, allowed) {
+            Ok(who) => self.fine.push(format!("signature: {who}")),
+            Err(why) => self.wrong.push(format!("signature: {why}")),
+        }
+        Ok(())
+    }
+
+    /// Nothing of the plan was taken away.
+    pub fn plan(&mut self, results: &ResultSet) {
+        let before = self.wrong.len();
+        let (experiment, plan) = (&results.experiment, &results.plan);
+        if *plan != plan::plan(experiment) {
+            self.wrong.push(
+                "plan.json: is not what this schedlab makes of the experiment and its seed"
+                    .to_owned(),
+            );
+        }
+        let trials: Vec<Trial> = results.trials.iter().map(|s| s.trial.clone()).collect();
+        let missing = runner::unexplained(experiment, plan, &trials);
+        let name = |place: &&PlannedTrial| {
+            format!(
+                "place {} of the plan ({}, {}, block {}): has no trial, though its cell was not \
+                 decided and its arm not given up",
+                place.index,
+                plan.cells[place.cell].name,
+                experiment.arms[place.arm].name,
+                place.block
+            )
+        };
+        self.differ(missing.iter().map(name), "places");
+        if self.wrong.len() == before {
+            let places = trials.last().map_or(0, |t| t.place.index + 1);
+            self.fine.push(format!(
+                "plan: of the first {places} places, all are measured, decided or given up"
+            ));
+        }
+        if !results.strays.is_empty() {
+            self.unknown.push(format!(
+                "trials: what holds no trial was left out: {}",
+                results.strays.join(", ")
+            ));
+        }
+    }
+
+    /// The first of many, and how many more there are.
+    fn differ(&mut self, lines: impl ExactSizeIterator<Item = String>, of: &str) {
+        let more = lines.len().saturating_sub(MOST_OF_A_KIND);
+        self.wrong.extend(lines.take(MOST_OF_A_KIND));
+        if more > 0 {
+            self.wrong.push(format!("and {more} more {of}"));
+        }
+    }
+
+    pub fn evidence(&mut self, results: &ResultSet) {
+        let before = self.wrong.len();
+        let mut proven = 0;
+        let mut unproven = Vec::new();
+        for stored in results.trials.iter().filter(|stored| stored.trial.is_ok()) {
+            let (trial, place) = (&stored.trial, &stored.trial.place);
+            let arm = &results.experiment.arms[place.arm];
+            let workload = &results.experiment.workloads[results.plan.cells[place.cell].workload];
+            match judge(arm, workload, &trial.result.evidence) {
+                Ok(()) => proven += 1,
+                Err(why) => unproven.push(format!(
+                    "trial {}, {}, {}: counts, but {why}",
+                    place.index, trial.cell, trial.arm
+                )),
+            }
+        }
+        self.differ(unproven.into_iter(), "trials without proof");
+        if self.wrong.len() == before {
+            self.fine.push(format!(
+                "evidence: proves the arm in all {proven} trials that count"
+            ));
+        }
+    }
+
+    pub fn numbers(&mut self, results: &ResultSet, in_capsule: bool) -> Result<(), CliError> {
+        let log_of = |workload: &Workload, load: &_, metric: &str| {
+            load::log_of(workload, load, metric).or_else(|| agent::collector_log_of(metric))
+        };
+        let trials = verify::histograms(results, &log_of);
+        self.taken = trials.taken.clone();
+        self.verification("trials: figures that come from histograms", trials);
+        self.remade(results, capsule::REPORT, in_capsule, verify::report)?;
+        let certificate = results.dir.join(files::CERTIFICATE);
+        if certificate.symlink_metadata().is_ok() {
+            self.remade(results, files::CERTIFICATE, true, verify::certificate)?;
+        }
+        Ok(())
+    }
+
+    /// A file that is made from the trials.
+    fn remade(
+        &mut self,
+        results: &ResultSet,
+        name: &str,
+        needed: bool,
+        compare: impl Fn(&ResultSet, &str) -> Result<Verification, ReportError>,
+    ) -> Result<(), CliError> {
+        let path = results.dir.join(name);
+        if path.symlink_metadata().is_err() {
+            let what = format!("report: there is no {name}");
+            match needed {
+                true => self.wrong.push(what),
+                false => self.unknown.push(what),
+            }
+            return Ok(());
+        }
+        let said = files::read(&path)?;
+        match compare(results, &String::from_utf8_lossy(&said)) {
+            Ok(verification) => self.verification(&format!("{name}: numbers"), verification),
+            Err(error) => self.wrong.push(format!("{name}: {error}")),
+        }
+        Ok(())
+    }
+
+    fn verification(&mut self, what: &str, verification: Verification) {
+        let Verification {
+            numbers,
+            differences,
+            ..
+        } = verification;
+        if differences.is_empty() {
+            self.fine.push(format!("{what}: {numbers} recomputed"));
+        }
+        let lines: Vec<String> = differences.iter().map(ToString::to_string).collect();
+        self.wrong.extend(lines);
+    }
+}
+
+fn judge(arm: &Arm, workload: &Workload, evidence: &Evidence) -> Result<(), String> {
+    // What sched_ext was before the arm is not stored: that one comparison is the agent's
+    // alone.
+    agent::judge_evidence(arm, None, evidence)?;
+    let of_placement = workload.server.as_ref().and_then(|s| s.placement.weight);
+    // Before arms had weights, that of a placement was set and not read back.
+    let was_read = evidence.points.iter().any(|p| p.server_weight.is_some());
+    let weight = arm.weight.or(of_placement.filter(|_| was_read));
+    agent::weight_agrees(weight, evidence)
+}

@@ -1,0 +1,43 @@
+//! `schedlab verify`: are the bytes those that were packed, is nothing missing, does the
+//! evidence prove the treatment, do the histograms give the trials' figures, and the
+//! trials the report's? And what of all that could not be made again.
+
+mod findings;
+
+use crate::args::VerifyArgs;
+use crate::exit::{self, CliError};
+use crate::opened::Opened;
+use crate::output::say;
+use findings::Findings;
+use model::printable::one_line;
+use results::ResultSet;
+use std::process::ExitCode;
+
+pub fn verify(args: &VerifyArgs) -> Result<ExitCode, CliError> {
+    let opened = Opened::open(&args.results, &args.unpack)?;
+    let results = ResultSet::read(opened.dir())?;
+    let mut findings = Findings::default();
+    findings.bytes(&opened, args)?;
+    findings.signature(&opened, args)?;
+    findings.plan(&results);
+    findings.evidence(&results);
+    findings.numbers(&results, opened.is_capsule())?;
+    findings.print();
+    let name = args.results.display().to_string();
+    let name = one_line(&name);
+    let taken = findings.taken_as_they_are();
+    Ok(match findings.wrong() {
+        0 => {
+            say!("{name}: what it says is what it holds; not recomputed: {taken}");
+            ExitCode::SUCCESS
+        }
+        1 => {
+            say!("{name}: 1 difference; not recomputed: {taken}");
+            ExitCode::from(exit::DIFFERS)
+        }
+        n => {
+            say!("{name}: {n} differences; not recomputed: {taken}");
+            ExitCode::from(exit::DIFFERS)
+        }
+    })
+}

@@ -1,0 +1,304 @@
+//! `run --like`: the experiment of somebody else's results, which may hold any command.
+//! So it is checked as a file is, shown as it will run, and asked about.
+
+use crate::args::RunArgs;
+use crate::exit::CliError;
+use crate::opened::Opened;
+use crate::request::{Wanted, expose, override_stop};
+use model::printable::one_line;
+use model::{
+    Antagonist, AntagonistProgram, Arm, Experiment, Kind, Placement, Readiness, Server,
+    ServerProgram, TargetSpec, Workload, format_duration_ns,
+};
+use std::io::IsTerminal;
+use std::path::Path;
+
+/// The experiment of an earlier run, to be repeated. Its calibrations come along,
+/// so that a trial is the same work here as it was there.
+pub fn wanted_like(earlier: &Path, args: &RunArgs) -> Result<Wanted, CliError> {
+    let opened = Opened::open(earlier, &args.unpack)?;
+    let (experiment, _) = results::read::read_plan(opened.dir())?;
+    let source = results::files::read(&opened.dir().join(results::files::EXPERIMENT_SOURCE)).ok();
+    let wanted = Wanted {
+        experiment: overridden(experiment, args).map_err(|e| in_results(earlier, e))?,
+        source: source.and_then(|bytes| String::from_utf8(bytes).ok()),
+        calibrations: results::read::read_calibrations(opened.dir())?,
+    };
+    agreed(earlier, &wanted, args)?;
+    Ok(wanted)
+}
+
+fn overridden(mut experiment: Experiment, args: &RunArgs) -> Result<Experiment, CliError> {
+    if args.experiment.aa {
+        experiment = plan::with_aa(experiment)?;
+    }
+    expose(&mut experiment, &args.experiment.expose)?;
+    override_stop(&mut experiment, &args.experiment)?;
+    plan::check(&experiment)?;
+    Ok(experiment)
+}
+
+/// Which of the files that were named is wrong.
+fn in_results(earlier: &Path, error: CliError) -> CliError {
+    match error {
+        CliError::Plan(error) => {
+            let help = miette::Diagnostic::help(&error).map(|help| help.to_string());
+            CliError::Usage {
+                message: format!("the experiment of {}: {error}", earlier.display()),
+                help,
+            }
+        }
+        error => error,
+    }
+}
+
+/// Shows what will run, and asks.
+fn agreed(earlier: &Path, wanted: &Wanted, args: &RunArgs) -> Result<(), CliError> {
+    if !(args.yes && args.quiet) {
+        let text = shown(earlier, wanted);
+        eprint!("{}", model::printable::lines(&text));
+    }
+    if args.yes {
+        return Ok(());
+    }
+    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+        return Err(CliError::usage(
+            "this experiment was made elsewhere, and nobody is here to agree to what it runs",
+            "read what it runs, above, and add --yes",
+        ));
+    }
+    eprint!("Run this? [y/N] ");
+    let mut answer = String::new();
+    std::io::stdin()
+        .read_line(&mut answer)
+        .map_err(CliError::internal)?;
+    match answer.trim().to_ascii_lowercase().as_str() {
+        "y" | "yes" => Ok(()),
+        _ => Err(CliError::usage(
+            "not run",
+            "nothing was changed on this machine",
+        )),
+    }
+}
+
+/// All that comes to run, and as whom.
+fn shown(earlier: &Path, wanted: &Wanted) -> String {
+    let experiment = &wanted.experiment;
+    let mut shown = Shown::default();
+    let user = match rustix::process::geteuid().is_root() {
+        true => "as root, ",
+        false => "",
+    };
+    let from = earlier.display().to_string();
+    shown.lines.push(format!(
+        "{} has an experiment, `{}`, that runs {user}on this machine:",
+        one_line(&from),
+        one_line(&experiment.name)
+    ));
+    shown.target(&experiment.target);
+    experiment.arms.iter().for_each(|arm| shown.arm(arm));
+    for workload in &experiment.workloads {
+        shown.workload(workload);
+    }
+    for (cell, calibration) in &wanted.calibrations {
+        let values = calibration.values.iter();
+        let values: Vec<String> = values.map(|(name, n)| format!("{name} = {n}")).collect();
+        shown.entry(1, &format!("as calibrated, {cell}"), &values.join(", "));
+    }
+    let stop = &experiment.stop;
+    let budget = stop.budget_ns.map(format_duration_ns);
+    let budget = budget.map_or(String::new(), |budget| format!(", in {budget}"));
+    let most = format!("{} blocks{budget}", stop.max_blocks);
+    shown.entry(1, "at most", &most);
+    shown.lines.join("\n") + "\n"
+}
+
+#[derive(Default)]
+struct Shown {
+    lines: Vec<String>,
+}
+
+impl Shown {
+    fn entry(&mut self, depth: usize, what: &str, text: &str) {
+        let indent = 2 * depth;
+        let (what, text) = (one_line(what), one_line(text));
+        self.lines.push(format!("{:indent$}{what}: {text}", ""));
+    }
+
+    fn target(&mut self, target: &TargetSpec) {
+        let TargetSpec::Vm(vm) = target else {
+            return;
+        };
+        let mut text = format!("kernel {}, {} CPUs, root {}", vm.kernel, vm.cpus, vm.root);
+        if let Some(append) = &vm.append {
+            text += &format!(", kernel command line: {append}");
+        }
+        for forward in &vm.forwards {
+            text += &format!(", port {} to {}", forward.host_port, forward.guest_port);
+        }
+        self.entry(1, "in a guest", &text);
+        for path in &vm.expose {
+            self.entry(2, "which sees, although it is private", path);
+        }
+    }
+
+    fn arm(&mut self, arm: &Arm) {
+        self.entry(1, &format!("arm {}", arm.name), &arm.summary());
+        if let Some(scheduler) = &arm.scheduler {
+            let argv = [vec![scheduler.program.clone()], scheduler.args.clone()].concat();
+            self.entry(2, "starts", &command_line(&argv));
+        }
+    }
+
+    fn workload(&mut self, workload: &Workload) {
+        let loads: Vec<String> = workload.loads.iter().map(ToString::to_string).collect();
+        let kind = format!("{} at {}", workload.kind.name(), loads.join(", "));
+        self.entry(1, &format!("workload {}", workload.name), &kind);
+        match &workload.kind {
+            Kind::Command(command) => {
+                if !command.prepare.is_empty() {
+                    self.entry(2, "before each trial", &command_line(&command.prepare));
+                }
+                self.entry(2, "runs", &command_line(&command.argv));
+                if let Some(directory) = &command.directory {
+                    self.entry(2, "in", directory);
+                }
+            }
+            Kind::Schbench(schbench) => {
+                let argv = [vec!["schbench".to_owned()], schbench.args.clone()].concat();
+                self.entry(2, "runs", &command_line(&argv));
+            }
+            Kind::Http(http) => {
+                let remote = remote(http.client.allow_remote);
+                let request = format!("{} {}{remote}", http.method, http.url);
+                self.entry(2, "asks", &request);
+            }
+            Kind::Memcached(memcached) => {
+                let remote = remote(memcached.client.allow_remote);
+                let address = memcached.address.as_deref().unwrap_or("its own server");
+                self.entry(2, "asks", &format!("{address}{remote}"));
+            }
+            Kind::Wakeup(_) | Kind::Hackbench(_) => {}
+        }
+        workload
+            .server
+            .iter()
+            .for_each(|server| self.server(server));
+        for antagonist in &workload.antagonists {
+            self.antagonist(antagonist);
+        }
+    }
+
+    fn server(&mut self, server: &Server) {
+        let text = match &server.program {
+            ServerProgram::Command { argv, ready, .. } => match ready {
+                Readiness::Tcp => command_line(argv),
+                Readiness::Http { path, .. } => format!("{}, ready at {path}", command_line(argv)),
+            },
+            ServerProgram::Memcached { args, .. } => {
+                command_line(&[vec!["memcached".to_owned()], args.clone()].concat())
+            }
+            other => other.name().to_owned(),
+        };
+        self.entry(2, "server", &(text + &placed(&server.placement)));
+    }
+
+    fn antagonist(&mut self, antagonist: &Antagonist) {
+        let text = match &antagonist.program {
+            AntagonistProgram::Spinner { .. } => "spins".to_owned(),
+            AntagonistProgram::StressNg { args } => {
+                command_line(&[vec!["stress-ng".to_owned()], args.clone()].concat())
+            }
+            AntagonistProgram::Command { argv } => command_line(argv),
+        };
+        let what = format!("beside it, {}", antagonist.name);
+        self.entry(2, &what, &(text + &placed(&antagonist.placement)));
+    }
+}
+
+fn remote(allowed: bool) -> &'static str {
+    match allowed {
+        true => ", also on other machines",
+        false => "",
+    }
+}
+
+fn placed(placement: &Placement) -> String {
+    let policy = placement.policy.as_ref();
+    policy.map_or(String::new(), |policy| format!(" ({policy})"))
+}
+
+/// As it could be typed.
+fn command_line(argv: &[String]) -> String {
+    let words = argv.iter().map(String::as_str);
+    shlex::try_join(words).unwrap_or_else(|_| argv.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(file: &str) -> Wanted {
+        Wanted {
+            experiment: plan::parse_experiment("x.toml", file).unwrap(),
+            source: None,
+            calibrations: Default::default(),
+        }
+    }
+
+    #[test]
+    fn all_that_runs_is_shown() {
+        let file = r#"
+            [target]
+            kind = "vm"
+            kernel = "debian:sid"
+            append = "init=/x"
+            expose = ["~/.m2"]
+            [[arm]]
+            name = "default"
+            [[arm]]
+            name = "mine"
+            scheduler = "/tmp/scx_mine"
+            args = ["--all the cpus"]
+            tunables = { base_slice = "1ms" }
+            [[workload]]
+            kind = "command"
+            command = ["sh", "-c", "make; reboot"]
+            directory = "/srv"
+            prepare = ["make", "clean"]
+            [[workload]]
+            kind = "http"
+            [workload.server]
+            kind = "command"
+            command = ["serve", "{port}"]
+            [[workload.antagonist]]
+            kind = "command"
+            name = "batch"
+            command = ["burn", "it"]
+        "#;
+        let text = shown(Path::new("x.tar.gz"), &wanted(file));
+        for said in [
+            "in a guest: kernel debian:sid, 2 CPUs, root host, kernel command line: init=/x",
+            "which sees, although it is private: ~/.m2",
+            "starts: /tmp/scx_mine '--all the cpus'",
+            "base_slice=1ms",
+            "before each trial: make clean",
+            "runs: sh -c 'make; reboot'",
+            "in: /srv",
+            "server: serve '{port}'",
+            "beside it, batch: burn it",
+            "at most: 40 blocks",
+        ] {
+            assert!(text.contains(said), "{said} is not in:\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_command_cannot_hide_behind_a_line_end_or_an_escape_sequence() {
+        let file = "[[arm]]\nname = \"a\"\n[[workload]]\nkind = \"command\"\n\
+                    command = [\"sh\", \"-c\", \"rm x\\n\\u001b[1A\\u001b[2K\"]";
+        let text = shown(Path::new("x"), &wanted(file));
+        assert!(text.contains("rm x\\u{a}\\u{1b}[1A\\u{1b}[2K"), "{text}");
+        assert_eq!(text.lines().count(), 5, "{text}");
+    }
+}

@@ -1,0 +1,66 @@
+//! What gzip, xz, zstd and their like unpack, up to a limit: the files may be a
+//! stranger's, and a few kilobytes of them unpack to all of the memory.
+
+use std::io::{Error, ErrorKind, Read, Result};
+use std::process::{Command, ExitStatus, Stdio};
+
+/// What `program -dc` makes of `input`, and how it ended.
+pub fn output_of(program: &str, input: Stdio, limit: u64) -> Result<(Vec<u8>, ExitStatus)> {
+    let mut child = Command::new(program)
+        .arg("-dc")
+        .stdin(input)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()?;
+    let mut bytes = Vec::new();
+    let read = match child.stdout.take() {
+        Some(output) => output.take(limit + 1).read_to_end(&mut bytes),
+        None => Ok(0),
+    };
+    let too_large = bytes.len() as u64 > limit;
+    if too_large || read.is_err() {
+        // It may have ended already, which is what is wanted.
+        let _ = child.kill();
+    }
+    let status = child.wait()?;
+    read?;
+    if too_large {
+        let what = format!("it has more than {} MiB when unpacked", limit >> 20);
+        return Err(Error::new(ErrorKind::FileTooLarge, what));
+    }
+    Ok((bytes, status))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+
+    #[test]
+    fn what_unpacks_to_more_than_the_limit_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let packed = dir.path().join("zeros.gz");
+        let made = Command::new("sh")
+            .args(["-c", "head -c 4000000 /dev/zero | gzip > \"$1\"", "sh"])
+            .arg(&packed)
+            .status();
+        assert!(made.unwrap().success());
+        let open = || Stdio::from(File::open(&packed).unwrap());
+        let (bytes, status) = output_of("gzip", open(), 4_000_000).unwrap();
+        assert_eq!((bytes.len(), status.success()), (4_000_000, true));
+        let error = output_of("gzip", open(), 3 << 20).unwrap_err().to_string();
+        assert!(error.contains("more than 3 MiB"), "{error}");
+    }
+
+    #[test]
+    fn what_is_not_packed_and_a_program_that_is_not_there_are_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("text");
+        std::fs::write(&path, "text").unwrap();
+        let open = || Stdio::from(File::open(&path).unwrap());
+        let (bytes, status) = output_of("gzip", open(), 100).unwrap();
+        assert_eq!((bytes.len(), status.success()), (0, false));
+        let missing = output_of("no-such-program", open(), 100).unwrap_err();
+        assert_eq!(missing.kind(), ErrorKind::NotFound);
+    }
+}

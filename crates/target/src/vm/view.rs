@@ -1,0 +1,365 @@
+//! What a guest sees of this machine's files, and whom QEMU runs as. A guest is where a
+//! stranger's scheduler or workload belongs, and is root in there: so it gets the files
+//! with the rights of an ordinary user, and without what is private or the kernel's.
+//! What it needs is shown wherever it lies.
+
+use super::failure::unmet;
+use crate::TargetError;
+use confine::{Confinement, Export, Restriction, User, View};
+use model::Experiment;
+use std::collections::BTreeSet;
+use std::env;
+use std::fs;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Names the user that QEMU runs as when root starts it.
+pub const USER_VARIABLE: &str = "SCHEDLAB_GUEST_USER";
+
+const OF_THE_KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
+/// What programs that run now keep there.
+const OF_PROGRAMS: &str = "/run";
+const KVM: &str = "/dev/kvm";
+/// QEMU's own.
+const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/random", "/dev/urandom", KVM];
+/// Only root may read them, and a guest of root with root's rights must not.
+const OF_ROOT: [&str; 6] = [
+    "/etc/shadow",
+    "/etc/shadow-",
+    "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/ssl/private",
+    "/etc/sudoers",
+];
+/// Where QEMU finds the files that it shares. It needs `/proc/self/fd` itself.
+const SHARED: &str = "/run/schedlab-guest";
+/// In a home: keys, passwords and tokens.
+const SECRETS: [&str; 19] = [
+    ".ssh",
+    ".gnupg",
+    ".aws",
+    ".azure",
+    ".kube",
+    ".docker",
+    ".password-store",
+    ".mozilla",
+    ".netrc",
+    ".pgpass",
+    ".git-credentials",
+    ".npmrc",
+    ".pypirc",
+    ".config/gcloud",
+    ".config/gh",
+    ".config/git/credentials",
+    ".local/share/keyrings",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+];
+
+/// What a guest is for, and so has to see.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// The working directory, programs, the kernel: shown, but for secrets.
+    pub paths: BTreeSet<PathBuf>,
+    /// Asked for by name: shown whatever they hold.
+    pub exposed: Vec<PathBuf>,
+    /// Ports of this machine that lead into the guest.
+    pub ports: Vec<u16>,
+}
+
+/// How QEMU is to be started.
+pub fn confinement(wanted: &Wanted) -> Result<Confinement, TargetError> {
+    let mut user = guest_user()?;
+    if let Some(user) = &mut user {
+        user.join_group_of(Path::new(KVM));
+    }
+    let is_root = rustix::process::geteuid().is_root();
+    let home = match &user {
+        Some(user) => user.home.clone(),
+        None => env::var_os("HOME").map(PathBuf::from),
+    };
+    let mut view = View::default();
+    OF_THE_KERNEL.iter().for_each(|path| view.hide(path));
+    view.hide(OF_PROGRAMS);
+    DEVICES.iter().for_each(|path| view.show(path));
+    if is_root {
+        hide_from_guests_of_root(&mut view);
+        // Who called sudo keeps their own.
+        let own = user.as_ref().and_then(|user| user.home.as_ref());
+        own.into_iter().for_each(|home| view.show(home));
+    }
+    let show = |view: &mut View, path: &Path| match &user {
+        Some(user) => view.show_to(user, path),
+        None => view.show(path),
+    };
+    let homes: Vec<PathBuf> = home.into_iter().chain(User::homes()).collect();
+    let is_secret = |path: &Path| secrets(&homes).any(|secret| path.starts_with(secret));
+    for path in wanted.paths.iter().filter(|path| !is_secret(path)) {
+        show(&mut view, path);
+    }
+    secrets(&homes).for_each(|secret| view.hide(secret));
+    for path in &wanted.exposed {
+        show(&mut view, path);
+    }
+    // Whoever asks for all of it gets it.
+    let is_whole = view.steps().is_empty();
+    Ok(Confinement {
+        user,
+        view,
+        mounts: is_root && !is_whole,
+        export: (!is_whole).then(|| Export {
+            at: SHARED.into(),
+            kept: vec!["/proc".into()],
+        }),
+        restriction: Some(Restriction {
+            devices: vec!["/dev/null".into(), KVM.into()],
+            ports: wanted.ports.clone(),
+        }),
+    })
+}
+
+/// `None`: QEMU runs as who started schedlab.
+fn guest_user() -> Result<Option<User>, TargetError> {
+    let Some(name) = env::var(USER_VARIABLE).ok().filter(|name| !name.is_empty()) else {
+        return Ok(User::in_place_of_root());
+    };
+    let user = User::named(&name).ok_or_else(|| {
+        unmet(
+            &format!("{USER_VARIABLE}={name}"),
+            "there is no such user",
+            "name a user of /etc/passwd, or leave it unset: who called sudo, else nobody",
+        )
+    })?;
+    let own = rustix::process::geteuid().as_raw();
+    Ok((user.uid != own).then_some(user))
+}
+
+fn hide_from_guests_of_root(view: &mut View) {
+    let homes = ["/home", "/root"].map(PathBuf::from);
+    for home in homes.into_iter().chain(User::homes()) {
+        view.hide(home);
+    }
+    OF_ROOT.iter().for_each(|path| view.hide(path));
+    for entry in fs::read_dir("/etc/ssh").into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with("ssh_host_") && name.ends_with("_key") {
+            view.hide(entry.path());
+        }
+    }
+}
+
+fn secrets(homes: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
+    homes
+        .iter()
+        .flat_map(|home| SECRETS.iter().map(move |name| home.join(name)))
+}
+
+/// What was asked for, and what works of it on this host.
+#[derive(Debug)]
+pub struct Settled {
+    pub asked: Confinement,
+    pub works: Confinement,
+    /// Why that is not all of it, if so.
+    pub why: Option<String>,
+}
+
+impl Settled {
+    /// QEMU must be able to read `needed`, whoever it is.
+    pub fn of(asked: Confinement, needed: &[PathBuf]) -> Self {
+        let (works, why) = that_works(asked.clone(), needed);
+        let why = lacking(&asked, &works, works.hides()).map(|lacking| match why {
+            Some(why) => format!("{lacking} ({why})"),
+            None => lacking,
+        });
+        Settled { asked, works, why }
+    }
+}
+
+/// What the guest has or sees that it should not; `hides`: something keeps QEMU from what
+/// the view hides.
+fn lacking(asked: &Confinement, works: &Confinement, hides: bool) -> Option<String> {
+    let mut lacking = Vec::new();
+    if asked.user.is_some() && works.user.is_none() {
+        lacking.push("QEMU runs as root");
+    }
+    if !hides && !asked.view.steps().is_empty() {
+        lacking.push("it sees all files that QEMU's user may read: no Landlock in this kernel");
+    } else if asked.mounts && !works.mounts {
+        lacking.push("Landlock alone hides files, and it sees their names and sizes");
+    }
+    (!lacking.is_empty()).then(|| lacking.join("; "))
+}
+
+/// The strongest of the ways to start QEMU that works here. In a container much may be
+/// missing.
+fn that_works(asked: Confinement, needed: &[PathBuf]) -> (Confinement, Option<String>) {
+    let Err(why) = asked.try_out() else {
+        return (asked, None);
+    };
+    let without_mounts = Confinement {
+        mounts: false,
+        ..asked.clone()
+    };
+    let without_user = Confinement {
+        user: None,
+        ..asked.clone()
+    };
+    let without_both = Confinement {
+        user: None,
+        ..without_mounts.clone()
+    };
+    let bare = Confinement {
+        restriction: None,
+        ..without_both.clone()
+    };
+    let ways = [without_mounts, without_user, without_both];
+    let works = ways
+        .into_iter()
+        .find(|way| way.try_out().is_ok() && unreadable(way, needed).is_empty());
+    (works.unwrap_or(bare), Some(why.to_string()))
+}
+
+/// Which of these a guest cannot read, because of whom QEMU runs as.
+pub fn unreadable(confinement: &Confinement, paths: &[PathBuf]) -> Vec<PathBuf> {
+    const SCRIPT: &str = "for p; do [ -r \"$p\" ] && { [ ! -d \"$p\" ] || [ -x \"$p\" ]; } || printf '%s\\0' \"$p\"; done";
+    let mut command = Command::new("sh");
+    command.args(["-c", SCRIPT, "sh"]).args(paths);
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let output = confinement
+        .spawn(command)
+        .and_then(|c| c.wait_with_output());
+    // Without a shell nothing is known, and the guest will tell.
+    let said = output.map_or_else(|_| Vec::new(), |output| output.stdout);
+    let names = said.split(|b| *b == 0).filter(|name| !name.is_empty());
+    names
+        .map(|name| PathBuf::from(std::ffi::OsString::from_vec(name.to_vec())))
+        .collect()
+}
+
+/// The files and directories that an experiment names, in any of its words: programs,
+/// their arguments, what scripts on its command lines read.
+pub fn named_by(experiment: &Experiment, directory: &Path) -> Vec<PathBuf> {
+    let mut named = BTreeSet::new();
+    if let Ok(value) = serde_json::to_value(experiment) {
+        collect_paths(&value, directory, &mut named);
+    }
+    named.into_iter().collect()
+}
+
+fn collect_paths(value: &serde_json::Value, directory: &Path, named: &mut BTreeSet<PathBuf>) {
+    match value {
+        serde_json::Value::String(text) => named.extend(paths_in(text, directory)),
+        serde_json::Value::Array(values) => {
+            values
+                .iter()
+                .for_each(|v| collect_paths(v, directory, named));
+        }
+        serde_json::Value::Object(fields) => {
+            fields
+                .values()
+                .for_each(|v| collect_paths(v, directory, named));
+        }
+        _ => {}
+    }
+}
+
+/// The whole text, and every word in it that has a slash.
+fn paths_in(text: &str, directory: &Path) -> Vec<PathBuf> {
+    let between_words = |c: char| c.is_whitespace() || "'\"`;|&()<>=,:{}$".contains(c);
+    let words = text.split(between_words).filter(|word| word.contains('/'));
+    let words = std::iter::once(text).chain(words);
+    let paths = words
+        .filter(|word| !word.is_empty())
+        .map(|word| directory.join(word));
+    paths
+        .filter_map(|path| fs::canonicalize(&path).is_ok_and(is_named).then_some(path))
+        .collect()
+}
+
+/// Who writes `cd ../` does not mean all homes, and `/proc` is the guest's own.
+fn is_named(path: PathBuf) -> bool {
+    if OF_THE_KERNEL.iter().any(|kernel| path.starts_with(kernel)) {
+        return false;
+    }
+    let mut homes = User::homes()
+        .into_iter()
+        .chain([PathBuf::from("/home"), PathBuf::from("/root")]);
+    !homes.any(|home| home.starts_with(&path))
+}
+
+/// What is asked for by name; `~/` is the home of who asks.
+pub fn exposed(names: &[String], directory: &Path) -> Vec<PathBuf> {
+    let home = env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
+    let path = |name: &String| match name.strip_prefix("~/") {
+        Some(rest) => home.join(rest),
+        None => directory.join(name),
+    };
+    names.iter().map(path).collect()
+}
+
+/// What programs are found by: the directories of PATH, and of toolchains.
+pub fn of_programs() -> Vec<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let toolchains = ["JAVA_HOME", "RUSTUP_HOME"];
+    let toolchains = toolchains.iter().filter_map(env::var_os).map(PathBuf::from);
+    let all = env::split_paths(&path).chain(toolchains);
+    all.filter(|dir| dir.is_absolute()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked() -> Confinement {
+        let mut view = View::default();
+        view.hide("/proc");
+        Confinement {
+            user: User::named("root"),
+            view,
+            mounts: true,
+            export: None,
+            restriction: Some(Restriction::default()),
+        }
+    }
+
+    #[test]
+    fn what_a_guest_lacks_of_its_confinement_is_said() {
+        let works = asked();
+        assert_eq!(lacking(&asked(), &works, true), None);
+        let by_landlock = Confinement {
+            mounts: false,
+            ..asked()
+        };
+        let said = lacking(&asked(), &by_landlock, true).unwrap();
+        assert!(said.starts_with("Landlock alone"), "{said}");
+        // An ordinary user's guest has never anything else.
+        assert_eq!(lacking(&by_landlock, &by_landlock, true), None);
+        let as_root = Confinement {
+            user: None,
+            ..by_landlock.clone()
+        };
+        let said = lacking(&asked(), &as_root, false).unwrap();
+        assert!(
+            said.starts_with("QEMU runs as root; it sees all files"),
+            "{said}"
+        );
+        assert!(lacking(&by_landlock, &by_landlock, false).is_some());
+    }
+
+    #[test]
+    fn files_that_an_experiment_names_are_found_in_its_words_but_for_the_kernels() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("script.sh"), "").unwrap();
+        let script = [dir.path().join("script.sh")];
+        let named = script[0].display();
+        let words = format!("sh -c 'cat /proc/version > /dev/null; . {named}'");
+        assert_eq!(paths_in(&words, Path::new("/")), script);
+        assert_eq!(paths_in("script.sh", dir.path()), script);
+        assert_eq!(
+            paths_in("cd /; ls /root", Path::new("/no/such")),
+            Vec::<PathBuf>::new()
+        );
+    }
+}

@@ -1,0 +1,6 @@
+//! Arms and workloads of a command line.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|input: &[u8]| inputs::read("arms", input));

@@ -1,0 +1,6 @@
+//! Kernel modules, programs and kernels.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|input: &[u8]| inputs::read("elf", input));

@@ -1,0 +1,6 @@
+//! The journal of what must be undone.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|input: &[u8]| inputs::read("journal", input));
