@@ -38,6 +38,13 @@ pub fn skipped(why: impl std::fmt::Display) {
     written.expect("the file that SCHEDLAB_SKIPPED names is writable");
 }
 
+/// Why guests cannot be tested here, if so.
+pub fn no_guests() -> Option<&'static str> {
+    let qemu = Command::new("qemu-system-x86_64").arg("--version").output();
+    let missing = !qemu.is_ok_and(|o| o.status.success());
+    missing.then_some("qemu-system-x86_64 is not installed")
+}
+
 /// A program that `make test` built below sched/.
 pub fn sched_program(name: &str) -> Option<PathBuf> {
     let sched = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../sched/target");

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use serde_json::Value;
+use std::process::Stdio;
+use std::time::Duration;
 use tests::{Bench, alone, expect_code, stderr, stdout};
 
 const QUICK: &str = r#"
@@ -143,4 +145,33 @@ fn an_effect_without_any_knowledge_of_noise_is_refused() {
     let output = Bench::default().run(&["plan", "-a", "default", "-w", "wakeup", "--effect", "3%"]);
     expect_code(&output, 2);
     assert!(stderr(&output).contains("--pilot"), "{}", stderr(&output));
+}
+
+#[test]
+fn an_interrupt_before_two_arms_were_measured_is_told_by_its_exit_code() {
+    let _turn = alone();
+    let bench = Bench::default();
+    let args = [
+        "certify", "-a", "default", "-o", "noise", "--", "sleep", "99",
+    ];
+    let mut child = bench
+        .command(&args)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    while !bench.path("noise/system.json").exists() {
+        let ended = child.try_wait().expect("a child");
+        assert!(ended.is_none(), "it ended too soon");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("a signal");
+    let output = child.wait_with_output().expect("an end");
+    expect_code(&output, 130);
+    assert!(
+        stderr(&output).contains("interrupted"),
+        "{}",
+        stderr(&output)
+    );
 }

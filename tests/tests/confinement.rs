@@ -7,16 +7,9 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
-use tests::{Bench, alone, expect_code, is_root, stderr, stdout};
+use tests::{Bench, alone, expect_code, is_root, no_guests, stderr, stdout};
 
 const KERNEL: &str = "debian:sid";
-
-/// Why guests cannot be tested here, if so.
-fn no_guests() -> Option<&'static str> {
-    let qemu = Command::new("qemu-system-x86_64").arg("--version").output();
-    let missing = !qemu.is_ok_and(|o| o.status.success());
-    missing.then_some("qemu-system-x86_64 is not installed")
-}
 
 /// A guest in the background, started in a directory, which is ended with the test.
 struct Lab<'a> {

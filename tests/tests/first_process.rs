@@ -13,6 +13,9 @@ fn as_process_1(bench: &Bench, args: &[&str]) -> Option<Output> {
         "--pid",
         "--fork",
         "--mount-proc",
+        // The root of a chroot need not be a mount whose propagation could change.
+        "--propagation",
+        "unchanged",
     ];
     let unshare = |namespaces: &[&str]| {
         let mut command = Command::new("unshare");

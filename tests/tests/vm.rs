@@ -10,7 +10,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
-use tests::{Bench, alone, expect_code, sched_program, stderr, stdout};
+use tests::{Bench, alone, expect_code, no_guests, sched_program, stderr, stdout};
 
 const KERNEL: &str = "debian:sid";
 
@@ -18,20 +18,13 @@ fn faulty() -> Option<PathBuf> {
     sched_program("scx_faulty")
 }
 
-/// Why guests cannot be tested here, if so.
-fn no_guests() -> Option<&'static str> {
-    let qemu = Command::new("qemu-system-x86_64").arg("--version").output();
-    let missing = !qemu.is_ok_and(|o| o.status.success());
-    missing.then_some("skipped: qemu-system-x86_64 is not installed")
-}
-
 /// Why guests with a scheduler that fails cannot be tested here, if so.
-fn skipped() -> Option<&'static str> {
+fn no_faulty_guests() -> Option<&'static str> {
     if let Some(why) = no_guests() {
         return Some(why);
     }
     if faulty().is_none() {
-        return Some("skipped: sched/scx_faulty is not built; `make test` builds it");
+        return Some("sched/scx_faulty is not built; `make test` builds it");
     }
     None
 }
@@ -67,8 +60,8 @@ fn of<'a>(trials: &'a [StoredTrial], arm: &str) -> &'a StoredTrial {
 
 #[test]
 fn a_scheduler_in_force_is_proven_before_during_and_after() {
-    if let Some(why) = skipped() {
-        return println!("{why}");
+    if let Some(why) = no_faulty_guests() {
+        return tests::skipped(why);
     }
     let _turn = alone();
     let bench = Bench::default();
@@ -109,8 +102,8 @@ fn a_scheduler_in_force_is_proven_before_during_and_after() {
 
 #[test]
 fn every_way_to_fail_voids_the_trial_with_its_reason_and_gives_no_figure() {
-    if let Some(why) = skipped() {
-        return println!("{why}");
+    if let Some(why) = no_faulty_guests() {
+        return tests::skipped(why);
     }
     let _turn = alone();
     let bench = Bench::default();
@@ -146,8 +139,8 @@ fn every_way_to_fail_voids_the_trial_with_its_reason_and_gives_no_figure() {
 
 #[test]
 fn a_scheduler_that_is_killed_in_the_middle_voids_the_trial() {
-    if let Some(why) = skipped() {
-        return println!("{why}");
+    if let Some(why) = no_faulty_guests() {
+        return tests::skipped(why);
     }
     let _turn = alone();
     let bench = Bench::default();
@@ -169,7 +162,7 @@ fn a_scheduler_that_is_killed_in_the_middle_voids_the_trial() {
 #[test]
 fn a_guest_or_an_agent_that_dies_voids_its_trial_and_the_run_goes_on() {
     if let Some(why) = no_guests() {
-        return println!("{why}");
+        return tests::skipped(why);
     }
     let _turn = alone();
     let bench = Bench::default();
@@ -235,7 +228,7 @@ fn after_trials(bench: &Bench, schedlab: u32, count: usize, signal: rustix::proc
 #[test]
 fn a_qemu_that_is_killed_or_hangs_voids_its_trial_and_the_run_goes_on() {
     if let Some(why) = no_guests() {
-        return println!("{why}");
+        return tests::skipped(why);
     }
     let _turn = alone();
     let bench = Bench::default();
@@ -278,7 +271,7 @@ fn a_qemu_that_is_killed_or_hangs_voids_its_trial_and_the_run_goes_on() {
 #[test]
 fn what_cannot_work_is_said_before_the_first_trial() {
     if let Some(why) = no_guests() {
-        return println!("{why}");
+        return tests::skipped(why);
     }
     let _turn = alone();
     let bench = Bench::default();
@@ -310,7 +303,7 @@ fn what_cannot_work_is_said_before_the_first_trial() {
 #[test]
 fn a_kernels_name_is_no_path_to_write_to() {
     if let Some(why) = no_guests() {
-        return println!("{why}");
+        return tests::skipped(why);
     }
     let bench = Bench::default();
     // What apt keeps its state in, and its sources: names that others use too.
@@ -351,7 +344,7 @@ fn a_kernels_name_is_no_path_to_write_to() {
 #[test]
 fn apt_does_not_run_the_hosts_hooks_and_goes_through_its_proxy() {
     if let Some(why) = no_guests() {
-        return println!("{why}");
+        return tests::skipped(why);
     }
     let bench = Bench::default();
     let hooked = bench.path("hooked");
@@ -372,7 +365,7 @@ fn apt_does_not_run_the_hosts_hooks_and_goes_through_its_proxy() {
     expect_code(&output, 3);
     let said = stderr(&output);
     if said.contains("is not installed") || said.contains("are not there") {
-        return println!("skipped: no apt: {said}");
+        return tests::skipped(format!("no apt: {said}"));
     }
     assert!(said.contains("127.0.0.1"), "the proxy is asked: {said}");
     assert!(!hooked.exists(), "a hook of the host ran");
@@ -423,12 +416,12 @@ impl Drop for Background<'_> {
 #[test]
 fn a_snapshot_goes_on_where_it_was_taken() {
     if let Some(why) = no_guests() {
-        return println!("{why}");
+        return tests::skipped(why);
     }
     let _turn = alone();
     let bench = Bench::default();
     if let Some(why) = small_image(&bench) {
-        return println!("{why}");
+        return tests::skipped(why);
     }
     let lab = Background::new(&bench);
     let saved = lab.snapshot.as_str();
@@ -478,14 +471,14 @@ fn small_image(bench: &Bench) -> Option<String> {
     let made = made.expect("sh");
     (!made.status.success()).then(|| {
         let why = stderr(&made);
-        format!("skipped: no image can be made (busybox, squashfs-tools-ng): {why}")
+        format!("no image can be made (busybox, squashfs-tools-ng): {why}")
     })
 }
 
 #[test]
 fn a_guest_over_the_hosts_files_has_its_ports_and_cannot_be_saved() {
     if let Some(why) = no_guests() {
-        return println!("{why}");
+        return tests::skipped(why);
     }
     let _turn = alone();
     let bench = Bench::default();
@@ -538,7 +531,7 @@ fn read_from(port: u16) -> String {
 #[test]
 fn each_trial_has_a_boot_of_its_own_where_that_is_asked_for() {
     if let Some(why) = no_guests() {
-        return println!("{why}");
+        return tests::skipped(why);
     }
     let _turn = alone();
     let bench = Bench::default();
@@ -579,10 +572,10 @@ fn each_trial_has_a_boot_of_its_own_where_that_is_asked_for() {
 #[test]
 fn an_ordinary_user_can_do_all_of_it() {
     if let Some(why) = no_guests() {
-        return println!("{why}");
+        return tests::skipped(why);
     }
     if !tests::is_root() {
-        return println!("skipped: only root can become another user; the other tests ran as one");
+        return tests::skipped("only root can become another user; the other tests ran as one");
     }
     let _turn = alone();
     let bench = Bench::default();
@@ -662,7 +655,7 @@ fn kernel_that_says_another_build(right: &Path, to: &Path) {
 #[test]
 fn a_guest_with_another_kernel_than_its_arm_says_is_void_with_both_names() {
     if let Some(why) = no_guests() {
-        return println!("{why}");
+        return tests::skipped(why);
     }
     let _turn = alone();
     let bench = Bench::default();

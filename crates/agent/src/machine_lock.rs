@@ -196,7 +196,7 @@ mod tests {
 
     fn is_root() -> bool {
         if !geteuid().is_root() {
-            println!("skipped: the locks of root need root");
+            ::tests::skipped("the locks of root need root");
         }
         geteuid().is_root()
     }
@@ -243,7 +243,7 @@ mod tests {
             .filter_map(private_root_of)
             .collect();
         if roots.is_empty() {
-            println!("skipped: neither debugfs nor tracefs can be mounted here");
+            ::tests::skipped("neither debugfs nor tracefs can be mounted here");
         }
         let again = OF_THE_KERNEL.into_iter().filter_map(private_root_of);
         for (root, again) in roots.iter().zip(again) {

@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn a_directory_of_another_user_is_refused() {
         if !geteuid().is_root() {
-            println!("skipped: making a directory of another user needs root");
+            ::tests::skipped("making a directory of another user needs root");
             return;
         }
         let directory = tempfile::tempdir().unwrap();

@@ -35,7 +35,7 @@ fn group_or_skip() -> bool {
         alone
     });
     if !writable {
-        println!("skipped: no cgroup can be made here that is not a unit of scheduling");
+        ::tests::skipped("no cgroup can be made here that is not a unit of scheduling");
     }
     writable
 }
@@ -141,7 +141,7 @@ fn with_server(argv: &[&str], weight: Option<u32>) -> Workload {
 #[test]
 fn the_guard_removes_the_group_of_a_server_whatever_is_in_it() {
     if !is_root() {
-        println!("skipped: a cgroup with a weight needs root");
+        ::tests::skipped("a cgroup with a weight needs root");
         return;
     }
     let script = "env -i setsid sleep 706.25 & exec sleep 706.25";
@@ -159,7 +159,7 @@ fn a_process_that_cannot_be_killed_is_said_and_ends_the_measuring() {
     let freezer = Path::new("/sys/fs/cgroup/freezer");
     let group = freezer.join(format!("agent-test-{}", std::process::id()));
     if !freezer.join("cgroup.procs").exists() || fs::create_dir(&group).is_err() {
-        println!("skipped: freezing a process needs the freezer of cgroup v1, and root");
+        ::tests::skipped("freezing a process needs the freezer of cgroup v1, and root");
         return;
     }
     // Of version 1, what is frozen does not take SIGKILL: like a process in the middle

@@ -66,7 +66,7 @@ fn as_nobody(home: &Path) -> Confinement {
 #[test]
 fn in_a_view_of_its_own_a_program_sees_what_is_shown_and_nothing_else() {
     if !is_root() {
-        return println!("skipped: only root can give a program mounts of its own");
+        return ::tests::skipped("only root can give a program mounts of its own");
     }
     let (_dir, home) = home();
     let confinement = as_nobody(&home);
@@ -92,7 +92,7 @@ fn in_a_view_of_its_own_a_program_sees_what_is_shown_and_nothing_else() {
 #[test]
 fn what_is_served_to_others_lacks_what_the_program_needs_itself() {
     if !is_root() {
-        return println!("skipped: only root can give a program mounts of its own");
+        return ::tests::skipped("only root can give a program mounts of its own");
     }
     let (_dir, home) = home();
     let mut confinement = as_nobody(&home);
@@ -118,7 +118,7 @@ fn what_is_served_to_others_lacks_what_the_program_needs_itself() {
 #[test]
 fn in_a_chroot_whose_root_is_no_mount_it_is_the_same() {
     if !is_root() {
-        return println!("skipped: only root can give a program mounts of its own");
+        return ::tests::skipped("only root can give a program mounts of its own");
     }
     let own_mounts = Command::new("unshare").args(["--mount", "true"]).output();
     if !own_mounts.unwrap().status.success() {
@@ -154,7 +154,7 @@ fn in_a_chroot_whose_root_is_no_mount_it_is_the_same() {
 #[test]
 fn a_program_works_where_it_was_started_but_not_in_what_is_hidden() {
     if !is_root() {
-        return println!("skipped: only root can give a program mounts of its own");
+        return ::tests::skipped("only root can give a program mounts of its own");
     }
     let (_dir, home) = home();
     let confinement = as_nobody(&home);
@@ -173,7 +173,7 @@ fn a_program_works_where_it_was_started_but_not_in_what_is_hidden() {
 #[test]
 fn a_hidden_file_is_an_empty_one_and_a_hidden_part_of_what_is_shown_stays_hidden() {
     if !is_root() {
-        return println!("skipped: only root can give a program mounts of its own");
+        return ::tests::skipped("only root can give a program mounts of its own");
     }
     let (_dir, home) = home();
     let mut view = View::default();
@@ -205,7 +205,7 @@ fn landlock_alone_keeps_a_program_from_what_is_hidden_and_from_writing() {
         ..Confinement::default()
     };
     if sh(&confinement, "cat /proc/version").status.success() {
-        return println!("skipped: this kernel has no Landlock");
+        return ::tests::skipped("this kernel has no Landlock");
     }
     let h = home.display();
     let output = sh(

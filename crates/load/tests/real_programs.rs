@@ -39,7 +39,7 @@ fn figures(kind: Kind) -> Option<Vec<(String, f64)>> {
         server: None,
     };
     if let Some(problem) = driver.require(&job).first() {
-        println!("skipped: {}; {}", problem.what, problem.remedy);
+        ::tests::skipped(format!("{}; {}", problem.what, problem.remedy));
         return None;
     }
     let calibration = driver

@@ -378,9 +378,7 @@ fn thousands_of_connections_share_a_small_rate() {
     };
     match run(&get(config)) {
         Ok(parsed) => assert_eq!(metric(&parsed, "error_percent"), 0.0),
-        Err(why) if why.contains("open files") || why.contains("ulimit") => {
-            println!("skipped: {why}")
-        }
+        Err(why) if why.contains("open files") || why.contains("ulimit") => ::tests::skipped(why),
         Err(why) => panic!("{why}"),
     }
 }

@@ -48,6 +48,8 @@ pub enum CliError {
     },
     #[error("{}", list(.0))]
     Unmet(Vec<Problem>),
+    #[error("interrupted before anything was measured; everything was undone")]
+    Interrupted,
     #[error("{message}")]
     Internal {
         message: String,
@@ -76,6 +78,7 @@ impl CliError {
             CliError::Plan(_) | CliError::Usage { .. } => USAGE,
             CliError::Unmet(_) => UNMET,
             CliError::Internal { .. } => INTERNAL,
+            CliError::Interrupted => INTERRUPTED,
         })
     }
 }

@@ -40,6 +40,9 @@ pub fn measure_anew(
     targets::restore_leftovers()?;
     let mut job = Job::start(output, wanted)?;
     let outcome = job.measure(&interrupted, quiet, false)?;
+    if outcome == Outcome::Interrupted && job.is_empty() {
+        return Err(CliError::Interrupted);
+    }
     Ok(Measured {
         results: ResultSet::read(job.dir())?,
         outcome,
@@ -114,6 +117,11 @@ impl Job {
 
     pub fn dir(&self) -> &Path {
         self.writer.dir()
+    }
+
+    /// Whether there is nothing to report: the first boot was not done.
+    pub fn is_empty(&self) -> bool {
+        !self.dir().join(results::files::SYSTEM).exists()
     }
 
     /// `anyway`: also where this start differs from the earlier ones of the run.

@@ -100,7 +100,8 @@ fn shown(earlier: &Path, wanted: &Wanted) -> String {
     for workload in &experiment.workloads {
         shown.workload(workload);
     }
-    for (cell, calibration) in &wanted.calibrations {
+    let calibrated = wanted.calibrations.iter();
+    for (cell, calibration) in calibrated.filter(|(_, found)| !found.values.is_empty()) {
         let values = calibration.values.iter();
         let values: Vec<String> = values.map(|(name, n)| format!("{name} = {n}")).collect();
         shown.entry(1, &format!("as calibrated, {cell}"), &values.join(", "));

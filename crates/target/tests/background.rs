@@ -24,7 +24,7 @@ impl User {
     fn new() -> Option<Self> {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         if qemu::version().is_none() {
-            println!("skipped: {} is not installed", qemu::PROGRAM);
+            ::tests::skipped(format!("{} is not installed", qemu::PROGRAM));
             return None;
         }
         Some(User {
@@ -62,7 +62,7 @@ impl User {
         let output = self.vm(args);
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
         if errors.contains("cannot be fetched") || errors.contains("cannot be downloaded") {
-            println!("skipped: {errors}");
+            ::tests::skipped(errors);
             return false;
         }
         assert!(output.status.success(), "{errors}");
@@ -177,7 +177,7 @@ fn of_two_that_start_one_name_one_has_it_and_stopping_ends_a_start() {
         .iter()
         .any(|e| e.contains("cannot be fetched") || e.contains("cannot be downloaded"))
     {
-        return println!("skipped: {errors:?}");
+        return ::tests::skipped(format!("{errors:?}"));
     }
     let winners = starts.iter().filter(|o| o.status.success()).count();
     assert_eq!(winners, 1, "{errors:?}");

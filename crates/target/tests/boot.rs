@@ -27,7 +27,7 @@ struct Bench {
 fn bench(change: impl FnOnce(&mut VmSpec, &mut Options)) -> Option<Bench> {
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     if qemu::version().is_none() {
-        println!("skipped: {} is not installed", qemu::PROGRAM);
+        ::tests::skipped(format!("{} is not installed", qemu::PROGRAM));
         return None;
     }
     let mut spec = VmSpec::new("debian:sid", 2, 768 << 20);
@@ -37,7 +37,7 @@ fn bench(change: impl FnOnce(&mut VmSpec, &mut Options)) -> Option<Bench> {
     let kernel = spec.kernel.clone();
     let mut target = VmTarget::new(spec, options);
     if let Err(e) = target.prepare(&kernel) {
-        println!("skipped: no kernel: {e}");
+        ::tests::skipped(format!("no kernel: {e}"));
         return None;
     }
     Some(Bench {

@@ -292,7 +292,7 @@ mod tests {
         if let Err(PolicyError::Set { source, .. }) = &result
             && source.kind() == io::ErrorKind::PermissionDenied
         {
-            println!("skipped: {policy} is not permitted here");
+            ::tests::skipped(format!("{policy} is not permitted here"));
             return None;
         }
         Some(result)
@@ -363,7 +363,7 @@ mod tests {
             .filter_map(|r| Some(r.err()?.remedy()))
             .collect();
         if errors.iter().all(|e| e.contains("needs root")) {
-            println!("skipped: deadline is not permitted here");
+            ::tests::skipped("deadline is not permitted here");
             return;
         }
         assert!(errors[0].contains("fewer threads"), "{errors:?}");
@@ -375,7 +375,7 @@ mod tests {
         let all = load::allowed_cpus();
         let free = applied(&policy).is_some_and(|result| result.is_ok());
         if !free || all.len() < 2 {
-            println!("skipped: deadline is not permitted here, or there is one CPU");
+            ::tests::skipped("deadline is not permitted here, or there is one CPU");
             return;
         }
         assert!(!is_refused_on(&policy, &all));

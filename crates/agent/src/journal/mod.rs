@@ -338,7 +338,7 @@ mod tests {
     #[test]
     fn a_full_disk_leaves_no_half_of_an_entry() {
         if !rustix::process::geteuid().is_root() {
-            println!("skipped: a disk of its own needs root");
+            ::tests::skipped("a disk of its own needs root");
             return;
         }
         let disk = Disk::new("4k");

@@ -322,7 +322,7 @@ mod tests {
                 assert!(!path.exists());
                 journal.replay().unwrap();
             }
-            Err(error) => println!("skipped: {error}"),
+            Err(error) => ::tests::skipped(error),
         }
     }
 
@@ -344,7 +344,7 @@ mod tests {
                 assert_eq!(groups.remove_all(), [""; 0]);
                 assert!(!path.exists());
             }
-            Err(error) => println!("skipped: {error}"),
+            Err(error) => ::tests::skipped(error),
             Ok(_) => panic!("a quota of {:?} percent was taken", wrong.quota_percent),
         }
     }

@@ -30,7 +30,7 @@ pub fn is_root() -> bool {
 
 pub fn root_or_skip() -> bool {
     if !is_root() {
-        println!("skipped: turning a knob needs root");
+        ::tests::skipped("turning a knob needs root");
     }
     is_root()
 }

@@ -20,11 +20,12 @@ pub fn certify(args: &CertifyArgs) -> Result<ExitCode, CliError> {
     };
     let Measured { results, outcome } = measure_anew(args.output.as_deref(), wanted, args.quiet)?;
     super::report::write_report_files(&Table::from_results(&results), &results)?;
-    let certificate = Certificate::of(&results).ok_or_else(|| {
-        CliError::internal(format!(
+    let certificate = Certificate::of(&results).ok_or_else(|| match outcome {
+        Outcome::Interrupted => CliError::Interrupted,
+        Outcome::Done => CliError::internal(format!(
             "no block of two arms was measured; the reasons are in {}",
             results.dir.display()
-        ))
+        )),
     })?;
     let json = serde_json::to_string_pretty(&certificate).map_err(CliError::internal)? + "\n";
     results::write::derived(&results.dir, certificate::FILE, json.as_bytes())?;

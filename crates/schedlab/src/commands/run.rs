@@ -34,9 +34,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, CliError> {
 
 fn finish(args: &RunArgs, job: &Job, outcome: Outcome) -> Result<ExitCode, CliError> {
     let dir = job.dir();
-    // Before the first boot was done there is nothing to report.
-    let is_empty = !dir.join(results::files::SYSTEM).exists();
-    if outcome == Outcome::Interrupted && is_empty {
+    if outcome == Outcome::Interrupted && job.is_empty() {
         return Ok(interrupted(dir));
     }
     let results = ResultSet::read(dir)?;
