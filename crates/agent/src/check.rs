@@ -257,18 +257,7 @@ mod tests {
             directory: None,
             prepare: Vec::new(),
         };
-        Workload {
-            name: "true".to_owned(),
-            kind: Kind::Command(params),
-            loads: vec![model::Load::One],
-            duration_ns: 0,
-            warmup_ns: 0,
-            time_limit_ns: 1,
-            metrics: Vec::new(),
-            server: None,
-            antagonists: Vec::new(),
-            variant: None,
-        }
+        Workload::new(Kind::Command(params))
     }
 
     #[test]

@@ -159,16 +159,8 @@ fn measure(
     count: u32,
 ) -> Result<Parsed, String> {
     let workload = Workload {
-        name: kind.name().to_owned(),
-        kind,
-        loads: Vec::new(),
         duration_ns: setting.seconds * 1_000_000_000,
-        warmup_ns: 0,
-        time_limit_ns: 60_000_000_000,
-        metrics: Vec::new(),
-        server: None,
-        antagonists: Vec::new(),
-        variant: None,
+        ..Workload::new(kind)
     };
     let mut job = Job {
         workload: &workload,

@@ -13,6 +13,7 @@ pub static KIND: KindDef = KindDef {
     loads: LoadForms::Counts,
     load_unit: "runs",
     window: Window::Whole,
+    client: false,
     metrics: METRICS,
     deciding: DECIDING,
     logs: &[],

@@ -18,6 +18,7 @@ pub static KIND: KindDef = KindDef {
     loads: LoadForms::Counts,
     load_unit: "groups",
     window: Window::Whole,
+    client: false,
     metrics: METRICS,
     deciding: DECIDING,
     logs: &[],

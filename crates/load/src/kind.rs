@@ -31,6 +31,8 @@ pub struct KindDef {
     /// What a load counts: `workers`, `groups`, ….
     pub load_unit: &'static str,
     pub window: Window,
+    /// Has an open-loop client with a role of its own beside that of the server?
+    pub client: bool,
     pub metrics: &'static [MetricDef],
     /// Metrics that decide when a cell stops, most important first.
     pub deciding: &'static [&'static str],

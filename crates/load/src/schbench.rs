@@ -21,6 +21,7 @@ pub static KIND: KindDef = KindDef {
     loads: LoadForms::Counts,
     load_unit: "workers per message thread",
     window: Window::Own,
+    client: false,
     metrics: METRICS,
     deciding: m::DECIDING,
     logs: &[],

@@ -13,16 +13,10 @@ pub struct Fixture {
 impl Fixture {
     pub fn new(kind: Kind) -> Self {
         let workload = Workload {
-            name: kind.name().to_owned(),
-            kind,
             loads: vec![Load::Count(2)],
             duration_ns: 300_000_000,
             warmup_ns: 20_000_000,
-            time_limit_ns: 60_000_000_000,
-            metrics: Vec::new(),
-            server: None,
-            antagonists: Vec::new(),
-            variant: None,
+            ..Workload::new(kind)
         };
         Fixture {
             workload,

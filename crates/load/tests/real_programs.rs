@@ -12,16 +12,9 @@ use std::time::Instant;
 
 fn workload(kind: Kind) -> Workload {
     Workload {
-        name: kind.name().to_owned(),
-        kind,
-        loads: vec![Load::Count(1)],
         duration_ns: 1_000_000_000,
-        warmup_ns: 0,
         time_limit_ns: 120_000_000_000,
-        metrics: Vec::new(),
-        server: None,
-        antagonists: Vec::new(),
-        variant: None,
+        ..Workload::new(kind)
     }
 }
 

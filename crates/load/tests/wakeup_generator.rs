@@ -223,8 +223,10 @@ fn the_generator_ends_when_its_input_closes_before_go() {
 
 fn workload() -> Workload {
     Workload {
-        name: "wakeup".to_owned(),
-        kind: Kind::Wakeup(WakeupParams {
+        loads: vec![Load::PercentOfCpus(200.0)],
+        duration_ns: 300_000_000,
+        warmup_ns: 20_000_000,
+        ..Workload::new(Kind::Wakeup(WakeupParams {
             message_threads: 1,
             workers: Some(3),
             rate_per_sec: None,
@@ -233,15 +235,7 @@ fn workload() -> Workload {
             operations: 1,
             footprint_bytes: 4096,
             cpu_lock: true,
-        }),
-        loads: vec![Load::PercentOfCpus(200.0)],
-        duration_ns: 300_000_000,
-        warmup_ns: 20_000_000,
-        time_limit_ns: 60_000_000_000,
-        metrics: Vec::new(),
-        server: None,
-        antagonists: Vec::new(),
-        variant: None,
+        }))
     }
 }
 

@@ -5,7 +5,7 @@ use crate::workload::Arrivals;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What the open-loop generators of services share. Their load is a rate.
+/// The open-loop generator that sends the requests of a workload. Its load is a rate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OpenLoopParams {
     /// In all, one request at a time on each.
@@ -37,7 +37,6 @@ pub struct HttpParams {
     pub headers: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub body: String,
-    pub client: OpenLoopParams,
 }
 
 /// The memcached text protocol, `get` and `set`.
@@ -54,7 +53,6 @@ pub struct MemcachedParams {
     pub value_size: Sizes,
     /// Store every key before the load begins.
     pub preload: bool,
-    pub client: OpenLoopParams,
 }
 
 /// How sizes are spread over the keys.

@@ -1,11 +1,14 @@
 //! Workloads and loads: the work that is measured, and how much of it.
 
-use crate::service::{Antagonist, HttpParams, MemcachedParams, Server};
+use crate::service::{Antagonist, HttpParams, MemcachedParams, OpenLoopParams, Server};
 use crate::units::{format_duration_ns, format_rate};
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
 
 /// The work that is measured, with all its loads.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub struct Workload {
     /// Unique in the experiment; the kind's name unless given.
     pub name: String,
@@ -19,6 +22,9 @@ pub struct Workload {
     /// Names of the metrics that decide when a cell stops; empty: the kind's own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<String>,
+    /// Who asks, where the work has a service.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<OpenLoopParams>,
     /// Who answers, where the work has a service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<Server>,
@@ -28,6 +34,24 @@ pub struct Workload {
     /// Which of the cells of one table of the file it is, if that has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variant: Option<Variant>,
+}
+
+impl Serialize for Workload {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Workload::serialize(self, serializer)
+    }
+}
+
+/// Files of format 1.1 and before have the client inside the kind.
+impl<'de> Deserialize<'de> for Workload {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut written = Map::deserialize(deserializer)?;
+        let kind = written.get_mut("kind").and_then(Value::as_object_mut);
+        if let Some(client) = kind.and_then(|kind| kind.remove("client")) {
+            written.insert("client".to_owned(), client);
+        }
+        Workload::deserialize(Value::Object(written)).map_err(D::Error::custom)
+    }
 }
 
 /// One surrounding of the same service.
@@ -212,6 +236,23 @@ pub struct Calibration {
 }
 
 impl Workload {
+    /// One load, measured from start to end for a minute at most, with nobody beside it.
+    pub fn new(kind: Kind) -> Self {
+        Workload {
+            name: kind.name().to_owned(),
+            kind,
+            loads: vec![Load::One],
+            duration_ns: 0,
+            warmup_ns: 0,
+            time_limit_ns: 60_000_000_000,
+            metrics: Vec::new(),
+            client: None,
+            server: None,
+            antagonists: Vec::new(),
+            variant: None,
+        }
+    }
+
     /// One line for plans and lists.
     pub fn summary(&self) -> String {
         match &self.kind {
@@ -223,5 +264,29 @@ impl Workload {
                 format_duration_ns(self.warmup_ns)
             ),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_is_read_beside_the_kind_and_from_within_it_as_files_had_it_before() {
+        let client = r#"{"connections":8,"threads":2,"timeout_ns":1,"load_cpus":"1"}"#;
+        let file = |within: &str, beside: &str| {
+            let text = format!(
+                r#"{{"name":"w","kind":{{"kind":"http","url":"/","method":"GET"{within}}}{beside},
+                    "loads":[],"duration_ns":1,"warmup_ns":0,"time_limit_ns":1}}"#
+            );
+            serde_json::from_str::<Workload>(&text).unwrap()
+        };
+        let client = format!(r#","client":{client}"#);
+        let before = file(&client, "");
+        assert_eq!(before.client.as_ref().map(|c| c.threads), Some(2));
+        assert_eq!(before, file("", &client));
+        assert_eq!(file("", "").client, None);
+        let written = serde_json::to_string(&before).unwrap();
+        assert_eq!(serde_json::from_str::<Workload>(&written).unwrap(), before);
     }
 }

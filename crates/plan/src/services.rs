@@ -5,6 +5,7 @@ use crate::check::{check_antagonist, check_placement, check_server};
 use crate::error::PlanError;
 use crate::file::{FilePolicy, read_policy};
 use crate::units::{Duration, Percent, parse_size};
+use crate::workloads::with_clients;
 use model::{
     Antagonist, AntagonistProgram, Arrivals, Kind, OpenLoopParams, Placement, Readiness, Server,
     ServerProgram, Sizes, Workload,
@@ -349,7 +350,7 @@ pub(crate) fn check_service(workload: &Workload) -> Result<(), PlanError> {
         (None, Some(_)) => Err(PlanError::new(format!(
             "the workload `{name}` has a server, but nothing asks it"
         ))
-        .with_help("only `http` and `memcached` have servers")),
+        .with_help(format!("only {} have servers", with_clients()))),
         _ => Ok(()),
     }
 }

@@ -4,7 +4,8 @@
 use crate::check::check_cpus;
 use crate::error::PlanError;
 use crate::table::{Value, items, take};
-use model::{Kind, Variant, Workload};
+use crate::workloads::with_clients;
+use model::{Variant, Workload};
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use toml::Spanned;
@@ -88,11 +89,11 @@ impl Spread {
         let Some(placement) = self.placements.first() else {
             return Ok(());
         };
-        match &workload.kind {
-            Kind::Http(_) | Kind::Memcached(_) => Ok(()),
-            _ => Err(
+        match &workload.client {
+            Some(_) => Ok(()),
+            None => Err(
                 PlanError::new(format!("the workload `{name}` has no roles to place"))
-                    .with_help("only `http` and `memcached` have placements")
+                    .with_help(format!("only {} have placements", with_clients()))
                     .at(placement.name.span()),
             ),
         }
@@ -116,9 +117,7 @@ fn check(placement: &FilePlacement) -> Result<(), PlanError> {
 impl FilePlacement {
     fn of(&self, workload: &Workload) -> Workload {
         let mut placed = variant(workload, Some(self.name.get_ref()));
-        if let Kind::Http(model::HttpParams { client, .. })
-        | Kind::Memcached(model::MemcachedParams { client, .. }) = &mut placed.kind
-        {
+        if let Some(client) = &mut placed.client {
             replace(&mut client.load_cpus, &self.load_cpus);
         }
         if let Some(server) = &mut placed.server {

@@ -2,7 +2,7 @@
 
 use crate::length::block_ns;
 use crate::limits;
-use model::{Experiment, Kind, Plan, Severity, TargetSpec, Warning, Workload, format_duration_ns};
+use model::{Experiment, Plan, Severity, TargetSpec, Warning, Workload, format_duration_ns};
 
 /// Of the whole experiment, each once.
 pub fn warnings(experiment: &Experiment, plan: &Plan) -> Vec<Warning> {
@@ -29,11 +29,7 @@ pub fn warnings(experiment: &Experiment, plan: &Plan) -> Vec<Warning> {
 /// The generator's threads take turns on its CPUs. Told only where the CPUs are known:
 /// named one by one, or those of a guest.
 fn crowded(workload: &Workload, target: &TargetSpec) -> Option<Warning> {
-    let client = match &workload.kind {
-        Kind::Http(http) => &http.client,
-        Kind::Memcached(memcached) => &memcached.client,
-        _ => return None,
-    };
+    let client = workload.client.as_ref()?;
     let list = client.load_cpus.as_deref()?;
     let cpus = match target {
         TargetSpec::Vm(vm) => {

@@ -11,7 +11,7 @@ use load::{KindDef, LoadForms, Window};
 use model::workload::Arrivals;
 use model::{
     CommandParams, HackbenchParams, HackbenchTransport, HttpParams, Kind, Load, MemcachedParams,
-    SchbenchParams, ServerProgram, Sizes, WakeupParams, Workload,
+    OpenLoopParams, SchbenchParams, ServerProgram, Sizes, WakeupParams, Workload,
 };
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -61,6 +61,7 @@ macro_rules! keys {
                         |d| d.0,
                     ),
                     metrics: self.metrics.unwrap_or_default(),
+                    client: None,
                     server: self
                         .server
                         .map(services::server)
@@ -203,6 +204,12 @@ pub(crate) fn kinds(is_so: fn(&KindDef) -> bool) -> Vec<&'static str> {
     kinds.map(|def| def.name).collect()
 }
 
+/// Names of the kinds with an open-loop client, as they are read out.
+pub(crate) fn with_clients() -> String {
+    let names = kinds(|def| def.client);
+    format!("`{}`", names.join("` and `"))
+}
+
 /// schbench sleeps 100 us and multiplies 5 times over 256 KiB; a smaller footprint
 /// makes requests short enough for a 99th percentile in a trial of two seconds.
 fn wakeup(mut keys: WakeupKeys) -> Result<Workload, PlanError> {
@@ -289,13 +296,13 @@ fn http(mut keys: HttpKeys) -> Result<Workload, PlanError> {
         method: keys.method.take().unwrap_or_else(|| "GET".to_owned()),
         headers: keys.headers.take().unwrap_or_default(),
         body: keys.body.take().unwrap_or_default(),
-        client: services::client(keys.client()),
     };
+    let client = services::client(keys.client());
     let usual = usual_service("http", keys.loads.as_ref());
     let echo = ServerProgram::Echo { threads: 1 };
     let server = params.url.starts_with('/').then_some(echo);
     let workload = keys.into_workload(Kind::Http(params), usual)?;
-    Ok(served(workload, server))
+    Ok(served(workload, client, server))
 }
 
 /// Keys, values and mix are those of Facebook's pool ETC unless the file says otherwise.
@@ -308,8 +315,8 @@ fn memcached(mut keys: MemcachedKeys) -> Result<Workload, PlanError> {
         key_size: keys.key_size.take().map_or(Sizes::Etc, |s| s.0),
         value_size: keys.value_size.take().map_or(Sizes::Etc, |s| s.0),
         preload: keys.preload.take().unwrap_or(true),
-        client: services::client(keys.client()),
     };
+    let client = services::client(keys.client());
     let usual = usual_service("memcached", keys.loads.as_ref());
     let memcached = ServerProgram::Memcached {
         threads: 1,
@@ -317,14 +324,17 @@ fn memcached(mut keys: MemcachedKeys) -> Result<Workload, PlanError> {
     };
     let server = params.address.is_none().then_some(memcached);
     let workload = keys.into_workload(Kind::Memcached(params), usual)?;
-    Ok(served(workload, server))
+    Ok(served(workload, client, server))
 }
 
-/// With what answers where the file names neither a server nor an address.
-fn served(mut workload: Workload, usual: Option<ServerProgram>) -> Workload {
-    let server = workload.server.take();
-    workload.server = server.or_else(|| usual.map(services::usual_server));
-    workload
+/// With who asks, and who answers where the file names neither a server nor an address.
+fn served(workload: Workload, client: OpenLoopParams, usual: Option<ServerProgram>) -> Workload {
+    let usual = || usual.map(services::usual_server);
+    Workload {
+        client: Some(client),
+        server: workload.server.or_else(usual),
+        ..workload
+    }
 }
 
 /// A search measures many rates in a trial, each of them shortly.
@@ -402,6 +412,7 @@ pub(crate) fn check_workload(workload: &Workload) -> Result<(), PlanError> {
     }
     check_metrics(def, workload)?;
     services::check_service(workload)?;
+    workload.client.as_ref().map_or(Ok(()), check_client)?;
     check_params(workload)
 }
 
@@ -474,7 +485,7 @@ fn check_params(workload: &Workload) -> Result<(), PlanError> {
                 false => check_argv(&p.prepare).map_err(|e| e.about("prepare")),
             }
         }
-        Kind::Http(p) => check_client(&p.client),
+        Kind::Http(_) => Ok(()),
         Kind::Memcached(p) => {
             if !(0.0..=100.0).contains(&p.gets_percent) {
                 return Err(PlanError::new("`gets` is 0% to 100%").about("gets"));
@@ -483,8 +494,7 @@ fn check_params(workload: &Workload) -> Result<(), PlanError> {
                 return Err(PlanError::new(format!("`keys` is 1 to {MOST_KEYS}")).about("keys"));
             }
             check_sizes("key-size", p.key_size)?;
-            check_sizes("value-size", p.value_size)?;
-            check_client(&p.client)
+            check_sizes("value-size", p.value_size)
         }
     }
 }

@@ -254,7 +254,8 @@ fn a_service_has_a_server_and_antagonists_with_their_places() {
         panic!("{workload:?}");
     };
     assert_eq!((params.gets_percent, params.keys), (90.0, 10_000));
-    assert_eq!(params.client.load_cpus.as_deref(), Some("1"));
+    let client = workload.client.as_ref().expect("a client");
+    assert_eq!(client.load_cpus.as_deref(), Some("1"));
     let server = workload.server.as_ref().expect("a server");
     assert_eq!(server.program.name(), "memcached");
     assert_eq!(server.placement.weight, Some(200));
@@ -319,10 +320,8 @@ fn a_service_is_spread_over_its_antagonists_and_placements() {
     assert_eq!(beside.antagonists.len(), 1);
     let server = beside.server.as_ref().expect("a server");
     assert_eq!(server.placement.cpus.as_deref(), Some("50%-100%"));
-    let Kind::Memcached(shared) = &experiment.workloads[3].kind else {
-        panic!("{experiment:?}");
-    };
-    assert_eq!(shared.client.load_cpus.as_deref(), Some("0"));
+    let shared = experiment.workloads[3].client.as_ref().expect("a client");
+    assert_eq!(shared.load_cpus.as_deref(), Some("0"));
 }
 
 #[test]

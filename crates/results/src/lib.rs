@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// The format that this version writes. A reader takes any minor of its major.
-pub const FORMAT: Format = Format { major: 1, minor: 1 };
+pub const FORMAT: Format = Format { major: 1, minor: 2 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Format {

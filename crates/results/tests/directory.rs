@@ -34,19 +34,12 @@ fn experiment() -> Experiment {
         baseline: 0,
         workloads: vec![Workload {
             name: "make".into(),
-            kind: Kind::Command(CommandParams {
+            time_limit_ns: 1_000_000_000,
+            ..Workload::new(Kind::Command(CommandParams {
                 argv: vec!["make".into()],
                 directory: None,
                 prepare: Vec::new(),
-            }),
-            loads: vec![Load::One],
-            duration_ns: 0,
-            warmup_ns: 0,
-            time_limit_ns: 1_000_000_000,
-            metrics: Vec::new(),
-            server: None,
-            antagonists: Vec::new(),
-            variant: None,
+            }))
         }],
         stop: Stop {
             budget_ns: None,

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use model::{
-    Arm, Better, Build, CommandParams, Experiment, Fact, Kind, Load, Measurement, Plan, Problem,
+    Arm, Better, Build, CommandParams, Experiment, Fact, Kind, Measurement, Plan, Problem,
     SchedulerBinary, Severity, Start, Stop, TargetSpec, Trial, TrialState, Workload,
 };
 use results::{FORMAT, Manifest, ResultSet, RunState, Writer};
@@ -23,19 +23,13 @@ fn experiment(arms: &[&str]) -> Experiment {
         baseline: 0,
         workloads: vec![Workload {
             name: "make".into(),
-            kind: Kind::Command(CommandParams {
+            metrics: vec!["wall_time".into()],
+            time_limit_ns: 1_000_000_000,
+            ..Workload::new(Kind::Command(CommandParams {
                 argv: vec!["make".into()],
                 directory: None,
                 prepare: Vec::new(),
-            }),
-            loads: vec![Load::One],
-            duration_ns: 0,
-            warmup_ns: 0,
-            time_limit_ns: 1_000_000_000,
-            metrics: vec!["wall_time".into()],
-            server: None,
-            antagonists: Vec::new(),
-            variant: None,
+            }))
         }],
         stop: Stop {
             budget_ns: None,

@@ -170,12 +170,12 @@ impl Shown {
                 self.entry(2, "runs", &command_line(&argv));
             }
             Kind::Http(http) => {
-                let remote = remote(http.client.allow_remote);
+                let remote = remote(workload);
                 let request = format!("{} {}{remote}", http.method, http.url);
                 self.entry(2, "asks", &request);
             }
             Kind::Memcached(memcached) => {
-                let remote = remote(memcached.client.allow_remote);
+                let remote = remote(workload);
                 let address = memcached.address.as_deref().unwrap_or("its own server");
                 self.entry(2, "asks", &format!("{address}{remote}"));
             }
@@ -217,8 +217,12 @@ impl Shown {
     }
 }
 
-fn remote(allowed: bool) -> &'static str {
-    match allowed {
+fn remote(workload: &Workload) -> &'static str {
+    match workload
+        .client
+        .as_ref()
+        .is_some_and(|client| client.allow_remote)
+    {
         true => ", also on other machines",
         false => "",
     }

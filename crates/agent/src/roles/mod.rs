@@ -19,7 +19,7 @@ use crate::workload::{Event, Origin, Workload};
 use cgroup::{Cgroup, CgroupError, Groups};
 use collect::tasks::{self, Pid};
 use load::{Launch, Output};
-use model::{Arm, Class, Kind, Placement, Problem, Role, format_duration_ns};
+use model::{Arm, Class, Placement, Problem, Role, format_duration_ns};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -254,7 +254,10 @@ pub fn kept_to(workload: &model::Workload, role: &Role) -> Vec<Kept> {
     };
     match role {
         Role::Load => {
-            let list = client(workload).and_then(|client| client.load_cpus.as_ref());
+            let list = workload
+                .client
+                .as_ref()
+                .and_then(|client| client.load_cpus.as_ref());
             let mut kept: Vec<Kept> = kept("load-cpus", list).into_iter().collect();
             // Each thread has one of them.
             kept.iter_mut().for_each(|kept| kept.cpus.truncate(1));
@@ -278,20 +281,12 @@ pub fn kept_to(workload: &model::Workload, role: &Role) -> Vec<Kept> {
 /// Threads that a role has for certain; it may have more.
 pub fn least_threads(workload: &model::Workload, role: &Role) -> u32 {
     match role {
-        Role::Load => client(workload).map_or(1, |client| client.threads),
+        Role::Load => workload.client.as_ref().map_or(1, |client| client.threads),
         Role::Server => workload.server.as_ref().map_or(0, server::least_threads),
         Role::Antagonist => {
             let antagonists = workload.antagonists.iter();
             antagonists.map(antagonist::least_threads).sum()
         }
-    }
-}
-
-fn client(workload: &model::Workload) -> Option<&model::OpenLoopParams> {
-    match &workload.kind {
-        Kind::Http(http) => Some(&http.client),
-        Kind::Memcached(memcached) => Some(&memcached.client),
-        _ => None,
     }
 }
 

@@ -4,7 +4,7 @@
 //! was free a moment ago.
 
 use load::{Launch, SELF};
-use model::{Kind, Readiness, Server, ServerProgram, Workload};
+use model::{Readiness, Server, ServerProgram, Workload};
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
@@ -85,7 +85,9 @@ fn words(words: &[&str]) -> Vec<String> {
 }
 
 fn memcached(threads: u32, args: &[String], workload: &Workload, port: &str) -> Vec<String> {
-    let connections = connections(workload)
+    let client = workload.client.as_ref();
+    let connections = client
+        .map_or(0, |client| client.connections)
         .saturating_add(64)
         .max(USUAL_CONNECTIONS);
     let mut argv = words(&["memcached", "-l", "127.0.0.1", "-U", "0", "-p", port]);
@@ -101,14 +103,6 @@ fn memcached(threads: u32, args: &[String], workload: &Workload, port: &str) -> 
     }
     argv.extend(args.iter().cloned());
     argv
-}
-
-fn connections(workload: &Workload) -> u32 {
-    match &workload.kind {
-        Kind::Http(http) => http.client.connections,
-        Kind::Memcached(memcached) => memcached.client.connections,
-        _ => 0,
-    }
 }
 
 /// A constant answer, no logs, no limit on requests per connection. The file of its

@@ -31,7 +31,7 @@ impl Config {
         let address = driver::address(url.authority.as_deref(), 80, job)?;
         let host = url.authority.unwrap_or_else(|| address.to_string());
         Ok(Config {
-            open_loop: openloop::Config::of(&params.client, job, address)?,
+            open_loop: openloop::Config::of(job, address)?,
             request: request(params, &host, &url.path)?,
             head_only: params.method == "HEAD",
         })
@@ -138,6 +138,7 @@ pub static KIND: KindDef = KindDef {
     loads: LoadForms::Rates,
     load_unit: "requests/s",
     window: Window::Phased,
+    client: true,
     metrics: metrics::HTTP,
     deciding: metrics::DECIDING,
     logs: metrics::LOGS,
@@ -150,7 +151,7 @@ impl Driver for HttpLoad {
     fn require(&self, job: &Job) -> Vec<Problem> {
         let config = Config::of(&self.params, job);
         let open_loop = config.as_ref().map(|c| &c.open_loop).map_err(Clone::clone);
-        driver::require(job, open_loop, &self.params.client)
+        driver::require(job, open_loop)
     }
 
     fn launch(&self, job: &Job) -> Launch {

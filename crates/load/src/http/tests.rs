@@ -174,7 +174,7 @@ proptest! {
     }
 }
 
-pub fn client() -> OpenLoopParams {
+fn client() -> OpenLoopParams {
     OpenLoopParams {
         connections: 4,
         threads: 2,
@@ -192,14 +192,19 @@ fn params(url: &str) -> HttpParams {
         method: "POST".to_owned(),
         headers: [("X-A".to_owned(), "b".to_owned())].into(),
         body: "xyz".to_owned(),
-        client: client(),
     }
 }
 
-fn config(params: HttpParams) -> Result<Config, String> {
+/// At 100 requests a second.
+fn fixture(params: &HttpParams) -> Fixture {
     let mut fixture = Fixture::new(Kind::Http(params.clone()));
     fixture.workload.loads = vec![Load::RatePerSec(100.0)];
-    Config::of(&params, &fixture.job())
+    fixture.workload.client = Some(client());
+    fixture
+}
+
+fn config(params: HttpParams) -> Result<Config, String> {
+    Config::of(&params, &fixture(&params).job())
 }
 
 #[test]
@@ -214,10 +219,15 @@ fn a_request_has_what_the_experiment_names() {
 
 #[test]
 fn traffic_to_other_machines_must_be_allowed() {
-    let mut params = params("http://192.0.2.1/");
-    assert!(config(params.clone()).unwrap_err().contains("allow-remote"));
-    params.client.allow_remote = true;
-    assert!(config(params).is_ok());
+    let params = params("http://192.0.2.1/");
+    let mut fixture = fixture(&params);
+    let refused = Config::of(&params, &fixture.job()).unwrap_err();
+    assert!(refused.contains("allow-remote"), "{refused}");
+    fixture.workload.client = Some(OpenLoopParams {
+        allow_remote: true,
+        ..client()
+    });
+    assert!(Config::of(&params, &fixture.job()).is_ok());
 }
 
 #[test]
@@ -237,17 +247,20 @@ fn a_path_alone_needs_a_server() {
 #[test]
 fn a_load_that_is_no_rate_is_a_problem() {
     let params = params("http://127.0.0.1/");
-    let fixture = Fixture::new(Kind::Http(params.clone()));
+    let mut fixture = fixture(&params);
+    fixture.workload.loads = vec![Load::Count(2)];
     let problems = HttpLoad::new(params).require(&fixture.job());
     assert!(problems[0].what.contains("rate"), "{problems:?}");
 }
 
 #[test]
 fn cpus_that_are_not_there_are_a_problem() {
-    let mut params = params("http://127.0.0.1/");
-    params.client.load_cpus = Some("0,8000".to_owned());
-    let mut fixture = Fixture::new(Kind::Http(params.clone()));
-    fixture.workload.loads = vec![Load::RatePerSec(100.0)];
+    let params = params("http://127.0.0.1/");
+    let mut fixture = fixture(&params);
+    fixture.workload.client = Some(OpenLoopParams {
+        load_cpus: Some("0,8000".to_owned()),
+        ..client()
+    });
     let problems = HttpLoad::new(params).require(&fixture.job());
     assert!(problems[0].what.contains("no CPU 8000"), "{problems:?}");
 }
@@ -255,8 +268,7 @@ fn cpus_that_are_not_there_are_a_problem() {
 #[test]
 fn a_window_too_short_for_the_metric_that_decides_is_a_problem() {
     let params = params("http://127.0.0.1/");
-    let mut fixture = Fixture::new(Kind::Http(params.clone()));
-    fixture.workload.loads = vec![Load::RatePerSec(100.0)];
+    let mut fixture = fixture(&params);
     fixture.workload.duration_ns = 2_000_000_000;
     fixture.workload.metrics = vec!["request_p99".to_owned()];
     let load = HttpLoad::new(params);

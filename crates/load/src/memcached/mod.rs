@@ -51,7 +51,7 @@ impl Config {
         }
         let address = driver::address(params.address.as_deref(), USUAL_PORT, job)?;
         Ok(Config {
-            open_loop: openloop::Config::of(&params.client, job, address)?,
+            open_loop: openloop::Config::of(job, address)?,
             gets_percent: params.gets_percent,
             keys: params.keys,
             key_size: params.key_size,
@@ -117,6 +117,7 @@ pub static KIND: KindDef = KindDef {
     loads: LoadForms::Rates,
     load_unit: "requests/s",
     window: Window::Phased,
+    client: true,
     metrics: metrics::MEMCACHED,
     deciding: metrics::DECIDING,
     logs: metrics::LOGS,
@@ -129,7 +130,7 @@ impl Driver for Memcached {
     fn require(&self, job: &Job) -> Vec<Problem> {
         let config = Config::of(&self.params, job);
         let open_loop = config.as_ref().map(|c| &c.open_loop).map_err(Clone::clone);
-        driver::require(job, open_loop, &self.params.client)
+        driver::require(job, open_loop)
     }
 
     fn launch(&self, job: &Job) -> Launch {

@@ -4,7 +4,7 @@ use super::address;
 use crate::pacing::{IntendedStarts, Share};
 use crate::recording::samples_needed;
 use crate::{Job, sys};
-use model::{Arrivals, Load, OpenLoopParams, Slo, format_duration_ns, format_rate};
+use model::{Arrivals, Load, Slo, format_duration_ns, format_rate};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
@@ -34,7 +34,8 @@ pub struct Config {
 
 impl Config {
     /// For requests to `address`.
-    pub fn of(client: &OpenLoopParams, job: &Job, address: SocketAddr) -> Result<Self, String> {
+    pub fn of(job: &Job, address: SocketAddr) -> Result<Self, String> {
+        let client = job.workload.client.as_ref().ok_or("it has no client")?;
         address::check(address, client.allow_remote)?;
         let (rate_per_sec, search) = match job.load {
             Load::RatePerSec(rate) => (rate, None),

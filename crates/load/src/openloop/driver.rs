@@ -6,7 +6,7 @@ use crate::native::Generator;
 use crate::recording::samples_needed;
 use crate::wakeup::metrics as m;
 use crate::{Job, Launch, Output, Parsed, SELF, phase, program, sys};
-use model::{Load, OpenLoopParams, Problem, format_duration_ns};
+use model::{Load, Problem, format_duration_ns};
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -25,11 +25,7 @@ pub fn address(written: Option<&str>, usual_port: u16, job: &Job) -> Result<Sock
 }
 
 /// What keeps the job from running here.
-pub fn require(
-    job: &Job,
-    config: Result<&Config, String>,
-    client: &OpenLoopParams,
-) -> Vec<Problem> {
+pub fn require(job: &Job, config: Result<&Config, String>) -> Vec<Problem> {
     let problem = |what: String, remedy: &str| Problem {
         object: format!("workload {}", job.workload.name),
         what,
@@ -50,7 +46,9 @@ pub fn require(
     }
     let allowed = sys::allowed_cpus();
     if let Some(cpu) = config.cpus.iter().find(|cpu| !allowed.contains(cpu)) {
-        let list = client.load_cpus.as_deref().unwrap_or_default();
+        let client = job.workload.client.as_ref();
+        let list = client.and_then(|client| client.load_cpus.as_deref());
+        let list = list.unwrap_or_default();
         let what = format!("load-cpus = \"{list}\": there is no CPU {cpu} to run on here");
         problems.push(problem(
             what,

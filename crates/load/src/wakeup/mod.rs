@@ -61,6 +61,7 @@ pub static KIND: KindDef = KindDef {
     loads: LoadForms::CountsOrRates,
     load_unit: "workers",
     window: Window::Phased,
+    client: false,
     metrics: metrics::ALL,
     deciding: metrics::DECIDING,
     logs: &["wakeup", "request", "service"],
