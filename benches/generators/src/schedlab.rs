@@ -2,8 +2,10 @@
 
 use crate::side::{Load, Run, SETTLE, Side, cpu_percent, pinned};
 use crate::tables;
-use load::{Generator, Parsed, http, memcached, openloop, phase};
-use model::{Arrivals, Sizes};
+use load::http::{self, HttpLoad};
+use load::memcached::{self, Memcached, Sizes};
+use load::{Job, Parsed, phase};
+use model::{Arrivals, Kind, OpenLoopParams, Workload};
 use std::error::Error;
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -37,7 +39,7 @@ impl Side for Schedlab {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
-        let run = talk(&mut child, &self.generator(load), load);
+        let run = talk(&mut child, &self.job(load), load);
         // It has ended by itself unless the talk failed.
         let _ = child.kill();
         child.wait()?;
@@ -46,16 +48,16 @@ impl Side for Schedlab {
 }
 
 impl Schedlab {
-    fn generator(&self, load: &Load) -> Generator {
-        let open_loop = open_loop(load, self.speaks);
+    fn kind(&self) -> Kind {
         match self.speaks {
-            Speaks::Http => Generator::Http(http::Config {
-                open_loop,
-                request: format!("GET / HTTP/1.1\r\nHost: {}\r\n\r\n", load.address),
-                head_only: false,
+            Speaks::Http => http::KIND.of(&HttpLoad {
+                url: "/".to_owned(),
+                method: "GET".to_owned(),
+                headers: Default::default(),
+                body: String::new(),
             }),
-            Speaks::Memcached => Generator::Memcached(memcached::Config {
-                open_loop,
+            Speaks::Memcached => memcached::KIND.of(&Memcached {
+                address: None,
                 gets_percent: 100.0,
                 keys: KEYS,
                 key_size: Sizes::Fixed { bytes: KEY_BYTES },
@@ -64,34 +66,41 @@ impl Schedlab {
             }),
         }
     }
-}
 
-/// Arrivals as the peer of the protocol has them.
-fn open_loop(load: &Load, speaks: Speaks) -> openloop::Config {
-    openloop::Config {
-        address: load.address,
-        rate_per_sec: load.rate_per_sec.unwrap_or(BEYOND_REACH_PER_SEC),
-        search: None,
-        arrivals: match speaks {
-            Speaks::Http => Arrivals::Constant,
-            Speaks::Memcached => Arrivals::Poisson,
-        },
-        connections: load.connections,
-        threads: 1,
-        timeout_ns: 1_000_000_000,
-        cpus: Vec::new(),
-        busy_poll: false,
-        warmup_ns: SETTLE.as_nanos() as u64,
-        duration_ns: load.window.as_nanos() as u64,
-        seed: 1,
+    /// Arrivals as the peer of the protocol has them.
+    fn job(&self, load: &Load) -> Job {
+        let client = OpenLoopParams {
+            connections: load.connections,
+            threads: 1,
+            arrivals: match self.speaks {
+                Speaks::Http => Arrivals::Constant,
+                Speaks::Memcached => Arrivals::Poisson,
+            },
+            timeout_ns: 1_000_000_000,
+            load_cpus: None,
+            busy_poll: false,
+            allow_remote: false,
+        };
+        let workload = Workload {
+            client: Some(client),
+            warmup_ns: SETTLE.as_nanos() as u64,
+            duration_ns: load.window.as_nanos() as u64,
+            ..Workload::new(self.kind())
+        };
+        let rate = load.rate_per_sec.unwrap_or(BEYOND_REACH_PER_SEC);
+        Job {
+            server: Some(load.address),
+            seed: 1,
+            ..Job::new(&workload, model::Load::RatePerSec(rate), 1)
+        }
     }
 }
 
-fn talk(child: &mut Child, generator: &Generator, load: &Load) -> Result<Run, Box<dyn Error>> {
+fn talk(child: &mut Child, job: &Job, load: &Load) -> Result<Run, Box<dyn Error>> {
     let mut input = child.stdin.take().ok_or("no standard input")?;
     let output = child.stdout.take().ok_or("no standard output")?;
     let mut lines = BufReader::new(output).lines();
-    writeln!(input, "{}", serde_json::to_string(generator)?)?;
+    writeln!(input, "{}", serde_json::to_string(job)?)?;
     if lines.next().transpose()?.as_deref() != Some(phase::READY) {
         return Err("schedlab load did not get ready".into());
     }

@@ -5,7 +5,7 @@ use crate::scenario::{Effect, Scenario};
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::IntervalLogWriterBuilder;
-use model::{Better, Kind, Load, Measurement, PlannedTrial, TrialFile, Warning};
+use model::{Better, Load, Measurement, PlannedTrial, TrialFile, Warning};
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 use std::time::{Duration, SystemTime};
@@ -34,8 +34,8 @@ pub(crate) fn measure(scenario: &Scenario, planned: &PlannedTrial, noise: Noise)
         effect,
         figures: Figures::default(),
     };
-    match scenario.experiment.workloads[cell.workload].kind {
-        Kind::Wakeup(_) => maker.wakeup(scenario, level(cell.load)),
+    match scenario.experiment.workloads[cell.workload].kind.name() {
+        "wakeup" => maker.wakeup(scenario, level(cell.load)),
         _ => maker.wall(),
     }
     maker.counters();

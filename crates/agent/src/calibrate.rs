@@ -16,18 +16,13 @@ pub fn calibrate(
     workload: &model::Workload,
     load: Load,
 ) -> Result<Result<Calibration, String>, AgentError> {
+    let driver = match load::driver(&workload.kind) {
+        Ok(driver) => driver,
+        Err(why) => return Ok(Err(why)),
+    };
     let began = context.journal.length()?;
     let fence = Fence::set_up(context.root, context.mark.clone(), context.journal)?;
-    let job = Job {
-        workload,
-        load,
-        calibration: &Calibration::default(),
-        cpus: collect::system::usable_cpus(),
-        seed: 0,
-        handicap_percent: 0.0,
-        server: None,
-    };
-    let driver = (context.drivers)(&workload.kind);
+    let job = Job::new(workload, load, collect::system::usable_cpus());
     let mut ended = Ok(());
     let found = driver.calibrate(&job, &mut |argv, limit_ns| {
         let (output, all_ended) = run(context, &fence, argv, Duration::from_nanos(limit_ns));
@@ -52,13 +47,7 @@ fn run(
     limit: Duration,
 ) -> (Result<Output, String>, Result<(), String>) {
     context.progress("calibrating", limit + KILL_LIMIT);
-    let launch = Launch {
-        argv: argv.to_vec(),
-        directory: None,
-        stdin: String::new(),
-        phased: false,
-        prepare: Vec::new(),
-    };
+    let launch = Launch::new(argv.to_vec());
     let origin = Origin {
         executable: context.executable,
         fence,

@@ -2,16 +2,12 @@
 
 use crate::arm::{deadline, policy, scheduler, tunables};
 use crate::{collectors, roles};
-use load::{Driver, Job};
-use model::{Arm, Calibration, Class, Experiment, Kind, Problem, Role, Workload};
+use load::Job;
+use model::{Arm, Class, Experiment, Problem, Role, Workload};
 use std::path::Path;
 
 /// Every problem, not only the first. Nothing is changed.
-pub fn check(
-    root: &Path,
-    experiment: &Experiment,
-    drivers: fn(&Kind) -> Box<dyn Driver>,
-) -> Vec<Problem> {
+pub fn check(root: &Path, experiment: &Experiment) -> Vec<Problem> {
     let arms = experiment.arms.iter().flat_map(|arm| {
         let mut problems = check_arm(root, arm);
         problems.extend(check_role(arm, &experiment.workloads));
@@ -20,7 +16,7 @@ pub fn check(
         problems
     });
     let workloads = experiment.workloads.iter().flat_map(|workload| {
-        let mut problems = check_workload(workload, drivers);
+        let mut problems = check_workload(workload);
         problems.extend(roles::check(root, workload));
         problems
     });
@@ -157,20 +153,19 @@ fn foreign_scheduler(root: &Path) -> Option<Problem> {
     })
 }
 
-fn check_workload(workload: &Workload, drivers: fn(&Kind) -> Box<dyn Driver>) -> Vec<Problem> {
-    let driver = drivers(&workload.kind);
-    let calibration = Calibration::default();
-    let require = |load: &model::Load| {
-        driver.require(&Job {
-            workload,
-            load: *load,
-            calibration: &calibration,
-            cpus: collect::system::usable_cpus(),
-            seed: 0,
-            handicap_percent: 0.0,
-            server: None,
-        })
+fn check_workload(workload: &Workload) -> Vec<Problem> {
+    let driver = match load::driver(&workload.kind) {
+        Ok(driver) => driver,
+        Err(what) => {
+            return vec![Problem {
+                object: format!("workload {}", workload.name),
+                what,
+                remedy: "use the same schedlab here and where the experiment is from".to_owned(),
+            }];
+        }
     };
+    let cpus = collect::system::usable_cpus();
+    let require = |load: &model::Load| driver.require(&Job::new(workload, *load, cpus));
     workload.loads.iter().flat_map(require).collect()
 }
 
@@ -252,12 +247,14 @@ mod tests {
     }
 
     fn workload() -> Workload {
-        let params = model::CommandParams {
-            argv: vec!["true".to_owned()],
-            directory: None,
-            prepare: Vec::new(),
-        };
-        Workload::new(Kind::Command(params))
+        Workload::new(model::Kind::new("command").with("argv", vec!["true"]))
+    }
+
+    #[test]
+    fn a_kind_that_is_not_known_here_is_a_problem() {
+        let unknown = Workload::new(model::Kind::new("of-tomorrow"));
+        let problems = check_workload(&unknown);
+        assert_eq!(problems[0].what, "there is no workload `of-tomorrow`");
     }
 
     #[test]

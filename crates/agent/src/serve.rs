@@ -10,8 +10,7 @@ use crate::journal::Journal;
 use crate::state::StateLock;
 use crate::trial::{self, Context};
 use crate::{AgentError, check, processes};
-use load::Driver;
-use model::{Build, Kind, PROTOCOL_VERSION, Reply, Request};
+use model::{Build, PROTOCOL_VERSION, Reply, Request};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io::{BufRead, Write};
 use std::os::fd::OwnedFd;
@@ -31,8 +30,6 @@ pub struct Options {
     /// A guard outlives the agent and undoes what it leaves.
     pub guard: bool,
     pub build: Build,
-    /// Where the driver of a workload comes from; tests bring their own.
-    pub drivers: fn(&Kind) -> Box<dyn Driver>,
 }
 
 impl Options {
@@ -45,7 +42,6 @@ impl Options {
             executable: "/proc/self/exe".into(),
             guard: true,
             build: Build::default(),
-            drivers: load::driver,
         })
     }
 }
@@ -239,7 +235,7 @@ impl Agent {
                 )),
             },
             Request::Check { experiment } => Reply::Checked {
-                problems: check::check(&self.options.root, &experiment, self.options.drivers),
+                problems: check::check(&self.options.root, &experiment),
             },
             Request::Calibrate { workload, load } => self.on_a_clean_machine(say, |context| {
                 let calibration = calibrate(context, &workload, load)?;
@@ -312,7 +308,6 @@ impl Agent {
             executable: &self.options.executable,
             journal: &mut self.journal,
             interrupt: &self.interrupt,
-            drivers: self.options.drivers,
             mark: format!("{}-{}", self.name, self.count),
             keep: self.guard.iter().map(Guard::pid).collect(),
             say,

@@ -14,8 +14,7 @@ use crate::{AgentError, counters, files};
 use collect::tasks::Pid;
 use load::{Driver, Job, Launch, Output};
 use model::{
-    Evidence, Kind, Measurement, Reply, SchedExt, Severity, TrialResult, TrialSpec, TrialState,
-    Warning,
+    Evidence, Measurement, Reply, SchedExt, Severity, TrialResult, TrialSpec, TrialState, Warning,
 };
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -26,7 +25,6 @@ pub struct Context<'a> {
     pub executable: &'a Path,
     pub journal: &'a mut Journal,
     pub interrupt: &'a Interrupt,
-    pub drivers: fn(&Kind) -> Box<dyn Driver>,
     /// Names the trial on its processes; no other trial has it.
     pub mark: String,
     /// Children of the agent that belong to no trial.
@@ -126,16 +124,14 @@ impl<'a, 'c> Trial<'a, 'c> {
 
     fn measure(&mut self) -> Result<(), Stop> {
         let spec = self.spec;
+        let cpus = collect::system::usable_cpus();
         let mut job = Job {
-            workload: &spec.workload,
-            load: spec.load,
-            calibration: &spec.calibration,
-            cpus: collect::system::usable_cpus(),
+            calibration: spec.calibration.clone(),
             seed: spec.seed,
             handicap_percent: spec.arm.handicap_percent,
-            server: None,
+            ..Job::new(&spec.workload, spec.load, cpus)
         };
-        let driver = (self.context.drivers)(&spec.workload.kind);
+        let driver = load::driver(&spec.workload.kind).map_err(Stop::Failed)?;
         self.prepare(&driver.launch(&job))?;
         let before = collect::sched_ext::read(self.context.root);
         self.apply()?;
@@ -155,11 +151,8 @@ impl<'a, 'c> Trial<'a, 'c> {
         self.context.progress("preparing", limit + KILL_LIMIT);
         self.until = Instant::now() + limit;
         let launch = Launch {
-            argv: launch.prepare.clone(),
             directory: launch.directory.clone(),
-            stdin: String::new(),
-            phased: false,
-            prepare: Vec::new(),
+            ..Launch::new(launch.prepare.clone())
         };
         let mut process = self.start(&launch, None)?;
         let ended = self.wait_for_exit(&mut process);

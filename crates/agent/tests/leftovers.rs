@@ -7,8 +7,7 @@ mod harness;
 
 use harness::{Agent, command, eventually, is_root, running, signal, trial, workload};
 use model::{
-    Arm, HackbenchParams, HackbenchTransport, Kind, Load, Placement, Reply, Request, Server,
-    ServerProgram, TrialState, Workload,
+    Arm, Kind, Load, Placement, Reply, Request, Server, ServerProgram, TrialState, Workload,
 };
 use rustix::process::Signal;
 use std::fs;
@@ -69,10 +68,8 @@ fn it_ends_with_a_trial_that_is_over_its_time_too() {
 #[test]
 fn it_ends_with_a_preparation() {
     let mut workload = command("true");
-    if let Kind::Command(params) = &mut workload.kind {
-        let script = escaping("703.25");
-        params.prepare = ["sh", "-c", &script].map(str::to_owned).to_vec();
-    }
+    let prepare = ["sh", "-c", &escaping("703.25")].map(str::to_owned);
+    workload.kind = workload.kind.with("prepare", prepare.to_vec());
     let result = Agent::start().trial(Arm::unchanged("x"), workload);
     assert!(
         matches!(result.state, TrialState::Void { .. }),
@@ -199,15 +196,10 @@ fn calibrating(number: &str) -> (tempfile::TempDir, Agent) {
     );
     let state = tempfile::tempdir().unwrap();
     let mut agent = Agent::start_with(state, &[("PATH", &path)]);
-    let params = HackbenchParams {
-        threads: false,
-        transport: HackbenchTransport::Pipe,
-        message_bytes: 100,
-        fds: 2,
-        loops: None,
-    };
+    let kind = Kind::new("hackbench").with("threads", false);
+    let kind = kind.with("transport", "pipe").with("message_bytes", 100);
     agent.send(&Request::Calibrate {
-        workload: Box::new(workload(Kind::Hackbench(params))),
+        workload: Box::new(workload(kind.with("fds", 2))),
         load: Load::Count(1),
     });
     eventually("the calibration runs", || running(number).len() >= 4);

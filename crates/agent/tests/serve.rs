@@ -5,9 +5,7 @@
 mod harness;
 
 use harness::{Agent, command, is_root, workload};
-use model::{
-    Arm, Class, Kind, PROTOCOL_VERSION, Phase, Policy, Reply, Request, TrialState, WakeupParams,
-};
+use model::{Arm, Class, PROTOCOL_VERSION, Phase, Policy, Reply, Request, TrialState};
 
 #[test]
 fn a_runner_of_the_same_protocol_is_greeted_and_any_other_refused() {
@@ -67,16 +65,13 @@ fn a_command_is_measured_with_evidence_from_both_sides() {
 
 #[test]
 fn the_native_load_is_measured_in_its_own_window() {
-    let params = WakeupParams {
-        message_threads: 1,
-        ..serde_json::from_value(serde_json::json!({
-            "message_threads": 1, "sleep_ns": 100_000, "operations": 1,
-            "footprint_bytes": 16384, "cpu_lock": false,
-        }))
-        .unwrap()
-    };
+    let kind = serde_json::json!({
+        "kind": "wakeup", "message_threads": 1, "sleep_ns": 100_000, "operations": 1,
+        "footprint_bytes": 16384, "cpu_lock": false,
+    });
+    let kind = serde_json::from_value(kind).unwrap();
     let mut agent = Agent::start();
-    let result = agent.trial(Arm::unchanged("default"), workload(Kind::Wakeup(params)));
+    let result = agent.trial(Arm::unchanged("default"), workload(kind));
     assert_eq!(result.state, TrialState::Ok);
     assert!(result.window_end_ns > result.window_start_ns);
     assert!(
@@ -161,9 +156,7 @@ fn a_command_that_hangs_fails_at_its_time_limit() {
 #[test]
 fn a_preparation_that_fails_fails_the_trial() {
     let mut workload = command("true");
-    if let Kind::Command(params) = &mut workload.kind {
-        params.prepare = ["sh", "-c", "exit 4"].map(str::to_owned).to_vec();
-    }
+    workload.kind = workload.kind.with("prepare", vec!["sh", "-c", "exit 4"]);
     let result = Agent::start().trial(Arm::unchanged("x"), workload);
     let why = result.state.why().unwrap_or_default();
     assert_eq!(why, "the preparation ended with exit status 4");

@@ -7,9 +7,9 @@
 //! are compared side by side; the default is `schbench` from PATH.
 
 use load::schbench::Schbench;
-use load::wakeup::Wakeup;
-use load::{Driver, Job, Launch, Output, Parsed, SELF, native_main, phase};
-use model::{Arrivals, Calibration, Kind, Load, SchbenchParams, WakeupParams, Workload};
+use load::wakeup::{self, Wakeup};
+use load::{Driver, Job, Launch, Output, Parsed, SELF, native_main, phase, schbench};
+use model::{Arrivals, Kind, Load, Workload};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::process::{Command, ExitCode, Stdio};
@@ -126,7 +126,7 @@ fn print(setting: &Setting, programs: &[String], figures: &[Figures]) {
 }
 
 fn run_native(setting: &Setting) -> Result<Parsed, String> {
-    let params = WakeupParams {
+    let load = Wakeup {
         message_threads: setting.message_threads,
         workers: None,
         rate_per_sec: None,
@@ -136,19 +136,18 @@ fn run_native(setting: &Setting) -> Result<Parsed, String> {
         footprint_bytes: setting.footprint_kib << 10,
         cpu_lock: true,
     };
-    let driver = Wakeup::new(params.clone());
     let workers = setting.message_threads * setting.workers;
-    measure(setting, Kind::Wakeup(params), &driver, workers)
+    measure(setting, wakeup::KIND.of(&load), &load, workers)
 }
 
 fn run_schbench(setting: &Setting, program: &str) -> Result<Parsed, String> {
     let (footprint, operations) = (setting.footprint_kib, setting.operations);
-    let params = SchbenchParams {
+    let load = Schbench {
         message_threads: setting.message_threads,
         args: vec![format!("-F{footprint}"), format!("-n{operations}")],
+        program: program.to_owned(),
     };
-    let driver = Schbench::with_program(params.clone(), program);
-    measure(setting, Kind::Schbench(params), &driver, setting.workers)
+    measure(setting, schbench::KIND.of(&load), &load, setting.workers)
 }
 
 /// Calibrates, runs and reads, without a warm-up: schbench has none in short runs.
@@ -163,25 +162,12 @@ fn measure(
         ..Workload::new(kind)
     };
     let mut job = Job {
-        workload: &workload,
-        load: Load::Count(u64::from(count)),
-        calibration: &Calibration::default(),
-        cpus: 1,
         seed: 1,
-        handicap_percent: 0.0,
-        server: None,
+        ..Job::new(&workload, Load::Count(u64::from(count)), 1)
     };
-    let calibration = driver.calibrate(&job, &mut |argv, _| {
-        let launch = Launch {
-            argv: argv.to_vec(),
-            directory: None,
-            stdin: String::new(),
-            phased: false,
-            prepare: Vec::new(),
-        };
-        run(&launch).map_err(|e| e.to_string())
+    job.calibration = driver.calibrate(&job, &mut |argv, _| {
+        run(&Launch::new(argv.to_vec())).map_err(|e| e.to_string())
     })?;
-    job.calibration = &calibration;
     let output = run(&driver.launch(&job)).map_err(|e| format!("{}: {e}", workload.name))?;
     driver.parse(&job, &output)
 }

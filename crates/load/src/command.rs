@@ -1,8 +1,13 @@
 //! Any program: its wall time and its CPU time. A program that fails is a failed
 //! trial, not a fast one.
 
-use crate::{Driver, Job, KindDef, Launch, LoadForms, Output, Parsed, Window, program};
-use model::{Better, CommandParams, MetricDef, Problem};
+use crate::{
+    Chosen, Driver, Job, Keys, KindDef, Launch, LoadForms, Output, Params, Parsed, Usual, Window,
+    Work, program,
+};
+use model::check::check_argv;
+use model::{Better, Invalid, Load, MetricDef, Problem};
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 /// The kind `command`.
@@ -13,6 +18,13 @@ pub static KIND: KindDef = KindDef {
     loads: LoadForms::Counts,
     load_unit: "runs",
     window: Window::Whole,
+    usual: Usual {
+        load: Load::One,
+        duration_ns: 0,
+        warmup_ns: 0,
+        time_limit_ns: Some(600_000_000_000),
+    },
+    work: Work::of::<Command>(),
     client: false,
     metrics: METRICS,
     deciding: DECIDING,
@@ -37,22 +49,41 @@ const CPU_TIME: MetricDef = MetricDef {
 pub const METRICS: &[MetricDef] = &[WALL_TIME, CPU_TIME];
 pub const DECIDING: &[&str] = &["wall_time"];
 
-#[derive(Debug, Clone)]
+/// Any program.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Command {
-    params: CommandParams,
+    pub argv: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
+    /// Run before each trial, outside the figures (`make clean`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prepare: Vec<String>,
+}
+
+impl Params for Command {
+    fn read(keys: &mut Keys) -> Self {
+        let argv = keys.words("command").unwrap_or_default();
+        if argv.is_empty() {
+            let missing = Invalid::new("command", "the workload `command` needs its command");
+            keys.refuse(missing.with_remedy(
+                "command = [\"make\", \"-j8\"]; on the command line, after two dashes: -- make -j8",
+            ));
+        }
+        Command {
+            argv,
+            directory: keys.get("directory"),
+            prepare: keys.words("prepare").unwrap_or_default(),
+        }
+    }
 }
 
 impl Command {
-    pub fn new(params: CommandParams) -> Self {
-        Command { params }
-    }
-
     fn directory(&self) -> Option<PathBuf> {
-        self.params.directory.as_ref().map(PathBuf::from)
+        self.directory.as_ref().map(PathBuf::from)
     }
 
     fn missing_directory(&self) -> Option<&str> {
-        let directory = self.params.directory.as_deref();
+        let directory = self.directory.as_deref();
         directory.filter(|d| !Path::new(d).is_dir())
     }
 
@@ -67,6 +98,29 @@ impl Command {
 }
 
 impl Driver for Command {
+    fn name(&self) -> Option<String> {
+        let program = self.argv.first()?;
+        program.rsplit('/').next().map(str::to_owned)
+    }
+
+    fn check(&self) -> Result<(), Invalid> {
+        check_argv("command", &self.argv)?;
+        match self.prepare.is_empty() {
+            true => Ok(()),
+            false => check_argv("prepare", &self.prepare),
+        }
+    }
+
+    fn chosen(&self) -> Vec<Chosen> {
+        let mut chosen = Vec::new();
+        if !self.prepare.is_empty() {
+            chosen.push(Chosen::Before(self.prepare.clone()));
+        }
+        chosen.push(Chosen::Program(self.argv.clone()));
+        chosen.extend(self.directory.clone().map(Chosen::Directory));
+        chosen
+    }
+
     fn require(&self, job: &Job) -> Vec<Problem> {
         let problem = |what: String, remedy: &str| Problem {
             object: format!("workload {}", job.workload.name),
@@ -77,7 +131,7 @@ impl Driver for Command {
             let what = format!("the directory {directory} does not exist");
             return vec![problem(what, "create it, or correct `directory`")];
         }
-        let programs = [self.params.argv.first(), self.params.prepare.first()];
+        let programs = [self.argv.first(), self.prepare.first()];
         programs
             .into_iter()
             .flatten()
@@ -93,20 +147,14 @@ impl Driver for Command {
 
     fn launch(&self, _job: &Job) -> Launch {
         Launch {
-            argv: self.params.argv.clone(),
             directory: self.directory(),
-            stdin: String::new(),
-            phased: false,
-            prepare: self.params.prepare.clone(),
+            prepare: self.prepare.clone(),
+            ..Launch::new(self.argv.clone())
         }
     }
 
     fn parse(&self, _job: &Job, output: &Output) -> Result<Parsed, String> {
-        let name = self
-            .params
-            .argv
-            .first()
-            .map_or("the command", String::as_str);
+        let name = self.argv.first().map_or("the command", String::as_str);
         program::succeeded(name, output)?;
         let cpu_ns = output.user_ns + output.system_ns;
         Ok(Parsed {
@@ -123,26 +171,23 @@ impl Driver for Command {
 mod tests {
     use super::*;
     use crate::testing;
-    use model::Kind;
 
-    fn command(argv: &[&str], directory: Option<&str>) -> CommandParams {
-        CommandParams {
+    fn command(argv: &[&str], directory: Option<&str>) -> Command {
+        Command {
             argv: argv.iter().map(|s| (*s).to_owned()).collect(),
             directory: directory.map(str::to_owned),
             prepare: Vec::new(),
         }
     }
 
-    fn problems(params: CommandParams) -> Vec<Problem> {
-        let fixture = testing::Fixture::new(Kind::Command(params.clone()));
-        Command::new(params).require(&fixture.job())
+    fn problems(command: Command) -> Vec<Problem> {
+        command.require(&testing::job(KIND.of(&command)))
     }
 
     #[test]
     fn a_command_is_started_as_it_is_written() {
-        let params = command(&["make", "-j4"], Some("/tmp"));
-        let fixture = testing::Fixture::new(Kind::Command(params.clone()));
-        let launch = Command::new(params).launch(&fixture.job());
+        let command = command(&["make", "-j4"], Some("/tmp"));
+        let launch = command.launch(&testing::job(KIND.of(&command)));
         assert_eq!(launch.argv, ["make", "-j4"]);
         assert_eq!(launch.directory, Some(PathBuf::from("/tmp")));
         assert!(!launch.phased);
@@ -169,8 +214,8 @@ mod tests {
 
     #[test]
     fn wall_and_cpu_time_are_in_seconds() {
-        let params = command(&["true"], None);
-        let fixture = testing::Fixture::new(Kind::Command(params.clone()));
+        let command = command(&["true"], None);
+        let job = testing::job(KIND.of(&command));
         let output = Output {
             success: true,
             wall_ns: 2_500_000_000,
@@ -178,24 +223,22 @@ mod tests {
             system_ns: 500_000_000,
             ..Output::default()
         };
-        let parsed = Command::new(params).parse(&fixture.job(), &output).unwrap();
+        let parsed = command.parse(&job, &output).unwrap();
         let values: Vec<f64> = parsed.metrics.iter().map(|m| m.value).collect();
         assert_eq!(values, [2.5, 1.5]);
     }
 
     #[test]
     fn a_failing_command_is_an_error_with_its_status_and_last_words() {
-        let params = command(&["make"], None);
-        let fixture = testing::Fixture::new(Kind::Command(params.clone()));
+        let command = command(&["make"], None);
+        let job = testing::job(KIND.of(&command));
         let output = Output {
             status: "exit status 2".to_owned(),
             stderr: "make: *** No targets.  Stop.\n".to_owned(),
             wall_ns: 1,
             ..Output::default()
         };
-        let error = Command::new(params)
-            .parse(&fixture.job(), &output)
-            .unwrap_err();
+        let error = command.parse(&job, &output).unwrap_err();
         assert!(
             error.contains("exit status 2") && error.contains("No targets"),
             "{error}"

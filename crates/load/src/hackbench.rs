@@ -5,10 +5,13 @@
 //! A run of a few loops measures the creation of processes, so the loops are chosen
 //! once for a cell, by growing runs, and are then the same for all arms.
 
-use crate::{Driver, Job, KindDef, Launch, LoadForms, Output, Parsed, Run, Window, program};
-use model::{
-    Better, Calibration, HackbenchParams, HackbenchTransport, MetricDef, Problem, Program, Task,
+use crate::{
+    Chosen, Driver, Job, Keys, KindDef, Launch, LoadForms, Output, Params, Parsed, Run, Usual,
+    Window, Work, program,
 };
+use model::check::{check_count, check_size};
+use model::{Better, Calibration, Invalid, Load, MetricDef, Problem, Program, Task};
+use serde::{Deserialize, Serialize};
 
 /// The kind `hackbench`.
 pub static KIND: KindDef = KindDef {
@@ -18,6 +21,13 @@ pub static KIND: KindDef = KindDef {
     loads: LoadForms::Counts,
     load_unit: "groups",
     window: Window::Whole,
+    usual: Usual {
+        load: Load::Count(1),
+        duration_ns: SHORTEST_TRIAL_NS,
+        warmup_ns: 0,
+        time_limit_ns: Some(120_000_000_000),
+    },
+    work: Work::of::<Hackbench>(),
     client: false,
     metrics: METRICS,
     deciding: DECIDING,
@@ -52,44 +62,73 @@ const MARGIN: f64 = 1.25;
 const MOST_GROWTH: f64 = 10.0;
 const MOST_RUNS: u32 = 12;
 
-#[derive(Debug, Clone)]
+/// hackbench of rt-tests. The load is the number of groups.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Hackbench {
-    params: HackbenchParams,
-    program: String,
+    /// Threads instead of processes.
+    pub threads: bool,
+    pub transport: Transport,
+    pub message_bytes: u32,
+    /// File descriptors per group: half the tasks of a group.
+    pub fds: u32,
+    /// `None`: calibrated once so that a trial lasts at least `duration_ns`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loops: Option<u64>,
+    /// A name on PATH or a path.
+    #[serde(skip, default = "usual_program")]
+    pub program: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transport {
+    Pipe,
+    Socket,
+}
+
+fn usual_program() -> String {
+    "hackbench".to_owned()
+}
+
+impl Params for Hackbench {
+    fn read(keys: &mut Keys) -> Self {
+        let size = keys.size("message-size").unwrap_or(100);
+        let message_bytes = u32::try_from(size).unwrap_or_else(|_| {
+            let most = "`message-size` is at most 4294967295 bytes";
+            keys.refuse(Invalid::new("message-size", most));
+            u32::MAX
+        });
+        Hackbench {
+            threads: keys.get("threads").unwrap_or(false),
+            transport: keys.get("transport").unwrap_or(Transport::Socket),
+            message_bytes,
+            fds: keys.get("fds").unwrap_or(20),
+            loops: keys.get("loops"),
+            program: usual_program(),
+        }
+    }
 }
 
 impl Hackbench {
-    pub fn new(params: HackbenchParams) -> Self {
-        Self::with_program(params, "hackbench")
-    }
-
-    /// `program`: a name on PATH or a path.
-    pub fn with_program(params: HackbenchParams, program: &str) -> Self {
-        Hackbench {
-            params,
-            program: program.to_owned(),
-        }
-    }
-
     fn argv(&self, job: &Job, loops: u64) -> Vec<String> {
         let groups = job.load.count(job.cpus).unwrap_or(1);
         let mut argv = vec![self.program.clone()];
         let options = [
             ("--groups", groups),
-            ("--fds", u64::from(self.params.fds)),
-            ("--datasize", u64::from(self.params.message_bytes)),
+            ("--fds", u64::from(self.fds)),
+            ("--datasize", u64::from(self.message_bytes)),
             ("--loops", loops),
         ];
         for (name, value) in options {
             argv.extend([name.to_owned(), value.to_string()]);
         }
-        let tasks = if self.params.threads {
+        let tasks = if self.threads {
             "--threads"
         } else {
             "--process"
         };
         argv.push(tasks.to_owned());
-        if self.params.transport == HackbenchTransport::Pipe {
+        if self.transport == Transport::Pipe {
             argv.push("--pipe".to_owned());
         }
         argv
@@ -114,6 +153,19 @@ impl Hackbench {
 }
 
 impl Driver for Hackbench {
+    fn check(&self) -> Result<(), Invalid> {
+        check_count("fds", self.fds.into())?;
+        check_size("message-size", self.message_bytes.into())?;
+        match self.loops {
+            Some(0) => check_count("loops", 0),
+            _ => Ok(()),
+        }
+    }
+
+    fn chosen(&self) -> Vec<Chosen> {
+        Vec::new()
+    }
+
     fn require(&self, job: &Job) -> Vec<Problem> {
         let mut problems = Vec::new();
         let mut problem = |what: String, remedy: &str| {
@@ -143,7 +195,7 @@ impl Driver for Hackbench {
 
     fn calibrate(&self, job: &Job, run: &mut Run) -> Result<Calibration, String> {
         let mut calibration = Calibration::default();
-        if self.params.loops.is_none() {
+        if self.loops.is_none() {
             let loops = self
                 .find_loops(job, run)
                 .map_err(|e| format!("calibrate hackbench: {e}"))?;
@@ -154,14 +206,8 @@ impl Driver for Hackbench {
 
     fn launch(&self, job: &Job) -> Launch {
         let calibrated = job.calibration.values.get(LOOPS).copied();
-        let loops = self.params.loops.or(calibrated).unwrap_or(DEFAULT_LOOPS);
-        Launch {
-            argv: self.argv(job, loops),
-            directory: None,
-            stdin: String::new(),
-            phased: false,
-            prepare: Vec::new(),
-        }
+        let loops = self.loops.or(calibrated).unwrap_or(DEFAULT_LOOPS);
+        Launch::new(self.argv(job, loops))
     }
 
     fn parse(&self, _job: &Job, output: &Output) -> Result<Parsed, String> {

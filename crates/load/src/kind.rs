@@ -1,12 +1,17 @@
 //! Kinds of workload: the one table, and what an entry says.
 //!
-//! A kind is one module of this crate with a [`KindDef`], and one line in [`KINDS`].
+//! A kind is one module of this crate with its parameters and a [`KindDef`], and one line
+//! in [`KINDS`].
 //! Whatever else has to know about kinds asks here: the reader of experiment files, the
 //! lists of the command line, the agent for versions of programs, the schedulers for the
 //! tasks that are measured.
 
+use crate::{Chosen, Driver, Keys, Params};
 use crate::{command, hackbench, http, memcached, program, recording, schbench, wakeup};
-use model::{Load, MetricDef, Program, Task, Workload};
+use model::{Kind, Load, MetricDef, Program, Task, Workload, format_duration_ns};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use std::sync::{PoisonError, RwLock};
 
 /// All kinds, the main one first.
 pub static KINDS: &[&KindDef] = &[
@@ -19,7 +24,7 @@ pub static KINDS: &[&KindDef] = &[
 ];
 
 /// What holds for every workload of a kind.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy)]
 pub struct KindDef {
     /// As in the experiment file.
     pub name: &'static str,
@@ -31,6 +36,9 @@ pub struct KindDef {
     /// What a load counts: `workers`, `groups`, ….
     pub load_unit: &'static str,
     pub window: Window,
+    pub usual: Usual,
+    /// The parameters, which do the work.
+    pub work: Work,
     /// Has an open-loop client with a role of its own beside that of the server?
     pub client: bool,
     pub metrics: &'static [MetricDef],
@@ -45,6 +53,64 @@ pub struct KindDef {
     pub programs: &'static [Program],
     /// Can the load carry the handicap of an arm (`handicap = "5%"`)?
     pub handicap: bool,
+}
+
+/// What holds where the experiment file says nothing.
+#[derive(Debug, Clone, Copy)]
+pub struct Usual {
+    pub load: Load,
+    pub duration_ns: u64,
+    pub warmup_ns: u64,
+    /// `None`: ten times the window, and a minute.
+    pub time_limit_ns: Option<u64>,
+}
+
+/// The work that stored parameters mean, or why they mean none.
+type Opened = Result<Box<dyn Driver>, String>;
+
+/// How the parameters of a kind are read, from keys and from what was stored.
+#[derive(Debug, Clone, Copy)]
+pub struct Work {
+    read: fn(&mut Keys) -> Map<String, Value>,
+    open: fn(&Map<String, Value>) -> Opened,
+}
+
+impl Work {
+    /// The parameters of one type.
+    pub const fn of<P: Params>() -> Self {
+        Work {
+            read: |keys| stored(&P::read(keys)),
+            open: |params| match serde_json::from_value::<P>(Value::Object(params.clone())) {
+                Ok(params) => Ok(Box::new(params)),
+                Err(error) => Err(error.to_string()),
+            },
+        }
+    }
+}
+
+/// Parameters are a struct of plain values, which always becomes a map.
+fn stored(params: &impl Serialize) -> Map<String, Value> {
+    match serde_json::to_value(params) {
+        Ok(Value::Object(map)) => map,
+        _ => Map::new(),
+    }
+}
+
+impl KindDef {
+    /// What the keys of a workload say. Faults stay in the keys.
+    pub fn read(&self, keys: &mut Keys) -> Kind {
+        self.with((self.work.read)(keys))
+    }
+
+    /// The kind with these parameters, which must be its own.
+    pub fn of(&self, params: &impl Params) -> Kind {
+        self.with(stored(params))
+    }
+
+    fn with(&self, params: Map<String, Value>) -> Kind {
+        let with = |kind: Kind, (name, value): (String, Value)| kind.with(&name, value);
+        params.into_iter().fold(Kind::new(self.name), with)
+    }
 }
 
 /// Forms that the loads of a kind may have.
@@ -79,31 +145,70 @@ pub enum Window {
     Whole,
 }
 
+static ADDED: RwLock<Vec<&'static KindDef>> = RwLock::new(Vec::new());
+
+/// One more kind in this process: how a test shows that an entry is all that a kind needs.
+pub fn add(def: &'static KindDef) {
+    let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
+    added.push(def);
+}
+
+/// The kinds of the table, and what was added.
+pub fn all() -> impl Iterator<Item = &'static KindDef> {
+    let added = ADDED.read().unwrap_or_else(PoisonError::into_inner).clone();
+    KINDS.iter().copied().chain(added)
+}
+
 /// The kind with this name or alias.
 pub fn find(name: &str) -> Option<&'static KindDef> {
-    let is_it = |def: &&&KindDef| def.name == name || def.aliases.contains(&name);
-    KINDS.iter().find(is_it).copied()
+    all().find(|def| def.name == name || def.aliases.contains(&name))
 }
 
 /// Names and aliases of all kinds.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    let all = KINDS.iter();
-    all.flat_map(|def| std::iter::once(def.name).chain(def.aliases.iter().copied()))
+    all().flat_map(|def| std::iter::once(def.name).chain(def.aliases.iter().copied()))
+}
+
+/// The work of a kind; an error if this version has no such kind, or not with these
+/// parameters.
+pub fn driver(kind: &Kind) -> Result<Box<dyn Driver>, String> {
+    let name = kind.name();
+    let def = find(name).ok_or_else(|| format!("there is no workload `{name}`"))?;
+    let params = (def.work.open)(kind.params());
+    params.map_err(|error| format!("the parameters of the workload `{name}`: {error}"))
+}
+
+/// A workload in one line, for plans and lists.
+pub fn summary(workload: &Workload) -> String {
+    let whole = find(workload.kind.name()).is_some_and(|def| def.window == Window::Whole);
+    let chosen = driver(&workload.kind).map_or(Vec::new(), |driver| driver.chosen());
+    let program = chosen.into_iter().find_map(|chosen| match chosen {
+        Chosen::Program(argv) if whole => Some(argv.join(" ")),
+        _ => None,
+    });
+    program.unwrap_or_else(|| {
+        format!(
+            "{}, {} after {} warm-up",
+            workload.kind.name(),
+            format_duration_ns(workload.duration_ns),
+            format_duration_ns(workload.warmup_ns)
+        )
+    })
 }
 
 /// Every metric with the kind of workload that measures it.
 pub fn metric_defs() -> Vec<(&'static str, MetricDef)> {
-    let of_kind = |def: &&'static KindDef| {
+    let of_kind = |def: &'static KindDef| {
         let name = def.name;
         def.metrics.iter().map(move |metric| (name, *metric))
     };
-    KINDS.iter().flat_map(of_kind).collect()
+    all().flat_map(of_kind).collect()
 }
 
 /// Programs that workloads, their servers and their antagonists start by name, each once.
 pub fn programs() -> Vec<Program> {
     let mut all: Vec<Program> = Vec::new();
-    let of_kinds = KINDS.iter().flat_map(|def| def.programs);
+    let of_kinds = self::all().flat_map(|def| def.programs);
     for program in of_kinds.chain(program::OF_ROLES) {
         if !all.contains(program) {
             all.push(*program);
@@ -116,7 +221,7 @@ pub fn programs() -> Vec<Program> {
 /// that are started by name. What makes requests to a server is not among them, nor is the
 /// program of a `command`, which has any name.
 pub fn measured_tasks() -> Vec<Task> {
-    let of_kinds = KINDS.iter().flat_map(|def| def.tasks);
+    let of_kinds = all().flat_map(|def| def.tasks);
     of_kinds.chain(program::TASKS_OF_ROLES).copied().collect()
 }
 
@@ -151,7 +256,7 @@ mod tests {
         let mut seen = BTreeSet::new();
         assert!(names().all(|name| seen.insert(name)));
         assert_eq!(find("messaging").map(|def| def.name), Some("hackbench"));
-        assert_eq!(find("no-such-kind"), None);
+        assert!(find("no-such-kind").is_none());
     }
 
     #[test]

@@ -7,6 +7,7 @@
 pub mod command;
 pub mod hackbench;
 pub mod http;
+pub mod keys;
 pub mod kind;
 mod latch;
 pub mod memcached;
@@ -24,27 +25,33 @@ pub mod steady;
 mod sys;
 #[cfg(test)]
 mod testing;
+pub mod units;
 pub mod wakeup;
 
+pub use keys::Keys;
 pub use kind::{
-    KINDS, KindDef, LoadForms, Window, deciding, log_of, measured_tasks, metric_defs, programs,
+    KINDS, KindDef, LoadForms, Usual, Window, Work, deciding, driver, log_of, measured_tasks,
+    metric_defs, programs, summary,
 };
-pub use native::{Generator, native_main};
+pub use native::{NativeError, Phases, native_main};
 pub use program::find as find_program;
 pub use serve::serve_main;
 pub use spin::spin_main;
 pub use sys::allowed_cpus;
 
-use model::{Calibration, Kind, Load, Problem, TrialFile, Workload};
+use model::{Calibration, Invalid, Load, Problem, ServerProgram, TrialFile, Workload};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// One workload at one load, as the agent asks for it.
-#[derive(Debug, Clone, Copy)]
-pub struct Job<'a> {
-    pub workload: &'a Workload,
+/// One workload at one load, as the agent asks for it. It is also what the process of a
+/// native generator is told.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Job {
+    pub workload: Workload,
     pub load: Load,
-    pub calibration: &'a Calibration,
+    pub calibration: Calibration,
     /// CPUs that the target offers.
     pub cpus: u32,
     pub seed: u64,
@@ -52,6 +59,21 @@ pub struct Job<'a> {
     pub handicap_percent: f64,
     /// Where the workload's own server listens, once it does.
     pub server: Option<SocketAddr>,
+}
+
+impl Job {
+    /// Before anything was calibrated or started.
+    pub fn new(workload: &Workload, load: Load, cpus: u32) -> Self {
+        Job {
+            workload: workload.clone(),
+            load,
+            calibration: Calibration::default(),
+            cpus,
+            seed: 0,
+            handicap_percent: 0.0,
+            server: None,
+        }
+    }
 }
 
 /// How to start the process of a job.
@@ -67,6 +89,19 @@ pub struct Launch {
     pub phased: bool,
     /// Run before the trial, outside the figures; must succeed.
     pub prepare: Vec<String>,
+}
+
+impl Launch {
+    /// A program with these words, which is measured from its start to its end.
+    pub fn new(argv: Vec<String>) -> Self {
+        Launch {
+            argv,
+            directory: None,
+            stdin: String::new(),
+            phased: false,
+            prepare: Vec::new(),
+        }
+    }
 }
 
 /// Stands for the running schedlab binary in [`Launch::argv`].
@@ -118,9 +153,43 @@ pub struct Parsed {
     pub void: Option<String>,
 }
 
+/// Whom a workload sends requests to.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Asks {
+    Nobody,
+    /// An address that the file names.
+    Elsewhere,
+    /// The server of the workload; this one where the file names none.
+    Server(ServerProgram),
+}
+
+/// What the author of an experiment chose to have started or asked. Somebody who repeats
+/// the experiment of a stranger is shown it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Chosen {
+    /// Run before each trial.
+    Before(Vec<String>),
+    Program(Vec<String>),
+    Directory(String),
+    Address(String),
+}
+
 /// The work of one workload: what a target needs for it, how it is started, and what its
 /// process left. What holds for all workloads of a kind is data: [`KindDef`].
 pub trait Driver {
+    /// What the workload is called unless the file says; `None`: as its kind.
+    fn name(&self) -> Option<String> {
+        None
+    }
+    /// Parameters that cannot be, on whatever target, by the key in the file.
+    fn check(&self) -> Result<(), Invalid> {
+        Ok(())
+    }
+    fn asks(&self) -> Asks {
+        Asks::Nobody
+    }
+    /// All that is started or asked by the word of the file alone.
+    fn chosen(&self) -> Vec<Chosen>;
     /// What this target lacks for the job; nothing is started.
     fn require(&self, job: &Job) -> Vec<Problem>;
     /// Found once for a cell, then the same for all arms.
@@ -128,18 +197,17 @@ pub trait Driver {
         Ok(Calibration::default())
     }
     fn launch(&self, job: &Job) -> Launch;
+    /// The work of a native generator, in the process that its launch starts.
+    fn generate(&self, job: &Job, _phases: &mut Phases) -> Result<Parsed, NativeError> {
+        let kind = job.workload.kind.name();
+        Err(NativeError::Generator(format!("{kind} is not native")))
+    }
     /// Figures from what the process left; an error is a failed trial.
     fn parse(&self, job: &Job, output: &Output) -> Result<Parsed, String>;
 }
 
-/// The driver of a kind.
-pub fn driver(kind: &Kind) -> Box<dyn Driver> {
-    match kind {
-        Kind::Wakeup(params) => Box::new(wakeup::Wakeup::new(params.clone())),
-        Kind::Schbench(params) => Box::new(schbench::Schbench::new(params.clone())),
-        Kind::Hackbench(params) => Box::new(hackbench::Hackbench::new(params.clone())),
-        Kind::Command(params) => Box::new(command::Command::new(params.clone())),
-        Kind::Http(params) => Box::new(http::HttpLoad::new(params.clone())),
-        Kind::Memcached(params) => Box::new(memcached::Memcached::new(params.clone())),
-    }
+/// The parameters of a kind, which do its work. They are stored as they are serialized.
+pub trait Params: Driver + Serialize + DeserializeOwned + 'static {
+    /// From the keys of the experiment file.
+    fn read(keys: &mut Keys) -> Self;
 }

@@ -4,20 +4,10 @@
 //! A thread waits on standard input for the whole life of the process. It never
 //! wakes up by itself; when the input ends, the agent is gone, and so is the load.
 
-use crate::{Parsed, http, memcached, phase, sys, wakeup};
-use serde::{Deserialize, Serialize};
+use crate::{Job, Launch, Output, Parsed, SELF, driver, phase, program, sys};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
-
-/// The first line of standard input: which generator, and what it shall do.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "generator", rename_all = "kebab-case")]
-pub enum Generator {
-    Wakeup(wakeup::Config),
-    Http(http::Config),
-    Memcached(memcached::Config),
-}
 
 #[derive(Debug, thiserror::Error)]
 pub enum NativeError {
@@ -33,6 +23,29 @@ pub enum NativeError {
     Generator(String),
 }
 
+/// Starts this binary as a generator, which is told its job in the first line.
+pub fn launch(job: &Job) -> Launch {
+    // Numbers and text only: serialization cannot fail, and an empty line would be refused.
+    let line = serde_json::to_string(job).unwrap_or_default();
+    Launch {
+        stdin: line + "\n",
+        phased: true,
+        ..Launch::new(vec![SELF.to_owned(), "load".to_owned()])
+    }
+}
+
+/// The result line of a generator that has ended.
+pub fn parse(job: &Job, output: &Output) -> Result<Parsed, String> {
+    let what = format!("the {} load", job.workload.kind.name());
+    program::succeeded(&what, output)?;
+    let line = output
+        .stdout
+        .lines()
+        .find_map(|line| line.strip_prefix(phase::RESULT))
+        .ok_or_else(|| program::garbage(&what, "a result line", output))?;
+    serde_json::from_str(line).map_err(|e| format!("read the result of {what}: {e}"))
+}
+
 /// Runs one generator from its job line to its result line.
 pub fn native_main(stdin: impl Read + Send + 'static, stdout: impl Write) -> Result<(), String> {
     run(stdin, stdout).map_err(|e| e.to_string())
@@ -41,13 +54,10 @@ pub fn native_main(stdin: impl Read + Send + 'static, stdout: impl Write) -> Res
 fn run(stdin: impl Read + Send + 'static, stdout: impl Write) -> Result<(), NativeError> {
     let mut phases = Phases::new(stdin, stdout)?;
     let job = phases.next_line()?;
-    let generator =
+    let job: Job =
         serde_json::from_str(&job).map_err(|e| NativeError::BadJob(format!("{e}: {job:?}")))?;
-    let parsed = match generator {
-        Generator::Wakeup(config) => wakeup::generate(&config, &mut phases)?,
-        Generator::Http(config) => http::generate(&config, &mut phases)?,
-        Generator::Memcached(config) => memcached::generate(&config, &mut phases)?,
-    };
+    let driver = driver(&job.workload.kind).map_err(NativeError::BadJob)?;
+    let parsed = driver.generate(&job, &mut phases)?;
     phases.result(&parsed)
 }
 
@@ -59,22 +69,30 @@ enum Input {
 
 /// What a generator says and waits for, in this order: [`Phases::ready`],
 /// [`Phases::begin`], [`Phases::end`], [`Phases::seen`].
-#[derive(Debug)]
-pub struct Phases<W> {
+pub struct Phases<'a> {
     input: Receiver<Input>,
-    output: W,
+    output: Box<dyn Write + 'a>,
     seen: bool,
 }
 
-impl<W: Write> Phases<W> {
-    fn new(stdin: impl Read + Send + 'static, output: W) -> Result<Self, NativeError> {
+impl std::fmt::Debug for Phases<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        f.debug_struct("Phases").finish_non_exhaustive()
+    }
+}
+
+impl<'a> Phases<'a> {
+    fn new(
+        stdin: impl Read + Send + 'static,
+        output: impl Write + 'a,
+    ) -> Result<Self, NativeError> {
         let (sender, input) = channel();
         std::thread::Builder::new()
             .name("load-input".to_owned())
             .spawn(move || forward_lines(BufReader::new(stdin), &sender))?;
         Ok(Phases {
             input,
-            output,
+            output: Box::new(output),
             seen: false,
         })
     }

@@ -9,9 +9,14 @@
 mod report;
 
 use crate::wakeup::metrics as m;
-use crate::{Driver, Job, KindDef, Launch, LoadForms, Output, Parsed, Run, Window, program};
-use model::{Calibration, MetricDef, Problem, Program, SchbenchParams, Severity, Task, Warning};
+use crate::{
+    Chosen, Driver, Job, Keys, KindDef, Launch, LoadForms, Output, Params, Parsed, Run, Usual,
+    Window, Work, program,
+};
+use model::check::check_count;
+use model::{Calibration, Invalid, Load, MetricDef, Problem, Program, Severity, Task, Warning};
 use report::{Report, Section};
+use serde::{Deserialize, Serialize};
 
 /// The kind `schbench`.
 pub static KIND: KindDef = KindDef {
@@ -21,6 +26,13 @@ pub static KIND: KindDef = KindDef {
     loads: LoadForms::Counts,
     load_unit: "workers per message thread",
     window: Window::Own,
+    usual: Usual {
+        load: Load::PercentOfCpus(100.0),
+        duration_ns: 5_000_000_000,
+        warmup_ns: 1_000_000_000,
+        time_limit_ns: None,
+    },
+    work: Work::of::<Schbench>(),
     client: false,
     metrics: METRICS,
     deciding: m::DECIDING,
@@ -55,10 +67,29 @@ const JSON: &str = "json";
 const SHORTEST_WITH_WARMUP_SECS: u64 = 30;
 const USAGE_LIMIT_NS: u64 = 10_000_000_000;
 
-#[derive(Debug, Clone)]
+/// Real schbench from PATH. The load is the number of workers per message thread.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Schbench {
-    params: SchbenchParams,
-    program: String,
+    pub message_threads: u32,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
+    /// A name on PATH or a path.
+    #[serde(skip, default = "usual_program")]
+    pub program: String,
+}
+
+fn usual_program() -> String {
+    "schbench".to_owned()
+}
+
+impl Params for Schbench {
+    fn read(keys: &mut Keys) -> Self {
+        Schbench {
+            message_threads: keys.get("message-threads").unwrap_or(1),
+            args: keys.words("args").unwrap_or_default(),
+            program: usual_program(),
+        }
+    }
 }
 
 /// Whole seconds, schbench's only unit.
@@ -88,24 +119,12 @@ impl Seconds {
 }
 
 impl Schbench {
-    pub fn new(params: SchbenchParams) -> Self {
-        Self::with_program(params, "schbench")
-    }
-
-    /// `program`: a name on PATH or a path.
-    pub fn with_program(params: SchbenchParams, program: &str) -> Self {
-        Schbench {
-            params,
-            program: program.to_owned(),
-        }
-    }
-
     fn argv(&self, job: &Job, json: bool) -> Vec<String> {
         let seconds = Seconds::of(job);
         let workers = job.load.count(job.cpus).unwrap_or(1);
         let mut argv = vec![self.program.clone()];
         let options = [
-            ("-m", u64::from(self.params.message_threads)),
+            ("-m", u64::from(self.message_threads)),
             ("-t", workers),
             ("-r", seconds.runtime),
             ("-w", seconds.warmup),
@@ -118,12 +137,21 @@ impl Schbench {
         if json {
             argv.extend(["--json".to_owned(), "-".to_owned()]);
         }
-        argv.extend(self.params.args.iter().cloned());
+        argv.extend(self.args.iter().cloned());
         argv
     }
 }
 
 impl Driver for Schbench {
+    fn check(&self) -> Result<(), Invalid> {
+        check_count("message-threads", self.message_threads.into())
+    }
+
+    fn chosen(&self) -> Vec<Chosen> {
+        let argv = [vec![self.program.clone()], self.args.clone()].concat();
+        vec![Chosen::Program(argv)]
+    }
+
     fn require(&self, job: &Job) -> Vec<Problem> {
         let mut problems = Vec::new();
         let mut problem = |what: String, remedy: &str| {
@@ -164,13 +192,7 @@ impl Driver for Schbench {
 
     fn launch(&self, job: &Job) -> Launch {
         let json = job.calibration.values.get(JSON) == Some(&1);
-        Launch {
-            argv: self.argv(job, json),
-            directory: None,
-            stdin: String::new(),
-            phased: false,
-            prepare: Vec::new(),
-        }
+        Launch::new(self.argv(job, json))
     }
 
     fn parse(&self, job: &Job, output: &Output) -> Result<Parsed, String> {

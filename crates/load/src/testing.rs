@@ -1,39 +1,19 @@
 //! Jobs, output and programs for the tests of this crate.
 
 use crate::{Job, Output};
-use model::{Calibration, Kind, Load, Workload};
+use model::{Kind, Load, Workload};
 use std::process::Command;
 
-/// What a job borrows.
-pub struct Fixture {
-    pub workload: Workload,
-    pub calibration: Calibration,
-}
-
-impl Fixture {
-    pub fn new(kind: Kind) -> Self {
-        let workload = Workload {
-            loads: vec![Load::Count(2)],
-            duration_ns: 300_000_000,
-            warmup_ns: 20_000_000,
-            ..Workload::new(kind)
-        };
-        Fixture {
-            workload,
-            calibration: Calibration::default(),
-        }
-    }
-
-    pub fn job(&self) -> Job<'_> {
-        Job {
-            workload: &self.workload,
-            load: self.workload.loads[0],
-            calibration: &self.calibration,
-            cpus: 2,
-            seed: 1,
-            handicap_percent: 0.0,
-            server: None,
-        }
+/// Two of the load, for 300 ms, on two CPUs.
+pub fn job(kind: Kind) -> Job {
+    let workload = Workload {
+        duration_ns: 300_000_000,
+        warmup_ns: 20_000_000,
+        ..Workload::new(kind)
+    };
+    Job {
+        seed: 1,
+        ..Job::new(&workload, Load::Count(2), 2)
     }
 }
 

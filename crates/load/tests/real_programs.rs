@@ -2,11 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+use load::hackbench::Transport;
 use load::{Job, Output, driver};
-use model::{
-    Calibration, CommandParams, HackbenchParams, HackbenchTransport, Kind, Load, SchbenchParams,
-    Workload,
-};
+use model::{Kind, Load, Workload};
 use std::process::Command;
 use std::time::Instant;
 
@@ -21,24 +19,15 @@ fn workload(kind: Kind) -> Workload {
 /// Requires, calibrates, runs and parses. `None` if a requirement is not met.
 fn figures(kind: Kind) -> Option<Vec<(String, f64)>> {
     let workload = workload(kind);
-    let driver = driver(&workload.kind);
-    let mut job = Job {
-        workload: &workload,
-        load: Load::Count(1),
-        calibration: &Calibration::default(),
-        cpus: 1,
-        seed: 1,
-        handicap_percent: 0.0,
-        server: None,
-    };
+    let driver = driver(&workload.kind).unwrap();
+    let mut job = Job::new(&workload, Load::Count(1), 1);
     if let Some(problem) = driver.require(&job).first() {
         ::tests::skipped(format!("{}; {}", problem.what, problem.remedy));
         return None;
     }
-    let calibration = driver
+    job.calibration = driver
         .calibrate(&job, &mut |argv, _| Ok(run(argv)))
         .unwrap();
-    job.calibration = &calibration;
     let output = run(&driver.launch(&job).argv);
     let parsed = driver.parse(&job, &output).unwrap();
     Some(
@@ -63,20 +52,21 @@ fn run(argv: &[String]) -> Output {
     }
 }
 
-fn hackbench(threads: bool, transport: HackbenchTransport, loops: Option<u64>) -> Kind {
-    Kind::Hackbench(HackbenchParams {
+fn hackbench(threads: bool, transport: Transport, loops: Option<u64>) -> Kind {
+    load::hackbench::KIND.of(&load::hackbench::Hackbench {
         threads,
         transport,
         message_bytes: 100,
         fds: 2,
         loops,
+        program: "hackbench".to_owned(),
     })
 }
 
 #[test]
 fn hackbench_runs_with_tasks_of_both_kinds_over_both_transports() {
     for threads in [false, true] {
-        for transport in [HackbenchTransport::Pipe, HackbenchTransport::Socket] {
+        for transport in [Transport::Pipe, Transport::Socket] {
             let Some(figures) = figures(hackbench(threads, transport, Some(20_000))) else {
                 return;
             };
@@ -87,7 +77,7 @@ fn hackbench_runs_with_tasks_of_both_kinds_over_both_transports() {
 
 #[test]
 fn calibrated_hackbench_gives_a_time() {
-    if let Some(figures) = figures(hackbench(false, HackbenchTransport::Pipe, None)) {
+    if let Some(figures) = figures(hackbench(false, Transport::Pipe, None)) {
         assert!(figures[0].1 > 0.0);
     }
 }
@@ -95,10 +85,8 @@ fn calibrated_hackbench_gives_a_time() {
 #[test]
 fn schbench_gives_wakeup_and_request_latency_and_a_rate() {
     let args = ["-n", "1", "-F", "16"].map(str::to_owned).to_vec();
-    let kind = Kind::Schbench(SchbenchParams {
-        message_threads: 1,
-        args,
-    });
+    let kind = Kind::new("schbench").with("message_threads", 1);
+    let kind = kind.with("args", args);
     let Some(figures) = figures(kind) else { return };
     for name in ["wakeup_p50", "request_p50", "requests_per_sec"] {
         assert!(
@@ -110,11 +98,7 @@ fn schbench_gives_wakeup_and_request_latency_and_a_rate() {
 
 #[test]
 fn a_command_gives_its_wall_time() {
-    let kind = Kind::Command(CommandParams {
-        argv: vec!["true".to_owned()],
-        directory: None,
-        prepare: Vec::new(),
-    });
+    let kind = Kind::new("command").with("argv", vec!["true"]);
     let figures = figures(kind).unwrap();
     assert_eq!(figures[0].0, "wall_time");
     assert!(figures[0].1 > 0.0);

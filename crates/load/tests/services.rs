@@ -3,9 +3,9 @@
 
 #![allow(clippy::unwrap_used)]
 
-use load::openloop::Config as OpenLoop;
-use load::{Generator, Parsed, http, memcached, native_main, phase, serve};
-use model::{Arrivals, Severity, Sizes};
+use load::memcached::{self, Memcached, Sizes};
+use load::{Job, Parsed, http, native_main, phase, serve};
+use model::{Arrivals, Kind, Load, OpenLoopParams, Severity, Workload};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -13,44 +13,76 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
+/// How the requests are sent.
+struct OpenLoop {
+    address: SocketAddr,
+    rate_per_sec: f64,
+    connections: u32,
+    threads: u32,
+    timeout_ns: u64,
+    warmup_ns: u64,
+    duration_ns: u64,
+}
+
 fn open_loop(address: SocketAddr) -> OpenLoop {
     OpenLoop {
         address,
         rate_per_sec: 1_000.0,
-        search: None,
-        arrivals: Arrivals::Constant,
         connections: 8,
         threads: 2,
         timeout_ns: 5_000_000_000,
-        cpus: Vec::new(),
-        busy_poll: false,
         warmup_ns: 50_000_000,
         duration_ns: 500_000_000,
-        seed: 3,
     }
 }
 
-fn get(open_loop: OpenLoop) -> Generator {
-    Generator::Http(http::Config {
-        open_loop,
-        request: "GET / HTTP/1.1\r\nHost: x\r\n\r\n".to_owned(),
-        head_only: false,
-    })
+impl OpenLoop {
+    fn of(&self, kind: Kind) -> Job {
+        let client = OpenLoopParams {
+            connections: self.connections,
+            threads: self.threads,
+            arrivals: Arrivals::Constant,
+            timeout_ns: self.timeout_ns,
+            load_cpus: None,
+            busy_poll: false,
+            allow_remote: false,
+        };
+        let workload = Workload {
+            client: Some(client),
+            warmup_ns: self.warmup_ns,
+            duration_ns: self.duration_ns,
+            ..Workload::new(kind)
+        };
+        Job {
+            server: Some(self.address),
+            seed: 3,
+            ..Job::new(&workload, Load::RatePerSec(self.rate_per_sec), 2)
+        }
+    }
+}
+
+fn request(method: &str, open_loop: OpenLoop) -> Job {
+    open_loop.of(http::KIND.of(&http::HttpLoad {
+        url: "/".to_owned(),
+        method: method.to_owned(),
+        headers: Default::default(),
+        body: String::new(),
+    }))
+}
+
+fn get(open_loop: OpenLoop) -> Job {
+    request("GET", open_loop)
 }
 
 /// Requests that are never sent twice.
-fn post(open_loop: OpenLoop) -> Generator {
-    Generator::Http(http::Config {
-        open_loop,
-        request: "POST / HTTP/1.1\r\nHost: x\r\n\r\n".to_owned(),
-        head_only: false,
-    })
+fn post(open_loop: OpenLoop) -> Job {
+    request("POST", open_loop)
 }
 
 /// What the process of the generator says, from its job line to its end.
-fn run(generator: &Generator) -> Result<Parsed, String> {
+fn run(job: &Job) -> Result<Parsed, String> {
     let (input, mut agent) = std::io::pipe().unwrap();
-    writeln!(agent, "{}", serde_json::to_string(generator).unwrap()).unwrap();
+    writeln!(agent, "{}", serde_json::to_string(job).unwrap()).unwrap();
     writeln!(agent, "{}\n{}", phase::GO, phase::SEEN).unwrap();
     let mut said = Vec::new();
     native_main(input, &mut said)?;
@@ -115,46 +147,48 @@ fn every_request_of_the_window_is_counted_once() {
 #[test]
 fn stored_keys_are_hit() {
     let server = serve::Server::start(1, 0).unwrap();
-    let config = memcached::Config {
-        open_loop: open_loop(server.address),
+    let load = Memcached {
+        address: None,
         gets_percent: 90.0,
         keys: 500,
         key_size: Sizes::Etc,
         value_size: Sizes::Etc,
         preload: true,
     };
-    let parsed = run(&Generator::Memcached(config.clone())).unwrap();
+    let job = open_loop(server.address).of(memcached::KIND.of(&load));
+    let parsed = run(&job).unwrap();
     assert_eq!(metric(&parsed, "hit_percent"), 100.0);
     assert_eq!(metric(&parsed, "error_percent"), 0.0);
     let empty = serve::Server::start(1, 0).unwrap();
-    let config = memcached::Config {
-        open_loop: open_loop(empty.address),
+    let load = Memcached {
         gets_percent: 100.0,
         preload: false,
-        ..config
+        ..load
     };
-    let parsed = run(&Generator::Memcached(config)).unwrap();
+    let job = open_loop(empty.address).of(memcached::KIND.of(&load));
+    let parsed = run(&job).unwrap();
     assert_eq!(metric(&parsed, "hit_percent"), 0.0);
 }
 
 #[test]
 fn values_larger_than_the_buffers_of_the_kernel_go_through() {
     let server = serve::Server::start(1, 0).unwrap();
-    let config = memcached::Config {
-        open_loop: OpenLoop {
-            rate_per_sec: 10.0,
-            connections: 2,
-            // Room for a busy machine.
-            duration_ns: 2_000_000_000,
-            ..open_loop(server.address)
-        },
+    let load = Memcached {
+        address: None,
         gets_percent: 50.0,
         keys: 4,
         key_size: Sizes::Fixed { bytes: 8 },
         value_size: Sizes::Fixed { bytes: 900_000 },
         preload: true,
     };
-    let parsed = run(&Generator::Memcached(config)).unwrap();
+    let seldom = OpenLoop {
+        rate_per_sec: 10.0,
+        connections: 2,
+        // Room for a busy machine.
+        duration_ns: 2_000_000_000,
+        ..open_loop(server.address)
+    };
+    let parsed = run(&seldom.of(memcached::KIND.of(&load))).unwrap();
     assert_eq!(metric(&parsed, "error_percent"), 0.0);
     assert_eq!(metric(&parsed, "hit_percent"), 100.0);
 }

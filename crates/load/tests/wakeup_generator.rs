@@ -2,29 +2,42 @@
 
 #![allow(clippy::unwrap_used)]
 
-use load::wakeup::Config;
-use load::{Generator, Job, Output, Parsed, driver, native_main, phase};
-use model::{Arrivals, Calibration, Kind, Load, WakeupParams, Workload};
+use load::wakeup::{self, Wakeup};
+use load::{Job, Output, Parsed, driver, native_main, phase};
+use model::{Arrivals, Load, Workload};
 use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Write};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Short requests, so that a window of 300 ms has many of them.
-fn config() -> Config {
-    Config {
+fn short() -> Wakeup {
+    Wakeup {
         message_threads: 1,
-        workers: 2,
+        workers: None,
         rate_per_sec: None,
         arrivals: Arrivals::Constant,
         sleep_ns: 100_000,
         operations: 1,
         footprint_bytes: 4096,
         cpu_lock: true,
-        handicap_percent: 0.0,
-        warmup_ns: 20_000_000,
-        duration_ns: 300_000_000,
-        seed: 1,
     }
+}
+
+/// `workers` of the load for 300 ms.
+fn job(load: &Wakeup, workers: u64) -> Job {
+    let workload = Workload {
+        duration_ns: 300_000_000,
+        warmup_ns: 20_000_000,
+        ..Workload::new(wakeup::KIND.of(load))
+    };
+    Job {
+        seed: 1,
+        ..Job::new(&workload, Load::Count(workers), 2)
+    }
+}
+
+fn usual() -> Job {
+    job(&short(), 2)
 }
 
 struct Generated {
@@ -34,7 +47,7 @@ struct Generated {
 }
 
 impl Generated {
-    fn start(config: Config) -> Self {
+    fn start(job: &Job) -> Self {
         let (their_stdin, stdin) = std::io::pipe().unwrap();
         let (stdout, their_stdout) = std::io::pipe().unwrap();
         let mut generated = Generated {
@@ -42,8 +55,7 @@ impl Generated {
             stdout: BufReader::new(stdout),
             thread: std::thread::spawn(move || native_main(their_stdin, their_stdout)),
         };
-        let job = serde_json::to_string(&Generator::Wakeup(config)).unwrap();
-        generated.say(&job);
+        generated.say(&serde_json::to_string(job).unwrap());
         generated
     }
 
@@ -71,8 +83,8 @@ impl Generated {
     }
 }
 
-fn run(config: Config) -> Parsed {
-    Generated::start(config).finish()
+fn run(job: &Job) -> Parsed {
+    Generated::start(job).finish()
 }
 
 fn value(parsed: &Parsed, name: &str) -> f64 {
@@ -88,7 +100,7 @@ fn has(parsed: &Parsed, name: &str) -> bool {
 
 #[test]
 fn a_closed_loop_reports_latencies_a_rate_and_two_histograms() {
-    let parsed = run(config());
+    let parsed = run(&usual());
     assert!(value(&parsed, "requests_per_sec") > 50.0);
     assert!(value(&parsed, "wakeup_p50") > 0.0);
     assert!(
@@ -103,7 +115,7 @@ fn a_closed_loop_reports_latencies_a_rate_and_two_histograms() {
 
 #[test]
 fn quantiles_with_too_few_samples_are_left_out_with_a_warning() {
-    let parsed = run(config());
+    let parsed = run(&usual());
     assert!(!has(&parsed, "request_p999"));
     assert!(
         parsed
@@ -117,23 +129,23 @@ fn quantiles_with_too_few_samples_are_left_out_with_a_warning() {
 
 #[test]
 fn many_message_threads_and_workers_all_end() {
-    let parsed = run(Config {
+    let load = Wakeup {
         message_threads: 3,
-        workers: 20,
         cpu_lock: false,
-        ..config()
-    });
+        ..short()
+    };
+    let parsed = run(&job(&load, 20));
     assert!(value(&parsed, "requests_per_sec") > 0.0);
 }
 
 #[test]
 fn an_open_loop_offers_what_the_schedule_says() {
-    let parsed = run(Config {
+    let load = Wakeup {
         rate_per_sec: Some(200.0),
-        workers: 4,
         message_threads: 2,
-        ..config()
-    });
+        ..short()
+    };
+    let parsed = run(&job(&load, 4));
     // 60 in 0.3 s, and one more or less at the edges for each message thread.
     assert!((value(&parsed, "offered_per_sec") - 200.0).abs() <= 7.0);
     assert!(value(&parsed, "achieved_percent") > 0.0);
@@ -143,13 +155,14 @@ fn an_open_loop_offers_what_the_schedule_says() {
 #[test]
 fn overload_is_visible_in_latency_from_the_intended_start() {
     // One worker that sleeps 5 ms a request does 200 a second at most.
-    let parsed = run(Config {
+    let load = Wakeup {
         rate_per_sec: Some(2000.0),
-        workers: 1,
         sleep_ns: 5_000_000,
-        duration_ns: 600_000_000,
-        ..config()
-    });
+        ..short()
+    };
+    let mut job = job(&load, 1);
+    job.workload.duration_ns = 600_000_000;
+    let parsed = run(&job);
     assert!(value(&parsed, "achieved_percent") < 20.0);
     assert_eq!(value(&parsed, "overloaded"), 1.0);
     assert!((value(&parsed, "offered_per_sec") - 2000.0).abs() <= 2.0);
@@ -161,12 +174,14 @@ fn overload_is_visible_in_latency_from_the_intended_start() {
 
 #[test]
 fn a_window_without_a_request_is_an_error() {
-    let mut generated = Generated::start(Config {
+    let load = Wakeup {
         sleep_ns: 600_000_000,
-        duration_ns: 50_000_000,
-        warmup_ns: 0,
-        ..config()
-    });
+        ..short()
+    };
+    let mut job = job(&load, 2);
+    job.workload.duration_ns = 50_000_000;
+    job.workload.warmup_ns = 0;
+    let mut generated = Generated::start(&job);
     assert_eq!(generated.line(), phase::READY);
     generated.say(phase::GO);
     generated.say(phase::SEEN);
@@ -176,7 +191,7 @@ fn a_window_without_a_request_is_an_error() {
 
 #[test]
 fn threads_stay_until_what_they_used_has_been_read() {
-    let mut generated = Generated::start(config());
+    let mut generated = Generated::start(&usual());
     assert_eq!(generated.line(), phase::READY);
     generated.say(phase::GO);
     assert_eq!(generated.line(), phase::BEGIN);
@@ -190,21 +205,21 @@ fn threads_stay_until_what_they_used_has_been_read() {
 
 #[test]
 fn an_impossible_job_is_refused_before_ready() {
-    let mut generated = Generated::start(Config {
+    let load = Wakeup {
         rate_per_sec: Some(-1.0),
-        ..config()
-    });
+        ..short()
+    };
+    let mut generated = Generated::start(&job(&load, 2));
     assert_eq!(generated.line(), "");
     assert!(generated.thread.join().unwrap().is_err());
 }
 
 #[test]
 fn the_generator_ends_when_its_input_closes_inside_the_window() {
-    let mut generated = Generated::start(Config {
-        duration_ns: 3_600_000_000_000,
-        warmup_ns: 0,
-        ..config()
-    });
+    let mut job = usual();
+    job.workload.duration_ns = 3_600_000_000_000;
+    job.workload.warmup_ns = 0;
+    let mut generated = Generated::start(&job);
     assert_eq!(generated.line(), phase::READY);
     generated.say(phase::GO);
     assert_eq!(generated.line(), phase::BEGIN);
@@ -215,70 +230,17 @@ fn the_generator_ends_when_its_input_closes_inside_the_window() {
 
 #[test]
 fn the_generator_ends_when_its_input_closes_before_go() {
-    let mut generated = Generated::start(config());
+    let mut generated = Generated::start(&usual());
     assert_eq!(generated.line(), phase::READY);
     drop(generated.stdin);
     assert!(generated.thread.join().unwrap().is_err());
 }
 
-fn workload() -> Workload {
-    Workload {
-        loads: vec![Load::PercentOfCpus(200.0)],
-        duration_ns: 300_000_000,
-        warmup_ns: 20_000_000,
-        ..Workload::new(Kind::Wakeup(WakeupParams {
-            message_threads: 1,
-            workers: Some(3),
-            rate_per_sec: None,
-            arrivals: Arrivals::Poisson,
-            sleep_ns: 100_000,
-            operations: 1,
-            footprint_bytes: 4096,
-            cpu_lock: true,
-        }))
-    }
-}
-
-fn launched(load: Load) -> Config {
-    let (workload, calibration) = (workload(), Calibration::default());
-    let job = Job {
-        workload: &workload,
-        load,
-        calibration: &calibration,
-        cpus: 2,
-        seed: 9,
-        handicap_percent: 1.5,
-        server: None,
-    };
-    let launch = driver(&workload.kind).launch(&job);
-    assert!(launch.phased);
-    match serde_json::from_str(&launch.stdin).unwrap() {
-        Generator::Wakeup(config) => config,
-        other => panic!("{other:?}"),
-    }
-}
-
-#[test]
-fn a_load_in_percent_means_workers_and_a_rate_means_an_open_loop() {
-    let percent = launched(Load::PercentOfCpus(200.0));
-    assert_eq!((percent.workers, percent.rate_per_sec), (4, None));
-    assert_eq!((percent.seed, percent.handicap_percent), (9, 1.5));
-    let rate = launched(Load::RatePerSec(100.0));
-    assert_eq!((rate.workers, rate.rate_per_sec), (3, Some(100.0)));
-}
-
 fn parse(output: &Output) -> Result<Parsed, String> {
-    let (workload, calibration) = (workload(), Calibration::default());
-    let job = Job {
-        workload: &workload,
-        load: Load::One,
-        calibration: &calibration,
-        cpus: 2,
-        seed: 9,
-        handicap_percent: 0.0,
-        server: None,
-    };
-    driver(&workload.kind).parse(&job, output)
+    let job = usual();
+    let driver = driver(&job.workload.kind).unwrap();
+    assert!(driver.launch(&job).phased);
+    driver.parse(&job, output)
 }
 
 #[test]

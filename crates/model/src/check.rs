@@ -22,6 +22,8 @@ pub const MOST_CELLS: usize = 1_000;
 pub const MOST_PLACES: u64 = 500_000;
 /// Threads, workers, groups, connections.
 pub const MOST_COUNT: u64 = 1_000_000;
+/// What one part of a load may take: 1 TiB.
+pub const MOST_SIZE_BYTES: u64 = 1 << 40;
 /// One request a nanosecond.
 pub const MOST_PER_SEC: f64 = 1e9;
 
@@ -58,6 +60,36 @@ impl Invalid {
 }
 
 type Checked = Result<(), Invalid>;
+
+/// A number of threads, connections or the like.
+pub fn check_count(key: &str, count: u64) -> Checked {
+    let what = match count {
+        0 => format!("`{key}` must be at least 1"),
+        1..=MOST_COUNT => return Ok(()),
+        _ => format!("`{key}` is at most {MOST_COUNT}, not {count}"),
+    };
+    Err(Invalid::new(key, what))
+}
+
+/// A size of something that is there.
+pub fn check_size(key: &str, bytes: u64) -> Checked {
+    match bytes {
+        0 => check_count(key, 0),
+        1..=MOST_SIZE_BYTES => Ok(()),
+        _ => Err(Invalid::new(key, format!("`{key}` is at most 1TiB"))),
+    }
+}
+
+/// What execve(2) takes: a program, and no byte 0 anywhere.
+pub fn check_argv(key: &str, argv: &[String]) -> Checked {
+    if argv.first().is_none_or(String::is_empty) {
+        return Err(Invalid::new(key, "a command needs a program"));
+    }
+    match argv.iter().any(|word| word.contains('\0')) {
+        true => Err(Invalid::new(key, "a word of the command has a byte 0")),
+        false => Ok(()),
+    }
+}
 
 impl Experiment {
     pub fn check(&self) -> Checked {

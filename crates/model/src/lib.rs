@@ -38,14 +38,10 @@ pub use problem::{Problem, Severity, Warning};
 pub use program::{Program, Task};
 pub use schedule::{Cell, Plan, PlannedTrial};
 pub use service::{
-    Antagonist, AntagonistProgram, HttpParams, MemcachedParams, OpenLoopParams, Placement,
-    Readiness, Server, ServerProgram, Sizes,
+    Antagonist, AntagonistProgram, OpenLoopParams, Placement, Readiness, Server, ServerProgram,
 };
 pub use start::{Build, Machine, Start};
 pub use system::System;
 pub use trial::{Trial, TrialResult, TrialState};
 pub use units::{format_duration_ns, format_rate};
-pub use workload::{
-    Arrivals, Calibration, CommandParams, HackbenchParams, HackbenchTransport, Kind, Load,
-    SchbenchParams, Slo, Variant, WakeupParams, Workload,
-};
+pub use workload::{Arrivals, Calibration, Kind, Load, Slo, Variant, Workload};

@@ -10,7 +10,7 @@ use crate::workload::{Calibration, Load, Workload};
 use serde::{Deserialize, Serialize};
 
 /// Raised when a message changes its meaning. Agent and runner must agree.
-pub const PROTOCOL_VERSION: u32 = 2;
+pub const PROTOCOL_VERSION: u32 = 3;
 
 /// From the runner. Every request has exactly one final reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

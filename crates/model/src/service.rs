@@ -1,9 +1,8 @@
-//! Services: what a request is made of, who answers it, and who disturbs.
+//! Services: who sends requests, who answers them, and who disturbs.
 
 use crate::arm::Policy;
 use crate::workload::Arrivals;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 /// The open-loop generator that sends the requests of a workload. Its load is a rate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -25,50 +24,6 @@ pub struct OpenLoopParams {
     /// Permits traffic to other machines.
     #[serde(default)]
     pub allow_remote: bool,
-}
-
-/// HTTP/1.1 with keep-alive.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct HttpParams {
-    /// `http://HOST[:PORT]/PATH`, or `/PATH` at the workload's own server.
-    pub url: String,
-    pub method: String,
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub headers: BTreeMap<String, String>,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub body: String,
-}
-
-/// The memcached text protocol, `get` and `set`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct MemcachedParams {
-    /// `HOST:PORT`; `None`: the workload's own server.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub address: Option<String>,
-    /// Share of `get` among the requests.
-    pub gets_percent: f64,
-    /// Different keys, asked for with equal probability.
-    pub keys: u64,
-    pub key_size: Sizes,
-    pub value_size: Sizes,
-    /// Store every key before the load begins.
-    pub preload: bool,
-}
-
-/// How sizes are spread over the keys.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "spread", rename_all = "kebab-case")]
-pub enum Sizes {
-    Fixed {
-        bytes: u64,
-    },
-    /// Every size between the two with equal probability, both included.
-    Uniform {
-        low_bytes: u64,
-        high_bytes: u64,
-    },
-    /// As published of Facebook's pool ETC (Atikoglu et al., SIGMETRICS 2012).
-    Etc,
 }
 
 /// The role that answers. A fresh one for each trial.

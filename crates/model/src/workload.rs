@@ -1,6 +1,6 @@
 //! Workloads and loads: the work that is measured, and how much of it.
 
-use crate::service::{Antagonist, HttpParams, MemcachedParams, OpenLoopParams, Server};
+use crate::service::{Antagonist, OpenLoopParams, Server};
 use crate::units::{format_duration_ns, format_rate};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -66,52 +66,38 @@ pub struct Variant {
     pub beside: Option<String>,
 }
 
+/// What the work is: the name of its kind, and parameters that only the kind understands
+/// (crate `load`). So results of a kind that this version does not know can be read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum Kind {
-    Wakeup(WakeupParams),
-    Schbench(SchbenchParams),
-    Hackbench(HackbenchParams),
-    Command(CommandParams),
-    Http(HttpParams),
-    Memcached(MemcachedParams),
+pub struct Kind {
+    #[serde(rename = "kind")]
+    name: String,
+    #[serde(flatten)]
+    params: Map<String, Value>,
 }
 
 impl Kind {
-    pub fn name(&self) -> &'static str {
-        match self {
-            Kind::Wakeup(_) => "wakeup",
-            Kind::Schbench(_) => "schbench",
-            Kind::Hackbench(_) => "hackbench",
-            Kind::Command(_) => "command",
-            Kind::Http(_) => "http",
-            Kind::Memcached(_) => "memcached",
+    /// Without parameters.
+    pub fn new(name: &str) -> Self {
+        Kind {
+            name: name.to_owned(),
+            params: Map::new(),
         }
     }
-}
 
-/// The native wake-up load: message threads wake workers over futexes.
-/// The load is the number of workers, or a rate with `workers` of them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct WakeupParams {
-    pub message_threads: u32,
-    /// Workers in all when the load is a rate; `None`: one per CPU.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workers: Option<u32>,
-    /// Requests per second in all, for an open loop at a load given as workers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rate_per_sec: Option<f64>,
-    /// How the intended starts of an open loop are spread.
-    #[serde(default)]
-    pub arrivals: Arrivals,
-    /// Sleep in each request ("network time").
-    pub sleep_ns: u64,
-    /// Matrix multiplications in each request.
-    pub operations: u32,
-    /// Bytes that one worker's matrices take.
-    pub footprint_bytes: u64,
-    /// Take a per-CPU lock around the multiplications.
-    pub cpu_lock: bool,
+    /// With one parameter more, or in place of the one of this name.
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.params.insert(name.to_owned(), value.into());
+        self
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn params(&self) -> &Map<String, Value> {
+        &self.params
+    }
 }
 
 /// The schedule of intended starts in an open loop; both come from the trial's seed.
@@ -123,46 +109,6 @@ pub enum Arrivals {
     Poisson,
     /// Equal gaps.
     Constant,
-}
-
-/// Real schbench from PATH. The load is the number of workers per message thread.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SchbenchParams {
-    pub message_threads: u32,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub args: Vec<String>,
-}
-
-/// hackbench of rt-tests. The load is the number of groups.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct HackbenchParams {
-    /// Threads instead of processes.
-    pub threads: bool,
-    pub transport: HackbenchTransport,
-    pub message_bytes: u32,
-    /// File descriptors per group: half the tasks of a group.
-    pub fds: u32,
-    /// `None`: calibrated once so that a trial lasts at least `duration_ns`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub loops: Option<u64>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum HackbenchTransport {
-    Pipe,
-    Socket,
-}
-
-/// Any program.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct CommandParams {
-    pub argv: Vec<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub directory: Option<String>,
-    /// Run before each trial, outside the figures (`make clean`).
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub prepare: Vec<String>,
 }
 
 /// The level of a workload, in its own unit.
@@ -252,19 +198,6 @@ impl Workload {
             variant: None,
         }
     }
-
-    /// One line for plans and lists.
-    pub fn summary(&self) -> String {
-        match &self.kind {
-            Kind::Command(c) => c.argv.join(" "),
-            kind => format!(
-                "{}, {} after {} warm-up",
-                kind.name(),
-                format_duration_ns(self.duration_ns),
-                format_duration_ns(self.warmup_ns)
-            ),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -286,6 +219,10 @@ mod tests {
         assert_eq!(before.client.as_ref().map(|c| c.threads), Some(2));
         assert_eq!(before, file("", &client));
         assert_eq!(file("", "").client, None);
+        assert_eq!(
+            before.kind,
+            Kind::new("http").with("url", "/").with("method", "GET")
+        );
         let written = serde_json::to_string(&before).unwrap();
         assert_eq!(serde_json::from_str::<Workload>(&written).unwrap(), before);
     }

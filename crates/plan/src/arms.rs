@@ -3,7 +3,7 @@
 //! several changes join with `+`, `NAME:=…` names the arm.
 
 use crate::error::PlanError;
-use crate::units::{parse_duration, parse_percent};
+use load::units::{parse_duration, parse_percent};
 use model::{Arm, Class, Policy, Scheduler};
 
 /// EEVDF clamps a slice request to this range (kernel/sched/syscalls.c).

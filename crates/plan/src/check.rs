@@ -10,7 +10,7 @@ use crate::error::PlanError;
 use crate::schedule::cells;
 use crate::services::check_placeholders;
 use crate::workloads::check_workload;
-use model::check::MOST_COUNT;
+use model::check::{check_argv, check_count};
 use model::{
     Antagonist, AntagonistProgram, Experiment, OpenLoopParams, Placement, Server, ServerProgram,
     TargetSpec, VmSpec,
@@ -98,17 +98,6 @@ pub(crate) fn check_cpus(key: &str, list: Option<&String>) -> Result<(), PlanErr
     }
 }
 
-/// A number of threads, connections or the like.
-pub(crate) fn check_count(key: &str, count: u64) -> Result<(), PlanError> {
-    match count {
-        0 => Err(PlanError::new(format!("`{key}` must be at least 1")).about(key)),
-        1..=MOST_COUNT => Ok(()),
-        _ => {
-            Err(PlanError::new(format!("`{key}` is at most {MOST_COUNT}, not {count}")).about(key))
-        }
-    }
-}
-
 pub(crate) fn check_client(client: &OpenLoopParams) -> Result<(), PlanError> {
     check_count("connections", client.connections.into())?;
     check_count("threads", client.threads.into())?;
@@ -143,10 +132,12 @@ pub(crate) fn check_server(server: &Server) -> Result<(), PlanError> {
     match &server.program {
         ServerProgram::Echo { threads }
         | ServerProgram::Memcached { threads, .. }
-        | ServerProgram::Nginx { workers: threads } => check_count("threads", (*threads).into()),
+        | ServerProgram::Nginx { workers: threads } => {
+            Ok(check_count("threads", (*threads).into())?)
+        }
         ServerProgram::HttpEcho => Ok(()),
         ServerProgram::Command { argv, port, .. } => {
-            check_argv(argv)?;
+            check_argv("command", argv)?;
             check_placeholders(argv, *port).map_err(|e| e.about("command"))
         }
     }
@@ -171,20 +162,10 @@ pub(crate) fn check_antagonist(antagonist: &Antagonist) -> Result<(), PlanError>
     check_placement(&antagonist.placement)?;
     match &antagonist.program {
         AntagonistProgram::Spinner { threads } => {
-            threads.map_or(Ok(()), |threads| check_count("threads", threads.into()))
+            let check = |threads: u32| check_count("threads", threads.into());
+            Ok(threads.map_or(Ok(()), check)?)
         }
         AntagonistProgram::StressNg { .. } => Ok(()),
-        AntagonistProgram::Command { argv } => check_argv(argv),
-    }
-}
-
-/// What execve(2) takes: a program, and no byte 0 anywhere.
-pub(crate) fn check_argv(argv: &[String]) -> Result<(), PlanError> {
-    if argv.first().is_none_or(String::is_empty) {
-        return Err(PlanError::new("a command needs a program").about("command"));
-    }
-    match argv.iter().any(|word| word.contains('\0')) {
-        true => Err(PlanError::new("a word of the command has a byte 0").about("command")),
-        false => Ok(()),
+        AntagonistProgram::Command { argv } => Ok(check_argv("command", argv)?),
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::error::PlanError;
 use crate::grid::Point;
-use crate::units::{parse_duration, parse_percent, parse_rate, parse_size};
+use load::units::{parse_duration, parse_percent, parse_rate, parse_size};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -69,6 +69,22 @@ impl PlanError {
         self
     }
 
+    /// For an unknown key of a table: these are known too, but were read before.
+    pub(crate) fn beside_keys(self, read_before: impl Iterator<Item = &'static str>) -> Self {
+        let message = self.message.clone();
+        let mut quoted = message.split('`').skip(1).step_by(2);
+        let wrong = quoted.next().unwrap_or_default();
+        let mut known: Vec<&str> = read_before.collect();
+        known.extend(quoted);
+        let nearest = crate::nearest(wrong, known.iter().copied());
+        let message = format!(
+            "unknown field `{wrong}`, expected one of `{}`",
+            known.join("`, `")
+        );
+        let help = nearest.map(|right| format!("did you mean `{right}`?"));
+        PlanError { help, ..self }.renamed(message)
+    }
+
     /// The text of the file, as it can be shown; the place moves with what it grows by.
     pub(crate) fn in_file(mut self, name: &str, text: &str) -> Self {
         let shown = |from: usize, to: usize| text.get(from..to).map(|part| lines(part).len());

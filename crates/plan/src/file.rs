@@ -7,8 +7,8 @@ use crate::error::PlanError;
 use crate::grid::{self, Point};
 use crate::spread::Spread;
 use crate::table::{Places, Value, items, take};
-use crate::units::{Duration, Percent, Size};
 use crate::workloads;
+use load::units::{Duration, Percent, Size};
 use model::experiment::{Forward, Reset, Topology};
 use model::{
     Arm, Class, Collector, Experiment, Policy, Role, Scheduler, TargetSpec, VmSpec, Workload,
@@ -383,7 +383,7 @@ fn read_workload(mut value: Value) -> Result<Vec<Workload>, PlanError> {
         &workloads::kinds(|_| true).join(", "),
     )?;
     let spread = Spread::take(&mut value)?;
-    let workload = workloads::from_table(&kind, value.into_deserializer())?;
+    let workload = workloads::from_table(&kind, value)?;
     let workloads = spread.over(workload)?;
     workloads.iter().try_for_each(workloads::check_workload)?;
     Ok(workloads)

@@ -16,7 +16,6 @@ mod schedule;
 mod services;
 mod spread;
 mod table;
-mod units;
 mod warnings;
 pub mod workloads;
 
@@ -25,7 +24,7 @@ pub use check::check;
 pub use error::PlanError;
 pub use file::{parse_experiment, parse_topology};
 pub use length::block_ns;
+pub use load::units::{parse_duration, parse_load, parse_percent, parse_size};
 pub use nearest::nearest;
 pub use schedule::{plan, trial_seed};
-pub use units::{parse_duration, parse_load, parse_percent, parse_size};
 pub use warnings::warnings;

@@ -1,7 +1,7 @@
 //! `loads`: a list, a scan (`{ from, to, step }`), or a search for the highest rate that
 //! holds a service level (`{ find = "max", slo = "p99 < 1ms" }`).
 
-use crate::units::{WrittenLoad, WrittenSlo};
+use load::units::{WrittenLoad, WrittenSlo};
 use model::{Load, Slo};
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};

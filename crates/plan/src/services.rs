@@ -4,11 +4,12 @@
 use crate::check::{check_antagonist, check_placement, check_server};
 use crate::error::PlanError;
 use crate::file::{FilePolicy, read_policy};
-use crate::units::{Duration, Percent, parse_size};
 use crate::workloads::with_clients;
+use load::units::{Duration, Percent};
+use load::{Asks, Keys, KindDef};
 use model::{
-    Antagonist, AntagonistProgram, Arrivals, Kind, OpenLoopParams, Placement, Readiness, Server,
-    ServerProgram, Sizes, Workload,
+    Antagonist, AntagonistProgram, OpenLoopParams, Placement, Readiness, Server, ServerProgram,
+    Workload,
 };
 use serde::Deserialize;
 use toml::Spanned;
@@ -16,49 +17,16 @@ use toml::Spanned;
 const SECOND_NS: u64 = 1_000_000_000;
 const READY_LIMIT_NS: u64 = 10 * SECOND_NS;
 
-/// What the file says of an open-loop generator.
-#[derive(Debug, Default)]
-pub(crate) struct ClientKeys {
-    pub connections: Option<u32>,
-    pub threads: Option<u32>,
-    pub arrivals: Option<Arrivals>,
-    pub timeout: Option<Duration>,
-    pub load_cpus: Option<String>,
-    pub busy_poll: Option<bool>,
-    pub allow_remote: Option<bool>,
-}
-
-pub(crate) fn client(keys: ClientKeys) -> OpenLoopParams {
+/// The keys of an open-loop generator, with what holds where the file says nothing.
+pub(crate) fn client(keys: &mut Keys) -> OpenLoopParams {
     OpenLoopParams {
-        connections: keys.connections.unwrap_or(32),
-        threads: keys.threads.unwrap_or(1),
-        arrivals: keys.arrivals.unwrap_or_default(),
-        timeout_ns: keys.timeout.map_or(SECOND_NS, |d| d.0),
-        load_cpus: keys.load_cpus,
-        busy_poll: keys.busy_poll.unwrap_or(false),
-        allow_remote: keys.allow_remote.unwrap_or(false),
-    }
-}
-
-/// How sizes are written: `64B`, `16B-1KiB`, `etc`.
-pub(crate) fn parse_sizes(text: &str) -> Result<Sizes, String> {
-    if text == "etc" {
-        return Ok(Sizes::Etc);
-    }
-    match text.split_once('-') {
-        None => Ok(Sizes::Fixed {
-            bytes: parse_size(text)?,
-        }),
-        Some((low, high)) => {
-            let (low_bytes, high_bytes) = (parse_size(low)?, parse_size(high)?);
-            if low_bytes > high_bytes {
-                return Err(format!("`{text}` ends before it begins"));
-            }
-            Ok(Sizes::Uniform {
-                low_bytes,
-                high_bytes,
-            })
-        }
+        connections: keys.get("connections").unwrap_or(32),
+        threads: keys.get("threads").unwrap_or(1),
+        arrivals: keys.get("arrivals").unwrap_or_default(),
+        timeout_ns: keys.duration("timeout").unwrap_or(SECOND_NS),
+        load_cpus: keys.get("load-cpus"),
+        busy_poll: keys.get("busy-poll").unwrap_or(false),
+        allow_remote: keys.get("allow-remote").unwrap_or(false),
     }
 }
 
@@ -334,20 +302,26 @@ fn read_antagonist(mut file: FileAntagonist) -> Result<Antagonist, PlanError> {
     Ok(antagonist)
 }
 
-/// What the parser of one role cannot see.
-pub(crate) fn check_service(workload: &Workload) -> Result<(), PlanError> {
+/// Who asks, and whom, must fit.
+pub(crate) fn check_service(
+    def: &KindDef,
+    workload: &Workload,
+    asks: &Asks,
+) -> Result<(), PlanError> {
     let name = &workload.name;
-    let speaks = match &workload.kind {
-        Kind::Http(http) => Some(http.url.starts_with('/')),
-        Kind::Memcached(memcached) => Some(memcached.address.is_none()),
-        _ => None,
-    };
-    match (speaks, &workload.server) {
-        (Some(false), Some(_)) => Err(PlanError::new(format!(
+    if def.client != workload.client.is_some() {
+        let has = if def.client { "no client" } else { "a client" };
+        return Err(PlanError::new(format!(
+            "the workload `{name}` has {has}, but is of the kind `{}`",
+            def.name
+        )));
+    }
+    match (asks, &workload.server) {
+        (Asks::Elsewhere, Some(_)) => Err(PlanError::new(format!(
             "the workload `{name}` has a server, but sends its requests elsewhere"
         ))
         .with_help("leave out the address, or the server")),
-        (None, Some(_)) => Err(PlanError::new(format!(
+        (Asks::Nobody, Some(_)) => Err(PlanError::new(format!(
             "the workload `{name}` has a server, but nothing asks it"
         ))
         .with_help(format!("only {} have servers", with_clients()))),
@@ -388,18 +362,5 @@ mod tests {
         assert!(check("8080", None).is_err_and(|e| e.contains("does not say `{port}`")));
         assert!(check("{prot}", None).is_err_and(|e| e.contains("`{prot}`")));
         assert!(check("{prot}", Some(1)).is_err_and(|e| e.contains("`{prot}`")));
-    }
-
-    #[test]
-    fn sizes_are_fixed_a_range_or_published_ones() {
-        assert_eq!(parse_sizes("64B"), Ok(Sizes::Fixed { bytes: 64 }));
-        let range = Sizes::Uniform {
-            low_bytes: 16,
-            high_bytes: 1024,
-        };
-        assert_eq!(parse_sizes("16B-1KiB"), Ok(range));
-        assert_eq!(parse_sizes("etc"), Ok(Sizes::Etc));
-        assert!(parse_sizes("2KiB-1KiB").is_err());
-        assert!(parse_sizes("large").is_err());
     }
 }

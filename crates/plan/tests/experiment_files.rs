@@ -77,7 +77,8 @@ fn a_whole_file_is_understood() {
         (Class::Deadline, Some(5_000_000))
     );
     assert_eq!(experiment.workloads[0].loads[2], Load::RatePerSec(2000.0));
-    assert!(matches!(&experiment.workloads[2].kind, Kind::Command(c) if c.argv[0] == "make"));
+    let command = &experiment.workloads[2].kind;
+    assert_eq!(command.params()["argv"][0], "make");
 }
 
 #[test]
@@ -87,6 +88,80 @@ fn an_unknown_key_is_answered_with_its_place_and_the_nearest() {
     assert!(message.contains("duratoin"), "{message}");
     assert!(help.contains("`duration`"), "{help}");
     assert_eq!(offset, text.find("duratoin"));
+}
+
+#[test]
+fn a_key_of_the_kind_is_known_and_shown_where_it_is() {
+    let arm = "[[arm]]\nname = \"a\"\n";
+    for (keys, said, helped, at) in [
+        (
+            "kind = \"wakeup\"\nsleeep = \"1ms\"",
+            "unknown field `sleeep`",
+            "`sleep`",
+            "sleeep",
+        ),
+        (
+            "kind = \"wakeup\"\nsleep = \"1 parsec\"",
+            "1 parsec",
+            "",
+            "\"1 parsec\"",
+        ),
+        (
+            "kind = \"wakeup\"\nconnections = 2",
+            "unknown field `connections`",
+            "",
+            "connections",
+        ),
+        (
+            "kind = \"http\"\nconections = 2",
+            "unknown field",
+            "`connections`",
+            "conections",
+        ),
+        (
+            "kind = \"hackbench\"\nfds = 0",
+            "`fds` must be at least 1",
+            "",
+            "0",
+        ),
+        (
+            "kind = \"schbench\"\nargs = [\"-n\", 1]",
+            "expected a string",
+            "",
+            "1]",
+        ),
+        (
+            "kind = \"command\"\ncomand = [\"make\"]",
+            "unknown field",
+            "`command`",
+            "comand",
+        ),
+        (
+            "kind = \"command\"\ncommand = [\"\"]",
+            "needs a program",
+            "",
+            "[\"\"]",
+        ),
+        (
+            "kind = \"memcached\"\nplacment = []",
+            "unknown field",
+            "`placement`",
+            "placment",
+        ),
+    ] {
+        let text = format!("{arm}[[workload]]\n{keys}\n");
+        let (message, help, offset) = wrong(&text);
+        assert!(message.contains(said), "{message}");
+        assert!(help.contains(helped), "{message}: {help}");
+        assert_eq!(offset, text.find(at), "{text}{message}");
+    }
+}
+
+#[test]
+fn a_command_on_the_command_line_is_asked_for_after_two_dashes() {
+    let error = plan::workloads::parse_workload("command").expect_err("has none");
+    let help = error.help().expect("helps").to_string();
+    assert!(help.contains("-- make"), "{help}");
 }
 
 #[test]
@@ -250,10 +325,11 @@ kind = "spinner"
 fn a_service_has_a_server_and_antagonists_with_their_places() {
     let experiment = parse_experiment("x.toml", SERVICE).expect("is right");
     let workload = &experiment.workloads[0];
-    let Kind::Memcached(params) = &workload.kind else {
-        panic!("{workload:?}");
-    };
-    assert_eq!((params.gets_percent, params.keys), (90.0, 10_000));
+    let params = workload.kind.params();
+    assert_eq!(
+        (&params["gets_percent"], &params["keys"]),
+        (&90.0.into(), &10_000.into())
+    );
     let client = workload.client.as_ref().expect("a client");
     assert_eq!(client.load_cpus.as_deref(), Some("1"));
     let server = workload.server.as_ref().expect("a server");
@@ -549,12 +625,25 @@ fn an_experiment_that_came_from_elsewhere_is_checked_as_a_file_is() {
         ),
         (
             said(&|e| {
-                let Kind::Command(command) = &mut e.workloads[2].kind else {
-                    unreachable!("the third is a command")
-                };
-                command.argv.clear();
+                let kind = e.workloads[2].kind.clone();
+                e.workloads[2].kind = kind.with("argv", Vec::<String>::new());
             }),
             "workload `make`: a command needs a program",
+        ),
+        (
+            said(&|e| e.workloads[2].kind = Kind::new("of-tomorrow")),
+            "there is no workload `of-tomorrow`",
+        ),
+        (
+            said(&|e| e.workloads[1].kind = Kind::new("hackbench").with("fds", "many")),
+            "the parameters of the workload `hackbench`",
+        ),
+        (
+            said(&|e| {
+                e.workloads[1] = plan::workloads::parse_workload("http").expect("is right");
+                e.workloads[1].client = None;
+            }),
+            "has no client, but is of the kind `http`",
         ),
     ] {
         assert!(error.contains(expected), "{error}");

@@ -3,9 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use model::{
-    Arm, Build, Calibration, Cell, CommandParams, Evidence, Experiment, Kind, Load, Machine, Plan,
-    PlannedTrial, Start, Stop, System, TargetSpec, Trial, TrialFile, TrialResult, TrialState,
-    Workload,
+    Arm, Build, Calibration, Cell, Evidence, Experiment, Kind, Load, Machine, Plan, PlannedTrial,
+    Start, Stop, System, TargetSpec, Trial, TrialFile, TrialResult, TrialState, Workload,
 };
 use results::{FORMAT, Format, Manifest, ResultSet, ResultsError, RunState, Writer, read};
 use std::collections::BTreeMap;
@@ -35,11 +34,7 @@ fn experiment() -> Experiment {
         workloads: vec![Workload {
             name: "make".into(),
             time_limit_ns: 1_000_000_000,
-            ..Workload::new(Kind::Command(CommandParams {
-                argv: vec!["make".into()],
-                directory: None,
-                prepare: Vec::new(),
-            }))
+            ..Workload::new(Kind::new("command").with("argv", vec!["make"]))
         }],
         stop: Stop {
             budget_ns: None,

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use model::{
-    Arm, Better, Build, CommandParams, Experiment, Fact, Kind, Measurement, Plan, Problem,
-    SchedulerBinary, Severity, Start, Stop, TargetSpec, Trial, TrialState, Workload,
+    Arm, Better, Build, Experiment, Fact, Kind, Measurement, Plan, Problem, SchedulerBinary,
+    Severity, Start, Stop, TargetSpec, Trial, TrialState, Workload,
 };
 use results::{FORMAT, Manifest, ResultSet, RunState, Writer};
 use runner::{Event, Options, Outcome, RunError, run};
@@ -25,11 +25,7 @@ fn experiment(arms: &[&str]) -> Experiment {
             name: "make".into(),
             metrics: vec!["wall_time".into()],
             time_limit_ns: 1_000_000_000,
-            ..Workload::new(Kind::Command(CommandParams {
-                argv: vec!["make".into()],
-                directory: None,
-                prepare: Vec::new(),
-            }))
+            ..Workload::new(Kind::new("command").with("argv", vec!["make"]))
         }],
         stop: Stop {
             budget_ns: None,

@@ -5,10 +5,11 @@ use crate::args::RunArgs;
 use crate::exit::CliError;
 use crate::opened::Opened;
 use crate::request::{Wanted, expose, override_stop};
+use load::Chosen;
 use model::printable::one_line;
 use model::{
-    Antagonist, AntagonistProgram, Arm, Experiment, Kind, Placement, Readiness, Server,
-    ServerProgram, TargetSpec, Workload, format_duration_ns,
+    Antagonist, AntagonistProgram, Arm, Experiment, Placement, Readiness, Server, ServerProgram,
+    TargetSpec, Workload, format_duration_ns,
 };
 use std::io::IsTerminal;
 use std::path::Path;
@@ -155,31 +156,15 @@ impl Shown {
         let loads: Vec<String> = workload.loads.iter().map(ToString::to_string).collect();
         let kind = format!("{} at {}", workload.kind.name(), loads.join(", "));
         self.entry(1, &format!("workload {}", workload.name), &kind);
-        match &workload.kind {
-            Kind::Command(command) => {
-                if !command.prepare.is_empty() {
-                    self.entry(2, "before each trial", &command_line(&command.prepare));
-                }
-                self.entry(2, "runs", &command_line(&command.argv));
-                if let Some(directory) = &command.directory {
-                    self.entry(2, "in", directory);
-                }
+        let remote = remote(workload);
+        let chosen = load::driver(&workload.kind).map(|driver| driver.chosen());
+        for chosen in chosen.into_iter().flatten() {
+            match chosen {
+                Chosen::Before(argv) => self.entry(2, "before each trial", &command_line(&argv)),
+                Chosen::Program(argv) => self.entry(2, "runs", &command_line(&argv)),
+                Chosen::Directory(directory) => self.entry(2, "in", &directory),
+                Chosen::Address(address) => self.entry(2, "asks", &(address + remote)),
             }
-            Kind::Schbench(schbench) => {
-                let argv = [vec!["schbench".to_owned()], schbench.args.clone()].concat();
-                self.entry(2, "runs", &command_line(&argv));
-            }
-            Kind::Http(http) => {
-                let remote = remote(workload);
-                let request = format!("{} {}{remote}", http.method, http.url);
-                self.entry(2, "asks", &request);
-            }
-            Kind::Memcached(memcached) => {
-                let remote = remote(workload);
-                let address = memcached.address.as_deref().unwrap_or("its own server");
-                self.entry(2, "asks", &format!("{address}{remote}"));
-            }
-            Kind::Wakeup(_) | Kind::Hackbench(_) => {}
         }
         workload
             .server

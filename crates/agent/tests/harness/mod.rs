@@ -3,8 +3,7 @@
 #![allow(dead_code)] // Each test file uses its part.
 
 use model::{
-    Arm, Calibration, CommandParams, Kind, Load, Reply, Request, TrialFile, TrialResult, TrialSpec,
-    Workload,
+    Arm, Calibration, Kind, Load, Reply, Request, TrialFile, TrialResult, TrialSpec, Workload,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
@@ -170,11 +169,7 @@ pub fn trial(arm: Arm, workload: Workload) -> Request {
 }
 
 pub fn command(script: &str) -> Workload {
-    workload(Kind::Command(CommandParams {
-        argv: ["sh", "-c", script].map(str::to_owned).to_vec(),
-        directory: None,
-        prepare: Vec::new(),
-    }))
+    workload(Kind::new("command").with("argv", vec!["sh", "-c", script]))
 }
 
 pub fn workload(kind: Kind) -> Workload {

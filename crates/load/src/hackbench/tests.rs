@@ -1,19 +1,19 @@
 use super::*;
-use crate::testing::{self, FakeProgram, Fixture, run};
-use model::Kind;
+use crate::testing::{self, FakeProgram, run};
 
-fn params() -> HackbenchParams {
-    HackbenchParams {
+fn hackbench(program: &str) -> Hackbench {
+    Hackbench {
         threads: false,
-        transport: HackbenchTransport::Pipe,
+        transport: Transport::Pipe,
         message_bytes: 100,
         fds: 20,
         loops: None,
+        program: program.to_owned(),
     }
 }
 
-fn fixture() -> Fixture {
-    Fixture::new(Kind::Hackbench(params()))
+fn job() -> Job {
+    testing::job(KIND.of(&hackbench("hackbench")))
 }
 
 /// As printed by hackbench V 2.40.
@@ -47,9 +47,7 @@ fn a_time_that_is_no_number_or_below_zero_is_refused() {
 #[test]
 fn a_trial_below_a_millisecond_is_an_error() {
     let output = testing::printed("Time: 0.000\n");
-    let error = Hackbench::new(params())
-        .parse(&fixture().job(), &output)
-        .unwrap_err();
+    let error = hackbench("hackbench").parse(&job(), &output).unwrap_err();
     assert!(error.contains("more loops"), "{error}");
 }
 
@@ -73,12 +71,11 @@ fn the_command_line_says_all_parameters() {
     let calibration = Calibration {
         values: [("loops".to_owned(), 777)].into(),
     };
-    let fixture = fixture();
     let job = Job {
-        calibration: &calibration,
-        ..fixture.job()
+        calibration,
+        ..job()
     };
-    let argv = Hackbench::new(params()).launch(&job).argv.join(" ");
+    let argv = hackbench("hackbench").launch(&job).argv.join(" ");
     assert_eq!(
         argv,
         "hackbench --groups 2 --fds 20 --datasize 100 --loops 777 --process --pipe"
@@ -87,26 +84,23 @@ fn the_command_line_says_all_parameters() {
 
 #[test]
 fn loops_of_the_experiment_are_taken_without_calibration() {
-    let params = HackbenchParams {
+    let driver = Hackbench {
         loops: Some(5),
         threads: true,
-        transport: HackbenchTransport::Socket,
-        ..params()
+        transport: Transport::Socket,
+        ..hackbench("/no/such/hackbench")
     };
-    let fixture = fixture();
-    let driver = Hackbench::with_program(params, "/no/such/hackbench");
     assert_eq!(
-        driver.calibrate(&fixture.job(), &mut run),
+        driver.calibrate(&job(), &mut run),
         Ok(Calibration::default())
     );
-    let argv = driver.launch(&fixture.job()).argv.join(" ");
+    let argv = driver.launch(&job()).argv.join(" ");
     assert!(argv.ends_with("--loops 5 --threads"), "{argv}");
 }
 
 #[test]
 fn a_missing_hackbench_names_its_package() {
-    let driver = Hackbench::with_program(params(), "/no/such/hackbench");
-    let problems = driver.require(&fixture().job());
+    let problems = hackbench("/no/such/hackbench").require(&job());
     assert!(problems[0].remedy.contains("rt-tests"), "{problems:?}");
 }
 
@@ -121,7 +115,7 @@ echo "Time: $((loops / 1000)).$(printf %03d $((loops % 1000)))"
 
 fn calibrate(script: &str) -> Result<Calibration, String> {
     let fake = FakeProgram::new("hackbench", script);
-    Hackbench::with_program(params(), fake.path()).calibrate(&fixture().job(), &mut run)
+    hackbench(fake.path()).calibrate(&job(), &mut run)
 }
 
 #[test]

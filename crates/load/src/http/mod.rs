@@ -8,38 +8,61 @@ mod url;
 
 pub use answer::{Asked, HttpAnswer};
 
-use crate::native::{Generator, NativeError, Phases};
 use crate::openloop::{self, Protocol, driver, metrics};
-use crate::{Driver, Job, KindDef, Launch, LoadForms, Output, Parsed, Window};
-use model::{HttpParams, Problem};
+use crate::{
+    Asks, Chosen, Driver, Job, Keys, KindDef, Launch, LoadForms, NativeError, Output, Params,
+    Parsed, Phases, Window, Work, native,
+};
+use model::{Problem, ServerProgram};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::Write;
 
-/// The job line of `schedlab load` for this generator.
+/// HTTP/1.1 with keep-alive: the same request again and again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Config {
-    pub open_loop: openloop::Config,
+pub struct HttpLoad {
+    /// `http://HOST[:PORT]/PATH`, or `/PATH` at the workload's own server.
+    pub url: String,
+    pub method: String,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub body: String,
+}
+
+impl Params for HttpLoad {
+    fn read(keys: &mut Keys) -> Self {
+        HttpLoad {
+            url: keys.get("url").unwrap_or_else(|| "/".to_owned()),
+            method: keys.get("method").unwrap_or_else(|| "GET".to_owned()),
+            headers: keys.get("headers").unwrap_or_default(),
+            body: keys.get("body").unwrap_or_default(),
+        }
+    }
+}
+
+/// One trial of the load.
+#[derive(Debug, Clone, PartialEq)]
+struct Config {
+    open_loop: openloop::Config,
     /// Head and body, as they are sent.
-    pub request: String,
-    pub head_only: bool,
+    request: String,
 }
 
 impl Config {
-    pub fn of(params: &HttpParams, job: &Job) -> Result<Self, String> {
+    fn of(params: &HttpLoad, job: &Job) -> Result<Self, String> {
         let url = url::parse(&params.url)?;
         let address = driver::address(url.authority.as_deref(), 80, job)?;
         let host = url.authority.unwrap_or_else(|| address.to_string());
         Ok(Config {
             open_loop: openloop::Config::of(job, address)?,
             request: request(params, &host, &url.path)?,
-            head_only: params.method == "HEAD",
         })
     }
 }
 
 /// The bytes of the one request that is sent again and again.
-fn request(params: &HttpParams, host: &str, path: &str) -> Result<String, String> {
+fn request(params: &HttpLoad, host: &str, path: &str) -> Result<String, String> {
     if params.method.is_empty() || !params.method.bytes().all(|b| b.is_ascii_alphabetic()) {
         return Err(format!(
             "`{}` is not a method; write \"GET\"",
@@ -106,29 +129,6 @@ impl Protocol for Http {
     }
 }
 
-/// Runs the load that `config` asks for, in the phases that the agent gives.
-pub fn generate<W: Write>(config: &Config, phases: &mut Phases<W>) -> Result<Parsed, NativeError> {
-    let protocol = |_| Http {
-        request: config.request.as_bytes().into(),
-        asked: Asked {
-            head_only: config.head_only,
-        },
-    };
-    openloop::generate(&config.open_loop, protocol, phases)
-}
-
-/// Starts the generator as `schedlab load` and reads its result line.
-#[derive(Debug, Clone)]
-pub struct HttpLoad {
-    params: HttpParams,
-}
-
-impl HttpLoad {
-    pub fn new(params: HttpParams) -> Self {
-        HttpLoad { params }
-    }
-}
-
 /// The kind `http`.
 pub static KIND: KindDef = KindDef {
     name: "http",
@@ -138,6 +138,8 @@ pub static KIND: KindDef = KindDef {
     loads: LoadForms::Rates,
     load_unit: "requests/s",
     window: Window::Phased,
+    usual: driver::USUAL,
+    work: Work::of::<HttpLoad>(),
     client: true,
     metrics: metrics::HTTP,
     deciding: metrics::DECIDING,
@@ -148,20 +150,34 @@ pub static KIND: KindDef = KindDef {
 };
 
 impl Driver for HttpLoad {
+    fn asks(&self) -> Asks {
+        let echo = ServerProgram::Echo { threads: 1 };
+        driver::asks(!self.url.starts_with('/'), echo)
+    }
+
+    fn chosen(&self) -> Vec<Chosen> {
+        vec![Chosen::Address(format!("{} {}", self.method, self.url))]
+    }
+
     fn require(&self, job: &Job) -> Vec<Problem> {
-        let config = Config::of(&self.params, job);
-        let open_loop = config.as_ref().map(|c| &c.open_loop).map_err(Clone::clone);
-        driver::require(job, open_loop)
+        driver::require(job, Config::of(self, job).map(|config| config.open_loop))
     }
 
     fn launch(&self, job: &Job) -> Launch {
-        match Config::of(&self.params, job) {
-            Ok(config) => driver::launch(&Generator::Http(config)),
-            Err(why) => driver::refuse(&why),
-        }
+        native::launch(job)
     }
 
-    fn parse(&self, _job: &Job, output: &Output) -> Result<Parsed, String> {
-        driver::parse("the HTTP load", output)
+    fn generate(&self, job: &Job, phases: &mut Phases) -> Result<Parsed, NativeError> {
+        let config = Config::of(self, job).map_err(NativeError::Generator)?;
+        let head_only = self.method == "HEAD";
+        let protocol = |_| Http {
+            request: config.request.as_bytes().into(),
+            asked: Asked { head_only },
+        };
+        openloop::generate(&config.open_loop, protocol, phases)
+    }
+
+    fn parse(&self, job: &Job, output: &Output) -> Result<Parsed, String> {
+        native::parse(job, output)
     }
 }

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::openloop::{Answer, Done, Fault, Progress};
-use crate::testing::Fixture;
-use model::{Kind, Load, OpenLoopParams};
+use crate::testing;
+use model::{Load, OpenLoopParams};
 use proptest::prelude::*;
 
 const ASKED: Asked = Asked { head_only: false };
@@ -186,8 +186,8 @@ fn client() -> OpenLoopParams {
     }
 }
 
-fn params(url: &str) -> HttpParams {
-    HttpParams {
+fn params(url: &str) -> HttpLoad {
+    HttpLoad {
         url: url.to_owned(),
         method: "POST".to_owned(),
         headers: [("X-A".to_owned(), "b".to_owned())].into(),
@@ -196,15 +196,15 @@ fn params(url: &str) -> HttpParams {
 }
 
 /// At 100 requests a second.
-fn fixture(params: &HttpParams) -> Fixture {
-    let mut fixture = Fixture::new(Kind::Http(params.clone()));
-    fixture.workload.loads = vec![Load::RatePerSec(100.0)];
-    fixture.workload.client = Some(client());
-    fixture
+fn job(params: &HttpLoad) -> Job {
+    let mut job = testing::job(KIND.of(params));
+    job.load = Load::RatePerSec(100.0);
+    job.workload.client = Some(client());
+    job
 }
 
-fn config(params: HttpParams) -> Result<Config, String> {
-    Config::of(&params, &fixture(&params).job())
+fn config(params: HttpLoad) -> Result<Config, String> {
+    Config::of(&params, &job(&params))
 }
 
 #[test]
@@ -220,14 +220,14 @@ fn a_request_has_what_the_experiment_names() {
 #[test]
 fn traffic_to_other_machines_must_be_allowed() {
     let params = params("http://192.0.2.1/");
-    let mut fixture = fixture(&params);
-    let refused = Config::of(&params, &fixture.job()).unwrap_err();
+    let mut job = job(&params);
+    let refused = Config::of(&params, &job).unwrap_err();
     assert!(refused.contains("allow-remote"), "{refused}");
-    fixture.workload.client = Some(OpenLoopParams {
+    job.workload.client = Some(OpenLoopParams {
         allow_remote: true,
         ..client()
     });
-    assert!(Config::of(&params, &fixture.job()).is_ok());
+    assert!(Config::of(&params, &job).is_ok());
 }
 
 #[test]
@@ -247,37 +247,36 @@ fn a_path_alone_needs_a_server() {
 #[test]
 fn a_load_that_is_no_rate_is_a_problem() {
     let params = params("http://127.0.0.1/");
-    let mut fixture = fixture(&params);
-    fixture.workload.loads = vec![Load::Count(2)];
-    let problems = HttpLoad::new(params).require(&fixture.job());
+    let mut job = job(&params);
+    job.load = Load::Count(2);
+    let problems = params.require(&job);
     assert!(problems[0].what.contains("rate"), "{problems:?}");
 }
 
 #[test]
 fn cpus_that_are_not_there_are_a_problem() {
     let params = params("http://127.0.0.1/");
-    let mut fixture = fixture(&params);
-    fixture.workload.client = Some(OpenLoopParams {
+    let mut job = job(&params);
+    job.workload.client = Some(OpenLoopParams {
         load_cpus: Some("0,8000".to_owned()),
         ..client()
     });
-    let problems = HttpLoad::new(params).require(&fixture.job());
+    let problems = params.require(&job);
     assert!(problems[0].what.contains("no CPU 8000"), "{problems:?}");
 }
 
 #[test]
 fn a_window_too_short_for_the_metric_that_decides_is_a_problem() {
     let params = params("http://127.0.0.1/");
-    let mut fixture = fixture(&params);
-    fixture.workload.duration_ns = 2_000_000_000;
-    fixture.workload.metrics = vec!["request_p99".to_owned()];
-    let load = HttpLoad::new(params);
-    let problems = load.require(&fixture.job());
+    let mut job = job(&params);
+    job.workload.duration_ns = 2_000_000_000;
+    job.workload.metrics = vec!["request_p99".to_owned()];
+    let problems = params.require(&job);
     assert!(problems[0].what.contains("200 requests"), "{problems:?}");
     assert!(
         problems[0].remedy.contains("duration = \"12s\""),
         "{problems:?}"
     );
-    fixture.workload.metrics = vec!["request_p90".to_owned()];
-    assert!(load.require(&fixture.job()).is_empty());
+    job.workload.metrics = vec!["request_p90".to_owned()];
+    assert!(params.require(&job).is_empty());
 }

@@ -10,54 +10,63 @@ mod tests;
 pub use answer::MemcachedAnswer;
 pub use request::{Operation, Request};
 
-use crate::native::{Generator, NativeError, Phases};
 use crate::openloop::{self, Protocol, driver, metrics};
 use crate::pacing::Share;
-use crate::{Driver, Job, KindDef, Launch, LoadForms, Output, Parsed, Window};
-use model::{MemcachedParams, Problem, Sizes};
+use crate::{
+    Asks, Chosen, Driver, Job, KindDef, Launch, LoadForms, NativeError, Output, Params, Parsed,
+    Phases, Window, Work, native,
+};
+use model::{Invalid, Problem, ServerProgram};
 use request::{Keys, Requests};
 use serde::{Deserialize, Serialize};
-use std::io::Write;
+pub use sizes::Sizes;
+use sizes::WrittenSizes;
 use std::sync::Arc;
 
-/// The job line of `schedlab load` for this generator.
+/// The memcached text protocol, `get` and `set`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Config {
-    pub open_loop: openloop::Config,
+pub struct Memcached {
+    /// `HOST:PORT`; `None`: the workload's own server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// Share of `get` among the requests.
     pub gets_percent: f64,
+    /// Different keys, asked for with equal probability.
     pub keys: u64,
     pub key_size: Sizes,
     pub value_size: Sizes,
+    /// Store every key before the load begins.
     pub preload: bool,
+}
+
+/// Keys, values and mix are those of Facebook's pool ETC unless the file says otherwise.
+impl Params for Memcached {
+    fn read(keys: &mut crate::Keys) -> Self {
+        let mut sizes = |key| {
+            keys.get(key)
+                .map_or(Sizes::Etc, |WrittenSizes(sizes)| sizes)
+        };
+        let (key_size, value_size) = (sizes("key-size"), sizes("value-size"));
+        Memcached {
+            address: keys.get("address"),
+            // 30 gets for a set.
+            gets_percent: keys.percent("gets").unwrap_or(100.0 * 30.0 / 31.0),
+            keys: keys.get("keys").unwrap_or(10_000),
+            key_size,
+            value_size,
+            preload: keys.get("preload").unwrap_or(true),
+        }
+    }
 }
 
 const USUAL_PORT: u16 = 11211;
 /// Bounds the memory of the generator, not of the server.
 const MOST_KEYS: u64 = 100_000_000;
 
-impl Config {
-    pub fn of(params: &MemcachedParams, job: &Job) -> Result<Self, String> {
-        if !(0.0..=100.0).contains(&params.gets_percent) {
-            return Err(format!(
-                "gets = {}% is outside 0% to 100%",
-                params.gets_percent
-            ));
-        }
-        if !(1..=MOST_KEYS).contains(&params.keys) {
-            return Err(format!(
-                "keys = {} is outside 1 to {MOST_KEYS}",
-                params.keys
-            ));
-        }
-        let address = driver::address(params.address.as_deref(), USUAL_PORT, job)?;
-        Ok(Config {
-            open_loop: openloop::Config::of(job, address)?,
-            gets_percent: params.gets_percent,
-            keys: params.keys,
-            key_size: params.key_size,
-            value_size: params.value_size,
-            preload: params.preload,
-        })
+impl Memcached {
+    fn open_loop(&self, job: &Job) -> Result<openloop::Config, String> {
+        let address = driver::address(self.address.as_deref(), USUAL_PORT, job)?;
+        openloop::Config::of(job, address)
     }
 }
 
@@ -83,31 +92,6 @@ impl Protocol for Requests {
     }
 }
 
-/// Runs the load that `config` asks for, in the phases that the agent gives.
-pub fn generate<W: Write>(config: &Config, phases: &mut Phases<W>) -> Result<Parsed, NativeError> {
-    let keys = Arc::new(Keys::new(config.keys, config.key_size, config.value_size));
-    if config.preload {
-        preload::preload(config.open_loop.address, &keys)
-            .map_err(|e| NativeError::Generator(e.to_string()))?;
-    }
-    let seed = config.open_loop.seed;
-    let requests =
-        |share: Share| Requests::new(Arc::clone(&keys), config.gets_percent, seed, share.index);
-    openloop::generate(&config.open_loop, requests, phases)
-}
-
-/// Starts the generator as `schedlab load` and reads its result line.
-#[derive(Debug, Clone)]
-pub struct Memcached {
-    params: MemcachedParams,
-}
-
-impl Memcached {
-    pub fn new(params: MemcachedParams) -> Self {
-        Memcached { params }
-    }
-}
-
 /// The kind `memcached`.
 pub static KIND: KindDef = KindDef {
     name: "memcached",
@@ -117,6 +101,8 @@ pub static KIND: KindDef = KindDef {
     loads: LoadForms::Rates,
     load_unit: "requests/s",
     window: Window::Phased,
+    usual: driver::USUAL,
+    work: Work::of::<Memcached>(),
     client: true,
     metrics: metrics::MEMCACHED,
     deciding: metrics::DECIDING,
@@ -127,20 +113,54 @@ pub static KIND: KindDef = KindDef {
 };
 
 impl Driver for Memcached {
+    fn check(&self) -> Result<(), Invalid> {
+        if !(0.0..=100.0).contains(&self.gets_percent) {
+            return Err(Invalid::new("gets", "`gets` is 0% to 100%"));
+        }
+        if !(1..=MOST_KEYS).contains(&self.keys) {
+            return Err(Invalid::new("keys", format!("`keys` is 1 to {MOST_KEYS}")));
+        }
+        self.key_size.check("key-size")?;
+        self.value_size.check("value-size")
+    }
+
+    fn asks(&self) -> Asks {
+        let memcached = ServerProgram::Memcached {
+            threads: 1,
+            args: Vec::new(),
+        };
+        driver::asks(self.address.is_some(), memcached)
+    }
+
+    fn chosen(&self) -> Vec<Chosen> {
+        let address = self.address.as_deref().unwrap_or("its own server");
+        vec![Chosen::Address(address.to_owned())]
+    }
+
     fn require(&self, job: &Job) -> Vec<Problem> {
-        let config = Config::of(&self.params, job);
-        let open_loop = config.as_ref().map(|c| &c.open_loop).map_err(Clone::clone);
-        driver::require(job, open_loop)
+        driver::require(job, self.open_loop(job))
     }
 
     fn launch(&self, job: &Job) -> Launch {
-        match Config::of(&self.params, job) {
-            Ok(config) => driver::launch(&Generator::Memcached(config)),
-            Err(why) => driver::refuse(&why),
-        }
+        native::launch(job)
     }
 
-    fn parse(&self, _job: &Job, output: &Output) -> Result<Parsed, String> {
-        driver::parse("the memcached load", output)
+    fn generate(&self, job: &Job, phases: &mut Phases) -> Result<Parsed, NativeError> {
+        let checked = self.check().map_err(|fault| fault.what);
+        let config = checked.and_then(|()| self.open_loop(job));
+        let config = config.map_err(NativeError::Generator)?;
+        let keys = Arc::new(Keys::new(self.keys, self.key_size, self.value_size));
+        if self.preload {
+            preload::preload(config.address, &keys)
+                .map_err(|e| NativeError::Generator(e.to_string()))?;
+        }
+        let requests = |share: Share| {
+            Requests::new(Arc::clone(&keys), self.gets_percent, job.seed, share.index)
+        };
+        openloop::generate(&config, requests, phases)
+    }
+
+    fn parse(&self, job: &Job, output: &Output) -> Result<Parsed, String> {
+        native::parse(job, output)
     }
 }

@@ -3,8 +3,7 @@
 //! Sizes belong to a key, not to a request, and depend on its number alone: every
 //! trial of every arm meets the same keys and values.
 
-use super::sizes;
-use model::Sizes;
+use super::sizes::{self, Sizes};
 use rand::{Rng, RngCore, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::io::Write;

@@ -5,8 +5,72 @@
 //! follow a generalized extreme value distribution, value sizes of 15 bytes and above
 //! a generalized Pareto distribution; shorter values have the shares of table 6.
 
-use model::Sizes;
+use crate::units::{parse_size, written};
+use model::Invalid;
+use model::check::check_size;
 use rand::Rng;
+use serde::{Deserialize, Serialize};
+
+/// How sizes are spread over the keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "spread", rename_all = "kebab-case")]
+pub enum Sizes {
+    Fixed {
+        bytes: u64,
+    },
+    /// Every size between the two with equal probability, both included.
+    Uniform {
+        low_bytes: u64,
+        high_bytes: u64,
+    },
+    /// As published of Facebook's pool ETC (Atikoglu et al., SIGMETRICS 2012).
+    Etc,
+}
+
+/// `64B`, `16B-1KiB`, `etc`.
+fn parse_sizes(text: &str) -> Result<Sizes, String> {
+    if text == "etc" {
+        return Ok(Sizes::Etc);
+    }
+    let Some((low, high)) = text.split_once('-') else {
+        let bytes = parse_size(text)?;
+        return Ok(Sizes::Fixed { bytes });
+    };
+    let (low_bytes, high_bytes) = (parse_size(low)?, parse_size(high)?);
+    if low_bytes > high_bytes {
+        return Err(format!("`{text}` ends before it begins"));
+    }
+    Ok(Sizes::Uniform {
+        low_bytes,
+        high_bytes,
+    })
+}
+
+written!(
+    WrittenSizes,
+    Sizes,
+    parse_sizes,
+    "sizes, such as \"64B\", \"16B-1KiB\" or \"etc\""
+);
+
+impl Sizes {
+    /// Sizes under this key that no load can have.
+    pub fn check(self, key: &str) -> Result<(), Invalid> {
+        let largest = match self {
+            Sizes::Fixed { bytes } => bytes,
+            Sizes::Uniform {
+                low_bytes,
+                high_bytes,
+            } if low_bytes > high_bytes => {
+                return Err(Invalid::new(key, format!("`{key}` ends before it begins")));
+            }
+            Sizes::Uniform { high_bytes, .. } => high_bytes,
+            Sizes::Etc => return Ok(()),
+        };
+        // A size of 0 is one too.
+        check_size(key, largest.max(1))
+    }
+}
 
 /// memcached takes longer keys for an error.
 pub const LONGEST_KEY: u64 = 250;
@@ -110,6 +174,19 @@ mod tests {
 
     fn share_below(sizes: &[u64], limit: u64) -> f64 {
         sizes.partition_point(|size| *size < limit) as f64 / sizes.len() as f64
+    }
+
+    #[test]
+    fn sizes_are_fixed_a_range_or_published_ones() {
+        assert_eq!(parse_sizes("64B"), Ok(Sizes::Fixed { bytes: 64 }));
+        let range = Sizes::Uniform {
+            low_bytes: 16,
+            high_bytes: 1024,
+        };
+        assert_eq!(parse_sizes("16B-1KiB"), Ok(range));
+        assert_eq!(parse_sizes("etc"), Ok(Sizes::Etc));
+        assert!(parse_sizes("2KiB-1KiB").is_err());
+        assert!(parse_sizes("large").is_err());
     }
 
     #[test]

@@ -5,17 +5,15 @@ use crate::pacing::{IntendedStarts, Share};
 use crate::recording::samples_needed;
 use crate::{Job, sys};
 use model::{Arrivals, Load, Slo, format_duration_ns, format_rate};
-use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
-/// The part of the job line that both protocols share.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// One trial of a load, without its requests.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     pub address: SocketAddr,
     /// In all.
     pub rate_per_sec: f64,
     /// Look for the highest rate that holds this, from `rate_per_sec` on.
-    #[serde(default)]
     pub search: Option<Slo>,
     pub arrivals: Arrivals,
     /// In all, shared out evenly between the threads.
@@ -23,9 +21,7 @@ pub struct Config {
     pub threads: u32,
     pub timeout_ns: u64,
     /// One for each thread in turn; empty: wherever the process may run.
-    #[serde(default)]
     pub cpus: Vec<u32>,
-    #[serde(default)]
     pub busy_poll: bool,
     pub warmup_ns: u64,
     pub duration_ns: u64,

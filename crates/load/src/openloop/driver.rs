@@ -1,17 +1,32 @@
-//! What the drivers of both protocols share: problems, the launch line, the result.
+//! What the drivers of both protocols share: the usual values, addresses, problems.
 
 use super::config::Config;
 use super::generate::FILES_BESIDE;
-use crate::native::Generator;
 use crate::recording::samples_needed;
 use crate::wakeup::metrics as m;
-use crate::{Job, Launch, Output, Parsed, SELF, phase, program, sys};
-use model::{Load, Problem, format_duration_ns};
+use crate::{Asks, Job, Usual, sys};
+use model::{Load, Problem, ServerProgram, format_duration_ns};
 use std::net::SocketAddr;
 use std::path::Path;
 
 /// hosts(5).
 pub const HOSTS: &str = "/etc/hosts";
+
+/// What holds for both where the experiment file says nothing.
+pub const USUAL: Usual = Usual {
+    load: Load::RatePerSec(1_000.0),
+    duration_ns: 5_000_000_000,
+    warmup_ns: 1_000_000_000,
+    time_limit_ns: None,
+};
+
+/// `written`: an address that the file names.
+pub fn asks(written: bool, usual: ServerProgram) -> Asks {
+    match written {
+        true => Asks::Elsewhere,
+        false => Asks::Server(usual),
+    }
+}
 
 /// `HOST[:PORT]` as it is written, or the workload's own server. Before the server
 /// runs its address is not known: then it is port 1 of the loopback address.
@@ -25,7 +40,7 @@ pub fn address(written: Option<&str>, usual_port: u16, job: &Job) -> Result<Sock
 }
 
 /// What keeps the job from running here.
-pub fn require(job: &Job, config: Result<&Config, String>) -> Vec<Problem> {
+pub fn require(job: &Job, config: Result<Config, String>) -> Vec<Problem> {
     let problem = |what: String, remedy: &str| Problem {
         object: format!("workload {}", job.workload.name),
         what,
@@ -73,7 +88,7 @@ fn undecidable(job: &Job) -> Option<(String, String)> {
     let Load::RatePerSec(rate) = job.load else {
         return None;
     };
-    let workload = job.workload;
+    let workload = &job.workload;
     let requests = rate * workload.duration_ns as f64 / 1e9;
     let quantiles = [m::REQUEST, m::SERVICE].into_iter().flatten();
     let decides = |name: &str| workload.metrics.iter().any(|metric| metric == name);
@@ -95,41 +110,6 @@ fn undecidable(job: &Job) -> Option<(String, String)> {
             ),
         )
     })
-}
-
-pub fn launch(generator: &Generator) -> Launch {
-    // Numbers and text only: serialization cannot fail, and an empty line would be refused.
-    let line = serde_json::to_string(generator).unwrap_or_default();
-    Launch {
-        argv: vec![SELF.to_owned(), "load".to_owned()],
-        directory: None,
-        stdin: line + "\n",
-        phased: true,
-        prepare: Vec::new(),
-    }
-}
-
-/// For a job that [`require`] refuses: a generator that says why.
-pub fn refuse(why: &str) -> Launch {
-    Launch {
-        argv: ["sh", "-c", "echo \"$1\" >&2; exit 1", "sh", why]
-            .map(str::to_owned)
-            .to_vec(),
-        directory: None,
-        stdin: String::new(),
-        phased: true,
-        prepare: Vec::new(),
-    }
-}
-
-pub fn parse(what: &str, output: &Output) -> Result<Parsed, String> {
-    program::succeeded(what, output)?;
-    let line = output
-        .stdout
-        .lines()
-        .find_map(|line| line.strip_prefix(phase::RESULT))
-        .ok_or_else(|| program::garbage(what, "a result line", output))?;
-    serde_json::from_str(line).map_err(|e| format!("read the result of {what}: {e}"))
 }
 
 #[cfg(test)]

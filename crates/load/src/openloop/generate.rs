@@ -12,7 +12,6 @@ use crate::native::{NativeError, Phases};
 use crate::pacing::Share;
 use crate::{Parsed, sys};
 use model::Slo;
-use std::io::Write;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::Builder;
@@ -26,10 +25,10 @@ const STACK_BYTES: usize = 256 * 1024;
 
 /// Runs the load that `config` asks for, in the phases that the agent gives.
 /// `protocol` makes the requests of one thread.
-pub fn generate<P: Protocol, W: Write>(
+pub fn generate<P: Protocol>(
     config: &Config,
     protocol: impl Fn(Share) -> P,
-    phases: &mut Phases<W>,
+    phases: &mut Phases,
 ) -> Result<Parsed, NativeError> {
     if let Some(fault) = config.fault() {
         return Err(NativeError::Generator(fault));
@@ -51,12 +50,12 @@ pub fn generate<P: Protocol, W: Write>(
 }
 
 /// The window is the whole search.
-fn search_in_phases<P: Protocol, W: Write>(
+fn search_in_phases<P: Protocol>(
     config: &Config,
     slo: &Slo,
     protocol: &impl Fn(Share) -> P,
     stay: &Arc<Latch>,
-    phases: &mut Phases<W>,
+    phases: &mut Phases,
 ) -> Result<Parsed, NativeError> {
     phases.ready()?;
     phases.begin(sys::now_ns())?;
@@ -172,11 +171,7 @@ fn prepare<P: Protocol>(config: &Config, share: Share, protocol: P) -> Result<Wo
 }
 
 /// Waits through the phases. The wall-clock time at which the window opened.
-fn measure<W: Write>(
-    config: &Config,
-    gate: &Gate,
-    phases: &mut Phases<W>,
-) -> Result<SystemTime, NativeError> {
+fn measure(config: &Config, gate: &Gate, phases: &mut Phases) -> Result<SystemTime, NativeError> {
     phases.ready()?;
     let timing = Timing::from_now(config.warmup_ns, config.duration_ns);
     gate.open(timing);
@@ -188,7 +183,7 @@ fn measure<W: Write>(
 }
 
 /// One load of a search.
-fn pass<W: Write>(config: &Config, gate: &Gate, phases: &mut Phases<W>) -> Result<(), NativeError> {
+fn pass(config: &Config, gate: &Gate, phases: &mut Phases) -> Result<(), NativeError> {
     let timing = Timing::from_now(config.warmup_ns, config.duration_ns);
     gate.open(timing);
     phases.wait_until(timing.window.end_ns)

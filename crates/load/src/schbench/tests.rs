@@ -1,6 +1,5 @@
 use super::*;
-use crate::testing::{self, FakeProgram, Fixture, run};
-use model::Kind;
+use crate::testing::{self, FakeProgram, run};
 
 /// Printed by schbench of 2025 with `-m 1 -t 2 -r 2 -w 1 --json -`.
 const JSON_REPORT: &str = include_str!("testdata/2025.json");
@@ -10,15 +9,16 @@ const OLD_REPORT: &str = "Latency percentiles (usec)\n\
     \t50.0000th: 9\n\t75.0000th: 12\n\t90.0000th: 15\n\t95.0000th: 17\n\
     \t*99.0000th: 29\n\t99.5000th: 45\n\t99.9000th: 3044\n\tmin=0, max=5038\n";
 
-fn params() -> SchbenchParams {
-    SchbenchParams {
+fn schbench(program: &str) -> Schbench {
+    Schbench {
         message_threads: 1,
         args: vec!["-F".to_owned(), "128".to_owned()],
+        program: program.to_owned(),
     }
 }
 
-fn fixture() -> Fixture {
-    Fixture::new(Kind::Schbench(params()))
+fn job() -> Job {
+    testing::job(KIND.of(&schbench("schbench")))
 }
 
 fn output(stdout: &str, stderr: &str) -> Output {
@@ -29,7 +29,7 @@ fn output(stdout: &str, stderr: &str) -> Output {
 }
 
 fn parse(stdout: &str, stderr: &str) -> Result<Parsed, String> {
-    Schbench::new(params()).parse(&fixture().job(), &output(stdout, stderr))
+    schbench("schbench").parse(&job(), &output(stdout, stderr))
 }
 
 fn value(parsed: &Parsed, name: &str) -> Option<f64> {
@@ -102,29 +102,22 @@ fn a_run_without_a_sample_is_an_error() {
 
 #[test]
 fn a_short_run_has_no_warm_up_and_says_so() {
-    let mut fixture = fixture();
-    fixture.workload.duration_ns = 5_000_000_000;
-    fixture.workload.warmup_ns = 1_000_000_000;
-    let argv = Schbench::new(params())
-        .launch(&fixture.job())
-        .argv
-        .join(" ");
+    let mut job = job();
+    job.workload.duration_ns = 5_000_000_000;
+    job.workload.warmup_ns = 1_000_000_000;
+    let argv = schbench("schbench").launch(&job).argv.join(" ");
     assert!(argv.contains("-r 5 -w 0"), "{argv}");
-    let parsed = Schbench::new(params())
-        .parse(&fixture.job(), &output("", TEXT_REPORT))
-        .unwrap();
+    let parsed = schbench("schbench").parse(&job, &output("", TEXT_REPORT));
+    let parsed = parsed.unwrap();
     assert!(parsed.warnings.iter().any(|w| w.what.contains("warm-up")));
 }
 
 #[test]
 fn the_runtime_of_a_long_run_includes_the_warm_up() {
-    let mut fixture = fixture();
-    fixture.workload.duration_ns = 30_000_000_000;
-    fixture.workload.warmup_ns = 4_500_000_000;
-    let argv = Schbench::new(params())
-        .launch(&fixture.job())
-        .argv
-        .join(" ");
+    let mut job = job();
+    job.workload.duration_ns = 30_000_000_000;
+    job.workload.warmup_ns = 4_500_000_000;
+    let argv = schbench("schbench").launch(&job).argv.join(" ");
     assert!(argv.contains("-m 1 -t 2 -r 35 -w 5"), "{argv}");
     assert!(argv.ends_with("-F 128"), "{argv}");
 }
@@ -133,12 +126,10 @@ fn the_runtime_of_a_long_run_includes_the_warm_up() {
 fn json_is_asked_for_only_where_the_usage_knows_it() {
     let usage = |text: &str| {
         let fake = FakeProgram::new("schbench", &format!("echo '{text}' >&2; exit 1"));
-        let driver = Schbench::with_program(params(), fake.path());
-        let fixture = fixture();
-        let calibration = driver.calibrate(&fixture.job(), &mut run).unwrap();
+        let driver = schbench(fake.path());
         let job = Job {
-            calibration: &calibration,
-            ..fixture.job()
+            calibration: driver.calibrate(&job(), &mut run).unwrap(),
+            ..job()
         };
         driver.launch(&job).argv.join(" ")
     };
@@ -148,8 +139,7 @@ fn json_is_asked_for_only_where_the_usage_knows_it() {
 
 #[test]
 fn a_missing_schbench_says_where_to_get_it() {
-    let driver = Schbench::with_program(params(), "/no/such/schbench");
-    let problems = driver.require(&fixture().job());
+    let problems = schbench("/no/such/schbench").require(&job());
     assert!(
         problems[0].remedy.contains("git.kernel.org"),
         "{problems:?}"

@@ -1,29 +1,19 @@
 //! What the generator is told, and the shape of the load that follows from it.
 
+use super::Wakeup;
 use crate::Job;
 use crate::pacing::{IntendedStarts, Share};
-use model::{Arrivals, Load, WakeupParams};
-use serde::{Deserialize, Serialize};
+use model::Load;
 
-/// The job line of `schedlab load` for this generator.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// One trial of the load.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Config {
-    pub message_threads: u32,
+    pub params: Wakeup,
     /// In all, shared out evenly between the message threads.
     pub workers: u32,
     /// In all; `None`: closed loop.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_per_sec: Option<f64>,
-    #[serde(default)]
-    pub arrivals: Arrivals,
-    pub sleep_ns: u64,
-    /// Matrix multiplications in each request.
-    pub operations: u32,
-    /// Of one worker's matrices.
-    pub footprint_bytes: u64,
-    pub cpu_lock: bool,
     /// Extra matrix work in each request.
-    #[serde(default)]
     pub handicap_percent: f64,
     pub warmup_ns: u64,
     pub duration_ns: u64,
@@ -31,7 +21,7 @@ pub struct Config {
 }
 
 impl Config {
-    pub fn of(params: &WakeupParams, job: &Job) -> Self {
+    pub fn of(params: &Wakeup, job: &Job) -> Self {
         let workers = match job.load.count(job.cpus) {
             Some(count) => u32::try_from(count).unwrap_or(u32::MAX),
             None => params.workers.unwrap_or(job.cpus),
@@ -41,14 +31,9 @@ impl Config {
             _ => params.rate_per_sec,
         };
         Config {
-            message_threads: params.message_threads,
+            params: params.clone(),
             workers: workers.max(1),
             rate_per_sec,
-            arrivals: params.arrivals,
-            sleep_ns: params.sleep_ns,
-            operations: params.operations,
-            footprint_bytes: params.footprint_bytes,
-            cpu_lock: params.cpu_lock,
             handicap_percent: job.handicap_percent,
             warmup_ns: job.workload.warmup_ns,
             duration_ns: job.workload.duration_ns,
@@ -74,7 +59,7 @@ impl Config {
     /// be, and none without workers.
     pub fn shares(&self) -> impl Iterator<Item = Share> + use<> {
         let workers = self.workers;
-        let groups = self.message_threads.clamp(1, workers.max(1));
+        let groups = self.params.message_threads.clamp(1, workers.max(1));
         (0..groups).map(move |index| Share {
             index,
             groups,
@@ -85,7 +70,8 @@ impl Config {
     /// The open-loop schedule of one message thread; `None` in a closed loop.
     pub fn schedule(&self, share: Share) -> Option<IntendedStarts> {
         let rate = self.rate_per_sec?;
-        Some(IntendedStarts::new(self.arrivals, rate, self.seed, share))
+        let arrivals = self.params.arrivals;
+        Some(IntendedStarts::new(arrivals, rate, self.seed, share))
     }
 
     /// No latency can be longer than the process lives, with room to end.
@@ -101,11 +87,9 @@ mod tests {
     use super::*;
 
     fn sizes(message_threads: u32, workers: u32) -> Vec<u32> {
-        let config = Config {
-            message_threads,
-            workers,
-            ..crate::wakeup::small_config()
-        };
+        let mut config = crate::wakeup::small_config();
+        config.workers = workers;
+        config.params.message_threads = message_threads;
         config.shares().map(|s| s.size()).collect()
     }
 
@@ -118,6 +102,28 @@ mod tests {
     fn no_message_thread_is_without_workers() {
         assert_eq!(sizes(9, 2), [1, 1]);
         assert_eq!(sizes(0, 2), [2]);
+    }
+
+    #[test]
+    fn a_load_in_percent_means_workers_and_a_rate_means_an_open_loop() {
+        let params = Wakeup {
+            workers: Some(3),
+            ..crate::wakeup::small_config().params
+        };
+        let at = |load| {
+            let job = Job {
+                load,
+                seed: 9,
+                handicap_percent: 1.5,
+                ..crate::testing::job(crate::wakeup::KIND.of(&params))
+            };
+            Config::of(&params, &job)
+        };
+        let percent = at(Load::PercentOfCpus(200.0));
+        assert_eq!((percent.workers, percent.rate_per_sec), (4, None));
+        assert_eq!((percent.seed, percent.handicap_percent), (9, 1.5));
+        let rate = at(Load::RatePerSec(100.0));
+        assert_eq!((rate.workers, rate.rate_per_sec), (3, Some(100.0)));
     }
 
     #[test]

@@ -12,7 +12,6 @@ use crate::native::{NativeError, Phases};
 use crate::pacing::{IntendedStarts, Share};
 use crate::sys;
 use std::collections::VecDeque;
-use std::io::Write;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::SystemTime;
@@ -25,7 +24,7 @@ pub const WORKER_THREAD: &str = "wakeup-worker";
 const STACK_BYTES: usize = 256 * 1024;
 
 /// Runs the load that `config` asks for, in the phases that the agent gives.
-pub fn generate<W: Write>(config: &Config, phases: &mut Phases<W>) -> Result<Parsed, NativeError> {
+pub fn generate(config: &Config, phases: &mut Phases) -> Result<Parsed, NativeError> {
     if let Some(fault) = config.fault() {
         return Err(NativeError::Generator(format!("the wakeup load: {fault}")));
     }
@@ -41,10 +40,10 @@ pub fn generate<W: Write>(config: &Config, phases: &mut Phases<W>) -> Result<Par
 }
 
 /// Waits through the phases. The wall-clock time at which the window opened.
-fn measure<W: Write>(
+fn measure(
     config: &Config,
     shared: &Shared,
-    phases: &mut Phases<W>,
+    phases: &mut Phases,
 ) -> Result<SystemTime, NativeError> {
     phases.ready()?;
     let timing = Timing::from_now(config.warmup_ns, config.duration_ns);
@@ -65,7 +64,10 @@ impl Threads {
     /// Returns when all of them wait at the gate.
     fn start(config: &Config) -> Result<Self, String> {
         let groups = config.shares().map(|s| Group::new(s.size())).collect();
-        let locks = config.cpu_lock.then(|| CpuLocks::new(sys::possible_cpus()));
+        let locks = config
+            .params
+            .cpu_lock
+            .then(|| CpuLocks::new(sys::possible_cpus()));
         let mut threads = Threads {
             shared: Arc::new(Shared::new(groups, locks)),
             messages: Vec::new(),

@@ -31,24 +31,55 @@ mod shared;
 mod work;
 mod worker;
 
-pub use config::Config;
-pub use generate::{MESSAGE_THREAD, WORKER_THREAD, generate};
+use config::Config;
+pub use generate::{MESSAGE_THREAD, WORKER_THREAD};
 
-use crate::native::Generator;
 use crate::{
-    Driver, Job, KindDef, Launch, LoadForms, Output, Parsed, SELF, Window, phase, program,
+    Chosen, Driver, Job, Keys, KindDef, Launch, LoadForms, NativeError, Output, Params, Parsed,
+    Phases, Usual, Window, Work, native,
 };
-use model::{Problem, Task, WakeupParams};
+use model::check::{check_count, check_size};
+use model::{Arrivals, Invalid, Load, Problem, Task};
+use serde::{Deserialize, Serialize};
 
-/// Starts the generator as `schedlab load` and reads its result line.
-#[derive(Debug, Clone)]
+/// The native wake-up load: message threads wake workers over futexes.
+/// The load is the number of workers, or a rate with `workers` of them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Wakeup {
-    params: WakeupParams,
+    pub message_threads: u32,
+    /// Workers in all when the load is a rate; `None`: one per CPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workers: Option<u32>,
+    /// Requests per second in all, for an open loop at a load given as workers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_per_sec: Option<f64>,
+    /// How the intended starts of an open loop are spread.
+    #[serde(default)]
+    pub arrivals: Arrivals,
+    /// Sleep in each request ("network time").
+    pub sleep_ns: u64,
+    /// Matrix multiplications in each request.
+    pub operations: u32,
+    /// Bytes that one worker's matrices take.
+    pub footprint_bytes: u64,
+    /// Take a per-CPU lock around the multiplications.
+    pub cpu_lock: bool,
 }
 
-impl Wakeup {
-    pub fn new(params: WakeupParams) -> Self {
-        Wakeup { params }
+/// schbench sleeps 100 us and multiplies 5 times over 256 KiB; a smaller footprint
+/// makes requests short enough for a 99th percentile in a trial of two seconds.
+impl Params for Wakeup {
+    fn read(keys: &mut Keys) -> Self {
+        Wakeup {
+            message_threads: keys.get("message-threads").unwrap_or(1),
+            workers: keys.get("workers"),
+            rate_per_sec: keys.rate("rate"),
+            arrivals: keys.get("arrivals").unwrap_or_default(),
+            sleep_ns: keys.duration("sleep").unwrap_or(100_000),
+            operations: keys.get("operations").unwrap_or(5),
+            footprint_bytes: keys.size("footprint").unwrap_or(32 << 10),
+            cpu_lock: keys.get("cpu-lock").unwrap_or(true),
+        }
     }
 }
 
@@ -61,6 +92,13 @@ pub static KIND: KindDef = KindDef {
     loads: LoadForms::CountsOrRates,
     load_unit: "workers",
     window: Window::Phased,
+    usual: Usual {
+        load: Load::PercentOfCpus(100.0),
+        duration_ns: 2_000_000_000,
+        warmup_ns: 500_000_000,
+        time_limit_ns: None,
+    },
+    work: Work::of::<Wakeup>(),
     client: false,
     metrics: metrics::ALL,
     deciding: metrics::DECIDING,
@@ -71,8 +109,18 @@ pub static KIND: KindDef = KindDef {
 };
 
 impl Driver for Wakeup {
+    fn check(&self) -> Result<(), Invalid> {
+        check_count("message-threads", self.message_threads.into())?;
+        check_count("workers", self.workers.unwrap_or(1).into())?;
+        check_size("footprint", self.footprint_bytes)
+    }
+
+    fn chosen(&self) -> Vec<Chosen> {
+        Vec::new()
+    }
+
     fn require(&self, job: &Job) -> Vec<Problem> {
-        let fault = Config::of(&self.params, job).fault();
+        let fault = Config::of(self, job).fault();
         fault
             .map(|what| Problem {
                 object: format!("workload {}", job.workload.name),
@@ -84,41 +132,33 @@ impl Driver for Wakeup {
     }
 
     fn launch(&self, job: &Job) -> Launch {
-        let generator = Generator::Wakeup(Config::of(&self.params, job));
-        // Numbers and names only: serialization cannot fail, and an empty line would be refused.
-        let line = serde_json::to_string(&generator).unwrap_or_default();
-        Launch {
-            argv: vec![SELF.to_owned(), "load".to_owned()],
-            directory: None,
-            stdin: line + "\n",
-            phased: true,
-            prepare: Vec::new(),
-        }
+        native::launch(job)
     }
 
-    fn parse(&self, _job: &Job, output: &Output) -> Result<Parsed, String> {
-        program::succeeded("the wakeup generator", output)?;
-        let line = output
-            .stdout
-            .lines()
-            .find_map(|line| line.strip_prefix(phase::RESULT))
-            .ok_or_else(|| program::garbage("the wakeup generator", "a result line", output))?;
-        serde_json::from_str(line)
-            .map_err(|e| format!("read the result of the wakeup generator: {e}"))
+    fn generate(&self, job: &Job, phases: &mut Phases) -> Result<Parsed, NativeError> {
+        generate::generate(&Config::of(self, job), phases)
+    }
+
+    fn parse(&self, job: &Job, output: &Output) -> Result<Parsed, String> {
+        native::parse(job, output)
     }
 }
 
 #[cfg(test)]
 pub(crate) fn small_config() -> Config {
     Config {
-        message_threads: 1,
+        params: Wakeup {
+            message_threads: 1,
+            workers: None,
+            rate_per_sec: None,
+            arrivals: Arrivals::Poisson,
+            sleep_ns: 100_000,
+            operations: 1,
+            footprint_bytes: 4096,
+            cpu_lock: true,
+        },
         workers: 2,
         rate_per_sec: None,
-        arrivals: model::Arrivals::Poisson,
-        sleep_ns: 100_000,
-        operations: 1,
-        footprint_bytes: 4096,
-        cpu_lock: true,
         handicap_percent: 0.0,
         warmup_ns: 20_000_000,
         duration_ns: 300_000_000,

@@ -51,12 +51,16 @@ pub struct Worker {
 
 impl Worker {
     pub fn new(config: &Config, group: usize, index: u32) -> Result<Self, String> {
-        let matrices = Matrices::new(config.footprint_bytes);
-        let budget = RowBudget::new(config.operations, matrices.rows(), config.handicap_percent);
+        let matrices = Matrices::new(config.params.footprint_bytes);
+        let budget = RowBudget::new(
+            config.params.operations,
+            matrices.rows(),
+            config.handicap_percent,
+        );
         Ok(Worker {
             group,
             index,
-            sleep_ns: config.sleep_ns,
+            sleep_ns: config.params.sleep_ns,
             budget,
             matrices,
             records: Records::new(config)?,

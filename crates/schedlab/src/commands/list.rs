@@ -29,7 +29,7 @@ fn arms() {
 }
 
 fn workloads() {
-    for kind in load::KINDS {
+    for kind in load::kind::all() {
         say!(
             "  {:<12} load: {:<20} {}",
             kind.name,

@@ -37,7 +37,11 @@ fn print(experiment: &Experiment, plan: &Plan, blocks: u32) {
     }
     for cell in &plan.cells {
         let workload = &experiment.workloads[cell.workload];
-        say!("  cell {:<19} {}", cell.name, one_line(&workload.summary()));
+        say!(
+            "  cell {:<19} {}",
+            cell.name,
+            one_line(&load::summary(workload))
+        );
     }
     for trial in plan.trials.iter().take_while(|t| t.block <= blocks) {
         let cell = &plan.cells[trial.cell].name;

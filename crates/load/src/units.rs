@@ -1,4 +1,5 @@
-//! Written units: `"5s"`, `"0.3ms"`, `"64KiB"`, `"10k/s"`, `"50%"`.
+//! Units as they are written in experiment files: `"5s"`, `"0.3ms"`, `"64KiB"`, `"10k/s"`,
+//! `"50%"`.
 
 use model::Load;
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
@@ -80,17 +81,17 @@ pub fn parse_load(text: &str) -> Result<Load, String> {
 macro_rules! written {
     ($name:ident, $inner:ty, $parse:path, $expecting:literal) => {
         #[derive(Debug, Clone, Copy, PartialEq)]
-        pub(crate) struct $name(pub $inner);
+        pub struct $name(pub $inner);
 
-        impl<'de> Deserialize<'de> for $name {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 struct Written;
-                impl Visitor<'_> for Written {
+                impl serde::de::Visitor<'_> for Written {
                     type Value = $name;
                     fn expecting(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
                         f.write_str($expecting)
                     }
-                    fn visit_str<E: Error>(self, text: &str) -> Result<$name, E> {
+                    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$name, E> {
                         $parse(text).map($name).map_err(E::custom)
                     }
                 }
@@ -99,6 +100,7 @@ macro_rules! written {
         }
     };
 }
+pub(crate) use written;
 
 written!(
     Duration,
@@ -113,17 +115,11 @@ written!(
     "a size with its unit, such as \"64KiB\""
 );
 written!(Rate, f64, parse_rate, "a rate, such as \"10k/s\"");
-written!(
-    WrittenSizes,
-    model::Sizes,
-    crate::services::parse_sizes,
-    "sizes, such as \"64B\", \"16B-1KiB\" or \"etc\""
-);
 written!(Percent, f64, parse_percent, "a percentage, such as \"2%\"");
 
 /// A load is written as a bare number or as text with its unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct WrittenLoad(pub Load);
+pub struct WrittenLoad(pub Load);
 
 impl<'de> Deserialize<'de> for WrittenLoad {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -145,7 +141,7 @@ impl<'de> Deserialize<'de> for WrittenLoad {
 }
 
 /// `p99 < 1ms`: a quantile in thousandths and what it must stay below.
-pub(crate) fn parse_slo(text: &str) -> Result<(u32, u64), String> {
+pub fn parse_slo(text: &str) -> Result<(u32, u64), String> {
     let wrong = || format!("`{text}` is not a service level; write \"p99 < 1ms\"");
     let (quantile, limit) = text.split_once('<').ok_or_else(wrong)?;
     let percent = quantile.trim().strip_prefix('p').ok_or_else(wrong)?;

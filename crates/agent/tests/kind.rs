@@ -1,0 +1,185 @@
+//! One entry is all that a kind of workload needs: a kind that is known nowhere else is read
+//! from an experiment file, listed, planned, checked and measured by the agent.
+
+#![allow(clippy::unwrap_used)]
+
+use agent::{Options, serve};
+use load::{
+    Chosen, Driver, Job, Keys, KindDef, Launch, LoadForms, Output, Params, Parsed, Usual, Window,
+    Work, program,
+};
+use miette::Diagnostic;
+use model::check::check_count;
+use model::{
+    Better, Build, Invalid, Load, MetricDef, Problem, Program, Reply, Request, Task, TrialSpec,
+    TrialState,
+};
+use serde::{Deserialize, Serialize};
+use std::io::{BufRead, BufReader, Write};
+
+const COUNTED: MetricDef = MetricDef {
+    name: "counted",
+    unit: "count",
+    better: Better::Higher,
+    text: "What the toy has counted to.",
+};
+
+static TOY: KindDef = KindDef {
+    name: "toy",
+    aliases: &["counter"],
+    summary: "a shell that counts",
+    loads: LoadForms::Counts,
+    load_unit: "rounds",
+    window: Window::Whole,
+    usual: Usual {
+        load: Load::Count(3),
+        duration_ns: 0,
+        warmup_ns: 0,
+        time_limit_ns: Some(20_000_000_000),
+    },
+    work: Work::of::<Toy>(),
+    client: false,
+    metrics: &[COUNTED],
+    deciding: &["counted"],
+    logs: &[],
+    tasks: &[Task::Process("toy")],
+    programs: &[Program {
+        name: "toy",
+        version: None,
+        package: Some("toys"),
+    }],
+    handicap: false,
+};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Toy {
+    step: u32,
+}
+
+impl Params for Toy {
+    fn read(keys: &mut Keys) -> Self {
+        Toy {
+            step: keys.get("step").unwrap_or(1),
+        }
+    }
+}
+
+impl Driver for Toy {
+    fn check(&self) -> Result<(), Invalid> {
+        check_count("step", self.step.into())
+    }
+
+    fn chosen(&self) -> Vec<Chosen> {
+        Vec::new()
+    }
+
+    fn require(&self, _job: &Job) -> Vec<Problem> {
+        Vec::new()
+    }
+
+    fn launch(&self, job: &Job) -> Launch {
+        let rounds = job.load.count(job.cpus).unwrap_or(1);
+        let script = format!("echo $(({rounds} * {}))", self.step);
+        Launch::new(["sh", "-c", &script].map(str::to_owned).to_vec())
+    }
+
+    fn parse(&self, _job: &Job, output: &Output) -> Result<Parsed, String> {
+        program::succeeded("the toy", output)?;
+        let counted: f64 = output.stdout.trim().parse().map_err(|_| "no number")?;
+        Ok(Parsed {
+            metrics: vec![COUNTED.measured(counted)],
+            ..Parsed::default()
+        })
+    }
+}
+
+const FILE: &str = "[[arm]]\nname = \"a\"\n[[workload]]\nkind = \"counter\"\nstep = 7\n";
+
+/// Line and column of what is wrong, both from 1, and the help.
+fn wrong(from: &str, to: &str) -> (usize, usize, String) {
+    let error = plan::parse_experiment("x.toml", &FILE.replace(from, to)).unwrap_err();
+    let label = error.labels().unwrap().next().unwrap();
+    let text = error.source_code().unwrap();
+    let text = text.read_span(label.inner(), 0, 0).unwrap();
+    let help = error.help().map(|help| help.to_string());
+    (text.line() + 1, text.column() + 1, help.unwrap_or_default())
+}
+
+/// The replies of an agent in this process.
+fn answers(requests: &[Request]) -> Vec<Reply> {
+    let state = tempfile::tempdir().unwrap();
+    let (input, mut requested) = std::io::pipe().unwrap();
+    let (replies, output) = std::io::pipe().unwrap();
+    for request in requests {
+        writeln!(requested, "{}", serde_json::to_string(request).unwrap()).unwrap();
+    }
+    let options = Options {
+        state_dir: state.path().to_owned(),
+        root: "/".into(),
+        executable: "/proc/self/exe".into(),
+        guard: false,
+        build: Build::default(),
+    };
+    let agent = std::thread::spawn(move || serve(BufReader::new(input), output, options));
+    let replies = BufReader::new(replies).lines().map(Result::unwrap);
+    let replies = replies.map(|line| serde_json::from_str(&line).unwrap());
+    let is_answer = |reply: &Reply| !matches!(reply, Reply::Progress { .. } | Reply::File { .. });
+    let answers: Vec<Reply> = replies.filter(is_answer).take(requests.len()).collect();
+    drop(requested);
+    agent.join().unwrap().unwrap();
+    answers
+}
+
+#[test]
+fn a_kind_is_one_entry() {
+    load::kind::add(&TOY);
+
+    let experiment = plan::parse_experiment("x.toml", FILE).unwrap();
+    let workload = &experiment.workloads[0];
+    assert_eq!(
+        (workload.name.as_str(), workload.kind.name()),
+        ("toy", "toy")
+    );
+    assert_eq!(workload.metrics, ["counted"]);
+    let planned = plan::plan(&experiment);
+    assert_eq!(planned.cells[0].name, "toy 3");
+    assert_eq!(
+        plan::workloads::parse_workload("toy:9").unwrap().loads,
+        [Load::Count(9)]
+    );
+
+    assert!(load::kind::names().any(|name| name == "toy"));
+    assert!(
+        load::metric_defs()
+            .iter()
+            .any(|(kind, metric)| *kind == "toy" && metric.name == "counted")
+    );
+    assert!(load::programs().iter().any(|program| program.name == "toy"));
+    assert!(load::measured_tasks().contains(&Task::Process("toy")));
+
+    assert_eq!(
+        wrong("step", "stpe"),
+        (5, 1, "did you mean `step`?".to_owned())
+    );
+    assert_eq!(wrong("7", "\"many\""), (5, 8, String::new()));
+    assert_eq!(wrong("7", "0"), (5, 8, String::new()));
+    assert_eq!(wrong("counter", "conter").2, "did you mean `counter`?");
+
+    let spec = Box::new(TrialSpec {
+        label: "toy".to_owned(),
+        arm: experiment.arms[0].clone(),
+        workload: workload.clone(),
+        load: planned.cells[0].load,
+        calibration: Default::default(),
+        seed: 1,
+    });
+    let experiment = Box::new(experiment.clone());
+    let replies = answers(&[Request::Check { experiment }, Request::Trial { spec }]);
+    let [Reply::Checked { problems }, Reply::Trial { result }] = &replies[..] else {
+        panic!("{replies:?}");
+    };
+    assert_eq!(problems, &[]);
+    assert_eq!(result.state, TrialState::Ok);
+    let counted = result.metrics.iter().find(|m| m.metric == "counted");
+    assert_eq!(counted.map(|m| m.value), Some(21.0));
+}
