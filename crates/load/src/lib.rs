@@ -25,6 +25,7 @@ pub mod steady;
 mod sys;
 #[cfg(test)]
 mod testing;
+mod timing;
 pub mod units;
 pub mod wakeup;
 

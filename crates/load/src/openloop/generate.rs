@@ -2,7 +2,7 @@
 
 use super::config::Config;
 use super::figures::{self, Total};
-use super::gate::{Gate, Timing};
+use super::gate::Gate;
 use super::protocol::Protocol;
 use super::search::{self, Step};
 use super::tally::Tally;
@@ -10,6 +10,7 @@ use super::worker::Worker;
 use crate::latch::Latch;
 use crate::native::{NativeError, Phases};
 use crate::pacing::Share;
+use crate::timing::Timing;
 use crate::{Parsed, sys};
 use model::Slo;
 use std::sync::Arc;

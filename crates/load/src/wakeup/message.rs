@@ -1,9 +1,10 @@
 //! Message threads: they wake the workers of their group.
 
 use super::group::{Group, Message};
-use super::shared::{Shared, Timing};
+use super::shared::Shared;
 use crate::pacing::IntendedStarts;
 use crate::sys;
+use crate::timing::Timing;
 use std::collections::VecDeque;
 
 /// Closed loop: whoever offers itself is woken at once.

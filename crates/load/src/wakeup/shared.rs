@@ -3,8 +3,8 @@
 use super::cpu_lock::CpuLocks;
 use super::group::Group;
 use crate::latch::Latch;
-use crate::recording::Window;
 use crate::sys;
+use crate::timing::Timing;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -18,25 +18,6 @@ pub struct Shared {
     timing: OnceLock<Timing>,
     stop: AtomicBool,
     released: Latch,
-}
-
-/// When the load starts, and the window inside it.
-#[derive(Debug, Clone, Copy)]
-pub struct Timing {
-    pub start_ns: u64,
-    pub window: Window,
-}
-
-impl Timing {
-    pub fn from_now(warmup_ns: u64, duration_ns: u64) -> Self {
-        let start_ns = sys::now_ns();
-        let begin_ns = start_ns + warmup_ns;
-        let window = Window {
-            begin_ns,
-            end_ns: begin_ns + duration_ns,
-        };
-        Timing { start_ns, window }
-    }
 }
 
 impl Shared {
