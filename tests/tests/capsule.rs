@@ -284,7 +284,7 @@ fn the_weight_of_an_arm_is_proven_again() {
     differs(
         &bench,
         "stored.tar.gz",
-        "counts, but the weight of the server's cgroup was not read",
+        "counts, but the cgroup weight of the server was not read",
     );
 }
 

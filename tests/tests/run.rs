@@ -1,5 +1,6 @@
 //! A run on this machine, from the command line to the report.
 
+use model::{Fact, Role};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -81,14 +82,11 @@ fn evidence_of_the_policy_is_in_every_trial() {
         .iter()
         .find(|t| t.trial.arm == "batch")
         .expect("measured");
-    let points = &batch.trial.result.evidence.points;
-    let policies = points.iter().flat_map(|p| &p.policies);
-    let classes: Vec<model::Class> = policies.map(|p| p.policy.class).collect();
-    assert!(!classes.is_empty());
-    assert!(
-        classes.iter().all(|c| *c == model::Class::Batch),
-        "{classes:?}"
-    );
+    let policy = Fact::found("policy", "batch")
+        .of(&Role::Load)
+        .wants("batch");
+    let facts = &batch.trial.result.evidence.facts;
+    assert!(facts.contains(&policy), "{facts:?}");
 }
 
 #[test]

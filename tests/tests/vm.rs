@@ -3,6 +3,7 @@
 //! Here under software emulation, where KVM does not work. `make test` builds
 //! sched/scx_faulty first, a scheduler that fails in a chosen way.
 
+use model::{Fact, TrialResult};
 use results::{ResultSet, StoredTrial};
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -53,6 +54,13 @@ fn trials(bench: &Bench) -> Vec<StoredTrial> {
         .trials
 }
 
+/// What held for the whole trial.
+fn fact<'a>(result: &'a TrialResult, what: &str) -> &'a Fact {
+    let mut facts = result.evidence.facts.iter();
+    let fact = facts.find(|fact| fact.what == what);
+    fact.unwrap_or_else(|| panic!("{what}: {:?}", result.evidence))
+}
+
 fn of<'a>(trials: &'a [StoredTrial], arm: &str) -> &'a StoredTrial {
     let mut of_arm = trials.iter().filter(|t| t.trial.arm == arm);
     of_arm.next().unwrap_or_else(|| panic!("{arm} was tried"))
@@ -73,14 +81,10 @@ fn a_scheduler_in_force_is_proven_before_during_and_after() {
     expect_code(&output, 0);
     let trials = trials(&bench);
     let of_good = &of(&trials, "good").trial.result;
-    let seen = of_good
-        .evidence
-        .points
-        .iter()
-        .map(|p| p.sched_ext.clone().expect("sched_ext"));
-    let names: Vec<String> = seen.map(|s| s.ops).collect();
-    assert!(names.len() >= 3, "{names:?}");
-    assert!(names.iter().all(|n| n.starts_with("faulty")), "{names:?}");
+    assert!(of_good.evidence.points.len() >= 3, "{of_good:?}");
+    let scheduler = fact(of_good, "sched_ext scheduler");
+    assert!(scheduler.found.starts_with("faulty"), "{scheduler:?}");
+    assert_eq!(scheduler.wanted.as_ref(), Some(&scheduler.found));
     let binary = of_good
         .evidence
         .scheduler_binary
@@ -88,14 +92,10 @@ fn a_scheduler_in_force_is_proven_before_during_and_after() {
         .expect("recorded");
     assert_eq!(binary.sha256.len(), 64);
     let of_default = &of(&trials, "eevdf").trial.result;
-    let none = of_default
-        .evidence
-        .points
-        .iter()
-        .filter_map(|p| p.sched_ext.as_ref());
-    assert!(
-        none.into_iter()
-            .all(|s| s.state == "disabled" && s.ops.is_empty())
+    let scheduler = fact(of_default, "sched_ext scheduler");
+    assert_eq!(
+        (scheduler.found.as_str(), scheduler.disagrees()),
+        ("none", None)
     );
     assert!(stdout(&output).contains("emulated") || !stdout(&output).contains("tcg"));
 }
@@ -677,6 +677,6 @@ fn a_guest_with_another_kernel_than_its_arm_says_is_void_with_both_names() {
     assert!(other.metrics.is_empty());
     let right = &of(&trials, "eevdf").trial.result;
     assert_eq!(right.state.why(), None);
-    let fact = &right.evidence.facts[0];
+    let fact = fact(right, "kernel");
     assert_eq!(fact.wanted.as_ref(), Some(&fact.found));
 }

@@ -12,7 +12,8 @@ pub use scenario::{Effect, Scenario, few_blocks, many, one_arm, quickstart};
 
 use figures::Noise;
 use model::{
-    Evidence, EvidencePoint, Phase, Plan, PlannedTrial, Trial, TrialFile, TrialResult, TrialState,
+    Evidence, EvidencePoint, Fact, Phase, Plan, PlannedTrial, Trial, TrialFile, TrialResult,
+    TrialState, readings,
 };
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -113,18 +114,24 @@ fn evidence(scenario: &Scenario, planned: &PlannedTrial) -> Evidence {
     let point = |phase, at_ns| EvidencePoint {
         phase,
         at_ns,
-        kernel_release: scenario.system.kernel_release.clone(),
-        sched_ext: None,
-        tunables: arm.tunables.clone(),
-        server_weight: None,
-        policies: Vec::new(),
+        threads: 0,
+        facts: Vec::new(),
     };
+    let release = &scenario.system.kernel_release;
+    let kernel = Fact::found(readings::KERNEL_RELEASE, release).wants(release);
+    let tunables = arm.tunables.iter();
+    let tunables =
+        tunables.map(|(name, value)| Fact::found(readings::tunable(name), value).wants(value));
     Evidence {
         points: vec![
             point(Phase::Before, 900_000_000),
             point(Phase::During, 2_100_000_000),
             point(Phase::After, 6_150_000_000),
         ],
+        facts: [kernel, readings::scheduler(None)]
+            .into_iter()
+            .chain(tunables)
+            .collect(),
         ..Evidence::default()
     }
 }

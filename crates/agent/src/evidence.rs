@@ -1,28 +1,43 @@
 //! What is in force now, read from the kernel.
 
+use crate::arm::{self, scheduler, tunables};
 use collect::tasks::{self, Pid};
-use model::{Arm, EvidencePoint, Phase, Policy, Role, RolePolicy};
+use model::readings::{self, KERNEL_RELEASE};
+use model::{Arm, EvidencePoint, Fact, Phase, Policy, Role, RolePolicy};
 use std::path::Path;
 
 /// Threads that are looked at within the window. Before and after it: all.
 const SAMPLE_LIMIT: usize = 32;
 
-/// Reads one point. `leaders` are the processes of the roles, also as zombies.
-pub fn point(
-    root: &Path,
-    arm: &Arm,
-    leaders: &[(Role, Pid)],
-    server_weight: Option<u32>,
-    (phase, at_ns): (Phase, u64),
-) -> EvidencePoint {
+/// Where to look, and what should be there beside what the arm itself says.
+pub struct Look<'a> {
+    pub root: &'a Path,
+    pub arm: &'a Arm,
+    /// The processes of the roles, also as zombies.
+    pub leaders: &'a [(Role, Pid)],
+    /// The kernel that the trial began on.
+    pub kernel_release: &'a str,
+    pub scheduler: &'a scheduler::Expected,
+    pub weight: Option<Fact>,
+}
+
+/// Reads one point.
+pub fn point(look: &Look, phase: Phase, at_ns: u64) -> EvidencePoint {
+    let policies = policies(look.root, look.leaders, phase);
+    let kernel = Fact::found(KERNEL_RELEASE, collect::system::kernel_release());
+    let mut facts = vec![kernel.wants(look.kernel_release)];
+    facts.extend(scheduler::found(look.root, look.arm, look.scheduler));
+    facts.extend(tunables::found(look.root, &look.arm.tunables));
+    facts.extend(readings::policies(&policies));
+    facts.extend(look.weight.clone());
+    for asked in arm::asks(look.arm) {
+        facts.iter_mut().for_each(|fact| asked.put_into(fact));
+    }
     EvidencePoint {
         phase,
         at_ns,
-        kernel_release: collect::system::kernel_release(),
-        sched_ext: collect::sched_ext::read(root),
-        tunables: crate::arm::tunables::read(root, &arm.tunables),
-        policies: policies(root, leaders, phase),
-        server_weight,
+        threads: policies.iter().map(|entry| entry.threads).sum(),
+        facts,
     }
 }
 
@@ -58,22 +73,31 @@ fn count(found: &mut Vec<RolePolicy>, role: &Role, policy: Policy) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::Class;
 
     #[test]
-    fn the_policies_of_a_process_are_counted() {
-        let arm = Arm::unchanged("default");
+    fn the_facts_of_a_process_have_what_its_arm_wants_beside_what_was_found() {
+        let mut arm = Arm::unchanged("fifo");
+        arm.policy = Some(Policy::new(model::Class::Fifo));
         let own = std::process::id() as Pid;
-        let leaders = [(Role::Load, own)];
-        let point = point(Path::new("/"), &arm, &leaders, None, (Phase::Before, 7));
-        let threads: u32 = point.policies.iter().map(|p| p.threads).sum();
-        assert!(threads >= 1);
-        assert!(
-            point
-                .policies
-                .iter()
-                .any(|p| p.policy.class == Class::Other)
-        );
-        assert!(!point.kernel_release.is_empty());
+        let look = Look {
+            root: Path::new("/"),
+            arm: &arm,
+            leaders: &[(Role::Load, own), (Role::Server, own)],
+            kernel_release: "0.1",
+            scheduler: &scheduler::Expected::default(),
+            weight: None,
+        };
+        let point = point(&look, Phase::Before, 7);
+        assert!(point.threads >= 2);
+        let of = |what: &str, role: Option<Role>| {
+            let mut facts = point.facts.iter();
+            let fact = facts.find(|f| f.subject() == (what, role.as_ref()));
+            fact.unwrap_or_else(|| panic!("{what}: {:?}", point.facts))
+        };
+        let policy = of("policy", Some(Role::Load));
+        assert_eq!(policy.wanted.as_deref(), Some("fifo:1"));
+        assert_eq!(policy.found, "other");
+        assert_eq!(of("policy", Some(Role::Server)).wanted, None);
+        assert_eq!(of(KERNEL_RELEASE, None).wanted.as_deref(), Some("0.1"));
     }
 }

@@ -42,7 +42,7 @@ pub use counters::METRICS;
 pub use fixes::{Fixed, fix, restore_fixes};
 pub use guard::{guard_main, restore};
 pub use journal::{Restored, another_journal_holds_something};
-pub use judge::{judge as judge_evidence, weight_agrees};
+pub use judge::judge as judge_evidence;
 pub use serve::{Options, serve};
 pub use state::{STATE_VARIABLE, state_dir};
 

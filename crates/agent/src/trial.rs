@@ -1,20 +1,20 @@
 //! One trial: require, journal, apply the arm, run the workload, prove, undo.
 
-use crate::arm::scheduler::{self, Attached, Limits};
+use crate::arm::scheduler::{self, Attached, Expected, Limits};
 use crate::arm::tunables;
 use crate::collectors::{self, Collectors};
 use crate::fence::Fence;
 use crate::interrupt::Interrupt;
 use crate::journal::Journal;
-use crate::judge::{judge, weight_agrees};
+use crate::judge::judge;
 use crate::processes::{self, KILL_LIMIT};
-use crate::roles::{Ground, Roles, wanted_server_weight};
+use crate::roles::{Ground, Roles};
 use crate::workload::{Origin, last_lines};
 use crate::{AgentError, counters, files};
 use collect::tasks::Pid;
 use load::{Driver, Job, Launch, Output};
 use model::{
-    Evidence, Measurement, Reply, SchedExt, Severity, TrialResult, TrialSpec, TrialState, Warning,
+    Evidence, Measurement, Reply, Severity, TrialResult, TrialSpec, TrialState, Warning,
 };
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -85,6 +85,9 @@ pub struct Trial<'a, 'c> {
     /// Since `start`.
     pub window_ns: (u64, u64),
     pub evidence: Evidence,
+    pub kernel_release: String,
+    /// What sched_ext should be like from when the arm is in force.
+    pub expected: Expected,
     pub scheduler: Option<Attached>,
     /// The processes beside the load.
     pub roles: Roles,
@@ -113,6 +116,8 @@ impl<'a, 'c> Trial<'a, 'c> {
             started_unix_ns,
             window_ns: (0, 0),
             evidence: Evidence::default(),
+            kernel_release: collect::system::kernel_release(),
+            expected: Expected::default(),
             metrics: Vec::new(),
             warnings: Vec::new(),
             collectors: Collectors::default(),
@@ -133,12 +138,11 @@ impl<'a, 'c> Trial<'a, 'c> {
         };
         let driver = load::driver(&spec.workload.kind).map_err(Stop::Failed)?;
         self.prepare(&driver.launch(&job))?;
-        let before = collect::sched_ext::read(self.context.root);
         self.apply()?;
         self.start_roles()?;
         job.server = self.roles.server;
         let (output, counters) = self.run_workload(&driver.launch(&job))?;
-        self.prove(before.as_ref())?;
+        self.prove()?;
         self.figures(&*driver, &job, &output, counters)
     }
 
@@ -166,6 +170,7 @@ impl<'a, 'c> Trial<'a, 'c> {
     fn apply(&mut self) -> Result<(), Stop> {
         let arm = &self.spec.arm;
         let (root, journal) = (self.context.root, &mut *self.context.journal);
+        self.expected.before = collect::sched_ext::read(root);
         tunables::apply(root, &arm.tunables, journal, &mut self.tunables)
             .map_err(|e| Stop::Void(format!("{e}; {}", e.remedy())))?;
         if let Some(scheduler) = &arm.scheduler {
@@ -183,6 +188,7 @@ impl<'a, 'c> Trial<'a, 'c> {
             let attached = Attached::attach(ground, scheduler, limits)
                 .map_err(|e| Stop::Void(e.to_string()))?;
             self.evidence.scheduler_binary = Some(attached.binary.clone());
+            self.expected.attached = Some(attached.state.clone());
             self.scheduler = Some(attached);
         }
         self.warn_of_autogroup();
@@ -275,16 +281,14 @@ impl<'a, 'c> Trial<'a, 'c> {
     }
 
     /// Is it proven that the arm was in force?
-    fn prove(&mut self, before: Option<&SchedExt>) -> Result<(), Stop> {
+    fn prove(&mut self) -> Result<(), Stop> {
         if let Some(scheduler) = &mut self.scheduler {
             scheduler
                 .check_alive()
                 .map_err(|e| Stop::Void(e.to_string()))?;
         }
-        let weight = wanted_server_weight(&self.spec.workload, &self.spec.arm);
-        let agrees = judge(&self.spec.arm, before, &self.evidence)
-            .and_then(|()| weight_agrees(weight, &self.evidence));
-        agrees.map_err(|why| {
+        self.evidence.settle();
+        judge(&self.spec.arm, &self.evidence).map_err(|why| {
             let reason = self.scheduler.as_mut().and_then(Attached::reason);
             Stop::Void(match reason {
                 Some(reason) => format!("{why} ({reason})"),
@@ -365,7 +369,8 @@ impl<'a, 'c> Trial<'a, 'c> {
         KILL_LIMIT * kills + detach
     }
 
-    fn into_result(self, outcome: Result<(), Stop>, undone: Result<(), String>) -> TrialResult {
+    fn into_result(mut self, outcome: Result<(), Stop>, undone: Result<(), String>) -> TrialResult {
+        self.evidence.settle();
         let mut warnings = self.warnings;
         if let Err(what) = &undone {
             warnings.push(Warning {

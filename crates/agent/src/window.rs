@@ -5,7 +5,7 @@
 
 use crate::arm::policy;
 use crate::counters::Reading;
-use crate::evidence;
+use crate::evidence::{self, Look};
 use crate::files;
 use crate::spawn::SpawnError;
 use crate::trial::{Stop, Trial};
@@ -232,13 +232,17 @@ impl<'a> Trial<'a, '_> {
     fn observe(&mut self, phase: Phase, leader: Pid) {
         let at_ns = self.since_start(Instant::now());
         let leaders = self.leaders(leader);
-        let point = evidence::point(
-            self.context.root,
-            &self.spec.arm,
-            &leaders,
-            self.roles.server_weight(),
-            (phase, at_ns),
-        );
+        let look = Look {
+            root: self.context.root,
+            arm: &self.spec.arm,
+            leaders: &leaders,
+            kernel_release: &self.kernel_release,
+            scheduler: &self.expected,
+            weight: self
+                .roles
+                .server_weight(&self.spec.workload, &self.spec.arm),
+        };
+        let point = evidence::point(&look, phase, at_ns);
         self.evidence.points.push(point);
     }
 

@@ -75,8 +75,7 @@ impl Arm {
         if let Some(policy) = &self.policy {
             parts.push(match self.to {
                 Role::Load => policy.to_string(),
-                Role::Server => format!("{policy} (server)"),
-                Role::Antagonist => format!("{policy} (antagonist)"),
+                _ => format!("{policy} ({})", self.to.name()),
             });
         }
         parts.extend(self.weight.map(|weight| format!("weight={weight}")));
@@ -106,6 +105,18 @@ pub enum Role {
     Server,
     /// What disturbs.
     Antagonist,
+}
+
+impl Role {
+    pub const ALL: [Role; 3] = [Role::Load, Role::Server, Role::Antagonist];
+
+    pub fn name(&self) -> &'static str {
+        match self {
+            Role::Load => "load",
+            Role::Server => "server",
+            Role::Antagonist => "antagonist",
+        }
+    }
 }
 
 /// Scheduling policy of threads, see sched(7) and sched_setattr(2).

@@ -1,46 +1,66 @@
 //! What proves that a trial ran under the arm that it is counted for.
 
-use crate::arm::{Policy, Role};
+use crate::arm::Role;
+use crate::fact::Fact;
+use crate::stored_evidence::StoredEvidence;
+use crate::units::format_duration_ns;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// All evidence of one trial, in time order.
+/// All evidence of one trial.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "StoredEvidence")]
 pub struct Evidence {
+    /// When the agent looked, in time order.
     pub points: Vec<EvidencePoint>,
-    /// What the target, which made the machine, knows of it for the whole trial.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// What was found the same at each point that it was read at, and what the target,
+    /// which made the machine, knows of it for the whole trial.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<Fact>,
     /// The scheduler program that was started, where the arm has one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduler_binary: Option<SchedulerBinary>,
 }
 
-/// One thing that was so in a trial, and what should have been so.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fact {
-    /// `kernel`, `kernel build ID`, …
-    pub what: String,
-    /// The value that the arm needs; `None` where any will do.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub wanted: Option<String>,
-    /// The value that was read where it is in force.
-    pub found: String,
-}
-
-impl Fact {
-    /// Why the trial is void, where another value was found than the wanted one.
-    pub fn disagrees(&self) -> Option<String> {
-        let wanted = self.wanted.as_ref().filter(|w| **w != self.found)?;
-        let Fact { what, found, .. } = self;
-        Some(format!("the {what} was {found}, not {wanted}"))
-    }
-}
-
 impl Evidence {
-    /// Why the facts of the target void the trial, if they do.
+    /// Why the trial is void: the first fact that is not what the arm needs.
     pub fn disagrees(&self) -> Option<String> {
-        self.facts.iter().find_map(Fact::disagrees)
+        let throughout = self.facts.iter().find_map(Fact::disagrees);
+        throughout.or_else(|| self.points.iter().find_map(EvidencePoint::disagrees))
+    }
+
+    /// Every fact, those of the whole trial first.
+    pub fn all_facts(&self) -> impl Iterator<Item = &Fact> {
+        let at_points = self.points.iter().flat_map(|point| &point.facts);
+        self.facts.iter().chain(at_points)
+    }
+
+    /// Keeps a fact that is the same wherever it was read once for the whole trial.
+    pub fn settle(&mut self) {
+        let mut subjects = Vec::new();
+        // The first reading of each, and whether all others are like it.
+        let mut first = BTreeMap::new();
+        for fact in self.points.iter().flat_map(|point| &point.facts) {
+            let (known, same) = first.entry(fact.subject()).or_insert_with(|| {
+                subjects.push(fact.subject());
+                (fact, true)
+            });
+            *same &= *known == fact;
+        }
+        let settled = subjects.iter().filter_map(|subject| {
+            let (fact, same) = first[subject];
+            same.then(|| fact.clone())
+        });
+        let settled: Vec<Fact> = settled.collect();
+        let changed = first.into_iter().filter(|(_, (_, same))| !same);
+        let changed = changed.map(|((what, role), _)| (what.to_owned(), role.cloned()));
+        let changed: BTreeSet<(String, Option<Role>)> = changed.collect();
+        for point in &mut self.points {
+            let has_changed =
+                |fact: &Fact| changed.contains(&(fact.what.clone(), fact.role.clone()));
+            point.facts.retain(has_changed);
+        }
+        self.facts.splice(0..0, settled);
     }
 }
 
@@ -55,25 +75,48 @@ pub enum Phase {
     After,
 }
 
-/// What was read from the kernel at one moment.
+impl Phase {
+    /// `before`, as in "before the window".
+    pub fn name(self) -> &'static str {
+        match self {
+            Phase::Before => "before",
+            Phase::During => "within",
+            Phase::After => "after",
+        }
+    }
+}
+
+/// What was read from the kernel at one moment, but for [`Evidence::facts`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EvidencePoint {
     pub phase: Phase,
     /// Since the start of the trial, CLOCK_MONOTONIC.
     pub at_ns: u64,
-    pub kernel_release: String,
-    /// `None` where the kernel has no `/sys/kernel/sched_ext`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sched_ext: Option<SchedExt>,
-    /// Logical name to the text read back, for the tunables of the arm.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub tunables: BTreeMap<String, String>,
-    /// Policies found on the threads, by role.
+    /// How many threads of the roles were looked at.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub threads: u32,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub policies: Vec<RolePolicy>,
-    /// Weight of the cgroup that the server was found in, where it was given one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub server_weight: Option<u32>,
+    pub facts: Vec<Fact>,
+}
+
+fn is_none(threads: &u32) -> bool {
+    *threads == 0
+}
+
+impl EvidencePoint {
+    fn disagrees(&self) -> Option<String> {
+        let why = self.facts.iter().find_map(Fact::disagrees)?;
+        Some(format!("{why}, {}", self.place()))
+    }
+
+    /// `within the window, 2.1s after the start`.
+    fn place(&self) -> String {
+        format!(
+            "{} the window, {} after the start",
+            self.phase.name(),
+            format_duration_ns(self.at_ns)
+        )
+    }
 }
 
 /// `/sys/kernel/sched_ext` (kernel/sched/ext.c).
@@ -97,7 +140,7 @@ pub struct SchedExt {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RolePolicy {
     pub role: Role,
-    pub policy: Policy,
+    pub policy: crate::Policy,
     pub threads: u32,
 }
 
@@ -109,4 +152,60 @@ pub struct SchedulerBinary {
     /// First line of `PROGRAM --version`, where it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fact(what: &str, found: &str) -> Fact {
+        Fact::found(what, found).wants("4")
+    }
+
+    fn evidence(points: &[&[(&str, &str)]]) -> Evidence {
+        let point = |(second, facts): (usize, &&[(&str, &str)])| EvidencePoint {
+            phase: Phase::During,
+            at_ns: second as u64 * 1_000_000_000,
+            threads: 1,
+            facts: facts
+                .iter()
+                .map(|(what, found)| fact(what, found))
+                .collect(),
+        };
+        Evidence {
+            points: points.iter().enumerate().map(point).collect(),
+            ..Evidence::default()
+        }
+    }
+
+    #[test]
+    fn what_is_the_same_at_all_points_is_kept_once() {
+        let mut evidence = evidence(&[
+            &[("slice", "4"), ("nice", "4")],
+            &[("slice", "4"), ("nice", "4"), ("late", "4")],
+            &[("nice", "5")],
+        ]);
+        evidence.settle();
+        assert_eq!(evidence.facts, [fact("slice", "4"), fact("late", "4")]);
+        let at = |point: usize| evidence.points[point].facts.clone();
+        assert_eq!([at(0), at(1)], [[fact("nice", "4")], [fact("nice", "4")]]);
+        assert_eq!(at(2), [fact("nice", "5")]);
+        let once = evidence.clone();
+        evidence.settle();
+        assert_eq!(evidence, once);
+    }
+
+    #[test]
+    fn a_fact_that_is_not_what_is_wanted_is_said_with_its_moment() {
+        let mut differs = evidence(&[&[("nice", "4")], &[("nice", "5")]]);
+        let why = "the nice was 5, not 4, within the window, 1s after the start";
+        assert_eq!(differs.disagrees().as_deref(), Some(why));
+        differs.points.remove(0);
+        differs.settle();
+        assert_eq!(
+            differs.disagrees().as_deref(),
+            Some("the nice was 5, not 4")
+        );
+        assert_eq!(evidence(&[&[("nice", "4")]]).disagrees(), None);
+    }
 }

@@ -1,7 +1,7 @@
 //! What proves the treatment: the statements of the evidence, and in how many of
 //! an arm's trials each was found.
 
-use model::{EvidencePoint, Role, Trial};
+use model::Trial;
 use results::ResultSet;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -34,9 +34,10 @@ pub fn of_arm(results: &ResultSet, arm: usize) -> Vec<Statement> {
 /// Each once, whatever the number of readings.
 fn statements(trial: &Trial) -> Vec<String> {
     let evidence = &trial.result.evidence;
-    let mut all: Vec<String> = evidence.points.iter().flat_map(of_point).collect();
-    let facts = evidence.facts.iter();
-    all.extend(facts.map(|fact| format!("{} {}", fact.what, fact.found)));
+    let facts = evidence.all_facts();
+    let mut all: Vec<String> = facts
+        .map(|fact| format!("{}: {}", fact.name(), fact.found))
+        .collect();
     all.extend(evidence.scheduler_binary.as_ref().map(|binary| {
         let version = binary.version.as_deref().unwrap_or("version unknown");
         let digest: String = binary.sha256.chars().take(12).collect();
@@ -45,29 +46,4 @@ fn statements(trial: &Trial) -> Vec<String> {
     all.sort();
     all.dedup();
     all
-}
-
-fn of_point(point: &EvidencePoint) -> Vec<String> {
-    let mut found = vec![format!("kernel {}", point.kernel_release)];
-    found.extend(point.sched_ext.as_ref().map(|ext| match ext.ops.as_str() {
-        "" => format!("sched_ext {}", ext.state),
-        ops => format!("sched_ext {}: {ops}", ext.state),
-    }));
-    let tunables = point.tunables.iter();
-    found.extend(tunables.map(|(name, value)| format!("{name} = {value}")));
-    let weight = point.server_weight;
-    found.extend(weight.map(|weight| format!("cgroup weight of the server: {weight}")));
-    found.extend(point.policies.iter().map(|found| {
-        let role = role(&found.role);
-        format!("policy of {role}: {}", found.policy)
-    }));
-    found
-}
-
-fn role(role: &Role) -> &'static str {
-    match role {
-        Role::Load => "load",
-        Role::Server => "server",
-        Role::Antagonist => "antagonist",
-    }
 }

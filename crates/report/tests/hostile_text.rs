@@ -71,8 +71,11 @@ fn hostile() -> ResultSet {
         for measured in &mut trial.result.metrics {
             spoil(&mut measured.metric);
         }
-        for point in &mut trial.result.evidence.points {
-            spoil(&mut point.kernel_release);
+        let evidence = &mut trial.result.evidence;
+        let at_points = evidence.points.iter_mut().flat_map(|p| &mut p.facts);
+        for fact in evidence.facts.iter_mut().chain(at_points) {
+            spoil(&mut fact.what);
+            spoil(&mut fact.found);
         }
     }
     results

@@ -574,10 +574,9 @@ fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// What is recorded of a trial whose agent or machine died.
 /// Adds what the target knows. A trial on a machine that its arm does not mean is void.
 fn prove(result: &mut TrialResult, facts: Vec<Fact>) {
-    result.evidence.facts = facts;
+    result.evidence.facts.extend(facts);
     let why = result.evidence.disagrees();
     if let (TrialState::Ok, Some(why)) = (&result.state, why) {
         result.state = TrialState::Void { why };
@@ -585,6 +584,7 @@ fn prove(result: &mut TrialResult, facts: Vec<Fact>) {
     }
 }
 
+/// What is recorded of a trial whose agent or machine died.
 fn void_result(why: String, (started, at): (Instant, SystemTime)) -> TrialResult {
     let unix = at.duration_since(SystemTime::UNIX_EPOCH);
     TrialResult {

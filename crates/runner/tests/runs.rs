@@ -340,11 +340,7 @@ fn a_block_without_an_arm_that_never_worked_is_not_half_done() {
 fn a_trial_on_another_kernel_than_its_arm_says_is_void_with_both_names() {
     let place = Place::new(experiment(&["default", "same"]));
     let mut target = undecided();
-    target.facts = vec![Fact {
-        what: "kernel".to_owned(),
-        wanted: Some("6.13.0 #1 SMP".to_owned()),
-        found: "6.12.1 #7 SMP".to_owned(),
-    }];
+    target.facts = vec![Fact::found("kernel", "6.12.1 #7 SMP").wants("6.13.0 #1 SMP")];
     let trials = place.run(target);
     assert!(!trials.is_empty());
     for trial in trials {

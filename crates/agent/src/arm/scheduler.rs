@@ -5,6 +5,7 @@
 //! the process is gone. A scheduler that the kernel ejects leaves its reason on
 //! standard error and in the kernel's log.
 
+use super::asked::{Asked, Value};
 use crate::fence::Fence;
 use crate::interrupt::Interrupt;
 use crate::journal::{Journal, Undo};
@@ -13,7 +14,8 @@ use crate::spawn::{SpawnError, spawn};
 use crate::workload::{last_lines, memory_file, text_of};
 use collect::kernel_log::KernelLog;
 use collect::{sched_ext, tasks, tools};
-use model::{SchedExt, Scheduler, SchedulerBinary};
+use model::readings::{self, ALL_TASKS, ATTACHES, NONE, REACH, REJECTED, SCHEDULER};
+use model::{Arm, Class, Fact, SchedExt, Scheduler, SchedulerBinary};
 use rustix::process::{Pid, Signal, kill_process};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -128,6 +130,76 @@ pub enum SchedulerError {
     },
 }
 
+/// The scheduler of the arm, or that there is none.
+pub fn asks(arm: &Arm) -> Vec<Asked> {
+    vec![Asked::of_machine(SCHEDULER, value(arm))]
+}
+
+fn value(arm: &Arm) -> Value {
+    let Some(scheduler) = &arm.scheduler else {
+        return Value::Is(NONE.to_owned());
+    };
+    match expected_name(&scheduler.program) {
+        Some(name) => Value::Has(name.to_owned()),
+        None => Value::Any,
+    }
+}
+
+/// The schedulers of the scx project are called by their program without `scx_`.
+fn expected_name(program: &str) -> Option<&str> {
+    Path::new(program)
+        .file_name()?
+        .to_str()?
+        .strip_prefix("scx_")
+}
+
+/// What sched_ext was like when the arm had been applied, and just before.
+#[derive(Debug, Clone, Default)]
+pub struct Expected {
+    /// `None` on a kernel without sched_ext.
+    pub before: Option<SchedExt>,
+    /// The scheduler that the trial attached.
+    pub attached: Option<SchedExt>,
+}
+
+/// Reads the scheduler in force. It must be the one that the trial attached, once.
+pub fn found(root: &Path, arm: &Arm, expected: &Expected) -> Vec<Fact> {
+    let now = sched_ext::read(root);
+    let mut scheduler = readings::scheduler(now.as_ref());
+    if let Some(attached) = &expected.attached {
+        let name = readings::scheduler(Some(attached)).found;
+        scheduler.wanted = Some(value(arm).wanted(&name));
+    }
+    let mut facts = vec![scheduler];
+    let (Some(now), Some(before)) = (now, &expected.before) else {
+        return facts;
+    };
+    let has_one = arm.scheduler.is_some();
+    let attaches = before.enable_seq + u64::from(has_one);
+    let found = Fact::found(ATTACHES, now.enable_seq.to_string());
+    facts.push(found.wants(attaches.to_string()));
+    if has_one {
+        let rejected = now.nr_rejected.saturating_sub(before.nr_rejected);
+        facts.push(Fact::found(REJECTED, rejected.to_string()).wants("0"));
+        facts.extend(now.switch_all.map(|all| reach(all, arm)));
+    }
+    facts
+}
+
+/// A partial scheduler runs only what is in the class SCHED_EXT.
+fn reach(all: bool, arm: &Arm) -> Fact {
+    let policy = arm.policy.as_ref();
+    let is_ext = policy.is_some_and(|p| p.class == Class::Ext);
+    match (all, is_ext) {
+        (true, _) => Fact::found(REACH, ALL_TASKS),
+        (false, true) => Fact::found(REACH, "tasks in SCHED_EXT"),
+        (false, false) => {
+            let found = "only tasks in SCHED_EXT (add policy = \"ext\" to the arm)";
+            Fact::found(REACH, found).wants(ALL_TASKS)
+        }
+    }
+}
+
 /// Where the program is: a path, on PATH, or among the installed schedulers.
 pub fn find(program: &str) -> Option<PathBuf> {
     find_with(program, directories())
@@ -148,6 +220,8 @@ pub fn directories() -> Vec<PathBuf> {
 #[derive(Debug)]
 pub struct Attached {
     pub binary: SchedulerBinary,
+    /// As it was first seen in force.
+    pub state: SchedExt,
     process: Process,
 }
 
@@ -170,8 +244,13 @@ impl Attached {
         let path = find(program).ok_or_else(|| SchedulerError::NotFound(program.clone()))?;
         let mut process = Process::start(ground, &path, scheduler, limits)?;
         let attached = process.wait_until_attached(root, &before, interrupt);
-        match attached.and_then(|()| process.describe(&path, scheduler)) {
-            Ok(binary) => Ok(Attached { binary, process }),
+        let described = attached.and_then(|state| Ok((state, process.describe(&path, scheduler)?)));
+        match described {
+            Ok((state, binary)) => Ok(Attached {
+                binary,
+                state,
+                process,
+            }),
             Err(error) => {
                 let _ = process.stop(root);
                 Err(error)
@@ -281,7 +360,7 @@ impl Process {
         root: &Path,
         before: &SchedExt,
         interrupt: &Interrupt,
-    ) -> Result<(), SchedulerError> {
+    ) -> Result<SchedExt, SchedulerError> {
         let start = Instant::now();
         loop {
             if let Some(status) = self.ended() {
@@ -291,8 +370,9 @@ impl Process {
                     reason: self.reason(),
                 });
             }
-            if sched_ext::read(root).is_some_and(|now| is_attached(before, &now)) {
-                return Ok(());
+            let now = sched_ext::read(root);
+            if let Some(now) = now.filter(|now| is_attached(before, now)) {
+                return Ok(now);
             }
             if start.elapsed() > self.limits.attach {
                 return Err(SchedulerError::NeverAttached {

@@ -74,11 +74,7 @@ fn kernel_booted(kernel: &Kernel, ready: &Ready) -> Fact {
         ),
         None => (kernel.release.clone(), ready.release.clone()),
     };
-    Fact {
-        what: "kernel".to_owned(),
-        wanted: Some(wanted),
-        found,
-    }
+    Fact::found("kernel", found).wants(wanted)
 }
 
 impl Session for VmSession {

@@ -13,8 +13,9 @@ pub use knob::Knob;
 pub use table::{TABLE, Tunable, Unit};
 pub use value::normalise;
 
+use super::asked::{Asked, Value};
 use crate::journal::{Journal, Undo};
-use model::Tunables;
+use model::{Fact, Tunables, readings};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -90,16 +91,24 @@ fn check_one(root: &Path, name: &str, text: &str) -> Result<(), TunableError> {
     knob.try_open_for_writing()
 }
 
+/// The values in the kernel's own form.
+pub fn asks(tunables: &Tunables) -> Vec<Asked> {
+    let asked = |(name, text): (&String, &String)| {
+        // One that has no form in the kernel is never found there.
+        let value = normalise(name, text).unwrap_or_else(|_| text.clone());
+        Asked::of_machine(readings::tunable(name), Value::Is(value))
+    };
+    tunables.iter().map(asked).collect()
+}
+
 /// Read the named tunables back.
-pub fn read(root: &Path, tunables: &Tunables) -> Tunables {
+pub fn found(root: &Path, tunables: &Tunables) -> Vec<Fact> {
     let value = |name: &str| Knob::find(root, name)?.read();
-    tunables
-        .keys()
-        .map(|name| {
-            let text = value(name).unwrap_or_else(|e| format!("unreadable: {e}"));
-            (name.clone(), text)
-        })
-        .collect()
+    let fact = |name: &String| {
+        let text = value(name).unwrap_or_else(|e| format!("unreadable: {e}"));
+        Fact::found(readings::tunable(name), text)
+    };
+    tunables.keys().map(fact).collect()
 }
 
 /// Tunables that were set, with what they were before.
@@ -169,6 +178,11 @@ mod tests {
             .collect()
     }
 
+    fn values(root: &Path, wanted: &Tunables) -> Vec<String> {
+        let facts = found(root, wanted).into_iter();
+        facts.map(|fact| fact.found).collect()
+    }
+
     fn machine() -> tempfile::TempDir {
         tree(&[(AUTOGROUP, "1\n"), (SLICE, "100\n")])
     }
@@ -180,11 +194,9 @@ mod tests {
         let mut journal = Journal::open(root.path()).unwrap();
         let mut applied = Applied::default();
         apply(root.path(), &wanted, &mut journal, &mut applied).unwrap();
-        let expected = tunables(&[("autogroup", "0"), ("rr_timeslice", "30")]);
-        assert_eq!(read(root.path(), &wanted), expected);
+        assert_eq!(values(root.path(), &wanted), ["0", "30"]);
         applied.undo().unwrap();
-        let expected = tunables(&[("autogroup", "1"), ("rr_timeslice", "100")]);
-        assert_eq!(read(root.path(), &wanted), expected);
+        assert_eq!(values(root.path(), &wanted), ["1", "100"]);
     }
 
     #[test]
@@ -237,7 +249,7 @@ mod tests {
     #[test]
     fn a_knob_that_cannot_be_read_is_not_taken_for_a_value() {
         let wanted = tunables(&[("autogroup", "off")]);
-        let found = read(tree(&[]).path(), &wanted);
-        assert!(found["autogroup"].starts_with("unreadable: "));
+        let found = values(tree(&[]).path(), &wanted);
+        assert!(found[0].starts_with("unreadable: "));
     }
 }

@@ -6,7 +6,7 @@ use crate::opened::Opened;
 use crate::output::say;
 use crate::signature;
 use model::printable::one_line;
-use model::{Arm, Evidence, PlannedTrial, Trial, Workload};
+use model::{PlannedTrial, Trial, Workload};
 use report::ReportError;
 use report::verify::{self, Verification};
 use results::{ResultSet, capsule, files};
@@ -190,8 +190,7 @@ impl Findings {
         for stored in results.trials.iter().filter(|stored| stored.trial.is_ok()) {
             let (trial, place) = (&stored.trial, &stored.trial.place);
             let arm = &results.experiment.arms[place.arm];
-            let workload = &results.experiment.workloads[results.plan.cells[place.cell].workload];
-            match judge(arm, workload, &trial.result.evidence) {
+            match agent::judge_evidence(arm, &trial.result.evidence) {
                 Ok(()) => proven += 1,
                 Err(why) => unproven.push(format!(
                     "trial {}, {}, {}: counts, but {why}",
@@ -259,15 +258,4 @@ impl Findings {
         let lines: Vec<String> = differences.iter().map(ToString::to_string).collect();
         self.wrong.extend(lines);
     }
-}
-
-fn judge(arm: &Arm, workload: &Workload, evidence: &Evidence) -> Result<(), String> {
-    // What sched_ext was before the arm is not stored: that one comparison is the agent's
-    // alone.
-    agent::judge_evidence(arm, None, evidence)?;
-    let of_placement = workload.server.as_ref().and_then(|s| s.placement.weight);
-    // Before arms had weights, that of a placement was set and not read back.
-    let was_read = evidence.points.iter().any(|p| p.server_weight.is_some());
-    let weight = arm.weight.or(of_placement.filter(|_| was_read));
-    agent::weight_agrees(weight, evidence)
 }

@@ -1,0 +1,64 @@
+//! Facts: what was found in a trial beside what its arm needs. Whatever proves a
+//! treatment is one, and one rule judges them all.
+
+use crate::arm::Role;
+use serde::{Deserialize, Serialize};
+
+/// One thing that was so in a trial, and what should have been so.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fact {
+    /// `kernel`, `tunable base_slice`, `policy`, …
+    pub what: String,
+    /// The role whose thing it is; `None` where it is the machine's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
+    /// The value that the arm needs; `None` where any will do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wanted: Option<String>,
+    /// The value that was read where it is in force.
+    pub found: String,
+}
+
+impl Fact {
+    pub fn found(what: impl Into<String>, found: impl Into<String>) -> Self {
+        Fact {
+            what: what.into(),
+            role: None,
+            wanted: None,
+            found: found.into(),
+        }
+    }
+
+    pub fn of(mut self, role: &Role) -> Self {
+        self.role = Some(role.clone());
+        self
+    }
+
+    pub fn wants(mut self, wanted: impl Into<String>) -> Self {
+        self.wanted = Some(wanted.into());
+        self
+    }
+
+    /// What it is about, apart from the values.
+    pub fn subject(&self) -> (&str, Option<&Role>) {
+        (&self.what, self.role.as_ref())
+    }
+
+    /// `policy of the load`.
+    pub fn name(&self) -> String {
+        match &self.role {
+            Some(role) => format!("{} of the {}", self.what, role.name()),
+            None => self.what.clone(),
+        }
+    }
+
+    /// Why the trial is void, where another value was found than the wanted one.
+    pub fn disagrees(&self) -> Option<String> {
+        let wanted = self.wanted.as_ref().filter(|w| **w != self.found)?;
+        Some(format!(
+            "the {} was {}, not {wanted}",
+            self.name(),
+            self.found
+        ))
+    }
+}
