@@ -1,8 +1,9 @@
 //! What is in force now, read from the kernel.
 
-use crate::arm::{self, scheduler, tunables};
+use crate::arm::ingredient::{At, Change, asks};
+use crate::roles::Roles;
 use collect::tasks::{self, Pid};
-use model::readings::{self, KERNEL_RELEASE};
+use model::readings::KERNEL_RELEASE;
 use model::{Arm, EvidencePoint, Fact, Phase, Policy, Role, RolePolicy};
 use std::path::Path;
 
@@ -13,12 +14,12 @@ const SAMPLE_LIMIT: usize = 32;
 pub struct Look<'a> {
     pub root: &'a Path,
     pub arm: &'a Arm,
+    pub changes: &'a [Box<dyn Change + 'a>],
     /// The processes of the roles, also as zombies.
     pub leaders: &'a [(Role, Pid)],
+    pub roles: &'a Roles,
     /// The kernel that the trial began on.
     pub kernel_release: &'a str,
-    pub scheduler: &'a scheduler::Expected,
-    pub weight: Option<Fact>,
 }
 
 /// Reads one point.
@@ -26,11 +27,13 @@ pub fn point(look: &Look, phase: Phase, at_ns: u64) -> EvidencePoint {
     let policies = policies(look.root, look.leaders, phase);
     let kernel = Fact::found(KERNEL_RELEASE, collect::system::kernel_release());
     let mut facts = vec![kernel.wants(look.kernel_release)];
-    facts.extend(scheduler::found(look.root, look.arm, look.scheduler));
-    facts.extend(tunables::found(look.root, &look.arm.tunables));
-    facts.extend(readings::policies(&policies));
-    facts.extend(look.weight.clone());
-    for asked in arm::asks(look.arm) {
+    let at = At {
+        root: look.root,
+        policies: &policies,
+        roles: look.roles,
+    };
+    facts.extend(look.changes.iter().flat_map(|change| change.facts(&at)));
+    for asked in asks(look.arm) {
         facts.iter_mut().for_each(|fact| asked.put_into(fact));
     }
     EvidencePoint {
@@ -73,19 +76,21 @@ fn count(found: &mut Vec<RolePolicy>, role: &Role, policy: Policy) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arm::ingredient::changes;
 
     #[test]
     fn the_facts_of_a_process_have_what_its_arm_wants_beside_what_was_found() {
         let mut arm = Arm::unchanged("fifo");
         arm.policy = Some(Policy::new(model::Class::Fifo));
         let own = std::process::id() as Pid;
+        let workload = crate::fixture::command();
         let look = Look {
             root: Path::new("/"),
             arm: &arm,
+            changes: &changes(&arm, &workload),
             leaders: &[(Role::Load, own), (Role::Server, own)],
+            roles: &Roles::default(),
             kernel_release: "0.1",
-            scheduler: &scheduler::Expected::default(),
-            weight: None,
         };
         let point = point(&look, Phase::Before, 7);
         assert!(point.threads >= 2);

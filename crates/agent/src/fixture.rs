@@ -1,5 +1,6 @@
-//! A root directory with the files that a test needs.
+//! What tests need: a root directory with files, and a workload.
 
+use model::{Kind, Workload};
 use std::fs;
 use tempfile::TempDir;
 
@@ -12,4 +13,9 @@ pub fn tree(files: &[(&str, &str)]) -> TempDir {
         fs::write(path, text).unwrap();
     }
     root
+}
+
+/// A workload that is the command `true`.
+pub fn command() -> Workload {
+    Workload::new(Kind::new("command").with("argv", vec!["true"]))
 }

@@ -1,15 +1,14 @@
 //! Does the evidence of a trial prove its arm? A pure function, so that whoever has
 //! the results can ask again.
 
-use crate::arm;
+use crate::arm::ingredient::asks;
 use model::{Arm, Evidence, Phase};
 
 /// `Err` says why the trial is void.
 pub fn judge(arm: &Arm, evidence: &Evidence) -> Result<(), String> {
     is_complete(evidence)?;
     evidence.disagrees().map_or(Ok(()), Err)?;
-    let asked = arm::asks(arm);
-    asked.iter().try_for_each(|asked| asked.is_in(evidence))
+    asks(arm).iter().try_for_each(|asked| asked.is_in(evidence))
 }
 
 fn is_complete(evidence: &Evidence) -> Result<(), String> {

@@ -25,6 +25,7 @@ mod roles;
 mod serve;
 mod spawn;
 mod state;
+mod stop;
 mod sys;
 mod trial;
 mod window;

@@ -1,7 +1,6 @@
 //! One trial: require, journal, apply the arm, run the workload, prove, undo.
 
-use crate::arm::scheduler::{self, Attached, Expected, Limits};
-use crate::arm::tunables;
+use crate::arm::ingredient::{self, Change};
 use crate::collectors::{self, Collectors};
 use crate::fence::Fence;
 use crate::interrupt::Interrupt;
@@ -9,6 +8,7 @@ use crate::journal::Journal;
 use crate::judge::judge;
 use crate::processes::{self, KILL_LIMIT};
 use crate::roles::{Ground, Roles};
+use crate::stop::Stop;
 use crate::workload::{Origin, last_lines};
 use crate::{AgentError, counters, files};
 use collect::tasks::Pid;
@@ -42,24 +42,6 @@ impl Context<'_> {
     }
 }
 
-/// Why a trial ends without figures.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Stop {
-    /// The arm was not in force.
-    Void(String),
-    /// The workload did not do its work.
-    Failed(String),
-}
-
-impl From<Stop> for TrialState {
-    fn from(stop: Stop) -> Self {
-        match stop {
-            Stop::Void(why) => TrialState::Void { why },
-            Stop::Failed(why) => TrialState::Failed { why },
-        }
-    }
-}
-
 /// Run one trial. Afterwards the machine is as before, or the journal and a serious
 /// warning say what is not.
 pub fn run(context: &mut Context, spec: &TrialSpec) -> Result<TrialResult, AgentError> {
@@ -86,16 +68,14 @@ pub struct Trial<'a, 'c> {
     pub window_ns: (u64, u64),
     pub evidence: Evidence,
     pub kernel_release: String,
-    /// What sched_ext should be like from when the arm is in force.
-    pub expected: Expected,
-    pub scheduler: Option<Attached>,
+    /// What the arm changes, and what it leaves alone.
+    pub changes: Vec<Box<dyn Change + 'a>>,
     /// The processes beside the load.
     pub roles: Roles,
     pub warnings: Vec<Warning>,
     pub collectors: Collectors,
     started_unix_ns: u64,
     metrics: Vec<Measurement>,
-    tunables: tunables::Applied,
 }
 
 impl<'a, 'c> Trial<'a, 'c> {
@@ -117,12 +97,10 @@ impl<'a, 'c> Trial<'a, 'c> {
             window_ns: (0, 0),
             evidence: Evidence::default(),
             kernel_release: collect::system::kernel_release(),
-            expected: Expected::default(),
+            changes: ingredient::changes(&spec.arm, &spec.workload),
             metrics: Vec::new(),
             warnings: Vec::new(),
             collectors: Collectors::default(),
-            tunables: tunables::Applied::default(),
-            scheduler: None,
             roles: Roles::default(),
         })
     }
@@ -168,30 +146,22 @@ impl<'a, 'c> Trial<'a, 'c> {
     }
 
     fn apply(&mut self) -> Result<(), Stop> {
-        let arm = &self.spec.arm;
-        let (root, journal) = (self.context.root, &mut *self.context.journal);
-        self.expected.before = collect::sched_ext::read(root);
-        tunables::apply(root, &arm.tunables, journal, &mut self.tunables)
-            .map_err(|e| Stop::Void(format!("{e}; {}", e.remedy())))?;
-        if let Some(scheduler) = &arm.scheduler {
-            let limits = Limits::of(scheduler);
-            self.context.progress(
-                format!("attaching {}", scheduler.program),
-                limits.attached(),
-            );
-            let ground = scheduler::Ground {
-                root,
+        for change in &mut self.changes {
+            if let Some((step, limit)) = change.step() {
+                self.context.progress(step, limit);
+            }
+            change.apply(ingredient::Ground {
+                root: self.context.root,
                 fence: &self.beside,
                 journal: self.context.journal,
                 interrupt: self.context.interrupt,
-            };
-            let attached = Attached::attach(ground, scheduler, limits)
-                .map_err(|e| Stop::Void(e.to_string()))?;
-            self.evidence.scheduler_binary = Some(attached.binary.clone());
-            self.expected.attached = Some(attached.state.clone());
-            self.scheduler = Some(attached);
+            })?;
+            self.evidence.scheduler_binary = change
+                .program()
+                .cloned()
+                .or(self.evidence.scheduler_binary.take());
+            self.warnings.extend(change.warnings(self.context.root));
         }
-        self.warn_of_autogroup();
         Ok(())
     }
 
@@ -216,7 +186,7 @@ impl<'a, 'c> Trial<'a, 'c> {
     /// Processes of the trial that the end of the load does not end.
     pub fn others(&self) -> Vec<Pid> {
         let mut others = self.context.keep.clone();
-        others.extend(self.scheduler.as_ref().map(Attached::pid));
+        others.extend(self.processes());
         others.extend(self.roles.leaders().map(|(_, pid)| pid));
         others.extend(self.collectors.processes());
         others.extend(self.beside.members());
@@ -233,24 +203,9 @@ impl<'a, 'c> Trial<'a, 'c> {
         errors
     }
 
-    /// A nice value counts only inside a session while autogroup is on, and the
-    /// workload is a session of its own (sched(7), "The autogroup feature").
-    fn warn_of_autogroup(&mut self) {
-        let root = self.context.root;
-        let path = root.join("proc/sys/kernel/sched_autogroup_enabled");
-        let on = collect::read_number::<u32>(&path) == Some(1);
-        let nice = self.spec.arm.policy.as_ref().and_then(|p| p.nice);
-        if on && nice.is_some() {
-            self.warnings.push(Warning {
-                severity: Severity::Caution,
-                what: format!(
-                    "{}: the kernel groups tasks by session (kernel.sched_autogroup_enabled = 1), so \
-                     the nice value of the workload does not count against other sessions",
-                    self.spec.arm.name
-                ),
-                remedy: "add the tunable autogroup = \"off\" to every arm".to_owned(),
-            });
-        }
+    /// The processes of the arm itself.
+    fn processes(&self) -> impl Iterator<Item = Pid> {
+        self.changes.iter().filter_map(|change| change.process())
     }
 
     fn run_workload(&mut self, launch: &Launch) -> Result<(Output, Vec<Measurement>), Stop> {
@@ -263,7 +218,7 @@ impl<'a, 'c> Trial<'a, 'c> {
             fence: &self.beside,
         };
         let (root, interrupt) = (self.context.root, self.context.interrupt);
-        let scheduler = self.scheduler.as_ref().map(Attached::pid);
+        let scheduler = self.processes().next();
         self.collectors.prepare(
             root,
             wanted,
@@ -282,19 +237,21 @@ impl<'a, 'c> Trial<'a, 'c> {
 
     /// Is it proven that the arm was in force?
     fn prove(&mut self) -> Result<(), Stop> {
-        if let Some(scheduler) = &mut self.scheduler {
-            scheduler
-                .check_alive()
-                .map_err(|e| Stop::Void(e.to_string()))?;
-        }
+        self.check_arm()?;
         self.evidence.settle();
         judge(&self.spec.arm, &self.evidence).map_err(|why| {
-            let reason = self.scheduler.as_mut().and_then(Attached::reason);
+            let reason = self.changes.iter_mut().find_map(|change| change.reason());
             Stop::Void(match reason {
                 Some(reason) => format!("{why} ({reason})"),
                 None => why,
             })
         })
+    }
+
+    /// An arm that is not in force any more ends the trial.
+    pub fn check_arm(&mut self) -> Result<(), Stop> {
+        let mut changes = self.changes.iter_mut();
+        changes.try_for_each(|change| change.check_alive())
     }
 
     fn figures(
@@ -331,14 +288,12 @@ impl<'a, 'c> Trial<'a, 'c> {
         self.collectors.stop();
         let mut errors = std::mem::take(&mut self.unended);
         errors.extend(self.end_roles());
-        if let Some(scheduler) = self.scheduler.take() {
-            let (log, detached) = scheduler.detach(self.context.root);
-            files::send(self.context.say, "scheduler.log", &log);
-            errors.extend(detached.err().map(|e| e.to_string()));
-        }
-        let tunables = std::mem::take(&mut self.tunables);
-        if let Err(failed) = tunables.undo() {
-            errors.extend(failed.iter().map(|e| e.to_string()));
+        for change in self.changes.iter_mut().rev() {
+            let undone = change.undo(self.context.root);
+            errors.extend(undone.errors);
+            if let Some(log) = undone.log {
+                files::send(self.context.say, &log.name, &log.text);
+            }
         }
         if errors.is_empty() {
             errors.extend(self.end_all().err());
@@ -362,11 +317,8 @@ impl<'a, 'c> Trial<'a, 'c> {
     fn undo_limit(&self) -> Duration {
         // Each role, and what has left them.
         let kills = self.roles.leaders().count() as u32 + 2;
-        let detach = self
-            .scheduler
-            .as_ref()
-            .map_or(Duration::ZERO, Attached::detach_limit);
-        KILL_LIMIT * kills + detach
+        let changes: Duration = self.changes.iter().map(|c| c.undo_limit()).sum();
+        KILL_LIMIT * kills + changes
     }
 
     fn into_result(mut self, outcome: Result<(), Stop>, undone: Result<(), String>) -> TrialResult {

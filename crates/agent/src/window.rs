@@ -8,7 +8,8 @@ use crate::counters::Reading;
 use crate::evidence::{self, Look};
 use crate::files;
 use crate::spawn::SpawnError;
-use crate::trial::{Stop, Trial};
+use crate::stop::Stop;
+use crate::trial::Trial;
 use crate::workload::{Event, Origin, Workload};
 use collect::hardware::Hardware;
 use collect::rusage::Usage;
@@ -236,11 +237,9 @@ impl<'a> Trial<'a, '_> {
             root: self.context.root,
             arm: &self.spec.arm,
             leaders: &leaders,
+            changes: &self.changes,
+            roles: &self.roles,
             kernel_release: &self.kernel_release,
-            scheduler: &self.expected,
-            weight: self
-                .roles
-                .server_weight(&self.spec.workload, &self.spec.arm),
         };
         let point = evidence::point(&look, phase, at_ns);
         self.evidence.points.push(point);
@@ -268,12 +267,7 @@ impl<'a> Trial<'a, '_> {
             ));
         }
         self.roles.check_alive(self.context.interrupt)?;
-        match &mut self.scheduler {
-            Some(scheduler) => scheduler
-                .check_alive()
-                .map_err(|e| Stop::Void(e.to_string())),
-            None => Ok(()),
-        }
+        self.check_arm()
     }
 
     /// Kill what is left of a process, and reap it. What has left its session and taken

@@ -14,13 +14,12 @@ use crate::fence::Fence;
 use crate::interrupt::Interrupt;
 use crate::journal::Journal;
 use crate::spawn::SpawnError;
-use crate::trial::Stop;
+use crate::stop::Stop;
 use crate::workload::{Event, Origin, Workload};
 use cgroup::{Cgroup, CgroupError, Groups};
 use collect::tasks::{self, Pid};
 use load::{Launch, Output};
-use model::readings::WEIGHT;
-use model::{Arm, Class, Fact, Placement, Problem, Role, format_duration_ns};
+use model::{Arm, Class, Placement, Problem, Role, format_duration_ns};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -190,18 +189,10 @@ impl Roles {
         self.running.iter().map(|r| (r.role.clone(), r.process.pid))
     }
 
-    /// The weight of the cgroup that the server is in, where it was given one.
-    pub fn server_weight(&self, workload: &model::Workload, arm: &Arm) -> Option<Fact> {
-        let wanted = placement::of_server(workload.server.as_ref()?, arm).weight?;
+    /// The weight of the cgroup that the server is in, as the kernel has it.
+    pub fn server_weight(&self) -> Option<u32> {
         let server = self.running.iter().find(|r| r.role == Role::Server)?;
-        let group = server.group.as_ref();
-        let found = group.and_then(|group| group.weight_of(server.process.pid));
-        let found = found.map_or("not read".to_owned(), |weight| weight.to_string());
-        Some(
-            Fact::found(WEIGHT, found)
-                .of(&Role::Server)
-                .wants(wanted.to_string()),
-        )
+        server.group.as_ref()?.weight_of(server.process.pid)
     }
 
     /// The window opens.
@@ -240,6 +231,11 @@ impl Roles {
         errors.extend(self.groups.remove_all());
         (outputs, errors)
     }
+}
+
+/// The weight that the server's cgroup is to have under an arm.
+pub fn server_weight(arm: &Arm, workload: &model::Workload) -> Option<u32> {
+    placement::of_server(workload.server.as_ref()?, arm).weight
 }
 
 /// CPUs that threads of a role are kept to, and the key that says so.

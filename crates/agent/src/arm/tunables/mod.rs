@@ -14,8 +14,10 @@ pub use table::{TABLE, Tunable, Unit};
 pub use value::normalise;
 
 use super::asked::{Asked, Value};
+use super::ingredient::{At, Change, Ground, Ingredient, Undone, problem};
 use crate::journal::{Journal, Undo};
-use model::{Fact, Tunables, readings};
+use crate::stop::Stop;
+use model::{Arm, Fact, Problem, Tunables, Workload, readings};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -76,8 +78,66 @@ impl TunableError {
     }
 }
 
+pub(super) struct Tuning;
+
+impl Ingredient for Tuning {
+    fn check(&self, root: &Path, arm: &Arm, _: &[Workload]) -> Vec<Problem> {
+        let errors = check(root, &arm.tunables).into_iter();
+        errors
+            .map(|error| problem(arm, error.to_string(), &error.remedy()))
+            .collect()
+    }
+
+    /// The values in the kernel's own form.
+    fn asks(&self, arm: &Arm) -> Vec<Asked> {
+        let asked = |(name, text): (&String, &String)| {
+            // One that has no form in the kernel is never found there.
+            let value = normalise(name, text).unwrap_or_else(|_| text.clone());
+            Asked::of_machine(readings::tunable(name), Value::Is(value))
+        };
+        arm.tunables.iter().map(asked).collect()
+    }
+
+    fn change<'a>(&self, arm: &'a Arm, _: &'a Workload) -> Box<dyn Change + 'a> {
+        Box::new(Tuned {
+            tunables: &arm.tunables,
+            applied: Applied::default(),
+        })
+    }
+}
+
+struct Tuned<'a> {
+    tunables: &'a Tunables,
+    applied: Applied,
+}
+
+impl Change for Tuned<'_> {
+    fn apply(&mut self, ground: Ground) -> Result<(), Stop> {
+        apply(
+            ground.root,
+            self.tunables,
+            ground.journal,
+            &mut self.applied,
+        )
+        .map_err(|e| Stop::Void(format!("{e}; {}", e.remedy())))
+    }
+
+    fn facts(&self, at: &At) -> Vec<Fact> {
+        found(at.root, self.tunables)
+    }
+
+    fn undo(&mut self, _: &Path) -> Undone {
+        let failed = std::mem::take(&mut self.applied).undo().err();
+        let errors = failed.into_iter().flatten();
+        Undone {
+            errors: errors.map(|e| e.to_string()).collect(),
+            log: None,
+        }
+    }
+}
+
 /// Everything that can be found out without writing: names, values, places, rights.
-pub fn check(root: &Path, tunables: &Tunables) -> Vec<TunableError> {
+fn check(root: &Path, tunables: &Tunables) -> Vec<TunableError> {
     tunables
         .iter()
         .filter_map(|(name, text)| check_one(root, name, text).err())
@@ -91,18 +151,8 @@ fn check_one(root: &Path, name: &str, text: &str) -> Result<(), TunableError> {
     knob.try_open_for_writing()
 }
 
-/// The values in the kernel's own form.
-pub fn asks(tunables: &Tunables) -> Vec<Asked> {
-    let asked = |(name, text): (&String, &String)| {
-        // One that has no form in the kernel is never found there.
-        let value = normalise(name, text).unwrap_or_else(|_| text.clone());
-        Asked::of_machine(readings::tunable(name), Value::Is(value))
-    };
-    tunables.iter().map(asked).collect()
-}
-
 /// Read the named tunables back.
-pub fn found(root: &Path, tunables: &Tunables) -> Vec<Fact> {
+fn found(root: &Path, tunables: &Tunables) -> Vec<Fact> {
     let value = |name: &str| Knob::find(root, name)?.read();
     let fact = |name: &String| {
         let text = value(name).unwrap_or_else(|e| format!("unreadable: {e}"));
@@ -113,13 +163,13 @@ pub fn found(root: &Path, tunables: &Tunables) -> Vec<Fact> {
 
 /// Tunables that were set, with what they were before.
 #[derive(Debug, Default)]
-pub struct Applied {
+struct Applied {
     before: Vec<(Knob, String)>,
 }
 
 impl Applied {
     /// Write the old values back, last first, and read them back.
-    pub fn undo(self) -> Result<(), Vec<TunableError>> {
+    fn undo(self) -> Result<(), Vec<TunableError>> {
         let errors: Vec<TunableError> = self
             .before
             .into_iter()
@@ -136,7 +186,7 @@ impl Applied {
 
 /// Set all, each in the journal before it is written. All are checked before any is
 /// written; if one fails, what was set stays in `applied` for the caller to undo.
-pub fn apply(
+fn apply(
     root: &Path,
     tunables: &Tunables,
     journal: &mut Journal,

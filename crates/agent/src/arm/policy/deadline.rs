@@ -3,8 +3,8 @@
 //! compared in `__checkparam_dl` (kernel/sched/deadline.c). And how many threads it
 //! admits: `sched_dl_overflow`, there too.
 
-use super::policy::with_defaults;
-use super::tunables::{Knob, normalise};
+use super::threads::with_defaults;
+use crate::arm::tunables::{Knob, normalise};
 use model::{Arm, Class, Policy, Tunables, units::format_duration_ns};
 use std::path::Path;
 

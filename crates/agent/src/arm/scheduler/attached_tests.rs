@@ -1,7 +1,9 @@
 //! Fake schedulers: shell scripts that write the files that the kernel would.
 
 use super::*;
+use crate::fence::Fence;
 use crate::fixture::tree;
+use crate::journal::Journal;
 use std::fs;
 use tempfile::TempDir;
 
@@ -236,109 +238,4 @@ fn what_is_described_is_the_program_that_runs_not_the_file_that_took_its_place()
     child.wait().unwrap();
     assert_eq!(found, before);
     assert_ne!(sha256(&path).unwrap(), before);
-}
-
-/// sched_ext after a trial attached `rusty_1.1`, five attaches after boot.
-fn rusty() -> SchedExt {
-    SchedExt {
-        state: "enabled".to_owned(),
-        ops: "rusty_1.1".to_owned(),
-        enable_seq: 5,
-        nr_rejected: 3,
-        switch_all: Some(true),
-    }
-}
-
-/// Why the trial of an arm with this program is void when sched_ext is found like this.
-fn disagreement(program: Option<&str>, now: &SchedExt) -> Option<String> {
-    let all = now.switch_all.map_or("", |all| if all { "1" } else { "0" });
-    let file = |name: &str| format!("sys/kernel/sched_ext/{name}");
-    let root = tree(&[
-        (&file("state"), now.state.as_str()),
-        (&file("root/ops"), now.ops.as_str()),
-        (&file("enable_seq"), &now.enable_seq.to_string()),
-        (&file("nr_rejected"), &now.nr_rejected.to_string()),
-        (&file("switch_all"), all),
-    ]);
-    let mut arm = Arm::unchanged("arm");
-    arm.scheduler = program.map(|program| Scheduler {
-        program: program.to_owned(),
-        args: Vec::new(),
-        attach_limit_ns: None,
-    });
-    let before = SchedExt {
-        state: "disabled".to_owned(),
-        ops: String::new(),
-        enable_seq: 4,
-        ..rusty()
-    };
-    let expected = Expected {
-        before: Some(before),
-        attached: program.map(|_| rusty()),
-    };
-    let facts = found(root.path(), &arm, &expected);
-    facts.iter().find_map(Fact::disagrees)
-}
-
-#[test]
-fn the_scheduler_that_was_attached_must_stay() {
-    let rusty_arm = Some("/opt/scx_rusty");
-    assert_eq!(disagreement(rusty_arm, &rusty()), None);
-    let says = |now: SchedExt, expected: &str| {
-        let why = disagreement(rusty_arm, &now).unwrap();
-        assert!(why.contains(expected), "{why}");
-    };
-    let (ops, state) = ("rusty_1.2".to_owned(), "disabling".to_owned());
-    says(SchedExt { ops, ..rusty() }, "was rusty_1.2, not rusty_1.1");
-    says(
-        SchedExt { state, ..rusty() },
-        "was rusty_1.1, disabling, not",
-    );
-    let anew = SchedExt {
-        enable_seq: 6,
-        ..rusty()
-    };
-    says(anew, "sched_ext attaches since boot was 6, not 5");
-    let rejected = SchedExt {
-        nr_rejected: 5,
-        ..rusty()
-    };
-    says(rejected, "tasks that the scheduler rejected was 2, not 0");
-    let partial = SchedExt {
-        switch_all: Some(false),
-        ..rusty()
-    };
-    says(partial, "add policy = \"ext\"");
-}
-
-#[test]
-fn the_name_of_a_scheduler_is_wanted_whatever_was_attached() {
-    let why = disagreement(Some("scx_lavd"), &rusty()).unwrap();
-    assert_eq!(why, "the sched_ext scheduler was rusty_1.1, not lavd");
-    assert_eq!(disagreement(Some("./mine"), &rusty()), None);
-}
-
-#[test]
-fn a_scheduler_that_came_and_went_voids_an_arm_without_one() {
-    let gone = SchedExt {
-        state: "disabled".to_owned(),
-        ops: String::new(),
-        ..rusty()
-    };
-    let why = disagreement(None, &gone).unwrap();
-    assert!(why.contains("attaches since boot was 5, not 4"), "{why}");
-    let never = SchedExt {
-        enable_seq: 4,
-        ..gone
-    };
-    assert_eq!(disagreement(None, &never), None);
-}
-
-#[test]
-fn a_partial_scheduler_is_wanted_where_the_workload_is_in_its_class() {
-    let mut arm = Arm::unchanged("ext");
-    arm.policy = Some(model::Policy::new(Class::Ext));
-    assert_eq!(reach(false, &arm).disagrees(), None);
-    arm.policy = None;
-    assert!(reach(false, &arm).disagrees().is_some());
 }

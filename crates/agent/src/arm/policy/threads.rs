@@ -1,10 +1,8 @@
-//! Arms that change the scheduling policy of threads: sched_setattr(2), read back
-//! with sched_getattr(2). Nothing is left to undo: the threads end with the trial.
+//! The scheduling policy of threads: sched_setattr(2), read back with sched_getattr(2).
 
-use super::asked::Asked;
 use collect::sys::{RESET_ON_FORK, SchedAttr, sched_getattr, sched_setattr};
 use collect::tasks::{self, Pid};
-use model::{Arm, Class, Policy};
+use model::{Class, Policy};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::collections::BTreeSet;
 use std::io;
@@ -73,14 +71,6 @@ pub fn with_defaults(policy: &Policy) -> Policy {
         Class::Other | Class::Batch | Class::Idle | Class::Ext => {}
     }
     policy
-}
-
-/// The policy of the arm's role, in all that the arm names.
-pub fn asks(arm: &Arm) -> Vec<Asked> {
-    let parts = arm.policy.iter().flat_map(|p| with_defaults(p).parts());
-    parts
-        .map(|(what, value)| Asked::of_role(&arm.to, what, value))
-        .collect()
 }
 
 /// What is wrong with a policy on any machine; `None` if nothing is.

@@ -1,25 +1,23 @@
-//! Arms with a sched_ext scheduler: a program that attaches while it runs.
+//! A sched_ext scheduler: a program that attaches while it runs.
 //!
 //! Attached means that `/sys/kernel/sched_ext/root/ops` names a scheduler, the state
 //! is enabled, and `enable_seq` has grown; detached, that the state is disabled and
 //! the process is gone. A scheduler that the kernel ejects leaves its reason on
 //! standard error and in the kernel's log.
 
-use super::asked::{Asked, Value};
-use crate::fence::Fence;
+use super::find;
+use crate::arm::ingredient::Ground;
 use crate::interrupt::Interrupt;
-use crate::journal::{Journal, Undo};
+use crate::journal::Undo;
 use crate::processes::SCHEDULER_MARKER;
 use crate::spawn::{SpawnError, spawn};
 use crate::workload::{last_lines, memory_file, text_of};
 use collect::kernel_log::KernelLog;
 use collect::{sched_ext, tasks, tools};
-use model::readings::{self, ALL_TASKS, ATTACHES, NONE, REACH, REJECTED, SCHEDULER};
-use model::{Arm, Class, Fact, SchedExt, Scheduler, SchedulerBinary};
+use model::{SchedExt, Scheduler, SchedulerBinary};
 use rustix::process::{Pid, Signal, kill_process};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use std::env;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
@@ -27,10 +25,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
-
-/// The environment variable in which an agent is told where schedulers are:
-/// directories, separated by colons, searched after PATH.
-pub const SCHEDULERS_VARIABLE: &str = "SCHEDLAB_SCHEDULERS";
 
 /// How long to wait for what.
 #[derive(Debug, Clone, Copy)]
@@ -76,16 +70,6 @@ impl Limits {
     }
 }
 
-/// What attaching a scheduler needs from the trial.
-#[derive(Debug)]
-pub struct Ground<'a> {
-    pub root: &'a Path,
-    /// Keeps the processes of the scheduler together; its mark is theirs.
-    pub fence: &'a Fence,
-    pub journal: &'a mut Journal,
-    pub interrupt: &'a Interrupt,
-}
-
 const POLL_EVERY: Duration = Duration::from_millis(20);
 
 #[derive(Debug, thiserror::Error)]
@@ -128,92 +112,6 @@ pub enum SchedulerError {
         limit: Duration,
         what: String,
     },
-}
-
-/// The scheduler of the arm, or that there is none.
-pub fn asks(arm: &Arm) -> Vec<Asked> {
-    vec![Asked::of_machine(SCHEDULER, value(arm))]
-}
-
-fn value(arm: &Arm) -> Value {
-    let Some(scheduler) = &arm.scheduler else {
-        return Value::Is(NONE.to_owned());
-    };
-    match expected_name(&scheduler.program) {
-        Some(name) => Value::Has(name.to_owned()),
-        None => Value::Any,
-    }
-}
-
-/// The schedulers of the scx project are called by their program without `scx_`.
-fn expected_name(program: &str) -> Option<&str> {
-    Path::new(program)
-        .file_name()?
-        .to_str()?
-        .strip_prefix("scx_")
-}
-
-/// What sched_ext was like when the arm had been applied, and just before.
-#[derive(Debug, Clone, Default)]
-pub struct Expected {
-    /// `None` on a kernel without sched_ext.
-    pub before: Option<SchedExt>,
-    /// The scheduler that the trial attached.
-    pub attached: Option<SchedExt>,
-}
-
-/// Reads the scheduler in force. It must be the one that the trial attached, once.
-pub fn found(root: &Path, arm: &Arm, expected: &Expected) -> Vec<Fact> {
-    let now = sched_ext::read(root);
-    let mut scheduler = readings::scheduler(now.as_ref());
-    if let Some(attached) = &expected.attached {
-        let name = readings::scheduler(Some(attached)).found;
-        scheduler.wanted = Some(value(arm).wanted(&name));
-    }
-    let mut facts = vec![scheduler];
-    let (Some(now), Some(before)) = (now, &expected.before) else {
-        return facts;
-    };
-    let has_one = arm.scheduler.is_some();
-    let attaches = before.enable_seq + u64::from(has_one);
-    let found = Fact::found(ATTACHES, now.enable_seq.to_string());
-    facts.push(found.wants(attaches.to_string()));
-    if has_one {
-        let rejected = now.nr_rejected.saturating_sub(before.nr_rejected);
-        facts.push(Fact::found(REJECTED, rejected.to_string()).wants("0"));
-        facts.extend(now.switch_all.map(|all| reach(all, arm)));
-    }
-    facts
-}
-
-/// A partial scheduler runs only what is in the class SCHED_EXT.
-fn reach(all: bool, arm: &Arm) -> Fact {
-    let policy = arm.policy.as_ref();
-    let is_ext = policy.is_some_and(|p| p.class == Class::Ext);
-    match (all, is_ext) {
-        (true, _) => Fact::found(REACH, ALL_TASKS),
-        (false, true) => Fact::found(REACH, "tasks in SCHED_EXT"),
-        (false, false) => {
-            let found = "only tasks in SCHED_EXT (add policy = \"ext\" to the arm)";
-            Fact::found(REACH, found).wants(ALL_TASKS)
-        }
-    }
-}
-
-/// Where the program is: a path, on PATH, or among the installed schedulers.
-pub fn find(program: &str) -> Option<PathBuf> {
-    find_with(program, directories())
-}
-
-/// Where the program is: a path, on PATH, or in one of the directories.
-pub fn find_with(program: &str, directories: Vec<PathBuf>) -> Option<PathBuf> {
-    tools::find(program).or_else(|| tools::find_in(program, directories))
-}
-
-/// Where an agent was told that installed schedulers are.
-pub fn directories() -> Vec<PathBuf> {
-    let installed = env::var_os(SCHEDULERS_VARIABLE).unwrap_or_default();
-    env::split_paths(&installed).collect()
 }
 
 /// A scheduler in force, and its process.
@@ -585,5 +483,5 @@ fn sha256(path: &Path) -> io::Result<String> {
 }
 
 #[cfg(test)]
-#[path = "scheduler_tests.rs"]
+#[path = "attached_tests.rs"]
 mod tests;

@@ -1,0 +1,121 @@
+//! Arms that change the scheduling policy of threads. The policy is given to the threads
+//! of its role as they are started ([`threads`]); there is nothing to undo, since they end
+//! with the trial.
+
+mod deadline;
+mod threads;
+
+pub use threads::*;
+
+use super::asked::Asked;
+use super::ingredient::{At, Change, Ingredient, problem};
+use crate::roles;
+use model::{Arm, Class, Fact, Policy, Problem, Role, Severity, Warning, Workload, readings};
+use std::path::Path;
+
+pub struct ThreadPolicy;
+
+impl Ingredient for ThreadPolicy {
+    fn check(&self, root: &Path, arm: &Arm, workloads: &[Workload]) -> Vec<Problem> {
+        let Some(wanted) = &arm.policy else {
+            return Vec::new();
+        };
+        let mut problems: Vec<Problem> = check_policy(root, arm, wanted).into_iter().collect();
+        problems.extend(check_role(arm, workloads));
+        let deadlines = workloads.iter();
+        problems.extend(deadlines.filter_map(|w| check_deadline(root, arm, wanted, w)));
+        problems
+    }
+
+    fn asks(&self, arm: &Arm) -> Vec<Asked> {
+        let parts = arm.policy.iter().flat_map(|p| with_defaults(p).parts());
+        parts
+            .map(|(what, value)| Asked::of_role(&arm.to, what, value))
+            .collect()
+    }
+
+    fn change<'a>(&self, arm: &'a Arm, _: &'a Workload) -> Box<dyn Change + 'a> {
+        Box::new(OfThreads { arm })
+    }
+}
+
+struct OfThreads<'a> {
+    arm: &'a Arm,
+}
+
+impl Change for OfThreads<'_> {
+    fn facts(&self, at: &At) -> Vec<Fact> {
+        readings::policies(at.policies)
+    }
+
+    /// A nice value counts only inside a session while autogroup is on, and the
+    /// workload is a session of its own (sched(7), "The autogroup feature").
+    fn warnings(&self, root: &Path) -> Vec<Warning> {
+        let path = root.join("proc/sys/kernel/sched_autogroup_enabled");
+        let on = collect::read_number::<u32>(&path) == Some(1);
+        let nice = self.arm.policy.as_ref().and_then(|p| p.nice);
+        if !on || nice.is_none() {
+            return Vec::new();
+        }
+        vec![Warning {
+            severity: Severity::Caution,
+            what: format!(
+                "{}: the kernel groups tasks by session (kernel.sched_autogroup_enabled = 1), so \
+                 the nice value of the workload does not count against other sessions",
+                self.arm.name
+            ),
+            remedy: "add the tunable autogroup = \"off\" to every arm".to_owned(),
+        }]
+    }
+}
+
+fn check_policy(root: &Path, arm: &Arm, wanted: &Policy) -> Option<Problem> {
+    if let Some((what, remedy)) = deadline::fault(root, arm) {
+        return Some(problem(arm, format!("policy {wanted}: {what}"), &remedy));
+    }
+    let error = try_on_this_machine(&deadline::to_try(root, wanted)).err()?;
+    Some(problem(arm, error.to_string(), error.remedy()))
+}
+
+/// The policy of an arm needs its role in every workload.
+fn check_role(arm: &Arm, workloads: &[Workload]) -> Option<Problem> {
+    let has: fn(&Workload) -> bool = match arm.to {
+        Role::Load => return None,
+        Role::Server => |w| w.server.is_some(),
+        Role::Antagonist => |w| !w.antagonists.is_empty(),
+    };
+    let without = workloads.iter().find(|w| !has(w))?;
+    let what = format!(
+        "its policy is for the role {}, which the workload {} does not have",
+        arm.to.name(),
+        without.name
+    );
+    let remedy = "leave out `to`, and the policy goes to the load; or leave out the workload";
+    Some(problem(arm, what, remedy))
+}
+
+/// What of a deadline policy a role of the workload cannot have.
+fn check_deadline(root: &Path, arm: &Arm, wanted: &Policy, workload: &Workload) -> Option<Problem> {
+    if wanted.class != Class::Deadline {
+        return None;
+    }
+    let object = |what: String| format!("policy {wanted}, workload {}: {what}", workload.name);
+    let threads = roles::least_threads(workload, &arm.to);
+    if let Some((what, remedy)) = deadline::overflow(root, arm, threads) {
+        return Some(problem(arm, object(what), &remedy));
+    }
+    let tried = deadline::to_try(root, wanted);
+    if try_on_this_machine(&tried).is_err() {
+        // `check_policy` says so.
+        return None;
+    }
+    let kept = roles::kept_to(workload, &arm.to).into_iter();
+    let mut refused = kept.filter(|kept| is_refused_on(&tried, &kept.cpus));
+    let key = refused.next()?.key;
+    let what = format!(
+        "the kernel gives a deadline policy only to threads that may run on all CPUs, and \
+         {key} keeps them to some"
+    );
+    let remedy = "leave out these CPUs, or take another policy";
+    Some(problem(arm, object(what), remedy))
+}

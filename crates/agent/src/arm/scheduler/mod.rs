@@ -1,0 +1,316 @@
+//! Arms with a sched_ext scheduler, and arms without one, which must have none.
+
+mod attached;
+
+use super::asked::{Asked, Value};
+use super::ingredient::{At, Change, Ground, Ingredient, Undone, problem};
+use crate::stop::Stop;
+use attached::{Attached, Limits};
+use collect::tasks::Pid;
+use collect::{sched_ext, tools};
+use model::readings::{self, ALL_TASKS, ATTACHES, NONE, REACH, REJECTED, SCHEDULER};
+use model::{Arm, Class, Fact, Problem, SchedExt, SchedulerBinary, TrialFile, Workload};
+use std::env;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The environment variable in which an agent is told where schedulers are:
+/// directories, separated by colons, searched after PATH.
+pub const SCHEDULERS_VARIABLE: &str = "SCHEDLAB_SCHEDULERS";
+
+pub struct OwnScheduler;
+
+impl Ingredient for OwnScheduler {
+    fn check(&self, root: &Path, arm: &Arm, _: &[Workload]) -> Vec<Problem> {
+        let Some(wanted) = &arm.scheduler else {
+            return Vec::new();
+        };
+        let mut problems = Vec::new();
+        let mut lacks = |what: String, remedy: &str| problems.push(problem(arm, what, remedy));
+        let program = &wanted.program;
+        if !sched_ext::is_supported(root) {
+            let what = format!("this kernel has no sched_ext for {program}");
+            let remedy =
+                "use a kernel >= 6.12 with CONFIG_SCHED_CLASS_EXT, or a VM: --vm debian:sid";
+            lacks(what, remedy);
+        }
+        if find(program).is_none() {
+            let what = format!("the scheduler {program} was not found");
+            let remedy =
+                "install it, for example with: schedlab scheduler install NAME, or give its path";
+            lacks(what, remedy);
+        }
+        if !rustix::process::geteuid().is_root() {
+            let what = format!("loading {program} needs root");
+            lacks(what, "run as root, or in a VM: --vm debian:sid");
+        }
+        problems
+    }
+
+    fn asks(&self, arm: &Arm) -> Vec<Asked> {
+        vec![Asked::of_machine(SCHEDULER, value(arm))]
+    }
+
+    fn change<'a>(&self, arm: &'a Arm, _: &'a Workload) -> Box<dyn Change + 'a> {
+        Box::new(InForce {
+            arm,
+            before: None,
+            attached: None,
+        })
+    }
+}
+
+/// What sched_ext is to be like in one trial.
+struct InForce<'a> {
+    arm: &'a Arm,
+    /// As it was before the trial; `None` on a kernel without sched_ext.
+    before: Option<SchedExt>,
+    /// The scheduler of the arm, where it has one.
+    attached: Option<Attached>,
+}
+
+impl Change for InForce<'_> {
+    fn step(&self) -> Option<(String, Duration)> {
+        let scheduler = self.arm.scheduler.as_ref()?;
+        let limit = Limits::of(scheduler).attached();
+        Some((format!("attaching {}", scheduler.program), limit))
+    }
+
+    fn apply(&mut self, ground: Ground) -> Result<(), Stop> {
+        self.before = sched_ext::read(ground.root);
+        if let Some(scheduler) = &self.arm.scheduler {
+            let attached = Attached::attach(ground, scheduler, Limits::of(scheduler))
+                .map_err(|e| Stop::Void(e.to_string()))?;
+            self.attached = Some(attached);
+        }
+        Ok(())
+    }
+
+    fn facts(&self, at: &At) -> Vec<Fact> {
+        let attached = self.attached.as_ref().map(|attached| &attached.state);
+        found(at.root, self.arm, self.before.as_ref(), attached)
+    }
+
+    fn check_alive(&mut self) -> Result<(), Stop> {
+        let alive = self.attached.as_mut().map(Attached::check_alive);
+        alive
+            .unwrap_or(Ok(()))
+            .map_err(|e| Stop::Void(e.to_string()))
+    }
+
+    fn reason(&mut self) -> Option<String> {
+        self.attached.as_mut().and_then(Attached::reason)
+    }
+
+    fn process(&self) -> Option<Pid> {
+        self.attached.as_ref().map(Attached::pid)
+    }
+
+    fn program(&self) -> Option<&SchedulerBinary> {
+        self.attached.as_ref().map(|attached| &attached.binary)
+    }
+
+    fn undo_limit(&self) -> Duration {
+        let attached = self.attached.as_ref();
+        attached.map_or(Duration::ZERO, Attached::detach_limit)
+    }
+
+    fn undo(&mut self, root: &Path) -> Undone {
+        let Some(attached) = self.attached.take() else {
+            return Undone::default();
+        };
+        let (text, detached) = attached.detach(root);
+        let name = "scheduler.log".to_owned();
+        Undone {
+            log: Some(TrialFile { name, text }),
+            errors: detached.err().map(|e| e.to_string()).into_iter().collect(),
+        }
+    }
+}
+
+/// The name of the scheduler that the arm asks for, or that there is none.
+fn value(arm: &Arm) -> Value {
+    let Some(scheduler) = &arm.scheduler else {
+        return Value::Is(NONE.to_owned());
+    };
+    match expected_name(&scheduler.program) {
+        Some(name) => Value::Has(name.to_owned()),
+        None => Value::Any,
+    }
+}
+
+/// The schedulers of the scx project are called by their program without `scx_`.
+fn expected_name(program: &str) -> Option<&str> {
+    Path::new(program)
+        .file_name()?
+        .to_str()?
+        .strip_prefix("scx_")
+}
+
+/// Reads the scheduler in force. It must be the one that the trial attached, once.
+fn found(
+    root: &Path,
+    arm: &Arm,
+    before: Option<&SchedExt>,
+    attached: Option<&SchedExt>,
+) -> Vec<Fact> {
+    let now = sched_ext::read(root);
+    let mut scheduler = readings::scheduler(now.as_ref());
+    if let Some(attached) = attached {
+        let name = readings::scheduler(Some(attached)).found;
+        scheduler.wanted = Some(value(arm).wanted(&name));
+    }
+    let mut facts = vec![scheduler];
+    let (Some(now), Some(before)) = (now, before) else {
+        return facts;
+    };
+    let has_one = arm.scheduler.is_some();
+    let attaches = before.enable_seq + u64::from(has_one);
+    let found = Fact::found(ATTACHES, now.enable_seq.to_string());
+    facts.push(found.wants(attaches.to_string()));
+    if has_one {
+        let rejected = now.nr_rejected.saturating_sub(before.nr_rejected);
+        facts.push(Fact::found(REJECTED, rejected.to_string()).wants("0"));
+        facts.extend(now.switch_all.map(|all| reach(all, arm)));
+    }
+    facts
+}
+
+/// A partial scheduler runs only what is in the class SCHED_EXT.
+fn reach(all: bool, arm: &Arm) -> Fact {
+    let policy = arm.policy.as_ref();
+    let is_ext = policy.is_some_and(|p| p.class == Class::Ext);
+    match (all, is_ext) {
+        (true, _) => Fact::found(REACH, ALL_TASKS),
+        (false, true) => Fact::found(REACH, "tasks in SCHED_EXT"),
+        (false, false) => {
+            let found = "only tasks in SCHED_EXT (add policy = \"ext\" to the arm)";
+            Fact::found(REACH, found).wants(ALL_TASKS)
+        }
+    }
+}
+
+/// Where the program is: a path, on PATH, or among the installed schedulers.
+pub fn find(program: &str) -> Option<PathBuf> {
+    find_with(program, directories())
+}
+
+/// Where the program is: a path, on PATH, or in one of the directories.
+pub fn find_with(program: &str, directories: Vec<PathBuf>) -> Option<PathBuf> {
+    tools::find(program).or_else(|| tools::find_in(program, directories))
+}
+
+/// Where an agent was told that installed schedulers are.
+pub fn directories() -> Vec<PathBuf> {
+    let installed = env::var_os(SCHEDULERS_VARIABLE).unwrap_or_default();
+    env::split_paths(&installed).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::tree;
+    use model::Scheduler;
+
+    /// sched_ext after a trial attached `rusty_1.1`, five attaches after boot.
+    fn rusty() -> SchedExt {
+        SchedExt {
+            state: "enabled".to_owned(),
+            ops: "rusty_1.1".to_owned(),
+            enable_seq: 5,
+            nr_rejected: 3,
+            switch_all: Some(true),
+        }
+    }
+
+    /// Why the trial of an arm with this program is void when sched_ext is found like this.
+    fn disagreement(program: Option<&str>, now: &SchedExt) -> Option<String> {
+        let all = now.switch_all.map_or("", |all| if all { "1" } else { "0" });
+        let file = |name: &str| format!("sys/kernel/sched_ext/{name}");
+        let root = tree(&[
+            (&file("state"), now.state.as_str()),
+            (&file("root/ops"), now.ops.as_str()),
+            (&file("enable_seq"), &now.enable_seq.to_string()),
+            (&file("nr_rejected"), &now.nr_rejected.to_string()),
+            (&file("switch_all"), all),
+        ]);
+        let mut arm = Arm::unchanged("arm");
+        arm.scheduler = program.map(|program| Scheduler {
+            program: program.to_owned(),
+            args: Vec::new(),
+            attach_limit_ns: None,
+        });
+        let before = SchedExt {
+            state: "disabled".to_owned(),
+            ops: String::new(),
+            enable_seq: 4,
+            ..rusty()
+        };
+        let attached = program.map(|_| rusty());
+        let facts = found(root.path(), &arm, Some(&before), attached.as_ref());
+        facts.iter().find_map(Fact::disagrees)
+    }
+
+    #[test]
+    fn the_scheduler_that_was_attached_must_stay() {
+        let rusty_arm = Some("/opt/scx_rusty");
+        assert_eq!(disagreement(rusty_arm, &rusty()), None);
+        let says = |now: SchedExt, expected: &str| {
+            let why = disagreement(rusty_arm, &now).unwrap();
+            assert!(why.contains(expected), "{why}");
+        };
+        let (ops, state) = ("rusty_1.2".to_owned(), "disabling".to_owned());
+        says(SchedExt { ops, ..rusty() }, "was rusty_1.2, not rusty_1.1");
+        says(
+            SchedExt { state, ..rusty() },
+            "was rusty_1.1, disabling, not",
+        );
+        let anew = SchedExt {
+            enable_seq: 6,
+            ..rusty()
+        };
+        says(anew, "sched_ext attaches since boot was 6, not 5");
+        let rejected = SchedExt {
+            nr_rejected: 5,
+            ..rusty()
+        };
+        says(rejected, "tasks that the scheduler rejected was 2, not 0");
+        let partial = SchedExt {
+            switch_all: Some(false),
+            ..rusty()
+        };
+        says(partial, "add policy = \"ext\"");
+    }
+
+    #[test]
+    fn the_name_of_a_scheduler_is_wanted_whatever_was_attached() {
+        let why = disagreement(Some("scx_lavd"), &rusty()).unwrap();
+        assert_eq!(why, "the sched_ext scheduler was rusty_1.1, not lavd");
+        assert_eq!(disagreement(Some("./mine"), &rusty()), None);
+    }
+
+    #[test]
+    fn a_scheduler_that_came_and_went_voids_an_arm_without_one() {
+        let gone = SchedExt {
+            state: "disabled".to_owned(),
+            ops: String::new(),
+            ..rusty()
+        };
+        let why = disagreement(None, &gone).unwrap();
+        assert!(why.contains("attaches since boot was 5, not 4"), "{why}");
+        let never = SchedExt {
+            enable_seq: 4,
+            ..gone
+        };
+        assert_eq!(disagreement(None, &never), None);
+    }
+
+    #[test]
+    fn a_partial_scheduler_is_wanted_where_the_workload_is_in_its_class() {
+        let mut arm = Arm::unchanged("ext");
+        arm.policy = Some(model::Policy::new(Class::Ext));
+        assert_eq!(reach(false, &arm).disagrees(), None);
+        arm.policy = None;
+        assert!(reach(false, &arm).disagrees().is_some());
+    }
+}
