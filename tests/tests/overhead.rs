@@ -15,9 +15,9 @@ use tests::{Bench, alone, expect_code, is_root, sched_program, stderr, stdout};
 
 const EXPERIMENT: &str = r#"
 name = "collectors"
+collect = ["delays"]
 [[arm]]
 name = "watched"
-collect = ["delays"]
 [[arm]]
 name = "alone"
 collect = []
@@ -45,7 +45,7 @@ fn metrics_of(bench: &Bench, arm: &str) -> Vec<String> {
 }
 
 #[test]
-fn an_arm_has_the_collectors_that_it_names_and_no_others() {
+fn arms_have_the_collectors_of_the_experiment_or_their_own_and_no_others() {
     let _turn = alone();
     let bench = Bench::default();
     let file = bench.file("e.toml", EXPERIMENT);
@@ -69,9 +69,9 @@ fn an_arm_has_the_collectors_that_it_names_and_no_others() {
 /// Four spinners on one CPU take turns, so that most of their time is waiting.
 const CROWDED: &str = r#"
 name = "crowded"
+collect = ["delays", "runqueue"]
 [[arm]]
 name = "counted"
-collect = ["delays", "runqueue"]
 [[workload]]
 name = "whole"
 kind = "command"

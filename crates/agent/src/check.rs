@@ -1,8 +1,8 @@
 //! What the target lacks for an experiment, found out before the first trial.
 
-use crate::arm::ingredient::{self, problem};
-use crate::arm::scheduler;
-use crate::{collectors, roles};
+use crate::arm::{ingredient, scheduler};
+use crate::collectors::def::{COLLECTORS, find};
+use crate::roles;
 use load::Job;
 use model::{Arm, Experiment, Problem, Workload};
 use std::path::Path;
@@ -16,8 +16,15 @@ pub fn check(root: &Path, experiment: &Experiment) -> Vec<Problem> {
         problems.extend(roles::check(root, workload));
         problems
     });
+    let collect = experiment.collect.as_deref();
+    let collectors = check_collectors(root, "experiment", collect);
     let mut problems: Vec<Problem> = Vec::new();
-    for problem in arms.chain(workloads).chain(foreign_scheduler(root)) {
+    for problem in collectors
+        .into_iter()
+        .chain(arms)
+        .chain(workloads)
+        .chain(foreign_scheduler(root))
+    {
         if !problems.contains(&problem) {
             problems.push(problem);
         }
@@ -27,15 +34,34 @@ pub fn check(root: &Path, experiment: &Experiment) -> Vec<Problem> {
 
 fn check_arm(root: &Path, arm: &Arm, workloads: &[Workload]) -> Vec<Problem> {
     let mut problems = ingredient::check(root, arm, workloads);
-    for collector in arm.collect.iter().flatten() {
-        if let Some((what, remedy)) =
-            collectors::missing(root, *collector, scheduler::directories())
-        {
-            let what = format!("collect {}: {what}", collector.name());
-            problems.push(problem(arm, what, &remedy));
-        }
-    }
+    let object = format!("arm {}", arm.name);
+    problems.extend(check_collectors(root, &object, arm.collect.as_deref()));
     problems
+}
+
+fn check_collectors(root: &Path, object: &str, named: Option<&[String]>) -> Vec<Problem> {
+    let lacks = |name: &String| match find(name) {
+        Some(def) => (def.missing)(root, scheduler::directories()),
+        None => {
+            let known: Vec<&str> = COLLECTORS.iter().map(|def| def.name).collect();
+            let what = "there is no collector of that name".to_owned();
+            Some((what, format!("use some of {}", known.join(", "))))
+        }
+    };
+    let problem = |name: &String| {
+        let (what, remedy) = lacks(name)?;
+        Some(Problem {
+            object: object.to_owned(),
+            what: format!("collect {name}: {what}"),
+            remedy,
+        })
+    };
+    named
+        .iter()
+        .copied()
+        .flatten()
+        .filter_map(problem)
+        .collect()
 }
 
 /// Someone else's scheduler would be in every arm.
@@ -185,5 +211,16 @@ mod tests {
         assert!(problem.remedy.contains("leave out `to`"), "{problem:?}");
         arm.to = Role::Load;
         assert_eq!(check_arm(root.path(), &arm, &[command()]), []);
+    }
+
+    #[test]
+    fn a_collector_that_nobody_knows_is_a_problem_with_those_that_there_are() {
+        let named = ["delays".to_owned(), "delay".to_owned()];
+        let problems = check_collectors(tree(&[]).path(), "experiment", Some(&named));
+        let [problem] = problems.as_slice() else {
+            panic!("{problems:?}");
+        };
+        assert!(problem.what.starts_with("collect delay: "), "{problem:?}");
+        assert!(problem.remedy.contains("delays, distances"), "{problem:?}");
     }
 }

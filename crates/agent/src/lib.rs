@@ -36,8 +36,9 @@ mod fixture;
 
 pub use arm::scheduler::SCHEDULERS_VARIABLE;
 pub use collectors::{
-    Cost, Costs, MOST as COSTLY, costs_file, log_of as collector_log_of,
-    metrics as collector_metrics, missing as collector_missing,
+    Cost, Costs, MOST as COSTLY, costs_file,
+    def::{COLLECTORS, CollectorDef},
+    log_of as collector_log_of, metrics as collector_metrics,
 };
 pub use counters::METRICS;
 pub use fixes::{Fixed, fix, restore_fixes};

@@ -1,6 +1,7 @@
 //! One trial: require, journal, apply the arm, run the workload, prove, undo.
 
 use crate::arm::ingredient::{self, Change};
+use crate::collectors::def::Start;
 use crate::collectors::{self, Collectors};
 use crate::fence::Fence;
 use crate::interrupt::Interrupt;
@@ -13,9 +14,7 @@ use crate::workload::{Origin, last_lines};
 use crate::{AgentError, counters, files};
 use collect::tasks::Pid;
 use load::{Driver, Job, Launch, Output};
-use model::{
-    Evidence, Measurement, Reply, Severity, TrialResult, TrialSpec, TrialState, Warning,
-};
+use model::{Evidence, Measurement, Reply, Severity, TrialResult, TrialSpec, TrialState, Warning};
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -209,24 +208,21 @@ impl<'a, 'c> Trial<'a, 'c> {
     }
 
     fn run_workload(&mut self, launch: &Launch) -> Result<(Output, Vec<Measurement>), Stop> {
-        let wanted = collectors::wanted(&self.spec.arm);
+        let wanted = collectors::wanted(self.spec);
         let limit = Duration::from_nanos(self.spec.workload.time_limit_ns);
-        let longest = limit + Collectors::limit(&wanted) + KILL_LIMIT;
+        let longest = limit + collectors::limit(&wanted) + KILL_LIMIT;
         self.context.progress("measuring", longest);
-        let origin = Origin {
-            executable: self.context.executable,
-            fence: &self.beside,
-        };
-        let (root, interrupt) = (self.context.root, self.context.interrupt);
         let scheduler = self.processes().next();
-        self.collectors.prepare(
-            root,
-            wanted,
-            scheduler,
-            origin,
-            self.context.journal,
-            interrupt,
-        );
+        let start = Start {
+            root: self.context.root,
+            origin: Origin {
+                executable: self.context.executable,
+                fence: &self.beside,
+            },
+            journal: self.context.journal,
+            interrupt: self.context.interrupt,
+        };
+        self.collectors.prepare(&wanted, scheduler, start);
         self.until = Instant::now() + limit;
         if launch.phased {
             self.run_phased(launch)
@@ -272,12 +268,12 @@ impl<'a, 'c> Trial<'a, 'c> {
         if let Some(why) = parsed.void {
             return Err(Stop::Void(why));
         }
-        let (collected, warnings) = self.collectors.figures(&counters);
-        self.warnings.extend(warnings);
-        for file in self.collectors.files() {
+        let collected = self.collectors.collected(&counters);
+        self.warnings.extend(collected.warnings);
+        for file in collected.files {
             (self.context.say)(Reply::File { file });
         }
-        self.metrics = counters::merge(parsed.metrics, [counters, collected].concat());
+        self.metrics = counters::merge(parsed.metrics, [counters, collected.metrics].concat());
         Ok(())
     }
 

@@ -4,6 +4,8 @@
 //! Inside the window the agent sleeps in poll(2) and wakes once a second.
 
 use crate::arm::policy;
+use crate::collectors::def::At;
+use crate::collectors::switches;
 use crate::counters::Reading;
 use crate::evidence::{self, Look};
 use crate::files;
@@ -11,11 +13,10 @@ use crate::spawn::SpawnError;
 use crate::stop::Stop;
 use crate::trial::Trial;
 use crate::workload::{Event, Origin, Workload};
-use collect::hardware::Hardware;
 use collect::rusage::Usage;
 use collect::tasks::Pid;
 use load::{Launch, Output, phase};
-use model::{Class, Collector, Measurement, Phase, Policy, Role, Severity, Warning};
+use model::{Class, Measurement, Phase, Policy, Role, Severity, Warning};
 use std::time::{Duration, Instant};
 
 /// How often evidence is taken inside the window.
@@ -31,16 +32,9 @@ impl<'a> Trial<'a, '_> {
             executable: self.context.executable,
             fence: &self.fence,
         };
-        let (wants_switches, wants_hardware) = (
-            self.collectors.wants(Collector::Switches),
-            self.collectors.wants(Collector::Hardware),
-        );
-        let mut hardware = None;
-        let journal = &mut *self.context.journal;
+        let (journal, collectors) = (&mut *self.context.journal, &mut self.collectors);
         let started = Workload::start(launch, origin, journal, |pid| {
-            if wants_hardware {
-                hardware = Hardware::on_exec(pid).ok();
-            }
+            collectors.before_exec(pid);
             match policy {
                 Some(policy) => policy::apply_before_exec(pid, policy).map_err(with_remedy),
                 None => Ok(()),
@@ -50,10 +44,9 @@ impl<'a> Trial<'a, '_> {
             SpawnError::Refused(why) => Stop::Void(why),
             error => Stop::Failed(error.to_string()),
         })?;
-        if !wants_switches {
+        if !self.collectors.wants(&switches::DEF) {
             process.counters = None;
         }
-        self.collectors.count(hardware);
         Ok(process)
     }
 
@@ -63,8 +56,11 @@ impl<'a> Trial<'a, '_> {
         self.follow_roles()?;
         self.roles.begin(self.context.root);
         let beside: Vec<(Role, Pid)> = self.roles.leaders().collect();
-        let interrupt = self.context.interrupt;
-        self.collectors.begin(self.context.root, &beside, interrupt);
+        self.collectors.begin(&At {
+            root: self.context.root,
+            leaders: &beside,
+            interrupt: self.context.interrupt,
+        });
         let first = Reading::at_start(self.context.root);
         let mut process = self.start(launch, policy)?;
         self.window_ns.0 = self.since_start(process.started);
@@ -72,7 +68,11 @@ impl<'a> Trial<'a, '_> {
         let ended = self.sample_until_exit(&mut process);
         if ended.is_ok() {
             self.window_ns.1 = self.since_start(Instant::now());
-            self.collectors.end(self.context.root, interrupt);
+            self.collectors.end(&At {
+                root: self.context.root,
+                leaders: &beside,
+                interrupt: self.context.interrupt,
+            });
             self.observe(Phase::After, process.pid);
         }
         let ended = ended.and_then(|()| self.prove_roles());
@@ -112,14 +112,18 @@ impl<'a> Trial<'a, '_> {
         self.expect(process, phase::BEGIN)?;
         self.window_ns.0 = self.since_start(Instant::now());
         let first = Reading::of_tree(root, process.pid, process.counters.as_mut());
-        let interrupt = self.context.interrupt;
         let leaders = self.leaders(process.pid);
-        self.collectors.begin(root, &leaders, interrupt);
+        let at = At {
+            root,
+            leaders: &leaders,
+            interrupt: self.context.interrupt,
+        };
+        self.collectors.begin(&at);
         self.roles.begin(root);
         self.expect(process, phase::END)?;
         self.window_ns.1 = self.since_start(Instant::now());
         let last = Reading::of_tree(root, process.pid, process.counters.as_mut());
-        self.collectors.end(root, interrupt);
+        self.collectors.end(&at);
         self.observe(Phase::After, process.pid);
         self.prove_roles()?;
         let _ = process.send(&format!("{}\n", phase::SEEN));

@@ -172,6 +172,7 @@ fn a_kind_is_one_entry() {
         load: planned.cells[0].load,
         calibration: Default::default(),
         seed: 1,
+        collect: None,
     });
     let experiment = Box::new(experiment.clone());
     let replies = answers(&[Request::Check { experiment }, Request::Trial { spec }]);

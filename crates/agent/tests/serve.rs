@@ -5,9 +5,7 @@
 mod harness;
 
 use harness::{Agent, command, is_root, workload};
-use model::{
-    Arm, Class, Fact, PROTOCOL_VERSION, Phase, Policy, Reply, Request, Role, TrialState,
-};
+use model::{Arm, Class, Fact, PROTOCOL_VERSION, Phase, Policy, Reply, Request, Role, TrialState};
 
 #[test]
 fn a_runner_of_the_same_protocol_is_greeted_and_any_other_refused() {

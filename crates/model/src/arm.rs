@@ -1,6 +1,5 @@
 //! An arm: one way to schedule, made of a kernel, a scheduler, a policy and tunables.
 
-use crate::collector::Collector;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -36,9 +35,10 @@ pub struct Arm {
     /// The place in a grid (`for-each`): each parameter with its value as written.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub grid: BTreeMap<String, String>,
-    /// What is collected in its trials; `None`: all that is known to cost little.
+    /// Names of the collectors of its trials, where they are not those of the experiment:
+    /// arms that differ in this measure what collecting costs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub collect: Option<Vec<Collector>>,
+    pub collect: Option<Vec<String>>,
 }
 
 fn is_zero(value: &f64) -> bool {
@@ -84,8 +84,7 @@ impl Arm {
             parts.push(format!("handicap={}%", self.handicap_percent));
         }
         if let Some(collectors) = &self.collect {
-            let names: Vec<&str> = collectors.iter().map(|c| c.name()).collect();
-            parts.push(format!("collect={}", names.join(",")));
+            parts.push(format!("collect={}", collectors.join(",")));
         }
         if parts.is_empty() {
             return "default".to_owned();

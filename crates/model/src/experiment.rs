@@ -18,6 +18,9 @@ pub struct Experiment {
     /// At least one; names are unique.
     pub workloads: Vec<Workload>,
     pub stop: Stop,
+    /// Names of the collectors of every trial; `None`: all that are known to cost little.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub collect: Option<Vec<String>>,
     /// Name of the arm that repeats the baseline, where the experiment asks for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aa_arm: Option<String>,

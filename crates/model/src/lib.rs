@@ -7,7 +7,6 @@
 
 pub mod arm;
 pub mod check;
-pub mod collector;
 pub mod cpus;
 pub mod evidence;
 pub mod experiment;
@@ -30,7 +29,6 @@ pub mod workload;
 
 pub use arm::{Arm, Class, Policy, Role, Scheduler, Tunables};
 pub use check::Invalid;
-pub use collector::Collector;
 pub use cpus::{choose_cpus, parse_cpu_list};
 pub use evidence::{Evidence, EvidencePoint, Phase, RolePolicy, SchedExt, SchedulerBinary};
 pub use experiment::{Experiment, Stop, TargetSpec, VmSpec};

@@ -84,6 +84,9 @@ pub struct TrialSpec {
     pub calibration: Calibration,
     /// Differs in every trial, the same when a run is repeated.
     pub seed: u64,
+    /// As in [`crate::Experiment`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub collect: Option<Vec<String>>,
 }
 
 /// A file of a trial, as text (histograms and logs are text).

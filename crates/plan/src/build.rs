@@ -18,6 +18,7 @@ pub(crate) struct Draft {
     pub baseline: usize,
     pub workloads: Vec<Workload>,
     pub stop: FileStop,
+    pub collect: Option<Vec<String>>,
     pub aa: bool,
 }
 
@@ -68,6 +69,7 @@ pub fn experiment_from_request(request: &Request) -> Result<Experiment, PlanErro
         baseline: 0,
         workloads,
         stop: FileStop::default(),
+        collect: None,
         aa: request.aa,
     })
 }
@@ -95,6 +97,7 @@ pub(crate) fn complete(draft: Draft) -> Result<Experiment, PlanError> {
         baseline: draft.baseline,
         workloads: draft.workloads,
         stop: stop(&draft.stop),
+        collect: draft.collect,
         aa_arm: None,
     };
     check(&experiment)?;

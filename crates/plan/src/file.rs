@@ -10,9 +10,7 @@ use crate::table::{Places, Value, items, take};
 use crate::workloads;
 use load::units::{Duration, Percent, Size};
 use model::experiment::{Forward, Reset, Topology};
-use model::{
-    Arm, Class, Collector, Experiment, Policy, Role, Scheduler, TargetSpec, VmSpec, Workload,
-};
+use model::{Arm, Class, Experiment, Policy, Role, Scheduler, TargetSpec, VmSpec, Workload};
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use std::collections::BTreeMap;
@@ -34,6 +32,7 @@ struct FileExperiment {
     aa: bool,
     #[serde(default)]
     stop: FileStop,
+    collect: Option<Vec<String>>,
     // Taken out before; named here so that the nearest key can be one of them.
     #[serde(default, rename = "target")]
     _target: Option<()>,
@@ -75,7 +74,7 @@ struct FileArm {
     _for_each: Option<()>,
     #[serde(rename = "where")]
     _where: Option<()>,
-    collect: Option<Vec<Collector>>,
+    collect: Option<Vec<String>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -179,6 +178,7 @@ fn parse(file_name: &str, text: &str) -> Result<Experiment, PlanError> {
         baseline,
         workloads,
         stop: file.stop,
+        collect: file.collect,
         aa: file.aa,
     };
     complete(draft).map_err(|e| e.at(span.start..span.start).at_key(&places))

@@ -4,6 +4,7 @@
 pub mod arms;
 mod build;
 mod check;
+mod collect;
 mod condition;
 mod error;
 mod file;
@@ -21,6 +22,7 @@ pub mod workloads;
 
 pub use build::{Request, experiment_from_request, with_aa};
 pub use check::check;
+pub use collect::check_collectors;
 pub use error::PlanError;
 pub use file::{parse_experiment, parse_topology};
 pub use length::block_ns;

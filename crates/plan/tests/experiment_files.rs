@@ -649,3 +649,26 @@ fn an_experiment_that_came_from_elsewhere_is_checked_as_a_file_is() {
         assert!(error.contains(expected), "{error}");
     }
 }
+
+#[test]
+fn what_is_collected_is_said_once_for_the_experiment() {
+    let text = "collect = [\"delays\"]\n[[arm]]\nname = \"a\"\n[[arm]]\nname = \"b\"\n\
+                collect = []\n[[workload]]\nkind = \"command\"\ncommand = [\"true\"]\n";
+    let experiment = parse_experiment("x.toml", text).expect("is right");
+    assert_eq!(experiment.collect, Some(vec!["delays".to_owned()]));
+    let of_arms: Vec<_> = experiment.arms.iter().map(|arm| &arm.collect).collect();
+    assert_eq!(of_arms, [&None, &Some(Vec::new())]);
+    let check = |known: &[&str]| plan::check_collectors(&experiment, known, ("x.toml", text));
+    assert!(check(&["delays"]).is_ok());
+    let error = check(&["delay", "hardware"]).expect_err("is unknown");
+    assert!(
+        error.to_string().contains("no collector `delays`"),
+        "{error}"
+    );
+    let help = miette::Diagnostic::help(&error)
+        .expect("has help")
+        .to_string();
+    assert!(help.contains("`delay`"), "{help}");
+    let labels = miette::Diagnostic::labels(&error).expect("has a place");
+    assert_eq!(labels.map(|label| label.offset()).collect::<Vec<_>>(), [12]);
+}

@@ -44,6 +44,7 @@ fn experiment() -> Experiment {
             max_blocks: 40,
             max_attempts: 3,
         },
+        collect: None,
         aa_arm: None,
     }
 }

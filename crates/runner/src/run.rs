@@ -412,6 +412,7 @@ impl<'a> Run<'a> {
             load: cell.load,
             calibration,
             seed: plan::trial_seed(self.plan.seed, place),
+            collect: self.experiment.collect.clone(),
         };
         let (connection, sink) = (connected(&mut self.connection)?, &mut self.sink);
         connection.host_readings(); // starts them anew

@@ -35,6 +35,7 @@ fn experiment(arms: &[&str]) -> Experiment {
             max_blocks: 12,
             max_attempts: 3,
         },
+        collect: None,
         aa_arm: None,
     }
 }

@@ -356,6 +356,7 @@ pub enum Listing {
     Workloads,
     Targets,
     Metrics,
+    Collectors,
 }
 
 #[derive(Debug, Subcommand)]

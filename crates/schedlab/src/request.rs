@@ -56,7 +56,10 @@ fn from_file(path: &Path) -> Result<(Experiment, Option<String>), CliError> {
             "give the path of an experiment file, or arms and workloads: -a default -a batch -w wakeup",
         )
     })?;
-    let experiment = plan::parse_experiment(&path.display().to_string(), &text)?;
+    let name = path.display().to_string();
+    let experiment = plan::parse_experiment(&name, &text)?;
+    let collectors = agent::COLLECTORS.map(|def| def.name);
+    plan::check_collectors(&experiment, &collectors, (&name, &text))?;
     Ok((experiment, Some(text)))
 }
 

@@ -1,8 +1,10 @@
 //! Migrations of the whole machine within the window, by distance.
 
+use super::def::{At, Collected, Collecting, CollectorDef, nothing_missing};
 use collect::distance::Distance;
 use collect::migrations::Migrations;
 use model::{Measurement, MetricDef};
+use std::time::Duration;
 
 const CORE: MetricDef = MetricDef::explaining(
     "migrations_core",
@@ -26,7 +28,16 @@ const FAR: MetricDef = MetricDef::explaining(
      between CPUs that share nothing.",
 );
 
-pub const METRICS: &[MetricDef] = &[CORE, CACHE, NODE, FAR];
+pub const DEF: CollectorDef = CollectorDef {
+    name: "distances",
+    text: "migrations of the whole machine by distance (tracepoint)",
+    usual: true,
+    metrics: &[CORE, CACHE, NODE, FAR],
+    logs: &[],
+    limit: Duration::ZERO,
+    missing: nothing_missing,
+    start: |at| Some(Box::new(Distances::new(Migrations::open(at.root).ok()?))),
+};
 
 fn metric(distance: Distance) -> MetricDef {
     match distance {
@@ -40,31 +51,33 @@ fn metric(distance: Distance) -> MetricDef {
 type Counts = Vec<(Distance, u64)>;
 
 #[derive(Debug)]
-pub struct Distances {
+struct Distances {
     counters: Migrations,
     first: Counts,
     last: Counts,
 }
 
 impl Distances {
-    pub fn new(counters: Migrations) -> Self {
+    fn new(counters: Migrations) -> Self {
         Distances {
             counters,
             first: Counts::new(),
             last: Counts::new(),
         }
     }
+}
 
-    pub fn begin(&mut self) {
+impl Collecting for Distances {
+    fn begin(&mut self, _: &At) {
         self.first = self.counters.read().unwrap_or_default();
     }
 
-    pub fn end(&mut self) {
+    fn end(&mut self, _: &At) {
         self.last = self.counters.read().unwrap_or_default();
     }
 
-    pub fn figures(&self) -> Vec<Measurement> {
-        difference(&self.first, &self.last)
+    fn collected(&self) -> Collected {
+        difference(&self.first, &self.last).into()
     }
 }
 

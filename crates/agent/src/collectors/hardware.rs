@@ -1,7 +1,10 @@
 //! Cycles, instructions and cache misses of the load within the window.
 
+use super::def::{At, Collected, Collecting, CollectorDef, nothing_missing};
 use collect::hardware::{Counts, Hardware};
+use collect::tasks::Pid;
 use model::{Measurement, MetricDef};
+use std::time::Duration;
 
 const CYCLES: MetricDef = MetricDef::explaining("cycles", "count", "CPU cycles of the load.");
 const INSTRUCTIONS: MetricDef = MetricDef::explaining(
@@ -25,38 +28,52 @@ const CACHE_MISS_PERCENT: MetricDef = MetricDef::explaining(
     "Share of the accesses to the last-level cache that missed it.",
 );
 
-pub const METRICS: &[MetricDef] = &[CYCLES, INSTRUCTIONS, IPC, CACHE_MISSES, CACHE_MISS_PERCENT];
+pub const DEF: CollectorDef = CollectorDef {
+    name: "hardware",
+    text: "cycles, instructions and cache misses of the load (perf; on demand)",
+    usual: false,
+    metrics: &[CYCLES, INSTRUCTIONS, IPC, CACHE_MISSES, CACHE_MISS_PERCENT],
+    logs: &[],
+    limit: Duration::ZERO,
+    missing: nothing_missing,
+    start: |_| Some(Box::<Instructions>::default()),
+};
 
-#[derive(Debug)]
-pub struct Instructions {
-    counters: Hardware,
+#[derive(Debug, Default)]
+struct Instructions {
+    /// Of the load; `None` where this machine has no such counters.
+    counters: Option<Hardware>,
     first: Option<Counts>,
     last: Option<Counts>,
 }
 
 impl Instructions {
-    pub fn new(counters: Hardware) -> Self {
-        Instructions {
-            counters,
-            // Before the process runs its program.
-            first: Some(Counts::default()),
-            last: None,
-        }
+    fn read(&mut self) -> Option<Counts> {
+        self.counters.as_mut()?.read().ok()
+    }
+}
+
+impl Collecting for Instructions {
+    fn before_exec(&mut self, load: Pid) {
+        self.counters = Hardware::on_exec(load).ok();
+        self.first = Some(Counts::default());
     }
 
-    pub fn begin(&mut self) {
-        self.first = self.counters.read().ok();
+    /// A window that is the life of the process has begun before it is there.
+    fn begin(&mut self, _: &At) {
+        self.first = self.read();
     }
 
-    pub fn end(&mut self) {
-        self.last = self.counters.read().ok();
+    fn end(&mut self, _: &At) {
+        self.last = self.read();
     }
 
-    pub fn figures(&self) -> Vec<Measurement> {
-        match (self.first, self.last) {
+    fn collected(&self) -> Collected {
+        let figures = match (self.first, self.last) {
             (Some(first), Some(last)) => figures(last.since(first)),
             _ => Vec::new(),
-        }
+        };
+        figures.into()
     }
 }
 

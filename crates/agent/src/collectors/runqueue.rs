@@ -2,6 +2,7 @@
 //! distribution for each CPU: counted by BPF, in a program of its own
 //! (`sched/schedlab_runqueue`, whose main.rs has the lines that are spoken here).
 
+use super::def::{At, Collected, Collecting, CollectorDef, Lack, Start};
 use super::prefix;
 use crate::arm::scheduler;
 use crate::interrupt::Interrupt;
@@ -11,13 +12,13 @@ use collect::tasks::{self, Pid};
 use hdrhistogram::Histogram;
 use load::Launch;
 use load::recording::{self, Interval};
-use model::{Measurement, MetricDef, Role, TrialFile};
+use model::{Measurement, MetricDef, Role, Severity, TrialFile, Warning};
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-pub const PROGRAM: &str = "schedlab_runqueue";
+const PROGRAM: &str = "schedlab_runqueue";
 
 const MAX: MetricDef = MetricDef::explaining(
     "runqueue_max",
@@ -53,7 +54,18 @@ const QUANTILES: [(MetricDef, u32); 3] = [
     ),
 ];
 
-pub const METRICS: &[MetricDef] = &[QUANTILES[0].0, QUANTILES[1].0, QUANTILES[2].0, MAX];
+pub const DEF: CollectorDef = CollectorDef {
+    name: "runqueue",
+    text: "run-queue latency of every role, on each CPU (BPF; on demand)",
+    usual: false,
+    metrics: &[QUANTILES[0].0, QUANTILES[1].0, QUANTILES[2].0, MAX],
+    logs: &LOGS,
+    limit: LOAD_LIMIT
+        .saturating_add(ANSWER_LIMIT)
+        .saturating_add(ANSWER_LIMIT),
+    missing,
+    start: |at| Some(Box::new(RunQueue::start(at))),
+};
 
 /// The roles are spoken of by their place here.
 const ROLES: [Role; 3] = [Role::Load, Role::Server, Role::Antagonist];
@@ -61,18 +73,13 @@ const ROLES: [Role; 3] = [Role::Load, Role::Server, Role::Antagonist];
 /// The interval log of each role, by the role's place.
 const LOGS: [&str; 3] = ["runqueue", "server-runqueue", "antagonist-runqueue"];
 
-/// The log that a figure of this collector comes from.
-pub fn log_of(metric: &str) -> Option<&'static str> {
-    recording::log_among(&LOGS, metric)
-}
-
 /// The kernel's verifier takes seconds on emulated CPUs.
-pub const LOAD_LIMIT: Duration = Duration::from_secs(60);
-pub const ANSWER_LIMIT: Duration = Duration::from_secs(20);
+const LOAD_LIMIT: Duration = Duration::from_secs(60);
+const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 
 /// The program, counting since `begin`.
 #[derive(Debug)]
-pub struct RunQueue {
+struct RunQueue {
     process: Option<Workload>,
     begun: (Instant, SystemTime),
     /// What was counted, or why nothing was.
@@ -109,13 +116,13 @@ struct OfRole {
 
 impl RunQueue {
     /// Load the BPF programs; they count nothing yet.
-    pub fn start(origin: Origin, journal: &mut Journal, interrupt: &Interrupt) -> Self {
+    fn start(at: Start) -> Self {
         let mut collector = RunQueue {
             process: None,
             begun: (Instant::now(), SystemTime::now()),
             counted: Err("it never began".to_owned()),
         };
-        if let Err(why) = collector.load(origin, journal, interrupt) {
+        if let Err(why) = collector.load(at.origin, at.journal, at.interrupt) {
             collector.give_up(why);
         }
         collector
@@ -141,50 +148,12 @@ impl RunQueue {
         self.expect("ready", LOAD_LIMIT, interrupt)
     }
 
-    /// The window opens for these processes and all that they start. Where the load
-    /// is not among them, it is what this process starts from now on.
-    pub fn begin(&mut self, root: &Path, leaders: &[(Role, Pid)], interrupt: &Interrupt) {
-        if self.process.is_none() {
-            return;
-        }
-        let mut request = "begin".to_owned();
-        for (role, leader) in leaders {
-            let number = ROLES.iter().position(|r| r == role).unwrap_or_default();
-            for process in tasks::tree(root, *leader) {
-                request += &format!(" {number}:{process}");
-            }
-        }
-        if leaders.iter().all(|(role, _)| *role != Role::Load) {
-            request += &format!(" 0:{}+", std::process::id());
-        }
-        self.begun = (Instant::now(), SystemTime::now());
-        if let Err(why) = self.ask(&request, interrupt) {
-            self.give_up(why);
-        }
-    }
-
     fn ask(&mut self, request: &str, interrupt: &Interrupt) -> Result<(), String> {
         self.send(request)?;
         self.expect("begun", ANSWER_LIMIT, interrupt)
     }
 
-    /// The window has closed.
-    pub fn end(&mut self, interrupt: &Interrupt) {
-        if self.process.is_none() {
-            return;
-        }
-        let length = self.begun.0.elapsed();
-        let answer = self
-            .send("end")
-            .and_then(|()| self.line(ANSWER_LIMIT, interrupt));
-        match answer.and_then(|line| counted(&line, length)) {
-            Ok(counted) => self.counted = Ok(counted),
-            Err(why) => self.give_up(why),
-        }
-        self.stop();
-    }
-
-    pub fn figures(&self) -> Vec<Measurement> {
+    fn figures(&self) -> Vec<Measurement> {
         let Ok(counted) = &self.counted else {
             return Vec::new();
         };
@@ -194,7 +163,7 @@ impl RunQueue {
     }
 
     /// An HdrHistogram interval log for each role, with an interval for each CPU.
-    pub fn files(&self) -> Vec<TrialFile> {
+    fn files(&self) -> Vec<TrialFile> {
         let Ok(counted) = &self.counted else {
             return Vec::new();
         };
@@ -214,7 +183,7 @@ impl RunQueue {
     }
 
     /// What the figures lack, and why.
-    pub fn problem(&self) -> Option<String> {
+    fn problem(&self) -> Option<String> {
         match &self.counted {
             Err(why) => Some(format!("run-queue latency was not collected: {why}")),
             Ok(counted) if counted.lost > 0 => Some(format!(
@@ -254,15 +223,10 @@ impl RunQueue {
 
     fn give_up(&mut self, why: String) {
         self.counted = Err(why);
-        self.stop();
+        self.stop_process();
     }
 
-    /// The process of the program, while it runs.
-    pub fn pid(&self) -> Option<Pid> {
-        self.process.as_ref().map(|process| process.pid)
-    }
-
-    pub fn stop(&mut self) {
+    fn stop_process(&mut self) {
         if let Some(process) = self.process.take() {
             let _ = process.kill_session();
             let _ = process.reap();
@@ -270,11 +234,102 @@ impl RunQueue {
     }
 }
 
+impl Collecting for RunQueue {
+    /// The window opens for these processes and all that they start. Where the load
+    /// is not among them, it is what this process starts from now on.
+    fn begin(&mut self, at: &At) {
+        if self.process.is_none() {
+            return;
+        }
+        let mut request = "begin".to_owned();
+        for (role, leader) in at.leaders {
+            let number = ROLES.iter().position(|r| r == role).unwrap_or_default();
+            for process in tasks::tree(at.root, *leader) {
+                request += &format!(" {number}:{process}");
+            }
+        }
+        if at.leaders.iter().all(|(role, _)| *role != Role::Load) {
+            request += &format!(" 0:{}+", std::process::id());
+        }
+        self.begun = (Instant::now(), SystemTime::now());
+        if let Err(why) = self.ask(&request, at.interrupt) {
+            self.give_up(why);
+        }
+    }
+
+    fn end(&mut self, at: &At) {
+        if self.process.is_none() {
+            return;
+        }
+        let length = self.begun.0.elapsed();
+        let answer = self
+            .send("end")
+            .and_then(|()| self.line(ANSWER_LIMIT, at.interrupt));
+        match answer.and_then(|line| counted(&line, length)) {
+            Ok(counted) => self.counted = Ok(counted),
+            Err(why) => self.give_up(why),
+        }
+        self.stop_process();
+    }
+
+    fn collected(&self) -> Collected {
+        let warning = |what| Warning {
+            severity: Severity::Caution,
+            what,
+            remedy: "leave \"runqueue\" out of `collect`, or see what the kernel lacks: \
+                     BTF, BPF and its tracepoints"
+                .to_owned(),
+        };
+        Collected {
+            metrics: self.figures(),
+            files: self.files(),
+            warnings: self.problem().map(warning).into_iter().collect(),
+        }
+    }
+
+    fn process(&self) -> Option<Pid> {
+        self.process.as_ref().map(|process| process.pid)
+    }
+
+    fn stop(&mut self) {
+        self.stop_process();
+    }
+}
+
 /// A trial that ends early never comes to `end`.
 impl Drop for RunQueue {
     fn drop(&mut self) {
-        self.stop();
+        self.stop_process();
     }
+}
+
+/// PROC_PID_INIT_INO of include/uapi/linux/nsfs.h.
+const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
+
+/// What counting with BPF lacks here.
+fn missing(root: &Path, installed: Vec<PathBuf>) -> Lack {
+    let install = format!("run: schedlab scheduler install {}", PROGRAM);
+    let missing = |what: &str, remedy: &str| Some((what.to_owned(), remedy.to_owned()));
+    if scheduler::find_with(PROGRAM, installed).is_none() {
+        return missing("its program is not installed", &install);
+    }
+    if !root.join("sys/kernel/btf/vmlinux").exists() {
+        return missing(
+            "this kernel has no BTF (CONFIG_DEBUG_INFO_BTF)",
+            "use a kernel that has it, or a VM: --vm debian:sid",
+        );
+    }
+    let namespace = std::fs::read_link(root.join("proc/self/ns/pid"));
+    if namespace.is_ok_and(|name| name.as_os_str() != FIRST_PID_NAMESPACE) {
+        return missing(
+            "BPF knows processes by their numbers outside of this PID namespace",
+            "run outside of the container, or in a VM: --vm debian:sid",
+        );
+    }
+    if !rustix::process::geteuid().is_root() {
+        return missing("it needs root", "run as root, or in a VM: --vm debian:sid");
+    }
+    None
 }
 
 fn counted(line: &str, length: Duration) -> Result<Counted, String> {
@@ -373,5 +428,20 @@ mod tests {
         let garbled = answered("begun");
         assert!(garbled.figures().is_empty() && garbled.files().is_empty());
         assert!(garbled.problem().is_some_and(|p| p.contains("\"begun\"")));
+    }
+
+    #[test]
+    fn a_program_in_the_directory_of_installed_ones_is_not_missing() {
+        use std::os::unix::fs::OpenOptionsExt;
+        let root = tempfile::tempdir().unwrap();
+        let what = |installed: &Path| missing(root.path(), vec![installed.to_owned()]).unwrap().0;
+        let mut program = std::fs::OpenOptions::new();
+        program.write(true).create(true).mode(0o755);
+        program.open(root.path().join(PROGRAM)).unwrap();
+        // The root has no /sys, so that is what is said next.
+        assert!(what(root.path()).contains("no BTF"));
+        if scheduler::find(PROGRAM).is_none() {
+            assert!(what(Path::new("/nowhere")).contains("not installed"));
+        }
     }
 }

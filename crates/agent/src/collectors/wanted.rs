@@ -1,9 +1,11 @@
-//! Which collectors a trial has: those that its arm names, else the usual ones but for
+//! Which collectors a trial has: those that its arm names, else those that the experiment
+//! names, else the usual ones but for
 //! those that `schedlab overhead` found to cost more than one percent on this machine.
 
+use super::def::{COLLECTORS, CollectorDef, find};
 use crate::AgentError;
 use crate::state::state_dir;
-use model::{Arm, Collector};
+use model::TrialSpec;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -20,7 +22,8 @@ pub struct Costs {
 /// The cost of one collector for one metric, as a share; the worst of all metrics.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
-    pub collector: Collector,
+    /// Its name.
+    pub collector: String,
     pub metric: String,
     pub cost: f64,
     /// Its interval.
@@ -43,9 +46,10 @@ pub fn costs_file() -> Result<PathBuf, AgentError> {
     Ok(state_dir()?.join("overhead.json"))
 }
 
-pub fn wanted(arm: &Arm) -> Vec<Collector> {
-    match &arm.collect {
-        Some(named) => named.clone(),
+/// Names that are not known were refused by the check.
+pub fn wanted(spec: &TrialSpec) -> Vec<&'static CollectorDef> {
+    match spec.arm.collect.as_ref().or(spec.collect.as_ref()) {
+        Some(named) => named.iter().filter_map(|name| find(name)).collect(),
         None => cheap(&costs_file().map(|path| read(&path)).unwrap_or_default()),
     }
 }
@@ -60,32 +64,37 @@ fn read(path: &Path) -> Costs {
     Costs::default()
 }
 
-fn cheap(costs: &Costs) -> Vec<Collector> {
-    let is_costly = |collector: &Collector| {
+fn cheap(costs: &Costs) -> Vec<&'static CollectorDef> {
+    let is_costly = |def: &CollectorDef| {
         let mut found = costs.costs.iter();
-        found.any(|cost| cost.collector == *collector && cost.is_costly())
+        found.any(|cost| cost.collector == def.name && cost.is_costly())
     };
-    let mut all = Collector::ALL.to_vec();
-    all.retain(|collector| collector.is_usual() && !is_costly(collector));
+    let mut all = COLLECTORS.to_vec();
+    all.retain(|def| def.usual && !is_costly(def));
     all
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::{Arm, Calibration, Load};
+
+    fn names(costs: &Costs) -> Vec<&'static str> {
+        cheap(costs).iter().map(|def| def.name).collect()
+    }
 
     #[test]
     fn one_of_many_that_is_above_it_by_chance_stays_on() {
         let mut costs = costs(0.012, "");
         costs.costs[0].survives = false;
-        assert!(cheap(&costs).contains(&Collector::Distances));
+        assert!(names(&costs).contains(&"distances"));
     }
 
     fn costs(low: f64, kernel_release: &str) -> Costs {
         Costs {
             kernel_release: kernel_release.to_owned(),
             costs: vec![Cost {
-                collector: Collector::Distances,
+                collector: "distances".to_owned(),
                 metric: "requests_per_sec".to_owned(),
                 cost: low + 0.01,
                 low,
@@ -98,23 +107,33 @@ mod tests {
 
     #[test]
     fn what_surely_costs_more_than_a_percent_is_off() {
-        assert!(!cheap(&costs(0.012, "")).contains(&Collector::Distances));
-        assert!(cheap(&costs(0.009, "")).contains(&Collector::Distances));
+        assert!(!names(&costs(0.012, "")).contains(&"distances"));
+        assert!(names(&costs(0.009, "")).contains(&"distances"));
     }
 
     #[test]
     fn what_is_work_at_each_switch_is_off_until_it_is_asked_for() {
-        let usual = cheap(&Costs::default());
-        assert_eq!(usual, [Collector::Delays, Collector::Distances]);
+        assert_eq!(names(&Costs::default()), ["delays", "distances"]);
     }
 
     #[test]
-    fn what_is_asked_for_is_on_whatever_it_costs() {
-        let arm = Arm {
-            collect: Some(vec![Collector::Distances]),
-            ..Arm::unchanged("asked")
+    fn what_is_asked_for_is_on_and_an_arm_asks_first() {
+        let one = |name: &str| Some(vec![name.to_owned()]);
+        let mut spec = TrialSpec {
+            label: String::new(),
+            arm: Arm::unchanged("asked"),
+            workload: crate::fixture::command(),
+            load: Load::One,
+            calibration: Calibration::default(),
+            seed: 1,
+            collect: one("runqueue"),
         };
-        assert_eq!(wanted(&arm), [Collector::Distances]);
+        let names = |spec: &TrialSpec| -> Vec<&'static str> {
+            wanted(spec).iter().map(|def| def.name).collect()
+        };
+        assert_eq!(names(&spec), ["runqueue"]);
+        spec.arm.collect = one("switches");
+        assert_eq!(names(&spec), ["switches"]);
     }
 
     #[test]

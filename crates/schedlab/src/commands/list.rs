@@ -12,6 +12,7 @@ pub fn list(what: Listing) -> Result<ExitCode, CliError> {
         Listing::Workloads => workloads(),
         Listing::Targets => targets(),
         Listing::Metrics => metrics(),
+        Listing::Collectors => collectors(),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -45,6 +46,12 @@ fn targets() {
         "  {:<8} a virtual machine with its own kernel (QEMU; no root needed)",
         "vm"
     );
+}
+
+fn collectors() {
+    for def in agent::COLLECTORS {
+        say!("  {:<12} {}", def.name, def.text);
+    }
 }
 
 fn metrics() {

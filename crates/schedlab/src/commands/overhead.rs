@@ -6,8 +6,8 @@ use crate::args::{ExperimentArgs, OverheadArgs, Plain};
 use crate::exit::{self, CliError};
 use crate::job::{Measured, measure_anew};
 use crate::request::{Wanted, wanted};
-use agent::{COSTLY, Cost, Costs};
-use model::{Arm, Better, Collector, Experiment, Stop};
+use agent::{COLLECTORS, COSTLY, CollectorDef, Cost, Costs};
+use model::{Arm, Better, Experiment, Stop};
 use report::{Comparison, Table};
 use runner::Outcome;
 use std::collections::BTreeMap;
@@ -24,10 +24,8 @@ pub fn overhead(args: &OverheadArgs) -> Result<ExitCode, CliError> {
         ..ExperimentArgs::default()
     })?;
     let absent = absent()?;
-    let here: Vec<_> = Collector::ALL
-        .into_iter()
-        .filter(|collector| !absent.contains_key(collector))
-        .collect();
+    let mut here = COLLECTORS.to_vec();
+    here.retain(|def| !absent.contains_key(def.name));
     let wanted = Wanted {
         experiment: on_and_off(asked.experiment, &here),
         ..asked
@@ -54,21 +52,19 @@ pub fn overhead(args: &OverheadArgs) -> Result<ExitCode, CliError> {
 }
 
 /// The collectors that cannot be had here: what each lacks, and what to do.
-type Absent = BTreeMap<Collector, (String, String)>;
+type Absent = BTreeMap<&'static str, (String, String)>;
 
 fn absent() -> Result<Absent, CliError> {
     let directories = schedulers::bin_dirs()?;
-    Ok(Collector::ALL
-        .into_iter()
-        .filter_map(|collector| {
-            let why = agent::collector_missing(Path::new("/"), collector, directories.clone())?;
-            Some((collector, why))
-        })
-        .collect())
+    let lacks = |def: &&CollectorDef| {
+        let why = (def.missing)(Path::new("/"), directories.clone())?;
+        Some((def.name, why))
+    };
+    Ok(COLLECTORS.iter().filter_map(lacks).collect())
 }
 
 /// An arm that collects nothing, and one for each collector.
-fn on_and_off(experiment: Experiment, collectors: &[Collector]) -> Experiment {
+fn on_and_off(experiment: Experiment, collectors: &[&CollectorDef]) -> Experiment {
     let arm = |name: &str, collect| Arm {
         collect: Some(collect),
         ..Arm::unchanged(name)
@@ -76,7 +72,7 @@ fn on_and_off(experiment: Experiment, collectors: &[Collector]) -> Experiment {
     let none = std::iter::once(arm("nothing", Vec::new()));
     let each = collectors
         .iter()
-        .map(|collector| arm(collector.name(), vec![*collector]));
+        .map(|def| arm(def.name, vec![def.name.to_owned()]));
     Experiment {
         name: "overhead".to_owned(),
         question: Some("What does each collector cost?".to_owned()),
@@ -94,12 +90,12 @@ fn on_and_off(experiment: Experiment, collectors: &[Collector]) -> Experiment {
 
 /// The worst of the deciding metrics for each collector.
 fn costs(table: &Table) -> Vec<Cost> {
-    Collector::ALL
-        .into_iter()
-        .filter_map(|collector| {
-            let of_collector = deciding(table).filter(|c| c.arm == collector.name());
+    COLLECTORS
+        .iter()
+        .filter_map(|def| {
+            let of_collector = deciding(table).filter(|c| c.arm == def.name);
             of_collector
-                .filter_map(|c| cost(collector, c))
+                .filter_map(|c| cost(def.name, c))
                 .max_by(|a, b| (a.is_costly().cmp(&b.is_costly())).then(a.low.total_cmp(&b.low)))
         })
         .collect()
@@ -110,14 +106,14 @@ fn deciding(table: &Table) -> impl Iterator<Item = &Comparison> {
 }
 
 /// Worse counts as a positive cost, whichever direction is better.
-fn cost(collector: Collector, comparison: &Comparison) -> Option<Cost> {
+fn cost(collector: &str, comparison: &Comparison) -> Option<Cost> {
     let (ratio, low, high) = (comparison.ratio?, comparison.low?, comparison.high?);
     let (cost, low, high) = match comparison.better {
         Better::Higher => (1.0 - ratio, 1.0 - high, 1.0 - low),
         Better::Lower | Better::Neither => (ratio - 1.0, low - 1.0, high - 1.0),
     };
     Some(Cost {
-        collector,
+        collector: collector.to_owned(),
         metric: comparison.metric.clone(),
         cost,
         low,
@@ -145,21 +141,21 @@ fn text(table: &Table, costs: &Costs, absent: &Absent) -> String {
         "{:<10} {:<18} {:>8}  {:<20} blocks\n",
         "collector", "metric", "cost", "95 % interval"
     );
-    for collector in Collector::ALL {
-        let of_collector = deciding(table).filter(|c| c.arm == collector.name());
-        for cost in of_collector.filter_map(|c| cost(collector, c)) {
+    for def in COLLECTORS {
+        let of_collector = deciding(table).filter(|c| c.arm == def.name);
+        for cost in of_collector.filter_map(|c| cost(def.name, c)) {
             let _ = writeln!(out, "{}", line(&cost));
         }
     }
     out.push('\n');
-    for collector in Collector::ALL {
-        let found = costs.costs.iter().find(|c| c.collector == collector);
-        let words = match absent.get(&collector) {
+    for def in COLLECTORS {
+        let found = costs.costs.iter().find(|c| c.collector == def.name);
+        let words = match absent.get(def.name) {
             Some((what, remedy)) => format!("not measured, {what}; {remedy}"),
-            None if collector.is_usual() => in_words(found).to_owned(),
-            None => "on only where an arm names it (collect)".to_owned(),
+            None if def.usual => in_words(found).to_owned(),
+            None => "on only where an experiment names it (collect)".to_owned(),
         };
-        let _ = writeln!(out, "{}: {words}", collector.name());
+        let _ = writeln!(out, "{}: {words}", def.name);
     }
     out
 }
@@ -169,9 +165,7 @@ fn line(cost: &Cost) -> String {
     let mean = format!("{:+.1} %", 100.0 * cost.cost);
     format!(
         "{:<10} {:<18} {mean:>8}  {interval:<20} {}",
-        cost.collector.name(),
-        cost.metric,
-        cost.blocks
+        cost.collector, cost.metric, cost.blocks
     )
 }
 
@@ -180,7 +174,7 @@ fn in_words(cost: Option<&Cost>) -> &'static str {
     match cost {
         None => "too few blocks for an interval; it stays on",
         Some(cost) if cost.is_costly() => {
-            "costs more than 1 %: off from now on, unless an arm names it (collect)"
+            "costs more than 1 %: off from now on, unless an experiment names it (collect)"
         }
         Some(cost) if cost.high <= COSTLY => "costs at most 1 %: on",
         Some(_) => "may cost more or less than 1 %: on; more blocks would tell",
@@ -193,7 +187,7 @@ mod tests {
 
     fn with_interval(low: f64, high: f64) -> Cost {
         Cost {
-            collector: Collector::Delays,
+            collector: "delays".to_owned(),
             metric: "requests_per_sec".to_owned(),
             cost: f64::midpoint(low, high),
             low,
@@ -234,8 +228,8 @@ mod tests {
             seed: None,
             aa: false,
         });
-        let arms = on_and_off(experiment.unwrap(), &Collector::ALL).arms;
-        assert_eq!(arms.len(), 1 + Collector::ALL.len());
+        let arms = on_and_off(experiment.unwrap(), &COLLECTORS).arms;
+        assert_eq!(arms.len(), 1 + COLLECTORS.len());
         assert_eq!(arms[0].collect, Some(Vec::new()));
         assert!(
             arms[1..]

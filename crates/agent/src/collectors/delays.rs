@@ -1,10 +1,11 @@
 //! How long the tasks of each role ran and waited for a CPU within the window.
 
+use super::def::{At, Collected, Collecting, CollectorDef, nothing_missing};
 use super::prefix;
 use collect::delays::{Delays, TreeDelays};
 use collect::tasks::Pid;
 use model::{Measurement, MetricDef, Role};
-use std::path::Path;
+use std::time::Duration;
 
 const CPU_TIME: MetricDef = MetricDef::explaining(
     "cpu_time",
@@ -29,7 +30,16 @@ const SLICE_MEAN: MetricDef = MetricDef::explaining(
     "Mean time that a task ran from being given a CPU to giving it up.",
 );
 
-pub const METRICS: &[MetricDef] = &[CPU_TIME, RUN_DELAY, TIMESLICES, DELAY_MEAN, SLICE_MEAN];
+pub const DEF: CollectorDef = CollectorDef {
+    name: "delays",
+    text: "run delay and slices of every role (schedstat of each thread)",
+    usual: true,
+    metrics: &[CPU_TIME, RUN_DELAY, TIMESLICES, DELAY_MEAN, SLICE_MEAN],
+    logs: &[],
+    limit: Duration::ZERO,
+    missing: nothing_missing,
+    start: |_| Some(Box::<Waiting>::default()),
+};
 
 /// One role: a process tree at both ends of the window.
 #[derive(Debug)]
@@ -42,42 +52,45 @@ struct Watched {
 }
 
 #[derive(Debug, Default)]
-pub struct Waiting {
+struct Waiting {
     watched: Vec<Watched>,
 }
 
-impl Waiting {
-    pub fn begin(&mut self, root: &Path, leaders: &[(Role, Pid)]) {
+impl Collecting for Waiting {
+    fn begin(&mut self, at: &At) {
         let watch = |(role, leader): &(Role, Pid)| Watched {
             role: role.clone(),
             leader: *leader,
-            first: TreeDelays::read(root, *leader),
+            first: TreeDelays::read(at.root, *leader),
             within: None,
             cpu_ns: 0,
         };
-        self.watched = leaders.iter().map(watch).collect();
+        self.watched = at.leaders.iter().map(watch).collect();
     }
 
-    pub fn end(&mut self, root: &Path) {
+    fn end(&mut self, at: &At) {
         for watched in &mut self.watched {
-            let last = TreeDelays::read(root, watched.leader);
+            let last = TreeDelays::read(at.root, watched.leader);
             watched.within = last.since(&watched.first);
             watched.cpu_ns = last.cpu_ns_since(&watched.first);
         }
     }
 
-    /// CPU time of the server and the antagonists.
-    pub fn run_ns_beside_load(&self) -> u64 {
+    fn collected(&self) -> Collected {
+        self.figures().into()
+    }
+
+    fn run_ns_beside_load(&self) -> u64 {
         let beside = self.watched.iter().filter(|w| w.role != Role::Load);
         beside.map(|w| w.cpu_ns).sum()
     }
+}
 
+impl Waiting {
     /// By role; two antagonists are one role.
-    pub fn figures(&self) -> Vec<Measurement> {
-        [Role::Load, Role::Server, Role::Antagonist]
-            .iter()
-            .flat_map(|role| self.figures_of(role))
-            .collect()
+    fn figures(&self) -> Vec<Measurement> {
+        let roles = Role::ALL.iter();
+        roles.flat_map(|role| self.figures_of(role)).collect()
     }
 
     fn figures_of(&self, role: &Role) -> Vec<Measurement> {

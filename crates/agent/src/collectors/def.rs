@@ -1,0 +1,121 @@
+//! What a collector is. To add one: its file, and a line in [`COLLECTORS`].
+
+use super::{delays, distances, hardware, runqueue, switches};
+use crate::interrupt::Interrupt;
+use crate::journal::Journal;
+use crate::workload::Origin;
+use collect::tasks::Pid;
+use model::{Measurement, MetricDef, Role, TrialFile, Warning};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// In the order of lists. When the window opens they begin the other way round, so that
+/// what takes longest to begin is the first, and the last to end.
+pub static COLLECTORS: [&CollectorDef; 5] = [
+    &switches::DEF,
+    &delays::DEF,
+    &distances::DEF,
+    &hardware::DEF,
+    &runqueue::DEF,
+];
+
+/// A group of readings that are taken together, explain a trial, and can be left out. What
+/// costs nothing inside the window (two readings of /proc/stat, of PSI, of the load's
+/// times, switches and migrations in /proc) is always taken and is no collector.
+#[derive(Debug)]
+pub struct CollectorDef {
+    pub name: &'static str,
+    /// What it reads, for lists.
+    pub text: &'static str,
+    /// Taken unless an experiment says otherwise. The others are work at each switch of
+    /// a task: counting the load's perf events makes wake-ups a tenth slower and more
+    /// (docs/performance.md).
+    pub usual: bool,
+    pub metrics: &'static [MetricDef],
+    /// The interval logs that some of its metrics come from.
+    pub logs: &'static [&'static str],
+    /// How long starting it and reading it may take.
+    pub limit: Duration,
+    /// Why it cannot be had here; `None` where it can. Programs are on PATH or in the
+    /// directories of installed ones.
+    pub missing: fn(&Path, Vec<PathBuf>) -> Lack,
+    /// `None` where this machine does not have it after all.
+    pub start: fn(Start) -> Option<Box<dyn Collecting>>,
+}
+
+/// What is missing, and what to do about it.
+pub type Lack = Option<(String, String)>;
+
+/// What starting a collector needs from the trial.
+#[derive(Debug)]
+pub struct Start<'a> {
+    pub root: &'a Path,
+    pub origin: Origin<'a>,
+    pub journal: &'a mut Journal,
+    pub interrupt: &'a Interrupt,
+}
+
+/// One end of the window.
+#[derive(Debug)]
+pub struct At<'a> {
+    pub root: &'a Path,
+    /// The processes that lead the roles; the load is not among them if its process is
+    /// the window.
+    pub leaders: &'a [(Role, Pid)],
+    pub interrupt: &'a Interrupt,
+}
+
+/// A collector in one trial.
+pub trait Collecting: Send {
+    /// The process of the load is there and has not run its program yet.
+    fn before_exec(&mut self, _load: Pid) {}
+
+    /// The window opens.
+    fn begin(&mut self, at: &At);
+
+    /// The window has closed; the processes are still there.
+    fn end(&mut self, at: &At);
+
+    fn collected(&self) -> Collected;
+
+    /// CPU time of the server and the antagonists, where it knows that.
+    fn run_ns_beside_load(&self) -> u64 {
+        0
+    }
+
+    /// Its own process, while it runs.
+    fn process(&self) -> Option<Pid> {
+        None
+    }
+
+    /// Ends that process, which a trial that ended early may have left.
+    fn stop(&mut self) {}
+}
+
+/// What a collector found.
+#[derive(Debug, Default)]
+pub struct Collected {
+    pub metrics: Vec<Measurement>,
+    /// Distributions, for the trial's directory.
+    pub files: Vec<TrialFile>,
+    pub warnings: Vec<Warning>,
+}
+
+impl From<Vec<Measurement>> for Collected {
+    fn from(metrics: Vec<Measurement>) -> Self {
+        Collected {
+            metrics,
+            ..Collected::default()
+        }
+    }
+}
+
+/// The collector of a name.
+pub fn find(name: &str) -> Option<&'static CollectorDef> {
+    COLLECTORS.iter().copied().find(|def| def.name == name)
+}
+
+/// For what every kernel has, or what is left out in silence where it is not there.
+pub fn nothing_missing(_: &Path, _: Vec<PathBuf>) -> Lack {
+    None
+}
