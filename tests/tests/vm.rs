@@ -677,6 +677,10 @@ fn a_guest_with_another_kernel_than_its_arm_says_is_void_with_both_names() {
     assert!(other.metrics.is_empty());
     let right = &of(&trials, "eevdf").trial.result;
     assert_eq!(right.state.why(), None);
-    let fact = fact(right, "kernel");
-    assert_eq!(fact.wanted.as_ref(), Some(&fact.found));
+    for what in ["kernel", "kernel build ID"] {
+        let fact = fact(right, what);
+        assert_eq!(fact.wanted.as_ref(), Some(&fact.found));
+    }
+    // Only the text in the image is another one, the kernel in it is the same.
+    assert_eq!(fact(other, "kernel build ID").disagrees(), None);
 }

@@ -9,6 +9,12 @@ pub fn elf(input: &[u8]) {
     let depends = elf_file::module_depends(input);
     assert!(depends.iter().all(|name| !name.is_empty()));
     elf_file::has_pvh_entry(input);
+    for id in [
+        elf_file::build_id(input),
+        elf_file::build_id_of_notes(input),
+    ] {
+        assert!(id.is_none_or(|id| !id.is_empty()));
+    }
     if let Some(kept) = elf_file::without_debug(input) {
         assert!(kept.len() <= input.len());
     }

@@ -1,12 +1,12 @@
 //! The little of ELF (elf(5), 64-bit little-endian) that a guest needs: what a
-//! kernel module depends on, how much of a program is loaded when it runs, and whether
-//! a kernel can be entered directly. The files may be a stranger's: no bytes make
+//! kernel module depends on, how much of a program is loaded when it runs, whether
+//! a kernel can be entered directly, and which build it is. The files may be a stranger's: no bytes make
 //! these functions panic.
 
 use object::LittleEndian;
 use object::elf::{FileHeader64, SymbolSection};
 use object::pod::from_bytes_mut;
-use object::read::elf::{FileHeader, ProgramHeader};
+use object::read::elf::{FileHeader, NoteIterator, ProgramHeader};
 
 type Header = FileHeader64<LittleEndian>;
 
@@ -46,18 +46,42 @@ pub fn without_debug(program: &[u8]) -> Option<Vec<u8>> {
 /// Whether a kernel has the note that tells where to enter it (`XEN_ELFNOTE_PHYS32_ENTRY`).
 pub fn has_pvh_entry(kernel: &[u8]) -> bool {
     const PHYS32_ENTRY: u32 = 18;
-    let segments = header(kernel).and_then(|h| h.program_headers(LE, kernel).ok());
-    for segment in segments.unwrap_or_default() {
-        let Ok(Some(mut notes)) = segment.notes(LE, kernel) else {
-            continue;
-        };
-        while let Ok(Some(note)) = notes.next() {
-            if note.name() == b"Xen" && note.n_type(LE).0 == PHYS32_ENTRY {
-                return true;
-            }
+    let mut notes = all_notes(kernel);
+    notes.any(|notes| find_note(notes, b"Xen", PHYS32_ENTRY).is_some())
+}
+
+/// The build ID of a kernel (`NT_GNU_BUILD_ID`), as hexadecimal digits.
+pub fn build_id(kernel: &[u8]) -> Option<String> {
+    all_notes(kernel).find_map(build_id_in)
+}
+
+/// The same from notes alone, as `/sys/kernel/notes` has them of the running kernel.
+pub fn build_id_of_notes(notes: &[u8]) -> Option<String> {
+    build_id_in(NoteIterator::new(LE, 4, notes).ok()?)
+}
+
+fn build_id_in(notes: Notes) -> Option<String> {
+    const BUILD_ID: u32 = 3;
+    let id = find_note(notes, b"GNU", BUILD_ID).filter(|id| !id.is_empty())?;
+    Some(id.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+type Notes<'a> = NoteIterator<'a, Header>;
+
+/// The notes of all segments of a program.
+fn all_notes(program: &[u8]) -> impl Iterator<Item = Notes<'_>> {
+    let segments = header(program).and_then(|h| h.program_headers(LE, program).ok());
+    let segments = segments.unwrap_or_default().iter();
+    segments.filter_map(move |segment| segment.notes(LE, program).ok()?)
+}
+
+fn find_note<'a>(mut notes: Notes<'a>, owner: &[u8], kind: u32) -> Option<&'a [u8]> {
+    while let Ok(Some(note)) = notes.next() {
+        if note.name() == owner && note.n_type(LE).0 == kind {
+            return Some(note.desc());
         }
     }
-    false
+    None
 }
 
 fn header(file: &[u8]) -> Option<&Header> {
@@ -127,7 +151,7 @@ pub(crate) mod tests {
     }
 
     /// A kernel with one segment of notes.
-    fn kernel(notes: &[u8]) -> Vec<u8> {
+    pub(crate) fn kernel(notes: &[u8]) -> Vec<u8> {
         const PT_NOTE: u32 = 4;
         let mut file = empty_file();
         let mut segment = [0u8; 0x38];
@@ -161,6 +185,22 @@ pub(crate) mod tests {
         assert!(has_pvh_entry(&kernel(&with)));
         assert!(!has_pvh_entry(&kernel(&without)));
         assert!(!has_pvh_entry(b"not an ELF file"));
+    }
+
+    /// `/sys/kernel/notes` of a kernel of Amazon Linux 2023, as it is.
+    const NOTES: &[u8] = include_bytes!("notes.bin");
+    const ID: &str = "48dc540c8b76393804ca8088dbfa7d42911a9444";
+
+    #[test]
+    fn the_build_id_is_found_in_the_notes_of_a_running_kernel() {
+        assert_eq!(build_id_of_notes(NOTES).as_deref(), Some(ID));
+        assert_eq!(build_id(&kernel(NOTES)).as_deref(), Some(ID));
+        // Without the first note, whose 36 bytes are the build ID.
+        assert_eq!(build_id_of_notes(&NOTES[36..]), None);
+        for cut in 0..36 {
+            assert_eq!(build_id_of_notes(&NOTES[..cut]), None, "{cut}");
+        }
+        assert_eq!(build_id(b"not an ELF file"), None);
     }
 
     #[test]

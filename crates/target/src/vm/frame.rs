@@ -184,6 +184,9 @@ pub struct Ready {
     pub release: String,
     /// `uname -v`.
     pub version: String,
+    /// From `/sys/kernel/notes`; `None` where the kernel has no build ID.
+    #[serde(default)]
+    pub build_id: Option<String>,
     /// CLOCK_BOOTTIME when the guest was ready.
     pub uptime_ns: u64,
 }

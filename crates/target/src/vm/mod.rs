@@ -321,7 +321,10 @@ impl Target for VmTarget {
         );
         let watch = self.pin(&guest)?;
         let kernel = self.prepare(&self.kernel_of(boot))?.kernel;
-        let session = VmSession::new(guest, &kernel, watch);
+        let (image, cache) = (&kernel.vmlinuz, &self.options.cache);
+        let build_id = kernel::vmlinux::build_id(image, &kernel.key(), cache);
+        let facts = session::facts(&kernel, build_id, &guest.ready);
+        let session = VmSession::new(guest, facts, watch);
         Ok(Box::new(
             session.map_err(io("talk to", Path::new("the agent")))?,
         ))

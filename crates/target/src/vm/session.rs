@@ -22,15 +22,15 @@ pub struct VmSession {
 }
 
 impl VmSession {
-    /// A session with a guest that should have booted this kernel.
-    pub fn new(guest: Guest, kernel: &Kernel, watch: Watch) -> std::io::Result<Self> {
+    /// `facts` are what is known of the guest for as long as it runs.
+    pub fn new(guest: Guest, facts: Vec<Fact>, watch: Watch) -> std::io::Result<Self> {
         guest.agent.set_write_timeout(Some(WRITE_LIMIT))?;
         let stream = Stream::new(guest.agent.try_clone()?, guest.agent.try_clone()?);
         Ok(VmSession {
-            facts: vec![kernel_booted(kernel, &guest.ready)],
             guest,
             stream,
             watch,
+            facts,
         })
     }
 
@@ -64,7 +64,17 @@ impl VmSession {
     }
 }
 
-/// The kernel of the image beside the one that the guest runs: release and build.
+/// The kernel of the image beside the one that the guest runs. The text of a version can be
+/// the same for two builds; the build ID is a hash of what was linked.
+pub fn facts(kernel: &Kernel, build_id: Option<String>, ready: &Ready) -> Vec<Fact> {
+    let mut facts = vec![kernel_booted(kernel, ready)];
+    if let (Some(wanted), Some(found)) = (build_id, &ready.build_id) {
+        facts.push(Fact::found("kernel build ID", found).wants(wanted));
+    }
+    facts
+}
+
+/// Release and version.
 fn kernel_booted(kernel: &Kernel, ready: &Ready) -> Fact {
     let named = |release: &str, version: &str| format!("{release} {version}");
     let (wanted, found) = match &kernel.version {

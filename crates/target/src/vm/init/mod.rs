@@ -12,6 +12,7 @@ mod port;
 mod root;
 mod serve;
 
+use super::elf;
 use super::frame::{self, Frame, FrameKind, Ready, Setup};
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -85,6 +86,7 @@ fn serve_host(control: &mut File) -> Result<(), Failure> {
     let ready = Ready {
         release: release(),
         version: version(),
+        build_id: build_id(),
         uptime_ns: uptime_ns(),
     };
     Frame::json(FrameKind::Ready, 0, &ready)
@@ -174,6 +176,10 @@ fn version() -> String {
         .version()
         .to_string_lossy()
         .into_owned()
+}
+
+fn build_id() -> Option<String> {
+    elf::build_id_of_notes(&fs::read("/sys/kernel/notes").ok()?)
 }
 
 fn uptime_ns() -> u64 {

@@ -46,6 +46,20 @@ pub fn cached(bzimage: &Path, key: &str, cache_dir: &Path) -> Option<PathBuf> {
     Some(path)
 }
 
+/// The build ID of the kernel in a bzImage, and in the cache from then on; `None` where it
+/// has none, or cannot be unpacked.
+pub fn build_id(bzimage: &Path, key: &str, cache_dir: &Path) -> Option<String> {
+    let dir = cache_dir.join(DIRECTORY);
+    let path = dir.join(format!("{key}.build-id"));
+    if let Ok(known) = fs::read_to_string(&path) {
+        return Some(known);
+    }
+    let id = elf::build_id(&unpack(&fs::read(bzimage).ok()?)?)?;
+    // One that cannot be kept is found again.
+    let _ = fs::create_dir_all(&dir).map(|()| cache::write_whole(&path, id.as_bytes()));
+    Some(id)
+}
+
 fn unpack(bzimage: &[u8]) -> Option<Vec<u8>> {
     let payload = payload(bzimage)?;
     let (_, program) = FORMATS
@@ -98,6 +112,29 @@ mod tests {
     fn the_payload_lies_behind_the_setup_sectors() {
         assert_eq!(payload(&bzimage(b"packed")), Some(&b"packed"[..]));
         assert_eq!(payload(b"short"), None);
+    }
+
+    #[test]
+    fn a_build_id_is_read_from_the_image_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let image = dir.path().join("vmlinuz");
+        let of_image = || build_id(&image, "6.18-abcd", dir.path());
+        fs::write(&image, bzimage(b"LZO?")).unwrap();
+        assert_eq!(of_image(), None);
+        let kernel = elf::tests::kernel(include_bytes!("../notes.bin"));
+        let plain = dir.path().join("plain");
+        fs::write(&plain, &kernel).unwrap();
+        let packed = std::process::Command::new("gzip")
+            .arg("-c")
+            .arg(&plain)
+            .output()
+            .unwrap();
+        fs::write(&image, bzimage(&packed.stdout)).unwrap();
+        let id = elf::build_id(&kernel);
+        assert!(id.is_some());
+        assert_eq!(of_image(), id);
+        fs::remove_file(&image).unwrap();
+        assert_eq!(of_image(), id);
     }
 
     #[test]

@@ -106,6 +106,7 @@ fn start(
     let ready = Ready {
         release: saved.release,
         version: String::new(),
+        build_id: None,
         uptime_ns: 0,
     };
     let guest = target.resume(snapshot::incoming(name)?, ready)?;
