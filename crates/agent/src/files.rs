@@ -1,7 +1,9 @@
-//! Files of a trial on their way to the runner.
+//! Files of a trial: on their way to the runner, and removed with it.
 
 use load::{Output, phase};
 use model::{Reply, TrialFile};
+use std::io;
+use std::path::Path;
 
 /// Longer logs are cut at the front: the end says why something ended.
 const LOG_LIMIT_BYTES: usize = 256 << 10;
@@ -22,6 +24,16 @@ pub fn send(say: &mut dyn FnMut(Reply), name: &str, text: &str) {
         text: end_of(text),
     };
     say(Reply::File { file });
+}
+
+/// Removes a folder with all that is in it, where it is there.
+pub fn remove_folder(path: &Path) -> Result<(), String> {
+    match std::fs::remove_dir_all(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(format!("remove {}: {error}", path.display()))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The result line of a phased process is stored as metrics and histograms.

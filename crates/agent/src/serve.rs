@@ -7,9 +7,10 @@ use crate::calibrate::calibrate;
 use crate::guard::{Guard, PATIENCE};
 use crate::interrupt::Interrupt;
 use crate::journal::Journal;
+use crate::roles::stack::FOLDERS;
 use crate::state::StateLock;
 use crate::trial::{self, Context};
-use crate::{AgentError, check, processes};
+use crate::{AgentError, check, files, processes};
 use model::{Build, PROTOCOL_VERSION, Reply, Request};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io::{BufRead, Write};
@@ -182,6 +183,9 @@ impl Agent {
         if !restored.is_nothing() {
             tracing::warn!(?restored, "undid what an earlier run left");
         }
+        // What the journal of an earlier boot named.
+        let folders = files::remove_folder(&directory.join(FOLDERS));
+        folders.unwrap_or_else(|error| tracing::warn!(error));
         let name = new_name();
         let guard = match options.guard {
             true => Some(Guard::start(&options.executable, directory, &name)?),
@@ -308,6 +312,7 @@ impl Agent {
             executable: &self.options.executable,
             journal: &mut self.journal,
             interrupt: &self.interrupt,
+            folders: self.options.state_dir.join(FOLDERS),
             mark: format!("{}-{}", self.name, self.count),
             keep: self.guard.iter().map(Guard::pid).collect(),
             say,

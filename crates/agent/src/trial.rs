@@ -8,14 +8,14 @@ use crate::interrupt::Interrupt;
 use crate::journal::Journal;
 use crate::judge::judge;
 use crate::processes::{self, KILL_LIMIT};
-use crate::roles::{Ground, Roles};
+use crate::roles::{Ground, Roles, stack};
 use crate::stop::Stop;
 use crate::workload::{Origin, last_lines};
 use crate::{AgentError, counters, files};
 use collect::tasks::Pid;
 use load::{Driver, Job, Launch, Output};
 use model::{Evidence, Measurement, Reply, Severity, TrialResult, TrialSpec, TrialState, Warning};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// What a trial needs from the agent.
@@ -24,6 +24,8 @@ pub struct Context<'a> {
     pub executable: &'a Path,
     pub journal: &'a mut Journal,
     pub interrupt: &'a Interrupt,
+    /// Where services have their folders.
+    pub folders: PathBuf,
     /// Names the trial on its processes; no other trial has it.
     pub mark: String,
     /// Children of the agent that belong to no trial.
@@ -118,7 +120,9 @@ impl<'a, 'c> Trial<'a, 'c> {
         self.apply()?;
         self.start_roles()?;
         job.server = self.roles.server;
-        let (output, counters) = self.run_workload(&driver.launch(&job))?;
+        let launch = driver.launch(&job);
+        let launch = self.roles.named_in(&spec.workload.services, launch);
+        let (output, counters) = self.run_workload(&launch)?;
         self.prove()?;
         self.figures(&*driver, &job, &output, counters)
     }
@@ -166,11 +170,18 @@ impl<'a, 'c> Trial<'a, 'c> {
 
     fn start_roles(&mut self) -> Result<(), Stop> {
         let workload = &self.spec.workload;
+        self.start_services()?;
         if let Some(server) = &workload.server {
             let limit = Duration::from_nanos(server.ready_limit_ns);
             self.context
                 .progress("starting the server", limit + KILL_LIMIT);
         }
+        let (roles, ground) = self.ground();
+        roles.start(workload, ground)
+    }
+
+    /// The roles, and what starting one needs.
+    fn ground(&mut self) -> (&mut Roles, Ground<'_>) {
         let ground = Ground {
             root: self.context.root,
             executable: self.context.executable,
@@ -179,7 +190,22 @@ impl<'a, 'c> Trial<'a, 'c> {
             journal: self.context.journal,
             interrupt: self.context.interrupt,
         };
-        self.roles.start(workload, ground)
+        (&mut self.roles, ground)
+    }
+
+    fn start_services(&mut self) -> Result<(), Stop> {
+        let services = &self.spec.workload.services;
+        let folder = self.context.folders.join(&self.context.mark);
+        self.roles
+            .lay_out(services, &folder, self.context.journal)?;
+        for service in services {
+            let limit = stack::start_limit(service) + KILL_LIMIT;
+            self.context
+                .progress(format!("starting {}", service.name), limit);
+            let (roles, ground) = self.ground();
+            roles.start_service(services, service, ground)?;
+        }
+        Ok(())
     }
 
     /// Processes of the trial that the end of the load does not end.
@@ -293,6 +319,7 @@ impl<'a, 'c> Trial<'a, 'c> {
         }
         if errors.is_empty() {
             errors.extend(self.end_all().err());
+            errors.extend(self.roles.remove_folders().err());
         }
         processes::reap_orphans(&self.context.keep);
         if errors.is_empty() {
@@ -314,7 +341,7 @@ impl<'a, 'c> Trial<'a, 'c> {
         // Each role, and what has left them.
         let kills = self.roles.leaders().count() as u32 + 2;
         let changes: Duration = self.changes.iter().map(|c| c.undo_limit()).sum();
-        KILL_LIMIT * kills + changes
+        KILL_LIMIT * kills + changes + self.roles.farewell_limit()
     }
 
     fn into_result(mut self, outcome: Result<(), Stop>, undone: Result<(), String>) -> TrialResult {

@@ -177,6 +177,24 @@ impl Workload {
         words.map_or_else(String::new, |words| format!(" ({words})"))
     }
 
+    /// Whether this text is in what it has printed so far.
+    pub fn has_printed(&self, text: &str) -> io::Result<bool> {
+        use std::os::unix::fs::FileExt;
+        for stream in [&self.stdout, &self.stderr] {
+            let mut printed = vec![0; stream.metadata()?.len() as usize];
+            stream.read_exact_at(&mut printed, 0)?;
+            if String::from_utf8_lossy(&printed).contains(text) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Waits until the process has ended, at most so long.
+    pub fn wait_for_end(&self, limit: Duration) {
+        wait_for(&mut [PollFd::new(&self.process, PollFlags::IN)], limit);
+    }
+
     /// Kill what is left of its session and what carries the mark of `fence`; gives how
     /// many descendants were still running after the process itself had ended.
     pub fn kill_rest(&self, fence: &Fence) -> Result<usize, String> {
@@ -237,6 +255,7 @@ fn command(launch: &Launch, origin: Origin) -> Command {
     command
         .args(launch.argv.iter().skip(1))
         .env(MARKER, &origin.fence.mark);
+    command.envs(&launch.environment);
     if let Some(directory) = &launch.directory {
         command.current_dir(directory);
     }
@@ -379,11 +398,9 @@ mod tests {
 
     fn launch(script: &str, phased: bool) -> Launch {
         Launch {
-            argv: ["sh", "-c", script].map(str::to_owned).to_vec(),
-            directory: None,
             stdin: "job\n".to_owned(),
             phased,
-            prepare: Vec::new(),
+            ..Launch::new(["sh", "-c", script].map(str::to_owned).to_vec())
         }
     }
 

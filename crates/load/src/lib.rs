@@ -43,6 +43,7 @@ pub use sys::allowed_cpus;
 use model::{Calibration, Invalid, Load, Problem, ServerProgram, TrialFile, Workload};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -78,12 +79,14 @@ impl Job {
 }
 
 /// How to start the process of a job.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Launch {
     /// `argv[0]` is a program name or path. The native generators name
     /// [`SELF`], which the agent replaces by its own executable.
     pub argv: Vec<String>,
     pub directory: Option<PathBuf>,
+    /// Variables beside those that the agent has.
+    pub environment: BTreeMap<String, String>,
     /// Written to standard input, which is then closed unless `phased`.
     pub stdin: String,
     /// The process speaks [`phase`] lines; otherwise its whole life is the window.
@@ -97,10 +100,7 @@ impl Launch {
     pub fn new(argv: Vec<String>) -> Self {
         Launch {
             argv,
-            directory: None,
-            stdin: String::new(),
-            phased: false,
-            prepare: Vec::new(),
+            ..Launch::default()
         }
     }
 }

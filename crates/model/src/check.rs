@@ -183,7 +183,13 @@ impl Workload {
         ];
         lengths
             .into_iter()
-            .try_for_each(|(key, ns)| not_too_long(key, ns))
+            .try_for_each(|(key, ns)| not_too_long(key, ns))?;
+        for (index, service) in self.services.iter().enumerate() {
+            let key = |name| format!("services[{index}].{name}");
+            not_too_long(&key("ready_limit_ns"), service.ready_limit_ns)?;
+            not_too_long(&key("stop_limit_ns"), service.stop_limit_ns)?;
+        }
+        Ok(())
     }
 }
 

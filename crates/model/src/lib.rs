@@ -20,6 +20,7 @@ pub mod program;
 pub mod readings;
 pub mod schedule;
 pub mod service;
+pub mod stack;
 pub mod start;
 mod stored_evidence;
 pub mod system;
@@ -42,6 +43,7 @@ pub use schedule::{Cell, Plan, PlannedTrial};
 pub use service::{
     Antagonist, AntagonistProgram, OpenLoopParams, Placement, Readiness, Server, ServerProgram,
 };
+pub use stack::{Ready, Service, StopSignal};
 pub use start::{Build, Machine, Start};
 pub use system::System;
 pub use trial::{Trial, TrialResult, TrialState};

@@ -1,6 +1,7 @@
 //! Workloads and loads: the work that is measured, and how much of it.
 
 use crate::service::{Antagonist, OpenLoopParams, Server};
+use crate::stack::Service;
 use crate::units::{format_duration_ns, format_rate};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -28,6 +29,9 @@ pub struct Workload {
     /// Who answers, where the work has a service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<Server>,
+    /// Programs that are started before the server and the load, in this order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<Service>,
     /// Who disturbs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub antagonists: Vec<Antagonist>,
@@ -182,6 +186,16 @@ pub struct Calibration {
 }
 
 impl Workload {
+    /// Whether something of its own answers requests: the server, or a service with a port.
+    pub fn answers(&self) -> bool {
+        self.server.is_some() || self.services.iter().any(|s| !s.ports.is_empty())
+    }
+
+    /// Whether it has programs of the role server.
+    pub fn is_served(&self) -> bool {
+        self.server.is_some() || !self.services.is_empty()
+    }
+
     /// One load, measured from start to end for a minute at most, with nobody beside it.
     pub fn new(kind: Kind) -> Self {
         Workload {
@@ -194,6 +208,7 @@ impl Workload {
             metrics: Vec::new(),
             client: None,
             server: None,
+            services: Vec::new(),
             antagonists: Vec::new(),
             variant: None,
         }

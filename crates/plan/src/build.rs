@@ -80,7 +80,7 @@ const AA_ARM: &str = "A/A";
 /// Whom the policy of an arm is for unless the arm says: the server, where every
 /// workload has one, for its requests are what is judged; otherwise the load.
 pub(crate) fn usual_role(workloads: &[Workload]) -> Role {
-    match workloads.iter().all(|w| w.server.is_some()) && !workloads.is_empty() {
+    match workloads.iter().all(Workload::is_served) && !workloads.is_empty() {
         true => Role::Server,
         false => Role::Load,
     }

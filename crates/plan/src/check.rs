@@ -9,6 +9,7 @@ use crate::build::check_arm;
 use crate::error::PlanError;
 use crate::schedule::cells;
 use crate::services::check_placeholders;
+use crate::stack::check_services;
 use crate::workloads::check_workload;
 use model::check::{check_argv, check_count};
 use model::{
@@ -44,6 +45,7 @@ pub fn check(experiment: &Experiment) -> Result<(), PlanError> {
         if let Some(server) = &workload.server {
             check_server(server).map_err(named)?;
         }
+        check_services(&workload.services).map_err(named)?;
         check_antagonists(&workload.antagonists).map_err(named)?;
     }
     check_cells(experiment)

@@ -16,6 +16,7 @@ mod nearest;
 mod schedule;
 mod services;
 mod spread;
+mod stack;
 mod table;
 mod warnings;
 pub mod workloads;

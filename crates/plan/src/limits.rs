@@ -27,13 +27,23 @@ fn placed<'a>(arm: &'a Arm, workload: &'a Workload) -> Vec<Placed<'a>> {
         policy: policy(Role::Server, &server.placement),
         weight: arm.weight.or(server.placement.weight),
     });
+    let services = workload.services.iter().map(|service| Placed {
+        name: format!("service {}", service.name),
+        placement: &service.placement,
+        policy: policy(Role::Server, &service.placement),
+        weight: service.placement.weight,
+    });
     let antagonists = workload.antagonists.iter().map(|antagonist| Placed {
         name: format!("antagonist {}", antagonist.name),
         placement: &antagonist.placement,
         policy: policy(Role::Antagonist, &antagonist.placement),
         weight: antagonist.placement.weight,
     });
-    server.into_iter().chain(antagonists).collect()
+    server
+        .into_iter()
+        .chain(services)
+        .chain(antagonists)
+        .collect()
 }
 
 impl Placed<'_> {

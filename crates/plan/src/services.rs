@@ -4,14 +4,16 @@
 use crate::check::{check_antagonist, check_placement, check_server};
 use crate::error::PlanError;
 use crate::file::{FilePolicy, read_policy};
+use crate::stack::FileReady;
 use crate::workloads::with_clients;
 use load::units::{Duration, Percent};
 use load::{Asks, Keys, KindDef};
 use model::{
     Antagonist, AntagonistProgram, OpenLoopParams, Placement, Readiness, Server, ServerProgram,
-    Workload,
+    StopSignal, Workload,
 };
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use toml::Spanned;
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -33,11 +35,11 @@ pub(crate) fn client(keys: &mut Keys) -> OpenLoopParams {
 /// A role: keys of its own, and where it runs. (serde's `flatten` would lose the
 /// places of errors.)
 macro_rules! role {
-    ($name:ident { $($field:ident : $type:ty),* $(,)? }) => {
+    ($name:ident { $($vis:vis $field:ident : $type:ty),* $(,)? }) => {
         #[derive(Debug, Deserialize)]
         #[serde(deny_unknown_fields, rename_all = "kebab-case")]
         pub(crate) struct $name {
-            $($field: $type,)*
+            $($vis $field: $type,)*
             cpus: Option<String>,
             weight: Option<u32>,
             quota: Option<Percent>,
@@ -47,7 +49,7 @@ macro_rules! role {
         }
 
         impl $name {
-            fn placement(&mut self) -> Result<Placement, PlanError> {
+            pub(crate) fn placement(&mut self) -> Result<Placement, PlanError> {
                 let placement = Placement {
                     cpus: self.cpus.take(),
                     weight: self.weight,
@@ -71,6 +73,21 @@ role!(FileServer {
     port: Option<u16>,
     ready: Option<FileReadiness>,
     ready_limit: Option<Duration>,
+});
+
+role!(FileService {
+    pub(crate) name: String,
+    pub(crate) command: Option<Vec<String>>,
+    pub(crate) env: Option<BTreeMap<String, String>>,
+    pub(crate) directory: Option<String>,
+    pub(crate) files: Option<BTreeMap<String, String>>,
+    pub(crate) before_start: Option<Vec<Vec<String>>>,
+    pub(crate) when_ready: Option<Vec<Vec<String>>>,
+    pub(crate) ports: Option<Vec<String>>,
+    pub(crate) ready: Option<FileReady>,
+    pub(crate) ready_limit: Option<Duration>,
+    pub(crate) stop_signal: Option<StopSignal>,
+    pub(crate) stop_limit: Option<Duration>,
 });
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -193,10 +210,10 @@ pub(crate) fn check_placeholders(argv: &[String], port: Option<u16>) -> Result<(
 
 /// Names in braces. A word with spaces is a script, whose braces are its own; so are
 /// those after a dollar sign.
-fn placeholders(word: &str) -> Vec<&str> {
+pub(crate) fn placeholders(word: &str) -> Vec<&str> {
     let is_name = |name: &&str| {
-        let letter = |c: char| c.is_ascii_lowercase() || c == '-' || c == '_';
-        !name.is_empty() && name.chars().all(letter)
+        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.".contains(c);
+        name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(fits)
     };
     if word.contains(char::is_whitespace) {
         return Vec::new();
@@ -222,7 +239,11 @@ fn readiness(file: Option<FileReadiness>) -> Readiness {
     }
 }
 
-fn argv(command: Option<Vec<String>>, role: &str, example: &str) -> Result<Vec<String>, PlanError> {
+pub(crate) fn argv(
+    command: Option<Vec<String>>,
+    role: &str,
+    example: &str,
+) -> Result<Vec<String>, PlanError> {
     match command {
         Some(argv) if !argv.is_empty() => Ok(argv),
         _ => Err(
@@ -321,7 +342,7 @@ pub(crate) fn check_service(
             "the workload `{name}` has a server, but sends its requests elsewhere"
         ))
         .with_help("leave out the address, or the server")),
-        (Asks::Nobody, Some(_)) => Err(PlanError::new(format!(
+        (Asks::Nobody, Some(_)) if workload.services.is_empty() => Err(PlanError::new(format!(
             "the workload `{name}` has a server, but nothing asks it"
         ))
         .with_help(format!("only {} have servers", with_clients()))),

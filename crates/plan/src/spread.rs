@@ -123,6 +123,9 @@ impl FilePlacement {
         if let Some(server) = &mut placed.server {
             replace(&mut server.placement.cpus, &self.server_cpus);
         }
+        for service in &mut placed.services {
+            replace(&mut service.placement.cpus, &self.server_cpus);
+        }
         for antagonist in &mut placed.antagonists {
             replace(&mut antagonist.placement.cpus, &self.antagonist_cpus);
         }

@@ -6,7 +6,8 @@ use crate::arms::check_shows;
 use crate::check::check_client;
 use crate::error::PlanError;
 use crate::loads::Loads;
-use crate::services::{self, FileAntagonist, FileServer};
+use crate::services::{self, FileAntagonist, FileServer, FileService};
+use crate::stack;
 use crate::table::{Value, take};
 use load::units::{Duration, parse_load};
 use load::{Asks, Keys, KindDef, LoadForms, Usual, Window};
@@ -30,6 +31,7 @@ struct CommonKeys {
     time_limit: Option<Duration>,
     metrics: Option<Vec<String>>,
     server: Option<Spanned<FileServer>>,
+    service: Option<Vec<Spanned<FileService>>>,
     antagonist: Option<Vec<Spanned<FileAntagonist>>>,
 }
 
@@ -120,9 +122,10 @@ fn workload(def: &KindDef, own: Own, keys: CommonKeys) -> Result<Workload, PlanE
     let warmup_ns = keys.warmup.map_or(usual.warmup_ns, |d| d.0);
     let time_limit_ns = keys.time_limit.map(|d| d.0).or(usual.time_limit_ns);
     let server = keys.server.map(services::server).transpose();
+    let services = stack::services(keys.service.unwrap_or_default())?;
     let usual_server = || match driver.asks() {
-        Asks::Server(program) => Some(services::usual_server(program)),
-        Asks::Nobody | Asks::Elsewhere => None,
+        Asks::Server(program) if services.is_empty() => Some(services::usual_server(program)),
+        _ => None,
     };
     Ok(Workload {
         name: keys
@@ -139,6 +142,7 @@ fn workload(def: &KindDef, own: Own, keys: CommonKeys) -> Result<Workload, PlanE
         server: server
             .map_err(|e| e.within("server"))?
             .or_else(usual_server),
+        services,
         antagonists: services::antagonists(keys.antagonist.unwrap_or_default())?,
         variant: None,
     })

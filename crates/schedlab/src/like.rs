@@ -8,8 +8,8 @@ use crate::request::{Wanted, expose, override_stop};
 use load::Chosen;
 use model::printable::one_line;
 use model::{
-    Antagonist, AntagonistProgram, Arm, Experiment, Placement, Readiness, Server, ServerProgram,
-    TargetSpec, Workload, format_duration_ns,
+    Antagonist, AntagonistProgram, Arm, Experiment, Placement, Readiness, Ready, Server,
+    ServerProgram, Service, TargetSpec, Workload, format_duration_ns,
 };
 use std::io::IsTerminal;
 use std::path::Path;
@@ -166,6 +166,9 @@ impl Shown {
                 Chosen::Address(address) => self.entry(2, "asks", &(address + remote)),
             }
         }
+        for service in &workload.services {
+            self.service(service);
+        }
         workload
             .server
             .iter()
@@ -187,6 +190,28 @@ impl Shown {
             other => other.name().to_owned(),
         };
         self.entry(2, "server", &(text + &placed(&server.placement)));
+    }
+
+    /// All that it runs, in order, and the files that it is given.
+    fn service(&mut self, service: &Service) {
+        for argv in &service.before_start {
+            self.entry(2, &format!("before {}", service.name), &command_line(argv));
+        }
+        let text = command_line(&service.argv) + &placed(&service.placement);
+        self.entry(2, &format!("service {}", service.name), &text);
+        let variables = service.environment.iter();
+        let more = variables.map(|(name, value)| ("with".to_owned(), format!("{name}={value}")));
+        let files = service.files.iter();
+        let files = files.map(|(name, text)| (format!("file {name}"), text.clone()));
+        for (what, text) in more.chain(files) {
+            self.entry(3, &what, &text);
+        }
+        if let Ready::Command { argv } = &service.ready {
+            self.entry(3, "ready when", &command_line(argv));
+        }
+        for argv in &service.when_ready {
+            self.entry(2, &format!("after {}", service.name), &command_line(argv));
+        }
     }
 
     fn antagonist(&mut self, antagonist: &Antagonist) {

@@ -137,10 +137,8 @@ impl RunQueue {
         let program = scheduler::find(PROGRAM).ok_or_else(|| format!("{PROGRAM} was not found"))?;
         let launch = Launch {
             argv: vec![program.to_string_lossy().into_owned()],
-            directory: None,
-            stdin: String::new(),
             phased: true,
-            prepare: Vec::new(),
+            ..Launch::default()
         };
         let started = Workload::start(&launch, origin, journal, |_| Ok(()));
         let process = started.map_err(|e| e.to_string())?;

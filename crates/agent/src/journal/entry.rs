@@ -2,6 +2,7 @@
 
 use super::Restored;
 use crate::cgroup;
+use crate::files;
 use crate::processes;
 use collect::tasks::Pid;
 use model::printable::one_line;
@@ -23,6 +24,8 @@ pub enum Undo {
     KillSession { pid: i32, start_ticks: u64 },
     /// Kill every process in a cgroup, and remove it.
     RemoveCgroup { path: PathBuf },
+    /// Remove a folder with all that is in it. Schedlab made it, below its own directory.
+    RemoveFolder { path: PathBuf },
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -83,7 +86,7 @@ impl Entry {
             return Vec::new();
         };
         match undo {
-            Undo::Write { .. } => Vec::new(),
+            Undo::Write { .. } | Undo::RemoveFolder { .. } => Vec::new(),
             Undo::KillMarked { variable } => processes::marked(variable),
             Undo::KillSession { pid, start_ticks } => processes::session(*pid, *start_ticks),
             Undo::RemoveCgroup { path } => cgroup::members(path),
@@ -109,6 +112,7 @@ impl Entry {
             }
             Undo::KillMarked { .. } | Undo::KillSession { .. } => Ok(()),
             Undo::RemoveCgroup { path } => cgroup::remove(path),
+            Undo::RemoveFolder { path } => files::remove_folder(path),
         }
     }
 

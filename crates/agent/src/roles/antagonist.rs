@@ -42,10 +42,7 @@ pub fn launch(antagonist: &Antagonist) -> Launch {
     };
     Launch {
         argv,
-        directory: None,
-        stdin: String::new(),
-        phased: false,
-        prepare: Vec::new(),
+        ..Launch::default()
     }
 }
 

@@ -9,6 +9,7 @@ mod antagonist;
 pub mod cgroup;
 mod placement;
 mod server;
+pub mod stack;
 
 use crate::fence::Fence;
 use crate::interrupt::Interrupt;
@@ -24,6 +25,8 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+/// The name of the one that `[workload.server]` is.
+const SERVER: &str = "server";
 /// Between two looks at a server that is not ready.
 const PROBE_EVERY: Duration = Duration::from_millis(5);
 
@@ -48,6 +51,8 @@ struct Running {
     group: Option<Cgroup>,
     /// CPU time of its tree when the window opened.
     cpu_at_begin_ns: u64,
+    /// How it is asked to end; `None`: it is killed.
+    farewell: Option<stack::Farewell>,
 }
 
 /// All processes beside the load.
@@ -55,6 +60,8 @@ struct Running {
 pub struct Roles {
     running: Vec<Running>,
     groups: Groups,
+    layout: stack::Layout,
+    /// Where requests go.
     pub server: Option<SocketAddr>,
 }
 
@@ -65,7 +72,7 @@ impl Roles {
         if let Some(server) = &workload.server {
             let address = server::address(server).map_err(Stop::Failed)?;
             let launch = server::launch(server, workload, address);
-            let name = "server".to_owned();
+            let name = SERVER.to_owned();
             let placement = placement::of_server(server, ground.arm);
             self.run(Role::Server, name, &launch, &placement, &mut ground)?;
             self.wait_until_ready(server, address, ground.interrupt)?;
@@ -124,6 +131,7 @@ impl Roles {
             process,
             group,
             cpu_at_begin_ns: 0,
+            farewell: None,
         });
         Ok(())
     }
@@ -148,19 +156,16 @@ impl Roles {
                         format_duration_ns(server.ready_limit_ns)
                     )));
                 }
-                Err(_) => self.pause(interrupt)?,
+                Err(_) => self.pause(interrupt, PROBE_EVERY)?,
             }
         }
     }
 
-    fn pause(&mut self, interrupt: &Interrupt) -> Result<(), Stop> {
+    fn pause(&mut self, interrupt: &Interrupt, pause: Duration) -> Result<(), Stop> {
         let Some(running) = self.running.last_mut() else {
             return Ok(());
         };
-        match running
-            .process
-            .wait(interrupt, Instant::now() + PROBE_EVERY)
-        {
+        match running.process.wait(interrupt, Instant::now() + pause) {
             Event::Interrupted => Err(Stop::Failed("interrupted".to_owned())),
             Event::Exited => Err(running.ended()),
             Event::Line(_) | Event::Timeout => Ok(()),
@@ -191,7 +196,7 @@ impl Roles {
 
     /// The weight of the cgroup that the server is in, as the kernel has it.
     pub fn server_weight(&self) -> Option<u32> {
-        let server = self.running.iter().find(|r| r.role == Role::Server)?;
+        let server = self.running.iter().find(|r| r.name == SERVER)?;
         server.group.as_ref()?.weight_of(server.process.pid)
     }
 
@@ -221,6 +226,7 @@ impl Roles {
     pub fn end(&mut self, fence: &Fence) -> (Vec<(String, Output)>, Vec<String>) {
         let (mut outputs, mut errors) = (Vec::new(), Vec::new());
         self.server = None;
+        self.say_farewell();
         for running in self.running.drain(..).rev() {
             errors.extend(running.process.kill_rest(fence).err());
             match running.process.reap() {
@@ -266,7 +272,17 @@ pub fn kept_to(workload: &model::Workload, role: &Role) -> Vec<Kept> {
         Role::Server => {
             let server = workload.server.as_ref();
             let list = server.and_then(|s| s.placement.cpus.as_ref());
-            kept("the server's cpus", list).into_iter().collect()
+            let of_service = |s: &model::Service| {
+                kept(
+                    &format!("cpus of the service {}", s.name),
+                    s.placement.cpus.as_ref(),
+                )
+            };
+            let services = workload.services.iter().filter_map(of_service);
+            kept("the server's cpus", list)
+                .into_iter()
+                .chain(services)
+                .collect()
         }
         Role::Antagonist => {
             let of = |a: &model::Antagonist| {
@@ -282,7 +298,10 @@ pub fn kept_to(workload: &model::Workload, role: &Role) -> Vec<Kept> {
 pub fn least_threads(workload: &model::Workload, role: &Role) -> u32 {
     match role {
         Role::Load => workload.client.as_ref().map_or(1, |client| client.threads),
-        Role::Server => workload.server.as_ref().map_or(0, server::least_threads),
+        Role::Server => {
+            let of_server = workload.server.as_ref().map_or(0, server::least_threads);
+            of_server + workload.services.len() as u32
+        }
         Role::Antagonist => {
             let antagonists = workload.antagonists.iter();
             antagonists.map(antagonist::least_threads).sum()
@@ -326,13 +345,15 @@ impl Running {
 /// What the target lacks for the roles of a workload; nothing is started.
 pub fn check(root: &Path, workload: &model::Workload) -> Vec<Problem> {
     let server = workload.server.as_ref();
-    let server = server.map(|s| ("server".to_owned(), server::program(s), &s.placement));
+    let one = |program: Option<&'_ str>| program.map(str::to_owned).into_iter().collect();
+    let server = server.map(|s| (SERVER.to_owned(), one(server::program(s)), &s.placement));
     let antagonists = workload.antagonists.iter().map(|a| {
-        (
-            format!("antagonist {}", a.name),
-            antagonist::program(a),
-            &a.placement,
-        )
+        let programs: Vec<String> = one(antagonist::program(a));
+        (format!("antagonist {}", a.name), programs, &a.placement)
+    });
+    let services = workload.services.iter().map(|s| {
+        let programs = stack::programs(s).into_iter().map(str::to_owned).collect();
+        (format!("service {}", s.name), programs, &s.placement)
     });
     let mut problems = Vec::new();
     if let Some(Err(what)) = workload.server.as_ref().map(server::address) {
@@ -342,9 +363,12 @@ pub fn check(root: &Path, workload: &model::Workload) -> Vec<Problem> {
             remedy: "end what listens there, or leave out `port`".to_owned(),
         });
     }
-    for (name, program, placement) in server.into_iter().chain(antagonists) {
+    for (name, programs, placement) in server.into_iter().chain(services).chain(antagonists) {
         let object = format!("workload {}, {name}", workload.name);
-        problems.extend(check_program(&object, program));
+        let missing = programs
+            .iter()
+            .filter_map(|p| check_program(&object, Some(p)));
+        problems.extend(missing);
         let memory = placement.memory_node.map(|_| placement::NUMACTL);
         problems.extend(check_program(&object, memory));
         problems.extend(check_placement(&object, placement));

@@ -114,10 +114,7 @@ mod tests {
     fn a_memory_node_is_put_before_the_program() {
         let mut launch = Launch {
             argv: vec![SELF.to_owned(), "serve".to_owned()],
-            directory: None,
-            stdin: String::new(),
-            phased: false,
-            prepare: Vec::new(),
+            ..Launch::default()
         };
         let mut placement = Placement::default();
         let own = Path::new("/bin/schedlab");

@@ -46,13 +46,7 @@ pub fn least_threads(server: &Server) -> u32 {
 
 pub fn launch(server: &Server, workload: &Workload, address: SocketAddr) -> Launch {
     let port = address.port().to_string();
-    let mut launch = Launch {
-        argv: Vec::new(),
-        directory: None,
-        stdin: String::new(),
-        phased: false,
-        prepare: Vec::new(),
-    };
+    let mut launch = Launch::default();
     launch.argv = match &server.program {
         ServerProgram::Echo { threads } => words(&[
             SELF,
@@ -128,20 +122,28 @@ fn nginx_configuration(workers: u32, port: &str) -> String {
 
 /// One look; the error says what the server does not do yet.
 pub fn probe(server: &Server, address: SocketAddr) -> Result<(), String> {
-    let stream = TcpStream::connect_timeout(&address, PROBE_LIMIT)
-        .map_err(|e| format!("{address} takes no connection ({e})"))?;
     match &server.program {
         ServerProgram::Command {
             ready: Readiness::Http { path, status },
             ..
-        } => match http_status(stream, address, path) {
-            Ok(found) if found == *status => Ok(()),
-            Ok(found) => Err(format!(
-                "GET {path} was answered with {found}, not {status}"
-            )),
-            Err(e) => Err(format!("GET {path}: {}", fault(&e))),
-        },
-        _ => Ok(()),
+        } => answers(address, path, *status),
+        _ => connects(address).map(drop),
+    }
+}
+
+pub fn connects(address: SocketAddr) -> Result<TcpStream, String> {
+    TcpStream::connect_timeout(&address, PROBE_LIMIT)
+        .map_err(|e| format!("{address} takes no connection ({e})"))
+}
+
+/// A `GET` of the path is answered with this status.
+pub fn answers(address: SocketAddr, path: &str, status: u16) -> Result<(), String> {
+    match http_status(connects(address)?, address, path) {
+        Ok(found) if found == status => Ok(()),
+        Ok(found) => Err(format!(
+            "GET {path} was answered with {found}, not {status}"
+        )),
+        Err(e) => Err(format!("GET {path}: {}", fault(&e))),
     }
 }
 

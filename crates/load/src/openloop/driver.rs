@@ -31,11 +31,11 @@ pub fn asks(written: bool, usual: ServerProgram) -> Asks {
 /// `HOST[:PORT]` as it is written, or the workload's own server. Before the server
 /// runs its address is not known: then it is port 1 of the loopback address.
 pub fn address(written: Option<&str>, usual_port: u16, job: &Job) -> Result<SocketAddr, String> {
-    match (written, job.server, &job.workload.server) {
+    match (written, job.server, job.workload.answers()) {
         (Some(text), _, _) => super::address::resolve(text, usual_port, Path::new(HOSTS)),
         (None, Some(address), _) => Ok(address),
-        (None, None, Some(_)) => Ok(SocketAddr::from(([127, 0, 0, 1], 1))),
-        (None, None, None) => Err("it has neither an address nor a server".to_owned()),
+        (None, None, true) => Ok(SocketAddr::from(([127, 0, 0, 1], 1))),
+        (None, None, false) => Err("it has neither an address nor a server".to_owned()),
     }
 }
 

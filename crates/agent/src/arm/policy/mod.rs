@@ -81,7 +81,7 @@ fn check_policy(root: &Path, arm: &Arm, wanted: &Policy) -> Option<Problem> {
 fn check_role(arm: &Arm, workloads: &[Workload]) -> Option<Problem> {
     let has: fn(&Workload) -> bool = match arm.to {
         Role::Load => return None,
-        Role::Server => |w| w.server.is_some(),
+        Role::Server => Workload::is_served,
         Role::Antagonist => |w| !w.antagonists.is_empty(),
     };
     let without = workloads.iter().find(|w| !has(w))?;

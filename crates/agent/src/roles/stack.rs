@@ -1,0 +1,412 @@
+//! The services of a workload: ports and folders are chosen for all of them, then each is
+//! started, in order, when the one before it is ready.
+
+use super::server;
+use super::{Ground, Roles};
+use crate::files;
+use crate::journal::{Journal, Undo};
+use crate::stop::Stop;
+use crate::workload::{Event, Origin, Workload, last_lines};
+use load::Launch;
+use model::stack::{Named, fill, names};
+use model::{Ready, Role, Service, StopSignal, format_duration_ns};
+use rustix::process::Signal;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// The directory below that of the journal with the folders of services.
+pub const FOLDERS: &str = "folders";
+/// The time between two looks at a service that is not ready.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// The time that a program of the trial may take to say how it goes on.
+const STEP: Duration = Duration::from_secs(1);
+
+/// Where the services of one trial listen and keep their files.
+#[derive(Debug, Default)]
+pub struct Layout {
+    folder: PathBuf,
+    ports: BTreeMap<(String, String), u16>,
+}
+
+/// What a service is asked with before it is killed.
+#[derive(Debug, Clone, Copy)]
+pub struct Farewell {
+    pub signal: Signal,
+    pub limit: Duration,
+}
+
+impl Layout {
+    /// Chooses ports that are free, and makes the folders with their files. The journal
+    /// removes them.
+    fn new(services: &[Service], folder: PathBuf, journal: &mut Journal) -> Result<Self, Stop> {
+        let undo = Undo::RemoveFolder {
+            path: folder.clone(),
+        };
+        journal
+            .record(undo)
+            .map_err(|e| Stop::Failed(e.to_string()))?;
+        let layout = Layout {
+            ports: free_ports(services).map_err(|e| failed("choose free ports", &e))?,
+            folder,
+        };
+        for service in services {
+            let made = layout.write_files(services, service);
+            made.map_err(|e| failed(&format!("write the files of {}", service.name), &e))?;
+        }
+        Ok(layout)
+    }
+
+    fn write_files(&self, services: &[Service], service: &Service) -> io::Result<()> {
+        let folder = self.folder_of(&service.name);
+        fs::create_dir_all(&folder)?;
+        for (name, text) in &service.files {
+            let path = folder.join(name);
+            path.parent().map_or(Ok(()), fs::create_dir_all)?;
+            fs::write(path, self.filled(services, Some(service), text))?;
+        }
+        Ok(())
+    }
+
+    fn folder_of(&self, service: &str) -> PathBuf {
+        self.folder.join(service)
+    }
+
+    fn filled(&self, services: &[Service], service: Option<&Service>, text: &str) -> String {
+        let names = names(services, service.map(|s| s.name.as_str()));
+        fill(text, |name| match *names.get(name)? {
+            Named::Folder(of) => Some(self.folder_of(of).display().to_string()),
+            Named::Port(of, port) => {
+                let key = (of.to_owned(), port.to_owned());
+                self.ports.get(&key).map(u16::to_string)
+            }
+        })
+    }
+
+    fn address_of(&self, service: &Service) -> Option<SocketAddr> {
+        let key = (service.name.clone(), service.ports.first()?.clone());
+        let port = self.ports.get(&key)?;
+        Some((Ipv4Addr::LOCALHOST, *port).into())
+    }
+
+    /// The command of a service as it is started.
+    fn launch(&self, services: &[Service], service: &Service, argv: &[String]) -> Launch {
+        let fill = |text: &String| self.filled(services, Some(service), text);
+        let directory = service.directory.as_ref().map(PathBuf::from);
+        Launch {
+            directory: Some(directory.unwrap_or_else(|| self.folder_of(&service.name))),
+            environment: service
+                .environment
+                .iter()
+                .map(|(name, value)| (name.clone(), fill(value)))
+                .collect(),
+            ..Launch::new(argv.iter().map(fill).collect())
+        }
+    }
+}
+
+fn failed(what: &str, error: &io::Error) -> Stop {
+    Stop::Failed(format!("{what}: {error}"))
+}
+
+/// All are held until the last is chosen, so that no two are the same.
+fn free_ports(services: &[Service]) -> io::Result<BTreeMap<(String, String), u16>> {
+    let mut held = Vec::new();
+    let mut ports = BTreeMap::new();
+    for service in services {
+        for port in &service.ports {
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+            let number = listener.local_addr()?.port();
+            ports.insert((service.name.clone(), port.clone()), number);
+            held.push(listener);
+        }
+    }
+    Ok(ports)
+}
+
+/// The longest time that a service may take to be ready.
+pub fn start_limit(service: &Service) -> Duration {
+    let commands = service.before_start.len() + service.when_ready.len();
+    let steps = u32::try_from(commands)
+        .unwrap_or(u32::MAX)
+        .saturating_add(1);
+    Duration::from_nanos(service.ready_limit_ns).saturating_mul(steps)
+}
+
+pub fn farewell(service: &Service) -> Farewell {
+    Farewell {
+        signal: match service.stop_signal {
+            StopSignal::Term => Signal::TERM,
+            StopSignal::Int => Signal::INT,
+            StopSignal::Quit => Signal::QUIT,
+            StopSignal::Kill => Signal::KILL,
+        },
+        limit: Duration::from_nanos(service.stop_limit_ns),
+    }
+}
+
+/// The programs that a service starts, for a look at what is missing. What has a name in
+/// braces is known only in the trial.
+pub fn programs(service: &Service) -> Vec<&str> {
+    let of_ready = match &service.ready {
+        Ready::Command { argv } => Some(argv),
+        _ => None,
+    };
+    let steps = service.before_start.iter().chain(&service.when_ready);
+    std::iter::once(&service.argv)
+        .chain(steps)
+        .chain(of_ready)
+        .filter_map(|argv| argv.first())
+        .map(String::as_str)
+        .filter(|program| !program.contains('{'))
+        .collect()
+}
+
+impl Roles {
+    /// Lays out all services, before the first of them starts.
+    pub fn lay_out(
+        &mut self,
+        services: &[Service],
+        folder: &Path,
+        journal: &mut Journal,
+    ) -> Result<(), Stop> {
+        if !services.is_empty() {
+            self.layout = Layout::new(services, folder.to_owned(), journal)?;
+        }
+        Ok(())
+    }
+
+    /// Starts one service of the stack and waits until it is ready. A load that asks a
+    /// server asks the last one that has a port.
+    pub fn start_service(
+        &mut self,
+        services: &[Service],
+        service: &Service,
+        mut ground: Ground,
+    ) -> Result<(), Stop> {
+        for argv in &service.before_start {
+            self.step(services, service, argv, &mut ground)?;
+        }
+        let launch = self.layout.launch(services, service, &service.argv);
+        let name = format!("service-{}", service.name);
+        self.run(Role::Server, name, &launch, &service.placement, &mut ground)?;
+        if let Some(running) = self.running.last_mut() {
+            running.farewell = Some(farewell(service));
+        }
+        self.wait_for_service(services, service, &mut ground)?;
+        for argv in &service.when_ready {
+            self.step(services, service, argv, &mut ground)?;
+        }
+        self.server = self.layout.address_of(service).or(self.server);
+        Ok(())
+    }
+
+    fn wait_for_service(
+        &mut self,
+        services: &[Service],
+        service: &Service,
+        ground: &mut Ground,
+    ) -> Result<(), Stop> {
+        let deadline = Instant::now() + Duration::from_nanos(service.ready_limit_ns);
+        loop {
+            let looked = self.is_ready(services, service, ground)?;
+            // Looked at after the probe: somebody else may have answered it.
+            self.check_alive(ground.interrupt)?;
+            match looked {
+                Ok(()) => return Ok(()),
+                Err(why) if Instant::now() >= deadline => {
+                    return Err(Stop::Failed(format!(
+                        "the service {} was not ready after {}: {why}; look at its \
+                         service-{}.log, or change what is waited for with ready and ready-limit",
+                        service.name,
+                        format_duration_ns(service.ready_limit_ns),
+                        service.name
+                    )));
+                }
+                Err(_) => self.pause(ground.interrupt, LOOK_EVERY)?,
+            }
+        }
+    }
+
+    /// One look; the inner error says what the service does not do yet.
+    fn is_ready(
+        &mut self,
+        services: &[Service],
+        service: &Service,
+        ground: &mut Ground,
+    ) -> Result<Result<(), String>, Stop> {
+        let main = self.layout.address_of(service);
+        match &service.ready {
+            Ready::Ports => Ok(service.ports.iter().try_for_each(|port| {
+                let key = (service.name.clone(), port.clone());
+                let number = self.layout.ports.get(&key).copied().unwrap_or_default();
+                server::connects((Ipv4Addr::LOCALHOST, number).into()).map(drop)
+            })),
+            Ready::Http { path, status } => Ok(match main {
+                Some(address) => server::answers(address, path, *status),
+                None => Err("it has no port".to_owned()),
+            }),
+            Ready::Log { text } => {
+                let printed = self.running.last().map(|r| r.process.has_printed(text));
+                Ok(match printed {
+                    Some(Ok(true)) => Ok(()),
+                    Some(Err(error)) => Err(error.to_string()),
+                    _ => Err(format!("it has not printed `{text}`")),
+                })
+            }
+            Ready::Command { argv } => self.command(services, service, argv, ground),
+        }
+    }
+
+    /// A command that must succeed.
+    fn step(
+        &mut self,
+        services: &[Service],
+        service: &Service,
+        argv: &[String],
+        ground: &mut Ground,
+    ) -> Result<(), Stop> {
+        let ended = self.command(services, service, argv, ground)?;
+        ended.map_err(|why| Stop::Failed(format!("the service {}: {why}", service.name)))
+    }
+
+    /// Runs a command of the service to its end; the inner error says how it failed.
+    fn command(
+        &mut self,
+        services: &[Service],
+        service: &Service,
+        argv: &[String],
+        ground: &mut Ground,
+    ) -> Result<Result<(), String>, Stop> {
+        let launch = self.layout.launch(services, service, argv);
+        let words = launch.argv.join(" ");
+        let origin = Origin {
+            executable: ground.executable,
+            fence: ground.fence,
+        };
+        let started = Workload::start(&launch, origin, ground.journal, |_| Ok(()));
+        let mut process = match started {
+            Ok(process) => process,
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        let limit = Duration::from_nanos(service.ready_limit_ns);
+        let waited = self.wait_for_command(&mut process, Instant::now() + limit, ground);
+        let killed = process.kill_session().map_err(Stop::Failed);
+        let output = process.reap().map_err(|e| failed(&words, &e));
+        let (is_over, (output, _)) = (waited?, (killed.and(output))?);
+        Ok(match (is_over, output.success) {
+            (false, _) => Err(format!(
+                "`{words}` had not ended after {}",
+                format_duration_ns(service.ready_limit_ns)
+            )),
+            (true, true) => Ok(()),
+            (true, false) => {
+                let lines = last_lines(&(output.stdout + &output.stderr), 3);
+                Err(format!("`{words}` ended with {}: {lines}", output.status))
+            }
+        })
+    }
+
+    /// Whether it has ended by itself.
+    fn wait_for_command(
+        &mut self,
+        process: &mut Workload,
+        deadline: Instant,
+        ground: &Ground,
+    ) -> Result<bool, Stop> {
+        loop {
+            let until = deadline.min(Instant::now() + STEP);
+            match process.wait(ground.interrupt, until) {
+                Event::Exited => return Ok(true),
+                Event::Interrupted => return Err(Stop::Failed("interrupted".to_owned())),
+                Event::Line(_) | Event::Timeout => self.check_alive(ground.interrupt)?,
+            }
+            if Instant::now() >= deadline {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// The launch of the load, with the ports and folders of the services that it names.
+    pub fn named_in(&self, services: &[Service], mut launch: Launch) -> Launch {
+        if !services.is_empty() {
+            for word in &mut launch.argv {
+                *word = self.layout.filled(services, None, word);
+            }
+        }
+        launch
+    }
+
+    /// Removes the folders of the services, whose processes are gone.
+    pub fn remove_folders(&self) -> Result<(), String> {
+        match self.layout.folder.as_os_str().is_empty() {
+            true => Ok(()),
+            false => files::remove_folder(&self.layout.folder),
+        }
+    }
+
+    /// Asks the services to end, the last one first, each for as long as it may take.
+    pub(super) fn say_farewell(&mut self) {
+        for running in self.running.iter_mut().rev() {
+            let Some(farewell) = running.farewell else {
+                continue;
+            };
+            let pid = rustix::process::Pid::from_raw(running.process.pid);
+            // One that is gone needs no signal.
+            let told = pid.map(|pid| rustix::process::kill_process(pid, farewell.signal));
+            if told.is_some_and(|told| told.is_ok()) {
+                running.process.wait_for_end(farewell.limit);
+            }
+        }
+    }
+
+    /// The longest that [`Roles::say_farewell`] takes.
+    pub fn farewell_limit(&self) -> Duration {
+        let farewells = self.running.iter().filter_map(|r| r.farewell);
+        farewells.map(|farewell| farewell.limit).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_port_of_a_stack_is_another_and_files_name_them() {
+        let text = r#"[
+            {"name": "broker", "argv": ["true"], "ports": ["client", "controller"],
+             "files": {"conf/a": "{port.controller} {folder} {x}"},
+             "ready_limit_ns": 1, "stop_limit_ns": 1},
+            {"name": "api", "argv": ["serve", "{broker.port}"], "ports": ["http"],
+             "environment": {"BROKER": "127.0.0.1:{broker.port}"},
+             "ready_limit_ns": 1, "stop_limit_ns": 1}
+        ]"#;
+        let services: Vec<Service> = serde_json::from_str(text).unwrap();
+        let state = tempfile::tempdir().unwrap();
+        let mut journal = Journal::open(state.path()).unwrap();
+        let folder = state.path().join(FOLDERS);
+        let layout = Layout::new(&services, folder.clone(), &mut journal).unwrap();
+        let ports: std::collections::BTreeSet<u16> = layout.ports.values().copied().collect();
+        assert_eq!(ports.len(), 3);
+        let port = |name: &str| layout.ports[&("broker".to_owned(), name.to_owned())];
+        let written = fs::read_to_string(folder.join("broker/conf/a")).unwrap();
+        let expected = format!(
+            "{} {} {{x}}",
+            port("controller"),
+            folder.join("broker").display()
+        );
+        assert_eq!(written, expected);
+        let launch = layout.launch(&services, &services[1], &services[1].argv);
+        assert_eq!(launch.argv[1], port("client").to_string());
+        assert_eq!(
+            launch.environment["BROKER"],
+            format!("127.0.0.1:{}", port("client"))
+        );
+        assert_eq!(launch.directory, Some(folder.join("api")));
+        journal.replay().unwrap();
+        assert!(!folder.exists(), "the journal removes the folders");
+    }
+}

@@ -1,0 +1,182 @@
+//! A stack: the programs that a workload needs, started in order before its load. A
+//! broker, then the application that talks to it.
+
+use crate::service::Placement;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// One program of a stack. A fresh one for each trial.
+///
+/// Words of its commands, its variables and its files may name ports and folders in
+/// braces, see [`fill`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Service {
+    /// Unique in the workload.
+    pub name: String,
+    pub argv: Vec<String>,
+    /// Variables beside those that schedlab has.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub environment: BTreeMap<String, String>,
+    /// The working directory; `None`: the service's folder, which is made for the trial and
+    /// removed after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
+    /// Texts of files in the service's folder, by their names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, String>,
+    /// Commands before the start, one after the other (a store that is formatted).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub before_start: Vec<Vec<String>>,
+    /// Commands once it is ready (topics, a schema, accounts).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub when_ready: Vec<Vec<String>>,
+    /// Names of the ports that are chosen for it; the first one is the main one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<String>,
+    #[serde(default)]
+    pub ready: Ready,
+    /// The longest time until it is ready, and for each of its commands.
+    pub ready_limit_ns: u64,
+    #[serde(default)]
+    pub stop_signal: StopSignal,
+    /// The time between the signal and the kill.
+    pub stop_limit_ns: u64,
+    #[serde(default)]
+    pub placement: Placement,
+}
+
+/// When a service counts as ready.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "check", rename_all = "kebab-case")]
+pub enum Ready {
+    /// All of its ports take connections. One without ports is ready when it runs.
+    #[default]
+    Ports,
+    /// A `GET` of the path at the main port is answered with this status.
+    Http { path: String, status: u16 },
+    /// The command ends with status 0.
+    Command { argv: Vec<String> },
+    /// The program has printed this text, on either of its streams.
+    Log { text: String },
+}
+
+/// The signal that asks a service to end.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum StopSignal {
+    #[default]
+    Term,
+    Int,
+    Quit,
+    Kill,
+}
+
+/// The name of a port in braces, behind that of its service and a dot.
+pub const PORT: &str = "port";
+/// The name of a service's folder in braces.
+pub const FOLDER: &str = "folder";
+
+/// All that may stand in braces for `service`, without the braces: `port`, `port.NAME` and
+/// `folder` of its own, and of each service `SERVICE.port`, `SERVICE.port.NAME` and
+/// `SERVICE.folder`. `service` is `None` for the load, which has none of its own.
+pub fn names<'a>(services: &'a [Service], service: Option<&str>) -> BTreeMap<String, Named<'a>> {
+    let mut names = BTreeMap::new();
+    for other in services {
+        let mut prefixes = vec![format!("{}.", other.name)];
+        prefixes.extend((service == Some(&other.name)).then(String::new));
+        for prefix in prefixes {
+            names.insert(format!("{prefix}{FOLDER}"), Named::Folder(&other.name));
+            for (index, port) in other.ports.iter().enumerate() {
+                let named = Named::Port(&other.name, port);
+                names.insert(format!("{prefix}{PORT}.{port}"), named);
+                if index == 0 {
+                    names.insert(format!("{prefix}{PORT}"), named);
+                }
+            }
+        }
+    }
+    names
+}
+
+/// What a name in braces stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Named<'a> {
+    /// The folder of this service.
+    Folder(&'a str),
+    /// A port of this service, by its name.
+    Port(&'a str, &'a str),
+}
+
+/// The text with every name in braces that `value` knows replaced by its value. All other
+/// braces stay, for many configuration files have their own.
+pub fn fill(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
+    let mut filled = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('{') {
+        let (before, from) = rest.split_at(at);
+        filled.push_str(before);
+        let inside = from[1..].split_once('}');
+        match inside.and_then(|(name, after)| Some((value(name)?, after))) {
+            Some((value, after)) => {
+                filled.push_str(&value);
+                rest = after;
+            }
+            None => {
+                filled.push('{');
+                rest = &from[1..];
+            }
+        }
+    }
+    filled + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_braces_are_replaced_and_other_braces_stay() {
+        let value = |name: &str| (name == "port").then(|| "80".to_owned());
+        assert_eq!(fill("a:{port}/{x}{", value), "a:80/{x}{");
+        assert_eq!(fill("{{port}}", value), "{80}");
+        assert_eq!(
+            fill("server { listen {port}; }", value),
+            "server { listen 80; }"
+        );
+    }
+
+    fn service(name: &str, ports: &[&str]) -> Service {
+        Service {
+            name: name.to_owned(),
+            argv: vec!["true".to_owned()],
+            environment: BTreeMap::new(),
+            directory: None,
+            files: BTreeMap::new(),
+            before_start: Vec::new(),
+            when_ready: Vec::new(),
+            ports: ports.iter().map(|port| (*port).to_owned()).collect(),
+            ready: Ready::default(),
+            ready_limit_ns: 1,
+            stop_signal: StopSignal::default(),
+            stop_limit_ns: 1,
+            placement: Placement::default(),
+        }
+    }
+
+    #[test]
+    fn a_service_knows_its_own_ports_by_short_names_and_those_of_others() {
+        let services = [
+            service("broker", &["client", "controller"]),
+            service("api", &["http"]),
+        ];
+        let of_api = names(&services, Some("api"));
+        assert_eq!(of_api["port"], Named::Port("api", "http"));
+        assert_eq!(of_api["broker.port"], Named::Port("broker", "client"));
+        assert_eq!(
+            of_api["broker.port.controller"],
+            Named::Port("broker", "controller")
+        );
+        assert_eq!(of_api["folder"], Named::Folder("api"));
+        assert!(!names(&services, None).contains_key("port"));
+    }
+}

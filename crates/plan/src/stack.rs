@@ -1,0 +1,212 @@
+//! `[[workload.service]]`: the programs that are started, in the order of the file, before
+//! the load of a workload.
+
+use crate::check::check_placement;
+use crate::error::PlanError;
+use crate::services::{FileService, argv, placeholders};
+use model::check::check_argv;
+use model::stack::{self, FOLDER, PORT};
+use model::{Ready, Service};
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Component, Path};
+use toml::Spanned;
+
+const SECOND_NS: u64 = 1_000_000_000;
+const READY_LIMIT_NS: u64 = 60 * SECOND_NS;
+const STOP_LIMIT_NS: u64 = 10 * SECOND_NS;
+const MOST_PORTS: usize = 16;
+const EXAMPLE: &str = "[\"my-service\", \"--port\", \"{port}\"]";
+
+/// `ready = { path = "/health", status = 200 }`, `{ command = […] }` or `{ log = "…" }`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FileReady {
+    path: Option<String>,
+    status: Option<u16>,
+    command: Option<Vec<String>>,
+    log: Option<String>,
+}
+
+pub(crate) fn services(files: Vec<Spanned<FileService>>) -> Result<Vec<Service>, PlanError> {
+    let mut spans = Vec::new();
+    let mut services = Vec::new();
+    for (index, file) in files.into_iter().enumerate() {
+        let (span, place) = (file.span(), format!("service.{index}"));
+        let service = read(file.into_inner());
+        services.push(service.map_err(|e| e.at(span.clone()).within(&place))?);
+        spans.push(span);
+    }
+    for (index, span) in spans.into_iter().enumerate() {
+        let place = format!("service.{index}");
+        check_service(&services, index).map_err(|e| e.at(span).within(&place))?;
+    }
+    Ok(services)
+}
+
+fn read(mut file: FileService) -> Result<Service, PlanError> {
+    Ok(Service {
+        placement: file.placement()?,
+        argv: argv(file.command, &format!("service `{}`", file.name), EXAMPLE)?,
+        name: file.name,
+        environment: file.env.unwrap_or_default(),
+        directory: file.directory,
+        files: file.files.unwrap_or_default(),
+        before_start: file.before_start.unwrap_or_default(),
+        when_ready: file.when_ready.unwrap_or_default(),
+        ports: file.ports.unwrap_or_default(),
+        ready: readiness(file.ready)?,
+        ready_limit_ns: file.ready_limit.map_or(READY_LIMIT_NS, |d| d.0),
+        stop_signal: file.stop_signal.unwrap_or_default(),
+        stop_limit_ns: file.stop_limit.map_or(STOP_LIMIT_NS, |d| d.0),
+    })
+}
+
+fn readiness(file: Option<FileReady>) -> Result<Ready, PlanError> {
+    let Some(file) = file else {
+        return Ok(Ready::Ports);
+    };
+    match (file.path, file.status, file.command, file.log) {
+        (Some(path), status, None, None) => Ok(Ready::Http {
+            path,
+            status: status.unwrap_or(200),
+        }),
+        (None, None, Some(argv), None) => Ok(Ready::Command { argv }),
+        (None, None, None, Some(text)) => Ok(Ready::Log { text }),
+        _ => Err(
+            PlanError::new("`ready` is one of a path, a command or a text of the log")
+                .with_help("ready = { path = \"/health\" }, or { log = \"started\" }; without it the ports must take connections")
+                .about("ready"),
+        ),
+    }
+}
+
+/// All services of a workload, wherever they come from.
+pub(crate) fn check_services(services: &[Service]) -> Result<(), PlanError> {
+    (0..services.len()).try_for_each(|index| check_service(services, index))
+}
+
+fn check_service(services: &[Service], index: usize) -> Result<(), PlanError> {
+    let service = &services[index];
+    check_name("a service", &service.name).map_err(|e| e.about("name"))?;
+    if services[..index].iter().any(|s| s.name == service.name) {
+        let twice = format!("there are two services `{}`", service.name);
+        return Err(PlanError::new(twice)
+            .with_help("give one of them another `name`")
+            .about("name"));
+    }
+    check_ports(&service.ports).map_err(|e| e.about("ports"))?;
+    check_placement(&service.placement)?;
+    check_files(service).map_err(|e| e.about("files"))?;
+    check_environment(service).map_err(|e| e.about("env"))?;
+    check_ready(service).map_err(|e| e.about("ready"))?;
+    check_words(services, service)
+}
+
+/// Lower-case letters, digits and dashes: it becomes the name of a folder and of a log.
+fn check_name(what: &str, name: &str) -> Result<(), PlanError> {
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let is_taken = [PORT, FOLDER, "server"].contains(&name);
+    if (1..=40).contains(&name.len()) && name.chars().all(fits) && !is_taken {
+        return Ok(());
+    }
+    Err(PlanError::new(format!("`{name}` is no name for {what}")).with_help(
+        "use lower-case letters, digits and dashes, at most 40, but not `port`, `folder` or `server`",
+    ))
+}
+
+fn check_ports(ports: &[String]) -> Result<(), PlanError> {
+    if ports.len() > MOST_PORTS {
+        return Err(PlanError::new(format!(
+            "a service has at most {MOST_PORTS} ports"
+        )));
+    }
+    let mut names = BTreeSet::new();
+    for port in ports {
+        check_name("a port", port)?;
+        if !names.insert(port) {
+            return Err(PlanError::new(format!("there are two ports `{port}`")));
+        }
+    }
+    Ok(())
+}
+
+/// They stay in the folder of the service.
+fn check_files(service: &Service) -> Result<(), PlanError> {
+    let stays = |name: &String| {
+        let mut parts = Path::new(name).components();
+        let is_plain = parts.all(|part| matches!(part, Component::Normal(_)));
+        is_plain && !name.is_empty() && !name.contains('\0')
+    };
+    match service.files.keys().find(|name| !stays(name)) {
+        None => Ok(()),
+        Some(name) => Err(PlanError::new(format!(
+            "`{name}` is no file in the folder of the service `{}`",
+            service.name
+        ))
+        .with_help("files = { \"conf/server.properties\" = \"…\" }: names without `..` or a slash in front")),
+    }
+}
+
+fn check_environment(service: &Service) -> Result<(), PlanError> {
+    let is_wrong = |(name, value): &(&String, &String)| {
+        name.is_empty() || name.contains(['=', '\0']) || value.contains('\0')
+    };
+    match service.environment.iter().find(is_wrong) {
+        None => Ok(()),
+        Some((name, _)) => Err(PlanError::new(format!(
+            "`{name}` is no environment variable"
+        ))),
+    }
+}
+
+fn check_ready(service: &Service) -> Result<(), PlanError> {
+    match &service.ready {
+        Ready::Http { path, .. } if service.ports.is_empty() => Err(PlanError::new(format!(
+            "the service `{}` is asked for `{path}`, but has no port",
+            service.name
+        ))
+        .with_help("ports = [\"http\"], and {port} in its command")),
+        Ready::Http { path, .. } if !path.starts_with('/') => {
+            Err(PlanError::new(format!("`{path}` is no path")).with_help("begin it with a slash"))
+        }
+        Ready::Command { argv } => Ok(check_argv("ready", argv)?),
+        Ready::Log { text } if text.is_empty() => {
+            Err(PlanError::new("every log has an empty text").with_help("log = \"started\""))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Commands can be started, and what they have in braces is known.
+fn check_words(services: &[Service], service: &Service) -> Result<(), PlanError> {
+    let known = stack::names(services, Some(&service.name));
+    let check = |key: &str, argv: &[String]| {
+        check_argv(key, argv)?;
+        check_braces(&known, argv).map_err(|e| e.about(key))
+    };
+    check("command", &service.argv)?;
+    if let Ready::Command { argv } = &service.ready {
+        check("ready", argv)?;
+    }
+    let mut before = service.before_start.iter();
+    before.try_for_each(|argv| check("before-start", argv))?;
+    let mut after = service.when_ready.iter();
+    after.try_for_each(|argv| check("when-ready", argv))?;
+    let values: Vec<String> = service.environment.values().cloned().collect();
+    check_braces(&known, &values).map_err(|e| e.about("env"))
+}
+
+fn check_braces<T>(known: &BTreeMap<String, T>, words: &[String]) -> Result<(), PlanError> {
+    let mut names = words.iter().flat_map(|word| placeholders(word));
+    let Some(unknown) = names.find(|name| !known.contains_key(*name)) else {
+        return Ok(());
+    };
+    let all = || known.keys().map(String::as_str);
+    let help = match crate::nearest(unknown, all()) {
+        Some(near) => format!("did you mean `{{{near}}}`?"),
+        None if known.is_empty() => "name its ports first: ports = [\"http\"]".to_owned(),
+        None => format!("known here are {}", all().collect::<Vec<_>>().join(", ")),
+    };
+    Err(PlanError::new(format!("`{{{unknown}}}` stands for nothing")).with_help(help))
+}

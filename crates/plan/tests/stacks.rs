@@ -1,0 +1,129 @@
+//! `[[workload.service]]`: what it says, and what is wrong with it, with its place.
+
+#![allow(clippy::unwrap_used)]
+
+use model::{Ready, Role, StopSignal};
+use plan::parse_experiment;
+
+const STACK: &str = r#"
+[[arm]]
+name = "default"
+[[arm]]
+name = "batch"
+policy = { class = "batch" }
+
+[[workload]]
+kind = "http"
+url = "/accounts"
+
+[[workload.service]]
+name = "broker"
+command = ["broker", "{folder}/server.properties"]
+ports = ["client", "controller"]
+env = { HEAP = "-Xmx512m" }
+before-start = [["broker-storage", "format", "{folder}"]]
+when-ready = [["broker-topics", "--create", "127.0.0.1:{port}"]]
+ready-limit = "3m"
+stop-signal = "INT"
+cpus = "0"
+[workload.service.files]
+"server.properties" = "listeners=127.0.0.1:{port.client},127.0.0.1:{port.controller}\n"
+
+[[workload.service]]
+name = "api"
+command = ["api", "--port={port}", "--broker=127.0.0.1:{broker.port}"]
+ports = ["http"]
+ready = { path = "/health" }
+"#;
+
+#[test]
+fn services_are_read_in_their_order_and_answer_the_load() {
+    let experiment = parse_experiment("x.toml", STACK).unwrap();
+    let workload = &experiment.workloads[0];
+    assert_eq!(
+        workload.server, None,
+        "the last service with a port is asked"
+    );
+    assert_eq!(experiment.arms[1].to, Role::Server);
+    let [broker, api] = &workload.services[..] else {
+        panic!("{workload:?}");
+    };
+    assert_eq!(
+        (broker.ready.clone(), broker.stop_signal),
+        (Ready::Ports, StopSignal::Int)
+    );
+    assert_eq!(broker.ready_limit_ns, 180_000_000_000);
+    assert_eq!(broker.placement.cpus.as_deref(), Some("0"));
+    let health = Ready::Http {
+        path: "/health".to_owned(),
+        status: 200,
+    };
+    assert_eq!(api.ready, health);
+}
+
+/// The message, and the text that is pointed at.
+fn wrong(from: &str, to: &str) -> (String, String) {
+    assert!(STACK.contains(from), "{from}");
+    let text = STACK.replacen(from, to, 1);
+    let error = parse_experiment("x.toml", &text).unwrap_err();
+    let label = miette::Diagnostic::labels(&error).and_then(|mut labels| labels.next());
+    let place = label.map_or("", |label| {
+        &text[label.offset()..label.offset() + label.len()]
+    });
+    (error.to_string(), place.to_owned())
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_place() {
+    let cases = [
+        (
+            "{broker.port}\"]",
+            "{brokr.port}\"]",
+            "`{brokr.port}` stands for nothing",
+            "[\"api\"",
+        ),
+        (
+            "name = \"api\"",
+            "name = \"broker\"",
+            "there are two services `broker`",
+            "\"broker\"",
+        ),
+        (
+            "name = \"api\"",
+            "name = \"../api\"",
+            "`../api` is no name",
+            "\"../api\"",
+        ),
+        (
+            "[\"client\", \"controller\"]",
+            "[\"a\", \"a\"]",
+            "two ports `a`",
+            "[\"a\"",
+        ),
+        (
+            "\"server.properties\" = ",
+            "\"../x\" = ",
+            "`../x` is no file in the folder",
+            "",
+        ),
+        (
+            "{ path = \"/health\" }",
+            "{ path = \"/\", log = \"up\" }",
+            "`ready` is one of",
+            "{ path",
+        ),
+        ("ports = [\"http\"]", "ports = []", "has no port", "{ path"),
+        ("cpus = \"0\"", "cpus = \"x\"", "x", "\"x\""),
+        (
+            "HEAP = ",
+            "\"A=B\" = ",
+            "`A=B` is no environment variable",
+            "",
+        ),
+    ];
+    for (from, to, message, place) in cases {
+        let (said, at) = wrong(from, to);
+        assert!(said.contains(message), "{from}: {said}");
+        assert!(at.starts_with(place), "{from}: {at}");
+    }
+}

@@ -1,0 +1,165 @@
+//! Several services in start order: real memcached and nginx, started for each trial,
+//! prepared, asked, ended in order, and gone with their folders.
+
+#![allow(clippy::unwrap_used)]
+
+use model::TrialState;
+use results::ResultSet;
+use std::path::Path;
+use tests::{Bench, alone, expect_code, stderr};
+
+const STACK: &str = r#"
+[[arm]]
+name = "default"
+[[arm]]
+name = "batch"
+policy = { class = "batch" }
+
+[[workload]]
+kind = "http"
+loads = ["200/s"]
+connections = 2
+warmup = "50ms"
+duration = "300ms"
+metrics = ["request_p50"]
+
+[[workload.service]]
+name = "store"
+command = ["memcached", "-l", "127.0.0.1", "-U", "0", "-u", "nobody", "-p", "{port}"]
+ports = ["main"]
+
+[[workload.service]]
+name = "web"
+command = ["nginx", "-p", "{folder}", "-c", "{folder}/conf/nginx.conf"]
+ports = ["http"]
+env = { STORE = "127.0.0.1:{store.port}" }
+before-start = [["sh", "-c", "mkdir logs && echo $STORE > logs/store"]]
+when-ready = [["sh", "-c", "cat {folder}/logs/store >> /PLACE/ready"]]
+ready = { path = "/health", status = 204 }
+stop-signal = "QUIT"
+
+[workload.service.files]
+"conf/nginx.conf" = """
+daemon off;
+pid logs/pid;
+error_log stderr;
+events {}
+http {
+  access_log off;
+  server {
+    listen 127.0.0.1:{port};
+    location /health { return 204; }
+    location / { return 200 "{store.port}"; }
+  }
+}
+"""
+
+[stop]
+min-blocks = 2
+max-blocks = 2
+"#;
+
+fn has(program: &str) -> bool {
+    let found = std::process::Command::new(program).arg("-V").output();
+    found.is_ok_and(|output| output.status.success())
+}
+
+fn can_run() -> bool {
+    let missing = ["memcached", "nginx"].into_iter().find(|p| !has(p));
+    if let Some(program) = missing {
+        tests::skipped(format!("{program} is not installed"));
+    }
+    missing.is_none()
+}
+
+fn folders(bench: &Bench) -> usize {
+    let folders = std::fs::read_dir(bench.path("state/folders"));
+    folders.map_or(0, Iterator::count)
+}
+
+fn text(bench: &Bench) -> String {
+    STACK.replace("/PLACE", &bench.dir.path().display().to_string())
+}
+
+#[test]
+fn a_stack_is_started_in_order_asked_and_gone_with_its_folders() {
+    if !can_run() {
+        return;
+    }
+    let _turn = alone();
+    let bench = Bench::default();
+    let file = bench.file("stack.toml", &text(&bench));
+    let output = bench.run(&["run", &file, "-o", "out"]);
+    expect_code(&output, 0);
+    let results = ResultSet::read(&bench.path("out")).unwrap();
+    assert_eq!(results.trials.len(), 4);
+    for stored in &results.trials {
+        let trial = &stored.trial;
+        assert_eq!(trial.result.state, TrialState::Ok, "{trial:?}");
+        assert_ne!(trial.result.evidence.points, [], "{trial:?}");
+    }
+    // One address of the store for each trial.
+    let ready = std::fs::read_to_string(bench.path("ready")).unwrap();
+    assert_eq!(ready.lines().count(), 4);
+    assert!(
+        ready.lines().all(|line| line.starts_with("127.0.0.1:")),
+        "{ready}"
+    );
+    assert_eq!(folders(&bench), 0);
+    assert!(
+        !Path::new(&bench.path("state/journal.jsonl"))
+            .metadata()
+            .is_ok_and(|m| m.len() > 0)
+    );
+}
+
+/// What the trials failed with, where the file is changed so.
+fn failure(from: &str, to: &str) -> String {
+    let bench = Bench::default();
+    let text = text(&bench).replacen(from, to, 1);
+    let text = text.replace("max-blocks = 2", "max-blocks = 2\nmax-attempts = 1");
+    let file = bench.file("stack.toml", &text);
+    let output = bench.run(&["run", &file, "-o", "out"]);
+    expect_code(&output, 4);
+    let results = ResultSet::read(&bench.path("out")).unwrap();
+    assert_eq!(folders(&bench), 0);
+    match &results.trials[0].trial.result.state {
+        TrialState::Failed { why } => why.clone(),
+        other => panic!("{other:?}: {}", stderr(&output)),
+    }
+}
+
+#[test]
+fn a_service_that_does_not_come_up_fails_the_trial_with_its_words() {
+    if !can_run() {
+        return;
+    }
+    let _turn = alone();
+    let said = failure("status = 204 }", "status = 200 }\nready-limit = \"300ms\"");
+    assert!(
+        said.contains("the service web was not ready after 300ms"),
+        "{said}"
+    );
+    assert!(said.contains("answered with 204, not 200"), "{said}");
+    let said = failure("mkdir logs &&", "echo no room >&2; exit 3;");
+    assert!(
+        said.contains("the service web: ") && said.contains("no room"),
+        "{said}"
+    );
+    let said = failure("events {}", "events {");
+    assert!(said.contains("service-web ended"), "{said}");
+}
+
+#[test]
+fn what_a_service_lacks_is_said_before_anything_runs() {
+    let bench = Bench::default();
+    let text = text(&bench).replacen("\"nginx\"", "\"no-such-server\"", 1);
+    let file = bench.file("stack.toml", &text);
+    let output = bench.run(&["check", &file]);
+    expect_code(&output, 3);
+    let said = stderr(&output);
+    assert!(
+        said.contains("service web") && said.contains("no-such-server"),
+        "{said}"
+    );
+}
