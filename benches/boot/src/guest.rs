@@ -1,11 +1,10 @@
 //! schedlab's own guests.
 
 use crate::Failure;
-use model::experiment::VmSpec;
 use model::{PROTOCOL_VERSION, Reply, Request};
 use std::process::Command;
 use std::time::{Duration, Instant};
-use target::vm::{Options, VmTarget};
+use target::vm::{Options, VmSpec, VmTarget};
 use target::{Boot, Target};
 
 const KERNEL: &str = "debian:sid";

@@ -2,6 +2,7 @@
 //! `"50%"`.
 
 use model::Load;
+pub use model::{Size, parse_size};
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
 /// Nanoseconds of `5s`, `0.3ms`, `1m 30s`.
@@ -19,18 +20,6 @@ pub fn parse_duration(text: &str) -> Result<u64, String> {
     }
     let duration: jiff::SignedDuration = text.parse().map_err(|_| hint())?;
     u64::try_from(duration.as_nanos()).map_err(|_| hint())
-}
-
-/// Bytes of `64KiB`, `2G` (binary, as QEMU and kernel people mean it), `1500`.
-pub fn parse_size(text: &str) -> Result<u64, String> {
-    let binary = match text.trim().strip_suffix(['K', 'M', 'G', 'T']) {
-        Some(_) => format!("{}iB", text.trim()),
-        None => text.to_owned(),
-    };
-    binary
-        .parse::<bytesize::ByteSize>()
-        .map(|size| size.as_u64())
-        .map_err(|_| format!("`{text}` is not a size; write \"64KiB\", \"2G\" or \"1MB\""))
 }
 
 /// Events per second of `10k/s`, `250/s`, `1.5M/s`.
@@ -108,12 +97,6 @@ written!(
     parse_duration,
     "a duration with its unit, such as \"5s\""
 );
-written!(
-    Size,
-    u64,
-    parse_size,
-    "a size with its unit, such as \"64KiB\""
-);
 written!(Rate, f64, parse_rate, "a rate, such as \"10k/s\"");
 written!(Percent, f64, parse_percent, "a percentage, such as \"2%\"");
 
@@ -180,13 +163,6 @@ mod tests {
         assert!(parse_duration("5").is_err_and(|e| e.contains("no unit")));
         assert!(parse_duration("5 parsecs").is_err());
         assert!(parse_duration("-5s").is_err());
-    }
-
-    #[test]
-    fn sizes_with_one_letter_are_binary() {
-        assert_eq!(parse_size("2G"), Ok(2 << 30));
-        assert_eq!(parse_size("64KiB"), Ok(64 << 10));
-        assert!(parse_size("much").is_err());
     }
 
     #[test]

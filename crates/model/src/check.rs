@@ -93,6 +93,7 @@ pub fn check_argv(key: &str, argv: &[String]) -> Checked {
 
 impl Experiment {
     pub fn check(&self) -> Checked {
+        self.target.check().map_err(|e| e.within("target"))?;
         self.check_arms()?;
         if self.workloads.is_empty() {
             return Err(Invalid::new(

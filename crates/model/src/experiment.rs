@@ -1,8 +1,11 @@
 //! An experiment: arms × workloads × loads, a target, and when to stop.
 
 use crate::arm::Arm;
+use crate::check::Invalid;
 use crate::workload::Workload;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Experiment {
@@ -38,113 +41,54 @@ impl Experiment {
     }
 }
 
-/// Where trials happen.
+/// Where trials happen: the name of a target, and keys that only this target reads.
+///
+/// The crate `target` has the table of all targets, which says what each of them can.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum TargetSpec {
-    Local,
-    Vm(Box<VmSpec>),
+pub struct TargetSpec {
+    kind: String,
+    #[serde(flatten)]
+    keys: Map<String, Value>,
 }
 
 impl TargetSpec {
-    pub fn kind(&self) -> &'static str {
-        match self {
-            TargetSpec::Local => "local",
-            TargetSpec::Vm(_) => "vm",
+    /// The target `kind`; its keys are the fields of a struct.
+    pub fn new(kind: &str, keys: &impl Serialize) -> Self {
+        let Ok(Value::Object(keys)) = serde_json::to_value(keys) else {
+            unreachable!("the keys of a target are the fields of a struct")
+        };
+        TargetSpec {
+            kind: kind.to_owned(),
+            keys,
         }
     }
-}
 
-/// A virtual machine with its own kernel.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct VmSpec {
-    /// `debian:SUITE`, `debian:PACKAGE`, a bzImage, a built tree, or `host`.
-    pub kernel: String,
-    pub cpus: u32,
-    pub memory_bytes: u64,
-    /// `host` (read-only, under an overlay) or `image:PATH`.
-    pub root: String,
-    pub reset: Reset,
-    /// `None`: try KVM, fall back to TCG.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub accel: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub topology: Option<Topology>,
-    /// Host CPUs that the vCPU threads are pinned to, in `taskset -c` form.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub host_cpus: Option<String>,
-    /// Added to the guest's kernel command line.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub append: Option<String>,
-    /// Files and directories of the host that the guest sees although they are private.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub expose: Vec<String>,
-    /// Host port on loopback to guest port; user-mode network only if any.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub forwards: Vec<Forward>,
-}
-
-impl VmSpec {
-    /// Over the host's files, and otherwise as nothing else was asked for.
-    pub fn new(kernel: &str, cpus: u32, memory_bytes: u64) -> Self {
-        VmSpec {
-            kernel: kernel.to_owned(),
-            cpus,
-            memory_bytes,
-            root: "host".to_owned(),
-            reset: Reset::None,
-            accel: None,
-            topology: None,
-            host_cpus: None,
-            append: None,
-            expose: Vec::new(),
-            forwards: Vec::new(),
+    /// This machine.
+    pub fn local() -> Self {
+        TargetSpec {
+            kind: "local".to_owned(),
+            keys: Map::new(),
         }
     }
-}
 
-/// When the guest is booted again.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Reset {
-    /// Only when the kernel changes or the guest died.
-    #[default]
-    None,
-    /// Before every block.
-    Block,
-    /// Before every trial.
-    Trial,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Topology {
-    pub sockets: u32,
-    /// Last-level caches of a socket, each shared by `cores` cores.
-    #[serde(default = "one")]
-    pub llcs: u32,
-    pub cores: u32,
-    pub threads: u32,
-    pub numa_nodes: u32,
-}
-
-impl Topology {
-    /// `None` where it is more than can be counted.
-    pub fn cpus(&self) -> Option<u32> {
-        [self.llcs, self.cores, self.threads]
-            .into_iter()
-            .try_fold(self.sockets, u32::checked_mul)
+    pub fn kind(&self) -> &str {
+        &self.kind
     }
-}
 
-fn one() -> u32 {
-    1
-}
+    /// The keys as what they were made from.
+    pub fn keys<T: DeserializeOwned>(&self) -> Result<T, Invalid> {
+        let keys = Value::Object(self.keys.clone());
+        serde_json::from_value(keys).map_err(|e| Invalid::new("target", e.to_string()))
+    }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Forward {
-    pub name: String,
-    pub host_port: u16,
-    pub guest_port: u16,
+    /// The kind is shown to people, also where no target has this name.
+    pub(crate) fn check(&self) -> Result<(), Invalid> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        match (1..=40).contains(&self.kind.len()) && self.kind.chars().all(plain) {
+            true => Ok(()),
+            false => Err(Invalid::new("kind", "a target has a plain name")),
+        }
+    }
 }
 
 /// When measuring ends. A cell ends when all its comparisons are decided, at

@@ -1,5 +1,8 @@
 //! Numbers with their units, as people write them.
 
+use serde::de::{Deserialize, Deserializer, Error, Visitor};
+use std::fmt;
+
 /// `0.3ms`, `2s`, `20m`: the largest unit in which the number is at least 1,
 /// with up to three decimals.
 pub fn format_duration_ns(ns: u64) -> String {
@@ -40,6 +43,38 @@ pub fn format_rate(per_sec: f64) -> String {
     }
 }
 
+/// Bytes of `64KiB`, `2G` (binary, as QEMU and kernel people mean it), `1500`.
+pub fn parse_size(text: &str) -> Result<u64, String> {
+    let binary = match text.trim().strip_suffix(['K', 'M', 'G', 'T']) {
+        Some(_) => format!("{}iB", text.trim()),
+        None => text.to_owned(),
+    };
+    binary
+        .parse::<bytesize::ByteSize>()
+        .map(|size| size.as_u64())
+        .map_err(|_| format!("`{text}` is not a size; write \"64KiB\", \"2G\" or \"1MB\""))
+}
+
+/// Bytes that are written as text with their unit.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Size(pub u64);
+
+impl<'de> Deserialize<'de> for Size {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Written;
+        impl Visitor<'_> for Written {
+            type Value = Size;
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("a size with its unit, such as \"64KiB\"")
+            }
+            fn visit_str<E: Error>(self, text: &str) -> Result<Size, E> {
+                parse_size(text).map(Size).map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_str(Written)
+    }
+}
+
 fn trim_decimals(value: f64) -> String {
     let text = format!("{value:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -62,6 +97,13 @@ mod tests {
         let of = |seconds: u64| format_duration_ns(seconds * 1_000_000_000);
         assert_eq!([of(110), of(59), of(60)], ["1m50s", "59s", "1m"]);
         assert_eq!([of(5400), of(7200), of(3601)], ["1h30m", "2h", "1h1s"]);
+    }
+
+    #[test]
+    fn sizes_with_one_letter_are_binary() {
+        assert_eq!(parse_size("2G"), Ok(2 << 30));
+        assert_eq!(parse_size("64KiB"), Ok(64 << 10));
+        assert!(parse_size("much").is_err());
     }
 
     #[test]

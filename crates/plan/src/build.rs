@@ -7,6 +7,7 @@ use crate::file::FileStop;
 use crate::limits::check_quota;
 use crate::workloads::{command_workload, kinds, parse_workload};
 use model::{Arm, Experiment, Role, Stop, TargetSpec, Workload};
+use target::Can;
 
 /// What was written; gaps are filled by [`complete`].
 pub(crate) struct Draft {
@@ -64,7 +65,7 @@ pub fn experiment_from_request(request: &Request) -> Result<Experiment, PlanErro
             .join("-or-"),
         question: None,
         seed: request.seed,
-        target: request.target.clone().unwrap_or(TargetSpec::Local),
+        target: request.target.clone().unwrap_or_else(TargetSpec::local),
         arms,
         baseline: 0,
         workloads,
@@ -133,11 +134,7 @@ pub fn with_aa(mut experiment: Experiment) -> Result<Experiment, PlanError> {
 }
 
 /// What one arm alone does not show.
-pub(crate) fn check_arm(
-    arm: &Arm,
-    target: &TargetSpec,
-    workloads: &[Workload],
-) -> Result<(), PlanError> {
+pub(crate) fn check_arm(arm: &Arm, target: Can, workloads: &[Workload]) -> Result<(), PlanError> {
     let object = |e: PlanError| {
         let message = format!("arm `{}`: {e}", arm.name);
         e.renamed(message)
@@ -153,7 +150,7 @@ pub(crate) fn check_arm(
     for workload in workloads {
         check_quota(arm, workload).map_err(object)?;
     }
-    if arm.kernel.is_some() && *target == TargetSpec::Local {
+    if arm.kernel.is_some() && !target.kernels {
         return Err(object(
             PlanError::new("a kernel of its own needs a machine of its own")
                 .with_help("use the target `vm`, or compare across reboots with two runs"),

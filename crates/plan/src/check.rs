@@ -14,27 +14,18 @@ use crate::workloads::check_workload;
 use model::check::{check_argv, check_count};
 use model::{
     Antagonist, AntagonistProgram, Experiment, OpenLoopParams, Placement, Server, ServerProgram,
-    TargetSpec, VmSpec,
 };
 use std::collections::BTreeSet;
-
-/// More than any machine has, and few enough to list.
-const MOST_GUEST_CPUS: u32 = 4096;
-const LEAST_MEMORY_BYTES: u64 = 1 << 20;
-/// 1 PiB.
-const MOST_MEMORY_BYTES: u64 = 1 << 50;
 
 /// Everything that must hold of an experiment before anything is planned or started.
 /// What the target lacks for it is not looked at.
 pub fn check(experiment: &Experiment) -> Result<(), PlanError> {
     experiment.check()?;
     check_shows(&experiment.name).map_err(|e| e.about("name"))?;
-    if let TargetSpec::Vm(vm) = &experiment.target {
-        check_vm(vm)?;
-    }
+    let target = target::can(&experiment.target)?;
     for arm in &experiment.arms {
         check_name(&arm.name)?;
-        check_arm(arm, &experiment.target, &experiment.workloads)?;
+        check_arm(arm, target, &experiment.workloads)?;
     }
     for workload in &experiment.workloads {
         let named = |e: PlanError| {
@@ -64,32 +55,6 @@ fn check_cells(experiment: &Experiment) -> Result<(), PlanError> {
                 .with_help("each load once; or give one of the workloads another name"),
         ),
     }
-}
-
-pub(crate) fn check_vm(vm: &VmSpec) -> Result<(), PlanError> {
-    let cpus = vm.cpus;
-    if vm.topology.as_ref().is_some_and(|t| t.cpus() != Some(cpus)) {
-        return Err(
-            PlanError::new(format!("the topology does not make {cpus} CPUs"))
-                .with_help("cpus must be sockets × llcs × cores × threads; or leave cpus out"),
-        );
-    }
-    if cpus == 0 {
-        return Err(PlanError::new("a guest needs at least one CPU").with_help("cpus = 2"));
-    }
-    if cpus > MOST_GUEST_CPUS {
-        return Err(PlanError::new(format!(
-            "a guest has at most {MOST_GUEST_CPUS} CPUs, not {cpus}"
-        )));
-    }
-    if !(LEAST_MEMORY_BYTES..=MOST_MEMORY_BYTES).contains(&vm.memory_bytes) {
-        return Err(PlanError::new(format!(
-            "a guest does not run in {} bytes of memory",
-            vm.memory_bytes
-        ))
-        .with_help("memory = \"2G\""));
-    }
-    check_cpus("host-cpus", vm.host_cpus.as_ref())
 }
 
 /// A list of CPUs, or a part of those that there are.

@@ -113,6 +113,15 @@ impl From<toml::de::Error> for PlanError {
     }
 }
 
+impl From<target::ReadError> for PlanError {
+    fn from(error: target::ReadError) -> Self {
+        match error {
+            target::ReadError::Toml(error) => error.into(),
+            target::ReadError::Invalid(invalid) => invalid.into(),
+        }
+    }
+}
+
 fn plain(text: impl Into<String>) -> String {
     one_line(&text.into()).into_owned()
 }

@@ -2,18 +2,17 @@
 
 use crate::arms::check_name;
 use crate::build::{Draft, check_arm, complete, usual_role};
-use crate::check::check_vm;
 use crate::error::PlanError;
 use crate::grid::{self, Point};
 use crate::spread::Spread;
 use crate::table::{Places, Value, items, take};
 use crate::workloads;
-use load::units::{Duration, Percent, Size};
-use model::experiment::{Forward, Reset, Topology};
-use model::{Arm, Class, Experiment, Policy, Role, Scheduler, TargetSpec, VmSpec, Workload};
+use load::units::{Duration, Percent};
+use model::{Arm, Class, Experiment, Policy, Role, Scheduler, TargetSpec, Workload};
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use std::collections::BTreeMap;
+use target::Can;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -109,55 +108,6 @@ impl Tunable {
     }
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct FileVm {
-    kernel: String,
-    cpus: Option<u32>,
-    memory: Option<Size>,
-    root: Option<String>,
-    #[serde(default)]
-    reset: Reset,
-    accel: Option<String>,
-    topology: Option<FileTopology>,
-    host_cpus: Option<String>,
-    append: Option<String>,
-    #[serde(default)]
-    expose: Vec<String>,
-    #[serde(default)]
-    forwards: Vec<FileForward>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct FileTopology {
-    #[serde(default = "one")]
-    sockets: u32,
-    #[serde(default = "one")]
-    llcs: u32,
-    cores: u32,
-    #[serde(default = "one")]
-    threads: u32,
-    #[serde(default = "one")]
-    numa_nodes: u32,
-}
-
-fn one() -> u32 {
-    1
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct FileForward {
-    name: String,
-    host_port: u16,
-    guest_port: u16,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Nothing {}
-
 fn parse(file_name: &str, text: &str) -> Result<Experiment, PlanError> {
     let mut root = DeTable::parse(text)?;
     let span = root.span();
@@ -167,8 +117,8 @@ fn parse(file_name: &str, text: &str) -> Result<Experiment, PlanError> {
     let workloads = items(take(root.get_mut(), "workload"), "workload")?;
     let file = FileExperiment::deserialize(root.into_deserializer())?;
     let workloads = read_workloads(workloads)?;
-    let target = target.unwrap_or(TargetSpec::Local);
-    let (arms, baseline) = read_arms(arms, &target, &workloads)?;
+    let target = target.unwrap_or_else(TargetSpec::local);
+    let (arms, baseline) = read_arms(arms, target::can(&target)?, &workloads)?;
     let draft = Draft {
         name: file.name.unwrap_or_else(|| stem(file_name)),
         question: file.question,
@@ -208,72 +158,25 @@ fn take_kind(value: &mut Value, what: &str, known: &str) -> Result<String, PlanE
 }
 
 fn target(mut value: Value) -> Result<TargetSpec, PlanError> {
-    let span = value.span();
-    let kind = take_kind(&mut value, "target", "\"local\", \"vm\"")?;
-    match kind.as_str() {
-        "local" => {
-            Nothing::deserialize(value.into_deserializer())?;
-            Ok(TargetSpec::Local)
-        }
-        "vm" => vm(FileVm::deserialize(value.into_deserializer())?).map_err(|e| e.at(span)),
-        other => Err(PlanError::new(format!("there is no target `{other}`"))
+    let (span, places) = (value.span(), Places::of(&value));
+    let known: Vec<String> = target::TARGETS
+        .iter()
+        .map(|t| format!("{:?}", t.name))
+        .collect();
+    let kind = take_kind(&mut value, "target", &known.join(", "))?;
+    let def = target::find(&kind).ok_or_else(|| {
+        PlanError::new(format!("there is no target `{kind}`"))
             .with_help("`schedlab list targets` has all")
-            .at(span)),
-    }
-}
-
-/// What stands between the braces of `topology = { … }`.
-pub fn parse_topology(text: &str) -> Result<Topology, String> {
-    let table: FileTopology = toml::de::ValueDeserializer::parse(&format!("{{{text}}}"))
-        .and_then(FileTopology::deserialize)
-        .map_err(|e| format!("{}; write cores=2,threads=2", e.message()))?;
-    Ok(table.into())
-}
-
-impl From<FileTopology> for Topology {
-    fn from(file: FileTopology) -> Self {
-        Topology {
-            sockets: file.sockets,
-            llcs: file.llcs,
-            cores: file.cores,
-            threads: file.threads,
-            numa_nodes: file.numa_nodes,
-        }
-    }
-}
-
-fn vm(file: FileVm) -> Result<TargetSpec, PlanError> {
-    let topology = file.topology.map(Topology::from);
-    let by_topology = topology.as_ref().and_then(Topology::cpus);
-    let vm = VmSpec {
-        kernel: file.kernel,
-        cpus: file.cpus.or(by_topology).unwrap_or(2),
-        memory_bytes: file.memory.map_or(2 << 30, |m| m.0),
-        root: file.root.unwrap_or_else(|| "host".to_owned()),
-        reset: file.reset,
-        accel: file.accel,
-        topology,
-        host_cpus: file.host_cpus,
-        append: file.append,
-        expose: file.expose,
-        forwards: file.forwards.into_iter().map(forward).collect(),
-    };
-    check_vm(&vm)?;
-    Ok(TargetSpec::Vm(Box::new(vm)))
-}
-
-fn forward(file: FileForward) -> Forward {
-    Forward {
-        name: file.name,
-        host_port: file.host_port,
-        guest_port: file.guest_port,
-    }
+            .at(span.clone())
+    })?;
+    let read = (def.read)(value.into_deserializer());
+    read.map_err(|e| PlanError::from(e).at(span).at_key(&places))
 }
 
 /// The arms and the index of the baseline: the first unless one says so.
 fn read_arms(
     values: Vec<Value>,
-    target: &TargetSpec,
+    target: Can,
     workloads: &[Workload],
 ) -> Result<(Vec<Arm>, usize), PlanError> {
     let usual_role = usual_role(workloads);

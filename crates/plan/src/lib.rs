@@ -1,5 +1,6 @@
 //! From an experiment file or the command line to an [`model::Experiment`], and
-//! from it to a [`model::Plan`]. The only crate that knows TOML and source spans.
+//! from it to a [`model::Plan`]. The only crate that knows source spans; keys of a
+//! target are read by the target.
 
 pub mod arms;
 mod build;
@@ -25,7 +26,7 @@ pub use build::{Request, experiment_from_request, with_aa};
 pub use check::check;
 pub use collect::check_collectors;
 pub use error::PlanError;
-pub use file::{parse_experiment, parse_topology};
+pub use file::parse_experiment;
 pub use length::block_ns;
 pub use load::units::{parse_duration, parse_load, parse_percent, parse_size};
 pub use nearest::nearest;

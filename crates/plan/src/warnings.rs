@@ -2,19 +2,22 @@
 
 use crate::length::block_ns;
 use crate::limits;
-use model::{Experiment, Plan, Severity, TargetSpec, Warning, Workload, format_duration_ns};
+use model::{Experiment, Plan, Severity, Warning, Workload, format_duration_ns};
 
 /// Of the whole experiment, each once.
 pub fn warnings(experiment: &Experiment, plan: &Plan) -> Vec<Warning> {
     let Experiment {
         arms, workloads, ..
     } = experiment;
+    let known = target::can(&experiment.target)
+        .ok()
+        .and_then(|can| can.cpus);
     let mut all: Vec<Warning> = Vec::new();
     for workload in workloads {
         let by_arms = arms.iter().flat_map(|arm| limits::warnings(arm, workload));
         all.extend(by_arms);
         all.extend(limits::only_some_weighted(arms, workload));
-        all.extend(crowded(workload, &experiment.target));
+        all.extend(crowded(workload, known));
     }
     all.extend(short_budget(experiment, plan));
     let mut once: Vec<Warning> = Vec::new();
@@ -27,16 +30,16 @@ pub fn warnings(experiment: &Experiment, plan: &Plan) -> Vec<Warning> {
 }
 
 /// The generator's threads take turns on its CPUs. Told only where the CPUs are known:
-/// named one by one, or those of a guest.
-fn crowded(workload: &Workload, target: &TargetSpec) -> Option<Warning> {
+/// named one by one, or all of a target that says how many it has.
+fn crowded(workload: &Workload, known: Option<u32>) -> Option<Warning> {
     let client = workload.client.as_ref()?;
     let list = client.load_cpus.as_deref()?;
-    let cpus = match target {
-        TargetSpec::Vm(vm) => {
-            let there: Vec<u32> = (0..vm.cpus).collect();
+    let cpus = match known {
+        Some(cpus) => {
+            let there: Vec<u32> = (0..cpus).collect();
             model::choose_cpus(list, &there).ok()?
         }
-        TargetSpec::Local => model::parse_cpu_list(list).ok()?,
+        None => model::parse_cpu_list(list).ok()?,
     };
     let (threads, cpus) = (client.threads, cpus.len());
     (threads as usize > cpus).then(|| Warning {

@@ -4,6 +4,7 @@ use miette::Diagnostic;
 use model::{Class, Kind, Load, TargetSpec};
 use plan::{parse_experiment, plan};
 use std::collections::BTreeSet;
+use target::vm::VmSpec;
 
 const WHOLE: &str = r#"
 name = "bpfland-or-eevdf"
@@ -66,9 +67,7 @@ fn a_whole_file_is_understood() {
     assert_eq!(experiment.arms.len(), 5, "four and the A/A arm");
     assert_eq!(experiment.aa_arm.as_deref(), Some("A/A"));
     assert_eq!(experiment.stop.budget_ns, Some(1_200_000_000_000));
-    let TargetSpec::Vm(vm) = &experiment.target else {
-        panic!("the target is a vm");
-    };
+    let vm = VmSpec::of(&experiment.target).expect("the target is a vm");
     assert_eq!((vm.cpus, vm.memory_bytes), (2, 2 << 30));
     assert_eq!(experiment.arms[2].tunables["autogroup"], "off");
     let policy = experiment.arms[3].policy.as_ref().expect("has one");
@@ -616,10 +615,9 @@ fn an_experiment_that_came_from_elsewhere_is_checked_as_a_file_is() {
         ),
         (
             said(&|e| {
-                let TargetSpec::Vm(vm) = &mut e.target else {
-                    unreachable!("the target is a vm")
-                };
+                let mut vm = VmSpec::of(&e.target).expect("the target is a vm");
                 vm.cpus = u32::MAX;
+                e.target = TargetSpec::from(&vm);
             }),
             "at most 4096 CPUs",
         ),

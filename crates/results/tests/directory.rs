@@ -28,7 +28,7 @@ fn experiment() -> Experiment {
         name: "x".into(),
         question: None,
         seed: 1,
-        target: TargetSpec::Local,
+        target: TargetSpec::local(),
         arms: vec![Arm::unchanged("default")],
         baseline: 0,
         workloads: vec![Workload {

@@ -4,17 +4,16 @@ use crate::cells::{CellState, Decisions, GivenUp, OpenComparison};
 use crate::connection::{Calibrated, Connection, TrialEnd, with_last_lines};
 use crate::mixing;
 use crate::{Event, Progress, RunError};
-use model::experiment::Reset;
 use model::{
     Arm, Build, Calibration, Evidence, Experiment, Fact, Machine, Plan, PlannedTrial, Problem,
-    Severity, Start, TargetSpec, Trial, TrialFile, TrialResult, TrialSpec, TrialState, Warning,
+    Severity, Start, Trial, TrialFile, TrialResult, TrialSpec, TrialState, Warning,
     format_duration_ns,
 };
 use results::Writer;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
-use target::{Boot, Target, TargetError};
+use target::{Boot, Reset, Target, TargetError};
 
 /// What a run needs besides the experiment.
 #[derive(Debug)]
@@ -450,7 +449,7 @@ impl<'a> Run<'a> {
     /// An agent on the kernel that the place needs, fresh where the target resets.
     fn connect(&mut self, place: &PlannedTrial) -> Result<(), RunError> {
         let boot = boot(&self.experiment.arms[place.arm]);
-        let turn = match reset(&self.experiment.target) {
+        let turn = match self.target.can().reset {
             Reset::None => 0,
             Reset::Block => place.block,
             Reset::Trial => place.index + 1,
@@ -561,13 +560,6 @@ fn connected(connection: &mut Option<Connection>) -> Result<&mut Connection, Run
 fn boot(arm: &Arm) -> Boot {
     Boot {
         kernel: arm.kernel.clone(),
-    }
-}
-
-fn reset(target: &TargetSpec) -> Reset {
-    match target {
-        TargetSpec::Local => Reset::None,
-        TargetSpec::Vm(vm) => vm.reset,
     }
 }
 

@@ -18,7 +18,7 @@ fn experiment(arms: &[&str]) -> Experiment {
         name: "x".into(),
         question: None,
         seed: 1,
-        target: TargetSpec::Local,
+        target: TargetSpec::local(),
         arms: arms.iter().map(|name| Arm::unchanged(name)).collect(),
         baseline: 0,
         workloads: vec![Workload {

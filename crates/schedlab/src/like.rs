@@ -11,6 +11,7 @@ use model::{
     Antagonist, AntagonistProgram, Arm, Experiment, Placement, Readiness, Ready, Server,
     ServerProgram, Service, TargetSpec, Workload, format_duration_ns,
 };
+use plan::PlanError;
 use std::io::IsTerminal;
 use std::path::Path;
 
@@ -56,7 +57,7 @@ fn in_results(earlier: &Path, error: CliError) -> CliError {
 /// Shows what will run, and asks.
 fn agreed(earlier: &Path, wanted: &Wanted, args: &RunArgs) -> Result<(), CliError> {
     if !(args.yes && args.quiet) {
-        let text = shown(earlier, wanted);
+        let text = shown(earlier, wanted)?;
         eprint!("{}", model::printable::lines(&text));
     }
     if args.yes {
@@ -83,7 +84,7 @@ fn agreed(earlier: &Path, wanted: &Wanted, args: &RunArgs) -> Result<(), CliErro
 }
 
 /// All that comes to run, and as whom.
-fn shown(earlier: &Path, wanted: &Wanted) -> String {
+fn shown(earlier: &Path, wanted: &Wanted) -> Result<String, PlanError> {
     let experiment = &wanted.experiment;
     let mut shown = Shown::default();
     let user = match rustix::process::geteuid().is_root() {
@@ -96,7 +97,7 @@ fn shown(earlier: &Path, wanted: &Wanted) -> String {
         one_line(&from),
         one_line(&experiment.name)
     ));
-    shown.target(&experiment.target);
+    shown.target(&experiment.target)?;
     experiment.arms.iter().for_each(|arm| shown.arm(arm));
     for workload in &experiment.workloads {
         shown.workload(workload);
@@ -112,7 +113,7 @@ fn shown(earlier: &Path, wanted: &Wanted) -> String {
     let budget = budget.map_or(String::new(), |budget| format!(", in {budget}"));
     let most = format!("{} blocks{budget}", stop.max_blocks);
     shown.entry(1, "at most", &most);
-    shown.lines.join("\n") + "\n"
+    Ok(shown.lines.join("\n") + "\n")
 }
 
 #[derive(Default)]
@@ -127,21 +128,12 @@ impl Shown {
         self.lines.push(format!("{:indent$}{what}: {text}", ""));
     }
 
-    fn target(&mut self, target: &TargetSpec) {
-        let TargetSpec::Vm(vm) = target else {
-            return;
-        };
-        let mut text = format!("kernel {}, {} CPUs, root {}", vm.kernel, vm.cpus, vm.root);
-        if let Some(append) = &vm.append {
-            text += &format!(", kernel command line: {append}");
+    fn target(&mut self, target: &TargetSpec) -> Result<(), PlanError> {
+        let entries = (target::def(target)?.shown)(target)?;
+        for (index, (what, text)) in entries.iter().enumerate() {
+            self.entry(if index == 0 { 1 } else { 2 }, what, text);
         }
-        for forward in &vm.forwards {
-            text += &format!(", port {} to {}", forward.host_port, forward.guest_port);
-        }
-        self.entry(1, "in a guest", &text);
-        for path in &vm.expose {
-            self.entry(2, "which sees, although it is private", path);
-        }
+        Ok(())
     }
 
     fn arm(&mut self, arm: &Arm) {
@@ -291,7 +283,7 @@ mod tests {
             name = "batch"
             command = ["burn", "it"]
         "#;
-        let text = shown(Path::new("x.tar.gz"), &wanted(file));
+        let text = shown(Path::new("x.tar.gz"), &wanted(file)).unwrap();
         for said in [
             "in a guest: kernel debian:sid, 2 CPUs, root host, kernel command line: init=/x",
             "which sees, although it is private: ~/.m2",
@@ -312,7 +304,7 @@ mod tests {
     fn a_command_cannot_hide_behind_a_line_end_or_an_escape_sequence() {
         let file = "[[arm]]\nname = \"a\"\n[[workload]]\nkind = \"command\"\n\
                     command = [\"sh\", \"-c\", \"rm x\\n\\u001b[1A\\u001b[2K\"]";
-        let text = shown(Path::new("x"), &wanted(file));
+        let text = shown(Path::new("x"), &wanted(file)).unwrap();
         assert!(text.contains("rm x\\u{a}\\u{1b}[1A\\u{1b}[2K"), "{text}");
         assert_eq!(text.lines().count(), 5, "{text}");
     }

@@ -2,10 +2,12 @@
 
 use crate::args::ExperimentArgs;
 use crate::exit::CliError;
-use model::{Calibration, Experiment, TargetSpec, VmSpec};
+use model::{Calibration, Experiment, TargetSpec};
+use plan::PlanError;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
+use target::vm::VmSpec;
 
 /// An experiment, and the text of its file if it came from one.
 pub struct Wanted {
@@ -36,17 +38,20 @@ pub fn wanted(args: &ExperimentArgs) -> Result<Wanted, CliError> {
 
 /// On the command line as in the file.
 pub fn expose(experiment: &mut Experiment, paths: &[String]) -> Result<(), CliError> {
-    match &mut experiment.target {
-        _ if paths.is_empty() => Ok(()),
-        TargetSpec::Vm(spec) => {
-            spec.expose.extend(paths.iter().cloned());
-            Ok(())
-        }
-        TargetSpec::Local => Err(CliError::usage(
-            "`--expose` is for guests, and this experiment runs on this machine itself",
-            "leave it out, or run in a guest: --vm debian:sid",
-        )),
+    if paths.is_empty() {
+        return Ok(());
     }
+    let def = target::def(&experiment.target).map_err(PlanError::from)?;
+    let Some(expose) = def.expose else {
+        return Err(CliError::usage(
+            format!(
+                "`--expose` is for guests, and this experiment runs on {} itself",
+                def.summary
+            ),
+            "leave it out, or run in a guest: --vm debian:sid",
+        ));
+    };
+    Ok(expose(&mut experiment.target, paths).map_err(PlanError::from)?)
 }
 
 fn from_file(path: &Path) -> Result<(Experiment, Option<String>), CliError> {
@@ -79,7 +84,7 @@ fn read_text(path: &Path) -> std::io::Result<String> {
 
 fn from_words(args: &ExperimentArgs) -> Result<Experiment, CliError> {
     let target = match &args.vm {
-        Some(kernel) => Some(TargetSpec::Vm(Box::new(vm(args, kernel)?))),
+        Some(kernel) => Some(TargetSpec::from(&vm(args, kernel)?)),
         None => None,
     };
     let request = plan::Request {
@@ -119,7 +124,7 @@ pub fn override_stop(experiment: &mut Experiment, args: &ExperimentArgs) -> Resu
         experiment.seed = seed;
     }
     let checked = experiment.stop.check();
-    Ok(checked.map_err(plan::PlanError::from)?)
+    Ok(checked.map_err(PlanError::from)?)
 }
 
 /// scx_layered gets the shipped layers and scx_microquanta the measured tasks where the

@@ -4,44 +4,42 @@
 use crate::exit::CliError;
 use agent::Restored;
 use agent::machine_lock::{self, Lock, LockError};
-use model::{Experiment, Problem, TargetSpec};
+use model::{Experiment, Problem};
 use std::env;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use target::Target;
-use target::local::LocalTarget;
-use target::vm::{self, VmTarget};
+use target::{Host, Target, vm};
 
 /// A target that gives up what it starts when `interrupted` is set.
 pub fn target(
     experiment: &Experiment,
     interrupted: &Arc<AtomicBool>,
 ) -> Result<Box<dyn Target>, CliError> {
-    match &experiment.target {
-        TargetSpec::Local => {
-            // This very file, also after another build took its place.
-            let program = "/proc/self/exe".into();
-            Ok(Box::new(LocalTarget::new(program, agent_environment()?)))
-        }
-        TargetSpec::Vm(spec) => {
-            let target = VmTarget::new(*spec.clone(), vm_options()?);
-            Ok(Box::new(target.with_interrupt(interrupted.clone())))
-        }
-    }
+    let host = Host {
+        interrupted: interrupted.clone(),
+        ..host()?
+    };
+    Ok(target::make(&experiment.target, &host)?)
 }
 
-/// In the guest's memory. The host's state is another user's for the guest's root, or one
-/// that QEMU may not enter.
-const STATE_IN_GUEST: &str = "/run/schedlab-state";
+/// On a machine that a target brings. This machine's state is another user's for a guest's
+/// root, or one that QEMU may not enter.
+const STATE_ELSEWHERE: &str = "/run/schedlab-state";
 
-/// A guest with this program as its agent, and the installed schedulers within reach.
+/// This program as the agent, and the installed schedulers within reach.
+fn host() -> Result<Host, CliError> {
+    let state = (agent::STATE_VARIABLE, STATE_ELSEWHERE);
+    Ok(Host {
+        environment: agent_environment()?,
+        elsewhere: vec![(state.0.to_owned(), state.1.to_owned())],
+        needed: schedulers::directory().into_iter().collect(),
+        ..Host::default()
+    })
+}
+
+/// A guest as experiments have it.
 pub fn vm_options() -> Result<vm::Options, CliError> {
-    let mut options = vm::Options::of_this_process()?;
-    options.shown.extend(schedulers::directory());
-    options.environment.extend(agent_environment()?);
-    let state = (agent::STATE_VARIABLE.to_owned(), STATE_IN_GUEST.to_owned());
-    options.environment.extend([state]);
-    Ok(options)
+    Ok(vm::Options::of_host(&host()?)?)
 }
 
 /// Where the agent finds installed schedulers.

@@ -5,14 +5,13 @@
 //! it; `vm start|exec|shell|stop NAME` and `vm status` keep one in the background;
 //! `vm image SUITE FILE PACKAGES…` and `vm kernel SOURCE BASE` build what one boots.
 
-use model::experiment::{Reset, VmSpec};
 use model::{Build, PROTOCOL_VERSION, Reply, Request};
 use std::io::Write;
 use std::process::ExitCode;
 use target::vm::frame::{Exec, Exit, FrameKind, GUEST_VARIABLE};
 use target::vm::kernel::build::{self, BuildRequest};
-use target::vm::{Options, VmTarget, cache, image, init, manage};
-use target::{Boot, Target};
+use target::vm::{Options, VmSpec, VmTarget, cache, image, init, manage};
+use target::{Boot, Reset, Target};
 
 type Failure = Box<dyn std::error::Error>;
 

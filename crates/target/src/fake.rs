@@ -1,7 +1,7 @@
 //! A target without a machine, for tests of what talks to targets: a closure says
 //! what becomes of each trial.
 
-use crate::{Boot, Session, Target, TargetError};
+use crate::{Boot, Can, Reset, Session, Target, TargetError};
 use model::{
     Build, Calibration, Evidence, Experiment, Fact, Measurement, PROTOCOL_VERSION, Problem, Reply,
     Request, SchedulerBinary, System, TrialResult, TrialSpec, TrialState,
@@ -25,6 +25,7 @@ type Story = dyn FnMut(&TrialSpec) -> Fate + Send;
 #[derive(Clone)]
 pub struct FakeTarget {
     story: Arc<Mutex<Story>>,
+    pub can: Can,
     pub problems: Vec<Problem>,
     /// Kernels of the boots, in order.
     pub boots: Arc<Mutex<Vec<Option<String>>>>,
@@ -48,6 +49,11 @@ impl FakeTarget {
     pub fn new(story: impl FnMut(&TrialSpec) -> Fate + Send + 'static) -> Self {
         FakeTarget {
             story: Arc::new(Mutex::new(story)),
+            can: Can {
+                kernels: true,
+                cpus: None,
+                reset: Reset::None,
+            },
             problems: Vec::new(),
             boots: Arc::default(),
             build: Build::default(),
@@ -61,6 +67,10 @@ impl FakeTarget {
 impl Target for FakeTarget {
     fn kind(&self) -> &'static str {
         "fake"
+    }
+
+    fn can(&self) -> Can {
+        self.can
     }
 
     fn check(&mut self, _experiment: &Experiment) -> Vec<Problem> {

@@ -5,10 +5,15 @@ use model::{Experiment, Fact, Measurement, Problem, Reply, Request, Warning};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+mod def;
 pub mod fake;
 pub mod local;
 pub mod stream;
 pub mod vm;
+
+pub use def::{
+    Can, Expose, Host, Keys, Made, ReadError, Reset, Shown, TARGETS, TargetDef, can, def, find, make,
+};
 
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
@@ -41,6 +46,8 @@ pub struct Boot {
 pub trait Target {
     /// `local`, `vm`, …
     fn kind(&self) -> &'static str;
+
+    fn can(&self) -> Can;
 
     /// What the host side lacks for this experiment, before anything is started.
     fn check(&mut self, experiment: &Experiment) -> Vec<Problem>;

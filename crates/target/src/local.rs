@@ -1,8 +1,9 @@
 //! This machine: the agent is a child process that talks over its standard streams.
 
 use crate::stream::Stream;
-use crate::{Boot, Session, Target, TargetError};
-use model::{Experiment, Problem, Reply, Request};
+use crate::{Boot, Can, Host, Reset, Session, Target, TargetDef, TargetError};
+use model::{Experiment, Problem, Reply, Request, TargetSpec};
+use serde::Deserialize;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -15,6 +16,32 @@ const TAIL_LINES: usize = 20;
 /// How long an agent may take to undo its arm after its stream was closed.
 const FAREWELL: Duration = Duration::from_secs(45);
 
+const NAME: &str = "local";
+
+pub static DEF: TargetDef = TargetDef {
+    name: NAME,
+    summary: "this machine",
+    read: |keys| {
+        Nothing::deserialize(keys)?;
+        Ok(TargetSpec::local())
+    },
+    can: |_| Ok(CAN),
+    expose: None,
+    shown: |_| Ok(Vec::new()),
+    make: |_, host| Ok(Box::new(LocalTarget::new(host))),
+};
+
+const CAN: Can = Can {
+    kernels: false,
+    cpus: None,
+    reset: Reset::None,
+};
+
+/// This machine has no keys.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
 #[derive(Debug)]
 pub struct LocalTarget {
     program: PathBuf,
@@ -22,15 +49,23 @@ pub struct LocalTarget {
 }
 
 impl LocalTarget {
-    /// `program` is the schedlab binary, which is also the agent.
-    pub fn new(program: PathBuf, env: Vec<(String, String)>) -> Self {
-        LocalTarget { program, env }
+    pub fn new(host: &Host) -> Self {
+        // This very file, also after another build took its place.
+        let this = || PathBuf::from("/proc/self/exe");
+        LocalTarget {
+            program: host.program.clone().unwrap_or_else(this),
+            env: host.environment.clone(),
+        }
     }
 }
 
 impl Target for LocalTarget {
     fn kind(&self) -> &'static str {
-        "local"
+        NAME
+    }
+
+    fn can(&self) -> Can {
+        CAN
     }
 
     fn check(&mut self, _experiment: &Experiment) -> Vec<Problem> {

@@ -3,7 +3,6 @@
 
 #![allow(clippy::unwrap_used)]
 
-use model::experiment::VmSpec;
 use model::{PROTOCOL_VERSION, Reply, Request};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,7 +10,7 @@ use std::time::{Duration, Instant};
 use target::vm::boot::Guest;
 use target::vm::frame::{Exec, Exit, Frame, FrameKind, Window};
 use target::vm::link::Output;
-use target::vm::{Options, VmTarget, qemu};
+use target::vm::{Options, VmSpec, VmTarget, qemu};
 use target::{Boot, Session, Target, TargetError};
 
 /// One guest at a time: they share the CPUs of this machine.
@@ -346,7 +345,7 @@ fn a_kernel_that_does_not_boot_is_given_up_with_its_console() {
 fn topology_reaches_the_guest() {
     let Some(mut bench) = bench(|spec, _| {
         spec.cpus = 4;
-        spec.topology = Some(model::experiment::Topology {
+        spec.topology = Some(target::vm::Topology {
             sockets: 1,
             llcs: 2,
             cores: 1,

@@ -41,11 +41,9 @@ fn workloads() {
 }
 
 fn targets() {
-    say!("  {:<8} this machine", "local");
-    say!(
-        "  {:<8} a virtual machine with its own kernel (QEMU; no root needed)",
-        "vm"
-    );
+    for target in target::TARGETS {
+        say!("  {:<8} {}", target.name, target.summary);
+    }
 }
 
 fn collectors() {

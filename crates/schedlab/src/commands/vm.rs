@@ -7,14 +7,12 @@ use crate::exit::CliError;
 use crate::output::say;
 use crate::targets;
 use clap::{Args, Subcommand};
-use model::VmSpec;
-use model::experiment::{Forward, Topology};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use target::vm::frame::Exec;
 use target::vm::kernel::build::BuildRequest;
 use target::vm::manage::{self, DEFAULT_GUEST, Request, Status};
-use target::vm::{cache, image, kernel};
+use target::vm::{Forward, Topology, VmSpec, cache, image, kernel};
 
 #[derive(Debug, Subcommand)]
 pub enum VmCommand {
@@ -59,7 +57,7 @@ pub struct StartArgs {
     #[arg(long)]
     cpus: Option<u32>,
     /// Cores, threads and more, as in an experiment: cores=2,threads=2
-    #[arg(long, value_parser = plan::parse_topology)]
+    #[arg(long, value_parser = target::vm::parse_topology)]
     topology: Option<Topology>,
     #[arg(long, default_value = "2G")]
     memory: String,

@@ -18,6 +18,7 @@ pub mod image;
 pub mod init;
 pub mod initramfs;
 pub mod kernel;
+mod keys;
 pub mod launch;
 pub mod link;
 pub mod machine;
@@ -28,13 +29,16 @@ mod options;
 pub mod qemu;
 pub mod qmp;
 pub mod session;
+mod spec;
 mod sys;
 mod unpack;
 pub mod view;
 
+pub use keys::parse_topology;
 pub use options::Options;
+pub use spec::{Forward, Topology, VmSpec};
 
-use crate::{Boot, Session, Target, TargetError};
+use crate::{Boot, Can, Host, Made, Session, Target, TargetDef, TargetError};
 use accel::Choice;
 use boot::Guest;
 use failure::io;
@@ -42,7 +46,7 @@ use frame::{Ready, Setup};
 use host::Watch;
 use kernel::Kernel;
 use launch::Launch;
-use model::{Experiment, Problem, Severity, VmSpec, Warning, parse_cpu_list};
+use model::{Experiment, Invalid, Problem, Severity, TargetSpec, Warning, parse_cpu_list};
 use qemu::{Accel, CommandLine, Descriptors, Root};
 use session::VmSession;
 use std::collections::BTreeMap;
@@ -51,6 +55,30 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use view::{Settled, Wanted};
+
+const NAME: &str = "vm";
+
+pub static DEF: TargetDef = TargetDef {
+    name: NAME,
+    summary: "a virtual machine with its own kernel (QEMU; no root needed)",
+    read: keys::read,
+    can: |spec| Ok(VmSpec::of(spec)?.can()),
+    expose: Some(expose),
+    shown: |spec| Ok(VmSpec::of(spec)?.shown()),
+    make,
+};
+
+fn expose(spec: &mut TargetSpec, paths: &[String]) -> Result<(), Invalid> {
+    let mut vm = VmSpec::of(spec)?;
+    vm.expose.extend(paths.iter().cloned());
+    *spec = TargetSpec::from(&vm);
+    Ok(())
+}
+
+fn make(spec: &TargetSpec, host: &Host) -> Made {
+    let target = VmTarget::new(VmSpec::of(spec)?, Options::of_host(host)?);
+    Ok(Box::new(target.with_interrupt(host.interrupted.clone())))
+}
 
 /// A kernel that can be booted.
 #[derive(Debug, Clone)]
@@ -295,7 +323,11 @@ impl VmTarget {
 
 impl Target for VmTarget {
     fn kind(&self) -> &'static str {
-        "vm"
+        NAME
+    }
+
+    fn can(&self) -> Can {
+        self.spec.can()
     }
 
     fn check(&mut self, experiment: &Experiment) -> Vec<Problem> {

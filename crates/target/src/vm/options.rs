@@ -2,7 +2,7 @@
 
 use super::failure::io;
 use super::{cache, frame, view};
-use crate::TargetError;
+use crate::{Host, TargetError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::env;
@@ -37,6 +37,18 @@ impl Options {
             directory: env::current_dir().map_err(io("find the current directory", here))?,
             environment: guest_environment(env::vars()),
         })
+    }
+
+    /// The agent and its environment as the host gives them.
+    pub fn of_host(host: &Host) -> Result<Self, TargetError> {
+        let mut options = Options::of_this_process()?;
+        if let Some(program) = &host.program {
+            options.program = program.clone();
+        }
+        options.shown.extend(host.needed.iter().cloned());
+        let more = host.environment.iter().chain(&host.elsewhere);
+        options.environment.extend(more.cloned());
+        Ok(options)
     }
 }
 

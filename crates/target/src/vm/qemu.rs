@@ -2,8 +2,7 @@
 //! here. Options from qemu-system-x86_64(1); works with QEMU 7.2 and later.
 
 use super::frame::{AGENT_PORT, CONTROL_PORT, HOST_TAG, INIT_ARGUMENT};
-use super::{disk, on_path};
-use model::experiment::{Forward, Topology};
+use super::{Forward, Topology, disk, on_path};
 use std::os::fd::RawFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};

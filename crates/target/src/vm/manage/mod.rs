@@ -12,11 +12,10 @@ mod terminal;
 
 pub use client::{exec, shell};
 
-use super::Options;
 use super::failure::{io, unmet};
 use super::frame::{Frame, FrameKind};
+use super::{Options, VmSpec};
 use crate::TargetError;
-use model::VmSpec;
 use place::Place;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};

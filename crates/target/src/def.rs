@@ -1,0 +1,171 @@
+//! Kinds of target: the one table, and what an entry says.
+//!
+//! A target is one file or folder of this crate with a [`TargetDef`], and one line in
+//! [`TARGETS`]. Whoever has to know about targets asks here: the reader of experiment
+//! files, the checks of a plan, the lists of the command line and what starts a run.
+
+use crate::{Target, TargetError, local, vm};
+use model::{Invalid, Problem, TargetSpec};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// All targets, this machine first.
+pub static TARGETS: &[&TargetDef] = &[&local::DEF, &vm::DEF];
+
+/// The table of a file, without `kind`.
+pub type Keys<'a> = toml::de::ValueDeserializer<'a>;
+
+/// Adds paths to the keys.
+pub type Expose = fn(&mut TargetSpec, &[String]) -> Result<(), Invalid>;
+
+/// Lines of what something is and a text about it.
+pub type Shown = Vec<(&'static str, String)>;
+
+pub type Made = Result<Box<dyn Target>, TargetError>;
+
+/// What holds for every target of a kind.
+#[derive(Debug, Clone, Copy)]
+pub struct TargetDef {
+    /// As in the experiment file.
+    pub name: &'static str,
+    /// One sentence for `schedlab list targets`.
+    pub summary: &'static str,
+    /// Reads the keys of `[target]`.
+    pub read: fn(Keys) -> Result<TargetSpec, ReadError>,
+    /// What a target with these keys can, before it is there.
+    pub can: fn(&TargetSpec) -> Result<Can, Invalid>,
+    /// Lets the target see private files of this machine, where it sees others already.
+    pub expose: Option<Expose>,
+    /// What somebody who runs a stranger's experiment agrees to: a line with what it is
+    /// about and a text, then lines that belong to the first.
+    pub shown: fn(&TargetSpec) -> Result<Shown, Invalid>,
+    /// Makes it; nothing is started yet.
+    pub make: fn(&TargetSpec, &Host) -> Made,
+}
+
+/// What a target can do for an experiment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Can {
+    /// Does it boot the kernel that an arm names?
+    pub kernels: bool,
+    /// CPUs that its agents have, where that is known beforehand.
+    pub cpus: Option<u32>,
+    pub reset: Reset,
+}
+
+/// When the agent, and the machine that the target brings, are started anew.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reset {
+    /// Only when the kernel changes or the machine died.
+    #[default]
+    None,
+    /// Before every block.
+    Block,
+    /// Before every trial.
+    Trial,
+}
+
+/// What a target is given besides its keys.
+#[derive(Debug, Clone, Default)]
+pub struct Host {
+    /// The schedlab binary, which is the agent as well; `None` is this very program.
+    pub program: Option<PathBuf>,
+    /// Environment of agents.
+    pub environment: Vec<(String, String)>,
+    /// Environment of agents on another machine than this, besides.
+    pub elsewhere: Vec<(String, String)>,
+    /// Files and directories of this machine that agents need.
+    pub needed: Vec<PathBuf>,
+    /// Set from outside to end what is being started.
+    pub interrupted: Arc<AtomicBool>,
+}
+
+/// Keys that make no target.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// With its place in the file.
+    #[error(transparent)]
+    Toml(#[from] toml::de::Error),
+    #[error(transparent)]
+    Invalid(#[from] Invalid),
+}
+
+/// The target with this name.
+pub fn find(name: &str) -> Option<&'static TargetDef> {
+    TARGETS.iter().find(|def| def.name == name).copied()
+}
+
+/// The entry for what an experiment names.
+pub fn def(spec: &TargetSpec) -> Result<&'static TargetDef, Invalid> {
+    find(spec.kind()).ok_or_else(|| {
+        Invalid::new("target", format!("there is no target `{}`", spec.kind()))
+            .with_remedy("`schedlab list targets` has all")
+    })
+}
+
+/// What the target of an experiment can; an error where its keys make none.
+pub fn can(spec: &TargetSpec) -> Result<Can, Invalid> {
+    (def(spec)?.can)(spec).map_err(|e| e.within("target"))
+}
+
+/// The target of an experiment; nothing is started yet.
+pub fn make(spec: &TargetSpec, host: &Host) -> Made {
+    (def(spec)?.make)(spec, host)
+}
+
+impl From<Invalid> for TargetError {
+    fn from(invalid: Invalid) -> Self {
+        TargetError::Unmet(Problem {
+            object: "target".to_owned(),
+            what: invalid.what,
+            remedy: invalid.remedy,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vm::VmSpec;
+
+    /// As the first version of schedlab stored it.
+    const STORED: &str = r#"{"kind": "vm", "kernel": "debian:sid", "cpus": 4,
+        "memory_bytes": 2147483648, "root": "host", "reset": "block"}"#;
+
+    #[test]
+    fn every_target_has_a_name_of_its_own_and_is_found_by_it() {
+        for def in TARGETS {
+            let same = TARGETS.iter().filter(|other| other.name == def.name);
+            assert_eq!(same.count(), 1, "{}", def.name);
+            assert_eq!(find(def.name).map(|d| d.summary), Some(def.summary));
+        }
+    }
+
+    #[test]
+    fn what_a_target_can_is_known_from_its_stored_keys() {
+        let spec: TargetSpec = serde_json::from_str(STORED).unwrap();
+        let guest = Can {
+            kernels: true,
+            cpus: Some(4),
+            reset: Reset::Block,
+        };
+        assert_eq!(can(&spec), Ok(guest));
+        assert!(!can(&TargetSpec::local()).unwrap().kernels);
+        let vm = VmSpec::of(&spec).unwrap();
+        assert_eq!(TargetSpec::from(&vm), spec);
+    }
+
+    #[test]
+    fn keys_that_make_no_target_are_an_error_with_their_place() {
+        let other: TargetSpec = serde_json::from_str(r#"{"kind": "moon"}"#).unwrap();
+        assert_eq!(can(&other).unwrap_err().what, "there is no target `moon`");
+        let without = STORED.replace("\"cpus\": 4", "\"cpus\": 0");
+        let without: TargetSpec = serde_json::from_str(&without).unwrap();
+        let error = can(&without).unwrap_err();
+        assert_eq!(error.key, "target.cpus");
+        assert!(error.what.contains("at least one CPU"), "{error}");
+    }
+}

@@ -1,0 +1,166 @@
+//! A guest as an experiment describes it.
+
+use crate::{Can, Reset, Shown};
+use model::{Invalid, TargetSpec, choose_cpus};
+use serde::{Deserialize, Serialize};
+
+/// More than any machine has, and few enough to list.
+const MOST_CPUS: u32 = 4096;
+const LEAST_MEMORY_BYTES: u64 = 1 << 20;
+/// 1 PiB.
+const MOST_MEMORY_BYTES: u64 = 1 << 50;
+
+/// A virtual machine with its own kernel.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct VmSpec {
+    /// `debian:SUITE`, `debian:PACKAGE`, a bzImage, a built tree, or `host`.
+    pub kernel: String,
+    pub cpus: u32,
+    pub memory_bytes: u64,
+    /// `host` (read-only, under an overlay) or `image:PATH`.
+    pub root: String,
+    pub reset: Reset,
+    /// `None`: try KVM, fall back to TCG.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accel: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topology: Option<Topology>,
+    /// Host CPUs that the vCPU threads are pinned to, in `taskset -c` form.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_cpus: Option<String>,
+    /// Added to the guest's kernel command line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub append: Option<String>,
+    /// Files and directories of the host that the guest sees although they are private.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub expose: Vec<String>,
+    /// Host port on loopback to guest port; user-mode network only if any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub forwards: Vec<Forward>,
+}
+
+impl VmSpec {
+    /// Over the host's files, and otherwise as nothing else was asked for.
+    pub fn new(kernel: &str, cpus: u32, memory_bytes: u64) -> Self {
+        VmSpec {
+            kernel: kernel.to_owned(),
+            cpus,
+            memory_bytes,
+            root: "host".to_owned(),
+            reset: Reset::None,
+            accel: None,
+            topology: None,
+            host_cpus: None,
+            append: None,
+            expose: Vec::new(),
+            forwards: Vec::new(),
+        }
+    }
+
+    /// The guest that these keys describe, if they do.
+    pub fn of(spec: &TargetSpec) -> Result<Self, Invalid> {
+        let vm: VmSpec = spec.keys()?;
+        vm.check()?;
+        Ok(vm)
+    }
+
+    pub fn can(&self) -> Can {
+        Can {
+            kernels: true,
+            cpus: Some(self.cpus),
+            reset: self.reset,
+        }
+    }
+
+    pub fn check(&self) -> Result<(), Invalid> {
+        let cpus = self.cpus;
+        let wrong = |key: &str, what: String| Err(Invalid::new(key, what));
+        if self
+            .topology
+            .as_ref()
+            .is_some_and(|t| t.cpus() != Some(cpus))
+        {
+            let what = format!("the topology does not make {cpus} CPUs");
+            let remedy = "cpus must be sockets × llcs × cores × threads; or leave cpus out";
+            return Err(Invalid::new("topology", what).with_remedy(remedy));
+        }
+        if cpus == 0 {
+            let what = "a guest needs at least one CPU";
+            return Err(Invalid::new("cpus", what).with_remedy("cpus = 2"));
+        }
+        if cpus > MOST_CPUS {
+            let what = format!("a guest has at most {MOST_CPUS} CPUs, not {cpus}");
+            return wrong("cpus", what);
+        }
+        if !(LEAST_MEMORY_BYTES..=MOST_MEMORY_BYTES).contains(&self.memory_bytes) {
+            let bytes = self.memory_bytes;
+            let what = format!("a guest does not run in {bytes} bytes of memory");
+            return Err(Invalid::new("memory", what).with_remedy("memory = \"2G\""));
+        }
+        match self
+            .host_cpus
+            .as_deref()
+            .map(|list| choose_cpus(list, &[0]))
+        {
+            Some(Err(what)) => wrong("host-cpus", what),
+            _ => Ok(()),
+        }
+    }
+
+    /// What a guest is given, for whoever is to agree to it: first what it is, then the
+    /// private files that it sees.
+    pub fn shown(&self) -> Shown {
+        let mut text = format!(
+            "kernel {}, {} CPUs, root {}",
+            self.kernel, self.cpus, self.root
+        );
+        if let Some(append) = &self.append {
+            text += &format!(", kernel command line: {append}");
+        }
+        for forward in &self.forwards {
+            text += &format!(", port {} to {}", forward.host_port, forward.guest_port);
+        }
+        let exposed = self.expose.iter().cloned();
+        let exposed = exposed.map(|path| ("which sees, although it is private", path));
+        std::iter::once(("in a guest", text))
+            .chain(exposed)
+            .collect()
+    }
+}
+
+impl From<&VmSpec> for TargetSpec {
+    fn from(vm: &VmSpec) -> Self {
+        TargetSpec::new(super::NAME, vm)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Topology {
+    pub sockets: u32,
+    /// Last-level caches of a socket, each shared by `cores` cores.
+    #[serde(default = "one")]
+    pub llcs: u32,
+    pub cores: u32,
+    pub threads: u32,
+    pub numa_nodes: u32,
+}
+
+impl Topology {
+    /// `None` where it is more than can be counted.
+    pub fn cpus(&self) -> Option<u32> {
+        [self.llcs, self.cores, self.threads]
+            .into_iter()
+            .try_fold(self.sockets, u32::checked_mul)
+    }
+}
+
+fn one() -> u32 {
+    1
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Forward {
+    pub name: String,
+    pub host_port: u16,
+    pub guest_port: u16,
+}
