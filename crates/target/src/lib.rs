@@ -5,6 +5,8 @@ use model::{Experiment, Fact, Measurement, Problem, Reply, Request, Warning};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+pub mod child;
+pub mod conformance;
 mod def;
 pub mod fake;
 pub mod local;
@@ -12,7 +14,8 @@ pub mod stream;
 pub mod vm;
 
 pub use def::{
-    Can, Expose, Host, Keys, Made, ReadError, Reset, Shown, TARGETS, TargetDef, can, def, find, make,
+    Can, Expose, Host, Keys, Made, ReadError, Reset, Shown, TARGETS, TargetDef, can, def, find,
+    make,
 };
 
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +44,20 @@ pub enum TargetError {
 pub struct Boot {
     /// The kernel that the arm names; `None` is the target's own.
     pub kernel: Option<String>,
+}
+
+impl Boot {
+    /// For a target that boots no kernels.
+    pub fn is_the_targets_own(&self) -> Result<(), TargetError> {
+        match &self.kernel {
+            None => Ok(()),
+            Some(kernel) => Err(TargetError::Unmet(Problem {
+                object: format!("kernel {kernel}"),
+                what: "this target boots no kernels".to_owned(),
+                remedy: "use a target that does: `schedlab list targets`".to_owned(),
+            })),
+        }
+    }
 }
 
 pub trait Target {

@@ -1,0 +1,90 @@
+//! Every target does what a target must do: the one test of all of them.
+
+mod toy;
+
+use model::{Experiment, TargetSpec};
+use std::process::Command;
+use target::conformance::conformance;
+use target::{Host, Keys, TargetDef};
+use tests::{alone, schedlab, skipped};
+
+/// As in `target::TARGETS`, and one more in one file and one line.
+static TARGETS: &[(&TargetDef, &str)] =
+    &[(&target::local::DEF, "{}"), (&toy::DEF, "{shell = \"sh\"}")];
+
+/// In the command line of the workload that is ended: no other process sleeps so long.
+const MARK: &str = "301.30103";
+
+fn experiment() -> Experiment {
+    let command = |name: &str, seconds: &str| {
+        format!(
+            "[[workload]]\nkind = \"command\"\nname = \"{name}\"\n\
+             command = [\"sleep\", \"{seconds}\"]\n"
+        )
+    };
+    let text = "[[arm]]\nname = \"default\"\n".to_owned()
+        + &command("short", "0.2")
+        + &command("long", MARK);
+    plan::parse_experiment("x.toml", &text).expect("an experiment")
+}
+
+fn host(state: &tempfile::TempDir) -> Host {
+    let state = state.path().display().to_string();
+    Host {
+        program: Some(schedlab()),
+        environment: vec![("SCHEDLAB_STATE_DIR".to_owned(), state)],
+        elsewhere: vec![(
+            "SCHEDLAB_STATE_DIR".to_owned(),
+            "/run/schedlab-state".to_owned(),
+        )],
+        ..Host::default()
+    }
+}
+
+fn conforms(def: &TargetDef, spec: &TargetSpec) {
+    let state = tempfile::tempdir().expect("a temporary directory");
+    let mut target = (def.make)(spec, &host(&state)).expect("a target");
+    assert_eq!(target.kind(), def.name);
+    assert_eq!((def.can)(spec), Ok(target.can()));
+    let result = conformance(target.as_mut(), &experiment(), MARK);
+    assert_eq!(result, Ok(()), "{}", def.name);
+}
+
+#[test]
+fn targets_on_this_machine_do_what_a_target_must() {
+    let _turn = alone();
+    for (def, keys) in TARGETS {
+        let keys = Keys::parse(keys).expect("a table");
+        let spec = (def.read)(keys).expect("a target");
+        assert_eq!(spec.kind(), def.name);
+        conforms(def, &spec);
+    }
+}
+
+#[test]
+fn a_guest_does_what_a_target_must() {
+    let qemu = Command::new("qemu-system-x86_64").arg("--version").output();
+    if !qemu.is_ok_and(|o| o.status.success()) {
+        return skipped("qemu-system-x86_64 is not installed");
+    }
+    let _turn = alone();
+    let keys = Keys::parse("{kernel = \"debian:sid\", memory = \"768M\"}").expect("a table");
+    let spec = (target::vm::DEF.read)(keys).expect("a guest");
+    conforms(&target::vm::DEF, &spec);
+}
+
+#[test]
+fn a_key_that_a_target_does_not_have_is_named() {
+    for (def, keys) in TARGETS {
+        let keys = keys.replace(
+            '}',
+            if *keys == "{}" {
+                "moon = 1}"
+            } else {
+                ", moon = 1}"
+            },
+        );
+        let error = (def.read)(Keys::parse(&keys).expect("a table")).expect_err("a wrong key");
+        assert!(error.to_string().contains("moon"), "{error}");
+    }
+}

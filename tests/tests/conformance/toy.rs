@@ -1,0 +1,61 @@
+//! A target as small as they get: an agent that a shell starts.
+
+use serde::{Deserialize, Serialize};
+use std::process::Command;
+use target::child::ChildSession;
+use target::{Boot, Can, Host, Reset, Session, Target, TargetDef, TargetError};
+
+pub static DEF: TargetDef = TargetDef {
+    name: "shell",
+    summary: "behind a shell",
+    read: |keys| Ok(model::TargetSpec::new("shell", &Shell::deserialize(keys)?)),
+    can: |_| Ok(CAN),
+    expose: None,
+    shown: |spec| Ok(vec![("behind", spec.keys::<Shell>()?.shell)]),
+    make: |spec, host| {
+        Ok(Box::new(ShellTarget {
+            keys: spec.keys()?,
+            host: host.clone(),
+        }))
+    },
+};
+
+const CAN: Can = Can {
+    kernels: false,
+    cpus: None,
+    reset: Reset::None,
+};
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Shell {
+    shell: String,
+}
+
+struct ShellTarget {
+    keys: Shell,
+    host: Host,
+}
+
+impl Target for ShellTarget {
+    fn kind(&self) -> &'static str {
+        DEF.name
+    }
+
+    fn can(&self) -> Can {
+        CAN
+    }
+
+    fn check(&mut self, _experiment: &model::Experiment) -> Vec<model::Problem> {
+        Vec::new()
+    }
+
+    fn open(&mut self, boot: &Boot) -> Result<Box<dyn Session>, TargetError> {
+        boot.is_the_targets_own()?;
+        let program = self.host.program.clone().unwrap_or_default();
+        let mut command = Command::new(&self.keys.shell);
+        command.args(["-c", "exec \"$0\" agent"]).arg(program);
+        command.envs(self.host.environment.iter().cloned());
+        Ok(Box::new(ChildSession::spawn(command)?))
+    }
+}
