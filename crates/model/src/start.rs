@@ -28,7 +28,8 @@ pub struct Start {
     /// RFC 3339, UTC.
     pub began: String,
     pub build: Build,
-    /// One for each kernel that the arms name, the baseline's first.
+    /// One for each kernel that came up, in order. Earlier versions booted all of them before
+    /// the first trial, the baseline's last, and have it first.
     pub machines: Vec<Machine>,
 }
 

@@ -5,7 +5,8 @@
 //!   manifest.json     format, tool version, seed, state, warnings
 //!   experiment.toml   verbatim, if there was a file      experiment.json   as understood
 //!   plan.json         calibration.json                   system.json
-//!   starts.json       build and machines of each start: a resumed run has several
+//!   starts.json       build of each start (a resumed run has several) and its machines, one
+//!                     for each kernel that came up; system.json is the very first of them
 //!   trials/00042-wakeup-100%-b7-bpfland/trial.json, *.hlog, *.csv, *.log
 //!   report/           made from the rest; may be deleted at any time
 //! ```

@@ -18,6 +18,7 @@ pub struct ResultSet {
     pub manifest: Manifest,
     pub experiment: Experiment,
     pub plan: Plan,
+    /// The machine with the baseline's kernel, as it first came up.
     pub system: System,
     /// The starts of the run, in order; at least one.
     pub starts: Vec<Start>,
@@ -43,7 +44,7 @@ impl ResultSet {
         check_starts(&trials, &starts)?;
         Ok(ResultSet {
             dir: dir.to_owned(),
-            system: read_json(&dir.join(files::SYSTEM))?,
+            system: system(dir, &experiment, &starts)?,
             starts,
             manifest,
             experiment,
@@ -52,6 +53,16 @@ impl ResultSet {
             strays,
         })
     }
+}
+
+/// The baseline's machine. A run that was ended early may know other kernels only; then,
+/// and in directories that name no kernels, it is the first machine of all.
+fn system(dir: &Path, experiment: &Experiment, starts: &[Start]) -> Result<System, ResultsError> {
+    let first: System = read_json(&dir.join(files::SYSTEM))?;
+    let kernel = &experiment.arms[experiment.baseline].kernel;
+    let mut machines = starts.iter().flat_map(|start| &start.machines);
+    let of_baseline = machines.find(|machine| machine.kernel == *kernel);
+    Ok(of_baseline.map_or(first, |machine| machine.system.clone()))
 }
 
 /// What was to be measured, of a directory in a format that this version knows.

@@ -4,7 +4,7 @@ use crate::files::{self, io, json, sync_parent, write_json, write_synced, write_
 use crate::place;
 use crate::read::{read_manifest, read_starts};
 use crate::{Manifest, ResultsError, RunState};
-use model::{Calibration, Experiment, Plan, Start, Trial, TrialFile, Warning};
+use model::{Calibration, Experiment, Machine, Plan, Start, Trial, TrialFile, Warning};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -74,15 +74,24 @@ impl Writer {
         &self.starts
     }
 
-    /// Another start of the run. Returns its number, from 1 on.
+    /// Another start of the run, with the machine that came up first. Returns its number,
+    /// from 1 on.
     pub fn add_start(&mut self, start: Start) -> Result<u32, ResultsError> {
-        let baseline = start.machines.first().map(|machine| &machine.system);
-        if let Some(system) = baseline.filter(|_| self.starts.is_empty()) {
+        let first = start.machines.first().map(|machine| &machine.system);
+        if let Some(system) = first.filter(|_| self.starts.is_empty()) {
             write_json(&self.dir.join(files::SYSTEM), system)?;
         }
         self.starts.push(start);
         write_json(&self.dir.join(files::STARTS), &self.starts)?;
         Ok(u32::try_from(self.starts.len()).unwrap_or(u32::MAX))
+    }
+
+    /// Another kernel of the last start came up.
+    pub fn add_machine(&mut self, machine: Machine) -> Result<(), ResultsError> {
+        if let Some(start) = self.starts.last_mut() {
+            start.machines.push(machine);
+        }
+        write_json(&self.dir.join(files::STARTS), &self.starts)
     }
 
     /// Remove a directory in which nothing was measured, if this process made it: its own

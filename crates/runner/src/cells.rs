@@ -45,6 +45,26 @@ pub struct Decisions<'a> {
 /// Pairs of cell and arm that never worked: nothing waits for them.
 pub type GivenUp = BTreeSet<(usize, usize)>;
 
+/// What was tried so often, or more, and never worked.
+pub(crate) fn never_worked(trials: &[Trial], attempts: u32) -> GivenUp {
+    let mut tried: BTreeMap<(usize, usize), u32> = BTreeMap::new();
+    let mut worked = BTreeSet::new();
+    for trial in trials {
+        let pair = (trial.place.cell, trial.place.arm);
+        *tried.entry(pair).or_default() += 1;
+        if trial.is_ok() {
+            worked.insert(pair);
+        }
+    }
+    let hopeless =
+        |(pair, count): &((usize, usize), u32)| *count >= attempts && !worked.contains(pair);
+    tried
+        .into_iter()
+        .filter(hopeless)
+        .map(|(pair, _)| pair)
+        .collect()
+}
+
 /// Blocks that one arm alone is measured for: enough to see its spread.
 const BLOCKS_ALONE: u32 = 5;
 

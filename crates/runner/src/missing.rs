@@ -5,7 +5,7 @@
 //! place before the last one that was tried must have a trial; where it has none, somebody
 //! took it away.
 
-use crate::cells::{CellState, Decisions, GivenUp};
+use crate::cells::{CellState, Decisions, never_worked};
 use model::{Experiment, Plan, PlannedTrial, Trial};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -93,17 +93,10 @@ impl Replay<'_> {
     fn decided_by(&mut self, count: usize) -> &[bool] {
         if !self.looked.contains_key(&count) {
             let trials = &self.trials[..count];
-            let states = self.decisions.cells(trials, &never_worked(trials));
+            let states = self.decisions.cells(trials, &never_worked(trials, 1));
             let decided = states.iter().map(|s| *s == CellState::Decided).collect();
             self.looked.insert(count, decided);
         }
         &self.looked[&count]
     }
-}
-
-fn never_worked(trials: &[Trial]) -> GivenUp {
-    let pair = |t: &Trial| (t.place.cell, t.place.arm);
-    let worked: BTreeSet<(usize, usize)> = trials.iter().filter(|t| t.is_ok()).map(pair).collect();
-    let tried = trials.iter().map(pair);
-    tried.filter(|pair| !worked.contains(pair)).collect()
 }

@@ -1,7 +1,7 @@
 //! What must be the same in all starts of a run, or its trials cannot be compared: the
 //! build of schedlab, and the kernel and CPUs that each boot finds.
 
-use model::{Experiment, Machine, Problem, SchedulerBinary, Start, System, Trial};
+use model::{Build, Experiment, Machine, Problem, SchedulerBinary, Start, System, Trial};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Facts by name that change what a trial measures and are known before the first one.
@@ -18,42 +18,45 @@ const FACTS: &[&str] = &[
 const REMEDY: &str = "start a new run; or add --anyway, and the report will say that the two are \
                       mixed";
 
-/// What differs between this start and the one before it.
-pub fn differences(before: &Start, now: &Start) -> Vec<Problem> {
-    let mut problems = Vec::new();
-    let mut compare = |object: &str, before: &str, now: &str| {
-        if before != now {
-            problems.push(Problem {
-                object: object.to_owned(),
-                what: format!(
-                    "was {} for the trials so far and is {}",
-                    text(before),
-                    text(now)
-                ),
-                remedy: REMEDY.to_owned(),
-            });
-        }
-    };
-    compare(
+/// Another build of schedlab than that of the start before.
+pub fn other_build(earlier: &[Start], now: &Build) -> Option<Problem> {
+    let before = earlier.last()?;
+    difference(
         "schedlab itself",
         &before.build.to_string(),
-        &now.build.to_string(),
-    );
-    for machine in &now.machines {
-        let same_kernel = |m: &&Machine| m.kernel == machine.kernel;
-        let Some(earlier) = before.machines.iter().find(same_kernel) else {
-            continue;
-        };
-        let whose = match &machine.kernel {
-            Some(kernel) => format!(" with {kernel}"),
-            None => String::new(),
-        };
-        let (earlier, system) = (described(&earlier.system), described(&machine.system));
-        for ((what, before), (_, now)) in earlier.iter().zip(&system) {
-            compare(&format!("{what}{whose}"), before, now);
-        }
-    }
-    problems
+        &now.to_string(),
+    )
+}
+
+/// What differs from the machine that this kernel found when it came up before.
+pub fn other_machine(earlier: &[Start], now: &Machine) -> Vec<Problem> {
+    let mut before = earlier.iter().rev().flat_map(|start| &start.machines);
+    let Some(before) = before.find(|machine| machine.kernel == now.kernel) else {
+        return Vec::new();
+    };
+    let whose = match &now.kernel {
+        Some(kernel) => format!(" with {kernel}"),
+        None => String::new(),
+    };
+    let (before, now) = (described(&before.system), described(&now.system));
+    let both = before.iter().zip(&now);
+    both.filter_map(|((what, before), (_, now))| difference(&format!("{what}{whose}"), before, now))
+        .collect()
+}
+
+fn difference(object: &str, before: &str, now: &str) -> Option<Problem> {
+    let what = || {
+        format!(
+            "was {} for the trials so far and is {}",
+            text(before),
+            text(now)
+        )
+    };
+    (before != now).then(|| Problem {
+        object: object.to_owned(),
+        what: what(),
+        remedy: REMEDY.to_owned(),
+    })
 }
 
 /// The scheduler of an arm must be one and the same program in all its trials.
@@ -137,50 +140,59 @@ fn described(system: &System) -> Vec<(&'static str, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::Build;
 
-    fn start(change: impl FnOnce(&mut Start)) -> Start {
-        let mut start = Start {
-            began: "2026-11-21T10:00:00Z".to_owned(),
-            build: Build::default(),
-            machines: vec![Machine {
-                kernel: None,
-                system: System {
-                    kernel_release: "6.12.1".to_owned(),
-                    ..System::default()
-                },
-            }],
-        };
-        change(&mut start);
-        start
+    fn machine(kernel: Option<&str>, release: &str) -> Machine {
+        Machine {
+            kernel: kernel.map(str::to_owned),
+            system: System {
+                kernel_release: release.to_owned(),
+                ..System::default()
+            },
+        }
     }
 
-    #[test]
-    fn starts_at_different_times_are_alike() {
-        let later = start(|s| s.began = "2026-11-22T10:00:00Z".to_owned());
-        assert_eq!(differences(&start(|_| {}), &later), []);
+    fn start(machines: Vec<Machine>) -> Start {
+        Start {
+            began: "2026-11-21T10:00:00Z".to_owned(),
+            build: Build::default(),
+            machines,
+        }
     }
 
     #[test]
     fn another_kernel_is_named_with_the_one_before() {
-        let now = start(|s| s.machines[0].system.kernel_release = "6.13.0".to_owned());
-        let problems = differences(&start(|_| {}), &now);
+        let before = [start(vec![machine(None, "6.12.1")])];
+        assert_eq!(other_machine(&before, &machine(None, "6.12.1")), []);
+        let problems = other_machine(&before, &machine(None, "6.13.0"));
         assert_eq!(problems.len(), 1);
         assert_eq!(problems[0].object, "the kernel");
         assert!(problems[0].what.contains("6.12.1") && problems[0].what.contains("6.13.0"));
     }
 
     #[test]
+    fn a_kernel_is_compared_with_the_last_time_that_it_came_up() {
+        let sid = |release| machine(Some("debian:sid"), release);
+        let before = [
+            start(vec![machine(None, "6.12.1"), sid("6.18.1")]),
+            start(vec![machine(None, "6.12.1")]),
+        ];
+        assert_eq!(other_machine(&before, &sid("6.18.1")), []);
+        let problems = other_machine(&before, &sid("6.19.0"));
+        assert_eq!(problems[0].object, "the kernel with debian:sid");
+        assert_eq!(other_machine(&before, &machine(Some("host"), "6.1.0")), []);
+    }
+
+    #[test]
     fn another_microcode_or_build_of_schedlab_is_a_difference() {
-        let now = start(|s| {
-            s.build.commit = "abc".to_owned();
-            let facts = &mut s.machines[0].system.facts;
-            facts.insert("cpu.microcode".to_owned(), "0x2".to_owned());
-        });
-        let objects: Vec<String> = differences(&start(|_| {}), &now)
-            .into_iter()
-            .map(|p| p.object)
-            .collect();
-        assert_eq!(objects, ["schedlab itself", "cpu.microcode"]);
+        let before = [start(vec![machine(None, "6.12.1")])];
+        let mut now = machine(None, "6.12.1");
+        let facts = &mut now.system.facts;
+        facts.insert("cpu.microcode".to_owned(), "0x2".to_owned());
+        assert_eq!(other_machine(&before, &now)[0].object, "cpu.microcode");
+        let mut build = Build::default();
+        assert_eq!(other_build(&before, &build), None);
+        build.commit = "abc".to_owned();
+        let problem = other_build(&before, &build).unwrap();
+        assert_eq!(problem.object, "schedlab itself");
     }
 }

@@ -1,6 +1,6 @@
 //! One run: every trial of the plan that is still wanted.
 
-use crate::cells::{CellState, Decisions, GivenUp, OpenComparison};
+use crate::cells::{CellState, Decisions, GivenUp, OpenComparison, never_worked};
 use crate::connection::{Calibrated, Connection, TrialEnd, with_last_lines};
 use crate::mixing;
 use crate::{Event, Progress, RunError};
@@ -51,6 +51,8 @@ pub fn run(
         decisions: Decisions::new(experiment, plan),
         half_done: mixing::half_done(&options.done, experiment),
         start: 0,
+        began: options.began,
+        looked_at: BTreeSet::new(),
         anyway: options.anyway,
         build: options.build.clone(),
         decided: BTreeSet::new(),
@@ -58,7 +60,7 @@ pub fn run(
         earlier: earlier(&options.done),
         connection: None,
         in_use: None,
-        given_up: GivenUp::new(),
+        given_up: never_worked(&options.done, experiment.stop.max_attempts),
         open_comparisons: Vec::new(),
         experiment,
         plan,
@@ -69,7 +71,7 @@ pub fn run(
         calibrations: options.calibrations,
         sink,
     };
-    let outcome = run.prepare(options.began).and_then(|()| run.all_blocks());
+    let outcome = run.prepare().and_then(|()| run.all_blocks());
     match outcome {
         // What was being started or fetched was ended with it.
         Err(RunError::Target(_) | RunError::Unmet(_))
@@ -81,53 +83,24 @@ pub fn run(
     }
 }
 
-/// Would this experiment run? Everything is looked at, nothing is changed.
+/// Would this experiment run? Everything is looked at, every kernel of it booted, and
+/// nothing changed.
 pub fn check(
     experiment: &Experiment,
     target: &mut dyn Target,
     build: &Build,
 ) -> Result<Vec<Problem>, RunError> {
-    Ok(look_at_target(experiment, target, build)?.problems)
-}
-
-#[derive(Default)]
-struct Looked {
-    problems: Vec<Problem>,
-    /// One for each kernel, the baseline's first.
-    machines: Vec<Machine>,
-    /// The agent on the baseline's kernel.
-    connection: Option<Connection>,
-}
-
-/// Every kernel of the experiment must come up and have what its arms need.
-fn look_at_target(
-    experiment: &Experiment,
-    target: &mut dyn Target,
-    build: &Build,
-) -> Result<Looked, RunError> {
-    let mut looked = Looked {
-        problems: target.check(experiment),
-        ..Looked::default()
-    };
-    if !looked.problems.is_empty() {
-        return Ok(looked);
+    let mut problems = target.check(experiment);
+    if !problems.is_empty() {
+        return Ok(problems);
     }
-    let baseline = boot(&experiment.arms[experiment.baseline]);
-    let mut boots: BTreeSet<Boot> = experiment.arms.iter().map(boot).collect();
-    boots.remove(&baseline);
-    for boot in boots.into_iter().chain([baseline]) {
-        looked.connection = None; // two agents never share the machine
+    let boots: BTreeSet<Boot> = experiment.arms.iter().map(boot).collect();
+    for boot in boots {
         let mut connection = Connection::open(target, &boot, build)?;
-        let problems = connection.check(&only_arms_of(experiment, &boot))?;
-        looked.problems.extend(problems);
-        let mut system = connection.probe()?;
-        system.facts.extend(target.facts());
-        let kernel = boot.kernel;
-        looked.machines.insert(0, Machine { kernel, system });
-        looked.connection = Some(connection);
+        problems.extend(connection.check(&only_arms_of(experiment, &boot))?);
     }
-    looked.problems.dedup();
-    Ok(looked)
+    problems.dedup();
+    Ok(problems)
 }
 
 fn only_arms_of(experiment: &Experiment, wanted: &Boot) -> Experiment {
@@ -157,8 +130,11 @@ struct Run<'a> {
     /// Finished trials, of earlier runs too.
     trials: Vec<Trial>,
     calibrations: BTreeMap<String, Calibration>,
-    /// Number of this start.
+    /// Number of this start; 0 until its first machine is on record.
     start: u32,
+    began: String,
+    /// Boots that have come up since this start.
+    looked_at: BTreeSet<Boot>,
     /// Cell and block.
     half_done: BTreeSet<(usize, u32)>,
     anyway: bool,
@@ -177,21 +153,19 @@ struct Run<'a> {
 type Attempt = (TrialResult, Vec<TrialFile>);
 
 impl<'a> Run<'a> {
-    /// Check everything before anything is applied.
-    fn prepare(&mut self, began: String) -> Result<(), RunError> {
-        let looked = look_at_target(self.experiment, self.target, &self.build)?;
-        if !looked.problems.is_empty() {
-            return Err(RunError::Unmet(looked.problems));
+    /// What can be known without a boot is checked, then the first agent that a trial
+    /// needs. Other kernels are booted, and checked, when their first trial comes.
+    fn prepare(&mut self) -> Result<(), RunError> {
+        let problems = self.target.check(self.experiment);
+        if !problems.is_empty() {
+            return Err(RunError::Unmet(problems));
         }
-        let baseline = &self.experiment.arms[self.experiment.baseline];
-        self.in_use = Some((boot(baseline), 0));
-        self.connection = looked.connection;
-        self.begin(Start {
-            began,
-            build: self.build.clone(),
-            machines: looked.machines,
-        })?;
-        let mut warnings = plan::warnings(self.experiment, self.plan);
+        self.look_at_cells();
+        let plan = self.plan;
+        if let Some(first) = plan.trials.iter().find(|place| self.is_wanted(place)) {
+            self.connect(first)?;
+        }
+        let mut warnings = plan::warnings(self.experiment, plan);
         warnings.extend(self.target.warnings());
         self.writer.warn(warnings.clone())?;
         (self.sink)(Event::Ready {
@@ -200,14 +174,42 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// A start is stored only if its trials may stand beside those that are there.
-    fn begin(&mut self, start: Start) -> Result<(), RunError> {
-        let earlier = self.writer.starts().last();
-        let earlier = earlier.filter(|_| self.trials.iter().any(Trial::is_ok));
-        let differences =
-            earlier.map_or_else(Vec::new, |earlier| mixing::differences(earlier, &start));
+    /// A kernel that comes up for the first time since the run was started: it must have
+    /// what its arms need, and is put on record.
+    fn look_at(&mut self, boot: &Boot) -> Result<(), RunError> {
+        let connection = connected(&mut self.connection)?;
+        let problems = connection.check(&only_arms_of(self.experiment, boot))?;
+        if !problems.is_empty() {
+            return Err(RunError::Unmet(problems));
+        }
+        let mut system = connection.probe()?;
+        system.facts.extend(self.target.facts());
+        self.record(Machine {
+            kernel: boot.kernel.clone(),
+            system,
+        })?;
+        Ok(self.writer.warn(self.target.warnings())?)
+    }
+
+    /// A machine is stored only if its trials may stand beside those that are there.
+    fn record(&mut self, machine: Machine) -> Result<(), RunError> {
+        let mut differences = Vec::new();
+        if self.trials.iter().any(Trial::is_ok) {
+            let earlier = self.writer.starts();
+            if self.start == 0 {
+                differences.extend(mixing::other_build(earlier, &self.build));
+            }
+            differences.extend(mixing::other_machine(earlier, &machine));
+        }
         self.allow(differences)?;
-        self.start = self.writer.add_start(start)?;
+        if self.start > 0 {
+            return Ok(self.writer.add_machine(machine)?);
+        }
+        self.start = self.writer.add_start(Start {
+            began: self.began.clone(),
+            build: self.build.clone(),
+            machines: vec![machine],
+        })?;
         Ok(())
     }
 
@@ -230,7 +232,6 @@ impl<'a> Run<'a> {
     }
 
     fn all_blocks(&mut self) -> Result<Outcome, RunError> {
-        self.look_at_cells();
         let plan = self.plan;
         for block in plan.trials.chunk_by(|a, b| a.block == b.block) {
             if self.decided.len() == plan.cells.len() {
@@ -469,6 +470,10 @@ impl<'a> Run<'a> {
         });
         self.connection = Some(Connection::open(self.target, boot, &self.build)?);
         self.in_use = Some((boot.clone(), turn));
+        if !self.looked_at.contains(boot) {
+            self.look_at(boot)?;
+            self.looked_at.insert(boot.clone());
+        }
         Ok(())
     }
 

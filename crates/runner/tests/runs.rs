@@ -3,12 +3,12 @@
 #![allow(clippy::unwrap_used)]
 
 use model::{
-    Arm, Better, Build, Experiment, Fact, Kind, Measurement, Plan, Problem, SchedulerBinary,
-    Severity, Start, Stop, TargetSpec, Trial, TrialState, Workload,
+    Arm, Better, Build, Experiment, Fact, Kind, Measurement, Plan, PlannedTrial, Problem,
+    SchedulerBinary, Severity, Start, Stop, TargetSpec, Trial, TrialState, Workload,
 };
 use results::{FORMAT, Manifest, ResultSet, RunState, Writer};
 use runner::{Event, Options, Outcome, RunError, run};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use target::fake::{FakeTarget, Fate};
@@ -451,17 +451,109 @@ fn arms_with_two_kernels_boot_each_in_every_block() {
     let target = FakeTarget::new(|_| took(1.0));
     let boots = target.boots.clone();
     place.run(target);
-    let sid = Some("debian:sid".to_owned());
-    let boots = boots.lock().unwrap();
-    assert_eq!(
-        boots[..2],
-        [sid.clone(), None],
-        "both are checked before the first trial"
-    );
+    let kernels = |trial: &PlannedTrial| place.experiment.arms[trial.arm].kernel.clone();
+    let mut wanted: Vec<_> = place.plan.trials.iter().map(kernels).collect();
+    wanted.dedup();
+    assert!(wanted.contains(&Some("debian:sid".to_owned())));
+    assert_eq!(*boots.lock().unwrap(), wanted, "and none before its trial");
+}
+
+fn with_two_kernels(experiment: &mut Experiment) {
+    experiment.arms[1].kernel = Some("debian:sid".into());
+}
+
+#[test]
+fn each_kernel_is_on_record_as_it_first_came_up_and_the_baselines_is_the_runs() {
+    let mut wanted = experiment(&["old", "new"]);
+    with_two_kernels(&mut wanted);
+    wanted.baseline = 1;
+    let place = Place::new(wanted);
+    let mut target = undecided();
+    target.release_of = |kernel| kernel.map_or("6.12.1", |_| "6.18.1").to_owned();
+    place.run(target);
+    let set = ResultSet::read(place.path()).unwrap();
+    assert_eq!(set.starts.len(), 1);
+    let machines = &set.starts[0].machines;
+    let releases: BTreeSet<&str> = machines
+        .iter()
+        .map(|m| m.system.kernel_release.as_str())
+        .collect();
+    assert_eq!(machines.len(), 2);
+    assert_eq!(releases, BTreeSet::from(["6.12.1", "6.18.1"]));
+    assert_eq!(set.system.kernel_release, "6.18.1");
+}
+
+#[test]
+fn a_resume_boots_no_kernel_before_its_trial_and_none_when_nothing_is_left() {
+    let mut wanted = experiment(&["old", "new"]);
+    with_two_kernels(&mut wanted);
+    let place = Place::new(wanted);
+    place.run_until(4, undecided());
+    let target = undecided();
+    let boots = target.boots.clone();
+    place.resume(target).unwrap();
+    let first = place.plan.trials.iter().find(|t| t.block == 3).unwrap();
+    let first = place.experiment.arms[first.arm].kernel.clone();
+    assert_eq!(boots.lock().unwrap()[0], first);
+
+    let target = undecided();
+    let boots = target.boots.clone();
+    assert_eq!(place.resume(target).unwrap(), Outcome::Done);
+    assert!(boots.lock().unwrap().is_empty());
+    assert_eq!(ResultSet::read(place.path()).unwrap().starts.len(), 2);
+}
+
+#[test]
+fn a_kernel_that_never_comes_up_is_given_up_and_the_others_go_on() {
+    let mut wanted = experiment(&["old", "new", "same"]);
+    with_two_kernels(&mut wanted);
+    // The first kernel of a run must come up, or the run does not begin.
+    let begins_with_new = |wanted: &Experiment| plan::plan(wanted).trials[0].arm == 1;
+    while begins_with_new(&wanted) {
+        wanted.seed += 1;
+    }
+    let place = Place::new(wanted);
+    let mut target = undecided();
+    target.comes_up = |kernel| kernel.is_none();
+    let trials = place.run(target);
+    let lost: Vec<&Trial> = trials.iter().filter(|t| t.arm == "new").collect();
+    assert_eq!(lost.len(), 3);
+    assert!(lost.iter().all(|t| !t.is_ok()));
     assert!(
-        boots.iter().filter(|b| **b == sid).count() >= 2,
-        "{boots:?}"
+        trials
+            .iter()
+            .filter(|t| t.arm == "same" && t.is_ok())
+            .count()
+            >= 3
     );
+}
+
+#[test]
+fn a_hopeless_arm_is_not_tried_again_after_a_resume() {
+    let place = Place::new(experiment(&["default", "same", "broken"]));
+    let broken = |mut turn: u32| {
+        FakeTarget::new(move |spec| match spec.arm.name.as_str() {
+            "broken" => Fate::Failed("exit status 1"),
+            _ => {
+                turn += 1;
+                took(1.0 + f64::from(turn * 7 % 5) / 5.0)
+            }
+        })
+    };
+    place.run_until(3 + 4, broken(0));
+    place.resume(broken(0)).unwrap();
+    let tried = |trials: Vec<Trial>| trials.iter().filter(|t| t.arm == "broken").count();
+    assert_eq!(tried(place.trials()), 3);
+}
+
+#[test]
+fn an_arm_whose_attempts_were_cut_short_is_tried_again_after_a_resume() {
+    let place = Place::new(experiment(&["broken", "same"]));
+    let target = || FakeTarget::new(|_| Fate::Failed("exit status 1"));
+    let before = place.run_until(2, target());
+    assert_eq!(before.len(), 2);
+    place.resume(target()).unwrap();
+    assert!(place.trials().len() > before.len());
 }
 
 /// Two cells, of which one is decided long before the other; an arm that never works in

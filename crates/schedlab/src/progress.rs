@@ -67,6 +67,7 @@ impl Progress {
                 self.head = format!("block {} · {cell} · {arm}{again}", place.block);
                 show(bar, &format!("{}{}", self.head, self.state));
             }
+            Event::Step { step } if self.head.is_empty() => show(bar, step),
             Event::Step { step } => show(bar, &format!("{} · {step}{}", self.head, self.state)),
             Event::TrialEnded { trial } => {
                 let state = &trial.result.state;

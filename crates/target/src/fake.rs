@@ -33,6 +33,10 @@ pub struct FakeTarget {
     pub build: Build,
     /// What agents find.
     pub system: System,
+    /// The release that a kernel has, by its name; empty is that of `system`.
+    pub release_of: fn(Option<&str>) -> String,
+    /// Does a kernel come up?
+    pub comes_up: fn(Option<&str>) -> bool,
     /// What machines are known to be.
     pub facts: Vec<Fact>,
     /// What is said to have been started as the scheduler, in every trial.
@@ -58,6 +62,8 @@ impl FakeTarget {
             boots: Arc::default(),
             build: Build::default(),
             system: System::default(),
+            release_of: |_| String::new(),
+            comes_up: |_| true,
             facts: Vec::new(),
             scheduler: None,
         }
@@ -81,15 +87,31 @@ impl Target for FakeTarget {
         if let Ok(mut boots) = self.boots.lock() {
             boots.push(boot.kernel.clone());
         }
+        let kernel = boot.kernel.as_deref();
+        if !(self.comes_up)(kernel) {
+            return Err(gone());
+        }
+        let mut system = self.system.clone();
+        match (self.release_of)(kernel) {
+            release if release.is_empty() => {}
+            release => system.kernel_release = release,
+        }
         Ok(Box::new(FakeSession {
             story: Arc::clone(&self.story),
             build: self.build.clone(),
-            system: self.system.clone(),
+            system,
             facts: self.facts.clone(),
             scheduler: self.scheduler.clone(),
             replies: VecDeque::new(),
             dead: false,
         }))
+    }
+}
+
+fn gone() -> TargetError {
+    TargetError::Gone {
+        why: "signal 9".into(),
+        tail: "Kernel panic".into(),
     }
 }
 
@@ -168,10 +190,7 @@ impl Session for FakeSession {
 
     fn receive(&mut self, _wait: Duration) -> Result<Option<Reply>, TargetError> {
         if self.dead {
-            return Err(TargetError::Gone {
-                why: "signal 9".into(),
-                tail: "Kernel panic".into(),
-            });
+            return Err(gone());
         }
         Ok(self.replies.pop_front())
     }
