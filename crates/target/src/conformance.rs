@@ -169,6 +169,7 @@ fn trial(experiment: &Experiment, workload: usize) -> Request {
             load: workload.loads[0],
             workload,
             calibration: Calibration::default(),
+            collect: None,
             seed: experiment.seed,
         }),
     }
