@@ -90,6 +90,7 @@ fn an_unknown_key_is_answered_with_its_place_and_the_nearest() {
 }
 
 #[test]
+#[allow(clippy::too_many_lines)] // A table of cases.
 fn a_key_of_the_kind_is_known_and_shown_where_it_is() {
     let arm = "[[arm]]\nname = \"a\"\n";
     for (keys, said, helped, at) in [

@@ -85,6 +85,7 @@ fn indices_that_point_nowhere_are_refused_with_file_and_key() {
 }
 
 #[test]
+#[allow(clippy::too_many_lines)] // A table of cases.
 fn numbers_out_of_range_are_refused_with_file_and_key() {
     let year = 400u64 * 24 * 3600 * 1_000_000_000;
     for (file, key, value, said) in [
