@@ -179,8 +179,11 @@ fn memcached_is_measured_alone_and_beside_each_antagonist_with_the_policy_proven
     let trials = ok_trials(&bench);
     assert_eq!(trials.len(), 6, "two arms alone and beside each of two");
     for (dir, trial) in &trials {
-        let text = trial.to_string();
-        let fifo = text.contains("\"role\":\"server\"") && text.contains("\"class\":\"fifo\"");
+        let facts = trial["result"]["evidence"]["facts"].as_array().unwrap();
+        let fifo = facts.iter().any(|fact| {
+            let is_servers = fact["what"] == "policy" && fact["role"] == "server";
+            is_servers && fact["found"].as_str().unwrap().starts_with("fifo")
+        });
         assert_eq!(fifo, trial["arm"] == "fifo", "{}", dir.display());
         assert_eq!(metric(trial, "hit_percent"), 100.0);
     }
