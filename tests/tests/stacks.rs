@@ -113,7 +113,7 @@ fn a_stack_is_started_in_order_asked_and_gone_with_its_folders() {
     );
 }
 
-/// What the trials failed with, where the file is changed so.
+/// The error that the trials failed with, where the file is changed so.
 fn failure(from: &str, to: &str) -> String {
     let bench = Bench::default();
     let text = text(&bench).replacen(from, to, 1);

@@ -54,7 +54,7 @@ fn trials(bench: &Bench) -> Vec<StoredTrial> {
         .trials
 }
 
-/// What held for the whole trial.
+/// Facts that held for the whole trial.
 fn fact<'a>(result: &'a TrialResult, what: &str) -> &'a Fact {
     let mut facts = result.evidence.facts.iter();
     let fact = facts.find(|fact| fact.what == what);

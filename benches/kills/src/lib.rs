@@ -28,7 +28,7 @@ use tests::Bench;
 /// A guard that has more to do than this has given up.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// What kills have lost or left behind. All of it should be 0.
+/// Damage that kills have done. All of it should be 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Damage {
     /// Finished trials that were gone, or changed, after a kill.

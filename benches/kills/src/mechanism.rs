@@ -11,7 +11,7 @@ use tests::{Bench, is_root, sched_program};
 /// A knob that a locked-down kernel lets root write, with no effect on what runs.
 const KNOB: &str = "/proc/sys/kernel/sched_rr_timeslice_ms";
 
-/// What a trial changes or starts, that a kill could leave behind.
+/// Changes and processes of a trial that a kill could leave behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mechanism {
     /// A policy of the workload, whose processes leave their session.

@@ -39,7 +39,7 @@ pub fn calibrate(
     Ok(found)
 }
 
-/// What the program left; and whether it, and all that it started, has ended.
+/// The output of the program; and whether it, and all that it started, has ended.
 fn run(
     context: &mut Context,
     fence: &Fence,

@@ -1,4 +1,4 @@
-//! What tests need: a root directory with files, and a workload.
+//! Fixtures of tests: a root directory with files, and a workload.
 
 use model::{Kind, Workload};
 use std::fs;

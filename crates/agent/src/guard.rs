@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 /// How long a next start waits for a guard at work.
 pub const PATIENCE: Duration = Duration::from_secs(60);
-/// Of an agent that ends: after that, a guard that has something to undo is left alone.
+/// The wait of an agent that ends: after it, a guard that has something to undo is left alone.
 const FAREWELL: Duration = Duration::from_secs(5);
 /// The environment variable with the name of the agent, see [`processes::marked_by`].
 const AGENT_VARIABLE: &str = "SCHEDLAB_AGENT";

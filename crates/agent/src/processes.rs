@@ -86,7 +86,7 @@ pub fn kill_until_gone(find: impl Fn() -> Vec<Pid>) -> Result<Vec<Pid>, String> 
     are_gone(&find()).map(|()| killed)
 }
 
-/// What is left of processes that were killed is an error.
+/// An error where processes that were killed still run.
 pub fn are_gone(left: &[Pid]) -> Result<(), String> {
     if left.is_empty() {
         return Ok(());

@@ -34,7 +34,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// What is right for `schedlab agent`.
+    /// The options of `schedlab agent`.
     pub fn of_this_process() -> Result<Self, AgentError> {
         Ok(Options {
             state_dir: crate::state_dir()?,
@@ -162,7 +162,7 @@ fn read_signals(signals: &OwnedFd, incoming: &Sender<Incoming>, interrupt: &Inte
 
 /// Fields are dropped in this order: the lock is free before the guard is let go.
 struct Agent {
-    /// Of this agent and no other; the marks of its trials begin with it.
+    /// The name of this agent and no other; the marks of its trials begin with it.
     name: String,
     /// Trials and calibrations so far.
     count: u64,
@@ -289,7 +289,7 @@ impl Agent {
         })
     }
 
-    /// What cannot be undone or ended of an earlier trial.
+    /// Remains of an earlier trial that cannot be undone or ended.
     fn clean(&mut self, say: &mut dyn FnMut(Reply)) -> Result<Vec<String>, AgentError> {
         let keep: Vec<_> = self.guard.iter().map(Guard::pid).collect();
         let strays = || processes::descendants(&keep);

@@ -60,7 +60,7 @@ pub struct Trial<'a, 'c> {
     pub fence: Fence,
     /// Around all others, which the end of the load does not end.
     beside: Fence,
-    /// What could not be ended, and so is in force still.
+    /// Processes that could not be ended, and so run still.
     pub unended: Vec<String>,
     pub start: Instant,
     /// The time limit of the process under way.
@@ -69,7 +69,7 @@ pub struct Trial<'a, 'c> {
     pub window_ns: (u64, u64),
     pub evidence: Evidence,
     pub kernel_release: String,
-    /// What the arm changes, and what it leaves alone.
+    /// The changes of the arm, and what it leaves alone.
     pub changes: Vec<Box<dyn Change + 'a>>,
     /// The processes beside the load.
     pub roles: Roles,

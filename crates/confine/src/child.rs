@@ -127,7 +127,7 @@ impl Ops {
         });
     }
 
-    /// What to run in the child; it tells `failed` which operation was the last.
+    /// Work of the child; it tells `failed` which operation was the last.
     pub fn into_closure(
         self,
         mut failed: impl FnMut(u32) + Send + Sync + 'static,

@@ -10,7 +10,7 @@ use landlock::{
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
-/// What remains allowed besides reading.
+/// Rights that remain besides reading.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Restriction {
     /// Devices that are written to and controlled.

@@ -25,7 +25,7 @@ use std::io::{self, PipeReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// What a program may be and see.
+/// The rights and the view of a program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Confinement {
     /// Whom it becomes; only root can become somebody else.
@@ -40,7 +40,7 @@ pub struct Confinement {
     pub restriction: Option<Restriction>,
 }
 
-/// What the program serves to somebody else, who is to see less than the program needs.
+/// Files that the program serves to somebody else, who is to see less than it needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Export {
     /// Below a directory that the view hides.
@@ -109,7 +109,7 @@ fn working_directory(command: &Command) -> io::Result<PathBuf> {
         .map_or(own.clone(), |dir| own.join(dir)))
 }
 
-/// What tells which step failed in the child.
+/// The pipe that tells which step failed in the child.
 #[derive(Debug)]
 pub struct Applied {
     told: PipeReader,

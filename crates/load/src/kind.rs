@@ -23,7 +23,7 @@ pub static KINDS: &[&KindDef] = &[
     &memcached::KIND,
 ];
 
-/// What holds for every workload of a kind.
+/// A kind of workload: all that holds for every workload of it.
 #[derive(Debug, Clone, Copy)]
 pub struct KindDef {
     /// As in the experiment file.
@@ -33,7 +33,7 @@ pub struct KindDef {
     /// One sentence for `schedlab list workloads`.
     pub summary: &'static str,
     pub loads: LoadForms,
-    /// What a load counts: `workers`, `groups`, ….
+    /// The unit of a load: `workers`, `groups`, ….
     pub load_unit: &'static str,
     pub window: Window,
     pub usual: Usual,
@@ -55,7 +55,7 @@ pub struct KindDef {
     pub handicap: bool,
 }
 
-/// What holds where the experiment file says nothing.
+/// Values that hold where the experiment file says nothing.
 #[derive(Debug, Clone, Copy)]
 pub struct Usual {
     pub load: Load,
@@ -97,7 +97,7 @@ fn stored(params: &impl Serialize) -> Map<String, Value> {
 }
 
 impl KindDef {
-    /// What the keys of a workload say. Faults stay in the keys.
+    /// The parameters that the keys of a workload give. Faults stay in the keys.
     pub fn read(&self, keys: &mut Keys) -> Kind {
         self.with((self.work.read)(keys))
     }
@@ -134,7 +134,7 @@ impl LoadForms {
     }
 }
 
-/// What a trial measures of the life of its workload.
+/// The part of the life of its workload that a trial measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Window {
     /// The part that the workload announces, after a warm-up ([`crate::phase`]).

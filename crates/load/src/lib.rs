@@ -178,7 +178,7 @@ pub enum Chosen {
 /// The work of one workload: what a target needs for it, how it is started, and what its
 /// process left. What holds for all workloads of a kind is data: [`KindDef`].
 pub trait Driver {
-    /// What the workload is called unless the file says; `None`: as its kind.
+    /// The name of the workload unless the file says; `None`: that of its kind.
     fn name(&self) -> Option<String> {
         None
     }

@@ -22,7 +22,7 @@ pub const MOST_CELLS: usize = 1_000;
 pub const MOST_PLACES: u64 = 500_000;
 /// Threads, workers, groups, connections.
 pub const MOST_COUNT: u64 = 1_000_000;
-/// What one part of a load may take: 1 TiB.
+/// The most that one part of a load may take: 1 TiB.
 pub const MOST_SIZE_BYTES: u64 = 1 << 40;
 /// One request a nanosecond.
 pub const MOST_PER_SEC: f64 = 1e9;
@@ -34,7 +34,7 @@ pub struct Invalid {
     /// As in JSON: `stop.confidence`, `arms[1].name`.
     pub key: String,
     pub what: String,
-    /// What to do about it; empty where the file was not written by hand.
+    /// The remedy; empty where the file was not written by hand.
     pub remedy: String,
 }
 

@@ -39,7 +39,7 @@ impl Fact {
         self
     }
 
-    /// What it is about, apart from the values.
+    /// Its subject, apart from the values.
     pub fn subject(&self) -> (&str, Option<&Role>) {
         (&self.what, self.role.as_ref())
     }

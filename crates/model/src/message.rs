@@ -51,7 +51,7 @@ pub enum Reply {
     Refused {
         why: String,
     },
-    /// What the agent is doing now: `attaching scx_rusty`, `measuring`. The step takes
+    /// The step that the agent is doing now: `attaching scx_rusty`, `measuring`. It takes
     /// no longer than its limit; an agent that is silent for much longer hangs.
     Progress {
         step: String,

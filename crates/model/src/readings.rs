@@ -41,7 +41,7 @@ pub fn scheduler(state: Option<&SchedExt>) -> Fact {
     Fact::found(SCHEDULER, found)
 }
 
-/// What differs between the threads of a role is told as all of its values.
+/// A value that differs between the threads of a role is told as all of its values.
 pub fn policies(found: &[RolePolicy]) -> Vec<Fact> {
     let mut facts = Vec::new();
     for role in Role::ALL {

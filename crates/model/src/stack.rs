@@ -98,7 +98,7 @@ pub fn names<'a>(services: &'a [Service], service: Option<&str>) -> BTreeMap<Str
     names
 }
 
-/// What a name in braces stands for.
+/// The port or folder that a name in braces stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Named<'a> {
     /// The folder of this service.

@@ -81,7 +81,7 @@ pub struct Trial {
     pub result: TrialResult,
 }
 
-/// What was stored before runs kept their starts.
+/// The start of a run that was stored before runs kept their starts.
 fn first() -> u32 {
     1
 }

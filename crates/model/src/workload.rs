@@ -70,7 +70,7 @@ pub struct Variant {
     pub beside: Option<String>,
 }
 
-/// What the work is: the name of its kind, and parameters that only the kind understands
+/// The work: the name of its kind, and parameters that only the kind understands
 /// (crate `load`). So results of a kind that this version does not know can be read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Kind {

@@ -167,7 +167,7 @@ impl PlanError {
 mod tests {
     use super::*;
 
-    /// What the label of an error of this file points at, in the text that is shown.
+    /// The text that the label of an error of this file points at.
     fn pointed_at(text: &str) -> String {
         let error = crate::parse_experiment("x\u{1b}[2J.toml", text).unwrap_err();
         let label = error.labels().unwrap().next().unwrap();

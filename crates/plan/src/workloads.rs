@@ -38,7 +38,7 @@ struct CommonKeys {
 /// Keys that were taken out before they are read here ([`crate::spread`]).
 const OF_SPREAD: [&str; 2] = ["antagonists", "placement"];
 
-/// What the keys of a kind say, and those of its client, if it has one.
+/// The parameters that the keys of a kind give, and those of its client, if it has one.
 struct Own {
     kind: Kind,
     client: Option<OpenLoopParams>,

@@ -1,4 +1,4 @@
-//! What a judgement leaves open, in words.
+//! Doubts that a judgement leaves, in words.
 
 use stats::Judgement;
 

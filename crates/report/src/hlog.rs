@@ -93,7 +93,7 @@ impl Interval {
     }
 }
 
-/// What follows the cookie: a length, and so many bytes.
+/// The part behind the cookie: a length, and so many bytes.
 fn inflate(deflated: &[u8], buffer: &mut Vec<u8>) -> Result<(), String> {
     let deflated = deflated.get(4..).ok_or_else(|| damaged("it is cut off"))?;
     buffer.clear();

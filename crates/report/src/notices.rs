@@ -87,7 +87,7 @@ fn own(results: &ResultSet, said: &[Gathered]) -> Vec<Warning> {
     own
 }
 
-/// What lies beside the trials and is none.
+/// Entries beside the trials that are none.
 fn strays(names: &[String]) -> Option<Warning> {
     (!names.is_empty()).then(|| Warning {
         severity: Severity::Note,

@@ -148,7 +148,7 @@ pub fn strength_of(comparison: &Comparison) -> String {
     )
 }
 
-/// What the words of [`strength_of`] mean.
+/// The meaning of the words of [`strength_of`].
 pub fn scale_of_evidence(experiment: &ExperimentInfo) -> String {
     format!(
         "Evidence is none to extreme; of its e-value {} decides.",

@@ -45,7 +45,7 @@ pub struct Decisions<'a> {
 /// Pairs of cell and arm that never worked: nothing waits for them.
 pub type GivenUp = BTreeSet<(usize, usize)>;
 
-/// What was tried so often, or more, and never worked.
+/// Arms that were tried so often, or more, and never worked.
 pub(crate) fn never_worked(trials: &[Trial], attempts: u32) -> GivenUp {
     let mut tried: BTreeMap<(usize, usize), u32> = BTreeMap::new();
     let mut worked = BTreeSet::new();

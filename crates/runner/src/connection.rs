@@ -43,7 +43,7 @@ pub(crate) enum Calibrated {
 /// Until when the agent must be heard again.
 struct Patience {
     until: Instant,
-    /// What the agent said it is doing.
+    /// The step that the agent said it is doing.
     step: Option<String>,
 }
 

@@ -28,7 +28,7 @@ pub fn other_build(earlier: &[Start], now: &Build) -> Option<Problem> {
     )
 }
 
-/// What differs from the machine that this kernel found when it came up before.
+/// Differences from the machine that this kernel found when it came up before.
 pub fn other_machine(earlier: &[Start], now: &Machine) -> Vec<Problem> {
     let mut before = earlier.iter().rev().flat_map(|start| &start.machines);
     let Some(before) = before.find(|machine| machine.kernel == now.kernel) else {

@@ -47,7 +47,7 @@ pub fn sign(text: &str, key: &Path) -> Result<String, String> {
     }
 }
 
-/// What can be said of a signature without knowing whom to trust: by which key it is.
+/// The key of a signature: all that can be said without knowing whom to trust.
 pub fn signing_key(text: &[u8], signature: &Path) -> Result<String, String> {
     let mut command = ssh_keygen("check-novalidate");
     command.arg("-s").arg(signature);

@@ -15,7 +15,7 @@ const OPTIONS: [&str; 7] = [
 ];
 const SHORT_OPTIONS: [&str; 5] = ["-c", "-n", "-t", "-V", "-h"];
 
-/// What to add to the `given` arguments so that the `measured` tasks are favoured.
+/// Arguments to add to the `given` ones so that the `measured` tasks are favoured.
 pub(crate) fn tasks(given: &[String], measured: &[Task]) -> Vec<String> {
     if given.iter().any(|arg| is_settled_by(arg)) {
         return Vec::new();

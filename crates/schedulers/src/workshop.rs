@@ -38,7 +38,7 @@ impl Workshop {
         self.dir.join("target")
     }
 
-    /// What `cargo install` is told to install into.
+    /// The directory that `cargo install` is told to install into.
     pub fn root(&self, name: &str) -> PathBuf {
         self.dir.join("installed").join(name)
     }

@@ -59,7 +59,7 @@ impl ChildSession {
         })
     }
 
-    /// What the process itself says about its end, in place of "closed its stream".
+    /// The words of the process itself about its end, in place of "closed its stream".
     fn explain(&mut self, error: TargetError) -> TargetError {
         let TargetError::Gone { why, .. } = error else {
             return error;

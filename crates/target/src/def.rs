@@ -25,7 +25,7 @@ pub type Shown = Vec<(&'static str, String)>;
 
 pub type Made = Result<Box<dyn Target>, TargetError>;
 
-/// What holds for every target of a kind.
+/// A kind of target: all that holds for every target of it.
 #[derive(Debug, Clone, Copy)]
 pub struct TargetDef {
     /// As in the experiment file.
@@ -34,7 +34,7 @@ pub struct TargetDef {
     pub summary: &'static str,
     /// Reads the keys of `[target]`.
     pub read: fn(Keys) -> Result<TargetSpec, ReadError>,
-    /// What a target with these keys can, before it is there.
+    /// The abilities of a target with these keys, before it is there.
     pub can: fn(&TargetSpec) -> Result<Can, Invalid>,
     /// Lets the target see private files of this machine, where it sees others already.
     pub expose: Option<Expose>,
@@ -45,7 +45,7 @@ pub struct TargetDef {
     pub make: fn(&TargetSpec, &Host) -> Made,
 }
 
-/// What a target can do for an experiment.
+/// The abilities of a target for an experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Can {
     /// Does it boot the kernel that an arm names?
@@ -68,7 +68,7 @@ pub enum Reset {
     Trial,
 }
 
-/// What a target is given besides its keys.
+/// The things that a target is given besides its keys.
 #[derive(Debug, Clone, Default)]
 pub struct Host {
     /// The schedlab binary, which is the agent as well; `None` is this very program.
@@ -106,7 +106,7 @@ pub fn def(spec: &TargetSpec) -> Result<&'static TargetDef, Invalid> {
     })
 }
 
-/// What the target of an experiment can; an error where its keys make none.
+/// The abilities of the target of an experiment; an error where its keys make none.
 pub fn can(spec: &TargetSpec) -> Result<Can, Invalid> {
     (def(spec)?.can)(spec).map_err(|e| e.within("target"))
 }

@@ -37,9 +37,9 @@ pub struct FakeTarget {
     pub release_of: fn(Option<&str>) -> String,
     /// Does a kernel come up?
     pub comes_up: fn(Option<&str>) -> bool,
-    /// What machines are known to be.
+    /// Facts that machines are known by.
     pub facts: Vec<Fact>,
-    /// What is said to have been started as the scheduler, in every trial.
+    /// The program that is said to have been started as the scheduler, in every trial.
     pub scheduler: Option<SchedulerBinary>,
 }
 

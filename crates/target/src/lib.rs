@@ -96,7 +96,7 @@ pub trait Session: Send {
         None
     }
 
-    /// What this machine is, beside what it should be. A difference voids each trial.
+    /// Facts of this machine, beside what they should be. A difference voids each trial.
     fn facts(&mut self) -> Vec<Fact> {
         Vec::new()
     }

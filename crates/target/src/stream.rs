@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// The largest message is a trial's file, and no file of a trial comes near to this.
 const MAX_LINE_BYTES: u64 = 64 << 20;
-/// What an agent may send in answer to one request: all files of one trial.
+/// The most that an agent may send in answer to one request: all files of one trial.
 const MAX_ANSWER_BYTES: u64 = 512 << 20;
 /// Lines that wait for the runner. An agent that sends more has to wait as well.
 const WAITING_LINES: usize = 4;

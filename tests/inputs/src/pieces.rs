@@ -78,7 +78,7 @@ fn pieces(lengths: Lengths, mut text: &[u8]) -> Vec<&[u8]> {
     pieces
 }
 
-/// What came of an answer, and what the end of the connection would make of it.
+/// The outcome of an answer, and what the end of the connection would make of it.
 #[derive(Debug, PartialEq, Eq)]
 struct Verdict {
     taken: Result<Progress, Fault>,

@@ -110,7 +110,7 @@ struct Base {
 struct File {
     path: PathBuf,
     content: Vec<u8>,
-    /// Of JSON, the places of all values.
+    /// The places of all values of JSON.
     json: Option<(Value, Vec<String>)>,
 }
 

@@ -73,7 +73,7 @@ impl Asked {
 }
 
 impl Value {
-    /// What to want of a fact, beside what was found.
+    /// The value that a fact needs, beside the one that was found.
     pub fn wanted(&self, found: &str) -> String {
         match self {
             Value::Is(value) => value.clone(),

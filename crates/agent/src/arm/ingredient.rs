@@ -1,4 +1,4 @@
-//! What an arm is made of. To add an ingredient: its file, and a line in
+//! The ingredients of arms. To add one: its file, and a line in
 //! [`INGREDIENTS`].
 
 use super::asked::Asked;
@@ -23,10 +23,10 @@ pub static INGREDIENTS: [&dyn Ingredient; 4] = [
 
 /// One kind of change that arms make.
 pub trait Ingredient: Sync {
-    /// What the target lacks for the arm under these workloads. Nothing is changed.
+    /// Problems of the target with the arm under these workloads. Nothing is changed.
     fn check(&self, root: &Path, arm: &Arm, workloads: &[Workload]) -> Vec<Problem>;
 
-    /// What the arm asks of the machine, known before anything is read.
+    /// Facts that the arm asks of the machine, known before anything is read.
     fn asks(&self, arm: &Arm) -> Vec<Asked>;
 
     /// The arm's part of it for one trial, not in force yet. There is one for arms that
@@ -36,7 +36,7 @@ pub trait Ingredient: Sync {
 
 /// One ingredient of one trial.
 pub trait Change {
-    /// What takes its time when it is put in force, and the longest that it may take.
+    /// The step that takes its time when it is put in force, and the longest that it may take.
     fn step(&self) -> Option<(String, Duration)> {
         None
     }
@@ -51,7 +51,7 @@ pub trait Change {
     /// does not say it ([`Ingredient::asks`]).
     fn facts(&self, at: &At) -> Vec<Fact>;
 
-    /// What of the machine keeps it from having its effect.
+    /// Settings of the machine that keep it from having its effect.
     fn warnings(&self, _root: &Path) -> Vec<Warning> {
         Vec::new()
     }
@@ -87,7 +87,7 @@ pub trait Change {
     }
 }
 
-/// What putting a change in force needs from the trial.
+/// The parts of a trial that putting a change in force needs.
 pub struct Ground<'a> {
     pub root: &'a Path,
     /// Keeps processes of the change together; its mark is theirs.
@@ -105,12 +105,12 @@ pub struct At<'a> {
     pub roles: &'a Roles,
 }
 
-/// What came of undoing a change.
+/// The outcome of undoing a change.
 #[derive(Debug, Default)]
 pub struct Undone {
-    /// What its process printed.
+    /// The output of its process.
     pub log: Option<TrialFile>,
-    /// What could not be undone.
+    /// Changes that could not be undone.
     pub errors: Vec<String>,
 }
 
@@ -122,7 +122,7 @@ pub fn asks(arm: &Arm) -> Vec<Asked> {
     asked.collect()
 }
 
-/// What the target lacks for an arm.
+/// Problems of the target with an arm.
 pub fn check(root: &Path, arm: &Arm, workloads: &[Workload]) -> Vec<Problem> {
     let all = INGREDIENTS.iter();
     all.flat_map(|ingredient| ingredient.check(root, arm, workloads))

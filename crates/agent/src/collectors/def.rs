@@ -1,4 +1,4 @@
-//! What a collector is. To add one: its file, and a line in [`COLLECTORS`].
+//! The definition of a collector. To add one: its file, and a line in [`COLLECTORS`].
 
 use super::{delays, distances, hardware, runqueue, switches};
 use crate::interrupt::Interrupt;
@@ -25,7 +25,7 @@ pub static COLLECTORS: [&CollectorDef; 5] = [
 #[derive(Debug)]
 pub struct CollectorDef {
     pub name: &'static str,
-    /// What it reads, for lists.
+    /// A description of its source, for lists.
     pub text: &'static str,
     /// Taken unless an experiment says otherwise. The others are work at each switch of
     /// a task: counting the load's perf events makes wake-ups a tenth slower and more
@@ -43,10 +43,10 @@ pub struct CollectorDef {
     pub start: fn(Start) -> Option<Box<dyn Collecting>>,
 }
 
-/// What is missing, and what to do about it.
+/// A lack, and what to do about it.
 pub type Lack = Option<(String, String)>;
 
-/// What starting a collector needs from the trial.
+/// The parts of a trial that starting a collector needs.
 #[derive(Debug)]
 pub struct Start<'a> {
     pub root: &'a Path,
@@ -92,7 +92,7 @@ pub trait Collecting: Send {
     fn stop(&mut self) {}
 }
 
-/// What a collector found.
+/// The findings of a collector.
 #[derive(Debug, Default)]
 pub struct Collected {
     pub metrics: Vec<Measurement>,

@@ -41,7 +41,7 @@ pub const DEF: CollectorDef = CollectorDef {
 
 #[derive(Debug, Default)]
 struct Instructions {
-    /// Of the load; `None` where this machine has no such counters.
+    /// The counters of the load; `None` where this machine has no such.
     counters: Option<Hardware>,
     first: Option<Counts>,
     last: Option<Counts>,

@@ -304,7 +304,7 @@ impl Drop for RunQueue {
 /// PROC_PID_INIT_INO of include/uapi/linux/nsfs.h.
 const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
 
-/// What counting with BPF lacks here.
+/// The lack that keeps BPF from counting here.
 fn missing(root: &Path, installed: Vec<PathBuf>) -> Lack {
     let install = format!("run: schedlab scheduler install {}", PROGRAM);
     let missing = |what: &str, remedy: &str| Some((what.to_owned(), remedy.to_owned()));

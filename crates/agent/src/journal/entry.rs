@@ -41,7 +41,7 @@ const BEGINNING: &[u8] = br#"{"boot":""#;
 /// Of a line that cannot be read, so much is shown.
 const SHOWN: usize = 200;
 
-/// What a line says.
+/// The meaning of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entry {
     Current(Undo),

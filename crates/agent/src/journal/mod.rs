@@ -1,4 +1,4 @@
-//! What must be undone, on disk before it is done.
+//! The journal: what must be undone, on disk before it is done.
 //!
 //! One JSON object a line, each synced before the change that it undoes is made.
 //! Every undoing may be repeated: a crash between it and the clearing of the
@@ -26,7 +26,7 @@ use std::io::Write;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// What a replay did.
+/// The outcome of a replay.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Restored {
     /// Files written back, with their text.
@@ -34,7 +34,7 @@ pub struct Restored {
     pub killed: Vec<i32>,
     /// Entries that a reboot had undone before.
     pub stale: usize,
-    /// What could not be undone, and why.
+    /// Changes that could not be undone, and why.
     pub failed: Vec<String>,
 }
 
@@ -97,7 +97,7 @@ impl Journal {
         Ok(metadata.len())
     }
 
-    /// What was recorded since then is undone.
+    /// Changes that were recorded since then are undone.
     pub fn forget_from(&mut self, length: u64) -> Result<(), AgentError> {
         self.file
             .set_len(length)

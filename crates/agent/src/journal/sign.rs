@@ -1,4 +1,4 @@
-//! What users other than root can see of root's journal: that it holds something.
+//! The one thing that users other than root can see of root's journal: that it holds something.
 //!
 //! They cannot look into its directory. A file in /run, which a reboot clears as it
 //! clears all that a journal undoes, tells them. Nothing but a message depends on it.

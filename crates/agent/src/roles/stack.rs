@@ -32,7 +32,7 @@ pub struct Layout {
     ports: BTreeMap<(String, String), u16>,
 }
 
-/// What a service is asked with before it is killed.
+/// The way in which a service is asked to end, before it is killed.
 #[derive(Debug, Clone, Copy)]
 pub struct Farewell {
     pub signal: Signal,

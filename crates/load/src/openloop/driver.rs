@@ -1,4 +1,4 @@
-//! What the drivers of both protocols share: the usual values, addresses, problems.
+//! Parts that the drivers of both protocols share: the usual values, addresses, problems.
 
 use super::config::Config;
 use super::generate::FILES_BESIDE;
@@ -12,7 +12,7 @@ use std::path::Path;
 /// hosts(5).
 pub const HOSTS: &str = "/etc/hosts";
 
-/// What holds for both where the experiment file says nothing.
+/// Values that hold for both where the experiment file says nothing.
 pub const USUAL: Usual = Usual {
     load: Load::RatePerSec(1_000.0),
     duration_ns: 5_000_000_000,

@@ -20,7 +20,7 @@ const TOP: [&str; 8] = [
 ];
 /// Everything below it is made from the rest.
 const REPORTS: &str = "report";
-/// What `run` and `certify` write there, to be looked at on this machine only.
+/// Files that `run` and `certify` write there, to be looked at on this machine only.
 const OWN_REPORTS: [&str; 4] = ["report.txt", "report.json", "trials.csv", "report.html"];
 
 /// A file that was measured or planned: what a capsule is made of.
@@ -53,7 +53,7 @@ pub fn is_plain(component: &str) -> bool {
         && !component.contains(is_hidden)
 }
 
-/// What lies below a directory, by relative names with `/`, sorted. Nothing is followed.
+/// Files below a directory, by relative names with `/`, sorted. No link is followed.
 #[derive(Debug, Default)]
 pub struct Found {
     pub files: Vec<String>,

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// Makes a signature of the list of hashes; `Err` says why it could not.
 pub type Sign<'a> = &'a dyn Fn(&str) -> Result<String, String>;
 
-/// What goes into a capsule besides the results.
+/// Files that go into a capsule besides the results.
 pub struct Packer<'a> {
     pub capsule: &'a Capsule,
     pub report_json: &'a str,
@@ -29,17 +29,17 @@ impl std::fmt::Debug for Packer<'_> {
     }
 }
 
-/// What was packed.
+/// The capsule that was packed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packed {
     pub files: usize,
     /// Before compression.
     pub bytes: u64,
-    /// Of the largest file.
+    /// The size of the largest file.
     pub most_bytes: u64,
     /// SHA-256 of the list of hashes: whoever knows it knows every byte.
     pub fingerprint: String,
-    /// What lies in the directory and is no part of the results.
+    /// Entries of the directory that are no part of the results.
     pub left_out: Vec<String>,
 }
 

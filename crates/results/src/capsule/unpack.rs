@@ -25,7 +25,7 @@ const MOST_PADDING_BYTES: u64 = 1 << 20;
 /// How large a capsule may unpack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Of all files together; one of them may have a sixteenth.
+    /// The size of all files together; one of them may have a sixteenth.
     pub bytes: u64,
 }
 
@@ -57,7 +57,7 @@ pub fn unpack(file: &Path, into: &Path, limits: Limits) -> Result<PathBuf, Resul
     Ok(top)
 }
 
-/// What ends the unpacking.
+/// Reasons that end the unpacking.
 enum Fault {
     /// The capsule is not one.
     Capsule(String),

@@ -27,7 +27,7 @@ const HEADER: usize = 9;
 /// Output of one command that nobody has taken yet. A command whose reader is slower
 /// than it waits, and the others go on.
 pub const WINDOW: usize = 1 << 20;
-/// What a frame costs of the window beside its payload: small ones are many.
+/// The part of the window that a frame takes beside its payload: small ones are many.
 const FRAME_COST: usize = 64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

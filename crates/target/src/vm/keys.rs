@@ -56,7 +56,7 @@ pub(super) fn read(keys: Keys) -> Result<TargetSpec, ReadError> {
     Ok(TargetSpec::from(&vm))
 }
 
-/// What stands between the braces of `topology = { … }`.
+/// The text between the braces of `topology = { … }`.
 pub fn parse_topology(text: &str) -> Result<Topology, String> {
     let table: FileTopology = Keys::parse(&format!("{{{text}}}"))
         .and_then(FileTopology::deserialize)

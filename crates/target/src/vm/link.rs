@@ -88,7 +88,7 @@ impl Link {
     }
 }
 
-/// What a command in the guest says.
+/// The output of a command in the guest.
 #[derive(Debug)]
 pub struct Output {
     pub channel: u32,

@@ -187,7 +187,7 @@ impl VmTarget {
         Ok(choice)
     }
 
-    /// What the guest sees, and as whom and until when it is started.
+    /// The view of the guest, and as whom and until when it is started.
     fn launch(&mut self, bootable: &Bootable) -> Result<Launch, TargetError> {
         let mut wanted = Wanted {
             exposed: view::exposed(&self.spec.expose, &self.options.directory),
@@ -412,7 +412,7 @@ impl VmTarget {
         problems
     }
 
-    /// What keeps QEMU from being started as it should be; known after the first start.
+    /// Problems that keep QEMU from being started as it should be; known after the first start.
     pub fn lacks_of_confinement(&self) -> Vec<Warning> {
         let Some(settled) = &self.confined else {
             return Vec::new();

@@ -93,7 +93,7 @@ fn missing(kernel: &Kernel, name: &str, option: &str) -> TargetError {
     )
 }
 
-/// What is left to do while a module and all that it needs are loaded.
+/// Work that is left while a module and all that it needs are loaded.
 enum Step {
     Read(String),
     /// All that it depends on is loaded.

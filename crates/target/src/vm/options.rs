@@ -1,4 +1,4 @@
-//! What a guest's target needs besides the experiment.
+//! The needs of a guest's target besides the experiment.
 
 use super::failure::io;
 use super::{cache, frame, view};
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::env;
 use std::path::{Path, PathBuf};
 
-/// What a target needs besides the experiment.
+/// The needs of a target besides the experiment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Options {
     /// A static program whose PID 1 is `init::main`; it is the agent as well.

@@ -95,7 +95,7 @@ pub struct Descriptors {
     pub agent: RawFd,
     /// The disk of a guest that has one.
     pub image: Option<RawFd>,
-    /// What a saved guest continues from.
+    /// The state that a saved guest continues from.
     pub memory: Option<RawFd>,
 }
 

@@ -4,7 +4,7 @@
 use std::io::{Error, ErrorKind, Read, Result};
 use std::process::{Command, ExitStatus, Stdio};
 
-/// What `program -dc` makes of `input`, and how it ended.
+/// The output of `program -dc` for `input`, and how it ended.
 pub fn output_of(program: &str, input: Stdio, limit: u64) -> Result<(Vec<u8>, ExitStatus)> {
     let mut child = Command::new(program)
         .arg("-dc")

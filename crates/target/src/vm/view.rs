@@ -18,7 +18,7 @@ use std::process::{Command, Stdio};
 pub const USER_VARIABLE: &str = "SCHEDLAB_GUEST_USER";
 
 const OF_THE_KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
-/// What programs that run now keep there.
+/// Files that programs which run now keep there.
 const OF_PROGRAMS: &str = "/run";
 const KVM: &str = "/dev/kvm";
 /// QEMU's own.
@@ -57,7 +57,7 @@ const SECRETS: [&str; 19] = [
     ".cargo/credentials.toml",
 ];
 
-/// What a guest is for, and so has to see.
+/// The purpose of a guest, which says what it has to see.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wanted {
     /// The working directory, programs, the kernel: shown, but for secrets.
@@ -299,7 +299,7 @@ pub fn exposed(names: &[String], directory: &Path) -> Vec<PathBuf> {
     names.iter().map(path).collect()
 }
 
-/// What programs are found by: the directories of PATH, and of toolchains.
+/// Directories that programs are found in: those of PATH, and of toolchains.
 pub fn of_programs() -> Vec<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let toolchains = ["JAVA_HOME", "RUSTUP_HOME"];

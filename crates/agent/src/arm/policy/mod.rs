@@ -94,7 +94,7 @@ fn check_role(arm: &Arm, workloads: &[Workload]) -> Option<Problem> {
     Some(problem(arm, what, remedy))
 }
 
-/// What of a deadline policy a role of the workload cannot have.
+/// The part of a deadline policy that a role of the workload cannot have.
 fn check_deadline(root: &Path, arm: &Arm, wanted: &Policy, workload: &Workload) -> Option<Problem> {
     if wanted.class != Class::Deadline {
         return None;

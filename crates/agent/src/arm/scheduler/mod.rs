@@ -60,7 +60,7 @@ impl Ingredient for OwnScheduler {
     }
 }
 
-/// What sched_ext is to be like in one trial.
+/// The state that sched_ext is to have in one trial.
 struct InForce<'a> {
     arm: &'a Arm,
     /// As it was before the trial; `None` on a kernel without sched_ext.

@@ -57,7 +57,7 @@ impl Page {
         }
     }
 
-    /// What it costs, what else differs, and what went with it.
+    /// Its costs, other differences, and what went with it.
     fn beside(&mut self, table: &Table) {
         let worse = conclusion::beside(table, Verdict::Worse);
         let better = conclusion::beside(table, Verdict::Better);

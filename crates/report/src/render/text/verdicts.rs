@@ -6,7 +6,7 @@ use crate::quantity::{change, evidence, interval, percent, with_unit};
 use crate::table::{Comparison, Table, Verdict};
 use crate::words;
 
-/// What a table of comparisons has beside change, interval and verdict.
+/// Columns of a table of comparisons beside change, interval and verdict.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {
     /// None where there is only one that is compared.
@@ -37,7 +37,7 @@ impl Shape {
         in_words: true,
     };
 
-    /// What is left of it in narrower and narrower terminals.
+    /// The text that is left of it in narrower and narrower terminals.
     fn narrower(self) -> [Shape; 5] {
         let mut shape = self;
         let mut less = |lose: fn(&mut Shape)| {

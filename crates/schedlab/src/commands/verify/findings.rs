@@ -1,4 +1,4 @@
-//! What `verify` finds, a line each.
+//! Findings of `verify`, a line each.
 
 use crate::args::VerifyArgs;
 use crate::exit::CliError;
@@ -47,7 +47,7 @@ impl Findings {
         }
     }
 
-    /// What the machine that measured said, and nothing here can make again.
+    /// Readings of the machine that measured, which nothing here can make again.
     pub fn taken_as_they_are(&self) -> String {
         let mut taken = Vec::new();
         let count: usize = self.taken.values().sum();

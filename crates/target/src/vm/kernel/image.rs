@@ -20,7 +20,7 @@ const LONGEST_NAME: usize = 64;
 /// Both names, and the builder's between them.
 const LONGEST_TEXT: usize = 512;
 
-/// What uname(2) will say of a kernel.
+/// The answer of uname(2) under a kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Uts {
     pub release: String,
