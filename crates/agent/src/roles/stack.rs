@@ -79,17 +79,18 @@ impl Layout {
         let names = names(services, service.map(|s| s.name.as_str()));
         fill(text, |name| match *names.get(name)? {
             Named::Folder(of) => Some(self.folder_of(of).display().to_string()),
-            Named::Port(of, port) => {
-                let key = (of.to_owned(), port.to_owned());
-                self.ports.get(&key).map(u16::to_string)
-            }
+            Named::Port(of, port) => Some(self.address(of, port)?.port().to_string()),
         })
     }
 
-    fn address_of(&self, service: &Service) -> Option<SocketAddr> {
-        let key = (service.name.clone(), service.ports.first()?.clone());
-        let port = self.ports.get(&key)?;
+    fn address(&self, service: &str, port: &str) -> Option<SocketAddr> {
+        let port = self.ports.get(&(service.to_owned(), port.to_owned()))?;
         Some((Ipv4Addr::LOCALHOST, *port).into())
+    }
+
+    /// The address of the main port.
+    fn address_of(&self, service: &Service) -> Option<SocketAddr> {
+        self.address(&service.name, service.ports.first()?)
     }
 
     /// The command of a service as it is started.
@@ -240,11 +241,11 @@ impl Roles {
     ) -> Result<Result<(), String>, Stop> {
         let main = self.layout.address_of(service);
         match &service.ready {
-            Ready::Ports => Ok(service.ports.iter().try_for_each(|port| {
-                let key = (service.name.clone(), port.clone());
-                let number = self.layout.ports.get(&key).copied().unwrap_or_default();
-                server::connects((Ipv4Addr::LOCALHOST, number).into()).map(drop)
-            })),
+            Ready::Ports => {
+                let of = |port: &String| self.layout.address(&service.name, port);
+                let mut addresses = service.ports.iter().filter_map(of);
+                Ok(addresses.try_for_each(|address| server::connects(address).map(drop)))
+            }
             Ready::Http { path, status } => Ok(match main {
                 Some(address) => server::answers(address, path, *status),
                 None => Err("it has no port".to_owned()),
