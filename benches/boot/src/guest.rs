@@ -4,8 +4,8 @@ use crate::Failure;
 use model::{PROTOCOL_VERSION, Reply, Request};
 use std::process::Command;
 use std::time::{Duration, Instant};
-use target::vm::{Options, VmSpec, VmTarget};
 use target::{Boot, Target};
+use vm::{Options, Vm, VmSpec};
 
 const KERNEL: &str = "debian:sid";
 const CPUS: u32 = 2;
@@ -48,7 +48,7 @@ pub fn agent(program: &str) -> Result<Duration, Failure> {
         program: std::fs::canonicalize(program)?,
         ..Options::of_this_process()?
     };
-    let mut target = VmTarget::new(spec(), options);
+    let mut target = Vm::new(spec(), options);
     target.prepare(KERNEL)?;
     let start = Instant::now();
     let mut session = target.open(&Boot::default())?;

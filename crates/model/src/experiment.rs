@@ -91,6 +91,19 @@ impl TargetSpec {
     }
 }
 
+/// When the agent, and the machine that the target brings, are started anew.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reset {
+    /// Only when the kernel changes or the machine died.
+    #[default]
+    None,
+    /// Before every block.
+    Block,
+    /// Before every trial.
+    Trial,
+}
+
 /// When measuring ends. A cell ends when all its comparisons are decided, at
 /// `max_blocks`, or when the budget is used up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

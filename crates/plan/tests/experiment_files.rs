@@ -4,7 +4,7 @@ use miette::Diagnostic;
 use model::{Class, Kind, Load, TargetSpec};
 use plan::{parse_experiment, plan};
 use std::collections::BTreeSet;
-use target::vm::VmSpec;
+use vm::VmSpec;
 
 const WHOLE: &str = r#"
 name = "bpfland-or-eevdf"

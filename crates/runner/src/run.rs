@@ -6,14 +6,14 @@ use crate::mixing;
 use crate::{Event, Progress, RunError};
 use model::{
     Arm, Build, Calibration, Evidence, Experiment, Fact, Machine, Plan, PlannedTrial, Problem,
-    Severity, Start, Trial, TrialFile, TrialResult, TrialSpec, TrialState, Warning,
+    Reset, Severity, Start, Trial, TrialFile, TrialResult, TrialSpec, TrialState, Warning,
     format_duration_ns,
 };
 use results::Writer;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
-use target::{Boot, Reset, Target, TargetError};
+use target::{Boot, Target, TargetError};
 
 /// What a run needs besides the experiment.
 #[derive(Debug)]

@@ -157,6 +157,15 @@ impl From<target::TargetError> for CliError {
     }
 }
 
+impl From<vm::VmError> for CliError {
+    fn from(error: vm::VmError) -> Self {
+        match error {
+            vm::VmError::Unmet(problem) => CliError::Unmet(vec![problem]),
+            error => CliError::internal(error),
+        }
+    }
+}
+
 impl From<agent::AgentError> for CliError {
     fn from(error: agent::AgentError) -> Self {
         use agent::AgentError::{Busy, Foreign, Io, NoStateDirectory};

@@ -22,8 +22,8 @@ use tracing_subscriber::EnvFilter;
 
 fn main() -> ExitCode {
     // The first process of a guest is this program too.
-    if target::vm::init::is_wanted() {
-        target::vm::init::main();
+    if vm::init::is_wanted() {
+        vm::init::main();
     }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
@@ -78,7 +78,7 @@ fn dispatch(command: &Command) -> Result<ExitCode, CliError> {
         Command::Vm(command) => commands::vm::vm(command),
         Command::Kernel(command) => commands::vm::kernel(command),
         Command::Image(command) => commands::vm::image(command),
-        Command::VmKeeper => Ok(target::vm::manage::keeper::main()),
+        Command::VmKeeper => Ok(vm::manage::keeper::main()),
         Command::Agent => commands::hidden::agent(),
         Command::Guard => commands::hidden::guard(),
         Command::Load => commands::hidden::load(),

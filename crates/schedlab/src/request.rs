@@ -7,7 +7,7 @@ use plan::PlanError;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
-use target::vm::VmSpec;
+use vm::VmSpec;
 
 /// An experiment, and the text of its file if it came from one.
 pub struct Wanted {

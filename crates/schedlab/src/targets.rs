@@ -8,7 +8,7 @@ use model::{Experiment, Problem};
 use std::env;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use target::{Host, Target, vm};
+use target::{Host, Target};
 
 /// A target that gives up what it starts when `interrupted` is set.
 pub fn target(
@@ -39,7 +39,7 @@ fn host() -> Result<Host, CliError> {
 
 /// A guest as experiments have it.
 pub fn vm_options() -> Result<vm::Options, CliError> {
-    Ok(vm::Options::of_host(&host()?)?)
+    Ok(target::vm::options(&host()?)?)
 }
 
 /// Where the agent finds installed schedulers.

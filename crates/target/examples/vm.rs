@@ -5,13 +5,12 @@
 //! it; `vm start|exec|shell|stop NAME` and `vm status` keep one in the background;
 //! `vm image SUITE FILE PACKAGES…` and `vm kernel SOURCE BASE` build what one boots.
 
-use model::{Build, PROTOCOL_VERSION, Reply, Request};
+use model::{Build, PROTOCOL_VERSION, Reply, Request, Reset};
 use std::io::Write;
 use std::process::ExitCode;
-use target::vm::frame::{Exec, Exit, FrameKind, GUEST_VARIABLE};
-use target::vm::kernel::build::{self, BuildRequest};
-use target::vm::{Options, VmSpec, VmTarget, cache, image, init, manage};
-use target::{Boot, Reset, Target};
+use vm::frame::{Exec, Exit, FrameKind, GUEST_VARIABLE};
+use vm::kernel::build::{self, BuildRequest};
+use vm::{Options, Vm, VmSpec, cache, image, init, manage};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -124,8 +123,8 @@ fn host(mut args: Vec<String>) -> Result<(), Failure> {
         .with_writer(std::io::stderr)
         .init();
     let spec = spec(&mut args)?;
-    let mut target = VmTarget::new(spec, Options::of_this_process()?);
-    let guest = target.boot(&Boot::default(), false)?;
+    let mut target = Vm::new(spec, Options::of_this_process()?);
+    let guest = target.boot(None, false)?;
     eprintln!(
         "ready after {:?} ({} ms of guest time)",
         guest.boot_time,

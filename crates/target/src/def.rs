@@ -5,8 +5,7 @@
 //! files, the checks of a plan, the lists of the command line and what starts a run.
 
 use crate::{Target, TargetError, local, vm};
-use model::{Invalid, Problem, TargetSpec};
-use serde::{Deserialize, Serialize};
+use model::{Invalid, Problem, Reset, TargetSpec};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -53,19 +52,6 @@ pub struct Can {
     /// CPUs that its agents have, where that is known beforehand.
     pub cpus: Option<u32>,
     pub reset: Reset,
-}
-
-/// When the agent, and the machine that the target brings, are started anew.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Reset {
-    /// Only when the kernel changes or the machine died.
-    #[default]
-    None,
-    /// Before every block.
-    Block,
-    /// Before every trial.
-    Trial,
 }
 
 /// The things that a target is given besides its keys.
@@ -129,7 +115,7 @@ impl From<Invalid> for TargetError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vm::VmSpec;
+    use ::vm::VmSpec;
 
     /// As the first version of schedlab stored it.
     const STORED: &str = r#"{"kind": "vm", "kernel": "debian:sid", "cpus": 4,

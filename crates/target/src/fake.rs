@@ -1,10 +1,10 @@
 //! A target without a machine, for tests of what talks to targets: a closure says
 //! what becomes of each trial.
 
-use crate::{Boot, Can, Reset, Session, Target, TargetError};
+use crate::{Boot, Can, Session, Target, TargetError};
 use model::{
     Build, Calibration, Evidence, Experiment, Fact, Measurement, PROTOCOL_VERSION, Problem, Reply,
-    Request, SchedulerBinary, System, TrialResult, TrialSpec, TrialState,
+    Request, Reset, SchedulerBinary, System, TrialResult, TrialSpec, TrialState,
 };
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};

@@ -1,8 +1,8 @@
 //! This machine: the agent is a child process that talks over its standard streams.
 
 use crate::child::ChildSession;
-use crate::{Boot, Can, Host, Reset, Session, Target, TargetDef, TargetError};
-use model::{Experiment, Problem, TargetSpec};
+use crate::{Boot, Can, Host, Session, Target, TargetDef, TargetError};
+use model::{Experiment, Problem, Reset, TargetSpec};
 use serde::Deserialize;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use target::vm::qemu;
+use vm::qemu;
 
 static TURN: Mutex<()> = Mutex::new(());
 

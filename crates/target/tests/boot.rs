@@ -7,18 +7,18 @@ use model::{PROTOCOL_VERSION, Reply, Request};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use target::vm::boot::Guest;
-use target::vm::frame::{Exec, Exit, Frame, FrameKind, Window};
-use target::vm::link::Output;
-use target::vm::{Options, VmSpec, VmTarget, qemu};
 use target::{Boot, Session, Target, TargetError};
+use vm::boot::Guest;
+use vm::frame::{Exec, Exit, Frame, FrameKind, Window};
+use vm::link::Output;
+use vm::{Options, Vm, VmError, VmSpec, qemu};
 
 /// One guest at a time: they share the CPUs of this machine.
 static TURN: Mutex<()> = Mutex::new(());
 const ANSWER: Duration = Duration::from_secs(60);
 
 struct Bench {
-    target: VmTarget,
+    target: Vm,
     _turn: MutexGuard<'static, ()>,
 }
 
@@ -34,7 +34,7 @@ fn bench(change: impl FnOnce(&mut VmSpec, &mut Options)) -> Option<Bench> {
     options.program = example();
     change(&mut spec, &mut options);
     let kernel = spec.kernel.clone();
-    let mut target = VmTarget::new(spec, options);
+    let mut target = Vm::new(spec, options);
     if let Err(e) = target.prepare(&kernel) {
         ::tests::skipped(format!("no kernel: {e}"));
         return None;
@@ -123,7 +123,7 @@ fn a_guest_has_its_own_kernel_and_the_hosts_files_and_keeps_nothing() {
     let Some(mut bench) = bench(|_, options| options.directory = dir.path().to_owned()) else {
         return;
     };
-    let guest = bench.target.boot(&Boot::default(), false).unwrap();
+    let guest = bench.target.boot(None, false).unwrap();
 
     let (release, exit) = run(&guest, &["uname", "-r"]);
     assert_eq!(
@@ -172,7 +172,7 @@ fn commands_in_the_guest_have_input_status_and_a_terminal() {
     let Some(mut bench) = bench(|_, _| {}) else {
         return;
     };
-    let guest = bench.target.boot(&Boot::default(), false).unwrap();
+    let guest = bench.target.boot(None, false).unwrap();
 
     let big = vec![b'x'; 60_000];
     assert_eq!(
@@ -332,8 +332,8 @@ fn a_kernel_that_does_not_boot_is_given_up_with_its_console() {
     }) else {
         return;
     };
-    match bench.target.boot(&Boot::default(), false) {
-        Err(TargetError::Gone { why, tail }) => {
+    match bench.target.boot(None, false) {
+        Err(VmError::Gone { why, tail }) => {
             assert!(why.contains("Kernel panic"), "{why}");
             assert!(!tail.is_empty());
         }
@@ -345,7 +345,7 @@ fn a_kernel_that_does_not_boot_is_given_up_with_its_console() {
 fn topology_reaches_the_guest() {
     let Some(mut bench) = bench(|spec, _| {
         spec.cpus = 4;
-        spec.topology = Some(target::vm::Topology {
+        spec.topology = Some(vm::Topology {
             sockets: 1,
             llcs: 2,
             cores: 1,
@@ -355,7 +355,7 @@ fn topology_reaches_the_guest() {
     }) else {
         return;
     };
-    let guest = bench.target.boot(&Boot::default(), false).unwrap();
+    let guest = bench.target.boot(None, false).unwrap();
     let cpu = "/sys/devices/system/cpu";
     assert_eq!(run(&guest, &["cat", &format!("{cpu}/online")]).0, "0-3\n");
     assert_eq!(

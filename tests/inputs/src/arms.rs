@@ -17,7 +17,7 @@ pub fn arms(input: &[u8]) {
         let _ = plan::parse_size(line);
         let _ = plan::parse_percent(line);
         let _ = plan::parse_load(line);
-        let _ = target::vm::parse_topology(line);
+        let _ = vm::keys::parse_topology(line);
         let _ = model::parse_cpu_list(line);
         let _ = model::choose_cpus(line, &[0, 1, 5]);
     }

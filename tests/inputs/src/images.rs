@@ -1,8 +1,8 @@
 //! Kernels, modules and packages: any bytes are read or refused, and names that come out
 //! are names.
 
-use target::vm::kernel::{apt, image, vmlinux};
-use target::vm::{disk, elf as elf_file, modules, name};
+use vm::kernel::{apt, image, vmlinux};
+use vm::{disk, elf as elf_file, modules, name};
 
 /// Kernel modules, programs and kernels as ELF files.
 pub fn elf(input: &[u8]) {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::process::Command;
 use target::child::ChildSession;
-use target::{Boot, Can, Host, Reset, Session, Target, TargetDef, TargetError};
+use target::{Boot, Can, Host, Session, Target, TargetDef, TargetError};
 
 pub static DEF: TargetDef = TargetDef {
     name: "shell",
@@ -23,7 +23,7 @@ pub static DEF: TargetDef = TargetDef {
 const CAN: Can = Can {
     kernels: false,
     cpus: None,
-    reset: Reset::None,
+    reset: model::Reset::None,
 };
 
 #[derive(Debug, Serialize, Deserialize)]

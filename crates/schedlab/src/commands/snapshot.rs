@@ -7,8 +7,8 @@ use crate::exit::CliError;
 use crate::output::say;
 use clap::Subcommand;
 use std::process::ExitCode;
-use target::vm::manage::DEFAULT_GUEST;
-use target::vm::manage::snapshot::{self, Snapshot};
+use vm::manage::DEFAULT_GUEST;
+use vm::manage::snapshot::{self, Snapshot};
 
 #[derive(Debug, Subcommand)]
 pub enum SnapshotCommand {

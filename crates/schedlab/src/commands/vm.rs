@@ -9,10 +9,10 @@ use crate::targets;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use target::vm::frame::Exec;
-use target::vm::kernel::build::BuildRequest;
-use target::vm::manage::{self, DEFAULT_GUEST, Request, Status};
-use target::vm::{Forward, Topology, VmSpec, cache, image, kernel};
+use vm::frame::Exec;
+use vm::kernel::build::BuildRequest;
+use vm::manage::{self, DEFAULT_GUEST, Request, Status};
+use vm::{Forward, Topology, VmSpec, cache, image, kernel};
 
 #[derive(Debug, Subcommand)]
 pub enum VmCommand {
@@ -57,7 +57,7 @@ pub struct StartArgs {
     #[arg(long)]
     cpus: Option<u32>,
     /// Cores, threads and more, as in an experiment: cores=2,threads=2
-    #[arg(long, value_parser = target::vm::parse_topology)]
+    #[arg(long, value_parser = vm::keys::parse_topology)]
     topology: Option<Topology>,
     #[arg(long, default_value = "2G")]
     memory: String,

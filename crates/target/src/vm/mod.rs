@@ -1,72 +1,41 @@
-//! A virtual machine with its own kernel, from any host and without root.
-//!
-//! `VmTarget` finds the kernel, makes an initramfs with this very program as init,
-//! boots it under QEMU with the host's files (or an image) as its root, and talks to
-//! the agent over a virtio serial port. What happens inside is in `init`.
+//! A virtual machine as a place for trials: its agent runs in a guest with the kernel that
+//! the arm names. Guests themselves are in the crate `vm`.
 
-pub mod accel;
-pub mod boot;
-pub mod cache;
-pub mod check;
-pub mod console;
-pub mod disk;
-pub mod elf;
-pub mod failure;
-pub mod frame;
-pub mod host;
-pub mod image;
-pub mod init;
-pub mod initramfs;
-pub mod kernel;
-mod keys;
-pub mod launch;
-pub mod link;
-pub mod machine;
-pub mod manage;
-pub mod modules;
-pub mod name;
-mod options;
-pub mod qemu;
-pub mod qmp;
-pub mod session;
-mod spec;
-mod sys;
-mod unpack;
-pub mod view;
+mod session;
 
-pub use keys::parse_topology;
-pub use options::Options;
-pub use spec::{Forward, Topology, VmSpec};
-
-use crate::{Boot, Can, Host, Made, Session, Target, TargetDef, TargetError};
-use accel::Choice;
-use boot::Guest;
-use failure::io;
-use frame::{Ready, Setup};
-use host::Watch;
-use kernel::Kernel;
-use launch::Launch;
-use model::{Experiment, Invalid, Problem, Severity, TargetSpec, Warning, parse_cpu_list};
-use qemu::{Accel, CommandLine, Descriptors, Root};
+use crate::{
+    Boot, Can, Host, Keys, Made, ReadError, Session, Shown, Target, TargetDef, TargetError,
+};
+use ::vm::failure::io;
+use ::vm::{NAME, Options, Vm, VmError, VmSpec, keys};
+use model::{Experiment, Invalid, Problem, TargetSpec, Warning};
 use session::VmSession;
 use std::collections::BTreeMap;
-use std::env;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use view::{Settled, Wanted};
-
-const NAME: &str = "vm";
+use std::path::Path;
 
 pub static DEF: TargetDef = TargetDef {
     name: NAME,
     summary: "a virtual machine with its own kernel (QEMU; no root needed)",
-    read: keys::read,
-    can: |spec| Ok(VmSpec::of(spec)?.can()),
+    read,
+    can: |spec| Ok(can(&VmSpec::of(spec)?)),
     expose: Some(expose),
-    shown: |spec| Ok(VmSpec::of(spec)?.shown()),
+    shown,
     make,
 };
+
+fn read(keys: Keys) -> Result<TargetSpec, ReadError> {
+    let vm = keys::read(keys)?;
+    vm.check()?;
+    Ok(TargetSpec::from(&vm))
+}
+
+fn can(spec: &VmSpec) -> Can {
+    Can {
+        kernels: true,
+        cpus: Some(spec.cpus),
+        reset: spec.reset,
+    }
+}
 
 fn expose(spec: &mut TargetSpec, paths: &[String]) -> Result<(), Invalid> {
     let mut vm = VmSpec::of(spec)?;
@@ -75,286 +44,50 @@ fn expose(spec: &mut TargetSpec, paths: &[String]) -> Result<(), Invalid> {
     Ok(())
 }
 
+fn shown(spec: &TargetSpec) -> Result<Shown, Invalid> {
+    Ok(VmSpec::of(spec)?.shown())
+}
+
 fn make(spec: &TargetSpec, host: &Host) -> Made {
-    let target = VmTarget::new(VmSpec::of(spec)?, Options::of_host(host)?);
-    Ok(Box::new(target.with_interrupt(host.interrupted.clone())))
+    let vm = Vm::new(VmSpec::of(spec)?, options(host)?);
+    Ok(Box::new(vm.with_interrupt(host.interrupted.clone())))
 }
 
-/// A kernel that can be booted.
-#[derive(Debug, Clone)]
-pub struct Bootable {
-    pub kernel: Kernel,
-    pub initramfs: PathBuf,
+/// The agent and its environment as the host gives them.
+pub fn options(host: &Host) -> Result<Options, VmError> {
+    let mut options = Options::of_this_process()?;
+    if let Some(program) = &host.program {
+        options.program = program.clone();
+    }
+    options.shown.extend(host.needed.iter().cloned());
+    let more = host.environment.iter().chain(&host.elsewhere);
+    options.environment.extend(more.cloned());
+    Ok(options)
 }
 
-/// Guests are booted as the runner asks for them, one at a time.
-#[derive(Debug)]
-pub struct VmTarget {
-    spec: VmSpec,
-    options: Options,
-    bootable: BTreeMap<String, Bootable>,
-    accel: Option<Choice>,
-    /// Files and directories that the experiment names.
-    named: Vec<PathBuf>,
-    interrupted: Arc<AtomicBool>,
-    confined: Option<Settled>,
-    facts: BTreeMap<String, String>,
-    /// Boots that had to be tried again.
-    died: u32,
-}
-
-impl VmTarget {
-    pub fn new(spec: VmSpec, options: Options) -> Self {
-        VmTarget {
-            spec,
-            options,
-            bootable: BTreeMap::new(),
-            accel: None,
-            named: Vec::new(),
-            interrupted: Arc::default(),
-            confined: None,
-            facts: BTreeMap::new(),
-            died: 0,
-        }
-    }
-
-    /// Set from outside to end a boot that is under way.
-    pub fn with_interrupt(mut self, interrupted: Arc<AtomicBool>) -> Self {
-        self.interrupted = interrupted;
-        self
-    }
-
-    /// Boot a guest; without an agent it stays until it is told to power off.
-    pub fn boot(&mut self, boot: &Boot, agent: bool) -> Result<Guest, TargetError> {
-        let bootable = self.prepare(&self.kernel_of(boot))?;
-        let choice = self.accel(&bootable)?;
-        let line = self.command_line(&bootable, choice.accel)?;
-        let launch = self.launch(&bootable)?;
-        let guest = boot::boot(&line, &self.setup(&bootable, agent), &launch)?;
-        self.died += guest.attempts - 1;
-        self.note(&bootable, &choice, &guest);
-        Ok(guest)
-    }
-
-    fn kernel_of(&self, boot: &Boot) -> String {
-        boot.kernel.as_ref().unwrap_or(&self.spec.kernel).clone()
-    }
-
-    /// Continue a saved guest; `ready` is what it said when it booted.
-    pub fn resume(&mut self, incoming: PathBuf, ready: Ready) -> Result<Guest, TargetError> {
-        let name = self.spec.kernel.clone();
-        let bootable = self.prepare(&name)?;
-        let choice = self.accel(&bootable)?;
-        let line = CommandLine {
-            incoming: Some(incoming),
-            ..self.command_line(&bootable, choice.accel)?
-        };
-        boot::resume(&line, ready, &self.launch(&bootable)?)
-    }
-
-    /// Find or fetch the kernel, and make its initramfs.
-    pub fn prepare(&mut self, name: &str) -> Result<Bootable, TargetError> {
-        if let Some(bootable) = self.bootable.get(name) {
-            return Ok(bootable.clone());
-        }
-        let kernel = kernel::resolve(name, &self.options.cache)?;
-        modules::check(&kernel, image_path(&self.spec.root).is_none())?;
-        let initramfs = initramfs::prepare(&kernel, &self.options.program, &self.options.cache)?;
-        let bootable = Bootable { kernel, initramfs };
-        self.bootable.insert(name.to_owned(), bootable.clone());
-        Ok(bootable)
-    }
-
-    fn accel(&mut self, bootable: &Bootable) -> Result<Choice, TargetError> {
-        if let Some(choice) = &self.accel {
-            return Ok(choice.clone());
-        }
-        let version = qemu::version().ok_or_else(machine::not_installed)?;
-        let launch = self.launch(bootable)?;
-        let choice = accel::choose(
-            self.spec.accel.as_deref(),
-            &version,
-            &self.bzimage(bootable)?,
-            &bootable.initramfs,
-            &self.options.cache,
-            &launch,
-        )?;
-        if launch.is_interrupted() {
-            return Err(TargetError::Interrupted);
-        }
-        self.facts.insert("vm.qemu".to_owned(), version);
-        self.accel = Some(choice.clone());
-        Ok(choice)
-    }
-
-    /// The view of the guest, and as whom and until when it is started.
-    fn launch(&mut self, bootable: &Bootable) -> Result<Launch, TargetError> {
-        let mut wanted = Wanted {
-            exposed: view::exposed(&self.spec.expose, &self.options.directory),
-            ports: self.spec.forwards.iter().map(|f| f.host_port).collect(),
-            ..Wanted::default()
-        };
-        let kernel = &bootable.kernel;
-        wanted.paths.extend(self.options.shown.iter().cloned());
-        wanted.paths.extend(self.named.iter().cloned());
-        wanted.paths.extend(kernel.modules_dir.clone());
-        let needed = [self.bzimage(bootable)?, bootable.initramfs.clone()];
-        wanted.paths.extend(needed.iter().cloned());
-        wanted.paths.extend([
-            self.options.directory.clone(),
-            self.options.cache.join(kernel::vmlinux::DIRECTORY),
-        ]);
-        let asked = view::confinement(&wanted)?;
-        let known = self.confined.take().filter(|known| known.asked == asked);
-        let settled = known.unwrap_or_else(|| Settled::of(asked, &needed));
-        let confinement = settled.works.clone();
-        self.confined = Some(settled);
-        Ok(Launch {
-            confinement,
-            interrupted: self.interrupted.clone(),
-        })
-    }
-
-    /// The kernel's image, where QEMU can read it.
-    fn bzimage(&self, bootable: &Bootable) -> Result<PathBuf, TargetError> {
-        let Kernel { vmlinuz, .. } = &bootable.kernel;
-        cache::for_all(vmlinuz, &bootable.kernel.key(), &self.options.cache)
-    }
-
-    fn command_line(&self, bootable: &Bootable, accel: Accel) -> Result<CommandLine, TargetError> {
-        let Kernel { vmlinuz, .. } = &bootable.kernel;
-        let unpacked = match accel {
-            Accel::Tcg => {
-                kernel::vmlinux::cached(vmlinuz, &bootable.kernel.key(), &self.options.cache)
-            }
-            Accel::Kvm => None,
-        };
-        Ok(CommandLine {
-            accel,
-            cpus: self.spec.cpus,
-            topology: self.spec.topology.clone(),
-            memory_bytes: self.spec.memory_bytes,
-            kernel: match unpacked {
-                Some(kernel) => kernel,
-                None => self.bzimage(bootable)?,
-            },
-            initramfs: bootable.initramfs.clone(),
-            append: self.spec.append.clone().unwrap_or_default(),
-            root: match image_path(&self.spec.root) {
-                Some(image) => Root::Image(image),
-                None => Root::Host,
-            },
-            shared: PathBuf::from("/"),
-            forwards: self.spec.forwards.clone(),
-            incoming: None,
-            descriptors: Descriptors::default(),
-        })
-    }
-
-    fn setup(&self, bootable: &Bootable, agent: bool) -> Setup {
-        Setup {
-            hostname: "schedlab".to_owned(),
-            environment: self.options.environment.clone(),
-            directory: self.options.directory.clone(),
-            agent: agent.then(|| self.options.agent.clone()),
-            image: image_path(&self.spec.root).is_some(),
-            modules: bootable.kernel.modules_dir.clone(),
-            network: !self.spec.forwards.is_empty(),
-        }
-    }
-
-    fn note(&mut self, bootable: &Bootable, choice: &Choice, guest: &Guest) {
-        let memory = format!("{} MiB", self.spec.memory_bytes >> 20);
-        for (name, value) in [
-            ("vm.accel", choice.accel.as_str().to_owned()),
-            ("vm.accel_reason", choice.why.clone()),
-            ("vm.kernel", guest.ready.release.clone()),
-            ("vm.kernel_origin", bootable.kernel.origin.clone()),
-            ("vm.cpus", self.spec.cpus.to_string()),
-            ("vm.memory", memory),
-            ("vm.root", self.spec.root.clone()),
-            ("vm.boot_time_ms", guest.boot_time.as_millis().to_string()),
-            ("vm.boots_tried_again", self.died.to_string()),
-            ("vm.user", self.user_name()),
-            ("vm.exposed", self.spec.expose.join(" ")),
-        ] {
-            self.facts.insert(name.to_owned(), value);
-        }
-    }
-
-    /// Whom QEMU runs as.
-    fn user_name(&self) -> String {
-        let settled = self.confined.as_ref();
-        let user = settled.and_then(|settled| settled.works.user.as_ref());
-        let own = || rustix::process::geteuid().as_raw().to_string();
-        user.map_or_else(own, |user| user.name.clone())
-    }
-
-    /// Give each vCPU thread a CPU of its own where there are enough, else all of
-    /// the set.
-    fn pin(&mut self, guest: &Guest) -> Result<Watch, TargetError> {
-        let failed = |e| io("pin the vCPUs of", Path::new(qemu::PROGRAM))(e);
-        let vcpus = guest
-            .machine
-            .monitor()
-            .and_then(|mut m| m.vcpu_threads())
-            .map_err(failed)?;
-        let set = self
-            .spec
-            .host_cpus
-            .as_deref()
-            .and_then(|list| parse_cpu_list(list).ok())
-            .unwrap_or_default();
-        if !set.is_empty() {
-            for (index, tid) in vcpus.iter().enumerate() {
-                let own = if set.len() >= vcpus.len() {
-                    &set[index..=index]
-                } else {
-                    &set[..]
-                };
-                sys::pin_thread(*tid, own).map_err(failed)?;
-            }
-            let list = self.spec.host_cpus.clone().unwrap_or_default();
-            self.facts.insert("vm.pinned_cpus".to_owned(), list);
-        }
-        Ok(Watch::new(guest.machine.pid(), vcpus, set.len()))
-    }
-}
-
-impl Target for VmTarget {
+impl Target for Vm {
     fn kind(&self) -> &'static str {
         NAME
     }
 
     fn can(&self) -> Can {
-        self.spec.can()
+        can(self.spec())
     }
 
     fn check(&mut self, experiment: &Experiment) -> Vec<Problem> {
-        if self.shows_the_host() {
-            self.named = view::named_by(experiment, &self.options.directory);
-        }
-        let mut problems = self.check_host();
-        if problems.is_empty() {
-            problems = self.check_kernels(experiment);
-        }
-        if problems.is_empty() {
-            problems = self.check_what_is_named();
-        }
-        problems
+        Vm::check(self, experiment)
     }
 
     fn open(&mut self, boot: &Boot) -> Result<Box<dyn Session>, TargetError> {
-        let guest = self.boot(boot, true)?;
+        let named = boot.kernel.as_deref();
+        let guest = self.boot(named, true)?;
         tracing::debug!(
             "guest {} is ready after {:.1} s",
             guest.ready.release,
             guest.boot_time.as_secs_f64()
         );
         let watch = self.pin(&guest)?;
-        let kernel = self.prepare(&self.kernel_of(boot))?.kernel;
-        let (image, cache) = (&kernel.vmlinuz, &self.options.cache);
-        let build_id = kernel::vmlinux::build_id(image, &kernel.key(), cache);
+        let (kernel, build_id) = self.kernel(named)?;
         let facts = session::facts(&kernel, build_id, &guest.ready);
         let session = VmSession::new(guest, facts, watch);
         Ok(Box::new(
@@ -363,132 +96,30 @@ impl Target for VmTarget {
     }
 
     fn warnings(&self) -> Vec<Warning> {
-        let mut warnings = check::warnings(&self.spec, host::usable_cpus().len());
-        if let Some(choice) = self.accel.as_ref().filter(|c| c.accel == Accel::Tcg) {
-            let version = self.facts.get("vm.qemu").map_or("", String::as_str);
-            warnings.insert(0, emulation_warning(&choice.why, version));
-        }
-        warnings.extend(self.lacks_of_confinement());
-        if self.died > 0 {
-            warnings.push(Warning {
-                severity: Severity::Note,
-                what: format!("{} boots of the guest died and were tried again", self.died),
-                remedy: String::new(),
-            });
-        }
-        warnings
+        Vm::warnings(self)
     }
 
     fn facts(&self) -> BTreeMap<String, String> {
-        self.facts.clone()
+        Vm::facts(self)
     }
 }
 
-impl VmTarget {
-    fn check_kernels(&mut self, experiment: &Experiment) -> Vec<Problem> {
-        let mut problems = Vec::new();
-        for (name, needs) in check::kernels(&self.spec, experiment) {
-            match self.prepare(&name) {
-                Ok(bootable) => problems.extend(check::kernel(&bootable.kernel, &needs)),
-                Err(e) => problems.push(check::as_problem(&format!("kernel {name}"), e)),
-            }
+impl From<VmError> for TargetError {
+    fn from(error: VmError) -> Self {
+        match error {
+            VmError::Io {
+                step,
+                object,
+                source,
+            } => TargetError::Io {
+                step,
+                object,
+                source,
+            },
+            VmError::Unmet(problem) => TargetError::Unmet(problem),
+            VmError::Gone { why, tail } => TargetError::Gone { why, tail },
+            VmError::Interrupted => TargetError::Interrupted,
+            VmError::Garbled(what) => TargetError::Garbled(what),
         }
-        if problems.is_empty()
-            && let Some(bootable) = self.bootable.values().next().cloned()
-            && let Err(e) = self.accel(&bootable)
-        {
-            problems.push(check::as_problem("target vm", e));
-        }
-        problems
-    }
-}
-
-impl VmTarget {
-    /// Everything but the kernels.
-    pub fn check_host(&self) -> Vec<Problem> {
-        let mut problems = check::host(&self.spec);
-        let exposed = view::exposed(&self.spec.expose, &self.options.directory);
-        problems.extend(check::exposed(&exposed));
-        problems
-    }
-
-    /// Problems that keep QEMU from being started as it should be; known after the first start.
-    pub fn lacks_of_confinement(&self) -> Vec<Warning> {
-        let Some(settled) = &self.confined else {
-            return Vec::new();
-        };
-        let no_sandbox = "its QEMU was built without seccomp (-sandbox), which Debian's has";
-        let no_sandbox = (!qemu::sandbox_works()).then_some(no_sandbox);
-        let lacks = settled.why.as_deref().into_iter().chain(no_sandbox);
-        lacks.map(check::less_confined).collect()
-    }
-
-    fn shows_the_host(&self) -> bool {
-        image_path(&self.spec.root).is_none()
-    }
-
-    /// QEMU is another user where root starts it.
-    fn check_what_is_named(&mut self) -> Vec<Problem> {
-        let Some(bootable) = self.bootable.values().next().cloned() else {
-            return Vec::new();
-        };
-        let launch = match self.launch(&bootable) {
-            Ok(launch) => launch,
-            Err(e) => return vec![check::as_problem("target vm", e)],
-        };
-        let Some(user) = launch.user() else {
-            return Vec::new();
-        };
-        let unreadable = view::unreadable(&launch.confinement, &self.named);
-        let problem = |path: &PathBuf| check::unreadable(path, &user.name);
-        unreadable.iter().map(problem).collect()
-    }
-}
-
-/// The first file of this name on PATH.
-fn on_path(program: &str) -> Option<PathBuf> {
-    let path = env::var_os("PATH")?;
-    let mut places = env::split_paths(&path).map(|directory| directory.join(program));
-    places.find(|place| place.is_file())
-}
-
-fn image_path(root: &str) -> Option<PathBuf> {
-    root.strip_prefix("image:").map(PathBuf::from)
-}
-
-fn emulation_warning(why: &str, version: &str) -> Warning {
-    let mut remedy = format!("for performance, run on a host where KVM works (here: {why})");
-    if !qemu::emulates_in_parallel(version) {
-        remedy += "; QEMU from 8.1 on (in Debian 12: from bookworm-backports) emulates the CPUs of \
-                   a guest in parallel, this one runs them in turns";
-    }
-    Warning {
-        severity: Severity::Serious,
-        what:
-            "CPUs are emulated (TCG): figures show function and order of magnitude, not performance"
-                .to_owned(),
-        remedy,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_qemu_whose_cpus_take_turns_is_told_of() {
-        let remedy = |version| emulation_warning("no /dev/kvm", version).remedy;
-        assert!(remedy("7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)").contains("in turns"));
-        assert!(!remedy("8.1.0").contains("in turns"));
-        assert!(!remedy("10.0.2 (Debian 1:10.0.2+ds-2)").contains("in turns"));
-    }
-
-    #[test]
-    fn only_an_image_root_names_an_image() {
-        assert_eq!(
-            image_path("image:/i/sid.ext4"),
-            Some(PathBuf::from("/i/sid.ext4"))
-        );
-        assert_eq!(image_path("host"), None);
     }
 }

@@ -1,14 +1,14 @@
 //! One guest with its agent: messages over the serial port, and the guest's death
 //! told apart from the agent's.
 
-use super::boot::{Guest, death, gone};
-use super::frame::{FrameKind, Ready};
-use super::host::Watch;
-use super::kernel::Kernel;
 use crate::stream::Stream;
 use crate::{Session, TargetError};
 use model::{Fact, Measurement, Reply, Request};
 use std::time::Duration;
+use vm::boot::{Guest, death, gone};
+use vm::frame::{FrameKind, Ready};
+use vm::host::Watch;
+use vm::kernel::Kernel;
 
 /// A guest that takes no bytes for this long is hung.
 const WRITE_LIMIT: Duration = Duration::from_secs(20);
@@ -35,7 +35,7 @@ impl VmSession {
     }
 
     fn gone(&self, why: String) -> TargetError {
-        gone(why, &self.guest.machine.console)
+        gone(why, &self.guest.machine.console).into()
     }
 
     /// A stream that ended says little: the machine knows more.

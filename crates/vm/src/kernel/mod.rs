@@ -13,9 +13,9 @@ pub mod list;
 pub mod sources;
 pub mod vmlinux;
 
-use crate::TargetError;
-use crate::vm::failure::{io, unmet};
-use crate::vm::name;
+use crate::VmError;
+use crate::failure::{io, unmet};
+use crate::name;
 use apt::{Package, Suite};
 use config::Config;
 use sha2::{Digest, Sha256};
@@ -79,7 +79,7 @@ impl Kernel {
             .then(|| self.config.built_in(option))
     }
 
-    fn new(name: &str, vmlinuz: PathBuf, origin: String) -> Result<Self, TargetError> {
+    fn new(name: &str, vmlinuz: PathBuf, origin: String) -> Result<Self, VmError> {
         let uts = image::uts(&vmlinuz).map_err(|what| {
             unmet(
                 &format!("kernel {}", vmlinuz.display()),
@@ -100,7 +100,7 @@ impl Kernel {
     }
 
     /// Take the first of the candidates that exist.
-    fn with(mut self, modules: &[PathBuf], configs: &[PathBuf]) -> Result<Self, TargetError> {
+    fn with(mut self, modules: &[PathBuf], configs: &[PathBuf]) -> Result<Self, VmError> {
         self.modules_dir = modules
             .iter()
             .find(|p| p.join("modules.order").exists())
@@ -133,7 +133,7 @@ fn source(name: &str) -> Source<'_> {
 }
 
 /// Find the kernel, and fetch it when it is not in the cache.
-pub fn resolve(name: &str, cache: &Path) -> Result<Kernel, TargetError> {
+pub fn resolve(name: &str, cache: &Path) -> Result<Kernel, VmError> {
     match source(name) {
         Source::Suite(suite) => from_suite(name, suite, cache),
         Source::Package(package) => from_package(name, package, cache),
@@ -143,7 +143,7 @@ pub fn resolve(name: &str, cache: &Path) -> Result<Kernel, TargetError> {
     }
 }
 
-fn from_suite(name: &str, suite: &str, cache: &Path) -> Result<Kernel, TargetError> {
+fn from_suite(name: &str, suite: &str, cache: &Path) -> Result<Kernel, VmError> {
     let suite = Suite::new(cache, suite)?;
     suite.refresh()?;
     if let Some(dir) = suite.found_kernel(&list::kernels_directory(cache)) {
@@ -161,7 +161,7 @@ fn from_suite(name: &str, suite: &str, cache: &Path) -> Result<Kernel, TargetErr
     unpacked(name, &dir)
 }
 
-fn from_package(name: &str, package: &str, cache: &Path) -> Result<Kernel, TargetError> {
+fn from_package(name: &str, package: &str, cache: &Path) -> Result<Kernel, VmError> {
     if !name::is_package(package) {
         return Err(unmet(
             &format!("kernel {name}"),
@@ -187,7 +187,7 @@ fn from_package(name: &str, package: &str, cache: &Path) -> Result<Kernel, Targe
 }
 
 /// An exact package needs no list when it is in the cache.
-fn cached_package(name: &str, package: &str, cache: &Path) -> Result<Option<Kernel>, TargetError> {
+fn cached_package(name: &str, package: &str, cache: &Path) -> Result<Option<Kernel>, VmError> {
     let prefix = format!("{package}_");
     let found = list::cached_directories(cache).into_iter().rfind(|dir| {
         dir.file_name()
@@ -197,7 +197,7 @@ fn cached_package(name: &str, package: &str, cache: &Path) -> Result<Option<Kern
 }
 
 /// Where the kernel lies that `package` leads to, fetched when it was not there.
-fn from_archive(suite: &Suite, package: &Package, cache: &Path) -> Result<PathBuf, TargetError> {
+fn from_archive(suite: &Suite, package: &Package, cache: &Path) -> Result<PathBuf, VmError> {
     let packages = suite.kernel_packages(package)?;
     let image = packages
         .iter()
@@ -211,7 +211,7 @@ fn from_archive(suite: &Suite, package: &Package, cache: &Path) -> Result<PathBu
 }
 
 /// Unpacked beside its place, then renamed.
-fn fetch(suite: &Suite, packages: &[Package], dir: &Path) -> Result<(), TargetError> {
+fn fetch(suite: &Suite, packages: &[Package], dir: &Path) -> Result<(), VmError> {
     let parent = dir.parent().unwrap_or(dir);
     fs::create_dir_all(parent).map_err(io("create", parent))?;
     let part = tempfile::Builder::new()
@@ -229,7 +229,7 @@ fn fetch(suite: &Suite, packages: &[Package], dir: &Path) -> Result<(), TargetEr
 }
 
 /// A kernel as its packages lay it out, before and after 7.0.
-fn unpacked(name: &str, dir: &Path) -> Result<Kernel, TargetError> {
+fn unpacked(name: &str, dir: &Path) -> Result<Kernel, VmError> {
     let lib = ["usr/lib/modules", "lib/modules"].map(|d| first_in(&dir.join(d), ""));
     let modules = lib.into_iter().flatten().next().unwrap_or_default();
     let vmlinuz = [
@@ -254,7 +254,7 @@ fn unpacked(name: &str, dir: &Path) -> Result<Kernel, TargetError> {
     kernel.with(&[modules], &configs)
 }
 
-fn from_host(name: &str) -> Result<Kernel, TargetError> {
+fn from_host(name: &str) -> Result<Kernel, VmError> {
     let release = rustix::system::uname()
         .release()
         .to_string_lossy()
@@ -283,7 +283,7 @@ fn from_host(name: &str) -> Result<Kernel, TargetError> {
 }
 
 /// A built tree: `modules.order` and the modules lie in the tree itself.
-fn from_tree(name: &str, tree: &Path) -> Result<Kernel, TargetError> {
+fn from_tree(name: &str, tree: &Path) -> Result<Kernel, VmError> {
     let tree = absolute(tree)?;
     let vmlinuz = tree.join("arch/x86/boot/bzImage");
     if !vmlinuz.exists() {
@@ -299,7 +299,7 @@ fn from_tree(name: &str, tree: &Path) -> Result<Kernel, TargetError> {
 }
 
 /// Modules and configuration are taken where they lie beside the image.
-fn from_image(name: &str, path: &Path) -> Result<Kernel, TargetError> {
+fn from_image(name: &str, path: &Path) -> Result<Kernel, VmError> {
     if !path.exists() {
         return Err(unmet(
             &format!("kernel {name}"),
@@ -327,7 +327,7 @@ fn from_image(name: &str, path: &Path) -> Result<Kernel, TargetError> {
     kernel.with(&modules, &configs)
 }
 
-fn absolute(path: &Path) -> Result<PathBuf, TargetError> {
+fn absolute(path: &Path) -> Result<PathBuf, VmError> {
     fs::canonicalize(path).map_err(io("find", path))
 }
 

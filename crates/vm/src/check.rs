@@ -6,7 +6,7 @@ use super::host;
 use super::kernel::Kernel;
 use super::view::USER_VARIABLE;
 use super::{Forward, Topology, VmSpec, image_path, machine, qemu};
-use crate::TargetError;
+use crate::VmError;
 use model::{Experiment, Problem, Severity, Warning, parse_cpu_list};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, TcpListener};
@@ -225,11 +225,11 @@ pub fn warnings(spec: &VmSpec, host_cpus: usize) -> Vec<Warning> {
 }
 
 /// Errors that have a remedy keep it.
-pub fn as_problem(object: &str, error: TargetError) -> Problem {
+pub fn as_problem(object: &str, error: VmError) -> Problem {
     match error {
-        TargetError::Unmet(problem) => problem,
+        VmError::Unmet(problem) => problem,
         other => match unmet(object, &other.to_string(), "see the message") {
-            TargetError::Unmet(problem) => problem,
+            VmError::Unmet(problem) => problem,
             _ => problem(other.to_string(), "see the message"),
         },
     }
@@ -326,7 +326,7 @@ mod tests {
             vmlinuz: Default::default(),
             modules_dir: None,
             config_file: Some("config".into()),
-            config: crate::vm::kernel::config::Config::parse("CONFIG_DEBUG_INFO_BTF=y\n"),
+            config: crate::kernel::config::Config::parse("CONFIG_DEBUG_INFO_BTF=y\n"),
             origin: String::new(),
         };
         assert_eq!(kernel(&plain, &[]), []);

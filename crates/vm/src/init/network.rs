@@ -2,7 +2,7 @@
 //! addresses are QEMU's own (`-nic user`): the guest is 10.0.2.15.
 
 use super::{Failure, at};
-use crate::vm::sys::Interface;
+use crate::sys::Interface;
 use std::net::Ipv4Addr;
 
 const GUEST: Ipv4Addr = Ipv4Addr::new(10, 0, 2, 15);

@@ -3,9 +3,9 @@
 
 use super::connect;
 use super::terminal::{self, RawMode};
-use crate::TargetError;
-use crate::vm::failure::{io, unmet};
-use crate::vm::frame::{Exec, Exit, Frame, FrameKind, MAX_PAYLOAD};
+use crate::VmError;
+use crate::failure::{io, unmet};
+use crate::frame::{Exec, Exit, Frame, FrameKind, MAX_PAYLOAD};
 use rustix::termios::isatty;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -15,13 +15,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 type Sink = Arc<Mutex<UnixStream>>;
 
 /// Run a command in the guest; its exit code, as a shell tells it.
-pub fn exec(name: &str, exec: &Exec) -> Result<u8, TargetError> {
+pub fn exec(name: &str, exec: &Exec) -> Result<u8, VmError> {
     let stream = connect(name)?;
     run(stream, exec)
 }
 
 /// A shell on this terminal.
-pub fn shell(name: &str, argv: Vec<String>) -> Result<u8, TargetError> {
+pub fn shell(name: &str, argv: Vec<String>) -> Result<u8, VmError> {
     let stream = connect(name)?;
     if !isatty(std::io::stdin()) {
         return Err(unmet(
@@ -39,7 +39,7 @@ pub fn shell(name: &str, argv: Vec<String>) -> Result<u8, TargetError> {
     run(stream, &exec)
 }
 
-fn run(stream: UnixStream, exec: &Exec) -> Result<u8, TargetError> {
+fn run(stream: UnixStream, exec: &Exec) -> Result<u8, VmError> {
     let broken = |e| io("talk to", Path::new("the guest's keeper"))(e);
     let sink: Sink = Arc::new(Mutex::new(stream.try_clone().map_err(broken)?));
     let first = Frame::json(FrameKind::Exec, 0, exec).map_err(broken)?;
@@ -70,8 +70,8 @@ fn forward_input(sink: &Sink) {
     let _ = send(sink, &Frame::new(FrameKind::InputEnd, 0, ""));
 }
 
-fn receive(mut stream: UnixStream) -> Result<u8, TargetError> {
-    let gone = || TargetError::Gone {
+fn receive(mut stream: UnixStream) -> Result<u8, VmError> {
+    let gone = || VmError::Gone {
         why: "the guest is gone".to_owned(),
         tail: String::new(),
     };
@@ -91,10 +91,8 @@ fn put(to: &mut impl Write, bytes: &[u8]) {
     let _ = to.write_all(bytes).and_then(|()| to.flush());
 }
 
-fn finish(frame: &Frame) -> Result<u8, TargetError> {
-    let exit: Exit = frame
-        .parse()
-        .map_err(|e| TargetError::Garbled(e.to_string()))?;
+fn finish(frame: &Frame) -> Result<u8, VmError> {
+    let exit: Exit = frame.parse().map_err(|e| VmError::Garbled(e.to_string()))?;
     if let Some(error) = exit.error {
         eprintln!("the command was not started: {error}");
     }

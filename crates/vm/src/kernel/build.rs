@@ -6,16 +6,16 @@
 use super::apt::Suite;
 use super::config::Config;
 use super::{SUITES, list};
-use crate::TargetError;
-use crate::vm::failure::{io, unmet};
-use crate::vm::name;
-use crate::vm::on_path;
+use crate::VmError;
+use crate::failure::{io, unmet};
+use crate::name;
+use crate::on_path;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// What every guest's kernel has.
-pub const FRAGMENT: &str = include_str!("../../../../../guest/kernel.config");
+pub const FRAGMENT: &str = include_str!("../../../../guest/kernel.config");
 
 /// Programs and headers that the build needs, and the packages that have them.
 const TOOLS: [(&str, &str); 7] = [
@@ -46,7 +46,7 @@ pub struct BuildRequest {
 }
 
 /// The output directory, which is what an experiment names as its kernel.
-pub fn build(request: &BuildRequest, cache: &Path) -> Result<PathBuf, TargetError> {
+pub fn build(request: &BuildRequest, cache: &Path) -> Result<PathBuf, VmError> {
     check_tools()?;
     let tree = source_tree(&request.source, cache)?;
     let output = match &request.output {
@@ -64,7 +64,7 @@ pub fn build(request: &BuildRequest, cache: &Path) -> Result<PathBuf, TargetErro
     Ok(output)
 }
 
-fn check_tools() -> Result<(), TargetError> {
+fn check_tools() -> Result<(), VmError> {
     let mut missing: Vec<&str> = Vec::new();
     missing.extend(
         TOOLS
@@ -98,7 +98,7 @@ fn has_header(name: &str) -> bool {
     probe.is_ok_and(|status| status.success())
 }
 
-fn source_tree(source: &str, cache: &Path) -> Result<PathBuf, TargetError> {
+fn source_tree(source: &str, cache: &Path) -> Result<PathBuf, VmError> {
     if let Some(package) = source.strip_prefix("debian:") {
         return packaged_tree(package, cache);
     }
@@ -114,7 +114,7 @@ fn source_tree(source: &str, cache: &Path) -> Result<PathBuf, TargetError> {
 }
 
 /// The package holds `usr/src/NAME.tar.xz`.
-fn packaged_tree(package: &str, cache: &Path) -> Result<PathBuf, TargetError> {
+fn packaged_tree(package: &str, cache: &Path) -> Result<PathBuf, VmError> {
     for suite in SUITES.into_iter().filter(|_| name::is_package(package)) {
         let suite = Suite::new(cache, suite)?;
         suite.refresh()?;
@@ -139,11 +139,7 @@ fn packaged_tree(package: &str, cache: &Path) -> Result<PathBuf, TargetError> {
     ))
 }
 
-fn unpack_source(
-    suite: &Suite,
-    package: &super::apt::Package,
-    tree: &Path,
-) -> Result<(), TargetError> {
+fn unpack_source(suite: &Suite, package: &super::apt::Package, tree: &Path) -> Result<(), VmError> {
     let parent = tree.parent().unwrap_or(tree);
     fs::create_dir_all(parent).map_err(io("create", parent))?;
     let part = tempfile::Builder::new()
@@ -163,7 +159,7 @@ fn unpack_source(
     fs::rename(&top, tree).map_err(io("rename", &top))
 }
 
-fn configure(request: &BuildRequest, tree: &Path, output: &Path) -> Result<(), TargetError> {
+fn configure(request: &BuildRequest, tree: &Path, output: &Path) -> Result<(), VmError> {
     let config = output.join(".config");
     if Path::new(&request.base).is_file() {
         fs::copy(&request.base, &config).map_err(io("copy", Path::new(&request.base)))?;
@@ -187,7 +183,7 @@ fn configure(request: &BuildRequest, tree: &Path, output: &Path) -> Result<(), T
 }
 
 /// Kconfig drops what it cannot have without a word.
-fn check_needed(config: &Config) -> Result<(), TargetError> {
+fn check_needed(config: &Config) -> Result<(), VmError> {
     const NEEDED: [&str; 8] = [
         "VIRTIO_PCI",
         "VIRTIO_CONSOLE",
@@ -216,14 +212,14 @@ fn make(tree: &Path, output: &Path) -> Command {
     make
 }
 
-fn configure_by(tree: &Path, output: &Path, make_target: &str) -> Result<(), TargetError> {
+fn configure_by(tree: &Path, output: &Path, make_target: &str) -> Result<(), VmError> {
     let mut configure = make(tree, output);
     configure.args(["-s", make_target]).stdout(Stdio::null());
     run(configure, "make")
 }
 
 /// What the program says of its errors goes to the user's.
-fn run(mut command: Command, step: &'static str) -> Result<(), TargetError> {
+fn run(mut command: Command, step: &'static str) -> Result<(), VmError> {
     let program = PathBuf::from(command.get_program());
     let status = command
         .stdin(Stdio::null())

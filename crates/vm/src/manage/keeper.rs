@@ -4,14 +4,13 @@
 use super::place::{Claim, Place};
 use super::snapshot::{self, Snapshot};
 use super::{Answer, Request, Status};
-use crate::vm::boot::Guest;
-use crate::vm::check;
-use crate::vm::failure::{io, unmet};
-use crate::vm::frame::{Exec, Frame, FrameKind, Ready};
-use crate::vm::link::{Link, Output};
-use crate::vm::machine::Machine;
-use crate::vm::{VmTarget, image_path};
-use crate::{Boot, Target, TargetError};
+use crate::boot::Guest;
+use crate::check;
+use crate::failure::{io, unmet};
+use crate::frame::{Exec, Frame, FrameKind, Ready};
+use crate::link::{Link, Output};
+use crate::machine::Machine;
+use crate::{Vm, VmError, image_path};
 use rustix::process::{Signal, set_parent_process_death_signal};
 use std::collections::BTreeMap;
 use std::fs;
@@ -63,7 +62,7 @@ struct Desk {
     stop: Sender<()>,
 }
 
-fn prepare() -> Result<(Keeper, Receiver<()>), TargetError> {
+fn prepare() -> Result<(Keeper, Receiver<()>), VmError> {
     // A terminal that is closed must not take the guest with it. While the guest boots,
     // who waits for it may give up (Ctrl-C).
     let _ = rustix::process::setsid();
@@ -73,13 +72,13 @@ fn prepare() -> Result<(Keeper, Receiver<()>), TargetError> {
         .read_to_string(&mut text)
         .map_err(io("read", "standard input".as_ref()))?;
     let request: Request =
-        serde_json::from_str(&text).map_err(|e| TargetError::Garbled(e.to_string()))?;
-    let target = VmTarget::new(request.spec.clone(), request.options.clone());
-    if let Some(problem) = target.check_host().into_iter().next() {
-        return Err(TargetError::Unmet(problem));
+        serde_json::from_str(&text).map_err(|e| VmError::Garbled(e.to_string()))?;
+    let vm = Vm::new(request.spec.clone(), request.options.clone());
+    if let Some(problem) = vm.check_host().into_iter().next() {
+        return Err(VmError::Unmet(problem));
     }
     let claim = Place::of(&request.name)?.claim(&request.name)?;
-    let (guest, facts) = start(&request, target)?;
+    let (guest, facts) = start(&request, vm)?;
     let (stop, stopped) = channel();
     let desk = Desk {
         request,
@@ -93,14 +92,11 @@ fn prepare() -> Result<(Keeper, Receiver<()>), TargetError> {
 }
 
 /// Boot the guest, or continue the snapshot that is asked for.
-fn start(
-    request: &Request,
-    mut target: VmTarget,
-) -> Result<(Guest, BTreeMap<String, String>), TargetError> {
+fn start(request: &Request, mut vm: Vm) -> Result<(Guest, BTreeMap<String, String>), VmError> {
     let Some(name) = &request.snapshot else {
-        let guest = target.boot(&Boot::default(), false)?;
-        warn(&target);
-        return Ok((guest, target.facts()));
+        let guest = vm.boot(None, false)?;
+        warn(&vm);
+        return Ok((guest, vm.facts()));
     };
     let saved = snapshot::load(name)?;
     let ready = Ready {
@@ -109,20 +105,20 @@ fn start(
         build_id: None,
         uptime_ns: 0,
     };
-    let guest = target.resume(snapshot::incoming(name)?, ready)?;
-    warn(&target);
+    let guest = vm.resume(snapshot::incoming(name)?, ready)?;
+    warn(&vm);
     let mut facts = saved.facts;
     facts.insert("vm.snapshot".to_owned(), name.clone());
     Ok((guest, facts))
 }
 
-fn warn(target: &VmTarget) {
-    for warning in target.lacks_of_confinement() {
+fn warn(vm: &Vm) {
+    for warning in vm.lacks_of_confinement() {
         tracing::warn!("{}: {}", warning.what, warning.remedy);
     }
 }
 
-fn open(claim: Claim, desk: Desk) -> Result<Keeper, TargetError> {
+fn open(claim: Claim, desk: Desk) -> Result<Keeper, VmError> {
     let place = &claim.place;
     let listener = UnixListener::bind(place.socket()).map_err(io("bind", &place.socket()))?;
     let status = Status {
@@ -131,7 +127,7 @@ fn open(claim: Claim, desk: Desk) -> Result<Keeper, TargetError> {
         started_unix_s: snapshot::now_unix_s(),
         facts: desk.facts.clone(),
     };
-    let json = serde_json::to_vec(&status).map_err(|e| TargetError::Garbled(e.to_string()))?;
+    let json = serde_json::to_vec(&status).map_err(|e| VmError::Garbled(e.to_string()))?;
     fs::write(place.status_file(), json).map_err(io("write", &place.status_file()))?;
     Ok(Keeper {
         claim,
@@ -227,7 +223,7 @@ impl Desk {
     }
 
     /// A frame that is half sent would be lost in the copy, so no command may run.
-    fn save(&self, name: &str) -> Result<(), TargetError> {
+    fn save(&self, name: &str) -> Result<(), VmError> {
         if self.link.is_busy() {
             let remedy = "end the command first";
             return Err(unmet("the guest", "a command runs in it", remedy));

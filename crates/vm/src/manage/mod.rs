@@ -15,7 +15,7 @@ pub use client::{exec, shell};
 use super::failure::{io, unmet};
 use super::frame::{Frame, FrameKind};
 use super::{Options, VmSpec};
-use crate::TargetError;
+use crate::VmError;
 use place::Place;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
@@ -63,7 +63,7 @@ enum Answer {
 }
 
 /// Start a guest in the background; returns when it is ready.
-pub fn start(request: &Request) -> Result<Status, TargetError> {
+pub fn start(request: &Request) -> Result<Status, VmError> {
     let place = Place::of(&request.name)?;
     if place.connect().is_ok() {
         return Err(unmet(
@@ -82,8 +82,7 @@ pub fn start(request: &Request) -> Result<Status, TargetError> {
         .stdout(Stdio::piped())
         .spawn()
         .map_err(io("start", &program))?;
-    let request =
-        serde_json::to_string(request).map_err(|e| TargetError::Garbled(e.to_string()))?;
+    let request = serde_json::to_string(request).map_err(|e| VmError::Garbled(e.to_string()))?;
     if let Some(mut stdin) = child.stdin.take() {
         stdin
             .write_all(request.as_bytes())
@@ -97,7 +96,7 @@ pub fn start(request: &Request) -> Result<Status, TargetError> {
     }
     match serde_json::from_str(&line) {
         Ok(Answer::Ready(status)) => Ok(status),
-        Ok(Answer::Failed(problem)) => Err(TargetError::Unmet(problem)),
+        Ok(Answer::Failed(problem)) => Err(VmError::Unmet(problem)),
         Err(_) => Err(unmet(
             "the process that keeps the guest",
             "it ended without an answer",
@@ -107,7 +106,7 @@ pub fn start(request: &Request) -> Result<Status, TargetError> {
 }
 
 /// The guests that run, and tidy up after those whose keeper is gone.
-pub fn status() -> Result<Vec<Status>, TargetError> {
+pub fn status() -> Result<Vec<Status>, VmError> {
     let mut found = Vec::new();
     for place in Place::all()? {
         match (place.connect(), place.status()) {
@@ -121,7 +120,7 @@ pub fn status() -> Result<Vec<Status>, TargetError> {
 }
 
 /// End a guest; returns when it is gone.
-pub fn stop(name: &str) -> Result<(), TargetError> {
+pub fn stop(name: &str) -> Result<(), VmError> {
     let place = Place::of(name)?;
     match place.keeper().filter(|_| !place.socket().exists()) {
         Some(pid) => end_start(pid).map_err(io("end", &place.socket()))?,
@@ -152,7 +151,7 @@ fn end_start(pid: u32) -> std::io::Result<()> {
 }
 
 /// A connection to the keeper of a guest.
-fn connect(name: &str) -> Result<UnixStream, TargetError> {
+fn connect(name: &str) -> Result<UnixStream, VmError> {
     Place::of(name)?.connect().map_err(|_| {
         let running = status().unwrap_or_default();
         let names: Vec<&str> = running.iter().map(|s| s.name.as_str()).collect();
@@ -173,7 +172,7 @@ fn command(verb: &str, guest: &str) -> String {
 }
 
 /// Names become directories.
-fn check_name(kind: &str, name: &str) -> Result<(), TargetError> {
+fn check_name(kind: &str, name: &str) -> Result<(), VmError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if !name.is_empty() && !name.starts_with('.') && name.chars().all(plain) {
         return Ok(());

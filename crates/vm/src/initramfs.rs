@@ -9,7 +9,7 @@ use super::failure::{io, unmet};
 use super::kernel::Kernel;
 use super::modules::{self, Group};
 use super::name;
-use crate::TargetError;
+use crate::VmError;
 use cpio::NewcBuilder;
 use cpio::newc::trailer;
 use sha2::{Digest, Sha256};
@@ -28,7 +28,7 @@ const DIRECTORIES: [&str; 8] = [
 ];
 
 /// The initramfs of `kernel` with `program` as init: from the cache, or built now.
-pub fn prepare(kernel: &Kernel, program: &Path, cache: &Path) -> Result<PathBuf, TargetError> {
+pub fn prepare(kernel: &Kernel, program: &Path, cache: &Path) -> Result<PathBuf, VmError> {
     let init = read_program(program)?;
     let config = match &kernel.config_file {
         Some(path) => fs::read(path).map_err(io("read", path))?,
@@ -53,7 +53,7 @@ pub fn prepare(kernel: &Kernel, program: &Path, cache: &Path) -> Result<PathBuf,
     Ok(path)
 }
 
-fn read_program(program: &Path) -> Result<Vec<u8>, TargetError> {
+fn read_program(program: &Path) -> Result<Vec<u8>, VmError> {
     let bytes = fs::read(program).map_err(io("read", program))?;
     elf::without_debug(&bytes).ok_or_else(|| {
         unmet(
@@ -143,7 +143,7 @@ fn add(out: &mut Vec<u8>, name: &str, mode: u32, bytes: &[u8]) -> std::io::Resul
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vm::modules::Module;
+    use crate::modules::Module;
 
     fn module(name: &str) -> Module {
         Module {

@@ -5,7 +5,7 @@
 use super::failure::{io, unmet};
 use super::kernel::sources;
 use super::name;
-use crate::TargetError;
+use crate::VmError;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -24,7 +24,7 @@ pub struct ImageRequest {
     pub packages: Vec<String>,
 }
 
-pub fn build(request: &ImageRequest) -> Result<(), TargetError> {
+pub fn build(request: &ImageRequest) -> Result<(), VmError> {
     let format = format_of(&request.output)?;
     check_names(request)?;
     check_program("mmdebstrap", "mmdebstrap")?;
@@ -52,7 +52,7 @@ pub fn build(request: &ImageRequest) -> Result<(), TargetError> {
 }
 
 /// They become arguments of mmdebstrap and apt.
-fn check_names(request: &ImageRequest) -> Result<(), TargetError> {
+fn check_names(request: &ImageRequest) -> Result<(), VmError> {
     let wrong = |what: String| {
         let object = format!("image {}", request.output.display());
         Err(unmet(
@@ -70,7 +70,7 @@ fn check_names(request: &ImageRequest) -> Result<(), TargetError> {
     }
 }
 
-fn format_of(output: &Path) -> Result<(&'static str, &'static str, &'static str), TargetError> {
+fn format_of(output: &Path) -> Result<(&'static str, &'static str, &'static str), VmError> {
     let name = output.extension().unwrap_or_default();
     FORMATS
         .into_iter()
@@ -84,7 +84,7 @@ fn format_of(output: &Path) -> Result<(&'static str, &'static str, &'static str)
         })
 }
 
-fn check_program(program: &str, package: &str) -> Result<(), TargetError> {
+fn check_program(program: &str, package: &str) -> Result<(), VmError> {
     let found = Command::new(program)
         .arg("--version")
         .stdin(Stdio::null())
@@ -102,21 +102,21 @@ fn check_program(program: &str, package: &str) -> Result<(), TargetError> {
 }
 
 /// mmdebstrap gives an ordinary user the ids of a system in a user namespace.
-fn as_ordinary_user(error: TargetError) -> TargetError {
+fn as_ordinary_user(error: VmError) -> VmError {
     match error {
-        TargetError::Unmet(mut problem) => {
+        VmError::Unmet(mut problem) => {
             problem.what =
                 "it is not installed, and images are made without root through it".into();
             problem
                 .remedy
                 .push_str(", or build the image as root: any user can boot it");
-            TargetError::Unmet(problem)
+            VmError::Unmet(problem)
         }
         other => other,
     }
 }
 
-fn run(request: &ImageRequest, image: &Path) -> Result<(), TargetError> {
+fn run(request: &ImageRequest, image: &Path) -> Result<(), VmError> {
     let mut command = Command::new("mmdebstrap");
     command.args(arguments(
         request,

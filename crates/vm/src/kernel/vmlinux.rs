@@ -3,7 +3,7 @@
 //! host and entered directly (PVH, as in `arch/x86/platform/pvh`). Where that is
 //! not possible the bzImage is booted, which only takes longer.
 
-use crate::vm::{cache, elf, unpack};
+use crate::{cache, elf, unpack};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -7,7 +7,7 @@ use super::frame::{PROBE_ANSWER, PROBE_ARGUMENT};
 use super::launch::Launch;
 use super::machine::Machine;
 use super::qemu::{Accel, CommandLine, Descriptors, Root};
-use crate::TargetError;
+use crate::VmError;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ pub fn choose(
     initramfs: &Path,
     cache: &Path,
     launch: &Launch,
-) -> Result<Choice, TargetError> {
+) -> Result<Choice, VmError> {
     match wanted {
         Some("tcg") => Ok(choice(Accel::Tcg, "asked for")),
         Some("kvm") => Ok(choice(Accel::Kvm, "asked for")),

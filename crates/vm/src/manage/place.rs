@@ -2,9 +2,9 @@
 //! keeper holds as long as it lives, and its socket and status. Only directories that
 //! are this user's are looked at, and only files of these names are ever removed.
 
-use crate::TargetError;
-use crate::vm::cache;
-use crate::vm::failure::{io, unmet};
+use crate::VmError;
+use crate::cache;
+use crate::failure::{io, unmet};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use std::env;
 use std::fs::{self, File};
@@ -26,7 +26,7 @@ const LOOK_LIMIT: Duration = Duration::from_secs(1);
 
 /// `$XDG_RUNTIME_DIR/schedlab/vm`, else below the cache. A directory of another user is
 /// passed over: after su(1) or `sudo -E` the variable still names that one's.
-fn runtime_directory() -> Result<PathBuf, TargetError> {
+fn runtime_directory() -> Result<PathBuf, VmError> {
     let session = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     Ok(match session.filter(|dir| is_own_directory(dir)) {
         Some(dir) => dir.join("schedlab/vm"),
@@ -54,7 +54,7 @@ pub(super) struct Claim {
 }
 
 impl Place {
-    pub fn of(name: &str) -> Result<Self, TargetError> {
+    pub fn of(name: &str) -> Result<Self, VmError> {
         check_name("guest", name)?;
         let place = Place {
             dir: runtime_directory()?.join(name),
@@ -70,7 +70,7 @@ impl Place {
     }
 
     /// Of every guest that there is, or was.
-    pub fn all() -> Result<Vec<Place>, TargetError> {
+    pub fn all() -> Result<Vec<Place>, VmError> {
         let runtime = runtime_directory()?;
         let entries = fs::read_dir(&runtime).into_iter().flatten().flatten();
         let places = entries.map(|entry| Place { dir: entry.path() });
@@ -114,7 +114,7 @@ impl Place {
     }
 
     /// Take the name before anything is booted for it.
-    pub fn claim(self, name: &str) -> Result<Claim, TargetError> {
+    pub fn claim(self, name: &str) -> Result<Claim, VmError> {
         let start = Instant::now();
         loop {
             self.make()?;
@@ -131,7 +131,7 @@ impl Place {
         }
     }
 
-    fn taken(&self, name: &str) -> TargetError {
+    fn taken(&self, name: &str) -> VmError {
         let what = match (self.status().is_some(), self.keeper()) {
             (false, Some(pid)) => format!("it is being started, by process {pid}"),
             _ => "it is running already".to_owned(),
@@ -143,7 +143,7 @@ impl Place {
         )
     }
 
-    fn make(&self) -> Result<(), TargetError> {
+    fn make(&self) -> Result<(), VmError> {
         let mut builder = fs::DirBuilder::new();
         builder.recursive(true).mode(0o700);
         builder.create(&self.dir).map_err(io("create", &self.dir))?;
@@ -170,7 +170,7 @@ impl Place {
         there.is_ok() && there.ok() == held.ok()
     }
 
-    fn begin(self, mut lock: File) -> Result<Claim, TargetError> {
+    fn begin(self, mut lock: File) -> Result<Claim, VmError> {
         self.remove_files();
         let pid = lock
             .set_len(0)

@@ -1,7 +1,7 @@
 //! Where fetched and built things are kept: kernels, initramfs files, images.
 
 use super::failure::{io, unmet};
-use crate::TargetError;
+use crate::VmError;
 use std::env;
 use std::fs;
 use std::io::{ErrorKind, Write};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 const MARKER: &str = ".schedlab";
 
 /// `$SCHEDLAB_CACHE_DIR`, else `$XDG_CACHE_HOME/schedlab`, else `~/.cache/schedlab`.
-pub fn directory() -> Result<PathBuf, TargetError> {
+pub fn directory() -> Result<PathBuf, VmError> {
     let set = |name| {
         env::var_os(name)
             .filter(|value| !value.is_empty())
@@ -37,7 +37,7 @@ pub fn directory() -> Result<PathBuf, TargetError> {
 }
 
 /// Write a file that is whole or absent, and that everybody may read.
-pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), TargetError> {
+pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), VmError> {
     let dir = path.parent().unwrap_or(path);
     let mut file = tempfile::NamedTempFile::new_in(dir).map_err(io("create", dir))?;
     let for_all = fs::Permissions::from_mode(0o644);
@@ -56,7 +56,7 @@ pub fn is_for_all(path: &Path) -> bool {
 
 /// A file that everybody may read: this one, or a copy in the cache. QEMU runs as somebody
 /// else where root starts it, and a distribution may keep its kernels for root.
-pub fn for_all(path: &Path, key: &str, cache: &Path) -> Result<PathBuf, TargetError> {
+pub fn for_all(path: &Path, key: &str, cache: &Path) -> Result<PathBuf, VmError> {
     if is_for_all(path) {
         return Ok(path.to_owned());
     }
@@ -72,7 +72,7 @@ pub fn for_all(path: &Path, key: &str, cache: &Path) -> Result<PathBuf, TargetEr
 
 /// Make a directory whose files have names that others use too (`status`, `lock`), or
 /// find it made by schedlab before; nothing is ever written into one that is not.
-pub fn own_directory(dir: &Path) -> Result<(), TargetError> {
+pub fn own_directory(dir: &Path) -> Result<(), VmError> {
     let marker = dir.join(MARKER);
     let parent = dir.parent().unwrap_or(dir);
     fs::create_dir_all(parent).map_err(io("create", parent))?;

@@ -4,10 +4,10 @@
 //! `Dir::Cache`, and `apt_config`).
 
 use super::{apt_config, sources};
-use crate::TargetError;
-use crate::vm::cache;
-use crate::vm::failure::{io, unmet};
-use crate::vm::name;
+use crate::VmError;
+use crate::cache;
+use crate::failure::{io, unmet};
+use crate::name;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -36,7 +36,7 @@ pub struct Suite {
 
 impl Suite {
     /// Nothing is fetched yet.
-    pub fn new(cache: &Path, name: &str) -> Result<Self, TargetError> {
+    pub fn new(cache: &Path, name: &str) -> Result<Self, VmError> {
         if !name::is_suite(name) {
             return Err(unmet(
                 &format!("kernel debian:{name}"),
@@ -60,7 +60,7 @@ impl Suite {
 
     /// Lists that are a day old are fetched again; old ones serve when there is
     /// no network.
-    pub fn refresh(&self) -> Result<(), TargetError> {
+    pub fn refresh(&self) -> Result<(), VmError> {
         if self.is_fetched() && age(&self.stamp()).is_some_and(|age| age < LISTS_MAX_AGE) {
             return Ok(());
         }
@@ -74,7 +74,7 @@ impl Suite {
     }
 
     /// Fetch the lists now.
-    pub fn update(&self) -> Result<(), TargetError> {
+    pub fn update(&self) -> Result<(), VmError> {
         self.prepare()?;
         let _lock = lock(&self.dir.join("lock"))?;
         tracing::info!("fetching the package lists of Debian {}", self.name);
@@ -103,7 +103,7 @@ impl Suite {
     }
 
     /// Without Error-Mode a suite that is missing or unreachable is a mere warning.
-    fn apt_update(&self, more: &[&str]) -> Result<Output, TargetError> {
+    fn apt_update(&self, more: &[&str]) -> Result<Output, VmError> {
         let mut command = self.apt("apt-get");
         command.args(["-q", "-o", "APT::Update::Error-Mode=any"]);
         command.args(more).arg("update");
@@ -136,7 +136,7 @@ impl Suite {
         self.dir.join("kernel")
     }
 
-    pub fn show(&self, package: &str) -> Result<Option<Package>, TargetError> {
+    pub fn show(&self, package: &str) -> Result<Option<Package>, VmError> {
         let mut command = self.apt("apt-cache");
         command.args(["show", "--no-all-versions", package]);
         let output = run(command)?;
@@ -144,7 +144,7 @@ impl Suite {
     }
 
     /// All kernel packages of the suite, as `apt-cache search` prints them.
-    pub fn kernels(&self) -> Result<Vec<Package>, TargetError> {
+    pub fn kernels(&self) -> Result<Vec<Package>, VmError> {
         let mut command = self.apt("apt-cache");
         command.args(["search", "--names-only", "^linux-image-[0-9].*amd64$"]);
         let output = run(command)?;
@@ -154,7 +154,7 @@ impl Suite {
     /// The packages of the kernel that `root` stands for, itself included: a
     /// metapackage leads to the image, the image (since 7.0) to binary, modules
     /// and base.
-    pub fn kernel_packages(&self, root: &Package) -> Result<Vec<Package>, TargetError> {
+    pub fn kernel_packages(&self, root: &Package) -> Result<Vec<Package>, VmError> {
         let mut found = vec![root.clone()];
         let mut next = 0;
         while next < found.len() {
@@ -170,7 +170,7 @@ impl Suite {
     }
 
     /// Download and unpack the packages below `into`.
-    pub fn unpack(&self, packages: &[Package], into: &Path) -> Result<(), TargetError> {
+    pub fn unpack(&self, packages: &[Package], into: &Path) -> Result<(), VmError> {
         self.configure()?;
         let debs = tempfile::Builder::new()
             .prefix("debs-")
@@ -200,7 +200,7 @@ impl Suite {
         self.dir.join("updated")
     }
 
-    fn prepare(&self) -> Result<(), TargetError> {
+    fn prepare(&self) -> Result<(), VmError> {
         if !Path::new(KEYRING).exists() {
             return Err(unmet(
                 KEYRING,
@@ -226,7 +226,7 @@ impl Suite {
     }
 
     /// The way to the mirror may be another one by now.
-    fn configure(&self) -> Result<(), TargetError> {
+    fn configure(&self) -> Result<(), VmError> {
         cache::write_whole(&self.dir.join(CONFIG), apt_config::text().as_bytes())
     }
 
@@ -263,7 +263,7 @@ fn is_kernel_package(name: &str) -> bool {
     .any(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-fn extract(deb: &Path, into: &Path) -> Result<(), TargetError> {
+fn extract(deb: &Path, into: &Path) -> Result<(), VmError> {
     let mut command = Command::new("dpkg-deb");
     command.arg("-x").arg(deb).arg(into);
     let output = run(command)?;
@@ -282,7 +282,7 @@ fn is_expired(output: &Output) -> bool {
     !output.status.success() && String::from_utf8_lossy(&output.stderr).contains(" is expired ")
 }
 
-fn run(mut command: Command) -> Result<Output, TargetError> {
+fn run(mut command: Command) -> Result<Output, VmError> {
     let program = command.get_program().to_string_lossy().into_owned();
     command.output().map_err(|e| match e.kind() {
         std::io::ErrorKind::NotFound => unmet(
@@ -300,7 +300,7 @@ fn last_lines(output: &Output, count: usize) -> String {
     lines[lines.len().saturating_sub(count)..].join("; ")
 }
 
-fn lock(path: &Path) -> Result<File, TargetError> {
+fn lock(path: &Path) -> Result<File, VmError> {
     let file = File::create(path).map_err(io("create", path))?;
     file.lock().map_err(io("lock", path))?;
     Ok(file)

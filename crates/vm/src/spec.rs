@@ -1,7 +1,6 @@
 //! A guest as an experiment describes it.
 
-use crate::{Can, Reset, Shown};
-use model::{Invalid, TargetSpec, choose_cpus};
+use model::{Invalid, Reset, TargetSpec, choose_cpus};
 use serde::{Deserialize, Serialize};
 
 /// More than any machine has, and few enough to list.
@@ -64,14 +63,6 @@ impl VmSpec {
         Ok(vm)
     }
 
-    pub fn can(&self) -> Can {
-        Can {
-            kernels: true,
-            cpus: Some(self.cpus),
-            reset: self.reset,
-        }
-    }
-
     pub fn check(&self) -> Result<(), Invalid> {
         let cpus = self.cpus;
         let wrong = |key: &str, what: String| Err(Invalid::new(key, what));
@@ -109,7 +100,7 @@ impl VmSpec {
 
     /// What a guest is given, for whoever is to agree to it: first what it is, then the
     /// private files that it sees.
-    pub fn shown(&self) -> Shown {
+    pub fn shown(&self) -> Vec<(&'static str, String)> {
         let mut text = format!(
             "kernel {}, {} CPUs, root {}",
             self.kernel, self.cpus, self.root

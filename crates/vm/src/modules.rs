@@ -8,7 +8,7 @@ use super::failure::{io, unmet};
 use super::init;
 use super::kernel::Kernel;
 use super::unpack;
-use crate::TargetError;
+use crate::VmError;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ pub struct Group {
 }
 
 /// What the guest may load before it sees the host's files.
-pub fn boot_modules(kernel: &Kernel) -> Result<Vec<Group>, TargetError> {
+pub fn boot_modules(kernel: &Kernel) -> Result<Vec<Group>, VmError> {
     let index = index_of(kernel)?;
     let always = index.load_known(&ALWAYS.map(|(name, _)| name), &[])?;
     let groups = [
@@ -57,7 +57,7 @@ pub fn boot_modules(kernel: &Kernel) -> Result<Vec<Group>, TargetError> {
 }
 
 /// What a guest cannot do without must be built in or beside the kernel.
-pub fn check(kernel: &Kernel, host_root: bool) -> Result<(), TargetError> {
+pub fn check(kernel: &Kernel, host_root: bool) -> Result<(), VmError> {
     let index = index_of(kernel)?;
     let lacking = ALWAYS.iter().find(|(name, option)| {
         let there = index.paths.contains_key(*name) || kernel.config.built_in(option);
@@ -70,14 +70,14 @@ pub fn check(kernel: &Kernel, host_root: bool) -> Result<(), TargetError> {
     }
 }
 
-fn index_of(kernel: &Kernel) -> Result<Index, TargetError> {
+fn index_of(kernel: &Kernel) -> Result<Index, VmError> {
     match &kernel.modules_dir {
         Some(dir) => Index::read(dir),
         None => Ok(Index::default()),
     }
 }
 
-fn missing(kernel: &Kernel, name: &str, option: &str) -> TargetError {
+fn missing(kernel: &Kernel, name: &str, option: &str) -> VmError {
     let remedy = if kernel.config.available(option) {
         "its modules are not beside it: name the package or the built tree instead of the image"
     } else {
@@ -107,7 +107,7 @@ struct Index {
 }
 
 impl Index {
-    fn read(dir: &Path) -> Result<Self, TargetError> {
+    fn read(dir: &Path) -> Result<Self, VmError> {
         let order = dir.join("modules.order");
         let text = match fs::read_to_string(&order) {
             Ok(text) => text,
@@ -122,7 +122,7 @@ impl Index {
     }
 
     /// Those that there are, without what is loaded before them anyway.
-    fn load_known(&self, names: &[&str], before: &[Module]) -> Result<Vec<Module>, TargetError> {
+    fn load_known(&self, names: &[&str], before: &[Module]) -> Result<Vec<Module>, VmError> {
         let mut loaded = before.to_vec();
         for name in names {
             self.load(name, &mut loaded)?;
@@ -131,7 +131,7 @@ impl Index {
     }
 
     /// Dependencies first. Modules may name each other, in a file that is a stranger's.
-    fn load(&self, name: &str, loaded: &mut Vec<Module>) -> Result<(), TargetError> {
+    fn load(&self, name: &str, loaded: &mut Vec<Module>) -> Result<(), VmError> {
         let mut begun: BTreeSet<String> = loaded.iter().map(|m| m.name.clone()).collect();
         let mut steps = vec![Step::Read(name.to_owned())];
         while let Some(step) = steps.pop() {
@@ -179,7 +179,7 @@ fn on_disk(dir: &Path, path: &str) -> Option<PathBuf> {
         .find(|path| path.exists())
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, TargetError> {
+fn read(path: &Path) -> Result<Vec<u8>, VmError> {
     let (program, package) = match path.extension().and_then(|e| e.to_str()) {
         Some("xz") => ("xz", "xz-utils"),
         Some("zst") => ("zstd", "zstd"),
@@ -296,7 +296,7 @@ mod tests {
     fn a_kernel_without_9p_is_refused_with_a_remedy() {
         let kernel = Kernel {
             config_file: Some("config".into()),
-            config: crate::vm::kernel::config::Config::parse(
+            config: crate::kernel::config::Config::parse(
                 "CONFIG_VIRTIO_PCI=y\nCONFIG_VIRTIO_CONSOLE=y\n",
             ),
             ..nameless()

@@ -7,7 +7,7 @@ use super::launch::Launch;
 use super::qemu::{CommandLine, Descriptors, PROGRAM};
 use super::qmp::Monitor;
 use super::sys;
-use crate::TargetError;
+use crate::VmError;
 use confine::Confinement;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::fs::File;
@@ -47,7 +47,7 @@ struct End {
 
 impl Machine {
     /// Start QEMU; `line.descriptors` and what is shared are filled in here.
-    pub fn start(mut line: CommandLine, launch: &Launch) -> Result<(Self, Channels), TargetError> {
+    pub fn start(mut line: CommandLine, launch: &Launch) -> Result<(Self, Channels), VmError> {
         let pair = || UnixStream::pair().map_err(io("create", Path::new("a socket pair")));
         let (console, monitor, control, agent) = (pair()?, pair()?, pair()?, pair()?);
         let image = line.root.image().map(open_image).transpose()?;
@@ -130,12 +130,12 @@ impl End {
 }
 
 /// Whoever QEMU runs as: who starts it may read the image.
-fn open_image(path: &Path) -> Result<File, TargetError> {
+fn open_image(path: &Path) -> Result<File, VmError> {
     File::open(path).map_err(io("open", path))
 }
 
 /// The memory of a saved guest, through a pipe. QEMU opens no file of its own for it.
-fn feed(path: &Path) -> Result<PipeReader, TargetError> {
+fn feed(path: &Path) -> Result<PipeReader, VmError> {
     let mut memory = File::open(path).map_err(io("open", path))?;
     let (reader, mut writer) = std::io::pipe().map_err(io("create", Path::new("a pipe")))?;
     // QEMU says itself when the memory is not whole.
@@ -160,7 +160,7 @@ fn start_warden(
     line: CommandLine,
     confinement: Confinement,
     end: Arc<End>,
-) -> Result<(u32, OwnedFd), TargetError> {
+) -> Result<(u32, OwnedFd), VmError> {
     let (tell, started) = mpsc::channel();
     std::thread::spawn(move || {
         let child = spawn(&line, &confinement).and_then(|child| Ok((pidfd(&child)?, child)));
@@ -181,7 +181,7 @@ fn start_warden(
     })
 }
 
-pub fn not_installed() -> TargetError {
+pub fn not_installed() -> VmError {
     unmet(
         PROGRAM,
         "it is not installed, and the target vm runs in it",

@@ -4,7 +4,7 @@
 //! What it needs is shown wherever it lies.
 
 use super::failure::unmet;
-use crate::TargetError;
+use crate::VmError;
 use confine::{Confinement, Export, Restriction, User, View};
 use model::Experiment;
 use std::collections::BTreeSet;
@@ -69,7 +69,7 @@ pub struct Wanted {
 }
 
 /// How QEMU is to be started.
-pub fn confinement(wanted: &Wanted) -> Result<Confinement, TargetError> {
+pub fn confinement(wanted: &Wanted) -> Result<Confinement, VmError> {
     let mut user = guest_user()?;
     if let Some(user) = &mut user {
         user.join_group_of(Path::new(KVM));
@@ -120,7 +120,7 @@ pub fn confinement(wanted: &Wanted) -> Result<Confinement, TargetError> {
 }
 
 /// `None`: QEMU runs as who started schedlab.
-fn guest_user() -> Result<Option<User>, TargetError> {
+fn guest_user() -> Result<Option<User>, VmError> {
     let Some(name) = env::var(USER_VARIABLE).ok().filter(|name| !name.is_empty()) else {
         return Ok(User::in_place_of_root());
     };

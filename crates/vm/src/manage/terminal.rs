@@ -1,6 +1,6 @@
 //! This process's terminal, while a shell in a guest has it.
 
-use crate::vm::frame::Window;
+use crate::frame::Window;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use signal_hook::consts::SIGWINCH;
 use signal_hook::iterator::Signals;

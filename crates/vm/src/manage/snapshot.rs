@@ -6,12 +6,12 @@
 //! in its memory.
 
 use super::{Request, connect};
-use crate::TargetError;
-use crate::vm::cache;
-use crate::vm::failure::{io, unmet};
-use crate::vm::frame::{Frame, FrameKind};
-use crate::vm::image_path;
-use crate::vm::qmp::Monitor;
+use crate::VmError;
+use crate::cache;
+use crate::failure::{io, unmet};
+use crate::frame::{Frame, FrameKind};
+use crate::image_path;
+use crate::qmp::Monitor;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -35,7 +35,7 @@ pub struct Snapshot {
 }
 
 /// Save the guest; it goes on running.
-pub fn create(guest: &str, name: &str) -> Result<(), TargetError> {
+pub fn create(guest: &str, name: &str) -> Result<(), VmError> {
     let place = Place::of(name)?;
     if place.dir.exists() {
         let remedy = format!("choose another name, or `schedlab vm snapshot delete {name}`");
@@ -63,7 +63,7 @@ pub fn create(guest: &str, name: &str) -> Result<(), TargetError> {
 }
 
 /// Said before anything is stopped, and plainer than QEMU does.
-fn check_root(guest: &str) -> Result<(), TargetError> {
+fn check_root(guest: &str) -> Result<(), VmError> {
     let status = super::place::Place::of(guest)?.status();
     let root = status.and_then(|status| status.facts.get("vm.root").cloned());
     if root.is_none_or(|root| image_path(&root).is_some()) {
@@ -77,7 +77,7 @@ fn check_root(guest: &str) -> Result<(), TargetError> {
 }
 
 /// Sorted by name.
-pub fn list() -> Result<Vec<Snapshot>, TargetError> {
+pub fn list() -> Result<Vec<Snapshot>, VmError> {
     let entries = fs::read_dir(directory()?).into_iter().flatten().flatten();
     let mut found: Vec<Snapshot> = entries
         .filter_map(|entry| Place { dir: entry.path() }.read().ok())
@@ -86,14 +86,14 @@ pub fn list() -> Result<Vec<Snapshot>, TargetError> {
     Ok(found)
 }
 
-pub fn delete(name: &str) -> Result<(), TargetError> {
+pub fn delete(name: &str) -> Result<(), VmError> {
     let place = Place::of(name)?;
     load(name)?;
     fs::remove_dir_all(&place.dir).map_err(io("remove", &place.dir))
 }
 
 /// What to start so that the snapshot goes on as the guest `guest`.
-pub fn restore(name: &str, guest: &str) -> Result<super::Status, TargetError> {
+pub fn restore(name: &str, guest: &str) -> Result<super::Status, VmError> {
     let snapshot = load(name)?;
     super::start(&Request {
         name: guest.to_owned(),
@@ -102,7 +102,7 @@ pub fn restore(name: &str, guest: &str) -> Result<super::Status, TargetError> {
     })
 }
 
-pub(super) fn load(name: &str) -> Result<Snapshot, TargetError> {
+pub(super) fn load(name: &str) -> Result<Snapshot, VmError> {
     Place::of(name)?.read().map_err(|_| {
         unmet(
             &format!("snapshot {name}"),
@@ -113,12 +113,12 @@ pub(super) fn load(name: &str) -> Result<Snapshot, TargetError> {
 }
 
 /// The file that a snapshot's memory is in.
-pub(super) fn incoming(name: &str) -> Result<PathBuf, TargetError> {
+pub(super) fn incoming(name: &str) -> Result<PathBuf, VmError> {
     Ok(Place::of(name)?.dir.join("memory"))
 }
 
 /// The keeper's part: stop, save, go on.
-pub(super) fn save(snapshot: Snapshot, monitor: &mut Monitor) -> Result<(), TargetError> {
+pub(super) fn save(snapshot: Snapshot, monitor: &mut Monitor) -> Result<(), VmError> {
     let place = Place::of(&snapshot.name)?;
     let parent = directory()?;
     fs::create_dir_all(&parent).map_err(io("create", &parent))?;
@@ -134,8 +134,7 @@ pub(super) fn save(snapshot: Snapshot, monitor: &mut Monitor) -> Result<(), Targ
         .map_err(io("save", &memory))?;
     let bytes = fs::metadata(&memory).map_or(0, |m| m.len());
     let snapshot = Snapshot { bytes, ..snapshot };
-    let json =
-        serde_json::to_vec_pretty(&snapshot).map_err(|e| TargetError::Garbled(e.to_string()))?;
+    let json = serde_json::to_vec_pretty(&snapshot).map_err(|e| VmError::Garbled(e.to_string()))?;
     let description = part.path().join("snapshot.json");
     fs::write(&description, json).map_err(io("write", &description))?;
     fs::rename(part.keep(), &place.dir).map_err(io("rename", &place.dir))
@@ -181,7 +180,7 @@ pub(super) fn now_unix_s() -> u64 {
     SystemTime::UNIX_EPOCH.elapsed().map_or(0, |d| d.as_secs())
 }
 
-fn directory() -> Result<PathBuf, TargetError> {
+fn directory() -> Result<PathBuf, VmError> {
     Ok(cache::directory()?.join("snapshots"))
 }
 
@@ -190,7 +189,7 @@ struct Place {
 }
 
 impl Place {
-    fn of(name: &str) -> Result<Self, TargetError> {
+    fn of(name: &str) -> Result<Self, VmError> {
         super::check_name("snapshot", name)?;
         Ok(Place {
             dir: directory()?.join(name),

@@ -8,7 +8,7 @@ use super::link::Link;
 use super::machine::{Channels, Machine};
 use super::qemu::{Accel, CommandLine};
 use super::qmp::Monitor;
-use crate::TargetError;
+use crate::VmError;
 use serde_json::json;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -42,7 +42,7 @@ pub fn time_limit(accel: Accel) -> Duration {
     })
 }
 
-pub fn boot(line: &CommandLine, setup: &Setup, launch: &Launch) -> Result<Guest, TargetError> {
+pub fn boot(line: &CommandLine, setup: &Setup, launch: &Launch) -> Result<Guest, VmError> {
     let mut attempt = 1;
     loop {
         match boot_once(line, setup, launch) {
@@ -52,10 +52,10 @@ pub fn boot(line: &CommandLine, setup: &Setup, launch: &Launch) -> Result<Guest,
                     ..guest
                 });
             }
-            Err(TargetError::Gone { .. }) if launch.is_interrupted() => {
-                return Err(TargetError::Interrupted);
+            Err(VmError::Gone { .. }) if launch.is_interrupted() => {
+                return Err(VmError::Interrupted);
             }
-            Err(TargetError::Gone { why, tail }) if attempt < ATTEMPTS => {
+            Err(VmError::Gone { why, tail }) if attempt < ATTEMPTS => {
                 tracing::warn!("boot {attempt} of {ATTEMPTS} failed, trying again: {why}");
                 tracing::debug!("console of the failed boot:\n{tail}");
                 attempt += 1;
@@ -65,7 +65,7 @@ pub fn boot(line: &CommandLine, setup: &Setup, launch: &Launch) -> Result<Guest,
     }
 }
 
-fn boot_once(line: &CommandLine, setup: &Setup, launch: &Launch) -> Result<Guest, TargetError> {
+fn boot_once(line: &CommandLine, setup: &Setup, launch: &Launch) -> Result<Guest, VmError> {
     let start = Instant::now();
     let (machine, Channels { control, agent }) = Machine::start(line.clone(), launch)?;
     let gone = |why| gone(why, &machine.console);
@@ -86,7 +86,7 @@ fn boot_once(line: &CommandLine, setup: &Setup, launch: &Launch) -> Result<Guest
 }
 
 /// Continue a saved guest. It is ready when a command runs in it.
-pub fn resume(line: &CommandLine, ready: Ready, launch: &Launch) -> Result<Guest, TargetError> {
+pub fn resume(line: &CommandLine, ready: Ready, launch: &Launch) -> Result<Guest, VmError> {
     let start = Instant::now();
     let (machine, Channels { control, agent }) = Machine::start(line.clone(), launch)?;
     let failed = |e: std::io::Error| match machine.ended() {
@@ -182,8 +182,8 @@ pub fn death(machine: &Machine) -> String {
     }
 }
 
-pub fn gone(why: String, console: &Console) -> TargetError {
-    TargetError::Gone {
+pub fn gone(why: String, console: &Console) -> VmError {
+    VmError::Gone {
         why,
         tail: console.tail(),
     }

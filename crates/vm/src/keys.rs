@@ -1,9 +1,8 @@
 //! The keys of `[target]` with `kind = "vm"`.
 
 use super::spec::{Forward, Topology, VmSpec};
-use crate::{Keys, ReadError, Reset};
-use model::{Size, TargetSpec};
-use serde::Deserialize;
+use model::{Reset, Size};
+use serde::{Deserialize, Deserializer};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -50,15 +49,14 @@ struct FileForward {
     guest_port: u16,
 }
 
-pub(super) fn read(keys: Keys) -> Result<TargetSpec, ReadError> {
-    let vm = VmSpec::from(FileVm::deserialize(keys)?);
-    vm.check()?;
-    Ok(TargetSpec::from(&vm))
+/// The guest that the keys describe; it is not checked.
+pub fn read<'de, D: Deserializer<'de>>(keys: D) -> Result<VmSpec, D::Error> {
+    FileVm::deserialize(keys).map(VmSpec::from)
 }
 
 /// The text between the braces of `topology = { … }`.
 pub fn parse_topology(text: &str) -> Result<Topology, String> {
-    let table: FileTopology = Keys::parse(&format!("{{{text}}}"))
+    let table: FileTopology = toml::de::ValueDeserializer::parse(&format!("{{{text}}}"))
         .and_then(FileTopology::deserialize)
         .map_err(|e| format!("{}; write cores=2,threads=2", e.message()))?;
     Ok(table.into())

@@ -1,14 +1,14 @@
-//! The needs of a guest's target besides the experiment.
+//! The needs of a guest besides its description.
 
 use super::failure::io;
 use super::{cache, frame, view};
-use crate::{Host, TargetError};
+use crate::VmError;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::env;
 use std::path::{Path, PathBuf};
 
-/// The needs of a target besides the experiment.
+/// The needs of a guest besides its description.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Options {
     /// A static program whose PID 1 is `init::main`; it is the agent as well.
@@ -27,7 +27,7 @@ pub struct Options {
 
 impl Options {
     /// This program, here, with what matters of its environment.
-    pub fn of_this_process() -> Result<Self, TargetError> {
+    pub fn of_this_process() -> Result<Self, VmError> {
         let here = Path::new("/proc/self");
         Ok(Options {
             program: env::current_exe().map_err(io("find this program", here))?,
@@ -37,18 +37,6 @@ impl Options {
             directory: env::current_dir().map_err(io("find the current directory", here))?,
             environment: guest_environment(env::vars()),
         })
-    }
-
-    /// The agent and its environment as the host gives them.
-    pub fn of_host(host: &Host) -> Result<Self, TargetError> {
-        let mut options = Options::of_this_process()?;
-        if let Some(program) = &host.program {
-            options.program = program.clone();
-        }
-        options.shown.extend(host.needed.iter().cloned());
-        let more = host.environment.iter().chain(&host.elsewhere);
-        options.environment.extend(more.cloned());
-        Ok(options)
     }
 }
 
