@@ -141,10 +141,10 @@ fn a_kind_is_one_entry() {
         ("toy", "toy")
     );
     assert_eq!(workload.metrics, ["counted"]);
-    let planned = plan::plan(&experiment);
+    let planned = schedule::plan(&experiment);
     assert_eq!(planned.cells[0].name, "toy 3");
     assert_eq!(
-        plan::workloads::parse_workload("toy:9").unwrap().loads,
+        plan::parse_workload("toy:9").unwrap().loads,
         [Load::Count(9)]
     );
 

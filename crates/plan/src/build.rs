@@ -1,13 +1,11 @@
 //! From what was written, in a file or on the command line, to a whole experiment.
 
-use crate::arms::{check_policy, check_weight, parse_arm};
+use crate::arm::{parse_arm, usual_role};
 use crate::check::check;
 use crate::error::PlanError;
-use crate::file::FileStop;
-use crate::limits::check_quota;
-use crate::workloads::{command_workload, kinds, parse_workload};
-use model::{Arm, Experiment, Role, Stop, TargetSpec, Workload};
-use target::Can;
+use crate::stop::{FileStop, stop};
+use crate::workload::{command_workload, parse_workload};
+use model::{Arm, Experiment, TargetSpec, Workload};
 
 /// What was written; gaps are filled by [`complete`].
 pub(crate) struct Draft {
@@ -78,15 +76,6 @@ pub fn experiment_from_request(request: &Request) -> Result<Experiment, PlanErro
 /// Name of the arm that repeats the baseline.
 const AA_ARM: &str = "A/A";
 
-/// Whom the policy of an arm is for unless the arm says: the server, where every
-/// workload has one, for its requests are what is judged; otherwise the load.
-pub(crate) fn usual_role(workloads: &[Workload]) -> Role {
-    match workloads.iter().all(Workload::is_served) && !workloads.is_empty() {
-        true => Role::Server,
-        false => Role::Load,
-    }
-}
-
 /// Fill the gaps, and refuse what cannot be one experiment.
 pub(crate) fn complete(draft: Draft) -> Result<Experiment, PlanError> {
     let mut experiment = Experiment {
@@ -131,68 +120,4 @@ pub fn with_aa(mut experiment: Experiment) -> Result<Experiment, PlanError> {
     experiment.aa_arm = Some(AA_ARM.to_owned());
     check(&experiment)?;
     Ok(experiment)
-}
-
-/// What one arm alone does not show.
-pub(crate) fn check_arm(arm: &Arm, target: Can, workloads: &[Workload]) -> Result<(), PlanError> {
-    let object = |e: PlanError| {
-        let message = format!("arm `{}`: {e}", arm.name);
-        e.renamed(message)
-    };
-    if let Some(policy) = &arm.policy {
-        check_policy(policy).map_err(object)?;
-    }
-    if let Some(weight) = arm.weight {
-        check_weight(weight)
-            .and_then(|()| has_servers(workloads))
-            .map_err(object)?;
-    }
-    for workload in workloads {
-        check_quota(arm, workload).map_err(object)?;
-    }
-    if arm.kernel.is_some() && !target.kernels {
-        return Err(object(
-            PlanError::new("a kernel of its own needs a machine of its own")
-                .with_help("use the target `vm`, or compare across reboots with two runs"),
-        ));
-    }
-    if !(0.0..=1000.0).contains(&arm.handicap_percent) {
-        return Err(object(PlanError::new("a handicap is 0% to 1000%")));
-    }
-    if arm.handicap_percent != 0.0 && !workloads.iter().all(carries_handicap) {
-        let able = kinds(|def| def.handicap).join("`, `");
-        return Err(object(
-            PlanError::new(format!("only the `{able}` load can carry a handicap"))
-                .with_help("leave the other workloads out of this experiment"),
-        ));
-    }
-    Ok(())
-}
-
-fn carries_handicap(workload: &Workload) -> bool {
-    load::kind::find(workload.kind.name()).is_some_and(|def| def.handicap)
-}
-
-/// The weight of an arm is that of servers.
-fn has_servers(workloads: &[Workload]) -> Result<(), PlanError> {
-    match workloads.iter().find(|w| w.server.is_none()) {
-        None => Ok(()),
-        Some(without) => Err(PlanError::new(format!(
-            "`weight` is the cgroup weight of the server, and the workload `{}` has no server",
-            without.name
-        ))
-        .with_help("leave out the workload, or use nice = -5 in a policy instead of the weight")),
-    }
-}
-
-fn stop(file: &FileStop) -> Stop {
-    let max_blocks = file.max_blocks.unwrap_or(40);
-    Stop {
-        budget_ns: file.budget.map(|d| d.0),
-        confidence: file.confidence.unwrap_or(0.95),
-        smallest_effect: file.smallest_effect.map_or(0.02, |p| p.0 / 100.0),
-        min_blocks: file.min_blocks.unwrap_or(3.min(max_blocks)),
-        max_blocks,
-        max_attempts: file.max_attempts.unwrap_or(3),
-    }
 }

@@ -18,7 +18,7 @@ pub fn check_collectors(
     let Some(unknown) = named.find(|name| !known.contains(&name.as_str())) else {
         return Ok(());
     };
-    let near = crate::nearest(unknown, known.iter().copied());
+    let near = model::nearest(unknown, known.iter().copied());
     let help = match near {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("there are {}", known.join(", ")),

@@ -2,10 +2,12 @@
 //! parameter or a value.
 
 use crate::error::PlanError;
-use crate::grid::Point;
 use load::units::{parse_duration, parse_percent, parse_rate, parse_size};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Parameters with their values as written.
+pub(crate) type Point = BTreeMap<String, String>;
 
 const OPERATORS: [&str; 6] = ["<=", ">=", "==", "!=", "<", ">"];
 
@@ -58,7 +60,7 @@ impl Parameters {
     }
 
     fn unknown(&self, name: &str) -> PlanError {
-        let help = match crate::nearest(name, self.names()) {
+        let help = match model::nearest(name, self.names()) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!(
                 "its parameters are {}",

@@ -3,7 +3,7 @@
 //! Errors quote what was written, by whomever: it stays in its line, and nothing in it is
 //! obeyed by a terminal ([`model::printable`]).
 
-use crate::table::Places;
+use crate::places::Places;
 use miette::{Diagnostic, NamedSource, SourceSpan};
 use model::Invalid;
 use model::printable::{lines, one_line};
@@ -76,7 +76,7 @@ impl PlanError {
         let wrong = quoted.next().unwrap_or_default();
         let mut known: Vec<&str> = read_before.collect();
         known.extend(quoted);
-        let nearest = crate::nearest(wrong, known.iter().copied());
+        let nearest = model::nearest(wrong, known.iter().copied());
         let message = format!(
             "unknown field `{wrong}`, expected one of `{}`",
             known.join("`, `")
@@ -152,7 +152,7 @@ fn unknown_field_help(message: &str) -> Option<String> {
     let rest = message.strip_prefix("unknown field ")?;
     let mut words = rest.split('`').skip(1).step_by(2);
     let wrong = words.next()?;
-    crate::nearest(wrong, words).map(|right| format!("did you mean `{right}`?"))
+    model::nearest(wrong, words).map(|right| format!("did you mean `{right}`?"))
 }
 
 impl PlanError {
@@ -190,7 +190,7 @@ mod tests {
         let text = "[[arm]]\nname = \"a\\nb\"\n[[arm]]\nname = \"a\\nb\"\n";
         let error = crate::parse_experiment("x.toml", text).unwrap_err();
         assert!(!error.to_string().contains('\n'), "{error}");
-        let error = crate::arms::parse_arm("\u{1b}[2J\nx").unwrap_err();
+        let error = crate::parse_arm("\u{1b}[2J\nx").unwrap_err();
         assert!(!error.to_string().contains(char::is_control), "{error:?}");
     }
 }

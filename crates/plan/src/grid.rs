@@ -1,7 +1,7 @@
 //! `for-each` in an arm: one arm for each combination of parameters, where a condition
 //! (`where`) holds. `{name}` in the arm's texts stands for the parameter's value.
 
-use crate::condition::{self, Condition, Parameters};
+use crate::condition::{self, Condition, Parameters, Point};
 use crate::error::PlanError;
 use crate::table::{Value, take};
 use serde::Deserialize;
@@ -14,8 +14,8 @@ const MOST_ARMS: usize = 200;
 /// Combinations that a condition may be asked about.
 const MOST_POINTS: usize = 20_000;
 
-/// Parameters with their values as written.
-pub(crate) type Point = BTreeMap<String, String>;
+/// The keys of an arm that make it a grid.
+pub(crate) const KEYS: [&str; 2] = ["for-each", "where"];
 
 /// Keys of an arm whose values are texts, also where they look like numbers.
 const TEXTS: [&str; 4] = ["name", "args", "scheduler", "kernel"];

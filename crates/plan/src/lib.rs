@@ -1,34 +1,40 @@
-//! From an experiment file or the command line to an [`model::Experiment`], and
-//! from it to a [`model::Plan`]. The only crate that knows source spans; keys of a
-//! target are read by the target.
+//! From an experiment file or the command line to an [`model::Experiment`]. The only crate
+//! that knows source spans; keys of a target are read by the target, those of a kind of
+//! workload by the kind.
+//!
+//! Each part of an experiment is one module: what it reads from a file, what it reads from
+//! the command line, and its checks. `file` and `build` compose them, `check` looks at
+//! whole experiments wherever they come from.
 
-pub mod arms;
+mod antagonist;
+mod arm;
 mod build;
 mod check;
+mod client;
 mod collect;
+mod command;
 mod condition;
 mod error;
 mod file;
 mod grid;
-mod length;
-mod limits;
 mod loads;
-mod nearest;
-mod schedule;
-mod services;
+mod name;
+mod placement;
+mod places;
+mod policy;
+mod server;
 mod spread;
 mod stack;
+mod stop;
 mod table;
-mod warnings;
-pub mod workloads;
+mod target;
+mod workload;
 
+pub use arm::{FORMS, parse_arm};
 pub use build::{Request, experiment_from_request, with_aa};
 pub use check::check;
 pub use collect::check_collectors;
 pub use error::PlanError;
 pub use file::parse_experiment;
-pub use length::block_ns;
 pub use load::units::{parse_duration, parse_load, parse_percent, parse_size};
-pub use nearest::nearest;
-pub use schedule::{plan, trial_seed};
-pub use warnings::warnings;
+pub use workload::parse_workload;

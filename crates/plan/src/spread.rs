@@ -1,10 +1,11 @@
 //! One service in several surroundings: `antagonists = "each"` makes a cell alone and
 //! one beside each antagonist, `[[workload.placement]]` one for each placement.
 
-use crate::check::check_cpus;
 use crate::error::PlanError;
+use crate::name::check_name;
+use crate::placement::check_cpus;
 use crate::table::{Value, items, take};
-use crate::workloads::with_clients;
+use crate::workload::with_clients;
 use model::{Variant, Workload};
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
@@ -107,7 +108,7 @@ fn check(placement: &FilePlacement) -> Result<(), PlanError> {
         ("antagonist-cpus", &placement.antagonist_cpus),
     ];
     let name = &placement.name;
-    crate::arms::check_name(name.get_ref()).map_err(|e| e.at(name.span()))?;
+    check_name(name.get_ref()).map_err(|e| e.at(name.span()))?;
     for (key, list) in lists {
         check_cpus(key, list.as_ref())?;
     }

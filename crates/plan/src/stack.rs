@@ -1,16 +1,17 @@
 //! `[[workload.service]]`: the programs that are started, in the order of the file, before
 //! the load of a workload.
 
-use crate::check::check_placement;
+use crate::command::{argv, placeholders};
 use crate::error::PlanError;
-use crate::services::{FileService, argv, placeholders};
+use crate::placement::{check_placement, read_role};
+use crate::table::Value;
+use load::units::Duration;
 use model::check::check_argv;
 use model::stack::{self, FOLDER, PORT};
-use model::{Ready, Service};
+use model::{Ready, Service, StopSignal};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path};
-use toml::Spanned;
 
 const SECOND_NS: u64 = 1_000_000_000;
 const READY_LIMIT_NS: u64 = 60 * SECOND_NS;
@@ -21,19 +22,36 @@ const EXAMPLE: &str = "[\"my-service\", \"--port\", \"{port}\"]";
 /// `ready = { path = "/health", status = 200 }`, `{ command = […] }` or `{ log = "…" }`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct FileReady {
+struct FileReady {
     path: Option<String>,
     status: Option<u16>,
     command: Option<Vec<String>>,
     log: Option<String>,
 }
 
-pub(crate) fn services(files: Vec<Spanned<FileService>>) -> Result<Vec<Service>, PlanError> {
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct FileService {
+    name: String,
+    command: Option<Vec<String>>,
+    env: Option<BTreeMap<String, String>>,
+    directory: Option<String>,
+    files: Option<BTreeMap<String, String>>,
+    before_start: Option<Vec<Vec<String>>>,
+    when_ready: Option<Vec<Vec<String>>>,
+    ports: Option<Vec<String>>,
+    ready: Option<FileReady>,
+    ready_limit: Option<Duration>,
+    stop_signal: Option<StopSignal>,
+    stop_limit: Option<Duration>,
+}
+
+pub(crate) fn services(files: Vec<Value>) -> Result<Vec<Service>, PlanError> {
     let mut spans = Vec::new();
     let mut services = Vec::new();
     for (index, file) in files.into_iter().enumerate() {
         let (span, place) = (file.span(), format!("service.{index}"));
-        let service = read(file.into_inner());
+        let service = read(file);
         services.push(service.map_err(|e| e.at(span.clone()).within(&place))?);
         spans.push(span);
     }
@@ -44,9 +62,10 @@ pub(crate) fn services(files: Vec<Spanned<FileService>>) -> Result<Vec<Service>,
     Ok(services)
 }
 
-fn read(mut file: FileService) -> Result<Service, PlanError> {
+fn read(value: Value) -> Result<Service, PlanError> {
+    let (placement, file): (_, FileService) = read_role(value)?;
     Ok(Service {
-        placement: file.placement()?,
+        placement,
         argv: argv(file.command, &format!("service `{}`", file.name), EXAMPLE)?,
         name: file.name,
         environment: file.env.unwrap_or_default(),
@@ -203,7 +222,7 @@ fn check_braces<T>(known: &BTreeMap<String, T>, words: &[String]) -> Result<(), 
         return Ok(());
     };
     let all = || known.keys().map(String::as_str);
-    let help = match crate::nearest(unknown, all()) {
+    let help = match model::nearest(unknown, all()) {
         Some(near) => format!("did you mean `{{{near}}}`?"),
         None if known.is_empty() => "name its ports first: ports = [\"http\"]".to_owned(),
         None => format!("known here are {}", all().collect::<Vec<_>>().join(", ")),

@@ -1,63 +1,16 @@
 //! TOML tables that are taken apart before serde reads them.
 
 use crate::error::PlanError;
-use std::collections::BTreeMap;
-use std::ops::Range;
+pub(crate) use crate::places::{Places, Value};
+use serde::Deserialize;
+use serde::de::IntoDeserializer;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-
-pub(crate) type Value<'i> = Spanned<DeValue<'i>>;
 
 /// Takes a key out of a table.
 pub(crate) fn take<'i>(table: &mut DeTable<'i>, key: &str) -> Option<Value<'i>> {
     let found = table.keys().find(|k| k.get_ref() == key)?.clone();
     table.remove(&found)
-}
-
-/// Where the values of a table are in the text, also those of the tables in it, by their
-/// keys joined with dots; in a list the index is the key: `antagonist.0.cpus`.
-#[derive(Debug, Default)]
-pub(crate) struct Places(BTreeMap<String, Range<usize>>);
-
-impl Places {
-    pub fn of(value: &Value) -> Self {
-        let mut places = Places::default();
-        places.add("", value);
-        places
-    }
-
-    pub fn of_table(table: &DeTable) -> Self {
-        let mut places = Places::default();
-        for (key, value) in table {
-            places.add(key.get_ref(), value);
-        }
-        places
-    }
-
-    pub fn get(&self, key: &str) -> Option<Range<usize>> {
-        self.0.get(key).cloned()
-    }
-
-    fn add(&mut self, key: &str, value: &Value) {
-        let within = |name: &str| match key {
-            "" => name.to_owned(),
-            key => format!("{key}.{name}"),
-        };
-        match value.get_ref() {
-            DeValue::Table(table) => {
-                for (name, value) in table {
-                    self.add(&within(name.get_ref()), value);
-                }
-            }
-            DeValue::Array(values) => {
-                for (index, value) in values.iter().enumerate() {
-                    self.add(&within(&index.to_string()), value);
-                }
-            }
-            _ => {}
-        }
-        self.0.insert(key.to_owned(), value.span());
-    }
 }
 
 /// The tables of `[[key]]`.
@@ -71,5 +24,55 @@ pub(crate) fn items<'i>(value: Option<Value<'i>>, key: &str) -> Result<Vec<Value
         _ => Err(PlanError::new(format!("`{key}` is a list of tables"))
             .with_help(format!("write [[{key}]] with two brackets"))
             .at(span)),
+    }
+}
+
+/// These keys of a table, as a table of their own.
+pub(crate) fn split<'i>(value: &mut Value<'i>, keys: &[&str]) -> Value<'i> {
+    let mut own = DeTable::new();
+    if let DeValue::Table(table) = value.get_mut() {
+        let is_own = |key: &Spanned<_>| keys.contains(&<_ as AsRef<str>>::as_ref(key.get_ref()));
+        let found: Vec<_> = table.keys().filter(|key| is_own(key)).cloned().collect();
+        for key in found {
+            own.extend(table.remove_entry(&key));
+        }
+    }
+    Value::new(value.span(), DeValue::Table(own))
+}
+
+/// The keys that are left of a table, where these were taken out before: an unknown key may
+/// be meant as one of them.
+pub(crate) fn own_keys<'i, T: Deserialize<'i>>(
+    value: Value<'i>,
+    taken: &[&'static str],
+) -> Result<T, PlanError> {
+    let names: Vec<_> = match value.get_ref() {
+        DeValue::Table(table) => table.keys().map(Spanned::span).collect(),
+        _ => Vec::new(),
+    };
+    T::deserialize(value.into_deserializer()).map_err(|error| {
+        let is_name = error.span().is_some_and(|span| names.contains(&span));
+        match is_name {
+            true => PlanError::from(error).beside_keys(taken.iter().copied()),
+            false => error.into(),
+        }
+    })
+}
+
+/// The text of `kind`, taken out of a table.
+pub(crate) fn take_kind(value: &mut Value, what: &str, known: &str) -> Result<String, PlanError> {
+    let span = value.span();
+    let missing = || {
+        PlanError::new(format!("this {what} has no kind"))
+            .with_help(format!("kind = one of {known}"))
+            .at(span.clone())
+    };
+    let DeValue::Table(table) = value.get_mut() else {
+        return Err(missing());
+    };
+    let kind = take(table, "kind").ok_or_else(missing)?;
+    match kind.get_ref() {
+        DeValue::String(kind) => Ok(kind.to_string()),
+        _ => Err(missing()),
     }
 }

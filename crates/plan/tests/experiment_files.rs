@@ -2,7 +2,8 @@
 
 use miette::Diagnostic;
 use model::{Class, Kind, Load, TargetSpec};
-use plan::{parse_experiment, plan};
+use plan::parse_experiment;
+use schedule::plan;
 use std::collections::BTreeSet;
 use vm::VmSpec;
 
@@ -159,7 +160,7 @@ fn a_key_of_the_kind_is_known_and_shown_where_it_is() {
 
 #[test]
 fn a_command_on_the_command_line_is_asked_for_after_two_dashes() {
-    let error = plan::workloads::parse_workload("command").expect_err("has none");
+    let error = plan::parse_workload("command").expect_err("has none");
     let help = error.help().expect("helps").to_string();
     assert!(help.contains("-- make"), "{help}");
 }
@@ -411,7 +412,7 @@ fn a_lone_service_has_nothing_to_be_beside() {
 #[test]
 fn a_service_without_a_server_gets_the_usual_one() {
     let server = |text: &str| {
-        let workload = plan::workloads::parse_workload(text).expect("is right");
+        let workload = plan::parse_workload(text).expect("is right");
         workload.server.expect("a server").program.name().to_owned()
     };
     assert_eq!(server("http:2k/s"), "echo");
@@ -639,7 +640,7 @@ fn an_experiment_that_came_from_elsewhere_is_checked_as_a_file_is() {
         ),
         (
             said(&|e| {
-                e.workloads[1] = plan::workloads::parse_workload("http").expect("is right");
+                e.workloads[1] = plan::parse_workload("http").expect("is right");
                 e.workloads[1].client = None;
             }),
             "has no client, but is of the kind `http`",

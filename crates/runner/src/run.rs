@@ -165,7 +165,8 @@ impl<'a> Run<'a> {
         if let Some(first) = plan.trials.iter().find(|place| self.is_wanted(place)) {
             self.connect(first)?;
         }
-        let mut warnings = plan::warnings(self.experiment, plan);
+        let mut warnings =
+            schedule::warnings(self.experiment, plan, target::cpus(&self.experiment.target));
         warnings.extend(self.target.warnings());
         self.writer.warn(warnings.clone())?;
         (self.sink)(Event::Ready {
@@ -411,7 +412,7 @@ impl<'a> Run<'a> {
             workload: workload.clone(),
             load: cell.load,
             calibration,
-            seed: plan::trial_seed(self.plan.seed, place),
+            seed: schedule::trial_seed(self.plan.seed, place),
             collect: self.experiment.collect.clone(),
         };
         let (connection, sink) = (connected(&mut self.connection)?, &mut self.sink);

@@ -64,7 +64,7 @@ struct Place {
 
 impl Place {
     fn new(experiment: Experiment) -> Self {
-        let plan = plan::plan(&experiment);
+        let plan = schedule::plan(&experiment);
         Place {
             dir: tempfile::tempdir().unwrap(),
             experiment,
@@ -508,7 +508,7 @@ fn a_kernel_that_never_comes_up_is_given_up_and_the_others_go_on() {
     let mut wanted = experiment(&["old", "new", "same"]);
     with_two_kernels(&mut wanted);
     // The first kernel of a run must come up, or the run does not begin.
-    let begins_with_new = |wanted: &Experiment| plan::plan(wanted).trials[0].arm == 1;
+    let begins_with_new = |wanted: &Experiment| schedule::plan(wanted).trials[0].arm == 1;
     while begins_with_new(&wanted) {
         wanted.seed += 1;
     }

@@ -76,7 +76,7 @@ impl Job {
             calibrations,
         } = wanted;
         plan::check(&experiment)?;
-        let plan = plan::plan(&experiment);
+        let plan = schedule::plan(&experiment);
         let dir = output.map_or_else(|| default_dir(&experiment.name), Path::to_owned);
         let writer = Writer::create(
             &dir,

@@ -97,6 +97,11 @@ pub fn can(spec: &TargetSpec) -> Result<Can, Invalid> {
     (def(spec)?.can)(spec).map_err(|e| e.within("target"))
 }
 
+/// The CPUs of its agents, where that is known beforehand.
+pub fn cpus(spec: &TargetSpec) -> Option<u32> {
+    can(spec).ok().and_then(|can| can.cpus)
+}
+
 /// The target of an experiment; nothing is started yet.
 pub fn make(spec: &TargetSpec, host: &Host) -> Made {
     (def(spec)?.make)(spec, host)

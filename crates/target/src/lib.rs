@@ -14,7 +14,8 @@ pub mod stream;
 pub mod vm;
 
 pub use def::{
-    Can, Expose, Host, Keys, Made, ReadError, Shown, TARGETS, TargetDef, can, def, find, make,
+    Can, Expose, Host, Keys, Made, ReadError, Shown, TARGETS, TargetDef, can, cpus, def, find,
+    make,
 };
 
 #[derive(Debug, thiserror::Error)]

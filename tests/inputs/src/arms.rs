@@ -3,7 +3,7 @@
 
 use crate::experiment::{is_shown, is_whole};
 use plan::Request;
-use plan::workloads::parse_workload;
+use plan::parse_workload;
 
 /// Arms, and after an empty line workloads, as `-a` and `-w` take them.
 pub fn arms(input: &[u8]) {
@@ -11,7 +11,7 @@ pub fn arms(input: &[u8]) {
         return;
     };
     for line in text.lines() {
-        let _ = plan::arms::parse_arm(line).map_err(is_shown);
+        let _ = plan::parse_arm(line).map_err(is_shown);
         let _ = parse_workload(line).map_err(is_shown);
         let _ = plan::parse_duration(line);
         let _ = plan::parse_size(line);

@@ -30,10 +30,10 @@ pub fn is_whole(experiment: &Experiment) {
     if once * u64::from(experiment.stop.max_blocks) > MOST_PLANNED {
         return;
     }
-    let planned = plan::plan(experiment);
+    let planned = schedule::plan(experiment);
     planned.check(experiment).expect("a plan of the experiment");
-    plan::block_ns(experiment, &planned);
-    plan::warnings(experiment, &planned);
+    schedule::block_ns(experiment, &planned);
+    schedule::warnings(experiment, &planned, None);
 }
 
 /// The error with its picture of the file has nothing that a terminal obeys, but for the

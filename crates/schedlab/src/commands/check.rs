@@ -16,7 +16,7 @@ pub fn check(args: &ExperimentArgs) -> Result<ExitCode, CliError> {
     if !problems.is_empty() {
         return Err(CliError::Unmet(problems));
     }
-    let plan = plan::plan(&experiment);
+    let plan = schedule::plan(&experiment);
     say!(
         "{}: {} arms × {} cells on the target `{}`: nothing is missing",
         experiment.name,
@@ -24,7 +24,7 @@ pub fn check(args: &ExperimentArgs) -> Result<ExitCode, CliError> {
         plan.cells.len(),
         experiment.target.kind()
     );
-    let mut warnings = plan::warnings(&experiment, &plan);
+    let mut warnings = schedule::warnings(&experiment, &plan, target::cpus(&experiment.target));
     warnings.extend(target.warnings());
     super::plan::print_warnings(&warnings);
     Ok(ExitCode::SUCCESS)

@@ -19,7 +19,7 @@ pub fn plan(args: &PlanArgs) -> Result<ExitCode, CliError> {
         ));
     }
     let experiment = wanted(&args.experiment)?.experiment;
-    let plan = plan::plan(&experiment);
+    let plan = schedule::plan(&experiment);
     match args.format {
         Plain::Json => say!(
             "{}",
@@ -49,7 +49,11 @@ fn print(experiment: &Experiment, plan: &Plan, blocks: u32) {
         say!("  block {:<3} {cell:<24} {arm}", trial.block);
     }
     print_time(experiment, plan);
-    print_warnings(&plan::warnings(experiment, plan));
+    print_warnings(&schedule::warnings(
+        experiment,
+        plan,
+        target::cpus(&experiment.target),
+    ));
 }
 
 /// What a reader must know before the first trial, with what to do about it.
@@ -74,7 +78,7 @@ fn print_time(experiment: &Experiment, plan: &Plan) {
         stop.max_blocks,
         plan.cells.len() * experiment.arms.len()
     );
-    let block = plan::block_ns(experiment, plan);
+    let block = schedule::block_ns(experiment, plan);
     let all = block.saturating_mul(u64::from(stop.max_blocks));
     let most = stop.budget_ns.map_or(all, |budget| budget.min(all));
     say!(

@@ -141,7 +141,7 @@ impl Findings {
     pub fn plan(&mut self, results: &ResultSet) {
         let before = self.wrong.len();
         let (experiment, plan) = (&results.experiment, &results.plan);
-        if *plan != plan::plan(experiment) {
+        if *plan != schedule::plan(experiment) {
             self.wrong.push(
                 "plan.json: is not what this schedlab makes of the experiment and its seed"
                     .to_owned(),

@@ -66,7 +66,8 @@ fn shuffled<T>(mut items: Vec<T>, random: &mut ChaCha8Rng) -> Vec<T> {
     items
 }
 
-pub(crate) fn cells(experiment: &Experiment) -> Vec<Cell> {
+/// The cells of an experiment: each load of each workload.
+pub fn cells(experiment: &Experiment) -> Vec<Cell> {
     let mut cells = Vec::new();
     for (workload, w) in experiment.workloads.iter().enumerate() {
         for load in &w.loads {

@@ -4,20 +4,18 @@ use crate::length::block_ns;
 use crate::limits;
 use model::{Experiment, Plan, Severity, Warning, Workload, format_duration_ns};
 
-/// Of the whole experiment, each once.
-pub fn warnings(experiment: &Experiment, plan: &Plan) -> Vec<Warning> {
+/// Warnings of the whole experiment, each once. `cpus` is the number of CPUs of its target,
+/// where that is known beforehand.
+pub fn warnings(experiment: &Experiment, plan: &Plan, cpus: Option<u32>) -> Vec<Warning> {
     let Experiment {
         arms, workloads, ..
     } = experiment;
-    let known = target::can(&experiment.target)
-        .ok()
-        .and_then(|can| can.cpus);
     let mut all: Vec<Warning> = Vec::new();
     for workload in workloads {
         let by_arms = arms.iter().flat_map(|arm| limits::warnings(arm, workload));
         all.extend(by_arms);
         all.extend(limits::only_some_weighted(arms, workload));
-        all.extend(crowded(workload, known));
+        all.extend(crowded(workload, cpus));
     }
     all.extend(short_budget(experiment, plan));
     let mut once: Vec<Warning> = Vec::new();
@@ -68,51 +66,4 @@ fn short_budget(experiment: &Experiment, plan: &Plan) -> Option<Warning> {
         ),
         remedy: "give it a longer budget, or fewer loads, arms or workloads".to_owned(),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{parse_experiment, plan};
-
-    fn said(text: &str) -> Vec<String> {
-        let experiment = parse_experiment("x.toml", text).unwrap();
-        let warnings = warnings(&experiment, &plan(&experiment));
-        warnings.into_iter().map(|w| w.what).collect()
-    }
-
-    #[test]
-    fn more_threads_of_a_generator_than_cpus_are_warned_of() {
-        let with = |target: &str, cpus: &str| {
-            said(&format!(
-                "{target}\n[[arm]]\nname = \"default\"\n[[workload]]\nkind = \"http\"\n\
-                 threads = 2\nload-cpus = \"{cpus}\""
-            ))
-        };
-        let vm = "[target]\nkind = \"vm\"\nkernel = \"host\"\ncpus = 2";
-        let warnings = with("", "0");
-        assert!(
-            warnings[0].contains("more threads (2) than CPUs"),
-            "{warnings:?}"
-        );
-        assert_eq!(with(vm, "0%-50%").len(), 1);
-        assert_eq!(with("", "0-1"), [""; 0]);
-        assert_eq!(with(vm, "0%-100%"), [""; 0]);
-        assert_eq!(with("", "0%-50%"), [""; 0], "nobody knows of how many");
-    }
-
-    #[test]
-    fn a_budget_below_the_least_blocks_is_warned_of() {
-        let with = |budget: &str| {
-            said(&format!(
-                "[stop]\nbudget = \"{budget}\"\nmin-blocks = 3\n[[arm]]\nname = \"a\"\n\
-                 [[arm]]\nname = \"b\"\n[[workload]]\nkind = \"wakeup\"\n\
-                 duration = \"20s\"\nwarmup = \"1s\""
-            ))
-        };
-        let expected = "the budget of 2m is likely to end before min-blocks: 3 blocks take about \
-                        2m8s";
-        assert_eq!(with("2m"), [expected]);
-        assert_eq!(with("3m"), [""; 0]);
-    }
 }

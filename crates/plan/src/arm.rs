@@ -2,12 +2,21 @@
 //! `slice=0.3ms`, `base_slice=1ms`, `deadline:2ms/5ms`, `'scx_rusty --slice-us 5000'`;
 //! several changes join with `+`, `NAME:=…` names the arm.
 
+use crate::condition::Point;
 use crate::error::PlanError;
-use load::units::{parse_duration, parse_percent};
-use model::{Arm, Class, Policy, Scheduler};
-
-/// EEVDF clamps a slice request to this range (kernel/sched/syscalls.c).
-pub(crate) const SLICE_NS: std::ops::RangeInclusive<u64> = 100_000..=100_000_000;
+use crate::grid;
+use crate::name::check_name;
+use crate::placement::check_weight;
+use crate::policy::{FilePolicy, check_policy, policy_of, read_policy, set_class};
+use crate::table::{Value, own_keys};
+use crate::workload::kinds;
+use ::target::Can;
+use load::units::{Duration, Percent, parse_duration, parse_percent};
+use model::{Arm, Class, Role, Scheduler, Workload};
+use schedule::check_quota;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use toml::Spanned;
 
 /// The forms of an arm, for `schedlab list arms` and for errors.
 pub const FORMS: &[(&str, &str)] = &[
@@ -84,30 +93,6 @@ fn short_name(text: &str) -> String {
     text.trim().to_owned()
 }
 
-/// Names stand in tables and in names of directories.
-pub(crate) fn check_name(name: &str) -> Result<(), PlanError> {
-    if name.trim().is_empty() {
-        return Err(PlanError::new("an arm needs a name")
-            .with_help("write NAME:=CHANGES, or leave out `:=`"));
-    }
-    if name.len() > 60 {
-        return Err(PlanError::new(format!("`{name}` is not a usable name"))
-            .with_help("use at most 60 printable characters"));
-    }
-    check_shows(name)
-}
-
-/// A name is what a reader sees of it.
-pub(crate) fn check_shows(name: &str) -> Result<(), PlanError> {
-    match name.contains(model::printable::is_hidden) {
-        false => Ok(()),
-        true => Err(PlanError::new(format!(
-            "the name `{name}` has a character that does not show"
-        ))
-        .with_help("use printable characters only")),
-    }
-}
-
 fn apply(arm: &mut Arm, change: &str) -> Result<(), PlanError> {
     let head = change.split([':', ' ']).next().unwrap_or(change);
     if change == "default" {
@@ -128,7 +113,7 @@ fn apply(arm: &mut Arm, change: &str) -> Result<(), PlanError> {
 
 fn unknown(change: &str) -> PlanError {
     let known = ["default"].into_iter().chain(Class::ALL.map(Class::as_str));
-    let help = match crate::nearest(change, known) {
+    let help = match model::nearest(change, known) {
         Some(near) => format!("did you mean `{near}`? `schedlab list arms` has all forms"),
         None => "`schedlab list arms` has all forms".to_owned(),
     };
@@ -147,54 +132,6 @@ fn parse_scheduler(text: &str) -> Result<Scheduler, PlanError> {
         args: words.collect(),
         attach_limit_ns: None,
     })
-}
-
-fn set_class(arm: &mut Arm, class: Class, detail: Option<&str>) -> Result<(), PlanError> {
-    let mut policy = arm.policy.take().unwrap_or_else(|| Policy::new(class));
-    policy.class = class;
-    match (class, detail) {
-        (Class::Fifo | Class::Rr, Some(priority)) => {
-            policy.priority = Some(priority.parse().map_err(|_| {
-                PlanError::new(format!("`{priority}` is not a priority"))
-                    .with_help("real-time priorities go from 1 to 99")
-            })?);
-        }
-        (Class::Fifo | Class::Rr, None) => policy.priority = Some(1),
-        (Class::Deadline, Some(times)) => set_deadline(&mut policy, times)?,
-        (Class::Deadline, None) => {
-            return Err(PlanError::new("deadline needs its times")
-                .with_help("write deadline:RUNTIME/PERIOD, such as deadline:2ms/5ms"));
-        }
-        (_, Some(detail)) => {
-            return Err(PlanError::new(format!(
-                "`{}` takes nothing after a colon, but has `{detail}`",
-                class.as_str()
-            )));
-        }
-        (_, None) => {}
-    }
-    arm.policy = Some(policy);
-    Ok(())
-}
-
-fn set_deadline(policy: &mut Policy, times: &str) -> Result<(), PlanError> {
-    let times: Vec<u64> = times
-        .split('/')
-        .map(|t| parse_duration(t).map_err(PlanError::new))
-        .collect::<Result<_, _>>()?;
-    let (runtime, deadline, period) = match times[..] {
-        [runtime, period] => (runtime, period, period),
-        [runtime, deadline, period] => (runtime, deadline, period),
-        _ => {
-            return Err(PlanError::new(
-                "deadline takes RUNTIME/PERIOD or RUNTIME/DEADLINE/PERIOD",
-            ));
-        }
-    };
-    policy.runtime_ns = Some(runtime);
-    policy.deadline_ns = Some(deadline);
-    policy.period_ns = Some(period);
-    Ok(())
 }
 
 fn set_value(arm: &mut Arm, key: &str, value: &str) -> Result<(), PlanError> {
@@ -226,77 +163,172 @@ fn set_value(arm: &mut Arm, key: &str, value: &str) -> Result<(), PlanError> {
     Ok(())
 }
 
-fn policy_of(arm: &mut Arm) -> &mut Policy {
-    arm.policy.get_or_insert_with(|| Policy::new(Class::Other))
-}
-
-/// What `cpu.weight` of a cgroup takes.
-pub(crate) fn check_weight(weight: u32) -> Result<(), PlanError> {
-    if (1..=10_000).contains(&weight) {
-        return Ok(());
+/// Whom the policy of an arm is for unless the arm says: the server, where every
+/// workload has one, for its requests are what is judged; otherwise the load.
+pub(crate) fn usual_role(workloads: &[Workload]) -> Role {
+    match workloads.iter().all(Workload::is_served) && !workloads.is_empty() {
+        true => Role::Server,
+        false => Role::Load,
     }
-    Err(PlanError::new("a weight is 1 to 10000").with_help("weight = 100 is usual"))
 }
 
-/// What sched_setattr(2) would refuse, refused before anything is started.
-pub(crate) fn check_policy(policy: &Policy) -> Result<(), PlanError> {
-    let fair = matches!(policy.class, Class::Other | Class::Batch);
-    let realtime = matches!(policy.class, Class::Fifo | Class::Rr);
-    let class = policy.class.as_str();
-    if let Some(nice) = policy.nice {
-        if !fair {
-            return Err(PlanError::new(format!(
-                "`nice` has no meaning for `{class}`"
-            )));
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct FileArm {
+    name: Spanned<String>,
+    #[serde(default)]
+    baseline: bool,
+    policy: Option<Spanned<FilePolicy>>,
+    to: Option<Role>,
+    weight: Option<Spanned<u32>>,
+    #[serde(default)]
+    tunables: BTreeMap<String, Tunable>,
+    scheduler: Option<String>,
+    args: Option<Spanned<Vec<String>>>,
+    attach_limit: Option<Duration>,
+    kernel: Option<String>,
+    handicap: Option<Percent>,
+    collect: Option<Vec<String>>,
+}
+
+/// A tunable is written as text with its unit, as a bare number, or as a switch.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Tunable {
+    Text(String),
+    Number(i64),
+    Switch(bool),
+}
+
+impl Tunable {
+    fn into_text(self) -> String {
+        match self {
+            Tunable::Text(text) => text,
+            Tunable::Number(number) => number.to_string(),
+            Tunable::Switch(true) => "on".to_owned(),
+            Tunable::Switch(false) => "off".to_owned(),
         }
-        if !(-20..=19).contains(&nice) {
+    }
+}
+
+/// The arms and the index of the baseline: the first unless one says so.
+pub(crate) fn read_arms(
+    values: Vec<Value>,
+    target: Can,
+    workloads: &[Workload],
+) -> Result<(Vec<Arm>, usize), PlanError> {
+    let usual_role = usual_role(workloads);
+    let mut arms: Vec<Arm> = Vec::new();
+    let mut baseline = None;
+    let mut points: Vec<(Point, Value)> = Vec::new();
+    for value in values {
+        points.extend(grid::expand(value)?);
+    }
+    for (point, value) in points {
+        let span = value.span();
+        let file: FileArm = own_keys(value, &grid::KEYS)?;
+        let name_span = file.name.span();
+        if arms.iter().any(|a| a.name == *file.name.get_ref()) {
             return Err(
-                PlanError::new(format!("nice {nice} is out of range")).with_help("-20 to 19")
+                PlanError::new(format!("there are two arms `{}`", file.name.get_ref()))
+                    .with_help("give each arm a name of its own")
+                    .at(name_span),
             );
         }
+        if file.baseline && baseline.replace(arms.len()).is_some() {
+            return Err(PlanError::new("two arms say that they are the baseline").at(name_span));
+        }
+        let policy = file.policy.as_ref().map(Spanned::span);
+        let weight = file.weight.as_ref().map(Spanned::span);
+        let place = weight.or(policy).unwrap_or(span.clone());
+        let mut arm = read_arm(file, &usual_role).map_err(|e| e.at(span))?;
+        check_arm(&arm, target, workloads).map_err(|e| e.at(place))?;
+        arm.grid = point;
+        arms.push(arm);
     }
-    if let Some(slice) = policy.slice_ns {
-        if !fair {
-            return Err(PlanError::new(format!(
-                "`slice` has no meaning for `{class}`"
-            )));
-        }
-        if !SLICE_NS.contains(&slice) {
-            return Err(PlanError::new("the slice is out of range")
-                .with_help("the kernel takes 100us to 100ms"));
-        }
-    }
-    match policy.priority {
-        Some(p) if !realtime => Err(PlanError::new(format!(
-            "`priority` {p} has no meaning for `{class}`"
-        ))),
-        Some(p) if !(1..=99).contains(&p) => {
-            Err(PlanError::new(format!("priority {p} is out of range")).with_help("1 to 99"))
-        }
-        _ if policy.class == Class::Deadline => check_deadline(policy),
-        _ if policy.runtime_ns.is_some()
-            || policy.deadline_ns.is_some()
-            || policy.period_ns.is_some() =>
-        {
-            Err(PlanError::new(format!(
-                "`runtime`, `deadline` and `period` have no meaning for `{class}`"
-            ))
-            .with_help("they belong to `deadline`; the EEVDF slice is `slice`"))
-        }
-        _ => Ok(()),
-    }
+    Ok((arms, baseline.unwrap_or(0)))
 }
 
-/// sched_setattr(2): 1024 ns <= runtime <= deadline <= period < 2^63.
-fn check_deadline(policy: &Policy) -> Result<(), PlanError> {
-    let runtime = policy.runtime_ns.unwrap_or(0);
-    let period = policy.period_ns.or(policy.deadline_ns).unwrap_or(0);
-    let deadline = policy.deadline_ns.unwrap_or(period);
-    if runtime >= 1024 && runtime <= deadline && deadline <= period {
-        return Ok(());
+fn read_arm(file: FileArm, usual_role: &Role) -> Result<Arm, PlanError> {
+    let name = file.name.into_inner();
+    check_name(&name)?;
+    let policy = file.policy.map(read_policy).transpose()?;
+    let scheduler = match (file.scheduler, file.args) {
+        (Some(program), args) => Some(Scheduler {
+            program,
+            args: args.map(Spanned::into_inner).unwrap_or_default(),
+            attach_limit_ns: file.attach_limit.map(|d| d.0),
+        }),
+        (None, Some(args)) => {
+            return Err(PlanError::new("`args` without a `scheduler`").at(args.span()));
+        }
+        (None, None) => None,
+    };
+    let tunables = file.tunables.into_iter();
+    Ok(Arm {
+        name,
+        policy,
+        to: file.to.unwrap_or_else(|| usual_role.clone()),
+        weight: file.weight.map(Spanned::into_inner),
+        tunables: tunables.map(|(k, v)| (k, v.into_text())).collect(),
+        scheduler,
+        kernel: file.kernel,
+        handicap_percent: file.handicap.map_or(0.0, |h| h.0),
+        grid: Point::new(),
+        collect: file.collect,
+    })
+}
+
+/// What one arm alone does not show.
+pub(crate) fn check_arm(arm: &Arm, target: Can, workloads: &[Workload]) -> Result<(), PlanError> {
+    let object = |e: PlanError| {
+        let message = format!("arm `{}`: {e}", arm.name);
+        e.renamed(message)
+    };
+    if let Some(policy) = &arm.policy {
+        check_policy(policy).map_err(object)?;
     }
-    Err(PlanError::new("the times of `deadline` do not fit")
-        .with_help("sched_setattr wants 1024ns <= runtime <= deadline <= period, and a runtime and a period must be given"))
+    if let Some(weight) = arm.weight {
+        check_weight(weight)
+            .and_then(|()| has_servers(workloads))
+            .map_err(object)?;
+    }
+    for workload in workloads {
+        check_quota(arm, workload).map_err(|e| object(e.into()))?;
+    }
+    if arm.kernel.is_some() && !target.kernels {
+        return Err(object(
+            PlanError::new("a kernel of its own needs a machine of its own")
+                .with_help("use the target `vm`, or compare across reboots with two runs"),
+        ));
+    }
+    if !(0.0..=1000.0).contains(&arm.handicap_percent) {
+        return Err(object(PlanError::new("a handicap is 0% to 1000%")));
+    }
+    if arm.handicap_percent != 0.0 && !workloads.iter().all(carries_handicap) {
+        let able = kinds(|def| def.handicap).join("`, `");
+        return Err(object(
+            PlanError::new(format!("only the `{able}` load can carry a handicap"))
+                .with_help("leave the other workloads out of this experiment"),
+        ));
+    }
+    Ok(())
+}
+
+fn carries_handicap(workload: &Workload) -> bool {
+    load::kind::find(workload.kind.name()).is_some_and(|def| def.handicap)
+}
+
+/// The weight of an arm is that of servers.
+fn has_servers(workloads: &[Workload]) -> Result<(), PlanError> {
+    match workloads.iter().find(|w| w.server.is_none()) {
+        None => Ok(()),
+        Some(without) => Err(PlanError::new(format!(
+            "`weight` is the cgroup weight of the server, and the workload `{}` has no server",
+            without.name
+        ))
+        .with_help("leave out the workload, or use nice = -5 in a policy instead of the weight")),
+    }
 }
 
 #[cfg(test)]

@@ -2,8 +2,7 @@
 //! `cpu.weight` of a cgroup count for the fair classes only, a nice value too
 //! (sched(7), Documentation/admin-guide/cgroup-v2.rst).
 
-use crate::error::PlanError;
-use model::{Arm, Class, Placement, Policy, Role, Severity, Warning, Workload};
+use model::{Arm, Class, Invalid, Placement, Policy, Role, Severity, Warning, Workload};
 
 /// A role of a workload under an arm.
 struct Placed<'a> {
@@ -63,20 +62,21 @@ impl Placed<'_> {
 }
 
 /// An arm must not lift a quota that holds for the others.
-pub(crate) fn check_quota(arm: &Arm, workload: &Workload) -> Result<(), PlanError> {
+pub fn check_quota(arm: &Arm, workload: &Workload) -> Result<(), Invalid> {
     for role in placed(arm, workload) {
         let (Some(class), Some(quota)) = (role.above_fair(), role.placement.quota_percent) else {
             continue;
         };
-        return Err(PlanError::new(format!(
+        let what = format!(
             "the quota of {quota}% of the {} does not count for `{}`: cpu.max limits neither the \
              real-time classes nor the deadline class, so under this arm it would have more CPU \
              than under the others (workload `{}`)",
             role.name,
             class.as_str(),
             workload.name
-        ))
-        .with_help("leave out the quota, or limit all arms by `cpus`"));
+        );
+        return Err(Invalid::new("policy", what)
+            .with_remedy("leave out the quota, or limit all arms by `cpus`"));
     }
     Ok(())
 }
@@ -131,86 +131,4 @@ pub(crate) fn only_some_weighted(arms: &[Arm], workload: &Workload) -> Option<Wa
         ),
         remedy: "give the other arms weight = 100".to_owned(),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::{parse_experiment, plan, warnings};
-
-    const SERVICE: &str = r#"
-        [[arm]]
-        name = "default"
-        [[arm]]
-        name = "other"
-        policy = { class = "batch" }
-        [[workload]]
-        kind = "http"
-        [workload.server]
-        kind = "echo"
-        weight = 100
-    "#;
-
-    fn said(changes: &[(&str, &str)]) -> Result<Vec<String>, String> {
-        let mut text = SERVICE.to_owned();
-        for (from, to) in changes {
-            assert!(text.contains(from));
-            text = text.replace(from, to);
-        }
-        let experiment = parse_experiment("x.toml", &text).map_err(|e| e.to_string())?;
-        let warnings = warnings(&experiment, &plan(&experiment));
-        Ok(warnings.into_iter().map(|w| w.what).collect())
-    }
-
-    const QUOTA: (&str, &str) = ("weight = 100", "quota = \"50%\"");
-    const DEADLINE: &str = "class = \"deadline\", runtime = \"1ms\", period = \"5ms\"";
-
-    #[test]
-    fn a_quota_that_an_arm_lifts_is_an_error() {
-        assert_eq!(said(&[QUOTA]), Ok(Vec::new()));
-        for class in ["class = \"fifo\"", "class = \"rr\"", DEADLINE] {
-            let error = said(&[QUOTA, ("class = \"batch\"", class)]).unwrap_err();
-            assert!(
-                error.starts_with("arm `other`: the quota of 50% of the server"),
-                "{error}"
-            );
-        }
-        let of_load = (
-            "{ class = \"batch\" }",
-            "{ class = \"fifo\" }\nto = \"load\"",
-        );
-        assert_eq!(said(&[QUOTA, of_load]), Ok(Vec::new()));
-    }
-
-    #[test]
-    fn a_weight_or_nice_value_that_does_not_count_is_a_warning() {
-        assert_eq!(said(&[]), Ok(Vec::new()));
-        let fifo = ("class = \"batch\"", "class = \"fifo\"");
-        let warnings = said(&[fifo, ("weight = 100", "weight = 100\nnice = 5")]).unwrap();
-        assert_eq!(warnings.len(), 2, "{warnings:?}");
-        assert!(warnings[0].starts_with("other: the weight of the server of http does not"));
-        assert!(warnings[1].starts_with("other: the nice of the server of http does not"));
-    }
-
-    #[test]
-    fn a_quota_under_sched_ext_is_a_warning() {
-        let scheduler = (
-            "policy = { class = \"batch\" }",
-            "scheduler = \"scx_rusty\"",
-        );
-        let warnings = said(&[QUOTA, scheduler]).unwrap();
-        assert_eq!(warnings.len(), 1, "{warnings:?}");
-        assert!(warnings[0].contains("most sched_ext schedulers do not implement cpu.max"));
-    }
-
-    #[test]
-    fn arms_of_which_only_some_have_a_cgroup_are_warned_of() {
-        let heavy = ("policy = { class = \"batch\" }", "weight = 1000");
-        assert_eq!(said(&[heavy]), Ok(Vec::new()));
-        let warnings = said(&[("weight = 100", ""), heavy]).unwrap();
-        assert_eq!(warnings.len(), 1, "{warnings:?}");
-        assert!(
-            warnings[0].contains("under other but not under default"),
-            "{warnings:?}"
-        );
-    }
 }

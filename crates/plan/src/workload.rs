@@ -2,20 +2,18 @@
 //! command line (`wakeup`, `hackbench:4`, `wakeup:50%,200%`). The keys of a kind are read
 //! by the kind itself, in the crate `load`.
 
-use crate::arms::check_shows;
-use crate::check::check_client;
+use crate::client::{self, check_client};
 use crate::error::PlanError;
 use crate::loads::Loads;
-use crate::services::{self, FileAntagonist, FileServer, FileService};
-use crate::stack;
-use crate::table::{Value, take};
+use crate::name::check_shows;
+use crate::table::{Value, items, own_keys, split, take};
+use crate::{antagonist, server, stack};
 use load::units::{Duration, parse_load};
 use load::{Asks, Keys, KindDef, LoadForms, Usual, Window};
 use model::{Kind, Load, OpenLoopParams, Workload};
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde_json::Map;
-use toml::Spanned;
 use toml::de::DeValue;
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -30,13 +28,37 @@ struct CommonKeys {
     warmup: Option<Duration>,
     time_limit: Option<Duration>,
     metrics: Option<Vec<String>>,
-    server: Option<Spanned<FileServer>>,
-    service: Option<Vec<Spanned<FileService>>>,
-    antagonist: Option<Vec<Spanned<FileAntagonist>>>,
 }
 
-/// Keys that were taken out before they are read here ([`crate::spread`]).
-const OF_SPREAD: [&str; 2] = ["antagonists", "placement"];
+/// The tables of the roles beside the load.
+#[derive(Debug, Default)]
+struct Roles<'i> {
+    server: Option<Value<'i>>,
+    services: Vec<Value<'i>>,
+    antagonists: Vec<Value<'i>>,
+}
+
+/// Keys that are taken out of the table of a workload before those that all kinds have.
+const TAKEN: [&str; 5] = [
+    "server",
+    "service",
+    "antagonist",
+    "antagonists",
+    "placement",
+];
+
+impl<'i> Roles<'i> {
+    fn take(value: &mut Value<'i>) -> Result<Self, PlanError> {
+        let DeValue::Table(table) = value.get_mut() else {
+            return Ok(Roles::default());
+        };
+        Ok(Roles {
+            server: take(table, "server"),
+            services: items(take(table, "service"), "workload.service")?,
+            antagonists: items(take(table, "antagonist"), "workload.antagonist")?,
+        })
+    }
+}
 
 /// The parameters that the keys of a kind give, and those of its client, if it has one.
 struct Own {
@@ -49,7 +71,7 @@ impl Own {
     fn read(def: &KindDef, keys: &mut Keys) -> Self {
         Own {
             kind: def.read(keys),
-            client: def.client.then(|| services::client(keys)),
+            client: def.client.then(|| client::client(keys)),
         }
     }
 }
@@ -59,30 +81,12 @@ pub(crate) fn from_table(kind: &str, mut value: Value) -> Result<Workload, PlanE
     let def = find(kind)?;
     let mut keys = Keys::new(Map::deserialize(value.clone().into_deserializer())?);
     let own = Own::read(def, &mut keys);
-    if let DeValue::Table(table) = value.get_mut() {
-        for key in keys.known() {
-            take(table, key);
-        }
-    }
-    let common = common_keys(value, keys.known())?;
+    split(&mut value, keys.known());
+    let roles = Roles::take(&mut value)?;
+    let taken: Vec<_> = keys.known().iter().copied().chain(TAKEN).collect();
+    let common = own_keys(value, &taken)?;
     no_fault(keys)?;
-    workload(def, own, common)
-}
-
-/// The keys that are left, of which each must be one of all kinds.
-fn common_keys(value: Value, own: &[&'static str]) -> Result<CommonKeys, PlanError> {
-    let names: Vec<_> = match value.get_ref() {
-        DeValue::Table(table) => table.keys().map(Spanned::span).collect(),
-        _ => Vec::new(),
-    };
-    CommonKeys::deserialize(value.into_deserializer()).map_err(|error| {
-        let is_name = error.span().is_some_and(|span| names.contains(&span));
-        let known = own.iter().copied().chain(OF_SPREAD);
-        match is_name {
-            true => PlanError::from(error).beside_keys(known),
-            false => error.into(),
-        }
-    })
+    workload(def, own, common, roles)
 }
 
 fn no_fault(keys: Keys) -> Result<(), PlanError> {
@@ -95,7 +99,7 @@ fn find(kind: &str) -> Result<&'static KindDef, PlanError> {
 }
 
 fn unknown_kind(kind: &str) -> PlanError {
-    let help = match crate::nearest(kind, load::kind::names()) {
+    let help = match model::nearest(kind, load::kind::names()) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("one of {}", kinds(|_| true).join(", ")),
     };
@@ -114,17 +118,22 @@ pub(crate) fn with_clients() -> String {
     format!("`{}`", names.join("` and `"))
 }
 
-fn workload(def: &KindDef, own: Own, keys: CommonKeys) -> Result<Workload, PlanError> {
+fn workload(
+    def: &KindDef,
+    own: Own,
+    keys: CommonKeys,
+    roles: Roles,
+) -> Result<Workload, PlanError> {
     let driver = load::driver(&own.kind).map_err(PlanError::new)?;
     let loads = keys.loads.map_or_else(|| vec![def.usual.load], |l| l.0);
     let usual = usual(def, &loads);
     let duration_ns = keys.duration.map_or(usual.duration_ns, |d| d.0);
     let warmup_ns = keys.warmup.map_or(usual.warmup_ns, |d| d.0);
     let time_limit_ns = keys.time_limit.map(|d| d.0).or(usual.time_limit_ns);
-    let server = keys.server.map(services::server).transpose();
-    let services = stack::services(keys.service.unwrap_or_default())?;
+    let server = roles.server.map(server::server).transpose();
+    let services = stack::services(roles.services)?;
     let usual_server = || match driver.asks() {
-        Asks::Server(program) if services.is_empty() => Some(services::usual_server(program)),
+        Asks::Server(program) if services.is_empty() => Some(server::usual_server(program)),
         _ => None,
     };
     Ok(Workload {
@@ -143,7 +152,7 @@ fn workload(def: &KindDef, own: Own, keys: CommonKeys) -> Result<Workload, PlanE
             .map_err(|e| e.within("server"))?
             .or_else(usual_server),
         services,
-        antagonists: services::antagonists(keys.antagonist.unwrap_or_default())?,
+        antagonists: antagonist::antagonists(roles.antagonists)?,
         variant: None,
     })
 }
@@ -195,7 +204,7 @@ fn from_keys(kind: &str, mut keys: Keys) -> Result<Workload, PlanError> {
     let def = find(kind)?;
     let own = Own::read(def, &mut keys);
     no_fault(keys)?;
-    workload(def, own, CommonKeys::default())
+    workload(def, own, CommonKeys::default(), Roles::default())
 }
 
 /// What the parser of one kind cannot see.
@@ -218,7 +227,7 @@ pub(crate) fn check_workload(workload: &Workload) -> Result<(), PlanError> {
         .about("duration"));
     }
     check_metrics(def, workload)?;
-    services::check_service(def, workload, &driver.asks())?;
+    check_service(def, workload, &driver.asks())?;
     workload.client.as_ref().map_or(Ok(()), check_client)?;
     Ok(driver.check()?)
 }
@@ -257,7 +266,7 @@ fn check_metrics(def: &KindDef, workload: &Workload) -> Result<(), PlanError> {
         return Ok(());
     };
     let all = "`schedlab list metrics` has all";
-    let help = match crate::nearest(metric, known()) {
+    let help = match model::nearest(metric, known()) {
         Some(near) => format!("did you mean `{near}`? {all}"),
         None => all.to_owned(),
     };
@@ -267,4 +276,27 @@ fn check_metrics(def: &KindDef, workload: &Workload) -> Result<(), PlanError> {
             .with_help(help)
             .about(&format!("metrics.{at}")),
     )
+}
+
+/// Who asks, and whom, must fit.
+fn check_service(def: &KindDef, workload: &Workload, asks: &Asks) -> Result<(), PlanError> {
+    let name = &workload.name;
+    if def.client != workload.client.is_some() {
+        let has = if def.client { "no client" } else { "a client" };
+        return Err(PlanError::new(format!(
+            "the workload `{name}` has {has}, but is of the kind `{}`",
+            def.name
+        )));
+    }
+    match (asks, &workload.server) {
+        (Asks::Elsewhere, Some(_)) => Err(PlanError::new(format!(
+            "the workload `{name}` has a server, but sends its requests elsewhere"
+        ))
+        .with_help("leave out the address, or the server")),
+        (Asks::Nobody, Some(_)) if workload.services.is_empty() => Err(PlanError::new(format!(
+            "the workload `{name}` has a server, but nothing asks it"
+        ))
+        .with_help(format!("only {} have servers", with_clients()))),
+        _ => Ok(()),
+    }
 }

@@ -1,0 +1,12 @@
+//! From an [`model::Experiment`] to a [`model::Plan`]: the order of its trials, the time
+//! that they take, and what there is to warn of before the first one.
+
+mod length;
+mod limits;
+mod order;
+mod warnings;
+
+pub use length::block_ns;
+pub use limits::check_quota;
+pub use order::{cells, plan, trial_seed};
+pub use warnings::warnings;

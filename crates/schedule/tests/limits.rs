@@ -1,0 +1,82 @@
+//! Limits of placements that count for some arms and not for others.
+
+#![allow(clippy::unwrap_used)]
+
+use plan::parse_experiment;
+
+const SERVICE: &str = r#"
+    [[arm]]
+    name = "default"
+    [[arm]]
+    name = "other"
+    policy = { class = "batch" }
+    [[workload]]
+    kind = "http"
+    [workload.server]
+    kind = "echo"
+    weight = 100
+"#;
+
+fn said(changes: &[(&str, &str)]) -> Result<Vec<String>, String> {
+    let mut text = SERVICE.to_owned();
+    for (from, to) in changes {
+        assert!(text.contains(from));
+        text = text.replace(from, to);
+    }
+    let experiment = parse_experiment("x.toml", &text).map_err(|e| e.to_string())?;
+    let warnings = schedule::warnings(&experiment, &schedule::plan(&experiment), None);
+    Ok(warnings.into_iter().map(|w| w.what).collect())
+}
+
+const QUOTA: (&str, &str) = ("weight = 100", "quota = \"50%\"");
+const DEADLINE: &str = "class = \"deadline\", runtime = \"1ms\", period = \"5ms\"";
+
+#[test]
+fn a_quota_that_an_arm_lifts_is_an_error() {
+    assert_eq!(said(&[QUOTA]), Ok(Vec::new()));
+    for class in ["class = \"fifo\"", "class = \"rr\"", DEADLINE] {
+        let error = said(&[QUOTA, ("class = \"batch\"", class)]).unwrap_err();
+        assert!(
+            error.starts_with("arm `other`: the quota of 50% of the server"),
+            "{error}"
+        );
+    }
+    let of_load = (
+        "{ class = \"batch\" }",
+        "{ class = \"fifo\" }\nto = \"load\"",
+    );
+    assert_eq!(said(&[QUOTA, of_load]), Ok(Vec::new()));
+}
+
+#[test]
+fn a_weight_or_nice_value_that_does_not_count_is_a_warning() {
+    assert_eq!(said(&[]), Ok(Vec::new()));
+    let fifo = ("class = \"batch\"", "class = \"fifo\"");
+    let warnings = said(&[fifo, ("weight = 100", "weight = 100\nnice = 5")]).unwrap();
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert!(warnings[0].starts_with("other: the weight of the server of http does not"));
+    assert!(warnings[1].starts_with("other: the nice of the server of http does not"));
+}
+
+#[test]
+fn a_quota_under_sched_ext_is_a_warning() {
+    let scheduler = (
+        "policy = { class = \"batch\" }",
+        "scheduler = \"scx_rusty\"",
+    );
+    let warnings = said(&[QUOTA, scheduler]).unwrap();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].contains("most sched_ext schedulers do not implement cpu.max"));
+}
+
+#[test]
+fn arms_of_which_only_some_have_a_cgroup_are_warned_of() {
+    let heavy = ("policy = { class = \"batch\" }", "weight = 1000");
+    assert_eq!(said(&[heavy]), Ok(Vec::new()));
+    let warnings = said(&[("weight = 100", ""), heavy]).unwrap();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(
+        warnings[0].contains("under other but not under default"),
+        "{warnings:?}"
+    );
+}
