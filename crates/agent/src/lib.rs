@@ -47,6 +47,7 @@ pub use journal::{Restored, another_journal_holds_something};
 pub use judge::judge as judge_evidence;
 pub use serve::{Options, serve};
 pub use state::{STATE_VARIABLE, state_dir};
+pub use stop::Stop;
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -3,19 +3,18 @@
 
 #![allow(clippy::unwrap_used)]
 
-use agent::{Options, serve};
+mod entry;
+
+use entry::answers;
 use load::{
     Chosen, Driver, Job, Keys, KindDef, Launch, LoadForms, Output, Params, Parsed, Usual, Window,
     Work, program,
 };
-use miette::Diagnostic;
 use model::check::check_count;
 use model::{
-    Better, Build, Invalid, Load, MetricDef, Problem, Program, Reply, Request, Task, TrialSpec,
-    TrialState,
+    Better, Invalid, Load, MetricDef, Problem, Program, Reply, Request, Task, TrialSpec, TrialState,
 };
 use serde::{Deserialize, Serialize};
-use std::io::{BufRead, BufReader, Write};
 
 const COUNTED: MetricDef = MetricDef {
     name: "counted",
@@ -95,39 +94,8 @@ impl Driver for Toy {
 
 const FILE: &str = "[[arm]]\nname = \"a\"\n[[workload]]\nkind = \"counter\"\nstep = 7\n";
 
-/// Line and column of what is wrong, both from 1, and the help.
 fn wrong(from: &str, to: &str) -> (usize, usize, String) {
-    let error = plan::parse_experiment("x.toml", &FILE.replace(from, to)).unwrap_err();
-    let label = error.labels().unwrap().next().unwrap();
-    let text = error.source_code().unwrap();
-    let text = text.read_span(label.inner(), 0, 0).unwrap();
-    let help = error.help().map(|help| help.to_string());
-    (text.line() + 1, text.column() + 1, help.unwrap_or_default())
-}
-
-/// The replies of an agent in this process.
-fn answers(requests: &[Request]) -> Vec<Reply> {
-    let state = tempfile::tempdir().unwrap();
-    let (input, mut requested) = std::io::pipe().unwrap();
-    let (replies, output) = std::io::pipe().unwrap();
-    for request in requests {
-        writeln!(requested, "{}", serde_json::to_string(request).unwrap()).unwrap();
-    }
-    let options = Options {
-        state_dir: state.path().to_owned(),
-        root: "/".into(),
-        executable: "/proc/self/exe".into(),
-        guard: false,
-        build: Build::default(),
-    };
-    let agent = std::thread::spawn(move || serve(BufReader::new(input), output, options));
-    let replies = BufReader::new(replies).lines().map(Result::unwrap);
-    let replies = replies.map(|line| serde_json::from_str(&line).unwrap());
-    let is_answer = |reply: &Reply| !matches!(reply, Reply::Progress { .. } | Reply::File { .. });
-    let answers: Vec<Reply> = replies.filter(is_answer).take(requests.len()).collect();
-    drop(requested);
-    agent.join().unwrap().unwrap();
-    answers
+    entry::wrong(&FILE.replace(from, to))
 }
 
 #[test]

@@ -69,6 +69,30 @@ impl Keys {
         self.get::<Percent>(key).map(|percent| percent.0)
     }
 
+    /// The keys of the table under a key. Those that `read` does not ask for are refused.
+    pub fn table<T>(&mut self, key: &'static str, read: impl FnOnce(&mut Keys) -> T) -> Option<T> {
+        let mut keys = Keys::new(self.get(key)?);
+        let value = read(&mut keys);
+        if let Some(fault) = keys.fault_or_unknown() {
+            self.refuse(fault.within(key));
+        }
+        Some(value)
+    }
+
+    fn fault_or_unknown(self) -> Option<Invalid> {
+        let unknown = |key: &String| {
+            let what = format!(
+                "unknown field `{key}`, expected one of `{}`",
+                self.known.join("`, `")
+            );
+            let near = model::nearest(key, self.known.iter().copied());
+            let remedy = near.map(|right| format!("did you mean `{right}`?"));
+            Invalid::new(key.as_str(), what).with_remedy(remedy.unwrap_or_default())
+        };
+        let left = self.written.keys().next().map(unknown);
+        left.or(self.fault)
+    }
+
     /// Refuses what was written; the first fault counts.
     pub fn refuse(&mut self, fault: Invalid) {
         self.fault.get_or_insert(fault);
@@ -101,6 +125,19 @@ mod tests {
         assert_eq!(keys.get::<u32>("threads"), None);
         assert_eq!(keys.known(), ["sleep", "args", "threads"]);
         assert_eq!(keys.into_fault(), None);
+    }
+
+    #[test]
+    fn a_table_has_keys_of_its_own() {
+        let mut keys = keys(json!({"policy": {"nice": 5, "slcie": "1ms"}}));
+        let nice = keys.table("policy", |keys| {
+            keys.duration("slice");
+            keys.get::<i32>("nice")
+        });
+        assert_eq!((nice, keys.known()), (Some(Some(5)), &["policy"][..]));
+        let fault = keys.into_fault().unwrap();
+        assert_eq!(fault.key, "policy.slcie");
+        assert_eq!(fault.remedy, "did you mean `slice`?");
     }
 
     #[test]

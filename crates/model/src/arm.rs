@@ -1,6 +1,7 @@
 //! An arm: one way to schedule, made of a kernel, a scheduler, a policy and tunables.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Logical tunable name (`base_slice`) to the value wanted, in the kernel's own
@@ -8,7 +9,7 @@ use std::collections::BTreeMap;
 pub type Tunables = BTreeMap<String, String>;
 
 /// One thing under comparison.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Arm {
     pub name: String,
     /// Policy for the threads of the role `to`; `None` leaves the system's default.
@@ -39,6 +40,11 @@ pub struct Arm {
     /// arms that differ in this measure what collecting costs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub collect: Option<Vec<String>>,
+    /// The other ingredients of the arm by their names, as they are stored: only their
+    /// entries in the agent know more of them. Those above have fields because plans, runs
+    /// and reports look at them too.
+    #[serde(flatten)]
+    pub ingredients: BTreeMap<String, Value>,
 }
 
 fn is_zero(value: &f64) -> bool {
@@ -50,15 +56,7 @@ impl Arm {
     pub fn unchanged(name: &str) -> Self {
         Arm {
             name: name.to_owned(),
-            policy: None,
-            to: Role::Load,
-            weight: None,
-            tunables: Tunables::new(),
-            scheduler: None,
-            kernel: None,
-            handicap_percent: 0.0,
-            grid: BTreeMap::new(),
-            collect: None,
+            ..Arm::default()
         }
     }
 
@@ -83,6 +81,10 @@ impl Arm {
         if self.handicap_percent != 0.0 {
             parts.push(format!("handicap={}%", self.handicap_percent));
         }
+        parts.extend(self.ingredients.iter().map(|(k, v)| match v {
+            Value::String(text) => format!("{k}={text}"),
+            value => format!("{k}={value}"),
+        }));
         if let Some(collectors) = &self.collect {
             parts.push(format!("collect={}", collectors.join(",")));
         }

@@ -1,69 +1,35 @@
-//! Arms as they are written on the command line: `batch`, `nice=5`,
-//! `slice=0.3ms`, `base_slice=1ms`, `deadline:2ms/5ms`, `'scx_rusty --slice-us 5000'`;
-//! several changes join with `+`, `NAME:=…` names the arm.
+//! Arms: the keys of `[[arm]]` that are of no ingredient, and the short form of the command
+//! line (`batch`, `slice=0.3ms`, `'scx_rusty --slice-us 5000'`; several changes join with
+//! `+`, `NAME:=…` names the arm). Ingredients read what is theirs themselves, in the agent.
 
 use crate::condition::Point;
 use crate::error::PlanError;
 use crate::grid;
 use crate::name::check_name;
-use crate::placement::check_weight;
-use crate::policy::{FilePolicy, check_policy, policy_of, read_policy, set_class};
-use crate::table::{Value, own_keys};
-use crate::workload::kinds;
+use crate::table::{Places, Value, keys_of, no_fault, own_keys, split};
 use ::target::Can;
-use load::units::{Duration, Percent, parse_duration, parse_percent};
-use model::{Arm, Class, Role, Scheduler, Workload};
+use agent::arm::ingredient::{self, Around, Form};
+use model::{Arm, Role, Workload};
 use schedule::check_quota;
 use serde::Deserialize;
-use std::collections::BTreeMap;
 use toml::Spanned;
 
+const UNCHANGED: &str = "default";
+
 /// The forms of an arm, for `schedlab list arms` and for errors.
-pub const FORMS: &[(&str, &str)] = &[
-    ("default", "nothing changed"),
-    (
-        "other, batch, idle",
-        "SCHED_OTHER, SCHED_BATCH, SCHED_IDLE for the workload's threads",
-    ),
-    (
-        "fifo[:PRIO], rr[:PRIO]",
-        "SCHED_FIFO, SCHED_RR at priority 1 to 99 (default 1)",
-    ),
-    (
-        "deadline:RUNTIME/PERIOD",
-        "SCHED_DEADLINE, also RUNTIME/DEADLINE/PERIOD: deadline:2ms/5ms",
-    ),
-    ("nice=N", "nice value, -20 to 19"),
-    (
-        "slice=TIME",
-        "EEVDF slice request, 100us to 100ms (Linux 6.12)",
-    ),
-    (
-        "weight=N",
-        "cgroup weight (cpu.weight) of the server of each workload, 1 to 10000",
-    ),
-    (
-        "TUNABLE=VALUE",
-        "a kernel tunable by logical name: base_slice=1ms, migration_cost=0.5ms",
-    ),
-    (
-        "scx_NAME [ARGS]",
-        "a sched_ext scheduler: 'scx_rusty --slice-us 5000'; a path works too",
-    ),
-    (
-        "kernel=SOURCE",
-        "another kernel, on a vm target: kernel=debian:trixie",
-    ),
-    (
-        "handicap=N%",
-        "extra work in each request of `wakeup`: a known effect, to test the judgement",
-    ),
-    ("A+B", "several changes together: batch+nice=5"),
-    (
-        "NAME:=ARM",
-        "the arm under a name of its own: calm:=batch+nice=5",
-    ),
-];
+pub fn forms() -> Vec<Form> {
+    let mut forms = vec![(UNCHANGED, "nothing changed")];
+    let ingredients = ingredient::all().into_iter();
+    forms.extend(ingredients.flat_map(|ingredient| ingredient.forms()));
+    forms.extend([
+        ("A+B", "several changes together: batch+nice=5"),
+        (
+            "NAME:=ARM",
+            "the arm under a name of its own: calm:=batch+nice=5",
+        ),
+    ]);
+    forms
+}
 
 /// An arm from its short form.
 pub fn parse_arm(text: &str) -> Result<Arm, PlanError> {
@@ -94,73 +60,29 @@ fn short_name(text: &str) -> String {
 }
 
 fn apply(arm: &mut Arm, change: &str) -> Result<(), PlanError> {
-    let head = change.split([':', ' ']).next().unwrap_or(change);
-    if change == "default" {
+    if change == UNCHANGED {
         return Ok(());
     }
-    if change.starts_with("scx_") || head.contains('/') {
-        arm.scheduler = Some(parse_scheduler(change)?);
-        return Ok(());
-    }
-    if let Some(class) = Class::ALL.into_iter().find(|c| c.as_str() == head) {
-        return set_class(arm, class, change.split_once(':').map(|(_, rest)| rest));
-    }
-    match change.split_once('=') {
-        Some((key, value)) => set_value(arm, key.trim(), value.trim()),
+    match ingredient::parse(change, arm) {
+        Some(read) => Ok(read?),
         None => Err(unknown(change)),
     }
 }
 
 fn unknown(change: &str) -> PlanError {
-    let known = ["default"].into_iter().chain(Class::ALL.map(Class::as_str));
-    let help = match model::nearest(change, known) {
+    let help = match model::nearest(change, words()) {
         Some(near) => format!("did you mean `{near}`? `schedlab list arms` has all forms"),
         None => "`schedlab list arms` has all forms".to_owned(),
     };
     PlanError::new(format!("`{change}` is no policy, tunable or scheduler")).with_help(help)
 }
 
-fn parse_scheduler(text: &str) -> Result<Scheduler, PlanError> {
-    let words = shlex::split(text)
-        .ok_or_else(|| PlanError::new(format!("`{text}` has an open quotation mark")))?;
-    let mut words = words.into_iter();
-    let program = words
-        .next()
-        .ok_or_else(|| PlanError::new("the scheduler has no program"))?;
-    Ok(Scheduler {
-        program,
-        args: words.collect(),
-        attach_limit_ns: None,
-    })
-}
-
-fn set_value(arm: &mut Arm, key: &str, value: &str) -> Result<(), PlanError> {
-    match key {
-        "nice" => {
-            let nice = value.parse().map_err(|_| {
-                PlanError::new(format!("`{value}` is not a nice value")).with_help("-20 to 19")
-            })?;
-            policy_of(arm).nice = Some(nice);
-        }
-        "slice" => {
-            policy_of(arm).slice_ns = Some(parse_duration(value).map_err(PlanError::new)?);
-        }
-        "weight" => {
-            let weight = value.parse().map_err(|_| {
-                PlanError::new(format!("`{value}` is not a weight")).with_help("1 to 10000")
-            })?;
-            arm.weight = Some(weight);
-        }
-        "kernel" => arm.kernel = Some(value.to_owned()),
-        "handicap" => {
-            arm.handicap_percent = parse_percent(value).map_err(PlanError::new)?;
-        }
-        _ if key.is_empty() || value.is_empty() => return Err(unknown(&format!("{key}={value}"))),
-        _ => {
-            arm.tunables.insert(key.to_owned(), value.to_owned());
-        }
-    }
-    Ok(())
+/// The words of the forms that stand for themselves: `batch` of `other, batch, idle`.
+fn words() -> Vec<&'static str> {
+    let forms = forms().into_iter().flat_map(|(form, _)| form.split(", "));
+    let words = forms.filter_map(|form| form.split(['[', ':', '=', ' ']).next());
+    let stands = |word: &&str| word.chars().all(|c| c.is_ascii_lowercase());
+    words.filter(stands).collect()
 }
 
 /// Whom the policy of an arm is for unless the arm says: the server, where every
@@ -172,43 +94,15 @@ pub(crate) fn usual_role(workloads: &[Workload]) -> Role {
     }
 }
 
+/// Keys of an arm beside those of its ingredients.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields)]
 struct FileArm {
     name: Spanned<String>,
     #[serde(default)]
     baseline: bool,
-    policy: Option<Spanned<FilePolicy>>,
     to: Option<Role>,
-    weight: Option<Spanned<u32>>,
-    #[serde(default)]
-    tunables: BTreeMap<String, Tunable>,
-    scheduler: Option<String>,
-    args: Option<Spanned<Vec<String>>>,
-    attach_limit: Option<Duration>,
-    kernel: Option<String>,
-    handicap: Option<Percent>,
     collect: Option<Vec<String>>,
-}
-
-/// A tunable is written as text with its unit, as a bare number, or as a switch.
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum Tunable {
-    Text(String),
-    Number(i64),
-    Switch(bool),
-}
-
-impl Tunable {
-    fn into_text(self) -> String {
-        match self {
-            Tunable::Text(text) => text,
-            Tunable::Number(number) => number.to_string(),
-            Tunable::Switch(true) => "on".to_owned(),
-            Tunable::Switch(false) => "off".to_owned(),
-        }
-    }
 }
 
 /// The arms and the index of the baseline: the first unless one says so.
@@ -225,115 +119,68 @@ pub(crate) fn read_arms(
         points.extend(grid::expand(value)?);
     }
     for (point, value) in points {
-        let span = value.span();
-        let file: FileArm = own_keys(value, &grid::KEYS)?;
+        let (span, places) = (value.span(), Places::of(&value));
+        let (file, mut arm) = read_arm(value).map_err(|e| e.at_key(&places))?;
         let name_span = file.name.span();
-        if arms.iter().any(|a| a.name == *file.name.get_ref()) {
-            return Err(
-                PlanError::new(format!("there are two arms `{}`", file.name.get_ref()))
-                    .with_help("give each arm a name of its own")
-                    .at(name_span),
-            );
+        if arms.iter().any(|a| a.name == arm.name) {
+            return Err(PlanError::new(format!("there are two arms `{}`", arm.name))
+                .with_help("give each arm a name of its own")
+                .at(name_span));
         }
         if file.baseline && baseline.replace(arms.len()).is_some() {
             return Err(PlanError::new("two arms say that they are the baseline").at(name_span));
         }
-        let policy = file.policy.as_ref().map(Spanned::span);
-        let weight = file.weight.as_ref().map(Spanned::span);
-        let place = weight.or(policy).unwrap_or(span.clone());
-        let mut arm = read_arm(file, &usual_role).map_err(|e| e.at(span))?;
-        check_arm(&arm, target, workloads).map_err(|e| e.at(place))?;
+        arm.to = file.to.unwrap_or_else(|| usual_role.clone());
         arm.grid = point;
+        arm.collect = file.collect;
+        check_name(&arm.name)
+            .and_then(|()| check_arm(&arm, target, workloads))
+            .map_err(|e| e.at(span).at_key(&places))?;
         arms.push(arm);
     }
     Ok((arms, baseline.unwrap_or(0)))
 }
 
-fn read_arm(file: FileArm, usual_role: &Role) -> Result<Arm, PlanError> {
-    let name = file.name.into_inner();
-    check_name(&name)?;
-    let policy = file.policy.map(read_policy).transpose()?;
-    let scheduler = match (file.scheduler, file.args) {
-        (Some(program), args) => Some(Scheduler {
-            program,
-            args: args.map(Spanned::into_inner).unwrap_or_default(),
-            attach_limit_ns: file.attach_limit.map(|d| d.0),
-        }),
-        (None, Some(args)) => {
-            return Err(PlanError::new("`args` without a `scheduler`").at(args.span()));
-        }
-        (None, None) => None,
-    };
-    let tunables = file.tunables.into_iter();
-    Ok(Arm {
-        name,
-        policy,
-        to: file.to.unwrap_or_else(|| usual_role.clone()),
-        weight: file.weight.map(Spanned::into_inner),
-        tunables: tunables.map(|(k, v)| (k, v.into_text())).collect(),
-        scheduler,
-        kernel: file.kernel,
-        handicap_percent: file.handicap.map_or(0.0, |h| h.0),
-        grid: Point::new(),
-        collect: file.collect,
-    })
+/// The keys of an arm, and the arm with its ingredients only.
+fn read_arm(mut value: Value) -> Result<(FileArm, Arm), PlanError> {
+    let mut keys = keys_of(&value)?;
+    let mut arm = Arm::default();
+    for ingredient in ingredient::all() {
+        ingredient.read(&mut keys, &mut arm);
+    }
+    split(&mut value, keys.known());
+    let taken: Vec<_> = keys.known().iter().copied().chain(grid::KEYS).collect();
+    let file: FileArm = own_keys(value, &taken)?;
+    no_fault(keys)?;
+    arm.name.clone_from(file.name.get_ref());
+    Ok((file, arm))
 }
 
 /// What one arm alone does not show.
 pub(crate) fn check_arm(arm: &Arm, target: Can, workloads: &[Workload]) -> Result<(), PlanError> {
-    let object = |e: PlanError| {
-        let message = format!("arm `{}`: {e}", arm.name);
-        e.renamed(message)
+    let around = Around {
+        boots: target.kernels,
+        workloads,
     };
-    if let Some(policy) = &arm.policy {
-        check_policy(policy).map_err(object)?;
-    }
-    if let Some(weight) = arm.weight {
-        check_weight(weight)
-            .and_then(|()| has_servers(workloads))
-            .map_err(object)?;
-    }
-    for workload in workloads {
-        check_quota(arm, workload).map_err(|e| object(e.into()))?;
-    }
-    if arm.kernel.is_some() && !target.kernels {
-        return Err(object(
-            PlanError::new("a kernel of its own needs a machine of its own")
-                .with_help("use the target `vm`, or compare across reboots with two runs"),
-        ));
-    }
-    if !(0.0..=1000.0).contains(&arm.handicap_percent) {
-        return Err(object(PlanError::new("a handicap is 0% to 1000%")));
-    }
-    if arm.handicap_percent != 0.0 && !workloads.iter().all(carries_handicap) {
-        let able = kinds(|def| def.handicap).join("`, `");
-        return Err(object(
-            PlanError::new(format!("only the `{able}` load can carry a handicap"))
-                .with_help("leave the other workloads out of this experiment"),
-        ));
-    }
-    Ok(())
-}
-
-fn carries_handicap(workload: &Workload) -> bool {
-    load::kind::find(workload.kind.name()).is_some_and(|def| def.handicap)
-}
-
-/// The weight of an arm is that of servers.
-fn has_servers(workloads: &[Workload]) -> Result<(), PlanError> {
-    match workloads.iter().find(|w| w.server.is_none()) {
-        None => Ok(()),
-        Some(without) => Err(PlanError::new(format!(
-            "`weight` is the cgroup weight of the server, and the workload `{}` has no server",
-            without.name
-        ))
-        .with_help("leave out the workload, or use nice = -5 in a policy instead of the weight")),
-    }
+    let quotas = || {
+        workloads
+            .iter()
+            .try_for_each(|workload| check_quota(arm, workload))
+    };
+    ingredient::check(arm, &around)
+        .and_then(|()| quotas())
+        .map_err(|invalid| {
+            let error = PlanError::from(invalid);
+            let message = format!("arm `{}`: {error}", arm.name);
+            error.renamed(message)
+        })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use agent::arm::check_policy;
+    use model::Class;
 
     #[test]
     fn an_unnamed_arm_is_called_what_it_is() {

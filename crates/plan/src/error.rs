@@ -9,6 +9,9 @@ use model::Invalid;
 use model::printable::{lines, one_line};
 use std::ops::Range;
 
+/// How errors of keys begin that a table does not have.
+const UNKNOWN_FIELD: &str = "unknown field ";
+
 #[derive(Debug, thiserror::Error, Diagnostic)]
 #[error("{message}")]
 pub struct PlanError {
@@ -56,15 +59,23 @@ impl PlanError {
         self
     }
 
+    fn is_of_name(&self) -> bool {
+        self.message.starts_with(UNKNOWN_FIELD)
+    }
+
     /// The key is one of the table `name`.
     pub(crate) fn within(mut self, name: &str) -> Self {
         self.key = self.key.map(|key| format!("{name}.{key}"));
         self
     }
 
-    /// At the value of its key, rather than at the table around it.
+    /// At the value of its key, or at the key if that is unknown, rather than at the table
+    /// around it.
     pub(crate) fn at_key(mut self, places: &Places) -> Self {
-        let place = self.key.as_ref().and_then(|key| places.get(key));
+        let place = self.key.as_ref().and_then(|key| match self.is_of_name() {
+            true => places.name(key),
+            false => places.get(key),
+        });
         self.span = place.map(|span| span.into()).or(self.span);
         self
     }
@@ -130,7 +141,11 @@ impl From<Invalid> for PlanError {
     fn from(invalid: Invalid) -> Self {
         let help = Some(invalid.remedy).filter(|remedy| !remedy.is_empty());
         let error = PlanError::new(invalid.what).with_help_maybe(help);
-        error.about(&key_in_file(&invalid.key))
+        let key = match error.is_of_name() {
+            true => invalid.key,
+            false => key_in_file(&invalid.key),
+        };
+        error.about(&key)
     }
 }
 
@@ -149,7 +164,7 @@ fn key_in_file(key: &str) -> String {
 
 /// serde's text: ``unknown field `x`, expected one of `a`, `b` ``.
 fn unknown_field_help(message: &str) -> Option<String> {
-    let rest = message.strip_prefix("unknown field ")?;
+    let rest = message.strip_prefix(UNKNOWN_FIELD)?;
     let mut words = rest.split('`').skip(1).step_by(2);
     let wrong = words.next()?;
     model::nearest(wrong, words).map(|right| format!("did you mean `{right}`?"))

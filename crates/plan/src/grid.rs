@@ -4,6 +4,7 @@
 use crate::condition::{self, Condition, Parameters, Point};
 use crate::error::PlanError;
 use crate::table::{Value, take};
+use agent::arm::ingredient;
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use std::borrow::Cow;
@@ -16,9 +17,6 @@ const MOST_POINTS: usize = 20_000;
 
 /// The keys of an arm that make it a grid.
 pub(crate) const KEYS: [&str; 2] = ["for-each", "where"];
-
-/// Keys of an arm whose values are texts, also where they look like numbers.
-const TEXTS: [&str; 4] = ["name", "args", "scheduler", "kernel"];
 
 /// A value of a parameter, as text and with the type that it was given.
 #[derive(Debug, Clone)]
@@ -178,10 +176,18 @@ fn fill<'i>(arm: &Value<'i>, values: &Values<'i>) -> Value<'i> {
         let texts: Vec<&str> = values.values().map(|v| v.text.as_str()).collect();
         *text = Cow::Owned(format!("{text} {}", texts.join("/")));
     }
+    let texts = texts_of_arms();
     for (key, value) in table.iter_mut() {
-        replace(value, values, TEXTS.contains(&key.get_ref().as_ref()));
+        replace(value, values, texts.contains(&key.get_ref().as_ref()));
     }
     arm
+}
+
+/// Keys of an arm whose values are texts, also where they look like numbers.
+fn texts_of_arms() -> Vec<&'static str> {
+    let ingredients = ingredient::all().into_iter();
+    let texts = ingredients.flat_map(|ingredient| ingredient.texts());
+    texts.copied().chain(["name"]).collect()
 }
 
 /// A text that is one placeholder and nothing else becomes the value itself, a number

@@ -1,6 +1,6 @@
 //! From an experiment file or the command line to an [`model::Experiment`]. The only crate
 //! that knows source spans; keys of a target are read by the target, those of a kind of
-//! workload by the kind.
+//! workload by the kind, those of an ingredient of arms by the ingredient.
 //!
 //! Each part of an experiment is one module: what it reads from a file, what it reads from
 //! the command line, and its checks. `file` and `build` compose them, `check` looks at
@@ -21,7 +21,6 @@ mod loads;
 mod name;
 mod placement;
 mod places;
-mod policy;
 mod server;
 mod spread;
 mod stack;
@@ -30,7 +29,7 @@ mod table;
 mod target;
 mod workload;
 
-pub use arm::{FORMS, parse_arm};
+pub use arm::{forms, parse_arm};
 pub use build::{Request, experiment_from_request, with_aa};
 pub use check::check;
 pub use collect::check_collectors;

@@ -1,52 +1,35 @@
 //! Where a role runs: the keys that servers, services and antagonists have in common.
 
 use crate::error::PlanError;
-use crate::policy::{FilePolicy, check_policy, read_policy};
-use crate::table::{Value, own_keys, split};
-use load::units::Percent;
+use crate::table::{Value, keys_of, no_fault, own_keys, split};
+use agent::arm::{check_policy, check_weight, read_policy};
 use model::Placement;
 use serde::Deserialize;
-use serde::de::IntoDeserializer;
-use toml::Spanned;
-
-const KEYS: [&str; 6] = ["cpus", "weight", "quota", "nice", "policy", "memory-node"];
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct FilePlacement {
-    cpus: Option<String>,
-    weight: Option<u32>,
-    quota: Option<Percent>,
-    nice: Option<i32>,
-    policy: Option<Spanned<FilePolicy>>,
-    memory_node: Option<u32>,
-}
 
 /// The table of a role: where it runs, and the keys of its own. (serde's `flatten` would
 /// lose the places of errors.)
 pub(crate) fn read_role<'i, T: Deserialize<'i>>(
     mut role: Value<'i>,
 ) -> Result<(Placement, T), PlanError> {
-    let file = FilePlacement::deserialize(split(&mut role, &KEYS).into_deserializer())?;
-    let own = own_keys(role, &KEYS)?;
+    let mut keys = keys_of(&role)?;
     let placement = Placement {
-        cpus: file.cpus,
-        weight: file.weight,
-        quota_percent: file.quota.map(|q| q.0),
-        nice: file.nice,
-        policy: file.policy.map(read_policy).transpose()?,
-        memory_node: file.memory_node,
+        cpus: keys.get("cpus"),
+        weight: keys.get("weight"),
+        quota_percent: keys.percent("quota"),
+        nice: keys.get("nice"),
+        policy: read_policy(&mut keys),
+        memory_node: keys.get("memory-node"),
     };
+    split(&mut role, keys.known());
+    let own = own_keys(role, keys.known())?;
+    no_fault(keys)?;
     check_placement(&placement)?;
     Ok((placement, own))
 }
 
 pub(crate) fn check_placement(placement: &Placement) -> Result<(), PlanError> {
     check_cpus("cpus", placement.cpus.as_ref())?;
-    placement
-        .weight
-        .map_or(Ok(()), check_weight)
-        .map_err(|e| e.about("weight"))?;
+    placement.weight.map_or(Ok(()), check_weight)?;
     let quota = placement.quota_percent;
     if quota.is_some_and(|q| !(1.0..=1e6).contains(&q)) {
         return Err(PlanError::new("a quota is at least 1% of a CPU")
@@ -61,15 +44,7 @@ pub(crate) fn check_placement(placement: &Placement) -> Result<(), PlanError> {
             .with_help("write the nice value into the policy")
             .about("nice"));
     }
-    placement.policy.as_ref().map_or(Ok(()), check_policy)
-}
-
-/// What `cpu.weight` of a cgroup takes.
-pub(crate) fn check_weight(weight: u32) -> Result<(), PlanError> {
-    if (1..=10_000).contains(&weight) {
-        return Ok(());
-    }
-    Err(PlanError::new("a weight is 1 to 10000").with_help("weight = 100 is usual"))
+    Ok(placement.policy.as_ref().map_or(Ok(()), check_policy)?)
 }
 
 /// A list of CPUs, or a part of those that there are.

@@ -10,7 +10,11 @@ pub(crate) type Value<'i> = Spanned<DeValue<'i>>;
 /// Where the values of a table are in the text, also those of the tables in it, by their
 /// keys joined with dots; in a list the index is the key: `antagonist.0.cpus`.
 #[derive(Debug, Default)]
-pub(crate) struct Places(BTreeMap<String, Range<usize>>);
+pub(crate) struct Places {
+    values: BTreeMap<String, Range<usize>>,
+    /// Where the keys themselves are.
+    names: BTreeMap<String, Range<usize>>,
+}
 
 impl Places {
     pub fn of(value: &Value) -> Self {
@@ -21,34 +25,43 @@ impl Places {
 
     pub fn of_table(table: &DeTable) -> Self {
         let mut places = Places::default();
-        for (key, value) in table {
-            places.add(key.get_ref(), value);
-        }
+        places.add_all("", table);
         places
     }
 
     pub fn get(&self, key: &str) -> Option<Range<usize>> {
-        self.0.get(key).cloned()
+        self.values.get(key).cloned()
+    }
+
+    pub fn name(&self, key: &str) -> Option<Range<usize>> {
+        self.names.get(key).cloned()
+    }
+
+    fn add_all(&mut self, key: &str, table: &DeTable) {
+        for (name, value) in table {
+            let inner = within(key, name.get_ref());
+            self.names.insert(inner.clone(), name.span());
+            self.add(&inner, value);
+        }
     }
 
     fn add(&mut self, key: &str, value: &Value) {
-        let within = |name: &str| match key {
-            "" => name.to_owned(),
-            key => format!("{key}.{name}"),
-        };
         match value.get_ref() {
-            DeValue::Table(table) => {
-                for (name, value) in table {
-                    self.add(&within(name.get_ref()), value);
-                }
-            }
+            DeValue::Table(table) => self.add_all(key, table),
             DeValue::Array(values) => {
                 for (index, value) in values.iter().enumerate() {
-                    self.add(&within(&index.to_string()), value);
+                    self.add(&within(key, &index.to_string()), value);
                 }
             }
             _ => {}
         }
-        self.0.insert(key.to_owned(), value.span());
+        self.values.insert(key.to_owned(), value.span());
+    }
+}
+
+fn within(key: &str, name: &str) -> String {
+    match key {
+        "" => name.to_owned(),
+        key => format!("{key}.{name}"),
     }
 }

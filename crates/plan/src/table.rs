@@ -2,8 +2,10 @@
 
 use crate::error::PlanError;
 pub(crate) use crate::places::{Places, Value};
+use load::Keys;
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
+use serde_json::Map;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -25,6 +27,16 @@ pub(crate) fn items<'i>(value: Option<Value<'i>>, key: &str) -> Result<Vec<Value
             .with_help(format!("write [[{key}]] with two brackets"))
             .at(span)),
     }
+}
+
+/// What is in a table, for those who ask for their keys one by one.
+pub(crate) fn keys_of(value: &Value) -> Result<Keys, PlanError> {
+    let map = Map::deserialize(value.clone().into_deserializer())?;
+    Ok(Keys::new(map))
+}
+
+pub(crate) fn no_fault(keys: Keys) -> Result<(), PlanError> {
+    keys.into_fault().map_or(Ok(()), |fault| Err(fault.into()))
 }
 
 /// These keys of a table, as a table of their own.

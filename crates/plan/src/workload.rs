@@ -6,13 +6,12 @@ use crate::client::{self, check_client};
 use crate::error::PlanError;
 use crate::loads::Loads;
 use crate::name::check_shows;
-use crate::table::{Value, items, own_keys, split, take};
+use crate::table::{Value, items, keys_of, no_fault, own_keys, split, take};
 use crate::{antagonist, server, stack};
 use load::units::{Duration, parse_load};
 use load::{Asks, Keys, KindDef, LoadForms, Usual, Window};
 use model::{Kind, Load, OpenLoopParams, Workload};
 use serde::Deserialize;
-use serde::de::IntoDeserializer;
 use serde_json::Map;
 use toml::de::DeValue;
 
@@ -79,7 +78,7 @@ impl Own {
 /// A workload from the table of its kind.
 pub(crate) fn from_table(kind: &str, mut value: Value) -> Result<Workload, PlanError> {
     let def = find(kind)?;
-    let mut keys = Keys::new(Map::deserialize(value.clone().into_deserializer())?);
+    let mut keys = keys_of(&value)?;
     let own = Own::read(def, &mut keys);
     split(&mut value, keys.known());
     let roles = Roles::take(&mut value)?;
@@ -87,10 +86,6 @@ pub(crate) fn from_table(kind: &str, mut value: Value) -> Result<Workload, PlanE
     let common = own_keys(value, &taken)?;
     no_fault(keys)?;
     workload(def, own, common, roles)
-}
-
-fn no_fault(keys: Keys) -> Result<(), PlanError> {
-    keys.into_fault().map_or(Ok(()), |fault| Err(fault.into()))
 }
 
 /// The entry of the table of kinds.

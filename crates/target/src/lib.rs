@@ -14,8 +14,7 @@ pub mod stream;
 pub mod vm;
 
 pub use def::{
-    Can, Expose, Host, Keys, Made, ReadError, Shown, TARGETS, TargetDef, can, cpus, def, find,
-    make,
+    Can, Expose, Host, Keys, Made, ReadError, Shown, TARGETS, TargetDef, can, cpus, def, find, make,
 };
 
 #[derive(Debug, thiserror::Error)]

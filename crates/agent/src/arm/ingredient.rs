@@ -1,37 +1,87 @@
-//! The ingredients of arms. To add one: its file, and a line in
-//! [`INGREDIENTS`].
+//! The ingredients of arms: the one table, and what an entry says. To add one: its file,
+//! and a line in [`INGREDIENTS`].
+//!
+//! Whatever else has to know about ingredients asks here: the reader of experiment files
+//! and of the command line, the lists, the checks of an experiment, and each trial.
 
 use super::asked::Asked;
-use super::{policy, scheduler, tunables, weight};
+use super::{handicap, kernel, policy, scheduler, tunables, weight};
 use crate::fence::Fence;
 use crate::interrupt::Interrupt;
 use crate::journal::Journal;
 use crate::roles::Roles;
 use crate::stop::Stop;
 use collect::tasks::Pid;
-use model::{Arm, Fact, Problem, RolePolicy, SchedulerBinary, TrialFile, Warning, Workload};
+use load::Keys;
+use model::{
+    Arm, Fact, Invalid, Problem, RolePolicy, SchedulerBinary, TrialFile, Warning, Workload,
+};
 use std::path::Path;
+use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
-/// In the order in which they are put in force; they are undone the other way round.
-pub static INGREDIENTS: [&dyn Ingredient; 4] = [
+/// In the order in which they are put in force. They are undone the other way round, and
+/// asked the other way round whose a change of the command line is: any `NAME=VALUE` may be
+/// a tunable.
+pub static INGREDIENTS: &[&dyn Ingredient] = &[
     &tunables::Tuning,
     &scheduler::OwnScheduler,
     &policy::ThreadPolicy,
     &weight::ServerWeight,
+    &kernel::OwnKernel,
+    &handicap::Handicap,
 ];
 
-/// One kind of change that arms make.
+/// A form on the command line, and what it means.
+pub type Form = (&'static str, &'static str);
+
+/// The experiment around an arm.
+#[derive(Debug)]
+pub struct Around<'a> {
+    /// Does its target boot the kernels of arms?
+    pub boots: bool,
+    pub workloads: &'a [Workload],
+}
+
+/// One kind of change that arms make: how it is written, and what it does to the machine.
 pub trait Ingredient: Sync {
+    /// The name under which an arm holds it.
+    fn name(&self) -> &'static str;
+
+    /// Reads its keys of `[[arm]]` into the arm. Faults stay in the keys.
+    fn read(&self, keys: &mut Keys, arm: &mut Arm);
+
+    /// Keys whose values are texts, also where they look like numbers.
+    fn texts(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn forms(&self) -> &'static [Form];
+
+    /// Reads a change of the command line into the arm; `None` if it is not one of its own.
+    fn parse(&self, change: &str, arm: &mut Arm) -> Option<Result<(), Invalid>>;
+
+    /// Refuses what no machine could put in force.
+    fn check(&self, _arm: &Arm, _around: &Around) -> Result<(), Invalid> {
+        Ok(())
+    }
+
     /// Problems of the target with the arm under these workloads. Nothing is changed.
-    fn check(&self, root: &Path, arm: &Arm, workloads: &[Workload]) -> Vec<Problem>;
+    fn require(&self, _root: &Path, _arm: &Arm, _workloads: &[Workload]) -> Vec<Problem> {
+        Vec::new()
+    }
 
     /// Facts that the arm asks of the machine, known before anything is read.
-    fn asks(&self, arm: &Arm) -> Vec<Asked>;
+    fn asks(&self, _arm: &Arm) -> Vec<Asked> {
+        Vec::new()
+    }
 
     /// The arm's part of it for one trial, not in force yet. There is one for arms that
-    /// leave it alone too, since that is to be proven as well.
-    fn change<'a>(&self, arm: &'a Arm, workload: &'a Workload) -> Box<dyn Change + 'a>;
+    /// leave it alone too, since that is to be proven as well. `None` where somebody else
+    /// puts it in force: the target, or the load.
+    fn change<'a>(&self, _arm: &'a Arm, _of: &'a Workload) -> Option<Box<dyn Change + 'a>> {
+        None
+    }
 }
 
 /// One ingredient of one trial.
@@ -88,6 +138,7 @@ pub trait Change {
 }
 
 /// The parts of a trial that putting a change in force needs.
+#[derive(Debug)]
 pub struct Ground<'a> {
     pub root: &'a Path,
     /// Keeps processes of the change together; its mark is theirs.
@@ -97,6 +148,7 @@ pub struct Ground<'a> {
 }
 
 /// Where facts are found.
+#[derive(Debug)]
 pub struct At<'a> {
     pub root: &'a Path,
     /// The policies of the threads that were looked at.
@@ -114,25 +166,63 @@ pub struct Undone {
     pub errors: Vec<String>,
 }
 
+static ADDED: RwLock<Vec<&'static dyn Ingredient>> = RwLock::new(Vec::new());
+
+/// One more ingredient in this process: how a test shows that an entry is all that it needs.
+pub fn add(ingredient: &'static dyn Ingredient) {
+    let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
+    added.push(ingredient);
+}
+
+/// The ingredients of the table, and what was added.
+pub fn all() -> Vec<&'static dyn Ingredient> {
+    let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
+    INGREDIENTS.iter().chain(added.iter()).copied().collect()
+}
+
+/// Reads a change of the command line into an arm; `None` if it is nobody's.
+pub fn parse(change: &str, arm: &mut Arm) -> Option<Result<(), Invalid>> {
+    let mut all = all().into_iter().rev();
+    all.find_map(|ingredient| ingredient.parse(change, arm))
+}
+
+/// The value of `KEY=VALUE`, where it is this key.
+pub fn value_of<'a>(change: &'a str, key: &str) -> Option<&'a str> {
+    let (found, value) = change.split_once('=')?;
+    (found.trim() == key).then(|| value.trim())
+}
+
+/// Refuses an arm that no machine could put in force.
+pub fn check(arm: &Arm, around: &Around) -> Result<(), Invalid> {
+    let mut stored = arm.ingredients.keys();
+    if let Some(name) = stored.find(|name| all().iter().all(|known| known.name() != name.as_str()))
+    {
+        let what = format!("this version has no ingredient `{name}`");
+        return Err(Invalid::new(name, what)
+            .with_remedy("use the schedlab that the experiment is from, or a newer one"));
+    }
+    all()
+        .iter()
+        .try_for_each(|ingredient| ingredient.check(arm, around))
+}
+
 /// All that an arm asks of the machine.
 pub fn asks(arm: &Arm) -> Vec<Asked> {
-    let asked = INGREDIENTS
-        .iter()
-        .flat_map(|ingredient| ingredient.asks(arm));
-    asked.collect()
+    let all = all().into_iter();
+    all.flat_map(|ingredient| ingredient.asks(arm)).collect()
 }
 
 /// Problems of the target with an arm.
-pub fn check(root: &Path, arm: &Arm, workloads: &[Workload]) -> Vec<Problem> {
-    let all = INGREDIENTS.iter();
-    all.flat_map(|ingredient| ingredient.check(root, arm, workloads))
+pub fn require(root: &Path, arm: &Arm, workloads: &[Workload]) -> Vec<Problem> {
+    let all = all().into_iter();
+    all.flat_map(|ingredient| ingredient.require(root, arm, workloads))
         .collect()
 }
 
 /// The changes of one trial.
 pub fn changes<'a>(arm: &'a Arm, workload: &'a Workload) -> Vec<Box<dyn Change + 'a>> {
-    let all = INGREDIENTS.iter();
-    all.map(|ingredient| ingredient.change(arm, workload))
+    let all = all().into_iter();
+    all.filter_map(|ingredient| ingredient.change(arm, workload))
         .collect()
 }
 

@@ -2,16 +2,57 @@
 //! (`roles`) and removed with it, so there is nothing to apply or undo here.
 
 use super::asked::Asked;
-use super::ingredient::{At, Change, Ingredient, problem};
+use super::ingredient::{Around, At, Change, Form, Ingredient, problem, value_of};
 use crate::roles;
+use load::Keys;
 use model::readings::WEIGHT;
-use model::{Arm, Fact, Problem, Role, Workload};
+use model::{Arm, Fact, Invalid, Problem, Role, Workload};
 use std::path::Path;
 
 pub struct ServerWeight;
 
 impl Ingredient for ServerWeight {
-    fn check(&self, root: &Path, arm: &Arm, _: &[Workload]) -> Vec<Problem> {
+    fn name(&self) -> &'static str {
+        "weight"
+    }
+
+    fn read(&self, keys: &mut Keys, arm: &mut Arm) {
+        arm.weight = keys.get("weight");
+    }
+
+    fn forms(&self) -> &'static [Form] {
+        &[(
+            "weight=N",
+            "cgroup weight (cpu.weight) of the server of each workload, 1 to 10000",
+        )]
+    }
+
+    fn parse(&self, change: &str, arm: &mut Arm) -> Option<Result<(), Invalid>> {
+        let text = value_of(change, "weight")?;
+        arm.weight = text.parse().ok();
+        Some(arm.weight.map(drop).ok_or_else(|| {
+            Invalid::new("weight", format!("`{text}` is not a weight")).with_remedy("1 to 10000")
+        }))
+    }
+
+    fn check(&self, arm: &Arm, around: &Around) -> Result<(), Invalid> {
+        let Some(weight) = arm.weight else {
+            return Ok(());
+        };
+        check_weight(weight)?;
+        let Some(without) = around.workloads.iter().find(|w| w.server.is_none()) else {
+            return Ok(());
+        };
+        let what = format!(
+            "`weight` is the cgroup weight of the server, and the workload `{}` has no server",
+            without.name
+        );
+        Err(Invalid::new("weight", what).with_remedy(
+            "leave out the workload, or use nice = -5 in a policy instead of the weight",
+        ))
+    }
+
+    fn require(&self, root: &Path, arm: &Arm, _: &[Workload]) -> Vec<Problem> {
         let missing = arm.weight.and_then(|_| roles::cgroup::missing(root));
         missing
             .map(|(what, remedy)| problem(arm, what, &remedy))
@@ -27,11 +68,19 @@ impl Ingredient for ServerWeight {
             .collect()
     }
 
-    fn change<'a>(&self, arm: &'a Arm, workload: &'a Workload) -> Box<dyn Change + 'a> {
-        Box::new(OfServer {
+    fn change<'a>(&self, arm: &'a Arm, workload: &'a Workload) -> Option<Box<dyn Change + 'a>> {
+        Some(Box::new(OfServer {
             wanted: roles::server_weight(arm, workload),
-        })
+        }))
     }
+}
+
+/// Refuses a weight that `cpu.weight` of a cgroup does not take.
+pub fn check_weight(weight: u32) -> Result<(), Invalid> {
+    if (1..=10_000).contains(&weight) {
+        return Ok(());
+    }
+    Err(Invalid::new("weight", "a weight is 1 to 10000").with_remedy("weight = 100 is usual"))
 }
 
 struct OfServer {

@@ -31,6 +31,7 @@ const SERVER: &str = "server";
 const PROBE_EVERY: Duration = Duration::from_millis(5);
 
 /// What starting a role needs from the trial.
+#[derive(Debug)]
 pub struct Ground<'a> {
     pub root: &'a Path,
     pub executable: &'a Path,

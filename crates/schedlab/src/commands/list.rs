@@ -19,7 +19,7 @@ pub fn list(what: Listing) -> Result<ExitCode, CliError> {
 
 fn arms() {
     say!("On the command line (-a); in a file the same are keys of [[arm]]:\n");
-    for (form, text) in plan::FORMS {
+    for (form, text) in plan::forms() {
         say!("  {form:<26} {text}");
     }
     say!("\nTunables:\n");

@@ -3,24 +3,49 @@
 //! with the trial.
 
 mod deadline;
+mod keys;
 mod threads;
 
+pub use keys::{check_policy, read_policy};
 pub use threads::*;
 
 use super::asked::Asked;
-use super::ingredient::{At, Change, Ingredient, problem};
+use super::ingredient::{Around, At, Change, Form, Ingredient, problem};
 use crate::roles;
-use model::{Arm, Class, Fact, Policy, Problem, Role, Severity, Warning, Workload, readings};
+use load::Keys;
+use model::{
+    Arm, Class, Fact, Invalid, Policy, Problem, Role, Severity, Warning, Workload, readings,
+};
 use std::path::Path;
 
 pub struct ThreadPolicy;
 
 impl Ingredient for ThreadPolicy {
-    fn check(&self, root: &Path, arm: &Arm, workloads: &[Workload]) -> Vec<Problem> {
+    fn name(&self) -> &'static str {
+        "policy"
+    }
+
+    fn read(&self, keys: &mut Keys, arm: &mut Arm) {
+        arm.policy = read_policy(keys);
+    }
+
+    fn forms(&self) -> &'static [Form] {
+        keys::FORMS
+    }
+
+    fn parse(&self, change: &str, arm: &mut Arm) -> Option<Result<(), Invalid>> {
+        keys::parse(change, arm)
+    }
+
+    fn check(&self, arm: &Arm, _: &Around) -> Result<(), Invalid> {
+        arm.policy.as_ref().map_or(Ok(()), check_policy)
+    }
+
+    fn require(&self, root: &Path, arm: &Arm, workloads: &[Workload]) -> Vec<Problem> {
         let Some(wanted) = &arm.policy else {
             return Vec::new();
         };
-        let mut problems: Vec<Problem> = check_policy(root, arm, wanted).into_iter().collect();
+        let mut problems: Vec<Problem> = try_policy(root, arm, wanted).into_iter().collect();
         problems.extend(check_role(arm, workloads));
         let deadlines = workloads.iter();
         problems.extend(deadlines.filter_map(|w| check_deadline(root, arm, wanted, w)));
@@ -34,8 +59,8 @@ impl Ingredient for ThreadPolicy {
             .collect()
     }
 
-    fn change<'a>(&self, arm: &'a Arm, _: &'a Workload) -> Box<dyn Change + 'a> {
-        Box::new(OfThreads { arm })
+    fn change<'a>(&self, arm: &'a Arm, _: &'a Workload) -> Option<Box<dyn Change + 'a>> {
+        Some(Box::new(OfThreads { arm }))
     }
 }
 
@@ -69,7 +94,7 @@ impl Change for OfThreads<'_> {
     }
 }
 
-fn check_policy(root: &Path, arm: &Arm, wanted: &Policy) -> Option<Problem> {
+fn try_policy(root: &Path, arm: &Arm, wanted: &Policy) -> Option<Problem> {
     if let Some((what, remedy)) = deadline::fault(root, arm) {
         return Some(problem(arm, format!("policy {wanted}: {what}"), &remedy));
     }
@@ -106,7 +131,7 @@ fn check_deadline(root: &Path, arm: &Arm, wanted: &Policy, workload: &Workload) 
     }
     let tried = deadline::to_try(root, wanted);
     if try_on_this_machine(&tried).is_err() {
-        // `check_policy` says so.
+        // `try_policy` says so.
         return None;
     }
     let kept = roles::kept_to(workload, &arm.to).into_iter();

@@ -3,13 +3,16 @@
 mod attached;
 
 use super::asked::{Asked, Value};
-use super::ingredient::{At, Change, Ground, Ingredient, Undone, problem};
+use super::ingredient::{At, Change, Form, Ground, Ingredient, Undone, problem};
 use crate::stop::Stop;
 use attached::{Attached, Limits};
 use collect::tasks::Pid;
 use collect::{sched_ext, tools};
+use load::Keys;
 use model::readings::{self, ALL_TASKS, ATTACHES, NONE, REACH, REJECTED, SCHEDULER};
-use model::{Arm, Class, Fact, Problem, SchedExt, SchedulerBinary, TrialFile, Workload};
+use model::{
+    Arm, Class, Fact, Invalid, Problem, SchedExt, Scheduler, SchedulerBinary, TrialFile, Workload,
+};
 use std::env;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -21,7 +24,44 @@ pub const SCHEDULERS_VARIABLE: &str = "SCHEDLAB_SCHEDULERS";
 pub struct OwnScheduler;
 
 impl Ingredient for OwnScheduler {
-    fn check(&self, root: &Path, arm: &Arm, _: &[Workload]) -> Vec<Problem> {
+    fn name(&self) -> &'static str {
+        "scheduler"
+    }
+
+    fn read(&self, keys: &mut Keys, arm: &mut Arm) {
+        let (program, args) = (keys.get("scheduler"), keys.words("args"));
+        let attach_limit_ns = keys.duration("attach-limit");
+        if program.is_none() && args.is_some() {
+            keys.refuse(Invalid::new("args", "`args` without a `scheduler`"));
+        }
+        arm.scheduler = program.map(|program| Scheduler {
+            program,
+            args: args.unwrap_or_default(),
+            attach_limit_ns,
+        });
+    }
+
+    fn texts(&self) -> &'static [&'static str] {
+        &["scheduler", "args"]
+    }
+
+    fn forms(&self) -> &'static [Form] {
+        &[(
+            "scx_NAME [ARGS]",
+            "a sched_ext scheduler: 'scx_rusty --slice-us 5000'; a path works too",
+        )]
+    }
+
+    fn parse(&self, change: &str, arm: &mut Arm) -> Option<Result<(), Invalid>> {
+        let head = change.split([':', ' ']).next().unwrap_or(change);
+        if !change.starts_with("scx_") && !head.contains('/') {
+            return None;
+        }
+        let scheduler = parse_scheduler(change);
+        Some(scheduler.map(|scheduler| arm.scheduler = Some(scheduler)))
+    }
+
+    fn require(&self, root: &Path, arm: &Arm, _: &[Workload]) -> Vec<Problem> {
         let Some(wanted) = &arm.scheduler else {
             return Vec::new();
         };
@@ -51,13 +91,26 @@ impl Ingredient for OwnScheduler {
         vec![Asked::of_machine(SCHEDULER, value(arm))]
     }
 
-    fn change<'a>(&self, arm: &'a Arm, _: &'a Workload) -> Box<dyn Change + 'a> {
-        Box::new(InForce {
+    fn change<'a>(&self, arm: &'a Arm, _: &'a Workload) -> Option<Box<dyn Change + 'a>> {
+        Some(Box::new(InForce {
             arm,
             before: None,
             attached: None,
-        })
+        }))
     }
+}
+
+fn parse_scheduler(text: &str) -> Result<Scheduler, Invalid> {
+    let wrong = |what: String| Invalid::new("scheduler", what);
+    let words = shlex::split(text);
+    let words = words.ok_or_else(|| wrong(format!("`{text}` has an open quotation mark")))?;
+    let mut words = words.into_iter();
+    let program = words.next();
+    Ok(Scheduler {
+        program: program.ok_or_else(|| wrong("the scheduler has no program".to_owned()))?,
+        args: words.collect(),
+        attach_limit_ns: None,
+    })
 }
 
 /// The state that sched_ext is to have in one trial.

@@ -14,10 +14,13 @@ pub use table::{TABLE, Tunable, Unit};
 pub use value::normalise;
 
 use super::asked::{Asked, Value};
-use super::ingredient::{At, Change, Ground, Ingredient, Undone, problem};
+use super::ingredient::{At, Change, Form, Ground, Ingredient, Undone, problem};
 use crate::journal::{Journal, Undo};
 use crate::stop::Stop;
-use model::{Arm, Fact, Problem, Tunables, Workload, readings};
+use load::Keys;
+use model::{Arm, Fact, Invalid, Problem, Tunables, Workload, readings};
+use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -80,8 +83,58 @@ impl TunableError {
 
 pub(super) struct Tuning;
 
+/// A tunable is written as text with its unit, as a bare number, or as a switch.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Written {
+    Text(String),
+    Number(i64),
+    Switch(bool),
+}
+
+impl Written {
+    fn into_text(self) -> String {
+        match self {
+            Written::Text(text) => text,
+            Written::Number(number) => number.to_string(),
+            Written::Switch(true) => "on".to_owned(),
+            Written::Switch(false) => "off".to_owned(),
+        }
+    }
+}
+
 impl Ingredient for Tuning {
-    fn check(&self, root: &Path, arm: &Arm, _: &[Workload]) -> Vec<Problem> {
+    fn name(&self) -> &'static str {
+        "tunables"
+    }
+
+    fn read(&self, keys: &mut Keys, arm: &mut Arm) {
+        let written: Option<BTreeMap<String, Written>> = keys.get("tunables");
+        let texts = written.into_iter().flatten();
+        arm.tunables = texts
+            .map(|(name, value)| (name, value.into_text()))
+            .collect();
+    }
+
+    fn forms(&self) -> &'static [Form] {
+        &[(
+            "TUNABLE=VALUE",
+            "a kernel tunable by logical name: base_slice=1ms, migration_cost=0.5ms",
+        )]
+    }
+
+    /// Any name may be one of a tunable; the kernel of the target decides.
+    fn parse(&self, change: &str, arm: &mut Arm) -> Option<Result<(), Invalid>> {
+        let (name, value) = change.split_once('=')?;
+        let (name, value) = (name.trim(), value.trim());
+        if name.is_empty() || value.is_empty() {
+            return None;
+        }
+        arm.tunables.insert(name.to_owned(), value.to_owned());
+        Some(Ok(()))
+    }
+
+    fn require(&self, root: &Path, arm: &Arm, _: &[Workload]) -> Vec<Problem> {
         let errors = check(root, &arm.tunables).into_iter();
         errors
             .map(|error| problem(arm, error.to_string(), &error.remedy()))
@@ -98,11 +151,11 @@ impl Ingredient for Tuning {
         arm.tunables.iter().map(asked).collect()
     }
 
-    fn change<'a>(&self, arm: &'a Arm, _: &'a Workload) -> Box<dyn Change + 'a> {
-        Box::new(Tuned {
+    fn change<'a>(&self, arm: &'a Arm, _: &'a Workload) -> Option<Box<dyn Change + 'a>> {
+        Some(Box::new(Tuned {
             tunables: &arm.tunables,
             applied: Applied::default(),
-        })
+        }))
     }
 }
 

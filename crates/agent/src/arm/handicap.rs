@@ -1,0 +1,51 @@
+//! Arms that make the load do more work: a known effect, to find out what the judgement
+//! sees. The load carries it, so there is nothing to do on the machine.
+
+use super::ingredient::{Around, Form, Ingredient, value_of};
+use load::Keys;
+use load::units::parse_percent;
+use model::{Arm, Invalid, Workload};
+
+const KEY: &str = "handicap";
+
+pub struct Handicap;
+
+impl Ingredient for Handicap {
+    fn name(&self) -> &'static str {
+        KEY
+    }
+
+    fn read(&self, keys: &mut Keys, arm: &mut Arm) {
+        arm.handicap_percent = keys.percent(KEY).unwrap_or_default();
+    }
+
+    fn forms(&self) -> &'static [Form] {
+        &[(
+            "handicap=N%",
+            "extra work in each request of `wakeup`: a known effect, to test the judgement",
+        )]
+    }
+
+    fn parse(&self, change: &str, arm: &mut Arm) -> Option<Result<(), Invalid>> {
+        let percent = parse_percent(value_of(change, KEY)?);
+        let take = |percent| arm.handicap_percent = percent;
+        Some(percent.map(take).map_err(|what| Invalid::new(KEY, what)))
+    }
+
+    fn check(&self, arm: &Arm, around: &Around) -> Result<(), Invalid> {
+        if !(0.0..=1000.0).contains(&arm.handicap_percent) {
+            return Err(Invalid::new(KEY, "a handicap is 0% to 1000%"));
+        }
+        if arm.handicap_percent == 0.0 || around.workloads.iter().all(carries) {
+            return Ok(());
+        }
+        let able = load::kind::all().filter(|def| def.handicap);
+        let able: Vec<&str> = able.map(|def| def.name).collect();
+        let what = format!("only the `{}` load can carry a handicap", able.join("`, `"));
+        Err(Invalid::new(KEY, what).with_remedy("leave the other workloads out of this experiment"))
+    }
+}
+
+fn carries(workload: &Workload) -> bool {
+    load::kind::find(workload.kind.name()).is_some_and(|def| def.handicap)
+}
