@@ -35,6 +35,13 @@ pub const TRIAL: &str = "trial.json";
 /// Prefix of what is being written; left over only by a crash.
 pub const PARTIAL: &str = ".partial-";
 
+/// A name that is one path component without spaces, whatever was in it.
+pub fn plain(name: &str) -> String {
+    let keep = |c: char| c.is_ascii_alphanumeric() || "._%=+,-".contains(c);
+    let name = name.trim_start_matches('.').chars();
+    name.map(|c| if keep(c) { c } else { '-' }).collect()
+}
+
 /// The most that is read of one file. The plan is the largest, and has its own limit
 /// ([`model::check::MOST_PLACES`]) well below this.
 pub const MOST_BYTES: u64 = 64 << 20;
@@ -133,4 +140,16 @@ pub(crate) fn sync_parent(path: &Path) -> Result<(), ResultsError> {
     fs::File::open(parent)
         .and_then(|dir| dir.sync_all())
         .map_err(io("syncing", parent))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_names_are_single_path_components() {
+        assert_eq!(plain("a/b c..%=+"), "a-b-c..%=+");
+        assert_eq!(plain("../x"), "-x");
+        assert_eq!(plain(".."), "");
+    }
 }

@@ -205,7 +205,7 @@ fn write_trial_dir(
 ) -> Result<(), ResultsError> {
     place::make_anew(dir)?;
     for file in trial_files {
-        write_synced(&dir.join(plain(&file.name)), file.text.as_bytes())?;
+        write_synced(&dir.join(short(&file.name)), file.text.as_bytes())?;
     }
     let path = dir.join(files::TRIAL);
     write_synced(&path, &json(&path, trial)?)?;
@@ -219,9 +219,9 @@ fn trial_dir_name(trial: &Trial) -> String {
     let mut name = format!(
         "{:05}-{}-b{}-{}",
         trial.place.index,
-        plain(&trial.cell),
+        short(&trial.cell),
         trial.place.block,
-        plain(&trial.arm)
+        short(&trial.arm)
     );
     if trial.attempt > 1 {
         name.push_str(&format!("-a{}", trial.attempt));
@@ -229,15 +229,9 @@ fn trial_dir_name(trial: &Trial) -> String {
     name
 }
 
-/// A name that is one path component whatever was in it.
-fn plain(name: &str) -> String {
-    let text: String = name
-        .chars()
-        .map(|c| match c {
-            'a'..='z' | 'A'..='Z' | '0'..='9' | '.' | '_' | '%' | '=' | '+' | ',' => c,
-            _ => '-',
-        })
-        .take(80)
-        .collect();
-    text.trim_start_matches('.').to_owned()
+/// A plain name with room for others beside it: names of files have at most 255 bytes.
+fn short(name: &str) -> String {
+    let mut name = files::plain(name);
+    name.truncate(80);
+    name
 }

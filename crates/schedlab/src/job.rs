@@ -5,6 +5,7 @@ use crate::progress::Progress;
 use crate::request::Wanted;
 use crate::targets;
 use model::{Build, Calibration, Experiment, Plan, Trial};
+use results::files::plain;
 use results::{FORMAT, Manifest, ResultSet, RunState, Writer, read};
 use runner::{Options, Outcome};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -186,8 +187,7 @@ fn manifest(experiment: &Experiment) -> Manifest {
 
 fn default_dir(name: &str) -> PathBuf {
     let stamp = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
-    let plain = name.replace(|c: char| !c.is_ascii_alphanumeric() && c != '-', "-");
-    Path::new("results").join(format!("{plain}-{stamp}"))
+    Path::new("results").join(format!("{}-{stamp}", plain(name)))
 }
 
 /// After an error: what was measured is not lost, and how to go on.

@@ -136,13 +136,12 @@ pub fn known(name: &str) -> Option<&'static Known> {
     CATALOG.iter().chain([&RUN_QUEUE]).find(|k| k.name == name)
 }
 
-/// The known name that is closest to a wrong one.
-pub(crate) fn nearest(name: &str) -> &'static str {
-    let distance = |k: &&Known| strsim::damerau_levenshtein(k.name, name);
-    CATALOG
-        .iter()
-        .min_by_key(distance)
-        .map_or("scx_rusty", |k| k.name)
+/// The known name that is closest to a wrong one, which may lack its `scx_`.
+pub(crate) fn nearest(name: &str) -> Option<&'static str> {
+    let rest = name.strip_prefix("scx_").unwrap_or(name);
+    let known = || CATALOG.iter().map(|known| known.name);
+    let near = model::nearest(rest, known().filter_map(|name| name.strip_prefix("scx_")))?;
+    known().find(|name| name.strip_prefix("scx_") == Some(near))
 }
 
 #[cfg(test)]
@@ -173,7 +172,8 @@ mod tests {
 
     #[test]
     fn a_mistyped_name_has_a_nearest_one() {
-        assert_eq!(nearest("scx_bfpland"), "scx_bpfland");
-        assert_eq!(nearest("rusty"), "scx_rusty");
+        assert_eq!(nearest("scx_bfpland"), Some("scx_bpfland"));
+        assert_eq!(nearest("rusty"), Some("scx_rusty"));
+        assert_eq!(nearest("libc"), None);
     }
 }

@@ -9,9 +9,13 @@ pub enum Error {
     #[error("no cache directory: set SCHEDLAB_CACHE_DIR, XDG_CACHE_HOME or HOME")]
     NoCacheDirectory,
     #[error(
-        "`{name}` is not a sched_ext scheduler that can be installed; did you mean `{nearest}`?"
+        "`{name}` is not a sched_ext scheduler that can be installed; {}",
+        .nearest.map_or("schedlab scheduler list has all".to_owned(), |n| format!("did you mean `{n}`?"))
     )]
-    UnknownName { name: String, nearest: &'static str },
+    UnknownName {
+        name: String,
+        nearest: Option<&'static str>,
+    },
     #[error("`{version}` is not a version of {name}; write one such as {name}@1.1.4")]
     BadVersion { name: String, version: String },
     #[error("building a scheduler needs what is not here: {}", Missing::describe(.0))]

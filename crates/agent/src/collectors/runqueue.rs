@@ -136,9 +136,8 @@ impl RunQueue {
     ) -> Result<(), String> {
         let program = scheduler::find(PROGRAM).ok_or_else(|| format!("{PROGRAM} was not found"))?;
         let launch = Launch {
-            argv: vec![program.to_string_lossy().into_owned()],
             phased: true,
-            ..Launch::default()
+            ..Launch::new(vec![program.to_string_lossy().into_owned()])
         };
         let started = Workload::start(&launch, origin, journal, |_| Ok(()));
         let process = started.map_err(|e| e.to_string())?;

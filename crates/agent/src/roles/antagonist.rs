@@ -40,10 +40,7 @@ pub fn launch(antagonist: &Antagonist) -> Launch {
             .fold(vec!["stress-ng".to_owned()], pushed),
         AntagonistProgram::Command { argv } => argv.clone(),
     };
-    Launch {
-        argv,
-        ..Launch::default()
-    }
+    Launch::new(argv)
 }
 
 fn pushed(mut words: Vec<String>, word: String) -> Vec<String> {

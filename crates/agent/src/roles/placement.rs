@@ -112,10 +112,7 @@ mod tests {
 
     #[test]
     fn a_memory_node_is_put_before_the_program() {
-        let mut launch = Launch {
-            argv: vec![SELF.to_owned(), "serve".to_owned()],
-            ..Launch::default()
-        };
+        let mut launch = Launch::new(vec![SELF.to_owned(), "serve".to_owned()]);
         let mut placement = Placement::default();
         let own = Path::new("/bin/schedlab");
         assert_eq!(with_memory(&launch, &placement, own), launch);

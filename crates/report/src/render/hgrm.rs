@@ -5,6 +5,7 @@
 use crate::histogram::map_groups;
 use hdrhistogram::Histogram;
 use results::ResultSet;
+use results::files::plain;
 
 /// Steps for each halving of the distance to 100 %, the default of the plotter.
 const TICKS_PER_HALF_DISTANCE: u32 = 5;
@@ -26,14 +27,6 @@ pub fn files(results: &ResultSet) -> Vec<ReportFile> {
             text: distribution(&merged.histogram),
         }
     })
-}
-
-/// One path component without spaces, whatever the names were.
-fn plain(name: &str) -> String {
-    let keep = |c: char| c.is_ascii_alphanumeric() || "._%=+-".contains(c);
-    name.chars()
-        .map(|c| if keep(c) { c } else { '-' })
-        .collect()
 }
 
 fn distribution(histogram: &Histogram<u64>) -> String {
@@ -90,10 +83,5 @@ mod tests {
         );
         assert!(text.contains("1000.000 1.000000000000       1000\n#[Mean"));
         assert!(text.ends_with("#[Max     =     1000.000, Total count    =         1000]\n"));
-    }
-
-    #[test]
-    fn names_are_single_path_components() {
-        assert_eq!(plain("a/b c..%=+"), "a-b-c..%=+");
     }
 }

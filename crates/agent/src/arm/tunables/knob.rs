@@ -1,7 +1,7 @@
 //! One tunable as a file of this kernel.
 
 use super::table::Tunable;
-use super::value::{named, nearest};
+use super::value::named;
 use super::{FEATURE, TunableError};
 use std::fs;
 use std::io;
@@ -56,7 +56,7 @@ impl Knob {
         }
         Err(TunableError::Absent {
             name: name.to_owned(),
-            nearest: nearest(&feature, known()).map(|n| format!("{FEATURE}{n}")),
+            nearest: model::nearest(&feature, known()).map(|n| format!("{FEATURE}{n}")),
         })
     }
 

@@ -2,6 +2,7 @@
 
 use super::FEATURE;
 use super::table::{TABLE, Tunable, Unit};
+use load::units::parse_duration;
 
 /// The value in the kernel's own unit, as it is read back: `1ms` → `1000000`,
 /// `on` → `1`. An error if the name, unit or range is wrong on any kernel.
@@ -28,20 +29,12 @@ pub(super) fn named(name: &str) -> Result<&'static Tunable, String> {
     if let Some(tunable) = TABLE.iter().find(|t| t.name == name) {
         return Ok(tunable);
     }
-    let nearest = nearest(name, TABLE.iter().map(|t| t.name));
+    let nearest = model::nearest(name, TABLE.iter().map(|t| t.name));
     let hint = nearest.map(|n| format!("; did you mean {n}?"));
     Err(format!(
         "tunable {name}: there is none of that name{}",
         hint.unwrap_or_default()
     ))
-}
-
-pub(super) fn nearest<'a>(name: &str, among: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    among
-        .map(|other| (strsim::jaro_winkler(name, other), other))
-        .filter(|(likeness, _)| *likeness > 0.7)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, other)| other)
 }
 
 fn switch(text: &str) -> Option<bool> {
@@ -84,27 +77,16 @@ fn unit_name(unit: Unit) -> &'static str {
 }
 
 /// A time with its unit, or a plain number in units of `unit_ns`.
-fn time(text: &str, unit_ns: i64) -> Result<i64, &'static str> {
+fn time(text: &str, unit_ns: u64) -> Result<i64, &'static str> {
     if let Ok(plain) = text.parse::<i64>() {
         return Ok(plain);
     }
     let expected = "it is a time such as 300us or 1.5ms, or a whole number in the kernel's unit";
-    let split = text.find(|c: char| c.is_alphabetic()).ok_or(expected)?;
-    let (digits, suffix) = text.split_at(split);
-    let scale = match suffix {
-        "ns" => 1.0,
-        "us" | "µs" => 1e3,
-        "ms" => 1e6,
-        "s" => 1e9,
-        _ => return Err(expected),
-    };
-    let value: f64 = digits.trim().parse().map_err(|_| expected)?;
-    let units = value * scale / unit_ns as f64;
-    let whole = units.round();
-    if !(0.0..1e15).contains(&whole) || (units - whole).abs() > 1e-6 {
+    let ns = parse_duration(text).map_err(|_| expected)?;
+    if ns % unit_ns != 0 {
         return Err("the kernel keeps it in whole units, and this is a fraction of one");
     }
-    Ok(whole as i64)
+    i64::try_from(ns / unit_ns).map_err(|_| expected)
 }
 
 #[cfg(test)]
