@@ -126,7 +126,7 @@ fn every_way_to_fail_voids_the_trial_with_its_reason_and_gives_no_figure() {
         ("exit", "ended with exit status: 1 before it was attached"),
     ] {
         let result = &of(&trials, arm).trial.result;
-        assert_eq!(result.state.as_str(), "void", "{arm}: {:?}", result.state);
+        assert_eq!(result.state.name(), "void", "{arm}: {:?}", result.state);
         let why = result.state.why().expect("void trials say why");
         assert!(why.contains(reason), "{arm}: {why}");
         assert!(
@@ -152,7 +152,7 @@ fn a_scheduler_that_is_killed_in_the_middle_voids_the_trial() {
     expect_code(&bench.run(&["run", &file, "-o", "out"]), 4);
     let trials = trials(&bench);
     let state = &of(&trials, "killed").trial.result.state;
-    assert_eq!(state.as_str(), "void", "{state:?}");
+    assert_eq!(state.name(), "void", "{state:?}");
     assert!(
         state.why().is_some_and(|w| w.contains("signal: 9")),
         "{state:?}"
@@ -254,7 +254,7 @@ fn a_qemu_that_is_killed_or_hangs_voids_its_trial_and_the_run_goes_on() {
         "{states:?}"
     );
     assert!(states.len() >= 5, "each was tried again: {states:?}");
-    let voids = states.iter().filter(|s| s.as_str() == "void");
+    let voids = states.iter().filter(|s| s.name() == "void");
     let voids = voids.filter_map(|s| s.why());
     let voids: Vec<&str> = voids.collect();
     assert_eq!(voids.len(), 2, "{voids:?}");

@@ -1,7 +1,7 @@
 //! Calibration: what all trials of a cell share, found by running the workload. Its
 //! processes are kept together, journalled and ended like those of a trial.
 
-use crate::AgentError;
+use crate::error::AgentError;
 use crate::fence::Fence;
 use crate::processes::{self, KILL_LIMIT};
 use crate::trial::Context;

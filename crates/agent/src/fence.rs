@@ -18,8 +18,8 @@
 //! at every switch; that is turned off. Of version 1, the freezer's hierarchy serves,
 //! which does not schedule.
 
-use crate::AgentError;
 use crate::cgroup;
+use crate::error::AgentError;
 use crate::journal::{Journal, Undo};
 use crate::processes::{self, MARKER};
 use collect::tasks::{self, Pid};

@@ -4,7 +4,7 @@
 //! not the one of the trials, which every run replays and every trial clears. Fixes
 //! stay until `schedlab restore`, or until the next boot.
 
-use crate::AgentError;
+use crate::error::AgentError;
 use crate::guard::replay_in;
 use crate::journal::{Journal, Restored, Undo};
 use crate::state::{StateLock, state_dir};

@@ -9,9 +9,10 @@
 //! disk that is full, it tries again, ever less often, until the journal is empty:
 //! by its own doing, or by that of the next agent or of `schedlab restore`.
 
+use crate::error::AgentError;
 use crate::journal::{self, Journal, Restored};
 use crate::state::{STATE_VARIABLE, StateLock, state_dir};
-use crate::{AgentError, fence, processes, sys};
+use crate::{fence, processes, sys};
 use std::env;
 use std::fs;
 use std::io::Read;

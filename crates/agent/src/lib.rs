@@ -11,6 +11,7 @@ mod cgroup;
 mod check;
 mod collectors;
 mod counters;
+mod error;
 mod evidence;
 mod fence;
 mod files;
@@ -41,6 +42,7 @@ pub use collectors::{
     log_of as collector_log_of, metrics as collector_metrics,
 };
 pub use counters::METRICS;
+pub use error::AgentError;
 pub use fixes::{Fixed, fix, restore_fixes};
 pub use guard::{guard_main, restore};
 pub use journal::{Restored, another_journal_holds_something};
@@ -48,46 +50,3 @@ pub use judge::judge as judge_evidence;
 pub use serve::{Options, serve};
 pub use state::{STATE_VARIABLE, state_dir};
 pub use stop::Stop;
-
-use std::io;
-use std::path::{Path, PathBuf};
-
-#[derive(Debug, thiserror::Error)]
-pub enum AgentError {
-    #[error("{step} {}: {source}", path.display())]
-    Io {
-        step: &'static str,
-        path: PathBuf,
-        source: io::Error,
-    },
-    #[error(
-        "{}: in use{}; wait for it, or end that process",
-        directory.display(),
-        .pid.map(|pid| format!(" by process {pid}")).unwrap_or_default()
-    )]
-    Busy {
-        directory: PathBuf,
-        pid: Option<u32>,
-    },
-    #[error(
-        "{} belongs to user {owner}, who could change what is undone; give it to this user, or name \
-         another directory in {STATE_VARIABLE}",
-        path.display()
-    )]
-    Foreign { path: PathBuf, owner: u32 },
-    #[error(
-        "there is no directory for what must be undone: neither HOME nor XDG_STATE_HOME is set and \
-         there is no /run/user/UID of this user; name one in {STATE_VARIABLE}"
-    )]
-    NoStateDirectory,
-}
-
-impl AgentError {
-    fn io(step: &'static str, path: &Path, source: io::Error) -> Self {
-        AgentError::Io {
-            step,
-            path: path.to_owned(),
-            source,
-        }
-    }
-}

@@ -4,13 +4,14 @@
 //! a trial: then the runner is gone, the workload is stopped, and all is undone.
 
 use crate::calibrate::calibrate;
+use crate::error::AgentError;
 use crate::guard::{Guard, PATIENCE};
 use crate::interrupt::Interrupt;
 use crate::journal::Journal;
 use crate::roles::stack::FOLDERS;
 use crate::state::StateLock;
 use crate::trial::{self, Context};
-use crate::{AgentError, check, files, processes};
+use crate::{check, files, processes};
 use model::{Build, PROTOCOL_VERSION, Reply, Request};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io::{BufRead, Write};

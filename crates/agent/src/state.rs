@@ -4,7 +4,7 @@
 //! may write it, nor so much as hold its lock: the directory and its files belong to
 //! one user (modes 0700 and 0600), and are repaired where others have rights to them.
 
-use crate::AgentError;
+use crate::error::AgentError;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::process::geteuid;
 use std::env;

@@ -3,6 +3,7 @@
 use crate::arm::ingredient::{self, Change};
 use crate::collectors::def::Start;
 use crate::collectors::{self, Collectors};
+use crate::error::AgentError;
 use crate::fence::Fence;
 use crate::interrupt::Interrupt;
 use crate::journal::Journal;
@@ -11,7 +12,7 @@ use crate::processes::{self, KILL_LIMIT};
 use crate::roles::{Ground, Roles, stack};
 use crate::stop::Stop;
 use crate::workload::{Origin, last_lines};
-use crate::{AgentError, counters, files};
+use crate::{counters, files};
 use collect::tasks::Pid;
 use load::{Driver, Job, Launch, Output};
 use model::{Evidence, Measurement, Reply, Severity, TrialResult, TrialSpec, TrialState, Warning};

@@ -10,7 +10,7 @@
 pub use model::Better;
 pub use stats::{Judgement, Params, Verdict};
 
-use model::{Experiment, Plan, Stop, Trial};
+use model::{Experiment, Plan, StopRule, Trial};
 use results::Overload;
 
 /// Blocks below which there is no evidence.
@@ -37,7 +37,7 @@ impl Family {
 }
 
 /// The log-ratios `xs` of the blocks, in their order, held to what the experiment asks.
-pub fn judge(xs: &[f64], better: Better, stop: &Stop) -> Judgement {
+pub fn judge(xs: &[f64], better: Better, stop: &StopRule) -> Judgement {
     let params = Params {
         alpha: alpha(stop),
         smallest_effect: stop.smallest_effect,
@@ -47,13 +47,13 @@ pub fn judge(xs: &[f64], better: Better, stop: &Stop) -> Judgement {
 }
 
 /// Error rate of a comparison, and false discovery rate of a family.
-pub fn alpha(stop: &Stop) -> f64 {
+pub fn alpha(stop: &StopRule) -> f64 {
     1.0 - stop.confidence
 }
 
 /// Whether each comparison, given by its family and its e-value, holds together with all
 /// others of the family; none where it is of none.
-pub fn survivors(comparisons: &[(Option<Family>, f64)], stop: &Stop) -> Vec<Option<bool>> {
+pub fn survivors(comparisons: &[(Option<Family>, f64)], stop: &StopRule) -> Vec<Option<bool>> {
     let mut found = vec![None; comparisons.len()];
     for family in [Family::Deciding, Family::Further] {
         let members = comparisons.iter().enumerate();
@@ -168,13 +168,9 @@ mod tests {
 
     #[test]
     fn what_is_in_no_family_makes_no_call_harder() {
-        let stop = Stop {
-            budget_ns: None,
-            confidence: 0.95,
-            smallest_effect: 0.02,
+        let stop = StopRule {
             min_blocks: 5,
-            max_blocks: 40,
-            max_attempts: 3,
+            ..StopRule::default()
         };
         let (deciding, further) = (Some(Family::Deciding), Some(Family::Further));
         let alone = [(deciding, 25.0), (None, 1.0), (further, 1.0)];

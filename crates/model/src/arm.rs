@@ -169,10 +169,10 @@ impl std::fmt::Display for Policy {
                 t(self.period_ns.or(self.deadline_ns).unwrap_or(0)),
             )),
             Class::Fifo | Class::Rr => parts.push(match self.priority {
-                Some(p) => format!("{}:{p}", self.class.as_str()),
-                None => self.class.as_str().to_owned(),
+                Some(p) => format!("{}:{p}", self.class.name()),
+                None => self.class.name().to_owned(),
             }),
-            class => parts.push(class.as_str().to_owned()),
+            class => parts.push(class.name().to_owned()),
         }
         parts.extend(self.nice.map(|n| format!("nice={n}")));
         parts.extend(self.slice_ns.map(|s| format!("slice={}", t(s))));
@@ -205,7 +205,7 @@ impl Class {
         Class::Ext,
     ];
 
-    pub fn as_str(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Class::Other => "other",
             Class::Batch => "batch",

@@ -5,7 +5,7 @@
 //! checked as it is read, an experiment before it is planned. Whether an experiment makes
 //! sense on top of that is the crate `plan`'s to say.
 
-use crate::experiment::{Experiment, Stop};
+use crate::experiment::{Experiment, StopRule};
 use crate::schedule::{Cell, Plan, PlannedTrial};
 use crate::trial::Trial;
 use crate::units::format_duration_ns;
@@ -227,7 +227,7 @@ impl Load {
     }
 }
 
-impl Stop {
+impl StopRule {
     pub fn check(&self) -> Checked {
         if !(0.5..1.0).contains(&self.confidence) {
             let what = format!("a confidence of {} is out of range", self.confidence);

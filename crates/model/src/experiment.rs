@@ -20,7 +20,7 @@ pub struct Experiment {
     pub baseline: usize,
     /// At least one; names are unique.
     pub workloads: Vec<Workload>,
-    pub stop: Stop,
+    pub stop: StopRule,
     /// Names of the collectors of every trial; `None`: all that are known to cost little.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub collect: Option<Vec<String>>,
@@ -107,7 +107,7 @@ pub enum Reset {
 /// When measuring ends. A cell ends when all its comparisons are decided, at
 /// `max_blocks`, or when the budget is used up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Stop {
+pub struct StopRule {
     /// Wall time for the trials; `None`: until decided or `max_blocks`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_ns: Option<u64>,
@@ -119,4 +119,18 @@ pub struct Stop {
     pub max_blocks: u32,
     /// Attempts for one place of the plan before it is given up.
     pub max_attempts: u32,
+}
+
+/// The rule of an experiment that says nothing about it.
+impl Default for StopRule {
+    fn default() -> Self {
+        StopRule {
+            budget_ns: None,
+            confidence: 0.95,
+            smallest_effect: 0.02,
+            min_blocks: 3,
+            max_blocks: 40,
+            max_attempts: 3,
+        }
+    }
 }

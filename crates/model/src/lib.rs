@@ -33,7 +33,7 @@ pub use arm::{Arm, Class, Policy, Role, Scheduler, Tunables};
 pub use check::Invalid;
 pub use cpus::{choose_cpus, parse_cpu_list};
 pub use evidence::{Evidence, EvidencePoint, Phase, RolePolicy, SchedExt, SchedulerBinary};
-pub use experiment::{Experiment, Reset, Stop, TargetSpec};
+pub use experiment::{Experiment, Reset, StopRule, TargetSpec};
 pub use fact::Fact;
 pub use message::{PROTOCOL_VERSION, Reply, Request, TrialFile, TrialSpec};
 pub use metric::{Better, Measurement, MetricDef};

@@ -72,7 +72,7 @@ impl Policy {
     }
 
     fn class_and_numbers(&self) -> String {
-        let class = self.class.as_str();
+        let class = self.class.name();
         match self.class {
             Class::Fifo | Class::Rr => match self.priority {
                 Some(priority) => format!("{class}:{priority}"),

@@ -39,7 +39,7 @@ impl TrialState {
         self.why().map(headline)
     }
 
-    pub fn as_str(&self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         match self {
             TrialState::Ok => "ok",
             TrialState::Void { .. } => "void",

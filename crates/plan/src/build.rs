@@ -23,7 +23,7 @@ pub(crate) struct Draft {
 
 /// An experiment without a file: the words of the command line.
 #[derive(Debug, Default)]
-pub struct Request {
+pub struct CommandLine {
     pub arms: Vec<String>,
     pub workloads: Vec<String>,
     /// A command after `--`, as one more workload.
@@ -35,9 +35,9 @@ pub struct Request {
 }
 
 /// The experiment that a command line means.
-pub fn experiment_from_request(request: &Request) -> Result<Experiment, PlanError> {
+pub fn parse_command_line(line: &CommandLine) -> Result<Experiment, PlanError> {
     let mut arms: Vec<Arm> = Vec::new();
-    for text in &request.arms {
+    for text in &line.arms {
         let arm = parse_arm(text)?;
         if arms.iter().any(|a| a.name == arm.name) {
             return Err(PlanError::new(format!("there are two arms `{}`", arm.name))
@@ -46,11 +46,11 @@ pub fn experiment_from_request(request: &Request) -> Result<Experiment, PlanErro
         arms.push(arm);
     }
     let mut workloads = Vec::new();
-    for text in &request.workloads {
+    for text in &line.workloads {
         workloads.push(parse_workload(text)?);
     }
-    if !request.command.is_empty() {
-        workloads.push(command_workload(&request.command)?);
+    if !line.command.is_empty() {
+        workloads.push(command_workload(&line.command)?);
     }
     for arm in &mut arms {
         arm.to = usual_role(&workloads);
@@ -62,14 +62,14 @@ pub fn experiment_from_request(request: &Request) -> Result<Experiment, PlanErro
             .collect::<Vec<_>>()
             .join("-or-"),
         question: None,
-        seed: request.seed,
-        target: request.target.clone().unwrap_or_else(TargetSpec::local),
+        seed: line.seed,
+        target: line.target.clone().unwrap_or_else(TargetSpec::local),
         arms,
         baseline: 0,
         workloads,
         stop: FileStop::default(),
         collect: None,
-        aa: request.aa,
+        aa: line.aa,
     })
 }
 

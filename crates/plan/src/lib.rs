@@ -30,7 +30,7 @@ mod target;
 mod workload;
 
 pub use arm::{forms, parse_arm};
-pub use build::{Request, experiment_from_request, with_aa};
+pub use build::{CommandLine, parse_command_line, with_aa};
 pub use check::check;
 pub use collect::check_collectors;
 pub use error::PlanError;

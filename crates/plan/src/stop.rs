@@ -1,7 +1,7 @@
 //! `[stop]`: when a run has enough trials.
 
 use load::units::{Duration, Percent};
-use model::Stop;
+use model::StopRule;
 use serde::Deserialize;
 
 #[derive(Debug, Default, Deserialize)]
@@ -15,14 +15,16 @@ pub(crate) struct FileStop {
     max_attempts: Option<u32>,
 }
 
-pub(crate) fn stop(file: &FileStop) -> Stop {
-    let max_blocks = file.max_blocks.unwrap_or(40);
-    Stop {
+pub(crate) fn stop(file: &FileStop) -> StopRule {
+    let usual = StopRule::default();
+    let max_blocks = file.max_blocks.unwrap_or(usual.max_blocks);
+    let percent = file.smallest_effect;
+    StopRule {
         budget_ns: file.budget.map(|d| d.0),
-        confidence: file.confidence.unwrap_or(0.95),
-        smallest_effect: file.smallest_effect.map_or(0.02, |p| p.0 / 100.0),
-        min_blocks: file.min_blocks.unwrap_or(3.min(max_blocks)),
+        confidence: file.confidence.unwrap_or(usual.confidence),
+        smallest_effect: percent.map_or(usual.smallest_effect, |p| p.0 / 100.0),
+        min_blocks: file.min_blocks.unwrap_or(usual.min_blocks.min(max_blocks)),
         max_blocks,
-        max_attempts: file.max_attempts.unwrap_or(3),
+        max_attempts: file.max_attempts.unwrap_or(usual.max_attempts),
     }
 }

@@ -15,7 +15,7 @@ use crate::table::{
 use crate::why;
 use crate::words;
 use judge::{FEWEST_BLOCKS, Family, is_aa};
-use model::{Better, Cell, Experiment, Stop, Trial, TrialState, Workload};
+use model::{Better, Cell, Experiment, StopRule, Trial, TrialState, Workload};
 use results::bound::{Bound, bound};
 use results::{Overload, Pair, ResultSet, overload, pairs};
 use stats::summary::mean;
@@ -103,7 +103,7 @@ fn excluded(results: &ResultSet) -> Vec<Excluded> {
                 arm: trial.arm.clone(),
                 block: trial.place.block,
                 attempt: trial.attempt,
-                state: trial.result.state.as_str().to_owned(),
+                state: trial.result.state.name().to_owned(),
                 why: why.to_owned(),
             })
         })
@@ -473,7 +473,7 @@ fn tally(experiment: &Experiment, index: usize, cells: &[CellTable]) -> Tally {
 }
 
 /// Which calls hold when all of their family are looked at together.
-fn mark_survivors(cells: &mut [CellTable], stop: &Stop) {
+fn mark_survivors(cells: &mut [CellTable], stop: &StopRule) {
     let all = cells.iter_mut().flat_map(|cell| &mut cell.comparisons);
     let mut all: Vec<&mut Comparison> = all.collect();
     let members: Vec<(Option<Family>, f64)> = all

@@ -4,7 +4,7 @@
 
 use model::{
     Arm, Build, Calibration, Cell, Evidence, Experiment, Kind, Load, Machine, Plan, PlannedTrial,
-    Start, Stop, System, TargetSpec, Trial, TrialFile, TrialResult, TrialState, Workload,
+    Start, StopRule, System, TargetSpec, Trial, TrialFile, TrialResult, TrialState, Workload,
 };
 use results::{FORMAT, Format, Manifest, ResultSet, ResultsError, RunState, Writer, read};
 use std::collections::BTreeMap;
@@ -36,14 +36,7 @@ fn experiment() -> Experiment {
             time_limit_ns: 1_000_000_000,
             ..Workload::new(Kind::new("command").with("argv", vec!["make"]))
         }],
-        stop: Stop {
-            budget_ns: None,
-            confidence: 0.95,
-            smallest_effect: 0.02,
-            min_blocks: 3,
-            max_blocks: 40,
-            max_attempts: 3,
-        },
+        stop: StopRule::default(),
         collect: None,
         aa_arm: None,
     }

@@ -4,7 +4,7 @@
 
 use model::{
     Arm, Better, Build, Experiment, Fact, Kind, Measurement, Plan, PlannedTrial, Problem,
-    SchedulerBinary, Severity, Start, Stop, TargetSpec, Trial, TrialState, Workload,
+    SchedulerBinary, Severity, Start, StopRule, TargetSpec, Trial, TrialState, Workload,
 };
 use results::{FORMAT, Manifest, ResultSet, RunState, Writer};
 use runner::{Event, Options, Outcome, RunError, run};
@@ -27,13 +27,9 @@ fn experiment(arms: &[&str]) -> Experiment {
             time_limit_ns: 1_000_000_000,
             ..Workload::new(Kind::new("command").with("argv", vec!["make"]))
         }],
-        stop: Stop {
-            budget_ns: None,
-            confidence: 0.95,
-            smallest_effect: 0.02,
-            min_blocks: 3,
+        stop: StopRule {
             max_blocks: 12,
-            max_attempts: 3,
+            ..StopRule::default()
         },
         collect: None,
         aa_arm: None,

@@ -72,7 +72,7 @@ impl Progress {
             Event::TrialEnded { trial } => {
                 let state = &trial.result.state;
                 if let Some(why) = state.headline() {
-                    let state = state.as_str();
+                    let state = state.name();
                     say(
                         bar,
                         &format!("{state}: {}, {}: {why}", trial.cell, trial.arm),

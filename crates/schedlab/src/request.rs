@@ -87,7 +87,7 @@ fn from_words(args: &ExperimentArgs) -> Result<Experiment, CliError> {
         Some(kernel) => Some(TargetSpec::from(&vm(args, kernel)?)),
         None => None,
     };
-    let request = plan::Request {
+    let line = plan::CommandLine {
         arms: args.arms.clone(),
         workloads: args.workloads.clone(),
         command: args.command.clone(),
@@ -95,7 +95,7 @@ fn from_words(args: &ExperimentArgs) -> Result<Experiment, CliError> {
         seed: args.seed,
         aa: args.aa,
     };
-    Ok(plan::experiment_from_request(&request)?)
+    Ok(plan::parse_command_line(&line)?)
 }
 
 fn vm(args: &ExperimentArgs, kernel: &str) -> Result<VmSpec, CliError> {

@@ -72,7 +72,7 @@ pub fn check_quota(arm: &Arm, workload: &Workload) -> Result<(), Invalid> {
              real-time classes nor the deadline class, so under this arm it would have more CPU \
              than under the others (workload `{}`)",
             role.name,
-            class.as_str(),
+            class.name(),
             workload.name
         );
         return Err(Invalid::new("policy", what)
@@ -87,7 +87,7 @@ pub(crate) fn warnings(arm: &Arm, workload: &Workload) -> Vec<Warning> {
     for role in placed(arm, workload) {
         let place = format!("the {} of {}", role.name, workload.name);
         if let Some(class) = role.above_fair() {
-            let class = class.as_str();
+            let class = class.name();
             warnings.extend(role.uncounted().into_iter().map(|key| Warning {
                 severity: Severity::Caution,
                 what: format!(

@@ -2,7 +2,7 @@
 //! and all together are an experiment.
 
 use crate::experiment::{is_shown, is_whole};
-use plan::Request;
+use plan::CommandLine;
 use plan::parse_workload;
 
 /// Arms, and after an empty line workloads, as `-a` and `-w` take them.
@@ -22,13 +22,13 @@ pub fn arms(input: &[u8]) {
         let _ = model::choose_cpus(line, &[0, 1, 5]);
     }
     let (arms, workloads) = text.split_once("\n\n").unwrap_or((text, "wakeup"));
-    let request = Request {
+    let line = CommandLine {
         arms: arms.lines().map(str::to_owned).collect(),
         workloads: workloads.lines().map(str::to_owned).collect(),
         aa: text.len().is_multiple_of(2),
-        ..Request::default()
+        ..CommandLine::default()
     };
-    match plan::experiment_from_request(&request) {
+    match plan::parse_command_line(&line) {
         Ok(experiment) => is_whole(&experiment),
         Err(error) => is_shown(error),
     }

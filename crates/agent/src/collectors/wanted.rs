@@ -3,7 +3,7 @@
 //! those that `schedlab overhead` found to cost more than one percent on this machine.
 
 use super::def::{COLLECTORS, CollectorDef, find};
-use crate::AgentError;
+use crate::error::AgentError;
 use crate::state::state_dir;
 use model::TrialSpec;
 use serde::{Deserialize, Serialize};

@@ -15,8 +15,9 @@ mod sign;
 pub use entry::{Entry, Undo, lines};
 pub use sign::{SIGNS, another_journal_holds_something};
 
+use crate::error::AgentError;
+use crate::processes;
 use crate::state::open_private;
-use crate::{AgentError, processes};
 use collect::tasks::Pid;
 use entry::Line;
 use sign::Sign;

@@ -73,7 +73,7 @@ fn columns_of_trial(results: &ResultSet, stored: &StoredTrial) -> [String; 11] {
         trial.place.block.to_string(),
         trial.attempt.to_string(),
         trial.place.index.to_string(),
-        trial.result.state.as_str().to_owned(),
+        trial.result.state.name().to_owned(),
         text(trial.result.state.why().unwrap_or_default()),
         trial.result.started_unix_ns.to_string(),
     ]

@@ -7,7 +7,7 @@ use crate::exit::{self, CliError};
 use crate::job::{Measured, measure_anew};
 use crate::request::{Wanted, wanted};
 use agent::{COLLECTORS, COSTLY, CollectorDef, Cost, Costs};
-use model::{Arm, Better, Experiment, Stop};
+use model::{Arm, Better, Experiment, StopRule};
 use report::{Comparison, Table};
 use runner::Outcome;
 use std::collections::BTreeMap;
@@ -79,7 +79,7 @@ fn on_and_off(experiment: Experiment, collectors: &[&CollectorDef]) -> Experimen
         arms: none.chain(each).collect(),
         baseline: 0,
         aa_arm: None,
-        stop: Stop {
+        stop: StopRule {
             // What is the same within it counts as cheap.
             smallest_effect: COSTLY,
             ..experiment.stop
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn the_baseline_collects_nothing_and_each_arm_one_thing() {
-        let experiment = plan::experiment_from_request(&plan::Request {
+        let experiment = plan::parse_command_line(&plan::CommandLine {
             arms: vec!["default".to_owned()],
             workloads: vec!["wakeup".to_owned()],
             command: Vec::new(),

@@ -55,7 +55,7 @@ pub fn parse(change: &str, arm: &mut Arm) -> Option<Result<(), Invalid>> {
         Some((head, detail)) => (head, Some(detail)),
         None => (change, None),
     };
-    if let Some(class) = Class::ALL.into_iter().find(|c| c.as_str() == head) {
+    if let Some(class) = Class::ALL.into_iter().find(|c| c.name() == head) {
         return Some(set_class(arm, class, detail));
     }
     if let Some(text) = value_of(change, "nice") {
@@ -95,7 +95,7 @@ fn set_class(arm: &mut Arm, class: Class, detail: Option<&str>) -> Result<(), In
         (_, Some(detail)) => {
             return Err(wrong(format!(
                 "`{}` takes nothing after a colon, but has `{detail}`",
-                class.as_str()
+                class.name()
             )));
         }
         (_, None) => {}
@@ -128,7 +128,7 @@ fn set_deadline(policy: &mut Policy, times: &str) -> Result<(), Invalid> {
 pub fn check_policy(policy: &Policy) -> Result<(), Invalid> {
     let fair = matches!(policy.class, Class::Other | Class::Batch);
     let realtime = matches!(policy.class, Class::Fifo | Class::Rr);
-    let class = policy.class.as_str();
+    let class = policy.class.name();
     if let Some(nice) = policy.nice {
         if !fair {
             return Err(wrong(format!("`nice` has no meaning for `{class}`")));
