@@ -5,16 +5,20 @@
 //! program is measured from its start to its end.
 
 pub mod command;
+mod figures;
+mod gate;
 pub mod hackbench;
 pub mod http;
 pub mod keys;
 pub mod kind;
 mod latch;
+pub mod latency;
 pub mod memcached;
 mod native;
 pub mod openloop;
 mod overload;
 pub mod pacing;
+pub mod phase;
 pub mod program;
 pub mod recording;
 pub mod schbench;
@@ -25,7 +29,6 @@ pub mod steady;
 mod sys;
 #[cfg(test)]
 mod testing;
-mod timing;
 pub mod units;
 pub mod wakeup;
 
@@ -34,7 +37,8 @@ pub use kind::{
     KINDS, KindDef, LoadForms, Usual, Window, Work, deciding, driver, log_of, measured_tasks,
     metric_defs, programs, summary,
 };
-pub use native::{NativeError, Phases, native_main};
+pub use native::native_main;
+pub use phase::{NativeError, Phases};
 pub use program::find as find_program;
 pub use serve::serve_main;
 pub use spin::spin_main;
@@ -107,21 +111,6 @@ impl Launch {
 
 /// Stands for the running schedlab binary in [`Launch::argv`].
 pub const SELF: &str = "\0schedlab";
-
-/// Lines between the agent and a phased process, on its standard streams.
-/// The process: `ready` (threads exist, nothing measured yet), waits for `go` on
-/// standard input, warms up, says `begin` when the window opens and `end` when it
-/// has closed, waits for `seen` on standard input with all threads in place, then says
-/// one line `result JSON` ([`crate::Parsed`]) and exits with 0.
-pub mod phase {
-    pub const READY: &str = "ready";
-    pub const GO: &str = "go";
-    pub const BEGIN: &str = "begin";
-    pub const END: &str = "end";
-    /// What the threads used has been read, and they may end.
-    pub const SEEN: &str = "seen";
-    pub const RESULT: &str = "result ";
-}
 
 /// What a finished process left.
 #[derive(Debug, Clone, Default)]

@@ -8,7 +8,7 @@
 
 mod report;
 
-use crate::wakeup::metrics as m;
+use crate::latency as m;
 use crate::{
     Chosen, Driver, Job, Keys, KindDef, Launch, LoadForms, Output, Params, Parsed, Run, Usual,
     Window, Work, program,

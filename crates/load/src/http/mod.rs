@@ -11,7 +11,7 @@ pub use answer::{Asked, HttpAnswer};
 use crate::openloop::{self, Protocol, driver, metrics};
 use crate::{
     Asks, Chosen, Driver, Job, Keys, KindDef, Launch, LoadForms, NativeError, Output, Params,
-    Parsed, Phases, Window, Work, native,
+    Parsed, Phases, Window, Work, phase,
 };
 use model::{Problem, ServerProgram};
 use serde::{Deserialize, Serialize};
@@ -164,7 +164,7 @@ impl Driver for HttpLoad {
     }
 
     fn launch(&self, job: &Job) -> Launch {
-        native::launch(job)
+        phase::launch(job)
     }
 
     fn generate(&self, job: &Job, phases: &mut Phases) -> Result<Parsed, NativeError> {
@@ -178,6 +178,6 @@ impl Driver for HttpLoad {
     }
 
     fn parse(&self, job: &Job, output: &Output) -> Result<Parsed, String> {
-        native::parse(job, output)
+        phase::parse(job, output)
     }
 }

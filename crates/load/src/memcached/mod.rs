@@ -14,7 +14,7 @@ use crate::openloop::{self, Protocol, driver, metrics};
 use crate::pacing::Share;
 use crate::{
     Asks, Chosen, Driver, Job, KindDef, Launch, LoadForms, NativeError, Output, Params, Parsed,
-    Phases, Window, Work, native,
+    Phases, Window, Work, phase,
 };
 use model::{Invalid, Problem, ServerProgram};
 use request::{Keys, Requests};
@@ -142,7 +142,7 @@ impl Driver for Memcached {
     }
 
     fn launch(&self, job: &Job) -> Launch {
-        native::launch(job)
+        phase::launch(job)
     }
 
     fn generate(&self, job: &Job, phases: &mut Phases) -> Result<Parsed, NativeError> {
@@ -161,6 +161,6 @@ impl Driver for Memcached {
     }
 
     fn parse(&self, job: &Job, output: &Output) -> Result<Parsed, String> {
-        native::parse(job, output)
+        phase::parse(job, output)
     }
 }

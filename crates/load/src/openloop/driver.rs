@@ -2,8 +2,8 @@
 
 use super::config::Config;
 use super::generate::FILES_BESIDE;
+use crate::latency as m;
 use crate::recording::samples_needed;
-use crate::wakeup::metrics as m;
 use crate::{Asks, Job, Usual, sys};
 use model::{Load, Problem, ServerProgram, format_duration_ns};
 use std::net::SocketAddr;

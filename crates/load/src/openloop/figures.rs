@@ -3,12 +3,12 @@
 use super::config::Config;
 use super::metrics as own;
 use super::tally::{Failure, Tally};
-use crate::Parsed;
+use crate::figures::Figures;
+use crate::latency as m;
 use crate::overload::{self, percent};
-use crate::recording::{Recorder, Recording, samples_needed};
-use crate::wakeup::metrics as m;
-use crate::{stalls, steady};
-use model::{MetricDef, Severity, TrialFile, Warning, format_duration_ns};
+use crate::recording::{Recorder, Recording};
+use crate::{Parsed, stalls, steady};
+use model::{Severity, format_duration_ns};
 use std::time::SystemTime;
 
 /// Above this share of failed requests latencies say nothing of a service.
@@ -32,27 +32,22 @@ const SATURATED_PERCENT: f64 = 95.0;
 pub fn parsed(config: &Config, tallies: Vec<Tally>, opened: SystemTime) -> Result<Parsed, String> {
     let total = Total::of(tallies);
     check(config, &total)?;
-    let mut figures = Figures {
-        opened,
-        parsed: Parsed::default(),
-        missing: Vec::new(),
-    };
+    let mut figures = Figures::new(opened);
     let request = figures.latency("request", m::REQUEST, total.request.clone())?;
     figures.latency("service", m::SERVICE, total.service.clone())?;
     let lateness = figures.latency("generator-lateness", own::LATENESS, total.lateness.clone())?;
-    figures.rates(config, &total);
-    figures.add_stalls(&request);
+    rates(&mut figures, config, &total);
+    figures.stalls(&[("request", stalls::REQUEST_STALLS, &request)]);
     // A queue that fills makes latency rise, and is said already.
     if !is_overload(config, &total) {
         let (drift, warning) = steady::judge_latency(&request);
         figures.parsed.metrics.extend(drift);
         figures.parsed.warnings.extend(warning);
     }
-    figures.warn_of_failures(&total);
-    figures.note_resent(&total);
-    figures.judge_lateness(&request, &lateness);
-    figures.warn_of_missing(total.offered);
-    Ok(figures.parsed)
+    warn_of_failures(&mut figures, &total);
+    note_resent(&mut figures, &total);
+    judge_lateness(&mut figures, &request, &lateness);
+    Ok(figures.finish())
 }
 
 /// A window without a request has no figures.
@@ -89,11 +84,6 @@ pub fn is_too_late(late_ns: u64, request_ns: u64) -> bool {
 /// Polling without a pause uses all of a CPU whatever there is to do.
 pub fn is_saturated(config: &Config, cpu_percent: f64) -> bool {
     !config.busy_poll && cpu_percent >= SATURATED_PERCENT * f64::from(config.threads)
-}
-
-/// The distribution of all threads.
-pub fn merged(recorders: Vec<Recorder>) -> Result<Recording, String> {
-    Recording::merge(recorders).ok_or_else(|| "the load had no threads".to_owned())
 }
 
 /// All threads together.
@@ -174,202 +164,126 @@ impl Total {
     }
 }
 
-struct Figures {
-    opened: SystemTime,
-    parsed: Parsed,
-    /// Quantiles with too few samples.
-    missing: Vec<MetricDef>,
+fn rates(figures: &mut Figures, config: &Config, total: &Total) {
+    let seconds = config.duration_ns as f64 / 1e9;
+    let achieved = total.achieved_percent();
+    figures.push(m::REQUESTS_PER_SEC, total.done as f64 / seconds);
+    figures.push(m::OFFERED_PER_SEC, total.offered as f64 / seconds);
+    figures.push(m::ACHIEVED_PERCENT, achieved);
+    figures.push(own::ERROR_PERCENT, total.error_percent());
+    let gets = total.hits + total.misses;
+    if gets > 0 {
+        figures.push(own::HIT_PERCENT, percent(total.hits, gets));
+    }
+    let cpu = 100.0 * total.cpu_ns as f64 / config.duration_ns as f64;
+    figures.push(own::GENERATOR_CPU, cpu);
+    let overload = is_overload(config, total);
+    let too_many_errors = total.error_percent() > ERRORS_ALLOWED_PERCENT;
+    let overloaded = f64::from(u8::from(overload || too_many_errors));
+    figures.push(m::OVERLOADED, overloaded);
+    if overload && is_saturated(config, cpu) {
+        figures.parsed.void = Some(format!(
+            "the generator's threads used {cpu:.0} % of a CPU, all that {} of them can, so the \
+             rate is theirs; give it more threads and CPUs of its own with load-cpus",
+            config.threads
+        ));
+    }
+    if overload {
+        let what = format!(
+            "overload: {achieved:.1} % of the offered requests were answered, so request latency \
+             grows with the length of the window"
+        );
+        figures.warn(
+            Severity::Serious,
+            what,
+            "offer a lower rate, or judge requests_per_sec",
+        );
+    }
 }
 
-impl Figures {
-    fn add_stalls(&mut self, request: &Recording) {
-        let all = [("request", stalls::REQUEST_STALLS, request)];
-        self.parsed.metrics.extend(stalls::figures(&all));
-        self.parsed.files.extend(stalls::file(&all));
+fn warn_of_failures(figures: &mut Figures, total: &Total) {
+    if total.failed() == 0 {
+        return;
     }
+    let errors = total.error_percent();
+    let what = format!(
+        "{} of {} requests failed ({errors:.2} %) and count with the time that they took: {}",
+        total.failed(),
+        total.offered,
+        total.failures_in_words()
+    );
+    let severity = match errors > ERRORS_ALLOWED_PERCENT {
+        true => Severity::Serious,
+        false => Severity::Caution,
+    };
+    figures.warn(severity, what, "look at the server's log");
+}
 
-    /// Quantiles and histogram of one kind of latency.
-    fn latency(
-        &mut self,
-        name: &str,
-        quantiles: &[m::Quantile],
-        recorders: Vec<Recorder>,
-    ) -> Result<Recording, String> {
-        let recording = merged(recorders)?;
-        for (def, permille) in quantiles {
-            let value = match permille {
-                Some(permille) => recording.quantile_ns(*permille),
-                None => recording.max_ns(),
-            };
-            match value {
-                Some(ns) => self.push(*def, ns as f64),
-                None => self.missing.push(*def),
-            }
-        }
-        let what = format!("{} latency", name.replace('-', " "));
-        let text = recording.interval_log(&what, self.opened)?;
-        let name = format!("{name}.hlog");
-        self.parsed.files.push(TrialFile { name, text });
-        Ok(recording)
+fn note_resent(figures: &mut Figures, total: &Total) {
+    if total.resent == 0 {
+        return;
     }
+    let what = format!(
+        "{} of {} requests met a connection that the server had closed and were sent again; the \
+         time that this took counts",
+        total.resent, total.offered
+    );
+    figures.warn(
+        Severity::Note,
+        what,
+        "let the server keep idle connections open for longer",
+    );
+}
 
-    fn push(&mut self, def: MetricDef, value: f64) {
-        self.parsed.metrics.push(def.measured(value));
+fn judge_lateness(figures: &mut Figures, request: &Recording, lateness: &Recording) {
+    let both = |permille| [request, lateness].map(|r| r.quantile_ns(permille));
+    let medians = both(500);
+    let [Some(request), Some(late)] = both(990) else {
+        return;
+    };
+    let percent = percent(late, request);
+    if percent < LATE_PERCENT {
+        return judge_median_lateness(figures, medians);
     }
-
-    fn warn(&mut self, severity: Severity, what: String, remedy: &str) {
-        self.parsed.warnings.push(Warning {
-            severity,
-            what,
-            remedy: remedy.to_owned(),
-        });
-    }
-
-    fn rates(&mut self, config: &Config, total: &Total) {
-        let seconds = config.duration_ns as f64 / 1e9;
-        let achieved = total.achieved_percent();
-        self.push(m::REQUESTS_PER_SEC, total.done as f64 / seconds);
-        self.push(m::OFFERED_PER_SEC, total.offered as f64 / seconds);
-        self.push(m::ACHIEVED_PERCENT, achieved);
-        self.push(own::ERROR_PERCENT, total.error_percent());
-        let gets = total.hits + total.misses;
-        if gets > 0 {
-            self.push(own::HIT_PERCENT, percent(total.hits, gets));
-        }
-        let cpu = 100.0 * total.cpu_ns as f64 / config.duration_ns as f64;
-        self.push(own::GENERATOR_CPU, cpu);
-        let overload = is_overload(config, total);
-        let too_many_errors = total.error_percent() > ERRORS_ALLOWED_PERCENT;
-        let overloaded = f64::from(u8::from(overload || too_many_errors));
-        self.push(m::OVERLOADED, overloaded);
-        if overload && is_saturated(config, cpu) {
-            self.parsed.void = Some(format!(
-                "the generator's threads used {cpu:.0} % of a CPU, all that {} of them can, so the \
-                 rate is theirs; give it more threads and CPUs of its own with load-cpus",
-                config.threads
-            ));
-        }
-        if overload {
-            let what = format!(
-                "overload: {achieved:.1} % of the offered requests were answered, so request latency \
-                 grows with the length of the window"
-            );
-            self.warn(
-                Severity::Serious,
-                what,
-                "offer a lower rate, or judge requests_per_sec",
-            );
-        }
-    }
-
-    fn warn_of_failures(&mut self, total: &Total) {
-        if total.failed() == 0 {
-            return;
-        }
-        let errors = total.error_percent();
-        let what = format!(
-            "{} of {} requests failed ({errors:.2} %) and count with the time that they took: {}",
-            total.failed(),
-            total.offered,
-            total.failures_in_words()
-        );
-        let severity = match errors > ERRORS_ALLOWED_PERCENT {
-            true => Severity::Serious,
-            false => Severity::Caution,
-        };
-        self.warn(severity, what, "look at the server's log");
-    }
-
-    fn note_resent(&mut self, total: &Total) {
-        if total.resent == 0 {
-            return;
-        }
-        let what = format!(
-            "{} of {} requests met a connection that the server had closed and were sent again; the \
-             time that this took counts",
-            total.resent, total.offered
-        );
-        self.warn(
-            Severity::Note,
-            what,
-            "let the server keep idle connections open for longer",
-        );
-    }
-
-    fn judge_lateness(&mut self, request: &Recording, lateness: &Recording) {
-        let both = |permille| [request, lateness].map(|r| r.quantile_ns(permille));
-        let medians = both(500);
-        let [Some(request), Some(late)] = both(990) else {
-            return;
-        };
-        let percent = percent(late, request);
-        if percent < LATE_PERCENT {
-            return self.judge_median_lateness(medians);
-        }
-        if is_too_late(late, request) {
-            self.parsed.void = Some(format!(
-                "the generator was {} late in one of 100 requests, {percent:.0} % of their latency; \
-                 {OWN_REMEDY}",
-                format_duration_ns(late)
-            ));
-        }
-        let (severity, judgement) = if percent < TOO_LATE_PERCENT {
-            (
-                Severity::Caution,
-                "a part of the request latency is its own",
-            )
-        } else {
-            (
-                Severity::Serious,
-                "the request latency is more of the generator than of the server",
-            )
-        };
-        let what = format!(
-            "the generator was {} late in one of 100 requests, {percent:.0} % of their latency: {judgement}",
+    if is_too_late(late, request) {
+        figures.parsed.void = Some(format!(
+            "the generator was {} late in one of 100 requests, {percent:.0} % of their latency; \
+             {OWN_REMEDY}",
             format_duration_ns(late)
-        );
-        self.warn(severity, what, OWN_REMEDY);
+        ));
     }
+    let (severity, judgement) = if percent < TOO_LATE_PERCENT {
+        (
+            Severity::Caution,
+            "a part of the request latency is its own",
+        )
+    } else {
+        (
+            Severity::Serious,
+            "the request latency is more of the generator than of the server",
+        )
+    };
+    let what = format!(
+        "the generator was {} late in one of 100 requests, {percent:.0} % of their latency: {judgement}",
+        format_duration_ns(late)
+    );
+    figures.warn(severity, what, OWN_REMEDY);
+}
 
-    fn judge_median_lateness(&mut self, medians: [Option<u64>; 2]) {
-        let [Some(request), Some(late)] = medians else {
-            return;
-        };
-        let percent = percent(late, request);
-        if percent < MEDIAN_LATE_PERCENT {
-            return;
-        }
-        let what = format!(
-            "the generator was {} late in half of the requests, {percent:.0} % of their latency: \
-             differences in request_p50 look that much smaller; service_p50 is without it",
-            format_duration_ns(late)
-        );
-        self.warn(Severity::Note, what, OWN_REMEDY);
+fn judge_median_lateness(figures: &mut Figures, medians: [Option<u64>; 2]) {
+    let [Some(request), Some(late)] = medians else {
+        return;
+    };
+    let percent = percent(late, request);
+    if percent < MEDIAN_LATE_PERCENT {
+        return;
     }
-
-    fn warn_of_missing(&mut self, samples: u64) {
-        if self.missing.is_empty() {
-            return;
-        }
-        let names: Vec<&str> = self.missing.iter().map(|def| def.name).collect();
-        let quantiles = [m::REQUEST, m::SERVICE, own::LATENESS]
-            .into_iter()
-            .flatten();
-        let needed = quantiles
-            .filter(|(def, _)| names.contains(&def.name))
-            .filter_map(|(_, permille)| permille.map(samples_needed))
-            .max()
-            .unwrap_or(0);
-        let what = format!(
-            "{samples} requests are too few for {}, which are left out",
-            names.join(", ")
-        );
-        self.warn(
-            Severity::Note,
-            what,
-            &format!("use a duration with {needed} requests"),
-        );
-    }
+    let what = format!(
+        "the generator was {} late in half of the requests, {percent:.0} % of their latency: \
+         differences in request_p50 look that much smaller; service_p50 is without it",
+        format_duration_ns(late)
+    );
+    figures.warn(Severity::Note, what, OWN_REMEDY);
 }
 
 #[cfg(test)]

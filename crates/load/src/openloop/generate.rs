@@ -2,15 +2,14 @@
 
 use super::config::Config;
 use super::figures::{self, Total};
-use super::gate::Gate;
 use super::protocol::Protocol;
 use super::search::{self, Step};
 use super::tally::Tally;
 use super::worker::Worker;
+use crate::gate::{Gate, Timing};
 use crate::latch::Latch;
-use crate::native::{NativeError, Phases};
 use crate::pacing::Share;
-use crate::timing::Timing;
+use crate::phase::{NativeError, Phases};
 use crate::{Parsed, sys};
 use model::Slo;
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! What the open-loop generators measure. Latencies have the names that the wakeup
 //! load gives them.
 
+use crate::latency as m;
 use crate::stalls::REQUEST_STALLS;
 use crate::steady::LATENCY_DRIFT;
-use crate::wakeup::metrics as m;
 use model::{Better, MetricDef};
 
 pub const ERROR_PERCENT: MetricDef = MetricDef {
@@ -57,8 +57,8 @@ pub const MEMCACHED: &[MetricDef] = &[
     m::REQUEST_MAX,
     SLO_RATE,
     SLO_BOUND,
-    m::SERVICE[0].0,
-    m::SERVICE[1].0,
+    m::SERVICE_P50,
+    m::SERVICE_P99,
     m::REQUESTS_PER_SEC,
     m::OFFERED_PER_SEC,
     m::ACHIEVED_PERCENT,

@@ -12,7 +12,6 @@ mod config;
 mod connection;
 pub(crate) mod driver;
 mod figures;
-mod gate;
 mod generate;
 mod inbox;
 pub mod metrics;

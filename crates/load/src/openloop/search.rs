@@ -9,6 +9,7 @@ use super::config::Config;
 use super::figures::{self, OWN_REMEDY, Total};
 use super::metrics as own;
 use crate::Parsed;
+use crate::figures::merged;
 use model::{Measurement, Severity, Slo, TrialFile, Warning, format_duration_ns, format_rate};
 use std::fmt::Write as _;
 
@@ -60,8 +61,8 @@ impl Step {
             achieved_percent: total.achieved_percent(),
             error_percent: total.error_percent(),
             cpu_percent,
-            quantile_ns: figures::merged(total.request)?.quantile_ns(slo.permille),
-            lateness_p99_ns: figures::merged(total.lateness)?.quantile_ns(990),
+            quantile_ns: merged(total.request)?.quantile_ns(slo.permille),
+            lateness_p99_ns: merged(total.lateness)?.quantile_ns(990),
             fault: None,
         };
         let saturated = overload && figures::is_saturated(config, cpu_percent);

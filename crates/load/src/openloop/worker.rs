@@ -8,14 +8,13 @@
 
 use super::config::Config;
 use super::connection::{Connection, Received, State};
-use super::gate::Gate;
 use super::inbox::Inbox;
 use super::poller::{self, Events, Poller, Wait};
 use super::protocol::{Done, Fault, Progress, Protocol};
 use super::tally::{Failure, Tally, Times};
+use crate::gate::{Gate, Timing};
 use crate::pacing::{IntendedStarts, Share};
 use crate::sys::{now_ns, sleep_until, thread_cpu_ns};
-use crate::timing::Timing;
 use rustix::event::epoll::{Event, EventFlags};
 use std::collections::VecDeque;
 use std::net::SocketAddr;

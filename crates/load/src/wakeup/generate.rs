@@ -8,10 +8,10 @@ use super::message::{OpenLoop, closed_loop};
 use super::shared::Shared;
 use super::worker::{Records, Worker};
 use crate::Parsed;
-use crate::native::{NativeError, Phases};
+use crate::gate::Timing;
 use crate::pacing::{IntendedStarts, Share};
+use crate::phase::{NativeError, Phases};
 use crate::sys;
-use crate::timing::Timing;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
@@ -48,7 +48,7 @@ fn measure(
 ) -> Result<SystemTime, NativeError> {
     phases.ready()?;
     let timing = Timing::from_now(config.warmup_ns, config.duration_ns);
-    shared.start(timing);
+    shared.gate.open(timing);
     phases.begin(timing.window.begin_ns)?;
     let opened = SystemTime::now();
     phases.end(timing.window.end_ns)?;
@@ -93,8 +93,7 @@ impl Threads {
                 .push(spawn_message(&self.shared, share, schedule)?);
         }
         let count = self.workers.len() + self.messages.len();
-        self.shared.wait_for_arrivals(count as u32);
-        Ok(())
+        self.shared.gate.gather(count as u32)
     }
 
     fn join(self) -> Result<Recorded, String> {
@@ -148,7 +147,7 @@ fn spawn_message(
         let idle = VecDeque::with_capacity(group.workers() as usize);
         // Pacing is part of the instrument, not of the load.
         sys::precise_timers();
-        match (shared.wait_at_gate(), schedule) {
+        match (shared.gate.wait(), schedule) {
             (None, _) => 0,
             (Some(_), None) => {
                 closed_loop(shared, group);

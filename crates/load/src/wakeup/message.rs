@@ -2,9 +2,9 @@
 
 use super::group::{Group, Message};
 use super::shared::Shared;
+use crate::gate::Timing;
 use crate::pacing::IntendedStarts;
 use crate::sys;
-use crate::timing::Timing;
 use std::collections::VecDeque;
 
 /// Closed loop: whoever offers itself is woken at once.
@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 /// All workers of one round get the stamp from before the first wake. If the kernel
 /// lets a woken worker preempt the waker, the others wait longer, and that counts.
 pub fn closed_loop(shared: &Shared, group: &Group) {
-    while !shared.stopping() {
+    while !shared.gate.is_stopped() {
         group.post.block();
         let idle = group.take_idle();
         let message = Message {
@@ -22,7 +22,7 @@ pub fn closed_loop(shared: &Shared, group: &Group) {
         for worker in idle {
             group.wake(worker, message);
         }
-        if shared.stopping() {
+        if shared.gate.is_stopped() {
             return;
         }
         group.post.wait();
@@ -67,7 +67,7 @@ impl<'a> OpenLoop<'a> {
 
     /// Runs until the load stops. The number of requests intended inside the window.
     pub fn run(mut self) -> u64 {
-        while !self.shared.stopping() {
+        while !self.shared.gate.is_stopped() {
             self.collect_idle();
             self.hand_out_due();
             if self.idle.is_empty() {
@@ -113,7 +113,7 @@ impl<'a> OpenLoop<'a> {
     fn wait_for_worker(&mut self) {
         self.group.post.block();
         self.collect_idle();
-        if self.idle.is_empty() && !self.shared.stopping() {
+        if self.idle.is_empty() && !self.shared.gate.is_stopped() {
             self.group.post.wait();
         }
         self.group.post.unblock();
@@ -124,7 +124,7 @@ impl<'a> OpenLoop<'a> {
             return;
         }
         self.group.post.block_timed();
-        if !self.shared.stopping() {
+        if !self.shared.gate.is_stopped() {
             self.group.post.wait_until(self.next_ns);
         }
     }

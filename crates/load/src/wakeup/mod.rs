@@ -25,7 +25,6 @@ mod figures;
 mod generate;
 mod group;
 mod message;
-pub mod metrics;
 mod post;
 mod shared;
 mod work;
@@ -34,12 +33,15 @@ mod worker;
 use config::Config;
 pub use generate::{MESSAGE_THREAD, WORKER_THREAD};
 
+use crate::latency as m;
+use crate::stalls::{REQUEST_STALLS, WAKEUP_STALLS};
+use crate::steady::{LATENCY_DRIFT, THROUGHPUT_DRIFT};
 use crate::{
     Chosen, Driver, Job, Keys, KindDef, Launch, LoadForms, NativeError, Output, Params, Parsed,
-    Phases, Usual, Window, Work, native,
+    Phases, Usual, Window, Work, phase,
 };
 use model::check::{check_count, check_size};
-use model::{Arrivals, Invalid, Load, Problem, Task};
+use model::{Arrivals, Invalid, Load, MetricDef, Problem, Task};
 use serde::{Deserialize, Serialize};
 
 /// The native wake-up load: message threads wake workers over futexes.
@@ -100,13 +102,37 @@ pub static KIND: KindDef = KindDef {
     },
     work: Work::of::<Wakeup>(),
     client: false,
-    metrics: metrics::ALL,
-    deciding: metrics::DECIDING,
+    metrics: METRICS,
+    deciding: m::DECIDING,
     logs: &["wakeup", "request", "service"],
     tasks: &[Task::Thread("wakeup-*")],
     programs: &[],
     handicap: true,
 };
+
+/// Metrics of the wakeup load.
+const METRICS: &[MetricDef] = &[
+    m::WAKEUP_P50,
+    m::WAKEUP_P90,
+    m::WAKEUP_P99,
+    m::WAKEUP_P999,
+    m::WAKEUP_MAX,
+    m::REQUEST_P50,
+    m::REQUEST_P90,
+    m::REQUEST_P99,
+    m::REQUEST_P999,
+    m::REQUEST_MAX,
+    m::REQUESTS_PER_SEC,
+    m::SERVICE_P50,
+    m::SERVICE_P99,
+    m::OFFERED_PER_SEC,
+    m::ACHIEVED_PERCENT,
+    m::OVERLOADED,
+    WAKEUP_STALLS,
+    REQUEST_STALLS,
+    THROUGHPUT_DRIFT,
+    LATENCY_DRIFT,
+];
 
 impl Driver for Wakeup {
     fn check(&self) -> Result<(), Invalid> {
@@ -132,7 +158,7 @@ impl Driver for Wakeup {
     }
 
     fn launch(&self, job: &Job) -> Launch {
-        native::launch(job)
+        phase::launch(job)
     }
 
     fn generate(&self, job: &Job, phases: &mut Phases) -> Result<Parsed, NativeError> {
@@ -140,7 +166,7 @@ impl Driver for Wakeup {
     }
 
     fn parse(&self, job: &Job, output: &Output) -> Result<Parsed, String> {
-        native::parse(job, output)
+        phase::parse(job, output)
     }
 }
 

@@ -69,9 +69,9 @@ impl Worker {
 
     /// From the gate to the end of the load.
     pub fn run(mut self, shared: &Shared) -> Records {
-        if let Some(timing) = shared.wait_at_gate() {
+        if let Some(timing) = shared.gate.wait() {
             self.records.open(timing.window);
-            while !shared.stopping() {
+            while !shared.gate.is_stopped() {
                 self.request(shared);
             }
         }
@@ -81,12 +81,12 @@ impl Worker {
     fn request(&mut self, shared: &Shared) {
         let group = &shared.groups[self.group];
         group.offer(self.index);
-        if shared.stopping() {
+        if shared.gate.is_stopped() {
             return;
         }
         group.slot(self.index).post.wait();
         let started_ns = sys::now_ns();
-        if shared.stopping() {
+        if shared.gate.is_stopped() {
             return;
         }
         let message = group.message(self.index);

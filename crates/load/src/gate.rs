@@ -1,9 +1,33 @@
-//! Where the threads of a load wait until all of them are ready.
+//! Start and end of a native load: the gate where its threads wait until all of them are
+//! ready, and the times that they are told there.
 
-use crate::timing::Timing;
+use crate::recording::Window;
+use crate::sys;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
+/// When a load starts and when it is measured, CLOCK_MONOTONIC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timing {
+    pub start_ns: u64,
+    pub window: Window,
+}
+
+impl Timing {
+    pub fn from_now(warmup_ns: u64, duration_ns: u64) -> Self {
+        let start_ns = sys::now_ns();
+        let begin_ns = start_ns.saturating_add(warmup_ns);
+        Timing {
+            start_ns,
+            window: Window {
+                begin_ns,
+                end_ns: begin_ns.saturating_add(duration_ns),
+            },
+        }
+    }
+}
+
+/// One for all threads of a load.
 #[derive(Debug, Default)]
 pub struct Gate {
     state: Mutex<State>,
@@ -60,13 +84,15 @@ impl Gate {
 
     /// Ends the load, or keeps it from beginning.
     pub fn stop(&self) {
-        self.stopped.store(true, Ordering::Relaxed);
+        self.stopped.store(true, Ordering::SeqCst);
         drop(self.lock());
         self.changed.notify_all();
     }
 
+    /// Sequentially consistent: a thread that announces that it will sleep and then finds the
+    /// load not stopped is woken by whoever stops it.
     pub fn is_stopped(&self) -> bool {
-        self.stopped.load(Ordering::Relaxed)
+        self.stopped.load(Ordering::SeqCst)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -1,7 +1,5 @@
-//! What the wakeup load measures. The schbench adapter uses the same names.
+//! Metrics of all loads that measure latency: the same thing has one name.
 
-use crate::stalls::{REQUEST_STALLS, WAKEUP_STALLS};
-use crate::steady::{LATENCY_DRIFT, THROUGHPUT_DRIFT};
 use model::{Better, MetricDef};
 
 /// A metric and the quantile it is, in thousandths; `None`: the maximum.
@@ -35,11 +33,11 @@ pub const REQUEST_P999: MetricDef =
     latency("request_p999", "99.9th percentile of request latency.");
 pub const REQUEST_MAX: MetricDef = latency("request_max", "Longest request latency in the window.");
 
-const SERVICE_P50: MetricDef = latency(
+pub const SERVICE_P50: MetricDef = latency(
     "service_p50",
     "Median service time: from the actual start of a request to its end (open loop only).",
 );
-const SERVICE_P99: MetricDef = latency(
+pub const SERVICE_P99: MetricDef = latency(
     "service_p99",
     "99th percentile of service time (open loop only).",
 );
@@ -85,28 +83,5 @@ pub const REQUEST: &[Quantile] = &[
 ];
 pub const SERVICE: &[Quantile] = &[(SERVICE_P50, Some(500)), (SERVICE_P99, Some(990))];
 
-pub const ALL: &[MetricDef] = &[
-    WAKEUP_P50,
-    WAKEUP_P90,
-    WAKEUP_P99,
-    WAKEUP_P999,
-    WAKEUP_MAX,
-    REQUEST_P50,
-    REQUEST_P90,
-    REQUEST_P99,
-    REQUEST_P999,
-    REQUEST_MAX,
-    REQUESTS_PER_SEC,
-    SERVICE_P50,
-    SERVICE_P99,
-    OFFERED_PER_SEC,
-    ACHIEVED_PERCENT,
-    OVERLOADED,
-    WAKEUP_STALLS,
-    REQUEST_STALLS,
-    THROUGHPUT_DRIFT,
-    LATENCY_DRIFT,
-];
-
-/// Metrics that decide when a cell stops.
+/// Metrics that decide when a cell stops, of loads that measure wakeup latency.
 pub const DECIDING: &[&str] = &["wakeup_p99", "request_p99", "requests_per_sec"];

@@ -1,0 +1,198 @@
+//! The protocol of a phased process: lines between it and the agent, on its standard streams.
+//!
+//! The process: `ready` (threads exist, nothing measured yet), waits for `go` on
+//! standard input, warms up, says `begin` when the window opens and `end` when it
+//! has closed, waits for `seen` on standard input with all threads in place, then says
+//! one line `result JSON` ([`Parsed`]) and exits with 0.
+//!
+//! All native generators speak it: [`launch`] and [`parse`] are the agent's side of one,
+//! [`Phases`] is its own. A thread waits on standard input for the whole life of the
+//! process. It never wakes up by itself; when the input ends, the agent is gone, and so is
+//! the load.
+
+use crate::{Job, Launch, Output, Parsed, SELF, program, sys};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+pub const READY: &str = "ready";
+pub const GO: &str = "go";
+pub const BEGIN: &str = "begin";
+pub const END: &str = "end";
+/// What the threads used has been read, and they may end.
+pub const SEEN: &str = "seen";
+pub const RESULT: &str = "result ";
+
+#[derive(Debug, thiserror::Error)]
+pub enum NativeError {
+    #[error("read the job from standard input: {0}")]
+    BadJob(String),
+    #[error("standard input was closed: the agent is gone")]
+    AgentGone,
+    #[error("wait for `{expected}` on standard input: got {got:?}")]
+    Unexpected { expected: &'static str, got: String },
+    #[error("write to standard output: {0}")]
+    Output(#[from] std::io::Error),
+    #[error("{0}")]
+    Generator(String),
+}
+
+/// Starts this binary as a generator, which is told its job in the first line.
+pub fn launch(job: &Job) -> Launch {
+    // Numbers and text only: serialization cannot fail, and an empty line would be refused.
+    let line = serde_json::to_string(job).unwrap_or_default();
+    Launch {
+        stdin: line + "\n",
+        phased: true,
+        ..Launch::new(vec![SELF.to_owned(), "load".to_owned()])
+    }
+}
+
+/// The result line of a generator that has ended.
+pub fn parse(job: &Job, output: &Output) -> Result<Parsed, String> {
+    let what = format!("the {} load", job.workload.kind.name());
+    program::succeeded(&what, output)?;
+    let line = output
+        .stdout
+        .lines()
+        .find_map(|line| line.strip_prefix(RESULT))
+        .ok_or_else(|| program::garbage(&what, "a result line", output))?;
+    serde_json::from_str(line).map_err(|e| format!("read the result of {what}: {e}"))
+}
+
+#[derive(Debug)]
+enum Input {
+    Line(String),
+    Closed,
+}
+
+/// What a generator says and waits for, in this order: [`Phases::ready`],
+/// [`Phases::begin`], [`Phases::end`], [`Phases::seen`].
+pub struct Phases<'a> {
+    input: Receiver<Input>,
+    output: Box<dyn Write + 'a>,
+    seen: bool,
+}
+
+impl std::fmt::Debug for Phases<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        f.debug_struct("Phases").finish_non_exhaustive()
+    }
+}
+
+impl<'a> Phases<'a> {
+    pub(crate) fn new(
+        stdin: impl Read + Send + 'static,
+        output: impl Write + 'a,
+    ) -> Result<Self, NativeError> {
+        let (sender, input) = channel();
+        std::thread::Builder::new()
+            .name("load-input".to_owned())
+            .spawn(move || forward_lines(BufReader::new(stdin), &sender))?;
+        Ok(Phases {
+            input,
+            output: Box::new(output),
+            seen: false,
+        })
+    }
+
+    /// The next line of the agent.
+    pub(crate) fn next_line(&self) -> Result<String, NativeError> {
+        match self.input.recv() {
+            Ok(Input::Line(line)) => Ok(line),
+            Ok(Input::Closed) | Err(_) => Err(NativeError::AgentGone),
+        }
+    }
+
+    fn say(&mut self, line: &str) -> Result<(), NativeError> {
+        writeln!(self.output, "{line}")?;
+        Ok(self.output.flush()?)
+    }
+
+    /// All threads exist: says so, and waits until the load shall start.
+    pub fn ready(&mut self) -> Result<(), NativeError> {
+        self.say(READY)?;
+        let got = self.next_line()?;
+        if got == GO {
+            return Ok(());
+        }
+        Err(NativeError::Unexpected { expected: GO, got })
+    }
+
+    /// Waits for the time at which the window opens, and says so.
+    pub fn begin(&mut self, at_ns: u64) -> Result<(), NativeError> {
+        self.wait_until(at_ns)?;
+        self.say(BEGIN)
+    }
+
+    /// Waits for the time at which the window closes, and says so.
+    pub fn end(&mut self, at_ns: u64) -> Result<(), NativeError> {
+        self.wait_until(at_ns)?;
+        self.say(END)
+    }
+
+    /// Waits until the agent has read what the threads used; they take it along when
+    /// they end.
+    pub fn seen(&mut self) -> Result<(), NativeError> {
+        while !self.seen {
+            self.seen = self.next_line()? == SEEN;
+        }
+        Ok(())
+    }
+
+    /// Waits for a time while the agent is there.
+    pub fn wait_until(&mut self, at_ns: u64) -> Result<(), NativeError> {
+        loop {
+            let left = at_ns.saturating_sub(sys::now_ns());
+            match self.input.recv_timeout(Duration::from_nanos(left)) {
+                Err(RecvTimeoutError::Timeout) if sys::now_ns() >= at_ns => return Ok(()),
+                // A line that nobody asked for does not end a measurement.
+                Err(RecvTimeoutError::Timeout) => {}
+                Ok(Input::Line(line)) => self.seen |= line == SEEN,
+                Ok(Input::Closed) | Err(RecvTimeoutError::Disconnected) => {
+                    return Err(NativeError::AgentGone);
+                }
+            }
+        }
+    }
+
+    /// Says the figures, which is the last line.
+    pub(crate) fn result(&mut self, parsed: &Parsed) -> Result<(), NativeError> {
+        let json =
+            serde_json::to_string(parsed).map_err(|e| NativeError::Generator(e.to_string()))?;
+        self.say(&format!("{}{json}", RESULT))
+    }
+}
+
+fn forward_lines(input: impl BufRead, sender: &Sender<Input>) {
+    for line in input.lines().map_while(Result::ok) {
+        if sender.send(Input::Line(line)).is_err() {
+            return;
+        }
+    }
+    // The receiver is gone when the load has ended by itself.
+    let _ = sender.send(Input::Closed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_word_than_go_is_an_error() {
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        let mut phases = Phases::new(reader, Vec::new()).unwrap();
+        writer.write_all(b"gone\n").unwrap();
+        let error = phases.ready().unwrap_err().to_string();
+        assert!(error.contains("`go`") && error.contains("gone"), "{error}");
+    }
+
+    #[test]
+    fn a_wait_ends_when_the_input_closes() {
+        let (reader, writer) = std::io::pipe().unwrap();
+        let mut phases = Phases::new(reader, Vec::new()).unwrap();
+        drop(writer);
+        let far = sys::now_ns() + 3_600_000_000_000;
+        assert!(matches!(phases.begin(far), Err(NativeError::AgentGone)));
+    }
+}
