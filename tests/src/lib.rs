@@ -53,6 +53,18 @@ pub fn sched_program(name: &str) -> Option<PathBuf> {
     programs.find(|p| p.exists())?.canonicalize().ok()
 }
 
+/// A temporary tree of `(path below the root, text)`, for what reads the kernel's files.
+pub fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let root = tempfile::tempdir().expect("a temporary directory");
+    for (path, text) in files {
+        let path = root.path().join(path);
+        let directory = path.parent().expect("it is below the root");
+        std::fs::create_dir_all(directory).expect("a directory");
+        std::fs::write(path, text).expect("a file");
+    }
+    root
+}
+
 /// Write a program, by a process of its own: if this one had the file open for writing
 /// while another test forks, the kernel would refuse to start the program (ETXTBSY).
 pub fn write_program(path: &Path, contents: impl AsRef<[u8]>) {

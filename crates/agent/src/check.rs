@@ -96,7 +96,8 @@ fn check_workload(workload: &Workload) -> Vec<Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{command, tree};
+    use crate::fixture::command;
+    use ::tests::tree;
     use model::{Class, Policy, Role, Scheduler};
 
     const SYSCTL: &str = "proc/sys/kernel/sched_rr_timeslice_ms";

@@ -11,10 +11,11 @@ use crate::judge::judge;
 use crate::processes::{self, KILL_LIMIT};
 use crate::roles::{Ground, Roles, stack};
 use crate::stop::Stop;
-use crate::workload::{Origin, last_lines};
+use crate::workload::Origin;
 use crate::{counters, files};
 use collect::tasks::Pid;
 use load::{Driver, Job, Launch, Output};
+use model::printable::last_lines;
 use model::{Evidence, Measurement, Reply, Severity, TrialResult, TrialSpec, TrialState, Warning};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -377,7 +378,7 @@ impl<'a, 'c> Trial<'a, 'c> {
 }
 
 fn failed_with(what: &str, output: &Output) -> Stop {
-    let lines = last_lines(&output.stderr, 3);
+    let lines = last_lines(&output.stderr, 3, " | ");
     let colon = if lines.is_empty() { "" } else { ": " };
     Stop::Failed(format!("{what} ended with {}{colon}{lines}", output.status))
 }

@@ -13,6 +13,7 @@ use collect::rusage::Usage;
 use collect::sys::wait4;
 use collect::tasks::{self, Pid};
 use load::{Launch, Output};
+use model::printable::last_lines;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{MemfdFlags, OFlags, fcntl_setfl, memfd_create};
 use rustix::process::{PidfdFlags, WaitId, WaitIdOptions, pidfd_open, waitid};
@@ -165,7 +166,7 @@ impl Workload {
 
     /// The last lines on standard error, for messages.
     pub fn last_errors(&mut self) -> String {
-        last_lines(&text_of(&mut self.stderr), 3)
+        last_lines(&text_of(&mut self.stderr), 3, " | ")
     }
 
     /// How it ended, in brackets; empty while it runs.
@@ -289,12 +290,6 @@ pub fn text_of(file: &mut File) -> String {
     let _ = file.rewind();
     let _ = file.take(OUTPUT_LIMIT_BYTES).read_to_end(&mut bytes);
     String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// The last `count` lines that are not empty, joined for one message.
-pub fn last_lines(text: &str, count: usize) -> String {
-    let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
-    lines[lines.len().saturating_sub(count)..].join(" | ")
 }
 
 fn describe(status: ExitStatus) -> String {
@@ -453,11 +448,5 @@ mod tests {
         let variable = format!("{MARKER}={}", ground.fence.mark);
         assert!(processes::marked(&variable).is_empty());
         assert_eq!(workload.reap().unwrap().0.status, "signal 9");
-    }
-
-    #[test]
-    fn the_last_lines_are_joined_for_a_message() {
-        assert_eq!(last_lines("a\n\nb\nc\nd\n", 2), "c | d");
-        assert_eq!(last_lines("", 2), "");
     }
 }

@@ -102,7 +102,7 @@ fn read(root: &Path, pid: Pid, tid: Pid) -> Option<Delays> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::tree;
+    use ::tests::tree;
 
     fn threads(files: &[(&str, &str)]) -> TreeDelays {
         let root = tree(files);

@@ -135,7 +135,7 @@ pub mod testing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::tree;
+    use ::tests::tree;
 
     #[test]
     fn a_level_that_adds_nothing_is_no_distance() {

@@ -38,7 +38,7 @@ fn from_cpuinfo(root: &Path) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::tree;
+    use ::tests::tree;
 
     #[test]
     fn cpufreq_counts_in_kilohertz_and_comes_first() {

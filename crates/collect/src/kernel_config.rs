@@ -52,7 +52,7 @@ fn value<'a>(text: &'a str, option: &str) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::tree;
+    use ::tests::tree;
 
     #[test]
     fn an_option_is_found_by_its_whole_name() {

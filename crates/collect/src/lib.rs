@@ -25,9 +25,6 @@ pub mod thermal;
 pub mod tools;
 mod tracefs;
 
-#[cfg(test)]
-mod fixture;
-
 use std::fs;
 use std::path::Path;
 

@@ -36,12 +36,6 @@ pub fn read(root: &Path, resource: Resource) -> Option<Stalled> {
     parse(&fs::read_to_string(path).ok()?)
 }
 
-/// Of one cgroup (version 2), given its directory.
-pub fn read_cgroup(cgroup: &Path, resource: Resource) -> Option<Stalled> {
-    let path = cgroup.join(format!("{}.pressure", resource.name()));
-    parse(&fs::read_to_string(path).ok()?)
-}
-
 fn parse(text: &str) -> Option<Stalled> {
     Some(Stalled {
         some_ns: total_ns(text, "some")?,
@@ -61,7 +55,7 @@ fn total_ns(text: &str, kind: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::tree;
+    use ::tests::tree;
 
     const CPU: &str = "some avg10=95.25 avg60=58.41 avg300=35.18 total=186505926\n\
                        full avg10=0.00 avg60=0.00 avg300=0.00 total=7\n";
@@ -71,13 +65,6 @@ mod tests {
         let root = tree(&[("proc/pressure/cpu", CPU)]);
         let stalled = read(root.path(), Resource::Cpu).unwrap();
         assert_eq!((stalled.some_ns, stalled.full_ns), (186_505_926_000, 7_000));
-    }
-
-    #[test]
-    fn a_cgroup_has_files_of_its_own() {
-        let root = tree(&[("cpu.pressure", CPU)]);
-        assert!(read_cgroup(root.path(), Resource::Cpu).is_some());
-        assert_eq!(read_cgroup(root.path(), Resource::Memory), None);
     }
 
     #[test]

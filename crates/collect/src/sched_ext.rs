@@ -30,7 +30,7 @@ pub fn is_supported(root: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::tree;
+    use ::tests::tree;
 
     #[test]
     fn an_attached_scheduler_is_read_with_its_name_and_counters() {

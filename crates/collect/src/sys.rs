@@ -86,16 +86,6 @@ pub fn wait4(pid: i32) -> io::Result<Ended> {
     })
 }
 
-/// getrusage(2) of this process.
-pub fn own_usage() -> libc::rusage {
-    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: the pointer is valid, and RUSAGE_SELF cannot fail.
-    unsafe {
-        libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
-        usage.assume_init()
-    }
-}
-
 /// A `timeval` that counts a time span.
 pub fn to_duration(time: libc::timeval) -> Duration {
     Duration::new(

@@ -195,7 +195,7 @@ pub(crate) fn hypervisor(root: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::tree;
+    use ::tests::tree;
 
     #[test]
     fn facts_come_from_the_tree() {

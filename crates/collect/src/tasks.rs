@@ -196,7 +196,7 @@ pub fn environment(root: &Path, pid: Pid) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::tree as fixture;
+    use ::tests::tree as fixture;
 
     fn stat_line(pid: Pid, command: &str, parent: Pid) -> String {
         let rest = "50 50 0 -1 0 300 0 4 0 11 22 0 0 20 0 1 0 9876 0 0";

@@ -78,7 +78,7 @@ fn directories(directory: &Path) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::tree;
+    use ::tests::tree;
 
     #[test]
     fn throttling_is_summed_over_cores_and_packages() {

@@ -3,7 +3,6 @@
 use model::Program;
 use std::collections::BTreeMap;
 use std::env;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -12,7 +11,7 @@ use std::time::{Duration, Instant};
 /// prints none.
 pub fn versions(programs: &[Program]) -> BTreeMap<String, String> {
     let found = programs.iter().filter_map(|program| {
-        let path = find(program.name)?;
+        let path = which::which(program.name).ok()?;
         let version = program
             .version
             .and_then(|argument| version(&path, argument));
@@ -22,26 +21,10 @@ pub fn versions(programs: &[Program]) -> BTreeMap<String, String> {
     found.collect()
 }
 
-/// A program by name on PATH, or by path.
-pub fn find(program: &str) -> Option<PathBuf> {
-    let path = env::var_os("PATH").unwrap_or_default();
-    find_in(program, env::split_paths(&path))
-}
-
 /// A program in a list of directories, or by path if it has a slash.
 pub fn find_in(program: &str, directories: impl IntoIterator<Item = PathBuf>) -> Option<PathBuf> {
-    if program.contains('/') {
-        return Some(PathBuf::from(program)).filter(|path| is_executable(path));
-    }
-    directories
-        .into_iter()
-        .map(|directory| directory.join(program))
-        .find(|path| is_executable(path))
-}
-
-fn is_executable(path: &Path) -> bool {
-    path.metadata()
-        .is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+    let path = env::join_paths(directories).ok()?;
+    which::which_in(program, Some(path), env::current_dir().ok()?).ok()
 }
 
 /// A program that does not print its version by then is not asked further.
@@ -86,6 +69,7 @@ fn first_version(text: &str) -> Option<String> {
 mod tests {
     use super::*;
     use std::fs;
+    use std::os::unix::fs::PermissionsExt;
 
     fn program(directory: &Path, name: &str, text: &str) -> PathBuf {
         let path = directory.join(name);

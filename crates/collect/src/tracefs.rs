@@ -46,7 +46,7 @@ fn detached() -> io::Result<OwnedFd> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::tree;
+    use ::tests::tree;
 
     #[test]
     fn a_mounted_tracefs_is_read() {

@@ -93,7 +93,7 @@ impl Command {
             Some(directory) if name.contains('/') => directory.join(name),
             _ => PathBuf::from(name),
         };
-        program::find(&name.to_string_lossy()).is_none()
+        which::which(name).is_err()
     }
 }
 

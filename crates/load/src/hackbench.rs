@@ -175,7 +175,7 @@ impl Driver for Hackbench {
                 remedy: remedy.to_owned(),
             });
         };
-        if program::find(&self.program).is_none() {
+        if which::which(&self.program).is_err() {
             problem(
                 format!("{} is not installed", self.program),
                 "install the Debian package rt-tests (apt-get install rt-tests)",

@@ -39,7 +39,6 @@ pub use kind::{
 };
 pub use native::native_main;
 pub use phase::{NativeError, Phases};
-pub use program::find as find_program;
 pub use serve::serve_main;
 pub use spin::spin_main;
 pub use sys::allowed_cpus;

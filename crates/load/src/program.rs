@@ -1,10 +1,9 @@
-//! External programs: where they are, and what to say of one that failed or printed
+//! External programs: those of the roles, and what to say of one that failed or printed
 //! something else than expected.
 
 use crate::Output;
+use model::printable::last_lines;
 use model::{Program, Task};
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
 
 /// Programs that servers and antagonists are.
 pub const OF_ROLES: &[Program] = &[
@@ -41,21 +40,6 @@ pub const TASKS_OF_ROLES: &[Task] = &[
 /// Lines of a program's output that an error quotes.
 const QUOTED_LINES: usize = 5;
 
-/// The file that `name` starts: a path as it is, a bare name looked up on PATH.
-pub fn find(name: &str) -> Option<PathBuf> {
-    if name.contains('/') {
-        return Some(PathBuf::from(name)).filter(|p| is_executable(p));
-    }
-    std::env::split_paths(&std::env::var_os("PATH")?)
-        .map(|directory| directory.join(name))
-        .find(|path| is_executable(path))
-}
-
-fn is_executable(path: &Path) -> bool {
-    path.metadata()
-        .is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
-}
-
 /// Fails with the status and the last lines of a program that did not succeed.
 pub fn succeeded(what: &str, output: &Output) -> Result<(), String> {
     if output.success {
@@ -77,7 +61,7 @@ pub fn garbage(what: &str, expected: &str, output: &Output) -> String {
 fn quoted(output: &Output) -> String {
     [&output.stderr, &output.stdout]
         .into_iter()
-        .map(|text| last_lines(text))
+        .map(|text| last_lines(text, QUOTED_LINES, "\n"))
         .find(|lines| !lines.is_empty())
         .map_or_else(
             || "; it printed nothing".to_owned(),
@@ -85,23 +69,9 @@ fn quoted(output: &Output) -> String {
         )
 }
 
-fn last_lines(text: &str) -> String {
-    let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
-    let skipped = lines.len().saturating_sub(QUOTED_LINES);
-    lines[skipped..].join("\n")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_program_is_found_on_the_path_or_by_its_path() {
-        assert!(find("sh").is_some());
-        assert!(find("/bin/sh").is_some());
-        assert_eq!(find("no-such-program-anywhere"), None);
-        assert_eq!(find("/etc/passwd"), None);
-    }
 
     #[test]
     fn an_error_quotes_the_last_lines_only() {

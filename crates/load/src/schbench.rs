@@ -161,7 +161,7 @@ impl Driver for Schbench {
                 remedy: remedy.to_owned(),
             });
         };
-        if program::find(&self.program).is_none() {
+        if which::which(&self.program).is_err() {
             problem(
                 format!("{} is not installed", self.program),
                 "Debian has no package of it: build schbench from git.kernel.org \

@@ -19,6 +19,12 @@ pub fn lines(text: &str) -> Cow<'_, str> {
     escaped(text, |c| is_hidden(c) && !matches!(c, '\n' | '\t'))
 }
 
+/// The last `count` lines that are not empty, as one text.
+pub fn last_lines(text: &str, count: usize, separator: &str) -> String {
+    let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
+    lines[lines.len().saturating_sub(count)..].join(separator)
+}
+
 fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
     if !text.contains(&is_escaped) {
         return Cow::Borrowed(text);
@@ -77,5 +83,11 @@ mod tests {
     fn other_text_is_left_alone() {
         let text = "wakeup 50 % · 30 µs → naïve 漢字 \u{5e9}\u{5dc}";
         assert!(matches!(one_line(text), Cow::Borrowed(same) if same == text));
+    }
+
+    #[test]
+    fn the_last_lines_are_joined_for_a_message() {
+        assert_eq!(last_lines("a\n\nb\nc\nd\n", 2, " | "), "c | d");
+        assert_eq!(last_lines("", 2, " | "), "");
     }
 }

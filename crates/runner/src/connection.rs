@@ -1,6 +1,7 @@
 //! A conversation with one agent: question, answer, and the end of patience.
 
 use crate::RunError;
+use model::printable::last_lines;
 use model::{
     Build, Calibration, Experiment, Fact, Load, Measurement, PROTOCOL_VERSION, Problem, Reply,
     Request, System, TrialFile, TrialResult, TrialSpec, Workload,
@@ -245,13 +246,9 @@ fn lost(error: TargetError, files: Vec<TrialFile>) -> Result<TrialEnd, RunError>
 /// the first ones tell most.
 pub(crate) fn with_last_lines(why: String, text: &str) -> String {
     const LINES: usize = 40;
-    let lines: Vec<&str> = text.trim().lines().collect();
-    match lines[..] {
-        [] => why,
-        _ => format!(
-            "{why}\n{}",
-            lines[lines.len().saturating_sub(LINES)..].join("\n")
-        ),
+    match last_lines(text, LINES, "\n") {
+        lines if lines.is_empty() => why,
+        lines => format!("{why}\n{lines}"),
     }
 }
 

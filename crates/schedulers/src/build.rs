@@ -13,7 +13,7 @@ use crate::own::{self, Own};
 use crate::progress::{self, Progress};
 use crate::registry;
 use crate::toolchain::Toolchain;
-use crate::version::Version;
+use crate::version::{self, Version};
 use crate::workshop::{self, Workshop};
 use confine::User;
 use std::collections::VecDeque;
@@ -310,7 +310,7 @@ fn check_name(name: &str) -> Result<(), Error> {
 }
 
 fn parse_version(name: &str, text: &str) -> Result<Version, Error> {
-    text.parse().map_err(|()| Error::BadVersion {
+    version::parse(text).ok_or_else(|| Error::BadVersion {
         name: name.to_owned(),
         version: text.to_owned(),
     })

@@ -5,7 +5,7 @@
 //! any time.
 
 use crate::error::Error;
-use crate::version::Version;
+use crate::version::{self, Version};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
@@ -121,7 +121,7 @@ fn installed_in(root: &Path) -> Option<Installed> {
 /// Scheduler names have no hyphen, pre-release versions may have.
 fn split_root_name(text: &str) -> Option<(String, Version)> {
     let (name, version) = text.split_once('-')?;
-    Some((name.to_owned(), version.parse().ok()?))
+    Some((name.to_owned(), version::parse(version)?))
 }
 
 /// Link name to program, as seen from `bin/`, so that the cache can be moved.

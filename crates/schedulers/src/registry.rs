@@ -1,7 +1,7 @@
 //! Which version of a crate is the newest, or is in a directory, asked through
 //! cargo, which knows the user's registry, proxy and offline settings.
 
-use crate::version::Version;
+use crate::version::{self, Version};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -40,14 +40,14 @@ pub(crate) fn version_of_path(cargo: &Path, manifest: &Path) -> Result<Version, 
 /// has another name.
 fn parse_id(id: &str) -> Option<Version> {
     let (_, version) = id.trim().rsplit_once(['#', '@'])?;
-    version.parse().ok()
+    version::parse(version)
 }
 
 /// `version: 1.1.4`, or `version: 1.1.4 (latest 1.2.0)` where a newer release
 /// needs a newer Rust than the one here.
 fn parse(info: &str) -> Option<Version> {
     let line = info.lines().find_map(|l| l.strip_prefix("version: "))?;
-    line.split_whitespace().next()?.parse().ok()
+    version::parse(line.split_whitespace().next()?)
 }
 
 fn first_line(stderr: &str) -> String {

@@ -6,7 +6,6 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -85,26 +84,24 @@ fn directories(path: &OsStr) -> impl Iterator<Item = PathBuf> {
     std::env::split_paths(path).filter(|dir| dir.is_absolute())
 }
 
+/// The first of this name in one of the directories.
 fn program(path: &OsStr, name: &str) -> Option<PathBuf> {
-    directories(path)
-        .map(|dir| dir.join(name))
-        .find(|file| is_executable(file))
-}
-
-fn is_executable(file: &Path) -> bool {
-    fs::metadata(file).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+    let path = std::env::join_paths(directories(path)).ok()?;
+    which::which_in(name, Some(path), "/").ok()
 }
 
 /// The highest `clang-N`, else a plain `clang` that is new enough.
 fn newest_clang(path: &OsStr) -> Option<PathBuf> {
-    let versioned = directories(path)
-        .filter_map(|dir| fs::read_dir(dir).ok())
-        .flat_map(|entries| entries.filter_map(Result::ok))
-        .filter_map(|entry| Some((clang_suffix(&entry.file_name())?, entry.path())))
-        .filter(|(version, file)| *version >= OLDEST_CLANG && is_executable(file))
-        .max_by_key(|(version, _)| *version)
-        .map(|(_, file)| file);
-    versioned.or_else(|| program(path, "clang").filter(|file| is_new_enough(file)))
+    let entries = directories(path).filter_map(|dir| fs::read_dir(dir).ok());
+    let names = entries.flatten().flatten().map(|entry| entry.file_name());
+    let mut versions: Vec<u32> = names.filter_map(|name| clang_suffix(&name)).collect();
+    versions.retain(|version| *version >= OLDEST_CLANG);
+    versions.sort_unstable_by(|a, b| b.cmp(a));
+    let versioned = |version: u32| program(path, &format!("clang-{version}"));
+    versions
+        .into_iter()
+        .find_map(versioned)
+        .or_else(|| program(path, "clang").filter(|file| is_new_enough(file)))
 }
 
 /// 19 for `clang-19`; nothing for `clang-cpp-19` or `clang-format-19`.

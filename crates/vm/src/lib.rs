@@ -48,7 +48,6 @@ use launch::Launch;
 use model::{Experiment, Problem, Severity, Warning, parse_cpu_list};
 use qemu::{Accel, CommandLine, Descriptors, Root};
 use std::collections::BTreeMap;
-use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -412,13 +411,6 @@ impl Vm {
         let problem = |path: &PathBuf| check::unreadable(path, &user.name);
         unreadable.iter().map(problem).collect()
     }
-}
-
-/// The first file of this name on PATH.
-fn on_path(program: &str) -> Option<PathBuf> {
-    let path = env::var_os("PATH")?;
-    let mut places = env::split_paths(&path).map(|directory| directory.join(program));
-    places.find(|place| place.is_file())
 }
 
 fn image_path(root: &str) -> Option<PathBuf> {

@@ -2,7 +2,7 @@
 //! here. Options from qemu-system-x86_64(1); works with QEMU 7.2 and later.
 
 use super::frame::{AGENT_PORT, CONTROL_PORT, HOST_TAG, INIT_ARGUMENT};
-use super::{Forward, Topology, disk, on_path};
+use super::{Forward, Topology, disk};
 use std::os::fd::RawFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ pub fn version() -> Option<String> {
 
 /// Which one that is: two on PATH, one after the other, may differ in more than a version.
 pub fn path() -> Option<PathBuf> {
-    on_path(PROGRAM)
+    which::which(PROGRAM).ok()
 }
 
 /// Before QEMU 8.1 ("accel/tcg: Always lock pages before translation") a CPU can go

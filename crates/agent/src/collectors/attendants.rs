@@ -68,7 +68,7 @@ fn kernel_threads(root: &Path) -> impl Iterator<Item = TaskStat> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::tree;
+    use ::tests::tree;
     use std::fs;
 
     /// A line of `/proc/PID/stat` with 100 ticks a second.

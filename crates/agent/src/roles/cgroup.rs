@@ -275,17 +275,17 @@ mod tests {
 
     #[test]
     fn what_groups_need_is_looked_for() {
-        let (what, remedy) = missing(crate::fixture::tree(&[]).path()).unwrap();
+        let (what, remedy) = missing(::tests::tree(&[]).path()).unwrap();
         assert!(what.contains("no cgroup controller"), "{what}");
         assert!(remedy.contains("leave out weight"), "{remedy}");
-        let root = crate::fixture::tree(&[("sys/fs/cgroup/cgroup.controllers", "cpu io\n")]);
+        let root = ::tests::tree(&[("sys/fs/cgroup/cgroup.controllers", "cpu io\n")]);
         assert_eq!(missing(root.path()), None);
     }
 
     #[test]
     fn the_weight_of_a_group_is_that_of_its_processes() {
         let weight = |version, file: &str, text: &str| {
-            let root = crate::fixture::tree(&[("cgroup.procs", "7\n42\n"), (file, text)]);
+            let root = ::tests::tree(&[("cgroup.procs", "7\n42\n"), (file, text)]);
             let path = root.path().to_owned();
             let group = Cgroup { version, path };
             (group.weight_of(42), group.weight_of(4))

@@ -384,7 +384,7 @@ pub fn check(root: &Path, workload: &model::Workload) -> Vec<Problem> {
 }
 
 fn check_program(object: &str, program: Option<&str>) -> Option<Problem> {
-    let program = program.filter(|name| load::find_program(name).is_none())?;
+    let program = program.filter(|name| which::which(name).is_err())?;
     Some(Problem {
         object: object.to_owned(),
         what: format!("the program {program} is not there"),

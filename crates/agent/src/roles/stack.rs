@@ -6,8 +6,9 @@ use super::{Ground, Roles};
 use crate::files;
 use crate::journal::{Journal, Undo};
 use crate::stop::Stop;
-use crate::workload::{Event, Origin, Workload, last_lines};
+use crate::workload::{Event, Origin, Workload};
 use load::Launch;
+use model::printable::last_lines;
 use model::stack::{Named, fill, names};
 use model::{Ready, Role, Service, StopSignal, format_duration_ns};
 use rustix::process::Signal;
@@ -305,7 +306,7 @@ impl Roles {
             )),
             (true, true) => Ok(()),
             (true, false) => {
-                let lines = last_lines(&(output.stdout + &output.stderr), 3);
+                let lines = last_lines(&(output.stdout + &output.stderr), 3, " | ");
                 Err(format!("`{words}` ended with {}: {lines}", output.status))
             }
         })

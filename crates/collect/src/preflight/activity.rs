@@ -140,7 +140,7 @@ fn steal(machine: &Machine) -> Seen {
 mod tests {
     use super::super::testing::{is_caution, machine};
     use super::*;
-    use crate::fixture::tree;
+    use ::tests::tree;
 
     fn with_use(busy_percent: f64, steal_percent: f64) -> (tempfile::TempDir, Activity) {
         let activity = Activity {

@@ -176,7 +176,7 @@ fn mitigations(machine: &Machine) -> Seen {
 mod tests {
     use super::super::testing::{is_caution, is_unknown, machine, seen};
     use super::*;
-    use crate::fixture::tree;
+    use ::tests::tree;
 
     #[test]
     fn a_guest_is_a_caution_and_names_its_hypervisor() {

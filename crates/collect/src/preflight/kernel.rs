@@ -190,7 +190,7 @@ fn lockdown(machine: &Machine) -> Seen {
 mod tests {
     use super::super::testing::{is_caution, is_unknown, machine, seen, writes};
     use super::*;
-    use crate::fixture::tree;
+    use ::tests::tree;
 
     #[test]
     fn a_scheduler_of_someone_else_is_named() {

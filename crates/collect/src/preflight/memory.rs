@@ -101,7 +101,7 @@ fn swap(machine: &Machine) -> Seen {
 mod tests {
     use super::super::testing::{is_caution, is_unknown, seen, writes};
     use super::*;
-    use crate::fixture::tree;
+    use ::tests::tree;
 
     fn memory(text: &str, psi: &str) -> tempfile::TempDir {
         tree(&[("proc/meminfo", text), ("proc/pressure/memory", psi)])

@@ -223,7 +223,7 @@ mod testing {
 mod tests {
     use super::testing::machine;
     use super::*;
-    use crate::fixture::tree;
+    use ::tests::tree;
     use std::collections::BTreeSet;
 
     #[test]

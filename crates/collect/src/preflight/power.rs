@@ -157,7 +157,7 @@ fn throttling(machine: &Machine) -> Seen {
 mod tests {
     use super::super::testing::{is_caution, is_unknown, seen, writes};
     use super::*;
-    use crate::fixture::tree;
+    use ::tests::tree;
 
     const POLICY0: &str = "sys/devices/system/cpu/cpufreq/policy0";
     const POLICY1: &str = "sys/devices/system/cpu/cpufreq/policy1";

@@ -5,6 +5,8 @@
 //! with a line end stays in its line.
 
 use model::printable::one_line;
+use std::borrow::Cow;
+use textwrap::{Options, WordSeparator, WordSplitter, WrapAlgorithm};
 
 /// Which side a column keeps straight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,22 +129,18 @@ pub fn clip(text: &str, width: usize) -> String {
 /// `text` broken at spaces to lines of at most `width`: the first is indented by
 /// `indent` spaces, those that continue it by `hang`.
 pub fn wrap(text: &str, width: usize, indent: usize, hang: usize) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut line = " ".repeat(indent);
-    let mut empty = true;
-    for word in text.split_whitespace().map(plain) {
-        if !empty && length(&line) + 1 + length(&word) > width {
-            lines.push(std::mem::replace(&mut line, " ".repeat(hang)));
-            empty = true;
-        }
-        if !empty {
-            line.push(' ');
-        }
-        line.push_str(&word);
-        empty = false;
-    }
-    lines.push(line);
-    lines
+    let (indent, hang) = (" ".repeat(indent), " ".repeat(hang));
+    let options = Options::new(width)
+        .initial_indent(&indent)
+        .subsequent_indent(&hang)
+        .break_words(false)
+        .word_separator(WordSeparator::AsciiSpace)
+        .word_splitter(WordSplitter::NoHyphenation)
+        .wrap_algorithm(WrapAlgorithm::FirstFit);
+    let words: Vec<String> = text.split_whitespace().map(plain).collect();
+    let text = words.join(" ");
+    let lines = textwrap::wrap(&text, options).into_iter();
+    lines.map(Cow::into_owned).collect()
 }
 
 #[cfg(test)]

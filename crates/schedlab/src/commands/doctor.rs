@@ -10,6 +10,7 @@ use serde::Serialize;
 use std::fmt::Write;
 use std::path::Path;
 use std::process::ExitCode;
+use textwrap::{Options, WordSeparator, WordSplitter};
 
 const WIDTH: usize = 78;
 
@@ -158,23 +159,14 @@ fn add_advice(out: &mut String, findings: &[Finding], changes: &[Fixed]) {
 
 /// Words in lines of at most [`WIDTH`], the first after `head`, the others below it.
 fn indented(text: &str, head: &str) -> String {
-    let margin = head.chars().count();
-    let mut lines = head.to_owned();
-    let mut used = margin;
-    for word in text.split_ascii_whitespace() {
-        let length = word.chars().count();
-        if used > margin && used + 1 + length > WIDTH {
-            lines.push('\n');
-            lines.push_str(&" ".repeat(margin));
-            used = margin;
-        } else if used > margin {
-            lines.push(' ');
-            used += 1;
-        }
-        lines.push_str(word);
-        used += length;
-    }
-    lines
+    let margin = " ".repeat(head.chars().count());
+    let options = Options::new(WIDTH)
+        .initial_indent(head)
+        .subsequent_indent(&margin)
+        .break_words(false)
+        .word_separator(WordSeparator::AsciiSpace)
+        .word_splitter(WordSplitter::NoHyphenation);
+    textwrap::fill(text, options)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use crate::VmError;
 use crate::cache;
 use crate::failure::{io, unmet};
 use crate::name;
+use model::printable::last_lines;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -92,7 +93,7 @@ impl Suite {
                 &format!("Debian suite {}", self.name),
                 &format!(
                     "its package lists cannot be fetched: {}",
-                    last_lines(&output, 3)
+                    last_words(&output)
                 ),
                 "check the suite's name and the network, or name a kernel image by its path",
             ));
@@ -183,7 +184,7 @@ impl Suite {
         if !output.status.success() {
             return Err(unmet(
                 &format!("kernel packages of Debian {}", self.name),
-                &format!("they cannot be downloaded: {}", last_lines(&output, 3)),
+                &format!("they cannot be downloaded: {}", last_words(&output)),
                 "check the network and try again",
             ));
         }
@@ -272,7 +273,7 @@ fn extract(deb: &Path, into: &Path) -> Result<(), VmError> {
     }
     Err(unmet(
         &deb.display().to_string(),
-        &format!("it cannot be unpacked: {}", last_lines(&output, 3)),
+        &format!("it cannot be unpacked: {}", last_words(&output)),
         "check the free space of the cache directory",
     ))
 }
@@ -294,10 +295,8 @@ fn run(mut command: Command) -> Result<Output, VmError> {
     })
 }
 
-fn last_lines(output: &Output, count: usize) -> String {
-    let text = String::from_utf8_lossy(&output.stderr);
-    let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
-    lines[lines.len().saturating_sub(count)..].join("; ")
+fn last_words(output: &Output) -> String {
+    last_lines(&String::from_utf8_lossy(&output.stderr), 3, "; ")
 }
 
 fn lock(path: &Path) -> Result<File, VmError> {

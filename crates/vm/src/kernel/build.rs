@@ -9,7 +9,6 @@ use super::{SUITES, list};
 use crate::VmError;
 use crate::failure::{io, unmet};
 use crate::name;
-use crate::on_path;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -69,7 +68,7 @@ fn check_tools() -> Result<(), VmError> {
     missing.extend(
         TOOLS
             .iter()
-            .filter(|(name, _)| on_path(name).is_none())
+            .filter(|(name, _)| which::which(name).is_err())
             .map(|(_, package)| *package),
     );
     missing.extend(

@@ -157,7 +157,7 @@ fn period_of(policy: &Policy) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::tree;
+    use ::tests::tree;
 
     /// A kernel with its own bounds: 100 us to 4 s.
     fn machine() -> tempfile::TempDir {

@@ -11,9 +11,10 @@ use crate::interrupt::Interrupt;
 use crate::journal::Undo;
 use crate::processes::SCHEDULER_MARKER;
 use crate::spawn::{SpawnError, spawn};
-use crate::workload::{last_lines, memory_file, text_of};
+use crate::workload::{memory_file, text_of};
 use collect::kernel_log::KernelLog;
 use collect::{sched_ext, tasks, tools};
+use model::printable::last_lines;
 use model::{SchedExt, Scheduler, SchedulerBinary};
 use rustix::process::{Pid, Signal, kill_process};
 use sha2::{Digest, Sha256};
@@ -371,7 +372,7 @@ impl Process {
     fn reason(&mut self) -> String {
         match self.exit_lines().pop() {
             Some(line) => line,
-            None => match last_lines(&without_chatter(&text_of(&mut self.log)), 3) {
+            None => match last_lines(&without_chatter(&text_of(&mut self.log)), 3, " | ") {
                 lines if lines.is_empty() => "it printed no error".to_owned(),
                 lines => lines,
             },

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::fence::Fence;
-use crate::fixture::tree;
 use crate::journal::Journal;
+use ::tests::tree;
 use std::fs;
 use tempfile::TempDir;
 
@@ -223,7 +223,7 @@ fn a_program_that_was_replaced_has_another_hash() {
 fn what_is_described_is_the_program_that_runs_not_the_file_that_took_its_place() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("scheduler");
-    let copy = |program: &str, to: &Path| fs::copy(tools::find(program).unwrap(), to).unwrap();
+    let copy = |program: &str, to: &Path| fs::copy(which::which(program).unwrap(), to).unwrap();
     copy("sleep", &path);
     let before = sha256(&path).unwrap();
     // The file was written by this process, and another test may just be forking.

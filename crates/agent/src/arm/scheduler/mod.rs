@@ -250,7 +250,9 @@ pub fn find(program: &str) -> Option<PathBuf> {
 
 /// Where the program is: a path, on PATH, or in one of the directories.
 pub fn find_with(program: &str, directories: Vec<PathBuf>) -> Option<PathBuf> {
-    tools::find(program).or_else(|| tools::find_in(program, directories))
+    which::which(program)
+        .ok()
+        .or_else(|| tools::find_in(program, directories))
 }
 
 /// Where an agent was told that installed schedulers are.
@@ -262,7 +264,7 @@ pub fn directories() -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::tree;
+    use ::tests::tree;
     use model::Scheduler;
 
     /// sched_ext after a trial attached `rusty_1.1`, five attaches after boot.

@@ -212,7 +212,7 @@ fn debugfs_problem(root: &Path, name: &str) -> Option<TunableError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::tree;
+    use ::tests::tree;
 
     fn error(files: &[(&str, &str)], name: &str) -> String {
         let root = tree(files);

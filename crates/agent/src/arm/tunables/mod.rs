@@ -268,7 +268,7 @@ fn apply(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::tree;
+    use ::tests::tree;
     use std::fs;
 
     const AUTOGROUP: &str = "proc/sys/kernel/sched_autogroup_enabled";
