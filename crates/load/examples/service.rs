@@ -1,5 +1,5 @@
-//! The embedded server, alone: `service PORT THREADS`. For a look at a generator, run
-//! the example `wakeup` with the job line of an `http` or `memcached` load.
+//! The embedded server, alone: `service PORT THREADS`. For a look at a generator, give
+//! `schedlab load` the job line of an `http` or `memcached` load.
 
 use std::process::ExitCode;
 

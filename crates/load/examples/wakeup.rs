@@ -1,21 +1,49 @@
-//! The process that `schedlab load` is, alone: for a look at the generator without an
-//! agent. Reads the job line and `go` from standard input, speaks the phase lines.
+//! Two seconds of the native wakeup load: this program is the generator and the agent that
+//! speaks with it.
 //!
 //! ```text
-//! (echo '{"generator":"wakeup","message_threads":1,"workers":2,"sleep_ns":100000,
-//!         "operations":5,"footprint_bytes":262144,"cpu_lock":true,"warmup_ns":1000000000,
-//!         "duration_ns":5000000000,"seed":1}' | tr -d '\n'; echo; echo go; sleep 7) \
-//!     | cargo run --release -p load --example wakeup
+//! cargo run --release -p load --example wakeup
 //! ```
 
-use std::process::ExitCode;
+use load::wakeup::{self, Wakeup};
+use load::{Driver, Job, Output, native_main, phase};
+use model::{Arrivals, Load, Workload};
+use std::error::Error;
+use std::io::Write;
 
-fn main() -> ExitCode {
-    match load::native_main(std::io::stdin(), std::io::stdout()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            eprintln!("{why}");
-            ExitCode::FAILURE
-        }
+fn main() -> Result<(), Box<dyn Error>> {
+    let load = Wakeup {
+        message_threads: 1,
+        workers: None,
+        rate_per_sec: None,
+        arrivals: Arrivals::Poisson,
+        sleep_ns: 100_000,
+        operations: 5,
+        footprint_bytes: 32 << 10,
+        cpu_lock: true,
+    };
+    let workload = Workload {
+        warmup_ns: 500_000_000,
+        duration_ns: 2_000_000_000,
+        ..Workload::new(wakeup::KIND.of(&load))
+    };
+    let job = Job::new(&workload, Load::Count(2), 2);
+    // The generator ends when this pipe does.
+    let (generator, mut agent) = std::io::pipe()?;
+    let job_line = load.launch(&job).stdin;
+    write!(agent, "{job_line}{}\n{}\n", phase::GO, phase::SEEN)?;
+    let mut said = Vec::new();
+    native_main(generator, &mut said)?;
+    let output = Output {
+        stdout: String::from_utf8(said)?,
+        success: true,
+        ..Output::default()
+    };
+    for measured in load.parse(&job, &output)?.metrics {
+        println!(
+            "{:<20} {:>14.1} {}",
+            measured.metric, measured.value, measured.unit
+        );
     }
+    Ok(())
 }

@@ -1,0 +1,25 @@
+//! The verdicts of a results directory:
+//! `cargo run -p judge --example verdicts -- tests/fixtures/results-1.0`
+
+use model::Trial;
+use results::ResultSet;
+use std::error::Error;
+use std::path::Path;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let dir = std::env::args().nth(1).ok_or("usage: verdicts DIRECTORY")?;
+    let results = ResultSet::read(Path::new(&dir))?;
+    let trials: Vec<Trial> = results.trials.iter().map(|t| t.trial.clone()).collect();
+    for judged in judge::deciding(&results.experiment, &results.plan, &trials) {
+        let planned = &results.plan.cells[judged.cell];
+        println!(
+            "{} {} {}: {}, {} blocks",
+            results.experiment.workloads[planned.workload].name,
+            results.experiment.arms[judged.arm].name,
+            judged.metric,
+            judged.judgement.verdict.as_str(),
+            judged.judgement.blocks
+        );
+    }
+    Ok(())
+}

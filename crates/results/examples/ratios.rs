@@ -1,0 +1,29 @@
+//! The ratios of a results directory, block by block:
+//! `cargo run -p results --example ratios -- tests/fixtures/results-1.0`
+
+use results::{ResultSet, log_ratios};
+use std::error::Error;
+use std::path::Path;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let dir = std::env::args().nth(1).ok_or("usage: ratios DIRECTORY")?;
+    let results = ResultSet::read(Path::new(&dir))?;
+    let baseline = results.experiment.baseline;
+    for (cell, planned) in results.plan.cells.iter().enumerate() {
+        let workload = &results.experiment.workloads[planned.workload];
+        for (arm, named) in results.experiment.arms.iter().enumerate() {
+            for metric in workload.metrics.iter().filter(|_| arm != baseline) {
+                let trials = results.trials.iter().map(|stored| &stored.trial);
+                for ratio in log_ratios(trials, cell, metric, arm, baseline) {
+                    println!(
+                        "{} {} {metric}: {:.3}",
+                        workload.name,
+                        named.name,
+                        ratio.x.exp()
+                    );
+                }
+            }
+        }
+    }
+    Ok(())
+}
