@@ -1,5 +1,6 @@
 //! The agent alone, without the rest of schedlab: `agent`, `guard`, `load` and
-//! `restore`, as the schedlab binary calls them. The tests of this crate drive it.
+//! `restore`, as the schedlab binary calls them. The tests of this crate drive it: cargo
+//! builds the examples of a package before its tests, and no binary of another package.
 
 use std::io::BufReader;
 use std::process::ExitCode;

@@ -3,9 +3,9 @@
 
 use crate::error::AgentError;
 use crate::fence::Fence;
+use crate::process::{Event, Origin, Process};
 use crate::processes::{self, KILL_LIMIT};
 use crate::trial::Context;
-use crate::workload::{Event, Origin, Workload};
 use load::{Job, Launch, Output};
 use model::{Calibration, Load};
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ pub fn calibrate(
     };
     let began = context.journal.length()?;
     let fence = Fence::set_up(context.root, context.mark.clone(), context.journal)?;
-    let job = Job::new(workload, load, collect::system::usable_cpus());
+    let job = Job::new(workload, load, collect::machine::usable_cpus());
     let mut ended = Ok(());
     let found = driver.calibrate(&job, &mut |argv, limit_ns| {
         let (output, all_ended) = run(context, &fence, argv, Duration::from_nanos(limit_ns));
@@ -52,7 +52,7 @@ fn run(
         executable: context.executable,
         fence,
     };
-    let mut process = match Workload::start(&launch, origin, context.journal, |_| Ok(())) {
+    let mut process = match Process::start(&launch, origin, context.journal, |_| Ok(())) {
         Ok(process) => process,
         Err(error) => return (Err(error.to_string()), Ok(())),
     };

@@ -88,7 +88,7 @@ fn check_workload(workload: &Workload) -> Vec<Problem> {
             }];
         }
     };
-    let cpus = collect::system::usable_cpus();
+    let cpus = collect::machine::usable_cpus();
     let require = |load: &model::Load| driver.require(&Job::new(workload, *load, cpus));
     workload.loads.iter().flat_map(require).collect()
 }

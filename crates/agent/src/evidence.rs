@@ -25,7 +25,7 @@ pub struct Look<'a> {
 /// Reads one point.
 pub fn point(look: &Look, phase: Phase, at_ns: u64) -> EvidencePoint {
     let policies = policies(look.root, look.leaders, phase);
-    let kernel = Fact::found(KERNEL_RELEASE, collect::system::kernel_release());
+    let kernel = Fact::found(KERNEL_RELEASE, collect::machine::kernel_release());
     let mut facts = vec![kernel.wants(look.kernel_release)];
     let at = At {
         root: look.root,

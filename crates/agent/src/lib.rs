@@ -21,6 +21,7 @@ mod interrupt;
 pub mod journal;
 mod judge;
 pub mod machine_lock;
+mod process;
 mod processes;
 mod roles;
 mod serve;
@@ -30,7 +31,6 @@ mod stop;
 mod sys;
 mod trial;
 mod window;
-mod workload;
 
 #[cfg(test)]
 mod fixture;

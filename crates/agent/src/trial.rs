@@ -8,10 +8,10 @@ use crate::fence::Fence;
 use crate::interrupt::Interrupt;
 use crate::journal::Journal;
 use crate::judge::judge;
+use crate::process::Origin;
 use crate::processes::{self, KILL_LIMIT};
 use crate::roles::{Ground, Roles, stack};
 use crate::stop::Stop;
-use crate::workload::Origin;
 use crate::{counters, files};
 use collect::tasks::Pid;
 use load::{Driver, Job, Launch, Output};
@@ -99,7 +99,7 @@ impl<'a, 'c> Trial<'a, 'c> {
             started_unix_ns,
             window_ns: (0, 0),
             evidence: Evidence::default(),
-            kernel_release: collect::system::kernel_release(),
+            kernel_release: collect::machine::kernel_release(),
             changes: ingredient::changes(&spec.arm, &spec.workload),
             metrics: Vec::new(),
             warnings: Vec::new(),
@@ -110,7 +110,7 @@ impl<'a, 'c> Trial<'a, 'c> {
 
     fn measure(&mut self) -> Result<(), Stop> {
         let spec = self.spec;
-        let cpus = collect::system::usable_cpus();
+        let cpus = collect::machine::usable_cpus();
         let mut job = Job {
             calibration: spec.calibration.clone(),
             seed: spec.seed,

@@ -9,10 +9,10 @@ use crate::collectors::switches;
 use crate::counters::Reading;
 use crate::evidence::{self, Look};
 use crate::files;
+use crate::process::{Event, Origin, Process};
 use crate::spawn::SpawnError;
 use crate::stop::Stop;
 use crate::trial::Trial;
-use crate::workload::{Event, Origin, Workload};
 use collect::rusage::Usage;
 use collect::tasks::Pid;
 use load::{Launch, Output, phase};
@@ -27,13 +27,13 @@ const FIRST_SAMPLE: Duration = Duration::from_millis(250);
 const FOLLOW_EVERY: Duration = Duration::from_millis(20);
 
 impl<'a> Trial<'a, '_> {
-    pub fn start(&mut self, launch: &Launch, policy: Option<&Policy>) -> Result<Workload, Stop> {
+    pub fn start(&mut self, launch: &Launch, policy: Option<&Policy>) -> Result<Process, Stop> {
         let origin = Origin {
             executable: self.context.executable,
             fence: &self.fence,
         };
         let (journal, collectors) = (&mut *self.context.journal, &mut self.collectors);
-        let started = Workload::start(launch, origin, journal, |pid| {
+        let started = Process::start(launch, origin, journal, |pid| {
             collectors.before_exec(pid);
             match policy {
                 Some(policy) => policy::apply_before_exec(pid, policy).map_err(with_remedy),
@@ -99,7 +99,7 @@ impl<'a> Trial<'a, '_> {
     }
 
     /// The counters at both ends of the window.
-    fn phases(&mut self, process: &mut Workload) -> Result<(Reading, Reading), Stop> {
+    fn phases(&mut self, process: &mut Process) -> Result<(Reading, Reading), Stop> {
         let root = self.context.root;
         self.expect(process, phase::READY)?;
         if let Some(policy) = self.policy_of_load() {
@@ -131,7 +131,7 @@ impl<'a> Trial<'a, '_> {
     }
 
     /// Wait for one phase line; inside the window, take samples meanwhile.
-    fn expect(&mut self, process: &mut Workload, line: &str) -> Result<(), Stop> {
+    fn expect(&mut self, process: &mut Process, line: &str) -> Result<(), Stop> {
         let in_window = line == phase::END;
         let mut next_sample = Instant::now() + FIRST_SAMPLE;
         loop {
@@ -152,7 +152,7 @@ impl<'a> Trial<'a, '_> {
         }
     }
 
-    fn sample_until_exit(&mut self, process: &mut Workload) -> Result<(), Stop> {
+    fn sample_until_exit(&mut self, process: &mut Process) -> Result<(), Stop> {
         let deadline = self.policy_of_load().filter(|p| p.class == Class::Deadline);
         let mut next_sample = Instant::now() + FIRST_SAMPLE;
         loop {
@@ -180,7 +180,7 @@ impl<'a> Trial<'a, '_> {
     }
 
     /// Wait for the end of a process without looking at it.
-    pub fn wait_for_exit(&mut self, process: &mut Workload) -> Result<(), Stop> {
+    pub fn wait_for_exit(&mut self, process: &mut Process) -> Result<(), Stop> {
         loop {
             let wake = self.until.min(Instant::now() + SAMPLE_EVERY);
             match process.wait(self.context.interrupt, wake) {
@@ -264,7 +264,7 @@ impl<'a> Trial<'a, '_> {
     }
 
     /// Ends a trial that cannot count any more.
-    fn check_alive(&mut self, process: &Workload) -> Result<(), Stop> {
+    fn check_alive(&mut self, process: &Process) -> Result<(), Stop> {
         if process.prints_too_much() {
             return Err(Stop::Failed(
                 "the workload printed more than 64 MiB".to_owned(),
@@ -279,7 +279,7 @@ impl<'a> Trial<'a, '_> {
     /// it did within the window.
     pub fn end(
         &mut self,
-        process: Workload,
+        process: Process,
         ended: Result<(), Stop>,
     ) -> Result<(Output, Usage), Stop> {
         let left = process.kill_rest(&self.fence);
@@ -333,7 +333,7 @@ fn interrupted() -> Stop {
     Stop::Failed("interrupted".to_owned())
 }
 
-fn ended_early(process: &mut Workload, line: &str) -> Stop {
+fn ended_early(process: &mut Process, line: &str) -> Stop {
     let errors = process.last_errors();
     Stop::Failed(format!(
         "the workload ended{} before it said `{line}`: {errors}",

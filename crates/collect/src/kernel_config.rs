@@ -1,7 +1,7 @@
 //! How the running kernel was built: `/boot/config-$(uname -r)`,
 //! `/lib/modules/…/config`, or the kernel's own `/proc/config.gz`.
 
-use crate::system::kernel_release;
+use crate::machine::kernel_release;
 use flate2::read::GzDecoder;
 use std::fs::{self, File};
 use std::io::Read;

@@ -10,6 +10,7 @@ pub mod frequency;
 pub mod hardware;
 pub mod kernel_config;
 pub mod kernel_log;
+pub mod machine;
 pub mod migrations;
 pub mod perf;
 pub mod policy;
@@ -38,4 +39,12 @@ pub fn read_trimmed(path: &Path) -> Option<String> {
 /// A kernel file that holds one number.
 pub fn read_number<T: std::str::FromStr>(path: &Path) -> Option<T> {
     read_trimmed(path)?.parse().ok()
+}
+
+/// `always [madvise] never` → `madvise`, and `none voluntary (full)` → `full`.
+pub fn chosen(text: &str) -> Option<String> {
+    let word = text
+        .split_ascii_whitespace()
+        .find(|word| word.starts_with(['[', '(']))?;
+    Some(word.trim_matches(['[', ']', '(', ')']).to_owned())
 }

@@ -3,7 +3,8 @@
 //!
 //! From /proc, /sys, uname(2), sched_getaffinity(2) and the CPUID instruction.
 
-use crate::{kernel_config, preflight, read_trimmed, sched_ext, sys, tools};
+use crate::machine::{hypervisor, usable_cpus};
+use crate::{chosen, kernel_config, preflight, read_trimmed, sched_ext, tools};
 use model::{Program, System};
 use rustix::system::uname;
 use std::collections::BTreeMap;
@@ -78,19 +79,6 @@ pub fn probe(root: &Path, programs: &[Program]) -> System {
     }
 }
 
-/// Online CPUs that this process may run on.
-pub fn usable_cpus() -> u32 {
-    match rustix::thread::sched_getaffinity(None) {
-        Ok(set) => set.count(),
-        Err(_) => 1,
-    }
-}
-
-/// `uname -r`.
-pub fn kernel_release() -> String {
-    uname().release().to_string_lossy().into_owned()
-}
-
 fn facts(root: &Path, programs: &[Program]) -> BTreeMap<String, String> {
     let mut facts = BTreeMap::new();
     for (name, path) in FILES {
@@ -118,14 +106,6 @@ fn add(facts: &mut BTreeMap<String, String>, name: &str, value: Option<String>) 
     if let Some(value) = value.filter(|value| !value.is_empty()) {
         facts.insert(name.to_owned(), value);
     }
-}
-
-/// `always [madvise] never` → `madvise`, and `none voluntary (full)` → `full`.
-pub fn chosen(text: &str) -> Option<String> {
-    let word = text
-        .split_ascii_whitespace()
-        .find(|word| word.starts_with(['[', '(']))?;
-    Some(word.trim_matches(['[', ']', '(', ')']).to_owned())
 }
 
 /// One line of /proc/cpuinfo, of the first CPU.
@@ -173,23 +153,6 @@ fn files_of(directory: &Path, prefix: &str) -> BTreeMap<String, String> {
             Some((format!("{prefix}.{}", entry.file_name().to_str()?), value))
         })
         .collect()
-}
-
-/// `none`, or whose guest this is.
-pub(crate) fn hypervisor(root: &Path) -> String {
-    if let Some(kind) = read_trimmed(&root.join("sys/hypervisor/type")) {
-        return kind;
-    }
-    match sys::hypervisor_signature().as_deref() {
-        None => "none",
-        Some("KVMKVMKVM") => "kvm",
-        Some("TCGTCGTCGTCG") => "tcg",
-        Some("XenVMMXenVMM") => "xen",
-        Some("Microsoft Hv") => "hyper-v",
-        Some("VMwareVMware") => "vmware",
-        Some(_) => "unknown",
-    }
-    .to_owned()
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! From recorded latencies to metrics, histograms and warnings, the same for all native
 //! loads.
 
+use crate::Parsed;
 use crate::latency::Quantile;
 use crate::recording::{Recorder, Recording, samples_needed};
-use crate::{Parsed, stalls};
-use model::{MetricDef, Severity, TrialFile, Warning};
+use model::{Measurement, MetricDef, Severity, TrialFile, Warning};
 use std::time::SystemTime;
 
 /// The figures of one load, as they come together.
@@ -64,8 +64,8 @@ impl Figures {
 
     /// Stalls of each kind of latency, by name.
     pub fn stalls(&mut self, all: &[(&str, MetricDef, &Recording)]) {
-        self.parsed.metrics.extend(stalls::figures(all));
-        self.parsed.files.extend(stalls::file(all));
+        self.parsed.metrics.extend(stall_counts(all));
+        self.parsed.files.extend(stall_file(all));
     }
 
     /// All figures, with a note of the quantiles that are left out.
@@ -90,4 +90,60 @@ impl Figures {
 /// The distribution of all threads.
 pub fn merged(recorders: Vec<Recorder>) -> Result<Recording, String> {
     Recording::merge(recorders).ok_or_else(|| "the load had no threads".to_owned())
+}
+
+/// Number of stalls of each kind of latency.
+fn stall_counts(recordings: &[(&str, MetricDef, &Recording)]) -> Vec<Measurement> {
+    let count = |(_, def, recording): &(&str, MetricDef, &Recording)| {
+        def.measured(recording.stalls().count() as f64)
+    };
+    recordings.iter().map(count).collect()
+}
+
+/// `stalls.csv`: what it was, when in the window, and how long it took.
+/// `None` without any.
+fn stall_file(recordings: &[(&str, MetricDef, &Recording)]) -> Option<TrialFile> {
+    let mut text = "what,at_ns,took_ns\n".to_owned();
+    let head = text.len();
+    for (name, _, recording) in recordings {
+        for stall in recording.stalls().worst() {
+            let at = recording.offset_ns(stall.at_ns);
+            text.push_str(&format!("{name},{at},{}\n", stall.took_ns));
+        }
+    }
+    (text.len() > head).then(|| TrialFile {
+        name: "stalls.csv".to_owned(),
+        text,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recording::Window;
+    use crate::stalls::{WAKEUP_NS, WAKEUP_STALLS};
+
+    #[test]
+    fn the_file_says_when_in_the_window_and_is_left_out_without_stalls() {
+        let recording = |took_ns| {
+            let window = Window {
+                begin_ns: 1_000,
+                end_ns: 1_000_001_000,
+            };
+            let mut recorder = Recorder::new(1_000_000_000, 1_000_000_000)
+                .unwrap()
+                .with_stalls_from(WAKEUP_NS);
+            recorder.open(window);
+            recorder.record(5_000, took_ns);
+            Recording::merge([recorder]).unwrap()
+        };
+        let (short, long) = (recording(10), recording(20_000_000));
+        assert_eq!(stall_file(&[("wakeup", WAKEUP_STALLS, &short)]), None);
+        let all = [("wakeup", WAKEUP_STALLS, &long)];
+        assert_eq!(
+            stall_file(&all).unwrap().text,
+            "what,at_ns,took_ns\nwakeup,4000,20000000\n"
+        );
+        assert_eq!(stall_counts(&all)[0].value, 1.0);
+    }
 }

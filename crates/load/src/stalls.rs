@@ -5,8 +5,7 @@
 //! The limits are fixed: a limit that followed the median of a trial would count
 //! more stalls for the faster scheduler.
 
-use crate::recording::Recording;
-use model::{Measurement, MetricDef, TrialFile};
+use model::MetricDef;
 
 /// A wake-up that takes longer than a tick of the slowest kernels (100 Hz).
 pub const WAKEUP_NS: u64 = 10_000_000;
@@ -99,35 +98,9 @@ impl Stalls {
     }
 }
 
-/// What of the recordings of a load (`wakeup`, `request`) took too long.
-pub fn figures(recordings: &[(&str, MetricDef, &Recording)]) -> Vec<Measurement> {
-    let count = |(_, def, recording): &(&str, MetricDef, &Recording)| {
-        def.measured(recording.stalls().count() as f64)
-    };
-    recordings.iter().map(count).collect()
-}
-
-/// `stalls.csv`: what it was, when in the window, and how long it took.
-/// `None` without any.
-pub fn file(recordings: &[(&str, MetricDef, &Recording)]) -> Option<TrialFile> {
-    let mut text = "what,at_ns,took_ns\n".to_owned();
-    let head = text.len();
-    for (name, _, recording) in recordings {
-        for stall in recording.stalls().worst() {
-            let at = recording.offset_ns(stall.at_ns);
-            text.push_str(&format!("{name},{at},{}\n", stall.took_ns));
-        }
-    }
-    (text.len() > head).then(|| TrialFile {
-        name: "stalls.csv".to_owned(),
-        text,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recording::{Recorder, Window};
 
     #[test]
     fn all_are_counted_and_the_worst_ten_are_kept_in_order() {
@@ -159,29 +132,5 @@ mod tests {
         let mut stalls = Stalls::none();
         stalls.see(1, u64::MAX - 1);
         assert_eq!(stalls.count(), 0);
-    }
-
-    #[test]
-    fn the_file_says_when_in_the_window_and_is_left_out_without_stalls() {
-        let recording = |took_ns| {
-            let window = Window {
-                begin_ns: 1_000,
-                end_ns: 1_000_001_000,
-            };
-            let mut recorder = Recorder::new(1_000_000_000, 1_000_000_000)
-                .unwrap()
-                .with_stalls_from(WAKEUP_NS);
-            recorder.open(window);
-            recorder.record(5_000, took_ns);
-            Recording::merge([recorder]).unwrap()
-        };
-        let (short, long) = (recording(10), recording(20_000_000));
-        assert_eq!(file(&[("wakeup", WAKEUP_STALLS, &short)]), None);
-        let all = [("wakeup", WAKEUP_STALLS, &long)];
-        assert_eq!(
-            file(&all).unwrap().text,
-            "what,at_ns,took_ns\nwakeup,4000,20000000\n"
-        );
-        assert_eq!(figures(&all)[0].value, 1.0);
     }
 }

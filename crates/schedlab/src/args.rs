@@ -1,6 +1,7 @@
 //! What can be typed. What it means is in `request.rs` and in the commands.
 
 use crate::commands::vm::{ImageCommand, KernelCommand, VmCommand};
+use crate::output::Plain;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -231,12 +232,6 @@ pub struct PlanArgs {
     pub unpack: UnpackArgs,
     #[arg(long, value_enum, default_value_t = Plain::Text)]
     pub format: Plain,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Plain {
-    Text,
-    Json,
 }
 
 #[derive(Debug, Args)]

@@ -126,6 +126,17 @@ pub fn list(problems: &[Problem]) -> String {
     text
 }
 
+/// Something that an earlier run changed is still in force.
+pub fn unrestored(failed: &[String]) -> CliError {
+    CliError::Internal {
+        message: format!(
+            "what an earlier run changed could not be undone:\n{}",
+            failed.join("\n")
+        ),
+        help: Some("remove the cause, then: schedlab restore".to_owned()),
+    }
+}
+
 impl From<results::ResultsError> for CliError {
     fn from(error: results::ResultsError) -> Self {
         use results::ResultsError::{NeverBegan, NotResults, Occupied, TooNew};
@@ -187,7 +198,7 @@ impl From<agent::AgentError> for CliError {
 impl From<runner::RunError> for CliError {
     fn from(error: runner::RunError) -> Self {
         match error {
-            runner::RunError::Unrestored(failed) => crate::targets::unrestored(&failed),
+            runner::RunError::Unrestored(failed) => unrestored(&failed),
             runner::RunError::Unmet(problems) | runner::RunError::Mixed(problems) => {
                 CliError::Unmet(problems)
             }

@@ -2,6 +2,7 @@
 //! would obey is shown instead, whatever the words quote.
 
 use crate::exit::CliError;
+use clap::ValueEnum;
 use model::printable::lines;
 use std::fmt::Arguments;
 use std::io::{ErrorKind, Write, stdout};
@@ -11,6 +12,13 @@ macro_rules! say {
     ($($words:tt)*) => { $crate::output::line(format_args!($($words)*)) };
 }
 pub(crate) use say;
+
+/// Formats of what is no report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Plain {
+    Text,
+    Json,
+}
 
 pub fn line(words: Arguments) {
     let words = words.to_string();

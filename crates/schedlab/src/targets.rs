@@ -1,7 +1,7 @@
 //! From an experiment's target to something that starts agents, and what must
 //! hold on this machine before one is started.
 
-use crate::exit::CliError;
+use crate::exit::{CliError, unrestored};
 use agent::Restored;
 use agent::machine_lock::{self, Lock, LockError};
 use model::{Experiment, Problem};
@@ -77,17 +77,6 @@ pub fn restore_leftovers() -> Result<(), CliError> {
     match restored.failed.as_slice() {
         [] => Ok(()),
         failed => Err(unrestored(failed)),
-    }
-}
-
-/// Something that an earlier run changed is still in force.
-pub fn unrestored(failed: &[String]) -> CliError {
-    CliError::Internal {
-        message: format!(
-            "what an earlier run changed could not be undone:\n{}",
-            failed.join("\n")
-        ),
-        help: Some("remove the cause, then: schedlab restore".to_owned()),
     }
 }
 

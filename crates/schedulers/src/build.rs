@@ -10,8 +10,8 @@ use crate::cache::{Cache, Installed};
 use crate::catalog::{self, Place, Source};
 use crate::error::Error;
 use crate::own::{self, Own};
-use crate::progress::{self, Progress};
 use crate::registry;
+use crate::step::{self, Step};
 use crate::toolchain::Toolchain;
 use crate::version::{self, Version};
 use crate::workshop::{self, Workshop};
@@ -87,7 +87,7 @@ impl Installer {
         &self,
         name: &str,
         version: Option<&str>,
-        progress: &mut dyn FnMut(Progress),
+        progress: &mut dyn FnMut(Step),
     ) -> Result<Installed, Error> {
         let (name, named) = crate::split_name(name);
         check_name(name)?;
@@ -103,7 +103,7 @@ impl Installer {
             Some(Source::CratesIo) | None => self.install_published(name, version, progress)?,
         };
         self.cache.refresh_links()?;
-        progress(Progress::Installed);
+        progress(Step::Installed);
         self.found_after_build(name, version)
     }
 
@@ -111,7 +111,7 @@ impl Installer {
         &self,
         name: &str,
         version: Option<Version>,
-        progress: &mut dyn FnMut(Progress),
+        progress: &mut dyn FnMut(Step),
     ) -> Result<Version, Error> {
         let version = version.ok_or_else(|| Error::NoVersion {
             name: name.to_owned(),
@@ -132,7 +132,7 @@ impl Installer {
         &self,
         name: &str,
         asked: Option<Version>,
-        progress: &mut dyn FnMut(Progress),
+        progress: &mut dyn FnMut(Step),
     ) -> Result<Version, Error> {
         let Own { version, directory } = own::find(&self.tools()?.cargo, name, &self.starts)?;
         if let Some(wanted) = asked.filter(|v| *v != version) {
@@ -170,7 +170,7 @@ impl Installer {
         Toolchain::find(&self.path).map_err(Error::MissingTools)
     }
 
-    fn build(&self, wanted: Wanted, progress: &mut dyn FnMut(Progress)) -> Result<(), Error> {
+    fn build(&self, wanted: Wanted, progress: &mut dyn FnMut(Step)) -> Result<(), Error> {
         let Wanted { name, version, .. } = wanted;
         let tools = self.tools()?;
         let log_file = self.cache.log_file(name, version);
@@ -277,8 +277,8 @@ fn before(directory: PathBuf, path: &OsStr) -> OsString {
     std::env::join_paths(all).unwrap_or_else(|_| path.to_owned())
 }
 
-fn chosen(name: &str, version: &Version) -> Progress {
-    Progress::Chosen {
+fn chosen(name: &str, version: &Version) -> Step {
+    Step::Chosen {
         name: name.to_owned(),
         version: version.clone(),
     }
@@ -340,7 +340,7 @@ fn create_log(file: &PathBuf) -> Result<File, Error> {
 fn follow(
     mut output: impl Read,
     log: &mut impl Write,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(Step),
 ) -> io::Result<VecDeque<String>> {
     let mut tail = VecDeque::new();
     let mut line = Vec::new();
@@ -362,12 +362,12 @@ fn take_line(
     line: &str,
     tail: &mut VecDeque<String>,
     log: &mut impl Write,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(Step),
 ) -> io::Result<()> {
-    if let Some(step) = progress::read_line(line) {
+    if let Some(step) = step::read_line(line) {
         progress(step);
     }
-    if line.trim().is_empty() || progress::is_bar(line) {
+    if line.trim().is_empty() || step::is_bar(line) {
         return Ok(());
     }
     writeln!(log, "{line}")?;

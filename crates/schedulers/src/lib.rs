@@ -32,8 +32,8 @@ mod layers;
 mod list;
 mod measured;
 mod own;
-mod progress;
 mod registry;
+mod step;
 mod toolchain;
 mod version;
 mod workshop;
@@ -44,7 +44,7 @@ pub use catalog::{CATALOG, Known, Place, Source, known};
 pub use error::Error;
 pub use layers::default_args;
 pub use list::{Entry, list};
-pub use progress::Progress;
+pub use step::Step;
 pub use toolchain::{Missing, Toolchain};
 pub use version::Version;
 
@@ -56,7 +56,7 @@ use std::path::PathBuf;
 pub fn install(
     name: &str,
     as_root: bool,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(Step),
 ) -> Result<Installed, Error> {
     let user = confine::User::in_place_of_root().filter(|_| !as_root);
     let installer = Installer::new(Cache::from_env()?).with_user(user);

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use schedulers::{Cache, Error, Installer, Progress};
+use schedulers::{Cache, Error, Installer, Step};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -42,7 +42,7 @@ impl Machine {
         Cache::at(self.dir.path().join("cache"))
     }
 
-    fn install(&self, name: &str) -> (Result<schedulers::Installed, Error>, Vec<Progress>) {
+    fn install(&self, name: &str) -> (Result<schedulers::Installed, Error>, Vec<Step>) {
         let mut steps = Vec::new();
         let installer = Installer::new(self.cache())
             .with_path(self.bin())
@@ -78,10 +78,10 @@ fn a_version_is_built_and_found_by_name_and_by_version() {
     let bin = machine.cache().bin_dir();
     assert_eq!(read(&bin.join("scx_rusty")), "built\n");
     assert_eq!(read(&bin.join("scx_rusty@1.1.4")), "built\n");
-    let building = |s: &Progress| {
+    let building = |s: &Step| {
         matches!(
             s,
-            Progress::Compiling {
+            Step::Compiling {
                 done: 1,
                 total: 2,
                 ..
@@ -89,7 +89,7 @@ fn a_version_is_built_and_found_by_name_and_by_version() {
         )
     };
     assert!(steps.iter().any(building), "{steps:?}");
-    assert_eq!(steps.last(), Some(&Progress::Installed));
+    assert_eq!(steps.last(), Some(&Step::Installed));
 }
 
 #[test]

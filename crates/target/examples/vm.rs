@@ -71,7 +71,7 @@ fn exec(name: &str, argv: &[String]) -> Result<ExitCode, Failure> {
 }
 
 fn start(mut args: Vec<String>) -> Result<(), Failure> {
-    let request = manage::Request {
+    let request = manage::StartRequest {
         name: args.remove(1),
         spec: spec(&mut args)?,
         options: Options::of_this_process()?,

@@ -6,6 +6,7 @@
 use super::cache;
 use super::elf;
 use super::failure::{io, unmet};
+use super::init::CONFIG;
 use super::kernel::Kernel;
 use super::modules::{self, Group};
 use super::name;
@@ -16,8 +17,6 @@ use sha2::{Digest, Sha256};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-
-pub const CONFIG: &str = "config";
 
 const DIRECTORY: u32 = 0o040_755;
 const PROGRAM: u32 = 0o100_755;

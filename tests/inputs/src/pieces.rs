@@ -5,7 +5,7 @@
 
 use load::http::{Asked, HttpAnswer};
 use load::memcached::{MemcachedAnswer, Operation, Request};
-use load::openloop::{Answer, Done, Fault, Progress};
+use load::openloop::{Answer, Done, Fault, Taken};
 use load::serve::{Session, Store};
 
 /// The answer of an HTTP server.
@@ -81,22 +81,22 @@ fn pieces(lengths: Lengths, mut text: &[u8]) -> Vec<&[u8]> {
 /// The outcome of an answer, and what the end of the connection would make of it.
 #[derive(Debug, PartialEq, Eq)]
 struct Verdict {
-    taken: Result<Progress, Fault>,
+    taken: Result<Taken, Fault>,
     at_the_end: Option<Result<Done, Fault>>,
 }
 
 /// The verdict on the answer to one request. Bytes after its end are garbage.
 fn verdict<R, A: Answer<R>>(mut answer: A, request: R, pieces: &[&[u8]]) -> Verdict {
     answer.expect(request);
-    let mut taken = Ok(Progress::More);
+    let mut taken = Ok(Taken::More);
     for piece in pieces {
         taken = match taken {
-            Ok(Progress::More) => answer.take(piece),
-            Ok(Progress::Done(_)) => Err(Fault::Garbage),
+            Ok(Taken::More) => answer.take(piece),
+            Ok(Taken::Done(_)) => Err(Fault::Garbage),
             Err(fault) => Err(fault),
         };
     }
-    let is_open = taken == Ok(Progress::More);
+    let is_open = taken == Ok(Taken::More);
     Verdict {
         taken,
         at_the_end: is_open.then(|| answer.end_of_stream()),

@@ -3,7 +3,7 @@
 use super::{delays, distances, hardware, runqueue, switches};
 use crate::interrupt::Interrupt;
 use crate::journal::Journal;
-use crate::workload::Origin;
+use crate::process::Origin;
 use collect::tasks::Pid;
 use model::{Measurement, MetricDef, Role, TrialFile, Warning};
 use std::path::{Path, PathBuf};

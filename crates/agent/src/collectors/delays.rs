@@ -38,7 +38,7 @@ pub const DEF: CollectorDef = CollectorDef {
     logs: &[],
     limit: Duration::ZERO,
     missing: nothing_missing,
-    start: |_| Some(Box::<Waiting>::default()),
+    start: |_| Some(Box::<TaskDelays>::default()),
 };
 
 /// One role: a process tree at both ends of the window.
@@ -52,11 +52,11 @@ struct Watched {
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct TaskDelays {
     watched: Vec<Watched>,
 }
 
-impl Collecting for Waiting {
+impl Collecting for TaskDelays {
     fn begin(&mut self, at: &At) {
         let watch = |(role, leader): &(Role, Pid)| Watched {
             role: role.clone(),
@@ -86,7 +86,7 @@ impl Collecting for Waiting {
     }
 }
 
-impl Waiting {
+impl TaskDelays {
     /// By role; two antagonists are one role.
     fn figures(&self) -> Vec<Measurement> {
         let roles = Role::ALL.iter();
@@ -144,10 +144,10 @@ mod tests {
 
     #[test]
     fn means_are_those_of_one_timeslice() {
-        let waiting = Waiting {
+        let delays = TaskDelays {
             watched: vec![watched(Role::Load, 2_000)],
         };
-        let figures = waiting.figures();
+        let figures = delays.figures();
         assert_eq!(value(&figures, "slice_mean"), Some(200.0));
         assert_eq!(value(&figures, "run_delay_mean"), Some(50.0));
         assert_eq!(value(&figures, "cpu_time"), None);
@@ -155,40 +155,40 @@ mod tests {
 
     #[test]
     fn roles_are_told_apart_and_antagonists_added_up() {
-        let waiting = Waiting {
+        let delays = TaskDelays {
             watched: vec![
                 watched(Role::Load, 1_000),
                 watched(Role::Antagonist, 2_000_000_000),
                 watched(Role::Antagonist, 1_000_000_000),
             ],
         };
-        let figures = waiting.figures();
+        let figures = delays.figures();
         assert_eq!(value(&figures, "timeslices"), Some(10.0));
         assert_eq!(value(&figures, "antagonist_timeslices"), Some(20.0));
         assert_eq!(value(&figures, "antagonist_cpu_time"), Some(3.0));
         assert_eq!(value(&figures, "server_timeslices"), None);
-        assert_eq!(waiting.run_ns_beside_load(), 3_000_000_000);
+        assert_eq!(delays.run_ns_beside_load(), 3_000_000_000);
     }
 
     #[test]
     fn threads_that_took_figures_along_leave_the_cpu_time_of_their_process() {
         let mut shrunk = watched(Role::Server, 2_000);
         shrunk.within = None;
-        let waiting = Waiting {
+        let delays = TaskDelays {
             watched: vec![shrunk],
         };
-        assert!(waiting.figures().is_empty());
-        assert_eq!(waiting.run_ns_beside_load(), 2_000);
+        assert!(delays.figures().is_empty());
+        assert_eq!(delays.run_ns_beside_load(), 2_000);
     }
 
     #[test]
     fn a_role_that_never_got_a_cpu_has_no_means() {
         let mut starved = watched(Role::Server, 0);
         starved.within = Some(Delays::default());
-        let waiting = Waiting {
+        let delays = TaskDelays {
             watched: vec![starved],
         };
-        let figures = waiting.figures();
+        let figures = delays.figures();
         assert_eq!(value(&figures, "server_timeslices"), Some(0.0));
         assert_eq!(value(&figures, "server_slice_mean"), None);
     }

@@ -147,7 +147,7 @@ mod tests {
     use crate::fence::Fence;
     use crate::interrupt::Interrupt;
     use crate::journal::Journal;
-    use crate::workload::Origin;
+    use crate::process::Origin;
     use def::nothing_missing;
     use model::Better;
     use std::path::Path;

@@ -7,7 +7,7 @@ use super::prefix;
 use crate::arm::scheduler;
 use crate::interrupt::Interrupt;
 use crate::journal::Journal;
-use crate::workload::{Event, Origin, Workload};
+use crate::process::{Event, Origin, Process};
 use collect::tasks::{self, Pid};
 use hdrhistogram::Histogram;
 use load::Launch;
@@ -80,7 +80,7 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 /// The program, counting since `begin`.
 #[derive(Debug)]
 struct RunQueue {
-    process: Option<Workload>,
+    process: Option<Process>,
     begun: (Instant, SystemTime),
     /// What was counted, or why nothing was.
     counted: Result<Counted, String>,
@@ -139,7 +139,7 @@ impl RunQueue {
             phased: true,
             ..Launch::new(vec![program.to_string_lossy().into_owned()])
         };
-        let started = Workload::start(&launch, origin, journal, |_| Ok(()));
+        let started = Process::start(&launch, origin, journal, |_| Ok(()));
         let process = started.map_err(|e| e.to_string())?;
         self.process = Some(process);
         self.expect("ready", LOAD_LIMIT, interrupt)

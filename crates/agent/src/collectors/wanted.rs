@@ -58,7 +58,7 @@ pub fn wanted(spec: &TrialSpec) -> Vec<&'static CollectorDef> {
 fn read(path: &Path) -> Costs {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let costs: Costs = serde_json::from_str(&text).unwrap_or_default();
-    if costs.kernel_release == collect::system::kernel_release() {
+    if costs.kernel_release == collect::machine::kernel_release() {
         return costs;
     }
     Costs::default()
@@ -143,7 +143,7 @@ mod tests {
         let store = |costs: &Costs| {
             std::fs::write(&path, serde_json::to_string(costs).unwrap()).unwrap();
         };
-        let own = costs(0.5, &collect::system::kernel_release());
+        let own = costs(0.5, &collect::machine::kernel_release());
         store(&own);
         assert_eq!(read(&path), own);
         store(&costs(0.5, "1.2.3-other"));

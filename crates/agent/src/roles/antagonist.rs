@@ -54,7 +54,7 @@ fn cpus(placement: &Placement) -> u32 {
         .cpus
         .as_deref()
         .and_then(|list| model::choose_cpus(list, &load::allowed_cpus()).ok());
-    listed.map_or_else(collect::system::usable_cpus, |cpus| cpus.len() as u32)
+    listed.map_or_else(collect::machine::usable_cpus, |cpus| cpus.len() as u32)
 }
 
 #[cfg(test)]

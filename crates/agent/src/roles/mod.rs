@@ -14,9 +14,9 @@ pub mod stack;
 use crate::fence::Fence;
 use crate::interrupt::Interrupt;
 use crate::journal::Journal;
+use crate::process::{Event, Origin, Process};
 use crate::spawn::SpawnError;
 use crate::stop::Stop;
-use crate::workload::{Event, Origin, Workload};
 use cgroup::{Cgroup, CgroupError, Groups};
 use collect::tasks::{self, Pid};
 use load::{Launch, Output};
@@ -48,7 +48,7 @@ struct Running {
     role: Role,
     /// For messages and for the name of its log.
     name: String,
-    process: Workload,
+    process: Process,
     group: Option<Cgroup>,
     /// CPU time of its tree when the window opened.
     cpu_at_begin_ns: u64,
@@ -119,7 +119,7 @@ impl Roles {
             group.allow_realtime().map_err(refused)?;
         }
         let launch = placement::with_memory(launch, placement, ground.executable);
-        let started = Workload::start(&launch, origin, ground.journal, |pid| {
+        let started = Process::start(&launch, origin, ground.journal, |pid| {
             placement::apply(pid, placement, group.as_ref())
         });
         let process = started.map_err(|error| match error {

@@ -5,8 +5,8 @@ use super::server;
 use super::{Ground, Roles};
 use crate::files;
 use crate::journal::{Journal, Undo};
+use crate::process::{Event, Origin, Process};
 use crate::stop::Stop;
-use crate::workload::{Event, Origin, Workload};
 use load::Launch;
 use model::printable::last_lines;
 use model::stack::{Named, fill, names};
@@ -289,7 +289,7 @@ impl Roles {
             executable: ground.executable,
             fence: ground.fence,
         };
-        let started = Workload::start(&launch, origin, ground.journal, |_| Ok(()));
+        let started = Process::start(&launch, origin, ground.journal, |_| Ok(()));
         let mut process = match started {
             Ok(process) => process,
             Err(error) => return Ok(Err(error.to_string())),
@@ -315,7 +315,7 @@ impl Roles {
     /// Whether it has ended by itself.
     fn wait_for_command(
         &mut self,
-        process: &mut Workload,
+        process: &mut Process,
         deadline: Instant,
         ground: &Ground,
     ) -> Result<bool, Stop> {

@@ -179,7 +179,7 @@ fn lockdown(machine: &Machine) -> Seen {
     let Some(text) = machine.read("sys/kernel/security/lockdown") else {
         return Seen::Unknown("securityfs is not mounted, or the kernel has no lockdown");
     };
-    match crate::system::chosen(&text).as_deref() {
+    match crate::chosen(&text).as_deref() {
         Some("none") => Seen::Ok("none".to_owned()),
         Some(level) => Seen::Caution(level.to_owned(), Vec::new()),
         None => Seen::Unknown("the kernel names no level"),

@@ -2,7 +2,7 @@
 //! `/proc/meminfo`).
 
 use super::{Machine, Rule, Seen, Write};
-use crate::system::chosen;
+use crate::chosen;
 
 pub const HUGE_PAGES: Rule = Rule {
     name: "huge-pages",

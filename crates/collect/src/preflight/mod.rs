@@ -72,8 +72,8 @@ impl<'a> Machine<'a> {
         Machine {
             root,
             is_root: rustix::process::geteuid().is_root(),
-            usable_cpus: crate::system::usable_cpus(),
-            hypervisor: crate::system::hypervisor(root),
+            usable_cpus: crate::machine::usable_cpus(),
+            hypervisor: crate::machine::hypervisor(root),
             activity: Activity::watch(root, time),
         }
     }

@@ -1,7 +1,7 @@
 //! Finds the end of an HTTP/1.1 response (RFC 9112) in whatever pieces it comes.
 
 use super::chunked::Chunked;
-use crate::openloop::{Answer, Done, Fault, Progress};
+use crate::openloop::{Answer, Done, Fault, Taken};
 
 /// Longer heads are garbage.
 const MOST_HEAD_BYTES: usize = 64 * 1024;
@@ -104,12 +104,12 @@ impl HttpAnswer {
         };
     }
 
-    fn take_length(&mut self, bytes: &[u8], left: u64) -> Result<Progress, Fault> {
+    fn take_length(&mut self, bytes: &[u8], left: u64) -> Result<Taken, Fault> {
         match (bytes.len() as u64).cmp(&left) {
             std::cmp::Ordering::Less => {
                 let left = left - bytes.len() as u64;
                 self.state = State::Length { left };
-                Ok(Progress::More)
+                Ok(Taken::More)
             }
             std::cmp::Ordering::Equal => Ok(self.done()),
             // More than was asked for.
@@ -117,18 +117,18 @@ impl HttpAnswer {
         }
     }
 
-    fn take_chunked(&mut self, bytes: &[u8], mut chunked: Chunked) -> Result<Progress, Fault> {
+    fn take_chunked(&mut self, bytes: &[u8], mut chunked: Chunked) -> Result<Taken, Fault> {
         let rest = chunked.take(bytes)?;
         self.state = State::Chunked(chunked);
         match (chunked.is_done(), rest) {
-            (false, _) => Ok(Progress::More),
+            (false, _) => Ok(Taken::More),
             (true, 0) => Ok(self.done()),
             (true, _) => Err(Fault::Garbage),
         }
     }
 
-    fn done(&mut self) -> Progress {
-        Progress::Done(Done {
+    fn done(&mut self) -> Taken {
+        Taken::Done(Done {
             ok: self.status < 400,
             hit: None,
             keep: self.keep,
@@ -144,20 +144,20 @@ impl Answer<Asked> for HttpAnswer {
         self.begun = false;
     }
 
-    fn take(&mut self, bytes: &[u8]) -> Result<Progress, Fault> {
+    fn take(&mut self, bytes: &[u8]) -> Result<Taken, Fault> {
         self.begun |= !bytes.is_empty();
         let mut bytes = bytes;
         while self.state == State::Head {
             if bytes.is_empty() {
-                return Ok(Progress::More);
+                return Ok(Taken::More);
             }
             match self.take_head(bytes)? {
                 Some(rest) => bytes = rest,
-                None => return Ok(Progress::More),
+                None => return Ok(Taken::More),
             }
         }
         match self.state {
-            State::Head | State::UntilClose => Ok(Progress::More),
+            State::Head | State::UntilClose => Ok(Taken::More),
             State::Length { left } => self.take_length(bytes, left),
             State::Chunked(chunked) => self.take_chunked(bytes, chunked),
         }

@@ -1,7 +1,7 @@
 //! The response parser and the request that is sent.
 
 use super::*;
-use crate::openloop::{Answer, Done, Fault, Progress};
+use crate::openloop::{Answer, Done, Fault, Taken};
 use crate::testing;
 use model::{Load, OpenLoopParams};
 use proptest::prelude::*;
@@ -9,10 +9,10 @@ use proptest::prelude::*;
 const ASKED: Asked = Asked { head_only: false };
 
 /// The answer to one request, taken in the pieces that `cuts` make of it.
-fn taken(text: &[u8], cuts: &[usize]) -> Result<Progress, Fault> {
+fn taken(text: &[u8], cuts: &[usize]) -> Result<Taken, Fault> {
     let mut answer = HttpAnswer::new();
     answer.expect(ASKED);
-    let mut progress = Progress::More;
+    let mut progress = Taken::More;
     let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (text.len() + 1)).collect();
     cuts.extend([0, text.len()]);
     cuts.sort_unstable();
@@ -20,7 +20,7 @@ fn taken(text: &[u8], cuts: &[usize]) -> Result<Progress, Fault> {
         if piece.is_empty() {
             continue;
         }
-        if progress != Progress::More {
+        if progress != Taken::More {
             return Err(Fault::Garbage);
         }
         progress = answer.take(piece)?;
@@ -28,12 +28,12 @@ fn taken(text: &[u8], cuts: &[usize]) -> Result<Progress, Fault> {
     Ok(progress)
 }
 
-fn whole(text: &str) -> Result<Progress, Fault> {
+fn whole(text: &str) -> Result<Taken, Fault> {
     taken(text.as_bytes(), &[])
 }
 
-const fn done(ok: bool, keep: bool) -> Result<Progress, Fault> {
-    Ok(Progress::Done(Done {
+const fn done(ok: bool, keep: bool) -> Result<Taken, Fault> {
+    Ok(Taken::Done(Done {
         ok,
         hit: None,
         keep,
@@ -72,7 +72,7 @@ fn answers_without_a_body_end_with_their_head() {
 #[test]
 fn an_interim_answer_is_not_the_answer() {
     let interim = "HTTP/1.1 100 Continue\r\n\r\n";
-    assert_eq!(whole(interim), Ok(Progress::More));
+    assert_eq!(whole(interim), Ok(Taken::More));
     assert_eq!(whole(&format!("{interim}{SIZED}")), done(true, true));
 }
 
@@ -100,10 +100,7 @@ fn a_connection_is_kept_unless_the_server_says_otherwise() {
 fn a_body_without_a_length_ends_with_the_connection() {
     let mut answer = HttpAnswer::new();
     answer.expect(ASKED);
-    assert_eq!(
-        answer.take(b"HTTP/1.1 200 OK\r\n\r\nabc"),
-        Ok(Progress::More)
-    );
+    assert_eq!(answer.take(b"HTTP/1.1 200 OK\r\n\r\nabc"), Ok(Taken::More));
     assert!(
         answer
             .end_of_stream()
@@ -118,7 +115,7 @@ fn a_connection_that_ends_early_is_a_hang_up_or_half_an_answer() {
     assert_eq!(answer.end_of_stream(), Err(Fault::HangUp));
     for half in ["H", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhell"] {
         answer.expect(ASKED);
-        assert_eq!(answer.take(half.as_bytes()), Ok(Progress::More));
+        assert_eq!(answer.take(half.as_bytes()), Ok(Taken::More));
         assert_eq!(answer.end_of_stream(), Err(Fault::HalfAnswer));
     }
 }

@@ -2,7 +2,7 @@
 //! memcached) in whatever pieces it comes.
 
 use super::request::{Operation, Request};
-use crate::openloop::{Answer, Done, Fault, Progress};
+use crate::openloop::{Answer, Done, Fault, Taken};
 
 /// A key has at most 250 bytes, and the numbers beside it are short.
 const MOST_LINE_BYTES: usize = 512;
@@ -119,7 +119,7 @@ impl Answer<Request> for MemcachedAnswer {
         self.begun = false;
     }
 
-    fn take(&mut self, mut bytes: &[u8]) -> Result<Progress, Fault> {
+    fn take(&mut self, mut bytes: &[u8]) -> Result<Taken, Fault> {
         self.begun |= !bytes.is_empty();
         while !bytes.is_empty() {
             bytes = match self.state {
@@ -130,9 +130,9 @@ impl Answer<Request> for MemcachedAnswer {
             };
         }
         let State::Done { ok } = self.state else {
-            return Ok(Progress::More);
+            return Ok(Taken::More);
         };
-        Ok(Progress::Done(Done {
+        Ok(Taken::Done(Done {
             ok,
             hit: (self.operation == Operation::Get && ok).then_some(self.hit),
             keep: true,

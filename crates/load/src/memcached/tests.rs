@@ -1,14 +1,14 @@
 //! The answer parser and the requests.
 
 use super::*;
-use crate::openloop::{Answer, Done, Fault, Progress};
+use crate::openloop::{Answer, Done, Fault, Taken};
 use proptest::prelude::*;
 
 /// The answer to one request, taken in the pieces that `cuts` make of it.
-fn taken(operation: Operation, text: &[u8], cuts: &[usize]) -> Result<Progress, Fault> {
+fn taken(operation: Operation, text: &[u8], cuts: &[usize]) -> Result<Taken, Fault> {
     let mut answer = MemcachedAnswer::new();
     answer.expect(Request { operation, key: 0 });
-    let mut progress = Progress::More;
+    let mut progress = Taken::More;
     let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (text.len() + 1)).collect();
     cuts.extend([0, text.len()]);
     cuts.sort_unstable();
@@ -18,16 +18,16 @@ fn taken(operation: Operation, text: &[u8], cuts: &[usize]) -> Result<Progress, 
     Ok(progress)
 }
 
-fn got(text: &str) -> Result<Progress, Fault> {
+fn got(text: &str) -> Result<Taken, Fault> {
     taken(Operation::Get, text.as_bytes(), &[])
 }
 
-fn set(text: &str) -> Result<Progress, Fault> {
+fn set(text: &str) -> Result<Taken, Fault> {
     taken(Operation::Set, text.as_bytes(), &[])
 }
 
-const fn done(ok: bool, hit: Option<bool>) -> Result<Progress, Fault> {
-    Ok(Progress::Done(Done {
+const fn done(ok: bool, hit: Option<bool>) -> Result<Taken, Fault> {
+    Ok(Taken::Done(Done {
         ok,
         hit,
         keep: true,
@@ -89,7 +89,7 @@ fn a_connection_that_ends_early_is_a_hang_up_or_half_an_answer() {
     };
     answer.expect(request);
     assert_eq!(answer.end_of_stream(), Err(Fault::HangUp));
-    assert_eq!(answer.take(b"VALUE k 0 3\r\nab"), Ok(Progress::More));
+    assert_eq!(answer.take(b"VALUE k 0 3\r\nab"), Ok(Taken::More));
     assert_eq!(answer.end_of_stream(), Err(Fault::HalfAnswer));
 }
 

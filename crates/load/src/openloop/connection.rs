@@ -2,7 +2,7 @@
 
 use super::inbox::{self, Inbox};
 use super::poller::Poller;
-use super::protocol::{Answer, Fault, Progress, Protocol};
+use super::protocol::{Answer, Fault, Protocol, Taken};
 use super::tally::Times;
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
@@ -37,7 +37,7 @@ pub enum State {
 pub enum Received {
     Nothing,
     Answer {
-        progress: Progress,
+        progress: Taken,
         /// As the kernel tells it.
         arrived_ns: Option<u64>,
     },
@@ -156,7 +156,7 @@ impl<P: Protocol> Connection<P> {
             }
         };
         let taken = match piece.bytes {
-            [] => self.answer.end_of_stream().map(Progress::Done),
+            [] => self.answer.end_of_stream().map(Taken::Done),
             bytes => self.answer.take(bytes),
         };
         match taken {

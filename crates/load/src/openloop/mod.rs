@@ -24,4 +24,4 @@ mod worker;
 pub use config::Config;
 pub use generate::{THREAD, generate};
 pub use poller::{Events, Poller, Wait, events, index};
-pub use protocol::{Answer, Done, Fault, Progress, Protocol};
+pub use protocol::{Answer, Done, Fault, Protocol, Taken};

@@ -20,13 +20,14 @@ pub trait Protocol: Send + 'static {
 pub trait Answer<Request>: Send {
     /// A request was sent: its answer begins with the next byte.
     fn expect(&mut self, request: Request);
-    fn take(&mut self, bytes: &[u8]) -> Result<Progress, Fault>;
+    fn take(&mut self, bytes: &[u8]) -> Result<Taken, Fault>;
     /// The server has closed the connection. An answer may end that way.
     fn end_of_stream(&mut self) -> Result<Done, Fault>;
 }
 
+/// The state of an answer after the bytes that were taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
+pub enum Taken {
     More,
     Done(Done),
 }

@@ -10,7 +10,7 @@ use super::config::Config;
 use super::connection::{Connection, Received, State};
 use super::inbox::Inbox;
 use super::poller::{self, Events, Poller, Wait};
-use super::protocol::{Done, Fault, Progress, Protocol};
+use super::protocol::{Done, Fault, Protocol, Taken};
 use super::tally::{Failure, Tally, Times};
 use crate::gate::{Gate, Timing};
 use crate::pacing::{IntendedStarts, Share};
@@ -290,8 +290,8 @@ impl<'a, P: Protocol> Load<'a, P> {
                 },
             ) => {
                 worker.answers_wait = arrived_ns.is_some();
-                worker.as_they_come |= !matches!(progress, Progress::Done(Done { keep: true, .. }));
-                if let Progress::Done(done) = progress {
+                worker.as_they_come |= !matches!(progress, Taken::Done(Done { keep: true, .. }));
+                if let Taken::Done(done) = progress {
                     self.answered(index, done, arrived_ns);
                 }
             }

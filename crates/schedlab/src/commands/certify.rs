@@ -1,8 +1,9 @@
 //! `schedlab certify`: the baseline against itself, in every cell of an experiment.
 
-use crate::args::{CertifyArgs, Plain};
+use crate::args::CertifyArgs;
 use crate::exit::{self, CliError};
 use crate::job::{Measured, measure_anew};
+use crate::output::Plain;
 use crate::request::{Wanted, wanted};
 use model::{Arm, Experiment};
 use report::Table;
@@ -38,7 +39,9 @@ pub fn certify(args: &CertifyArgs) -> Result<ExitCode, CliError> {
     }
     Ok(match outcome {
         Outcome::Interrupted => ExitCode::from(exit::INTERRUPTED),
-        Outcome::Done => super::run::verdict_code(&Table::from_results(&results), &results, None),
+        Outcome::Done => {
+            super::report::verdict_code(&Table::from_results(&results), &results, None)
+        }
     })
 }
 

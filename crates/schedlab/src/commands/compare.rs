@@ -1,8 +1,9 @@
 //! `schedlab compare`: two results side by side.
 
-use crate::args::{CompareArgs, Plain};
+use crate::args::CompareArgs;
 use crate::exit::CliError;
 use crate::opened::Opened;
+use crate::output::Plain;
 use report::compare::{Side, side_by_side};
 use results::ResultSet;
 use std::process::ExitCode;

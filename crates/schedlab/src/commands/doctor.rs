@@ -1,7 +1,8 @@
 //! `schedlab doctor`: what moves figures on this machine, and how to change it.
 
-use crate::args::{DoctorArgs, Plain};
+use crate::args::DoctorArgs;
 use crate::exit::{self, CliError};
+use crate::output::Plain;
 use crate::{output, targets};
 use agent::Fixed;
 use collect::preflight::{self, Finding, Machine, WATCH};

@@ -1,11 +1,12 @@
 //! `schedlab plan` with a pilot or earlier results: what will a time show, and what
 //! time does a change take?
 
-use crate::args::{Plain, PlanArgs, UnpackArgs};
+use crate::args::{PlanArgs, UnpackArgs};
 use crate::exit::{self, CliError};
 use crate::job::{Measured, measure_anew};
 use crate::opened::Opened;
 use crate::output;
+use crate::output::Plain;
 use crate::request::{Wanted, override_stop, wanted};
 use model::Experiment;
 use report::forecast::{Forecast, Question, Source};

@@ -17,3 +17,20 @@ pub mod scheduler;
 pub mod snapshot;
 pub mod verify;
 pub mod vm;
+
+use crate::output::say;
+use ::vm::manage::Status;
+
+/// One line of a guest that runs.
+fn print_guest(status: &Status) {
+    let fact = |name: &str| status.facts.get(name).map_or("?", String::as_str);
+    say!(
+        "{:<12} {} on {}, {} CPUs, {}, process {}",
+        status.name,
+        fact("vm.kernel"),
+        fact("vm.accel"),
+        fact("vm.cpus"),
+        fact("vm.memory"),
+        status.pid
+    );
+}

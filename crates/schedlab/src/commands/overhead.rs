@@ -2,9 +2,10 @@
 //! in nothing but what is collected run in blocks like any other arms; the baseline
 //! collects nothing.
 
-use crate::args::{ExperimentArgs, OverheadArgs, Plain};
+use crate::args::{ExperimentArgs, OverheadArgs};
 use crate::exit::{self, CliError};
 use crate::job::{Measured, measure_anew};
+use crate::output::Plain;
 use crate::request::{Wanted, wanted};
 use agent::{COLLECTORS, COSTLY, CollectorDef, Cost, Costs};
 use model::{Arm, Better, Experiment, StopRule};
@@ -47,7 +48,7 @@ pub fn overhead(args: &OverheadArgs) -> Result<ExitCode, CliError> {
     }
     Ok(match outcome {
         Outcome::Interrupted => ExitCode::from(exit::INTERRUPTED),
-        Outcome::Done => super::run::verdict_code(&table, &results, None),
+        Outcome::Done => super::report::verdict_code(&table, &results, None),
     })
 }
 

@@ -1,8 +1,8 @@
 //! `schedlab plan`: the blocks and how long they take.
 
-use crate::args::{Plain, PlanArgs};
+use crate::args::PlanArgs;
 use crate::exit::CliError;
-use crate::output::say;
+use crate::output::{Plain, say};
 use crate::request::wanted;
 use model::printable::one_line;
 use model::{Experiment, Plan, Severity, Warning, format_duration_ns};

@@ -1,9 +1,9 @@
 //! `schedlab report`: the same answer again, from the results directory alone.
 
-use crate::args::ReportArgs;
-use crate::exit::CliError;
+use crate::args::{FailOn, ReportArgs};
+use crate::exit::{self, CliError};
 use crate::output::{self, say};
-use report::{Format, Options, Table};
+use report::{Comparison, Format, Options, Table, Verdict};
 use results::ResultSet;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ pub fn report(args: &ReportArgs) -> Result<ExitCode, CliError> {
         (None, None) => print(args.format, &table, &results, args.full)?,
     }
     Ok(match args.fail_on {
-        Some(_) => super::run::verdict_code(&table, &results, args.fail_on),
+        Some(_) => verdict_code(&table, &results, args.fail_on),
         None => ExitCode::SUCCESS,
     })
 }
@@ -94,4 +94,20 @@ pub fn write_report_files(table: &Table, results: &ResultSet) -> Result<PathBuf,
         page = results::write::derived(&results.dir, &format!("report/{name}"), &text)?;
     }
     Ok(page)
+}
+
+/// A regression weighs more than a lost trial.
+pub fn verdict_code(table: &Table, results: &ResultSet, fail_on: Option<FailOn>) -> ExitCode {
+    if fail_on.is_some() && has_regression(table) {
+        return ExitCode::from(exit::REGRESSION);
+    }
+    if results.trials.iter().any(|t| !t.trial.is_ok()) {
+        return ExitCode::from(exit::TRIALS_LOST);
+    }
+    ExitCode::from(exit::DONE)
+}
+
+fn has_regression(table: &Table) -> bool {
+    let worse = |c: &Comparison| c.deciding && c.verdict == Verdict::Worse;
+    table.comparisons().any(worse)
 }

@@ -1,12 +1,12 @@
 //! `schedlab run`: measure, judge, report.
 
-use crate::args::{FailOn, RunArgs};
+use crate::args::RunArgs;
 use crate::exit::{self, CliError};
 use crate::job::{Job, interrupt_flag};
 use crate::like::wanted_like;
 use crate::request::wanted;
 use crate::targets;
-use report::{Comparison, Table, Verdict};
+use report::Table;
 use results::ResultSet;
 use runner::Outcome;
 use std::path::Path;
@@ -47,7 +47,7 @@ fn finish(args: &RunArgs, job: &Job, outcome: Outcome) -> Result<ExitCode, CliEr
     if outcome == Outcome::Interrupted {
         return Ok(interrupted(dir));
     }
-    Ok(verdict_code(&table, &results, args.fail_on))
+    Ok(super::report::verdict_code(&table, &results, args.fail_on))
 }
 
 fn interrupted(dir: &Path) -> ExitCode {
@@ -56,20 +56,4 @@ fn interrupted(dir: &Path) -> ExitCode {
         dir.display()
     );
     ExitCode::from(exit::INTERRUPTED)
-}
-
-/// A regression weighs more than a lost trial.
-pub fn verdict_code(table: &Table, results: &ResultSet, fail_on: Option<FailOn>) -> ExitCode {
-    if fail_on.is_some() && has_regression(table) {
-        return ExitCode::from(exit::REGRESSION);
-    }
-    if results.trials.iter().any(|t| !t.trial.is_ok()) {
-        return ExitCode::from(exit::TRIALS_LOST);
-    }
-    ExitCode::from(exit::DONE)
-}
-
-fn has_regression(table: &Table) -> bool {
-    let worse = |c: &Comparison| c.deciding && c.verdict == Verdict::Worse;
-    table.comparisons().any(worse)
 }

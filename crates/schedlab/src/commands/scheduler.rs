@@ -1,10 +1,10 @@
 //! `schedlab scheduler`: sched_ext schedulers in the cache.
 
-use crate::args::{Plain, SchedulerCommand};
+use crate::args::SchedulerCommand;
 use crate::exit::CliError;
-use crate::output::say;
+use crate::output::{Plain, say};
 use indicatif::{ProgressBar, ProgressStyle};
-use schedulers::{Entry, Progress};
+use schedulers::{Entry, Step};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -34,14 +34,14 @@ fn install(scheduler: &str, as_root: bool) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn words(step: &Progress) -> String {
+fn words(step: &Step) -> String {
     match step {
-        Progress::Chosen { name, version } => format!("{name} {version}"),
-        Progress::Downloading => "downloading sources".to_owned(),
-        Progress::Compiling { done, total, now } => {
+        Step::Chosen { name, version } => format!("{name} {version}"),
+        Step::Downloading => "downloading sources".to_owned(),
+        Step::Compiling { done, total, now } => {
             format!("compiling {done} of {total} crates: {now}")
         }
-        Progress::Installed => "installed".to_owned(),
+        Step::Installed => "installed".to_owned(),
     }
 }
 

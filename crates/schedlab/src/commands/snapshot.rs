@@ -1,10 +1,9 @@
 //! `schedlab vm snapshot`: guests saved as they run (memory, processes, devices), to
 //! go on from there as often as wanted.
 
-use super::vm::print;
-use crate::args::Plain;
+use super::print_guest;
 use crate::exit::CliError;
-use crate::output::say;
+use crate::output::{Plain, say};
 use clap::Subcommand;
 use std::process::ExitCode;
 use vm::manage::DEFAULT_GUEST;
@@ -45,7 +44,9 @@ pub enum SnapshotCommand {
 pub fn snapshot(command: &SnapshotCommand) -> Result<ExitCode, CliError> {
     match command {
         SnapshotCommand::Create { snapshot, name } => snapshot::create(name, snapshot)?,
-        SnapshotCommand::Restore { snapshot, name } => print(&snapshot::restore(snapshot, name)?),
+        SnapshotCommand::Restore { snapshot, name } => {
+            print_guest(&snapshot::restore(snapshot, name)?)
+        }
         SnapshotCommand::List { format } => list(*format)?,
         SnapshotCommand::Delete { snapshot } => snapshot::delete(snapshot)?,
     }

@@ -1,17 +1,17 @@
 //! `schedlab vm`, `schedlab kernel` and `schedlab image`: looking around in the guest
 //! that experiments use, and what it is made of.
 
+use super::print_guest;
 use super::snapshot::{SnapshotCommand, snapshot};
-use crate::args::Plain;
 use crate::exit::CliError;
-use crate::output::say;
+use crate::output::{Plain, say};
 use crate::targets;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use vm::frame::Exec;
 use vm::kernel::build::BuildRequest;
-use vm::manage::{self, DEFAULT_GUEST, Request, Status};
+use vm::manage::{self, DEFAULT_GUEST, StartRequest};
 use vm::{Forward, Topology, VmSpec, cache, image, kernel};
 
 #[derive(Debug, Subcommand)]
@@ -124,7 +124,7 @@ pub fn vm(command: &VmCommand) -> Result<ExitCode, CliError> {
     match command {
         VmCommand::Start(args) => {
             let status = manage::start(&request(args)?)?;
-            print(&status);
+            print_guest(&status);
             Ok(ExitCode::SUCCESS)
         }
         VmCommand::Exec { name, command } => {
@@ -147,12 +147,12 @@ pub fn vm(command: &VmCommand) -> Result<ExitCode, CliError> {
     }
 }
 
-fn request(args: &StartArgs) -> Result<Request, CliError> {
+fn request(args: &StartArgs) -> Result<StartRequest, CliError> {
     let memory_bytes =
         plan::parse_size(&args.memory).map_err(|e| CliError::usage(e, "--memory 2G"))?;
     let by_topology = args.topology.as_ref().and_then(Topology::cpus);
     let cpus = args.cpus.or(by_topology).unwrap_or(2);
-    Ok(Request {
+    Ok(StartRequest {
         name: args.name.clone(),
         spec: VmSpec {
             root: args.root.clone(),
@@ -174,22 +174,9 @@ fn status(format: Plain) -> Result<ExitCode, CliError> {
             say!("{text}");
         }
         Plain::Text if all.is_empty() => say!("no guest is running"),
-        Plain::Text => all.iter().for_each(print),
+        Plain::Text => all.iter().for_each(print_guest),
     }
     Ok(ExitCode::SUCCESS)
-}
-
-pub fn print(status: &Status) {
-    let fact = |name: &str| status.facts.get(name).map_or("?", String::as_str);
-    say!(
-        "{:<12} {} on {}, {} CPUs, {}, process {}",
-        status.name,
-        fact("vm.kernel"),
-        fact("vm.accel"),
-        fact("vm.cpus"),
-        fact("vm.memory"),
-        status.pid
-    );
 }
 
 pub fn kernel(command: &KernelCommand) -> Result<ExitCode, CliError> {

@@ -2,7 +2,7 @@
 
 use super::super::frame::{self, Exec, Exit, Frame, FrameKind, MAX_PAYLOAD, WINDOW};
 use super::super::sys;
-use super::serve::{Children, Host, Started, base_command, exit_code, lock};
+use super::children::{Children, Host, Started, base_command, exit_code, lock};
 use rustix::process::{Pid, Signal, WaitStatus, kill_process_group};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use std::fs::File;

@@ -5,6 +5,7 @@
 //! It runs as PID 1 from the initramfs and never returns; what fails is told to the
 //! host over the control port where there is one, and on the console.
 
+mod children;
 mod command;
 mod mounts;
 mod network;
@@ -28,6 +29,8 @@ fn at(step: impl std::fmt::Display) -> impl FnOnce(io::Error) -> Failure {
     move |e| Failure(format!("{step}: {e}"))
 }
 
+/// The kernel's configuration in the initramfs.
+pub const CONFIG: &str = "config";
 /// Groups of modules in the initramfs.
 pub const ALWAYS: &str = "always";
 pub const FOR_IMAGE: &str = "image";
@@ -106,7 +109,7 @@ fn read_setup(control: &mut File) -> Result<Setup, Failure> {
 }
 
 fn prepare(setup: &Setup) -> Result<(), Failure> {
-    let config = fs::read(Path::new("/").join(super::initramfs::CONFIG)).unwrap_or_default();
+    let config = fs::read(Path::new("/").join(CONFIG)).unwrap_or_default();
     if setup.image {
         load_modules(FOR_IMAGE)?;
     }

@@ -2,70 +2,15 @@
 //! main thread reaps children and hands their status to whom it belongs.
 
 use super::super::frame::{Exec, Exit, Frame, FrameKind, Setup};
+use super::children::{Children, Host, base_command, lock};
 use super::command::{self, Running};
 use super::{Failure, at, log, power_off};
-use rustix::process::{WaitOptions, WaitStatus, wait};
+use rustix::process::WaitStatus;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::process::{Command, Stdio};
-use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-
-/// The port that frames to the host go through.
-pub type Host = Arc<Mutex<File>>;
-
-/// Children by process id; whoever starts one puts in where its status goes, under
-/// the same lock, so that the reaper cannot be faster.
-#[derive(Default)]
-pub struct Children {
-    waiting: Mutex<BTreeMap<i32, Sender<WaitStatus>>>,
-    started: Condvar,
-}
-
-impl Children {
-    pub fn start(
-        &self,
-        command: &mut Command,
-        tell: Sender<WaitStatus>,
-    ) -> std::io::Result<Started> {
-        let mut waiting = lock(&self.waiting);
-        let child = command.spawn()?;
-        let pid = child.id() as i32;
-        waiting.insert(pid, tell);
-        self.started.notify_all();
-        Ok(Started { pid, child })
-    }
-
-    /// Reap for ever: children of our own and what they leave to us.
-    fn reap(&self) -> ! {
-        loop {
-            match wait(WaitOptions::empty()) {
-                Ok(Some((pid, status))) => {
-                    let tell = lock(&self.waiting).remove(&pid.as_raw_nonzero().get());
-                    if let Some(tell) = tell {
-                        let _ = tell.send(status);
-                    }
-                }
-                Ok(None) | Err(rustix::io::Errno::INTR) => {}
-                Err(_) => self.sleep_until_started(),
-            }
-        }
-    }
-
-    fn sleep_until_started(&self) {
-        let waiting = lock(&self.waiting);
-        drop(
-            self.started
-                .wait_while(waiting, |waiting| waiting.is_empty()),
-        );
-    }
-}
-
-/// A child whose status comes through the channel, never through `child.wait`.
-pub struct Started {
-    pub pid: i32,
-    pub child: std::process::Child,
-}
+use std::process::Stdio;
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
 
 pub fn run(
     control: &File,
@@ -118,16 +63,6 @@ fn start_agent(
     Ok(())
 }
 
-/// In the guest's environment and directory.
-pub fn base_command(program: &str, setup: &Setup) -> Command {
-    let mut command = Command::new(program);
-    command.env_clear().envs(&setup.environment);
-    if setup.directory.is_dir() {
-        command.current_dir(&setup.directory);
-    }
-    command
-}
-
 fn console() -> Stdio {
     File::options()
         .write(true)
@@ -141,15 +76,6 @@ fn describe(status: WaitStatus) -> String {
         (None, Some(signal)) => format!("signal {signal}"),
         (None, None) => "unknown".to_owned(),
     }
-}
-
-/// As a shell tells it.
-pub fn exit_code(status: WaitStatus) -> u8 {
-    let code = match (status.exit_status(), status.terminating_signal()) {
-        (Some(code), _) => code,
-        (None, signal) => 128 + signal.unwrap_or(0),
-    };
-    u8::try_from(code).unwrap_or(255)
 }
 
 struct Server {
@@ -227,8 +153,4 @@ fn refuse(host: &Host, channel: u32, error: &std::io::Error) {
     if let Ok(frame) = Frame::json(FrameKind::Exit, channel, &exit) {
         let _ = frame.write(&mut *lock(host));
     }
-}
-
-pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

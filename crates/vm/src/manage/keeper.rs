@@ -3,7 +3,7 @@
 
 use super::place::{Claim, Place};
 use super::snapshot::{self, Snapshot};
-use super::{Answer, Request, Status};
+use super::{Answer, StartRequest, Status};
 use crate::boot::Guest;
 use crate::check;
 use crate::failure::{io, unmet};
@@ -25,7 +25,7 @@ use std::time::Duration;
 /// How often it looks whether the guest is still there.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// The body of the hidden subcommand: a `Request` on standard input, an `Answer` in
+/// The body of the hidden subcommand: a `StartRequest` on standard input, an `Answer` in
 /// one line on standard output, then nothing more is said.
 pub fn main() -> ExitCode {
     match prepare() {
@@ -54,7 +54,7 @@ struct Keeper {
 /// What every client's thread works with.
 #[derive(Clone)]
 struct Desk {
-    request: Request,
+    request: StartRequest,
     release: String,
     facts: BTreeMap<String, String>,
     machine: Arc<Machine>,
@@ -71,7 +71,7 @@ fn prepare() -> Result<(Keeper, Receiver<()>), VmError> {
     std::io::stdin()
         .read_to_string(&mut text)
         .map_err(io("read", "standard input".as_ref()))?;
-    let request: Request =
+    let request: StartRequest =
         serde_json::from_str(&text).map_err(|e| VmError::Garbled(e.to_string()))?;
     let vm = Vm::new(request.spec.clone(), request.options.clone());
     if let Some(problem) = vm.check_host().into_iter().next() {
@@ -92,7 +92,7 @@ fn prepare() -> Result<(Keeper, Receiver<()>), VmError> {
 }
 
 /// Boot the guest, or continue the snapshot that is asked for.
-fn start(request: &Request, mut vm: Vm) -> Result<(Guest, BTreeMap<String, String>), VmError> {
+fn start(request: &StartRequest, mut vm: Vm) -> Result<(Guest, BTreeMap<String, String>), VmError> {
     let Some(name) = &request.snapshot else {
         let guest = vm.boot(None, false)?;
         warn(&vm);
@@ -202,7 +202,7 @@ impl Desk {
 
     /// The request with everything in it that could mean something else by then: a
     /// suite has another kernel, and a path is read from another directory.
-    fn exact_request(&self) -> Request {
+    fn exact_request(&self) -> StartRequest {
         let mut request = self.request.clone();
         request.snapshot = None;
         let spec = &mut request.spec;

@@ -35,7 +35,7 @@ const STOP_LIMIT: Duration = Duration::from_secs(15);
 
 /// What a keeper is started with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Request {
+pub struct StartRequest {
     pub name: String,
     pub spec: VmSpec,
     pub options: Options,
@@ -63,7 +63,7 @@ enum Answer {
 }
 
 /// Start a guest in the background; returns when it is ready.
-pub fn start(request: &Request) -> Result<Status, VmError> {
+pub fn start(request: &StartRequest) -> Result<Status, VmError> {
     let place = Place::of(&request.name)?;
     if place.connect().is_ok() {
         return Err(unmet(

@@ -5,7 +5,7 @@
 //! share. The image itself is read-only, so it is not copied; what a guest wrote is
 //! in its memory.
 
-use super::{Request, connect};
+use super::{StartRequest, connect};
 use crate::VmError;
 use crate::cache;
 use crate::failure::{io, unmet};
@@ -27,7 +27,7 @@ const LOOK: Duration = Duration::from_millis(50);
 pub struct Snapshot {
     pub name: String,
     /// The guest it was taken of, and the machine that must be the same again.
-    pub request: Request,
+    pub request: StartRequest,
     pub created_unix_s: u64,
     pub release: String,
     pub facts: BTreeMap<String, String>,
@@ -95,7 +95,7 @@ pub fn delete(name: &str) -> Result<(), VmError> {
 /// What to start so that the snapshot goes on as the guest `guest`.
 pub fn restore(name: &str, guest: &str) -> Result<super::Status, VmError> {
     let snapshot = load(name)?;
-    super::start(&Request {
+    super::start(&StartRequest {
         name: guest.to_owned(),
         snapshot: Some(name.to_owned()),
         ..snapshot.request

@@ -340,7 +340,7 @@ mod tests {
 
     #[test]
     fn more_deadline_work_than_cpus_is_refused_with_the_reason() {
-        let mut sleepers: Vec<_> = (0..2 * collect::system::usable_cpus())
+        let mut sleepers: Vec<_> = (0..2 * collect::machine::usable_cpus())
             .map(|_| {
                 std::process::Command::new("sleep")
                     .arg("60")

@@ -9,9 +9,9 @@ use super::find;
 use crate::arm::ingredient::Ground;
 use crate::interrupt::Interrupt;
 use crate::journal::Undo;
+use crate::process::{memory_file, text_of};
 use crate::processes::SCHEDULER_MARKER;
 use crate::spawn::{SpawnError, spawn};
-use crate::workload::{memory_file, text_of};
 use collect::kernel_log::KernelLog;
 use collect::{sched_ext, tasks, tools};
 use model::printable::last_lines;
@@ -121,7 +121,7 @@ pub struct Attached {
     pub binary: SchedulerBinary,
     /// As it was first seen in force.
     pub state: SchedExt,
-    process: Process,
+    process: Running,
 }
 
 impl Attached {
@@ -141,7 +141,7 @@ impl Attached {
             });
         }
         let path = find(program).ok_or_else(|| SchedulerError::NotFound(program.clone()))?;
-        let mut process = Process::start(ground, &path, scheduler, limits)?;
+        let mut process = Running::start(ground, &path, scheduler, limits)?;
         let attached = process.wait_until_attached(root, &before, interrupt);
         let described = attached.and_then(|state| Ok((state, process.describe(&path, scheduler)?)));
         match described {
@@ -191,7 +191,7 @@ impl Attached {
 
 /// The program as it was started.
 #[derive(Debug)]
-struct Process {
+struct Running {
     program: String,
     limits: Limits,
     child: Child,
@@ -201,7 +201,7 @@ struct Process {
     kernel_lines: Vec<String>,
 }
 
-impl Process {
+impl Running {
     fn start(
         ground: Ground,
         path: &Path,
@@ -230,7 +230,7 @@ impl Process {
             SpawnError::Start { source, .. } => failed(source),
             SpawnError::Refused(why) => failed(io::Error::other(why)),
         })?;
-        Ok(Process {
+        Ok(Running {
             program: scheduler.program.clone(),
             limits,
             child,

@@ -1,4 +1,4 @@
-//! The process of a workload: its streams, its counters, and its end.
+//! A process of a trial, with all that it starts: its streams, its counters, and its end.
 //!
 //! Output goes to memory files, which cost the agent no wake-up inside the window;
 //! only a phased process talks through a pipe, a few lines in all.
@@ -25,7 +25,7 @@ use std::path::Path;
 use std::process::{ChildStdin, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// A workload that prints more than this is stopped: it would fill the memory.
+/// A process that prints more than this is stopped: it would fill the memory.
 const OUTPUT_LIMIT_BYTES: u64 = 64 << 20;
 
 /// Until a process that was killed must have ended.
@@ -44,7 +44,7 @@ pub struct Origin<'a> {
 pub enum Event {
     /// A line of a phased process.
     Line(String),
-    /// The process has ended; it is a zombie until [`Workload::reap`].
+    /// The process has ended; it is a zombie until [`Process::reap`].
     Exited,
     Interrupted,
     /// The time given has passed.
@@ -53,7 +53,7 @@ pub enum Event {
 
 /// A running process with all that it starts.
 #[derive(Debug)]
-pub struct Workload {
+pub struct Process {
     pub pid: Pid,
     start_ticks: u64,
     /// When the program began to run.
@@ -68,7 +68,7 @@ pub struct Workload {
     stderr: File,
 }
 
-impl Workload {
+impl Process {
     /// `prepare` is called with the process id before the program runs; by then the
     /// journal says how the process is ended.
     pub fn start(
@@ -95,7 +95,7 @@ impl Workload {
             Ok((process, counters, start_ticks, Instant::now()))
         })?;
         let lines = child.stdout.take().map(Lines::new).transpose();
-        let mut workload = Workload {
+        let mut process = Process {
             pid: child.id() as Pid,
             start_ticks,
             started,
@@ -109,9 +109,9 @@ impl Workload {
         };
         if launch.phased {
             // A process that does not listen is noticed by its end, or by its silence.
-            let _ = workload.send(&launch.stdin);
+            let _ = process.send(&launch.stdin);
         }
-        Ok(workload)
+        Ok(process)
     }
 
     /// Write to standard input of a phased process.
@@ -356,7 +356,7 @@ mod tests {
     use super::*;
     use tempfile::TempDir;
 
-    /// Where workloads are started: a journal and a fence of their own.
+    /// Where processes are started: a journal and a fence of their own.
     struct Ground {
         _directory: TempDir,
         journal: Journal,
@@ -376,12 +376,12 @@ mod tests {
             }
         }
 
-        fn start(&mut self, launch: &Launch) -> Workload {
+        fn start(&mut self, launch: &Launch) -> Process {
             let origin = Origin {
                 executable: Path::new("/proc/self/exe"),
                 fence: &self.fence,
             };
-            Workload::start(launch, origin, &mut self.journal, |_| Ok(())).unwrap()
+            Process::start(launch, origin, &mut self.journal, |_| Ok(())).unwrap()
         }
     }
 
@@ -406,10 +406,10 @@ mod tests {
     #[test]
     fn an_external_program_leaves_output_status_and_usage() {
         let mut ground = Ground::new("output-test");
-        let mut workload = ground.start(&launch("cat; echo oops >&2; exit 3", false));
+        let mut process = ground.start(&launch("cat; echo oops >&2; exit 3", false));
         let interrupt = Interrupt::new().unwrap();
-        assert_eq!(workload.wait(&interrupt, soon()), Event::Exited);
-        let (output, usage) = workload.reap().unwrap();
+        assert_eq!(process.wait(&interrupt, soon()), Event::Exited);
+        let (output, usage) = process.reap().unwrap();
         assert_eq!(
             (output.stdout.as_str(), output.stderr.as_str()),
             ("job\n", "oops\n")
@@ -425,28 +425,28 @@ mod tests {
     fn a_phased_process_is_heard_line_by_line() {
         let script = "read job; echo ready $job; read go; echo $go; printf tail";
         let mut ground = Ground::new("lines-test");
-        let mut workload = ground.start(&launch(script, true));
+        let mut process = ground.start(&launch(script, true));
         let interrupt = Interrupt::new().unwrap();
-        let mut line = || workload.wait(&interrupt, soon());
+        let mut line = || process.wait(&interrupt, soon());
         assert_eq!(line(), Event::Line("ready job".to_owned()));
-        workload.send("go\n").unwrap();
-        let mut line = || workload.wait(&interrupt, soon());
+        process.send("go\n").unwrap();
+        let mut line = || process.wait(&interrupt, soon());
         assert_eq!(line(), Event::Line("go".to_owned()));
         assert_eq!(line(), Event::Exited);
-        let (output, _) = workload.reap().unwrap();
+        let (output, _) = process.reap().unwrap();
         assert_eq!(output.stdout, "ready job\ngo\ntail");
     }
 
     #[test]
     fn an_interrupt_ends_the_wait_and_nothing_is_left() {
         let mut ground = Ground::new("interrupt-test");
-        let mut workload = ground.start(&launch("setsid sleep 600 & sleep 600", false));
+        let mut process = ground.start(&launch("setsid sleep 600 & sleep 600", false));
         let interrupt = Interrupt::new().unwrap();
         interrupt.raise();
-        assert_eq!(workload.wait(&interrupt, soon()), Event::Interrupted);
-        workload.kill_rest(&ground.fence).unwrap();
+        assert_eq!(process.wait(&interrupt, soon()), Event::Interrupted);
+        process.kill_rest(&ground.fence).unwrap();
         let variable = format!("{MARKER}={}", ground.fence.mark);
         assert!(processes::marked(&variable).is_empty());
-        assert_eq!(workload.reap().unwrap().0.status, "signal 9");
+        assert_eq!(process.reap().unwrap().0.status, "signal 9");
     }
 }

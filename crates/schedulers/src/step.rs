@@ -7,7 +7,7 @@ use crate::version::Version;
 
 /// One step of an installation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Progress {
+pub enum Step {
     /// This version was chosen; nothing is built when it is there already.
     Chosen { name: String, version: Version },
     /// Sources of dependencies are being fetched.
@@ -19,10 +19,10 @@ pub enum Progress {
 }
 
 /// What one line of cargo's standard error means for a user.
-pub(crate) fn read_line(line: &str) -> Option<Progress> {
+pub(crate) fn read_line(line: &str) -> Option<Step> {
     let (word, rest) = line.trim().split_once(' ')?;
     match word {
-        "Downloading" | "Downloaded" => Some(Progress::Downloading),
+        "Downloading" | "Downloaded" => Some(Step::Downloading),
         "Building" => read_bar(rest),
         _ => None,
     }
@@ -35,11 +35,11 @@ pub(crate) fn is_bar(line: &str) -> bool {
 }
 
 /// `[==>   ] 45/230: libc, syn`
-fn read_bar(rest: &str) -> Option<Progress> {
+fn read_bar(rest: &str) -> Option<Step> {
     let (_, counts) = rest.split_once(']')?;
     let (counts, now) = counts.split_once(':').unwrap_or((counts, ""));
     let (done, total) = counts.trim().split_once('/')?;
-    Some(Progress::Compiling {
+    Some(Step::Compiling {
         done: done.parse().ok()?,
         total: total.parse().ok()?,
         now: now.trim().to_owned(),
@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn the_bar_gives_crates_done_and_in_all() {
         let line = "    Building [=======>                 ] 45/230: libc, syn(build)";
-        let expected = Progress::Compiling {
+        let expected = Step::Compiling {
             done: 45,
             total: 230,
             now: "libc, syn(build)".to_owned(),
@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn a_bar_without_names_is_read_too() {
         let step = read_line("Building [=> ] 0/230");
-        assert!(matches!(step, Some(Progress::Compiling { total: 230, .. })));
+        assert!(matches!(step, Some(Step::Compiling { total: 230, .. })));
     }
 
     #[test]
@@ -74,7 +74,7 @@ mod tests {
         assert!(!is_bar("   Compiling libc v0.2.1"));
         assert_eq!(
             read_line("  Downloaded libc v0.2.1"),
-            Some(Progress::Downloading)
+            Some(Step::Downloading)
         );
     }
 
