@@ -1,16 +1,16 @@
-//! A guest to try things in, and the program that the boot tests put into one: as
-//! PID 1 it is init, with `agent` an agent that only says hello, else the host side.
+//! The program that the tests of guests put into one, and drive: as PID 1 it is init, with
+//! `agent` an agent that only says hello, with `panic` or `flood` one that goes wrong, else
+//! the host side. It is not schedlab, whose agent does not go wrong when it is asked to; and
+//! cargo builds the examples of a package before its tests, but no other package's binary.
 //!
 //! `vm [--kernel NAME] [--cpus N] [COMMAND…]` boots a guest and runs a command in
-//! it; `vm start|exec|shell|stop NAME` and `vm status` keep one in the background;
-//! `vm image SUITE FILE PACKAGES…` and `vm kernel SOURCE BASE` build what one boots.
+//! it; `vm start|exec|stop NAME` and `vm status` keep one in the background.
 
 use model::{Build, PROTOCOL_VERSION, Reply, Request, Reset};
 use std::io::Write;
 use std::process::ExitCode;
 use vm::frame::{Exec, Exit, FrameKind, GUEST_VARIABLE};
-use vm::kernel::build::{self, BuildRequest};
-use vm::{Options, Vm, VmSpec, cache, image, init, manage};
+use vm::{Options, Vm, VmSpec, init, manage};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -26,40 +26,12 @@ fn main() -> Result<ExitCode, Failure> {
         Some("panic") if in_guest() => std::fs::write("/proc/sysrq-trigger", "c")?,
         Some("flood") if in_guest() => flood()?,
         Some("exec") if args.len() > 2 => return exec(&args[1], &args[2..]),
-        Some("shell") if args.len() == 2 => {
-            let code = manage::shell(&args[1], vec!["bash".to_owned()])?;
-            return Ok(ExitCode::from(code));
-        }
         Some("start") if args.len() > 1 => start(args)?,
         Some("stop") if args.len() == 2 => manage::stop(&args[1])?,
-        Some("image") if args.len() > 2 => image::build(&image::ImageRequest {
-            output: (&args[2]).into(),
-            suite: args[1].clone(),
-            packages: args[3..].to_vec(),
-        })?,
-        Some("kernel") if args.len() == 3 => build_kernel(&args[1], &args[2])?,
         Some("status") => println!("{:#?}", manage::status()?),
         _ => host(args)?,
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn build_kernel(source: &str, base: &str) -> Result<(), Failure> {
-    tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
-        .init();
-    let request = BuildRequest {
-        source: source.to_owned(),
-        base: base.to_owned(),
-        fragments: Vec::new(),
-        output: None,
-        jobs: std::thread::available_parallelism()?.get(),
-    };
-    println!(
-        "{}",
-        build::build(&request, &cache::directory()?)?.display()
-    );
-    Ok(())
 }
 
 fn exec(name: &str, argv: &[String]) -> Result<ExitCode, Failure> {
