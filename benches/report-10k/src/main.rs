@@ -6,7 +6,7 @@
 //! Each format is made in a process of its own, from reading the directory to the
 //! finished text, five times: the peak memory of a process is that of one report.
 
-use report::{Format, Options, Table, render};
+use report::{FORMATS, Format, Options, Table};
 use results::ResultSet;
 use std::error::Error;
 use std::path::Path;
@@ -41,13 +41,13 @@ fn measure(trials: u32) -> Outcome<()> {
         "{:<10} {:>24} {:>12} {:>12} {:>12}",
         "format", "seconds", "CPU seconds", "peak MiB", "output KiB"
     );
-    for format in Format::ALL {
+    for format in FORMATS {
         println!("{}", line(dir.path(), format)?);
     }
     Ok(())
 }
 
-fn line(dir: &Path, format: Format) -> Outcome<String> {
+fn line(dir: &Path, format: &Format) -> Outcome<String> {
     let mut runs = (0..REPEATS)
         .map(|_| child(dir, format))
         .collect::<Outcome<Vec<Run>>>()?;
@@ -57,7 +57,7 @@ fn line(dir: &Path, format: Format) -> Outcome<String> {
     let seconds = format!("{:.2} ({lowest:.2} to {highest:.2})", middle.seconds);
     Ok(format!(
         "{:<10} {seconds:>24} {:>12.2} {:>12} {:>12}",
-        format.name(),
+        format.name,
         middle.cpu_seconds,
         middle.peak_kib / 1024,
         middle.output_bytes / 1024
@@ -71,11 +71,11 @@ struct Run {
     output_bytes: u64,
 }
 
-fn child(dir: &Path, format: Format) -> Outcome<Run> {
+fn child(dir: &Path, format: &Format) -> Outcome<Run> {
     let output = Command::new(std::env::current_exe()?)
         .arg("--once")
         .arg(dir)
-        .arg(format.name())
+        .arg(format.name)
         .output()?;
     let text = String::from_utf8(output.stdout)?;
     let mut words = text.split_whitespace();
@@ -89,14 +89,14 @@ fn child(dir: &Path, format: Format) -> Outcome<Run> {
 }
 
 fn once_in_this_process(dir: &Path, format: &str) -> Outcome<()> {
-    let format = Format::ALL.into_iter().find(|f| f.name() == format);
+    let format = Format::named(format);
     let started = Instant::now();
     let results = ResultSet::read(dir)?;
     let read = started.elapsed();
     let table = Table::from_results(&results);
     let judged = started.elapsed();
     let format = format.ok_or("no such format")?;
-    let report = render(format, &table, &results, &Options::default())?;
+    let report = format.render(&table, &results, &Options::default())?;
     let seconds = started.elapsed().as_secs_f64();
     eprintln!("read {read:?}, judged after {judged:?}");
     println!(

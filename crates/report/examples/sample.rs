@@ -5,7 +5,7 @@
 //! cargo run -p report --example sample -- OUTPUT-DIR [RESULTS-DIR ...]
 //! ```
 
-use report::{Format, Options, Table, render};
+use report::{FORMATS, Options, Table};
 use results::ResultSet;
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -39,9 +39,9 @@ fn write_synthetic(out: &Path) -> Result<(), Box<dyn Error>> {
 fn write_reports(dir: &Path, out: &Path, name: &str) -> Result<(), Box<dyn Error>> {
     let results = ResultSet::read(dir)?;
     let table = Table::from_results(&results);
-    for format in Format::ALL {
-        let path = out.join(format!("{name}.{}", format.name()));
-        let report = render(format, &table, &results, &Options::default())?;
+    for format in FORMATS {
+        let path = out.join(format!("{name}.{}", format.name));
+        let report = format.render(&table, &results, &Options::default())?;
         std::fs::write(&path, report)?;
         println!("{}", path.display());
     }

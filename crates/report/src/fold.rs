@@ -27,7 +27,7 @@ pub fn in_ranges(texts: &[&str]) -> String {
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Piece<'a> {
     Words(&'a str),
-    /// As it is written; versions such as 6.12.57 are numbers too.
+    /// A number as the text has it; versions such as 6.12.57 are numbers too.
     Number(&'a str),
     /// Nanoseconds of a number with a unit, such as `115.606ms`.
     Time(f64),

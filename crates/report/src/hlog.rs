@@ -109,7 +109,7 @@ fn inflate(deflated: &[u8], buffer: &mut Vec<u8>) -> Result<(), String> {
     }
 }
 
-/// How indices map to values: see `countsArrayIndex` of the Java implementation.
+/// Mapping of indices to values, as in `countsArrayIndex` of the Java implementation.
 #[derive(Debug, Clone, Copy)]
 struct Layout {
     /// log2 of the smallest distance between two values.

@@ -1,15 +1,15 @@
 //! Plain words for verdicts, warnings and states, shared by all renderers.
 
-use crate::build::most_common;
-use crate::conclusion;
 use crate::quantity::{count, evidence, percent, strength};
+use crate::render::conclusion;
+use crate::table::most_common;
 use crate::table::{
     ArmTrials, CellTable, Comparison, Excluded, ExperimentInfo, NotMeasured, Notice, Table, Tally,
     TrialCounts, Verdict,
 };
 use model::{Better, Severity};
 
-/// Of an arm that was compared in no cell.
+/// Line about an arm that was compared in no cell.
 pub fn tally(tally: &Tally) -> String {
     let missing = cells_not_measured(tally);
     format!("{}: compared in no cell{missing}", tally.arm)
@@ -22,7 +22,7 @@ fn cells_not_measured(tally: &Tally) -> String {
     }
 }
 
-/// What the A/A arm proves, in one sentence.
+/// Result of the A/A arm, in one sentence.
 pub fn aa(tally: &Tally) -> String {
     let Tally { arm, .. } = tally;
     let total = tally.total();
@@ -54,7 +54,7 @@ pub fn nothing_measured(table: &Table) -> Option<String> {
     })
 }
 
-/// Of a cell in which no arm was measured: `not measured: all 3 trials void: the
+/// Line about a cell in which no arm was measured: `not measured: all 3 trials void: the
 /// generator was late`.
 pub fn cell_not_measured(cell: &CellTable) -> Option<String> {
     let sum = |of: fn(&NotMeasured) -> usize| cell.not_measured.iter().map(of).sum();
@@ -64,7 +64,7 @@ pub fn cell_not_measured(cell: &CellTable) -> Option<String> {
     cell.is_empty().then(|| format!("not measured: {lost}"))
 }
 
-/// Of one arm of a cell.
+/// Line about one arm that was not measured in a cell.
 pub fn arm_not_measured(of: &NotMeasured) -> String {
     format!(
         "{} was not measured: {}",
@@ -191,7 +191,7 @@ fn percentile(digits: &str) -> String {
     }
 }
 
-/// What the star means.
+/// Meaning of the star.
 pub fn not_surviving(experiment: &ExperimentInfo) -> String {
     format!(
         "holds by itself, but not when all comparisons are looked at together (e-BH at {} %)",

@@ -1,9 +1,9 @@
-//! What was planned and not measured stays in the report, with the reason.
+//! Planned cells and arms without a trial that counts stay in the report, with the reason.
 
 #![allow(clippy::unwrap_used)] // In a test a panic is the message.
 
 use model::{Trial, TrialState};
-use report::{Format, Options, Table, render};
+use report::{Format, Options, Table};
 use results::ResultSet;
 
 /// The reports of a run whose trials are void where `lost` says so.
@@ -20,14 +20,13 @@ fn reports(lost: impl Fn(&Trial) -> bool) -> (Table, [String; 5]) {
         }
     }
     let table = Table::from_results(&results);
-    let formats = [
-        Format::Text,
-        Format::Lkml,
-        Format::Markdown,
-        Format::Html,
-        Format::Junit,
-    ];
-    let of = |format| render(format, &table, &results, &Options::default()).unwrap();
+    let formats = ["text", "lkml", "markdown", "html", "junit"];
+    let of = |name| {
+        let format = Format::named(name).unwrap();
+        format
+            .render(&table, &results, &Options::default())
+            .unwrap()
+    };
     let reports = formats.map(of);
     (table, reports)
 }

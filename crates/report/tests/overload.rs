@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)] // In a test a panic is the message.
 
 use model::{Better, Measurement};
-use report::{Comparison, Format, Options, Table, Verdict, render};
+use report::{Comparison, Format, Options, Table, Verdict};
 use results::ResultSet;
 use std::path::Path;
 
@@ -80,7 +80,8 @@ fn pictures_of_latency_say_which_arm_was_overloaded() {
     let page = |when: fn(u32) -> bool| {
         let results = results(dir.path(), when);
         let table = Table::from_results(&results);
-        render(Format::Html, &table, &results, &Options::default()).unwrap()
+        let html = Format::named("html").unwrap();
+        html.render(&table, &results, &Options::default()).unwrap()
     };
     let caption = "Hollow circles: batch overloaded; requests without an answer";
     assert!(page(|_| true).contains(caption));

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)] // In a test a panic is the message.
 
 use model::{Better, Measurement};
-use report::why::{Change, Kind, Why, explain};
+use report::table::why::{Change, Kind, Why, explain};
 use results::ResultSet;
 
 const BLOCKS: u32 = 14;

@@ -84,13 +84,10 @@ pub enum Command {
 }
 
 /// The formats of a report, by name.
-fn format() -> impl TypedValueParser<Value = report::Format> {
-    let names = report::Format::ALL.map(report::Format::name);
-    PossibleValuesParser::new(names).map(|name| {
-        let mut all = report::Format::ALL.into_iter();
-        all.find(|f| f.name() == name)
-            .unwrap_or(report::Format::Text)
-    })
+fn format() -> impl TypedValueParser<Value = &'static report::Format> {
+    let names = report::FORMATS.iter().map(|format| format.name);
+    PossibleValuesParser::new(names)
+        .map(|name| report::Format::named(&name).unwrap_or(&report::FORMATS[0]))
 }
 
 /// Where an experiment comes from.
@@ -176,7 +173,7 @@ pub struct RunArgs {
     pub fail_on: Option<FailOn>,
     /// Format of what is printed at the end
     #[arg(long, value_parser = format(), default_value = "text")]
-    pub format: report::Format,
+    pub format: &'static report::Format,
     /// No progress, only the report
     #[arg(short, long)]
     pub quiet: bool,
@@ -239,7 +236,7 @@ pub struct ReportArgs {
     /// Results directory
     pub dir: PathBuf,
     #[arg(long, value_parser = format(), default_value = "text")]
-    pub format: report::Format,
+    pub format: &'static report::Format,
     /// Every comparison, median and trial that does not count, not only the answer (text)
     #[arg(long)]
     pub full: bool,

@@ -1,4 +1,4 @@
-//! What may and what may not be concluded from two results.
+//! Conclusions that two results allow, and those that they do not allow.
 
 use super::{Agreement, SideBySide};
 use crate::quantity::percent;

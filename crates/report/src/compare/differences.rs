@@ -1,4 +1,4 @@
-//! What is known to differ between the circumstances of two results.
+//! Known differences between the circumstances of two results.
 
 use model::System;
 use results::{Manifest, ResultSet};

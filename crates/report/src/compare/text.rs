@@ -1,8 +1,8 @@
 //! Two results for the terminal: at most 100 columns, plain ASCII.
 
 use super::{Estimate, SideBySide, SideInfo};
+use crate::columns::{Align, Columns, wrap};
 use crate::quantity::{change, interval, with_unit};
-use crate::render::columns::{Align, Columns, wrap};
 
 const WIDTH: usize = 100;
 const INDENT: usize = 2;

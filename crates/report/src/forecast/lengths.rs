@@ -15,9 +15,10 @@ use stats::summary::{self, Moments};
 
 /// A gain in precision that is worth a sentence.
 const WORTH_SAYING: f64 = 0.1;
-/// As the generators do, to call an interval's quantile one.
+/// Fewest samples beyond a quantile that make an interval's quantile worth using; the
+/// generators have the same rule.
 const FEWEST_BEYOND: f64 = 10.0;
-/// What is said of longer trials rests on this many trials at least.
+/// Fewest trials that a statement about longer trials may rest on.
 const FEWEST_TRIALS: usize = 6;
 
 pub struct Runs<'a> {
@@ -85,7 +86,7 @@ impl Runs<'_> {
         pooled_variance(&series.iter().map(Vec::as_slice).collect::<Vec<_>>())
     }
 
-    /// Of several runs: do their means differ more than their blocks explain?
+    /// Advice on more runs: do the means of several runs differ more than their blocks explain?
     fn more_runs(&self, cell: &str, metric: &str) -> Option<String> {
         let runs: Vec<Vec<f64>> = self
             .sources

@@ -31,9 +31,9 @@ pub struct Source<'a> {
 
 #[derive(Debug, Clone)]
 pub struct Question {
-    /// What will be seen in each of these?
+    /// Times for which the smallest visible change is wanted.
     pub times_ns: Vec<u64>,
-    /// What does a change of this fraction take?
+    /// Change, as a fraction, for which the blocks that it takes are wanted.
     pub effect: Option<f64>,
 }
 
@@ -58,7 +58,7 @@ pub struct Forecast {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Time {
     pub time_ns: u64,
-    /// As many as the time holds, and not more than max-blocks.
+    /// Blocks that the time holds, at most max-blocks.
     pub blocks: u32,
     pub capped: bool,
 }
@@ -79,7 +79,7 @@ pub struct Row {
     pub blocks_to_same: Option<u32>,
 }
 
-/// Of the trials of a cell in all sources, without the pauses between them.
+/// Mean time of the trials of a cell in all sources, without the pauses between them.
 fn mean_trial_ns(sources: &[Source], cell: &str) -> Option<f64> {
     let trials = sources.iter().flat_map(|source| &source.results.trials);
     let here = trials.filter(|stored| stored.trial.cell == cell);

@@ -2,8 +2,8 @@
 
 use super::{Answer, Forecast, Row, Time};
 use crate::certificate::short_percent;
+use crate::columns::{Align, Columns, wrap};
 use crate::quantity::percent;
-use crate::render::columns::{Align, Columns, wrap};
 use model::format_duration_ns;
 
 const WIDTH: usize = 100;
@@ -34,7 +34,7 @@ impl Forecast {
         lines.join("\n") + "\n"
     }
 
-    /// How good the answers can be.
+    /// Lines on the data that the answers rest on.
     fn basis(&self) -> Vec<String> {
         let runs = match self.runs {
             1 => String::new(),

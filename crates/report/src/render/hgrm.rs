@@ -2,7 +2,7 @@
 //! cell, arm and latency, as `outputPercentileDistribution` of the Java
 //! implementation writes it. Values are nanoseconds.
 
-use crate::histogram::map_groups;
+use crate::render::histogram::map_groups;
 use hdrhistogram::Histogram;
 use results::ResultSet;
 use results::files::plain;

@@ -1,7 +1,7 @@
 //! JSON for programs; its shape is `docs/report.schema.json`.
 
 use crate::ReportError;
-use crate::across::Across;
+use crate::table::across::Across;
 use crate::table::{
     ArmInfo, CellTable, Comparison, Excluded, ExperimentInfo, MetricRow, NotMeasured, Notice,
     Table, Tally, TrialCounts,
@@ -30,7 +30,7 @@ struct Document<'a> {
     system: &'a System,
 }
 
-/// What each arm measured, without comparing.
+/// Figures of each arm, without comparing.
 #[derive(Serialize)]
 struct CellMetrics<'a> {
     name: &'a str,

@@ -1,7 +1,7 @@
 //! Text for a mailing list: under 78 columns, fixed width, what a maintainer asks
 //! for first (machine, method, baseline), no colours.
 
-use super::columns::{Align, Columns, plain, wrap};
+use crate::columns::{Align, Columns, plain, wrap};
 use crate::quantity::{change, interval, percent, with_unit};
 use crate::table::{CellTable, Comparison, Table};
 use crate::words;
@@ -78,7 +78,7 @@ fn cell(table: &Table, cell: &CellTable) -> Vec<String> {
     lines
 }
 
-/// What decides, and what else differs: a line a metric, and under it its arms.
+/// Deciding metrics, and others that differ: a line for each metric, and its arms below it.
 fn verdicts(table: &Table, cell: &CellTable) -> Vec<String> {
     let differing = cell.further().filter(|c| c.verdict.is_call() && !c.aa);
     let shown: Vec<&Comparison> = cell.deciding().chain(differing).collect();

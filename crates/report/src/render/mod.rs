@@ -1,8 +1,10 @@
-//! One module an output format, all over the same table.
+//! The output formats: the one table, and one module for each of them.
 
-pub(crate) mod columns;
+pub(crate) mod chart;
+pub(crate) mod conclusion;
 pub(crate) mod csv;
 pub(crate) mod hgrm;
+pub(crate) mod histogram;
 pub(crate) mod html;
 pub(crate) mod json;
 pub(crate) mod junit;
@@ -10,3 +12,91 @@ pub(crate) mod lkml;
 pub(crate) mod markdown;
 pub(crate) mod sheet;
 pub(crate) mod text;
+pub(crate) mod tried;
+
+use crate::table::Table;
+use results::ResultSet;
+
+/// All formats, the usual one first.
+#[rustfmt::skip] // One line a format.
+pub static FORMATS: &[Format] = &[
+    Format { name: "text", file: Some("report.txt"), summary: "for the terminal; all details with `--full`", write: |table, _, options| Ok(text::render(table, options)) },
+    Format { name: "lkml", file: None, summary: "plain text of fixed width for a mailing list", write: |table, _, _| Ok(lkml::render(table)) },
+    Format { name: "csv", file: Some("trials.csv"), summary: "a row for each trial and metric", write: |_, results, _| csv::render(results) },
+    Format { name: "json", file: Some("report.json"), summary: "for programs; `docs/report.schema.json` describes it", write: |table, _, _| json::render(table) },
+    Format { name: "html", file: Some("report.html"), summary: "one page with charts that needs no network", write: |table, results, _| html::render(table, results) },
+    Format { name: "markdown", file: None, summary: "tables for a merge request or a wiki", write: |table, _, _| Ok(markdown::render(table)) },
+    Format { name: "junit", file: None, summary: "JUnit XML for continuous integration: worse is a failure", write: |table, _, _| junit::render(table) },
+];
+
+type Write = fn(&Table, &ResultSet, &Options) -> Result<String, ReportError>;
+
+/// An output format of a report.
+#[derive(Debug, Clone, Copy)]
+pub struct Format {
+    /// Name on the command line.
+    pub name: &'static str,
+    /// File in `report/` of a results directory; none for a format that is written on
+    /// request only.
+    pub file: Option<&'static str>,
+    /// Description for `docs/reference.md`.
+    pub summary: &'static str,
+    write: Write,
+}
+
+impl Format {
+    /// The format of this name.
+    pub fn named(name: &str) -> Option<&'static Format> {
+        FORMATS.iter().find(|format| format.name == name)
+    }
+
+    /// The report of `table`, which was made from `results`.
+    pub fn render(
+        &self,
+        table: &Table,
+        results: &ResultSet,
+        options: &Options,
+    ) -> Result<String, ReportError> {
+        (self.write)(table, results, options)
+    }
+}
+
+/// Choices that a format leaves open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// Terminal colours in `text`.
+    pub color: bool,
+    /// Every comparison, median and trial that does not count in `text`, not only the
+    /// answer.
+    pub full: bool,
+    /// Columns of the terminal for which `text` is written.
+    pub width: usize,
+}
+
+impl Options {
+    /// Columns of a text that no terminal asked for.
+    pub const USUAL_WIDTH: usize = 100;
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            color: false,
+            full: false,
+            width: Options::USUAL_WIDTH,
+        }
+    }
+}
+
+/// An error while a report is written.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    #[error("writing the report as CSV: {0}")]
+    Csv(#[from] ::csv::Error),
+    #[error("writing the report as JSON: {0}")]
+    Json(#[from] serde_json::Error),
+    #[error("writing the report as HTML: {0}")]
+    Html(#[from] askama::Error),
+    #[error("writing the report as JUnit XML: {0}")]
+    Junit(#[from] quick_junit::SerializeError),
+}

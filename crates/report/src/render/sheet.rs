@@ -1,15 +1,15 @@
-//! What is seen across cells or arms, as sheets of text with a tint: the same rows in
-//! the terminal, in markdown and on the page.
+//! Findings across cells or arms, as sheets of text with a tint: the same rows in the terminal,
+//! in markdown and on the page.
 
-use crate::across::grid::GridPoint;
-use crate::across::interference::Slowdown;
-use crate::across::scan::{KNEE, ScanArm, ScanPoint};
-use crate::across::search::SearchArm;
-use crate::across::{Grid, Interference, Measured, Scan, Search};
-use crate::chart::tick;
 use crate::quantity::{change, count, factor, interval, percent, with_unit};
+use crate::render::chart::tick;
+use crate::table::across::grid::GridPoint;
+use crate::table::across::interference::Slowdown;
+use crate::table::across::scan::{KNEE, ScanArm, ScanPoint};
+use crate::table::across::search::SearchArm;
+use crate::table::across::{Grid, Interference, Measured, Scan, Search};
+use crate::table::why::{Change, Companion, Kind, Why};
 use crate::table::{Table, Verdict};
-use crate::why::{Change, Companion, Kind, Why};
 use model::{Better, format_rate};
 
 /// A slowdown of this factor has the full tint.
@@ -23,7 +23,8 @@ const MOST_FIGURES: usize = 8;
 pub struct Sheet {
     pub title: String,
     pub caption: String,
-    /// What is in brackets in text, and hatched on the page; empty where nothing is.
+    /// Word for the cells that are in brackets in text and hatched on the page; empty without
+    /// such cells.
     pub doubt: &'static str,
     /// Changes and their tints, of a heat map.
     pub scale: Vec<SheetCell>,
@@ -85,7 +86,7 @@ pub fn sheets(table: &Table) -> Vec<Sheet> {
     interference.chain(grids).chain(scans).chain(whys).collect()
 }
 
-/// So many counters are shown; the JSON report has all.
+/// Most counters that are shown; the JSON report has all.
 const MOST_COUNTERS: usize = 8;
 
 fn of_why(why: &Why) -> Sheet {
@@ -255,7 +256,8 @@ fn of_grid(table: &Table, grid: &Grid) -> Sheet {
     }
 }
 
-/// How all changes of a grid are written: as factors if one is a doubling or a halving.
+/// Form in which all changes of a grid are written: factors if one of them is a doubling or a
+/// halving.
 fn form(grid: &Grid) -> fn(f64) -> String {
     let points = grid.rows.iter().flat_map(|row| row.points.iter().flatten());
     let mut ratios = points.filter_map(|point| point.ratio);
@@ -393,7 +395,7 @@ fn bounded(arm: &SearchArm) -> String {
     }
 }
 
-/// Also for the picture.
+/// Caption of a scan, for its table and its picture.
 pub fn scan_caption() -> String {
     format!(
         "Geometric mean of the blocks, with its t-interval. Overloaded: the load was not carried, \
@@ -467,8 +469,8 @@ fn tint(ratio: f64, better: Better, full: f64) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::across::GeometricMean;
-    use crate::across::grid::GridRow;
+    use crate::table::across::GeometricMean;
+    use crate::table::across::grid::GridRow;
 
     #[test]
     fn a_tint_is_by_the_good_direction() {

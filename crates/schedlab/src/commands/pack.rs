@@ -5,7 +5,7 @@ use crate::exit::CliError;
 use crate::output::say;
 use crate::signature;
 use model::printable::one_line;
-use report::{Format, Options, Table};
+use report::Table;
 use results::ResultSet;
 use results::capsule::{CAPSULE_FORMAT, Capsule, Limits, Packed, Packer};
 use std::path::{Path, PathBuf};
@@ -18,9 +18,7 @@ pub fn pack(args: &PackArgs) -> Result<ExitCode, CliError> {
         None => None,
     };
     let results = ResultSet::read(&args.dir)?;
-    let table = Table::from_results(&results);
-    let json = report::render(Format::Json, &table, &results, &Options::default())
-        .map_err(CliError::internal)?;
+    let json = report::json(&Table::from_results(&results)).map_err(CliError::internal)?;
     let output = match &args.output {
         Some(path) => path.clone(),
         None => beside(&args.dir)?,

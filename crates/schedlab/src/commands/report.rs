@@ -3,7 +3,7 @@
 use crate::args::{FailOn, ReportArgs};
 use crate::exit::{self, CliError};
 use crate::output::{self, say};
-use report::{Comparison, Format, Options, Table, Verdict};
+use report::{Comparison, FORMATS, Format, Options, Table, Verdict};
 use results::ResultSet;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -50,18 +50,20 @@ fn write_distributions(dir: &Path, results: &ResultSet) -> Result<(), CliError> 
 }
 
 fn render(
-    format: Format,
+    format: &Format,
     table: &Table,
     results: &ResultSet,
     options: Options,
 ) -> Result<Vec<u8>, CliError> {
-    let text = report::render(format, table, results, &options).map_err(CliError::internal)?;
+    let text = format
+        .render(table, results, &options)
+        .map_err(CliError::internal)?;
     Ok(text.into_bytes())
 }
 
 /// To standard output.
 pub fn print(
-    format: Format,
+    format: &Format,
     table: &Table,
     results: &ResultSet,
     full: bool,
@@ -76,12 +78,8 @@ pub fn print(
 /// `report/` in the results directory; gives the path of the HTML page.
 pub fn write_report_files(table: &Table, results: &ResultSet) -> Result<PathBuf, CliError> {
     let mut page = PathBuf::new();
-    for (format, name) in [
-        (Format::Text, "report.txt"),
-        (Format::Json, "report.json"),
-        (Format::Csv, "trials.csv"),
-        (Format::Html, "report.html"),
-    ] {
+    let files = FORMATS.iter().filter_map(|f| Some((f, f.file?)));
+    for (format, name) in files {
         let text = render(
             format,
             table,
@@ -91,7 +89,10 @@ pub fn write_report_files(table: &Table, results: &ResultSet) -> Result<PathBuf,
                 ..Options::default()
             },
         )?;
-        page = results::write::derived(&results.dir, &format!("report/{name}"), &text)?;
+        let path = results::write::derived(&results.dir, &format!("report/{name}"), &text)?;
+        if format.name == "html" {
+            page = path;
+        }
     }
     Ok(page)
 }

@@ -1,15 +1,15 @@
 //! The pictures of each cell.
 
 use super::view::color_of;
-use crate::across::scan::{ScanArm, ScanPoint};
-use crate::across::{self, GeometricMean, Scan, Search};
-use crate::chart::{
+use crate::render::chart::{
     self, BlockLine, Estimate, PercentileLine, RateLine, TimeLine, TradeOff, TriedRates,
 };
-use crate::histogram::{self, Group, Merged};
+use crate::render::histogram::{self, Group, Merged};
 use crate::render::sheet::scan_caption;
+use crate::render::tried::{Tried, tried};
+use crate::table::across::scan::{ScanArm, ScanPoint};
+use crate::table::across::{self, GeometricMean, Scan, Search};
 use crate::table::{CellTable, Comparison, Table};
-use crate::tried::{Tried, tried};
 use model::Better;
 use results::ResultSet;
 
@@ -68,7 +68,7 @@ fn rank(cell: &CellTable, name: &str) -> usize {
     position.unwrap_or(usize::MAX)
 }
 
-/// What one arm adds to a percentile chart.
+/// Lines that one arm adds to a percentile chart.
 struct Drawn {
     cell: usize,
     name: String,
@@ -119,7 +119,7 @@ fn percentile_figure(drawn: &[Drawn]) -> Option<Figure> {
     })
 }
 
-/// What a histogram log holds, in words.
+/// Description of the contents of a histogram log.
 fn of_log(name: &str) -> String {
     match name {
         "service" => "service time".to_owned(),
@@ -141,7 +141,7 @@ fn time_figure(drawn: &[Drawn]) -> Option<Figure> {
     })
 }
 
-/// What hollow circles mean; empty without any.
+/// Meaning of hollow circles; empty without any.
 fn overload_caption(drawn: &[Drawn], so: &str) -> String {
     let overloaded = drawn.iter().filter(|d| d.line.overloaded);
     let arms: Vec<&str> = overloaded.map(|d| d.arm.as_str()).collect();

@@ -8,7 +8,7 @@ mod scale;
 mod view;
 
 use crate::ReportError;
-use crate::chart;
+use crate::render::chart;
 use crate::table::Table;
 use askama::Template;
 use results::ResultSet;

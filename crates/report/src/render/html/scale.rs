@@ -5,7 +5,7 @@
 //! The axis is linear in ln(ratio) within about one smallest effect and
 //! logarithmic beyond (asinh), so that 2 % and a factor of four can both be seen.
 
-use crate::chart::tick;
+use crate::render::chart::tick;
 use crate::table::Comparison;
 
 /// Never narrower than this many smallest effects to each side.
@@ -21,7 +21,7 @@ pub struct Scale {
     effect: f64,
 }
 
-/// What the plot of one comparison shows; positions in percent.
+/// Marks in the plot of one comparison; positions in percent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IntervalPlot {
     pub band_left: String,

@@ -2,12 +2,11 @@
 
 use super::charts::{CellCharts, Figure};
 use super::scale::{IntervalPlot, Scale, Tick};
-use crate::chart::COLORS;
-use crate::conclusion;
-use crate::evidence::Statement;
 use crate::quantity::{change, evidence, interval, percent, with_unit};
+use crate::render::chart::COLORS;
+use crate::render::conclusion;
 use crate::render::sheet::{Sheet, sheets};
-use crate::table::{CellTable, Comparison, Excluded, MetricRow, Notice, Summary, Table};
+use crate::table::{CellTable, Comparison, Excluded, MetricRow, Notice, Statement, Summary, Table};
 use crate::words;
 use askama::Template;
 use model::{Better, System};
@@ -34,7 +33,7 @@ pub struct Page<'a> {
     pub cells: Vec<CellView<'a>>,
     pub trials: String,
     pub excluded: &'a [Excluded],
-    /// Whether a deciding comparison has a star.
+    /// True if a deciding comparison has a star.
     pub starred: bool,
     pub star: String,
     pub machine: Vec<(String, String)>,
@@ -209,7 +208,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Only where there is more than a look can take in.
+    /// Overview of all verdicts, for a page with more cells than one look can take in.
     fn overview(&self) -> Option<Overview<'a>> {
         let arms: Vec<&str> = self
             .table

@@ -4,9 +4,10 @@ use super::verdicts::Shape;
 use super::{INDENT, Page, lesser, sheets_of_answers};
 use crate::fold::{alike, in_ranges};
 use crate::quantity::change;
+use crate::render::conclusion;
+use crate::table::why::Kind;
 use crate::table::{ArmTrials, CellTable, Comparison, Excluded, Notice, Table, Verdict};
-use crate::why::Kind;
-use crate::{conclusion, words};
+use crate::words;
 use model::Severity;
 
 /// Deciding comparisons up to this number are all shown; of more, the calls.

@@ -1,9 +1,9 @@
 //! The full report: every comparison, median, and trial that does not count.
 
-use super::super::columns::{Align, Columns, clip};
 use super::super::sheet::sheets;
 use super::verdicts::Shape;
 use super::{Page, lesser};
+use crate::columns::{Align, Columns, clip};
 use crate::quantity::with_unit;
 use crate::table::{CellTable, Comparison, Excluded, MetricRow, Notice, Table};
 use crate::words;

@@ -7,17 +7,18 @@ mod brief;
 mod full;
 mod verdicts;
 
-use super::columns::{Align, Columns, plain, wrap};
 use super::sheet::{Sheet, sheets};
+use crate::columns::{Align, Columns, plain, wrap};
+use crate::render::{Options, conclusion};
 use crate::table::{CellTable, Notice, Table};
-use crate::{Options, conclusion, words};
+use crate::words;
 use model::Severity;
 
 const INDENT: usize = 2;
 /// Narrower than any terminal, and wider than a line that is pleasant to read.
 const WIDTHS: std::ops::RangeInclusive<usize> = 40..=120;
 
-/// As many arms as fit the usual width beside each other.
+/// Most arms beside each other: the number that fits the usual width.
 const ARMS_ABREAST: usize = 4;
 
 /// The whole report.

@@ -1,7 +1,7 @@
 //! The table of comparisons, with as many columns as there is room for.
 
-use super::super::columns::{Align, Columns};
 use super::{INDENT, Page, paint};
+use crate::columns::{Align, Columns};
 use crate::quantity::{change, evidence, interval, percent, with_unit};
 use crate::table::{Comparison, Table, Verdict};
 use crate::words;

@@ -34,7 +34,7 @@ pub struct Group {
     logs: Vec<PathBuf>,
 }
 
-/// What the logs of a group hold.
+/// Contents of the logs of a group.
 #[derive(Debug)]
 pub struct Merged {
     pub histogram: Histogram<u64>,

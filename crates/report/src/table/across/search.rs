@@ -21,7 +21,7 @@ pub struct Search {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SearchArm {
     pub arm: String,
-    /// Of the trials that found a rate; none where none did.
+    /// Mean rate of the trials that found one; none where none did.
     pub rate_per_sec: Option<GeometricMean>,
     /// Trials whose rate is lower than any that was tried, and those where it is higher.
     pub lower: usize,

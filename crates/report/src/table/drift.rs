@@ -1,6 +1,6 @@
-//! What the order of the trials gives away: a difference that changed while it was
-//! measured, a machine that drifted, a place in the block that matters, blocks that
-//! resemble each other, heat and clocks that changed from trial to trial.
+//! Warnings that follow from the order of the trials: a difference that changed while it was
+//! measured, a machine that drifted, a place in the block that matters, blocks that resemble
+//! each other, heat and clocks that changed from trial to trial.
 //!
 //! Only deciding metrics are looked at, each kind of look at a rate of one false
 //! warning in a hundred reports, split over the comparisons (Bonferroni).
@@ -12,7 +12,7 @@ use results::ResultSet;
 use stats::{rank, summary, trend};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Of one kind of warning in one report.
+/// Rate of false warnings of one kind in one report.
 const FALSE_RATE: f64 = 0.01;
 /// A hotter or cooler trial than this is another machine.
 const MOST_CELSIUS: f64 = 10.0;
@@ -161,8 +161,8 @@ impl Series<'_> {
         own.map(|(_, value)| *value).collect()
     }
 
-    /// How far the first trial of each block is from the others of the block, with
-    /// the differences between the arms taken out.
+    /// Distance of the first trial of each block from the others of the block, with the
+    /// differences between the arms taken out.
     fn first_of_blocks(&self) -> Vec<f64> {
         let complete = self.blocks.values().map(Vec::len).max().unwrap_or(0);
         let blocks = || self.blocks.values().filter(|b| b.len() == complete);
@@ -185,7 +185,7 @@ fn centre(block: &[(usize, f64)]) -> f64 {
     summary::mean(&values).unwrap_or(0.0)
 }
 
-/// What is measured first in a block comes out differently.
+/// Warning that the first trial of a block comes out differently.
 fn order(all: &[Series]) -> Option<Warning> {
     let limit = FALSE_RATE / all.len().max(1) as f64;
     let found: Vec<String> = all
@@ -265,7 +265,7 @@ fn clock(results: &ResultSet) -> Option<Warning> {
     })
 }
 
-/// Of a metric over all trials that count.
+/// Range of a metric over all trials that count.
 fn range(results: &ResultSet, metric: &str) -> Option<(f64, f64)> {
     let trials = results.trials.iter().map(|stored| &stored.trial);
     let values = trials

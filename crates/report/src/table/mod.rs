@@ -3,16 +3,27 @@
 //!
 //! The field names are those of the JSON report (`docs/report.schema.json`).
 
-use crate::across::Across;
-use crate::evidence::Statement;
+pub mod across;
+mod build;
+mod doubt;
+mod drift;
+mod evidence;
+mod notices;
+mod summary;
+pub mod why;
+
+pub(crate) use build::most_common;
+pub use evidence::Statement;
 pub use judge::Verdict;
+
+use across::Across;
 use model::{Better, Severity, System};
 use results::{Format, RunState};
 use serde::Serialize;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Table {
-    /// Of the results directory.
+    /// Format of the results directory.
     pub format: Format,
     pub experiment: ExperimentInfo,
     pub arms: Vec<ArmInfo>,
@@ -46,12 +57,12 @@ pub struct ExperimentInfo {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ArmInfo {
     pub name: String,
-    /// What it changes: `batch+nice=5`, `default`.
+    /// Changes of the arm: `batch+nice=5`, `default`.
     pub summary: String,
     pub baseline: bool,
     /// Repeats the baseline under another name.
     pub aa: bool,
-    /// What proves that its trials ran under it.
+    /// Proof that its trials ran under it.
     pub evidence: Vec<Statement>,
 }
 
@@ -125,9 +136,9 @@ pub struct Comparison {
     pub better: Better,
     pub baseline: String,
     pub arm: String,
-    /// Whether the metric was named to decide, and so counts in the tally.
+    /// True if the metric was named to decide, and so counts in the tally.
     pub deciding: bool,
-    /// Whether the arm repeats the baseline.
+    /// True if the arm repeats the baseline.
     pub aa: bool,
     /// Arm over baseline; none without a block that has both.
     pub ratio: Option<f64>,
@@ -147,8 +158,8 @@ pub struct Comparison {
     pub arm_level: Option<f64>,
     pub baseline_median: Option<f64>,
     pub arm_median: Option<f64>,
-    /// Whether the call holds when all comparisons of its family are looked at
-    /// together (e-BH); none where nothing is called.
+    /// True if the call holds when all comparisons of its family are looked at together (e-BH);
+    /// none where nothing is called.
     pub survives_ebh: Option<bool>,
     pub notes: Vec<String>,
     /// The blocks in order: what `ratio` and its interval are made of.
@@ -209,7 +220,7 @@ impl Excluded {
         model::trial::headline(&self.why)
     }
 
-    /// What a program or a console said last; empty where there is no more to say.
+    /// Last lines of a program or a console; empty where there are none after the headline.
     pub fn last_lines(&self) -> &str {
         let rest = self.why.trim_start().split_once('\n');
         rest.map_or("", |(_, rest)| rest.trim_end())
@@ -231,7 +242,7 @@ pub struct Notice {
     pub arms: Vec<ArmTrials>,
 }
 
-/// So many trials of one arm.
+/// Number of trials of one arm.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ArmTrials {
     pub arm: String,

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Grid {
-    /// Where it was measured.
+    /// Cell in which it was measured.
     pub cell: String,
     #[serde(flatten)]
     pub measured: Measured,

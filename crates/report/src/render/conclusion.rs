@@ -160,7 +160,7 @@ impl<'a> Conclusion<'a> {
         (all > 0).then(|| format!("{label}: {}", phrases.join(", ")))
     }
 
-    /// With its cell where the metric alone does not say which is meant.
+    /// Name of the metric, with its cell where the metric alone does not say which is meant.
     fn metric(&self, found: &Found) -> String {
         let metric = &found.comparison.metric;
         let has = |cell: &&CellTable| cell.comparisons.iter().any(|c| c.metric == *metric);
@@ -184,8 +184,8 @@ fn sized(c: &Comparison) -> String {
     }
 }
 
-/// What the slowest of them takes, and for how many this can be told: `about 4 minutes
-/// more`, 2.
+/// Time that the slowest open comparison takes, and the number of comparisons for which this
+/// can be told: `about 4 minutes more`, 2.
 fn more_time(open: &[Found]) -> Option<(String, usize)> {
     let missing = open.iter().filter_map(|found| {
         let c = found.comparison;

@@ -1,4 +1,4 @@
-//! What a search tried in a trial: its `search.csv`.
+//! Rates that a search tried in a trial: its `search.csv`.
 
 use std::path::Path;
 

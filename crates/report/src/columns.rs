@@ -52,7 +52,7 @@ impl Columns {
         widths
     }
 
-    /// Of a line in which nothing is cut.
+    /// Width of the longest line in which nothing is cut.
     pub fn natural_width(&self, indent: usize) -> usize {
         let widths = (0..self.count()).map(|column| self.natural(column));
         indent + widths.sum::<usize>() + 2 * (self.count() - 1)

@@ -3,8 +3,8 @@
 //! Every colour is a CSS variable of `templates/style.css`, so that one picture
 //! fits light and dark.
 
-use crate::histogram::Curve;
 use crate::quantity::{change, with_unit};
+use crate::render::histogram::Curve;
 use kuva::prelude::{
     Layout, LinePlot, LineStyle, MarkerShape, Plot, ReferenceLine, ScatterPlot, ShadedRegion,
     SvgBackend, Theme, TickFormat, render_multiple,
@@ -213,7 +213,8 @@ fn over_rates(layout: Layout, rates: impl Iterator<Item = f64> + Clone, label: &
         .with_y_tick_format(custom(|ns| with_unit(ns, "ns")))
 }
 
-/// So far above the highest value, and above each other, are the arms' marks without one.
+/// Factor by which the mark of an arm without a value lies above the highest value, and above
+/// the mark of another such arm.
 const ABOVE: f64 = 1.15;
 
 fn rate_dots(line: &RateLine, run: &[(f64, Estimate)]) -> Plot {
@@ -232,7 +233,7 @@ fn rate_dots(line: &RateLine, run: &[(f64, Estimate)]) -> Plot {
     Plot::Scatter(dots)
 }
 
-/// What the searches of one arm tried: (rate, quantile).
+/// Rates that the searches of one arm tried: (rate, quantile).
 #[derive(Debug, Clone, PartialEq)]
 pub struct TriedRates {
     pub color: usize,
@@ -393,7 +394,8 @@ fn line(points: &[(f64, f64)], color: &str, width: f64) -> LinePlot {
         .with_stroke_width(width)
 }
 
-/// With dashes of its own, so that arms of equal figures do not hide each other.
+/// Line of an arm. Its dashes are its own, so that arms of equal figures do not hide each
+/// other.
 fn arm_line(points: &[(f64, f64)], number: usize, width: f64) -> Plot {
     const DASHES: [&str; COLORS] = [
         "", "9 4", "3 3", "9 3 3 3", "15 4", "5 2", "15 3 3 3", "2 5",
@@ -405,7 +407,7 @@ fn arm_line(points: &[(f64, f64)], number: usize, width: f64) -> Plot {
     })
 }
 
-/// As many as a glance can tell apart; arms beyond them share.
+/// Marker of an arm. A glance can tell five shapes apart; further arms share them.
 fn shape(number: usize) -> MarkerShape {
     const SHAPES: [MarkerShape; 5] = [
         MarkerShape::Circle,

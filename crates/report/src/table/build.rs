@@ -1,18 +1,18 @@
 //! From a results directory to the table.
 
-use crate::across::{self, Across};
 use crate::certificate::Certificate;
-use crate::doubt;
-use crate::evidence;
 use crate::fold::alike;
 use crate::forecast;
-use crate::notices;
-use crate::summary::{median, summarise};
+use crate::table::across::{self, Across};
+use crate::table::doubt;
+use crate::table::evidence;
+use crate::table::notices;
+use crate::table::summary::{median, summarise};
+use crate::table::why;
 use crate::table::{
     ArmInfo, BlockPoint, CellTable, Comparison, Excluded, ExperimentInfo, MetricRow, NotMeasured,
     Table, Tally, TrialCounts, Verdict,
 };
-use crate::why;
 use crate::words;
 use judge::{FEWEST_BLOCKS, Family, is_aa};
 use model::{Better, Cell, Experiment, StopRule, Trial, TrialState, Workload};
@@ -148,7 +148,7 @@ pub fn most_common(reasons: &[&str]) -> String {
     most.copied().unwrap_or_default().to_owned()
 }
 
-/// What is needed to fill the table of one cell.
+/// Inputs of the table of one cell.
 struct CellScope<'a> {
     experiment: &'a Experiment,
     cell: &'a Cell,
@@ -433,7 +433,7 @@ fn tallies(experiment: &Experiment, cells: &[CellTable]) -> Vec<Tally> {
         .collect()
 }
 
-/// Of an arm and its baseline, what was not measured.
+/// Entries of an arm and of its baseline.
 fn of_both<'a>(
     experiment: &'a Experiment,
     arm: usize,

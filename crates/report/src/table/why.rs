@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 /// Fewer blocks than this cannot give a correlation a p below 0.05.
 pub const FEWEST_BLOCKS: usize = 5;
 
-/// What went with the change of one metric, from the baseline to one arm.
+/// Counters beside the change of one metric, from the baseline to one arm.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Why {
     pub cell: String,
@@ -42,7 +42,7 @@ pub struct Companion {
     /// Kendall's tau of the two changes; none with fewer than [`FEWEST_BLOCKS`], or
     /// where one of them is the same in all blocks.
     pub tau: Option<f64>,
-    /// Of tau, two-sided, for this counter alone.
+    /// Two-sided p of tau, for this counter alone.
     pub p: Option<f64>,
     pub kind: Kind,
 }

@@ -1,5 +1,5 @@
-//! What an antagonist costs a service: under each arm, the service beside it over the
-//! same service alone, within the blocks.
+//! Cost of an antagonist for a service: under each arm, the service beside it over the same
+//! service alone, within the blocks.
 
 use super::{Measured, by_block, deciding, is_overloaded, measured};
 use judge::judge;
@@ -30,7 +30,7 @@ pub struct InterferenceRow {
 /// Beside the antagonist over alone.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Slowdown {
-    /// What is compared: goodput where one of the two did not carry the load.
+    /// The metric that is compared: goodput where one of the two did not carry the load.
     pub metric: String,
     pub better: Better,
     pub ratio: f64,
@@ -40,7 +40,7 @@ pub struct Slowdown {
 }
 
 impl Slowdown {
-    /// How many times as bad: above 1 is slower, whatever the metric.
+    /// Factor by which the service is worse: above 1 is slower, whatever the metric.
     pub fn factor(&self) -> f64 {
         in_factors(self.better, self.ratio)
     }
@@ -164,8 +164,8 @@ fn slowdown(
     })
 }
 
-/// What is compared in the place of a latency, where the arm did not carry the load in
-/// one of the two cells.
+/// Metric that takes the place of a latency where the arm did not carry the load in one of the
+/// two cells.
 fn goodput(
     results: &ResultSet,
     (beside, alone): (usize, usize),
@@ -180,7 +180,7 @@ fn goodput(
         .flatten()
 }
 
-/// How bad the worst arm of a row is.
+/// Factor of the worst arm of a row.
 fn harm(row: &InterferenceRow) -> f64 {
     let all = row.arms.iter().flatten().map(Slowdown::factor);
     all.fold(0.0, f64::max)

@@ -1,5 +1,5 @@
-//! What is seen only across cells or arms: a scan over rates, a service alone and
-//! beside others, a grid of parameters; and what moved beside a figure.
+//! Findings that only several cells or arms together give: a scan over rates, a service alone
+//! and beside others, a grid of parameters; and what moved beside a figure.
 
 pub mod grid;
 pub mod interference;
@@ -14,7 +14,7 @@ pub use scan::Scan;
 pub use search::Search;
 
 use crate::certificate::Certificate;
-use crate::why::Why;
+use crate::table::why::Why;
 use model::{Better, Trial};
 use results::{Overload, ResultSet, overload};
 use serde::Serialize;
@@ -33,7 +33,7 @@ pub struct Across {
     pub grids: Vec<Grid>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub why: Vec<Why>,
-    /// Of a run that measured its baseline against itself.
+    /// Certificate of a run that measured its baseline against itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub certificate: Option<Certificate>,
 }
@@ -96,14 +96,13 @@ fn ok_trials(results: &ResultSet, cell: usize) -> impl Iterator<Item = &Trial> {
     trials.filter(move |trial| trial.place.cell == cell && trial.is_ok())
 }
 
-/// Whether the arm did not carry the load of the cell, so that its latency is that of
-/// a queue.
+/// True if the arm did not carry the load of the cell, so that its latency is that of a queue.
 pub fn is_overloaded(results: &ResultSet, cell: usize, arm: usize) -> bool {
     let trials = results.trials.iter().map(|stored| &stored.trial);
     Overload::of_arm(trials, cell, arm).forbids_latency()
 }
 
-/// What a metric of an arm is in a cell, where it is positive.
+/// Positive values of a metric of an arm in a cell.
 fn figures<'a>(
     results: &'a ResultSet,
     cell: usize,

@@ -1,5 +1,5 @@
-//! What proves the treatment: the statements of the evidence, and in how many of
-//! an arm's trials each was found.
+//! Proof of the treatment: the statements of the evidence, and the number of an arm's trials in
+//! which each was found.
 
 use model::Trial;
 use results::ResultSet;
@@ -13,7 +13,7 @@ pub struct Statement {
     pub trials: usize,
 }
 
-/// What was found in the trials of `arm` that count, the most frequent first.
+/// Statements found in the trials of `arm` that count, the most frequent first.
 pub fn of_arm(results: &ResultSet, arm: usize) -> Vec<Statement> {
     let trials = results.trials.iter().map(|stored| &stored.trial);
     let counted = trials.filter(|t| t.is_ok() && t.place.arm == arm);

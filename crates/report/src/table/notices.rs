@@ -1,8 +1,8 @@
 //! Warnings of a report: those of the run and of its trials, each once, and what
 //! the results themselves give reason to say. The most serious come first.
 
-use crate::drift;
 use crate::fold::{alike, in_ranges};
+use crate::table::drift;
 use crate::table::{ArmTrials, CellTable, Notice};
 use model::preflight::{Check, CheckState};
 use model::{Severity, Trial, Warning};
@@ -76,7 +76,7 @@ fn add(notices: &mut Vec<Gathered>, warning: &Warning, trial: Option<&Trial>) {
     }
 }
 
-/// What nobody warned of while it ran.
+/// Warnings that the results give reason for and that nobody gave during the run.
 fn own(results: &ResultSet, said: &[Gathered]) -> Vec<Warning> {
     let mut own = Vec::new();
     own.extend(emulation(results, said));
@@ -127,7 +127,7 @@ fn unfinished(state: RunState) -> Option<Warning> {
     })
 }
 
-/// What was found on the machine before the first trial.
+/// Warning about the settings that were found on the machine before the first trial.
 fn settings(preflight: &[Check]) -> Option<Warning> {
     let found = preflight.iter().filter(|c| c.state == CheckState::Caution);
     let names: Vec<&str> = found.map(|check| check.name.as_str()).collect();

@@ -1,0 +1,149 @@
+//! The figures of a certificate, from the trials of arms that are the same.
+
+use super::{CellNoise, Certificate, Sight, TIMES_NS};
+use model::Better;
+use results::{ResultSet, log_ratios};
+use stats::planner::{Confidence, detectable_change};
+use stats::{bounds, summary};
+
+impl Certificate {
+    /// `None` where no arm repeats the baseline, or no two of them were measured.
+    pub fn of(results: &ResultSet) -> Option<Certificate> {
+        let scope = Scope::new(results)?;
+        let cells: Vec<CellNoise> = (0..results.plan.cells.len())
+            .flat_map(|cell| scope.cell(cell))
+            .collect();
+        let comparisons = cells.iter().map(|c| c.comparisons).sum();
+        (comparisons > 0).then(|| Certificate {
+            confidence: results.experiment.stop.confidence,
+            power: scope.planned().power,
+            arms: scope.arms.len(),
+            comparisons,
+            false_calls: cells.iter().map(|c| c.false_calls).sum(),
+            cells,
+        })
+    }
+}
+
+/// Results of one directory, and their arms that are the same.
+struct Scope<'a> {
+    results: &'a ResultSet,
+    /// Indices of the arms that are the same.
+    arms: Vec<usize>,
+}
+
+impl<'a> Scope<'a> {
+    fn new(results: &'a ResultSet) -> Option<Scope<'a>> {
+        let experiment = &results.experiment;
+        let same = |arm: &usize| *arm == experiment.baseline || experiment.repeats_baseline(*arm);
+        let arms: Vec<usize> = (0..experiment.arms.len()).filter(same).collect();
+        (arms.len() > 1).then_some(Scope { results, arms })
+    }
+
+    fn planned(&self) -> Confidence {
+        Confidence::at(1.0 - self.results.experiment.stop.confidence)
+    }
+
+    fn cell(&self, cell: usize) -> Vec<CellNoise> {
+        let workload = self.results.plan.cells[cell].workload;
+        let metrics = &self.results.experiment.workloads[workload].metrics;
+        metrics.iter().filter_map(|m| self.noise(cell, m)).collect()
+    }
+
+    fn noise(&self, cell: usize, metric: &str) -> Option<CellNoise> {
+        let series: Vec<Vec<f64>> = self
+            .pairs()
+            .map(|(a, b)| self.log_ratios(cell, metric, a, b))
+            .filter(|xs| !xs.is_empty())
+            .collect();
+        let blocks = series.iter().map(Vec::len).max()? as u32;
+        let called = series.iter().filter(|xs| self.is_called(xs)).count();
+        let spread = pooled_spread(&series);
+        let known = spread.and_then(|sd| bounds::standard_deviation(sd, self.freedom(blocks), 0.1));
+        let block_ns = self.block_ns(cell);
+        Some(CellNoise {
+            cell: self.results.plan.cells[cell].name.clone(),
+            metric: metric.to_owned(),
+            comparisons: series.len() as u32,
+            false_calls: called as u32,
+            blocks,
+            spread,
+            spread_low: known.map(|i| i.low),
+            spread_high: known.map(|i| i.high),
+            block_ns,
+            sees: TIMES_NS
+                .map(|time| self.sight(time, block_ns, spread))
+                .to_vec(),
+        })
+    }
+
+    /// Each arm with each later one.
+    fn pairs(&self) -> impl Iterator<Item = (usize, usize)> {
+        let arms = &self.arms;
+        (1..arms.len()).flat_map(move |n| arms[n..].iter().map(move |b| (arms[n - 1], *b)))
+    }
+
+    fn log_ratios(&self, cell: usize, metric: &str, a: usize, b: usize) -> Vec<f64> {
+        let trials = self.results.trials.iter().map(|stored| &stored.trial);
+        let ratios = log_ratios(trials, cell, metric, b, a);
+        ratios.iter().map(|ratio| ratio.x).collect()
+    }
+
+    fn is_called(&self, xs: &[f64]) -> bool {
+        let judged = judge::judge(xs, Better::Higher, &self.results.experiment.stop);
+        judged.verdict.is_call()
+    }
+
+    /// Blocks and arms each take one from what can vary.
+    fn freedom(&self, blocks: u32) -> u32 {
+        blocks.saturating_sub(1) * (self.arms.len() as u32 - 1)
+    }
+
+    fn block_ns(&self, cell: usize) -> u64 {
+        let trials = self.results.trials.iter().map(|stored| &stored.trial);
+        let here = trials.filter(|t| t.place.cell == cell && self.arms.contains(&t.place.arm));
+        let times: Vec<f64> = here.map(|t| t.result.elapsed_ns as f64).collect();
+        (2.0 * summary::mean(&times).unwrap_or(0.0)) as u64
+    }
+
+    fn sight(&self, time_ns: u64, block_ns: u64, spread: Option<f64>) -> Sight {
+        let blocks = (time_ns / block_ns.max(1)).min(u64::from(u32::MAX)) as u32;
+        Sight {
+            time_ns,
+            blocks,
+            change: spread.and_then(|sd| detectable_change(sd, blocks, self.planned())),
+        }
+    }
+}
+
+/// The mean variance of the pairs: with complete blocks this is twice the residual
+/// variance of blocks × arms, so every trial is used.
+fn pooled_spread(series: &[Vec<f64>]) -> Option<f64> {
+    let variances: Vec<f64> = series
+        .iter()
+        .filter_map(|xs| summary::sd(xs))
+        .map(|sd| sd * sd)
+        .collect();
+    summary::mean(&variances).map(f64::sqrt)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_spread_of_pairs_is_twice_the_residual_variance() {
+        // numpy 2.4.6: r = t - t.mean(1, keepdims=True) - t.mean(0, keepdims=True) +
+        // t.mean(); sqrt(2 * (r**2).sum() / 6).
+        let table = [
+            [0.10, 0.00, 0.05],
+            [0.02, 0.13, 0.04],
+            [0.21, 0.08, 0.19],
+            [0.00, 0.01, 0.07],
+        ];
+        let pair = |a: usize, b: usize| table.iter().map(|row| row[b] - row[a]).collect();
+        let series: Vec<Vec<f64>> = vec![pair(0, 1), pair(0, 2), pair(1, 2)];
+        let spread = pooled_spread(&series).unwrap();
+        assert!((spread - 0.08579691784155835).abs() < 1e-12, "{spread}");
+    }
+}

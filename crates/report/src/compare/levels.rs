@@ -1,0 +1,89 @@
+//! The bare figures of both sides, for arms and cells that are the same.
+
+use super::Level;
+use super::matched::Matched;
+use model::Better;
+use results::ResultSet;
+use stats::rank;
+
+/// The rank test is exact and its cost grows fast; more trials are thinned to these.
+const MOST_TRIALS: usize = 120;
+
+pub fn levels(matched: &Matched, a: &ResultSet, b: &ResultSet, full: bool) -> Vec<Level> {
+    let mut levels = Vec::new();
+    for &(a_cell, b_cell) in &matched.cells {
+        for metric in metrics(a, a_cell, full) {
+            for &(a_arm, b_arm) in &matched.arms {
+                let values = [
+                    values(a, a_cell, a_arm, &metric),
+                    values(b, b_cell, b_arm, &metric),
+                ];
+                let arm = &a.experiment.arms[a_arm].name;
+                levels.extend(level(&a.plan.cells[a_cell].name, &metric, arm, &values, a));
+            }
+        }
+    }
+    levels
+}
+
+fn metrics(results: &ResultSet, cell: usize, full: bool) -> Vec<String> {
+    let workload = &results.experiment.workloads[results.plan.cells[cell].workload];
+    if !full && !workload.metrics.is_empty() {
+        return workload.metrics.clone();
+    }
+    let mut trials = results.trials.iter().map(|stored| &stored.trial);
+    let first = trials.find(|t| t.place.cell == cell && t.is_ok());
+    let judged = first.into_iter().flat_map(|t| &t.result.metrics);
+    judged
+        .filter(|m| m.better != Better::Neither)
+        .map(|m| m.metric.clone())
+        .collect()
+}
+
+/// Positive figures of the trials that count, since only those have a logarithm.
+fn values(results: &ResultSet, cell: usize, arm: usize, metric: &str) -> Vec<f64> {
+    let trials = results.trials.iter().map(|stored| &stored.trial);
+    let here = trials.filter(|t| t.is_ok() && t.place.cell == cell && t.place.arm == arm);
+    here.filter_map(|t| t.metric(metric))
+        .map(|m| m.value)
+        .filter(|v| *v > 0.0 && v.is_finite())
+        .collect()
+}
+
+fn level(
+    cell: &str,
+    metric: &str,
+    arm: &str,
+    [a, b]: &[Vec<f64>; 2],
+    results: &ResultSet,
+) -> Option<Level> {
+    let alpha = 1.0 - results.experiment.stop.confidence;
+    let logs = |values: &[f64]| -> Vec<f64> { thinned(values).iter().map(|v| v.ln()).collect() };
+    let shift = rank::hodges_lehmann_shift(&logs(b), &logs(a), alpha);
+    let interval = shift.and_then(|s| s.interval);
+    Some(Level {
+        cell: cell.to_owned(),
+        metric: metric.to_owned(),
+        unit: unit(results, metric),
+        arm: arm.to_owned(),
+        a_median: stats::summary::median(a)?,
+        b_median: stats::summary::median(b)?,
+        a_trials: a.len(),
+        b_trials: b.len(),
+        ratio: shift.map(|s| s.value.exp()),
+        low: interval.map(|i| i.low.exp()),
+        high: interval.map(|i| i.high.exp()),
+    })
+}
+
+/// Evenly chosen over the run.
+fn thinned(values: &[f64]) -> Vec<f64> {
+    let every = values.len().div_ceil(MOST_TRIALS).max(1);
+    values.iter().copied().step_by(every).collect()
+}
+
+fn unit(results: &ResultSet, metric: &str) -> String {
+    let trials = results.trials.iter().map(|stored| &stored.trial);
+    let measured = trials.filter_map(|t| t.metric(metric)).next();
+    measured.map_or(String::new(), |m| m.unit.clone())
+}
