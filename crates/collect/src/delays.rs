@@ -1,18 +1,18 @@
-//! How long tasks ran and how long they waited for a CPU:
-//! `/proc/PID/task/TID/schedstat` (Documentation/scheduler/sched-stats.rst), which
-//! needs `CONFIG_SCHED_INFO` and is always on where it is there.
+//! Time that tasks ran, and time that they waited for a CPU: `/proc/PID/task/TID/schedstat`
+//! (Documentation/scheduler/sched-stats.rst), which needs `CONFIG_SCHED_INFO` and is always on
+//! where it is there.
 
 use crate::tasks::{self, Pid};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Of one task, or of many together.
+/// Times of one task, or of many together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Delays {
     pub run_ns: u64,
     /// Runnable but not running.
     pub wait_ns: u64,
-    /// How often it was given a CPU.
+    /// Number of times that it was given a CPU.
     pub timeslices: u64,
 }
 
@@ -74,9 +74,9 @@ impl TreeDelays {
         self.cpu_ns.iter().map(since).sum()
     }
 
-    /// What the threads that are there now did since `earlier`; `None` without any, and
-    /// where other threads of these processes ended in between and had a part in the
-    /// work. Processes that ended are not seen.
+    /// Times of the threads that are there now, counted from `earlier`; `None` without any, and
+    /// where other threads of these processes ended in between and had a part in the work.
+    /// Processes that ended are not seen.
     pub fn since(&self, earlier: &TreeDelays) -> Option<Delays> {
         let within = self.threads.iter().map(|(tid, now)| {
             let before = earlier.threads.get(tid).copied().unwrap_or_default();

@@ -1,12 +1,12 @@
-//! How far apart CPUs are: threads of one core, cores of one last-level cache, CPUs
-//! of one node (`/sys/devices/system/cpu/cpuN/{topology,cache}`,
-//! `/sys/devices/system/node`; Documentation/admin-guide/cputopology.rst).
+//! Distance between CPUs: threads of one core, cores of one last-level cache, CPUs of one node
+//! (`/sys/devices/system/cpu/cpuN/{topology,cache}`, `/sys/devices/system/node`;
+//! Documentation/admin-guide/cputopology.rst).
 
 use crate::{read_number, read_trimmed};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// What two CPUs share at most, the closest first.
+/// The closest thing that two CPUs share, the closest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Distance {
     Core,

@@ -1,6 +1,6 @@
-//! How fast the CPUs run now: cpufreq's `scaling_cur_freq`, else `/proc/cpuinfo`
-//! (x86). Both are an average since the last tick or the last reading: good for
-//! "changed by a tenth", not for single percents.
+//! Current speed of the CPUs: cpufreq's `scaling_cur_freq`, else `/proc/cpuinfo` (x86). Both
+//! are an average since the last tick or the last reading: good for "changed by a tenth", not
+//! for single percents.
 
 use std::fs;
 use std::path::Path;

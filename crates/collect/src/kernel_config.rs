@@ -1,4 +1,4 @@
-//! How the running kernel was built: `/boot/config-$(uname -r)`,
+//! Configuration that the running kernel was built with: `/boot/config-$(uname -r)`,
 //! `/lib/modules/…/config`, or the kernel's own `/proc/config.gz`.
 
 use crate::machine::kernel_release;

@@ -24,7 +24,7 @@ const MOST_COUNTERS: usize = 512;
 #[derive(Debug)]
 pub struct Migrations {
     distances: Vec<Distance>,
-    /// Of migrations at most so far, the closest first.
+    /// Counters of migrations over at most this distance, the closest first.
     within: Vec<Vec<Counter>>,
 }
 

@@ -17,7 +17,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// What was counted after `earlier`.
+    /// Counts since `earlier`.
     pub fn since(self, earlier: Counts) -> Counts {
         Counts {
             context_switches: self

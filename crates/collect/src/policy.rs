@@ -15,8 +15,8 @@ pub fn read(tid: i32) -> io::Result<Policy> {
     })
 }
 
-/// Only what has a meaning for the class. From Linux 6.12 on, `runtime` of the
-/// fair classes is the slice; before, it is 0.
+/// Policy with only those fields that have a meaning for the class. From Linux 6.12 on,
+/// `runtime` of the fair classes is the slice; before, it is 0.
 fn from_attr(attr: &SchedAttr) -> Option<Policy> {
     let mut policy = Policy::new(Class::from_number(attr.policy)?);
     match policy.class {

@@ -30,7 +30,7 @@ impl Resource {
     }
 }
 
-/// Of the whole system. `None` where the kernel keeps no PSI (`psi=0`).
+/// Pressure on the whole system. `None` where the kernel keeps no PSI (`psi=0`).
 pub fn read(root: &Path, resource: Resource) -> Option<Stalled> {
     let path = root.join("proc/pressure").join(resource.name());
     parse(&fs::read_to_string(path).ok()?)

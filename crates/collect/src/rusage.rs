@@ -1,4 +1,4 @@
-//! What an ended process and its waited-for children used: `struct rusage` of
+//! Resources that an ended process and its waited-for children used: `struct rusage` of
 //! wait4(2), see getrusage(2).
 
 use crate::sys::to_duration;

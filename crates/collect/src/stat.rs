@@ -20,7 +20,7 @@ pub struct CpuTime {
 }
 
 impl CpuTime {
-    /// What was spent after `earlier`. A counter that went back counts as 0.
+    /// Time spent since `earlier`. A counter that went back counts as 0.
     pub fn since(self, earlier: CpuTime) -> CpuTime {
         CpuTime {
             user_ns: self.user_ns.saturating_sub(earlier.user_ns),

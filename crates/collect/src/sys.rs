@@ -65,7 +65,7 @@ fn check(result: libc::c_long) -> io::Result<libc::c_long> {
     Ok(result)
 }
 
-/// How a process ended, and what it used.
+/// End of a process, and the resources that it used.
 #[derive(Debug, Clone, Copy)]
 pub struct Ended {
     pub status: std::process::ExitStatus,
@@ -94,7 +94,7 @@ pub fn to_duration(time: libc::timeval) -> Duration {
     )
 }
 
-/// What the CPUID instruction says of the hypervisor; `None` on bare metal.
+/// Signature of the hypervisor from the CPUID instruction; `None` on bare metal.
 #[cfg(target_arch = "x86_64")]
 #[allow(unused_unsafe)] // Safe since Rust 1.94.
 pub fn hypervisor_signature() -> Option<String> {

@@ -20,7 +20,7 @@ pub struct TaskStat {
     pub parent: Pid,
     pub group: Pid,
     pub session: Pid,
-    /// Of all threads, ended ones too; children not included.
+    /// CPU time of all threads, ended ones too; children not included.
     pub user_ns: u64,
     pub system_ns: u64,
     /// Minor and major, as the times.
@@ -79,8 +79,8 @@ pub fn switches(root: &Path, pid: Pid, tid: Pid) -> Option<Switches> {
     })
 }
 
-/// How often a thread was moved to another CPU, from its `sched` (proc_sched_show_task in
-/// kernel/sched/debug.c; before 6.15 only with CONFIG_SCHED_DEBUG).
+/// Number of times that a thread was moved to another CPU, from its `sched`
+/// (proc_sched_show_task in kernel/sched/debug.c; before 6.15 only with CONFIG_SCHED_DEBUG).
 pub fn migrations(root: &Path, pid: Pid, tid: Pid) -> Option<u64> {
     let text = fs::read_to_string(root.join(format!("proc/{pid}/task/{tid}/sched"))).ok()?;
     let line = text.lines().find(|l| l.starts_with("se.nr_migrations"))?;

@@ -1,5 +1,5 @@
-//! What the child does between fork and exec. All that it needs is made before the
-//! fork, so that nothing is allocated here.
+//! Steps of the child between fork and exec. All that it needs is made before the fork, so that
+//! nothing is allocated here.
 
 use crate::user::User;
 use crate::view::{Step, View};

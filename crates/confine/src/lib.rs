@@ -50,7 +50,7 @@ pub struct Export {
 }
 
 impl Confinement {
-    /// Where the view is that is for others.
+    /// Path of the view that is for others.
     pub fn exported(&self) -> &Path {
         match &self.export {
             Some(export) if self.mounts => &export.at,
@@ -88,12 +88,12 @@ impl Confinement {
         self.apply(&mut command)?.spawn(command)
     }
 
-    /// Whether anything keeps the program from what its view hides.
+    /// True if something keeps the program from what its view hides.
     pub fn hides(&self) -> bool {
         self.mounts || self.restriction.is_some() && landlock::is_there()
     }
 
-    /// Whether a program can be started like this here.
+    /// Starts a program like this, to see that it works here.
     pub fn try_out(&self) -> io::Result<()> {
         let mut command = Command::new("true");
         command.stdin(Stdio::null()).stdout(Stdio::null());
@@ -101,7 +101,7 @@ impl Confinement {
     }
 }
 
-/// Where the command is to run.
+/// Directory in which the command runs.
 fn working_directory(command: &Command) -> io::Result<PathBuf> {
     let own = env::current_dir()?;
     Ok(command

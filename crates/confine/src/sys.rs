@@ -18,7 +18,7 @@ pub fn before_exec(
     unsafe { command.pre_exec(prepare) };
 }
 
-/// Of this process, which has no other thread.
+/// Gives this process, which has no other thread, a mount namespace of its own.
 pub fn own_mount_namespace() -> io::Result<()> {
     // SAFETY: the descriptors of the process stay shared with nobody and open, which is
     // what unsharing them could break.

@@ -39,8 +39,8 @@ impl User {
         entries(&passwd()).find(|user| user.name == name)
     }
 
-    /// Whether the permission bits (path_resolution(7)) give the user all of `rights`,
-    /// which are those of one digit of chmod(1). Access control lists only add to them.
+    /// True if the permission bits (path_resolution(7)) give the user all of `rights`, which
+    /// are those of one digit of chmod(1). Access control lists only add to them.
     pub(crate) fn may(&self, rights: u32, path: &Path) -> bool {
         let Ok(found) = fs::metadata(path) else {
             return false;

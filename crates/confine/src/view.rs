@@ -1,4 +1,4 @@
-//! What a program sees of this machine's files: everything, but for what is hidden.
+//! The files of this machine as a program sees them: everything, but for what is hidden.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ impl View {
         &self.steps
     }
 
-    /// What is not there need not be hidden.
+    /// Hides a path. One that is not there need not be hidden.
     pub fn hide(&mut self, path: impl AsRef<Path>) {
         if let Ok(path) = fs::canonicalize(path)
             && path.parent().is_some()

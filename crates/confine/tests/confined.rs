@@ -42,7 +42,7 @@ fn home() -> (tempfile::TempDir, PathBuf) {
     (dir, home)
 }
 
-/// As a guest of root gets it.
+/// Confinement that a guest of root gets.
 fn as_nobody(home: &Path) -> Confinement {
     let user = User::in_place_of_root().unwrap();
     let mut view = View::default();
@@ -114,7 +114,7 @@ fn what_is_served_to_others_lacks_what_the_program_needs_itself() {
     assert_eq!(theirs, "proc:\n\nroot:\n\nrun:\n\nsys:\nfor allproject\n");
 }
 
-/// As in a root that was made with debootstrap(8) and entered with chroot(8).
+/// Setting as in a root that was made with debootstrap(8) and entered with chroot(8).
 #[test]
 fn in_a_chroot_whose_root_is_no_mount_it_is_the_same() {
     if !is_root() {

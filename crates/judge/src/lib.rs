@@ -1,5 +1,5 @@
-//! What the trials of an experiment say of its arms: the one judgement that ends a run
-//! and that its report shows.
+//! The judgement of the arms of an experiment by its trials: the same one ends a run and is
+//! shown in its report.
 //!
 //! Comparisons are judged one by one ([`judge`]), and then together: which calls hold
 //! when all are looked at ([`survivors`], e-BH). The deciding comparisons are one
@@ -51,8 +51,8 @@ pub fn alpha(stop: &StopRule) -> f64 {
     1.0 - stop.confidence
 }
 
-/// Whether each comparison, given by its family and its e-value, holds together with all
-/// others of the family; none where it is of none.
+/// For each comparison, given by its family and its e-value: true if it holds together with all
+/// others of the family; none for a comparison without a family.
 pub fn survivors(comparisons: &[(Option<Family>, f64)], stop: &StopRule) -> Vec<Option<bool>> {
     let mut found = vec![None; comparisons.len()];
     for family in [Family::Deciding, Family::Further] {
@@ -70,7 +70,7 @@ pub fn survivors(comparisons: &[(Option<Family>, f64)], stop: &StopRule) -> Vec<
     found
 }
 
-/// Whether the arm repeats the baseline as a control.
+/// True if the arm repeats the baseline as a control.
 pub fn is_aa(experiment: &Experiment, arm: usize) -> bool {
     experiment.aa_arm.as_deref() == Some(experiment.arms[arm].name.as_str())
 }
@@ -148,7 +148,7 @@ fn of_cell<'a>(
     all
 }
 
-/// As the trials say it.
+/// Direction of a metric, as the trials say it.
 fn direction(trials: &[&Trial], metric: &str) -> Better {
     let measured = trials.iter().find_map(|t| t.metric(metric));
     measured.map_or(Better::Neither, |measured| measured.better)

@@ -9,7 +9,7 @@ use model::Trial;
 
 /// The mark that the search gives: -1, 0 or 1.
 pub const MARK: &str = "slo_bound";
-/// What it is about.
+/// Metric that the mark belongs to.
 pub const METRIC: &str = "slo_rate";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 
 /// The mark that the loads give: 1 or 0.
 pub const MARK: &str = "overloaded";
-/// What is compared instead.
+/// Metric that is compared instead of latency.
 pub const GOODPUT: &str = "requests_per_sec";
 /// One of so many blocks may be left out.
 const LEFT_OUT_AT_MOST: usize = 10;
@@ -25,7 +25,7 @@ pub struct Overload {
 }
 
 impl Overload {
-    /// Of an arm and its baseline in a cell.
+    /// Overload of an arm and its baseline in a cell.
     pub fn of<'a>(
         trials: impl IntoIterator<Item = &'a Trial>,
         cell: usize,
@@ -51,7 +51,7 @@ impl Overload {
         }
     }
 
-    /// Of one arm alone in a cell.
+    /// Overload of one arm alone in a cell.
     pub fn of_arm<'a>(
         trials: impl IntoIterator<Item = &'a Trial>,
         cell: usize,
@@ -68,7 +68,7 @@ impl Overload {
         overload
     }
 
-    /// What decides between the two arms, of the metrics that were named to decide.
+    /// Metrics that decide between the two arms, among those that were named to decide.
     pub fn deciding<'a>(&self, named: &'a [String], trials: &[&Trial]) -> Vec<&'a str> {
         let named = named.iter().map(String::as_str);
         if !self.forbids_latency() {

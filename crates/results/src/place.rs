@@ -1,4 +1,4 @@
-//! Where results may be written.
+//! Places where results may be written.
 //!
 //! schedlab runs as root, also in directories where everybody may write (`/tmp`). There a
 //! name may be a link that somebody else has put in its place, which the kernel follows
@@ -87,8 +87,9 @@ pub(crate) fn is_directory(dir: &Path) -> Result<(), ResultsError> {
     }
 }
 
-/// As root, only what belongs to root, or to the user who called sudo(8), is written to:
-/// the owner of a directory can put links into it at any time.
+/// An error if somebody else can put links into the directory. As root, only a directory that
+/// belongs to root, or to the user who called sudo(8), is written to: the owner of a directory
+/// can put links into it at any time.
 pub(crate) fn is_ours(dir: &Path) -> Result<(), ResultsError> {
     let owner = fs::metadata(dir).map_err(io("looking at", dir))?.uid();
     let caller = std::env::var("SUDO_UID")

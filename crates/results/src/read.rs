@@ -65,7 +65,7 @@ fn system(dir: &Path, experiment: &Experiment, starts: &[Start]) -> Result<Syste
     Ok(of_baseline.map_or(first, |machine| machine.system.clone()))
 }
 
-/// What was to be measured, of a directory in a format that this version knows.
+/// Experiment and plan of a directory in a format that this version knows.
 pub fn read_plan(dir: &Path) -> Result<(Experiment, Plan), ResultsError> {
     read_manifest(dir)?;
     let place = dir.join(files::EXPERIMENT);
@@ -151,7 +151,7 @@ fn check_starts(trials: &[StoredTrial], starts: &[Start]) -> Result<(), ResultsE
     }
 }
 
-/// What was calibrated, by cell name; empty if nothing was yet.
+/// Calibrations by cell name; empty if there are none yet.
 pub fn read_calibrations(dir: &Path) -> Result<BTreeMap<String, Calibration>, ResultsError> {
     let path = dir.join(files::CALIBRATION);
     if path.exists() {

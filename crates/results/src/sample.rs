@@ -35,7 +35,7 @@ pub struct BlockRatio {
     pub x: f64,
 }
 
-/// Of one trial.
+/// A metric in one trial.
 #[derive(Debug, Clone, Copy)]
 struct Figure {
     value: f64,

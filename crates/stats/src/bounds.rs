@@ -1,4 +1,4 @@
-//! How well a share and a standard deviation are known: exact intervals.
+//! Exact intervals of a share and of a standard deviation.
 //!
 //! The share: Clopper and Pearson (1934). The standard deviation: that of normal
 //! values, from the chi-square distribution of their squares.

@@ -15,8 +15,8 @@ pub struct Correlation {
     pub p: f64,
 }
 
-/// Of the pairs (`xs[i]`, `ys[i]`); `None` with fewer than three, or where one of the
-/// two never changes.
+/// Correlation of the pairs (`xs[i]`, `ys[i]`); `None` with fewer than three, or where one of
+/// the two never changes.
 pub fn kendall(xs: &[f64], ys: &[f64]) -> Option<Correlation> {
     let n = xs.len().min(ys.len());
     let (xs, ys) = (&xs[..n], &ys[..n]);
@@ -84,7 +84,7 @@ impl Ties {
     }
 }
 
-/// Of the concordance when the two are independent.
+/// Variance of the concordance when the two are independent.
 fn variance(n: f64, x: &Ties, y: &Ties) -> f64 {
     let m = n * (n - 1.0);
     (m * (2.0 * n + 5.0) - x.weighted - y.weighted) / 18.0

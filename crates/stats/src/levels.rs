@@ -1,6 +1,5 @@
-//! Where the variance is, for measurements on two levels: blocks within boots,
-//! or trials within blocks. Repetition is worth its time only where the values
-//! differ; this says on which level that is.
+//! Variance on two levels, such as blocks within boots or trials within blocks. Repetition is
+//! worth its time only where the values differ; this says on which level that is.
 //!
 //! Kalibera and Jones, "Rigorous benchmarking in reasonable time" (2013),
 //! sections 6 and 8; with unequal groups the usual analysis of variance

@@ -1,4 +1,4 @@
-//! What a number of blocks can show, and how many it takes to show something.
+//! Effects that a number of blocks can show, and the number of blocks that shows an effect.
 //!
 //! The input is the standard deviation of a block's log-ratio, from a pilot or an
 //! earlier run. Of the safe test only the *last* look is counted, with the usual
@@ -22,7 +22,7 @@ use statrs::distribution::{ContinuousCDF, Normal};
 /// Beyond this many blocks "not in this way" is the better answer.
 const MAX_BLOCKS: u32 = 10_000;
 
-/// How sure a plan is to be.
+/// Confidence and power of a plan.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Confidence {
     /// Error rate of a comparison.
@@ -32,7 +32,7 @@ pub struct Confidence {
 }
 
 impl Confidence {
-    /// With the customary power of 80 %.
+    /// Plan with the customary power of 80 %.
     pub fn at(alpha: f64) -> Confidence {
         Confidence { alpha, power: 0.8 }
     }

@@ -13,7 +13,7 @@ pub struct TTest {
     pub degrees_of_freedom: f64,
     /// Two-sided.
     pub p: f64,
-    /// Of the mean, or of the difference of means, at 1 − alpha.
+    /// Interval of the mean, or of the difference of means, at 1 − alpha.
     pub interval: Interval,
 }
 

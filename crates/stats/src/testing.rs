@@ -1,4 +1,4 @@
-//! What the tests of this crate share: closeness, and seeded normal values.
+//! Helpers that the tests of this crate share: closeness, and seeded normal values.
 
 /// Equal within a relative error of 1e-9.
 #[track_caller]

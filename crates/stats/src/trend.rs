@@ -29,7 +29,7 @@ pub struct Trend {
     pub p: f64,
 }
 
-/// How much a value resembles the one before it.
+/// Resemblance of each value to the one before it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Autocorrelation {
     pub lag1: f64,

@@ -35,7 +35,7 @@ use serde::Serialize;
 /// An estimate beyond this many blocks is not worth giving.
 const MAX_BLOCKS_NEEDED: u32 = 10_000;
 
-/// What a verdict is held to.
+/// Limits that a verdict is held to.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Params {
     /// Error rate of one comparison, in (0, 1).
@@ -46,7 +46,7 @@ pub struct Params {
     pub better: Better,
 }
 
-/// What is said of an arm against the baseline.
+/// Verdict on an arm against the baseline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -82,7 +82,7 @@ pub struct Judgement {
     /// Geometric mean of arm / baseline over the blocks. NaN if there are no
     /// blocks, or if one of them has no finite logarithm.
     pub ratio: f64,
-    /// Of the ratio, at 1 − alpha and valid at every look; `None` while unbounded.
+    /// Interval of the ratio, at 1 − alpha and valid at every look; `None` while unbounded.
     pub interval: Option<Interval>,
     /// Against "no difference".
     pub e_value: f64,

@@ -15,7 +15,7 @@ const NOTHING_PERCENT: f64 = 1.0;
 /// The machine counts as busy from here on.
 const BUSY_PERCENT: f64 = 5.0;
 
-/// What went on while nothing was measured. `None`: /proc/stat cannot be read.
+/// Activity of the machine while nothing was measured. `None`: /proc/stat cannot be read.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Activity {
     /// Share of all CPUs that was busy or lost to the hypervisor.

@@ -1,5 +1,5 @@
-//! What the kernel does beside running tasks, and what it lets us see: balancing,
-//! interrupts, clocks, the tick, perf events, lockdown.
+//! Rules about the kernel's work beside running tasks, and about what it lets us see:
+//! balancing, interrupts, clocks, the tick, perf events, lockdown.
 
 use super::{Machine, Rule, Seen, Write};
 use crate::{kernel_config, sched_ext, tasks};

@@ -1,4 +1,4 @@
-//! What moves figures on this machine, looked at before the first trial.
+//! Rules about what moves figures on this machine, looked at before the first trial.
 //!
 //! A table of rules: each looks at one thing below a root directory, says what is
 //! in force, and knows what that does to figures and how it is changed. Nothing is
@@ -54,7 +54,7 @@ pub struct Rule {
     look: fn(&Machine) -> Seen,
 }
 
-/// Where rules look.
+/// Machine that rules look at.
 #[derive(Debug, Clone)]
 pub struct Machine<'a> {
     pub root: &'a Path,
@@ -104,11 +104,11 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// What a rule saw.
+/// Finding of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Seen {
     Ok(String),
-    /// What is in force, and what would have to be written to change it.
+    /// The value in force, and the writes that would change it.
     Caution(String, Vec<Write>),
     /// Why it cannot be told.
     Unknown(&'static str),
@@ -143,7 +143,7 @@ pub fn look(machine: &Machine) -> Vec<Finding> {
     RULES.iter().map(|rule| rule.apply(machine)).collect()
 }
 
-/// How long a machine is watched for load by others and for steal.
+/// Time for which a machine is watched for load by others and for steal.
 pub const WATCH: Duration = Duration::from_secs(1);
 
 /// The checks alone, for the results.
@@ -195,7 +195,7 @@ mod testing {
         }
     }
 
-    /// What `rule` says of the machine below `root`.
+    /// Finding of `rule` about the machine below `root`.
     pub fn seen(rule: &Rule, root: &Path) -> Finding {
         rule.apply(&machine(root))
     }

@@ -40,8 +40,8 @@ const CAPSULE: &str = "capsule.json";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capsule {
     pub format: Format,
-    /// Of the schedlab that packed it and made its report; the one that measured is
-    /// in the manifest.
+    /// Version of the schedlab that packed it and made its report; the one that measured is in
+    /// the manifest.
     pub packed_by_version: String,
     pub packed_by_commit: String,
 }
@@ -51,7 +51,7 @@ pub fn sha256(bytes: &[u8]) -> String {
     hexadecimal(&Sha256::digest(bytes))
 }
 
-/// Of all that comes, without keeping it.
+/// Hash of all that a reader gives, without keeping it.
 fn sha256_of(mut reader: impl Read) -> io::Result<String> {
     let mut hash = Sha256::new();
     io::copy(&mut reader, &mut hash)?;

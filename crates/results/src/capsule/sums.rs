@@ -34,9 +34,9 @@ impl std::fmt::Display for Tampering {
     }
 }
 
-/// What differs between a directory and its list of hashes, and the fingerprint of
-/// that list; `None` where there is no list. `packed`: the directory is a capsule's, to
-/// which nobody added a report since.
+/// Differences between a directory and its list of hashes, and the fingerprint of that list;
+/// `None` where there is no list. `packed`: the directory is a capsule's, to which nobody added
+/// a report since.
 pub fn check_sums(
     dir: &Path,
     packed: bool,

@@ -22,7 +22,7 @@ const MOST_NAME_BYTES: u64 = 4096;
 /// tar(1) fills its last record with zeros, 10 KiB unless it is told otherwise.
 const MOST_PADDING_BYTES: u64 = 1 << 20;
 
-/// How large a capsule may unpack.
+/// Limits of what a capsule may unpack to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// The size of all files together; one of them may have a sixteenth.
@@ -119,10 +119,10 @@ struct Unpacking<'a> {
     limits: Limits,
     /// The one directory that all is in.
     top: Option<String>,
-    /// As they are written.
+    /// Names of the entries so far, as they are written.
     names: HashSet<String>,
     bytes: u64,
-    /// That of the next entry, where it is too long for its header.
+    /// Name of the next entry, where it is too long for its header.
     long_name: Option<Vec<u8>>,
 }
 
