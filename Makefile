@@ -3,7 +3,7 @@
 # make test   installs what is missing, checks and tests everything
 # make test-long   a thousand kills at random times, 30 minutes
 .DELETE_ON_ERROR:
-.PHONY: demo quickstart test test-long test-java test-sched check sched scx_microquanta build install demo-jars
+.PHONY: demo quickstart reference test test-long test-java test-sched check sched scx_microquanta build install demo-jars
 
 HOST := $(shell rustc --print host-tuple)
 SCHEDLAB := target/schedlab
@@ -23,6 +23,11 @@ build:
 	@scripts/setup demo
 	cargo build --release --quiet -p schedlab
 	@ln -sf $(HOST)/release/schedlab $(SCHEDLAB)
+
+# What can be named, from the tables in the code. A test says when it is out of date.
+reference:
+	cargo run --quiet -p schedlab -- list reference > docs/reference.new
+	mv docs/reference.new docs/reference.md
 
 install: build
 	install -D $(SCHEDLAB) $(or $(DESTDIR),$(HOME)/.cargo/bin)/schedlab

@@ -1,4 +1,5 @@
-//! What tests share: where the binary is, one run at a time, and programs that they write.
+//! Helpers that tests share: the path of the binary, one run at a time, and programs that they
+//! write.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -132,7 +133,7 @@ pub fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// What was said on standard error, on one line: messages are wrapped for people.
+/// Text on standard error, on one line: messages are wrapped for people.
 pub fn stderr(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stderr);
     let words = text.split_whitespace().filter(|w| *w != "│");
@@ -151,7 +152,7 @@ pub fn expect_code(output: &Output, code: i32) {
     );
 }
 
-/// Whether unshare(1) gives mounts of its own. In a chroot whose root is no mount it cannot
+/// True if unshare(1) gives mounts of its own. In a chroot whose root is no mount it cannot
 /// keep them from the others, and refuses.
 pub fn own_mounts_or_skip() -> bool {
     let tried = Command::new("unshare").args(["--mount", "true"]).output();

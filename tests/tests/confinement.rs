@@ -1,4 +1,4 @@
-//! What a guest gets of this machine: files with an ordinary user's rights, and nothing
+//! Files of this machine that a guest gets: those that an ordinary user may read, and nothing
 //! that is private or the kernel's.
 
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -353,7 +353,7 @@ fn a_runtime_directory_of_another_user_is_left_alone() {
     assert_eq!(left, 4);
 }
 
-/// As a shell does it: the signal goes to the whole foreground process group.
+/// Signal as a shell sends it: to the whole foreground process group.
 #[test]
 fn ctrl_c_while_a_guest_boots_ends_the_run_and_boots_no_other() {
     if let Some(why) = no_guests() {

@@ -45,7 +45,7 @@ fn commands(page: &Path, program: &str) -> Vec<String> {
     found
 }
 
-/// What can be run here in place of a command of the documentation.
+/// Command that can be run here in place of one of the documentation.
 fn in_place_of(command: &str) -> String {
     let words: Vec<&str> = command.split_whitespace().collect();
     match words.get(1) {

@@ -1,4 +1,4 @@
-//! What scx_microquanta promises, measured in guests by its own test,
+//! Promises of scx_microquanta, measured in guests by its own test,
 //! sched/scx_microquanta/tests/bounds, which `make test` builds.
 //!
 //! Shares and waits are judged strictly, in a guest with one CPU whose clock counts
@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tests::{Bench, alone, expect_code, stdout};
 
-/// What is shown with one CPU, by parts of the names. The README of the scheduler says
-/// which promises are not among them, and why.
+/// Promises that are shown with one CPU, by parts of the names. The README of the scheduler
+/// says which promises are not among them, and why.
 const STRICT: [&str; 15] = [
     "bad parameters are refused",
     "detaches cleanly",
@@ -74,7 +74,7 @@ struct Guest<'a> {
 }
 
 impl<'a> Guest<'a> {
-    /// With this directory before all others that programs are looked for in.
+    /// Starts a guest, with this directory before all others that programs are looked for in.
     fn start(bench: &'a Bench, cpus: [&str; 2], first: Option<&Path>) -> Self {
         let shape = cpus[1].replace([',', '='], "-");
         let name = format!("bounds-{}-{shape}", std::process::id());

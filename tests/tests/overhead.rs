@@ -149,7 +149,7 @@ fn collectors_running() -> Vec<String> {
     found.lines().map(str::to_owned).collect()
 }
 
-/// Of all intervals of an HdrHistogram interval log.
+/// Mean of all intervals of an HdrHistogram interval log.
 fn mean_ns(log: &str) -> f64 {
     let mut sum = Histogram::<u64>::new(3).unwrap();
     sum.auto(true);

@@ -64,7 +64,7 @@ impl Lab {
     }
 }
 
-/// Of the last minute.
+/// Load average of the last minute.
 pub fn load_average() -> f64 {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let first = text.split_whitespace().next();
@@ -80,7 +80,7 @@ pub fn wait_for_calm(patience: Duration) {
     }
 }
 
-/// Of all CPUs, over a second; 0 where /proc/stat does not tell.
+/// Busy share of all CPUs, over a second; 0 where /proc/stat does not tell.
 fn busy_share() -> f64 {
     let before = cpu_ticks();
     sleep(Duration::from_secs(1));

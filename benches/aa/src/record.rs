@@ -1,4 +1,4 @@
-//! What was measured, one JSON object a line.
+//! Records of what was measured, one JSON object a line.
 
 use serde::{Deserialize, Serialize};
 use std::error::Error;
@@ -19,7 +19,7 @@ pub struct Interleaved {
     /// Extra work of the second arm; 0: the same arm twice.
     pub injected_percent: f64,
     pub metric: String,
-    /// Whether the run went on until this metric had its verdict.
+    /// True if the run went on until this metric had its verdict.
     pub deciding: bool,
     pub verdict: String,
     pub ratio: Option<f64>,
@@ -38,7 +38,7 @@ pub struct Side {
     pub injected_percent: f64,
     /// Requests per second of each run.
     pub values: Vec<f64>,
-    /// How long each run took, all in all.
+    /// Time that each run took, all in all.
     pub run_ns: Vec<u64>,
     pub load_average: f64,
 }

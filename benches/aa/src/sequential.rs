@@ -8,17 +8,17 @@ use crate::record::Side;
 use stats::{summary, t_test};
 
 const ALPHA: f64 = 0.05;
-/// As the default of an experiment.
+/// Default of an experiment.
 const SMALLEST_EFFECT: f64 = 0.02;
 
-/// How a difference is told from noise.
+/// Rule that tells a difference from noise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
     Percentage,
     Welch,
 }
 
-/// What a comparison said of the slower arm.
+/// Result of a comparison for the slower arm.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Answer {
     pub injected_percent: f64,

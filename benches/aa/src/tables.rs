@@ -77,7 +77,7 @@ fn share(hits: usize, of: usize) -> String {
     }
 }
 
-/// What the protocols say of an arm with more work, and of one without.
+/// Results of the protocols for an arm with more work, and for one without.
 fn slowdowns(interleaved: &[&Interleaved], sides: &[&Side]) -> String {
     let mut text = "| extra work | protocol | comparisons | called slower | called faster \
                     | machine time, s: median, range |\n|---|---|---|---|---|---|\n"
@@ -142,7 +142,7 @@ fn spread(values: &[f64]) -> String {
     format!("{median:.1}, {least:.1} to {most:.1}")
 }
 
-/// How busy the machine was, and how much the injected work changed the rate.
+/// Load of the machine, and the change of the rate by the injected work.
 fn conditions(records: &[Record]) -> String {
     let loads: Vec<f64> = records
         .iter()

@@ -18,7 +18,7 @@ pub struct Run {
     pub release: String,
 }
 
-/// As typed: start a guest in the background, run `uname -r` in it.
+/// The command as typed: start a guest in the background, run `uname -r` in it.
 pub fn command(program: &str) -> Result<Run, Failure> {
     let name = format!("bench-{}", std::process::id());
     let vm = |args: &[&str]| -> Result<String, Failure> {

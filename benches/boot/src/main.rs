@@ -1,5 +1,5 @@
-//! How long a guest takes: from power-on to an agent that answers, and from power-on
-//! to the output of `uname -r`, in turns with another program that does the same.
+//! Time that a guest takes: from power-on to an agent that answers, and from power-on to the
+//! output of `uname -r`, in turns with another program that does the same.
 //!
 //! ```text
 //! cargo run --release -p boot -- target/schedlab ROUNDS [OTHER COMMAND…]

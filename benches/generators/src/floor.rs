@@ -56,7 +56,8 @@ pub fn sleeping_percent(load: &Load) -> Result<f64, Box<dyn Error>> {
     Ok(slept?)
 }
 
-/// Of the calling thread.
+/// Share of a CPU, in percent, that the calling thread uses when it only sleeps from one
+/// request to the next.
 fn sleep_through(load: &Load) -> Result<f64, Box<dyn Error>> {
     let rate_per_sec = load.rate_per_sec.ok_or("the floor needs a rate")?;
     let mut own = CpuSet::new();

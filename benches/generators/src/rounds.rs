@@ -12,7 +12,7 @@ use std::error::Error;
 /// Latency is measured at these, CPU time at the other.
 const LATENCY_RATES: [f64; 2] = [1000.0, 5000.0];
 const CPU_RATE: f64 = 2000.0;
-/// Of the offered rate.
+/// Share of the offered rate above which it was sustained.
 const SUSTAINED: f64 = 0.99;
 /// From one rate to the next when the last one was not sustained.
 const STEP: f64 = 0.96;
@@ -29,7 +29,7 @@ const UNSUSTAINED: Run = Run {
 struct Sides {
     speaks: Speaks,
     open: Vec<Box<dyn Side>>,
-    /// Only their throughput counts.
+    /// Generators of which only the throughput counts.
     closed: Vec<Box<dyn Side>>,
 }
 

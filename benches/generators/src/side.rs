@@ -1,5 +1,5 @@
-//! What all generators have in common: they are asked for a rate against an address,
-//! run on one CPU, and leave a rate, latencies and CPU time.
+//! The common interface of all generators: they are asked for a rate against an address, run on
+//! one CPU, and leave a rate, latencies and CPU time.
 
 use crate::cpu;
 use std::error::Error;
@@ -23,11 +23,11 @@ pub struct Load {
     pub realtime: bool,
 }
 
-/// What came of one run.
+/// Result of one run.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Run {
     pub rate_per_sec: f64,
-    /// As the generator itself reports them.
+    /// Quantile as the generator itself reports it.
     pub p50_us: f64,
     pub p99_us: f64,
     /// CPU time of the generator's process, in percent of a CPU.

@@ -240,7 +240,7 @@ impl Campaign {
         self.seen = BTreeMap::new();
     }
 
-    /// Whether each place of the plan has exactly one trial that counts.
+    /// True if each place of the plan has exactly one trial that counts.
     fn plan_is_complete(&self) -> bool {
         let Ok(set) = ResultSet::read(&self.output()) else {
             return false;
@@ -252,7 +252,7 @@ impl Campaign {
     }
 }
 
-/// Whether the process still runs when that holds.
+/// True if the process still runs when that holds.
 fn alive_until(child: &mut Child, holds: impl Fn() -> bool) -> bool {
     while !holds() {
         if child.try_wait().expect("it is our child").is_some() {

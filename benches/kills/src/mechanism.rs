@@ -28,7 +28,7 @@ pub enum Mechanism {
     Guest,
 }
 
-/// How a mechanism is run in one directory.
+/// A mechanism, ready to run in one directory.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     /// The path of the experiment file.

@@ -1,5 +1,5 @@
-//! What schedlab itself costs while a trial runs: the CPU time and the wake-ups of
-//! runner, agent and guard while a workload that does nothing is measured.
+//! Cost of schedlab itself while a trial runs: the CPU time and the wake-ups of runner, agent
+//! and guard while a workload that does nothing is measured.
 //!
 //! ```text
 //! cargo run --release -p presence -- target/schedlab [REPEATS]

@@ -23,14 +23,14 @@ pub enum Noise {
     Drift,
     Step,
     Autocorrelated,
-    /// With this correlation from one trial of an arm to its next.
+    /// Noise with this correlation from one trial of an arm to its next.
     ArmAutocorrelated(f64),
-    /// What an arm draws at boot has this many standard deviations of a trial.
+    /// Draw of an arm at boot, of this many standard deviations of a trial.
     ArmLottery(f64),
 }
 
 impl Noise {
-    /// What the safe test is made for, and what interleaving is to turn into it.
+    /// Noise that the safe test is made for, and noise that interleaving is to turn into it.
     pub const OF_THE_MACHINE: [Noise; 7] = [
         Noise::Normal,
         Noise::HeavyTails,
@@ -83,14 +83,14 @@ const MACHINE_CORRELATION: f64 = 0.7;
 pub struct Machine {
     rng: ChaCha8Rng,
     noise: Noise,
-    /// Of the logarithm of one trial.
+    /// Standard deviation of the logarithm of one trial.
     sd: f64,
     /// `ln(changed / baseline)`.
     effect: f64,
     trials: u32,
     step_at: u32,
     burst: bool,
-    /// Of the autocorrelated kinds: by arm, or the first alone for the machine.
+    /// Memory of the autocorrelated kinds: by arm, or the first alone for the machine.
     memory: [f64; 2],
 }
 

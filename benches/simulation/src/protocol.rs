@@ -16,7 +16,7 @@ pub enum Call {
     Nothing,
 }
 
-/// What a protocol said, and what it cost.
+/// Verdict and cost of a protocol.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Outcome {
     pub call: Call,
@@ -146,7 +146,8 @@ fn fixed(machine: &mut Machine, runs: u32, differs: fn(&[f64], &[f64]) -> bool) 
     without_judgement(call, runs)
 }
 
-/// Of the arithmetic means, as a table with a percentage column has it.
+/// True if the arithmetic means differ by more than the smallest effect, as a table with a
+/// percentage column shows them.
 fn differs_by_percentage(changed: &[f64], baseline: &[f64]) -> bool {
     let rate = |xs: &[f64]| mean(&xs.iter().map(|x| x.exp()).collect::<Vec<f64>>());
     (rate(changed) / rate(baseline) - 1.0).abs() > SMALLEST_EFFECT

@@ -151,7 +151,7 @@ fn detection(setup: &Setup) -> Table {
     table
 }
 
-/// How comparisons of a changed arm end, and after how many blocks.
+/// Ends of comparisons of a changed arm, and the blocks that they took.
 fn ends(tally: &Tally) -> Vec<String> {
     let shares = [tally.gains(), tally.losses(), tally.same()].map(percent);
     let blocks = format!("{:.1}", tally.mean_blocks());

@@ -1,5 +1,5 @@
-//! What a change of schedulers between two trials costs beyond the scheduler's own
-//! time to load and to end, in a guest.
+//! Cost of a change of schedulers between two trials beyond the scheduler's own time to load
+//! and to end, in a guest.
 //!
 //! ```text
 //! cargo run --release -p switch -- target/schedlab scx_rusty [BLOCKS]

@@ -1,4 +1,4 @@
-//! What the target lacks for an experiment, found out before the first trial.
+//! Search for what the target lacks for an experiment, before the first trial.
 
 use crate::arm::{ingredient, scheduler};
 use crate::collectors::def::{COLLECTORS, find};

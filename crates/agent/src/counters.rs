@@ -80,9 +80,9 @@ pub struct Reading {
     perf: Option<Counts>,
     steal_ns: Option<u64>,
     waiting_ns: Option<u64>,
-    /// Of the process tree; zero before it runs.
+    /// Use of the process tree; zero before it runs.
     usage: Usage,
-    /// Of each thread that lives; empty where the kernel does not tell.
+    /// Migrations of each thread that lives; empty where the kernel does not tell.
     migrations: BTreeMap<Pid, u64>,
 }
 
@@ -125,7 +125,7 @@ impl Reading {
         self
     }
 
-    /// What happened since `start`.
+    /// Counts since `start`.
     pub fn since(&self, start: &Reading) -> Vec<Measurement> {
         let mut metrics = vec![
             USER_TIME.measured(seconds(self.usage.user_ns, start.usage.user_ns)),
@@ -160,7 +160,8 @@ impl Reading {
         ])
     }
 
-    /// Of threads that live at the end; those that are new since `start` began with none.
+    /// Migrations of threads that live at the end; those that are new since `start` began with
+    /// none.
     fn migrations_since(&self, start: &Reading) -> Option<u64> {
         let before = |tid: &Pid| start.migrations.get(tid).copied().unwrap_or(0);
         let since = |(tid, now): (&Pid, &u64)| now.saturating_sub(before(tid));
@@ -198,7 +199,7 @@ fn difference(now: Option<u64>, start: Option<u64>) -> Option<u64> {
     Some(now?.saturating_sub(start?))
 }
 
-/// What a living process tree has used, and migrations, as far as /proc tells.
+/// Use and migrations of a living process tree, as far as /proc tells.
 fn of_tree(root: &Path, leader: Pid) -> (Usage, BTreeMap<Pid, u64>) {
     let mut usage = Usage::default();
     let mut migrations = BTreeMap::new();

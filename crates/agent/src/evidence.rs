@@ -1,4 +1,4 @@
-//! What is in force now, read from the kernel.
+//! Evidence of what is in force now, read from the kernel.
 
 use crate::arm::ingredient::{At, Change, asks};
 use crate::roles::Roles;
@@ -10,7 +10,8 @@ use std::path::Path;
 /// Threads that are looked at within the window. Before and after it: all.
 const SAMPLE_LIMIT: usize = 32;
 
-/// Where to look, and what should be there beside what the arm itself says.
+/// Places of the evidence, and the roles and kernel that it should name beside what the arm
+/// itself says.
 pub struct Look<'a> {
     pub root: &'a Path,
     pub arm: &'a Arm,

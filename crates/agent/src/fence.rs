@@ -28,7 +28,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How the names of all our groups begin.
+/// Beginning of the names of all our groups.
 const PREFIX: &str = "schedlab-";
 /// A process that is just running its program has no environment for a moment.
 const ENVIRONMENT_TRIES: u32 = 20;
@@ -54,7 +54,7 @@ impl Fence {
         Ok(fence)
     }
 
-    /// How the names of the trial's groups begin.
+    /// Beginning of the names of the trial's groups.
     pub fn name(&self) -> String {
         format!("{PREFIX}{}", self.mark)
     }

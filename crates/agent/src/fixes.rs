@@ -1,4 +1,4 @@
-//! What `schedlab doctor --fix` changes, and how that is put back.
+//! The changes of `schedlab doctor --fix`, and their undoing.
 //!
 //! A fix is wanted for the runs that follow, so it must outlive them: its journal is
 //! not the one of the trials, which every run replays and every trial clears. Fixes
@@ -16,12 +16,12 @@ use std::time::Duration;
 /// A lock is held for the time of some writes only.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What became of one write.
+/// Result of one write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fixed {
     pub path: PathBuf,
     pub before: String,
-    /// What is read back afterwards, or why it could not be written.
+    /// Text that is read back afterwards, or the reason why it could not be written.
     pub after: Result<String, String>,
 }
 

@@ -21,7 +21,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a next start waits for a guard at work.
+/// Time that a next start waits for a guard at work.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 /// The wait of an agent that ends: after it, a guard that has something to undo is left alone.
 const FAREWELL: Duration = Duration::from_secs(5);

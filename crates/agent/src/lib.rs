@@ -37,7 +37,7 @@ mod fixture;
 
 pub use arm::scheduler::SCHEDULERS_VARIABLE;
 pub use collectors::{
-    Cost, Costs, MOST as COSTLY, costs_file,
+    Cost, Costs, MOST as COSTLY, SURROUNDINGS, costs_file,
     def::{COLLECTORS, CollectorDef},
     log_of as collector_log_of, metrics as collector_metrics,
 };

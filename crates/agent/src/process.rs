@@ -31,15 +31,15 @@ const OUTPUT_LIMIT_BYTES: u64 = 64 << 20;
 /// Until a process that was killed must have ended.
 const END_LIMIT: Duration = Duration::from_secs(2);
 
-/// Where a trial's processes come from and what keeps them together.
+/// Program that a trial's processes come from, and the fence that keeps them together.
 #[derive(Debug, Clone, Copy)]
 pub struct Origin<'a> {
-    /// What [`load::SELF`] stands for.
+    /// Path that [`load::SELF`] stands for.
     pub executable: &'a Path,
     pub fence: &'a Fence,
 }
 
-/// What a wait ended with.
+/// End of a wait.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event {
     /// A line of a phased process.
@@ -169,7 +169,7 @@ impl Process {
         last_lines(&text_of(&mut self.stderr), 3, " | ")
     }
 
-    /// How it ended, in brackets; empty while it runs.
+    /// End of the process, in brackets; empty while it runs.
     pub fn end_in_words(&self) -> String {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         let pid = rustix::process::Pid::from_raw(self.pid);
@@ -178,7 +178,7 @@ impl Process {
         words.map_or_else(String::new, |words| format!(" ({words})"))
     }
 
-    /// Whether this text is in what it has printed so far.
+    /// True if this text is in what it has printed so far.
     pub fn has_printed(&self, text: &str) -> io::Result<bool> {
         use std::os::unix::fs::FileExt;
         for stream in [&self.stdout, &self.stderr] {
@@ -356,7 +356,7 @@ mod tests {
     use super::*;
     use tempfile::TempDir;
 
-    /// Where processes are started: a journal and a fence of their own.
+    /// Ground on which processes are started: a journal and a fence of their own.
     struct Ground {
         _directory: TempDir,
         journal: Journal,

@@ -15,7 +15,7 @@ pub const SCHEDULER_MARKER: &str = "SCHEDLAB_SCHEDULER";
 const ROOT: &str = "/";
 /// Looks at processes that were killed, in all for less than [`KILL_LIMIT`].
 const KILL_TRIES: u64 = 100;
-/// How long it may take to kill processes and to see their end.
+/// Time in which processes must be killed and their end be seen.
 pub const KILL_LIMIT: Duration = Duration::from_secs(15);
 
 /// Processes that carry `variable` (`NAME=value`) and still run.

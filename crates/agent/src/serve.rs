@@ -20,12 +20,12 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// How an agent runs.
+/// Options of an agent.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The directory of the journal.
     pub state_dir: PathBuf,
-    /// Where /proc and /sys are.
+    /// Directory above /proc and /sys.
     pub root: PathBuf,
     /// The schedlab binary, for the guard and the native generators.
     pub executable: PathBuf,
@@ -48,7 +48,7 @@ impl Options {
     }
 }
 
-/// How long the last replies may wait for a runner that does not read, or is stopped.
+/// Time that the last replies may wait for a runner that does not read, or is stopped.
 const FAREWELL: Duration = Duration::from_secs(5);
 /// Until what an earlier trial left is undone.
 const CLEANING: Duration = Duration::from_secs(60);

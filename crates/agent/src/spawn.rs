@@ -11,7 +11,7 @@ use std::process::{Child, Command};
 pub enum SpawnError {
     #[error("start {program}: {source}")]
     Start { program: String, source: io::Error },
-    /// What should have been done to the waiting child failed.
+    /// A step between the start of the child and its program failed.
     #[error("{0}")]
     Refused(String),
 }

@@ -1,4 +1,4 @@
-//! Where the journal lives, and who may touch it.
+//! Directory of the journal, and the users who may touch it.
 //!
 //! A replay writes what the journal says, as root if root replays it. So nobody else
 //! may write it, nor so much as hold its lock: the directory and its files belong to

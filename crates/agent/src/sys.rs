@@ -1,4 +1,4 @@
-//! What a child does between fork and exec. The only unsafe code here.
+//! Steps of a child between fork and exec. This is the only unsafe code here.
 //!
 //! Between the two calls only async-signal-safe things are allowed: system calls
 //! on what was made ready before, no allocation, no locks.

@@ -20,13 +20,13 @@ use model::{Evidence, Measurement, Reply, Severity, TrialResult, TrialSpec, Tria
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// What a trial needs from the agent.
+/// Parts of the agent that a trial needs.
 pub struct Context<'a> {
     pub root: &'a Path,
     pub executable: &'a Path,
     pub journal: &'a mut Journal,
     pub interrupt: &'a Interrupt,
-    /// Where services have their folders.
+    /// Directory of the folders of services.
     pub folders: PathBuf,
     /// Names the trial on its processes; no other trial has it.
     pub mark: String,
@@ -129,7 +129,7 @@ impl<'a, 'c> Trial<'a, 'c> {
         self.figures(&*driver, &job, &output, counters)
     }
 
-    /// What comes before the trial and is not measured.
+    /// Runs the command that comes before the trial and is not measured.
     fn prepare(&mut self, launch: &Launch) -> Result<(), Stop> {
         if launch.prepare.is_empty() {
             return Ok(());
@@ -220,7 +220,7 @@ impl<'a, 'c> Trial<'a, 'c> {
         others
     }
 
-    /// What could not be ended.
+    /// Ends the roles; gives the errors of those that could not be ended.
     fn end_roles(&mut self) -> Vec<String> {
         let (outputs, errors) = self.roles.end(&self.beside);
         for (name, output) in outputs {

@@ -19,11 +19,11 @@ use load::{Launch, Output, phase};
 use model::{Class, Measurement, Phase, Policy, Role, Severity, Warning};
 use std::time::{Duration, Instant};
 
-/// How often evidence is taken inside the window.
+/// Time between two collections of evidence inside the window.
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
 /// The first time after the window opened, so that short trials have one.
 const FIRST_SAMPLE: Duration = Duration::from_millis(250);
-/// How often new threads are given a policy that they cannot inherit.
+/// Time between two looks for new threads, which are given a policy that they cannot inherit.
 const FOLLOW_EVERY: Duration = Duration::from_millis(20);
 
 impl<'a> Trial<'a, '_> {

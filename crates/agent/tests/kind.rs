@@ -12,7 +12,8 @@ use load::{
 };
 use model::check::check_count;
 use model::{
-    Better, Invalid, Load, MetricDef, Problem, Program, Reply, Request, Task, TrialSpec, TrialState,
+    Better, Invalid, KeyDef, Load, MetricDef, Problem, Program, Reply, Request, Task, TrialSpec,
+    TrialState,
 };
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +37,7 @@ static TOY: KindDef = KindDef {
         warmup_ns: 0,
         time_limit_ns: Some(20_000_000_000),
     },
+    keys: &[KeyDef::new("step", "number", "1", "Size of a step.")],
     work: Work::of::<Toy>(),
     client: false,
     metrics: &[COUNTED],

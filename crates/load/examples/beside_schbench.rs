@@ -22,11 +22,11 @@ const SHOWN: [&str; 5] = [
     "request_p99",
 ];
 
-/// What both programs are told.
+/// Setting that both programs get.
 struct Setting {
     name: &'static str,
     message_threads: u32,
-    /// Of each message thread.
+    /// Workers of each message thread.
     workers: u32,
     operations: u32,
     footprint_kib: u64,

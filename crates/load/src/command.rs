@@ -6,9 +6,30 @@ use crate::{
     Work, program,
 };
 use model::check::check_argv;
-use model::{Better, Invalid, Load, MetricDef, Problem};
+use model::{Better, Invalid, KeyDef, Load, MetricDef, Problem};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
+
+const KEYS: &[KeyDef] = &[
+    KeyDef::new(
+        "command",
+        "list of words",
+        "needed",
+        "The program and its arguments. No shell reads them.",
+    ),
+    KeyDef::new(
+        "directory",
+        "path",
+        "the current directory",
+        "Working directory of the program and of `prepare`.",
+    ),
+    KeyDef::new(
+        "prepare",
+        "list of words",
+        "",
+        "A command that is run before each trial and is in no figure, such as `make clean`.",
+    ),
+];
 
 /// The kind `command`.
 pub static KIND: KindDef = KindDef {
@@ -24,6 +45,7 @@ pub static KIND: KindDef = KindDef {
         warmup_ns: 0,
         time_limit_ns: Some(600_000_000_000),
     },
+    keys: KEYS,
     work: Work::of::<Command>(),
     client: false,
     metrics: METRICS,

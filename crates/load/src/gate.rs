@@ -38,7 +38,7 @@ pub struct Gate {
 #[derive(Debug, Default)]
 struct State {
     waiting: u32,
-    /// What threads that never came to the gate say.
+    /// Errors of threads that never came to the gate.
     failed: Vec<String>,
     timing: Option<Timing>,
 }

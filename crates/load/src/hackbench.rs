@@ -10,8 +10,38 @@ use crate::{
     Window, Work, program,
 };
 use model::check::{check_count, check_size};
-use model::{Better, Calibration, Invalid, Load, MetricDef, Problem, Program, Task};
+use model::{Better, Calibration, Invalid, KeyDef, Load, MetricDef, Problem, Program, Task};
 use serde::{Deserialize, Serialize};
+
+const KEYS: &[KeyDef] = &[
+    KeyDef::new("message-size", "size", "`100B`", "Size of a message."),
+    KeyDef::new(
+        "threads",
+        "`true` or `false`",
+        "`false`",
+        "Threads in place of processes.",
+    ),
+    KeyDef::new(
+        "transport",
+        "`socket` or `pipe`",
+        "`socket`",
+        "Way of the messages.",
+    ),
+    KeyDef::new(
+        "fds",
+        "number",
+        "20",
+        "File descriptors of a group, which are half of its tasks.",
+    ),
+    KeyDef::new(
+        "loops",
+        "number",
+        "calibrated",
+        "Messages of each sender to each receiver. Unless it is named, it is chosen once for \
+         each cell, so that a trial of the baseline takes at least `duration`, and is then the \
+         same for all arms.",
+    ),
+];
 
 /// The kind `hackbench`.
 pub static KIND: KindDef = KindDef {
@@ -27,6 +57,7 @@ pub static KIND: KindDef = KindDef {
         warmup_ns: 0,
         time_limit_ns: Some(120_000_000_000),
     },
+    keys: KEYS,
     work: Work::of::<Hackbench>(),
     client: false,
     metrics: METRICS,

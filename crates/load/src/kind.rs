@@ -8,7 +8,7 @@
 
 use crate::{Chosen, Driver, Keys, Params};
 use crate::{command, hackbench, http, memcached, program, recording, schbench, wakeup};
-use model::{Kind, Load, MetricDef, Program, Task, Workload, format_duration_ns};
+use model::{KeyDef, Kind, Load, MetricDef, Program, Task, Workload, format_duration_ns};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::sync::{PoisonError, RwLock};
@@ -26,7 +26,7 @@ pub static KINDS: &[&KindDef] = &[
 /// A kind of workload: all that holds for every workload of it.
 #[derive(Debug, Clone, Copy)]
 pub struct KindDef {
-    /// As in the experiment file.
+    /// Name in the experiment file.
     pub name: &'static str,
     /// Other names that the file may use.
     pub aliases: &'static [&'static str],
@@ -37,6 +37,8 @@ pub struct KindDef {
     pub load_unit: &'static str,
     pub window: Window,
     pub usual: Usual,
+    /// The keys that [`Params::read`] asks for, in the same order.
+    pub keys: &'static [KeyDef],
     /// The parameters, which do the work.
     pub work: Work,
     /// Has an open-loop client with a role of its own beside that of the server?
@@ -68,7 +70,7 @@ pub struct Usual {
 /// The work that stored parameters mean, or why they mean none.
 type Opened = Result<Box<dyn Driver>, String>;
 
-/// How the parameters of a kind are read, from keys and from what was stored.
+/// Reader of the parameters of a kind, from keys and from what was stored.
 #[derive(Debug, Clone, Copy)]
 pub struct Work {
     read: fn(&mut Keys) -> Map<String, Value>,
@@ -100,6 +102,13 @@ impl KindDef {
     /// The parameters that the keys of a workload give. Faults stay in the keys.
     pub fn read(&self, keys: &mut Keys) -> Kind {
         self.with((self.work.read)(keys))
+    }
+
+    /// The names of the keys that its reader asks for, whatever [`KindDef::keys`] says.
+    pub fn asked(&self) -> Vec<&'static str> {
+        let mut keys = Keys::default();
+        (self.work.read)(&mut keys);
+        keys.known().to_vec()
     }
 
     /// The kind with these parameters, which must be its own.
@@ -257,6 +266,14 @@ mod tests {
         assert!(names().all(|name| seen.insert(name)));
         assert_eq!(find("messaging").map(|def| def.name), Some("hackbench"));
         assert!(find("no-such-kind").is_none());
+    }
+
+    #[test]
+    fn every_key_that_is_read_is_described() {
+        for def in KINDS {
+            let names: Vec<&str> = def.keys.iter().map(|key| key.name).collect();
+            assert_eq!(names, def.asked(), "KEYS of {}", def.name);
+        }
     }
 
     #[test]

@@ -62,7 +62,7 @@ pub struct Job {
     pub seed: u64,
     /// `Arm::handicap_percent`.
     pub handicap_percent: f64,
-    /// Where the workload's own server listens, once it does.
+    /// Address of the workload's own server, once it listens.
     pub server: Option<SocketAddr>,
 }
 
@@ -81,7 +81,7 @@ impl Job {
     }
 }
 
-/// How to start the process of a job.
+/// Command that starts the process of a job.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Launch {
     /// `argv[0]` is a program name or path. The native generators name
@@ -111,7 +111,7 @@ impl Launch {
 /// Stands for the running schedlab binary in [`Launch::argv`].
 pub const SELF: &str = "\0schedlab";
 
-/// What a finished process left.
+/// Output of a finished process.
 #[derive(Debug, Clone, Default)]
 pub struct Output {
     pub stdout: String,
@@ -152,8 +152,8 @@ pub enum Asks {
     Server(ServerProgram),
 }
 
-/// What the author of an experiment chose to have started or asked. Somebody who repeats
-/// the experiment of a stranger is shown it.
+/// Programs and addresses that the author of an experiment chose. Somebody who repeats the
+/// experiment of a stranger is shown them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Chosen {
     /// Run before each trial.
@@ -179,7 +179,7 @@ pub trait Driver {
     }
     /// All that is started or asked by the word of the file alone.
     fn chosen(&self) -> Vec<Chosen>;
-    /// What this target lacks for the job; nothing is started.
+    /// Problems of this target with the job; nothing is started.
     fn require(&self, job: &Job) -> Vec<Problem>;
     /// Found once for a cell, then the same for all arms.
     fn calibrate(&self, _job: &Job, _run: &mut Run) -> Result<Calibration, String> {

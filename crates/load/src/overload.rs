@@ -3,7 +3,7 @@
 /// Below this share of the offered rate the load is an overload.
 const ACHIEVED_ENOUGH_PERCENT: f64 = 99.0;
 
-/// What was done, in percent of what was offered.
+/// Requests that were done, in percent of those that were offered.
 pub fn achieved_percent(offered: u64, done: u64) -> f64 {
     percent(done, offered)
 }

@@ -24,7 +24,7 @@ impl Share {
         workers: 1,
     };
 
-    /// How many workers that is.
+    /// Number of workers of the share.
     pub fn size(&self) -> u32 {
         self.workers / self.groups + u32::from(self.index < self.workers % self.groups)
     }
@@ -38,7 +38,7 @@ pub struct IntendedStarts {
     /// Between two starts of the whole rate.
     gap_ns: f64,
     rng: ChaCha8Rng,
-    /// Of the first start of the whole rate, for constant gaps.
+    /// Time of the first start of the whole rate, for constant gaps.
     phase_ns: f64,
     produced: u64,
     last_ns: f64,

@@ -62,7 +62,7 @@ impl Recorder {
         })
     }
 
-    /// Also keeps values of `limit_ns` and more, with the time of the worst.
+    /// Keeps values of `limit_ns` and more as well, with the time of the worst.
     pub fn with_stalls_from(mut self, limit_ns: u64) -> Self {
         self.stalls = Stalls::from(limit_ns);
         self
@@ -102,7 +102,7 @@ fn empty(highest_ns: u64) -> Result<Histogram<u32>, String> {
     Ok(histogram)
 }
 
-/// What all threads recorded.
+/// Recordings of all threads together.
 #[derive(Debug, Clone)]
 pub struct Recording {
     window: Window,

@@ -14,9 +14,21 @@ use crate::{
     Window, Work, program,
 };
 use model::check::check_count;
-use model::{Calibration, Invalid, Load, MetricDef, Problem, Program, Severity, Task, Warning};
+use model::{
+    Calibration, Invalid, KeyDef, Load, MetricDef, Problem, Program, Severity, Task, Warning,
+};
 use report::{Report, Section};
 use serde::{Deserialize, Serialize};
+
+const KEYS: &[KeyDef] = &[
+    KeyDef::new(
+        "message-threads",
+        "number",
+        "1",
+        "Message threads of schbench (`--message-threads`).",
+    ),
+    KeyDef::new("args", "list of words", "", "More arguments for schbench."),
+];
 
 /// The kind `schbench`.
 pub static KIND: KindDef = KindDef {
@@ -32,6 +44,7 @@ pub static KIND: KindDef = KindDef {
         warmup_ns: 1_000_000_000,
         time_limit_ns: None,
     },
+    keys: KEYS,
     work: Work::of::<Schbench>(),
     client: false,
     metrics: METRICS,

@@ -11,7 +11,7 @@ use model::MetricDef;
 pub const WAKEUP_NS: u64 = 10_000_000;
 /// A request that takes longer than what people notice as a delay.
 pub const REQUEST_NS: u64 = 100_000_000;
-/// So many are kept.
+/// Number of stalls that are kept, the worst of all.
 const WORST: usize = 10;
 
 pub const WAKEUP_STALLS: MetricDef = MetricDef::explaining(

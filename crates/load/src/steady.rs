@@ -150,7 +150,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// So many answers in each second, around its latency.
+    /// Recording with `per_second` answers in each second, around the latency of that second.
     fn answered(per_second: u64, latencies_ns: &[u64]) -> Recording {
         let duration = latencies_ns.len() as u64 * SECOND;
         let mut recorder = Recorder::new(duration, 60 * SECOND).unwrap();

@@ -21,8 +21,8 @@ pub fn now_ns() -> u64 {
     now.tv_sec as u64 * NS_PER_SEC + now.tv_nsec as u64
 }
 
-/// What CLOCK_MONOTONIC is ahead of CLOCK_REALTIME; both run at the same speed, and the
-/// second one may be set (clock_gettime(2)).
+/// Lead of CLOCK_MONOTONIC over CLOCK_REALTIME; both run at the same speed, and the second one
+/// may be set (clock_gettime(2)).
 pub fn monotonic_minus_realtime_ns() -> i64 {
     // The closest of three, since a thread may lose its CPU between two readings.
     let readings = [(); 3].map(|()| {

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// How the requests are sent.
+/// Settings of an open loop.
 struct OpenLoop {
     address: SocketAddr,
     rate_per_sec: f64,
@@ -79,7 +79,7 @@ fn post(open_loop: OpenLoop) -> Job {
     request("POST", open_loop)
 }
 
-/// What the process of the generator says, from its job line to its end.
+/// Result of a generator's process, from its job line to its end.
 fn run(job: &Job) -> Result<Parsed, String> {
     let (input, mut agent) = std::io::pipe().unwrap();
     writeln!(agent, "{}", serde_json::to_string(job).unwrap()).unwrap();

@@ -60,8 +60,8 @@ impl Arm {
         }
     }
 
-    /// What the arm changes, in the words of the command line
-    /// (`batch+nice=5`, `base_slice=1000000`), or `default`.
+    /// Changes of the arm, in the words of the command line (`batch+nice=5`,
+    /// `base_slice=1000000`), or `default`.
     pub fn summary(&self) -> String {
         let mut parts = Vec::new();
         if let Some(kernel) = &self.kernel {
@@ -99,12 +99,12 @@ impl Arm {
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
-    /// What makes the work and measures it.
+    /// Processes that make the work and measure it.
     #[default]
     Load,
-    /// What is measured from outside, where a workload has one.
+    /// Processes that are measured from outside, where a workload has such.
     Server,
-    /// What disturbs.
+    /// Processes that disturb.
     Antagonist,
 }
 
@@ -242,8 +242,8 @@ pub struct Scheduler {
     pub program: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
-    /// How long it may take until it is in force; `None`: two minutes, for the
-    /// verification of a large scheduler on emulated CPUs.
+    /// Longest time until it is in force; `None`: two minutes, for the verification of a large
+    /// scheduler on emulated CPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attach_limit_ns: Option<u64>,
 }

@@ -1,5 +1,5 @@
-//! What no experiment, plan or trial can be, wherever it was read: an index that points
-//! nowhere, a name that is there twice, a number out of range.
+//! Checks that every experiment, plan and trial must pass, wherever it was read: no index
+//! points nowhere, no name is there twice, no number is out of range.
 //!
 //! Everything that indexes or calculates relies on these checks: a results directory is
 //! checked as it is read, an experiment before it is planned. Whether an experiment makes
@@ -31,7 +31,7 @@ pub const MOST_PER_SEC: f64 = 1e9;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {what}")]
 pub struct Invalid {
-    /// As in JSON: `stop.confidence`, `arms[1].name`.
+    /// Key as in JSON: `stop.confidence`, `arms[1].name`.
     pub key: String,
     pub what: String,
     /// The remedy; empty where the file was not written by hand.
@@ -80,7 +80,7 @@ pub fn check_size(key: &str, bytes: u64) -> Checked {
     }
 }
 
-/// What execve(2) takes: a program, and no byte 0 anywhere.
+/// Check of an argument list for execve(2): it has a program, and no byte 0 anywhere.
 pub fn check_argv(key: &str, argv: &[String]) -> Checked {
     if argv.first().is_none_or(String::is_empty) {
         return Err(Invalid::new(key, "a command needs a program"));

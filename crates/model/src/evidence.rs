@@ -1,4 +1,4 @@
-//! What proves that a trial ran under the arm that it is counted for.
+//! Proof that a trial ran under the arm that it is counted for.
 
 use crate::arm::Role;
 use crate::fact::Fact;
@@ -13,8 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Evidence {
     /// When the agent looked, in time order.
     pub points: Vec<EvidencePoint>,
-    /// What was found the same at each point that it was read at, and what the target,
-    /// which made the machine, knows of it for the whole trial.
+    /// Facts that were the same at each point that they were read at, and those that the
+    /// target, which made the machine, knows for the whole trial.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<Fact>,
     /// The scheduler program that was started, where the arm has one.
@@ -86,13 +86,13 @@ impl Phase {
     }
 }
 
-/// What was read from the kernel at one moment, but for [`Evidence::facts`].
+/// Readings of the kernel at one moment, without those that are in [`Evidence::facts`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EvidencePoint {
     pub phase: Phase,
     /// Since the start of the trial, CLOCK_MONOTONIC.
     pub at_ns: u64,
-    /// How many threads of the roles were looked at.
+    /// Number of threads of the roles that were looked at.
     #[serde(default, skip_serializing_if = "is_none")]
     pub threads: u32,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -136,7 +136,7 @@ pub struct SchedExt {
     pub switch_all: Option<bool>,
 }
 
-/// How many threads of a role were found with one and the same policy.
+/// Number of threads of a role that were found with one and the same policy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RolePolicy {
     pub role: Role,

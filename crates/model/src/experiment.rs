@@ -41,7 +41,8 @@ impl Experiment {
     }
 }
 
-/// Where trials happen: the name of a target, and keys that only this target reads.
+/// The target of the trials: its name, and keys that only this target reads. The crate `target`
+/// has the table of all targets, which says what each of them can.
 ///
 /// The crate `target` has the table of all targets, which says what each of them can.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

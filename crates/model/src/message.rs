@@ -1,4 +1,4 @@
-//! What runner and agent say to each other: one JSON message a line, both ways.
+//! The messages between runner and agent: one JSON message a line, both ways.
 
 use crate::arm::Arm;
 use crate::experiment::Experiment;
@@ -20,7 +20,7 @@ pub enum Request {
     Hello { protocol: u32 },
     /// Reply: `System`.
     Probe,
-    /// What does the target lack for this experiment? Reply: `Checked`.
+    /// Question for what the target lacks for this experiment. Reply: `Checked`.
     Check { experiment: Box<Experiment> },
     /// Find what all trials of a cell share. Reply: any number of `Progress`, then
     /// `Calibrated`, `Refused` or `Unrestored`.
@@ -78,13 +78,13 @@ pub struct TrialSpec {
     /// For logs only.
     pub label: String,
     pub arm: Arm,
-    /// With all its loads; `load` is the one to run.
+    /// Workload with all its loads; `load` is the one to run.
     pub workload: Workload,
     pub load: Load,
     pub calibration: Calibration,
     /// Differs in every trial, the same when a run is repeated.
     pub seed: u64,
-    /// As in [`crate::Experiment`].
+    /// Collectors as in [`crate::Experiment`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub collect: Option<Vec<String>>,
 }

@@ -1,4 +1,4 @@
-//! What was found on a machine, before the first trial, that moves figures.
+//! Findings on a machine, before the first trial, that move figures.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 pub struct Check {
     /// `governor`, `turbo`, …
     pub name: String,
-    /// What is in force; for [`CheckState::Unknown`], why that cannot be told.
+    /// Value in force; for [`CheckState::Unknown`], why that cannot be told.
     pub value: String,
     pub state: CheckState,
-    /// What it does to figures, in one sentence.
+    /// Effect on figures, in one sentence.
     pub effect: String,
     /// A command or a step that changes it.
     pub remedy: String,

@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 /// A requirement that is not met.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
-    /// What it is about: `arm rusty`, `workload hackbench`, `target`.
+    /// Subject of the problem: `arm rusty`, `workload hackbench`, `target`.
     pub object: String,
     pub what: String,
-    /// What to do about it.
+    /// Advice on what to do about it.
     pub remedy: String,
 }
 
@@ -17,7 +17,7 @@ pub struct Problem {
 pub struct Warning {
     pub severity: Severity,
     pub what: String,
-    /// What to do about it; empty if nothing can be done.
+    /// Advice on what to do about it; empty if nothing can be done.
     pub remedy: String,
 }
 

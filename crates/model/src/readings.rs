@@ -9,9 +9,9 @@ use std::collections::BTreeSet;
 pub const KERNEL_RELEASE: &str = "kernel release";
 /// The sched_ext scheduler in force, or [`NONE`].
 pub const SCHEDULER: &str = "sched_ext scheduler";
-/// How many sched_ext schedulers were attached since boot (`enable_seq`).
+/// Number of sched_ext schedulers that were attached since boot (`enable_seq`).
 pub const ATTACHES: &str = "number of sched_ext attaches since boot";
-/// How many tasks the scheduler refused (`nr_rejected`).
+/// Number of tasks that the scheduler refused (`nr_rejected`).
 pub const REJECTED: &str = "number of tasks that the scheduler rejected";
 /// The tasks that the scheduler runs (`switch_all`).
 pub const REACH: &str = "reach of the scheduler";
@@ -19,7 +19,7 @@ pub const REACH: &str = "reach of the scheduler";
 pub const ALL_TASKS: &str = "all fair tasks";
 /// `cpu.weight` of the cgroup of a role.
 pub const WEIGHT: &str = "cgroup weight";
-/// Where there is nothing of the kind.
+/// Value where there is nothing of the kind.
 pub const NONE: &str = "none";
 
 /// The name of the fact about a tunable.

@@ -84,7 +84,7 @@ pub enum Readiness {
     Http { path: String, status: u16 },
 }
 
-/// What disturbs, through the whole window.
+/// A program that disturbs through the whole window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Antagonist {
     /// Unique in the workload.
@@ -108,7 +108,8 @@ pub enum AntagonistProgram {
     Command { argv: Vec<String> },
 }
 
-/// Where and how the processes of a role run. What is not named stays as it is.
+/// CPUs, weight, policy and memory of the processes of a role. A field that is not named
+/// changes nothing.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Placement {
     /// `0-3,5`.

@@ -82,7 +82,8 @@ impl From<StoredEvidence> for Evidence {
     }
 }
 
-/// What was one and the same throughout, or the trial was void.
+/// Wants every later reading to be like the first: before format 1.2 a trial in which one of
+/// these changed was void.
 fn want_the_first(evidence: &mut Evidence) {
     for what in [KERNEL_RELEASE, SCHEDULER, ATTACHES] {
         let first = evidence.all_facts().find(|fact| fact.what == what);
@@ -102,7 +103,7 @@ fn want_the_first(evidence: &mut Evidence) {
 mod tests {
     use super::*;
 
-    /// As format 1.1 has it.
+    /// Evidence as format 1.1 has it.
     fn old(late: &str) -> Evidence {
         let point = |phase: &str, ops: &str| {
             serde_json::json!({

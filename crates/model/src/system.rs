@@ -23,7 +23,7 @@ pub struct System {
     /// Everything else, by dotted name: `cpu.governor`, `mitigation.retbleed`,
     /// `tool.hackbench`, `sched.base_slice`.
     pub facts: BTreeMap<String, String>,
-    /// What moves figures here; empty in results from before it was looked for.
+    /// Settings that move figures here; empty in results from before these were looked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub preflight: Vec<Check>,
 }

@@ -48,7 +48,7 @@ impl TrialState {
     }
 }
 
-/// What the agent says of a trial.
+/// Report of the agent on a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrialResult {
     #[serde(rename = "outcome")]
@@ -91,7 +91,7 @@ impl Trial {
         self.result.state == TrialState::Ok
     }
 
-    /// Where it comes in the order of measuring. Not by its time of day: a clock may be set
+    /// Place in the order of measuring. It is not the time of day, because a clock may be set
     /// back while a run goes on.
     pub fn order(&self) -> (u32, u32, u32) {
         (self.start, self.place.index, self.attempt)

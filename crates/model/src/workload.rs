@@ -89,7 +89,7 @@ impl Kind {
         }
     }
 
-    /// With one parameter more, or in place of the one of this name.
+    /// The kind with one more parameter, or with a new value of the parameter of this name.
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.params.insert(name.to_owned(), value.into());
         self
@@ -133,7 +133,7 @@ pub enum Load {
 pub struct Slo {
     /// The quantile of request latency, in thousandths: 990 is p99.
     pub permille: u32,
-    /// What it must stay below.
+    /// Limit that it must stay below.
     pub below_ns: u64,
     pub from_per_sec: f64,
     pub to_per_sec: f64,
@@ -178,7 +178,7 @@ impl std::fmt::Display for Load {
     }
 }
 
-/// What was found once, before the first trial, and then held for all arms.
+/// Values that were found once, before the first trial, and then held for all arms.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
     /// Named whole numbers, such as `loops`.
@@ -186,12 +186,12 @@ pub struct Calibration {
 }
 
 impl Workload {
-    /// Whether something of its own answers requests: the server, or a service with a port.
+    /// True if something of its own answers requests: the server, or a service with a port.
     pub fn answers(&self) -> bool {
         self.server.is_some() || self.services.iter().any(|s| !s.ports.is_empty())
     }
 
-    /// Whether it has programs of the role server.
+    /// True if it has programs of the role server.
     pub fn is_served(&self) -> bool {
         self.server.is_some() || !self.services.is_empty()
     }

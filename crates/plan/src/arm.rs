@@ -156,7 +156,7 @@ fn read_arm(mut value: Value) -> Result<(FileArm, Arm), PlanError> {
     Ok((file, arm))
 }
 
-/// What one arm alone does not show.
+/// Checks of an arm against the target and the workloads, which the arm alone does not allow.
 pub(crate) fn check_arm(arm: &Arm, target: Can, workloads: &[Workload]) -> Result<(), PlanError> {
     let around = Around {
         boots: target.kernels,

@@ -7,7 +7,7 @@ use crate::stop::{FileStop, stop};
 use crate::workload::{command_workload, parse_workload};
 use model::{Arm, Experiment, TargetSpec, Workload};
 
-/// What was written; gaps are filled by [`complete`].
+/// Parts of an experiment as they were written; gaps are filled by [`complete`].
 pub(crate) struct Draft {
     pub name: String,
     pub question: Option<String>,

@@ -1,4 +1,4 @@
-//! What is no experiment that could run: one function for all, wherever they come from,
+//! Checks that an experiment could run: one function for all of them, wherever they come from,
 //! a file, a command line or the results of somebody else.
 //!
 //! Whatever reads a file looks at each table by itself too, with the functions of this

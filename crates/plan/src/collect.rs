@@ -3,8 +3,8 @@
 use crate::error::PlanError;
 use model::Experiment;
 
-/// Whether all collectors of an experiment file are among the known ones; the error has
-/// its place in the text.
+/// Check that all collectors of an experiment file are among the known ones; the error has its
+/// place in the text.
 pub fn check_collectors(
     experiment: &Experiment,
     known: &[&str],

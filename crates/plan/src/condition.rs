@@ -138,8 +138,8 @@ impl Condition {
         })
     }
 
-    /// As quantities of one kind. Texts that are none are the same or differ, but have no
-    /// order.
+    /// Order of two quantities of one kind. Texts that are no quantities are the same or
+    /// differ, but have no order.
     fn compare(&self, left: &str, right: &str) -> Result<Ordering, PlanError> {
         let mut kinds = KINDS.iter().map(|kind| kind.number);
         if let Some((left, right)) = kinds.find_map(|number| number(left).zip(number(right))) {

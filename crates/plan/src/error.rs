@@ -1,4 +1,4 @@
-//! What is wrong with an experiment file or a command line, where, and what to do.
+//! Errors in an experiment file or a command line: what is wrong, where, and what to do.
 //!
 //! Errors quote what was written, by whomever: it stays in its line, and nothing in it is
 //! obeyed by a terminal ([`model::printable`]).
@@ -149,7 +149,7 @@ impl From<Invalid> for PlanError {
     }
 }
 
-/// As in TOML: `stop.max_blocks` is `stop.max-blocks`, `loads[1]` is `loads.1`, and
+/// Key as in TOML: `stop.max_blocks` is `stop.max-blocks`, `loads[1]` is `loads.1`, and
 /// `duration_ns` has its unit in the value.
 fn key_in_file(key: &str) -> String {
     let key = key.replace('[', ".").replace(']', "").replace('_', "-");

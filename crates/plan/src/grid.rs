@@ -120,7 +120,7 @@ fn points<'i>(grid: Value<'i>) -> Result<Vec<Values<'i>>, PlanError> {
     Ok(points)
 }
 
-/// How many combinations there are, before any is made.
+/// Check of the number of combinations, before any is made.
 fn check_product(parameters: &BTreeMap<String, Vec<Written>>) -> Result<(), PlanError> {
     let mut lengths = parameters.values().map(Vec::len);
     let product = lengths.try_fold(1, usize::checked_mul);

@@ -6,7 +6,7 @@ use model::{Load, Slo};
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-/// Where a search begins and ends unless it says.
+/// Usual ends of a search.
 const SEARCH_FROM_PER_SEC: f64 = 1_000.0;
 const SEARCH_TO_PER_SEC: f64 = 1_000_000.0;
 const MOST_LOADS: usize = 100;

@@ -7,8 +7,8 @@ use toml::de::{DeTable, DeValue};
 
 pub(crate) type Value<'i> = Spanned<DeValue<'i>>;
 
-/// Where the values of a table are in the text, also those of the tables in it, by their
-/// keys joined with dots; in a list the index is the key: `antagonist.0.cpus`.
+/// Places of the values of a table in the text, also those of the tables in it, by their keys
+/// joined with dots; in a list the index is the key: `antagonist.0.cpus`.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
     values: BTreeMap<String, Range<usize>>,

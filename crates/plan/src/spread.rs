@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use toml::Spanned;
 
-/// What a `[[workload]]` says about its surroundings.
+/// Surroundings of a `[[workload]]`: its antagonists and placements.
 #[derive(Debug)]
 pub(crate) struct Spread {
     each: bool,

@@ -202,7 +202,7 @@ fn from_keys(kind: &str, mut keys: Keys) -> Result<Workload, PlanError> {
     workload(def, own, CommonKeys::default(), Roles::default())
 }
 
-/// What the parser of one kind cannot see.
+/// Checks that the parser of one kind cannot make.
 pub(crate) fn check_workload(workload: &Workload) -> Result<(), PlanError> {
     workload.check()?;
     let name = &workload.name;
@@ -252,7 +252,8 @@ fn check_load(def: &KindDef, workload: &Workload, load: &Load) -> Result<(), Pla
     Err(PlanError::new(message).with_help(help))
 }
 
-/// Only what a workload measures can decide when its cells stop.
+/// Check of the deciding metrics: only a metric that the workload measures can decide when its
+/// cells stop.
 fn check_metrics(def: &KindDef, workload: &Workload) -> Result<(), PlanError> {
     let known = || def.metrics.iter().map(|metric| metric.name);
     let unknown = |metric: &&String| !known().any(|name| name == metric.as_str());

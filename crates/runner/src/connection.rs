@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use target::{Boot, Session, Target, TargetError};
 
-/// How often a wait looks whether it was interrupted. Inside a trial every
-/// wake-up disturbs what is measured, so not more often than twice a second.
+/// Time between two looks at whether a wait was interrupted. Inside a trial every wake-up
+/// disturbs what is measured, so it is not more often than twice a second.
 const LOOK: Duration = Duration::from_millis(500);
 /// An agent that is silent for so long hangs, or its machine does: beyond what the step
 /// under way takes by its own limit, and where it only reads.
@@ -21,7 +21,7 @@ pub(crate) struct Connection {
     session: Box<dyn Session>,
 }
 
-/// How a trial ended, seen from here.
+/// End of a trial, seen from here.
 pub(crate) enum TrialEnd {
     Result {
         result: Box<TrialResult>,
@@ -35,7 +35,7 @@ pub(crate) enum TrialEnd {
     Interrupted,
 }
 
-/// How a calibration ended.
+/// End of a calibration.
 pub(crate) enum Calibrated {
     Found(Calibration),
     Interrupted,
@@ -241,9 +241,8 @@ fn lost(error: TargetError, files: Vec<TrialFile>) -> Result<TrialEnd, RunError>
     }
 }
 
-/// What the machine said last, below the line that says what happened. No fewer lines
-/// than a target keeps of a kernel's panic (`TAIL_LINES` of target's console.rs), of which
-/// the first ones tell most.
+/// The reason, followed by the last lines of the machine. No fewer lines than a target keeps of
+/// a kernel's panic (`TAIL_LINES` of target's console.rs), of which the first ones tell most.
 pub(crate) fn with_last_lines(why: String, text: &str) -> String {
     const LINES: usize = 40;
     match last_lines(text, LINES, "\n") {

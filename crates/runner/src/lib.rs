@@ -15,7 +15,7 @@ use model::{PlannedTrial, Problem, Trial, Warning};
 use results::ResultsError;
 use target::TargetError;
 
-/// What happens in a run, for whoever wants to show it.
+/// Events of a run, for whoever wants to show them.
 #[derive(Debug, Clone)]
 pub enum Event<'a> {
     /// The agent answers and the whole experiment was checked.
@@ -28,7 +28,7 @@ pub enum Event<'a> {
         arm: &'a str,
         attempt: u32,
     },
-    /// What the agent is doing now.
+    /// The agent's current step.
     Step {
         step: &'a str,
     },
@@ -51,7 +51,7 @@ pub enum Event<'a> {
     },
 }
 
-/// Where a run stands.
+/// State of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Progress {
     pub block: u32,

@@ -1,5 +1,5 @@
-//! What must be the same in all starts of a run, or its trials cannot be compared: the
-//! build of schedlab, and the kernel and CPUs that each boot finds.
+//! Properties that must be the same in all starts of a run, or its trials cannot be compared:
+//! the build of schedlab, and the kernel and CPUs that each boot finds.
 
 use model::{Build, Experiment, Machine, Problem, SchedulerBinary, Start, System, Trial};
 use std::collections::{BTreeMap, BTreeSet};

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 use target::{Boot, Target, TargetError};
 
-/// What a run needs besides the experiment.
+/// Needs of a run besides the experiment.
 #[derive(Debug)]
 pub struct Options<'a> {
     /// Set from outside (a signal) to end after undoing everything.
@@ -30,7 +30,7 @@ pub struct Options<'a> {
     pub anyway: bool,
 }
 
-/// How a run ended.
+/// End of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// Decided, at the last block, or out of budget.
@@ -153,8 +153,8 @@ struct Run<'a> {
 type Attempt = (TrialResult, Vec<TrialFile>);
 
 impl<'a> Run<'a> {
-    /// What can be known without a boot is checked, then the first agent that a trial
-    /// needs. Other kernels are booted, and checked, when their first trial comes.
+    /// Checks what can be known without a boot, then the first agent that a trial needs. Other
+    /// kernels are booted, and checked, when their first trial comes.
     fn prepare(&mut self) -> Result<(), RunError> {
         let problems = self.target.check(self.experiment);
         if !problems.is_empty() {
@@ -427,7 +427,7 @@ impl<'a> Run<'a> {
         Ok(end)
     }
 
-    /// What all trials of a cell share, found before its first trial; `None` when
+    /// Values that all trials of a cell share, found before its first trial; `None` when
     /// interrupted.
     fn calibration(&mut self, cell: usize) -> Result<Option<Calibration>, RunError> {
         let cell = &self.plan.cells[cell];
@@ -522,7 +522,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// How long the next block takes: the mean trial of every open cell, by its arms.
+    /// Time that the next block takes: the mean trial of every open cell, by its arms.
     fn block_ns(&self) -> Option<u64> {
         let arms = self.experiment.arms.len() as u64;
         let open = (0..self.plan.cells.len()).filter(|c| !self.decided.contains(c));
@@ -583,7 +583,7 @@ fn prove(result: &mut TrialResult, facts: Vec<Fact>) {
     }
 }
 
-/// What is recorded of a trial whose agent or machine died.
+/// Record of a trial whose agent or machine died.
 fn void_result(why: String, (started, at): (Instant, SystemTime)) -> TrialResult {
     let unix = at.duration_since(SystemTime::UNIX_EPOCH);
     TrialResult {

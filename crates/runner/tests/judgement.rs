@@ -41,7 +41,7 @@ fn log_ratio(block: u32, strength: f64) -> f64 {
 
 const BLOCKS: u32 = 6;
 
-/// So strong that the evidence decides one comparison, but not one of two.
+/// Strength at which the evidence decides one comparison, but not one of two.
 fn strength_for_one_and_not_for_two() -> f64 {
     let e_value = |strength: f64| {
         let blocks = 1..=BLOCKS;
@@ -60,7 +60,7 @@ fn strength_for_one_and_not_for_two() -> f64 {
     fitting.next().unwrap()
 }
 
-/// Of hackbench alone, with these arms.
+/// Scenario of hackbench alone, with these arms.
 fn scenario(arms: &[&str]) -> Scenario {
     let mut scenario = synthetic::few_blocks(BLOCKS);
     let experiment = &mut scenario.experiment;

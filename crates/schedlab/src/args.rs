@@ -1,4 +1,4 @@
-//! What can be typed. What it means is in `request.rs` and in the commands.
+//! The command line as it is typed. Its meaning is in `request.rs` and in the commands.
 
 use crate::commands::vm::{ImageCommand, KernelCommand, VmCommand};
 use crate::output::Plain;
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 /// Which CPU scheduler is better for this work, on this machine, and how sure are we?
 #[derive(Debug, Parser)]
-#[command(name = "schedlab", version, max_term_width = 100, after_help = crate::exit::TABLE)]
+#[command(name = "schedlab", version, max_term_width = 100, after_help = crate::exit::help())]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
@@ -90,7 +90,7 @@ fn format() -> impl TypedValueParser<Value = &'static report::Format> {
         .map(|name| report::Format::named(&name).unwrap_or(&report::FORMATS[0]))
 }
 
-/// Where an experiment comes from.
+/// Source of an experiment.
 #[derive(Debug, Default, Args)]
 pub struct ExperimentArgs {
     /// Experiment file (TOML)
@@ -264,7 +264,7 @@ pub struct PackArgs {
     pub sign: Option<Option<PathBuf>>,
 }
 
-/// How much of a capsule is taken.
+/// Limits of an unpacked capsule.
 #[derive(Debug, Args)]
 pub struct UnpackArgs {
     /// Most that a capsule may unpack to; a sixteenth of it for one file
@@ -349,6 +349,9 @@ pub enum Listing {
     Targets,
     Metrics,
     Collectors,
+    /// `docs/reference.md`, which `make reference` writes
+    #[value(hide = true)]
+    Reference,
 }
 
 #[derive(Debug, Subcommand)]

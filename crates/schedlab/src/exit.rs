@@ -25,15 +25,27 @@ pub const REGRESSION: u8 = 5;
 /// Interrupted; everything was undone, finished trials are on disk.
 pub const INTERRUPTED: u8 = 130;
 
-/// For `--help` and the guide.
-pub const TABLE: &str = "Exit codes:
-  0    done
-  1    internal error; with verify: something differs
-  2    bad command line or experiment file
-  3    a requirement is not met
-  4    some trials failed or were void
-  5    a regression was found (only with --fail-on regression)
-  130  interrupted";
+/// All codes, for `--help` and `docs/reference.md`.
+pub const CODES: &[(u8, &str)] = &[
+    (DONE, "done"),
+    (INTERNAL, "internal error; with verify: something differs"),
+    (USAGE, "bad command line or experiment file"),
+    (UNMET, "a requirement is not met; nothing was applied"),
+    (TRIALS_LOST, "some trials failed or were void"),
+    (
+        REGRESSION,
+        "a regression was found (only with --fail-on regression)",
+    ),
+    (INTERRUPTED, "interrupted; everything was undone"),
+];
+
+/// The codes at the end of `--help`.
+pub fn help() -> String {
+    let lines = CODES
+        .iter()
+        .map(|(code, text)| format!("\n  {code:<4} {text}"));
+    format!("Exit codes:{}", lines.collect::<String>())
+}
 
 #[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum CliError {

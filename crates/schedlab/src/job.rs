@@ -24,7 +24,7 @@ pub struct Job {
     calibrations: BTreeMap<String, Calibration>,
 }
 
-/// What a job left.
+/// Results of a job.
 pub struct Measured {
     pub results: ResultSet,
     pub outcome: Outcome,
@@ -120,7 +120,7 @@ impl Job {
         self.writer.dir()
     }
 
-    /// Whether there is nothing to report: the first boot was not done.
+    /// True if there is nothing to report: the first boot was not done.
     pub fn is_empty(&self) -> bool {
         !self.dir().join(results::files::SYSTEM).exists()
     }

@@ -235,7 +235,7 @@ fn placed(placement: &Placement) -> String {
     policy.map_or(String::new(), |policy| format!(" ({policy})"))
 }
 
-/// As it could be typed.
+/// The words as they could be typed.
 fn command_line(argv: &[String]) -> String {
     let words = argv.iter().map(String::as_str);
     shlex::try_join(words).unwrap_or_else(|_| argv.join(" "))

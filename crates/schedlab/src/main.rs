@@ -9,6 +9,7 @@ mod like;
 mod opened;
 mod output;
 mod progress;
+mod reference;
 mod request;
 mod signature;
 mod targets;

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 /// The directory of some results; an unpacked capsule is removed at the end.
 pub struct Opened {
     dir: PathBuf,
-    /// Where a capsule was unpacked.
+    /// Directory of an unpacked capsule.
     unpacked: Option<TempDir>,
 }
 

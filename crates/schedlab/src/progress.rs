@@ -1,5 +1,5 @@
-//! What a run shows while it goes on: one live line on a terminal, and a line that
-//! stays for everything a person must know. Silent where there is no terminal.
+//! Display of a run while it goes on: one live line on a terminal, and a line that stays for
+//! everything a person must know. Silent where there is no terminal.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use model::printable::one_line;

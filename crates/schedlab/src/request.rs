@@ -13,7 +13,7 @@ use vm::VmSpec;
 pub struct Wanted {
     pub experiment: Experiment,
     pub source: Option<String>,
-    /// Of an earlier run that is to be repeated with the very same work.
+    /// Calibrations of an earlier run that is to be repeated with the very same work.
     pub calibrations: BTreeMap<String, Calibration>,
 }
 
@@ -71,7 +71,7 @@ fn from_file(path: &Path) -> Result<(Experiment, Option<String>), CliError> {
 /// The most that an experiment file has: there is much room for comments.
 const MOST_FILE_BYTES: u64 = 4 << 20;
 
-/// Also of a pipe.
+/// Text of a file, or of a pipe.
 fn read_text(path: &Path) -> std::io::Result<String> {
     let mut text = String::new();
     let file = std::fs::File::open(path)?;

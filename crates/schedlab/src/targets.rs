@@ -42,7 +42,7 @@ pub fn vm_options() -> Result<vm::Options, CliError> {
     Ok(target::vm::options(&host()?)?)
 }
 
-/// Where the agent finds installed schedulers.
+/// Variables that tell the agent where installed schedulers are.
 fn agent_environment() -> Result<Vec<(String, String)>, CliError> {
     let dirs = schedulers::bin_dirs()?;
     let joined = env::join_paths(dirs).map_err(CliError::internal)?;
@@ -80,7 +80,7 @@ pub fn restore_leftovers() -> Result<(), CliError> {
     }
 }
 
-/// What was put back, on standard error.
+/// Prints what was put back, on standard error.
 pub fn say(restored: &Restored, by_whom: &str) {
     for (path, value) in &restored.written {
         eprintln!(

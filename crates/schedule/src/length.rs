@@ -1,4 +1,4 @@
-//! How long blocks take, as far as the experiment tells.
+//! Length of blocks, as far as the experiment tells.
 
 use model::{Experiment, Load, Plan, Slo};
 

@@ -52,7 +52,7 @@ impl Placed<'_> {
         matches!(class, Class::Fifo | Class::Rr | Class::Deadline).then_some(class)
     }
 
-    /// What of its placement does not count under its policy.
+    /// Parts of its placement that do not count under its policy.
     fn uncounted(&self) -> Vec<&'static str> {
         let mut keys = Vec::new();
         keys.extend(self.weight.map(|_| "weight"));
@@ -81,7 +81,7 @@ pub fn check_quota(arm: &Arm, workload: &Workload) -> Result<(), Invalid> {
     Ok(())
 }
 
-/// What of the placements does not count under an arm.
+/// Warnings of the parts of placements that do not count under an arm.
 pub(crate) fn warnings(arm: &Arm, workload: &Workload) -> Vec<Warning> {
     let mut warnings = Vec::new();
     for role in placed(arm, workload) {

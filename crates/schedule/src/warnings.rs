@@ -1,4 +1,4 @@
-//! What an experiment gives reason to warn of before its first trial.
+//! Warnings that an experiment gives reason for before its first trial.
 
 use crate::length::block_ns;
 use crate::limits;

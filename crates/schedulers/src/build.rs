@@ -23,7 +23,7 @@ use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// How many lines of a failed build an error shows.
+/// Number of lines of a failed build that an error shows.
 const TAIL_LINES: usize = 20;
 /// In place of a version: the newest of the registry.
 const LATEST: &str = "latest";
@@ -39,12 +39,12 @@ pub struct Installer {
     user: Option<User>,
 }
 
-/// What `cargo install` is told to build.
+/// Program that `cargo install` is told to build.
 #[derive(Debug, Clone, Copy)]
 struct Wanted<'a> {
     name: &'a str,
     version: &'a Version,
-    /// Of the source tree; else crates.io.
+    /// Directory of the source tree; else crates.io.
     directory: Option<&'a Path>,
 }
 

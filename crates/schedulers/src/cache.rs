@@ -1,4 +1,4 @@
-//! Where built schedulers are kept, and how a name leads to a program.
+//! The cache of built schedulers, and the way from a name to a program.
 //!
 //! A version is installed when its program is in its own root; the links in
 //! `bin/` are made from that after every installation and can be made again at

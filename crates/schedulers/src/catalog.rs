@@ -5,13 +5,13 @@
 /// A scheduler that can be installed by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Known {
-    /// Of the crate and of the program.
+    /// Name of the crate and of the program.
     pub name: &'static str,
-    /// What it is, in one line.
+    /// Description in one line.
     pub about: &'static str,
-    /// Where it decides what runs next.
+    /// Place in which it decides what runs next.
     pub decides_in: Place,
-    /// Where its source is.
+    /// Place of its source.
     pub source: Source,
     /// The version that is installed where none is named: the newest that was tried.
     /// `None`: the one in the source tree.

@@ -1,4 +1,4 @@
-//! What can go wrong when a scheduler is installed or looked up.
+//! Errors when a scheduler is installed or looked up.
 
 use crate::toolchain::Missing;
 use crate::version::Version;

@@ -1,4 +1,4 @@
-//! What is installed and what could be.
+//! List of what is installed and what could be.
 
 use crate::cache::Cache;
 use crate::catalog::{CATALOG, Source};
@@ -18,8 +18,8 @@ pub struct Entry {
     pub about: &'static str,
     /// Oldest first.
     pub installed: Vec<Version>,
-    /// What is installed where no version is named; `None` for one of our own, and for
-    /// a scheduler that the catalog does not know.
+    /// Version that is installed where none is named; `None` for one of our own, and for a
+    /// scheduler that the catalog does not know.
     pub usual: Option<&'static str>,
     /// On crates.io, or in the source tree; `None` when it was not asked or did not answer.
     pub newest: Option<Version>,

@@ -28,7 +28,8 @@ pub(crate) fn tasks(given: &[String], measured: &[Task]) -> Vec<String> {
     all.map(str::to_owned).collect()
 }
 
-/// Also as `--thread=NAME`, `-tNAME` and `--help-stats`.
+/// True if an argument names the tasks itself, also as `--thread=NAME`, `-tNAME` and
+/// `--help-stats`.
 fn is_settled_by(arg: &str) -> bool {
     let mut options = OPTIONS.iter().chain(&SHORT_OPTIONS);
     options.any(|option| arg.starts_with(option))

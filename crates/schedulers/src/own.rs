@@ -13,7 +13,7 @@ pub(crate) struct Own {
     pub directory: PathBuf,
 }
 
-/// Where the source tree may be: above each of these.
+/// Paths above which the source tree may be.
 pub(crate) fn starts() -> Vec<PathBuf> {
     let program = std::env::current_exe().and_then(|p| p.canonicalize());
     [program, std::env::current_dir()]

@@ -1,7 +1,6 @@
-//! How far an installation is, read from what cargo prints on its standard
-//! error: status lines (`   Compiling libc v0.2.1`) and, because
-//! `CARGO_TERM_PROGRESS_WHEN=always` is set, its progress bar
-//! (`    Building [==>   ] 45/230: libc`), which ends in a carriage return.
+//! Progress of an installation, read from what cargo prints on its standard error: status lines
+//! (`   Compiling libc v0.2.1`) and, because `CARGO_TERM_PROGRESS_WHEN=always` is set, its
+//! progress bar (`    Building [==>   ] 45/230: libc`), which ends in a carriage return.
 
 use crate::version::Version;
 
@@ -18,7 +17,7 @@ pub enum Step {
     Installed,
 }
 
-/// What one line of cargo's standard error means for a user.
+/// Meaning of one line of cargo's standard error for a user.
 pub(crate) fn read_line(line: &str) -> Option<Step> {
     let (word, rest) = line.trim().split_once(' ')?;
     match word {

@@ -1,4 +1,4 @@
-//! What building a scheduler needs on this machine, found on a search path.
+//! Tools that building a scheduler needs on this machine, found on a search path.
 //!
 //! scx crates compile their BPF half with clang (`BPF_CLANG`; their build
 //! refuses versions below 18, "clang < 18 does not support -mcpu=v4"), generate
@@ -123,7 +123,8 @@ fn clang_version(text: &str) -> Option<u32> {
     rest.split('.').next()?.parse().ok()
 }
 
-/// Where pkg-config itself is missing, libraries are not named as missing too.
+/// Path of a library. Where pkg-config itself is missing, libraries are not named as missing
+/// too.
 fn has_library(pkg_config: &Path, library: &str) -> Option<PathBuf> {
     if pkg_config.as_os_str().is_empty() {
         return Some(PathBuf::new());

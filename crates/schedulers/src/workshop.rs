@@ -1,6 +1,6 @@
-//! Where root's builds happen. Build scripts and procedural macros of all dependencies
-//! run during a build, so cargo runs as another user, in a directory of that user's, and
-//! root takes nothing out of it but the program.
+//! Place of root's builds. Build scripts and procedural macros of all dependencies run during a
+//! build, so cargo runs as another user, in a directory of that user's, and root takes nothing
+//! out of it but the program.
 
 use crate::error::Error;
 use confine::{Confinement, User, View};

@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 
 /// Lines of the agent's standard error that are kept for messages.
 const TAIL_LINES: usize = 20;
-/// How long an agent may take to undo its arm after its stream was closed.
+/// Time in which an agent must undo its arm after its stream was closed.
 const FAREWELL: Duration = Duration::from_secs(45);
-/// How long a process may take to end after its stream did.
+/// Time in which a process must end after its stream did.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// A session with the agent that a command is or leads to.

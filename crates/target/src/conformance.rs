@@ -1,5 +1,5 @@
-//! What every target must do, as one test for all: agents start, answer, measure and
-//! prove; they end when they are told to, or in the middle of a trial; nothing is left.
+//! Duties of every target, as one test for all: agents start, answer, measure and prove; they
+//! end when they are told to, or in the middle of a trial; nothing is left.
 
 use crate::{Boot, Session, Target, TargetError};
 use model::{
@@ -7,7 +7,7 @@ use model::{
 };
 use std::time::{Duration, Instant};
 
-/// Also for a guest whose CPUs are emulated on a busy machine.
+/// Time for an answer, long enough for a guest whose CPUs are emulated on a busy machine.
 const ANSWER: Duration = Duration::from_secs(120);
 const NO_KERNEL: &str = "/no/such/kernel";
 

@@ -27,7 +27,7 @@ pub type Made = Result<Box<dyn Target>, TargetError>;
 /// A kind of target: all that holds for every target of it.
 #[derive(Debug, Clone, Copy)]
 pub struct TargetDef {
-    /// As in the experiment file.
+    /// Name in the experiment file.
     pub name: &'static str,
     /// One sentence for `schedlab list targets`.
     pub summary: &'static str,
@@ -37,8 +37,8 @@ pub struct TargetDef {
     pub can: fn(&TargetSpec) -> Result<Can, Invalid>,
     /// Lets the target see private files of this machine, where it sees others already.
     pub expose: Option<Expose>,
-    /// What somebody who runs a stranger's experiment agrees to: a line with what it is
-    /// about and a text, then lines that belong to the first.
+    /// Lines for somebody who runs a stranger's experiment and must agree to it: a line with
+    /// what it is about and a text, then lines that belong to the first.
     pub shown: fn(&TargetSpec) -> Result<Shown, Invalid>,
     /// Makes it; nothing is started yet.
     pub make: fn(&TargetSpec, &Host) -> Made,
@@ -72,7 +72,7 @@ pub struct Host {
 /// Keys that make no target.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// With its place in the file.
+    /// Error with its place in the file.
     #[error(transparent)]
     Toml(#[from] toml::de::Error),
     #[error(transparent)]
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
     use ::vm::VmSpec;
 
-    /// As the first version of schedlab stored it.
+    /// Target as the first version of schedlab stored it.
     const STORED: &str = r#"{"kind": "vm", "kernel": "debian:sid", "cpus": 4,
         "memory_bytes": 2147483648, "root": "host", "reset": "block"}"#;
 

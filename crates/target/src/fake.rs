@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// What becomes of a trial.
+/// Fate of a trial.
 #[derive(Debug, Clone)]
 pub enum Fate {
     Ok(Vec<Measurement>),
@@ -29,9 +29,9 @@ pub struct FakeTarget {
     pub problems: Vec<Problem>,
     /// Kernels of the boots, in order.
     pub boots: Arc<Mutex<Vec<Option<String>>>>,
-    /// What agents are built from.
+    /// Build that agents say they are from.
     pub build: Build,
-    /// What agents find.
+    /// System that agents find.
     pub system: System,
     /// The release that a kernel has, by its name; empty is that of `system`.
     pub release_of: fn(Option<&str>) -> String,

@@ -1,5 +1,5 @@
-//! Where trials happen. A target is only a way to start the agent and to talk to
-//! it; what happens in a trial is written once, in the `agent` crate.
+//! Targets: the places of trials. A target is only a way to start the agent and to talk to it;
+//! what happens in a trial is written once, in the `agent` crate.
 
 use model::{Experiment, Fact, Measurement, Problem, Reply, Request, Warning};
 use std::collections::BTreeMap;

@@ -57,7 +57,7 @@ impl User {
         child.wait_with_output().unwrap()
     }
 
-    /// Whether the guest runs now; a kernel that cannot be had is no failure.
+    /// True if the guest runs now; a kernel that cannot be had is no failure.
     fn start(&self, args: &[&str]) -> bool {
         let output = self.vm(args);
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();

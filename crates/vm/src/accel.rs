@@ -18,7 +18,7 @@ const DEVICE: &str = "/dev/kvm";
 const PROBE_LIMIT: Duration = Duration::from_secs(10);
 const PROBE_MEMORY: u64 = 512 << 20;
 
-/// What is used, and why.
+/// The accelerator that is used, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
     pub accel: Accel,

@@ -15,7 +15,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 const ATTEMPTS: u32 = 3;
-/// How often a boot looks whether QEMU still runs.
+/// Time between two looks at whether QEMU still runs.
 const LOOK: Duration = Duration::from_millis(100);
 /// A saved guest is read and answers within this.
 const LOAD_LIMIT: Duration = Duration::from_secs(120);

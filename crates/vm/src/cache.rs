@@ -1,4 +1,4 @@
-//! Where fetched and built things are kept: kernels, initramfs files, images.
+//! The cache of fetched and built things: kernels, initramfs files, images.
 
 use super::failure::{io, unmet};
 use crate::VmError;

@@ -1,4 +1,4 @@
-//! What the host lacks for an experiment in a guest, before anything is started.
+//! Problems of the host with an experiment in a guest, before anything is started.
 
 use super::disk;
 use super::failure::unmet;
@@ -135,7 +135,7 @@ pub fn kernels(spec: &VmSpec, experiment: &Experiment) -> BTreeMap<String, Vec<S
     kernels
 }
 
-/// What a kernel lacks for the arms that attach a scheduler.
+/// Problems of a kernel with the arms that attach a scheduler.
 pub fn kernel(kernel: &Kernel, arms: &[String]) -> Vec<Problem> {
     if arms.is_empty() {
         return Vec::new();
@@ -170,7 +170,7 @@ pub fn unreadable(path: &Path, user: &str) -> Problem {
     }
 }
 
-/// What is to be shown must be there.
+/// Problems with the files that are to be shown: they must be there.
 pub fn exposed(paths: &[PathBuf]) -> Vec<Problem> {
     let lost = paths
         .iter()

@@ -11,7 +11,7 @@ const KEPT_BYTES: usize = 256 * 1024;
 const TAIL_BYTES: usize = 4 * 1024;
 const TAIL_LINES: usize = 40;
 const PANIC: &str = "Kernel panic - not syncing";
-/// How an oops begins, which has the trace before the panic that it ends in
+/// Beginnings of an oops, which has the trace before the panic that it ends in
 /// (arch/x86/mm/fault.c, arch/x86/kernel/dumpstack.c, lib/bug.c).
 const OOPS: [&str; 4] = ["BUG: ", "Oops: ", "kernel BUG at", "------------[ cut here"];
 
@@ -42,7 +42,7 @@ impl Console {
         });
     }
 
-    /// What was printed since the last call, with a note where a flood was cut.
+    /// Text that was printed since the last call, with a note where a flood was cut.
     pub fn take(&self) -> String {
         let mut text = self.lock();
         let new = std::mem::take(&mut text.new);

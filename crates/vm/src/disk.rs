@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// Of the header, up to and with the feature bits of version 3.
+/// Length of the header, up to and with the feature bits of version 3.
 const HEADER_BYTES: u64 = 80;
 const MAGIC: &[u8] = b"QFI\xfb";
 const VERSION: usize = 4;
@@ -14,7 +14,7 @@ const BACKING_FILE_OFFSET: usize = 8;
 const INCOMPATIBLE_FEATURES: usize = 72;
 const EXTERNAL_DATA_FILE: u64 = 1 << 2;
 
-/// As QEMU names them; by the name of the file, so that its content cannot choose.
+/// Format as QEMU names it; by the name of the file, so that its content cannot choose.
 pub fn format(image: &Path) -> &'static str {
     match image.extension() {
         Some(extension) if extension == "qcow2" => "qcow2",
@@ -33,7 +33,7 @@ pub fn problem(image: &Path) -> Option<String> {
     }
 }
 
-/// Of the first bytes of a qcow2 image.
+/// Problem in the first bytes of a qcow2 image.
 pub fn problem_in(head: &[u8]) -> Option<&'static str> {
     let number = |at: usize| head.get(at..).and_then(<[u8]>::first_chunk);
     let version = head.get(VERSION..).and_then(<[u8]>::first_chunk);

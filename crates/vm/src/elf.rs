@@ -43,7 +43,7 @@ pub fn without_debug(program: &[u8]) -> Option<Vec<u8>> {
     Some(kept)
 }
 
-/// Whether a kernel has the note that tells where to enter it (`XEN_ELFNOTE_PHYS32_ENTRY`).
+/// True if a kernel has the note that tells where to enter it (`XEN_ELFNOTE_PHYS32_ENTRY`).
 pub fn has_pvh_entry(kernel: &[u8]) -> bool {
     const PHYS32_ENTRY: u32 = 18;
     let mut notes = all_notes(kernel);

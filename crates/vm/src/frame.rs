@@ -1,6 +1,6 @@
-//! What host and init say to each other over the guest's control port: frames of a
-//! kind, a channel and bytes. Channel 0 is the guest itself; every command that
-//! runs in the guest has a channel of its own.
+//! Messages between host and init over the guest's control port: frames of a kind, a channel
+//! and bytes. Channel 0 is the guest itself; every command that runs in the guest has a channel
+//! of its own.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ pub const HOST_TAG: &str = "schedlab-host";
 pub const INIT_ARGUMENT: &str = "schedlab.init";
 /// On the kernel command line: say that it boots, then power off.
 pub const PROBE_ARGUMENT: &str = "schedlab.probe";
-/// What init prints then.
+/// Line that init prints then.
 pub const PROBE_ANSWER: &str = "schedlab: the guest boots";
 /// Environment variable that tells a program that it runs in a guest of ours.
 pub const GUEST_VARIABLE: &str = "SCHEDLAB_GUEST";
@@ -107,7 +107,7 @@ impl Frame {
         Ok(serde_json::from_slice(&self.payload)?)
     }
 
-    /// How much of the window it takes.
+    /// Part of the window that it takes.
     pub fn cost(&self) -> usize {
         self.payload.len() + FRAME_COST
     }
@@ -162,7 +162,7 @@ impl Frame {
     }
 }
 
-/// What the guest is to be.
+/// Description of the guest that is to be.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Setup {
     pub hostname: String,
@@ -211,10 +211,10 @@ pub struct Window {
     pub columns: u16,
 }
 
-/// How a command ended.
+/// End of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exit {
-    /// As a shell has it: 128 + number for a signal, 127 for what is not found.
+    /// Code as a shell has it: 128 + number for a signal, 127 for what is not found.
     pub code: u8,
     /// Why it was not started.
     #[serde(default)]

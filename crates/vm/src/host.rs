@@ -1,6 +1,6 @@
-//! What the host can give a guest and what it does meanwhile: CPUs, memory
-//! (`/proc/meminfo`), steal and load (`/proc/stat`, `/proc/loadavg`; proc(5)), and
-//! how long the vCPU threads waited for a CPU (`/proc/PID/task/TID/schedstat`).
+//! Resources that the host can give a guest, and its load meanwhile: CPUs, memory
+//! (`/proc/meminfo`), steal and load (`/proc/stat`, `/proc/loadavg`; proc(5)), and the time
+//! that the vCPU threads waited for a CPU (`/proc/PID/task/TID/schedstat`).
 
 use model::{Measurement, MetricDef, parse_cpu_list};
 use std::fs;

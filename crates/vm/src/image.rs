@@ -10,7 +10,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What mmdebstrap writes itself, by the end of the name, and the package it needs.
+/// Formats that mmdebstrap writes itself, by the end of the name, and the package that each
+/// needs.
 const FORMATS: [(&str, &str, &str); 2] = [
     ("squashfs", "tar2sqfs", "squashfs-tools-ng"),
     ("ext2", "genext2fs", "genext2fs"),

@@ -1,5 +1,5 @@
-//! How guests are started on this host: with which QEMU, as whom, in which view of the
-//! files, and until when.
+//! Start of guests on this host: with which QEMU, as whom, in which view of the files, and
+//! until when.
 
 use super::qemu;
 use confine::Confinement;

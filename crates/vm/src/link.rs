@@ -53,7 +53,7 @@ impl Link {
         frame.write(&mut *lock(&self.stream))
     }
 
-    /// Whether a command runs.
+    /// True while a command runs.
     pub fn is_busy(&self) -> bool {
         !lock(&self.channels).open.is_empty()
     }

@@ -38,7 +38,7 @@ pub struct Channels {
     pub agent: UnixStream,
 }
 
-/// How QEMU ended, once it has.
+/// End of QEMU, once it has ended.
 #[derive(Debug, Default)]
 struct End {
     how: Mutex<Option<String>>,
@@ -83,7 +83,7 @@ impl Machine {
         self.pid
     }
 
-    /// How QEMU ended; `None` while it runs.
+    /// End of QEMU in words; `None` while it runs.
     pub fn ended(&self) -> Option<String> {
         self.end.lock().clone()
     }

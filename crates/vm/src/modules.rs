@@ -23,7 +23,7 @@ const ALWAYS: [(&str, &str); 5] = [
 ];
 /// The largest module of Debian's kernel, amdgpu, has 24 MB.
 const LARGEST: u64 = 256 << 20;
-/// Only what shows the host's files.
+/// Modules that show the host's files.
 const FOR_HOST_ROOT: [&str; 2] = ["9p", "9pnet_virtio"];
 /// Loaded when the root is a disk image.
 const FOR_IMAGE: [&str; 4] = ["virtio_blk", "ext4", "squashfs", "erofs"];
@@ -44,7 +44,7 @@ pub struct Group {
     pub modules: Vec<Module>,
 }
 
-/// What the guest may load before it sees the host's files.
+/// Modules that the guest may load before it sees the host's files.
 pub fn boot_modules(kernel: &Kernel) -> Result<Vec<Group>, VmError> {
     let index = index_of(kernel)?;
     let always = index.load_known(&ALWAYS.map(|(name, _)| name), &[])?;
@@ -56,7 +56,7 @@ pub fn boot_modules(kernel: &Kernel) -> Result<Vec<Group>, VmError> {
     Ok(groups.map(|(name, modules)| Group { name, modules }).into())
 }
 
-/// What a guest cannot do without must be built in or beside the kernel.
+/// Check that everything a guest cannot do without is built in or beside the kernel.
 pub fn check(kernel: &Kernel, host_root: bool) -> Result<(), VmError> {
     let index = index_of(kernel)?;
     let lacking = ALWAYS.iter().find(|(name, option)| {

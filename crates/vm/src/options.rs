@@ -40,8 +40,8 @@ impl Options {
     }
 }
 
-/// What programs need to run as they do on the host; a session's own (display,
-/// agents, tokens) stays outside.
+/// Variables that programs need to run as they do on the host; a session's own (display,
+/// agents, tokens) stay outside.
 fn guest_environment(vars: impl Iterator<Item = (String, String)>) -> BTreeMap<String, String> {
     const KEPT: [&str; 15] = [
         "PATH",

@@ -59,7 +59,7 @@ fn tcg() -> &'static str {
 /// priorities (seccomp(2); docs/system/invocation of QEMU).
 const SANDBOX: &str = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny";
 
-/// Not every QEMU is built with it.
+/// True if this QEMU was built with its sandbox. Not every one is.
 pub fn sandbox_works() -> bool {
     static WORKS: OnceLock<bool> = OnceLock::new();
     *WORKS.get_or_init(|| {
@@ -68,7 +68,7 @@ pub fn sandbox_works() -> bool {
     })
 }
 
-/// Where the guest's CPUs come from.
+/// Source of the guest's CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Accel {
     Kvm,
@@ -85,8 +85,8 @@ impl Accel {
     }
 }
 
-/// What QEMU gets open. Host ends are socket pairs, so no file is left behind whatever
-/// happens.
+/// Descriptors that QEMU gets open. Host ends are socket pairs, so no file is left behind
+/// whatever happens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Descriptors {
     pub console: RawFd,
@@ -108,7 +108,7 @@ impl Descriptors {
     }
 }
 
-/// What the guest's root is made of.
+/// Source of the guest's root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Root {
     Host,

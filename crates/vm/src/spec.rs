@@ -98,7 +98,7 @@ impl VmSpec {
         }
     }
 
-    /// What a guest is given, for whoever is to agree to it: first what it is, then the
+    /// Description of the guest for whoever is to agree to it: first what it is, then the
     /// private files that it sees.
     pub fn shown(&self) -> Vec<(&'static str, String)> {
         let mut text = format!(

@@ -1,5 +1,5 @@
-//! What gzip, xz, zstd and their like unpack, up to a limit: the files may be a
-//! stranger's, and a few kilobytes of them unpack to all of the memory.
+//! Unpacking of gzip, xz, zstd and their like, up to a limit: the files may be a stranger's,
+//! and a few kilobytes of them unpack to all of the memory.
 
 use std::io::{Error, ErrorKind, Read, Result};
 use std::process::{Command, ExitStatus, Stdio};

@@ -1,7 +1,7 @@
-//! What a guest sees of this machine's files, and whom QEMU runs as. A guest is where a
-//! stranger's scheduler or workload belongs, and is root in there: so it gets the files
-//! with the rights of an ordinary user, and without what is private or the kernel's.
-//! What it needs is shown wherever it lies.
+//! The view of this machine's files that a guest gets, and the user that QEMU runs as. A guest
+//! is where a stranger's scheduler or workload belongs, and is root in there: so it gets the
+//! files with the rights of an ordinary user, and without what is private or the kernel's. What
+//! it needs is shown wherever it lies.
 
 use super::failure::unmet;
 use crate::VmError;
@@ -23,7 +23,7 @@ const OF_PROGRAMS: &str = "/run";
 const KVM: &str = "/dev/kvm";
 /// QEMU's own.
 const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/random", "/dev/urandom", KVM];
-/// Only root may read them, and a guest of root with root's rights must not.
+/// Files that only root may read, and that a guest of root must not read with root's rights.
 const OF_ROOT: [&str; 6] = [
     "/etc/shadow",
     "/etc/shadow-",
@@ -32,7 +32,7 @@ const OF_ROOT: [&str; 6] = [
     "/etc/ssl/private",
     "/etc/sudoers",
 ];
-/// Where QEMU finds the files that it shares. It needs `/proc/self/fd` itself.
+/// Directory in which QEMU finds the files that it shares. It needs `/proc/self/fd` itself.
 const SHARED: &str = "/run/schedlab-guest";
 /// In a home: keys, passwords and tokens.
 const SECRETS: [&str; 19] = [
@@ -68,7 +68,7 @@ pub struct Wanted {
     pub ports: Vec<u16>,
 }
 
-/// How QEMU is to be started.
+/// Confinement with which QEMU is started.
 pub fn confinement(wanted: &Wanted) -> Result<Confinement, VmError> {
     let mut user = guest_user()?;
     if let Some(user) = &mut user {
@@ -156,7 +156,7 @@ fn secrets(homes: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
         .flat_map(|home| SECRETS.iter().map(move |name| home.join(name)))
 }
 
-/// What was asked for, and what works of it on this host.
+/// The view that was asked for, and the part of it that works on this host.
 #[derive(Debug)]
 pub struct Settled {
     pub asked: Confinement,
@@ -177,8 +177,8 @@ impl Settled {
     }
 }
 
-/// What the guest has or sees that it should not; `hides`: something keeps QEMU from what
-/// the view hides.
+/// Words for what the guest has or sees that it should not; `hides`: something keeps QEMU from
+/// what the view hides.
 fn lacking(asked: &Confinement, works: &Confinement, hides: bool) -> Option<String> {
     let mut lacking = Vec::new();
     if asked.user.is_some() && works.user.is_none() {
@@ -289,7 +289,7 @@ fn is_named(path: PathBuf) -> bool {
     !homes.any(|home| home.starts_with(&path))
 }
 
-/// What is asked for by name; `~/` is the home of who asks.
+/// Paths that were asked for by name; `~/` is the home of who asks.
 pub fn exposed(names: &[String], directory: &Path) -> Vec<PathBuf> {
     let home = env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
     let path = |name: &String| match name.strip_prefix("~/") {

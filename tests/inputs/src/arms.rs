@@ -1,5 +1,5 @@
-//! What is typed: arms, workloads, times and sizes. A line of the input is one of them,
-//! and all together are an experiment.
+//! Words of a command line: arms, workloads, times and sizes. A line of the input is one of
+//! them, and all together are an experiment.
 
 use crate::experiment::{is_shown, is_whole};
 use plan::CommandLine;

@@ -19,7 +19,7 @@ pub fn experiment(input: &[u8]) {
     }
 }
 
-/// What came out of it is an experiment, planned, and the same after it was stored.
+/// Checks that the result is an experiment, planned, and the same after it was stored.
 pub fn is_whole(experiment: &Experiment) {
     plan::check(experiment).expect("what was read was checked");
     let stored = serde_json::to_string(experiment).expect("it can be stored");

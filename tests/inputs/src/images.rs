@@ -40,7 +40,7 @@ pub fn disk_image(input: &[u8]) {
     }
 }
 
-/// What apt-cache prints, and the lists of a kernel's modules.
+/// Output of apt-cache, and the lists of a kernel's modules.
 pub fn debian_packages(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
     let found = apt::parse_stanza(&text).into_iter();

@@ -1,5 +1,5 @@
-//! What schedlab reads of strangers, as functions over any bytes. Each returns, or panics
-//! where a promise is broken; that it ends, and in little memory, is a promise too.
+//! Readers of what strangers made, as functions over any bytes. Each returns, or panics where a
+//! promise is broken; that it ends, and in little memory, is a promise too.
 //!
 //! The fuzz targets below `fuzz/` call them with what libFuzzer finds, and a test of this
 //! crate with seeds and some mutated ones, a few seconds long.

@@ -83,7 +83,7 @@ fn forecast(results: &ResultSet) {
     is_plain(&Forecast::new(&results.experiment, &[source, source], &question).text());
 }
 
-/// As `run --resume` looks at them.
+/// The checks of `run --resume`.
 fn resumed(results: &ResultSet) {
     let trials: Vec<_> = results.trials.iter().map(|s| s.trial.clone()).collect();
     runner::unexplained(&results.experiment, &results.plan, &trials);

@@ -10,7 +10,7 @@ use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 use std::time::{Duration, SystemTime};
 
-/// What a load generator would have left.
+/// Figures that a load generator would have left.
 #[derive(Debug, Clone, Default)]
 pub struct Figures {
     pub metrics: Vec<Measurement>,

@@ -1,4 +1,4 @@
-//! What was compared, and what the truth is.
+//! Arms that were compared, and the truth about them.
 
 use crate::plan;
 use model::{Arm, Cell, Experiment, Load, Plan, Severity, System, TrialState, Warning};
@@ -27,13 +27,13 @@ pub struct Effect {
     /// Start of the cell's name.
     pub cell: &'static str,
     pub throughput: f64,
-    /// Of the middle of the latencies.
+    /// Effect on the middle of the latencies.
     pub latency: f64,
-    /// Of the tail, on top of `latency`.
+    /// Effect on the tail, on top of `latency`.
     pub tail: f64,
 }
 
-/// What the quickstart experiment leaves: two workloads, four arms (one is A/A).
+/// Results of the quickstart experiment: two workloads, four arms (one is A/A).
 pub fn quickstart() -> Scenario {
     let experiment = experiment();
     Scenario {

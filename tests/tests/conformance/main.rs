@@ -8,7 +8,7 @@ use target::conformance::conformance;
 use target::{Host, Keys, TargetDef};
 use tests::{alone, schedlab, skipped};
 
-/// As in `target::TARGETS`, and one more in one file and one line.
+/// Targets of `target::TARGETS`, and one more in one file and one line.
 static TARGETS: &[(&TargetDef, &str)] =
     &[(&target::local::DEF, "{}"), (&toy::DEF, "{shell = \"sh\"}")];
 

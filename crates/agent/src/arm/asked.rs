@@ -1,4 +1,4 @@
-//! What an arm asks of the machine, known before anything is read.
+//! Settings that an arm asks of the machine, known before anything is read.
 
 use model::readings::NONE;
 use model::{Evidence, Fact, Role};

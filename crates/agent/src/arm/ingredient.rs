@@ -97,8 +97,8 @@ pub trait Change {
         Ok(())
     }
 
-    /// What is found now. A fact needs to say what is wanted only where the arm alone
-    /// does not say it ([`Ingredient::asks`]).
+    /// Facts as they are now. A fact needs to say what is wanted only where the arm alone does
+    /// not say it ([`Ingredient::asks`]).
     fn facts(&self, at: &At) -> Vec<Fact>;
 
     /// Settings of the machine that keep it from having its effect.
@@ -147,7 +147,7 @@ pub struct Ground<'a> {
     pub interrupt: &'a Interrupt,
 }
 
-/// Where facts are found.
+/// Places where facts are found.
 #[derive(Debug)]
 pub struct At<'a> {
     pub root: &'a Path,

@@ -1,5 +1,5 @@
-//! The ingredients of arms, one file each: how they are written, checked, put in force,
-//! proven and undone.
+//! Ingredients of an arm, one file each: how to check it, put it in force, prove it and undo
+//! it.
 
 mod asked;
 mod handicap;

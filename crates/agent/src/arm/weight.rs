@@ -84,7 +84,7 @@ pub fn check_weight(weight: u32) -> Result<(), Invalid> {
 }
 
 struct OfServer {
-    /// That of the arm, or else of the server's placement.
+    /// Weight of the arm, or else of the server's placement.
     wanted: Option<u32>,
 }
 

@@ -24,8 +24,9 @@ pub struct AttendantTimes {
 }
 
 impl Attendants {
-    /// Of the kernel's threads, which are thousands on large machines, those that ran
-    /// for a tick before are looked at when the window opens.
+    /// The scheduler, and those threads of the kernel that ran for a tick before. Large
+    /// machines have thousands of kernel threads; only these are looked at when the window
+    /// opens.
     pub fn find(root: &Path, scheduler: Option<Pid>) -> Self {
         let busy = kernel_threads(root).filter(|stat| stat.cpu_ns() > 0);
         Attendants {

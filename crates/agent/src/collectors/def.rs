@@ -34,7 +34,7 @@ pub struct CollectorDef {
     pub metrics: &'static [MetricDef],
     /// The interval logs that some of its metrics come from.
     pub logs: &'static [&'static str],
-    /// How long starting it and reading it may take.
+    /// Time that starting it and reading it may take.
     pub limit: Duration,
     /// Why it cannot be had here; `None` where it can. Programs are on PATH or in the
     /// directories of installed ones.

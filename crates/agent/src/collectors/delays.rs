@@ -1,4 +1,4 @@
-//! How long the tasks of each role ran and waited for a CPU within the window.
+//! Time that the tasks of each role ran and waited for a CPU within the window.
 
 use super::def::{At, Collected, Collecting, CollectorDef, nothing_missing};
 use super::prefix;

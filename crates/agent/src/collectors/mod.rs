@@ -1,5 +1,5 @@
-//! What explains a trial beside its figures: readings at both ends of its window,
-//! as metrics that are never judged, and warnings where they are out of line.
+//! Readings that explain a trial beside its figures: taken at both ends of its window, as
+//! metrics that are never judged, and warnings where they are out of line.
 //!
 //! Everything is read in two passes and nothing in between, so that a collector
 //! costs the window what it costs the kernel, and no wake-ups of the agent.
@@ -24,6 +24,8 @@ use model::{Measurement, MetricDef, Role};
 use std::time::Duration;
 use surroundings::Surroundings;
 
+pub use surroundings::METRICS as SURROUNDINGS;
+
 /// Every metric of the collectors. Those of tasks are given for each role; for
 /// others than the load, the name of the role comes first (`server_run_delay`).
 pub fn metrics() -> impl Iterator<Item = MetricDef> {
@@ -37,7 +39,7 @@ pub fn log_of(metric: &str) -> Option<&'static str> {
     all.find_map(|def| recording::log_among(def.logs, metric))
 }
 
-/// How long starting and reading all of them may take.
+/// Time that starting and reading all of them may take.
 pub fn limit(wanted: &[&CollectorDef]) -> Duration {
     wanted.iter().map(|def| def.limit).sum()
 }
@@ -53,7 +55,7 @@ pub struct Collectors {
 }
 
 impl Collectors {
-    /// What takes time to set up is set up here, before the load starts. What this
+    /// Sets up, before the load starts, what takes time to set up. A collector that this
     /// machine does not have is left out. `scheduler` is the process of the arm's.
     pub fn prepare(&mut self, wanted: &[&CollectorDef], scheduler: Option<Pid>, at: Start) {
         for def in wanted {
@@ -105,7 +107,7 @@ impl Collectors {
         self.running.iter_mut().for_each(|c| c.stop());
     }
 
-    /// What was collected. `counted` holds the CPU time of the load.
+    /// Findings of all collectors. `counted` holds the CPU time of the load.
     pub fn collected(&self, counted: &[Measurement]) -> Collected {
         let mut all = Collected::default();
         for found in self.running.iter().map(|c| c.collected()) {

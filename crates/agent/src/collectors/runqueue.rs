@@ -1,6 +1,6 @@
-//! How long the tasks of each role waited in run queues within the window, as a
-//! distribution for each CPU: counted by BPF, in a program of its own
-//! (`sched/schedlab_runqueue`, whose main.rs has the lines that are spoken here).
+//! Time that the tasks of each role waited in run queues within the window, as a distribution
+//! for each CPU: counted by BPF, in a program of its own (`sched/schedlab_runqueue`, whose
+//! main.rs has the lines that are spoken here).
 
 use super::def::{At, Collected, Collecting, CollectorDef, Lack, Start};
 use super::prefix;
@@ -26,7 +26,7 @@ const MAX: MetricDef = MetricDef::explaining(
     "Longest wait of a runnable task until it was given a CPU (BPF).",
 );
 
-/// With the quantile in thousandths.
+/// Metrics of quantiles, with the quantile in thousandths.
 const QUANTILES: [(MetricDef, u32); 3] = [
     (
         MetricDef::explaining(
@@ -82,11 +82,11 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 struct RunQueue {
     process: Option<Process>,
     begun: (Instant, SystemTime),
-    /// What was counted, or why nothing was.
+    /// Counts, or the reason why there are none.
     counted: Result<Counted, String>,
 }
 
-/// What the program answers in the end.
+/// Last answer of the program.
 #[derive(Debug, Default, Deserialize)]
 struct Answer {
     lost: u64,
@@ -179,7 +179,7 @@ impl RunQueue {
         counted.roles.iter().filter_map(file).collect()
     }
 
-    /// What the figures lack, and why.
+    /// Reason why the figures are incomplete.
     fn problem(&self) -> Option<String> {
         match &self.counted {
             Err(why) => Some(format!("run-queue latency was not collected: {why}")),

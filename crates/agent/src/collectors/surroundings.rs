@@ -1,6 +1,5 @@
-//! What went on around the work: steal, the scheduler's own process, the kernel's
-//! threads, other processes, frequency, heat, memory and I/O pressure, and the kernel's
-//! log.
+//! Readings of what went on around the work: steal, the scheduler's own process, the kernel's
+//! threads, other processes, frequency, heat, memory and I/O pressure, and the kernel's log.
 
 use super::attendants::AttendantTimes;
 use collect::kernel_log::KernelLog;
@@ -165,7 +164,7 @@ impl Surroundings {
         metrics
     }
 
-    /// Where the readings are out of line. The words are the same in every trial, so
+    /// Warnings about readings that are out of line. The words are the same in every trial, so
     /// that a report says them once; the numbers are in the metrics.
     pub fn warnings(&self, metrics: &[Measurement]) -> Vec<Warning> {
         let value = |def: &MetricDef| {

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// A collector whose cost is surely above this share is off unless asked for.
 pub const MOST: f64 = 0.01;
 
-/// What `schedlab overhead` measured on this machine.
+/// Measurements of `schedlab overhead` on this machine.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Costs {
     pub kernel_release: String,
@@ -41,7 +41,7 @@ impl Cost {
     }
 }
 
-/// Where the costs of this machine are kept.
+/// File with the costs of this machine.
 pub fn costs_file() -> Result<PathBuf, AgentError> {
     Ok(state_dir()?.join("overhead.json"))
 }
@@ -54,7 +54,8 @@ pub fn wanted(spec: &TrialSpec) -> Vec<&'static CollectorDef> {
     }
 }
 
-/// What was measured under another kernel says nothing about this one.
+/// Stored costs; none if they were measured under another kernel, which says nothing about this
+/// one.
 fn read(path: &Path) -> Costs {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let costs: Costs = serde_json::from_str(&text).unwrap_or_default();

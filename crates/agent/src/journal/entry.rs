@@ -35,10 +35,10 @@ pub struct Line {
     pub undo: Undo,
 }
 
-/// How every line begins: `boot` is its first field. Inside a JSON string the quotes
-/// would have backslashes, so a line that was appended to a torn one is found.
+/// Beginning of every line: `boot` is its first field. Inside a JSON string the quotes would
+/// have backslashes, so a line that was appended to a torn one is found.
 const BEGINNING: &[u8] = br#"{"boot":""#;
-/// Of a line that cannot be read, so much is shown.
+/// Length of the part that is shown of a line that cannot be read.
 const SHOWN: usize = 200;
 
 /// The meaning of a line.
@@ -126,7 +126,8 @@ impl Entry {
     }
 }
 
-/// As far as that can be read: of a torn line the end is missing.
+/// True if the line names another boot, as far as that can be read: of a torn line the end is
+/// missing.
 fn is_of_another_boot(line: &[u8], boot: &str) -> bool {
     let rest = line.strip_prefix(BEGINNING).unwrap_or_default();
     let id = rest.split(|byte| *byte == b'"').next();

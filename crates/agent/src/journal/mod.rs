@@ -91,7 +91,7 @@ impl Journal {
         })
     }
 
-    /// Where the next entry will be, for [`Journal::forget_from`].
+    /// Place of the next entry, for [`Journal::forget_from`].
     pub fn length(&self) -> Result<u64, AgentError> {
         let metadata = self.file.metadata();
         let metadata = metadata.map_err(|e| AgentError::io("look at", &self.path, e))?;

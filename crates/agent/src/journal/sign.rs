@@ -15,7 +15,8 @@ const ENDING: &str = "-in-force";
 pub struct Sign(Option<PathBuf>);
 
 impl Sign {
-    /// Only root's own directories have one; who names a directory knows where it is.
+    /// Sign of a journal's directory. Only root's own directories have one; who names a
+    /// directory knows where it is.
     pub fn of(directory: &Path) -> Self {
         let below = directory.strip_prefix(OF_ROOT).ok().and_then(Path::to_str);
         let name = below.map(|below| if below.is_empty() { "trial" } else { below });

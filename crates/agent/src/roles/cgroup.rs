@@ -36,7 +36,7 @@ enum Version {
     V2,
 }
 
-/// Where groups are made.
+/// Place where groups are made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Mount {
     version: Version,
@@ -119,8 +119,8 @@ pub struct Cgroup {
 }
 
 impl Cgroup {
-    /// With CONFIG_RT_GROUP_SCHED a new group of v1 has no real-time share, and no
-    /// thread in it may be `fifo` or `rr`; this one gets all that its parent has.
+    /// Gives the group all of its parent's real-time share. With CONFIG_RT_GROUP_SCHED a new
+    /// group of v1 has none, and no thread in it may be `fifo` or `rr`.
     pub fn allow_realtime(&self) -> Result<(), CgroupError> {
         let file = "cpu.rt_runtime_us";
         let of_parent = self.path.parent().map(|parent| parent.join(file));

@@ -30,7 +30,7 @@ const SERVER: &str = "server";
 /// Between two looks at a server that is not ready.
 const PROBE_EVERY: Duration = Duration::from_millis(5);
 
-/// What starting a role needs from the trial.
+/// Parts of a trial that starting a role needs.
 #[derive(Debug)]
 pub struct Ground<'a> {
     pub root: &'a Path,
@@ -52,7 +52,7 @@ struct Running {
     group: Option<Cgroup>,
     /// CPU time of its tree when the window opened.
     cpu_at_begin_ns: u64,
-    /// How it is asked to end; `None`: it is killed.
+    /// Way in which it is asked to end; `None`: it is killed.
     farewell: Option<stack::Farewell>,
 }
 
@@ -62,7 +62,7 @@ pub struct Roles {
     running: Vec<Running>,
     groups: Groups,
     layout: stack::Layout,
-    /// Where requests go.
+    /// Address that requests go to.
     pub server: Option<SocketAddr>,
 }
 
@@ -251,7 +251,7 @@ pub struct Kept {
     pub cpus: Vec<u32>,
 }
 
-/// Where threads of a role may run, for those that may not run everywhere.
+/// CPUs that threads of a role are kept to, for those that may not run everywhere.
 pub fn kept_to(workload: &model::Workload, role: &Role) -> Vec<Kept> {
     let kept = |of: &str, list: Option<&String>| {
         let list = list?;
@@ -333,7 +333,7 @@ impl Running {
         }
     }
 
-    /// Of its living tree, and of children that it has waited for.
+    /// CPU time of its living tree, and of children that it has waited for.
     fn cpu_ns(&self, root: &Path) -> u64 {
         let of = |pid: Pid| tasks::stat(root, pid).map_or(0, |stat| stat.cpu_ns());
         tasks::tree(root, self.process.pid)
@@ -343,7 +343,7 @@ impl Running {
     }
 }
 
-/// What the target lacks for the roles of a workload; nothing is started.
+/// Problems of the target with the roles of a workload; nothing is started.
 pub fn check(root: &Path, workload: &model::Workload) -> Vec<Problem> {
     let server = workload.server.as_ref();
     let one = |program: Option<&'_ str>| program.map(str::to_owned).into_iter().collect();

@@ -1,6 +1,5 @@
-//! Where and how the processes of a role run: CPU set, nice value or policy, cgroup.
-//! All of it is inherited, so it is given to the first process before it runs its
-//! program.
+//! Placement of the processes of a role: CPU set, nice value or policy, cgroup. All of it is
+//! inherited, so it is given to the first process before it runs its program.
 
 use super::cgroup::Cgroup;
 use crate::arm::policy;
@@ -10,7 +9,7 @@ use model::{Arm, Class, Placement, Policy, Server};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::path::Path;
 
-/// Where the server runs under an arm: the arm's weight takes the place of its own.
+/// Placement of the server under an arm: the arm's weight takes the place of its own.
 pub fn of_server(server: &Server, arm: &Arm) -> Placement {
     Placement {
         weight: arm.weight.or(server.placement.weight),
@@ -43,8 +42,8 @@ pub fn wanted_policy(placement: &Placement) -> Option<Policy> {
     placement.policy.clone().or_else(nice)
 }
 
-/// Only a process itself can say where its memory comes from; this program says so
-/// and then becomes the one that it is given.
+/// Program that says where its own memory comes from and then becomes the one that it is given.
+/// Only a process itself can say that.
 pub const NUMACTL: &str = "numactl";
 
 /// The launch with the memory node of the placement, if it names one.

@@ -13,7 +13,7 @@ const PROBE_LIMIT: Duration = Duration::from_millis(500);
 /// memcached's own default.
 const USUAL_CONNECTIONS: u32 = 1024;
 
-/// Where the server shall listen. An error if the port that it names is taken.
+/// Address on which the server shall listen. An error if the port that it names is taken.
 pub fn address(server: &Server) -> Result<SocketAddr, String> {
     let wanted = match &server.program {
         ServerProgram::Command { port, .. } => port.unwrap_or(0),
@@ -147,7 +147,7 @@ pub fn answers(address: SocketAddr, path: &str, status: u16) -> Result<(), Strin
     }
 }
 
-/// Of a request for a status.
+/// Words for the failure of a request for a status.
 fn fault(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::UnexpectedEof => "the connection was closed without an answer".to_owned(),

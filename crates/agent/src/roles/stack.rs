@@ -26,7 +26,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// The time that a program of the trial may take to say how it goes on.
 const STEP: Duration = Duration::from_secs(1);
 
-/// Where the services of one trial listen and keep their files.
+/// Addresses and folders of the services of one trial.
 #[derive(Debug, Default)]
 pub struct Layout {
     folder: PathBuf,
@@ -312,7 +312,7 @@ impl Roles {
         })
     }
 
-    /// Whether it has ended by itself.
+    /// True if the command ended by itself before the deadline.
     fn wait_for_command(
         &mut self,
         process: &mut Process,

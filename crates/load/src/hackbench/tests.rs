@@ -16,7 +16,7 @@ fn job() -> Job {
     testing::job(KIND.of(&hackbench("hackbench")))
 }
 
-/// As printed by hackbench V 2.40.
+/// Output of hackbench V 2.40.
 const REPORT: &str = "Running in process mode with 1 groups using 40 file descriptors each (== 40 tasks)\n\
                       Each sender will pass 50 messages of 100 bytes\n\
                       Time: 0.128\n";

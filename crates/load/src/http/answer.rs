@@ -9,7 +9,7 @@ const MOST_HEADERS: usize = 96;
 /// A head that comes in pieces is put together here; most are shorter.
 const USUAL_HEAD_BYTES: usize = 2048;
 
-/// What the parser needs to know of a request.
+/// Properties of a request that the parser of its answer needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Asked {
     /// `HEAD`: the answer has no body whatever its head says.
@@ -36,7 +36,7 @@ enum State {
     UntilClose,
 }
 
-/// How the end of a body is told.
+/// The way in which the end of a body is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Framing {
     Length(u64),

@@ -8,7 +8,7 @@ const MOST_DIGITS: u8 = 15;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Chunked {
     state: State,
-    /// Of the size under way.
+    /// Digits of the size under way.
     digits: u8,
     size: u64,
 }

@@ -13,7 +13,7 @@ use crate::{
     Asks, Chosen, Driver, Job, Keys, KindDef, Launch, LoadForms, NativeError, Output, Params,
     Parsed, Phases, Window, Work, phase,
 };
-use model::{Problem, ServerProgram};
+use model::{KeyDef, Problem, ServerProgram};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -129,6 +129,23 @@ impl Protocol for Http {
     }
 }
 
+const KEYS: &[KeyDef] = &[
+    KeyDef::new(
+        "url",
+        "`/PATH` or `http://HOST:PORT/PATH`",
+        "`/`",
+        "A path is asked of the server of the workload; a whole URL is asked elsewhere.",
+    ),
+    KeyDef::new("method", "word", "`GET`", "Method of the requests."),
+    KeyDef::new(
+        "headers",
+        "table of texts",
+        "",
+        "Header lines besides those that every request has.",
+    ),
+    KeyDef::new("body", "text", "", "Body of every request."),
+];
+
 /// The kind `http`.
 pub static KIND: KindDef = KindDef {
     name: "http",
@@ -139,6 +156,7 @@ pub static KIND: KindDef = KindDef {
     load_unit: "requests/s",
     window: Window::Phased,
     usual: driver::USUAL,
+    keys: KEYS,
     work: Work::of::<HttpLoad>(),
     client: true,
     metrics: metrics::HTTP,

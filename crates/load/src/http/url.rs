@@ -5,7 +5,7 @@
 pub struct Url {
     /// `HOST[:PORT]`; `None`: the workload's own server.
     pub authority: Option<String>,
-    /// With its query, never empty.
+    /// Path with its query, never empty.
     pub path: String,
 }
 

@@ -58,7 +58,7 @@ impl MemcachedAnswer {
         Ok(&bytes[piece.len()..])
     }
 
-    /// What the first `length` bytes of the line say.
+    /// State that follows from the first `length` bytes of the line.
     fn judge(&mut self, length: usize) -> Result<State, Fault> {
         let line = self.line[..length]
             .strip_suffix(b"\r\n")

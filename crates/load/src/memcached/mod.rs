@@ -16,7 +16,7 @@ use crate::{
     Asks, Chosen, Driver, Job, KindDef, Launch, LoadForms, NativeError, Output, Params, Parsed,
     Phases, Window, Work, phase,
 };
-use model::{Invalid, Problem, ServerProgram};
+use model::{Invalid, KeyDef, Problem, ServerProgram};
 use request::{Keys, Requests};
 use serde::{Deserialize, Serialize};
 pub use sizes::Sizes;
@@ -86,11 +86,46 @@ impl Protocol for Requests {
         MemcachedAnswer::new()
     }
 
-    /// Only gets and sets are sent.
+    /// True, since only gets and sets are sent.
     fn is_idempotent(&self) -> bool {
         true
     }
 }
+
+const KEYS: &[KeyDef] = &[
+    KeyDef::new(
+        "key-size",
+        "`64B`, `16B-1KiB` or `etc`",
+        "`etc`",
+        "Sizes of keys: fixed, uniform between two, or those of Facebook's pool ETC (Atikoglu \
+         et al., SIGMETRICS 2012).",
+    ),
+    KeyDef::new("value-size", "as `key-size`", "`etc`", "Sizes of values."),
+    KeyDef::new(
+        "address",
+        "`HOST:PORT`",
+        "the server of the workload",
+        "A memcached that is there already.",
+    ),
+    KeyDef::new(
+        "gets",
+        "percent",
+        "30 of 31",
+        "Share of `get` among the requests; the others are `set`.",
+    ),
+    KeyDef::new(
+        "keys",
+        "number",
+        "10000",
+        "Different keys, all asked for with equal probability.",
+    ),
+    KeyDef::new(
+        "preload",
+        "`true` or `false`",
+        "`true`",
+        "Whether every key is stored before the load begins.",
+    ),
+];
 
 /// The kind `memcached`.
 pub static KIND: KindDef = KindDef {
@@ -102,6 +137,7 @@ pub static KIND: KindDef = KindDef {
     load_unit: "requests/s",
     window: Window::Phased,
     usual: driver::USUAL,
+    keys: KEYS,
     work: Work::of::<Memcached>(),
     client: true,
     metrics: metrics::MEMCACHED,

@@ -35,7 +35,7 @@ struct KeySizes {
     value_bytes: u32,
 }
 
-/// Of the sizes; any number does, but always the same one.
+/// Seed of the sizes; any number does, but always the same one.
 const SIZES_SEED: u64 = 0x5e7_5e7;
 
 impl Keys {

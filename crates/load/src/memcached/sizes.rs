@@ -1,4 +1,4 @@
-//! How large keys and values are.
+//! Sizes of keys and values.
 //!
 //! ETC: B. Atikoglu, Y. Xu, E. Frachtenberg, S. Jiang, M. Paleczny, "Workload
 //! Analysis of a Large-Scale Key-Value Store", SIGMETRICS 2012, section 5: key sizes
@@ -11,7 +11,7 @@ use model::check::check_size;
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
-/// How sizes are spread over the keys.
+/// Spread of sizes over the keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "spread", rename_all = "kebab-case")]
 pub enum Sizes {
@@ -23,7 +23,7 @@ pub enum Sizes {
         low_bytes: u64,
         high_bytes: u64,
     },
-    /// As published of Facebook's pool ETC (Atikoglu et al., SIGMETRICS 2012).
+    /// Sizes as published of Facebook's pool ETC (Atikoglu et al., SIGMETRICS 2012).
     Etc,
 }
 

@@ -1,5 +1,5 @@
-//! Where requests go: addresses as they are written, and the rule that traffic stays
-//! on this machine unless the experiment says otherwise.
+//! Addresses of requests as they are written, and the rule that traffic stays on this machine
+//! unless the experiment says otherwise.
 //!
 //! Names are looked up in hosts(5) only: a measurement asks no name server.
 

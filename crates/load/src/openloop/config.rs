@@ -1,4 +1,4 @@
-//! What an open-loop generator is told, whatever it speaks.
+//! Configuration of an open-loop generator, whatever it speaks.
 
 use super::address;
 use crate::pacing::{IntendedStarts, Share};
@@ -58,7 +58,7 @@ impl Config {
         })
     }
 
-    /// What makes the job impossible, in words.
+    /// Reason why the job is impossible, in words.
     pub fn fault(&self) -> Option<String> {
         if !(self.rate_per_sec.is_finite() && self.rate_per_sec > 0.0) {
             Some("the rate is not above 0".to_owned())
@@ -95,7 +95,7 @@ impl Config {
         })
     }
 
-    /// What each thread has of the connections.
+    /// Each thread's share of the connections.
     pub fn shares(&self) -> impl Iterator<Item = Share> + use<> {
         let (groups, workers) = (self.threads, self.connections);
         (0..groups).map(move |index| Share {

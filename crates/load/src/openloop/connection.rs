@@ -32,13 +32,13 @@ pub enum State {
     },
 }
 
-/// What came of looking at a socket.
+/// Result of reading from a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Received {
     Nothing,
     Answer {
         progress: Taken,
-        /// As the kernel tells it.
+        /// Time of arrival, where the kernel tells it.
         arrived_ns: Option<u64>,
     },
     Fault(Fault),

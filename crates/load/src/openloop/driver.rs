@@ -39,7 +39,7 @@ pub fn address(written: Option<&str>, usual_port: u16, job: &Job) -> Result<Sock
     }
 }
 
-/// What keeps the job from running here.
+/// Problems that keep the job from running here.
 pub fn require(job: &Job, config: Result<Config, String>) -> Vec<Problem> {
     let problem = |what: String, remedy: &str| Problem {
         object: format!("workload {}", job.workload.name),

@@ -115,7 +115,7 @@ fn load<P: Protocol, T>(
 /// Open files that are no connections, with room to spare.
 pub const FILES_BESIDE: u64 = 64;
 
-/// What each thread counted, or why it could not.
+/// Counts of each thread, or the reason why it could not count.
 type Tallies = Receiver<Result<Tally, String>>;
 
 fn start<P: Protocol>(

@@ -25,7 +25,7 @@ pub struct Inbox {
     to_monotonic_ns: i64,
 }
 
-/// What was received.
+/// Received bytes, and their time.
 #[derive(Debug)]
 pub struct Piece<'a> {
     /// Empty at the end of the stream.

@@ -1,5 +1,5 @@
-//! What the open-loop generators measure. Latencies have the names that the wakeup
-//! load gives them.
+//! Metrics of the open-loop generators. Latencies have the names that the wakeup load gives
+//! them.
 
 use crate::latency as m;
 use crate::stalls::REQUEST_STALLS;

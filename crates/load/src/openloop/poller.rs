@@ -32,10 +32,10 @@ pub fn events() -> Events {
     Vec::with_capacity(EVENTS)
 }
 
-/// How long to wait.
+/// Length of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
-    /// Not at all.
+    /// Return at once.
     Poll,
     /// CLOCK_MONOTONIC.
     Until(u64),

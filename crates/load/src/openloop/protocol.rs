@@ -1,5 +1,4 @@
-//! What the engine needs to know of a protocol: bytes to send, and when the answer
-//! is whole.
+//! A protocol as the engine sees it: bytes to send, and the point where the answer is whole.
 
 /// Makes the requests of one thread.
 pub trait Protocol: Send + 'static {
@@ -7,7 +6,7 @@ pub trait Protocol: Send + 'static {
     type Request: Copy + Send;
     type Answer: Answer<Self::Request>;
 
-    /// What to ask next.
+    /// The next request.
     fn next_request(&mut self) -> Self::Request;
     fn bytes(&mut self, request: Self::Request) -> &[u8];
     /// A parser for one connection, with all the memory that it usually needs.

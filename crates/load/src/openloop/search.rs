@@ -132,11 +132,11 @@ impl Step {
     }
 }
 
-/// Where a search ended.
+/// Result of a search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Found {
     Rate(f64),
-    /// Not even the first rate holds.
+    /// Bound: not even the first rate holds.
     AtMost(f64),
     /// The last rate still holds.
     AtLeast(f64),
@@ -149,7 +149,7 @@ impl Found {
         }
     }
 
-    /// Where the highest rate is: below the one given, there, or above.
+    /// Position of the highest rate: below the one given (-1), there (0), or above (1).
     fn bound(self) -> f64 {
         match self {
             Found::AtMost(_) => -1.0,

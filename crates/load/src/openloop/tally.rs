@@ -1,9 +1,9 @@
-//! What one thread counts while it runs.
+//! Counts of one thread while it runs.
 
 use crate::recording::{Recorder, Window};
 use crate::stalls;
 
-/// How a request can fail.
+/// Failures of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failure {
     Timeout,
@@ -12,7 +12,7 @@ pub enum Failure {
     Garbage,
     /// A whole answer that says no: an HTTP status of 400 or above, `SERVER_ERROR`.
     Refused,
-    /// Not answered, or not even sent, when the load ended.
+    /// No answer, or not even sent, when the load ended.
     Unanswered,
 }
 
@@ -53,13 +53,13 @@ pub struct Tally {
     pub request: Recorder,
     /// From the actual start.
     pub service: Recorder,
-    /// Of the generator itself.
+    /// Lateness of the generator itself.
     pub lateness: Recorder,
     /// Intended inside the window.
     pub offered: u64,
     /// Answered well inside the window, whenever they were intended.
     pub done: u64,
-    /// Of the offered ones, by [`Failure`].
+    /// Failures among the offered requests, by [`Failure`].
     pub failures: [u64; Failure::ALL.len()],
     /// Sent for the second time, because the first met a closed connection.
     pub resent: u64,

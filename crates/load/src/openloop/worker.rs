@@ -390,7 +390,7 @@ impl<'a, P: Protocol> Load<'a, P> {
         self.mark_ns == u64::MAX && (nothing_left || now_ns >= limit_ns)
     }
 
-    /// What has no answer by now counts with the time that it has taken so far.
+    /// Counts every request without an answer with the time that it has taken so far.
     fn settle(&mut self) {
         let now_ns = now_ns();
         for connection in &self.worker.connections {

@@ -1,4 +1,4 @@
-//! What schbench printed, in any of the formats that it has had.
+//! The output of schbench, in any of the formats that it has had.
 //!
 //! - since 2023: `Wakeup Latencies percentiles (usec) runtime 2 (s) (219 total samples)`,
 //!   then `* 99.0th: 8400 (19 samples)` and `min=3, max=8585`; `Request Latencies …`,

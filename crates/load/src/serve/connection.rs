@@ -14,7 +14,7 @@ pub struct Connection {
     sent: usize,
 }
 
-/// What the connection waits for.
+/// The event that the connection waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waits {
     Requests,

@@ -85,7 +85,7 @@ fn accept(listener: &TcpListener, inboxes: &[Arc<Inbox>]) {
     }
 }
 
-/// What a request at the beginning of some bytes came to.
+/// Result of reading a request at the beginning of some bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     /// It is not whole.

@@ -1,5 +1,5 @@
-//! What a client says on one connection, in whatever pieces it comes, and the answers
-//! to it, in order. No sockets: [`super::connection`] has them.
+//! The requests of a client on one connection, in whatever pieces they come, and the answers to
+//! them, in order. No sockets: [`super::connection`] has them.
 
 use super::store::Store;
 use super::{Step, answer};
@@ -45,7 +45,7 @@ impl Session {
         }
     }
 
-    /// What was not cleared yet.
+    /// Answers that were not cleared yet.
     pub fn answers(&self) -> &[u8] {
         &self.answers
     }

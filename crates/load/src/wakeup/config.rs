@@ -1,4 +1,4 @@
-//! What the generator is told, and the shape of the load that follows from it.
+//! Configuration of the generator, and the shape of the load that follows from it.
 
 use super::Wakeup;
 use crate::Job;
@@ -41,7 +41,7 @@ impl Config {
         }
     }
 
-    /// What makes the job impossible, in words.
+    /// Reason why the job is impossible, in words.
     pub fn fault(&self) -> Option<String> {
         let rate_is_bad = |rate: f64| !(rate.is_finite() && rate > 0.0);
         if self.workers == 0 {
@@ -55,8 +55,8 @@ impl Config {
         }
     }
 
-    /// What each message thread has of the workers and of the rate: as even as can
-    /// be, and none without workers.
+    /// Each message thread's share of the workers and of the rate: as even as can be, and none
+    /// without workers.
     pub fn shares(&self) -> impl Iterator<Item = Share> + use<> {
         let workers = self.workers;
         let groups = self.params.message_threads.clamp(1, workers.max(1));

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// Ends a list; no group has so many workers.
 const NOBODY: u32 = u32::MAX;
 
-/// What wakes a worker writes on one cache line of its own (two, for the
+/// Place of one worker. Whoever wakes it writes to this one cache line (two, for the
 /// adjacent-line prefetcher).
 #[derive(Debug)]
 #[repr(align(128))]
@@ -19,20 +19,20 @@ pub struct Slot {
     next: AtomicU32,
     /// The waker's stamp, from before the wakes.
     woken_ns: AtomicU64,
-    /// Of the request that the worker is woken for; open loop only.
+    /// Intended start of the request that the worker is woken for; open loop only.
     intended_ns: AtomicU64,
 }
 
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct Group {
-    /// Of the message thread.
+    /// Post of the message thread.
     pub post: Post,
     idle: AtomicU32,
     slots: Vec<Slot>,
 }
 
-/// What a woken worker finds.
+/// Times that a woken worker finds in its slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message {
     pub woken_ns: u64,

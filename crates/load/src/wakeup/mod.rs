@@ -41,7 +41,7 @@ use crate::{
     Phases, Usual, Window, Work, phase,
 };
 use model::check::{check_count, check_size};
-use model::{Arrivals, Invalid, Load, MetricDef, Problem, Task};
+use model::{Arrivals, Invalid, KeyDef, Load, MetricDef, Problem, Task};
 use serde::{Deserialize, Serialize};
 
 /// The native wake-up load: message threads wake workers over futexes.
@@ -55,7 +55,7 @@ pub struct Wakeup {
     /// Requests per second in all, for an open loop at a load given as workers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_per_sec: Option<f64>,
-    /// How the intended starts of an open loop are spread.
+    /// Spread of the intended starts of an open loop.
     #[serde(default)]
     pub arrivals: Arrivals,
     /// Sleep in each request ("network time").
@@ -85,6 +85,57 @@ impl Params for Wakeup {
     }
 }
 
+const KEYS: &[KeyDef] = &[
+    KeyDef::new(
+        "message-threads",
+        "number",
+        "1",
+        "Threads that wake the workers.",
+    ),
+    KeyDef::new(
+        "workers",
+        "number",
+        "one for each CPU",
+        "Workers in all, where the load is a rate; otherwise the load is their number.",
+    ),
+    KeyDef::new(
+        "rate",
+        "rate",
+        "",
+        "Requests per second in all: makes a load given as a number of workers an open loop.",
+    ),
+    KeyDef::new(
+        "arrivals",
+        "`poisson` or `constant`",
+        "`poisson`",
+        "Spread of the intended starts of an open loop.",
+    ),
+    KeyDef::new(
+        "sleep",
+        "duration",
+        "`100us`",
+        "Sleep in each request, as a request waits for a network.",
+    ),
+    KeyDef::new(
+        "operations",
+        "number",
+        "5",
+        "Matrix multiplications in each request.",
+    ),
+    KeyDef::new(
+        "footprint",
+        "size",
+        "`32KiB`",
+        "Memory of the matrices of one worker.",
+    ),
+    KeyDef::new(
+        "cpu-lock",
+        "`true` or `false`",
+        "`true`",
+        "Whether a lock of the CPU is held during the multiplications.",
+    ),
+];
+
 /// The kind `wakeup`.
 pub static KIND: KindDef = KindDef {
     name: "wakeup",
@@ -100,6 +151,7 @@ pub static KIND: KindDef = KindDef {
         warmup_ns: 500_000_000,
         time_limit_ns: None,
     },
+    keys: KEYS,
     work: Work::of::<Wakeup>(),
     client: false,
     metrics: METRICS,

@@ -1,4 +1,4 @@
-//! What all threads of one load share: the gate that starts them, and the end.
+//! State that all threads of one load share: the gate that starts them, the window, the end.
 
 use super::cpu_lock::CpuLocks;
 use super::group::Group;

@@ -7,7 +7,7 @@ use crate::recording::Recorder;
 use crate::stalls;
 use crate::sys;
 
-/// What one worker recorded.
+/// Recordings of one worker.
 #[derive(Debug, Clone)]
 pub struct Records {
     /// From the waker's stamp until the worker runs.

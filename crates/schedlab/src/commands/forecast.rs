@@ -16,9 +16,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 const MINUTE_NS: u64 = 60_000_000_000;
-/// As many as an experiment can have.
+/// Most blocks that an experiment can have.
 const MOST_BLOCKS: u32 = 10_000;
-/// What is said where no budget was given.
+/// Times that are answered where no budget was given.
 const USUAL_TIMES_NS: [u64; 3] = [5 * MINUTE_NS, 30 * MINUTE_NS, 120 * MINUTE_NS];
 
 pub fn forecast(args: &PlanArgs) -> Result<ExitCode, CliError> {
@@ -90,7 +90,7 @@ fn pilot(wanted: Wanted, blocks: u32) -> Result<Option<ResultSet>, CliError> {
 /// Results whose histograms are read while the run lives.
 struct Run {
     results: ResultSet,
-    /// Of a capsule: its files go with this.
+    /// An unpacked capsule: its files go with this.
     _opened: Option<Opened>,
 }
 

@@ -1,5 +1,5 @@
-//! What schedlab is besides a command line: an agent, its guard, a load
-//! generator, a server, an antagonist.
+//! Roles of schedlab besides a command line: an agent, its guard, a load generator, a server,
+//! an antagonist.
 
 use crate::exit::CliError;
 use crate::job::build;

@@ -2,7 +2,8 @@
 
 use crate::args::Listing;
 use crate::exit::CliError;
-use crate::output::say;
+use crate::output::{self, say};
+use crate::reference;
 use model::Better;
 use std::process::ExitCode;
 
@@ -13,6 +14,7 @@ pub fn list(what: Listing) -> Result<ExitCode, CliError> {
         Listing::Targets => targets(),
         Listing::Metrics => metrics(),
         Listing::Collectors => collectors(),
+        Listing::Reference => output::write(reference::page().into_bytes())?,
     }
     Ok(ExitCode::SUCCESS)
 }

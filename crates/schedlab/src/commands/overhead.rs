@@ -170,7 +170,7 @@ fn line(cost: &Cost) -> String {
     )
 }
 
-/// What follows from the worst of its costs.
+/// Consequence of the worst of its costs.
 fn in_words(cost: Option<&Cost>) -> &'static str {
     match cost {
         None => "too few blocks for an interval; it stays on",

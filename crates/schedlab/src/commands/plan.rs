@@ -56,7 +56,7 @@ fn print(experiment: &Experiment, plan: &Plan, blocks: u32) {
     ));
 }
 
-/// What a reader must know before the first trial, with what to do about it.
+/// Prints what a reader must know before the first trial, with what to do about it.
 pub fn print_warnings(warnings: &[Warning]) {
     for warning in warnings {
         let word = match warning.severity {

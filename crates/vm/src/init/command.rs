@@ -114,7 +114,7 @@ impl Window {
     }
 }
 
-/// What a command is started with, and the guest's ends of its streams.
+/// Streams that a command is started with, and the guest's ends of them.
 struct Streams {
     input: File,
     output: File,

@@ -36,8 +36,8 @@ pub const ALWAYS: &str = "always";
 pub const FOR_IMAGE: &str = "image";
 pub const FOR_NETWORK: &str = "network";
 
-/// Whether this process is the first one of a guest. The first process of a container
-/// is not: it is what its arguments say.
+/// True if this process is the first one of a guest. The first process of a container is not:
+/// it is what its arguments say.
 pub fn is_wanted() -> bool {
     let initramfs = Path::new("/modules").is_dir();
     is_init(std::process::id(), std::env::args_os(), initramfs)
@@ -144,7 +144,7 @@ fn load_modules(group: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// As a service manager sets them: a program may open more than 1024 files.
+/// Raises limits as a service manager does: a program may open more than 1024 files.
 fn raise_limits() {
     use rustix::process::{Resource, Rlimit, setrlimit};
     let files = Rlimit {

@@ -10,7 +10,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-/// Where this program is found once the initramfs is out of sight.
+/// Path of this program once the initramfs is out of sight.
 pub const PROGRAM: &str = "/run/schedlab/schedlab";
 const DISK: &str = "/dev/vda";
 const DISK_FORMATS: [&str; 4] = ["ext4", "squashfs", "erofs", "ext2"];

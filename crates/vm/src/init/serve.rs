@@ -1,5 +1,5 @@
-//! What init does while the guest lives: one thread reads the control port, the
-//! main thread reaps children and hands their status to whom it belongs.
+//! Work of init while the guest lives: one thread reads the control port, the main thread reaps
+//! children and hands their status to whom it belongs.
 
 use super::super::frame::{Exec, Exit, Frame, FrameKind, Setup};
 use super::children::{Children, Host, base_command, lock};

@@ -1,7 +1,7 @@
-//! What apt is configured with (apt.conf(5)): nothing of the host's but how a mirror is
-//! reached. The host's configuration may run programs after an update, and may allow
-//! lists that are old or not signed, which would be a way to an old kernel. Old lists are
-//! taken where it says so, but not in silence.
+//! Configuration of apt (apt.conf(5)): nothing of the host's but how a mirror is reached. The
+//! host's configuration may run programs after an update, and may allow lists that are old or
+//! not signed, which would be a way to an old kernel. Old lists are taken where it says so, but
+//! not in silence.
 
 use std::process::Command;
 
@@ -37,8 +37,8 @@ pub fn text() -> String {
     format!("{OWN}{}", transport(&host_configuration()))
 }
 
-/// Whether the administrator has told apt to take lists that are past their end, as
-/// for a mirror that stands still. Such lists are taken, and that is said.
+/// True if the administrator has told apt to take lists that are past their end, as for a
+/// mirror that stands still. Such lists are taken, and that is said.
 pub fn host_accepts_old_lists() -> bool {
     accepts_old_lists(&host_configuration())
 }

@@ -13,7 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What every guest's kernel has.
+/// Configuration that every guest's kernel has.
 pub const FRAGMENT: &str = include_str!("../../../../guest/kernel.config");
 
 /// Programs and headers that the build needs, and the packages that have them.
@@ -39,7 +39,7 @@ pub struct BuildRequest {
     pub base: String,
     /// Merged after the shipped fragment.
     pub fragments: Vec<PathBuf>,
-    /// Where it is built; below the cache when not given.
+    /// Directory of the build; below the cache when not given.
     pub output: Option<PathBuf>,
     pub jobs: usize,
 }
@@ -217,7 +217,7 @@ fn configure_by(tree: &Path, output: &Path, make_target: &str) -> Result<(), VmE
     run(configure, "make")
 }
 
-/// What the program says of its errors goes to the user's.
+/// Runs a program, whose errors go straight to the standard error of the user.
 fn run(mut command: Command, step: &'static str) -> Result<(), VmError> {
     let program = PathBuf::from(command.get_program());
     let status = command

@@ -11,7 +11,7 @@ const HEADER: usize = 0x202;
 const KERNEL_VERSION: usize = 0x20e;
 const XLOADFLAGS: usize = 0x236;
 const XLF_KERNEL_64: u8 = 1;
-/// Where the arm64 `Image` has its magic.
+/// Place of the magic in the arm64 `Image`.
 const ARM64_MAGIC: usize = 56;
 /// The setup part is at most 64 sectors; the release text lies in it.
 const SETUP_BYTES: u64 = 64 * 512;

@@ -1,5 +1,5 @@
-//! What `schedlab kernel list` shows: kernels in the cache, and those of the suites
-//! whose lists are already there. Nothing is fetched.
+//! The list of `schedlab kernel list`: kernels in the cache, and those of the suites whose
+//! lists are already there. Nothing is fetched.
 
 use super::apt::Suite;
 use super::{Kernel, SUITES, unpacked};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// One line of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
-    /// What to write in an experiment: `debian:linux-image-…`.
+    /// Name for an experiment: `debian:linux-image-…`.
     pub name: String,
     pub release: Option<String>,
     pub cached: bool,

@@ -22,7 +22,7 @@ use sha2::{Digest, Sha256};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where an exact package is looked for, newest first.
+/// Suites in which an exact package is looked for, newest first.
 pub const SUITES: [&str; 4] = ["sid", "trixie", "bookworm-backports", "bookworm"];
 /// The full flavour: the cloud flavour has no 9p.
 const METAPACKAGE: &str = "linux-image-amd64";
@@ -30,14 +30,14 @@ const METAPACKAGE: &str = "linux-image-amd64";
 /// A kernel that a guest can boot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kernel {
-    /// As the experiment names it.
+    /// Name in the experiment.
     pub name: String,
     /// `uname -r`.
     pub release: String,
     /// `uname -v`, where the image says it.
     pub version: Option<String>,
     pub vmlinuz: PathBuf,
-    /// With `modules.order` and `kernel/`.
+    /// Directory with `modules.order` and `kernel/`.
     pub modules_dir: Option<PathBuf>,
     pub config_file: Option<PathBuf>,
     /// Empty where there is no file.
@@ -114,7 +114,7 @@ impl Kernel {
     }
 }
 
-/// What a kernel's name means, before anything is read.
+/// Meaning of a kernel's name, before anything is read.
 #[derive(Debug, PartialEq, Eq)]
 enum Source<'a> {
     Suite(&'a str),
@@ -196,7 +196,7 @@ fn cached_package(name: &str, package: &str, cache: &Path) -> Result<Option<Kern
     found.map(|dir| unpacked(name, &dir)).transpose()
 }
 
-/// Where the kernel lies that `package` leads to, fetched when it was not there.
+/// Path of the kernel that `package` leads to, fetched when it was not there.
 fn from_archive(suite: &Suite, package: &Package, cache: &Path) -> Result<PathBuf, VmError> {
     let packages = suite.kernel_packages(package)?;
     let image = packages

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-/// How often it looks whether the guest is still there.
+/// Time between two looks at whether the guest is still there.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// The body of the hidden subcommand: a `StartRequest` on standard input, an `Answer` in
@@ -51,7 +51,7 @@ struct Keeper {
     desk: Desk,
 }
 
-/// What every client's thread works with.
+/// State that every client's thread works with.
 #[derive(Clone)]
 struct Desk {
     request: StartRequest,

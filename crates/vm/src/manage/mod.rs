@@ -33,7 +33,7 @@ pub const KEEPER_COMMAND: &str = "vm-keeper";
 pub const DEFAULT_GUEST: &str = "default";
 const STOP_LIMIT: Duration = Duration::from_secs(15);
 
-/// What a keeper is started with.
+/// Request that a keeper is started with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StartRequest {
     pub name: String,
@@ -54,7 +54,7 @@ pub struct Status {
     pub facts: BTreeMap<String, String>,
 }
 
-/// What a keeper says when its guest is ready, or is not.
+/// Answer of a keeper when its guest is ready, or is not.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Answer {
@@ -163,7 +163,7 @@ fn connect(name: &str) -> Result<UnixStream, VmError> {
     })
 }
 
-/// What to type for a guest: the default one needs no name.
+/// Command to type for a guest: the default one needs no name.
 fn command(verb: &str, guest: &str) -> String {
     match guest {
         DEFAULT_GUEST => format!("schedlab vm {verb}"),

@@ -1,6 +1,6 @@
-//! Where the state of a background guest lies: a directory with a lock, which the
-//! keeper holds as long as it lives, and its socket and status. Only directories that
-//! are this user's are looked at, and only files of these names are ever removed.
+//! Place of the state of a background guest: a directory with a lock, which the keeper holds as
+//! long as it lives, and its socket and status. Only directories that are this user's are
+//! looked at, and only files of these names are ever removed.
 
 use crate::VmError;
 use crate::cache;
@@ -69,7 +69,7 @@ impl Place {
         Ok(place)
     }
 
-    /// Of every guest that there is, or was.
+    /// Places of every guest that there is, or was.
     pub fn all() -> Result<Vec<Place>, VmError> {
         let runtime = runtime_directory()?;
         let entries = fs::read_dir(&runtime).into_iter().flatten().flatten();
@@ -182,8 +182,8 @@ impl Place {
         })
     }
 
-    /// What a keeper left that was killed. One that lives, and what is not of our
-    /// making, stays.
+    /// Removes the files of a keeper that was killed. Those of one that lives, and files that
+    /// are not of our making, stay.
     pub fn tidy(&self) {
         let Ok(lock) = self.open_lock(OFlags::RDWR) else {
             return;

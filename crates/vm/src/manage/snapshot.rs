@@ -22,7 +22,7 @@ use std::time::{Duration, Instant, SystemTime};
 const SAVE_LIMIT: Duration = Duration::from_secs(300);
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What a snapshot continues from.
+/// State that a snapshot continues from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
     pub name: String,
@@ -92,7 +92,7 @@ pub fn delete(name: &str) -> Result<(), VmError> {
     fs::remove_dir_all(&place.dir).map_err(io("remove", &place.dir))
 }
 
-/// What to start so that the snapshot goes on as the guest `guest`.
+/// Continues the snapshot as the guest `guest`.
 pub fn restore(name: &str, guest: &str) -> Result<super::Status, VmError> {
     let snapshot = load(name)?;
     super::start(&StartRequest {

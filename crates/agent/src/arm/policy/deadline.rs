@@ -19,7 +19,7 @@ struct Bounds {
 }
 
 impl Bounds {
-    /// Of this kernel, as it is now.
+    /// Bounds of this kernel, as they are now.
     fn now(root: &Path) -> Self {
         Bounds {
             shortest: now(root, SHORTEST).and_then(ns).unwrap_or(0),
@@ -27,7 +27,7 @@ impl Bounds {
         }
     }
 
-    /// With what the arm sets.
+    /// Bounds with what the arm sets.
     fn under(self, tunables: &Tunables) -> Self {
         Bounds {
             shortest: set(tunables, SHORTEST)
@@ -38,12 +38,12 @@ impl Bounds {
     }
 }
 
-/// What a tunable is on this kernel.
+/// Value of a tunable on this kernel.
 fn now(root: &Path, name: &str) -> Option<String> {
     Knob::find(root, name).ok()?.read().ok()
 }
 
-/// What an arm sets it to, in the same form.
+/// Value that an arm gives it, in the same form.
 fn set(tunables: &Tunables, name: &str) -> Option<String> {
     normalise(name, tunables.get(name)?).ok()
 }
@@ -53,7 +53,7 @@ fn ns(text: String) -> Option<u64> {
     text.parse::<u64>().ok()?.checked_mul(1000)
 }
 
-/// What of the arm's period its kernel would refuse, and what to do about it.
+/// Reason why the kernel would refuse the arm's period, and the remedy.
 pub fn fault(root: &Path, arm: &Arm) -> Option<(String, String)> {
     let period = period_of(arm.policy.as_ref()?)?;
     let Bounds { shortest, longest } = Bounds::now(root).under(&arm.tunables);
@@ -76,8 +76,8 @@ pub fn fault(root: &Path, arm: &Arm) -> Option<(String, String)> {
     Some((what, remedy))
 }
 
-/// What the kernel does not admit of at least `threads` threads under the arm's policy,
-/// and what to do about it. Other deadline work only makes it admit less.
+/// Reason why the kernel does not admit `threads` threads under the arm's policy, and the
+/// remedy. Other deadline work only makes it admit less.
 pub fn overflow(root: &Path, arm: &Arm, threads: u32) -> Option<(String, String)> {
     let policy = arm.policy.as_ref()?;
     let period = period_of(policy)?;
@@ -99,15 +99,15 @@ pub fn overflow(root: &Path, arm: &Arm, threads: u32) -> Option<(String, String)
     Some((what, remedy))
 }
 
-/// What deadline threads may have of the CPUs.
+/// Share of the CPUs that deadline threads may have.
 struct Share {
     cpus: u32,
-    /// Of each CPU, as a [`ratio`].
+    /// Share of each CPU, as a [`ratio`].
     each: u128,
 }
 
 impl Share {
-    /// With what the arm sets; `None` where there is no bound, or it cannot be told.
+    /// Share with what the arm sets; `None` where there is no bound, or it cannot be told.
     fn now(root: &Path, tunables: &Tunables) -> Option<Share> {
         let read = |name| {
             let text = set(tunables, name).or_else(|| now(root, name))?;

@@ -32,7 +32,7 @@ pub enum PolicyError {
 }
 
 impl PolicyError {
-    /// What to do about it.
+    /// Advice on what to do about it.
     pub fn remedy(&self) -> &'static str {
         match self {
             PolicyError::Set { policy, source, .. } => remedy(policy.class, source),
@@ -59,7 +59,7 @@ pub fn agrees(wanted: &Policy, found: &Policy) -> bool {
         && same(wanted.period_ns, found.period_ns)
 }
 
-/// What is not written follows from what is: priority 1, deadline = period.
+/// The policy with the values that follow where none is written: priority 1, deadline = period.
 pub fn with_defaults(policy: &Policy) -> Policy {
     let mut policy = policy.clone();
     match policy.class {
@@ -73,8 +73,8 @@ pub fn with_defaults(policy: &Policy) -> Policy {
     policy
 }
 
-/// What is wrong with a policy on any machine; `None` if nothing is.
-/// Bounds: sched(7), and `__setparam_fair` in kernel/sched/fair.c.
+/// Fault of a policy on any machine; `None` without one. Bounds: sched(7), and
+/// `__setparam_fair` in kernel/sched/fair.c.
 pub fn fault(policy: &Policy) -> Option<String> {
     let outside = |name, value: Option<i64>, low, high| {
         let value = value.filter(|value| !(low..=high).contains(value))?;
@@ -169,7 +169,7 @@ fn refused(policy: &Policy, tid: Pid, source: io::Error) -> PolicyError {
     }
 }
 
-/// What the error numbers of sched_setattr(2) mean in practice.
+/// Practical meaning of the error numbers of sched_setattr(2).
 fn remedy(class: Class, error: &io::Error) -> &'static str {
     match (error.raw_os_error(), class) {
         (Some(libc::EBUSY), Class::Deadline) => {

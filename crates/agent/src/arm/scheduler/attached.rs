@@ -27,7 +27,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long to wait for what.
+/// Time limits of a scheduler's start and end.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Until a scheduler must be in force.
@@ -50,7 +50,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// With the limit that the scheduler of an arm has of its own.
+    /// Limits with that of the arm's scheduler, where it has one.
     pub fn of(scheduler: &Scheduler) -> Self {
         let usual = Limits::default();
         let attach = scheduler.attach_limit_ns.map(Duration::from_nanos);
@@ -119,7 +119,7 @@ pub enum SchedulerError {
 #[derive(Debug)]
 pub struct Attached {
     pub binary: SchedulerBinary,
-    /// As it was first seen in force.
+    /// State when it was first seen in force.
     pub state: SchedExt,
     process: Running,
 }
@@ -173,7 +173,7 @@ impl Attached {
         }
     }
 
-    /// What the kernel or the scheduler said about its end, if anything.
+    /// Words of the kernel or the scheduler about its end, if any.
     pub fn reason(&mut self) -> Option<String> {
         self.process.exit_lines().pop()
     }
@@ -197,7 +197,7 @@ struct Running {
     child: Child,
     log: File,
     kernel_log: Option<KernelLog>,
-    /// What the kernel said about sched_ext since the start.
+    /// Lines of the kernel about sched_ext since the start.
     kernel_lines: Vec<String>,
 }
 
@@ -240,7 +240,8 @@ impl Running {
         })
     }
 
-    /// Of the program that runs: the file could have been replaced since it was found.
+    /// Description of the program that runs: the file could have been replaced since it was
+    /// found.
     fn describe(
         &self,
         path: &Path,
@@ -325,7 +326,7 @@ impl Running {
         }
     }
 
-    /// Not sent to a process that was reaped: its id may be another's.
+    /// Sends a signal, but not to a process that was reaped: its id may be another's.
     fn signal(&mut self, signal: Signal) {
         if self.ended().is_none()
             && let Some(pid) = Pid::from_raw(self.child.id() as i32)
@@ -421,7 +422,7 @@ fn running_file(pid: u32, started: &Path) -> PathBuf {
     }
 }
 
-/// What a file must have kept to be the same program still.
+/// Properties that a file must have kept to be the same program still.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct FileState {
     device: u64,

@@ -116,7 +116,7 @@ fn parse_scheduler(text: &str) -> Result<Scheduler, Invalid> {
 /// The state that sched_ext is to have in one trial.
 struct InForce<'a> {
     arm: &'a Arm,
-    /// As it was before the trial; `None` on a kernel without sched_ext.
+    /// State before the trial; `None` on a kernel without sched_ext.
     before: Option<SchedExt>,
     /// The scheduler of the arm, where it has one.
     attached: Option<Attached>,
@@ -243,19 +243,19 @@ fn reach(all: bool, arm: &Arm) -> Fact {
     }
 }
 
-/// Where the program is: a path, on PATH, or among the installed schedulers.
+/// Path of the program: as written, on PATH, or among the installed schedulers.
 pub fn find(program: &str) -> Option<PathBuf> {
     find_with(program, directories())
 }
 
-/// Where the program is: a path, on PATH, or in one of the directories.
+/// Path of the program: as written, on PATH, or in one of the directories.
 pub fn find_with(program: &str, directories: Vec<PathBuf>) -> Option<PathBuf> {
     which::which(program)
         .ok()
         .or_else(|| tools::find_in(program, directories))
 }
 
-/// Where an agent was told that installed schedulers are.
+/// Directories of installed schedulers that an agent was told.
 pub fn directories() -> Vec<PathBuf> {
     let installed = env::var_os(SCHEDULERS_VARIABLE).unwrap_or_default();
     env::split_paths(&installed).collect()

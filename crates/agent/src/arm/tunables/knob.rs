@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 const DEBUGFS: &str = "sys/kernel/debug";
 const FEATURES: &str = "sys/kernel/debug/sched/features";
 
-/// Where a tunable is on this kernel.
+/// File of a tunable on this kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Knob {
     name: String,
@@ -90,7 +90,7 @@ impl Knob {
         &self.path
     }
 
-    /// What to write for `value`: features have a word of their own.
+    /// Text that is written for `value`: features have a word of their own.
     pub(super) fn to_write(&self, value: &str) -> String {
         match &self.feature {
             Some(feature) if value == "off" => format!("NO_{feature}"),

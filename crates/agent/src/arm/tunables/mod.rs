@@ -60,7 +60,7 @@ pub enum TunableError {
 }
 
 impl TunableError {
-    /// What to do about it.
+    /// Advice on what to do about it.
     pub fn remedy(&self) -> String {
         match self {
             TunableError::Value(_) => "see: schedlab list arms".to_owned(),

@@ -1,6 +1,6 @@
 //! The table of logical names. To add a tunable: one entry.
 
-/// How a tunable is written, in the kernel's own unit.
+/// Form of a tunable's value, in the kernel's own unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     Nanoseconds,
@@ -21,9 +21,9 @@ pub struct Tunable {
     /// Below the root, the first that is there is taken.
     pub candidates: &'static [&'static str],
     pub unit: Unit,
-    /// Of the number in the kernel's unit.
+    /// Range of the number in the kernel's unit.
     pub range: (i64, i64),
-    /// What a kernel without it has instead.
+    /// Tunable that a kernel without this one has instead.
     pub nearest: Option<&'static str>,
     /// One sentence.
     pub text: &'static str,
