@@ -37,6 +37,7 @@ before-start = [["sh", "-c", "mkdir logs && echo $STORE > logs/store"]]
 when-ready = [["sh", "-c", "cat {folder}/logs/store >> /PLACE/ready"]]
 ready = { path = "/health", status = 204 }
 stop-signal = "QUIT"
+keep = ["logs", "none"]
 
 [workload.service.files]
 "conf/nginx.conf" = """
@@ -97,6 +98,11 @@ fn a_stack_is_started_in_order_asked_and_gone_with_its_folders() {
         let trial = &stored.trial;
         assert_eq!(trial.result.state, TrialState::Ok, "{trial:?}");
         assert_ne!(trial.result.evidence.points, [], "{trial:?}");
+        let store = std::fs::read_to_string(stored.dir.join("kept/web/logs/store"));
+        assert!(store.unwrap().starts_with("127.0.0.1:"));
+        let warnings = trial.result.warnings.iter();
+        let not_kept = warnings.filter(|w| w.what.contains("web/none is not there"));
+        assert_eq!(not_kept.count(), 1, "{trial:?}");
     }
     // One address of the store for each trial.
     let ready = std::fs::read_to_string(bench.path("ready")).unwrap();

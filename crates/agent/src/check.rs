@@ -4,15 +4,23 @@ use crate::arm::{ingredient, scheduler};
 use crate::collectors::def::{COLLECTORS, find};
 use crate::roles;
 use load::Job;
-use model::{Arm, Experiment, Problem, Workload};
+use model::{Arm, Experiment, Place, Problem, Side, Workload};
 use std::path::Path;
 
 /// Every problem, not only the first. Nothing is changed.
-pub fn check(root: &Path, experiment: &Experiment) -> Vec<Problem> {
+pub fn check(root: &Path, experiment: &Experiment, side: Side) -> Vec<Problem> {
+    let is_apart = |workload: &&Workload| workload.load_on == Place::Controller;
+    if side == Side::Controller {
+        let loads = experiment.workloads.iter().filter(is_apart);
+        return loads.flat_map(check_workload).collect();
+    }
     let arms = experiment.arms.iter();
     let arms = arms.flat_map(|arm| check_arm(root, arm, &experiment.workloads));
     let workloads = experiment.workloads.iter().flat_map(|workload| {
-        let mut problems = check_workload(workload);
+        let mut problems = match side == Side::Target && is_apart(&workload) {
+            true => Vec::new(),
+            false => check_workload(workload),
+        };
         problems.extend(roles::check(root, workload));
         problems
     });

@@ -133,15 +133,19 @@ impl Reading {
         ];
         metrics.extend(self.switches_since(start).into_iter().flatten());
         metrics.extend(self.perf_since(start));
-        metrics.extend(
-            difference(self.steal_ns, start.steal_ns).map(|ns| STEAL.measured(ns as f64 / 1e9)),
-        );
-        let window_ns = self.at.duration_since(start.at).as_nanos().max(1) as f64;
-        metrics.extend(
-            difference(self.waiting_ns, start.waiting_ns)
-                .map(|ns| PRESSURE.measured((ns as f64 / window_ns * 100.0).min(100.0))),
-        );
+        metrics.extend(self.of_machine_since(start));
         metrics
+    }
+
+    /// The figures that are of the machine and not of the load.
+    pub fn of_machine_since(&self, start: &Reading) -> Vec<Measurement> {
+        let steal = difference(self.steal_ns, start.steal_ns);
+        let waiting = difference(self.waiting_ns, start.waiting_ns);
+        let window_ns = self.at.duration_since(start.at).as_nanos().max(1) as f64;
+        let share = |ns: u64| (ns as f64 / window_ns * 100.0).min(100.0);
+        let steal = steal.map(|ns| STEAL.measured(ns as f64 / 1e9));
+        let pressure = waiting.map(|ns| PRESSURE.measured(share(ns)));
+        steal.into_iter().chain(pressure).collect()
     }
 
     /// Left out if threads ended within the window and took their counts along.

@@ -6,6 +6,7 @@
 //! could not be applied; after a trial the machine is as it was before.
 
 pub mod arm;
+mod beside;
 mod calibrate;
 mod cgroup;
 mod check;
@@ -20,6 +21,7 @@ mod guard;
 mod interrupt;
 pub mod journal;
 mod judge;
+mod kept;
 pub mod machine_lock;
 mod process;
 mod processes;

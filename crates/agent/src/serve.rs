@@ -14,6 +14,7 @@ use crate::trial::{self, Context};
 use crate::{check, files, processes};
 use model::{Build, PROTOCOL_VERSION, Reply, Request};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::collections::VecDeque;
 use std::io::{BufRead, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -84,7 +85,7 @@ pub fn serve(
     start_thread("agent-input", move || {
         read_requests(input, &sender, &interrupt)
     })?;
-    agent.answer_all(&incoming, &replies);
+    agent.answer_all(&mut Inbox::new(incoming), &replies);
     drop(agent);
     drop(replies);
     match all_said.recv_timeout(FAREWELL) {
@@ -161,6 +162,41 @@ fn read_signals(signals: &OwnedFd, incoming: &Sender<Incoming>, interrupt: &Inte
     }
 }
 
+/// All that comes from outside, in its order.
+struct Inbox {
+    incoming: Receiver<Incoming>,
+    /// Came while a trial ran, and is not part of it.
+    later: VecDeque<Incoming>,
+}
+
+impl Inbox {
+    fn new(incoming: Receiver<Incoming>) -> Self {
+        Inbox {
+            incoming,
+            later: VecDeque::new(),
+        }
+    }
+
+    fn next(&mut self) -> Option<Incoming> {
+        let later = self.later.pop_front();
+        later.or_else(|| self.incoming.recv().ok())
+    }
+
+    /// A request for the trial under way. Whatever else comes ends the wait, for it ends the
+    /// trial, and is answered after it.
+    fn within_trial(&mut self, wait: Duration) -> Option<Request> {
+        match self.incoming.recv_timeout(wait).ok()? {
+            Incoming::Request(request @ (Request::Window { .. } | Request::LoadEnded)) => {
+                Some(request)
+            }
+            other => {
+                self.later.push_back(other);
+                None
+            }
+        }
+    }
+}
+
 /// Fields are dropped in this order: the lock is free before the guard is let go.
 struct Agent {
     /// The name of this agent and no other; the marks of its trials begin with it.
@@ -210,12 +246,12 @@ impl Agent {
         })
     }
 
-    fn answer_all(&mut self, incoming: &Receiver<Incoming>, replies: &Sender<Reply>) {
+    fn answer_all(&mut self, inbox: &mut Inbox, replies: &Sender<Reply>) {
         // Nobody listens any more: the process is about to end.
         let mut say = |reply| drop(replies.send(reply));
-        for incoming in incoming {
+        while let Some(incoming) = inbox.next() {
             let goes_on = match incoming {
-                Incoming::Request(request) => self.answer(request, &mut say),
+                Incoming::Request(request) => self.answer(request, inbox, &mut say),
                 Incoming::Garbled(why) => {
                     say(Reply::Refused { why });
                     true
@@ -229,7 +265,7 @@ impl Agent {
     }
 
     /// `false` after the last request.
-    fn answer(&mut self, request: Request, say: &mut dyn FnMut(Reply)) -> bool {
+    fn answer(&mut self, request: Request, inbox: &mut Inbox, say: &mut dyn FnMut(Reply)) -> bool {
         let goodbye = matches!(request, Request::Bye);
         let reply = match request {
             Request::Hello { protocol } => self.hello(protocol),
@@ -239,20 +275,24 @@ impl Agent {
                     &load::programs(),
                 )),
             },
-            Request::Check { experiment } => Reply::Checked {
-                problems: check::check(&self.options.root, &experiment),
+            Request::Check { experiment, side } => Reply::Checked {
+                problems: check::check(&self.options.root, &experiment, side),
             },
-            Request::Calibrate { workload, load } => self.on_a_clean_machine(say, |context| {
-                let calibration = calibrate(context, &workload, load)?;
-                Ok(match calibration {
-                    Ok(calibration) => Reply::Calibrated { calibration },
-                    Err(why) => Reply::Refused { why },
+            Request::Calibrate { workload, load } => {
+                self.on_a_clean_machine(inbox, say, |context| {
+                    let calibration = calibrate(context, &workload, load)?;
+                    Ok(match calibration {
+                        Ok(calibration) => Reply::Calibrated { calibration },
+                        Err(why) => Reply::Refused { why },
+                    })
                 })
-            }),
-            Request::Trial { spec } => self.on_a_clean_machine(say, |context| {
+            }
+            Request::Trial { spec } => self.on_a_clean_machine(inbox, say, |context| {
                 let result = Box::new(trial::run(context, &spec)?);
                 Ok(Reply::Trial { result })
             }),
+            // Its trial has ended, and with it what this was about.
+            Request::Window { .. } | Request::LoadEnded => return true,
             Request::Bye => Reply::Bye,
         };
         say(reply);
@@ -277,11 +317,13 @@ impl Agent {
     /// Nothing is measured while something of an earlier trial is in force.
     fn on_a_clean_machine(
         &mut self,
+        inbox: &mut Inbox,
         say: &mut dyn FnMut(Reply),
         measure: impl FnOnce(&mut Context) -> Result<Reply, AgentError>,
     ) -> Reply {
+        let mut hear = |wait| inbox.within_trial(wait);
         let cleaned = self.clean(say).and_then(|failed| match failed.as_slice() {
-            [] => measure(&mut self.context(say)),
+            [] => measure(&mut self.context(say, &mut hear)),
             _ => Ok(Reply::Unrestored { failed }),
         });
         // The journal cannot be read or written: what is not in it is not done.
@@ -296,7 +338,8 @@ impl Agent {
         let strays = || processes::descendants(&keep);
         let mut failed = Vec::new();
         if self.journal.length()? > 0 || !strays().is_empty() {
-            let mut context = self.context(say);
+            let mut hear = |_| None;
+            let mut context = self.context(say, &mut hear);
             context.progress("undoing what an earlier trial left", CLEANING);
             failed.extend(self.journal.replay()?.failed);
             if failed.is_empty() {
@@ -306,7 +349,11 @@ impl Agent {
         Ok(failed)
     }
 
-    fn context<'a>(&'a mut self, say: &'a mut dyn FnMut(Reply)) -> Context<'a> {
+    fn context<'a>(
+        &'a mut self,
+        say: &'a mut dyn FnMut(Reply),
+        hear: &'a mut dyn FnMut(Duration) -> Option<Request>,
+    ) -> Context<'a> {
         self.count += 1;
         Context {
             root: &self.options.root,
@@ -317,6 +364,7 @@ impl Agent {
             mark: format!("{}-{}", self.name, self.count),
             keep: self.guard.iter().map(Guard::pid).collect(),
             say,
+            hear,
         }
     }
 }

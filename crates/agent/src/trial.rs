@@ -8,6 +8,7 @@ use crate::fence::Fence;
 use crate::interrupt::Interrupt;
 use crate::journal::Journal;
 use crate::judge::judge;
+use crate::kept::Kept;
 use crate::process::Origin;
 use crate::processes::{self, KILL_LIMIT};
 use crate::roles::{Ground, Roles, stack};
@@ -16,7 +17,11 @@ use crate::{counters, files};
 use collect::tasks::Pid;
 use load::{Driver, Job, Launch, Output};
 use model::printable::last_lines;
-use model::{Evidence, Measurement, Reply, Severity, TrialResult, TrialSpec, TrialState, Warning};
+use model::stack::LOAD;
+use model::{
+    Evidence, KEEP_LIMIT_BYTES, Measurement, Part, Reply, Request, Severity, TrialResult,
+    TrialSpec, TrialState, Warning,
+};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -33,6 +38,9 @@ pub struct Context<'a> {
     /// Children of the agent that belong to no trial.
     pub keep: Vec<Pid>,
     pub say: &'a mut dyn FnMut(Reply),
+    /// Waits for a request that belongs to the trial under way; `None` when the time has
+    /// passed, or when the trial is interrupted.
+    pub hear: &'a mut dyn FnMut(Duration) -> Option<Request>,
 }
 
 impl Context<'_> {
@@ -109,6 +117,13 @@ impl<'a, 'c> Trial<'a, 'c> {
     }
 
     fn measure(&mut self) -> Result<(), Stop> {
+        match self.spec.part {
+            Part::Whole | Part::Load { .. } => self.measure_load(),
+            Part::Beside => self.measure_beside(),
+        }
+    }
+
+    fn measure_load(&mut self) -> Result<(), Stop> {
         let spec = self.spec;
         let cpus = collect::machine::usable_cpus();
         let mut job = Job {
@@ -118,15 +133,33 @@ impl<'a, 'c> Trial<'a, 'c> {
             ..Job::new(&spec.workload, spec.load, cpus)
         };
         let driver = load::driver(&spec.workload.kind).map_err(Stop::Failed)?;
-        self.prepare(&driver.launch(&job))?;
+        let services = &spec.workload.services;
+        if services.is_empty() {
+            self.prepare(&driver.launch(&job))?;
+        }
         self.apply()?;
         self.start_roles()?;
         job.server = self.roles.server;
-        let launch = driver.launch(&job);
-        let launch = self.roles.named_in(&spec.workload.services, launch);
+        let launch = self.roles.named_in(services, driver.launch(&job));
+        if !services.is_empty() {
+            // It may ask them.
+            self.prepare(&launch)?;
+        }
         let (output, counters) = self.run_workload(&launch)?;
         self.prove()?;
         self.figures(&*driver, &job, &output, counters)
+    }
+
+    /// All but the load, which runs on the controller.
+    fn measure_beside(&mut self) -> Result<(), Stop> {
+        self.apply()?;
+        self.start_roles()?;
+        self.start_collectors();
+        let counters = self.attend_load()?;
+        self.prove()?;
+        let collected = self.collect(&counters);
+        self.metrics = counters::merge(counters, collected);
+        Ok(())
     }
 
     /// Runs the command that comes before the trial and is not measured.
@@ -172,6 +205,11 @@ impl<'a, 'c> Trial<'a, 'c> {
 
     fn start_roles(&mut self) -> Result<(), Stop> {
         let workload = &self.spec.workload;
+        self.lay_out()?;
+        if let Part::Load { services } = &self.spec.part {
+            self.roles.run_elsewhere(services);
+            return Ok(());
+        }
         self.start_services()?;
         if let Some(server) = &workload.server {
             let limit = Duration::from_nanos(server.ready_limit_ns);
@@ -195,11 +233,22 @@ impl<'a, 'c> Trial<'a, 'c> {
         (&mut self.roles, ground)
     }
 
+    /// Makes the folders of what runs here.
+    fn lay_out(&mut self) -> Result<(), Stop> {
+        let workload = &self.spec.workload;
+        let services = match self.spec.part {
+            Part::Load { .. } => &[],
+            Part::Whole | Part::Beside => workload.services.as_slice(),
+        };
+        if !workload.has_folders() {
+            return Ok(());
+        }
+        let folder = self.context.folders.join(&self.context.mark);
+        self.roles.lay_out(services, &folder, self.context.journal)
+    }
+
     fn start_services(&mut self) -> Result<(), Stop> {
         let services = &self.spec.workload.services;
-        let folder = self.context.folders.join(&self.context.mark);
-        self.roles
-            .lay_out(services, &folder, self.context.journal)?;
         for service in services {
             let limit = stack::start_limit(service) + KILL_LIMIT;
             self.context
@@ -236,8 +285,23 @@ impl<'a, 'c> Trial<'a, 'c> {
     }
 
     fn run_workload(&mut self, launch: &Launch) -> Result<(Output, Vec<Measurement>), Stop> {
+        self.start_collectors();
+        if launch.phased {
+            self.run_phased(launch)
+        } else {
+            self.run_whole(launch)
+        }
+    }
+
+    /// From here on the time limit of the load holds. A load on the controller is prepared
+    /// within that time too.
+    fn start_collectors(&mut self) {
         let wanted = collectors::wanted(self.spec);
         let limit = Duration::from_nanos(self.spec.workload.time_limit_ns);
+        let limit = match self.spec.part {
+            Part::Beside => (limit + KILL_LIMIT) * 2,
+            _ => limit,
+        };
         let longest = limit + collectors::limit(&wanted) + KILL_LIMIT;
         self.context.progress("measuring", longest);
         let scheduler = self.processes().next();
@@ -252,11 +316,6 @@ impl<'a, 'c> Trial<'a, 'c> {
         };
         self.collectors.prepare(&wanted, scheduler, start);
         self.until = Instant::now() + limit;
-        if launch.phased {
-            self.run_phased(launch)
-        } else {
-            self.run_whole(launch)
-        }
     }
 
     /// Is it proven that the arm was in force?
@@ -296,13 +355,22 @@ impl<'a, 'c> Trial<'a, 'c> {
         if let Some(why) = parsed.void {
             return Err(Stop::Void(why));
         }
-        let collected = self.collectors.collected(&counters);
-        self.warnings.extend(collected.warnings);
+        let collected = self.collect(&counters);
+        self.metrics = counters::merge(parsed.metrics, [counters, collected].concat());
+        Ok(())
+    }
+
+    /// The figures of the collectors, whose files and warnings go their ways.
+    fn collect(&mut self, counters: &[Measurement]) -> Vec<Measurement> {
+        let collected = self.collectors.collected(counters);
+        // The controller is not what is measured, and a guest of its own keeps it busy.
+        if !matches!(self.spec.part, Part::Load { .. }) {
+            self.warnings.extend(collected.warnings);
+        }
         for file in collected.files {
             (self.context.say)(Reply::File { file });
         }
-        self.metrics = counters::merge(parsed.metrics, [counters, collected.metrics].concat());
-        Ok(())
+        collected.metrics
     }
 
     /// Undo everything in force; the errors say what could not be. The journal began
@@ -321,6 +389,7 @@ impl<'a, 'c> Trial<'a, 'c> {
         }
         if errors.is_empty() {
             errors.extend(self.end_all().err());
+            self.keep_files();
             errors.extend(self.roles.remove_folders().err());
         }
         processes::reap_orphans(&self.context.keep);
@@ -330,6 +399,23 @@ impl<'a, 'c> Trial<'a, 'c> {
         }
         // The journal says what is left, and the next trial begins with that.
         Err(errors.join("; "))
+    }
+
+    /// Sends the files that the trial is to keep. Nobody writes to them any more.
+    fn keep_files(&mut self) {
+        let workload = &self.spec.workload;
+        let of_services = workload.services.iter().map(|s| (s.name.as_str(), &s.keep));
+        let of_load = std::iter::once((LOAD, &workload.keep));
+        let limit = workload.keep_limit_bytes.unwrap_or(KEEP_LIMIT_BYTES);
+        let mut kept = Kept::new(limit, self.context.say);
+        for (name, keep) in of_services.chain(of_load) {
+            let Some(folder) = self.roles.folder_of(name) else {
+                continue;
+            };
+            keep.iter().for_each(|path| kept.add(name, &folder, path));
+        }
+        let warning = kept.warning();
+        self.warnings.extend(warning);
     }
 
     /// Nothing that the trial started runs on.

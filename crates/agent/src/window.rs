@@ -16,13 +16,13 @@ use crate::trial::Trial;
 use collect::rusage::Usage;
 use collect::tasks::Pid;
 use load::{Launch, Output, phase};
-use model::{Class, Measurement, Phase, Policy, Role, Severity, Warning};
+use model::{Class, Edge, Measurement, Part, Phase, Policy, Reply, Role, Severity, Warning};
 use std::time::{Duration, Instant};
 
 /// Time between two collections of evidence inside the window.
-const SAMPLE_EVERY: Duration = Duration::from_secs(1);
+pub const SAMPLE_EVERY: Duration = Duration::from_secs(1);
 /// The first time after the window opened, so that short trials have one.
-const FIRST_SAMPLE: Duration = Duration::from_millis(250);
+pub const FIRST_SAMPLE: Duration = Duration::from_millis(250);
 /// Time between two looks for new threads, which are given a policy that they cannot inherit.
 const FOLLOW_EVERY: Duration = Duration::from_millis(20);
 
@@ -64,16 +64,18 @@ impl<'a> Trial<'a, '_> {
         let first = Reading::at_start(self.context.root);
         let mut process = self.start(launch, policy)?;
         self.window_ns.0 = self.since_start(process.started);
-        self.observe(Phase::Before, process.pid);
+        self.tell(Edge::Opened);
+        self.observe(Phase::Before, Some(process.pid));
         let ended = self.sample_until_exit(&mut process);
         if ended.is_ok() {
             self.window_ns.1 = self.since_start(Instant::now());
+            self.tell(Edge::Closed);
             self.collectors.end(&At {
                 root: self.context.root,
                 leaders: &beside,
                 interrupt: self.context.interrupt,
             });
-            self.observe(Phase::After, process.pid);
+            self.observe(Phase::After, Some(process.pid));
         }
         let ended = ended.and_then(|()| self.prove_roles());
         let mut counters = process.counters.take();
@@ -106,13 +108,14 @@ impl<'a> Trial<'a, '_> {
             self.follow(process.pid, policy)?;
         }
         self.follow_roles()?;
-        self.observe(Phase::Before, process.pid);
+        self.observe(Phase::Before, Some(process.pid));
         // A process that is gone is noticed while waiting for its next line.
         let _ = process.send(&format!("{}\n", phase::GO));
         self.expect(process, phase::BEGIN)?;
         self.window_ns.0 = self.since_start(Instant::now());
+        self.tell(Edge::Opened);
         let first = Reading::of_tree(root, process.pid, process.counters.as_mut());
-        let leaders = self.leaders(process.pid);
+        let leaders = self.leaders(Some(process.pid));
         let at = At {
             root,
             leaders: &leaders,
@@ -122,9 +125,10 @@ impl<'a> Trial<'a, '_> {
         self.roles.begin(root);
         self.expect(process, phase::END)?;
         self.window_ns.1 = self.since_start(Instant::now());
+        self.tell(Edge::Closed);
         let last = Reading::of_tree(root, process.pid, process.counters.as_mut());
         self.collectors.end(&at);
-        self.observe(Phase::After, process.pid);
+        self.observe(Phase::After, Some(process.pid));
         self.prove_roles()?;
         let _ = process.send(&format!("{}\n", phase::SEEN));
         Ok((first, last))
@@ -144,7 +148,7 @@ impl<'a> Trial<'a, '_> {
                     self.check_time()?;
                     self.check_alive(process)?;
                     if in_window {
-                        self.observe(Phase::During, process.pid);
+                        self.observe(Phase::During, Some(process.pid));
                     }
                     next_sample = Instant::now() + SAMPLE_EVERY;
                 }
@@ -171,7 +175,7 @@ impl<'a> Trial<'a, '_> {
                     }
                     if Instant::now() >= next_sample {
                         self.check_alive(process)?;
-                        self.observe(Phase::During, process.pid);
+                        self.observe(Phase::During, Some(process.pid));
                         next_sample = Instant::now() + SAMPLE_EVERY;
                     }
                 }
@@ -209,7 +213,7 @@ impl<'a> Trial<'a, '_> {
     }
 
     /// Give the arm's policy to the role that it is for, unless that is the load.
-    fn follow_roles(&mut self) -> Result<(), Stop> {
+    pub fn follow_roles(&mut self) -> Result<(), Stop> {
         let arm = &self.spec.arm;
         let Some(policy) = &arm.policy else {
             return Ok(());
@@ -224,19 +228,26 @@ impl<'a> Trial<'a, '_> {
             .try_for_each(|pid| self.follow(pid, policy))
     }
 
-    fn prove_roles(&mut self) -> Result<(), Stop> {
+    pub fn prove_roles(&mut self) -> Result<(), Stop> {
         self.roles.prove(self.context.root, self.context.interrupt)
     }
 
     /// The processes that lead the roles, the load first.
-    fn leaders(&self, load: Pid) -> Vec<(Role, Pid)> {
-        let beside = self.roles.leaders();
-        std::iter::once((Role::Load, load)).chain(beside).collect()
+    pub fn leaders(&self, load: Option<Pid>) -> Vec<(Role, Pid)> {
+        let load = load.map(|pid| (Role::Load, pid));
+        load.into_iter().chain(self.roles.leaders()).collect()
     }
 
-    fn observe(&mut self, phase: Phase, leader: Pid) {
+    /// Another agent, which runs the rest of the trial, must know.
+    fn tell(&mut self, edge: Edge) {
+        if matches!(self.spec.part, Part::Load { .. }) {
+            (self.context.say)(Reply::Window { edge });
+        }
+    }
+
+    pub fn observe(&mut self, phase: Phase, load: Option<Pid>) {
         let at_ns = self.since_start(Instant::now());
-        let leaders = self.leaders(leader);
+        let leaders = self.leaders(load);
         let look = Look {
             root: self.context.root,
             arm: &self.spec.arm,
@@ -249,11 +260,11 @@ impl<'a> Trial<'a, '_> {
         self.evidence.points.push(point);
     }
 
-    fn since_start(&self, time: Instant) -> u64 {
+    pub fn since_start(&self, time: Instant) -> u64 {
         time.saturating_duration_since(self.start).as_nanos() as u64
     }
 
-    fn check_time(&self) -> Result<(), Stop> {
+    pub fn check_time(&self) -> Result<(), Stop> {
         if Instant::now() < self.until {
             return Ok(());
         }
@@ -270,6 +281,11 @@ impl<'a> Trial<'a, '_> {
                 "the workload printed more than 64 MiB".to_owned(),
             ));
         }
+        self.check_beside()
+    }
+
+    /// What stands beside the load is still there.
+    pub fn check_beside(&mut self) -> Result<(), Stop> {
         self.roles.check_alive(self.context.interrupt)?;
         self.check_arm()
     }
@@ -329,7 +345,7 @@ fn with_remedy(error: policy::PolicyError) -> String {
     format!("{error}; {}", error.remedy())
 }
 
-fn interrupted() -> Stop {
+pub fn interrupted() -> Stop {
     Stop::Failed("interrupted".to_owned())
 }
 

@@ -129,11 +129,18 @@ fn trial(experiment: &Experiment) -> (Vec<Problem>, TrialResult) {
         workload: experiment.workloads[0].clone(),
         load: experiment.workloads[0].loads[0],
         calibration: Default::default(),
+        part: model::Part::Whole,
         seed: 1,
         collect: None,
     });
     let experiment = Box::new(experiment.clone());
-    let mut replies = answers(&[Request::Check { experiment }, Request::Trial { spec }]);
+    let mut replies = answers(&[
+        Request::Check {
+            experiment,
+            side: model::Side::Both,
+        },
+        Request::Trial { spec },
+    ]);
     match (replies.pop(), replies.pop()) {
         (Some(Reply::Trial { result }), Some(Reply::Checked { problems })) => (problems, *result),
         replies => panic!("{replies:?}"),

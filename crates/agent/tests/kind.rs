@@ -12,8 +12,8 @@ use load::{
 };
 use model::check::check_count;
 use model::{
-    Better, Invalid, KeyDef, Load, MetricDef, Problem, Program, Reply, Request, Task, TrialSpec,
-    TrialState,
+    Better, Invalid, KeyDef, Load, MetricDef, Part, Problem, Program, Reply, Request, Side, Task,
+    TrialSpec, TrialState,
 };
 use serde::{Deserialize, Serialize};
 
@@ -141,11 +141,18 @@ fn a_kind_is_one_entry() {
         workload: workload.clone(),
         load: planned.cells[0].load,
         calibration: Default::default(),
+        part: Part::Whole,
         seed: 1,
         collect: None,
     });
     let experiment = Box::new(experiment.clone());
-    let replies = answers(&[Request::Check { experiment }, Request::Trial { spec }]);
+    let replies = answers(&[
+        Request::Check {
+            experiment,
+            side: Side::Both,
+        },
+        Request::Trial { spec },
+    ]);
     let [Reply::Checked { problems }, Reply::Trial { result }] = &replies[..] else {
         panic!("{replies:?}");
     };

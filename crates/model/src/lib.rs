@@ -37,7 +37,9 @@ pub use evidence::{Evidence, EvidencePoint, Phase, RolePolicy, SchedExt, Schedul
 pub use experiment::{Experiment, Reset, StopRule, TargetSpec};
 pub use fact::Fact;
 pub use key::KeyDef;
-pub use message::{PROTOCOL_VERSION, Reply, Request, TrialFile, TrialSpec};
+pub use message::{
+    Edge, KeptPiece, Listening, PROTOCOL_VERSION, Part, Reply, Request, Side, TrialFile, TrialSpec,
+};
 pub use metric::{Better, Measurement, MetricDef};
 pub use nearest::nearest;
 pub use preflight::{Check, CheckState};
@@ -52,4 +54,6 @@ pub use start::{Build, Machine, Start};
 pub use system::System;
 pub use trial::{Trial, TrialResult, TrialState};
 pub use units::{Size, format_duration_ns, format_rate, parse_size};
-pub use workload::{Arrivals, Calibration, Kind, Load, Slo, Variant, Workload};
+pub use workload::{
+    Arrivals, Calibration, KEEP_LIMIT_BYTES, Kind, Load, Place, Slo, Variant, Workload,
+};

@@ -43,6 +43,9 @@ pub struct Service {
     pub stop_limit_ns: u64,
     #[serde(default)]
     pub placement: Placement,
+    /// Files and folders of its folder that the trial keeps.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keep: Vec<String>,
 }
 
 /// When a service counts as ready.
@@ -75,12 +78,17 @@ pub enum StopSignal {
 pub const PORT: &str = "port";
 /// The name of a service's folder in braces.
 pub const FOLDER: &str = "folder";
+/// The name of the load's folder among those of the services.
+pub const LOAD: &str = "load";
 
 /// All that may stand in braces for `service`, without the braces: `port`, `port.NAME` and
 /// `folder` of its own, and of each service `SERVICE.port`, `SERVICE.port.NAME` and
-/// `SERVICE.folder`. `service` is `None` for the load, which has none of its own.
+/// `SERVICE.folder`. `service` is `None` for the load, which has a folder and no port.
 pub fn names<'a>(services: &'a [Service], service: Option<&str>) -> BTreeMap<String, Named<'a>> {
     let mut names = BTreeMap::new();
+    if service.is_none() {
+        names.insert(FOLDER.to_owned(), Named::Folder(LOAD));
+    }
     for other in services {
         let mut prefixes = vec![format!("{}.", other.name)];
         prefixes.extend((service == Some(&other.name)).then(String::new));
@@ -160,6 +168,7 @@ mod tests {
             stop_signal: StopSignal::default(),
             stop_limit_ns: 1,
             placement: Placement::default(),
+            keep: Vec::new(),
         }
     }
 

@@ -35,6 +35,15 @@ pub struct Workload {
     /// Who disturbs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub antagonists: Vec<Antagonist>,
+    /// Files and folders of the load's folder that the trial keeps.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keep: Vec<String>,
+    /// The most that is kept of a trial; [`KEEP_LIMIT_BYTES`] unless it is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep_limit_bytes: Option<u64>,
+    /// The machine that the load runs on.
+    #[serde(default, skip_serializing_if = "Place::is_target")]
+    pub load_on: Place,
     /// Which of the cells of one table of the file it is, if that has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variant: Option<Variant>,
@@ -55,6 +64,27 @@ impl<'de> Deserialize<'de> for Workload {
             written.insert("client".to_owned(), client);
         }
         Workload::deserialize(Value::Object(written)).map_err(D::Error::custom)
+    }
+}
+
+/// The most that a trial keeps of files and folders.
+pub const KEEP_LIMIT_BYTES: u64 = 32 << 20;
+
+/// The machine that a load runs on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Place {
+    /// The one whose scheduling is measured.
+    #[default]
+    Target,
+    /// The one where schedlab was started, so that a generator takes no CPU from what it
+    /// measures. On a target that is the same machine there is no difference.
+    Controller,
+}
+
+impl Place {
+    fn is_target(&self) -> bool {
+        *self == Place::Target
     }
 }
 
@@ -191,6 +221,11 @@ impl Workload {
         self.server.is_some() || self.services.iter().any(|s| !s.ports.is_empty())
     }
 
+    /// True if its load and its services have folders.
+    pub fn has_folders(&self) -> bool {
+        !self.services.is_empty() || !self.keep.is_empty()
+    }
+
     /// True if it has programs of the role server.
     pub fn is_served(&self) -> bool {
         self.server.is_some() || !self.services.is_empty()
@@ -210,6 +245,9 @@ impl Workload {
             server: None,
             services: Vec::new(),
             antagonists: Vec::new(),
+            keep: Vec::new(),
+            keep_limit_bytes: None,
+            load_on: Place::Target,
             variant: None,
         }
     }

@@ -9,7 +9,7 @@ use crate::name::check_name;
 use crate::table::{Places, Value, keys_of, no_fault, own_keys, split};
 use ::target::Can;
 use agent::arm::ingredient::{self, Around, Form};
-use model::{Arm, Role, Workload};
+use model::{Arm, Invalid, Place, Role, Workload};
 use schedule::check_quota;
 use serde::Deserialize;
 use toml::Spanned;
@@ -156,19 +156,33 @@ fn read_arm(mut value: Value) -> Result<(FileArm, Arm), PlanError> {
     Ok((file, arm))
 }
 
+/// Arms are put in force on the target, and not where a load runs apart from it.
+fn check_reach(arm: &Arm, target: Can, workload: &Workload) -> Result<(), Invalid> {
+    let is_for_load = arm.policy.is_some() && arm.to == Role::Load;
+    if !(is_for_load && target.apart && workload.load_on == Place::Controller) {
+        return Ok(());
+    }
+    let what = format!(
+        "its policy is for the load, and that of the workload `{}` runs on the controller",
+        workload.name
+    );
+    Err(Invalid::new("policy", what).with_remedy("to = \"server\", or leave out load-on"))
+}
+
 /// Checks of an arm against the target and the workloads, which the arm alone does not allow.
 pub(crate) fn check_arm(arm: &Arm, target: Can, workloads: &[Workload]) -> Result<(), PlanError> {
     let around = Around {
         boots: target.kernels,
         workloads,
     };
-    let quotas = || {
-        workloads
-            .iter()
-            .try_for_each(|workload| check_quota(arm, workload))
+    let of_workloads = || {
+        workloads.iter().try_for_each(|workload| {
+            check_quota(arm, workload)?;
+            check_reach(arm, target, workload)
+        })
     };
     ingredient::check(arm, &around)
-        .and_then(|()| quotas())
+        .and_then(|()| of_workloads())
         .map_err(|invalid| {
             let error = PlanError::from(invalid);
             let message = format!("arm `{}`: {error}", arm.name);

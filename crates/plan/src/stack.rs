@@ -7,7 +7,7 @@ use crate::placement::{check_placement, read_role};
 use crate::table::Value;
 use load::units::Duration;
 use model::check::check_argv;
-use model::stack::{self, FOLDER, PORT};
+use model::stack::{self, FOLDER, LOAD, PORT};
 use model::{Ready, Service, StopSignal};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,6 +44,7 @@ struct FileService {
     ready_limit: Option<Duration>,
     stop_signal: Option<StopSignal>,
     stop_limit: Option<Duration>,
+    keep: Option<Vec<String>>,
 }
 
 pub(crate) fn services(files: Vec<Value>) -> Result<Vec<Service>, PlanError> {
@@ -78,6 +79,7 @@ fn read(value: Value) -> Result<Service, PlanError> {
         ready_limit_ns: file.ready_limit.map_or(READY_LIMIT_NS, |d| d.0),
         stop_signal: file.stop_signal.unwrap_or_default(),
         stop_limit_ns: file.stop_limit.map_or(STOP_LIMIT_NS, |d| d.0),
+        keep: file.keep.unwrap_or_default(),
     })
 }
 
@@ -117,6 +119,7 @@ fn check_service(services: &[Service], index: usize) -> Result<(), PlanError> {
     check_ports(&service.ports).map_err(|e| e.about("ports"))?;
     check_placement(&service.placement)?;
     check_files(service).map_err(|e| e.about("files"))?;
+    check_keep(&service.keep)?;
     check_environment(service).map_err(|e| e.about("env"))?;
     check_ready(service).map_err(|e| e.about("ready"))?;
     check_words(services, service)
@@ -125,12 +128,12 @@ fn check_service(services: &[Service], index: usize) -> Result<(), PlanError> {
 /// Lower-case letters, digits and dashes: it becomes the name of a folder and of a log.
 fn check_name(what: &str, name: &str) -> Result<(), PlanError> {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    let is_taken = [PORT, FOLDER, "server"].contains(&name);
+    let is_taken = [PORT, FOLDER, LOAD, "server"].contains(&name);
     if (1..=40).contains(&name.len()) && name.chars().all(fits) && !is_taken {
         return Ok(());
     }
     Err(PlanError::new(format!("`{name}` is no name for {what}")).with_help(
-        "use lower-case letters, digits and dashes, at most 40, but not `port`, `folder` or `server`",
+        "use lower-case letters, digits and dashes, at most 40, but not `port`, `folder`, `load` or `server`",
     ))
 }
 
@@ -150,14 +153,27 @@ fn check_ports(ports: &[String]) -> Result<(), PlanError> {
     Ok(())
 }
 
+fn stays_inside(name: &str) -> bool {
+    let mut parts = Path::new(name).components();
+    let is_plain = parts.all(|part| matches!(part, Component::Normal(_)));
+    is_plain && !name.is_empty() && !name.contains('\0')
+}
+
+/// Files and folders that a trial keeps are in the folder of whoever made them.
+pub(crate) fn check_keep(keep: &[String]) -> Result<(), PlanError> {
+    match keep.iter().find(|name| !stays_inside(name)) {
+        None => Ok(()),
+        Some(name) => Err(
+            PlanError::new(format!("`{name}` is no place in the folder"))
+                .with_help("keep = [\"report\"]: names without `..` or a slash in front")
+                .about("keep"),
+        ),
+    }
+}
+
 /// They stay in the folder of the service.
 fn check_files(service: &Service) -> Result<(), PlanError> {
-    let stays = |name: &String| {
-        let mut parts = Path::new(name).components();
-        let is_plain = parts.all(|part| matches!(part, Component::Normal(_)));
-        is_plain && !name.is_empty() && !name.contains('\0')
-    };
-    match service.files.keys().find(|name| !stays(name)) {
+    match service.files.keys().find(|name| !stays_inside(name)) {
         None => Ok(()),
         Some(name) => Err(PlanError::new(format!(
             "`{name}` is no file in the folder of the service `{}`",

@@ -8,9 +8,10 @@ use crate::loads::Loads;
 use crate::name::check_shows;
 use crate::table::{Value, items, keys_of, no_fault, own_keys, split, take};
 use crate::{antagonist, server, stack};
-use load::units::{Duration, parse_load};
+use load::units::{Duration, Size, parse_load};
 use load::{Asks, Keys, KindDef, LoadForms, Usual, Window};
-use model::{Kind, Load, OpenLoopParams, Workload};
+use model::stack::FOLDER;
+use model::{Kind, Load, OpenLoopParams, Place, Service, Workload};
 use serde::Deserialize;
 use serde_json::Map;
 use toml::de::DeValue;
@@ -27,6 +28,9 @@ struct CommonKeys {
     warmup: Option<Duration>,
     time_limit: Option<Duration>,
     metrics: Option<Vec<String>>,
+    load_on: Option<Place>,
+    keep: Option<Vec<String>>,
+    keep_limit: Option<Size>,
 }
 
 /// The tables of the roles beside the load.
@@ -148,6 +152,9 @@ fn workload(
             .or_else(usual_server),
         services,
         antagonists: antagonist::antagonists(roles.antagonists)?,
+        keep: keys.keep.unwrap_or_default(),
+        keep_limit_bytes: keys.keep_limit.map(|size| size.0),
+        load_on: keys.load_on.unwrap_or_default(),
         variant: None,
     })
 }
@@ -223,8 +230,48 @@ pub(crate) fn check_workload(workload: &Workload) -> Result<(), PlanError> {
     }
     check_metrics(def, workload)?;
     check_service(def, workload, &driver.asks())?;
+    check_place(workload).map_err(|e| e.about("load-on"))?;
+    stack::check_keep(&workload.keep)?;
+    check_keep_limit(workload).map_err(|e| e.about("keep-limit"))?;
     workload.client.as_ref().map_or(Ok(()), check_client)?;
     Ok(driver.check()?)
+}
+
+/// A load on the controller needs something on the target, and sees no files of it.
+fn check_place(workload: &Workload) -> Result<(), PlanError> {
+    let name = &workload.name;
+    if workload.load_on == Place::Target {
+        return Ok(());
+    }
+    if !workload.is_served() {
+        return Err(PlanError::new(format!(
+            "nothing of the workload `{name}` would run on the target"
+        ))
+        .with_help("give it a [workload.server] or a [[workload.service]], or leave out load-on"));
+    }
+    let keys = serde_json::Value::from(workload.kind.params().clone()).to_string();
+    let names_folder = |s: &&Service| keys.contains(&format!("{{{}.{FOLDER}}}", s.name));
+    match workload.services.iter().find(names_folder) {
+        None => Ok(()),
+        Some(service) => Err(PlanError::new(format!(
+            "the load of `{name}` names the folder of the service `{}`, which is on the target",
+            service.name
+        ))
+        .with_help("leave out load-on, or let the load do without the folder")),
+    }
+}
+
+/// What is kept passes through the memory of schedlab.
+fn check_keep_limit(workload: &Workload) -> Result<(), PlanError> {
+    const MOST_BYTES: u64 = 256 << 20;
+    match workload.keep_limit_bytes {
+        Some(limit) if limit > MOST_BYTES => Err(PlanError::new(format!(
+            "the workload `{}` keeps too much",
+            workload.name
+        ))
+        .with_help("keep-limit = \"256MiB\" at most")),
+        _ => Ok(()),
+    }
 }
 
 fn check_load(def: &KindDef, workload: &Workload, load: &Load) -> Result<(), PlanError> {

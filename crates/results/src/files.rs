@@ -31,6 +31,8 @@ pub const OWN: [&str; 7] = [
 /// Made from the rest, as the report is.
 pub const CERTIFICATE: &str = "certificate.json";
 pub const TRIALS: &str = "trials";
+/// Below a trial: files that its services and its load left.
+pub const KEPT: &str = "kept";
 pub const TRIAL: &str = "trial.json";
 /// Prefix of what is being written; left over only by a crash.
 pub const PARTIAL: &str = ".partial-";

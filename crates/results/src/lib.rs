@@ -24,7 +24,7 @@ pub mod write;
 pub use overload::Overload;
 pub use read::{ResultSet, StoredTrial};
 pub use sample::{BlockRatio, Pair, log_ratios, pairs};
-pub use write::Writer;
+pub use write::{TrialFiles, Writer};
 
 use model::Warning;
 use serde::{Deserialize, Serialize};

@@ -9,6 +9,14 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// The files of a trial besides its result.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TrialFiles {
+    pub texts: Vec<TrialFile>,
+    /// Whatever the services and the load left, by path: `load/report/index.html`.
+    pub kept: BTreeMap<String, Vec<u8>>,
+}
+
 /// The one writer of a results directory.
 #[derive(Debug)]
 pub struct Writer {
@@ -132,7 +140,7 @@ impl Writer {
     }
 
     /// Store a finished trial: whole or absent.
-    pub fn add_trial(&self, trial: &Trial, trial_files: &[TrialFile]) -> Result<(), ResultsError> {
+    pub fn add_trial(&self, trial: &Trial, trial_files: &TrialFiles) -> Result<(), ResultsError> {
         let name = trial_dir_name(trial);
         let trials = self.dir.join(files::TRIALS);
         let partial = trials.join(format!("{}{name}", files::PARTIAL));
@@ -201,17 +209,33 @@ pub fn derived(dir: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf, ResultsE
 fn write_trial_dir(
     dir: &Path,
     trial: &Trial,
-    trial_files: &[TrialFile],
+    trial_files: &TrialFiles,
 ) -> Result<(), ResultsError> {
     place::make_anew(dir)?;
-    for file in trial_files {
+    for file in &trial_files.texts {
         write_synced(&dir.join(short(&file.name)), file.text.as_bytes())?;
+    }
+    for (path, bytes) in &trial_files.kept {
+        write_kept(&dir.join(files::KEPT), path, bytes)?;
     }
     let path = dir.join(files::TRIAL);
     write_synced(&path, &json(&path, trial)?)?;
     fs::File::open(dir)
         .and_then(|d| d.sync_all())
         .map_err(io("syncing", dir))
+}
+
+/// Two names that are the same once they are plain get two files.
+fn write_kept(dir: &Path, path: &str, bytes: &[u8]) -> Result<(), ResultsError> {
+    let parts = path.split('/').map(short).filter(|part| !part.is_empty());
+    let mut place = parts.fold(dir.to_owned(), |place, part| place.join(part));
+    if let Some(parent) = place.parent() {
+        fs::create_dir_all(parent).map_err(io("making", parent))?;
+    }
+    while place.exists() {
+        place.as_mut_os_string().push("-2");
+    }
+    write_synced(&place, bytes)
 }
 
 /// `00042-wakeup-100%-b7-bpfland`; a repeated attempt adds `-a2`.

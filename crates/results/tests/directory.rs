@@ -6,7 +6,9 @@ use model::{
     Arm, Build, Calibration, Cell, Evidence, Experiment, Kind, Load, Machine, Plan, PlannedTrial,
     Start, StopRule, System, TargetSpec, Trial, TrialFile, TrialResult, TrialState, Workload,
 };
-use results::{FORMAT, Format, Manifest, ResultSet, ResultsError, RunState, Writer, read};
+use results::{
+    FORMAT, Format, Manifest, ResultSet, ResultsError, RunState, TrialFiles, Writer, read,
+};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -168,11 +170,21 @@ fn what_was_written_is_read_back_in_the_order_of_the_plan() {
         name: "stdout.log".into(),
         text: "hello\n".into(),
     };
-    writer.add_trial(&trial(10, 1), &[log]).unwrap();
-    writer.add_trial(&trial(2, 2), &[]).unwrap();
+    writer
+        .add_trial(
+            &trial(10, 1),
+            &TrialFiles {
+                texts: vec![log],
+                kept: BTreeMap::from([("load/../a b/x.bin".to_owned(), vec![0, 255])]),
+            },
+        )
+        .unwrap();
+    writer
+        .add_trial(&trial(2, 2), &TrialFiles::default())
+        .unwrap();
     let mut void = trial(2, 1);
     void.result.state = TrialState::Void { why: "x".into() };
-    writer.add_trial(&void, &[]).unwrap();
+    writer.add_trial(&void, &TrialFiles::default()).unwrap();
     let set = ResultSet::read(dir.path()).unwrap();
     assert_eq!(set.experiment, experiment());
     let places: Vec<_> = set
@@ -184,12 +196,16 @@ fn what_was_written_is_read_back_in_the_order_of_the_plan() {
     assert_eq!(set.trials[2].trial, trial(10, 1));
     let text = std::fs::read_to_string(set.trials[2].dir.join("stdout.log")).unwrap();
     assert_eq!(text, "hello\n");
+    let kept = std::fs::read(set.trials[2].dir.join("kept/load/a-b/x.bin")).unwrap();
+    assert_eq!(kept, [0, 255]);
 }
 
 #[test]
 fn a_name_with_slashes_stays_in_the_directory() {
     let dir = tempfile::tempdir().unwrap();
-    create(dir.path()).add_trial(&trial(0, 1), &[]).unwrap();
+    create(dir.path())
+        .add_trial(&trial(0, 1), &TrialFiles::default())
+        .unwrap();
     let entries: Vec<_> = std::fs::read_dir(dir.path().join("trials"))
         .unwrap()
         .map(|e| e.unwrap().file_name().into_string().unwrap())

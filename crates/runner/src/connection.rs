@@ -1,18 +1,21 @@
 //! A conversation with one agent: question, answer, and the end of patience.
 
 use crate::RunError;
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use model::printable::last_lines;
 use model::{
-    Build, Calibration, Experiment, Fact, Load, Measurement, PROTOCOL_VERSION, Problem, Reply,
-    Request, System, TrialFile, TrialResult, TrialSpec, Workload,
+    Build, Calibration, Experiment, Fact, KeptPiece, Load, Measurement, PROTOCOL_VERSION, Problem,
+    Reply, Request, Side, System, TrialResult, TrialSpec, Workload,
 };
+use results::TrialFiles;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use target::{Boot, Session, Target, TargetError};
 
 /// Time between two looks at whether a wait was interrupted. Inside a trial every wake-up
 /// disturbs what is measured, so it is not more often than twice a second.
-const LOOK: Duration = Duration::from_millis(500);
+pub(crate) const LOOK: Duration = Duration::from_millis(500);
 /// An agent that is silent for so long hangs, or its machine does: beyond what the step
 /// under way takes by its own limit, and where it only reads.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -25,12 +28,12 @@ pub(crate) struct Connection {
 pub(crate) enum TrialEnd {
     Result {
         result: Box<TrialResult>,
-        files: Vec<TrialFile>,
+        files: TrialFiles,
     },
     /// The agent is silent or gone; the connection is of no more use.
     Lost {
         why: String,
-        files: Vec<TrialFile>,
+        files: TrialFiles,
     },
     Interrupted,
 }
@@ -42,14 +45,14 @@ pub(crate) enum Calibrated {
 }
 
 /// Until when the agent must be heard again.
-struct Patience {
+pub(crate) struct Patience {
     until: Instant,
     /// The step that the agent said it is doing.
     step: Option<String>,
 }
 
 impl Patience {
-    fn from(now: Instant) -> Self {
+    pub(crate) fn from(now: Instant) -> Self {
         Patience {
             until: now + PATIENCE,
             step: None,
@@ -57,18 +60,18 @@ impl Patience {
     }
 
     /// The agent said that this step may take so long.
-    fn extend(&mut self, now: Instant, step: &str, limit_ns: u64) {
+    pub(crate) fn extend(&mut self, now: Instant, step: &str, limit_ns: u64) {
         let limit = PATIENCE.saturating_add(Duration::from_nanos(limit_ns));
         // What is beyond the clock is a century.
         self.until = now.checked_add(limit).unwrap_or(self.until);
         self.step = Some(step.to_owned());
     }
 
-    fn is_over(&self, now: Instant) -> bool {
+    pub(crate) fn is_over(&self, now: Instant) -> bool {
         now >= self.until
     }
 
-    fn in_words(&self) -> String {
+    pub(crate) fn in_words(&self) -> String {
         match &self.step {
             None => format!("the agent did not answer within {} s", PATIENCE.as_secs()),
             Some(step) => format!(
@@ -108,9 +111,9 @@ impl Connection {
         }
     }
 
-    pub fn check(&mut self, experiment: &Experiment) -> Result<Vec<Problem>, RunError> {
+    pub fn check(&mut self, experiment: &Experiment, side: Side) -> Result<Vec<Problem>, RunError> {
         let experiment = Box::new(experiment.clone());
-        match self.ask(&Request::Check { experiment })? {
+        match self.ask(&Request::Check { experiment, side })? {
             Reply::Checked { problems } => Ok(problems),
             other => Err(out_of_turn(&other)),
         }
@@ -158,7 +161,7 @@ impl Connection {
         interrupted: &AtomicBool,
         mut on_step: impl FnMut(&str),
     ) -> Result<TrialEnd, RunError> {
-        let mut files = Vec::new();
+        let mut files = TrialFiles::default();
         let spec = Box::new(spec);
         if let Err(error) = self.session.send(&Request::Trial { spec }) {
             return lost(error, files);
@@ -172,7 +175,8 @@ impl Connection {
                 Ok(Some(Reply::Trial { result })) => {
                     return Ok(TrialEnd::Result { result, files });
                 }
-                Ok(Some(Reply::File { file })) => files.push(file),
+                Ok(Some(Reply::File { file })) => files.texts.push(file),
+                Ok(Some(Reply::Kept { piece })) => keep(&mut files, piece)?,
                 Ok(Some(Reply::Progress { step, limit_ns })) => {
                     patience.extend(Instant::now(), &step, limit_ns);
                     on_step(&step);
@@ -190,6 +194,18 @@ impl Connection {
                 Err(error) => return lost(error, files),
             }
         }
+    }
+
+    pub(crate) fn send(&mut self, request: &Request) -> Result<(), TargetError> {
+        self.session.send(request)
+    }
+
+    pub(crate) fn receive(&mut self, wait: Duration) -> Result<Option<Reply>, TargetError> {
+        self.session.receive(wait)
+    }
+
+    pub(crate) fn forward(&mut self, ports: &[u16]) -> Result<Vec<u16>, TargetError> {
+        self.session.forward(ports)
     }
 
     pub fn console(&mut self) -> Option<String> {
@@ -227,16 +243,17 @@ impl Connection {
 }
 
 /// A machine that died voids the trial and is no error of the run.
-fn lost(error: TargetError, files: Vec<TrialFile>) -> Result<TrialEnd, RunError> {
+fn lost(error: TargetError, files: TrialFiles) -> Result<TrialEnd, RunError> {
+    of_lost_agent(error).map(|why| TrialEnd::Lost { why, files })
+}
+
+/// Why an agent is of no more use, where that is no error of the run.
+pub(crate) fn of_lost_agent(error: TargetError) -> Result<String, RunError> {
     match error {
         TargetError::Gone { why, tail } => {
-            let why = with_last_lines(format!("the agent is gone: {why}"), &tail);
-            Ok(TrialEnd::Lost { why, files })
+            Ok(with_last_lines(format!("the agent is gone: {why}"), &tail))
         }
-        TargetError::Garbled(what) => Ok(TrialEnd::Lost {
-            why: format!("the agent's answer is no message: {what}"),
-            files,
-        }),
+        TargetError::Garbled(what) => Ok(format!("the agent's answer is no message: {what}")),
         other => Err(other.into()),
     }
 }
@@ -251,7 +268,15 @@ pub(crate) fn with_last_lines(why: String, text: &str) -> String {
     }
 }
 
-fn out_of_turn(reply: &Reply) -> RunError {
+/// Adds a piece to its file.
+pub(crate) fn keep(files: &mut TrialFiles, piece: KeptPiece) -> Result<(), RunError> {
+    let bytes = BASE64_STANDARD.decode(&piece.base64);
+    let bytes = bytes.map_err(|_| RunError::OutOfTurn(format!("{}, no base64", piece.path)))?;
+    files.kept.entry(piece.path).or_default().extend(bytes);
+    Ok(())
+}
+
+pub(crate) fn out_of_turn(reply: &Reply) -> RunError {
     let text = format!("{reply:?}");
     RunError::OutOfTurn(text.chars().take(80).collect())
 }

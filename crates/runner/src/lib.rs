@@ -1,6 +1,7 @@
 //! Plan and target to events: trials in the plan's order, repeated where they are
 //! void, stopped when decided, resumed where they were left.
 
+mod apart;
 mod cells;
 mod connection;
 mod missing;

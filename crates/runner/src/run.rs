@@ -1,23 +1,26 @@
 //! One run: every trial of the plan that is still wanted.
 
+use crate::apart::Apart;
 use crate::cells::{CellState, Decisions, GivenUp, OpenComparison, never_worked};
 use crate::connection::{Calibrated, Connection, TrialEnd, with_last_lines};
 use crate::mixing;
 use crate::{Event, Progress, RunError};
 use model::{
-    Arm, Build, Calibration, Evidence, Experiment, Fact, Machine, Plan, PlannedTrial, Problem,
-    Reset, Severity, Start, Trial, TrialFile, TrialResult, TrialSpec, TrialState, Warning,
-    format_duration_ns,
+    Arm, Build, Calibration, Evidence, Experiment, Fact, Machine, Part, Place, Plan, PlannedTrial,
+    Problem, Reset, Severity, Side, Start, Trial, TrialFile, TrialResult, TrialSpec, TrialState,
+    Warning, Workload, format_duration_ns,
 };
-use results::Writer;
+use results::{TrialFiles, Writer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 use target::{Boot, Target, TargetError};
 
 /// Needs of a run besides the experiment.
-#[derive(Debug)]
 pub struct Options<'a> {
+    /// Runs the loads that are to run on the controller, where the target is another
+    /// machine. Without it they run on the target.
+    pub controller: Option<&'a mut dyn Target>,
     /// Set from outside (a signal) to end after undoing everything.
     pub interrupted: &'a AtomicBool,
     /// Trials of earlier starts of the same plan.
@@ -28,6 +31,12 @@ pub struct Options<'a> {
     pub build: Build,
     /// Go on where this start differs from the earlier ones, and say so in the results.
     pub anyway: bool,
+}
+
+impl std::fmt::Debug for Options<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Options")
+    }
 }
 
 /// End of a run.
@@ -59,6 +68,11 @@ pub fn run(
         started: Instant::now(),
         earlier: earlier(&options.done),
         connection: None,
+        controller: match options.controller {
+            Some(controller) if target.can().apart => Some(controller),
+            _ => None,
+        },
+        beside: None,
         in_use: None,
         given_up: never_worked(&options.done, experiment.stop.max_attempts),
         open_comparisons: Vec::new(),
@@ -88,19 +102,32 @@ pub fn run(
 pub fn check(
     experiment: &Experiment,
     target: &mut dyn Target,
+    controller: Option<&mut dyn Target>,
     build: &Build,
 ) -> Result<Vec<Problem>, RunError> {
     let mut problems = target.check(experiment);
     if !problems.is_empty() {
         return Ok(problems);
     }
+    let mut side = Side::Both;
+    if let Some(controller) = controller.filter(|_| has_loads_apart(experiment, target)) {
+        side = Side::Target;
+        let mut connection = Connection::open(controller, &Boot::default(), build)?;
+        problems.extend(connection.check(experiment, Side::Controller)?);
+    }
     let boots: BTreeSet<Boot> = experiment.arms.iter().map(boot).collect();
     for boot in boots {
         let mut connection = Connection::open(target, &boot, build)?;
-        problems.extend(connection.check(&only_arms_of(experiment, &boot))?);
+        problems.extend(connection.check(&only_arms_of(experiment, &boot), side)?);
     }
     problems.dedup();
     Ok(problems)
+}
+
+/// Does a load of the experiment run on another machine than its services?
+fn has_loads_apart(experiment: &Experiment, target: &dyn Target) -> bool {
+    let mut workloads = experiment.workloads.iter();
+    target.can().apart && workloads.any(|workload| workload.load_on == Place::Controller)
 }
 
 fn only_arms_of(experiment: &Experiment, wanted: &Boot) -> Experiment {
@@ -143,6 +170,9 @@ struct Run<'a> {
     /// Time that earlier runs of this plan spent.
     earlier: Duration,
     connection: Option<Connection>,
+    controller: Option<&'a mut dyn Target>,
+    /// The agent on the controller, which runs loads.
+    beside: Option<Connection>,
     /// Boot and turn (block or trial, where the target resets) of the connection.
     in_use: Option<(Boot, u32)>,
     /// Cell and arm that never once worked.
@@ -150,7 +180,7 @@ struct Run<'a> {
     open_comparisons: Vec<OpenComparison>,
 }
 
-type Attempt = (TrialResult, Vec<TrialFile>);
+type Attempt = (TrialResult, TrialFiles);
 
 impl<'a> Run<'a> {
     /// Checks what can be known without a boot, then the first agent that a trial needs. Other
@@ -160,6 +190,7 @@ impl<'a> Run<'a> {
         if !problems.is_empty() {
             return Err(RunError::Unmet(problems));
         }
+        self.open_controller()?;
         self.look_at_cells();
         let plan = self.plan;
         if let Some(first) = plan.trials.iter().find(|place| self.is_wanted(place)) {
@@ -175,11 +206,31 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
+    /// The agent that runs loads here, where there are such loads: a new one must have what
+    /// they need.
+    fn open_controller(&mut self) -> Result<(), RunError> {
+        let is_wanted = has_loads_apart(self.experiment, self.target);
+        let Some(controller) = self.controller.as_mut().filter(|_| is_wanted) else {
+            return Ok(());
+        };
+        let mut connection = Connection::open(*controller, &Boot::default(), &self.build)?;
+        let problems = connection.check(self.experiment, Side::Controller)?;
+        if !problems.is_empty() {
+            return Err(RunError::Unmet(problems));
+        }
+        self.beside = Some(connection);
+        Ok(())
+    }
+
     /// A kernel that comes up for the first time since the run was started: it must have
     /// what its arms need, and is put on record.
     fn look_at(&mut self, boot: &Boot) -> Result<(), RunError> {
         let connection = connected(&mut self.connection)?;
-        let problems = connection.check(&only_arms_of(self.experiment, boot))?;
+        let side = match self.controller {
+            Some(_) => Side::Target,
+            None => Side::Both,
+        };
+        let problems = connection.check(&only_arms_of(self.experiment, boot), side)?;
         if !problems.is_empty() {
             return Err(RunError::Unmet(problems));
         }
@@ -254,6 +305,7 @@ impl<'a> Run<'a> {
             self.report_progress(block[0].block);
         }
         self.connection = None;
+        self.beside = None;
         Ok(Outcome::Done)
     }
 
@@ -282,6 +334,7 @@ impl<'a> Run<'a> {
     /// Closing the connection makes the agent undo what is in force.
     fn interrupt(&mut self) -> Outcome {
         self.connection = None;
+        self.beside = None;
         Outcome::Interrupted
     }
 
@@ -369,7 +422,7 @@ impl<'a> Run<'a> {
         let end = match self.measure(place) {
             Err(RunError::Target(TargetError::Gone { why, tail })) => TrialEnd::Lost {
                 why: with_last_lines(why, &tail),
-                files: Vec::new(),
+                files: TrialFiles::default(),
             },
             end => end?,
         };
@@ -386,7 +439,7 @@ impl<'a> Run<'a> {
             }
         };
         if let Some(text) = console {
-            files.push(TrialFile {
+            files.texts.push(TrialFile {
                 name: "console.log".to_owned(),
                 text,
             });
@@ -414,17 +467,47 @@ impl<'a> Run<'a> {
             calibration,
             seed: schedule::trial_seed(self.plan.seed, place),
             collect: self.experiment.collect.clone(),
+            part: Part::Whole,
         };
-        let (connection, sink) = (connected(&mut self.connection)?, &mut self.sink);
-        connection.host_readings(); // starts them anew
-        let mut end = connection.trial(spec, self.interrupted, |step| {
-            sink(Event::Step { step });
-        })?;
+        // From here on they are of this trial.
+        connected(&mut self.connection)?.host_readings();
+        let mut end = self.trial(spec)?;
+        let connection = connected(&mut self.connection)?;
         if let TrialEnd::Result { result, .. } = &mut end {
             result.metrics.extend(connection.host_readings());
             prove(result, connection.facts());
         }
         Ok(end)
+    }
+
+    fn trial(&mut self, spec: TrialSpec) -> Result<TrialEnd, RunError> {
+        let is_apart = self.is_apart(&spec.workload);
+        if is_apart && self.beside.is_none() {
+            self.open_controller()?;
+        }
+        let (target, sink) = (connected(&mut self.connection)?, &mut self.sink);
+        let mut on_step = |step: &str| sink(Event::Step { step });
+        if !is_apart {
+            return target.trial(spec, self.interrupted, on_step);
+        }
+        let apart = Apart {
+            target,
+            controller: connected(&mut self.beside)?,
+            interrupted: self.interrupted,
+            on_step: &mut on_step,
+            files: TrialFiles::default(),
+        };
+        let (end, is_used_up) = apart.trial(spec);
+        if is_used_up {
+            // Its load runs still; the end of the connection ends it.
+            self.beside = None;
+        }
+        end
+    }
+
+    /// Does the load run on the controller?
+    fn is_apart(&self, workload: &Workload) -> bool {
+        self.controller.is_some() && workload.load_on == Place::Controller
     }
 
     /// Values that all trials of a cell share, found before its first trial; `None` when
@@ -438,7 +521,10 @@ impl<'a> Run<'a> {
         (self.sink)(Event::Step {
             step: &format!("calibrating {}", cell.name),
         });
-        let connection = connected(&mut self.connection)?;
+        let connection = connected(match self.is_apart(workload) {
+            true => &mut self.beside,
+            false => &mut self.connection,
+        })?;
         let calibrated = connection.calibrate(&cell.name, workload, cell.load, self.interrupted)?;
         let Calibrated::Found(found) = calibrated else {
             return Ok(None);

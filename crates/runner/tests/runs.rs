@@ -3,14 +3,16 @@
 #![allow(clippy::unwrap_used)]
 
 use model::{
-    Arm, Better, Build, Experiment, Fact, Kind, Measurement, Plan, PlannedTrial, Problem,
-    SchedulerBinary, Severity, Start, StopRule, TargetSpec, Trial, TrialState, Workload,
+    Arm, Better, Build, Experiment, Fact, Kind, Measurement, Part, Plan, PlannedTrial, Problem,
+    SchedulerBinary, Severity, Start, StopRule, TargetSpec, Trial, TrialSpec, TrialState, Workload,
 };
 use results::{FORMAT, Manifest, ResultSet, RunState, Writer};
 use runner::{Event, Options, Outcome, RunError, run};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use target::Target;
 use target::fake::{FakeTarget, Fate};
 
 fn experiment(arms: &[&str]) -> Experiment {
@@ -89,13 +91,26 @@ impl Place {
 
     fn run_with(
         &self,
+        target: FakeTarget,
+        writer: Writer,
+        done: Vec<Trial>,
+        sink: impl FnMut(&Event, &AtomicBool),
+    ) -> Result<Outcome, RunError> {
+        self.run_beside(target, None, writer, done, sink)
+    }
+
+    /// With a controller for the loads that are to run there.
+    fn run_beside(
+        &self,
         mut target: FakeTarget,
+        mut controller: Option<FakeTarget>,
         mut writer: Writer,
         done: Vec<Trial>,
         mut sink: impl FnMut(&Event, &AtomicBool),
     ) -> Result<Outcome, RunError> {
         let interrupted = AtomicBool::new(false);
         let options = Options {
+            controller: controller.as_mut().map(|c| c as &mut dyn Target),
             interrupted: &interrupted,
             done,
             calibrations: BTreeMap::new(),
@@ -619,4 +634,93 @@ fn trials_that_were_taken_away_are_missed() {
     );
     let inconvenient = |t: &Trial| t.cell == "noisy" && t.arm == "slow" && t.place.block < 9;
     assert!(missed(&inconvenient).len() >= 8);
+}
+
+/// An experiment whose load runs on the controller, on a target that is another machine.
+fn apart(load: impl FnMut(&TrialSpec) -> Fate + Send + 'static, target: FakeTarget) -> Vec<Trial> {
+    let mut experiment = experiment(&["default", "slow"]);
+    experiment.workloads[0].load_on = model::Place::Controller;
+    let place = Place::new(experiment);
+    let mut target = target;
+    target.can.apart = true;
+    let controller = FakeTarget::new(load);
+    place
+        .run_beside(
+            target,
+            Some(controller),
+            place.writer(),
+            Vec::new(),
+            |_, _| {},
+        )
+        .unwrap();
+    place.trials()
+}
+
+/// The part of the target has a figure of its own.
+fn steal(_: &TrialSpec) -> Fate {
+    Fate::Ok(vec![Measurement {
+        metric: "steal_time".into(),
+        unit: "s".into(),
+        better: Better::Neither,
+        value: 0.5,
+    }])
+}
+
+#[test]
+fn a_load_on_the_controller_gives_the_figures_and_the_target_its_own() {
+    let load = |spec: &TrialSpec| {
+        assert!(matches!(spec.part, Part::Load { .. }) && spec.arm.summary() == "default");
+        took(wobble(spec.seed) * if spec.arm.name == "slow" { 1.5 } else { 1.0 })
+    };
+    let trials = apart(load, FakeTarget::new(steal));
+    assert!(
+        trials.len() >= 6 && trials.iter().all(Trial::is_ok),
+        "{trials:?}"
+    );
+    for trial in &trials {
+        let metrics = trial.result.metrics.iter();
+        let names: BTreeSet<&str> = metrics.map(|m| m.metric.as_str()).collect();
+        assert_eq!(names, BTreeSet::from(["wall_time", "steal_time"]));
+    }
+}
+
+#[test]
+fn a_load_that_fails_on_the_controller_fails_its_trial_and_says_where() {
+    let trials = apart(|_| Fate::Failed("exit status 1"), FakeTarget::new(steal));
+    let why = trials[0].result.state.why().unwrap();
+    assert_eq!(why, "the load, on the controller: exit status 1");
+    assert!(trials[0].result.metrics.is_empty());
+}
+
+#[test]
+fn a_load_whose_services_do_not_start_is_not_begun() {
+    let begun = Arc::new(AtomicBool::new(false));
+    let seen = begun.clone();
+    let load = move |_: &TrialSpec| {
+        seen.store(true, Ordering::Relaxed);
+        took(1.0)
+    };
+    let trials = apart(load, FakeTarget::new(|_| Fate::Failed("no port")));
+    assert!(
+        trials
+            .iter()
+            .all(|t| t.result.state.why() == Some("no port"))
+    );
+    assert!(!begun.load(Ordering::Relaxed));
+}
+
+#[test]
+fn a_controller_that_dies_voids_the_trial_and_is_started_again() {
+    let mut turn = 0;
+    let load = move |spec: &TrialSpec| {
+        turn += 1;
+        if turn == 2 {
+            return Fate::Dies;
+        }
+        took(wobble(spec.seed) * if spec.arm.name == "slow" { 1.5 } else { 1.0 })
+    };
+    let trials = apart(load, FakeTarget::new(steal));
+    let void: Vec<&Trial> = trials.iter().filter(|t| !t.is_ok()).collect();
+    assert_eq!(void.len(), 1);
+    assert!(trials.iter().filter(|t| t.is_ok()).count() >= 6);
 }

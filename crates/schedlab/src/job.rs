@@ -133,8 +133,10 @@ impl Job {
         anyway: bool,
     ) -> Result<Outcome, CliError> {
         let mut target = targets::target(&self.experiment, interrupted)?;
+        let mut controller = targets::controller(interrupted)?;
         let mut progress = Progress::new(&self.experiment, &self.plan, quiet);
         let options = Options {
+            controller: Some(controller.as_mut()),
             interrupted,
             done: std::mem::take(&mut self.done),
             calibrations: std::mem::take(&mut self.calibrations),

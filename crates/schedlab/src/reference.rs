@@ -111,7 +111,7 @@ impl Page {
     fn arms(&mut self) {
         self.heading("## Arms on the command line");
         self.line("`-a` takes an arm in one of these forms. The first arm is the baseline.\n");
-        let rows = plan::FORMS.iter();
+        let rows = plan::forms().into_iter();
         let rows: Vec<_> = rows
             .map(|(form, text)| vec![code(form), (*text).to_owned()])
             .collect();

@@ -4,7 +4,7 @@
 use crate::exit::{CliError, unrestored};
 use agent::Restored;
 use agent::machine_lock::{self, Lock, LockError};
-use model::{Experiment, Problem};
+use model::{Experiment, Problem, TargetSpec};
 use std::env;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -15,11 +15,20 @@ pub fn target(
     experiment: &Experiment,
     interrupted: &Arc<AtomicBool>,
 ) -> Result<Box<dyn Target>, CliError> {
+    made(&experiment.target, interrupted)
+}
+
+/// This machine, for the loads that run here beside a target that is another.
+pub fn controller(interrupted: &Arc<AtomicBool>) -> Result<Box<dyn Target>, CliError> {
+    made(&TargetSpec::local(), interrupted)
+}
+
+fn made(spec: &TargetSpec, interrupted: &Arc<AtomicBool>) -> Result<Box<dyn Target>, CliError> {
     let host = Host {
         interrupted: interrupted.clone(),
         ..host()?
     };
-    Ok(target::make(&experiment.target, &host)?)
+    Ok(target::make(spec, &host)?)
 }
 
 /// On a machine that a target brings. This machine's state is another user's for a guest's

@@ -3,7 +3,8 @@
 
 use crate::{Boot, Session, Target, TargetError};
 use model::{
-    Calibration, Experiment, PROTOCOL_VERSION, Reply, Request, TrialResult, TrialSpec, TrialState,
+    Calibration, Experiment, PROTOCOL_VERSION, Part, Reply, Request, Side, TrialResult, TrialSpec,
+    TrialState,
 };
 use std::time::{Duration, Instant};
 
@@ -44,7 +45,13 @@ fn answers(session: &mut dyn Session, experiment: &Experiment) -> Result<(), Str
     let fits = matches!(hello, Reply::Hello { protocol: p, .. } if p == protocol);
     expect(fits, || format!("no hello, but {hello:?}"))?;
     let experiment = Box::new(experiment.clone());
-    let checked = ask(session, &Request::Check { experiment })?;
+    let checked = ask(
+        session,
+        &Request::Check {
+            experiment,
+            side: Side::Both,
+        },
+    )?;
     let nothing = matches!(&checked, Reply::Checked { problems } if problems.is_empty());
     expect(nothing, || format!("a check says {checked:?}"))?;
     let system = ask(session, &Request::Probe)?;
@@ -170,6 +177,7 @@ fn trial(experiment: &Experiment, workload: usize) -> Request {
             workload,
             calibration: Calibration::default(),
             collect: None,
+            part: Part::Whole,
             seed: experiment.seed,
         }),
     }

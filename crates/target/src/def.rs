@@ -51,6 +51,8 @@ pub struct Can {
     pub kernels: bool,
     /// CPUs that its agents have, where that is known beforehand.
     pub cpus: Option<u32>,
+    /// Is it another machine than the controller, which reaches its ports?
+    pub apart: bool,
     pub reset: Reset,
 }
 
@@ -141,6 +143,7 @@ mod tests {
         let guest = Can {
             kernels: true,
             cpus: Some(4),
+            apart: true,
             reset: Reset::Block,
         };
         assert_eq!(can(&spec), Ok(guest));

@@ -3,8 +3,9 @@
 
 use crate::{Boot, Can, Session, Target, TargetError};
 use model::{
-    Build, Calibration, Evidence, Experiment, Fact, Measurement, PROTOCOL_VERSION, Problem, Reply,
-    Request, Reset, SchedulerBinary, System, TrialResult, TrialSpec, TrialState,
+    Build, Calibration, Edge, Evidence, Experiment, Fact, Listening, Measurement, PROTOCOL_VERSION,
+    Part, Problem, Reply, Request, Reset, SchedulerBinary, System, TrialResult, TrialSpec,
+    TrialState,
 };
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -56,6 +57,7 @@ impl FakeTarget {
             can: Can {
                 kernels: true,
                 cpus: None,
+                apart: false,
                 reset: Reset::None,
             },
             problems: Vec::new(),
@@ -103,10 +105,16 @@ impl Target for FakeTarget {
             facts: self.facts.clone(),
             scheduler: self.scheduler.clone(),
             replies: VecDeque::new(),
+            after_load: None,
             dead: false,
         }))
     }
 }
+
+/// The port of the server in every trial whose load runs on the controller.
+const LISTENING_AT: u16 = 8080;
+/// Added to the number of a port that is forwarded.
+const FORWARDED: u16 = 1000;
 
 fn gone() -> TargetError {
     TargetError::Gone {
@@ -122,6 +130,8 @@ struct FakeSession {
     facts: Vec<Fact>,
     scheduler: Option<SchedulerBinary>,
     replies: VecDeque<Reply>,
+    /// The end of a trial whose load runs elsewhere.
+    after_load: Option<Reply>,
     dead: bool,
 }
 
@@ -152,13 +162,39 @@ impl FakeSession {
             metrics,
             warnings: Vec::new(),
         };
-        self.replies.push_back(Reply::Trial {
+        let is_ok = result.state == TrialState::Ok;
+        let ended = Reply::Trial {
             result: Box::new(result),
-        });
+        };
+        match &spec.part {
+            Part::Beside if is_ok => {
+                let services = vec![Listening {
+                    service: "server".to_owned(),
+                    port: String::new(),
+                    number: LISTENING_AT,
+                    is_asked: true,
+                }];
+                self.replies.push_back(Reply::Serving { services });
+                self.after_load = Some(ended);
+                return;
+            }
+            Part::Load { services } => {
+                assert_eq!(services[0].number, LISTENING_AT + FORWARDED);
+                let edges = [Edge::Opened, Edge::Closed];
+                self.replies
+                    .extend(edges.map(|edge| Reply::Window { edge }));
+            }
+            Part::Beside | Part::Whole => {}
+        }
+        self.replies.push_back(ended);
     }
 }
 
 impl Session for FakeSession {
+    fn forward(&mut self, ports: &[u16]) -> Result<Vec<u16>, TargetError> {
+        Ok(ports.iter().map(|port| port + FORWARDED).collect())
+    }
+
     fn facts(&mut self) -> Vec<Fact> {
         self.facts.clone()
     }
@@ -180,6 +216,11 @@ impl Session for FakeSession {
             },
             Request::Trial { spec } => {
                 self.trial(spec);
+                return Ok(());
+            }
+            Request::Window { .. } => return Ok(()),
+            Request::LoadEnded => {
+                self.replies.extend(self.after_load.take());
                 return Ok(());
             }
             Request::Bye => Reply::Bye,

@@ -95,6 +95,16 @@ pub trait Session: Send {
         None
     }
 
+    /// Makes ports of the loopback address in there reachable on the loopback address here;
+    /// gives their numbers here, in the same order. Earlier ones end.
+    fn forward(&mut self, _ports: &[u16]) -> Result<Vec<u16>, TargetError> {
+        Err(TargetError::Unmet(Problem {
+            object: "load-on = \"controller\"".to_owned(),
+            what: "this target forwards no ports".to_owned(),
+            remedy: "leave it out".to_owned(),
+        }))
+    }
+
     /// Facts of this machine, beside what they should be. A difference voids each trial.
     fn facts(&mut self) -> Vec<Fact> {
         Vec::new()

@@ -26,6 +26,7 @@ pub static DEF: TargetDef = TargetDef {
 const CAN: Can = Can {
     kernels: false,
     cpus: None,
+    apart: false,
     reset: Reset::None,
 };
 

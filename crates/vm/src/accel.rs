@@ -122,6 +122,7 @@ fn try_kvm(kernel: &Path, initramfs: &Path, launch: &Launch) -> Result<(), Strin
         root: Root::Nothing,
         shared: PathBuf::new(),
         forwards: Vec::new(),
+        forwards_later: false,
         incoming: None,
         descriptors: Descriptors::default(),
     };

@@ -13,6 +13,7 @@ pub mod console;
 pub mod disk;
 pub mod elf;
 pub mod failure;
+pub mod forwards;
 pub mod frame;
 pub mod host;
 pub mod image;
@@ -41,6 +42,7 @@ pub use spec::{Forward, Topology, VmSpec};
 use accel::Choice;
 use boot::Guest;
 use failure::io;
+use forwards::Forwards;
 use frame::{Ready, Setup};
 use host::Watch;
 use kernel::Kernel;
@@ -71,6 +73,7 @@ pub struct Vm {
     options: Options,
     bootable: BTreeMap<String, Bootable>,
     accel: Option<Choice>,
+    forwards: Forwards,
     /// Files and directories that the experiment names.
     named: Vec<PathBuf>,
     interrupted: Arc<AtomicBool>,
@@ -87,6 +90,7 @@ impl Vm {
             options,
             bootable: BTreeMap::new(),
             accel: None,
+            forwards: Forwards::default(),
             named: Vec::new(),
             interrupted: Arc::default(),
             confined: None,
@@ -178,7 +182,7 @@ impl Vm {
     fn launch(&mut self, bootable: &Bootable) -> Result<Launch, VmError> {
         let mut wanted = Wanted {
             exposed: view::exposed(&self.spec.expose, &self.options.directory),
-            ports: self.spec.forwards.iter().map(|f| f.host_port).collect(),
+            ports: self.host_ports(),
             ..Wanted::default()
         };
         let kernel = &bootable.kernel;
@@ -233,6 +237,7 @@ impl Vm {
             },
             shared: PathBuf::from("/"),
             forwards: self.spec.forwards.clone(),
+            forwards_later: !self.forwards.ports().is_empty(),
             incoming: None,
             descriptors: Descriptors::default(),
         })
@@ -246,8 +251,21 @@ impl Vm {
             agent: agent.then(|| self.options.agent.clone()),
             image: image_path(&self.spec.root).is_some(),
             modules: bootable.kernel.modules_dir.clone(),
-            network: !self.spec.forwards.is_empty(),
+            network: !self.host_ports().is_empty(),
         }
+    }
+
+    /// Ports of this machine that QEMU listens on, sooner or later.
+    fn host_ports(&self) -> Vec<u16> {
+        let of_spec = self.spec.forwards.iter().map(|f| f.host_port);
+        of_spec
+            .chain(self.forwards.ports().iter().copied())
+            .collect()
+    }
+
+    /// Ports of the guest that are forwarded while it runs: none yet.
+    pub fn forwards(&self) -> Forwards {
+        self.forwards.clone()
     }
 
     fn note(&mut self, bootable: &Bootable, choice: &Choice, guest: &Guest) {
@@ -319,6 +337,13 @@ impl Vm {
             self.named = view::named_by(experiment, &self.options.directory);
         }
         let mut problems = self.check_host();
+        match Forwards::for_experiment(experiment) {
+            Ok(forwards) => self.forwards = forwards,
+            Err(e) => {
+                let failed = io("choose", Path::new("free ports"))(e);
+                problems.push(check::as_problem("target vm", failed));
+            }
+        }
         if problems.is_empty() {
             problems = self.check_kernels(experiment);
         }

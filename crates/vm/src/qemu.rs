@@ -59,6 +59,9 @@ fn tcg() -> &'static str {
 /// priorities (seccomp(2); docs/system/invocation of QEMU).
 const SANDBOX: &str = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny";
 
+/// The network of a guest, as the monitor calls it.
+pub const NETWORK: &str = "network";
+
 /// True if this QEMU was built with its sandbox. Not every one is.
 pub fn sandbox_works() -> bool {
     static WORKS: OnceLock<bool> = OnceLock::new();
@@ -141,6 +144,8 @@ pub struct CommandLine {
     /// The directory that is the guest's `/` where its root is the host's.
     pub shared: PathBuf,
     pub forwards: Vec<Forward>,
+    /// Will ports be forwarded while it runs?
+    pub forwards_later: bool,
     /// The memory of a saved guest to continue from.
     pub incoming: Option<PathBuf>,
     pub descriptors: Descriptors,
@@ -306,13 +311,13 @@ impl CommandLine {
         push(args, &["-virtfs", &share]);
     }
 
-    /// Off unless a port is forwarded; then nothing but the forwards.
+    /// Off unless a port is forwarded, now or later; then nothing but the forwards.
     fn network(&self, args: &mut Vec<String>) {
-        if self.forwards.is_empty() {
+        if self.forwards.is_empty() && !self.forwards_later {
             push(args, &["-nic", "none"]);
             return;
         }
-        let mut nic = "user,model=virtio-net-pci,restrict=on".to_owned();
+        let mut nic = format!("user,id={NETWORK},model=virtio-net-pci,restrict=on");
         for forward in &self.forwards {
             nic.push_str(&format!(
                 ",hostfwd=tcp:127.0.0.1:{}-:{}",
@@ -347,6 +352,7 @@ mod tests {
             root: Root::Host,
             shared: "/".into(),
             forwards: Vec::new(),
+            forwards_later: false,
             incoming: None,
             descriptors: Descriptors {
                 console: 3,

@@ -1,6 +1,7 @@
 //! QEMU's monitor protocol (docs/interop/qmp-spec of QEMU): one JSON object a line,
 //! a command at a time.
 
+use super::qemu::NETWORK;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use serde_json::{Value, json};
 use std::io::{self, BufRead, BufReader, IoSlice, Read, Write};
@@ -78,6 +79,28 @@ impl Monitor {
             if let Some(value) = answer.get_mut("return") {
                 return Ok(value.take());
             }
+        }
+    }
+
+    /// Lets connections to a port of the host's loopback address reach the one of the guest.
+    pub fn forward(&mut self, host: u16, guest: u16) -> io::Result<()> {
+        let places = format!("tcp:127.0.0.1:{host}-127.0.0.1:{guest}");
+        self.of_network("hostfwd_add", &places, "")
+    }
+
+    pub fn forward_no_more(&mut self, host: u16) -> io::Result<()> {
+        let removed = format!("host forwarding rule for tcp:127.0.0.1:{host} removed");
+        self.of_network("hostfwd_remove", &format!("tcp:127.0.0.1:{host}"), &removed)
+    }
+
+    /// The human monitor alone has these commands; what it says is not `expected` where
+    /// they failed.
+    fn of_network(&mut self, command: &str, places: &str, expected: &str) -> io::Result<()> {
+        let line = format!("{command} {NETWORK} {places}");
+        let said = self.run("human-monitor-command", json!({ "command-line": line }))?;
+        match said.as_str().unwrap_or_default().trim() {
+            said if said == expected => Ok(()),
+            said => Err(io::Error::other(format!("{line}: {said}"))),
         }
     }
 

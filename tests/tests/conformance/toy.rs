@@ -23,6 +23,7 @@ pub static DEF: TargetDef = TargetDef {
 const CAN: Can = Can {
     kernels: false,
     cpus: None,
+    apart: false,
     reset: model::Reset::None,
 };
 

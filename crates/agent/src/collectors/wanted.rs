@@ -78,7 +78,7 @@ fn cheap(costs: &Costs) -> Vec<&'static CollectorDef> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{Arm, Calibration, Load};
+    use model::{Arm, Calibration, Load, Part};
 
     fn names(costs: &Costs) -> Vec<&'static str> {
         cheap(costs).iter().map(|def| def.name).collect()
@@ -126,6 +126,7 @@ mod tests {
             workload: crate::fixture::command(),
             load: Load::One,
             calibration: Calibration::default(),
+            part: Part::Whole,
             seed: 1,
             collect: one("runqueue"),
         };

@@ -2,15 +2,15 @@
 //! started, in order, when the one before it is ready.
 
 use super::server;
-use super::{Ground, Roles};
+use super::{Ground, Roles, SERVER};
 use crate::files;
 use crate::journal::{Journal, Undo};
 use crate::process::{Event, Origin, Process};
 use crate::stop::Stop;
 use load::Launch;
 use model::printable::last_lines;
-use model::stack::{Named, fill, names};
-use model::{Ready, Role, Service, StopSignal, format_duration_ns};
+use model::stack::{LOAD, Named, fill, names};
+use model::{Listening, Ready, Role, Service, StopSignal, format_duration_ns};
 use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::fs;
@@ -54,6 +54,8 @@ impl Layout {
             ports: free_ports(services).map_err(|e| failed("choose free ports", &e))?,
             folder,
         };
+        let of_load = fs::create_dir_all(layout.folder_of(LOAD));
+        of_load.map_err(|e| failed("make the folder of the load", &e))?;
         for service in services {
             let made = layout.write_files(services, service);
             made.map_err(|e| failed(&format!("write the files of {}", service.name), &e))?;
@@ -175,10 +177,14 @@ impl Roles {
         folder: &Path,
         journal: &mut Journal,
     ) -> Result<(), Stop> {
-        if !services.is_empty() {
-            self.layout = Layout::new(services, folder.to_owned(), journal)?;
-        }
+        self.layout = Layout::new(services, folder.to_owned(), journal)?;
         Ok(())
+    }
+
+    /// The folder of a service or of the load, where they have folders.
+    pub fn folder_of(&self, name: &str) -> Option<PathBuf> {
+        let has_folders = !self.layout.folder.as_os_str().is_empty();
+        has_folders.then(|| self.layout.folder_of(name))
     }
 
     /// Starts one service of the stack and waits until it is ready. A load that asks a
@@ -332,10 +338,44 @@ impl Roles {
         }
     }
 
+    /// The ports that the services and the server listen on.
+    pub fn listening(&self) -> Vec<Listening> {
+        let of_services = self.layout.ports.iter();
+        let mut listening: Vec<Listening> = of_services
+            .map(|((service, port), number)| Listening {
+                service: service.clone(),
+                port: port.clone(),
+                number: *number,
+                is_asked: self.server.is_some_and(|asked| asked.port() == *number),
+            })
+            .collect();
+        if let Some(asked) = self
+            .server
+            .filter(|_| listening.iter().all(|l| !l.is_asked))
+        {
+            listening.push(Listening {
+                service: SERVER.to_owned(),
+                port: String::new(),
+                number: asked.port(),
+                is_asked: true,
+            });
+        }
+        listening
+    }
+
+    /// Another agent runs them; they are reached at these ports of this machine.
+    pub fn run_elsewhere(&mut self, listening: &[Listening]) {
+        let at = |number| SocketAddr::from((Ipv4Addr::LOCALHOST, number));
+        let key = |l: &Listening| (l.service.clone(), l.port.clone());
+        self.layout.ports = listening.iter().map(|l| (key(l), l.number)).collect();
+        let asked = listening.iter().find(|l| l.is_asked);
+        self.server = asked.map(|l| at(l.number));
+    }
+
     /// The launch of the load, with the ports and folders of the services that it names.
     pub fn named_in(&self, services: &[Service], mut launch: Launch) -> Launch {
-        if !services.is_empty() {
-            for word in &mut launch.argv {
+        if self.folder_of(LOAD).is_some() {
+            for word in launch.argv.iter_mut().chain(&mut launch.prepare) {
                 *word = self.layout.filled(services, None, word);
             }
         }

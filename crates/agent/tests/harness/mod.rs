@@ -3,7 +3,7 @@
 #![allow(dead_code)] // Each test file uses its part.
 
 use model::{
-    Arm, Calibration, Kind, Load, Reply, Request, TrialFile, TrialResult, TrialSpec, Workload,
+    Arm, Calibration, Kind, Load, Part, Reply, Request, TrialFile, TrialResult, TrialSpec, Workload,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
@@ -163,6 +163,7 @@ pub fn trial(arm: Arm, workload: Workload) -> Request {
             workload,
             load: Load::One,
             calibration: Calibration::default(),
+            part: Part::Whole,
             seed: 1,
             collect: None,
         }),

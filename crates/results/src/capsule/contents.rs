@@ -7,6 +7,8 @@ use model::printable::is_hidden;
 use std::fs;
 use std::path::Path;
 
+/// How deep kept files may lie.
+const MOST_FOLDERS: usize = 32;
 /// At the top of a results directory.
 const TOP: [&str; 8] = [
     files::MANIFEST,
@@ -29,6 +31,9 @@ pub fn is_stored(name: &str) -> bool {
     match parts[..] {
         [top] => TOP.contains(&top),
         [files::TRIALS, trial, file] => [trial, file].iter().all(|part| is_plain(part)),
+        [files::TRIALS, trial, files::KEPT, ref path @ ..] => {
+            is_plain(trial) && path.len() <= MOST_FOLDERS && path.iter().all(|part| is_plain(part))
+        }
         _ => false,
     }
 }
@@ -97,6 +102,7 @@ mod tests {
             "manifest.json",
             "trials/00000-make-b1-a/trial.json",
             "trials/x/stdout.log",
+            "trials/x/kept/load/report/index.html",
         ] {
             assert!(is_stored(name), "{name}");
         }
@@ -105,6 +111,7 @@ mod tests {
             "report/report.html",
             "trials/notes.txt",
             "trials/x/y/z",
+            "trials/x/kept/load/../a",
             "trials/.partial-x/trial.json",
             "trials/x/.hidden",
             "trials/x/a\u{1b}b",

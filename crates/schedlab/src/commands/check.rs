@@ -12,7 +12,13 @@ use std::sync::Arc;
 pub fn check(args: &ExperimentArgs) -> Result<ExitCode, CliError> {
     let experiment = wanted(args)?.experiment;
     let mut target = targets::target(&experiment, &Arc::default())?;
-    let problems = runner::check(&experiment, target.as_mut(), &build())?;
+    let mut controller = targets::controller(&Arc::default())?;
+    let problems = runner::check(
+        &experiment,
+        target.as_mut(),
+        Some(controller.as_mut()),
+        &build(),
+    )?;
     if !problems.is_empty() {
         return Err(CliError::Unmet(problems));
     }

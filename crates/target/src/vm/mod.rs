@@ -33,6 +33,7 @@ fn can(spec: &VmSpec) -> Can {
     Can {
         kernels: true,
         cpus: Some(spec.cpus),
+        apart: true,
         reset: spec.reset,
     }
 }
@@ -89,7 +90,7 @@ impl Target for Vm {
         let watch = self.pin(&guest)?;
         let (kernel, build_id) = self.kernel(named)?;
         let facts = session::facts(&kernel, build_id, &guest.ready);
-        let session = VmSession::new(guest, facts, watch);
+        let session = VmSession::new(guest, facts, watch, self.forwards());
         Ok(Box::new(
             session.map_err(io("talk to", Path::new("the agent")))?,
         ))

@@ -4,8 +4,11 @@
 use crate::stream::Stream;
 use crate::{Session, TargetError};
 use model::{Fact, Measurement, Reply, Request};
+use std::path::Path;
 use std::time::Duration;
 use vm::boot::{Guest, death, gone};
+use vm::failure::io;
+use vm::forwards::Forwards;
 use vm::frame::{FrameKind, Ready};
 use vm::host::Watch;
 use vm::kernel::Kernel;
@@ -19,11 +22,17 @@ pub struct VmSession {
     stream: Stream,
     watch: Watch,
     facts: Vec<Fact>,
+    forwards: Forwards,
 }
 
 impl VmSession {
     /// `facts` are what is known of the guest for as long as it runs.
-    pub fn new(guest: Guest, facts: Vec<Fact>, watch: Watch) -> std::io::Result<Self> {
+    pub fn new(
+        guest: Guest,
+        facts: Vec<Fact>,
+        watch: Watch,
+        forwards: Forwards,
+    ) -> std::io::Result<Self> {
         guest.agent.set_write_timeout(Some(WRITE_LIMIT))?;
         let stream = Stream::new(guest.agent.try_clone()?, guest.agent.try_clone()?);
         Ok(VmSession {
@@ -31,6 +40,7 @@ impl VmSession {
             stream,
             watch,
             facts,
+            forwards,
         })
     }
 
@@ -88,6 +98,11 @@ fn kernel_booted(kernel: &Kernel, ready: &Ready) -> Fact {
 }
 
 impl Session for VmSession {
+    fn forward(&mut self, ports: &[u16]) -> Result<Vec<u16>, TargetError> {
+        let changed = self.forwards.change(&self.guest.machine, ports);
+        Ok(changed.map_err(io("forward ports of", Path::new("the guest")))?)
+    }
+
     fn facts(&mut self) -> Vec<Fact> {
         self.facts.clone()
     }

@@ -17,5 +17,9 @@ pub fn up(outside: bool) -> Result<(), Failure> {
     }
     Interface::named("eth0")
         .and_then(|eth| eth.set_address(GUEST, MASK).and_then(|()| eth.bring_up()))
-        .map_err(at("bring up eth0"))
+        .map_err(at("bring up eth0"))?;
+    // A port that is forwarded may be open on the loopback address only (ip-sysctl.rst).
+    // QEMU lets nothing in but forwards.
+    std::fs::write("/proc/sys/net/ipv4/conf/eth0/route_localnet", "1")
+        .map_err(at("let eth0 route to loopback addresses"))
 }
