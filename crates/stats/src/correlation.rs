@@ -6,6 +6,7 @@
 
 use crate::trend::{mann_kendall, two_sided_normal};
 
+/// Strength of a rank correlation, and its p-value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Correlation {
     /// tau-b: 1 if every pair is in the same order in both, −1 if in the opposite.

@@ -19,6 +19,7 @@
 //! | [`summary`] | mean, spread and quantiles |
 //! | [`rank`], [`t_test`] | tests of a fixed size, for data measured elsewhere |
 
+#![warn(missing_docs)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod bounds;

@@ -25,6 +25,7 @@ const EXACT_UP_TO: usize = 200;
 /// A location and the exact interval around it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
+    /// Median of the differences, in the unit of the values.
     pub value: f64,
     /// `None` where so few values cannot reach the confidence asked for.
     pub interval: Option<Interval>,

@@ -50,11 +50,14 @@ pub const PRIOR_VARIANCE: f64 = 1.0;
 /// A closed interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
+    /// Lower end, included.
     pub low: f64,
+    /// Upper end, included.
     pub high: f64,
 }
 
 impl Interval {
+    /// Interval from `centre − half_width` to `centre + half_width`.
     pub fn around(centre: f64, half_width: f64) -> Interval {
         Interval {
             low: centre - half_width,
@@ -62,10 +65,12 @@ impl Interval {
         }
     }
 
+    /// True if the value lies between the ends, or is one of them.
     pub fn contains(&self, value: f64) -> bool {
         self.low <= value && value <= self.high
     }
 
+    /// True if no point of this interval is outside the other one.
     pub fn lies_within(&self, outer: &Interval) -> bool {
         outer.low <= self.low && self.high <= outer.high
     }

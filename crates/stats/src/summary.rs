@@ -13,6 +13,7 @@ pub struct Moments {
 }
 
 impl Moments {
+    /// Moments of a whole series.
     pub fn of(xs: &[f64]) -> Moments {
         let mut moments = Moments::default();
         xs.iter().for_each(|&x| moments.push(x));
@@ -30,6 +31,7 @@ impl Moments {
         }
     }
 
+    /// Adds the next value of the series.
     pub fn push(&mut self, x: f64) {
         self.count += 1;
         let delta = x - self.mean;
@@ -37,6 +39,7 @@ impl Moments {
         self.squares += delta * (x - self.mean);
     }
 
+    /// Number of values so far.
     pub fn count(&self) -> u32 {
         self.count
     }
@@ -57,6 +60,7 @@ impl Moments {
     }
 }
 
+/// Arithmetic mean; `None` without values.
 pub fn mean(xs: &[f64]) -> Option<f64> {
     (!xs.is_empty()).then(|| Moments::of(xs).mean())
 }
@@ -66,6 +70,7 @@ pub fn sd(xs: &[f64]) -> Option<f64> {
     Moments::of(xs).sd()
 }
 
+/// Middle value in order of size, or the mean of the two middle ones; `None` without values.
 pub fn median(xs: &[f64]) -> Option<f64> {
     quantile(xs, 0.5)
 }

@@ -7,9 +7,12 @@ use crate::safe_test::Interval;
 use crate::summary::Moments;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
+/// Result of a t-test of fixed size.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TTest {
+    /// Estimate divided by its standard error.
     pub t: f64,
+    /// Degrees of freedom of the distribution of `t`; for Welch's test no whole number.
     pub degrees_of_freedom: f64,
     /// Two-sided.
     pub p: f64,

@@ -32,6 +32,7 @@ pub struct Trend {
 /// Resemblance of each value to the one before it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Autocorrelation {
+    /// Serial correlation of neighbours, from −1 to 1.
     pub lag1: f64,
     /// Two-sided, against exchangeable values; an approximation, good from about
     /// ten values on.

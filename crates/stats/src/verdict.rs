@@ -50,13 +50,18 @@ pub struct Params {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
+    /// The metric changed for the better, with the error rate `alpha`.
     Better,
+    /// The metric changed for the worse, with the error rate `alpha`.
     Worse,
+    /// The change, if there is one, is smaller than the smallest effect of interest.
     Same,
+    /// The blocks so far are too few, or too far apart, to say.
     Unknown,
 }
 
 impl Verdict {
+    /// Word of the verdict in lower case, as in reports.
     pub fn as_str(self) -> &'static str {
         match self {
             Verdict::Better => "better",
@@ -75,6 +80,7 @@ impl Verdict {
 /// A verdict and the numbers behind it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Judgement {
+    /// Verdict that stands after all blocks.
     pub verdict: Verdict,
     /// For *unknown*, the blocks in total that it takes if those to come are like those
     /// that were measured; `None` with fewer than two blocks, or beyond 10 000.
@@ -86,6 +92,7 @@ pub struct Judgement {
     pub interval: Option<Interval>,
     /// Against "no difference".
     pub e_value: f64,
+    /// Number of blocks that were judged.
     pub blocks: u32,
     /// The block, counted from 1, that brought the verdict.
     pub decided_at: Option<u32>,
