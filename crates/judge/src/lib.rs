@@ -7,6 +7,8 @@
 //! question itself harder to answer. In neither are comparisons with fewer than
 //! two blocks, which have no evidence, and the A/A arm, which is a control and no claim.
 
+#![warn(missing_docs)]
+
 pub use model::Better;
 pub use stats::{Judgement, Params, Verdict};
 
@@ -19,7 +21,9 @@ pub const FEWEST_BLOCKS: usize = 2;
 /// Comparisons that are looked at together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Family {
+    /// Comparisons that the experiment names as its question: they end a run.
     Deciding,
+    /// Comparisons that are only looked at beside.
     Further,
 }
 
@@ -78,9 +82,13 @@ pub fn is_aa(experiment: &Experiment, arm: usize) -> bool {
 /// A deciding comparison of an arm with the baseline, in the indices of the plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judged<'a> {
+    /// Index of the cell in the plan.
     pub cell: usize,
+    /// Index of the arm in the experiment.
     pub arm: usize,
+    /// Name of the metric.
     pub metric: &'a str,
+    /// Verdict on the arm against the baseline, and the numbers behind it.
     pub judgement: Judgement,
     /// Holds together with all deciding comparisons of the run; none where it is not
     /// one of the family.
