@@ -12,6 +12,7 @@ pub const MARK: &str = "slo_bound";
 /// Metric that the mark belongs to.
 pub const METRIC: &str = "slo_rate";
 
+/// Direction in which the true rate is bounded by the one that was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bound {
     /// The rate is lower than the one given.

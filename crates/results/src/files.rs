@@ -11,12 +11,19 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+/// Name of the file with format, version, seed, state and warnings.
 pub const MANIFEST: &str = "manifest.json";
+/// Name of the file with the experiment as it was understood.
 pub const EXPERIMENT: &str = "experiment.json";
+/// Name of the file with the experiment as it was written, if there was one.
 pub const EXPERIMENT_SOURCE: &str = "experiment.toml";
+/// Name of the file with the order of the trials.
 pub const PLAN: &str = "plan.json";
+/// Name of the file with the calibrations, by cell name.
 pub const CALIBRATION: &str = "calibration.json";
+/// Name of the file about the machine that came up first.
 pub const SYSTEM: &str = "system.json";
+/// Name of the file with the starts of the run and their machines.
 pub const STARTS: &str = "starts.json";
 /// Everything that a run writes before its first trial has ended.
 pub const OWN: [&str; 7] = [
@@ -30,9 +37,11 @@ pub const OWN: [&str; 7] = [
 ];
 /// Made from the rest, as the report is.
 pub const CERTIFICATE: &str = "certificate.json";
+/// Name of the directory with one directory for each trial.
 pub const TRIALS: &str = "trials";
 /// Below a trial: files that its services and its load left.
 pub const KEPT: &str = "kept";
+/// Name of the file with the result of one trial, in the trial's directory.
 pub const TRIAL: &str = "trial.json";
 /// Prefix of what is being written; left over only by a crash.
 pub const PARTIAL: &str = ".partial-";

@@ -12,6 +12,8 @@
 //! ```
 //! A trial is written beside its place, synced, and renamed: it is whole or absent.
 
+#![warn(missing_docs)]
+
 pub mod bound;
 pub mod capsule;
 pub mod files;
@@ -33,92 +35,138 @@ use std::path::PathBuf;
 /// The format that this version writes. A reader takes any minor of its major.
 pub const FORMAT: Format = Format { major: 1, minor: 2 };
 
+/// Version of a format, of the results directory or of a capsule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Format {
+    /// Number that changes when older readers cannot read the format.
     pub major: u32,
+    /// Number that changes when something is added that older readers may ignore.
     pub minor: u32,
 }
 
 /// `manifest.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
+    /// Format of the results directory.
     pub format: Format,
+    /// Version of the schedlab that made the directory.
     pub tool_version: String,
     /// Commit of the tool's source, empty if it is not known.
     pub tool_commit: String,
+    /// Name of the experiment.
     pub name: String,
+    /// Seed of the plan, from which the order of the trials follows.
     pub seed: u64,
     /// RFC 3339, UTC.
     pub created: String,
+    /// State of the run.
     pub state: RunState,
+    /// Warnings about the whole run, each of them once.
     #[serde(default)]
     pub warnings: Vec<Warning>,
 }
 
+/// State of a run, as its manifest says it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunState {
     /// Under way, or its process died.
     Running,
+    /// Ended in order: decided, at the last block, or out of budget.
     Done,
+    /// Ended by a signal before its plan was complete; it can be resumed.
     Interrupted,
     /// Ended by an error.
     Aborted,
 }
 
+/// Error in reading, writing, packing or unpacking results.
 #[derive(Debug, thiserror::Error)]
 pub enum ResultsError {
+    /// The operating system refused a step.
     #[error("{step} {}: {source}", path.display())]
     Io {
+        /// Participle of the step that failed, as in "opening".
         step: &'static str,
+        /// Path that the step was about.
         path: PathBuf,
+        /// Error of the operating system.
         source: std::io::Error,
     },
+    /// A file that is no JSON, or not that of its type.
     #[error("{}: not valid: {source}", path.display())]
     Json {
+        /// Path of the file.
         path: PathBuf,
+        /// Error of the parser, with line and column.
         source: serde_json::Error,
     },
+    /// A file whose values do not fit together.
     #[error("{}: {source}", path.display())]
     Invalid {
+        /// Path of the file.
         path: PathBuf,
+        /// Key with the wrong value, and what is wrong with it.
         source: model::Invalid,
     },
+    /// A link, a pipe, or what else is no regular file.
     #[error("{}: is a link or no regular file; results are read from regular files only", .0.display())]
     NotAFile(PathBuf),
+    /// A directory that another user can change while it is written.
     #[error(
         "{}: belongs to another user ({owner}), who could lead what is written elsewhere; choose \
          another directory, or copy it",
         path.display()
     )]
-    OfAnother { path: PathBuf, owner: u32 },
+    OfAnother {
+        /// Path of the directory.
+        path: PathBuf,
+        /// User id of its owner.
+        owner: u32,
+    },
+    /// A link, or what else is no directory.
     #[error("{}: is a link or no directory", .0.display())]
     NotADirectory(PathBuf),
+    /// A file with more than [`files::MOST_BYTES`].
     #[error(
         "{}: larger than the {} MiB that are read of one file; schedlab writes none so large",
         .0.display(),
         files::MOST_BYTES >> 20
     )]
     TooLarge(PathBuf),
+    /// An archive that is no capsule, or that goes beyond the limits of unpacking.
     #[error("{}: no usable capsule: {why}", path.display())]
-    Capsule { path: PathBuf, why: String },
+    Capsule {
+        /// Path of the capsule, or of the list of hashes in it.
+        path: PathBuf,
+        /// Reason for which it is refused.
+        why: String,
+    },
+    /// The list of hashes could not be signed, for the reason given.
     #[error("signing the capsule: {0}")]
     Unsigned(String),
+    /// A directory without a manifest.
     #[error("{}: there is no manifest.json, so this is not a results directory", .0.display())]
     NotResults(PathBuf),
+    /// A directory of a run that ended before it wrote its manifest.
     #[error(
         "{}: nothing was measured: the run was ended before it began", .0.display()
     )]
     NeverBegan(PathBuf),
+    /// Results in a format with a newer major version.
     #[error(
         "{}: written in format {found}, newer than the {known} of this schedlab; use a newer schedlab",
         path.display()
     )]
     TooNew {
+        /// Path of the results directory.
         path: PathBuf,
+        /// Major version of the format that was found.
         found: u32,
+        /// Newest major version that this schedlab reads.
         known: u32,
     },
+    /// A directory for new results that holds something already.
     #[error("{}: exists and is not empty; choose another directory or use --resume", .0.display())]
     Occupied(PathBuf),
 }

@@ -20,7 +20,9 @@ const LEFT_OUT_AT_MOST: usize = 10;
 /// The blocks that two arms have in common, and those with an overloaded trial.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Overload {
+    /// Numbers of the blocks with an overloaded trial.
     pub blocks: BTreeSet<u32>,
+    /// Number of all blocks that were looked at.
     pub of: usize,
 }
 
@@ -90,6 +92,7 @@ impl Overload {
     }
 }
 
+/// True if the load marked the trial as overloaded.
 pub fn is_overloaded(trial: &Trial) -> bool {
     trial.metric(MARK).is_some_and(|mark| mark.value > 0.0)
 }

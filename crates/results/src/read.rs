@@ -14,9 +14,13 @@ use std::path::{Path, PathBuf};
 /// Everything that a results directory says.
 #[derive(Debug, Clone)]
 pub struct ResultSet {
+    /// Path of the results directory.
     pub dir: PathBuf,
+    /// Head of the directory: format, version, seed and state.
     pub manifest: Manifest,
+    /// Experiment as it was understood when the run began.
     pub experiment: Experiment,
+    /// Order in which the trials were to run.
     pub plan: Plan,
     /// The machine with the baseline's kernel, as it first came up.
     pub system: System,
@@ -31,11 +35,15 @@ pub struct ResultSet {
 /// A trial and the directory with its files.
 #[derive(Debug, Clone)]
 pub struct StoredTrial {
+    /// Result of the trial.
     pub trial: Trial,
+    /// Path of the trial's directory, with its histograms, tables and logs.
     pub dir: PathBuf,
 }
 
 impl ResultSet {
+    /// Reads and checks the directory `dir`. An error where it is too new, or where one of its
+    /// files is missing, not valid, or in contradiction to the others.
     pub fn read(dir: &Path) -> Result<ResultSet, ResultsError> {
         let manifest = read_manifest(dir)?;
         let (experiment, plan) = read_plan(dir)?;

@@ -13,8 +13,11 @@ use std::collections::BTreeMap;
 /// One block in which an arm and its baseline were both measured.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pair {
+    /// Number of the block.
     pub block: u32,
+    /// Value of the metric in the baseline's trial.
     pub baseline: f64,
+    /// Value of the metric in the arm's trial.
     pub arm: f64,
 }
 
@@ -30,6 +33,7 @@ impl Pair {
 /// `x` of one block.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BlockRatio {
+    /// Number of the block.
     pub block: u32,
     /// `ln(arm / baseline)`.
     pub x: f64,

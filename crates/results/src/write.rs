@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 /// The files of a trial besides its result.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TrialFiles {
+    /// Histograms, tables and logs, by name.
     pub texts: Vec<TrialFile>,
     /// Whatever the services and the load left, by path: `load/report/index.html`.
     pub kept: BTreeMap<String, Vec<u8>>,
@@ -73,6 +74,7 @@ impl Writer {
         Ok(writer)
     }
 
+    /// Path of the directory.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
@@ -117,6 +119,7 @@ impl Writer {
         let _ = fs::remove_dir(&self.dir);
     }
 
+    /// Stores the calibrations so far, by cell name, in place of those stored before.
     pub fn write_calibrations(
         &self,
         calibrations: &BTreeMap<String, Calibration>,
@@ -124,6 +127,7 @@ impl Writer {
         write_json(&self.dir.join(files::CALIBRATION), calibrations)
     }
 
+    /// Stores a new state of the run in the manifest.
     pub fn set_state(&mut self, state: RunState) -> Result<(), ResultsError> {
         self.manifest.state = state;
         write_json(&self.dir.join(files::MANIFEST), &self.manifest)

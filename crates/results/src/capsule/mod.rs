@@ -30,19 +30,23 @@ use std::io::{self, Read};
 
 /// The format that this version packs. A reader takes any minor of its major.
 pub const CAPSULE_FORMAT: Format = Format { major: 1, minor: 1 };
+/// Name of the list of hashes, in the top directory of a capsule.
 pub const SUMS: &str = "SHA256SUMS";
 /// The signature of [`SUMS`], the one file that cannot be in it.
 pub const SIGNATURE: &str = "SHA256SUMS.sig";
+/// Path of the report that the packing schedlab makes of the results.
 pub const REPORT: &str = "report/report.json";
 const CAPSULE: &str = "capsule.json";
 
 /// `capsule.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capsule {
+    /// Format of the capsule, not that of the results in it.
     pub format: Format,
     /// Version of the schedlab that packed it and made its report; the one that measured is in
     /// the manifest.
     pub packed_by_version: String,
+    /// Commit of that schedlab's source, empty if it is not known.
     pub packed_by_commit: String,
 }
 

@@ -16,8 +16,11 @@ pub type Sign<'a> = &'a dyn Fn(&str) -> Result<String, String>;
 
 /// Files that go into a capsule besides the results.
 pub struct Packer<'a> {
+    /// Head of the capsule, stored as `capsule.json`.
     pub capsule: &'a Capsule,
+    /// Text of the report, stored as `report/report.json`.
     pub report_json: &'a str,
+    /// Signer of the list of hashes; `None` leaves the capsule without a signature.
     pub sign: Option<Sign<'a>>,
 }
 
@@ -32,6 +35,7 @@ impl std::fmt::Debug for Packer<'_> {
 /// The capsule that was packed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packed {
+    /// Number of files that the list of hashes names.
     pub files: usize,
     /// Before compression.
     pub bytes: u64,

@@ -11,7 +11,9 @@ use std::path::Path;
 /// A file that is not what the list says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Tampering {
+    /// A file whose bytes do not have the hash of the list.
     Changed(String),
+    /// A file of the list that is not there.
     Missing(String),
     /// There, but not in the list.
     Added(String),
