@@ -9,6 +9,7 @@ use std::path::Path;
 /// Times of one task, or of many together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Delays {
+    /// Time on a CPU.
     pub run_ns: u64,
     /// Runnable but not running.
     pub wait_ns: u64,
@@ -51,6 +52,7 @@ pub struct TreeDelays {
 }
 
 impl TreeDelays {
+    /// Times of the threads of the process `leader` and of all its descendants, as they are now.
     pub fn read(root: &Path, leader: Pid) -> Self {
         let mut found = TreeDelays::default();
         for pid in tasks::tree(root, leader) {

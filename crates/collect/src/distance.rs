@@ -9,14 +9,18 @@ use std::path::Path;
 /// The closest thing that two CPUs share, the closest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Distance {
+    /// Threads of one core.
     Core,
+    /// Cores of one last-level cache.
     Cache,
+    /// CPUs of one NUMA node.
     Node,
     /// Nothing: they are on different nodes.
     Far,
 }
 
 impl Distance {
+    /// All distances, the closest first.
     pub const ALL: [Distance; 4] = [
         Distance::Core,
         Distance::Cache,
@@ -32,6 +36,7 @@ pub type Group = BTreeSet<u32>;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Topology {
     groups: BTreeMap<Level, BTreeSet<Group>>,
+    /// Online CPUs (`/sys/devices/system/cpu/online`).
     pub cpus: Group,
 }
 
@@ -110,6 +115,7 @@ fn list(path: &Path) -> Option<Group> {
     Some(cpus.into_iter().collect())
 }
 
+/// A machine for the tests of other modules.
 #[cfg(test)]
 pub mod testing {
     use super::*;

@@ -13,13 +13,18 @@ use std::io;
 /// Scaled counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Counts {
+    /// Cycles in which a CPU was at work for the tree.
     pub cycles: f64,
+    /// Instructions that were completed.
     pub instructions: f64,
+    /// Accesses to the cache, as a rule the last level (`PERF_COUNT_HW_CACHE_REFERENCES`).
     pub cache_references: f64,
+    /// Accesses that the cache could not serve (`PERF_COUNT_HW_CACHE_MISSES`).
     pub cache_misses: f64,
 }
 
 impl Counts {
+    /// Counts since `earlier`.
     pub fn since(self, earlier: Counts) -> Counts {
         Counts {
             cycles: self.cycles - earlier.cycles,
@@ -51,6 +56,7 @@ impl Hardware {
         })
     }
 
+    /// Counts since the exec. An error where a counter cannot be read.
     pub fn read(&mut self) -> io::Result<Counts> {
         Ok(Counts {
             cycles: scaled(&mut self.cycles)?,

@@ -11,8 +11,11 @@ use std::io;
 /// Readings of all counters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
+    /// Number of times that a task of the tree left a CPU for another task.
     pub context_switches: u64,
+    /// Number of times that a task of the tree went to another CPU.
     pub migrations: u64,
+    /// Number of page faults, minor and major.
     pub page_faults: u64,
 }
 
@@ -60,6 +63,7 @@ impl Counters {
         })
     }
 
+    /// Counts since the exec. An error where a counter cannot be read.
     pub fn read(&mut self) -> io::Result<Counts> {
         Ok(Counts {
             context_switches: self.context_switches.read()?,

@@ -13,10 +13,14 @@ pub struct Stalled {
     pub full_ns: u64,
 }
 
+/// A resource that tasks wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resource {
+    /// Time on a CPU.
     Cpu,
+    /// Memory: reclaim, swapping, and pages that are read again.
     Memory,
+    /// Input and output of block devices.
     Io,
 }
 

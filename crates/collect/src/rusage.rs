@@ -3,11 +3,16 @@
 
 use crate::sys::to_duration;
 
+/// Resources of a process and of the children that it waited for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
+    /// CPU time in user mode (`ru_utime`).
     pub user_ns: u64,
+    /// CPU time in the kernel (`ru_stime`).
     pub system_ns: u64,
+    /// Context switches because a task waited for something (`ru_nvcsw`).
     pub voluntary_switches: u64,
+    /// Context switches because a task was preempted (`ru_nivcsw`).
     pub involuntary_switches: u64,
     /// Minor and major.
     pub page_faults: u64,

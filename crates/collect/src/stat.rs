@@ -41,11 +41,13 @@ impl CpuTime {
         self.tasks_ns() + self.interrupt_ns
     }
 
+    /// Sum of all kinds: the time since boot, times the number of CPUs.
     pub fn total_ns(self) -> u64 {
         self.busy_ns() + self.idle_ns + self.steal_ns
     }
 }
 
+/// CPU time since boot; `None` where `/proc/stat` cannot be read.
 pub fn read(root: &Path) -> Option<CpuTime> {
     parse(&fs::read_to_string(root.join("proc/stat")).ok()?)
 }

@@ -14,13 +14,21 @@ pub const RESET_ON_FORK: u64 = 0x01;
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SchedAttr {
+    /// Size of the struct in bytes, by which the kernel knows its version.
     pub size: u32,
+    /// Number of the policy (`SCHED_*` of `<linux/sched.h>`).
     pub policy: u32,
+    /// Flags (`SCHED_FLAG_*`), such as [`RESET_ON_FORK`].
     pub flags: u64,
+    /// Nice value, -20 to 19, for the policies `SCHED_OTHER` and `SCHED_BATCH`.
     pub nice: i32,
+    /// Static priority, 1 to 99, for `SCHED_FIFO` and `SCHED_RR`.
     pub priority: u32,
+    /// Runtime of `SCHED_DEADLINE`; the slice of EEVDF for `SCHED_OTHER` and `SCHED_BATCH`.
     pub runtime_ns: u64,
+    /// Relative deadline of `SCHED_DEADLINE`.
     pub deadline_ns: u64,
+    /// Period of `SCHED_DEADLINE`.
     pub period_ns: u64,
 }
 
@@ -68,7 +76,9 @@ fn check(result: libc::c_long) -> io::Result<libc::c_long> {
 /// End of a process, and the resources that it used.
 #[derive(Debug, Clone, Copy)]
 pub struct Ended {
+    /// Exit code, or the signal that ended it.
     pub status: std::process::ExitStatus,
+    /// Resources of the process and of the children that it waited for.
     pub usage: libc::rusage,
 }
 
@@ -113,6 +123,7 @@ pub fn hypervisor_signature() -> Option<String> {
     Some(text.trim_end_matches('\0').to_owned())
 }
 
+/// Signature of the hypervisor; `None`, because there is no CPUID instruction.
 #[cfg(not(target_arch = "x86_64"))]
 pub fn hypervisor_signature() -> Option<String> {
     None

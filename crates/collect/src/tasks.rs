@@ -13,15 +13,21 @@ pub type Pid = i32;
 /// Fields of `/proc/PID/stat`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskStat {
+    /// Id of the process (field 1).
     pub pid: Pid,
+    /// Name of the program, without its brackets, 15 bytes at most (field 2).
     pub command: String,
     /// `R`, `S`, `D`, `Z` (zombie), …
     pub state: char,
+    /// Id of the process that started it, or that took it over (field 4).
     pub parent: Pid,
+    /// Id of its process group (field 5).
     pub group: Pid,
+    /// Id of its session (field 6).
     pub session: Pid,
     /// CPU time of all threads, ended ones too; children not included.
     pub user_ns: u64,
+    /// CPU time in the kernel, otherwise as `user_ns`.
     pub system_ns: u64,
     /// Minor and major, as the times.
     pub page_faults: u64,
@@ -30,11 +36,13 @@ pub struct TaskStat {
 }
 
 impl TaskStat {
+    /// CPU time in user mode and in the kernel.
     pub fn cpu_ns(&self) -> u64 {
         self.user_ns + self.system_ns
     }
 }
 
+/// Fields of the process `pid`; `None` if it is gone.
 pub fn stat(root: &Path, pid: Pid) -> Option<TaskStat> {
     parse_stat(&fs::read_to_string(root.join(format!("proc/{pid}/stat"))).ok()?)
 }
@@ -63,10 +71,13 @@ fn parse_stat(text: &str) -> Option<TaskStat> {
 /// Context switches of one thread, from its `status`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Switches {
+    /// Number of switches because the thread waited for something.
     pub voluntary: u64,
+    /// Number of switches because the thread was preempted.
     pub involuntary: u64,
 }
 
+/// Context switches of the thread `tid` of the process `pid`; `None` if it is gone.
 pub fn switches(root: &Path, pid: Pid, tid: Pid) -> Option<Switches> {
     let text = fs::read_to_string(root.join(format!("proc/{pid}/task/{tid}/status"))).ok()?;
     let value = |key: &str| -> Option<u64> {

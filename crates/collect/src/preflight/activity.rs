@@ -24,9 +24,12 @@ pub struct Activity {
     pub busiest: Vec<(String, f64)>,
 }
 
+/// Shares of the CPU time of the machine, all CPUs together.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Used {
+    /// Share in which a task or an interrupt ran, in percent.
     pub busy_percent: f64,
+    /// Share that the hypervisor gave to others, in percent.
     pub steal_percent: f64,
 }
 
@@ -90,6 +93,7 @@ fn busiest(
     found
 }
 
+/// Rule on the work of others: a caution above 5 % of the machine.
 pub const BACKGROUND: Rule = Rule {
     name: "background-load",
     effect: "Other work takes CPUs away when it likes: more noise, so more blocks for the same \
@@ -117,6 +121,7 @@ fn background(machine: &Machine) -> Seen {
     Seen::Ok(value)
 }
 
+/// Rule on CPU time that the hypervisor gave to others: a caution above 1 % of the machine.
 pub const STEAL: Rule = Rule {
     name: "steal",
     effect: "While the hypervisor runs someone else on our CPU, every task on it stands still, \

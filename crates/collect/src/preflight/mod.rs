@@ -57,12 +57,15 @@ pub struct Rule {
 /// Machine that rules look at.
 #[derive(Debug, Clone)]
 pub struct Machine<'a> {
+    /// Directory that stands for `/`.
     pub root: &'a Path,
+    /// True if this process runs as root, and so can read and write more.
     pub is_root: bool,
     /// CPUs that this process may run on.
     pub usable_cpus: u32,
     /// `System::hypervisor`.
     pub hypervisor: String,
+    /// Work of others while the machine was watched.
     pub activity: Activity,
 }
 
@@ -117,7 +120,9 @@ enum Seen {
 /// One file and its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Write {
+    /// Path of the file, below the root directory of the machine.
     pub path: PathBuf,
+    /// Text that is written to it.
     pub text: String,
 }
 
@@ -133,6 +138,7 @@ impl Write {
 /// A check, and what would change it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
+    /// Result of the rule, as it is stored and shown.
     pub check: Check,
     /// Empty where nothing needs a change, or no file can make it.
     pub fix: Vec<Write>,
