@@ -11,6 +11,7 @@ pub type Tunables = BTreeMap<String, String>;
 /// One thing under comparison.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Arm {
+    /// Name, unique in the experiment.
     pub name: String,
     /// Policy for the threads of the role `to`; `None` leaves the system's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -22,8 +23,10 @@ pub struct Arm {
     /// `None` leaves it as it is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<u32>,
+    /// Tunables of the kernel that the arm sets; all others stay as they are.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tunables: Tunables,
+    /// Scheduler of sched_ext that runs in its trials; `None` is the kernel's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduler: Option<Scheduler>,
     /// Kernel of this arm on a `vm` target; `None` is the target's.
@@ -109,8 +112,10 @@ pub enum Role {
 }
 
 impl Role {
+    /// All roles.
     pub const ALL: [Role; 3] = [Role::Load, Role::Server, Role::Antagonist];
 
+    /// Word for the role, as in experiment files.
     pub fn name(&self) -> &'static str {
         match self {
             Role::Load => "load",
@@ -123,6 +128,7 @@ impl Role {
 /// Scheduling policy of threads, see sched(7) and sched_setattr(2).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policy {
+    /// Scheduling class; it decides which of the other fields have a meaning.
     pub class: Class,
     /// -20 ..= 19, for `other` and `batch`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -137,13 +143,16 @@ pub struct Policy {
     /// For `deadline`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime_ns: Option<u64>,
+    /// Relative deadline, for `deadline`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_ns: Option<u64>,
+    /// Period, for `deadline`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub period_ns: Option<u64>,
 }
 
 impl Policy {
+    /// Policy of a class, with all parameters left to the kernel.
     pub fn new(class: Class) -> Self {
         Policy {
             class,
@@ -184,17 +193,24 @@ impl std::fmt::Display for Policy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
+    /// `SCHED_OTHER`: the fair scheduler, which is the default.
     Other,
+    /// `SCHED_BATCH`: fair, and without preemption on wakeup.
     Batch,
+    /// `SCHED_IDLE`: runs where nothing else wants the CPU.
     Idle,
+    /// `SCHED_FIFO`: real time, until the task waits or yields.
     Fifo,
+    /// `SCHED_RR`: real time, in turns with others of its priority.
     Rr,
+    /// `SCHED_DEADLINE`: a runtime in each period, until a deadline.
     Deadline,
     /// `SCHED_EXT`: a task that only a partial-switch sched_ext scheduler runs.
     Ext,
 }
 
 impl Class {
+    /// All classes.
     pub const ALL: [Class; 7] = [
         Class::Other,
         Class::Batch,
@@ -205,6 +221,7 @@ impl Class {
         Class::Ext,
     ];
 
+    /// Word for the class, as in experiment files.
     pub fn name(self) -> &'static str {
         match self {
             Class::Other => "other",
@@ -230,6 +247,7 @@ impl Class {
         }
     }
 
+    /// Class of a number of `<linux/sched.h>`; `None` for one that is not known.
     pub fn from_number(number: u32) -> Option<Class> {
         Class::ALL.into_iter().find(|c| c.number() == number)
     }
@@ -240,6 +258,7 @@ impl Class {
 pub struct Scheduler {
     /// A name (looked up on PATH and among the installed schedulers) or a path.
     pub program: String,
+    /// Arguments, without the program itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
     /// Longest time until it is in force; `None`: two minutes, for the verification of a large
@@ -249,6 +268,7 @@ pub struct Scheduler {
 }
 
 impl Scheduler {
+    /// Program and arguments with blanks between them, to be shown and not to be run.
     pub fn command_line(&self) -> String {
         let mut line = self.program.clone();
         for arg in &self.args {

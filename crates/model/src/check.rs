@@ -15,8 +15,11 @@ use std::collections::HashSet;
 /// A leap year. Every length of time in an experiment is shorter, so that sums of them
 /// stay far from the end of their 64 bits.
 pub const LONGEST_NS: u64 = 366 * 24 * 3600 * 1_000_000_000;
+/// Largest number of blocks of an experiment, and of attempts for a trial.
 pub const MOST_BLOCKS: u32 = 10_000;
+/// Largest number of arms of an experiment.
 pub const MOST_ARMS: usize = 1_000;
+/// Largest number of cells, which are pairs of a workload and a load.
 pub const MOST_CELLS: usize = 1_000;
 /// Trials of a plan: what keeps `plan.json` below the most that is read of a file.
 pub const MOST_PLACES: u64 = 500_000;
@@ -33,12 +36,14 @@ pub const MOST_PER_SEC: f64 = 1e9;
 pub struct Invalid {
     /// Key as in JSON: `stop.confidence`, `arms[1].name`.
     pub key: String,
+    /// Description of what is wrong with the value.
     pub what: String,
     /// The remedy; empty where the file was not written by hand.
     pub remedy: String,
 }
 
 impl Invalid {
+    /// Error for the value of a key, without a remedy.
     pub fn new(key: impl Into<String>, what: impl Into<String>) -> Self {
         Invalid {
             key: key.into(),
@@ -47,6 +52,7 @@ impl Invalid {
         }
     }
 
+    /// The error with advice on what to write in place of the value.
     pub fn with_remedy(mut self, remedy: impl Into<String>) -> Self {
         self.remedy = remedy.into();
         self
@@ -92,6 +98,7 @@ pub fn check_argv(key: &str, argv: &[String]) -> Checked {
 }
 
 impl Experiment {
+    /// Checks arms, baseline, workloads, loads and stop rule, and that all trials fit in a plan.
     pub fn check(&self) -> Checked {
         self.target.check().map_err(|e| e.within("target"))?;
         self.check_arms()?;
@@ -228,6 +235,7 @@ impl Load {
 }
 
 impl StopRule {
+    /// Checks that the numbers of the rule are in range and fit together.
     pub fn check(&self) -> Checked {
         if !(0.5..1.0).contains(&self.confidence) {
             let what = format!("a confidence of {} is out of range", self.confidence);

@@ -64,6 +64,7 @@ impl Evidence {
     }
 }
 
+/// Moment of a trial in relation to its measured window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
@@ -89,12 +90,14 @@ impl Phase {
 /// Readings of the kernel at one moment, without those that are in [`Evidence::facts`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EvidencePoint {
+    /// Moment at which the kernel was read.
     pub phase: Phase,
     /// Since the start of the trial, CLOCK_MONOTONIC.
     pub at_ns: u64,
     /// Number of threads of the roles that were looked at.
     #[serde(default, skip_serializing_if = "is_none")]
     pub threads: u32,
+    /// Facts as they were read at this moment.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<Fact>,
 }
@@ -139,15 +142,22 @@ pub struct SchedExt {
 /// Number of threads of a role that were found with one and the same policy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RolePolicy {
+    /// Role of the threads.
     pub role: Role,
+    /// Policy as the kernel gave it.
     pub policy: crate::Policy,
+    /// Number of threads with this policy.
     pub threads: u32,
 }
 
+/// Program file of the scheduler that a trial started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SchedulerBinary {
+    /// Path of the file.
     pub path: String,
+    /// Arguments that it was started with.
     pub args: Vec<String>,
+    /// SHA-256 of the file, in hexadecimal.
     pub sha256: String,
     /// First line of `PROGRAM --version`, where it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -7,12 +7,17 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+/// An experiment as it is understood: every default is filled in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Experiment {
+    /// Name, from which that of the results directory is made.
     pub name: String,
+    /// Question that the experiment is to answer, in words of its author.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,
+    /// Seed of the order of trials, and of all that is random in them.
     pub seed: u64,
+    /// Target: the place of the trials, and its settings.
     pub target: TargetSpec,
     /// At least one; names are unique. An A/A arm, if asked for, is among them.
     pub arms: Vec<Arm>,
@@ -20,6 +25,7 @@ pub struct Experiment {
     pub baseline: usize,
     /// At least one; names are unique.
     pub workloads: Vec<Workload>,
+    /// Rule by which measuring ends.
     pub stop: StopRule,
     /// Names of the collectors of every trial; `None`: all that are known to cost little.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -72,6 +78,7 @@ impl TargetSpec {
         }
     }
 
+    /// Name of the target, as in the table of targets.
     pub fn kind(&self) -> &str {
         &self.kind
     }
@@ -116,7 +123,9 @@ pub struct StopRule {
     pub confidence: f64,
     /// Smallest ratio change of interest, as a fraction (0.02 = 2 %).
     pub smallest_effect: f64,
+    /// Number of blocks before which no cell is decided.
     pub min_blocks: u32,
+    /// Number of blocks after which a cell ends, decided or not.
     pub max_blocks: u32,
     /// Attempts for one place of the plan before it is given up.
     pub max_attempts: u32,

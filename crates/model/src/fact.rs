@@ -20,6 +20,7 @@ pub struct Fact {
 }
 
 impl Fact {
+    /// Fact about the machine, with no value that it should have.
     pub fn found(what: impl Into<String>, found: impl Into<String>) -> Self {
         Fact {
             what: what.into(),
@@ -29,11 +30,13 @@ impl Fact {
         }
     }
 
+    /// The fact as one about the threads of a role.
     pub fn of(mut self, role: &Role) -> Self {
         self.role = Some(role.clone());
         self
     }
 
+    /// The fact with the value that the arm needs.
     pub fn wants(mut self, wanted: impl Into<String>) -> Self {
         self.wanted = Some(wanted.into());
         self

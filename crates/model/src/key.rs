@@ -7,6 +7,7 @@ use serde::de::{Deserialize, Deserializer, Error as _, Visitor};
 /// A key of an experiment file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyDef {
+    /// Name of the key, as in the experiment file.
     pub name: &'static str,
     /// Form of its value: `duration`, `size`, `number`, `one of ...`.
     pub form: &'static str,
@@ -17,6 +18,7 @@ pub struct KeyDef {
 }
 
 impl KeyDef {
+    /// Description of a key: its name, the form of its value, the usual value, and its meaning.
     pub const fn new(
         name: &'static str,
         form: &'static str,

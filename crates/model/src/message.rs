@@ -17,23 +17,39 @@ pub const PROTOCOL_VERSION: u32 = 4;
 #[serde(tag = "request", rename_all = "kebab-case")]
 pub enum Request {
     /// First of all. Reply: `Hello`.
-    Hello { protocol: u32 },
+    Hello {
+        /// Protocol version of the runner, [`PROTOCOL_VERSION`].
+        protocol: u32,
+    },
     /// Reply: `System`.
     Probe,
     /// Question for what this machine lacks for its part of the experiment. Reply: `Checked`.
     Check {
+        /// Experiment as it is understood.
         experiment: Box<Experiment>,
+        /// Part of the experiment that this machine has to do.
         #[serde(default)]
         side: Side,
     },
     /// Find what all trials of a cell share. Reply: any number of `Progress`, then
     /// `Calibrated`, `Refused` or `Unrestored`.
-    Calibrate { workload: Box<Workload>, load: Load },
+    Calibrate {
+        /// Workload of the cell.
+        workload: Box<Workload>,
+        /// Load of the cell.
+        load: Load,
+    },
     /// Reply: any number of `File` and `Progress`, then `Trial`, `Refused` or `Unrestored`.
-    Trial { spec: Box<TrialSpec> },
+    Trial {
+        /// All that the trial needs.
+        spec: Box<TrialSpec>,
+    },
     /// Within a trial of [`Part::Beside`]: the window of the load opened or closed.
     /// Reply: none of its own.
-    Window { edge: Edge },
+    Window {
+        /// Opening or closing.
+        edge: Edge,
+    },
     /// Within a trial of [`Part::Beside`]: the load has ended, whether its window closed or
     /// not. Reply: none of its own.
     LoadEnded,
@@ -45,52 +61,73 @@ pub enum Request {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "reply", rename_all = "kebab-case")]
 pub enum Reply {
+    /// The agent is there.
     Hello {
+        /// Protocol version of the agent.
         protocol: u32,
+        /// Build of the agent.
         build: Build,
     },
+    /// The machine as it was found.
     System {
+        /// Kernel, CPU, memory, and settings that move figures.
         system: Box<System>,
     },
+    /// The machine was compared with what the experiment needs.
     Checked {
+        /// Requirements that are not met; empty where all are.
         problems: Vec<Problem>,
     },
+    /// The values of a cell were found.
     Calibrated {
+        /// Values that all trials of the cell have in common.
         calibration: Calibration,
     },
+    /// The request cannot be done; nothing of it is in force.
     Refused {
+        /// Reason, in words for the user.
         why: String,
     },
     /// The step that the agent is doing now: `attaching scx_rusty`, `measuring`. It takes
     /// no longer than its limit; an agent that is silent for much longer hangs.
     Progress {
+        /// Name of the step.
         step: String,
+        /// Longest time that the step may take.
         limit_ns: u64,
     },
     /// Something of an earlier trial is still in force and could not be undone: nothing
     /// may be measured before it is.
     Unrestored {
+        /// Description of each thing that could not be undone, and why.
         failed: Vec<String>,
     },
     /// A file of the trial under way.
     File {
+        /// Name and text of the file.
         file: TrialFile,
     },
     /// A piece of a file that the trial keeps. Pieces of a file come in their order.
     Kept {
+        /// Path of the file and the bytes of the piece.
         piece: KeptPiece,
     },
     /// In a trial of [`Part::Beside`]: all that the load needs runs, and listens here.
     Serving {
+        /// Ports of the services.
         services: Vec<Listening>,
     },
     /// In a trial of [`Part::Load`]: the window opened or closed.
     Window {
+        /// Opening or closing.
         edge: Edge,
     },
+    /// The trial has ended, whatever came of it.
     Trial {
+        /// Result with evidence, metrics and warnings.
         result: Box<TrialResult>,
     },
+    /// All is undone, and the agent ends.
     Bye,
 }
 
@@ -99,10 +136,13 @@ pub enum Reply {
 pub struct TrialSpec {
     /// For logs only.
     pub label: String,
+    /// Arm that is in force while the trial is measured.
     pub arm: Arm,
     /// Workload with all its loads; `load` is the one to run.
     pub workload: Workload,
+    /// Load of this trial.
     pub load: Load,
+    /// Values that were found once for all trials of the cell.
     pub calibration: Calibration,
     /// The part of the trial that this agent does.
     #[serde(default)]
@@ -135,7 +175,10 @@ pub enum Part {
     #[default]
     Whole,
     /// The load, on the controller. The services run elsewhere and are reached here.
-    Load { services: Vec<Listening> },
+    Load {
+        /// Ports at which the services of the load listen.
+        services: Vec<Listening>,
+    },
     /// All but the load: the arm, the services and the collectors.
     Beside,
 }
@@ -147,6 +190,7 @@ pub struct Listening {
     pub service: String,
     /// The name of the port; empty for that of `[workload.server]`.
     pub port: String,
+    /// Number of the port.
     pub number: u16,
     /// Do the load's requests go there?
     pub is_asked: bool,
@@ -156,14 +200,18 @@ pub struct Listening {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Edge {
+    /// The window has begun: figures count from now on.
     Opened,
+    /// The window has ended: figures count no more.
     Closed,
 }
 
 /// A file of a trial, as text (histograms and logs are text).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrialFile {
+    /// Name of the file in the directory of the trial, such as `requests.hlog`.
     pub name: String,
+    /// Whole text of the file.
     pub text: String,
 }
 
@@ -173,5 +221,6 @@ pub struct TrialFile {
 pub struct KeptPiece {
     /// The service or [`crate::stack::LOAD`], and the path in its folder: `load/report/a.html`.
     pub path: String,
+    /// Bytes of the piece, as base64 with padding.
     pub base64: String,
 }

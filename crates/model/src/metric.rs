@@ -9,6 +9,7 @@ pub struct MetricDef {
     pub name: &'static str,
     /// `ns`, `1/s`, `s`, `count`, `%`, …
     pub unit: &'static str,
+    /// Direction in which the metric improves.
     pub better: Better,
     /// One sentence.
     pub text: &'static str,
@@ -25,6 +26,7 @@ impl MetricDef {
         }
     }
 
+    /// A value of this metric, with its unit and its direction.
     pub fn measured(&self, value: f64) -> Measurement {
         Measurement {
             metric: self.name.to_owned(),
@@ -35,10 +37,13 @@ impl MetricDef {
     }
 }
 
+/// Direction in which a metric improves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Better {
+    /// More is better, as with rates.
     Higher,
+    /// Less is better, as with latency.
     Lower,
     /// Explains, but is never judged.
     Neither,
@@ -47,8 +52,12 @@ pub enum Better {
 /// One number of one trial. It never travels without its unit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
+    /// Name of the metric.
     pub metric: String,
+    /// Unit of the value.
     pub unit: String,
+    /// Direction in which the metric improves.
     pub better: Better,
+    /// Value, in that unit.
     pub value: f64,
 }

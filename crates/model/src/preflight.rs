@@ -9,6 +9,7 @@ pub struct Check {
     pub name: String,
     /// Value in force; for [`CheckState::Unknown`], why that cannot be told.
     pub value: String,
+    /// Judgement on the value in force.
     pub state: CheckState,
     /// Effect on figures, in one sentence.
     pub effect: String,
@@ -16,9 +17,11 @@ pub struct Check {
     pub remedy: String,
 }
 
+/// Judgement of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CheckState {
+    /// Moves no figures.
     Ok,
     /// Cannot be told on this machine.
     Unknown,

@@ -3,6 +3,7 @@
 /// A program from PATH.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Program {
+    /// Name of the program, looked up on PATH.
     pub name: &'static str,
     /// Argument that makes it print its version; `None` for a program that cannot.
     pub version: Option<&'static str>,

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct Cell {
     /// Index in `Experiment::workloads`.
     pub workload: usize,
+    /// Load at which the arms are compared.
     pub load: Load,
     /// `wakeup 100%`, unique in the plan.
     pub name: String,
@@ -29,7 +30,10 @@ pub struct PlannedTrial {
 /// All blocks up to the maximum. A run leaves out what is decided before.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
+    /// Seed from which the order follows.
     pub seed: u64,
+    /// Cells, in the order of the experiment.
     pub cells: Vec<Cell>,
+    /// Trials, in the order in which they run.
     pub trials: Vec<PlannedTrial>,
 }

@@ -11,6 +11,7 @@ pub struct OpenLoopParams {
     pub connections: u32,
     /// Each with an equal part of the rate and of the connections.
     pub threads: u32,
+    /// Schedule by which requests are sent.
     #[serde(default)]
     pub arrivals: Arrivals,
     /// A request that has no whole answer this long after it was sent has failed.
@@ -29,39 +30,53 @@ pub struct OpenLoopParams {
 /// The role that answers. A fresh one for each trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Server {
+    /// Program that answers.
     pub program: ServerProgram,
+    /// CPUs, weight and policy of the server.
     #[serde(default)]
     pub placement: Placement,
     /// A server that is not ready this long after its start is a failed trial.
     pub ready_limit_ns: u64,
 }
 
+/// Program that answers requests, and its parameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum ServerProgram {
     /// schedlab's own: HTTP and memcached on one port.
-    Echo { threads: u32 },
+    Echo {
+        /// Number of threads that answer.
+        threads: u32,
+    },
     /// memcached from PATH.
     Memcached {
+        /// Number of worker threads (`-t`).
         threads: u32,
+        /// Further arguments of the command line.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         args: Vec<String>,
     },
     /// nginx from PATH, with a configuration of schedlab's own.
-    Nginx { workers: u32 },
+    Nginx {
+        /// Number of worker processes (`worker_processes`).
+        workers: u32,
+    },
     /// hashicorp/http-echo from PATH.
     HttpEcho,
     /// Any program; `{port}` in its arguments is replaced by a free port.
     Command {
+        /// Program and arguments.
         argv: Vec<String>,
         /// `None`: a free one is chosen.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         port: Option<u16>,
+        /// Check by which the server counts as ready.
         ready: Readiness,
     },
 }
 
 impl ServerProgram {
+    /// Name of the kind; that of the program for a command.
     pub fn name(&self) -> &str {
         match self {
             ServerProgram::Echo { .. } => "echo",
@@ -81,7 +96,12 @@ pub enum Readiness {
     #[default]
     Tcp,
     /// A `GET` of the path is answered with this status.
-    Http { path: String, status: u16 },
+    Http {
+        /// Path of the request, with its slash.
+        path: String,
+        /// Status code of the answer that counts as ready.
+        status: u16,
+    },
 }
 
 /// A program that disturbs through the whole window.
@@ -89,23 +109,33 @@ pub enum Readiness {
 pub struct Antagonist {
     /// Unique in the workload.
     pub name: String,
+    /// Program that disturbs.
     pub program: AntagonistProgram,
+    /// CPUs, weight and policy of the program.
     #[serde(default)]
     pub placement: Placement,
 }
 
+/// Program that disturbs, and its parameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum AntagonistProgram {
     /// Threads that only count; `None`: one for each CPU of the placement.
     Spinner {
+        /// Number of threads.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         threads: Option<u32>,
     },
     /// stress-ng from PATH with these arguments.
-    StressNg { args: Vec<String> },
+    StressNg {
+        /// Arguments of stress-ng, without the program itself.
+        args: Vec<String>,
+    },
     /// Any program that does not end by itself.
-    Command { argv: Vec<String> },
+    Command {
+        /// Program and arguments.
+        argv: Vec<String>,
+    },
 }
 
 /// CPUs, weight, policy and memory of the processes of a role. A field that is not named
@@ -124,6 +154,7 @@ pub struct Placement {
     /// -20 ..= 19.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nice: Option<i32>,
+    /// Scheduling policy of their threads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<Policy>,
     /// NUMA node that memory comes from.

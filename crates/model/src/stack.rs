@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 pub struct Service {
     /// Unique in the workload.
     pub name: String,
+    /// Program and arguments.
     pub argv: Vec<String>,
     /// Variables beside those that schedlab has.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -33,14 +34,17 @@ pub struct Service {
     /// Names of the ports that are chosen for it; the first one is the main one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<String>,
+    /// Check by which the service counts as ready.
     #[serde(default)]
     pub ready: Ready,
     /// The longest time until it is ready, and for each of its commands.
     pub ready_limit_ns: u64,
+    /// Signal that asks the service to end.
     #[serde(default)]
     pub stop_signal: StopSignal,
     /// The time between the signal and the kill.
     pub stop_limit_ns: u64,
+    /// CPUs, weight and policy of the service.
     #[serde(default)]
     pub placement: Placement,
     /// Files and folders of its folder that the trial keeps.
@@ -56,21 +60,36 @@ pub enum Ready {
     #[default]
     Ports,
     /// A `GET` of the path at the main port is answered with this status.
-    Http { path: String, status: u16 },
+    Http {
+        /// Path of the request, with its slash.
+        path: String,
+        /// Status code of the answer that counts as ready.
+        status: u16,
+    },
     /// The command ends with status 0.
-    Command { argv: Vec<String> },
+    Command {
+        /// Program and arguments, run again until it ends with 0.
+        argv: Vec<String>,
+    },
     /// The program has printed this text, on either of its streams.
-    Log { text: String },
+    Log {
+        /// Text, as a part of a line.
+        text: String,
+    },
 }
 
 /// The signal that asks a service to end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum StopSignal {
+    /// `SIGTERM`.
     #[default]
     Term,
+    /// `SIGINT`.
     Int,
+    /// `SIGQUIT`.
     Quit,
+    /// `SIGKILL`: the service has no chance to clean up.
     Kill,
 }
 

@@ -8,6 +8,7 @@ use std::fmt;
 /// A build of schedlab. Runner and agent must be the same.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Build {
+    /// Version of the package.
     pub version: String,
     /// Commit of the source, empty if it is not known.
     pub commit: String,
@@ -27,6 +28,7 @@ impl fmt::Display for Build {
 pub struct Start {
     /// RFC 3339, UTC.
     pub began: String,
+    /// Build of the schedlab that was started.
     pub build: Build,
     /// One for each kernel that came up, in order. Earlier versions booted all of them before
     /// the first trial, the baseline's last, and have it first.
@@ -39,5 +41,6 @@ pub struct Machine {
     /// The kernel as the arms name it; `None` is the target's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
+    /// Machine as the agent found it.
     pub system: System,
 }

@@ -4,19 +4,28 @@ use crate::preflight::Check;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+/// Kernel, CPU and memory of a machine, and the settings that move figures on it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct System {
+    /// Name of the machine in its network (`nodename` of uname(2)).
     pub hostname: String,
+    /// Release of the kernel, such as `6.12.9` (`release` of uname(2)).
     pub kernel_release: String,
+    /// Number and date of the kernel's build (`version` of uname(2)).
     pub kernel_version: String,
+    /// Parameters that the kernel was booted with (`/proc/cmdline`).
     pub kernel_command_line: String,
+    /// Name of the instruction set, such as `x86_64` (`machine` of uname(2)).
     pub architecture: String,
+    /// Model name of the first CPU (`/proc/cpuinfo`), or `unknown`.
     pub cpu_model: String,
     /// Online CPUs that the agent may use.
     pub cpus: u32,
+    /// Memory that the kernel has (`MemTotal` of `/proc/meminfo`); 0 where it is not known.
     pub memory_bytes: u64,
     /// `true` where `/sys/kernel/sched_ext` is there.
     pub sched_ext: bool,
+    /// True if the agent runs as root.
     pub root: bool,
     /// `none`, `kvm`, `tcg`, `xen`, …, as far as it can be told.
     pub hypervisor: String,

@@ -6,16 +6,20 @@ use crate::problem::Warning;
 use crate::schedule::PlannedTrial;
 use serde::{Deserialize, Serialize};
 
+/// End of a trial: it counts, or why it does not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "kebab-case")]
 pub enum TrialState {
+    /// Measured under its arm, and counted.
     Ok,
     /// The evidence does not agree with the arm: not counted, repeated.
     Void {
+        /// Fact that is not what the arm needs.
         why: String,
     },
     /// The workload failed: not counted, repeated.
     Failed {
+        /// Error of the workload, perhaps with the last lines of its output.
         why: String,
     },
 }
@@ -26,6 +30,7 @@ pub fn headline(why: &str) -> &str {
 }
 
 impl TrialState {
+    /// Reason for which the trial does not count; `None` for one that does.
     pub fn why(&self) -> Option<&str> {
         match self {
             TrialState::Ok => None,
@@ -39,6 +44,7 @@ impl TrialState {
         self.why().map(headline)
     }
 
+    /// Word for the state, as in reports.
     pub fn name(&self) -> &'static str {
         match self {
             TrialState::Ok => "ok",
@@ -51,6 +57,7 @@ impl TrialState {
 /// Report of the agent on a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrialResult {
+    /// State of the trial, by which it counts or not.
     #[serde(rename = "outcome")]
     pub state: TrialState,
     /// Start of the trial, nanoseconds since the epoch.
@@ -59,9 +66,13 @@ pub struct TrialResult {
     pub elapsed_ns: u64,
     /// The measured window, from the start of the trial.
     pub window_start_ns: u64,
+    /// End of the measured window, from the start of the trial.
     pub window_end_ns: u64,
+    /// Proof that the arm was in force.
     pub evidence: Evidence,
+    /// Numbers that were measured, each with its unit.
     pub metrics: Vec<Measurement>,
+    /// Warnings about this trial.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Warning>,
 }
@@ -69,15 +80,18 @@ pub struct TrialResult {
 /// `trial.json`: a trial with its place in the plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
+    /// Place of the trial in the plan.
     pub place: PlannedTrial,
     /// Names, so that the file can be read alone.
     pub cell: String,
+    /// Name of the arm.
     pub arm: String,
     /// Counts from 1.
     pub attempt: u32,
     /// Which start of the run measured it; counts from 1.
     #[serde(default = "first")]
     pub start: u32,
+    /// Report of the agent, with metrics and evidence.
     pub result: TrialResult,
 }
 
@@ -87,6 +101,7 @@ fn first() -> u32 {
 }
 
 impl Trial {
+    /// True if the trial counts: neither void nor failed.
     pub fn is_ok(&self) -> bool {
         self.result.state == TrialState::Ok
     }
@@ -97,6 +112,7 @@ impl Trial {
         (self.start, self.place.index, self.attempt)
     }
 
+    /// Value of the metric of this name; `None` where it was not measured.
     pub fn metric(&self, name: &str) -> Option<&Measurement> {
         self.result.metrics.iter().find(|m| m.metric == name)
     }

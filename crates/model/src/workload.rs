@@ -13,10 +13,13 @@ use serde_json::{Map, Value};
 pub struct Workload {
     /// Unique in the experiment; the kind's name unless given.
     pub name: String,
+    /// Kind of the work, with its parameters.
     pub kind: Kind,
+    /// Loads at which the work is measured, each in a cell of its own.
     pub loads: Vec<Load>,
     /// Measured window of one trial. Ignored by workloads that end by themselves.
     pub duration_ns: u64,
+    /// Time for which the work runs before its window opens.
     pub warmup_ns: u64,
     /// A trial that has not ended this long after its start is failed.
     pub time_limit_ns: u64,
@@ -93,6 +96,7 @@ impl Place {
 pub struct Variant {
     /// The name that its variants share.
     pub of: String,
+    /// Name of the placement; `None` where the file names no placements.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<String>,
     /// The antagonist; `None`: alone.
@@ -125,10 +129,12 @@ impl Kind {
         self
     }
 
+    /// Name, as in the table of kinds.
     pub fn name(&self) -> &str {
         &self.name
     }
 
+    /// Parameters as they are stored, by name.
     pub fn params(&self) -> &Map<String, Value> {
         &self.params
     }
@@ -151,8 +157,11 @@ pub enum Arrivals {
 pub enum Load {
     /// The workload has only one level.
     One,
+    /// A number of threads, connections or the like; its unit is that of the kind.
     Count(u64),
+    /// A number of threads or the like as a share of the CPUs: 100 is one for each of them.
     PercentOfCpus(f64),
+    /// Requests a second, offered on a schedule.
     RatePerSec(f64),
     /// The highest rate that holds a service level: what is looked for, not offered.
     MaxRate(Slo),
@@ -165,7 +174,9 @@ pub struct Slo {
     pub permille: u32,
     /// Limit that it must stay below.
     pub below_ns: u64,
+    /// Lower end of the search, in requests a second.
     pub from_per_sec: f64,
+    /// Upper end of the search, in requests a second.
     pub to_per_sec: f64,
 }
 
