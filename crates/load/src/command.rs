@@ -68,13 +68,17 @@ const CPU_TIME: MetricDef = MetricDef {
     better: Better::Lower,
     text: "User and system time of the program and the children that it waited for.",
 };
+/// Metrics of the load.
 pub const METRICS: &[MetricDef] = &[WALL_TIME, CPU_TIME];
+/// Names of the metrics that decide when a cell stops.
 pub const DECIDING: &[&str] = &["wall_time"];
 
 /// Any program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Command {
+    /// Program and arguments.
     pub argv: Vec<String>,
+    /// Working directory of the program and of `prepare`; `None` is that of the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
     /// Run before each trial, outside the figures (`make clean`).

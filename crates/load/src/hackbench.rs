@@ -79,7 +79,9 @@ const HACKBENCH_TIME: MetricDef = MetricDef {
     better: Better::Lower,
     text: "Time that hackbench reports for all messages of all groups, creation of tasks left out.",
 };
+/// Metrics of the load.
 pub const METRICS: &[MetricDef] = &[HACKBENCH_TIME];
+/// Names of the metrics that decide when a cell stops.
 pub const DECIDING: &[&str] = &["hackbench_time"];
 
 /// The calibrated value.
@@ -98,7 +100,9 @@ const MOST_RUNS: u32 = 12;
 pub struct Hackbench {
     /// Threads instead of processes.
     pub threads: bool,
+    /// Channel between senders and receivers.
     pub transport: Transport,
+    /// Size of each message (`--datasize`).
     pub message_bytes: u32,
     /// File descriptors per group: half the tasks of a group.
     pub fds: u32,
@@ -110,10 +114,13 @@ pub struct Hackbench {
     pub program: String,
 }
 
+/// Channel over which the tasks of a group send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Transport {
+    /// Pipes (`--pipe`).
     Pipe,
+    /// Pairs of Unix sockets, hackbench's own default.
     Socket,
 }
 

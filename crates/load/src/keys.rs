@@ -18,6 +18,7 @@ pub struct Keys {
 }
 
 impl Keys {
+    /// Keys of one table of the file, with their values.
     pub fn new(written: Map<String, Value>) -> Self {
         Keys {
             written,
@@ -103,6 +104,7 @@ impl Keys {
         &self.known
     }
 
+    /// Error of the first key that was wrong; `None` where all were right.
     pub fn into_fault(self) -> Option<Invalid> {
         self.fault
     }

@@ -32,10 +32,13 @@ pub struct KindDef {
     pub aliases: &'static [&'static str],
     /// One sentence for `schedlab list workloads`.
     pub summary: &'static str,
+    /// Forms in which its loads may be written.
     pub loads: LoadForms,
     /// The unit of a load: `workers`, `groups`, ….
     pub load_unit: &'static str,
+    /// Part of the life of its process that is measured.
     pub window: Window,
+    /// Load and lengths of time where the file names none.
     pub usual: Usual,
     /// The keys that [`Params::read`] asks for, in the same order.
     pub keys: &'static [KeyDef],
@@ -43,6 +46,7 @@ pub struct KindDef {
     pub work: Work,
     /// Has an open-loop client with a role of its own beside that of the server?
     pub client: bool,
+    /// Metrics that a trial may have; not every trial has all of them.
     pub metrics: &'static [MetricDef],
     /// Metrics that decide when a cell stops, most important first.
     pub deciding: &'static [&'static str],
@@ -60,8 +64,11 @@ pub struct KindDef {
 /// Values that hold where the experiment file says nothing.
 #[derive(Debug, Clone, Copy)]
 pub struct Usual {
+    /// Load where the file has no `loads`.
     pub load: Load,
+    /// Length of the measured window.
     pub duration_ns: u64,
+    /// Length of the warm-up before the window.
     pub warmup_ns: u64,
     /// `None`: ten times the window, and a minute.
     pub time_limit_ns: Option<u64>,
@@ -134,6 +141,7 @@ pub enum LoadForms {
 }
 
 impl LoadForms {
+    /// True if a load may be of this form.
     pub fn has(self, load: &Load) -> bool {
         match load {
             Load::One | Load::Count(_) | Load::PercentOfCpus(_) => self != LoadForms::Rates,

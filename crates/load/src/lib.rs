@@ -4,6 +4,8 @@
 //! generator is this same binary (`schedlab load`) and knows phases; an external
 //! program is measured from its start to its end.
 
+#![warn(missing_docs)]
+
 pub mod command;
 mod figures;
 mod gate;
@@ -54,11 +56,15 @@ use std::path::PathBuf;
 /// native generator is told.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Job {
+    /// Workload with its parameters, whatever its other loads are.
     pub workload: Workload,
+    /// Load of this trial.
     pub load: Load,
+    /// Values that were found once for all trials of the cell.
     pub calibration: Calibration,
     /// CPUs that the target offers.
     pub cpus: u32,
+    /// Seed of all that is random in the load.
     pub seed: u64,
     /// `Arm::handicap_percent`.
     pub handicap_percent: f64,
@@ -87,6 +93,7 @@ pub struct Launch {
     /// `argv[0]` is a program name or path. The native generators name
     /// [`SELF`], which the agent replaces by its own executable.
     pub argv: Vec<String>,
+    /// Working directory; `None` is that of the agent.
     pub directory: Option<PathBuf>,
     /// Variables beside those that the agent has.
     pub environment: BTreeMap<String, String>,
@@ -114,7 +121,9 @@ pub const SELF: &str = "\0schedlab";
 /// Output of a finished process.
 #[derive(Debug, Clone, Default)]
 pub struct Output {
+    /// Whole standard output, as text.
     pub stdout: String,
+    /// Whole standard error, as text.
     pub stderr: String,
     /// Exit status 0.
     pub success: bool,
@@ -124,6 +133,7 @@ pub struct Output {
     pub wall_ns: u64,
     /// User and system time of the process and all its waited-for children.
     pub user_ns: u64,
+    /// System time, otherwise as `user_ns`.
     pub system_ns: u64,
 }
 
@@ -134,8 +144,11 @@ pub type Run<'a> = dyn FnMut(&[String], u64) -> Result<Output, String> + 'a;
 /// The figures of one trial.
 #[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Parsed {
+    /// Values of the metrics, each with its unit.
     pub metrics: Vec<model::Measurement>,
+    /// Histograms and logs that the trial keeps.
     pub files: Vec<TrialFile>,
+    /// Warnings about this trial.
     pub warnings: Vec<model::Warning>,
     /// Why the trial must not count, though the work was done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -145,6 +158,7 @@ pub struct Parsed {
 /// Whom a workload sends requests to.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Asks {
+    /// Nobody: the load has no server.
     Nobody,
     /// An address that the file names.
     Elsewhere,
@@ -158,8 +172,11 @@ pub enum Asks {
 pub enum Chosen {
     /// Run before each trial.
     Before(Vec<String>),
+    /// Program and arguments of the load itself.
     Program(Vec<String>),
+    /// Directory that a program works in.
     Directory(String),
+    /// Address that requests are sent to.
     Address(String),
 }
 
@@ -174,6 +191,7 @@ pub trait Driver {
     fn check(&self) -> Result<(), Invalid> {
         Ok(())
     }
+    /// Receiver of the requests of this workload.
     fn asks(&self) -> Asks {
         Asks::Nobody
     }
@@ -185,6 +203,7 @@ pub trait Driver {
     fn calibrate(&self, _job: &Job, _run: &mut Run) -> Result<Calibration, String> {
         Ok(Calibration::default())
     }
+    /// Command that starts the process of the job.
     fn launch(&self, job: &Job) -> Launch;
     /// The work of a native generator, in the process that its launch starts.
     fn generate(&self, job: &Job, _phases: &mut Phases) -> Result<Parsed, NativeError> {

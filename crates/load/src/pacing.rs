@@ -12,12 +12,16 @@ use rand_chacha::ChaCha8Rng;
 /// `index + 2 × groups`, … below `workers`, each with an equal part of the rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {
+    /// Number of the share, below `groups`.
     pub index: u32,
+    /// Number of shares, one for each thread of a generator.
     pub groups: u32,
+    /// Number of workers in all shares.
     pub workers: u32,
 }
 
 impl Share {
+    /// Share that is all of the rate.
     pub const WHOLE: Share = Share {
         index: 0,
         groups: 1,

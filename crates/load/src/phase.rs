@@ -15,24 +15,40 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
+/// Line of the process: its threads exist, and nothing is measured yet.
 pub const READY: &str = "ready";
+/// Line of the agent: the load may start.
 pub const GO: &str = "go";
+/// Line of the process: the window opens.
 pub const BEGIN: &str = "begin";
+/// Line of the process: the window has closed, and all threads are still there.
 pub const END: &str = "end";
 /// What the threads used has been read, and they may end.
 pub const SEEN: &str = "seen";
+/// Prefix of the last line of the process, before the figures as JSON.
 pub const RESULT: &str = "result ";
 
+/// Error that ends a native generator.
 #[derive(Debug, thiserror::Error)]
 pub enum NativeError {
+    /// The first line of standard input is no job.
     #[error("read the job from standard input: {0}")]
     BadJob(String),
+    /// Standard input ended.
     #[error("standard input was closed: the agent is gone")]
     AgentGone,
+    /// The agent sent another line than the one that was due.
     #[error("wait for `{expected}` on standard input: got {got:?}")]
-    Unexpected { expected: &'static str, got: String },
+    Unexpected {
+        /// Line that was due.
+        expected: &'static str,
+        /// Line that came.
+        got: String,
+    },
+    /// A line could not be written to standard output.
     #[error("write to standard output: {0}")]
     Output(#[from] std::io::Error),
+    /// The load itself failed, for the reason given.
     #[error("{0}")]
     Generator(String),
 }

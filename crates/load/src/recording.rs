@@ -20,15 +20,19 @@ pub const FEWEST_BEYOND: u64 = 10;
 /// The measured window, CLOCK_MONOTONIC; the end is outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
+    /// Time at which it opens.
     pub begin_ns: u64,
+    /// Time at which it closes.
     pub end_ns: u64,
 }
 
 impl Window {
+    /// True if a moment is inside the window.
     pub fn contains(&self, at_ns: u64) -> bool {
         (self.begin_ns..self.end_ns).contains(&at_ns)
     }
 
+    /// Length of the window in seconds.
     pub fn seconds(&self) -> f64 {
         (self.end_ns - self.begin_ns) as f64 / NS_PER_SEC as f64
     }
@@ -138,10 +142,12 @@ impl Recording {
         })
     }
 
+    /// Number of values that were counted in the window.
     pub fn count(&self) -> u64 {
         self.total.len()
     }
 
+    /// Stalls among these values.
     pub fn stalls(&self) -> &Stalls {
         &self.stalls
     }
@@ -220,8 +226,11 @@ pub fn log_among(logs: &[&'static str], metric: &str) -> Option<&'static str> {
 pub struct Interval<'a, C: Counter> {
     /// Without comma, blank or end of line.
     pub tag: Option<String>,
+    /// Start of the interval, from the start of the log.
     pub start: Duration,
+    /// Length of the interval.
     pub length: Duration,
+    /// Values of the interval, in nanoseconds.
     pub histogram: &'a Histogram<C>,
 }
 

@@ -60,6 +60,7 @@ pub static KIND: KindDef = KindDef {
     handicap: false,
 };
 
+/// Metrics of the load.
 pub const METRICS: &[MetricDef] = &[
     m::WAKEUP_P50,
     m::WAKEUP_P90,
@@ -83,7 +84,9 @@ const USAGE_LIMIT_NS: u64 = 10_000_000_000;
 /// Real schbench from PATH. The load is the number of workers per message thread.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Schbench {
+    /// Number of message threads (`-m`).
     pub message_threads: u32,
+    /// Further arguments of the command line.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
     /// A name on PATH or a path.

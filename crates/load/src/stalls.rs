@@ -14,21 +14,25 @@ pub const REQUEST_NS: u64 = 100_000_000;
 /// Number of stalls that are kept, the worst of all.
 const WORST: usize = 10;
 
+/// Number of wake-ups that stalled.
 pub const WAKEUP_STALLS: MetricDef = MetricDef::explaining(
     "wakeup_stalls",
     "count",
     "Wake-ups that took 10 ms or longer; the worst are in stalls.csv.",
 );
+/// Number of requests that stalled.
 pub const REQUEST_STALLS: MetricDef = MetricDef::explaining(
     "request_stalls",
     "count",
     "Requests that took 100 ms or longer; the worst are in stalls.csv.",
 );
 
+/// One latency that reached the limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stall {
     /// When it was over; of a request on a schedule, when it was due.
     pub at_ns: u64,
+    /// Length of the latency.
     pub took_ns: u64,
 }
 
@@ -53,10 +57,12 @@ impl Stalls {
         }
     }
 
+    /// List that counts nothing.
     pub fn none() -> Self {
         Self::from(u64::MAX)
     }
 
+    /// Counts a latency and keeps it, if it is among the worst.
     pub fn see(&mut self, at_ns: u64, took_ns: u64) {
         if took_ns >= self.limit_ns {
             self.count += 1;
@@ -77,11 +83,13 @@ impl Stalls {
         }
     }
 
+    /// Adds the stalls of another thread; the worst of both are kept.
     pub fn add(&mut self, other: &Stalls) {
         self.count += other.count;
         other.kept().iter().for_each(|stall| self.keep(*stall));
     }
 
+    /// Number of stalls, also of those that were not kept.
     pub fn count(&self) -> u64 {
         self.count
     }

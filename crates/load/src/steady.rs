@@ -7,6 +7,7 @@ use crate::recording::Recording;
 use hdrhistogram::Histogram;
 use model::{Measurement, MetricDef, Severity, Warning};
 
+/// Change of throughput within the window.
 pub const THROUGHPUT_DRIFT: MetricDef = MetricDef::explaining(
     "throughput_drift",
     "%",
@@ -14,6 +15,7 @@ pub const THROUGHPUT_DRIFT: MetricDef = MetricDef::explaining(
            seconds or longer).",
 );
 
+/// Change of median latency within the window.
 pub const LATENCY_DRIFT: MetricDef = MetricDef::explaining(
     "latency_drift",
     "%",

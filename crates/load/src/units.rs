@@ -69,6 +69,7 @@ pub fn parse_load(text: &str) -> Result<Load, String> {
 /// A value that is written as text with its unit.
 macro_rules! written {
     ($name:ident, $inner:ty, $parse:path, $expecting:literal) => {
+        /// A value of an experiment file that is written as text with its unit.
         #[derive(Debug, Clone, Copy, PartialEq)]
         pub struct $name(pub $inner);
 

@@ -16,6 +16,7 @@ pub struct Asked {
     pub head_only: bool,
 }
 
+/// Parser of the answers on one connection.
 #[derive(Debug)]
 pub struct HttpAnswer {
     asked: Asked,
@@ -58,6 +59,7 @@ impl Default for HttpAnswer {
 }
 
 impl HttpAnswer {
+    /// Parser with memory for a usual head.
     pub fn new() -> Self {
         HttpAnswer {
             asked: Asked { head_only: false },

@@ -23,9 +23,12 @@ use std::fmt::Write as _;
 pub struct HttpLoad {
     /// `http://HOST[:PORT]/PATH`, or `/PATH` at the workload's own server.
     pub url: String,
+    /// Method of the request, such as `GET`.
     pub method: String,
+    /// Headers beside those that follow from URL and body, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
+    /// Text of the body; empty for a request without one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub body: String,
 }

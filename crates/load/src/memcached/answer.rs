@@ -7,6 +7,7 @@ use crate::openloop::{Answer, Done, Fault, Taken};
 /// A key has at most 250 bytes, and the numbers beside it are short.
 const MOST_LINE_BYTES: usize = 512;
 
+/// Parser of the answers on one connection.
 #[derive(Debug)]
 pub struct MemcachedAnswer {
     operation: Operation,
@@ -32,6 +33,7 @@ impl Default for MemcachedAnswer {
 }
 
 impl MemcachedAnswer {
+    /// Parser with memory for the longest line that an answer can have.
     pub fn new() -> Self {
         MemcachedAnswer {
             operation: Operation::Get,

@@ -33,7 +33,9 @@ pub struct Memcached {
     pub gets_percent: f64,
     /// Different keys, asked for with equal probability.
     pub keys: u64,
+    /// Sizes of the keys.
     pub key_size: Sizes,
+    /// Sizes of the values.
     pub value_size: Sizes,
     /// Store every key before the load begins.
     pub preload: bool,

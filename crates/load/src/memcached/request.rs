@@ -9,15 +9,21 @@ use rand_chacha::ChaCha8Rng;
 use std::io::Write;
 use std::sync::Arc;
 
+/// Command of the text protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
+    /// `get` of one key.
     Get,
+    /// `set` of one key.
     Set,
 }
 
+/// A request, from which its bytes follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
+    /// Command of the request.
     pub operation: Operation,
+    /// Number of the key, below the number of keys.
     pub key: u32,
 }
 

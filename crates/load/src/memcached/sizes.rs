@@ -15,12 +15,16 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "spread", rename_all = "kebab-case")]
 pub enum Sizes {
+    /// One size for all keys.
     Fixed {
+        /// Size of each.
         bytes: u64,
     },
     /// Every size between the two with equal probability, both included.
     Uniform {
+        /// Smallest size.
         low_bytes: u64,
+        /// Largest size.
         high_bytes: u64,
     },
     /// Sizes as published of Facebook's pool ETC (Atikoglu et al., SIGMETRICS 2012).

@@ -10,21 +10,29 @@ use std::net::SocketAddr;
 /// One trial of a load, without its requests.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
+    /// Address of the server.
     pub address: SocketAddr,
     /// In all.
     pub rate_per_sec: f64,
     /// Look for the highest rate that holds this, from `rate_per_sec` on.
     pub search: Option<Slo>,
+    /// Spread of the intended starts.
     pub arrivals: Arrivals,
     /// In all, shared out evenly between the threads.
     pub connections: u32,
+    /// Number of the generator's threads.
     pub threads: u32,
+    /// Time after which a request without a whole answer has failed.
     pub timeout_ns: u64,
     /// One for each thread in turn; empty: wherever the process may run.
     pub cpus: Vec<u32>,
+    /// Polls the sockets without pause instead of sleeping.
     pub busy_poll: bool,
+    /// Length of the warm-up, which is left out of the figures.
     pub warmup_ns: u64,
+    /// Length of the measured window.
     pub duration_ns: u64,
+    /// Seed of the intended starts and of the requests.
     pub seed: u64,
 }
 

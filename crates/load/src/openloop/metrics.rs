@@ -6,12 +6,14 @@ use crate::stalls::REQUEST_STALLS;
 use crate::steady::LATENCY_DRIFT;
 use model::{Better, MetricDef};
 
+/// Share of the intended requests that failed.
 pub const ERROR_PERCENT: MetricDef = MetricDef {
     name: "error_percent",
     unit: "%",
     better: Better::Lower,
     text: "Requests intended in the window that failed: timed out, cut off, refused, garbled or unanswered.",
 };
+/// Highest rate that holds the service level.
 pub const SLO_RATE: MetricDef = MetricDef {
     name: "slo_rate",
     unit: "1/s",
@@ -25,27 +27,32 @@ pub const SLO_BOUND: MetricDef = MetricDef::explaining(
     "Where the highest rate is: -1 below slo_rate, which is where the search began, 1 above it, \
      where the search ended, 0 there.",
 );
+/// Share of the gets that found their key.
 pub const HIT_PERCENT: MetricDef = MetricDef::explaining(
     "hit_percent",
     "%",
     "Share of the answered gets that found their key.",
 );
+/// Median of the lateness that is the generator's own fault.
 pub const LATENESS_P50: MetricDef = MetricDef::explaining(
     "generator_lateness_p50",
     "ns",
     "Median of what the generator itself adds: from when a request was due and had a free connection until it was sent.",
 );
+/// 99th percentile of the lateness that is the generator's own fault.
 pub const LATENESS_P99: MetricDef = MetricDef::explaining(
     "generator_lateness_p99",
     "ns",
     "99th percentile of what the generator itself adds.",
 );
+/// CPU time of the generator.
 pub const GENERATOR_CPU: MetricDef = MetricDef::explaining(
     "generator_cpu",
     "%",
     "CPU time of the generator's threads in the window, in percent of one CPU.",
 );
 
+/// Metrics of the generator's lateness, with the quantile of each in thousandths.
 pub const LATENESS: &[m::Quantile] = &[(LATENESS_P50, Some(500)), (LATENESS_P99, Some(990))];
 
 /// Metrics of the memcached load. The last is its own.

@@ -17,6 +17,7 @@ use std::os::fd::{AsFd, OwnedFd};
 const EVENTS: usize = 64;
 const TIMER: u64 = u64::MAX;
 
+/// Waiter for sockets and for a point in time.
 #[derive(Debug)]
 pub struct Poller {
     epoll: OwnedFd,
@@ -28,6 +29,7 @@ pub struct Poller {
 /// A list of events for [`Poller::wait`], allocated once.
 pub type Events = Vec<Event>;
 
+/// List with room for all events of one wait.
 pub fn events() -> Events {
     Vec::with_capacity(EVENTS)
 }
@@ -44,6 +46,7 @@ pub enum Wait {
 }
 
 impl Poller {
+    /// Waiter without sockets. An error where the kernel gives no epoll or no timer.
     pub fn new() -> io::Result<Self> {
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
@@ -68,6 +71,7 @@ impl Poller {
         )?)
     }
 
+    /// Replaces the events for which a socket that was added is waited for.
     pub fn modify(&self, socket: impl AsFd, index: usize, flags: EventFlags) -> io::Result<()> {
         Ok(epoll::modify(
             &self.epoll,
@@ -77,6 +81,7 @@ impl Poller {
         )?)
     }
 
+    /// Waits, and replaces `events` by those that came; that of the timer has no index.
     pub fn wait(&mut self, events: &mut Events, wait: Wait) -> io::Result<()> {
         events.clear();
         let at_once = timespec(0);

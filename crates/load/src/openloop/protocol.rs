@@ -4,10 +4,12 @@
 pub trait Protocol: Send + 'static {
     /// Small and complete: the same request always has the same bytes.
     type Request: Copy + Send;
+    /// Parser of the answers on one connection.
     type Answer: Answer<Self::Request>;
 
     /// The next request.
     fn next_request(&mut self) -> Self::Request;
+    /// Bytes of the request, as they are sent.
     fn bytes(&mut self, request: Self::Request) -> &[u8];
     /// A parser for one connection, with all the memory that it usually needs.
     fn answer(&self) -> Self::Answer;
@@ -19,6 +21,7 @@ pub trait Protocol: Send + 'static {
 pub trait Answer<Request>: Send {
     /// A request was sent: its answer begins with the next byte.
     fn expect(&mut self, request: Request);
+    /// Takes the next bytes of the connection, which end with the answer or before it does.
     fn take(&mut self, bytes: &[u8]) -> Result<Taken, Fault>;
     /// The server has closed the connection. An answer may end that way.
     fn end_of_stream(&mut self) -> Result<Done, Fault>;
@@ -27,7 +30,9 @@ pub trait Answer<Request>: Send {
 /// The state of an answer after the bytes that were taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken {
+    /// The answer is not whole yet.
     More,
+    /// The answer is whole.
     Done(Done),
 }
 
@@ -42,6 +47,7 @@ pub struct Done {
     pub keep: bool,
 }
 
+/// Reason for which there is no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// The connection ended before the first byte of the answer.

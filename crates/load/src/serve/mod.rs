@@ -40,11 +40,14 @@ pub fn serve_main(threads: u32, port: u16, mut stdout: impl Write) -> Result<(),
 /// A server that runs. Its threads live as long as the process.
 #[derive(Debug)]
 pub struct Server {
+    /// Address at which it listens.
     pub address: SocketAddr,
     acceptor: JoinHandle<()>,
 }
 
 impl Server {
+    /// Server on the loopback address with its threads running; port 0 is any free one. An error
+    /// where the port is taken or a thread cannot be made.
     pub fn start(threads: u32, port: u16) -> io::Result<Self> {
         // Never more than this machine can reach it.
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;

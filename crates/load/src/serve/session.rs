@@ -4,6 +4,7 @@
 use super::store::Store;
 use super::{Step, answer};
 
+/// State of one connection of the server.
 #[derive(Debug, Default)]
 pub struct Session {
     /// The beginning of a request that is not whole.
@@ -50,6 +51,7 @@ impl Session {
         &self.answers
     }
 
+    /// Forgets the answers, once they were sent.
     pub fn clear_answers(&mut self) {
         self.answers.clear();
     }

@@ -14,6 +14,7 @@ pub struct Item {
 
 type Part = HashMap<Box<[u8]>, Item>;
 
+/// Map from keys to values, shared by all workers of a server.
 #[derive(Debug)]
 pub struct Store {
     hasher: RandomState,
@@ -30,6 +31,7 @@ impl Default for Store {
 }
 
 impl Store {
+    /// Stores an item in place of the one that its key had.
     pub fn set(&self, key: &[u8], item: Item) {
         self.part(key).insert(key.into(), item);
     }

@@ -19,6 +19,7 @@ use std::time::SystemTime;
 
 /// Names of the threads, as the agent sees them in `/proc/PID/task/TID/comm`.
 pub const MESSAGE_THREAD: &str = "wakeup-message";
+/// Name of each worker thread.
 pub const WORKER_THREAD: &str = "wakeup-worker";
 
 /// Threads need little stack; a thousand of them must fit in a small guest.

@@ -48,6 +48,7 @@ use serde::{Deserialize, Serialize};
 /// The load is the number of workers, or a rate with `workers` of them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Wakeup {
+    /// Number of threads that wake the workers.
     pub message_threads: u32,
     /// Workers in all when the load is a rate; `None`: one per CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
