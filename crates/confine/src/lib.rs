@@ -7,6 +7,7 @@
 //! Everybody can restrict it with Landlock (landlock(7)). All is done in the child
 //! between fork and exec, so no helper program is needed.
 
+#![warn(missing_docs)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod child;
@@ -30,6 +31,7 @@ use std::process::{Child, Command, Stdio};
 pub struct Confinement {
     /// Whom it becomes; only root can become somebody else.
     pub user: Option<User>,
+    /// Files that it sees.
     pub view: View,
     /// Show the view by mounts, which only root can.
     pub mounts: bool,

@@ -8,13 +8,18 @@ use std::path::{Path, PathBuf};
 /// `nobody` and `nogroup` of Debian, where passwd(5) has no other.
 const NOBODY: u32 = 65_534;
 
+/// A user of this machine, with the rights that a program gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct User {
+    /// Name as in passwd(5), or the number where there is none.
     pub name: String,
+    /// User id.
     pub uid: u32,
+    /// Id of the primary group.
     pub gid: u32,
     /// Supplementary groups.
     pub groups: Vec<u32>,
+    /// Home directory; `None` where it is not there.
     pub home: Option<PathBuf>,
 }
 
@@ -35,6 +40,7 @@ impl User {
         })
     }
 
+    /// User of this name in passwd(5), without supplementary groups; `None` if there is none.
     pub fn named(name: &str) -> Option<User> {
         entries(&passwd()).find(|user| user.name == name)
     }

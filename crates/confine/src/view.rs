@@ -15,6 +15,7 @@ pub enum Step {
 }
 
 impl Step {
+    /// Path that is hidden or shown.
     pub fn path(&self) -> &Path {
         match self {
             Step::Hide(path) | Step::Show(path) => path,
@@ -29,6 +30,7 @@ pub struct View {
 }
 
 impl View {
+    /// Steps in the order in which they take effect.
     pub fn steps(&self) -> &[Step] {
         &self.steps
     }
@@ -76,6 +78,7 @@ impl View {
         self.show(path);
     }
 
+    /// True unless the last step that is about the path, or about a directory above it, hides it.
     pub fn is_visible(&self, path: &Path) -> bool {
         let last = self.steps.iter().rfind(|s| path.starts_with(s.path()));
         !matches!(last, Some(Step::Hide(_)))
