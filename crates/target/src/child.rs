@@ -27,6 +27,8 @@ pub struct ChildSession {
 }
 
 impl ChildSession {
+    /// Starts the command with pipes for its standard streams. An error where it cannot be started;
+    /// what it answers is not waited for.
     pub fn spawn(mut command: Command) -> Result<Self, TargetError> {
         let mut child = command
             .stdin(Stdio::piped())

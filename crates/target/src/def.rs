@@ -22,6 +22,7 @@ pub type Expose = fn(&mut TargetSpec, &[String]) -> Result<(), Invalid>;
 /// Lines of what something is and a text about it.
 pub type Shown = Vec<(&'static str, String)>;
 
+/// A target, or why there is none.
 pub type Made = Result<Box<dyn Target>, TargetError>;
 
 /// A kind of target: all that holds for every target of it.
@@ -53,6 +54,7 @@ pub struct Can {
     pub cpus: Option<u32>,
     /// Is it another machine than the controller, which reaches its ports?
     pub apart: bool,
+    /// Occasions on which the agent and its machine are started anew.
     pub reset: Reset,
 }
 
@@ -77,6 +79,7 @@ pub enum ReadError {
     /// Error with its place in the file.
     #[error(transparent)]
     Toml(#[from] toml::de::Error),
+    /// Error with the key that it is about.
     #[error(transparent)]
     Invalid(#[from] Invalid),
 }

@@ -14,8 +14,11 @@ use std::time::Duration;
 /// Fate of a trial.
 #[derive(Debug, Clone)]
 pub enum Fate {
+    /// Counts, with these metrics.
     Ok(Vec<Measurement>),
+    /// Void, for this reason.
     Void(&'static str),
+    /// Failed, for this reason.
     Failed(&'static str),
     /// The agent and its machine are gone.
     Dies,
@@ -23,10 +26,13 @@ pub enum Fate {
 
 type Story = dyn FnMut(&TrialSpec) -> Fate + Send;
 
+/// Target whose agents answer at once and measure nothing.
 #[derive(Clone)]
 pub struct FakeTarget {
     story: Arc<Mutex<Story>>,
+    /// Abilities that it claims.
     pub can: Can,
+    /// Problems that its check finds, whatever the experiment.
     pub problems: Vec<Problem>,
     /// Kernels of the boots, in order.
     pub boots: Arc<Mutex<Vec<Option<String>>>>,
@@ -51,6 +57,7 @@ impl std::fmt::Debug for FakeTarget {
 }
 
 impl FakeTarget {
+    /// Target on which the closure decides each trial, with all kernels and without problems.
     pub fn new(story: impl FnMut(&TrialSpec) -> Fate + Send + 'static) -> Self {
         FakeTarget {
             story: Arc::new(Mutex::new(story)),

@@ -1,6 +1,8 @@
 //! Targets: the places of trials. A target is only a way to start the agent and to talk to it;
 //! what happens in a trial is written once, in the `agent` crate.
 
+#![warn(missing_docs)]
+
 use model::{Experiment, Fact, Measurement, Problem, Reply, Request, Warning};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,12 +19,17 @@ pub use def::{
     Can, Expose, Host, Keys, Made, ReadError, Shown, TARGETS, TargetDef, can, cpus, def, find, make,
 };
 
+/// Error of a target or of an agent on it.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
+    /// The operating system refused a step on this machine.
     #[error("{step}: {object}: {source}")]
     Io {
+        /// Step that failed, as in "starting the agent".
         step: &'static str,
+        /// File or program that the step was about.
         object: String,
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// A requirement is not met; the run ends before the first trial.
@@ -30,10 +37,16 @@ pub enum TargetError {
     Unmet(Problem),
     /// The agent or its machine is gone. `tail` holds the last lines it left.
     #[error("the agent ended: {why}")]
-    Gone { why: String, tail: String },
+    Gone {
+        /// Reason: exit status, signal, or the end of its stream.
+        why: String,
+        /// Last lines of its standard error or of its console; empty if there are none.
+        tail: String,
+    },
     /// Asked for from outside while something was started.
     #[error("interrupted")]
     Interrupted,
+    /// The agent sent what is no message, or more than any message has.
     #[error("the agent said something that is not a message: {0}")]
     Garbled(String),
 }
@@ -59,10 +72,12 @@ impl Boot {
     }
 }
 
+/// A place for trials, which starts agents.
 pub trait Target {
     /// `local`, `vm`, …
     fn kind(&self) -> &'static str;
 
+    /// Abilities of this target for an experiment.
     fn can(&self) -> Can;
 
     /// What the host side lacks for this experiment, before anything is started.
@@ -84,6 +99,7 @@ pub trait Target {
 
 /// One running agent. Dropping a session ends it and what it runs in.
 pub trait Session: Send {
+    /// Sends a request. An error where the agent is gone.
     fn send(&mut self, request: &Request) -> Result<(), TargetError>;
 
     /// The next reply; `None` when `wait` passed without one.

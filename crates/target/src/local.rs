@@ -10,6 +10,7 @@ use std::process::Command;
 
 const NAME: &str = "local";
 
+/// Entry in the table of targets.
 pub static DEF: TargetDef = TargetDef {
     name: NAME,
     summary: "this machine",
@@ -35,6 +36,7 @@ const CAN: Can = Can {
 #[serde(deny_unknown_fields)]
 struct Nothing {}
 
+/// This machine, with an agent as a child process.
 #[derive(Debug)]
 pub struct LocalTarget {
     program: PathBuf,
@@ -42,6 +44,7 @@ pub struct LocalTarget {
 }
 
 impl LocalTarget {
+    /// Target whose agent is the program of `host`, with its environment.
     pub fn new(host: &Host) -> Self {
         // This very file, also after another build took its place.
         let this = || PathBuf::from("/proc/self/exe");

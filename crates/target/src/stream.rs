@@ -39,6 +39,7 @@ impl Stream {
         }
     }
 
+    /// Sends a request and begins to count the bytes of its answer.
     pub fn send(&mut self, request: &Request) -> Result<(), TargetError> {
         let mut line =
             serde_json::to_vec(request).map_err(|e| TargetError::Garbled(e.to_string()))?;

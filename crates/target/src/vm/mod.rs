@@ -13,6 +13,7 @@ use session::VmSession;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+/// Entry in the table of targets.
 pub static DEF: TargetDef = TargetDef {
     name: NAME,
     summary: "a virtual machine with its own kernel (QEMU; no root needed)",
