@@ -24,13 +24,17 @@ pub(crate) struct Draft {
 /// An experiment without a file: the words of the command line.
 #[derive(Debug, Default)]
 pub struct CommandLine {
+    /// Arms as after `-a`: `NAME:=CHANGES` or `CHANGES`. The first is the baseline.
     pub arms: Vec<String>,
+    /// Workloads as after `-w`: a kind with its keys.
     pub workloads: Vec<String>,
     /// A command after `--`, as one more workload.
     pub command: Vec<String>,
     /// `None`: this machine.
     pub target: Option<TargetSpec>,
+    /// Seed of the run; `None` is 1.
     pub seed: Option<u64>,
+    /// Adds an arm that repeats the baseline.
     pub aa: bool,
 }
 

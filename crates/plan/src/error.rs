@@ -12,6 +12,7 @@ use std::ops::Range;
 /// How errors of keys begin that a table does not have.
 const UNKNOWN_FIELD: &str = "unknown field ";
 
+/// Error in an experiment file or a command line, with its place where that is known.
 #[derive(Debug, thiserror::Error, Diagnostic)]
 #[error("{message}")]
 pub struct PlanError {
@@ -28,6 +29,7 @@ pub struct PlanError {
 }
 
 impl PlanError {
+    /// Error with this message, without place and advice.
     pub fn new(message: impl Into<String>) -> Self {
         PlanError {
             message: plain(message),
@@ -38,11 +40,13 @@ impl PlanError {
         }
     }
 
+    /// The error with advice on what to write.
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(plain(help));
         self
     }
 
+    /// The error with advice where there is some; otherwise with the advice that it has.
     pub fn with_help_maybe(mut self, help: Option<String>) -> Self {
         self.help = help.map(plain).or(self.help);
         self
