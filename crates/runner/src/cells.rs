@@ -15,9 +15,13 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A comparison that needs more blocks, and what is known of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpenComparison {
+    /// Name of the cell.
     pub cell: String,
+    /// Name of the metric.
     pub metric: String,
+    /// Name of the arm that is compared with the baseline.
     pub arm: String,
+    /// Number of blocks that were judged.
     pub blocks: u32,
     /// Blocks that it would take in all, if that can be told.
     pub blocks_needed: Option<u32>,
@@ -29,9 +33,12 @@ pub struct OpenComparison {
     pub e_value: f64,
 }
 
+/// State of a cell after the trials so far.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CellState {
+    /// No more blocks are needed, or the baseline never worked.
     Decided,
+    /// More blocks are needed for these comparisons, or for the least number of blocks.
     Open(Vec<OpenComparison>),
 }
 
@@ -69,6 +76,7 @@ pub(crate) fn never_worked(trials: &[Trial], attempts: u32) -> GivenUp {
 const BLOCKS_ALONE: u32 = 5;
 
 impl<'a> Decisions<'a> {
+    /// Rule for the cells of a plan of this experiment.
     pub fn new(experiment: &'a Experiment, plan: &'a Plan) -> Self {
         Decisions { experiment, plan }
     }

@@ -1,6 +1,8 @@
 //! Plan and target to events: trials in the plan's order, repeated where they are
 //! void, stopped when decided, resumed where they were left.
 
+#![warn(missing_docs)]
+
 mod apart;
 mod cells;
 mod connection;
@@ -21,33 +23,47 @@ use target::TargetError;
 pub enum Event<'a> {
     /// The agent answers and the whole experiment was checked.
     Ready {
+        /// Warnings about the experiment and its target.
         warnings: &'a [Warning],
     },
+    /// A trial is about to start.
     TrialStarted {
+        /// Place of the trial in the plan.
         place: &'a PlannedTrial,
+        /// Name of the cell.
         cell: &'a str,
+        /// Name of the arm.
         arm: &'a str,
+        /// Number of the attempt at this place, from 1 on.
         attempt: u32,
     },
     /// The agent's current step.
     Step {
+        /// Name of the step, as the agent gives it.
         step: &'a str,
     },
+    /// A trial has ended and is stored.
     TrialEnded {
+        /// Trial with its result.
         trial: &'a Trial,
     },
     /// A block of a cell is complete.
     BlockEnded {
+        /// State of the run after the block.
         state: &'a Progress,
     },
     /// An arm never once worked in a cell and is tried no more.
     GaveUp {
+        /// Name of the cell.
         cell: &'a str,
+        /// Name of the arm.
         arm: &'a str,
+        /// Reason of the last attempt.
         why: &'a str,
     },
     /// The agent or its machine died and is started again.
     Restarting {
+        /// Reason for which the agent is gone.
         why: &'a str,
     },
 }
@@ -55,35 +71,57 @@ pub enum Event<'a> {
 /// State of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Progress {
+    /// Number of the block that ended last, from 1 on.
     pub block: u32,
+    /// Number of cells that need no more blocks.
     pub decided: usize,
+    /// Number of all cells of the plan.
     pub cells: usize,
     /// Comparisons that are not decided, by name.
     pub open: Vec<OpenComparison>,
+    /// Wall time of this start so far, and of the trials of earlier ones.
     pub elapsed_ns: u64,
     /// At most; `None` before the first block has ended.
     pub left_ns: Option<u64>,
 }
 
+/// Error that ends a run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
+    /// The target, or its agent, lacks what the experiment needs.
     #[error("{} requirement(s) are not met", .0.len())]
     Unmet(Vec<Problem>),
+    /// The values of a cell could not be found.
     #[error("calibrating {cell}: {why}")]
-    Calibration { cell: String, why: String },
+    Calibration {
+        /// Name of the cell.
+        cell: String,
+        /// Reason that the agent gives.
+        why: String,
+    },
     /// The trials of a run would not be comparable with those of its earlier starts.
     #[error("the run would mix what differs")]
     Mixed(Vec<Problem>),
+    /// The agent is not of the build of this runner.
     #[error(
         "the agent is another build of schedlab ({found}, not {expected}); use the same on both sides"
     )]
-    OtherBuild { found: String, expected: String },
+    OtherBuild {
+        /// Build of the agent.
+        found: String,
+        /// Build of the runner.
+        expected: String,
+    },
+    /// The agent sent a reply that does not belong to the request, which begins so.
     #[error("the agent answered {0} out of turn")]
     OutOfTurn(String),
+    /// The agent could not undo these changes of an earlier trial.
     #[error("what an earlier trial changed could not be undone: {}", .0.join("; "))]
     Unrestored(Vec<String>),
+    /// The target or the connection to its agent failed.
     #[error(transparent)]
     Target(#[from] TargetError),
+    /// The results could not be read or written.
     #[error(transparent)]
     Results(#[from] ResultsError),
 }

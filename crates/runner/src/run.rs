@@ -25,9 +25,11 @@ pub struct Options<'a> {
     pub interrupted: &'a AtomicBool,
     /// Trials of earlier starts of the same plan.
     pub done: Vec<Trial>,
+    /// Calibrations of earlier starts, by the name of the cell.
     pub calibrations: BTreeMap<String, Calibration>,
     /// When this start began, RFC 3339 in UTC.
     pub began: String,
+    /// Build of this runner, which agents must have as well.
     pub build: Build,
     /// Go on where this start differs from the earlier ones, and say so in the results.
     pub anyway: bool,
@@ -44,6 +46,7 @@ impl std::fmt::Debug for Options<'_> {
 pub enum Outcome {
     /// Decided, at the last block, or out of budget.
     Done,
+    /// Ended from outside, after everything was undone.
     Interrupted,
 }
 
