@@ -1,5 +1,5 @@
 //! CPU time and CPU pressure of this machine over one second:
-//! `cargo run -p collect --example pressure`
+//! `cargo run -p schedlab-collect --example pressure`
 
 use collect::{psi, stat};
 use std::path::Path;

@@ -1,5 +1,5 @@
 //! The verdicts of a results directory:
-//! `cargo run -p judge --example verdicts -- tests/fixtures/results-1.0`
+//! `cargo run -p schedlab-judge --example verdicts -- tests/fixtures/results-1.0`
 
 use model::Trial;
 use results::ResultSet;

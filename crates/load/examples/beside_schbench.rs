@@ -1,7 +1,7 @@
 //! The native wakeup load beside real schbench, at the same parameters, in turns.
 //!
 //! ```text
-//! cargo run --release -p load --example beside_schbench -- ROUNDS [SCHBENCH]...
+//! cargo run --release -p schedlab-load --example beside_schbench -- ROUNDS [SCHBENCH]...
 //! ```
 //! Prints median, least and greatest of each figure. `SCHBENCH` is a program, several
 //! are compared side by side; the default is `schbench` from PATH.

@@ -2,7 +2,7 @@
 //! speaks with it.
 //!
 //! ```text
-//! cargo run --release -p load --example wakeup
+//! cargo run --release -p schedlab-load --example wakeup
 //! ```
 
 use load::wakeup::{self, Wakeup};

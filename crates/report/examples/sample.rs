@@ -2,7 +2,7 @@
 //! reports of directories that are there.
 //!
 //! ```text
-//! cargo run -p report --example sample -- OUTPUT-DIR [RESULTS-DIR ...]
+//! cargo run -p schedlab-report --example sample -- OUTPUT-DIR [RESULTS-DIR ...]
 //! ```
 
 use report::{FORMATS, Options, Table};

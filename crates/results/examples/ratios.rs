@@ -1,5 +1,5 @@
 //! The ratios of a results directory, block by block:
-//! `cargo run -p results --example ratios -- tests/fixtures/results-1.0`
+//! `cargo run -p schedlab-results --example ratios -- tests/fixtures/results-1.0`
 
 use results::{ResultSet, log_ratios};
 use std::error::Error;

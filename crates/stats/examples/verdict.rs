@@ -1,4 +1,4 @@
-//! The verdict over six blocks: `cargo run -p stats --example verdict`
+//! The verdict over six blocks: `cargo run -p schedlab-stats --example verdict`
 
 use stats::{Better, Params, judge, log_ratio};
 
