@@ -24,6 +24,7 @@ pub fn schedlab() -> PathBuf {
 
 /// Says why a test, or a part of it, did not run. `make test` prints all of this again at
 /// its end, since the harness swallows what a passed test printed.
+#[expect(clippy::print_stdout, reason = "the harness shows it beside the test")]
 pub fn skipped(why: impl std::fmt::Display) {
     println!("skipped: {why}");
     let Some(path) = std::env::var_os("SCHEDLAB_SKIPPED") else {

@@ -91,6 +91,10 @@ impl<'a> Guest<'a> {
         Guest { bench, name }
     }
 
+    #[expect(
+        clippy::print_stdout,
+        reason = "the harness shows it where the test fails"
+    )]
     fn run(&self, command: &[&str]) -> Output {
         let mut args = vec!["vm", "exec", "--name", &self.name, "--"];
         args.extend(command);

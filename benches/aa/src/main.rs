@@ -11,6 +11,7 @@
 //! half an hour in all. Each line of the file is one comparison or one side of a
 //! sequential one; another `measure` with the same file adds to it.
 
+#![allow(clippy::print_stdout, reason = "what it measured goes to stdout")]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod lab;

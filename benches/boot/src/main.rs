@@ -9,6 +9,8 @@
 //! terminal from script(1), and its clock stops at the line with the kernel's release,
 //! so its power-off does not count, as ours does not.
 
+#![allow(clippy::print_stdout, reason = "what it measured goes to stdout")]
+
 mod guest;
 mod other;
 

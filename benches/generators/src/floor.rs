@@ -33,7 +33,12 @@ fn poll(load: &Load, speaks: Speaks) -> Result<Run, Box<dyn Error>> {
     stream.set_nonblocking(true)?;
     let (request, end) = talk(speaks);
     let start = Instant::now();
-    let mut latencies = Vec::with_capacity((rate_per_sec * load.window.as_secs_f64()) as usize);
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "room for some seconds of a rate that a CPU sustains"
+    )]
+    let requests = (rate_per_sec * load.window.as_secs_f64()) as usize;
+    let mut latencies = Vec::with_capacity(requests);
     let mut due = start;
     while start.elapsed() < load.window {
         // A request that the last one has delayed begins late: this is no queue.
@@ -102,6 +107,10 @@ fn exchange(stream: &mut TcpStream, request: &[u8], end: &[u8]) -> Result<(), Bo
 fn summary(mut latencies: Vec<Duration>, window: Duration) -> Run {
     latencies.sort_unstable();
     let at = |share: f64| {
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "at most the number of latencies: the share is at most 1"
+        )]
         let index = (latencies.len() as f64 * share) as usize;
         let found = latencies.get(index).or(latencies.last());
         found.map_or(f64::NAN, |latency| latency.as_nanos() as f64 / 1e3)

@@ -83,8 +83,8 @@ impl Schedlab {
         };
         let workload = Workload {
             client: Some(client),
-            warmup_ns: SETTLE.as_nanos() as u64,
-            duration_ns: load.window.as_nanos() as u64,
+            warmup_ns: model::nanos(SETTLE),
+            duration_ns: model::nanos(load.window),
             ..Workload::new(self.kind())
         };
         let rate = load.rate_per_sec.unwrap_or(BEYOND_REACH_PER_SEC);

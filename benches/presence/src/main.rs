@@ -8,6 +8,8 @@
 //! CPU), wake-ups are `voluntary_ctxt_switches` of /proc/PID/task/TID/status: a
 //! thread that slept and ran again.
 
+#![allow(clippy::print_stdout, reason = "what it measured goes to stdout")]
+
 use std::fs;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;

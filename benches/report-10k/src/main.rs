@@ -6,6 +6,8 @@
 //! Each format is made in a process of its own, from reading the directory to the
 //! finished text, five times: the peak memory of a process is that of one report.
 
+#![allow(clippy::print_stdout, reason = "what it measured goes to stdout")]
+
 use report::{FORMATS, Format, Options, Table};
 use results::ResultSet;
 use std::error::Error;

@@ -82,6 +82,10 @@ fn until_decided(machine: &mut Machine) -> Outcome {
     let mut xs = Vec::new();
     loop {
         xs.push(machine.block());
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "the loop ends at MAX_BLOCKS"
+        )]
         let blocks = xs.len() as u32;
         if blocks < MIN_BLOCKS {
             continue;
@@ -119,6 +123,10 @@ fn until_significant(machine: &mut Machine, every: u32) -> Outcome {
     let mut xs = Vec::new();
     loop {
         xs.push(machine.block());
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "the loop ends at MAX_BLOCKS"
+        )]
         let blocks = xs.len() as u32;
         let look = blocks >= MIN_BLOCKS && blocks.is_multiple_of(every);
         let test = look.then(|| t_test::one_sample(&xs, ALPHA)).flatten();

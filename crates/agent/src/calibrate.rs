@@ -66,7 +66,7 @@ fn run(
         (Event::Timeout, Ok(_)) => Err(format!(
             "{} did not end within {} and was killed",
             argv.first().map_or("it", String::as_str),
-            model::format_duration_ns(limit.as_nanos() as u64)
+            model::format_duration_ns(model::nanos(limit))
         )),
     };
     (output, killed)

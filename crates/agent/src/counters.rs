@@ -246,10 +246,10 @@ mod tests {
         Reading {
             at: start + after,
             perf: None,
-            steal_ns: Some(after.as_nanos() as u64 / 10),
-            waiting_ns: Some(after.as_nanos() as u64 / 4),
+            steal_ns: Some(model::nanos(after) / 10),
+            waiting_ns: Some(model::nanos(after) / 4),
             usage: Usage {
-                user_ns: after.as_nanos() as u64,
+                user_ns: model::nanos(after),
                 voluntary_switches: 7,
                 ..Usage::default()
             },

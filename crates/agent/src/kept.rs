@@ -114,6 +114,7 @@ impl<'a> Kept<'a> {
 }
 
 #[cfg(test)]
+#[allow(clippy::cast_possible_truncation)]
 mod tests {
     use super::*;
 

@@ -182,7 +182,8 @@ impl Process {
     pub fn has_printed(&self, text: &str) -> io::Result<bool> {
         use std::os::unix::fs::FileExt;
         for stream in [&self.stdout, &self.stderr] {
-            let mut printed = vec![0; stream.metadata()?.len() as usize];
+            let bytes = usize::try_from(stream.metadata()?.len()).map_err(io::Error::other)?;
+            let mut printed = vec![0; bytes];
             stream.read_exact_at(&mut printed, 0)?;
             if String::from_utf8_lossy(&printed).contains(text) {
                 return Ok(true);
@@ -218,7 +219,7 @@ impl Process {
             return Err(io::Error::new(io::ErrorKind::TimedOut, what));
         }
         let ended = self.ended.unwrap_or_else(Instant::now);
-        let wall_ns = ended.duration_since(self.started).as_nanos() as u64;
+        let wall_ns = model::nanos(ended.duration_since(self.started));
         drop(self.stdin.take());
         let left = wait4(self.pid)?;
         let usage = Usage::from(left.usage);

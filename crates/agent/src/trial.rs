@@ -48,7 +48,7 @@ impl Context<'_> {
     pub fn progress(&mut self, step: impl Into<String>, limit: Duration) {
         (self.say)(Reply::Progress {
             step: step.into(),
-            limit_ns: u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX),
+            limit_ns: model::nanos(limit),
         });
     }
 }
@@ -94,7 +94,7 @@ impl<'a, 'c> Trial<'a, 'c> {
         let since_epoch = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
-        let started_unix_ns = since_epoch.as_nanos() as u64;
+        let started_unix_ns = model::nanos(since_epoch);
         let mut fence = |mark| Fence::set_up(context.root, mark, context.journal);
         Ok(Trial {
             fence: fence(context.mark.clone())?,
@@ -427,6 +427,10 @@ impl<'a, 'c> Trial<'a, 'c> {
 
     fn undo_limit(&self) -> Duration {
         // Each role, and what has left them.
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "processes that a trial has started"
+        )]
         let kills = self.roles.leaders().count() as u32 + 2;
         let changes: Duration = self.changes.iter().map(|c| c.undo_limit()).sum();
         KILL_LIMIT * kills + changes + self.roles.farewell_limit()
@@ -453,7 +457,7 @@ impl<'a, 'c> Trial<'a, 'c> {
         TrialResult {
             state,
             started_unix_ns: self.started_unix_ns,
-            elapsed_ns: self.start.elapsed().as_nanos() as u64,
+            elapsed_ns: model::nanos(self.start.elapsed()),
             window_start_ns: self.window_ns.0,
             window_end_ns: self.window_ns.1.max(self.window_ns.0),
             evidence: self.evidence,

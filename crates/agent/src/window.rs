@@ -261,7 +261,7 @@ impl<'a> Trial<'a, '_> {
     }
 
     pub fn since_start(&self, time: Instant) -> u64 {
-        time.saturating_duration_since(self.start).as_nanos() as u64
+        model::nanos(time.saturating_duration_since(self.start))
     }
 
     pub fn check_time(&self) -> Result<(), Stop> {

@@ -1,6 +1,8 @@
 //! CPU time and CPU pressure of this machine over one second:
 //! `cargo run -p schedlab-collect --example pressure`
 
+#![allow(clippy::print_stdout, reason = "a program that prints")]
+
 use collect::{psi, stat};
 use std::path::Path;
 use std::time::Duration;

@@ -44,10 +44,9 @@ pub fn sched_getattr(tid: i32) -> io::Result<SchedAttr> {
 
 /// sched_setattr(2) of one thread.
 pub fn sched_setattr(tid: i32, attr: &SchedAttr) -> io::Result<()> {
-    let attr = SchedAttr {
-        size: size_of::<SchedAttr>() as u32,
-        ..*attr
-    };
+    #[expect(clippy::cast_possible_truncation, reason = "some dozens of bytes")]
+    let size = size_of::<SchedAttr>() as u32;
+    let attr = SchedAttr { size, ..*attr };
     // SAFETY: the kernel reads `size` bytes, which the struct has.
     let result = unsafe { libc::syscall(libc::SYS_sched_setattr, tid, &raw const attr, 0u32) };
     check(result).map(|_| ())

@@ -135,7 +135,8 @@ impl Ops {
         let mut trees: Vec<Option<OwnedFd>> = (0..self.trees).map(|_| None).collect();
         move || {
             for (index, op) in self.list.iter().enumerate() {
-                op.run(&mut trees).inspect_err(|_| failed(index as u32))?;
+                let failed = |_: &io::Error| failed(u32::try_from(index).unwrap_or(u32::MAX));
+                op.run(&mut trees).inspect_err(failed)?;
             }
             Ok(())
         }

@@ -1,6 +1,8 @@
 //! The verdicts of a results directory:
 //! `cargo run -p schedlab-judge --example verdicts -- tests/fixtures/results-1.0`
 
+#![allow(clippy::print_stdout, reason = "a program that prints")]
+
 use model::Trial;
 use results::ResultSet;
 use std::error::Error;

@@ -6,6 +6,8 @@
 //! Prints median, least and greatest of each figure. `SCHBENCH` is a program, several
 //! are compared side by side; the default is `schbench` from PATH.
 
+#![allow(clippy::print_stdout, reason = "a program that prints")]
+
 use load::schbench::Schbench;
 use load::wakeup::{self, Wakeup};
 use load::{Driver, Job, Launch, Output, Parsed, SELF, native_main, phase, schbench};

@@ -5,6 +5,8 @@
 //! cargo run --release -p schedlab-load --example wakeup
 //! ```
 
+#![allow(clippy::print_stdout, reason = "a program that prints")]
+
 use load::wakeup::{self, Wakeup};
 use load::{Driver, Job, Output, native_main, phase};
 use model::{Arrivals, Load, Workload};

@@ -182,7 +182,7 @@ impl Hackbench {
                 return Ok(loops);
             }
             let factor = (wanted * MARGIN / took).min(MOST_GROWTH);
-            loops = (loops as f64 * factor).ceil() as u64;
+            loops = model::whole((loops as f64 * factor).ceil());
         }
         Err(format!(
             "runs of up to {loops} loops stay below {wanted} s; set the loops of the workload"

@@ -82,8 +82,12 @@ impl Recorder {
         if !self.window.contains(at_ns) {
             return;
         }
-        let index = (at_ns - self.window.begin_ns) / self.interval_ns;
-        if let Some(histogram) = self.intervals.get_mut(index as usize) {
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "intervals are in memory, so a usize counts them"
+        )]
+        let index = ((at_ns - self.window.begin_ns) / self.interval_ns) as usize;
+        if let Some(histogram) = self.intervals.get_mut(index) {
             histogram.saturating_record(value_ns);
             self.stalls.see(at_ns, value_ns);
         }
@@ -160,7 +164,8 @@ impl Recording {
     /// Values in each interval, without a last one that is shorter than the others.
     pub fn whole_intervals(&self) -> Vec<u64> {
         let whole = (self.window.end_ns - self.window.begin_ns) / self.interval_ns;
-        let whole = self.intervals.iter().take(whole as usize);
+        let whole = usize::try_from(whole).unwrap_or(usize::MAX);
+        let whole = self.intervals.iter().take(whole);
         whole.map(Histogram::len).collect()
     }
 

@@ -105,6 +105,10 @@ pub fn thread_cpu_ns() -> u64 {
 }
 
 /// CPUs that the caller may run on.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "a CPU is below CpuSet::MAX_CPU"
+)]
 pub fn allowed_cpus() -> Vec<u32> {
     let set = sched_getaffinity(None).unwrap_or_default();
     let all = (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu));

@@ -137,9 +137,14 @@ pub fn parse_slo(text: &str) -> Result<(u32, u64), String> {
             quantile.trim()
         ));
     }
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "from 1 to 999, which is checked before"
+    )]
+    let permille = permille as u32;
     match parse_duration(limit.trim())? {
         0 => Err(format!("nothing is below 0: `{text}`")),
-        below_ns => Ok((permille as u32, below_ns)),
+        below_ns => Ok((permille, below_ns)),
     }
 }
 

@@ -47,7 +47,7 @@ fn run(argv: &[String]) -> Output {
         stderr: String::from_utf8(output.stderr).unwrap(),
         success: output.status.success(),
         status: output.status.to_string(),
-        wall_ns: started.elapsed().as_nanos() as u64,
+        wall_ns: model::nanos(started.elapsed()),
         ..Output::default()
     }
 }

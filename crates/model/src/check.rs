@@ -276,7 +276,9 @@ impl Plan {
         for (at, cell) in self.cells.iter().enumerate() {
             check_cell(cell, experiment).map_err(|e| e.within(&format!("cells[{at}]")))?;
         }
-        most("trials", self.trials.len(), MOST_PLACES as usize)?;
+        #[expect(clippy::cast_possible_truncation, reason = "half a million")]
+        let most_places = MOST_PLACES as usize;
+        most("trials", self.trials.len(), most_places)?;
         let mut seen = HashSet::new();
         let mut block = 1;
         for (at, place) in self.trials.iter().enumerate() {

@@ -37,6 +37,10 @@ pub fn choose_cpus(text: &str, available: &[u32]) -> Result<Vec<u32>, String> {
     if low >= high {
         return Err(wrong());
     }
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "at most the number of CPUs: the share is at most all of them"
+    )]
     let place = |percent: f64| (percent / 100.0 * available.len() as f64).round() as usize;
     let first = place(low).min(available.len().saturating_sub(1));
     let end = place(high).max(first + 1).min(available.len());

@@ -55,7 +55,7 @@ pub use stack::{Ready, Service, StopSignal};
 pub use start::{Build, Machine, Start};
 pub use system::System;
 pub use trial::{Trial, TrialResult, TrialState};
-pub use units::{Size, format_duration_ns, format_rate, parse_size};
+pub use units::{Size, format_duration_ns, format_rate, nanos, parse_size, whole};
 pub use workload::{
     Arrivals, Calibration, KEEP_LIMIT_BYTES, Kind, Load, Place, Slo, Variant, Workload,
 };

@@ -2,13 +2,30 @@
 
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use std::fmt;
+use std::time::Duration;
+
+/// Whole nanoseconds of a time; `u64::MAX` for one of more than 584 years.
+pub fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The number without its decimals: 0 for what is negative or no number, `u64::MAX` for what
+/// is larger.
+#[inline]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "a cast of a float saturates, and to lose the decimals is the purpose"
+)]
+pub fn whole(number: f64) -> u64 {
+    number as u64
+}
 
 /// `0.3ms`, `2s`, `20m`: the largest unit in which the number is at least 1,
 /// with up to three decimals.
 pub fn format_duration_ns(ns: u64) -> String {
     const UNITS: [(&str, f64); 4] = [("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0)];
     let value = ns as f64;
-    let seconds = (value / 1e9).round() as u64;
+    let seconds = whole((value / 1e9).round());
     if seconds >= 60 {
         return format_minutes(seconds);
     }

@@ -201,7 +201,9 @@ impl Load {
         match self {
             Load::One => Some(1),
             Load::Count(n) => Some(n.max(1)),
-            Load::PercentOfCpus(p) => Some(((p / 100.0 * f64::from(cpus)).round() as u64).max(1)),
+            Load::PercentOfCpus(p) => {
+                Some(crate::whole((p / 100.0 * f64::from(cpus)).round()).max(1))
+            }
             Load::RatePerSec(_) | Load::MaxRate(_) => None,
         }
     }

@@ -114,7 +114,12 @@ fn scan(from: Load, to: Load, step: Load) -> Result<Vec<Load>, String> {
             "these are more than {MOST_LOADS} loads; take a larger step"
         ));
     }
-    Ok((0..=steps as u32)
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "below MOST_LOADS, which is checked before"
+    )]
+    let steps = steps as u32;
+    Ok((0..=steps)
         .map(|i| make(first + f64::from(i) * step_by))
         .collect())
 }
@@ -122,7 +127,7 @@ fn scan(from: Load, to: Load, step: Load) -> Result<Vec<Load>, String> {
 fn number(load: Load) -> (f64, fn(f64) -> Load) {
     match load {
         Load::One | Load::MaxRate(_) => (1.0, |_| Load::One),
-        Load::Count(count) => (count as f64, |n| Load::Count(n.round() as u64)),
+        Load::Count(count) => (count as f64, |n| Load::Count(model::whole(n.round()))),
         Load::PercentOfCpus(percent) => (percent, Load::PercentOfCpus),
         Load::RatePerSec(rate) => (rate, Load::RatePerSec),
     }

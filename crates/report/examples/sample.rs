@@ -5,6 +5,8 @@
 //! cargo run -p schedlab-report --example sample -- OUTPUT-DIR [RESULTS-DIR ...]
 //! ```
 
+#![allow(clippy::print_stdout, reason = "a program that prints")]
+
 use report::{FORMATS, Options, Table};
 use results::ResultSet;
 use std::error::Error;

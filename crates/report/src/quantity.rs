@@ -27,7 +27,7 @@ pub fn with_unit(value: f64, unit: &str) -> String {
 fn duration(ns: f64) -> String {
     const UNITS: [(&str, f64); 3] = [("s", 1e9), ("ms", 1e6), ("us", 1e3)];
     if ns >= 6e10 {
-        return model::format_duration_ns(ns as u64);
+        return model::format_duration_ns(model::whole(ns));
     }
     scaled(ns, &UNITS, "ns")
 }
@@ -150,6 +150,10 @@ fn times(ratio: f64) -> String {
 }
 
 /// A time as people plan with it: `40 seconds`, `4 minutes`, `3 hours`.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "hours of one measurement; a cast of a float saturates"
+)]
 pub fn about(ns: f64) -> String {
     const MINUTE: f64 = 60.0;
     let seconds = ns / 1e9;

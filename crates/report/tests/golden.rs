@@ -46,7 +46,7 @@ fn demo() -> Scenario {
     scenario.warnings.remove(0);
     scenario.plan.trials.retain(|t| t.arm < 2 && t.cell > 1);
     for (index, trial) in scenario.plan.trials.iter_mut().enumerate() {
-        trial.index = index as u32;
+        trial.index = index.try_into().unwrap();
         trial.cell -= 2;
     }
     scenario.plan.cells.drain(..2);

@@ -30,7 +30,7 @@ fn metrics(arm: usize, block: u32) -> Vec<Measurement> {
     let is_arm = arm == 1;
     let common = if is_arm { noise(block, 1) } else { 0.0 };
     let slices = if is_arm { 0.9 } else { 1.0 };
-    let salt = arm as u32;
+    let salt = u32::try_from(arm).unwrap();
     vec![
         measured(METRIC, Better::Lower, (0.2 * common).exp() * 1e6),
         measured("migrations", Better::Neither, (0.5 * common).exp() * 300.0),

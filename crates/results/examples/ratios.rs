@@ -1,6 +1,8 @@
 //! The ratios of a results directory, block by block:
 //! `cargo run -p schedlab-results --example ratios -- tests/fixtures/results-1.0`
 
+#![allow(clippy::print_stdout, reason = "a program that prints")]
+
 use results::{ResultSet, log_ratios};
 use std::error::Error;
 use std::path::Path;

@@ -121,6 +121,7 @@ pub fn log_ratios<'a>(
 }
 
 #[cfg(test)]
+#[allow(clippy::cast_possible_truncation)]
 pub(crate) mod tests {
     use super::*;
     use crate::bound;

@@ -148,5 +148,6 @@ fn complete_blocks(cell: usize, trials: &[Trial], arms: usize) -> u32 {
     for trial in trials.iter().filter(|t| t.place.cell == cell && t.is_ok()) {
         *counts.entry(trial.place.block).or_default() += 1;
     }
-    counts.values().filter(|&&n| n >= arms).count() as u32
+    let complete = counts.values().filter(|&&n| n >= arms).count();
+    u32::try_from(complete).unwrap_or(u32::MAX)
 }

@@ -586,7 +586,7 @@ impl<'a> Run<'a> {
             decided: self.decided.len(),
             cells: self.plan.cells.len(),
             open: self.open_comparisons.clone(),
-            elapsed_ns: nanos(self.elapsed()),
+            elapsed_ns: model::nanos(self.elapsed()),
             left_ns: self.time_left(block),
         };
         (self.sink)(Event::BlockEnded { state: &state });
@@ -604,7 +604,7 @@ impl<'a> Run<'a> {
             .experiment
             .stop
             .budget_ns
-            .map(|budget| budget.saturating_sub(nanos(self.elapsed())));
+            .map(|budget| budget.saturating_sub(model::nanos(self.elapsed())));
         match (by_blocks, by_budget) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
@@ -631,7 +631,7 @@ impl<'a> Run<'a> {
     /// Nothing is repeated any more.
     fn budget_is_spent(&self) -> bool {
         let budget = self.experiment.stop.budget_ns;
-        budget.is_some_and(|budget| nanos(self.elapsed()) >= budget)
+        budget.is_some_and(|budget| model::nanos(self.elapsed()) >= budget)
     }
 
     /// The next block would not end within the budget. The first one always runs.
@@ -639,7 +639,7 @@ impl<'a> Run<'a> {
         let (Some(budget), Some(block)) = (self.experiment.stop.budget_ns, self.block_ns()) else {
             return false;
         };
-        nanos(self.elapsed()).saturating_add(block) > budget
+        model::nanos(self.elapsed()).saturating_add(block) > budget
     }
 }
 
@@ -658,10 +658,6 @@ fn boot(arm: &Arm) -> Boot {
     }
 }
 
-fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
 /// Adds what the target knows. A trial on a machine that its arm does not mean is void.
 fn prove(result: &mut TrialResult, facts: Vec<Fact>) {
     result.evidence.facts.extend(facts);
@@ -677,8 +673,8 @@ fn void_result(why: String, (started, at): (Instant, SystemTime)) -> TrialResult
     let unix = at.duration_since(SystemTime::UNIX_EPOCH);
     TrialResult {
         state: TrialState::Void { why },
-        started_unix_ns: unix.map(nanos).unwrap_or(0),
-        elapsed_ns: nanos(started.elapsed()),
+        started_unix_ns: unix.map(model::nanos).unwrap_or(0),
+        elapsed_ns: model::nanos(started.elapsed()),
         window_start_ns: 0,
         window_end_ns: 0,
         evidence: Evidence::default(),

@@ -76,7 +76,7 @@ fn scenario(arms: &[&str]) -> Scenario {
         .trials
         .retain(|trial| places.contains(&trial.arm));
     for (index, trial) in scenario.plan.trials.iter_mut().enumerate() {
-        trial.index = index as u32;
+        trial.index = index.try_into().unwrap();
         trial.arm = places.iter().position(|arm| *arm == trial.arm).unwrap();
     }
     scenario.effects.clear();

@@ -167,7 +167,7 @@ fn a_clear_difference_ends_the_run_early() {
     }));
     let blocks = trials.iter().map(|t| t.place.block).max().unwrap();
     assert!((3..12).contains(&blocks), "{blocks} blocks");
-    assert_eq!(trials.len() as u32, 2 * blocks);
+    assert_eq!(trials.len(), 2 * blocks as usize);
 }
 
 #[test]

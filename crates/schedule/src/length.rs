@@ -27,5 +27,5 @@ pub fn block_ns(experiment: &Experiment, plan: &Plan) -> u64 {
 /// Half of the doublings, the halvings after them, and what is tried twice.
 fn loads_of_a_search(slo: &Slo) -> u64 {
     let doublings = (slo.to_per_sec / slo.from_per_sec).log2();
-    (doublings / 2.0) as u64 + 8
+    model::whole(doublings / 2.0) + 8
 }

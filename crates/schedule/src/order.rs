@@ -16,6 +16,10 @@ pub fn plan(experiment: &Experiment) -> Plan {
     let mut trials = Vec::new();
     for block in 1..=experiment.stop.max_blocks {
         for (cell, arm) in block_order(experiment, cells.len(), &mut random) {
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "a checked experiment has at most model::check::MOST_PLACES trials"
+            )]
             let index = trials.len() as u32;
             trials.push(PlannedTrial {
                 index,

@@ -1,5 +1,7 @@
 //! The verdict over six blocks: `cargo run -p schedlab-stats --example verdict`
 
+#![allow(clippy::print_stdout, reason = "a program that prints")]
+
 use stats::{Better, Params, judge, log_ratio};
 
 /// Requests per second of the arm and of the baseline, block by block.

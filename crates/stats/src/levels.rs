@@ -47,9 +47,12 @@ impl Levels {
     /// time, where a new group costs `group_cost` before its first value and
     /// each value `value_cost`, in the same unit. `None` if groups do not differ:
     /// then one group, for as long as the time lasts, is best.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a cast of a float saturates: more than u32::MAX repetitions are as good as no limit"
+    )]
     pub fn optimum_repetitions(&self, group_cost: f64, value_cost: f64) -> Option<u32> {
         let square = group_cost / value_cost * self.within / self.between;
-        // A saturating cast: more than u32::MAX repetitions are as good as no limit.
         (self.between > 0.0).then(|| square.sqrt().ceil().max(1.0) as u32)
     }
 

@@ -81,6 +81,10 @@ pub fn quantile(xs: &[f64], p: f64) -> Option<f64> {
     let sorted = sorted(xs);
     let last = sorted.len().checked_sub(1)?;
     let position = p.clamp(0.0, 1.0) * last as f64;
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "from 0 to the index of the last value"
+    )]
     let below = position.floor() as usize;
     let above = (below + 1).min(last);
     let fraction = position - below as f64;

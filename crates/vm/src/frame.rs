@@ -129,10 +129,11 @@ impl Frame {
 
     /// One write, so that frames of several threads do not mix below a lock.
     pub fn write(&self, to: &mut impl Write) -> io::Result<()> {
+        let length = u32::try_from(self.payload.len()).map_err(io::Error::other)?;
         let mut bytes = Vec::with_capacity(HEADER + self.payload.len());
         bytes.push(self.kind as u8);
         bytes.extend(self.channel.to_le_bytes());
-        bytes.extend((self.payload.len() as u32).to_le_bytes());
+        bytes.extend(length.to_le_bytes());
         bytes.extend(&self.payload);
         to.write_all(&bytes)?;
         to.flush()
@@ -222,6 +223,7 @@ pub struct Exit {
 }
 
 #[cfg(test)]
+#[allow(clippy::cast_possible_truncation)]
 mod tests {
     use super::*;
 

@@ -97,6 +97,10 @@ impl Interface {
         self.ioctl(libc::SIOCSIFNETMASK, &mut request)
     }
 
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "both flags are among the lower seven bits"
+    )]
     pub fn bring_up(&self) -> io::Result<()> {
         let mut request = self.request();
         request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
@@ -121,6 +125,10 @@ impl Interface {
     }
 }
 
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the number of the family is 2"
+)]
 fn socket_address(address: Ipv4Addr) -> libc::sockaddr {
     let inet = libc::sockaddr_in {
         sin_family: libc::AF_INET as libc::sa_family_t,

@@ -156,8 +156,13 @@ pub(crate) fn plan(seed: u64, cells: Vec<model::Cell>, arms: usize, blocks: u32)
     for block in 1..=blocks {
         for cell in 0..cells.len() {
             for turn in 0..arms {
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    reason = "as many as a test writes down"
+                )]
+                let index = trials.len() as u32;
                 trials.push(PlannedTrial {
-                    index: trials.len() as u32,
+                    index,
                     block,
                     cell,
                     arm: (turn + block as usize + cell) % arms,

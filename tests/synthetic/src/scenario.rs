@@ -144,6 +144,10 @@ pub fn many(trials: u32) -> Scenario {
     let percents = (1..=20).map(|n| f64::from(n) * 10.0);
     experiment.workloads[0].loads = percents.map(Load::PercentOfCpus).collect();
     experiment.arms.push(Arm::unchanged("other"));
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "twenty loads of three arms"
+    )]
     let places = (experiment.arms.len() * 20) as u32;
     scenario.plan = plan_of(&scenario.experiment, trials.div_ceil(places));
     scenario.failed_attempts.clear();

@@ -140,7 +140,7 @@ fn load_ns(counted: &[Measurement]) -> u64 {
     let times = counted
         .iter()
         .filter(|m| matches!(m.metric.as_str(), "user_time" | "system_time"));
-    times.map(|m| (m.value * 1e9) as u64).sum()
+    times.map(|m| model::whole(m.value * 1e9)).sum()
 }
 
 #[cfg(test)]

@@ -54,7 +54,9 @@ fn cpus(placement: &Placement) -> u32 {
         .cpus
         .as_deref()
         .and_then(|list| model::choose_cpus(list, &load::allowed_cpus()).ok());
-    listed.map_or_else(collect::machine::usable_cpus, |cpus| cpus.len() as u32)
+    listed.map_or_else(collect::machine::usable_cpus, |cpus| {
+        u32::try_from(cpus.len()).unwrap_or(u32::MAX)
+    })
 }
 
 #[cfg(test)]

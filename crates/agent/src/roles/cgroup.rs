@@ -206,7 +206,7 @@ fn failed(step: &'static str, path: &Path, source: io::Error) -> CgroupError {
 fn settings(version: Version, placement: &Placement) -> Vec<(&'static str, String)> {
     let quota_us = placement
         .quota_percent
-        .map(|percent| (percent / 100.0 * PERIOD_US as f64).round() as u64);
+        .map(|percent| model::whole((percent / 100.0 * PERIOD_US as f64).round()));
     let mut settings = Vec::new();
     match version {
         Version::V2 => {

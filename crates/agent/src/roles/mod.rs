@@ -301,7 +301,8 @@ pub fn least_threads(workload: &model::Workload, role: &Role) -> u32 {
         Role::Load => workload.client.as_ref().map_or(1, |client| client.threads),
         Role::Server => {
             let of_server = workload.server.as_ref().map_or(0, server::least_threads);
-            of_server + workload.services.len() as u32
+            let services = u32::try_from(workload.services.len()).unwrap_or(u32::MAX);
+            of_server.saturating_add(services)
         }
         Role::Antagonist => {
             let antagonists = workload.antagonists.iter();

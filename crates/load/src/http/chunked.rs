@@ -40,9 +40,10 @@ impl Chunked {
         let mut at = 0;
         while at < bytes.len() && !self.is_done() {
             if self.state == State::Data {
-                let step = self.size.min((bytes.len() - at) as u64);
-                self.size -= step;
-                at += step as usize;
+                let left = usize::try_from(self.size).unwrap_or(usize::MAX);
+                let step = left.min(bytes.len() - at);
+                self.size -= step as u64;
+                at += step;
                 if self.size == 0 {
                     self.state = State::DataEnd;
                 }

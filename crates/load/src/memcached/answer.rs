@@ -82,15 +82,18 @@ impl MemcachedAnswer {
 
     /// The last two bytes of a value are the end of its line.
     fn take_data<'a>(&mut self, bytes: &'a [u8], left: u64) -> Result<&'a [u8], Fault> {
-        let step = left.min(bytes.len() as u64);
-        let (piece, rest) = bytes.split_at(step as usize);
+        let step = usize::try_from(left).map_or(bytes.len(), |left| left.min(bytes.len()));
+        let (piece, rest) = bytes.split_at(step);
         // The byte that has `behind` bytes behind it, where it is in this piece.
-        let byte = |behind: u64| piece.get(left.checked_sub(behind + 1)? as usize);
+        let byte = |behind: u64| {
+            let at = left.checked_sub(behind + 1)?;
+            piece.get(usize::try_from(at).ok()?)
+        };
         let is = |byte: Option<&u8>, expected: u8| byte.is_none_or(|found| *found == expected);
         if !(is(byte(1), b'\r') && is(byte(0), b'\n')) {
             return Err(Fault::Garbage);
         }
-        self.state = match left - step {
+        self.state = match left - step as u64 {
             0 => State::Line,
             left => State::Data { left },
         };

@@ -45,6 +45,10 @@ struct KeySizes {
 const SIZES_SEED: u64 = 0x5e7_5e7;
 
 impl Keys {
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a key has at most 250 bytes, its number 20 digits, and a value a million bytes"
+    )]
     pub fn new(count: u64, key_size: Sizes, value_size: Sizes) -> Self {
         let mut random = ChaCha8Rng::seed_from_u64(SIZES_SEED);
         let shortest = count.saturating_sub(1).max(1).ilog10() as u64 + 1;
@@ -62,11 +66,19 @@ impl Keys {
         }
     }
 
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a load has at most MOST_KEYS keys, and each is numbered by a u32"
+    )]
     pub fn count(&self) -> u32 {
         self.sizes.len() as u32
     }
 
     /// Room for any request.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the longest key has 250 bytes"
+    )]
     pub fn longest_request(&self) -> usize {
         self.payload.len() + sizes::LONGEST_KEY as usize + 64
     }
@@ -118,7 +130,7 @@ impl Requests {
             text: Vec::with_capacity(keys.longest_request()),
             keys,
             random,
-            gets: (gets_percent / 100.0 * 2f64.powi(32)) as u64,
+            gets: model::whole(gets_percent / 100.0 * 2f64.powi(32)),
         }
     }
 

@@ -142,12 +142,12 @@ fn uniform(random: &mut impl Rng) -> f64 {
 fn extreme_value(shape: &Shape, random: &mut impl Rng) -> u64 {
     let exponential = -uniform(random).ln();
     let size = shape.mu + shape.sigma * (exponential.powf(-shape.k) - 1.0) / shape.k;
-    size.round() as u64
+    model::whole(size.round())
 }
 
 fn pareto(shape: &Shape, random: &mut impl Rng) -> u64 {
     let size = shape.mu + shape.sigma * (uniform(random).powf(-shape.k) - 1.0) / shape.k;
-    size as u64
+    model::whole(size)
 }
 
 fn etc_value(random: &mut impl Rng) -> u64 {
@@ -162,6 +162,7 @@ fn etc_value(random: &mut impl Rng) -> u64 {
 }
 
 #[cfg(test)]
+#[allow(clippy::cast_possible_truncation)]
 mod tests {
     use super::*;
     use rand::SeedableRng;

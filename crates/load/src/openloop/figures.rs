@@ -287,6 +287,7 @@ fn judge_median_lateness(figures: &mut Figures, medians: [Option<u64>; 2]) {
 }
 
 #[cfg(test)]
+#[allow(clippy::cast_possible_truncation)]
 mod tests {
     use super::*;
     use crate::openloop::tally::Times;

@@ -119,6 +119,10 @@ impl Poller {
 }
 
 /// The index of the socket; `None` for the timer.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the index was a usize when its socket was registered"
+)]
 pub fn index(event: &Event) -> Option<usize> {
     let data = event.data;
     (data.u64() != TIMER).then(|| data.u64() as usize)

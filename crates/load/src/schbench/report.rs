@@ -95,6 +95,10 @@ impl Json {
 }
 
 /// `99.0` → 990.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "at most 1000, which is checked before"
+)]
 fn permille(percent: &str) -> Option<u32> {
     let percent: f64 = percent.trim().parse().ok()?;
     (0.0..100.0)

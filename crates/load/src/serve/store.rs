@@ -44,6 +44,7 @@ impl Store {
     }
 
     fn part(&self, key: &[u8]) -> MutexGuard<'_, Part> {
+        #[expect(clippy::cast_possible_truncation, reason = "any bits of a hash do")]
         let part = self.hasher.hash_one(key) as usize % PARTS;
         self.parts[part]
             .lock()

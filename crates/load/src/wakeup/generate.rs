@@ -93,8 +93,12 @@ impl Threads {
             self.messages
                 .push(spawn_message(&self.shared, share, schedule)?);
         }
-        let count = self.workers.len() + self.messages.len();
-        self.shared.gate.gather(count as u32)
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "threads that run: Linux has at most 4 million"
+        )]
+        let count = (self.workers.len() + self.messages.len()) as u32;
+        self.shared.gate.gather(count)
     }
 
     fn join(self) -> Result<Recorded, String> {

@@ -48,6 +48,10 @@ impl Group {
         }
     }
 
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "`new` makes them from a u32"
+    )]
     pub fn workers(&self) -> u32 {
         self.slots.len() as u32
     }
@@ -141,6 +145,7 @@ impl Iterator for Idle<'_> {
 }
 
 #[cfg(test)]
+#[allow(clippy::cast_possible_truncation)]
 mod tests {
     use super::*;
 

@@ -67,6 +67,10 @@ impl Matrices {
 }
 
 /// Side of three square matrices of 64-bit numbers in `footprint_bytes`.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the root of a u64 has 32 bits"
+)]
 fn side(footprint_bytes: u64) -> usize {
     ((footprint_bytes / 3 / 8).isqrt() as usize).max(1)
 }
@@ -88,6 +92,10 @@ impl RowBudget {
         }
     }
 
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "rows of one request; if there were more than a u64 has, the cast would saturate"
+    )]
     pub fn next_request(&mut self) -> u64 {
         self.carry += self.rows_per_request;
         let whole = self.carry.floor();

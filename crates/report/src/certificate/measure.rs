@@ -25,6 +25,10 @@ impl Certificate {
     }
 }
 
+fn in_u32(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
 /// Results of one directory, and their arms that are the same.
 struct Scope<'a> {
     results: &'a ResultSet,
@@ -56,7 +60,7 @@ impl<'a> Scope<'a> {
             .map(|(a, b)| self.log_ratios(cell, metric, a, b))
             .filter(|xs| !xs.is_empty())
             .collect();
-        let blocks = series.iter().map(Vec::len).max()? as u32;
+        let blocks = in_u32(series.iter().map(Vec::len).max()?);
         let called = series.iter().filter(|xs| self.is_called(xs)).count();
         let spread = pooled_spread(&series);
         let known = spread.and_then(|sd| bounds::standard_deviation(sd, self.freedom(blocks), 0.1));
@@ -64,8 +68,8 @@ impl<'a> Scope<'a> {
         Some(CellNoise {
             cell: self.results.plan.cells[cell].name.clone(),
             metric: metric.to_owned(),
-            comparisons: series.len() as u32,
-            false_calls: called as u32,
+            comparisons: in_u32(series.len()),
+            false_calls: in_u32(called),
             blocks,
             spread,
             spread_low: known.map(|i| i.low),
@@ -96,18 +100,18 @@ impl<'a> Scope<'a> {
 
     /// Blocks and arms each take one from what can vary.
     fn freedom(&self, blocks: u32) -> u32 {
-        blocks.saturating_sub(1) * (self.arms.len() as u32 - 1)
+        blocks.saturating_sub(1) * (in_u32(self.arms.len()) - 1)
     }
 
     fn block_ns(&self, cell: usize) -> u64 {
         let trials = self.results.trials.iter().map(|stored| &stored.trial);
         let here = trials.filter(|t| t.place.cell == cell && self.arms.contains(&t.place.arm));
         let times: Vec<f64> = here.map(|t| t.result.elapsed_ns as f64).collect();
-        (2.0 * summary::mean(&times).unwrap_or(0.0)) as u64
+        model::whole(2.0 * summary::mean(&times).unwrap_or(0.0))
     }
 
     fn sight(&self, time_ns: u64, block_ns: u64, spread: Option<f64>) -> Sight {
-        let blocks = (time_ns / block_ns.max(1)).min(u64::from(u32::MAX)) as u32;
+        let blocks = u32::try_from(time_ns / block_ns.max(1)).unwrap_or(u32::MAX);
         Sight {
             time_ns,
             blocks,

@@ -56,7 +56,8 @@ impl Certificate {
     /// More false calls than chance allows, if they were independent. Pairs of a
     /// cell share arms and blocks, so only every `arms - 1`th counts as a new one.
     fn doubt(&self) -> &'static str {
-        let fold = (self.arms as u32 - 1).max(1);
+        let arms = u32::try_from(self.arms).unwrap_or(u32::MAX);
+        let fold = (arms - 1).max(1);
         let (hits, trials) = (self.false_calls / fold, self.comparisons.div_ceil(fold));
         let share = bounds::share(hits, trials, 1.0 - self.confidence);
         match share.is_some_and(|s| s.low > 1.0 - self.confidence) {

@@ -158,7 +158,7 @@ fn run_advice(levels: Levels, blocks: f64, setup_ns: f64, block_ns: f64) -> Opti
 }
 
 fn written(ns: f64) -> String {
-    format_duration_ns(((ns / 1e8).round() as u64).saturating_mul(100_000_000))
+    format_duration_ns(model::whole((ns / 1e8).round()).saturating_mul(100_000_000))
 }
 
 fn pooled_variance(groups: &[&[f64]]) -> Option<f64> {

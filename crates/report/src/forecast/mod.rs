@@ -244,7 +244,8 @@ impl<'a> Scope<'a> {
         let mut cells: Vec<&String> = self.wanted.iter().map(|(cell, _)| cell).collect();
         cells.dedup();
         let pause_ns = self.pause_ns();
-        let trial_ns = |cell: &String| Some((mean_trial_ns(self.sources, cell)? + pause_ns) as u64);
+        let trial_ns =
+            |cell: &String| Some(model::whole(mean_trial_ns(self.sources, cell)? + pause_ns));
         let trials = cells.into_iter().filter_map(trial_ns);
         let trials = trials.fold(0, u64::saturating_add);
         trials.saturating_mul(self.experiment.arms.len() as u64)
@@ -278,6 +279,10 @@ impl<'a> Scope<'a> {
 
 /// Arms share the trials of the baseline, so their log-ratios correlate by 1/2 and
 /// the squares of these by 1/4: so many degrees of freedom are as good as all.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "at most `freedom`, which is a u32"
+)]
 fn effective(freedom: u32, arms: u32) -> u32 {
     let shared = 1.0 + f64::from(arms.saturating_sub(1)) / 4.0;
     ((f64::from(freedom) / shared).round() as u32).max(1)

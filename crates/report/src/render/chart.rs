@@ -63,6 +63,10 @@ pub fn percentiles(lines: &[PercentileLine]) -> Option<String> {
 }
 
 /// `99.9%` for 3.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "a mark of an axis that ends after some nines"
+)]
 fn percentile(x: f64) -> String {
     match x.round() as i32 {
         0 => "0".to_owned(),

@@ -189,7 +189,8 @@ fn sized(c: &Comparison) -> String {
 fn more_time(open: &[Found]) -> Option<(String, usize)> {
     let missing = open.iter().filter_map(|found| {
         let c = found.comparison;
-        let blocks = c.blocks_needed?.saturating_sub(c.blocks as u32);
+        let has = u32::try_from(c.blocks).unwrap_or(u32::MAX);
+        let blocks = c.blocks_needed?.saturating_sub(has);
         Some((blocks, f64::from(blocks) * found.cell.block_ns?))
     });
     let missing: Vec<(u32, f64)> = missing.collect();

@@ -231,6 +231,10 @@ pub fn curve(histogram: &Histogram<u64>) -> Curve {
     let end = (samples / FEWEST_BEYOND).log10();
     let step = 1.0 / f64::from(POINTS_PER_DECADE);
     // Negative, and so 0, without samples.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "some steps for each decade of a u64"
+    )]
     let last = (end / step).floor() as u32;
     // From the first step on: the minimum says little and stretches the axis.
     let steps = (1..=last).map(|n| f64::from(n) * step);

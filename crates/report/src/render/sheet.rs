@@ -457,6 +457,7 @@ fn no_interval(blocks: usize) -> String {
     format!("{}, no interval", count(blocks, "block"))
 }
 
+#[expect(clippy::cast_possible_truncation, reason = "between -100 and 100")]
 fn tint(ratio: f64, better: Better, full: f64) -> i32 {
     let good = match better {
         Better::Higher => ratio.ln(),

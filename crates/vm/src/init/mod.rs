@@ -66,8 +66,8 @@ fn early() -> Result<(), Failure> {
     mounts::early()?;
     load_modules(ALWAYS)?;
     if kernel_argument(frame::PROBE_ARGUMENT) {
-        println!("{}", frame::PROBE_ANSWER);
-        return Ok(());
+        let mut console = io::stdout();
+        return writeln!(console, "{}", frame::PROBE_ANSWER).map_err(at("answer the probe"));
     }
     let mut control = port::open(frame::CONTROL_PORT)?;
     let result = serve_host(&mut control);

@@ -93,6 +93,7 @@ pub fn payload(bzimage: &[u8]) -> Option<&[u8]> {
 }
 
 #[cfg(test)]
+#[allow(clippy::cast_possible_truncation)]
 mod tests {
     use super::*;
 

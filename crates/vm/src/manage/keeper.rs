@@ -139,8 +139,8 @@ fn open(claim: Claim, desk: Desk) -> Result<Keeper, VmError> {
 
 fn answer(answer: &Answer) {
     if let Ok(line) = serde_json::to_string(answer) {
-        println!("{line}");
-        let _ = std::io::stdout().flush();
+        let mut stdout = std::io::stdout().lock();
+        let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
     }
 }
 

@@ -115,8 +115,9 @@ impl Share {
             text.parse::<u64>().ok()
         };
         let online = collect::read_trimmed(&root.join("sys/devices/system/cpu/online"))?;
+        let cpus = model::parse_cpu_list(&online).ok()?;
         Some(Share {
-            cpus: model::parse_cpu_list(&online).ok()?.len() as u32,
+            cpus: u32::try_from(cpus.len()).unwrap_or(u32::MAX),
             each: ratio(read("rt_runtime")?, read("rt_period").filter(|p| *p > 0)?),
         })
     }
@@ -137,6 +138,10 @@ pub fn to_try(root: &Path, policy: &Policy) -> Policy {
     };
     let Bounds { shortest, longest } = Bounds::now(root);
     let taken = period.clamp(shortest.min(longest), longest);
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "at most `taken`: a checked policy has no time that is longer than its period"
+    )]
     let scale = |ns: u64| (u128::from(ns) * u128::from(taken) / u128::from(period)) as u64;
     match taken == period {
         true => policy.clone(),
