@@ -27,7 +27,7 @@ const KEYS: &[KeyDef] = &[
         "prepare",
         "list of words",
         "",
-        "A command that is run before each trial and is in no figure, such as `make clean`.",
+        "A command that is run before each trial and is in no figure, such as `rm -rf build`.",
     ),
 ];
 
