@@ -102,7 +102,8 @@ fn every_make_target_and_every_bench_exists() {
         for command in commands(&page, "cargo run ") {
             let mut words = command.split_whitespace().skip_while(|w| *w != "-p");
             let package = words.nth(1).unwrap_or_default();
-            let known = [format!("benches/{package}"), format!("crates/{package}")];
+            let folder = package.strip_prefix("schedlab-").unwrap_or(package);
+            let known = [format!("benches/{folder}"), format!("crates/{folder}")];
             assert!(
                 known.iter().any(|dir| root().join(dir).exists()),
                 "{}: {command}",
