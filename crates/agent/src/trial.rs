@@ -468,7 +468,9 @@ impl<'a, 'c> Trial<'a, 'c> {
 }
 
 fn failed_with(what: &str, output: &Output) -> Stop {
-    let lines = last_lines(&output.stderr, 3, " | ");
+    let lines = [&output.stderr, &output.stdout].map(|text| last_lines(text, 3, " | "));
+    let lines = lines.into_iter().find(|lines| !lines.is_empty());
+    let lines = lines.unwrap_or_default();
     let colon = if lines.is_empty() { "" } else { ": " };
     Stop::Failed(format!("{what} ended with {}{colon}{lines}", output.status))
 }

@@ -135,15 +135,18 @@ fn an_arm_that_cannot_be_applied_is_void_and_nothing_is_measured() {
 
 #[test]
 fn a_failing_command_is_a_failed_trial_with_its_last_words() {
-    let result = Agent::start().trial(
-        Arm::unchanged("x"),
-        command("echo 'no such luck' >&2; exit 3"),
-    );
-    let expected = TrialState::Failed {
-        why: "the workload ended with exit status 3: no such luck".to_owned(),
-    };
-    assert_eq!(result.state, expected);
-    assert_eq!(result.metrics, []);
+    for script in [
+        "echo 'no such luck' >&2; exit 3",
+        // Some programs have only one stream.
+        "echo 'no such luck'; exit 3",
+    ] {
+        let result = Agent::start().trial(Arm::unchanged("x"), command(script));
+        let expected = TrialState::Failed {
+            why: "the workload ended with exit status 3: no such luck".to_owned(),
+        };
+        assert_eq!(result.state, expected, "{script}");
+        assert_eq!(result.metrics, []);
+    }
 }
 
 #[test]

@@ -7,7 +7,8 @@ pub struct Program {
     pub name: &'static str,
     /// Argument that makes it print its version; `None` for a program that cannot.
     pub version: Option<&'static str>,
-    /// Debian package that has it; `None` where no package does.
+    /// Debian package that has it; `None` where no package does. One that is outside of Debian's
+    /// main archive has the name of its part in front, such as `non-free/netperf`.
     pub package: Option<&'static str>,
 }
 
