@@ -17,6 +17,7 @@ pub static KINDS: &[&KindDef] = &[
     &crate::wakeup::KIND,
     &crate::schbench::KIND,
     &crate::hackbench::KIND,
+    &crate::netperf::KIND,
     &crate::command::KIND,
     &crate::http::KIND,
     &crate::memcached::KIND,

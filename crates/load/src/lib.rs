@@ -17,6 +17,7 @@ mod latch;
 pub mod latency;
 pub mod memcached;
 mod native;
+pub mod netperf;
 pub mod openloop;
 mod overload;
 pub mod pacing;
