@@ -1,0 +1,97 @@
+//! Loads on the controller, apart from their services on the target.
+
+use crate::place::{Place, experiment, took, wobble};
+use model::{Better, Measurement, Part, Trial, TrialSpec};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use target::fake::{FakeTarget, Fate};
+
+/// An experiment whose load runs on the controller, on a target that is another machine.
+fn apart(load: impl FnMut(&TrialSpec) -> Fate + Send + 'static, target: FakeTarget) -> Vec<Trial> {
+    let mut experiment = experiment(&["default", "slow"]);
+    experiment.workloads[0].load_on = model::Place::Controller;
+    let place = Place::new(experiment);
+    let mut target = target;
+    target.can.apart = true;
+    let controller = FakeTarget::new(load);
+    place
+        .run_beside(
+            target,
+            Some(controller),
+            place.writer(),
+            Vec::new(),
+            |_, _| {},
+        )
+        .unwrap();
+    place.trials()
+}
+
+/// The part of the target has a figure of its own.
+fn steal(_: &TrialSpec) -> Fate {
+    Fate::Ok(vec![Measurement {
+        metric: "steal_time".into(),
+        unit: "s".into(),
+        better: Better::Neither,
+        value: 0.5,
+    }])
+}
+
+#[test]
+fn a_load_on_the_controller_gives_the_figures_and_the_target_its_own() {
+    let load = |spec: &TrialSpec| {
+        assert!(matches!(spec.part, Part::Load { .. }) && spec.arm.summary() == "default");
+        took(wobble(spec.seed) * if spec.arm.name == "slow" { 1.5 } else { 1.0 })
+    };
+    let trials = apart(load, FakeTarget::new(steal));
+    assert!(
+        trials.len() >= 6 && trials.iter().all(Trial::is_ok),
+        "{trials:?}"
+    );
+    for trial in &trials {
+        let metrics = trial.result.metrics.iter();
+        let names: BTreeSet<&str> = metrics.map(|m| m.metric.as_str()).collect();
+        assert_eq!(names, BTreeSet::from(["wall_time", "steal_time"]));
+    }
+}
+
+#[test]
+fn a_load_that_fails_on_the_controller_fails_its_trial_and_says_where() {
+    let trials = apart(|_| Fate::Failed("exit status 1"), FakeTarget::new(steal));
+    let why = trials[0].result.state.why().unwrap();
+    assert_eq!(why, "the load, on the controller: exit status 1");
+    assert!(trials[0].result.metrics.is_empty());
+}
+
+#[test]
+fn a_load_whose_services_do_not_start_is_not_begun() {
+    let begun = Arc::new(AtomicBool::new(false));
+    let seen = begun.clone();
+    let load = move |_: &TrialSpec| {
+        seen.store(true, Ordering::Relaxed);
+        took(1.0)
+    };
+    let trials = apart(load, FakeTarget::new(|_| Fate::Failed("no port")));
+    assert!(
+        trials
+            .iter()
+            .all(|t| t.result.state.why() == Some("no port"))
+    );
+    assert!(!begun.load(Ordering::Relaxed));
+}
+
+#[test]
+fn a_controller_that_dies_voids_the_trial_and_is_started_again() {
+    let mut turn = 0;
+    let load = move |spec: &TrialSpec| {
+        turn += 1;
+        if turn == 2 {
+            return Fate::Dies;
+        }
+        took(wobble(spec.seed) * if spec.arm.name == "slow" { 1.5 } else { 1.0 })
+    };
+    let trials = apart(load, FakeTarget::new(steal));
+    let void: Vec<&Trial> = trials.iter().filter(|t| !t.is_ok()).collect();
+    assert_eq!(void.len(), 1);
+    assert!(trials.iter().filter(|t| t.is_ok()).count() >= 6);
+}
