@@ -1,0 +1,115 @@
+//! Guests, agents and QEMUs that die or hang: their trial is void, the run goes on.
+
+use crate::guests::{KERNEL, experiment, of, trials};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+use tests::{Bench, alone, expect_code, no_guests, stdout};
+
+#[test]
+fn a_guest_or_an_agent_that_dies_voids_its_trial_and_the_run_goes_on() {
+    if let Some(why) = no_guests() {
+        return tests::skipped(why);
+    }
+    let _turn = alone();
+    let bench = Bench::default();
+    // Each only under one arm: its policy is what the command looks at.
+    let arms = "[[arm]]\nname = \"panics\"\npolicy = { class = \"batch\" }\n\
+                [[arm]]\nname = \"loses-its-agent\"\npolicy = { class = \"idle\" }\n";
+    let command = "case $(chrt -p $$) in \
+                   *BATCH*) echo c > /proc/sysrq-trigger ;; \
+                   *IDLE*) pkill -9 -f '[s]chedlab agent' ;; esac; sleep 1";
+    let file = bench.file("deaths.toml", &experiment(arms, command));
+    let output = bench.run(&["run", &file, "-o", "out"]);
+    expect_code(&output, 4);
+    let trials = trials(&bench);
+    assert!(of(&trials, "eevdf").trial.is_ok());
+    let void = of(&trials, "panics");
+    let why = void.trial.result.state.why().expect("void");
+    assert!(why.contains("Kernel panic"), "{why}");
+    assert!(why.contains("sysrq_handle_crash"), "last lines: {why}");
+    let console = std::fs::read_to_string(void.dir.join("console.log")).expect("kept");
+    assert!(console.contains("Kernel panic"), "{console}");
+    let why = of(&trials, "loses-its-agent").trial.result.state.why();
+    let why = why.expect("void");
+    assert!(
+        why.contains("agent in the guest ended with signal 9"),
+        "{why}"
+    );
+    let text = stdout(&output);
+    assert!(!text.contains("sysrq_handle_crash"), "one line: {text}");
+}
+
+/// QEMU below this schedlab.
+fn qemu_of(schedlab: u32) -> Option<rustix::process::Pid> {
+    let tasks = std::fs::read_dir(format!("/proc/{schedlab}/task")).ok()?;
+    let children = tasks.flatten().filter_map(|task| {
+        let list = std::fs::read_to_string(task.path().join("children")).ok()?;
+        Some(
+            list.split_whitespace()
+                .map(str::to_owned)
+                .collect::<Vec<_>>(),
+        )
+    });
+    let mut qemu = children.flatten().filter(|pid| {
+        let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
+        name.is_ok_and(|name| name.starts_with("qemu-system"))
+    });
+    rustix::process::Pid::from_raw(qemu.next()?.parse().ok()?)
+}
+
+/// Wait until this many trials are on disk, then do this to the QEMU that runs.
+fn after_trials(bench: &Bench, schedlab: u32, count: usize, signal: rustix::process::Signal) {
+    let limit = Instant::now() + Duration::from_secs(300);
+    let there = || std::fs::read_dir(bench.path("out/trials")).map_or(0, Iterator::count);
+    while there() < count {
+        assert!(Instant::now() < limit, "{count} trials never came");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    // Into the next trial: a boot, if there is one, is not what is tested.
+    std::thread::sleep(Duration::from_secs(1));
+    let qemu = qemu_of(schedlab).expect("a guest runs");
+    rustix::process::kill_process(qemu, signal).expect("it runs");
+}
+
+#[test]
+fn a_qemu_that_is_killed_or_hangs_voids_its_trial_and_the_run_goes_on() {
+    if let Some(why) = no_guests() {
+        return tests::skipped(why);
+    }
+    let _turn = alone();
+    let bench = Bench::default();
+    let text = format!(
+        "[target]\nkind = \"vm\"\nkernel = \"{KERNEL}\"\nmemory = \"512M\"\n\
+         [[arm]]\nname = \"eevdf\"\n\
+         [[workload]]\nkind = \"command\"\ntime-limit = \"20s\"\n\
+         command = [\"sh\", \"-c\", \"echo in the guest > /dev/console; sleep 4\"]\n\
+         [stop]\nmin-blocks = 3\nmax-blocks = 3\n"
+    );
+    let file = bench.file("lost.toml", &text);
+    let mut run = bench.command(&["run", &file, "-o", "out"]);
+    let mut run = run.stdout(Stdio::null()).spawn().expect("schedlab starts");
+    after_trials(&bench, run.id(), 1, rustix::process::Signal::KILL);
+    // The void one, and its second attempt.
+    after_trials(&bench, run.id(), 3, rustix::process::Signal::STOP);
+    assert_eq!(run.wait().expect("it ends").code(), Some(4));
+
+    let trials = trials(&bench);
+    let states: Vec<_> = trials.iter().map(|t| &t.trial.result.state).collect();
+    assert!(
+        states.iter().filter(|s| s.why().is_none()).count() >= 2,
+        "{states:?}"
+    );
+    assert!(states.len() >= 5, "each was tried again: {states:?}");
+    let voids = states.iter().filter(|s| s.name() == "void");
+    let voids = voids.filter_map(|s| s.why());
+    let voids: Vec<&str> = voids.collect();
+    assert_eq!(voids.len(), 2, "{voids:?}");
+    assert!(voids[0].contains("signal: 9"), "{voids:?}");
+    assert!(voids[1].contains("was silent for 60 s"), "{voids:?}");
+    for void in voids {
+        assert!(
+            void.contains("in the guest"),
+            "the console's last lines: {void}"
+        );
+    }
+}

@@ -1,0 +1,164 @@
+//! Guests in the background: snapshots, images, ports.
+
+use std::io::Read;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+use tests::{Bench, alone, expect_code, no_guests, stderr, stdout};
+
+/// Guests in the background of one test, and its snapshot, which are gone after it.
+struct Background<'a> {
+    bench: &'a Bench,
+    snapshot: String,
+}
+
+impl<'a> Background<'a> {
+    fn new(bench: &'a Bench) -> Self {
+        Background {
+            bench,
+            snapshot: format!("test-{}", std::process::id()),
+        }
+    }
+
+    fn vm(&self, args: &[&str]) -> Output {
+        let mut command = self.bench.command(&["vm"]);
+        command.args(args);
+        let output = command.env("XDG_RUNTIME_DIR", self.bench.dir.path());
+        output.output().expect("schedlab starts")
+    }
+
+    /// Standard output of what must succeed.
+    fn said(&self, args: &[&str]) -> String {
+        let output = self.vm(args);
+        expect_code(&output, 0);
+        stdout(&output)
+    }
+
+    fn sh(&self, guest: &str, script: &str) -> String {
+        self.said(&["exec", "--name", guest, "/bin/busybox", "sh", "-c", script])
+    }
+}
+
+impl Drop for Background<'_> {
+    fn drop(&mut self) {
+        for guest in ["one", "two"] {
+            self.vm(&["stop", "--name", guest]);
+        }
+        self.vm(&["snapshot", "delete", &self.snapshot]);
+    }
+}
+
+#[test]
+fn a_snapshot_goes_on_where_it_was_taken() {
+    if let Some(why) = no_guests() {
+        return tests::skipped(why);
+    }
+    let _turn = alone();
+    let bench = Bench::default();
+    if let Some(why) = small_image(&bench) {
+        return tests::skipped(why);
+    }
+    let lab = Background::new(&bench);
+    let saved = lab.snapshot.as_str();
+    let start = ["start", "--name", "one", "--memory", "512M"];
+    // A relative path must mean the same image later, from any directory.
+    lab.said(&[&start[..], &["--root", "image:image.squashfs"]].concat());
+    lab.sh("one", "echo before > /note");
+    lab.said(&["snapshot", "create", saved, "--name", "one"]);
+    lab.sh("one", "echo after > /note");
+    assert_eq!(lab.sh("one", "cat /note"), "after\n", "the guest goes on");
+
+    let twice = lab.vm(&["snapshot", "create", saved, "--name", "one"]);
+    expect_code(&twice, 3);
+    assert!(stderr(&twice).contains("it exists"), "{}", stderr(&twice));
+
+    let list: serde_json::Value =
+        serde_json::from_str(&lab.said(&["snapshot", "list", "--format", "json"])).expect("JSON");
+    let ours = list.as_array().expect("a list").iter();
+    let ours: Vec<_> = ours.filter(|s| s["name"] == saved).collect();
+    assert_eq!(ours.len(), 1);
+    let image = bench.path("image.squashfs").canonicalize().expect("there");
+    assert_eq!(ours[0]["root"], format!("image:{}", image.display()));
+    assert!(
+        ours[0]["bytes"]
+            .as_u64()
+            .is_some_and(|bytes| bytes > 1 << 20)
+    );
+
+    lab.said(&["snapshot", "restore", saved, "--name", "two"]);
+    assert_eq!(lab.sh("two", "cat /note"), "before\n");
+    lab.said(&["snapshot", "delete", saved]);
+    let gone = lab.vm(&["snapshot", "restore", saved]);
+    expect_code(&gone, 3);
+    assert!(stderr(&gone).contains("no such snapshot"));
+}
+
+/// busybox and its libraries as a squashfs image; or why there is none.
+fn small_image(bench: &Bench) -> Option<String> {
+    let script = "set -e; mkdir -p r/bin r/dev r/proc r/sys r/run; cp /bin/busybox r/bin/; \
+         for l in $(ldd /bin/busybox 2>/dev/null | grep -o '/[^ ]*'); do \
+         mkdir -p r$(dirname $l); cp -L $l r$l; done; tar -C r -c . | tar2sqfs -q image.squashfs";
+    let mut command = Command::new("sh");
+    let made = command
+        .args(["-c", script])
+        .current_dir(bench.dir.path())
+        .output();
+    let made = made.expect("sh");
+    (!made.status.success()).then(|| {
+        let why = stderr(&made);
+        format!("no image can be made (busybox, squashfs-tools-ng): {why}")
+    })
+}
+
+#[test]
+fn a_guest_over_the_hosts_files_has_its_ports_and_cannot_be_saved() {
+    if let Some(why) = no_guests() {
+        return tests::skipped(why);
+    }
+    let _turn = alone();
+    let bench = Bench::default();
+    let lab = Background::new(&bench);
+    let forward = format!("{}:7000", free_port());
+    let start = ["start", "--name", "one", "--memory", "512M", "--forward"];
+    lab.said(&[&start[..], &[&forward]].concat());
+
+    let answer = std::thread::scope(|threads| {
+        let port = forward.split(':').next().and_then(|p| p.parse().ok());
+        let guest = "echo from the guest | timeout 60 busybox nc -l -p 7000";
+        threads.spawn(|| lab.vm(&["exec", "--name", "one", "sh", "-c", guest]));
+        read_from(port.expect("a port"))
+    });
+    assert_eq!(answer, "from the guest\n");
+    let taken = lab.vm(&["start", "--name", "two", "--forward", &forward]);
+    expect_code(&taken, 3);
+    assert!(
+        stderr(&taken).contains("cannot be bound"),
+        "{}",
+        stderr(&taken)
+    );
+
+    let refused = lab.vm(&["snapshot", "create", &lab.snapshot, "--name", "one"]);
+    expect_code(&refused, 3);
+    let said = stderr(&refused);
+    assert!(said.contains("--root image:PATH"), "{said}");
+    let going_on = lab.said(&["exec", "--name", "one", "echo", "still", "here"]);
+    assert_eq!(going_on, "still here\n");
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    listener.local_addr().expect("bound").port()
+}
+
+/// QEMU accepts before the guest listens, and then closes: try until there is an answer.
+fn read_from(port: u16) -> String {
+    let limit = Instant::now() + Duration::from_secs(60);
+    let mut text = String::new();
+    while text.is_empty() && Instant::now() < limit {
+        std::thread::sleep(Duration::from_millis(200));
+        if let Ok(mut stream) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)) {
+            let _ = stream.read_to_string(&mut text);
+        }
+    }
+    text
+}

@@ -1,0 +1,191 @@
+//! Treatment in a guest is proven, or the trial is void.
+//!
+//! `make test` builds sched/scx_faulty first, a scheduler that fails in a chosen way.
+
+use crate::guests::{experiment, fact, of, trials};
+use std::path::{Path, PathBuf};
+use tests::{Bench, alone, expect_code, no_guests, sched_program, stdout};
+
+fn faulty() -> Option<PathBuf> {
+    sched_program("scx_faulty")
+}
+
+/// Why guests with a scheduler that fails cannot be tested here, if so.
+fn no_faulty_guests() -> Option<&'static str> {
+    if let Some(why) = no_guests() {
+        return Some(why);
+    }
+    if faulty().is_none() {
+        return Some("sched/scx_faulty is not built; `make test` builds it");
+    }
+    None
+}
+
+/// One arm of the file below: its name, its fault, what else it says.
+fn arm(name: &str, fault: &str, more: &str) -> String {
+    let program = faulty().expect("looked for before");
+    format!(
+        "[[arm]]\nname = \"{name}\"\nscheduler = \"{}\"\nargs = [\"--fault\", \"{fault}\"]\n{more}\n",
+        program.display()
+    )
+}
+
+#[test]
+fn a_scheduler_in_force_is_proven_before_during_and_after() {
+    if let Some(why) = no_faulty_guests() {
+        return tests::skipped(why);
+    }
+    let _turn = alone();
+    let bench = Bench::default();
+    let file = bench.file(
+        "good.toml",
+        &experiment(&arm("good", "none", ""), "sleep 2"),
+    );
+    let output = bench.run(&["run", &file, "-o", "out"]);
+    expect_code(&output, 0);
+    let trials = trials(&bench);
+    let of_good = &of(&trials, "good").trial.result;
+    assert!(of_good.evidence.points.len() >= 3, "{of_good:?}");
+    let scheduler = fact(of_good, "sched_ext scheduler");
+    assert!(scheduler.found.starts_with("faulty"), "{scheduler:?}");
+    assert_eq!(scheduler.wanted.as_ref(), Some(&scheduler.found));
+    let binary = of_good
+        .evidence
+        .scheduler_binary
+        .as_ref()
+        .expect("recorded");
+    assert_eq!(binary.sha256.len(), 64);
+    let of_default = &of(&trials, "eevdf").trial.result;
+    let scheduler = fact(of_default, "sched_ext scheduler");
+    assert_eq!(
+        (scheduler.found.as_str(), scheduler.disagrees()),
+        ("none", None)
+    );
+    assert!(stdout(&output).contains("emulated") || !stdout(&output).contains("tcg"));
+}
+
+#[test]
+fn every_way_to_fail_voids_the_trial_with_its_reason_and_gives_no_figure() {
+    if let Some(why) = no_faulty_guests() {
+        return tests::skipped(why);
+    }
+    let _turn = alone();
+    let bench = Bench::default();
+    let arms = [
+        arm("late", "late:60", "attach-limit = \"2s\""),
+        arm("stall", "stall:1", ""),
+        arm("error", "error:1", ""),
+        arm("never", "never", "attach-limit = \"2s\""),
+        arm("exit", "exit", ""),
+    ]
+    .concat();
+    let file = bench.file("faults.toml", &experiment(&arms, "sleep 5"));
+    expect_code(&bench.run(&["run", &file, "-o", "out"]), 4);
+    let trials = trials(&bench);
+    for (arm, reason) in [
+        ("late", "not in force after 2 s"),
+        ("stall", "runnable task stall"),
+        ("error", "scx_bpf_error"),
+        ("never", "not in force after 2 s"),
+        ("exit", "ended with exit status: 1 before it was attached"),
+    ] {
+        let result = &of(&trials, arm).trial.result;
+        assert_eq!(result.state.name(), "void", "{arm}: {:?}", result.state);
+        let why = result.state.why().expect("void trials say why");
+        assert!(why.contains(reason), "{arm}: {why}");
+        assert!(
+            !result.metrics.iter().any(|m| m.metric == "wall_time"),
+            "{arm} has a figure"
+        );
+    }
+    assert!(of(&trials, "eevdf").trial.is_ok(), "the baseline counts");
+}
+
+#[test]
+fn a_scheduler_that_is_killed_in_the_middle_voids_the_trial() {
+    if let Some(why) = no_faulty_guests() {
+        return tests::skipped(why);
+    }
+    let _turn = alone();
+    let bench = Bench::default();
+    let command = "sleep 1; pkill -9 -x scx_faulty; sleep 1; true";
+    let file = bench.file(
+        "kill.toml",
+        &experiment(&arm("killed", "none", ""), command),
+    );
+    expect_code(&bench.run(&["run", &file, "-o", "out"]), 4);
+    let trials = trials(&bench);
+    let state = &of(&trials, "killed").trial.result.state;
+    assert_eq!(state.name(), "void", "{state:?}");
+    assert!(
+        state.why().is_some_and(|w| w.contains("signal: 9")),
+        "{state:?}"
+    );
+}
+
+/// The Debian kernel that a check has just fetched: the directory of its modules, in which
+/// the image lies.
+fn cached_kernel() -> PathBuf {
+    let set = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    let cache = set("SCHEDLAB_CACHE_DIR")
+        .or_else(|| set("XDG_CACHE_HOME").map(|dir| dir.join("schedlab")))
+        .or_else(|| set("HOME").map(|home| home.join(".cache/schedlab")))
+        .expect("a cache");
+    let entries = |dir: PathBuf| std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let mut releases = entries(cache.join("kernels"))
+        .flat_map(|package| entries(package.path().join("usr/lib/modules")))
+        .map(|release| release.path());
+    releases
+        .find(|dir| dir.join("vmlinuz").exists())
+        .expect("a Debian kernel")
+}
+
+/// A kernel whose image says `#9` where the kernel in it says `#1`.
+fn kernel_that_says_another_build(right: &Path, to: &Path) {
+    std::fs::create_dir(to).expect("a directory");
+    for entry in std::fs::read_dir(right).expect("readable").flatten() {
+        let copy = to.join(entry.file_name());
+        if entry.file_name() != "vmlinuz" {
+            std::os::unix::fs::symlink(entry.path(), copy).expect("a link");
+            continue;
+        }
+        let mut bytes = std::fs::read(entry.path()).expect("readable");
+        let head = &bytes[..0x8000.min(bytes.len())];
+        let at = head.windows(6).position(|part| part == b") #1 S");
+        bytes[at.expect("the build in the setup header") + 3] = b'9';
+        std::fs::write(copy, bytes).expect("room");
+    }
+}
+
+#[test]
+fn a_guest_with_another_kernel_than_its_arm_says_is_void_with_both_names() {
+    if let Some(why) = no_guests() {
+        return tests::skipped(why);
+    }
+    let _turn = alone();
+    let bench = Bench::default();
+    let right = bench.file("right.toml", &experiment("", "true"));
+    expect_code(&bench.run(&["check", &right]), 0);
+    kernel_that_says_another_build(&cached_kernel(), &bench.path("kernel"));
+    let image = bench.path("kernel/vmlinuz");
+    let arm = format!(
+        "[[arm]]\nname = \"other\"\nkernel = \"{}\"\n",
+        image.display()
+    );
+    let file = bench.file("other.toml", &experiment(&arm, "true"));
+    expect_code(&bench.run(&["run", &file, "-o", "out"]), 4);
+    let trials = trials(&bench);
+    let other = &of(&trials, "other").trial.result;
+    let why = other.state.why().expect("void");
+    assert!(why.starts_with("the kernel was "), "{why}");
+    assert!(why.contains(" #1 SMP") && why.contains(" #9 SMP"), "{why}");
+    assert!(other.metrics.is_empty());
+    let right = &of(&trials, "eevdf").trial.result;
+    assert_eq!(right.state.why(), None);
+    for what in ["kernel", "kernel build ID"] {
+        let fact = fact(right, what);
+        assert_eq!(fact.wanted.as_ref(), Some(&fact.found));
+    }
+    // Only the text in the image is another one, the kernel in it is the same.
+    assert_eq!(fact(other, "kernel build ID").disagrees(), None);
+}
