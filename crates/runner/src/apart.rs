@@ -1,92 +1,48 @@
 //! A trial whose load runs on the controller, and all else of it on the target: one agent on
 //! each side. What one says about its window the other is told.
 
-use crate::RunError;
-use crate::connection::{Connection, LOOK, Patience, TrialEnd, keep, of_lost_agent, out_of_turn};
+use crate::connection::{Connection, LOOK, Patience, out_of_turn};
+use crate::trial::{Cut, Ended, UnderWay, request};
 use model::{
     Arm, Listening, Measurement, Part, Reply, Request, TrialResult, TrialSpec, TrialState, Warning,
 };
-use results::TrialFiles;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use target::TargetError;
 
-/// The two agents of a trial, and what they have sent so far.
-pub(crate) struct Apart<'a> {
+/// The two agents of a trial.
+pub(crate) struct Apart<'a, 'b> {
+    pub trial: &'a mut UnderWay<'b>,
     pub target: &'a mut Connection,
     pub controller: &'a mut Connection,
-    pub interrupted: &'a AtomicBool,
-    pub on_step: &'a mut dyn FnMut(&str),
-    pub files: TrialFiles,
+    /// The load runs still, so that the controller's agent must be started anew.
+    pub load_is_left: bool,
 }
 
-/// Why the part of one agent ended without its result.
-enum Cut {
-    Interrupted,
-    /// Its connection is of no more use.
-    Lost(String),
-    Error(RunError),
-}
-
-impl From<RunError> for Cut {
-    fn from(error: RunError) -> Self {
-        Cut::Error(error)
-    }
-}
-
-type Ended = Result<Box<TrialResult>, Cut>;
-
-impl Apart<'_> {
-    /// The result of both parts as one; whether the controller's agent must be started anew.
-    pub fn trial(mut self, spec: TrialSpec) -> (Result<TrialEnd, RunError>, bool) {
-        let mut used_up = false;
-        let ended = self.both(spec, &mut used_up);
-        let files = std::mem::take(&mut self.files);
-        let end = match ended {
-            Ok(result) => Ok(TrialEnd::Result { result, files }),
-            Err(Cut::Interrupted) => Ok(TrialEnd::Interrupted),
-            Err(Cut::Lost(why)) => Ok(TrialEnd::Lost { why, files }),
-            Err(Cut::Error(error)) => Err(error),
-        };
-        (end, used_up)
-    }
-
-    fn both(&mut self, spec: TrialSpec, used_up: &mut bool) -> Ended {
+impl Apart<'_, '_> {
+    /// The result of both parts as one.
+    pub fn both(&mut self, spec: TrialSpec) -> Ended {
         let beside = TrialSpec {
             part: Part::Beside,
             ..spec.clone()
         };
-        send(self.target, &request(beside))?;
-        let services = match self.until_serving()? {
-            Ok(services) => services,
+        self.target.send(&request(beside))?;
+        let services = match self.trial.reply(self.target)? {
+            Reply::Serving { services } => services,
             // It ended before there was anything to ask.
-            Err(result) => return Ok(result),
+            Reply::Trial { result } => return Ok(result),
+            other => return Err(out_of_turn(&other).into()),
         };
         let services = self.forwarded(services)?;
-        send(self.controller, &request(of_load(spec, services)))?;
+        self.controller.send(&request(of_load(spec, services)))?;
         // Whatever ends this leaves the load running, unless it is the load itself.
-        *used_up = true;
+        self.load_is_left = true;
         let load = match self.until_load_ended()? {
             Ok(load) => load,
             Err(result) => return Ok(result),
         };
-        *used_up = false;
-        send(self.target, &Request::LoadEnded)?;
-        let beside = self.until_trial_ended()?;
+        self.load_is_left = false;
+        self.target.send(&Request::LoadEnded)?;
+        let beside = self.trial.result(self.target)?;
         Ok(Box::new(joined(*beside, *load)))
-    }
-
-    /// Where the services listen, or the result of a trial that ended before.
-    fn until_serving(&mut self) -> Result<Result<Vec<Listening>, Box<TrialResult>>, Cut> {
-        let mut patience = Patience::from(Instant::now());
-        loop {
-            match self.heard(true, LOOK, &mut patience)? {
-                Some(Reply::Serving { services }) => return Ok(Ok(services)),
-                Some(Reply::Trial { result }) => return Ok(Err(result)),
-                Some(other) => return Err(out_of_turn(&other).into()),
-                None => {}
-            }
-        }
     }
 
     fn forwarded(&mut self, mut services: Vec<Listening>) -> Result<Vec<Listening>, Cut> {
@@ -104,82 +60,18 @@ impl Apart<'_> {
         let now = Instant::now();
         let (mut of_load, mut of_target) = (Patience::from(now), Patience::from(now));
         loop {
-            match self.heard(false, LOOK, &mut of_load)? {
-                Some(Reply::Window { edge }) => send(self.target, &Request::Window { edge })?,
+            match self.trial.heard(self.controller, LOOK, &mut of_load)? {
+                Some(Reply::Window { edge }) => self.target.send(&Request::Window { edge })?,
                 Some(Reply::Trial { result }) => return Ok(Ok(result)),
                 Some(other) => return Err(out_of_turn(&other).into()),
                 None => {}
             }
-            match self.heard(true, Duration::ZERO, &mut of_target)? {
+            let of_target = &mut of_target;
+            match self.trial.heard(self.target, Duration::ZERO, of_target)? {
                 Some(Reply::Trial { result }) => return Ok(Err(result)),
                 Some(other) => return Err(out_of_turn(&other).into()),
                 None => {}
             }
-        }
-    }
-
-    fn until_trial_ended(&mut self) -> Ended {
-        let mut patience = Patience::from(Instant::now());
-        loop {
-            match self.heard(true, LOOK, &mut patience)? {
-                Some(Reply::Trial { result }) => return Ok(result),
-                Some(other) => return Err(out_of_turn(&other).into()),
-                None => {}
-            }
-        }
-    }
-
-    /// A reply that is not the same in every part of a trial.
-    fn heard(
-        &mut self,
-        from_target: bool,
-        wait: Duration,
-        patience: &mut Patience,
-    ) -> Result<Option<Reply>, Cut> {
-        if self.interrupted.load(Ordering::Relaxed) {
-            return Err(Cut::Interrupted);
-        }
-        let connection = match from_target {
-            true => &mut *self.target,
-            false => &mut *self.controller,
-        };
-        match connection.receive(wait) {
-            Ok(Some(Reply::File { file })) => self.files.texts.push(file),
-            Ok(Some(Reply::Kept { piece })) => keep(&mut self.files, piece)?,
-            Ok(Some(Reply::Progress { step, limit_ns })) => {
-                patience.extend(Instant::now(), &step, limit_ns);
-                (self.on_step)(&step);
-            }
-            Ok(Some(Reply::Refused { why })) => return Err(Cut::Lost(why)),
-            Ok(Some(Reply::Unrestored { failed })) => {
-                return Err(RunError::Unrestored(failed).into());
-            }
-            Ok(None) if patience.is_over(Instant::now()) => {
-                return Err(Cut::Lost(patience.in_words()));
-            }
-            Ok(reply) => return Ok(reply),
-            Err(error) => return Err(error.into()),
-        }
-        Ok(None)
-    }
-}
-
-fn request(spec: TrialSpec) -> Request {
-    Request::Trial {
-        spec: Box::new(spec),
-    }
-}
-
-fn send(to: &mut Connection, request: &Request) -> Result<(), Cut> {
-    Ok(to.send(request)?)
-}
-
-impl From<TargetError> for Cut {
-    /// An agent or a machine that died voids the trial and is no error of the run.
-    fn from(error: TargetError) -> Self {
-        match of_lost_agent(error) {
-            Ok(why) => Cut::Lost(why),
-            Err(error) => Cut::Error(error),
         }
     }
 }

@@ -1,14 +1,11 @@
 //! A conversation with one agent: question, answer, and the end of patience.
 
 use crate::RunError;
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
 use model::printable::last_lines;
 use model::{
-    Build, Calibration, Experiment, Fact, KeptPiece, Load, Measurement, PROTOCOL_VERSION, Problem,
-    Reply, Request, Side, System, TrialResult, TrialSpec, Workload,
+    Build, Calibration, Experiment, Fact, Load, Measurement, PROTOCOL_VERSION, Problem, Reply,
+    Request, Side, System, Workload,
 };
-use results::TrialFiles;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use target::{Boot, Session, Target, TargetError};
@@ -22,20 +19,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Connection {
     session: Box<dyn Session>,
-}
-
-/// End of a trial, seen from here.
-pub(crate) enum TrialEnd {
-    Result {
-        result: Box<TrialResult>,
-        files: TrialFiles,
-    },
-    /// The agent is silent or gone; the connection is of no more use.
-    Lost {
-        why: String,
-        files: TrialFiles,
-    },
-    Interrupted,
 }
 
 /// End of a calibration.
@@ -154,48 +137,6 @@ impl Connection {
         }
     }
 
-    /// One trial; an agent that is silent for too long loses it.
-    pub fn trial(
-        &mut self,
-        spec: TrialSpec,
-        interrupted: &AtomicBool,
-        mut on_step: impl FnMut(&str),
-    ) -> Result<TrialEnd, RunError> {
-        let mut files = TrialFiles::default();
-        let spec = Box::new(spec);
-        if let Err(error) = self.session.send(&Request::Trial { spec }) {
-            return lost(error, files);
-        }
-        let mut patience = Patience::from(Instant::now());
-        loop {
-            if interrupted.load(Ordering::Relaxed) {
-                return Ok(TrialEnd::Interrupted);
-            }
-            match self.session.receive(LOOK) {
-                Ok(Some(Reply::Trial { result })) => {
-                    return Ok(TrialEnd::Result { result, files });
-                }
-                Ok(Some(Reply::File { file })) => files.texts.push(file),
-                Ok(Some(Reply::Kept { piece })) => keep(&mut files, piece)?,
-                Ok(Some(Reply::Progress { step, limit_ns })) => {
-                    patience.extend(Instant::now(), &step, limit_ns);
-                    on_step(&step);
-                }
-                Ok(Some(Reply::Refused { why })) => return Ok(TrialEnd::Lost { why, files }),
-                Ok(Some(Reply::Unrestored { failed })) => {
-                    return Err(RunError::Unrestored(failed));
-                }
-                Ok(Some(other)) => return Err(out_of_turn(&other)),
-                Ok(None) if patience.is_over(Instant::now()) => {
-                    let why = patience.in_words();
-                    return Ok(TrialEnd::Lost { why, files });
-                }
-                Ok(None) => {}
-                Err(error) => return lost(error, files),
-            }
-        }
-    }
-
     pub(crate) fn send(&mut self, request: &Request) -> Result<(), TargetError> {
         self.session.send(request)
     }
@@ -242,11 +183,6 @@ impl Connection {
     }
 }
 
-/// A machine that died voids the trial and is no error of the run.
-fn lost(error: TargetError, files: TrialFiles) -> Result<TrialEnd, RunError> {
-    of_lost_agent(error).map(|why| TrialEnd::Lost { why, files })
-}
-
 /// Why an agent is of no more use, where that is no error of the run.
 pub(crate) fn of_lost_agent(error: TargetError) -> Result<String, RunError> {
     match error {
@@ -266,14 +202,6 @@ pub(crate) fn with_last_lines(why: String, text: &str) -> String {
         lines if lines.is_empty() => why,
         lines => format!("{why}\n{lines}"),
     }
-}
-
-/// Adds a piece to its file.
-pub(crate) fn keep(files: &mut TrialFiles, piece: KeptPiece) -> Result<(), RunError> {
-    let bytes = BASE64_STANDARD.decode(&piece.base64);
-    let bytes = bytes.map_err(|_| RunError::OutOfTurn(format!("{}, no base64", piece.path)))?;
-    files.kept.entry(piece.path).or_default().extend(bytes);
-    Ok(())
 }
 
 pub(crate) fn out_of_turn(reply: &Reply) -> RunError {

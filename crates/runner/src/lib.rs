@@ -9,6 +9,7 @@ mod connection;
 mod missing;
 mod mixing;
 mod run;
+mod trial;
 
 pub use cells::{CellState, Decisions, OpenComparison};
 pub use missing::unexplained;

@@ -2,8 +2,9 @@
 
 use crate::apart::Apart;
 use crate::cells::{CellState, Decisions, GivenUp, OpenComparison, never_worked};
-use crate::connection::{Calibrated, Connection, TrialEnd, with_last_lines};
+use crate::connection::{Calibrated, Connection, with_last_lines};
 use crate::mixing;
+use crate::trial::{TrialEnd, UnderWay};
 use crate::{Event, Progress, RunError};
 use model::{
     Arm, Build, Calibration, Evidence, Experiment, Fact, Machine, Part, Place, Plan, PlannedTrial,
@@ -456,12 +457,15 @@ impl<'a> Run<'a> {
 
     fn measure(&mut self, place: &PlannedTrial) -> Result<TrialEnd, RunError> {
         self.connect(place)?;
+        let cell = &self.plan.cells[place.cell];
+        let workload = &self.experiment.workloads[cell.workload];
+        if self.is_apart(workload) && self.beside.is_none() {
+            self.open_controller()?;
+        }
         let Some(calibration) = self.calibration(place.cell)? else {
             return Ok(TrialEnd::Interrupted);
         };
         let arm = &self.experiment.arms[place.arm];
-        let cell = &self.plan.cells[place.cell];
-        let workload = &self.experiment.workloads[cell.workload];
         let spec = TrialSpec {
             label: format!("{} b{} {}", cell.name, place.block, arm.name),
             arm: arm.clone(),
@@ -485,27 +489,25 @@ impl<'a> Run<'a> {
 
     fn trial(&mut self, spec: TrialSpec) -> Result<TrialEnd, RunError> {
         let is_apart = self.is_apart(&spec.workload);
-        if is_apart && self.beside.is_none() {
-            self.open_controller()?;
-        }
         let (target, sink) = (connected(&mut self.connection)?, &mut self.sink);
         let mut on_step = |step: &str| sink(Event::Step { step });
+        let mut trial = UnderWay::new(self.interrupted, &mut on_step);
         if !is_apart {
-            return target.trial(spec, self.interrupted, on_step);
+            let ended = trial.whole(target, spec);
+            return trial.end(ended);
         }
-        let apart = Apart {
+        let mut apart = Apart {
+            trial: &mut trial,
             target,
             controller: connected(&mut self.beside)?,
-            interrupted: self.interrupted,
-            on_step: &mut on_step,
-            files: TrialFiles::default(),
+            load_is_left: false,
         };
-        let (end, is_used_up) = apart.trial(spec);
-        if is_used_up {
-            // Its load runs still; the end of the connection ends it.
+        let ended = apart.both(spec);
+        if apart.load_is_left {
+            // The end of the connection ends the load.
             self.beside = None;
         }
-        end
+        trial.end(ended)
     }
 
     /// Does the load run on the controller?

@@ -1,7 +1,7 @@
 //! The processes beside the load: the server that answers and the antagonists that
 //! disturb. Fresh ones for each trial, ended with it.
 //!
-//! What always holds: the load starts only when the server is ready; a server that
+//! Invariants: the load starts only when the server is ready; a server that
 //! ends makes the trial fail; an antagonist that ends, or gets no CPU inside the
 //! window, makes it void.
 
@@ -54,6 +54,16 @@ struct Running {
     cpu_at_begin_ns: u64,
     /// Way in which it is asked to end; `None`: it is killed.
     farewell: Option<stack::Farewell>,
+}
+
+/// Wait for a process that was started to be ready.
+struct Wait<'a> {
+    what: &'a str,
+    /// Name of its log.
+    log: &'a str,
+    limit_ns: u64,
+    /// Time between two looks.
+    every: Duration,
 }
 
 /// All processes beside the load.
@@ -143,21 +153,40 @@ impl Roles {
         address: SocketAddr,
         interrupt: &Interrupt,
     ) -> Result<(), Stop> {
-        let deadline = Instant::now() + Duration::from_nanos(server.ready_limit_ns);
+        let wait = Wait {
+            what: "the server",
+            log: "server.log",
+            limit_ns: server.ready_limit_ns,
+            every: PROBE_EVERY,
+        };
+        self.wait_until(&wait, interrupt, |_| Ok(server::probe(server, address)))
+    }
+
+    /// Looks until what was started last is ready. The inner error of a look says what is
+    /// not there yet.
+    fn wait_until(
+        &mut self,
+        wait: &Wait,
+        interrupt: &Interrupt,
+        mut look: impl FnMut(&mut Self) -> Result<Result<(), String>, Stop>,
+    ) -> Result<(), Stop> {
+        let deadline = Instant::now() + Duration::from_nanos(wait.limit_ns);
         loop {
-            let probed = server::probe(server, address);
+            let looked = look(self)?;
             // Looked at after the probe: somebody else may have answered it.
             self.check_alive(interrupt)?;
-            match probed {
+            match looked {
                 Ok(()) => return Ok(()),
                 Err(why) if Instant::now() >= deadline => {
                     return Err(Stop::Failed(format!(
-                        "the server was not ready after {}: {why}; look at its server.log, or \
-                         change what is waited for with ready and ready-limit",
-                        format_duration_ns(server.ready_limit_ns)
+                        "{} was not ready after {}: {why}; look at its {}, or change what is \
+                         waited for with ready and ready-limit",
+                        wait.what,
+                        format_duration_ns(wait.limit_ns),
+                        wait.log
                     )));
                 }
-                Err(_) => self.pause(interrupt, PROBE_EVERY)?,
+                Err(_) => self.pause(interrupt, wait.every)?,
             }
         }
     }

@@ -2,7 +2,7 @@
 //! started, in order, when the one before it is ready.
 
 use super::server;
-use super::{Ground, Roles, SERVER};
+use super::{Ground, Roles, SERVER, Wait};
 use crate::files;
 use crate::journal::{Journal, Undo};
 use crate::process::{Event, Origin, Process};
@@ -204,39 +204,20 @@ impl Roles {
         if let Some(running) = self.running.last_mut() {
             running.farewell = Some(farewell(service));
         }
-        self.wait_for_service(services, service, &mut ground)?;
+        let wait = Wait {
+            what: &format!("the service {}", service.name),
+            log: &format!("service-{}.log", service.name),
+            limit_ns: service.ready_limit_ns,
+            every: LOOK_EVERY,
+        };
+        self.wait_until(&wait, ground.interrupt, |roles| {
+            roles.is_ready(services, service, &mut ground)
+        })?;
         for argv in &service.when_ready {
             self.step(services, service, argv, &mut ground)?;
         }
         self.server = self.layout.address_of(service).or(self.server);
         Ok(())
-    }
-
-    fn wait_for_service(
-        &mut self,
-        services: &[Service],
-        service: &Service,
-        ground: &mut Ground,
-    ) -> Result<(), Stop> {
-        let deadline = Instant::now() + Duration::from_nanos(service.ready_limit_ns);
-        loop {
-            let looked = self.is_ready(services, service, ground)?;
-            // Looked at after the probe: somebody else may have answered it.
-            self.check_alive(ground.interrupt)?;
-            match looked {
-                Ok(()) => return Ok(()),
-                Err(why) if Instant::now() >= deadline => {
-                    return Err(Stop::Failed(format!(
-                        "the service {} was not ready after {}: {why}; look at its \
-                         service-{}.log, or change what is waited for with ready and ready-limit",
-                        service.name,
-                        format_duration_ns(service.ready_limit_ns),
-                        service.name
-                    )));
-                }
-                Err(_) => self.pause(ground.interrupt, LOOK_EVERY)?,
-            }
-        }
     }
 
     /// One look; the inner error says what the service does not do yet.
