@@ -129,7 +129,13 @@ impl Frame {
 
     /// One write, so that frames of several threads do not mix below a lock.
     pub fn write(&self, to: &mut impl Write) -> io::Result<()> {
-        let length = u32::try_from(self.payload.len()).map_err(io::Error::other)?;
+        let size = self.payload.len();
+        let length = u32::try_from(size).ok().filter(|_| size <= MAX_PAYLOAD);
+        // The reader would end the connection, and every other command with it.
+        let Some(length) = length else {
+            let what = format!("{size} bytes are too many for one frame");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        };
         let mut bytes = Vec::with_capacity(HEADER + self.payload.len());
         bytes.push(self.kind as u8);
         bytes.extend(self.channel.to_le_bytes());
@@ -251,6 +257,9 @@ mod tests {
         let mut large = vec![FrameKind::Output as u8, 0, 0, 0, 0];
         large.extend(u32::MAX.to_le_bytes());
         assert!(Frame::read(&mut &large[..]).is_err());
+        let large = Frame::new(FrameKind::Input, 1, vec![0; MAX_PAYLOAD + 1]);
+        let mut stream = Vec::new();
+        assert!(large.write(&mut stream).is_err() && stream.is_empty());
     }
 
     #[test]
