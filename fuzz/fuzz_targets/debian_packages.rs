@@ -1,4 +1,4 @@
-//! What apt-cache prints, and lists of modules.
+//! Output of apt-cache, and lists of modules.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -42,7 +42,7 @@ pub struct Amount {
     /// with a slowdown and before a side of the sequential protocol
     #[arg(long, default_value_t = 60)]
     pub patience: u64,
-    /// Of the first comparison; each has another one
+    /// Seed of the first comparison; each has another one
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 }

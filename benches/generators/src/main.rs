@@ -56,7 +56,7 @@ pub struct Arguments {
     /// does not get between them; run this program at a higher priority: chrt -f 20 …
     #[arg(long)]
     realtime: bool,
-    /// What to measure
+    /// Measurement to make
     #[arg(long, value_delimiter = ',', default_value = "sustained,latency,cpu")]
     parts: Vec<Part>,
 }
@@ -65,7 +65,7 @@ pub struct Arguments {
 pub enum Part {
     /// The highest rate of which 99 % is achieved
     Sustained,
-    /// What the generator adds to the latency that it measures
+    /// Latency that the generator adds to what it measures
     Latency,
     /// CPU time at a low rate
     Cpu,

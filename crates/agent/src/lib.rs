@@ -1,7 +1,7 @@
 //! The agent: the one process on the target that applies arms, runs trials and
 //! reads the kernel. It speaks [`model::message`] over any byte stream.
 //!
-//! What always holds: a change is in the journal on disk before it is made; a trial
+//! Invariants: a change is in the journal on disk before it is made; a trial
 //! whose evidence disagrees with its arm is void; no figure comes from an arm that
 //! could not be applied; after a trial the machine is as it was before.
 

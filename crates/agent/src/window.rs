@@ -284,7 +284,7 @@ impl<'a> Trial<'a, '_> {
         self.check_beside()
     }
 
-    /// What stands beside the load is still there.
+    /// Everything that stands beside the load is still there.
     pub fn check_beside(&mut self) -> Result<(), Stop> {
         self.roles.check_alive(self.context.interrupt)?;
         self.check_arm()

@@ -23,7 +23,7 @@ pub const GO: &str = "go";
 pub const BEGIN: &str = "begin";
 /// Line of the process: the window has closed, and all threads are still there.
 pub const END: &str = "end";
-/// What the threads used has been read, and they may end.
+/// Usage of the threads has been read, and they may end.
 pub const SEEN: &str = "seen";
 /// Prefix of the last line of the process, before the figures as JSON.
 pub const RESULT: &str = "result ";
@@ -82,7 +82,7 @@ enum Input {
     Closed,
 }
 
-/// What a generator says and waits for, in this order: [`Phases::ready`],
+/// Marks that a generator sets and waits for, in this order: [`Phases::ready`],
 /// [`Phases::begin`], [`Phases::end`], [`Phases::seen`].
 pub struct Phases<'a> {
     input: Receiver<Input>,

@@ -15,7 +15,7 @@ use model::Experiment;
 use schedule::cells;
 use std::collections::BTreeSet;
 
-/// Everything that must hold of an experiment before anything is planned or started.
+/// Checks everything that must hold of an experiment before anything is planned or started.
 /// What the target lacks for it is not looked at.
 pub fn check(experiment: &Experiment) -> Result<(), PlanError> {
     experiment.check()?;

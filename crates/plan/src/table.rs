@@ -29,7 +29,7 @@ pub(crate) fn items<'i>(value: Option<Value<'i>>, key: &str) -> Result<Vec<Value
     }
 }
 
-/// What is in a table, for those who ask for their keys one by one.
+/// Keys and values of a table, for those who ask for their keys one by one.
 pub(crate) fn keys_of(value: &Value) -> Result<Keys, PlanError> {
     let map = Map::deserialize(value.clone().into_deserializer())?;
     Ok(Keys::new(map))

@@ -261,7 +261,7 @@ fn check_place(workload: &Workload) -> Result<(), PlanError> {
     }
 }
 
-/// What is kept passes through the memory of schedlab.
+/// Limit of kept files: they pass through the memory of schedlab.
 fn check_keep_limit(workload: &Workload) -> Result<(), PlanError> {
     const MOST_BYTES: u64 = 256 << 20;
     match workload.keep_limit_bytes {

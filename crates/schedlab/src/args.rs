@@ -30,9 +30,9 @@ pub enum Command {
     List { what: Listing },
     /// Report on a results directory
     Report(ReportArgs),
-    /// What moves figures on this machine, and how to change it
+    /// Settings of this machine that move figures, and how to change them
     Doctor(DoctorArgs),
-    /// What each collector costs on this machine
+    /// Cost of each collector on this machine
     Overhead(OverheadArgs),
     /// Put a results directory into one file, with the hash of every part
     Pack(PackArgs),
@@ -365,7 +365,7 @@ pub enum SchedulerCommand {
         #[arg(long)]
         as_root: bool,
     },
-    /// What is installed and what could be
+    /// Schedulers that are installed, and those that could be
     List {
         #[arg(long, value_enum, default_value_t = Plain::Text)]
         format: Plain,

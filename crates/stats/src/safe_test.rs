@@ -20,7 +20,7 @@
 //! The second form, in logarithms, is what is computed: it neither overflows
 //! nor divides by a zero variance.
 //!
-//! What always holds:
+//! Invariants:
 //! - Fewer than two values: e = 1 and no interval. One value has no scale.
 //! - e is at most `(1 + n·g)^((n−1)/2)`, so with g = 1 and alpha = 0.05 nothing
 //!   can be called, and no interval is bounded, before the fifth value.

@@ -22,7 +22,7 @@ use std::time::Duration;
 
 const MAX_CPUS: usize = bpf_intf::consts_MAX_CPUS as usize;
 
-/// What is fixed while the scheduler runs.
+/// Settings that are fixed while the scheduler runs.
 #[derive(Debug)]
 pub struct Setup {
     pub rules: Vec<Rule>,

@@ -1,4 +1,4 @@
-//! What scx_microquanta tells over its stats socket, and what it takes: the
+//! Messages of the stats socket of scx_microquanta, both ways: the
 //! target `top` gives the statistics since the client last asked, the target
 //! `params` changes period and runtime.
 
@@ -79,7 +79,7 @@ impl Counters {
     }
 }
 
-/// What one client was last told, and what it has not been told yet.
+/// Counters as one client was last told them, and what it has not been told yet.
 #[derive(Debug, Default)]
 pub struct ClientView {
     seen: BTreeMap<usize, Counters>,
@@ -103,7 +103,7 @@ impl ClientView {
         }
     }
 
-    /// What happened since the last call; begins a new interval.
+    /// Counts since the last call; begins a new interval.
     pub fn take(&mut self, counters: &BTreeMap<usize, Counters>) -> BTreeMap<usize, CpuMetrics> {
         let seen = std::mem::replace(&mut self.seen, counters.clone());
         let worst = std::mem::take(&mut self.worst_wait_ns);
@@ -258,7 +258,7 @@ fn duration(args: &BTreeMap<String, String>, name: &str) -> Result<Option<Durati
     args.get(name).map(parse).transpose()
 }
 
-/// What the running scheduler answers to a change of parameters.
+/// Answer of the running scheduler to a change of parameters.
 #[derive(Debug, Deserialize)]
 struct ChangedParams {
     period_ns: u64,

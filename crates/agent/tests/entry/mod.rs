@@ -1,4 +1,4 @@
-//! What tests of a new entry of a table have in common.
+//! Common parts of the tests of a new entry of a table.
 
 use agent::{Options, serve};
 use miette::Diagnostic;

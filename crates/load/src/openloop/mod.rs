@@ -1,7 +1,7 @@
 //! The engine of the open-loop generators: requests start at seeded intended times,
 //! whatever the server does, and are timed from there.
 //!
-//! What always holds: every request that was intended inside the window is in the
+//! Invariants: every request that was intended inside the window is in the
 //! distribution, also one that failed or was never sent, with the time that it has
 //! taken until then; the service time stands beside it; what the generator itself is
 //! late is measured and judged; a sleeping thread is woken by a timer that is exact

@@ -1,7 +1,7 @@
 //! The conclusion in sentences: what an arm is better and worse in, by how much, and how
 //! long what is open would take.
 //!
-//! What is worse is said whether it decides or not: whoever asked about latency wants to
+//! A metric that is worse is named whether it decides or not: whoever asked about latency wants to
 //! know what it costs.
 
 use crate::quantity::{about, count, difference, differences};

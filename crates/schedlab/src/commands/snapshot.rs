@@ -17,7 +17,7 @@ pub enum SnapshotCommand {
     /// may run in it. What is saved is its memory: the image is read-only and stays where
     /// it is.
     Create {
-        /// What to call the snapshot: letters, digits, - and _
+        /// Name of the snapshot: letters, digits, - and _
         snapshot: String,
         /// The guest, as in `vm status`
         #[arg(long, default_value = DEFAULT_GUEST)]
@@ -28,7 +28,7 @@ pub enum SnapshotCommand {
     /// Its clock goes on from there too.
     Restore {
         snapshot: String,
-        /// What to call the guest; several can go on from one snapshot
+        /// Name of the guest; several can go on from one snapshot
         #[arg(long, default_value = DEFAULT_GUEST)]
         name: String,
     },

@@ -16,7 +16,7 @@ enum consts {
 	NAME_LEN	= 16,	/* TASK_COMM_LEN, with the terminating 0 */
 };
 
-/* What a rule compares. */
+/* Field of a task that a rule compares. */
 enum rule_kind {
 	RULE_CGROUP	= 0,	/* the task is in this cgroup (v2) or below it */
 	RULE_PROCESS	= 1,	/* the name of the thread group's leader */

@@ -279,7 +279,7 @@ pub fn wakes_where(scheduler: &Scheduler) {
     assert_near(wakes_on_first(), 1.0, 0.1);
 }
 
-/// Of a task that wakes up again and again, the part on CPU 0.
+/// Share of its wakeups that a task spends on CPU 0.
 fn wakes_on_first() -> f64 {
     part_on(&woken(None), &[0])
 }

@@ -1,4 +1,4 @@
-//! What it has to survive.
+//! Hardships that the scheduler has to survive.
 
 use crate::bounds::{assert_near, settle};
 use crate::load::{cpu_times, free_spinners, share, sleeper, spinner};

@@ -92,7 +92,7 @@ impl<T> Drop for Worker<T> {
     }
 }
 
-/// What a `schedstat` file under /proc counts, of one thread.
+/// Counts of a `schedstat` file under /proc, for one thread.
 pub fn cpu_time_in(schedstat: &str) -> Duration {
     let text = fs::read_to_string(schedstat).expect("read the thread's schedstat");
     let ns = text.split_whitespace().next().and_then(|w| w.parse().ok());

@@ -62,7 +62,7 @@ pub fn cores() -> Vec<Vec<usize>> {
     cores.into_values().collect()
 }
 
-/// What a file of `/sys/kernel/sched_ext` says.
+/// Content of a file of `/sys/kernel/sched_ext`.
 pub fn sched_ext(file: &str) -> String {
     let text = fs::read_to_string(Path::new(SCHED_EXT).join(file));
     text.unwrap_or_default().trim().to_owned()
@@ -207,7 +207,7 @@ impl Drop for Scheduler {
     }
 }
 
-/// What it printed, after it ended.
+/// Everything that it printed, after it ended.
 fn stderr(child: &mut Child) -> String {
     let Some(pipe) = child.stderr.take() else {
         return String::new();
@@ -255,7 +255,7 @@ impl Statistics {
     }
 }
 
-/// What is said about a CPU.
+/// Report on a CPU.
 #[derive(Debug, serde::Deserialize)]
 pub struct Cpu {
     pub quanta_ns: u64,

@@ -124,7 +124,7 @@ fn set_deadline(policy: &mut Policy, times: &str) -> Result<(), Invalid> {
     Ok(())
 }
 
-/// What sched_setattr(2) would refuse, refused before anything is started.
+/// Settings that sched_setattr(2) would refuse, refused before anything is started.
 pub fn check_policy(policy: &Policy) -> Result<(), Invalid> {
     let fair = matches!(policy.class, Class::Other | Class::Batch);
     let realtime = matches!(policy.class, Class::Fifo | Class::Rr);

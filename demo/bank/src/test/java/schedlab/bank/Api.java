@@ -57,7 +57,7 @@ public record Api(int port) {
     return get("/api/accounts/%d/balance".formatted(account)).money("balance");
   }
 
-  /** What became of the events of a topic. */
+  /** Outcomes of the events of a topic. */
   public Map<String, Long> events(String topic) {
     JsonNode counts = get("/api/events").body().get("topics").get(topic);
     return JSON.convertValue(

@@ -50,7 +50,7 @@ final class Cluster implements AutoCloseable {
     }
   }
 
-  /** What is missing until work can be given to the broker; nothing when it is ready. */
+  /** Reasons why work cannot be given to the broker yet; none when it is ready. */
   List<String> missing(Map<String, Integer> topics) throws InterruptedException {
     try {
       var cluster = admin.describeCluster();

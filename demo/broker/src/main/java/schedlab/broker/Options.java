@@ -10,7 +10,7 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * What the user asked for: a command and its options. Each option {@code --some-name} can also be
+ * Request of the user: a command and its options. Each option {@code --some-name} can also be
  * given as the environment variable {@code BROKER_SOME_NAME}; the command line wins.
  */
 record Options(
@@ -136,7 +136,7 @@ record Options(
         return number;
       }
     } catch (NumberFormatException e) {
-      // Told below, together with what is out of range.
+      // It is reported below, together with what is out of range.
     }
     throw new UsageException(
         "--%s must be a number from %d to %d, not '%s'"

@@ -62,7 +62,7 @@ class BrokerTest {
 
   private Process run(String command, String... more) throws IOException {
     List<String> line = new ArrayList<>();
-    // What makes a JVM start quickly: these brokers live for seconds.
+    // Options that make a JVM start quickly: these brokers live for seconds.
     line.addAll(List.of("java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"));
     line.addAll(List.of("-cp", System.getProperty("java.class.path")));
     line.addAll(List.of("schedlab.broker.Broker", command));

@@ -3,7 +3,7 @@ package schedlab.load;
 import java.util.SplittableRandom;
 
 /**
- * What one request is about. The k-th user of a scenario draws the same in every run with the same
+ * Content of one request. The k-th user of a scenario draws the same in every run with the same
  * seed, whatever the other users do.
  *
  * @param sender index of an account

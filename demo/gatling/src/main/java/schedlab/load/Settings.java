@@ -11,7 +11,7 @@ import java.util.Properties;
 import java.util.TreeSet;
 
 /**
- * What a run is told: system properties that begin with {@code bank.}, or variables of the
+ * Settings of a run: system properties that begin with {@code bank.}, or variables of the
  * environment ({@code BANK_WARM_UP} for {@code bank.warmUp}); the former win.
  *
  * @param baseUrl where the service listens
@@ -120,7 +120,7 @@ record Settings(
           return number;
         }
       } catch (NumberFormatException e) {
-        // Told below, together with what is out of range.
+        // It is reported below, together with what is out of range.
       }
       throw wrong(name, "a whole number from %d to %d".formatted(least, most));
     }
@@ -132,7 +132,7 @@ record Settings(
           return number;
         }
       } catch (NumberFormatException e) {
-        // Told below, together with what is out of range.
+        // It is reported below, together with what is out of range.
       }
       throw wrong(name, "a number from %s to %s".formatted(least, most));
     }

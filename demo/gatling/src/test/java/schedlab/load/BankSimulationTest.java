@@ -110,7 +110,7 @@ class BankSimulationTest {
                 Collectors.counting()));
   }
 
-  /** What a run of these settings is made of, if all goes well. */
+  /** Requests of a run with these settings, if all goes well. */
   private static Map<String, Long> due(Settings settings) {
     Map<String, Long> counts = new TreeMap<>();
     for (Kind kind : Kind.values()) {

@@ -57,7 +57,7 @@ class DrawTest {
         draws(Kind.TRANSFER, false, 50, "suspiciousShare", "0.05").stream()
             .filter(Draw::suspicious)
             .count();
-    // Of 10 000 draws 500, give or take four standard deviations of 21.8.
+    // 500 of 10 000 draws, give or take four standard deviations of 21.8.
     assertEquals(500, suspicious, 88);
     assertTrue(
         draws(Kind.TRANSFER, false, 50, "suspiciousShare", "0").stream()

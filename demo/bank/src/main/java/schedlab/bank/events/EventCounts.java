@@ -6,7 +6,7 @@ import java.util.Map;
 import java.util.concurrent.atomic.AtomicLong;
 import org.springframework.stereotype.Component;
 
-/** What became of the events. No event is lost unseen: each ends in exactly one of these. */
+/** Outcomes of the events, counted. No event is lost unseen: each ends in exactly one of these. */
 @Component
 public class EventCounts {
 

@@ -7,7 +7,7 @@ import org.springframework.web.bind.annotation.RestController;
 import schedlab.bank.money.Money;
 import schedlab.bank.web.InvalidRequestException;
 
-/** What would be said of a transfer of that amount, without making it. */
+/** Answers how a transfer of an amount would be judged, without making it. */
 @RestController
 class FraudController {
 

@@ -8,7 +8,7 @@ import org.springframework.web.bind.annotation.RestController;
 import schedlab.bank.accounts.Accounts;
 import schedlab.bank.money.Money;
 
-/** What an account may lose. */
+/** Answers how much an account may lose. */
 @RestController
 class RiskController {
 

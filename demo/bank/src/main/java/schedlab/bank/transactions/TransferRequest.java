@@ -8,7 +8,7 @@ import schedlab.bank.web.InvalidRequestException;
 record TransferRequest(
     @NotNull Long fromAccountId, @NotNull Long toAccountId, @NotNull Money amount) {
 
-  /** What no single field can tell. */
+  /** Checks that need more than one field. */
   void check() {
     if (fromAccountId.equals(toAccountId)) {
       throw new InvalidRequestException("fromAccountId and toAccountId must differ");

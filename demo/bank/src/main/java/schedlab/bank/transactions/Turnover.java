@@ -12,7 +12,7 @@ import schedlab.bank.events.EventCounts;
 import schedlab.bank.events.Topic;
 import schedlab.bank.money.Money;
 
-/** What the bank has moved since it started, as heard through Kafka. */
+/** Money that the bank has moved since it started, as heard through Kafka. */
 @Component
 class Turnover {
 
