@@ -33,6 +33,7 @@ mod stop;
 mod sys;
 mod trial;
 mod window;
+mod written;
 
 #[cfg(test)]
 mod fixture;

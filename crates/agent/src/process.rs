@@ -235,6 +235,7 @@ impl Process {
             wall_ns,
             user_ns: usage.user_ns,
             system_ns: usage.system_ns,
+            ..Output::default()
         };
         Ok((output, usage))
     }

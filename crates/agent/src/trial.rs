@@ -13,6 +13,7 @@ use crate::process::Origin;
 use crate::processes::{self, KILL_LIMIT};
 use crate::roles::{Ground, Roles, stack};
 use crate::stop::Stop;
+use crate::written::Files;
 use crate::{counters, files};
 use collect::tasks::Pid;
 use load::{Driver, Job, Launch, Output};
@@ -145,7 +146,9 @@ impl<'a, 'c> Trial<'a, 'c> {
             // It may ask them.
             self.prepare(&launch)?;
         }
-        let (output, counters) = self.run_workload(&launch)?;
+        let files = Files::before(&launch);
+        let (mut output, counters) = self.run_workload(&launch)?;
+        output.files = files.texts();
         self.prove()?;
         self.figures(&*driver, &job, &output, counters)
     }

@@ -1,5 +1,10 @@
-//! Any program: its wall time and its CPU time. A program that fails is a failed
-//! trial, not a fast one.
+//! Any program: its wall time, its CPU time, and the metrics of its own that the experiment
+//! defines. A program that fails is a failed trial, not a fast one.
+
+mod find;
+mod metric;
+
+pub use metric::{Find, OwnMetric, Pick, Source};
 
 use crate::{
     Chosen, Driver, Job, Keys, KindDef, Launch, LoadForms, Output, Params, Parsed, Usual, Window,
@@ -8,6 +13,7 @@ use crate::{
 use model::check::check_argv;
 use model::{Better, Invalid, KeyDef, Load, MetricDef, Problem};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 const KEYS: &[KeyDef] = &[
@@ -28,6 +34,16 @@ const KEYS: &[KeyDef] = &[
         "list of words",
         "",
         "A command that is run before each trial and is in no figure, such as `rm -rf build`.",
+    ),
+    KeyDef::new(
+        metric::KEY,
+        "tables `[[workload.metric]]`",
+        "",
+        "Figures in what the program prints or writes. Each has a `name`, `better` (`higher` or \
+         `lower`), and one of `regex` (with one named group, applied to each line), `json` \
+         (JSONPath, RFC 9535) and `csv` (name of a column); further `unit`, `from` (`stdout`, \
+         `stderr` or a file) and `pick` (`only`, `first`, `last`, `sum` or `mean`). They decide \
+         in place of `wall_time`, unless `metrics` names others.",
     ),
 ];
 
@@ -84,6 +100,9 @@ pub struct Command {
     /// Run before each trial, outside the figures (`make clean`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub prepare: Vec<String>,
+    /// Figures in what the program prints or writes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub metrics: Vec<OwnMetric>,
 }
 
 impl Params for Command {
@@ -99,11 +118,22 @@ impl Params for Command {
             argv,
             directory: keys.get("directory"),
             prepare: keys.words("prepare").unwrap_or_default(),
+            metrics: keys
+                .tables(metric::KEY, OwnMetric::read)
+                .unwrap_or_default(),
         }
     }
 }
 
 impl Command {
+    /// Files that have figures.
+    fn files(&self) -> impl Iterator<Item = &String> {
+        self.metrics.iter().filter_map(|metric| match &metric.from {
+            Source::File(path) => Some(path),
+            Source::Stdout | Source::Stderr => None,
+        })
+    }
+
     fn directory(&self) -> Option<PathBuf> {
         self.directory.as_ref().map(PathBuf::from)
     }
@@ -131,10 +161,14 @@ impl Driver for Command {
 
     fn check(&self) -> Result<(), Invalid> {
         check_argv("command", &self.argv)?;
-        match self.prepare.is_empty() {
-            true => Ok(()),
-            false => check_argv("prepare", &self.prepare),
+        if !self.prepare.is_empty() {
+            check_argv("prepare", &self.prepare)?;
         }
+        metric::check_all(&self.metrics)
+    }
+
+    fn own_metrics(&self) -> Vec<&str> {
+        self.metrics.iter().map(|m| m.name.as_str()).collect()
     }
 
     fn chosen(&self) -> Vec<Chosen> {
@@ -144,6 +178,8 @@ impl Driver for Command {
         }
         chosen.push(Chosen::Program(self.argv.clone()));
         chosen.extend(self.directory.clone().map(Chosen::Directory));
+        let files: BTreeSet<&String> = self.files().collect();
+        chosen.extend(files.into_iter().cloned().map(Chosen::File));
         chosen
     }
 
@@ -175,6 +211,10 @@ impl Driver for Command {
         Launch {
             directory: self.directory(),
             prepare: self.prepare.clone(),
+            files: self
+                .files()
+                .map(|path| (path.clone(), path.clone()))
+                .collect(),
             ..Launch::new(self.argv.clone())
         }
     }
@@ -183,11 +223,15 @@ impl Driver for Command {
         let name = self.argv.first().map_or("the command", String::as_str);
         program::succeeded(name, output)?;
         let cpu_ns = output.user_ns + output.system_ns;
+        let mut metrics = vec![
+            WALL_TIME.measured(output.wall_ns as f64 / 1e9),
+            CPU_TIME.measured(cpu_ns as f64 / 1e9),
+        ];
+        for own in &self.metrics {
+            metrics.push(own.measured(output)?);
+        }
         Ok(Parsed {
-            metrics: vec![
-                WALL_TIME.measured(output.wall_ns as f64 / 1e9),
-                CPU_TIME.measured(cpu_ns as f64 / 1e9),
-            ],
+            metrics,
             ..Parsed::default()
         })
     }
@@ -203,6 +247,7 @@ mod tests {
             argv: argv.iter().map(|s| (*s).to_owned()).collect(),
             directory: directory.map(str::to_owned),
             prepare: Vec::new(),
+            metrics: Vec::new(),
         }
     }
 

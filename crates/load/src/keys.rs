@@ -80,6 +80,29 @@ impl Keys {
         Some(value)
     }
 
+    /// The tables of a list under a key, each read as in [`Keys::table`]. A fault without a
+    /// key of its own is one of the whole table.
+    pub fn tables<T>(&mut self, key: &'static str, read: fn(&mut Keys) -> T) -> Option<Vec<T>> {
+        let written: Vec<Map<String, Value>> = self.get(key)?;
+        let mut values = Vec::new();
+        for (index, written) in written.into_iter().enumerate() {
+            let mut keys = Keys::new(written);
+            values.push(read(&mut keys));
+            let fault = keys.fault_or_unknown();
+            if let Some(fault) = fault {
+                let place = format!("{key}.{index}");
+                self.refuse(match fault.key.is_empty() {
+                    true => Invalid {
+                        key: place,
+                        ..fault
+                    },
+                    false => fault.within(&place),
+                });
+            }
+        }
+        Some(values)
+    }
+
     fn fault_or_unknown(self) -> Option<Invalid> {
         let unknown = |key: &String| {
             let what = format!(

@@ -248,6 +248,13 @@ pub fn deciding(workload: &Workload) -> Vec<String> {
     if workload.loads.iter().any(searches) {
         return vec![crate::openloop::metrics::SLO_RATE.name.to_owned()];
     }
+    let own = driver(&workload.kind).map_or(Vec::new(), |driver| {
+        let own = driver.own_metrics();
+        own.into_iter().map(str::to_owned).collect()
+    });
+    if !own.is_empty() {
+        return own;
+    }
     let names = find(workload.kind.name()).map_or(&[][..], |def| def.deciding);
     names.iter().map(|name| (*name).to_owned()).collect()
 }

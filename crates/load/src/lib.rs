@@ -104,6 +104,9 @@ pub struct Launch {
     pub phased: bool,
     /// Run before the trial, outside the figures; must succeed.
     pub prepare: Vec<String>,
+    /// Paths of files that are read when the process has ended, by their names in
+    /// [`Output::files`]. A relative one counts from the working directory.
+    pub files: BTreeMap<String, String>,
 }
 
 impl Launch {
@@ -136,6 +139,8 @@ pub struct Output {
     pub user_ns: u64,
     /// System time, otherwise as `user_ns`.
     pub system_ns: u64,
+    /// Texts of the files that the launch named, or why they cannot be had.
+    pub files: BTreeMap<String, Result<String, String>>,
 }
 
 /// Runs a program to its end for a calibration. One that has not ended after so many
@@ -177,6 +182,8 @@ pub enum Chosen {
     Program(Vec<String>),
     /// Directory that a program works in.
     Directory(String),
+    /// File that figures are read from.
+    File(String),
     /// Address that requests are sent to.
     Address(String),
 }
@@ -191,6 +198,11 @@ pub trait Driver {
     /// Parameters that cannot be, on whatever target, by the key in the file.
     fn check(&self) -> Result<(), Invalid> {
         Ok(())
+    }
+    /// Names of the metrics that the experiment defines, beside those of the kind. They
+    /// decide in place of those of the kind.
+    fn own_metrics(&self) -> Vec<&str> {
+        Vec::new()
     }
     /// Receiver of the requests of this workload.
     fn asks(&self) -> Asks {

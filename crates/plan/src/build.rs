@@ -30,6 +30,8 @@ pub struct CommandLine {
     pub workloads: Vec<String>,
     /// A command after `--`, as one more workload.
     pub command: Vec<String>,
+    /// Metrics of the command as after `--metric`: `NAME=/REGEX/ higher`.
+    pub metrics: Vec<String>,
     /// `None`: this machine.
     pub target: Option<TargetSpec>,
     /// Seed of the run; `None` is 1.
@@ -54,7 +56,11 @@ pub fn parse_command_line(line: &CommandLine) -> Result<Experiment, PlanError> {
         workloads.push(parse_workload(text)?);
     }
     if !line.command.is_empty() {
-        workloads.push(command_workload(&line.command)?);
+        workloads.push(command_workload(&line.command, &line.metrics)?);
+    } else if !line.metrics.is_empty() {
+        return Err(PlanError::new("`--metric` without a command").with_help(
+            "the command follows two dashes: --metric 'ops=/ops: (?<v>.+)/ higher' -- ./bench",
+        ));
     }
     for arm in &mut arms {
         arm.to = usual_role(&workloads);

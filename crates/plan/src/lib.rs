@@ -20,6 +20,7 @@ mod error;
 mod file;
 mod grid;
 mod loads;
+mod metric;
 mod name;
 mod placement;
 mod places;

@@ -7,13 +7,14 @@ use crate::error::PlanError;
 use crate::loads::Loads;
 use crate::name::check_shows;
 use crate::table::{Value, items, keys_of, no_fault, own_keys, split, take};
-use crate::{antagonist, server, stack};
+use crate::{antagonist, metric, server, stack};
 use load::units::{Duration, Size, parse_load};
 use load::{Asks, Keys, KindDef, LoadForms, Usual, Window};
 use model::stack::FOLDER;
 use model::{Kind, Load, OpenLoopParams, Place, Service, Workload};
 use serde::Deserialize;
 use serde_json::Map;
+use std::collections::BTreeSet;
 use toml::de::DeValue;
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -195,10 +196,14 @@ pub fn parse_workload(text: &str) -> Result<Workload, PlanError> {
     Ok(workload)
 }
 
-/// Any command line as a workload.
-pub fn command_workload(argv: &[String]) -> Result<Workload, PlanError> {
+/// Any command line as a workload, with metrics of its own as in `--metric`.
+pub fn command_workload(argv: &[String], metrics: &[String]) -> Result<Workload, PlanError> {
     let mut written = Map::new();
     written.insert("command".to_owned(), argv.into());
+    if !metrics.is_empty() {
+        let metrics: Result<Vec<_>, _> = metrics.iter().map(|text| metric::keys(text)).collect();
+        written.insert("metric".to_owned(), metrics?.into());
+    }
     from_keys("command", Keys::new(written))
 }
 
@@ -228,13 +233,14 @@ pub(crate) fn check_workload(workload: &Workload) -> Result<(), PlanError> {
         .with_help("duration = \"2s\"")
         .about("duration"));
     }
-    check_metrics(def, workload)?;
+    driver.check()?;
+    check_own_metrics(&driver.own_metrics())?;
+    check_metrics(def, workload, &driver.own_metrics())?;
     check_service(def, workload, &driver.asks())?;
     check_place(workload).map_err(|e| e.about("load-on"))?;
     stack::check_keep(&workload.keep)?;
     check_keep_limit(workload).map_err(|e| e.about("keep-limit"))?;
-    workload.client.as_ref().map_or(Ok(()), check_client)?;
-    Ok(driver.check()?)
+    workload.client.as_ref().map_or(Ok(()), check_client)
 }
 
 /// A load on the controller needs something on the target, and sees no files of it.
@@ -301,8 +307,11 @@ fn check_load(def: &KindDef, workload: &Workload, load: &Load) -> Result<(), Pla
 
 /// Check of the deciding metrics: only a metric that the workload measures can decide when its
 /// cells stop.
-fn check_metrics(def: &KindDef, workload: &Workload) -> Result<(), PlanError> {
-    let known = || def.metrics.iter().map(|metric| metric.name);
+fn check_metrics(def: &KindDef, workload: &Workload, own: &[&str]) -> Result<(), PlanError> {
+    let known = || {
+        let of_kind = def.metrics.iter().map(|metric| metric.name);
+        of_kind.chain(own.iter().copied())
+    };
     let unknown = |metric: &&String| !known().any(|name| name == metric.as_str());
     let mut metrics = workload.metrics.iter().enumerate();
     let Some((at, metric)) = metrics.find(|(_, metric)| unknown(metric)) else {
@@ -319,6 +328,32 @@ fn check_metrics(def: &KindDef, workload: &Workload) -> Result<(), PlanError> {
             .with_help(help)
             .about(&format!("metrics.{at}")),
     )
+}
+
+/// A metric that the experiment defines has a name of its own: results have one meaning for
+/// each.
+fn check_own_metrics(own: &[&str]) -> Result<(), PlanError> {
+    if own.is_empty() {
+        return Ok(());
+    }
+    let of_kinds = load::metric_defs().into_iter().map(|(_, metric)| metric);
+    let of_trials = agent::METRICS.iter().chain(agent::SURROUNDINGS).copied();
+    let all = of_kinds.chain(of_trials).chain(agent::collector_metrics());
+    let builtin: BTreeSet<&str> = all.map(|metric| metric.name).collect();
+    let is_taken = |name: &&str| {
+        // Metrics of tasks are there for each role.
+        let roles = ["server_", "antagonist_"];
+        let of_role = roles.iter().find_map(|role| name.strip_prefix(role));
+        builtin.contains(*name) || of_role.is_some_and(|name| builtin.contains(name))
+    };
+    match own.iter().position(is_taken) {
+        None => Ok(()),
+        Some(at) => Err(
+            PlanError::new(format!("schedlab itself has a metric `{}`", own[at]))
+                .with_help("give yours another name; `schedlab list metrics` has those of schedlab")
+                .about(&format!("metric.{at}.name")),
+        ),
+    }
 }
 
 /// Who asks, and whom, must fit.
@@ -339,7 +374,10 @@ fn check_service(def: &KindDef, workload: &Workload, asks: &Asks) -> Result<(), 
         (Asks::Nobody, Some(_)) if workload.services.is_empty() => Err(PlanError::new(format!(
             "the workload `{name}` has a server, but nothing asks it"
         ))
-        .with_help(format!("only {} have servers", with_clients()))),
+        .with_help(format!(
+            "leave out the server; {} and others send requests",
+            with_clients()
+        ))),
         _ => Ok(()),
     }
 }

@@ -137,6 +137,10 @@ pub struct ExperimentArgs {
     /// 1 − the error rate of one comparison
     #[arg(long, value_name = "FRACTION")]
     pub confidence: Option<f64>,
+    /// A figure in what the command prints: 'ops=/ops: (?<v>[\d.]+)/ higher', NAME=json:PATH
+    /// lower, NAME=csv:COLUMN higher mean; then unit, from=FILE, and first, last, sum or mean
+    #[arg(long = "metric", value_name = "METRIC", conflicts_with = "file")]
+    pub metrics: Vec<String>,
     /// Any command as a workload (wall time, CPU time)
     #[arg(last = true, conflicts_with = "file")]
     pub command: Vec<String>,
@@ -153,7 +157,7 @@ pub struct RunArgs {
     #[arg(
         long,
         value_name = "FILE|DIR",
-        conflicts_with_all = ["file", "arms", "workloads", "command", "vm", "resume"]
+        conflicts_with_all = ["file", "arms", "workloads", "command", "metrics", "vm", "resume"]
     )]
     pub like: Option<PathBuf>,
     /// With --like: run what it shows without asking
@@ -379,6 +383,7 @@ impl ExperimentArgs {
             && self.arms.is_empty()
             && self.workloads.is_empty()
             && self.command.is_empty()
+            && self.metrics.is_empty()
             && self.vm.is_none()
             && self.expose.is_empty()
     }

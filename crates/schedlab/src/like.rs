@@ -155,6 +155,7 @@ impl Shown {
                 Chosen::Before(argv) => self.entry(2, "before each trial", &command_line(&argv)),
                 Chosen::Program(argv) => self.entry(2, "runs", &command_line(&argv)),
                 Chosen::Directory(directory) => self.entry(2, "in", &directory),
+                Chosen::File(path) => self.entry(2, "reads", &path),
                 Chosen::Address(address) => self.entry(2, "asks", &(address + remote)),
             }
         }

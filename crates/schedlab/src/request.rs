@@ -91,6 +91,7 @@ fn from_words(args: &ExperimentArgs) -> Result<Experiment, CliError> {
         arms: args.arms.clone(),
         workloads: args.workloads.clone(),
         command: args.command.clone(),
+        metrics: args.metrics.clone(),
         target,
         seed: args.seed,
         aa: args.aa,

@@ -356,7 +356,8 @@ impl Roles {
     /// The launch of the load, with the ports and folders of the services that it names.
     pub fn named_in(&self, services: &[Service], mut launch: Launch) -> Launch {
         if self.folder_of(LOAD).is_some() {
-            for word in launch.argv.iter_mut().chain(&mut launch.prepare) {
+            let words = launch.argv.iter_mut().chain(&mut launch.prepare);
+            for word in words.chain(launch.files.values_mut()) {
                 *word = self.layout.filled(services, None, word);
             }
         }

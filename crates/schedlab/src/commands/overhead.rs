@@ -225,6 +225,7 @@ mod tests {
             arms: vec!["default".to_owned()],
             workloads: vec!["wakeup".to_owned()],
             command: Vec::new(),
+            metrics: Vec::new(),
             target: None,
             seed: None,
             aa: false,

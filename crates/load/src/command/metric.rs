@@ -1,0 +1,321 @@
+//! Metrics of a program's own: where a figure is in what the program prints or writes.
+//!
+//! A figure that is missing, that is there more often than it may be, or that is no number
+//! fails the trial: a wrong figure is worse than none.
+
+use super::find::{self, Found};
+use crate::{Keys, Output};
+use model::{Better, Invalid, Measurement};
+use regex::Regex;
+use serde::{Deserialize, Serialize};
+use serde_json_path::JsonPath;
+use std::collections::BTreeSet;
+
+/// The key of a workload that has them.
+pub const KEY: &str = "metric";
+/// Longest name and longest unit.
+const MOST_LETTERS: usize = 40;
+
+/// A metric that an experiment defines.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OwnMetric {
+    /// Name, in snake_case; no other metric of the trial has it.
+    pub name: String,
+    /// Unit of the figure, such as `1/s` or `MB/s`.
+    pub unit: String,
+    /// Direction in which the metric improves.
+    pub better: Better,
+    /// Place of the figure in the text.
+    pub find: Find,
+    /// Text that is searched.
+    #[serde(default)]
+    pub from: Source,
+    /// Choice among several figures.
+    #[serde(default)]
+    pub pick: Pick,
+}
+
+/// Place of a figure in a text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Find {
+    /// Regular expression, applied to each line, with one named group around the figure.
+    Regex(String),
+    /// JSONPath (RFC 9535) of the figure in each JSON value of the text.
+    Json(String),
+    /// Column of a CSV table with this name in the first line.
+    Csv(String),
+}
+
+/// Text that has a figure.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum Source {
+    /// Standard output of the program.
+    #[default]
+    Stdout,
+    /// Standard error of the program.
+    Stderr,
+    /// File that the program writes.
+    File(String),
+}
+
+impl From<String> for Source {
+    fn from(text: String) -> Self {
+        match text.as_str() {
+            "stdout" => Source::Stdout,
+            "stderr" => Source::Stderr,
+            _ => Source::File(text),
+        }
+    }
+}
+
+impl From<Source> for String {
+    fn from(source: Source) -> Self {
+        match source {
+            Source::Stdout => "stdout".to_owned(),
+            Source::Stderr => "stderr".to_owned(),
+            Source::File(path) => path,
+        }
+    }
+}
+
+impl std::fmt::Display for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Source::Stdout => f.write_str("standard output"),
+            Source::Stderr => f.write_str("standard error"),
+            Source::File(path) => write!(f, "the file {path}"),
+        }
+    }
+}
+
+/// Choice among several figures of one trial.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pick {
+    /// There must be one.
+    #[default]
+    Only,
+    /// The first one.
+    First,
+    /// The last one.
+    Last,
+    /// The sum of all.
+    Sum,
+    /// The arithmetic mean of all.
+    Mean,
+}
+
+impl OwnMetric {
+    /// From the keys of one `[[workload.metric]]`. Faults stay in the keys.
+    pub(super) fn read(keys: &mut Keys) -> Self {
+        let mut missing = Vec::new();
+        let mut needed = |keys: &mut Keys, key| {
+            let text: Option<String> = keys.get(key);
+            text.unwrap_or_else(|| {
+                missing.push(key);
+                String::new()
+            })
+        };
+        let name = needed(keys, "name");
+        let better = keys.get("better");
+        let unit = keys.get("unit").unwrap_or_else(|| "count".to_owned());
+        let found = [
+            keys.get("regex").map(Find::Regex),
+            keys.get("json").map(Find::Json),
+            keys.get("csv").map(Find::Csv),
+        ];
+        let (from, pick) = (keys.get("from"), keys.get("pick"));
+        let mut found = found.into_iter().flatten();
+        let (find, second) = (found.next(), found.next());
+        if !missing.is_empty() {
+            keys.refuse(Invalid::new("", "a metric needs a name").with_remedy(EXAMPLE));
+        }
+        if better.is_none() {
+            let what = format!("the metric `{name}` does not say which direction is better");
+            let remedy = "better = \"higher\", or better = \"lower\"";
+            keys.refuse(Invalid::new("", what).with_remedy(remedy));
+        }
+        if find.is_none() || second.is_some() {
+            let what = format!("the metric `{name}` needs one of `regex`, `json` and `csv`");
+            keys.refuse(Invalid::new("", what).with_remedy(EXAMPLE));
+        }
+        OwnMetric {
+            name,
+            unit,
+            better: better.unwrap_or(Better::Neither),
+            find: find.unwrap_or(Find::Csv(String::new())),
+            from: from.unwrap_or_default(),
+            pick: pick.unwrap_or_default(),
+        }
+    }
+
+    /// The fault of a metric that no trial could have, by its key.
+    pub(super) fn check(&self) -> Result<(), Invalid> {
+        let name = &self.name;
+        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        let is_name = name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(fits);
+        if !is_name || name.len() > MOST_LETTERS {
+            let what = format!("`{name}` is no name for a metric");
+            return Err(Invalid::new("name", what).with_remedy(
+                "use lower-case letters, digits and underscores, at most 40, a letter first",
+            ));
+        }
+        let is_shown = |c: char| !c.is_whitespace() && !model::printable::is_hidden(c);
+        let unit = &self.unit;
+        if unit.is_empty() || !unit.chars().all(is_shown) || unit.chars().count() > MOST_LETTERS {
+            let what = format!("`{unit}` is no unit");
+            return Err(
+                Invalid::new("unit", what).with_remedy("a word without spaces: unit = \"MB/s\"")
+            );
+        }
+        if self.better == Better::Neither {
+            let what = format!("the metric `{name}` needs a direction");
+            return Err(Invalid::new("better", what)
+                .with_remedy("better = \"higher\", or better = \"lower\""));
+        }
+        if let Source::File(path) = &self.from
+            && (path.is_empty() || path.contains('\0'))
+        {
+            return Err(Invalid::new("from", "this is no path of a file"));
+        }
+        self.find.check()
+    }
+
+    /// The metric's figure in the output of a trial.
+    pub(super) fn measured(&self, output: &Output) -> Result<Measurement, String> {
+        let in_metric = |why: String| format!("the metric `{}`: {why}", self.name);
+        let value = self.text(output).and_then(|text| self.value(text));
+        Ok(Measurement {
+            metric: self.name.clone(),
+            unit: self.unit.clone(),
+            better: self.better,
+            value: value.map_err(in_metric)?,
+        })
+    }
+
+    fn text<'a>(&self, output: &'a Output) -> Result<&'a str, String> {
+        match &self.from {
+            Source::Stdout => Ok(&output.stdout),
+            Source::Stderr => Ok(&output.stderr),
+            Source::File(path) => match output.files.get(path) {
+                Some(Ok(text)) => Ok(text),
+                Some(Err(why)) => Err(why.clone()),
+                None => Err(format!("the file {path} was not read")),
+            },
+        }
+    }
+
+    fn value(&self, text: &str) -> Result<f64, String> {
+        let from = &self.from;
+        let found = self
+            .find
+            .all(text)
+            .map_err(|why| format!("{from}: {why}"))?;
+        let (Some(first), Some(last)) = (found.first(), found.last()) else {
+            let end = find::end(text);
+            return Err(format!("{} is nowhere in {from}, {end}", self.find));
+        };
+        match self.pick {
+            Pick::Only if found.len() > 1 => Err(format!(
+                "{} is in {from} {} times, first {first} and last {last}; \
+                 pick = \"first\", \"last\", \"sum\" or \"mean\" chooses",
+                self.find,
+                found.len()
+            )),
+            Pick::Only | Pick::Last => last.number(from),
+            Pick::First => first.number(from),
+            Pick::Sum => sum(&found, from),
+            Pick::Mean => Ok(sum(&found, from)? / found.len() as f64),
+        }
+    }
+}
+
+fn sum(found: &[Found], from: &Source) -> Result<f64, String> {
+    let sum: f64 = found
+        .iter()
+        .map(|found| found.number(from))
+        .sum::<Result<_, _>>()?;
+    match sum.is_finite() {
+        true => Ok(sum),
+        false => Err(format!("the sum of the figures in {from} is out of range")),
+    }
+}
+
+const EXAMPLE: &str = "[[workload.metric]] with name = \"ops\", better = \"higher\" and \
+                       regex = 'ops: (?<v>[\\d.]+)', json = \"$.ops\" or csv = \"ops\"";
+
+impl Find {
+    fn check(&self) -> Result<(), Invalid> {
+        match self {
+            Find::Regex(text) => regex(text)
+                .map(drop)
+                .map_err(|what| Invalid::new("regex", what).with_remedy(GROUP)),
+            Find::Json(text) => json_path(text).map(drop).map_err(|what| {
+                Invalid::new("json", what).with_remedy("json = \"$.jobs[0].read.iops\"")
+            }),
+            Find::Csv(name) if name.is_empty() => {
+                Err(Invalid::new("csv", "a column has a name").with_remedy("csv = \"ops\""))
+            }
+            Find::Csv(_) => Ok(()),
+        }
+    }
+
+    fn all(&self, text: &str) -> Result<Vec<Found>, String> {
+        match self {
+            Find::Regex(written) => Ok(find::by_regex(&regex(written)?, text)),
+            Find::Json(written) => find::by_json_path(&json_path(written)?, text),
+            Find::Csv(column) => find::by_column(column, text),
+        }
+    }
+}
+
+impl std::fmt::Display for Find {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Find::Regex(text) => write!(f, "/{text}/"),
+            Find::Json(text) => f.write_str(text),
+            Find::Csv(name) => write!(f, "the column `{name}`"),
+        }
+    }
+}
+
+const GROUP: &str = "one named group around the figure: regex = 'ops: (?<v>[\\d.]+)'";
+
+/// The expression, which has one named group.
+fn regex(text: &str) -> Result<Regex, String> {
+    let regex = Regex::new(text).map_err(|error| {
+        // The last line says what is wrong; those before it draw the place.
+        let error = error.to_string();
+        let last = error.lines().last().unwrap_or_default().trim();
+        format!("`{text}` is no regular expression: {last}")
+    })?;
+    match regex.capture_names().flatten().count() {
+        1 => Ok(regex),
+        0 => Err(format!("`{text}` has no named group")),
+        groups => Err(format!("`{text}` has {groups} named groups")),
+    }
+}
+
+fn json_path(text: &str) -> Result<JsonPath, String> {
+    JsonPath::parse(text).map_err(|error| format!("`{text}` is no JSONPath: {error}"))
+}
+
+/// The first fault of the metrics of one workload, by its key.
+pub(super) fn check_all(metrics: &[OwnMetric]) -> Result<(), Invalid> {
+    let mut names = BTreeSet::new();
+    for (index, metric) in metrics.iter().enumerate() {
+        let of_it = |fault: Invalid| fault.within(&format!("{KEY}.{index}"));
+        metric.check().map_err(of_it)?;
+        if !names.insert(&metric.name) {
+            let twice = format!("there are two metrics `{}`", metric.name);
+            let fault = Invalid::new("name", twice);
+            return Err(of_it(fault.with_remedy("give one of them another name")));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,183 @@
+use super::*;
+use crate::testing::printed;
+use serde_json::json;
+
+fn metric(keys: serde_json::Value) -> Result<OwnMetric, Invalid> {
+    let mut written = json!({"name": "ops", "better": "higher"});
+    let more = keys.as_object().cloned().unwrap();
+    written.as_object_mut().unwrap().extend(more);
+    let mut keys = Keys::new(written.as_object().cloned().unwrap());
+    let metric = OwnMetric::read(&mut keys);
+    match keys.into_fault() {
+        Some(fault) => Err(fault),
+        None => metric.check().map(|()| metric),
+    }
+}
+
+fn value(keys: serde_json::Value, stdout: &str) -> Result<f64, String> {
+    let metric = metric(keys).unwrap();
+    metric.measured(&printed(stdout)).map(|m| m.value)
+}
+
+/// Regular expression of all tests of `pick`.
+fn picked(pick: &str, stdout: &str) -> Result<f64, String> {
+    value(json!({"regex": "ops: (?<v>\\S+)", "pick": pick}), stdout)
+}
+
+#[test]
+fn a_named_group_is_the_figure() {
+    let found = value(
+        json!({"regex": r"^bogo ops: (?<v>[\d.]+)$"}),
+        "start\nbogo ops: 12.5\nend\n",
+    );
+    assert_eq!(found, Ok(12.5));
+}
+
+#[test]
+fn a_figure_has_the_name_the_unit_and_the_direction_that_were_given() {
+    let keys = json!({"regex": "(?<v>.+)", "unit": "MB/s", "better": "lower"});
+    let measured = metric(keys).unwrap().measured(&printed("7")).unwrap();
+    assert_eq!(
+        (measured.metric.as_str(), measured.unit.as_str()),
+        ("ops", "MB/s")
+    );
+    assert_eq!((measured.better, measured.value), (Better::Lower, 7.0));
+}
+
+#[test]
+fn several_figures_are_picked_as_the_file_says() {
+    let text = "ops: 1\nops: 2 ops: 6\n";
+    for (pick, expected) in [("first", 1.0), ("last", 6.0), ("sum", 9.0), ("mean", 3.0)] {
+        assert_eq!(picked(pick, text), Ok(expected), "{pick}");
+    }
+    let doubled = picked("only", text).unwrap_err();
+    assert!(
+        doubled.contains("3 times") && doubled.contains("line 2, `ops: 2 ops: 6`"),
+        "{doubled}"
+    );
+}
+
+#[test]
+fn a_figure_that_is_missing_or_no_number_is_an_error_with_its_line() {
+    let missing = picked("last", "made\nno figure\n").unwrap_err();
+    assert!(missing.contains("the metric `ops`"), "{missing}");
+    assert!(missing.contains("made | no figure"), "{missing}");
+    assert!(picked("sum", "").unwrap_err().contains("which is empty"));
+    for text in ["soon", "nan", "inf", "1,5", "1.2.3"] {
+        let error = picked("only", &format!("x\nops: {text}\n")).unwrap_err();
+        assert!(
+            error.contains(&format!("line 2, `ops: {text}`")) && error.contains("no number"),
+            "{error}"
+        );
+    }
+    let one_of_two = picked("mean", "ops: 1\nops: -\n").unwrap_err();
+    assert!(one_of_two.contains("line 2"), "{one_of_two}");
+}
+
+#[test]
+fn a_json_path_finds_numbers_also_where_they_are_texts() {
+    let text = r#"{"jobs": [{"iops": 3}, {"iops": "4.5"}]}"#;
+    assert_eq!(value(json!({"json": "$.jobs[0].iops"}), text), Ok(3.0));
+    let all = json!({"json": "$.jobs[*].iops", "pick": "sum"});
+    assert_eq!(value(all.clone(), text), Ok(7.5));
+    // JSON lines are values one after the other.
+    let lines = json!({"json": "$.iops", "pick": "last"});
+    assert_eq!(
+        value(lines.clone(), "{\"iops\": 1}\n{\"iops\": 2}\n"),
+        Ok(2.0)
+    );
+    let garbage = value(lines, "{\"iops\": 1}\nSegmentation fault\n").unwrap_err();
+    assert!(garbage.contains("no JSON"), "{garbage}");
+    let no_number = value(json!({"json": "$.jobs"}), text).unwrap_err();
+    assert!(
+        no_number.contains("$['jobs']") && no_number.contains("no number"),
+        "{no_number}"
+    );
+    assert!(value(json!({"json": "$.nowhere"}), text).is_err());
+}
+
+#[test]
+fn a_column_is_found_by_its_name() {
+    let text = "case,ops, took\na,1,5\nb,2,6\n";
+    assert_eq!(value(json!({"csv": "took", "pick": "mean"}), text), Ok(5.5));
+    let error = value(json!({"csv": "tok", "pick": "sum"}), text).unwrap_err();
+    assert!(error.contains("case,ops,took"), "{error}");
+    let error = value(json!({"csv": "case", "pick": "last"}), text).unwrap_err();
+    assert!(error.contains("line 3, `b,2,6`"), "{error}");
+    assert!(value(json!({"csv": "ops"}), "ops\n").is_err(), "no rows");
+    assert!(value(json!({"csv": "a", "pick": "sum"}), "a,a\n1,2\n").is_err());
+    assert!(value(json!({"csv": "a", "pick": "sum"}), "a,b\n1\n").is_err());
+}
+
+#[test]
+fn a_figure_comes_from_where_the_file_says() {
+    let mut output = printed("ops: 1");
+    output.stderr = "ops: 2".to_owned();
+    let of_file = |text: Result<&str, &str>| {
+        let text = text.map(str::to_owned).map_err(str::to_owned);
+        ("log".to_owned(), text)
+    };
+    output.files = [of_file(Ok("ops: 3"))].into();
+    let from = |from: &str, output: &Output| {
+        let keys = json!({"regex": "ops: (?<v>.+)", "from": from});
+        metric(keys).unwrap().measured(output).map(|m| m.value)
+    };
+    assert_eq!(from("stdout", &output), Ok(1.0));
+    assert_eq!(from("stderr", &output), Ok(2.0));
+    assert_eq!(from("log", &output), Ok(3.0));
+    output.files = [of_file(Err("it is not there"))].into();
+    assert!(from("log", &output).unwrap_err().contains("not there"));
+}
+
+#[test]
+fn a_metric_that_no_trial_could_have_is_refused_by_its_key() {
+    for (keys, key, what) in [
+        (json!({"regex": "("}), "regex", "unclosed group"),
+        (json!({"regex": "(.+)"}), "regex", "no named group"),
+        (
+            json!({"regex": "(?<a>.)(?<b>.)"}),
+            "regex",
+            "2 named groups",
+        ),
+        (json!({"json": "jobs"}), "json", "no JSONPath"),
+        (json!({"csv": ""}), "csv", "a column has a name"),
+        (json!({}), "", "one of `regex`, `json` and `csv`"),
+        (
+            json!({"csv": "a", "json": "$.a"}),
+            "",
+            "one of `regex`, `json` and `csv`",
+        ),
+        (json!({"csv": "a", "name": "Ops/s"}), "name", "no name"),
+        (json!({"csv": "a", "unit": "per s"}), "unit", "no unit"),
+        (
+            json!({"csv": "a", "better": "neither"}),
+            "better",
+            "direction",
+        ),
+        (json!({"csv": "a", "from": ""}), "from", "no path"),
+    ] {
+        let fault = metric(keys.clone()).unwrap_err();
+        assert_eq!(fault.key, key, "{keys}: {fault}");
+        assert!(fault.what.contains(what), "{keys}: {fault}");
+    }
+}
+
+#[test]
+fn two_metrics_of_one_name_are_refused() {
+    let ops = metric(json!({"csv": "a"})).unwrap();
+    let fault = check_all(&[ops.clone(), ops]).unwrap_err();
+    assert_eq!(fault.key, "metric.1.name");
+}
+
+#[test]
+fn a_metric_is_read_again_as_it_was_stored() {
+    for keys in [
+        json!({"regex": "(?<v>.)", "from": "stderr", "pick": "sum"}),
+        json!({"json": "$.a", "from": "{folder}/out.json"}),
+        json!({"csv": "a"}),
+    ] {
+        let metric = metric(keys).unwrap();
+        let stored = serde_json::to_string(&metric).unwrap();
+        assert_eq!(serde_json::from_str::<OwnMetric>(&stored).unwrap(), metric);
+    }
+}
