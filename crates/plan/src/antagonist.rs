@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct FileAntagonist {
+pub(crate) struct FileAntagonist {
     kind: AntagonistKind,
     name: Option<String>,
     threads: Option<u32>,

@@ -97,7 +97,7 @@ pub(crate) fn usual_role(workloads: &[Workload]) -> Role {
 /// Keys of an arm beside those of its ingredients.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct FileArm {
+pub(crate) struct FileArm {
     name: Spanned<String>,
     #[serde(default)]
     baseline: bool,

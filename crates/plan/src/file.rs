@@ -19,7 +19,7 @@ pub fn parse_experiment(file_name: &str, text: &str) -> Result<Experiment, PlanE
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct FileExperiment {
+pub(crate) struct FileExperiment {
     name: Option<String>,
     question: Option<String>,
     seed: Option<u64>,
@@ -30,6 +30,9 @@ struct FileExperiment {
     collect: Option<Vec<String>>,
 }
 
+/// Tables that are taken out of the experiment before its own keys are read.
+pub(crate) const TAKEN: [&str; 3] = ["target", "arm", "workload"];
+
 fn parse(file_name: &str, text: &str) -> Result<Experiment, PlanError> {
     let mut root = DeTable::parse(text)?;
     let span = root.span();
@@ -38,7 +41,7 @@ fn parse(file_name: &str, text: &str) -> Result<Experiment, PlanError> {
     let arms = items(take(root.get_mut(), "arm"), "arm")?;
     let workloads = items(take(root.get_mut(), "workload"), "workload")?;
     let rest = Value::new(span.clone(), DeValue::Table(root.into_inner()));
-    let file: FileExperiment = own_keys(rest, &["target", "arm", "workload"])?;
+    let file: FileExperiment = own_keys(rest, &TAKEN)?;
     let workloads = read_workloads(workloads)?;
     let target = target.unwrap_or_else(TargetSpec::local);
     let (arms, baseline) = read_arms(arms, ::target::can(&target)?, &workloads)?;

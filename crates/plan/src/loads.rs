@@ -16,7 +16,7 @@ pub(crate) struct Loads(pub Vec<Load>);
 
 #[derive(Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct Table {
+pub(crate) struct Table {
     from: Option<WrittenLoad>,
     to: Option<WrittenLoad>,
     step: Option<WrittenLoad>,

@@ -3,6 +3,7 @@
 use crate::error::PlanError;
 use crate::table::{Value, keys_of, no_fault, own_keys, split};
 use agent::arm::{check_policy, check_weight, read_policy};
+use load::Keys;
 use model::Placement;
 use serde::Deserialize;
 
@@ -12,19 +13,23 @@ pub(crate) fn read_role<'i, T: Deserialize<'i>>(
     mut role: Value<'i>,
 ) -> Result<(Placement, T), PlanError> {
     let mut keys = keys_of(&role)?;
-    let placement = Placement {
-        cpus: keys.get("cpus"),
-        weight: keys.get("weight"),
-        quota_percent: keys.percent("quota"),
-        nice: keys.get("nice"),
-        policy: read_policy(&mut keys),
-        memory_node: keys.get("memory-node"),
-    };
+    let placement = placement(&mut keys);
     split(&mut role, keys.known());
     let own = own_keys(role, keys.known())?;
     no_fault(keys)?;
     check_placement(&placement)?;
     Ok((placement, own))
+}
+
+pub(crate) fn placement(keys: &mut Keys) -> Placement {
+    Placement {
+        cpus: keys.get("cpus"),
+        weight: keys.get("weight"),
+        quota_percent: keys.percent("quota"),
+        nice: keys.get("nice"),
+        policy: read_policy(keys),
+        memory_node: keys.get("memory-node"),
+    }
 }
 
 pub(crate) fn check_placement(placement: &Placement) -> Result<(), PlanError> {

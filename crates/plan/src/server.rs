@@ -14,7 +14,7 @@ const READY_LIMIT_NS: u64 = 10 * SECOND_NS;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct FileServer {
+pub(crate) struct FileServer {
     kind: ServerKind,
     threads: Option<u32>,
     args: Option<Vec<String>>,

@@ -31,7 +31,7 @@ enum Antagonists {
 /// CPU sets of the roles, over those that the roles have themselves.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct FilePlacement {
+pub(crate) struct FilePlacement {
     name: Spanned<String>,
     load_cpus: Option<String>,
     server_cpus: Option<String>,

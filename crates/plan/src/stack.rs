@@ -22,7 +22,7 @@ const EXAMPLE: &str = "[\"my-service\", \"--port\", \"{port}\"]";
 /// `ready = { path = "/health", status = 200 }`, `{ command = […] }` or `{ log = "…" }`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct FileReady {
+pub(crate) struct FileReady {
     path: Option<String>,
     status: Option<u16>,
     command: Option<Vec<String>>,
@@ -31,7 +31,7 @@ struct FileReady {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct FileService {
+pub(crate) struct FileService {
     name: String,
     command: Option<Vec<String>>,
     env: Option<BTreeMap<String, String>>,

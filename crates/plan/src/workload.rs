@@ -22,7 +22,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// Keys that every kind has.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-struct CommonKeys {
+pub(crate) struct CommonKeys {
     name: Option<String>,
     loads: Option<Loads>,
     duration: Option<Duration>,
@@ -43,7 +43,7 @@ struct Roles<'i> {
 }
 
 /// Keys that are taken out of the table of a workload before those that all kinds have.
-const TAKEN: [&str; 5] = [
+pub(crate) const TAKEN: [&str; 5] = [
     "server",
     "service",
     "antagonist",

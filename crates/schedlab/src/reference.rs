@@ -12,6 +12,7 @@ use report::FORMATS;
 pub fn page() -> String {
     let mut page = Page::default();
     page.line(INTRODUCTION);
+    page.tables();
     page.arms();
     page.kinds();
     page.metrics_of_all();
@@ -106,6 +107,25 @@ impl Page {
         });
         let rows: Vec<_> = rows.collect();
         self.table(&["metric", "unit", "better", "decides", "meaning"], &rows);
+    }
+
+    fn tables(&mut self) {
+        self.heading("## Keys of experiment files");
+        self.line(
+            "Tables and their keys. The keys of one kind of workload are with the kind, those \
+             of a target with the target.",
+        );
+        for table in plan::TABLES {
+            let header = match table.header {
+                "" => "The experiment".to_owned(),
+                // A table is code, a heading of ours is none.
+                header if header.contains(['[', '{']) && !header.contains(" with ") => code(header),
+                header => header.to_owned(),
+            };
+            self.heading(&format!("### {header}"));
+            self.line(&format!("{}\n", table.text));
+            self.keys(table.keys);
+        }
     }
 
     fn arms(&mut self) {
@@ -226,6 +246,10 @@ impl Page {
             .map(|t| vec![code(t.name), t.summary.to_owned()])
             .collect();
         self.table(&["`kind`", "meaning"], &rows);
+        for target in target::TARGETS.iter().filter(|t| !t.keys.is_empty()) {
+            self.heading(&format!("### `[target]` with `kind = \"{}\"`", target.name));
+            self.keys(target.keys);
+        }
     }
 
     fn formats(&mut self) {

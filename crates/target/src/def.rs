@@ -5,7 +5,7 @@
 //! files, the checks of a plan, the lists of the command line and what starts a run.
 
 use crate::{Target, TargetError, local, vm};
-use model::{Invalid, Problem, Reset, TargetSpec};
+use model::{Invalid, KeyDef, Problem, Reset, TargetSpec};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -32,6 +32,8 @@ pub struct TargetDef {
     pub name: &'static str,
     /// One sentence for `schedlab list targets`.
     pub summary: &'static str,
+    /// Keys of `[target]` beside `kind`, for the reference.
+    pub keys: &'static [KeyDef],
     /// Reads the keys of `[target]`.
     pub read: fn(Keys) -> Result<TargetSpec, ReadError>,
     /// The abilities of a target with these keys, before it is there.

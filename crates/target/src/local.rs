@@ -14,6 +14,7 @@ const NAME: &str = "local";
 pub static DEF: TargetDef = TargetDef {
     name: NAME,
     summary: "this machine",
+    keys: &[],
     read: |keys| {
         Nothing::deserialize(keys)?;
         Ok(TargetSpec::local())

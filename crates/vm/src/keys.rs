@@ -1,7 +1,7 @@
 //! The keys of `[target]` with `kind = "vm"`.
 
 use super::spec::{Forward, Topology, VmSpec};
-use model::{Reset, Size};
+use model::{KeyDef, Reset, Size};
 use serde::{Deserialize, Deserializer};
 
 #[derive(Debug, Deserialize)]
@@ -48,6 +48,68 @@ struct FileForward {
     host_port: u16,
     guest_port: u16,
 }
+
+/// Keys of the table `[target]`.
+pub const KEYS: &[KeyDef] = &[
+    KeyDef::new(
+        "kernel",
+        "`debian:SUITE`, `debian:PACKAGE`, path of an image or a built tree, or `host`",
+        "needed",
+        "Kernel of the guest, for arms that name no other.",
+    ),
+    KeyDef::new(
+        "cpus",
+        "number",
+        "`2`, or as many as the topology has",
+        "CPUs of the guest.",
+    ),
+    KeyDef::new("memory", "size", "`\"2G\"`", "Memory of the guest."),
+    KeyDef::new(
+        "root",
+        "`host`, or `image:PATH`",
+        "`host`",
+        "Root file system: the host's files, read-only, or an image.",
+    ),
+    KeyDef::new(
+        "reset",
+        "`none`, `block` or `trial`",
+        "`none`",
+        "Boots again before each block or trial; `none` boots when the kernel changes or the \
+         guest died.",
+    ),
+    KeyDef::new(
+        "accel",
+        "`kvm` or `tcg`",
+        "what works",
+        "Virtualization, or emulation.",
+    ),
+    KeyDef::new(
+        "topology",
+        "table `{ sockets, llcs, cores, threads, numa-nodes }`",
+        "cores only",
+        "CPUs as the guest sees them: sockets, last-level caches of a socket, cores of a cache, \
+         threads of a core; each is 1 by default but `cores`, which is needed.",
+    ),
+    KeyDef::new(
+        "host-cpus",
+        "CPUs",
+        "",
+        "CPUs of the host that the threads of the guest's CPUs are pinned to.",
+    ),
+    KeyDef::new("append", "text", "", "More arguments of the kernel."),
+    KeyDef::new(
+        "expose",
+        "list of paths",
+        "",
+        "Private files and folders of the host that the guest sees all the same.",
+    ),
+    KeyDef::new(
+        "forwards",
+        "list of tables `{ name, host-port, guest-port }`",
+        "",
+        "Ports of this machine's loopback that lead into the guest.",
+    ),
+];
 
 /// The guest that the keys describe; it is not checked.
 pub fn read<'de, D: Deserializer<'de>>(keys: D) -> Result<VmSpec, D::Error> {
@@ -101,5 +163,18 @@ impl From<FileForward> for Forward {
             host_port: file.host_port,
             guest_port: file.guest_port,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_key_is_described() {
+        let described: BTreeSet<&str> = KEYS.iter().map(|key| key.name).collect();
+        let read = model::key::accepted::<FileVm>().iter().copied();
+        assert_eq!(described, read.collect());
     }
 }

@@ -1,5 +1,6 @@
 //! A target as small as they get: an agent that a shell starts.
 
+use model::KeyDef;
 use serde::{Deserialize, Serialize};
 use std::process::Command;
 use target::child::ChildSession;
@@ -8,6 +9,12 @@ use target::{Boot, Can, Host, Session, Target, TargetDef, TargetError};
 pub static DEF: TargetDef = TargetDef {
     name: "shell",
     summary: "behind a shell",
+    keys: &[KeyDef::new(
+        "shell",
+        "path",
+        "needed",
+        "Program that starts the agent.",
+    )],
     read: |keys| Ok(model::TargetSpec::new("shell", &Shell::deserialize(keys)?)),
     can: |_| Ok(CAN),
     expose: None,

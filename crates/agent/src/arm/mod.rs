@@ -11,5 +11,5 @@ pub mod tunables;
 mod weight;
 
 pub use asked::{Asked, Value};
-pub use policy::{check_policy, read_policy};
+pub use policy::{POLICY_KEYS, check_policy, read_policy};
 pub use weight::check_weight;

@@ -17,6 +17,7 @@ use std::path::Path;
 pub static DEF: TargetDef = TargetDef {
     name: NAME,
     summary: "a virtual machine with its own kernel (QEMU; no root needed)",
+    keys: keys::KEYS,
     read,
     can: |spec| Ok(can(&VmSpec::of(spec)?)),
     expose: Some(expose),

@@ -4,7 +4,7 @@
 use crate::arm::ingredient::{Form, value_of};
 use load::Keys;
 use load::units::parse_duration;
-use model::{Arm, Class, Invalid, Policy};
+use model::{Arm, Class, Invalid, KeyDef, Policy};
 
 /// EEVDF clamps a slice request to this range (kernel/sched/syscalls.c).
 const SLICE_NS: std::ops::RangeInclusive<u64> = 100_000..=100_000_000;
@@ -29,24 +29,67 @@ pub const FORMS: &[Form] = &[
     ),
 ];
 
+/// Keys of the table `policy`.
+pub const POLICY_KEYS: &[KeyDef] = &[
+    KeyDef::new(
+        "class",
+        "`other`, `batch`, `idle`, `fifo`, `rr` or `deadline`",
+        "`other`",
+        "Scheduling class.",
+    ),
+    KeyDef::new(
+        "nice",
+        "-20 to 19",
+        "",
+        "Nice value of `other` and `batch`.",
+    ),
+    KeyDef::new("priority", "1 to 99", "`1`", "Priority of `fifo` and `rr`."),
+    KeyDef::new(
+        "slice",
+        "100us to 100ms",
+        "",
+        "EEVDF slice that `other` and `batch` ask for (Linux 6.12).",
+    ),
+    KeyDef::new(
+        "runtime",
+        "duration",
+        "",
+        "CPU time of `deadline` in each period.",
+    ),
+    KeyDef::new(
+        "deadline",
+        "duration",
+        "the period",
+        "Deadline within each period.",
+    ),
+    KeyDef::new(
+        "period",
+        "duration",
+        "the deadline",
+        "Period of `deadline`.",
+    ),
+];
+
 /// The table `policy` of an arm or of a role.
 pub fn read_policy(keys: &mut Keys) -> Option<Policy> {
-    keys.table("policy", |keys| {
-        let class = keys.get("class").unwrap_or(Class::Other);
-        let realtime = matches!(class, Class::Fifo | Class::Rr);
-        let (nice, priority) = (keys.get("nice"), keys.get("priority"));
-        let (slice_ns, runtime_ns) = (keys.duration("slice"), keys.duration("runtime"));
-        let (deadline, period) = (keys.duration("deadline"), keys.duration("period"));
-        Policy {
-            class,
-            nice,
-            priority: priority.or(realtime.then_some(1)),
-            slice_ns,
-            runtime_ns,
-            deadline_ns: deadline.or(period),
-            period_ns: period.or(deadline),
-        }
-    })
+    keys.table("policy", of_table)
+}
+
+fn of_table(keys: &mut Keys) -> Policy {
+    let class = keys.get("class").unwrap_or(Class::Other);
+    let realtime = matches!(class, Class::Fifo | Class::Rr);
+    let (nice, priority) = (keys.get("nice"), keys.get("priority"));
+    let (slice_ns, runtime_ns) = (keys.duration("slice"), keys.duration("runtime"));
+    let (deadline, period) = (keys.duration("deadline"), keys.duration("period"));
+    Policy {
+        class,
+        nice,
+        priority: priority.or(realtime.then_some(1)),
+        slice_ns,
+        runtime_ns,
+        deadline_ns: deadline.or(period),
+        period_ns: period.or(deadline),
+    }
 }
 
 /// `batch`, `fifo:5`, `nice=5`, `slice=1ms`; `None` for other changes.
@@ -178,4 +221,18 @@ fn check_deadline(policy: &Policy) -> Result<(), Invalid> {
     }
     Err(wrong("the times of `deadline` do not fit")
         .with_remedy("sched_setattr wants 1024ns <= runtime <= deadline <= period, and a runtime and a period must be given"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_key_of_a_policy_is_described() {
+        let mut keys = Keys::new(serde_json::Map::new());
+        of_table(&mut keys);
+        let described: BTreeSet<&str> = POLICY_KEYS.iter().map(|key| key.name).collect();
+        assert_eq!(described, keys.known().iter().copied().collect());
+    }
 }

@@ -6,7 +6,7 @@ mod deadline;
 mod keys;
 mod threads;
 
-pub use keys::{check_policy, read_policy};
+pub use keys::{POLICY_KEYS, check_policy, read_policy};
 pub use threads::*;
 
 use super::asked::Asked;
