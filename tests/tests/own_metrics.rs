@@ -17,7 +17,7 @@ policy = { class = "batch" }
 [[workload]]
 name = "printed"
 kind = "command"
-command = ["sh", "-c", "echo start; echo \"ops: $((100 + $(date +%N) % 7))\"; echo 'a,b\n1,20\n3,40' > table.csv; echo '{\"runs\": [{\"p99\": 5}]}' >&2"]
+command = ["sh", "-c", "echo start; echo \"ops: $((100 + $$ % 7))\"; echo 'a,b\n1,20\n3,40' > table.csv; echo '{\"runs\": [{\"p99\": 5}]}' >&2"]
 directory = "/PLACE"
 [[workload.metric]]
 name = "ops"

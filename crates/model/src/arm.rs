@@ -267,13 +267,20 @@ pub struct Scheduler {
     pub attach_limit_ns: Option<u64>,
 }
 
+/// Characters of an argument that are shown; the layers of scx_layered have hundreds.
+const SHOWN_CHARS: usize = 40;
+
 impl Scheduler {
-    /// Program and arguments with blanks between them, to be shown and not to be run.
+    /// Program and arguments with blanks between them, to be shown and not to be run: a long
+    /// argument is cut.
     pub fn command_line(&self) -> String {
         let mut line = self.program.clone();
         for arg in &self.args {
             line.push(' ');
-            line.push_str(arg);
+            line.extend(arg.chars().take(SHOWN_CHARS));
+            if arg.chars().nth(SHOWN_CHARS).is_some() {
+                line.push('…');
+            }
         }
         line
     }

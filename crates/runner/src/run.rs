@@ -356,11 +356,11 @@ impl<'a> Run<'a> {
         here.any(|t| t.is_ok() && (!again || t.start == self.start))
     }
 
-    /// Try a place of the plan until it counts; `false` when interrupted.
+    /// Tries a place of the plan until it counts; `false` when interrupted. Attempts that an
+    /// interruption left over go on; a place that had all of them gets as many again.
     fn attempts(&mut self, place: &PlannedTrial) -> Result<bool, RunError> {
-        let before = self.trials.iter().filter(|t| t.place.index == place.index);
-        let first = before.map(|t| t.attempt).max().unwrap_or(0) + 1;
-        for attempt in first..first + self.experiment.stop.max_attempts {
+        let (first, last) = self.attempts_left(place);
+        for attempt in first..=last {
             if attempt > first && self.budget_is_spent() {
                 return Ok(true);
             }
@@ -392,6 +392,18 @@ impl<'a> Run<'a> {
         }
         self.give_up_what_never_worked(place);
         Ok(true)
+    }
+
+    /// Numbers of the first and the last attempt at a place.
+    fn attempts_left(&self, place: &PlannedTrial) -> (u32, u32) {
+        let most = self.experiment.stop.max_attempts;
+        let before = self.trials.iter().filter(|t| t.place.index == place.index);
+        // One that counted may stand in a block that is measured again.
+        let (tried, failed) = before.fold((0, 0), |(tried, failed): (u32, u32), trial| {
+            let failed = if trial.is_ok() { 0 } else { failed + 1 };
+            (tried.max(trial.attempt), failed)
+        });
+        (tried + 1, tried + most - failed % most)
     }
 
     fn names(&self, place: &PlannedTrial) -> (&'a str, &'a str) {

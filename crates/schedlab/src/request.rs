@@ -28,7 +28,7 @@ pub fn wanted(args: &ExperimentArgs) -> Result<Wanted, CliError> {
     expose(&mut experiment, &args.expose)?;
     override_stop(&mut experiment, args)?;
     plan::check(&experiment)?;
-    complete_schedulers(&mut experiment)?;
+    complete_schedulers(&mut experiment);
     Ok(Wanted {
         experiment,
         source,
@@ -130,16 +130,13 @@ pub fn override_stop(experiment: &mut Experiment, args: &ExperimentArgs) -> Resu
 
 /// scx_layered gets the shipped layers and scx_microquanta the measured tasks where the
 /// arm names none.
-fn complete_schedulers(experiment: &mut Experiment) -> Result<(), CliError> {
-    let cache = schedulers::Cache::from_env()?;
+fn complete_schedulers(experiment: &mut Experiment) {
     let measured = load::measured_tasks();
     for scheduler in experiment
         .arms
         .iter_mut()
         .filter_map(|a| a.scheduler.as_mut())
     {
-        scheduler.args =
-            schedulers::default_args(&cache, &scheduler.program, &scheduler.args, &measured)?;
+        scheduler.args = schedulers::default_args(&scheduler.program, &scheduler.args, &measured);
     }
-    Ok(())
 }

@@ -61,10 +61,6 @@ impl Cache {
         self.schedulers().join("build")
     }
 
-    pub(crate) fn layers_dir(&self) -> PathBuf {
-        self.schedulers().join("layers")
-    }
-
     pub(crate) fn log_file(&self, name: &str, version: &Version) -> PathBuf {
         self.schedulers().join(format!("log/{name}-{version}.log"))
     }

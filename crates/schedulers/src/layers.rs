@@ -2,37 +2,36 @@
 //!
 //! scx_layered has no layers of its own: started without a specification it
 //! ends with "No layer spec", and what is measured then is the kernel's
-//! default. It gets the specification of `sched/layers/`, documented there.
+//! default. It gets the specification of `sched/layers/`, documented there, as JSON
+//! in the argument itself: a file of this machine would not be there on another one.
 //! scx_microquanta that is told of no tasks favours none: it gets those that are
 //! measured.
 
-use crate::cache::Cache;
-use crate::error::Error;
 use crate::measured;
 use model::Task;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 const DEFAULT_LAYERS: &str = include_str!("../../../sched/layers/default.json");
 
 /// The arguments to start `program` with: the given ones, and for scx_layered
-/// without a layer specification the shipped one, as a file in `cache`, for
-/// scx_microquanta without tasks the `measured` ones.
-pub fn default_args(
-    cache: &Cache,
-    program: &str,
-    given: &[String],
-    measured: &[Task],
-) -> Result<Vec<String>, Error> {
+/// without a layer specification the shipped one, for scx_microquanta without tasks
+/// the `measured` ones.
+pub fn default_args(program: &str, given: &[String], measured: &[Task]) -> Vec<String> {
     let mut args = given.to_vec();
     match name(program) {
         Some("scx_layered") if !given.iter().any(|a| settles_layers(a)) => {
-            args.push(format!("file:{}", write_layers(cache)?.display()));
+            args.push(on_one_line(DEFAULT_LAYERS));
         }
         Some("scx_microquanta") => args.extend(measured::tasks(given, measured)),
         _ => {}
     }
-    Ok(args)
+    args
+}
+
+/// JSON whose texts have no breaks and no blanks at their ends.
+fn on_one_line(json: &str) -> String {
+    let lines: Vec<&str> = json.lines().map(str::trim).collect();
+    lines.join(" ")
 }
 
 /// By file name, whichever version: `/x/bin/scx_layered`, `scx_layered@1.1.4`.
@@ -61,39 +60,22 @@ fn settles_layers(arg: &str) -> bool {
         || arg.trim_start().starts_with('[')
 }
 
-/// Written anew when it differs, by rename: another run may be reading it.
-fn write_layers(cache: &Cache) -> Result<PathBuf, Error> {
-    let dir = cache.layers_dir();
-    let file = dir.join("default.json");
-    if fs::read_to_string(&file).is_ok_and(|now| now == DEFAULT_LAYERS) {
-        return Ok(file);
-    }
-    fs::create_dir_all(&dir).map_err(Error::io("create", &dir))?;
-    let fresh = dir.join(format!("default.json.{}", std::process::id()));
-    fs::write(&fresh, DEFAULT_LAYERS).map_err(Error::io("write", &fresh))?;
-    fs::rename(&fresh, &file).map_err(Error::io("rename", &file))?;
-    Ok(file)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn args(program: &str, given: &[&str]) -> Vec<String> {
-        let dir = tempfile::tempdir().unwrap();
         let given: Vec<String> = given.iter().map(|a| (*a).to_owned()).collect();
-        let measured = [Task::Thread("wakeup-*")];
-        default_args(&Cache::at(dir.path()), program, &given, &measured).unwrap()
+        default_args(program, &given, &[Task::Thread("wakeup-*")])
     }
 
     #[test]
-    fn layered_without_layers_gets_the_shipped_ones() {
-        let dir = tempfile::tempdir().unwrap();
-        let cache = Cache::at(dir.path());
-        let args = default_args(&cache, "scx_layered", &["-s".into(), "5000".into()], &[]).unwrap();
-        let file = args.last().unwrap().strip_prefix("file:").unwrap();
+    fn layered_without_layers_gets_the_shipped_ones_in_one_word() {
+        let args = args("scx_layered", &["-s", "5000"]);
         assert_eq!(args[..2], ["-s", "5000"]);
-        assert_eq!(fs::read_to_string(file).unwrap(), DEFAULT_LAYERS);
+        let json = |text| serde_json::from_str::<serde_json::Value>(text).unwrap();
+        assert_eq!(json(&args[2]), json(DEFAULT_LAYERS));
+        assert!(settles_layers(&args[2]) && !args[2].contains('\n'));
     }
 
     #[test]

@@ -12,7 +12,6 @@
 //!   build/                           the build directory that all of them share
 //!   build-65534/                     the same for root, whose builds are nobody's
 //!   log/scx_rusty-1.1.4.log          what cargo said
-//!   layers/default.json              the layers that scx_layered gets by default
 //! ```
 //!
 //! So an agent finds `scx_rusty` and `scx_rusty@1.1.4` alike as file names in
