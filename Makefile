@@ -1,9 +1,10 @@
 # make demo   installs what is missing, builds, runs the main job, says where the report is
 # make quickstart   the same on this machine itself, without a guest
+# make banking-local   policies on a banking service under Gatling, without a guest; 20 minutes
 # make test   installs what is missing, checks and tests everything
 # make test-long   a thousand kills at random times, 30 minutes
 .DELETE_ON_ERROR:
-.PHONY: demo quickstart reference test test-long test-java test-sched check sched scx_microquanta build install demo-jars
+.PHONY: demo quickstart banking-local reference test test-long test-java test-sched check sched scx_microquanta build install demo-jars
 
 HOST := $(shell rustc --print host-tuple)
 SCHEDLAB := target/schedlab
@@ -17,6 +18,10 @@ demo: build
 # The same question on this machine itself, about policies: no guest, no root.
 quickstart: build
 	$(SCHEDLAB) run experiments/quickstart.toml
+
+# A banking service, its broker and Gatling; the first build fetches 210 MB.
+banking-local: build demo-jars
+	$(SCHEDLAB) run experiments/banking-local.toml || [ $$? -eq 4 ]
 
 # The binary is target/schedlab; `make install` puts it on the PATH.
 build:

@@ -141,7 +141,9 @@ impl<'a, 'c> Trial<'a, 'c> {
         self.apply()?;
         self.start_roles()?;
         job.server = self.roles.server;
-        let launch = self.roles.named_in(services, driver.launch(&job));
+        job.workload.kind = self.roles.named_in(services, &spec.workload.kind);
+        let driver = load::driver(&job.workload.kind).map_err(Stop::Failed)?;
+        let launch = driver.launch(&job);
         if !services.is_empty() {
             // It may ask them.
             self.prepare(&launch)?;

@@ -38,8 +38,8 @@ impl Files {
     /// Looks at the files of a launch, before its process starts.
     pub fn before(launch: &Launch) -> Self {
         let directory = launch.directory.clone().unwrap_or_default();
-        let look = |(name, path): (&String, &String)| {
-            let path = directory.join(path);
+        let look = |name: &String| {
+            let path = directory.join(name);
             let stamp = fs::metadata(&path).ok().map(|found| Stamp::of(&found));
             (name.clone(), (path, stamp))
         };
@@ -89,7 +89,7 @@ mod tests {
     fn launch(directory: &Path, path: &str) -> Launch {
         Launch {
             directory: Some(directory.to_owned()),
-            files: [(path.to_owned(), path.to_owned())].into(),
+            files: [path.to_owned()].into(),
             ..Launch::default()
         }
     }

@@ -211,10 +211,7 @@ impl Driver for Command {
         Launch {
             directory: self.directory(),
             prepare: self.prepare.clone(),
-            files: self
-                .files()
-                .map(|path| (path.clone(), path.clone()))
-                .collect(),
+            files: self.files().cloned().collect(),
             ..Launch::new(self.argv.clone())
         }
     }

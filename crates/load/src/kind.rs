@@ -21,6 +21,7 @@ pub static KINDS: &[&KindDef] = &[
     &crate::command::KIND,
     &crate::http::KIND,
     &crate::memcached::KIND,
+    &crate::gatling::KIND,
 ];
 
 /// A kind of workload: all that holds for every workload of it.
@@ -138,13 +139,17 @@ pub enum LoadForms {
     CountsOrRates,
     /// A rate, or a search for the highest rate that holds a service level.
     Rates,
+    /// A rate.
+    FixedRates,
 }
 
 impl LoadForms {
     /// True if a load may be of this form.
     pub fn has(self, load: &Load) -> bool {
         match load {
-            Load::One | Load::Count(_) | Load::PercentOfCpus(_) => self != LoadForms::Rates,
+            Load::One | Load::Count(_) | Load::PercentOfCpus(_) => {
+                matches!(self, LoadForms::Counts | LoadForms::CountsOrRates)
+            }
             Load::RatePerSec(_) => self != LoadForms::Counts,
             Load::MaxRate(_) => self == LoadForms::Rates,
         }
@@ -310,6 +315,7 @@ mod tests {
             LoadForms::CountsOrRates.has(&rate) && LoadForms::CountsOrRates.has(&Load::Count(1))
         );
         assert!(LoadForms::Rates.has(&rate) && !LoadForms::Rates.has(&Load::Count(1)));
+        assert!(LoadForms::FixedRates.has(&rate) && !LoadForms::FixedRates.has(&Load::One));
         assert!(LoadForms::Counts.has(&Load::One) && !LoadForms::Counts.has(&rate));
     }
 

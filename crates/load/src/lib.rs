@@ -9,6 +9,7 @@
 pub mod command;
 mod figures;
 mod gate;
+pub mod gatling;
 pub mod hackbench;
 pub mod http;
 pub mod keys;
@@ -49,7 +50,7 @@ pub use sys::allowed_cpus;
 use model::{Calibration, Invalid, Load, Problem, ServerProgram, TrialFile, Workload};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -104,9 +105,9 @@ pub struct Launch {
     pub phased: bool,
     /// Run before the trial, outside the figures; must succeed.
     pub prepare: Vec<String>,
-    /// Paths of files that are read when the process has ended, by their names in
-    /// [`Output::files`]. A relative one counts from the working directory.
-    pub files: BTreeMap<String, String>,
+    /// Paths of files that are read when the process has ended. A relative one counts from the
+    /// working directory.
+    pub files: BTreeSet<String>,
 }
 
 impl Launch {

@@ -104,6 +104,13 @@ pub fn thread_cpu_ns() -> u64 {
     used.tv_sec as u64 * NS_PER_SEC + used.tv_nsec as u64
 }
 
+/// CPU time of a process and all its threads; `None` if it is gone.
+pub fn process_cpu_ns(pid: u32) -> Option<u64> {
+    let pid = nix::unistd::Pid::from_raw(i32::try_from(pid).ok()?);
+    let used = nix::time::clock_getcpuclockid(pid).ok()?.now().ok()?;
+    Some(used.tv_sec() as u64 * NS_PER_SEC + used.tv_nsec() as u64)
+}
+
 /// CPUs that the caller may run on.
 #[expect(
     clippy::cast_possible_truncation,
@@ -117,11 +124,18 @@ pub fn allowed_cpus() -> Vec<u32> {
 
 /// From now on the caller runs on one CPU only.
 pub fn pin_to(cpu: u32) -> std::io::Result<()> {
+    keep_to(&[cpu])
+}
+
+/// From now on the caller, and what it starts, run on these CPUs only.
+pub fn keep_to(cpus: &[u32]) -> std::io::Result<()> {
     let mut set = CpuSet::new();
-    if cpu as usize >= CpuSet::MAX_CPU {
-        return Err(std::io::ErrorKind::InvalidInput.into());
+    for cpu in cpus.iter().map(|cpu| *cpu as usize) {
+        if cpu >= CpuSet::MAX_CPU {
+            return Err(std::io::ErrorKind::InvalidInput.into());
+        }
+        set.set(cpu);
     }
-    set.set(cpu as usize);
     Ok(sched_setaffinity(None, &set)?)
 }
 

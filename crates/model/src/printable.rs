@@ -19,9 +19,11 @@ pub fn lines(text: &str) -> Cow<'_, str> {
     escaped(text, |c| is_hidden(c) && !matches!(c, '\n' | '\t'))
 }
 
-/// The last `count` lines that are not empty, as one text.
+/// The last `count` lines that say something, as one text. Empty lines do not, nor do the
+/// frames of a Java stack trace, which comes after the message of its exception.
 pub fn last_lines(text: &str, count: usize, separator: &str) -> String {
-    let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
+    let says = |line: &&str| !line.trim().is_empty() && !line.starts_with("\tat ");
+    let lines: Vec<&str> = text.lines().filter(says).collect();
     lines[lines.len().saturating_sub(count)..].join(separator)
 }
 
@@ -89,5 +91,10 @@ mod tests {
     fn the_last_lines_are_joined_for_a_message() {
         assert_eq!(last_lines("a\n\nb\nc\nd\n", 2, " | "), "c | d");
         assert_eq!(last_lines("", 2, " | "), "");
+        let trace = "NotFound: no.such.Simulation\n\tat a.B(B.java:1)\n\tat c.D(D.java:2)\nend\n";
+        assert_eq!(
+            last_lines(trace, 2, " | "),
+            "NotFound: no.such.Simulation | end"
+        );
     }
 }

@@ -313,6 +313,7 @@ fn loads(forms: LoadForms) -> &'static str {
     match forms {
         LoadForms::Counts => "a number, or percent of the CPUs",
         LoadForms::CountsOrRates => "a number, percent of the CPUs, or a rate",
+        LoadForms::FixedRates => "a rate",
         LoadForms::Rates => "a rate, or a search for the highest rate",
     }
 }

@@ -10,8 +10,9 @@ use crate::stop::Stop;
 use load::Launch;
 use model::printable::last_lines;
 use model::stack::{LOAD, Named, fill, names};
-use model::{Listening, Ready, Role, Service, StopSignal, format_duration_ns};
+use model::{Kind, Listening, Ready, Role, Service, StopSignal, format_duration_ns};
 use rustix::process::Signal;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -109,6 +110,19 @@ impl Layout {
                 .collect(),
             ..Launch::new(argv.iter().map(fill).collect())
         }
+    }
+}
+
+/// The value with all its texts filled; names of fields stay.
+fn filled_in(value: &Value, fill: &impl Fn(&str) -> String) -> Value {
+    match value {
+        Value::String(text) => Value::String(fill(text)),
+        Value::Array(values) => values.iter().map(|value| filled_in(value, fill)).collect(),
+        Value::Object(fields) => {
+            let filled = |(name, value): (&String, &Value)| (name.clone(), filled_in(value, fill));
+            Value::Object(fields.iter().map(filled).collect())
+        }
+        other => other.clone(),
     }
 }
 
@@ -353,15 +367,17 @@ impl Roles {
         self.server = asked.map(|l| at(l.number));
     }
 
-    /// The launch of the load, with the ports and folders of the services that it names.
-    pub fn named_in(&self, services: &[Service], mut launch: Launch) -> Launch {
-        if self.folder_of(LOAD).is_some() {
-            let words = launch.argv.iter_mut().chain(&mut launch.prepare);
-            for word in words.chain(launch.files.values_mut()) {
-                *word = self.layout.filled(services, None, word);
-            }
+    /// The kind of the load, with the ports and folders of the services that its parameters
+    /// name.
+    pub fn named_in(&self, services: &[Service], kind: &Kind) -> Kind {
+        if self.folder_of(LOAD).is_none() {
+            return kind.clone();
         }
-        launch
+        let fill = |text: &str| self.layout.filled(services, None, text);
+        let params = kind.params().iter();
+        params.fold(Kind::new(kind.name()), |kind, (name, value)| {
+            kind.with(name, filled_in(value, &fill))
+        })
     }
 
     /// Removes the folders of the services, whose processes are gone.

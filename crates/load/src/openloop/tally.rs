@@ -12,17 +12,20 @@ pub enum Failure {
     Garbage,
     /// A whole answer that says no: an HTTP status of 400 or above, `SERVER_ERROR`.
     Refused,
+    /// A whole answer with another content than the one that is right.
+    Wrong,
     /// No answer, or not even sent, when the load ended.
     Unanswered,
 }
 
 impl Failure {
-    pub const ALL: [Failure; 6] = [
+    pub const ALL: [Failure; 7] = [
         Failure::Timeout,
         Failure::HangUp,
         Failure::HalfAnswer,
         Failure::Garbage,
         Failure::Refused,
+        Failure::Wrong,
         Failure::Unanswered,
     ];
 
@@ -34,6 +37,7 @@ impl Failure {
             Failure::HalfAnswer => "got half an answer",
             Failure::Garbage => "got garbage",
             Failure::Refused => "got an error from the server",
+            Failure::Wrong => "got another answer than the right one",
             Failure::Unanswered => "were not answered when the load ended",
         }
     }

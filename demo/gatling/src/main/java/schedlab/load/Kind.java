@@ -1,5 +1,7 @@
 package schedlab.load;
 
+import java.util.Arrays;
+
 /** The eight scenarios of the published run, with their rates per second. */
 enum Kind {
   CREATE_ACCOUNT("Create Account", 1, 10),
@@ -33,5 +35,10 @@ enum Kind {
   /** The rate of the steady phase. */
   double highRate() {
     return highRate;
+  }
+
+  /** The rate of all together in the steady phase. */
+  static double steadyRate() {
+    return Arrays.stream(values()).mapToDouble(Kind::highRate).sum();
   }
 }

@@ -45,9 +45,11 @@ record Settings(
     Map<String, String> defaults = new LinkedHashMap<>();
     defaults.put("baseUrl", "http://127.0.0.1:8080");
     defaults.put("rate", "1");
+    defaults.put("steadyRate", "");
     defaults.put("warmUp", "0");
     defaults.put("ramp", "30");
     defaults.put("steady", "120");
+    defaults.put("duration", "");
     defaults.put("seed", "1");
     defaults.put("suspiciousShare", "0.05");
     defaults.put("rangeSize", "100000");
@@ -65,13 +67,14 @@ record Settings(
     refuseUnknown(properties);
     Source source = new Source(properties, environment);
     String file = source.text("accountsFile");
+    int ramp = source.ramp();
     Settings settings =
         new Settings(
             source.url("baseUrl"),
-            source.real("rate", 0.001, 1_000),
+            source.rate(),
             source.whole("warmUp", 0, 86_400),
-            source.whole("ramp", 0, 86_400),
-            source.whole("steady", 0, 86_400),
+            ramp,
+            source.steady(ramp),
             source.seed("seed"),
             source.real("suspiciousShare", 0, 1),
             source.whole("rangeSize", 1, 10_000_000),
@@ -111,6 +114,43 @@ record Settings(
       String words = name.replaceAll("([A-Z])", "_$1").toUpperCase(Locale.ROOT);
       String fallback = environment.getOrDefault("BANK_" + words, DEFAULTS.get(name));
       return properties.getProperty("bank." + name, fallback).trim();
+    }
+
+    /** The factor of all rates, which may also be told as the rate that it makes. */
+    double rate() {
+      if (!isGiven("steadyRate")) {
+        return real("rate", 0.001, 1_000);
+      }
+      refuseBoth("steadyRate", "rate");
+      return real("steadyRate", 0.1, 100_000) / Kind.steadyRate();
+    }
+
+    /** Of a profile whose length is told, a sixth is the ramp up and a sixth the ramp down. */
+    int ramp() {
+      if (!isGiven("duration")) {
+        return whole("ramp", 0, 86_400);
+      }
+      refuseBoth("duration", "ramp");
+      return whole("duration", 1, 86_400) / 6;
+    }
+
+    int steady(int ramp) {
+      if (!isGiven("duration")) {
+        return whole("steady", 0, 86_400);
+      }
+      refuseBoth("duration", "steady");
+      return whole("duration", 1, 86_400) - 2 * ramp;
+    }
+
+    private boolean isGiven(String name) {
+      return !text(name).equals(DEFAULTS.get(name));
+    }
+
+    private void refuseBoth(String name, String other) {
+      if (isGiven(other)) {
+        throw new IllegalArgumentException(
+            "bank.%s and bank.%s say the same thing: leave one out".formatted(name, other));
+      }
     }
 
     int whole(String name, int least, int most) {

@@ -43,6 +43,8 @@ class SettingsTest {
         "ramp | 30s | bank.ramp must be a whole number",
         "seed | x | bank.seed must be a whole number, not 'x'",
         "suspiciousShare | 1.1 | bank.suspiciousShare must be a number from 0.0 to 1.0",
+        "steadyRate | 0 | bank.steadyRate must be a number from 0.1",
+        "duration | 1.5 | bank.duration must be a whole number from 1",
         "accounts | 1 | bank.accounts must be a whole number from 2",
         "baseUrl | localhost:80 | bank.baseUrl must be a URL without path",
         "baseUrl | http://127.0.0.1/api | bank.baseUrl must be a URL without path",
@@ -52,6 +54,30 @@ class SettingsTest {
     var error =
         assertThrows(IllegalArgumentException.class, () -> ProfileTest.settings(name, value));
     assertTrue(error.getMessage().startsWith(message), error.getMessage());
+  }
+
+  @Test
+  void the_rate_of_the_steady_phase_and_the_length_of_the_profile_scale_the_published_run() {
+    Settings settings = ProfileTest.settings("steadyRate", "22.2", "duration", "90");
+    assertEquals(0.2, settings.rate(), 1e-9);
+    assertEquals(15, settings.ramp());
+    assertEquals(60, settings.steady());
+  }
+
+  @Test
+  void what_is_said_twice_is_refused() {
+    for (String name : new String[] {"ramp", "steady"}) {
+      var error =
+          assertThrows(
+              IllegalArgumentException.class,
+              () -> ProfileTest.settings("duration", "90", name, "7"));
+      assertEquals(
+          "bank.duration and bank.%s say the same thing: leave one out".formatted(name),
+          error.getMessage());
+    }
+    assertThrows(
+        IllegalArgumentException.class,
+        () -> ProfileTest.settings("steadyRate", "20", "rate", "0.3"));
   }
 
   @Test

@@ -1,0 +1,261 @@
+//! A simulation of Gatling: the command runs it, and this process watches when its injection
+//! begins, and reads what it wrote of each request.
+//!
+//! Gatling's own report has whole milliseconds and no time at which a request was due, so the
+//! figures come from a log of requests (`requests.csv`) that the simulation of `demo/` writes.
+//! They are judged as those of our own generators are: from the intended start, with the
+//! generator's lateness and CPU time beside them.
+
+mod figures;
+mod requests;
+mod run;
+#[cfg(test)]
+mod tests;
+
+use crate::command::Command;
+use crate::latency as m;
+use crate::openloop::{driver, metrics};
+use crate::{
+    Chosen, Driver, Job, Keys, KindDef, Launch, LoadForms, NativeError, Output, Params, Parsed,
+    Phases, Usual, Window, Work, phase, stalls, steady, sys,
+};
+use model::stack::{FOLDER, fill};
+use model::{Better, Invalid, KeyDef, Load, MetricDef, Problem};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+const KEYS: &[KeyDef] = &[
+    KeyDef::new(
+        "command",
+        "list of words",
+        "needed",
+        "The program that runs the simulation, and its arguments. `{rate}`, `{warmup}`, \
+         `{duration}` and `{seed}` stand for those of the trial (requests/s, seconds), \
+         `{SERVICE.port}` for a port of a service, `{folder}` for the folder of the load.",
+    ),
+    KeyDef::new(
+        "directory",
+        "path",
+        "the current directory",
+        "Working directory of the program.",
+    ),
+    KeyDef::new(
+        "log",
+        "path",
+        "`{folder}/requests.csv`",
+        "File that the simulation writes of its requests: `requests.csv` of `demo/`.",
+    ),
+    KeyDef::new(
+        "load-cpus",
+        "CPUs",
+        "",
+        "CPUs that the program is kept to, such as `0%-50%`.",
+    ),
+];
+
+/// The kind `gatling`.
+pub static KIND: KindDef = KindDef {
+    name: "gatling",
+    aliases: &[],
+    summary: "a simulation of Gatling: requests of users who arrive as planned, read from its log \
+              (open loop)",
+    loads: LoadForms::FixedRates,
+    load_unit: "requests/s",
+    window: Window::Phased,
+    usual: Usual {
+        load: Load::RatePerSec(20.0),
+        duration_ns: 60_000_000_000,
+        warmup_ns: 30_000_000_000,
+        time_limit_ns: Some(600_000_000_000),
+    },
+    keys: KEYS,
+    work: Work::of::<Gatling>(),
+    client: false,
+    metrics: METRICS,
+    deciding: &["request_p95"],
+    logs: metrics::LOGS,
+    tasks: &[],
+    programs: &[],
+    handicap: false,
+};
+
+const REQUEST_P95: MetricDef = MetricDef {
+    name: "request_p95",
+    unit: "ns",
+    better: Better::Lower,
+    text: "95th percentile of request latency.",
+};
+const REQUEST_MEAN: MetricDef = MetricDef {
+    name: "request_mean",
+    unit: "ns",
+    better: Better::Lower,
+    text: "Mean request latency, which a few long ones rule.",
+};
+
+/// Quantiles beside those of every open loop.
+const MORE: &[m::Quantile] = &[(REQUEST_P95, Some(950))];
+
+/// Metrics of the load; `requests_per_sec` is its goodput.
+const METRICS: &[MetricDef] = &[
+    m::REQUEST_P50,
+    m::REQUEST_P90,
+    REQUEST_P95,
+    m::REQUEST_P99,
+    m::REQUEST_P999,
+    m::REQUEST_MAX,
+    REQUEST_MEAN,
+    m::SERVICE_P50,
+    m::SERVICE_P99,
+    m::REQUESTS_PER_SEC,
+    m::OFFERED_PER_SEC,
+    m::ACHIEVED_PERCENT,
+    m::OVERLOADED,
+    metrics::ERROR_PERCENT,
+    metrics::LATENESS_P50,
+    metrics::LATENESS_P99,
+    metrics::GENERATOR_CPU,
+    stalls::REQUEST_STALLS,
+    steady::LATENCY_DRIFT,
+];
+
+/// A command that runs a simulation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Gatling {
+    /// Program and arguments.
+    pub argv: Vec<String>,
+    /// Working directory of the program; `None` is that of the agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
+    /// File with the requests, once the program has ended.
+    pub log: String,
+    /// CPUs that the program is kept to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_cpus: Option<String>,
+}
+
+impl Params for Gatling {
+    fn read(keys: &mut Keys) -> Self {
+        let argv = keys.words("command").unwrap_or_default();
+        if argv.is_empty() {
+            let missing = Invalid::new("command", "the workload `gatling` needs its command");
+            keys.refuse(missing.with_remedy(
+                "command = [\"java\", …, \"io.gatling.app.Gatling\", \"-s\", \"my.Simulation\"], as \
+                 in experiments/banking-local.toml",
+            ));
+        }
+        Gatling {
+            argv,
+            directory: keys.get("directory"),
+            log: keys
+                .get("log")
+                .unwrap_or_else(|| format!("{{{FOLDER}}}/requests.csv")),
+            load_cpus: keys.get("load-cpus"),
+        }
+    }
+}
+
+impl Gatling {
+    fn command(&self) -> Command {
+        Command {
+            argv: self.argv.clone(),
+            directory: self.directory.clone(),
+            prepare: Vec::new(),
+            metrics: Vec::new(),
+        }
+    }
+
+    fn log(&self) -> PathBuf {
+        let directory = PathBuf::from(self.directory.as_deref().unwrap_or_default());
+        directory.join(&self.log)
+    }
+
+    /// CPUs of the program, for whatever may be run on here.
+    fn cpus(&self) -> Result<Vec<u32>, String> {
+        let allowed = sys::allowed_cpus();
+        match &self.load_cpus {
+            Some(list) => model::choose_cpus(list, &allowed),
+            None => Ok(allowed),
+        }
+    }
+
+    /// The words of the command with the values of the trial.
+    fn argv_of(&self, job: &Job) -> Vec<String> {
+        let seconds = |ns: u64| (ns as f64 / 1e9).to_string();
+        let value = |name: &str| match name {
+            "rate" => Some(rate_of(job).to_string()),
+            "warmup" => Some(seconds(job.workload.warmup_ns)),
+            "duration" => Some(seconds(job.workload.duration_ns)),
+            // Programs read seeds as signed numbers.
+            "seed" => Some((job.seed >> 1).to_string()),
+            _ => None,
+        };
+        self.argv.iter().map(|word| fill(word, value)).collect()
+    }
+}
+
+/// Requests per second that are asked for; kinds with this form of load have no other.
+fn rate_of(job: &Job) -> f64 {
+    match job.load {
+        Load::RatePerSec(rate) => rate,
+        _ => 0.0,
+    }
+}
+
+impl Driver for Gatling {
+    fn check(&self) -> Result<(), Invalid> {
+        self.command().check()?;
+        let cpus = self.load_cpus.as_ref().map(|l| model::choose_cpus(l, &[0]));
+        match cpus {
+            Some(Err(what)) => Err(Invalid::new("load-cpus", what)),
+            _ => Ok(()),
+        }
+    }
+
+    fn chosen(&self) -> Vec<Chosen> {
+        self.command().chosen()
+    }
+
+    fn require(&self, job: &Job) -> Vec<Problem> {
+        let problem = |what: String, remedy: &str| Problem {
+            object: format!("workload {}", job.workload.name),
+            what,
+            remedy: remedy.to_owned(),
+        };
+        let mut problems = self.command().require(job);
+        let allowed = sys::allowed_cpus();
+        let cpus = self.cpus().unwrap_or_default();
+        if let Some(cpu) = cpus.iter().find(|cpu| !allowed.contains(cpu)) {
+            let list = self.load_cpus.as_deref().unwrap_or_default();
+            problems.push(problem(
+                format!("load-cpus = \"{list}\": there is no CPU {cpu} to run on here"),
+                "name CPUs of this machine that the agent may use",
+            ));
+        }
+        if self.log.contains(&format!("{{{FOLDER}}}")) && !job.workload.has_folders() {
+            problems.push(problem(
+                "its log is in the folder of the load, which is made only where there are \
+                 services or something to keep"
+                    .to_owned(),
+                "keep = [\"requests.csv\"]",
+            ));
+        }
+        let too_short = driver::undecidable(job, MORE);
+        problems.extend(too_short.map(|(what, remedy)| problem(what, &remedy)));
+        problems
+    }
+
+    fn launch(&self, job: &Job) -> Launch {
+        phase::launch(job)
+    }
+
+    fn generate(&self, job: &Job, phases: &mut Phases) -> Result<Parsed, NativeError> {
+        let cpus = self.cpus().map_err(NativeError::Generator)?;
+        let window = run::run(self, job, &cpus, phases)?;
+        let requests = requests::read(&self.log()).map_err(NativeError::Generator)?;
+        figures::parsed(job, &requests, &window, cpus.len()).map_err(NativeError::Generator)
+    }
+
+    fn parse(&self, job: &Job, output: &Output) -> Result<Parsed, String> {
+        phase::parse(job, output)
+    }
+}

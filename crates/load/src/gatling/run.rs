@@ -1,0 +1,152 @@
+//! The program that runs a simulation, from its start to its end.
+
+use super::Gatling;
+use crate::phase::{NativeError, Phases};
+use crate::{Job, sys};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::SystemTime;
+
+/// How Gatling says that the injection begins: `Simulation my.Simulation started...`.
+const STARTED: [&str; 2] = ["Simulation ", " started..."];
+
+/// The measured part of a run.
+#[derive(Debug)]
+pub struct Measured {
+    /// Wall-clock time at which the window opened.
+    pub opened: SystemTime,
+    /// CPU time of the program within the window.
+    pub cpu_ns: u64,
+}
+
+/// Runs the program of a job in the phases that the agent gives.
+pub fn run(
+    gatling: &Gatling,
+    job: &Job,
+    cpus: &[u32],
+    phases: &mut Phases,
+) -> Result<Measured, NativeError> {
+    phases.ready()?;
+    // The program inherits them.
+    sys::keep_to(cpus).map_err(|e| NativeError::Generator(format!("load-cpus: {e}")))?;
+    let mut program = Program::start(gatling, job)?;
+    let begin_ns = program.started_ns()? + job.workload.warmup_ns;
+    phases.wait_until(begin_ns)?;
+    program.check_alive()?;
+    let (opened, first) = (SystemTime::now(), program.cpu_ns());
+    phases.begin(begin_ns)?;
+    phases.end(begin_ns + job.workload.duration_ns)?;
+    // One that has ended has no file any more: it had nothing left to do.
+    let last = program.cpu_ns();
+    phases.seen()?;
+    program.succeed()?;
+    Ok(Measured {
+        opened,
+        cpu_ns: first
+            .zip(last)
+            .map_or(0, |(first, last)| last.saturating_sub(first)),
+    })
+}
+
+/// The running program, which is killed if it is dropped before its end.
+struct Program {
+    name: String,
+    child: Child,
+    lines: Receiver<u64>,
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // It has ended already unless something went wrong.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Program {
+    fn start(gatling: &Gatling, job: &Job) -> Result<Self, NativeError> {
+        let argv = gatling.argv_of(job);
+        let (name, words) = argv.split_first().ok_or_else(|| failed("no command"))?;
+        let mut command = Command::new(name);
+        command
+            .args(words)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped());
+        if let Some(directory) = &gatling.directory {
+            command.current_dir(directory);
+        }
+        let mut child = command
+            .spawn()
+            .map_err(|e| failed(&format!("start {name}: {e}")))?;
+        let (sender, lines) = channel();
+        let program = |child| Program {
+            name: name.clone(),
+            child,
+            lines,
+        };
+        let Some(stdout) = child.stdout.take() else {
+            drop(program(child));
+            return Err(failed("its output is not there"));
+        };
+        std::thread::Builder::new()
+            .name("load-output".to_owned())
+            .spawn(move || follow(stdout, &sender))?;
+        Ok(program(child))
+    }
+
+    /// When the injection began; an error if the program ended before.
+    fn started_ns(&mut self) -> Result<u64, NativeError> {
+        match self.lines.recv() {
+            Ok(at_ns) => Ok(at_ns),
+            Err(_) => {
+                let status = self.child.wait()?;
+                Err(failed(&format!(
+                    "{} ended with {status} before its injection began",
+                    self.name
+                )))
+            }
+        }
+    }
+
+    fn check_alive(&mut self) -> Result<(), NativeError> {
+        match self.child.try_wait()? {
+            None => Ok(()),
+            Some(status) => Err(failed(&format!(
+                "{} ended with {status} before its warm-up was over",
+                self.name
+            ))),
+        }
+    }
+
+    fn succeed(&mut self) -> Result<(), NativeError> {
+        let status = self.child.wait()?;
+        match status.success() {
+            true => Ok(()),
+            false => Err(failed(&format!("{} failed with {status}", self.name))),
+        }
+    }
+
+    /// CPU time of the program so far.
+    fn cpu_ns(&self) -> Option<u64> {
+        sys::process_cpu_ns(self.child.id())
+    }
+}
+
+fn failed(why: &str) -> NativeError {
+    NativeError::Generator(why.to_owned())
+}
+
+/// Passes on what the program prints, to standard error since standard output is for the
+/// agent, and says when its injection began.
+fn follow(stdout: ChildStdout, sender: &Sender<u64>) {
+    for line in BufReader::new(stdout).split(b'\n').map_while(Result::ok) {
+        let line = String::from_utf8_lossy(&line);
+        // Who does not read it any more is gone.
+        let _ = writeln!(std::io::stderr(), "{line}");
+        let [begin, end] = STARTED;
+        if line.starts_with(begin) && line.trim_end().ends_with(end) {
+            let _ = sender.send(sys::now_ns());
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! The workload `gatling` with real Gatling against the real banking service, without its
+//! broker: jars that `make test-java` has built.
+
+#![allow(clippy::unwrap_used)]
+
+use model::TrialState;
+use results::ResultSet;
+use std::path::{Path, PathBuf};
+use tests::{Bench, alone, expect_code, stderr};
+
+const EXPERIMENT: &str = r#"
+[[arm]]
+name = "default"
+
+[[workload]]
+kind = "gatling"
+loads = ["40/s"]
+warmup = "2s"
+duration = "6s"
+metrics = ["request_p50"]
+directory = "/DEMO"
+command = [
+  "java", "--add-opens", "java.base/java.lang=ALL-UNNAMED",
+  "-Dhttps.proxyHost=127.0.0.1", "-Dhttps.proxyPort=9", "-Djava.util.prefs.userRoot={folder}",
+  "-Dbank.baseUrl=http://127.0.0.1:{bank.port}", "-Dbank.log={folder}/requests.csv",
+  "-Dbank.accounts=20", "-Dbank.steadyRate={rate}", "-Dbank.warmUp={warmup}",
+  "-Dbank.duration={duration}", "-Dbank.seed={seed}",
+  "-cp", "target/gatling/*:target/gatling-report/*",
+  "io.gatling.app.Gatling", "-s", "schedlab.load.BankSimulation", "-rf", "{folder}/html",
+]
+keep = ["html"]
+
+[[workload.service]]
+name = "bank"
+ports = ["http"]
+directory = "/DEMO"
+command = [
+  "java", "-XX:TieredStopAtLevel=1", "-cp", "target/bank/*", "schedlab.bank.BankApplication",
+  "--server.port={port}", "--kafka.enabled=false",
+]
+ready = { path = "/actuator/health" }
+ready-limit = "5m"
+
+[stop]
+min-blocks = 1
+max-blocks = 1
+max-attempts = 1
+"#;
+
+fn demo() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../demo")
+}
+
+fn can_run() -> bool {
+    let is_built = demo().join("target/gatling-report").is_dir();
+    if !is_built {
+        tests::skipped("demo/ is not built: make demo-jars");
+    }
+    is_built
+}
+
+/// The one trial of the experiment, changed so, with its folder.
+fn trial(bench: &Bench, from: &str, to: &str, code: i32) -> (TrialState, PathBuf, ResultSet) {
+    let demo = demo().canonicalize().unwrap().display().to_string();
+    let text = EXPERIMENT.replace("/DEMO", &demo);
+    assert!(text.contains(from), "{from}");
+    let file = bench.file("gatling.toml", &text.replacen(from, to, 1));
+    expect_code(&bench.run(&["run", &file, "-o", "out"]), code);
+    let results = ResultSet::read(&bench.path("out")).unwrap();
+    let stored = &results.trials[0];
+    let left = std::fs::read_dir(bench.path("state/folders"));
+    assert_eq!(left.map_or(0, Iterator::count), 0);
+    (
+        stored.trial.result.state.clone(),
+        stored.dir.clone(),
+        results,
+    )
+}
+
+#[test]
+fn real_gatling_is_measured_by_its_requests_and_its_page_is_kept() {
+    if !can_run() {
+        return;
+    }
+    let _turn = alone();
+    let bench = Bench::default();
+    let (state, dir, results) = trial(&bench, "default", "default", 0);
+    assert_eq!(state, TrialState::Ok);
+    let metrics = &results.trials[0].trial.result.metrics;
+    let value = |name: &str| metrics.iter().find(|m| m.metric == name).unwrap().value;
+    assert_eq!(value("error_percent"), 0.0);
+    assert!(value("request_p50") > 0.0 && value("generator_cpu") > 0.0);
+    let table = std::fs::read_to_string(dir.join("requests-by-name.csv")).unwrap();
+    let rows: Vec<Vec<&str>> = table
+        .lines()
+        .skip(1)
+        .map(|l| l.split(',').collect())
+        .collect();
+    let names: Vec<&str> = rows.iter().map(|row| row[0]).collect();
+    assert!(
+        names.contains(&"Transfer") && names.contains(&"Prime Search"),
+        "{names:?}"
+    );
+    // A second up, four seconds of 40, a second down; none of the warm-up.
+    let offered: u64 = rows.iter().map(|row| row[1].parse::<u64>().unwrap()).sum();
+    assert!((195..=215).contains(&offered), "{offered}");
+    assert_eq!(value("offered_per_sec"), offered as f64 / 6.0);
+    let runs = std::fs::read_dir(dir.join("kept/load/html")).unwrap();
+    let pages = runs
+        .flatten()
+        .filter(|run| run.path().join("index.html").is_file());
+    assert_eq!(pages.count(), 1);
+}
+
+#[test]
+fn a_simulation_that_is_not_there_fails_the_trial_with_its_words() {
+    if !can_run() {
+        return;
+    }
+    let _turn = alone();
+    let bench = Bench::default();
+    let (state, ..) = trial(
+        &bench,
+        "schedlab.load.BankSimulation",
+        "no.such.Simulation",
+        4,
+    );
+    match state {
+        TrialState::Failed { why } => {
+            assert!(why.contains("no.such.Simulation"), "{why}");
+            assert!(why.contains("before its injection began"), "{why}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_the_simulation_lacks_is_said_before_anything_runs() {
+    let bench = Bench::default();
+    let file = bench.file(
+        "gatling.toml",
+        &EXPERIMENT.replacen("\"java\"", "\"no-such-java\"", 1),
+    );
+    let output = bench.run(&["check", &file]);
+    expect_code(&output, 3);
+    assert!(
+        stderr(&output).contains("/DEMO does not exist"),
+        "{}",
+        stderr(&output)
+    );
+}
