@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// A generator writes ten intervals, the collector of run queues one for each CPU, of
 /// which the largest kernels have 8192.
-pub const MOST_INTERVALS: usize = 10_000;
+pub(crate) const MOST_INTERVALS: usize = 10_000;
 /// Twice what an interval with every count of a histogram of three digits takes.
 const MOST_INFLATED_BYTES: u64 = 1 << 20;
 
@@ -49,7 +49,7 @@ pub fn count_intervals(text: &[u8]) -> usize {
 /// An interval of a log, still encoded.
 #[derive(Debug)]
 pub struct Interval {
-    pub length: Duration,
+    pub(crate) length: Duration,
     encoded: Vec<u8>,
 }
 
@@ -80,6 +80,9 @@ fn damaged(why: &str) -> String {
 }
 
 impl Interval {
+    /// Adds the counts of the interval to `into`. `buffer` is scratch space.
+    ///
+    /// The error says what is damaged in the encoding; `into` may then have some of the counts.
     pub fn add_to(&self, into: &mut Histogram<u64>, buffer: &mut Vec<u8>) -> Result<(), String> {
         let bytes = match self.encoded.strip_prefix(&V2_COMPRESSED) {
             Some(deflated) => {

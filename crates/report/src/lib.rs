@@ -1,6 +1,6 @@
 //! From a results directory to an answer. The crate makes five products:
 //!
-//! - [`table`]: everything that was measured, judged, as plain values; [`FORMATS`] says
+//! - [`Table`]: everything that was measured, judged, as plain values; [`FORMATS`] says
 //!   as what it can be written;
 //! - [`certificate`]: the noise of a machine, from runs that compare an arm with itself;
 //! - [`forecast`]: the time that a question will take, from the noise of earlier results;
@@ -10,11 +10,13 @@
 //! All read the results directory and nothing else, and the same directory always gives
 //! the same bytes: no clock, no order of hash maps, no machine.
 
+#![warn(missing_docs)]
+
 pub mod certificate;
 pub mod compare;
 pub mod forecast;
 mod render;
-pub mod table;
+mod table;
 pub mod verify;
 
 // Shared by the five.
@@ -25,6 +27,6 @@ mod quantity;
 mod words;
 
 pub use render::hgrm::{ReportFile, files as hgrm_files};
-pub use render::json::{REPORT_FORMAT, render as json};
+pub use render::json::render as json;
 pub use render::{FORMATS, Format, Options, ReportError};
-pub use table::{Comparison, Table, Verdict};
+pub use table::{CellTable, Comparison, Table, Tally, Verdict};

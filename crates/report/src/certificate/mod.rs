@@ -11,7 +11,7 @@ mod text;
 
 pub(crate) use text::short_percent;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// The exported copy in a results directory, for programs.
 pub const FILE: &str = "certificate.json";
@@ -25,47 +25,48 @@ const TIMES_NS: [u64; 4] = [
     7200 * SECOND_NS,
 ];
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// Noise certificate of one results directory. As JSON it is written to [`FILE`].
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Certificate {
     /// Confidence of one comparison, and of the planned detection.
-    pub confidence: f64,
-    pub power: f64,
+    confidence: f64,
+    power: f64,
     /// Arms that are the same, the baseline included.
-    pub arms: usize,
+    arms: usize,
     /// Comparisons of an arm with itself, over all cells and deciding metrics.
-    pub comparisons: u32,
+    comparisons: u32,
     /// Those that were called better or worse.
-    pub false_calls: u32,
-    pub cells: Vec<CellNoise>,
+    false_calls: u32,
+    cells: Vec<CellNoise>,
 }
 
 /// One deciding metric of one cell.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct CellNoise {
-    pub cell: String,
-    pub metric: String,
-    pub comparisons: u32,
-    pub false_calls: u32,
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct CellNoise {
+    cell: String,
+    metric: String,
+    comparisons: u32,
+    false_calls: u32,
     /// Most blocks that two arms have in common.
-    pub blocks: u32,
+    blocks: u32,
     /// Standard deviation of a block's log-ratio; none with fewer than two blocks.
-    pub spread: Option<f64>,
+    spread: Option<f64>,
     /// Interval of the true spread at 90 %, were the blocks normal.
-    pub spread_low: Option<f64>,
-    pub spread_high: Option<f64>,
+    spread_low: Option<f64>,
+    spread_high: Option<f64>,
     /// Mean time of one trial of the baseline and one of another arm.
-    pub block_ns: u64,
-    pub sees: Vec<Sight>,
+    block_ns: u64,
+    sees: Vec<Sight>,
 }
 
 /// The smallest change that is visible when a time is spent on this cell and one arm alone.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Sight {
-    pub time_ns: u64,
-    pub blocks: u32,
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+struct Sight {
+    time_ns: u64,
+    blocks: u32,
     /// Smallest gain that is called with the power of the certificate; none where
     /// so few blocks decide nothing.
-    pub change: Option<f64>,
+    change: Option<f64>,
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ impl Certificate {
     }
 
     /// The same for a terminal that may be narrower.
-    pub fn text_within(&self, width: usize) -> String {
+    pub(crate) fn text_within(&self, width: usize) -> String {
         let width = width.min(WIDTH);
         let mut lines = vec!["Noise certificate".to_owned()];
         lines.extend(wrap(&self.summary(), width, 2, 2));

@@ -14,9 +14,8 @@ mod levels;
 mod matched;
 mod text;
 
-pub use differences::Divergence;
-
 use crate::table::{Table, Verdict};
+use differences::Divergence;
 use matched::Matched;
 use model::Better;
 use results::ResultSet;
@@ -27,57 +26,60 @@ use serde::Serialize;
 pub struct Side<'a> {
     /// Name that the user gave.
     pub label: &'a str,
+    /// Results of this side.
     pub results: &'a ResultSet,
 }
 
+/// Comparison of two results: what differs around them, and their effects, levels and conclusions.
+/// It serializes to the JSON of `schedlab compare`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SideBySide {
-    pub a: SideInfo,
-    pub b: SideInfo,
+    a: SideInfo,
+    b: SideInfo,
     /// Known differences, the weightiest first.
-    pub differs: Vec<Divergence>,
-    pub same: Vec<String>,
+    differs: Vec<Divergence>,
+    same: Vec<String>,
     /// Cells and arms that only one side has, or that are not the same on both.
-    pub unmatched: Vec<String>,
-    pub effects: Vec<Effect>,
-    pub levels: Vec<Level>,
-    pub conclusions: Vec<String>,
+    unmatched: Vec<String>,
+    effects: Vec<Effect>,
+    levels: Vec<Level>,
+    conclusions: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct SideInfo {
-    pub label: String,
-    pub experiment: String,
-    pub created: String,
-    pub machine: String,
-    pub tool: String,
+struct SideInfo {
+    label: String,
+    experiment: String,
+    created: String,
+    machine: String,
+    tool: String,
 }
 
 /// An arm against the baseline, on each side by itself.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Effect {
-    pub cell: String,
-    pub metric: String,
-    pub better: Better,
-    pub arm: String,
-    pub baseline: String,
-    pub a: Estimate,
-    pub b: Estimate,
-    pub agreement: Agreement,
+struct Effect {
+    cell: String,
+    metric: String,
+    better: Better,
+    arm: String,
+    baseline: String,
+    a: Estimate,
+    b: Estimate,
+    agreement: Agreement,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Estimate {
-    pub ratio: Option<f64>,
-    pub low: Option<f64>,
-    pub high: Option<f64>,
-    pub verdict: Verdict,
-    pub blocks: usize,
+struct Estimate {
+    ratio: Option<f64>,
+    low: Option<f64>,
+    high: Option<f64>,
+    verdict: Verdict,
+    blocks: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Agreement {
+enum Agreement {
     /// The intervals have no value in common.
     Differs,
     /// The same verdict on both sides.
@@ -98,7 +100,7 @@ impl Agreement {
         }
     }
 
-    pub fn as_str(self) -> &'static str {
+    fn as_str(self) -> &'static str {
         match self {
             Agreement::Differs => "differs",
             Agreement::Agrees => "agrees",
@@ -109,19 +111,19 @@ impl Agreement {
 
 /// The trials of one arm there, against those of the same arm here.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Level {
-    pub cell: String,
-    pub metric: String,
-    pub unit: String,
-    pub arm: String,
-    pub a_median: f64,
-    pub b_median: f64,
-    pub a_trials: usize,
-    pub b_trials: usize,
+struct Level {
+    cell: String,
+    metric: String,
+    unit: String,
+    arm: String,
+    a_median: f64,
+    b_median: f64,
+    a_trials: usize,
+    b_trials: usize,
     /// Hodges-Lehmann estimate of b over a.
-    pub ratio: Option<f64>,
-    pub low: Option<f64>,
-    pub high: Option<f64>,
+    ratio: Option<f64>,
+    low: Option<f64>,
+    high: Option<f64>,
 }
 
 /// `full`: every metric that is judged, not only those that decide.

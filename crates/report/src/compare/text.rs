@@ -8,6 +8,7 @@ const WIDTH: usize = 100;
 const INDENT: usize = 2;
 
 impl SideBySide {
+    /// Comparison for the terminal.
     pub fn text(&self) -> String {
         let mut lines = Vec::new();
         for (name, side) in [("A", &self.a), ("B", &self.b)] {

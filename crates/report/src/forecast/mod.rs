@@ -24,11 +24,13 @@ const SPREAD_ALPHA: f64 = 0.1;
 /// Results of an earlier run, or of a pilot.
 #[derive(Debug, Clone, Copy)]
 pub struct Source<'a> {
+    /// Results that the noise is taken from.
     pub results: &'a ResultSet,
     /// From the start of the run to its first trial: what one more run costs.
     pub setup_ns: u64,
 }
 
+/// Question to the planner: changes that some times show, and the time that a change takes.
 #[derive(Debug, Clone)]
 pub struct Question {
     /// Times for which the smallest visible change is wanted.
@@ -37,46 +39,47 @@ pub struct Question {
     pub effect: Option<f64>,
 }
 
+/// Answers of the planner for one experiment. They serialize to the JSON of `schedlab plan`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Forecast {
-    pub confidence: f64,
-    pub power: f64,
+    confidence: f64,
+    power: f64,
     /// Blocks that the answers come from, at least.
-    pub pilot_blocks: u32,
-    pub runs: usize,
+    pilot_blocks: u32,
+    runs: usize,
     /// One trial of each arm in each cell.
-    pub block_ns: u64,
-    pub max_blocks: u32,
-    pub times: Vec<Time>,
-    pub effect: Option<f64>,
-    pub rows: Vec<Row>,
+    block_ns: u64,
+    max_blocks: u32,
+    times: Vec<Time>,
+    effect: Option<f64>,
+    rows: Vec<Row>,
     /// Cells and metrics of the experiment that the sources say nothing of.
-    pub unknown: Vec<String>,
-    pub advice: Vec<String>,
+    unknown: Vec<String>,
+    advice: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Time {
-    pub time_ns: u64,
+struct Time {
+    time_ns: u64,
     /// Blocks that the time holds, at most max-blocks.
-    pub blocks: u32,
-    pub capped: bool,
+    blocks: u32,
+    capped: bool,
 }
 
 /// One deciding metric of one cell.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Row {
-    pub cell: String,
-    pub metric: String,
+struct Row {
+    cell: String,
+    metric: String,
     /// Standard deviation of a block's log-ratio, and as high as it may be.
-    pub spread: f64,
-    pub spread_high: f64,
+    spread: f64,
+    spread_high: f64,
     /// For each of the times.
-    pub sees: Vec<Answer<f64>>,
+    sees: Vec<Answer<f64>>,
     /// Blocks for the effect, where one was asked for.
-    pub blocks: Option<Answer<u32>>,
+    blocks: Option<Answer<u32>>,
     /// Blocks to call equal arms the same.
-    pub blocks_to_same: Option<u32>,
+    blocks_to_same: Option<u32>,
 }
 
 /// Mean time of the trials of a cell in all sources, without the pauses between them.
@@ -89,9 +92,9 @@ fn mean_trial_ns(sources: &[Source], cell: &str) -> Option<f64> {
 
 /// For the spread as estimated, and as high as it may be.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Answer<T> {
-    pub expected: Option<T>,
-    pub at_worst: Option<T>,
+struct Answer<T> {
+    expected: Option<T>,
+    at_worst: Option<T>,
 }
 
 impl Forecast {

@@ -12,6 +12,7 @@ const MANY_BLOCKS: u32 = 10_000;
 const SECOND_NS: u64 = 1_000_000_000;
 
 impl Forecast {
+    /// Answers for the terminal.
     pub fn text(&self) -> String {
         let mut lines = self.basis();
         lines.push(String::new());

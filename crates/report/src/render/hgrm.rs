@@ -13,7 +13,9 @@ const TICKS_PER_HALF_DISTANCE: u32 = 5;
 /// A file to write beside others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReportFile {
+    /// File name, of characters that every file system takes.
     pub name: String,
+    /// Content of the file, ready to be written.
     pub text: String,
 }
 

@@ -54,6 +54,7 @@ impl<'a> From<&'a CellTable> for CellMetrics<'a> {
     }
 }
 
+/// The report of `table` as JSON, pretty-printed and ended by a newline.
 pub fn render(table: &Table) -> Result<String, ReportError> {
     let document = Document {
         format: REPORT_FORMAT,

@@ -91,12 +91,16 @@ impl Default for Options {
 /// An error while a report is written.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
+    /// Error of the CSV writer.
     #[error("writing the report as CSV: {0}")]
     Csv(#[from] ::csv::Error),
+    /// Error of writing JSON or, where a stored report is verified, of reading it.
     #[error("writing the report as JSON: {0}")]
     Json(#[from] serde_json::Error),
+    /// Error of the template of the page.
     #[error("writing the report as HTML: {0}")]
     Html(#[from] askama::Error),
+    /// Error of the writer of JUnit XML.
     #[error("writing the report as JUnit XML: {0}")]
     Junit(#[from] quick_junit::SerializeError),
 }

@@ -3,14 +3,14 @@
 //!
 //! The field names are those of the JSON report (`docs/report.schema.json`).
 
-pub mod across;
+pub(crate) mod across;
 mod build;
 mod doubt;
 mod drift;
 mod evidence;
 mod notices;
 mod summary;
-pub mod why;
+pub(crate) mod why;
 
 pub(crate) use build::most_common;
 pub use evidence::Statement;
@@ -21,23 +21,25 @@ use model::{Better, Severity, System};
 use results::{Format, RunState};
 use serde::Serialize;
 
+/// Everything that a report says of one results directory.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Table {
     /// Format of the results directory.
-    pub format: Format,
-    pub experiment: ExperimentInfo,
-    pub arms: Vec<ArmInfo>,
+    pub(crate) format: Format,
+    pub(crate) experiment: ExperimentInfo,
+    pub(crate) arms: Vec<ArmInfo>,
     /// One entry for each arm that is compared: how often it got which verdict.
     pub tallies: Vec<Tally>,
+    /// Cells in the order of the plan, measured or not.
     pub cells: Vec<CellTable>,
     #[serde(flatten)]
-    pub across: Across,
-    pub trials: TrialCounts,
+    pub(crate) across: Across,
+    pub(crate) trials: TrialCounts,
     /// Trials that do not count, with the reason, in the order of the plan.
-    pub excluded: Vec<Excluded>,
+    pub(crate) excluded: Vec<Excluded>,
     /// The most serious first, each once.
-    pub warnings: Vec<Notice>,
-    pub system: System,
+    pub(crate) warnings: Vec<Notice>,
+    pub(crate) system: System,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -69,36 +71,43 @@ pub struct ArmInfo {
 /// Verdicts of one arm over the deciding metrics of all cells.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Tally {
+    /// Name of the arm.
     pub arm: String,
+    /// True if the arm repeats the baseline, so that every call but `same` is false.
     pub aa: bool,
+    /// Comparisons whose verdict is better.
     pub better: usize,
+    /// Comparisons whose verdict is worse.
     pub worse: usize,
+    /// Comparisons whose verdict is same: the arms differ by less than the smallest effect of interest.
     pub same: usize,
+    /// Comparisons that the blocks so far do not decide.
     pub unknown: usize,
     /// Cells in which no trial of the arm, or of its baseline, counts.
     pub cells_not_measured: usize,
 }
 
 impl Tally {
-    pub fn total(&self) -> usize {
+    pub(crate) fn total(&self) -> usize {
         self.better + self.worse + self.same + self.unknown
     }
 }
 
+/// One cell of the experiment, a workload under one load, with its comparisons.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CellTable {
     /// `wakeup 100%`.
     pub name: String,
-    pub workload: String,
-    pub load: String,
+    pub(crate) workload: String,
+    pub(crate) load: String,
     /// Deciding metrics first; within a metric in the order of the arms.
     pub comparisons: Vec<Comparison>,
     /// Every metric that any trial of the cell measured.
-    pub metrics: Vec<MetricRow>,
+    pub(crate) metrics: Vec<MetricRow>,
     /// Arms of which no trial counts.
-    pub not_measured: Vec<NotMeasured>,
+    pub(crate) not_measured: Vec<NotMeasured>,
     /// Mean time of a block with all arms; none where no trial counts.
-    pub block_ns: Option<f64>,
+    pub(crate) block_ns: Option<f64>,
 }
 
 /// An arm without a trial that counts in a cell.
@@ -113,15 +122,15 @@ pub struct NotMeasured {
 
 impl CellTable {
     /// No arm has a trial that counts.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.metrics.is_empty()
     }
 
-    pub fn deciding(&self) -> impl Iterator<Item = &Comparison> {
+    pub(crate) fn deciding(&self) -> impl Iterator<Item = &Comparison> {
         self.comparisons.iter().filter(|c| c.deciding)
     }
 
-    pub fn further(&self) -> impl Iterator<Item = &Comparison> {
+    pub(crate) fn further(&self) -> impl Iterator<Item = &Comparison> {
         self.comparisons.iter().filter(|c| !c.deciding)
     }
 }
@@ -129,12 +138,19 @@ impl CellTable {
 /// One arm against the baseline, for one metric in one cell.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
+    /// Name of the workload.
     pub workload: String,
+    /// Load of the cell as experiments write it, such as `200%`.
     pub load: String,
+    /// Name of the metric.
     pub metric: String,
+    /// Unit of the metric as it was measured, such as `ns`. The levels and medians have it.
     pub unit: String,
+    /// Direction in which the metric improves.
     pub better: Better,
+    /// Name of the baseline.
     pub baseline: String,
+    /// Name of the arm that is compared with the baseline.
     pub arm: String,
     /// True if the metric was named to decide, and so counts in the tally.
     pub deciding: bool,
@@ -144,26 +160,34 @@ pub struct Comparison {
     pub ratio: Option<f64>,
     /// The interval of the ratio; none with fewer than two blocks.
     pub low: Option<f64>,
+    /// Upper end of the interval; none where `low` is none.
     pub high: Option<f64>,
+    /// Confidence of the interval and of the verdict, between 0 and 1.
     pub confidence: f64,
     /// Evidence against "no difference"; none with fewer than two blocks.
     pub e_value: Option<f64>,
+    /// Number of blocks that have a figure of both arms.
     pub blocks: usize,
+    /// Verdict on the arm against the baseline.
     pub verdict: Verdict,
     /// For `unknown`: blocks in all that a decision is likely to take.
     pub blocks_needed: Option<u32>,
     /// Geometric means over the blocks of the comparison: the second is the first
     /// times `ratio`.
     pub baseline_level: Option<f64>,
+    /// Geometric mean of the arm over the same blocks.
     pub arm_level: Option<f64>,
+    /// Median of the baseline over the blocks of the comparison.
     pub baseline_median: Option<f64>,
+    /// Median of the arm over the same blocks.
     pub arm_median: Option<f64>,
     /// True if the call holds when all comparisons of its family are looked at together (e-BH);
     /// none where nothing is called.
     pub survives_ebh: Option<bool>,
+    /// Doubts that the numbers alone do not show, a sentence each.
     pub notes: Vec<String>,
     /// The blocks in order: what `ratio` and its interval are made of.
-    pub block_ratios: Vec<BlockPoint>,
+    pub(crate) block_ratios: Vec<BlockPoint>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -199,7 +223,7 @@ pub struct TrialCounts {
 }
 
 impl TrialCounts {
-    pub fn total(&self) -> usize {
+    pub(crate) fn total(&self) -> usize {
         self.ok + self.void + self.failed
     }
 }
@@ -216,12 +240,12 @@ pub struct Excluded {
 }
 
 impl Excluded {
-    pub fn headline(&self) -> &str {
+    pub(crate) fn headline(&self) -> &str {
         model::trial::headline(&self.why)
     }
 
     /// Last lines of a program or a console; empty where there are none after the headline.
-    pub fn last_lines(&self) -> &str {
+    pub(crate) fn last_lines(&self) -> &str {
         let rest = self.why.trim_start().split_once('\n');
         rest.map_or("", |(_, rest)| rest.trim_end())
     }
@@ -251,7 +275,7 @@ pub struct ArmTrials {
 
 impl ArmTrials {
     /// One more of `arm`; the order stays that of the numbers.
-    pub fn count(all: &mut Vec<ArmTrials>, arm: &str) {
+    pub(crate) fn count(all: &mut Vec<ArmTrials>, arm: &str) {
         match all.iter_mut().find(|found| found.arm == arm) {
             Some(found) => found.trials += 1,
             None => all.push(ArmTrials {
@@ -265,21 +289,22 @@ impl ArmTrials {
 
 impl Table {
     /// No trial counts.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.trials.ok == 0
     }
 
-    pub fn serious(&self) -> impl Iterator<Item = &Notice> {
+    pub(crate) fn serious(&self) -> impl Iterator<Item = &Notice> {
         self.warnings
             .iter()
             .filter(|w| w.severity == Severity::Serious)
     }
 
+    /// Comparisons of all cells, in the order of the cells.
     pub fn comparisons(&self) -> impl Iterator<Item = &Comparison> {
         self.cells.iter().flat_map(|c| &c.comparisons)
     }
 
-    pub fn baseline(&self) -> &str {
+    pub(crate) fn baseline(&self) -> &str {
         self.arms
             .iter()
             .find(|a| a.baseline)

@@ -13,8 +13,12 @@ use std::collections::BTreeMap;
 /// One place where what was said is not what was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
+    /// Path of the value in the report, such as `report.cells[0 wakeup 100%].block_ns`, or the
+    /// trial and the metric that it belongs to.
     pub place: String,
+    /// Value that was stored.
     pub said: String,
+    /// Value that the results give now.
     pub found: String,
 }
 
@@ -32,6 +36,7 @@ pub struct Verification {
     pub numbers: usize,
     /// Figures that nothing can be compared with, and how many there are of each.
     pub taken: BTreeMap<String, usize>,
+    /// Differences in the order in which the numbers are stored; of a report the first 200.
     pub differences: Vec<Difference>,
 }
 

@@ -1,10 +1,5 @@
-//! Counters beside a metric, in results with known relations.
-
-#![allow(clippy::unwrap_used)] // In a test a panic is the message.
-
-use model::{Better, Measurement};
-use report::table::why::{Change, Kind, Why, explain};
-use results::ResultSet;
+use super::*;
+use model::Measurement;
 
 const BLOCKS: u32 = 14;
 const METRIC: &str = "request_p99";
@@ -96,4 +91,62 @@ fn a_counter_that_is_zero_somewhere_is_compared_by_differences() {
 fn a_metric_that_nobody_measured_has_no_explanation() {
     let (_dir, results) = results();
     assert_eq!(explain(&results, 0, "wakeup_p99", 1), None);
+}
+
+fn companion(counter: &str, tau: f64, p: f64) -> Companion {
+    Companion {
+        counter: counter.to_owned(),
+        unit: "count".to_owned(),
+        change: Change::of(Scale::Plain, 0.0, None),
+        blocks: 10,
+        tau: Some(tau),
+        p: Some(p),
+        kind: Kind::Neither,
+    }
+}
+
+fn together(mut counters: Vec<Companion>) -> Vec<String> {
+    mark_together(&mut counters, 0.05);
+    counters.sort_by(order);
+    let found = counters.into_iter().filter(|c| c.kind == Kind::Together);
+    found.map(|c| c.counter).collect()
+}
+
+#[test]
+fn of_many_counters_one_small_p_is_chance() {
+    let mut counters: Vec<Companion> = (0..19)
+        .map(|i| companion(&format!("c{i}"), 0.1, 0.5))
+        .collect();
+    counters.push(companion("lucky", 0.6, 0.03));
+    assert!(together(counters).is_empty());
+}
+
+#[test]
+fn those_that_go_together_are_ranked_whatever_their_sign() {
+    let counters = vec![
+        companion("still", 0.0, 0.9),
+        companion("close", 0.7, 0.004),
+        companion("opposite", -0.9, 0.0001),
+    ];
+    assert_eq!(together(counters), ["opposite", "close"]);
+}
+
+#[test]
+fn a_change_of_logarithms_is_given_as_a_ratio() {
+    let change = Change::of(Scale::Logarithm, 2f64.ln(), Some((0.0, 3f64.ln())));
+    let Change::Ratio(estimate) = change else {
+        panic!("{change:?}");
+    };
+    assert!((estimate.mean - 2.0).abs() < 1e-12);
+    let (low, high) = estimate.interval.unwrap();
+    assert!((low - 1.0).abs() < 1e-12 && (high - 3.0).abs() < 1e-12);
+}
+
+#[test]
+fn blocks_that_only_one_of_them_has_do_not_count() {
+    let (xs, ys) = in_both(
+        &vec![(1, 0.1), (2, 0.2), (4, 0.4)],
+        &vec![(2, 2.0), (3, 3.0), (4, 4.0)],
+    );
+    assert_eq!((xs, ys), (vec![0.2, 0.4], vec![2.0, 4.0]));
 }
