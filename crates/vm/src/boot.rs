@@ -23,26 +23,31 @@ const LOAD_LIMIT: Duration = Duration::from_secs(120);
 /// A guest that answered.
 #[derive(Debug)]
 pub struct Guest {
+    /// The QEMU process of the guest, with its console. Dropping it ends the guest.
     pub machine: Machine,
+    /// The host's end of the control port, for commands in the guest.
     pub link: Link,
+    /// Frames about the guest itself, such as the end of its agent.
     pub events: Receiver<Frame>,
+    /// Stream of messages to and from the agent; silent in a guest without one.
     pub agent: UnixStream,
+    /// Greeting of the guest, with its kernel.
     pub ready: Ready,
     /// Wall time from the start of QEMU.
     pub boot_time: Duration,
     /// 1 when the first boot succeeded.
-    pub attempts: u32,
+    pub(crate) attempts: u32,
 }
 
 /// A boot that does not get this far is hung.
-pub fn time_limit(accel: Accel) -> Duration {
+pub(crate) fn time_limit(accel: Accel) -> Duration {
     Duration::from_secs(match accel {
         Accel::Kvm => 30,
         Accel::Tcg => 180,
     })
 }
 
-pub fn boot(line: &CommandLine, setup: &Setup, launch: &Launch) -> Result<Guest, VmError> {
+pub(crate) fn boot(line: &CommandLine, setup: &Setup, launch: &Launch) -> Result<Guest, VmError> {
     let mut attempt = 1;
     loop {
         match boot_once(line, setup, launch) {
@@ -86,7 +91,7 @@ fn boot_once(line: &CommandLine, setup: &Setup, launch: &Launch) -> Result<Guest
 }
 
 /// Continue a saved guest. It is ready when a command runs in it.
-pub fn resume(line: &CommandLine, ready: Ready, launch: &Launch) -> Result<Guest, VmError> {
+pub(crate) fn resume(line: &CommandLine, ready: Ready, launch: &Launch) -> Result<Guest, VmError> {
     let start = Instant::now();
     let (machine, Channels { control, agent }) = Machine::start(line.clone(), launch)?;
     let failed = |e: std::io::Error| match machine.ended() {
@@ -182,6 +187,7 @@ pub fn death(machine: &Machine) -> String {
     }
 }
 
+/// Error for a guest that ended because of `why`, with the last lines of its console.
 pub fn gone(why: String, console: &Console) -> VmError {
     VmError::Gone {
         why,

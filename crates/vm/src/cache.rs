@@ -37,7 +37,7 @@ pub fn directory() -> Result<PathBuf, VmError> {
 }
 
 /// Write a file that is whole or absent, and that everybody may read.
-pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), VmError> {
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), VmError> {
     let dir = path.parent().unwrap_or(path);
     let mut file = tempfile::NamedTempFile::new_in(dir).map_err(io("create", dir))?;
     let for_all = fs::Permissions::from_mode(0o644);
@@ -49,14 +49,14 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), VmError> {
     Ok(())
 }
 
-pub fn is_for_all(path: &Path) -> bool {
+pub(crate) fn is_for_all(path: &Path) -> bool {
     const READ_BY_ALL: u32 = 0o004;
     fs::metadata(path).is_ok_and(|found| found.mode() & READ_BY_ALL != 0)
 }
 
 /// A file that everybody may read: this one, or a copy in the cache. QEMU runs as somebody
 /// else where root starts it, and a distribution may keep its kernels for root.
-pub fn for_all(path: &Path, key: &str, cache: &Path) -> Result<PathBuf, VmError> {
+pub(crate) fn for_all(path: &Path, key: &str, cache: &Path) -> Result<PathBuf, VmError> {
     if is_for_all(path) {
         return Ok(path.to_owned());
     }
@@ -72,7 +72,7 @@ pub fn for_all(path: &Path, key: &str, cache: &Path) -> Result<PathBuf, VmError>
 
 /// Make a directory whose files have names that others use too (`status`, `lock`), or
 /// find it made by schedlab before; nothing is ever written into one that is not.
-pub fn own_directory(dir: &Path) -> Result<(), VmError> {
+pub(crate) fn own_directory(dir: &Path) -> Result<(), VmError> {
     let marker = dir.join(MARKER);
     let parent = dir.parent().unwrap_or(dir);
     fs::create_dir_all(parent).map_err(io("create", parent))?;

@@ -32,7 +32,7 @@ struct Text {
 
 impl Console {
     /// Read `from` until QEMU closes it, on a thread of its own.
-    pub fn follow(&self, mut from: UnixStream) {
+    pub(crate) fn follow(&self, mut from: UnixStream) {
         let console = self.clone();
         std::thread::spawn(move || {
             let mut buffer = [0u8; 4096];
@@ -56,7 +56,7 @@ impl Console {
 
     /// The last lines, also those that were taken. After a panic the lines from its
     /// beginning on: what was called is at the top of the trace.
-    pub fn tail(&self) -> String {
+    pub(crate) fn tail(&self) -> String {
         let text = self.lock();
         let panicked = text.panicked;
         let text = readable(&text.tail);

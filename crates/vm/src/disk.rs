@@ -15,7 +15,7 @@ const INCOMPATIBLE_FEATURES: usize = 72;
 const EXTERNAL_DATA_FILE: u64 = 1 << 2;
 
 /// Format as QEMU names it; by the name of the file, so that its content cannot choose.
-pub fn format(image: &Path) -> &'static str {
+pub(crate) fn format(image: &Path) -> &'static str {
     match image.extension() {
         Some(extension) if extension == "qcow2" => "qcow2",
         _ => "raw",
@@ -23,7 +23,7 @@ pub fn format(image: &Path) -> &'static str {
 }
 
 /// Why the image cannot be used.
-pub fn problem(image: &Path) -> Option<String> {
+pub(crate) fn problem(image: &Path) -> Option<String> {
     let mut head = Vec::new();
     let read = File::open(image).and_then(|file| file.take(HEADER_BYTES).read_to_end(&mut head));
     match read {

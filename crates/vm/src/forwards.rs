@@ -16,7 +16,7 @@ pub struct Forwards {
 
 impl Forwards {
     /// As many as the loads of an experiment need at once.
-    pub fn for_experiment(experiment: &Experiment) -> io::Result<Self> {
+    pub(crate) fn for_experiment(experiment: &Experiment) -> io::Result<Self> {
         let apart = experiment.workloads.iter();
         let apart = apart.filter(|workload| workload.load_on == Place::Controller);
         Ok(Forwards {
@@ -25,7 +25,7 @@ impl Forwards {
         })
     }
 
-    pub fn ports(&self) -> &[u16] {
+    pub(crate) fn ports(&self) -> &[u16] {
         &self.ports
     }
 

@@ -8,28 +8,29 @@ use std::io::{self, Read, Write};
 use std::path::PathBuf;
 
 /// Names of the virtio serial ports.
-pub const CONTROL_PORT: &str = "schedlab.control";
-pub const AGENT_PORT: &str = "schedlab.agent";
+pub(crate) const CONTROL_PORT: &str = "schedlab.control";
+pub(crate) const AGENT_PORT: &str = "schedlab.agent";
 /// Mount tag of the host's files.
-pub const HOST_TAG: &str = "schedlab-host";
+pub(crate) const HOST_TAG: &str = "schedlab-host";
 /// Last on the kernel command line, after `--`: the word that makes a program init.
-pub const INIT_ARGUMENT: &str = "schedlab.init";
+pub(crate) const INIT_ARGUMENT: &str = "schedlab.init";
 /// On the kernel command line: say that it boots, then power off.
-pub const PROBE_ARGUMENT: &str = "schedlab.probe";
+pub(crate) const PROBE_ARGUMENT: &str = "schedlab.probe";
 /// Line that init prints then.
-pub const PROBE_ANSWER: &str = "schedlab: the guest boots";
+pub(crate) const PROBE_ANSWER: &str = "schedlab: the guest boots";
 /// Environment variable that tells a program that it runs in a guest of ours.
 pub const GUEST_VARIABLE: &str = "SCHEDLAB_GUEST";
 
 /// The largest payload; keeps one command from blocking the others.
-pub const MAX_PAYLOAD: usize = 64 * 1024;
+pub(crate) const MAX_PAYLOAD: usize = 64 * 1024;
 const HEADER: usize = 9;
 /// Output of one command that nobody has taken yet. A command whose reader is slower
 /// than it waits, and the others go on.
-pub const WINDOW: usize = 1 << 20;
+pub(crate) const WINDOW: usize = 1 << 20;
 /// The part of the window that a frame takes beside its payload: small ones are many.
 const FRAME_COST: usize = 64;
 
+/// Meaning of a frame, and the direction in which it goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FrameKind {
     /// To the guest, once: `Setup` as JSON.
@@ -42,9 +43,13 @@ pub enum FrameKind {
     AgentEnded,
     /// To the guest: `Exec` as JSON; opens the channel.
     Exec,
+    /// To the guest: bytes for the command's standard input.
     Input,
+    /// To the guest: the command's standard input ends.
     InputEnd,
+    /// From the guest: bytes of the command's standard output, or of its terminal.
     Output,
+    /// From the guest: bytes of the command's standard error.
     Errors,
     /// From the guest: `Exit` as JSON; closes the channel.
     Exit,
@@ -52,6 +57,7 @@ pub enum FrameKind {
     Resize,
     /// To the guest: the command's peer is gone, end it.
     Hangup,
+    /// To the guest, on channel 0: power off at once.
     PowerOff,
     /// To the keeper of a guest, never to the guest: save it under this name.
     Snapshot,
@@ -83,14 +89,19 @@ impl FrameKind {
     }
 }
 
+/// One message of the control port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
+    /// Meaning of the payload.
     pub kind: FrameKind,
+    /// Command that the frame belongs to; 0 is the guest itself.
     pub channel: u32,
+    /// Bytes of the message, at most 64 KiB.
     pub payload: Vec<u8>,
 }
 
 impl Frame {
+    /// A frame of these bytes. Its size is checked where it is written.
     pub fn new(kind: FrameKind, channel: u32, payload: impl Into<Vec<u8>>) -> Self {
         Frame {
             kind,
@@ -99,36 +110,38 @@ impl Frame {
         }
     }
 
-    pub fn json(kind: FrameKind, channel: u32, value: &impl Serialize) -> io::Result<Self> {
+    pub(crate) fn json(kind: FrameKind, channel: u32, value: &impl Serialize) -> io::Result<Self> {
         Ok(Frame::new(kind, channel, serde_json::to_vec(value)?))
     }
 
+    /// The payload read as JSON.
     pub fn parse<'a, T: Deserialize<'a>>(&'a self) -> io::Result<T> {
         Ok(serde_json::from_slice(&self.payload)?)
     }
 
     /// Part of the window that it takes.
-    pub fn cost(&self) -> usize {
+    pub(crate) fn cost(&self) -> usize {
         self.payload.len() + FRAME_COST
     }
 
-    pub fn room(channel: u32, bytes: usize) -> Self {
+    pub(crate) fn room(channel: u32, bytes: usize) -> Self {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         Frame::new(FrameKind::Room, channel, bytes.to_le_bytes())
     }
 
     /// The bytes of a frame that makes room.
-    pub fn room_bytes(&self) -> usize {
+    pub(crate) fn room_bytes(&self) -> usize {
         let bytes = self.payload.first_chunk().copied().unwrap_or_default();
         u32::from_le_bytes(bytes) as usize
     }
 
+    /// The payload as text; what is no UTF-8 is replaced.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.payload).into_owned()
     }
 
     /// One write, so that frames of several threads do not mix below a lock.
-    pub fn write(&self, to: &mut impl Write) -> io::Result<()> {
+    pub(crate) fn write(&self, to: &mut impl Write) -> io::Result<()> {
         let size = self.payload.len();
         let length = u32::try_from(size).ok().filter(|_| size <= MAX_PAYLOAD);
         // The reader would end the connection, and every other command with it.
@@ -146,7 +159,7 @@ impl Frame {
     }
 
     /// The next frame; `None` at the end of the stream.
-    pub fn read(from: &mut impl Read) -> io::Result<Option<Self>> {
+    pub(crate) fn read(from: &mut impl Read) -> io::Result<Option<Self>> {
         let mut header = [0u8; HEADER];
         match from.read_exact(&mut header) {
             Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
@@ -171,7 +184,7 @@ impl Frame {
 
 /// Description of the guest that is to be.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Setup {
+pub(crate) struct Setup {
     pub hostname: String,
     /// The whole environment of what runs in the guest.
     pub environment: BTreeMap<String, String>,
@@ -186,8 +199,10 @@ pub struct Setup {
     pub network: bool,
 }
 
+/// Greeting of a guest that can be used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ready {
+    /// `uname -r`.
     pub release: String,
     /// `uname -v`.
     pub version: String,
@@ -201,7 +216,9 @@ pub struct Ready {
 /// A command in the guest.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exec {
+    /// Program and its arguments. A program without a slash is looked for on the guest's `PATH`.
     pub argv: Vec<String>,
+    /// Variables that the command has besides those of the guest.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
     /// `None`: the guest's.
@@ -212,9 +229,12 @@ pub struct Exec {
     pub terminal: Option<Window>,
 }
 
+/// Size of a terminal, in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Window {
+    /// Height of the terminal.
     pub rows: u16,
+    /// Width of the terminal.
     pub columns: u16,
 }
 

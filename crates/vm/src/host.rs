@@ -26,11 +26,9 @@ const LOAD: MetricDef = MetricDef::explaining(
     "count",
     "The host's load average over one minute at the end of the trial.",
 );
-/// All that a guest's host measures, for the reference.
-pub const METRICS: [MetricDef; 4] = [STEAL, VCPU_WAIT, PINNED, LOAD];
 
 /// CPUs that this process may run on.
-pub fn usable_cpus() -> Vec<u32> {
+pub(crate) fn usable_cpus() -> Vec<u32> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let list = status
         .lines()
@@ -40,7 +38,7 @@ pub fn usable_cpus() -> Vec<u32> {
 }
 
 /// Bytes that can be given away without swapping.
-pub fn available_memory() -> Option<u64> {
+pub(crate) fn available_memory() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
     let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
@@ -66,7 +64,7 @@ struct Counters {
 }
 
 impl Watch {
-    pub fn new(pid: u32, vcpus: Vec<i32>, pinned: usize) -> Self {
+    pub(crate) fn new(pid: u32, vcpus: Vec<i32>, pinned: usize) -> Self {
         let last = Counters::read(pid, &vcpus);
         Watch {
             pid,
@@ -76,6 +74,9 @@ impl Watch {
         }
     }
 
+    /// Figures of the host since the last call, or since the watch was made. CPUs of the host and
+    /// the threads of the guest have shares in percent of wall time; without `/proc/loadavg` there
+    /// is no load average.
     pub fn readings(&mut self) -> Vec<Measurement> {
         let now = Counters::read(self.pid, &self.vcpus);
         let last = std::mem::replace(&mut self.last, now);

@@ -17,14 +17,19 @@ const FORMATS: [(&str, &str, &str); 2] = [
     ("ext2", "genext2fs", "genext2fs"),
 ];
 
+/// Request for a root file system made of Debian packages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageRequest {
     /// `NAME.squashfs` or `NAME.ext2`.
     pub output: PathBuf,
+    /// Debian suite, such as `bookworm`.
     pub suite: String,
+    /// Names of packages besides the essential ones.
     pub packages: Vec<String>,
 }
 
+/// Builds the image with mmdebstrap; the file is whole or absent. An error says which program is
+/// missing, or which name is no suite or package.
 pub fn build(request: &ImageRequest) -> Result<(), VmError> {
     let format = format_of(&request.output)?;
     check_names(request)?;

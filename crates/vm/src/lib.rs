@@ -5,10 +5,12 @@
 //! a program in the guest pass through a virtio serial port. What happens inside is in
 //! `init`. The crate `target` makes a place for trials of it.
 
-pub mod accel;
+#![warn(missing_docs)]
+
+mod accel;
 pub mod boot;
 pub mod cache;
-pub mod check;
+mod check;
 pub mod console;
 pub mod disk;
 pub mod elf;
@@ -18,10 +20,10 @@ pub mod frame;
 pub mod host;
 pub mod image;
 pub mod init;
-pub mod initramfs;
+mod initramfs;
 pub mod kernel;
 pub mod keys;
-pub mod launch;
+mod launch;
 pub mod link;
 pub mod machine;
 pub mod manage;
@@ -29,11 +31,11 @@ pub mod modules;
 pub mod name;
 mod options;
 pub mod qemu;
-pub mod qmp;
+mod qmp;
 mod spec;
 mod sys;
 mod unpack;
-pub mod view;
+mod view;
 
 pub use failure::VmError;
 pub use options::Options;
@@ -61,8 +63,8 @@ pub const NAME: &str = "vm";
 /// A kernel that can be booted.
 #[derive(Debug, Clone)]
 pub struct Bootable {
-    pub kernel: Kernel,
-    pub initramfs: PathBuf,
+    kernel: Kernel,
+    initramfs: PathBuf,
 }
 
 /// A virtual machine as an experiment describes it. Its guests are booted one at a time,
@@ -84,6 +86,7 @@ pub struct Vm {
 }
 
 impl Vm {
+    /// A machine of this description, with nothing of it checked, fetched or started yet.
     pub fn new(spec: VmSpec, options: Options) -> Self {
         Vm {
             spec,
@@ -132,7 +135,7 @@ impl Vm {
     }
 
     /// Continue a saved guest; `ready` is what it said when it booted.
-    pub fn resume(&mut self, incoming: PathBuf, ready: Ready) -> Result<Guest, VmError> {
+    pub(crate) fn resume(&mut self, incoming: PathBuf, ready: Ready) -> Result<Guest, VmError> {
         let name = self.spec.kernel.clone();
         let bootable = self.prepare(&name)?;
         let choice = self.accel(&bootable)?;
@@ -327,6 +330,7 @@ impl Vm {
 }
 
 impl Vm {
+    /// The description that the machine was made from.
     pub fn spec(&self) -> &VmSpec {
         &self.spec
     }
@@ -398,7 +402,7 @@ impl Vm {
 
 impl Vm {
     /// Everything but the kernels.
-    pub fn check_host(&self) -> Vec<Problem> {
+    pub(crate) fn check_host(&self) -> Vec<Problem> {
         let mut problems = check::host(&self.spec);
         let exposed = view::exposed(&self.spec.expose, &self.options.directory);
         problems.extend(check::exposed(&exposed));
@@ -406,7 +410,7 @@ impl Vm {
     }
 
     /// Problems that keep QEMU from being started as it should be; known after the first start.
-    pub fn lacks_of_confinement(&self) -> Vec<Warning> {
+    pub(crate) fn lacks_of_confinement(&self) -> Vec<Warning> {
         let Some(settled) = &self.confined else {
             return Vec::new();
         };

@@ -37,7 +37,7 @@ struct Open {
 
 impl Link {
     /// The link, and the frames that are about the guest itself.
-    pub fn new(stream: UnixStream) -> io::Result<(Self, Receiver<Frame>)> {
+    pub(crate) fn new(stream: UnixStream) -> io::Result<(Self, Receiver<Frame>)> {
         let reader = stream.try_clone()?;
         let link = Link {
             stream: Arc::new(Mutex::new(stream)),
@@ -49,12 +49,13 @@ impl Link {
         Ok((link, events))
     }
 
+    /// Sends a frame to the guest. Frames of several threads do not mix.
     pub fn send(&self, frame: &Frame) -> io::Result<()> {
         frame.write(&mut *lock(&self.stream))
     }
 
     /// True while a command runs.
-    pub fn is_busy(&self) -> bool {
+    pub(crate) fn is_busy(&self) -> bool {
         !lock(&self.channels).open.is_empty()
     }
 
@@ -91,6 +92,7 @@ impl Link {
 /// The output of a command in the guest.
 #[derive(Debug)]
 pub struct Output {
+    /// Channel of the command, for its input, size and hangup.
     pub channel: u32,
     frames: Receiver<Frame>,
     link: Link,
@@ -99,6 +101,7 @@ pub struct Output {
 }
 
 impl Output {
+    /// The next frame of the command. The error tells a time limit from a guest that is gone.
     pub fn next_within(&mut self, limit: Duration) -> Result<Frame, RecvTimeoutError> {
         self.tell_taken();
         let frame = self.frames.recv_timeout(limit)?;

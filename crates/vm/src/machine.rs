@@ -22,8 +22,10 @@ use std::time::Duration;
 /// A QEMU that was killed has this long to be gone.
 const END_LIMIT: Duration = Duration::from_secs(10);
 
+/// A QEMU that runs one guest. Dropping it ends the guest.
 #[derive(Debug)]
 pub struct Machine {
+    /// Text that the guest printed on its console.
     pub console: Console,
     process: OwnedFd,
     pid: u32,
@@ -33,7 +35,7 @@ pub struct Machine {
 
 /// The host ends of the guest's channels.
 #[derive(Debug)]
-pub struct Channels {
+pub(crate) struct Channels {
     pub control: UnixStream,
     pub agent: UnixStream,
 }
@@ -47,7 +49,10 @@ struct End {
 
 impl Machine {
     /// Start QEMU; `line.descriptors` and what is shared are filled in here.
-    pub fn start(mut line: CommandLine, launch: &Launch) -> Result<(Self, Channels), VmError> {
+    pub(crate) fn start(
+        mut line: CommandLine,
+        launch: &Launch,
+    ) -> Result<(Self, Channels), VmError> {
         let pair = || UnixStream::pair().map_err(io("create", Path::new("a socket pair")));
         let (console, monitor, control, agent) = (pair()?, pair()?, pair()?, pair()?);
         let image = line.root.image().map(open_image).transpose()?;
@@ -79,16 +84,16 @@ impl Machine {
         Ok((machine, channels))
     }
 
-    pub fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.pid
     }
 
     /// End of QEMU in words; `None` while it runs.
-    pub fn ended(&self) -> Option<String> {
+    pub(crate) fn ended(&self) -> Option<String> {
         self.end.lock().clone()
     }
 
-    pub fn wait_for_end(&self, limit: Duration) -> Option<String> {
+    pub(crate) fn wait_for_end(&self, limit: Duration) -> Option<String> {
         let how = self.end.lock();
         let waited = self
             .end
@@ -98,14 +103,14 @@ impl Machine {
     }
 
     /// The monitor, for one user at a time.
-    pub fn monitor(&self) -> std::io::Result<MutexGuard<'_, Monitor>> {
+    pub(crate) fn monitor(&self) -> std::io::Result<MutexGuard<'_, Monitor>> {
         let mut guard = self.monitor.lock().unwrap_or_else(PoisonError::into_inner);
         guard.connect()?;
         Ok(guard)
     }
 
     /// End it; nothing in it is worth a clean shutdown.
-    pub fn end(&self) {
+    pub(crate) fn end(&self) {
         // It may be gone already, which is what is wanted.
         let _ = pidfd_send_signal(&self.process, Signal::KILL);
         self.wait_for_end(END_LIMIT);
@@ -181,7 +186,7 @@ fn start_warden(
     })
 }
 
-pub fn not_installed() -> VmError {
+pub(crate) fn not_installed() -> VmError {
     unmet(
         PROGRAM,
         "it is not installed, and the target vm runs in it",

@@ -32,20 +32,20 @@ const FOR_NETWORK: [&str; 1] = ["virtio_net"];
 
 /// One module, unpacked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Module {
+pub(crate) struct Module {
     pub name: String,
     pub bytes: Vec<u8>,
 }
 
 /// Modules that are loaded together, dependencies first.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Group {
+pub(crate) struct Group {
     pub name: &'static str,
     pub modules: Vec<Module>,
 }
 
 /// Modules that the guest may load before it sees the host's files.
-pub fn boot_modules(kernel: &Kernel) -> Result<Vec<Group>, VmError> {
+pub(crate) fn boot_modules(kernel: &Kernel) -> Result<Vec<Group>, VmError> {
     let index = index_of(kernel)?;
     let always = index.load_known(&ALWAYS.map(|(name, _)| name), &[])?;
     let groups = [
@@ -57,7 +57,7 @@ pub fn boot_modules(kernel: &Kernel) -> Result<Vec<Group>, VmError> {
 }
 
 /// Check that everything a guest cannot do without is built in or beside the kernel.
-pub fn check(kernel: &Kernel, host_root: bool) -> Result<(), VmError> {
+pub(crate) fn check(kernel: &Kernel, host_root: bool) -> Result<(), VmError> {
     let index = index_of(kernel)?;
     let lacking = ALWAYS.iter().find(|(name, option)| {
         let there = index.paths.contains_key(*name) || kernel.config.built_in(option);

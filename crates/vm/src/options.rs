@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 pub struct Options {
     /// A static program whose PID 1 is `init::main`; it is the agent as well.
     pub program: PathBuf,
+    /// Directory of fetched and built things, see [`cache::directory`].
     pub cache: PathBuf,
     /// Arguments that make it an agent.
     pub agent: Vec<String>,
@@ -20,8 +21,9 @@ pub struct Options {
     /// there are no error.
     #[serde(default)]
     pub shown: Vec<PathBuf>,
-    /// Working directory and environment in the guest.
+    /// Working directory in the guest.
     pub directory: PathBuf,
+    /// Environment of the agent and of commands in the guest.
     pub environment: BTreeMap<String, String>,
 }
 

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+/// Name of the program, looked for on `PATH`.
 pub const PROGRAM: &str = "qemu-system-x86_64";
 
 /// A panic ends QEMU at once (`panic=-1` with `-no-reboot`). The rest makes booting
@@ -34,7 +35,7 @@ pub fn version() -> Option<String> {
 }
 
 /// Which one that is: two on PATH, one after the other, may differ in more than a version.
-pub fn path() -> Option<PathBuf> {
+pub(crate) fn path() -> Option<PathBuf> {
     which::which(PROGRAM).ok()
 }
 
@@ -42,7 +43,7 @@ pub fn path() -> Option<PathBuf> {
 /// on with a stale translation of code that another one has just patched. The kernel
 /// patches its branches whenever a sched_ext scheduler attaches, and dies of an int3
 /// in `__schedule`. One thread for all CPUs cannot race, and is slower.
-pub fn emulates_in_parallel(version: &str) -> bool {
+pub(crate) fn emulates_in_parallel(version: &str) -> bool {
     let mut numbers = version.split(['.', ' ']).map(str::parse::<u32>);
     let mut number = || numbers.next().and_then(Result::ok).unwrap_or(0);
     (number(), number()) >= (8, 1)
@@ -60,10 +61,10 @@ fn tcg() -> &'static str {
 const SANDBOX: &str = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny";
 
 /// The network of a guest, as the monitor calls it.
-pub const NETWORK: &str = "network";
+pub(crate) const NETWORK: &str = "network";
 
 /// True if this QEMU was built with its sandbox. Not every one is.
-pub fn sandbox_works() -> bool {
+pub(crate) fn sandbox_works() -> bool {
     static WORKS: OnceLock<bool> = OnceLock::new();
     *WORKS.get_or_init(|| {
         let tried = asked().args(["-sandbox", SANDBOX, "-version"]).output();
@@ -73,7 +74,7 @@ pub fn sandbox_works() -> bool {
 
 /// Source of the guest's CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Accel {
+pub(crate) enum Accel {
     Kvm,
     /// Emulation.
     Tcg,
@@ -91,7 +92,7 @@ impl Accel {
 /// Descriptors that QEMU gets open. Host ends are socket pairs, so no file is left behind
 /// whatever happens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Descriptors {
+pub(crate) struct Descriptors {
     pub console: RawFd,
     pub monitor: RawFd,
     pub control: RawFd,
@@ -113,7 +114,7 @@ impl Descriptors {
 
 /// Source of the guest's root.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Root {
+pub(crate) enum Root {
     Host,
     /// A disk image; nothing of the host is shared.
     Image(PathBuf),
@@ -131,7 +132,7 @@ impl Root {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CommandLine {
+pub(crate) struct CommandLine {
     pub accel: Accel,
     pub cpus: u32,
     pub topology: Option<Topology>,

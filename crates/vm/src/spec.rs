@@ -14,14 +14,18 @@ const MOST_MEMORY_BYTES: u64 = 1 << 50;
 pub struct VmSpec {
     /// `debian:SUITE`, `debian:PACKAGE`, a bzImage, a built tree, or `host`.
     pub kernel: String,
+    /// CPUs of the guest.
     pub cpus: u32,
+    /// Memory of the guest, without what QEMU itself takes.
     pub memory_bytes: u64,
     /// `host` (read-only, under an overlay) or `image:PATH`.
     pub root: String,
+    /// Times at which the guest is booted anew.
     pub reset: Reset,
     /// `None`: try KVM, fall back to TCG.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accel: Option<String>,
+    /// Layout of the CPUs; `None`: one socket of cores without siblings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topology: Option<Topology>,
     /// Host CPUs that the vCPU threads are pinned to, in `taskset -c` form.
@@ -63,6 +67,7 @@ impl VmSpec {
         Ok(vm)
     }
 
+    /// Refuses what no machine could be, and names the key.
     pub fn check(&self) -> Result<(), Invalid> {
         let cpus = self.cpus;
         let wrong = |key: &str, what: String| Err(Invalid::new(key, what));
@@ -125,14 +130,19 @@ impl From<&VmSpec> for TargetSpec {
     }
 }
 
+/// Layout of a guest's CPUs: the product of sockets, caches, cores and threads is their number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Topology {
+    /// Number of sockets.
     pub sockets: u32,
     /// Last-level caches of a socket, each shared by `cores` cores.
     #[serde(default = "one")]
     pub llcs: u32,
+    /// Cores of a last-level cache.
     pub cores: u32,
+    /// Hardware threads of a core.
     pub threads: u32,
+    /// NUMA nodes, among which CPUs and memory are divided evenly.
     pub numa_nodes: u32,
 }
 
@@ -149,9 +159,13 @@ fn one() -> u32 {
     1
 }
 
+/// A port of the guest that this machine forwards to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Forward {
+    /// Name of the forward, for people only.
     pub name: String,
+    /// Port of this machine's loopback address.
     pub host_port: u16,
+    /// Port of the guest.
     pub guest_port: u16,
 }

@@ -30,11 +30,11 @@ fn at(step: impl std::fmt::Display) -> impl FnOnce(io::Error) -> Failure {
 }
 
 /// The kernel's configuration in the initramfs.
-pub const CONFIG: &str = "config";
+pub(crate) const CONFIG: &str = "config";
 /// Groups of modules in the initramfs.
-pub const ALWAYS: &str = "always";
-pub const FOR_IMAGE: &str = "image";
-pub const FOR_NETWORK: &str = "network";
+pub(crate) const ALWAYS: &str = "always";
+pub(crate) const FOR_IMAGE: &str = "image";
+pub(crate) const FOR_NETWORK: &str = "network";
 
 /// True if this process is the first one of a guest. The first process of a container is not:
 /// it is what its arguments say.
@@ -54,6 +54,7 @@ fn is_init(pid: u32, mut args: impl Iterator<Item = OsString>, initramfs: bool) 
         && args.last().is_some_and(|a| a == frame::INIT_ARGUMENT)
 }
 
+/// The life of a guest, from its first process to its power-off. It never returns.
 pub fn main() -> ! {
     if let Err(Failure(why)) = early() {
         log(&format!("init failed: {why}"));

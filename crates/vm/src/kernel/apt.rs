@@ -22,15 +22,19 @@ const LISTS_MAX_AGE: Duration = Duration::from_secs(24 * 3600);
 /// A package as the suite's lists describe it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Package {
+    /// Name of the package.
     pub name: String,
+    /// Version of Debian; empty where the text gives none.
     pub version: String,
+    /// Names of the packages that it depends on, the first of each group of alternatives.
     pub depends: Vec<String>,
+    /// First line of the description.
     pub summary: String,
 }
 
 /// One suite with its own lists.
 #[derive(Debug)]
-pub struct Suite {
+pub(crate) struct Suite {
     name: String,
     dir: PathBuf,
 }

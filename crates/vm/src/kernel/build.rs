@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Configuration that every guest's kernel has.
-pub const FRAGMENT: &str = include_str!("../../../../guest/kernel.config");
+pub(crate) const FRAGMENT: &str = include_str!("../../../../guest/kernel.config");
 
 /// Programs and headers that the build needs, and the packages that have them.
 const TOOLS: [(&str, &str); 7] = [
@@ -31,6 +31,7 @@ const HEADERS: [(&str, &str); 2] = [
     ("openssl/opensslv.h", "libssl-dev"),
 ];
 
+/// Request for a kernel with everything that schedlab can use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BuildRequest {
     /// A kernel tree, or `debian:linux-source-VERSION`.
@@ -41,6 +42,7 @@ pub struct BuildRequest {
     pub fragments: Vec<PathBuf>,
     /// Directory of the build; below the cache when not given.
     pub output: Option<PathBuf>,
+    /// Jobs of make at a time.
     pub jobs: usize,
 }
 

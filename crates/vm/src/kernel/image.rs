@@ -23,6 +23,7 @@ const LONGEST_TEXT: usize = 512;
 /// The answer of uname(2) under a kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Uts {
+    /// `uname -r`.
     pub release: String,
     /// The build: its number, its options, the package and the date. `None` where the
     /// image does not say it.
@@ -30,7 +31,7 @@ pub struct Uts {
 }
 
 /// The names of an x86-64 bzImage, or what else the file is.
-pub fn uts(path: &Path) -> Result<Uts, String> {
+pub(crate) fn uts(path: &Path) -> Result<Uts, String> {
     let mut head = Vec::new();
     File::open(path)
         .and_then(|file| file.take(SETUP_BYTES).read_to_end(&mut head))

@@ -11,21 +11,24 @@ use std::path::{Path, PathBuf};
 pub struct Listed {
     /// Name for an experiment: `debian:linux-image-…`.
     pub name: String,
+    /// `uname -r`; `None` where only a suite's list names the kernel.
     pub release: Option<String>,
+    /// True if the kernel is unpacked in the cache.
     pub cached: bool,
     /// `None` where the configuration is not known.
     pub sched_ext: Option<bool>,
     /// Suite, or `None` for what only the cache has.
     pub suite: Option<String>,
+    /// Description of the package in one line; the version of a package that is in the cache.
     pub summary: String,
 }
 
-pub fn kernels_directory(cache: &Path) -> PathBuf {
+pub(crate) fn kernels_directory(cache: &Path) -> PathBuf {
     cache.join("kernels")
 }
 
 /// Unpacked packages (`NAME_VERSION`), sorted by name.
-pub fn cached_directories(cache: &Path) -> Vec<PathBuf> {
+pub(crate) fn cached_directories(cache: &Path) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = fs::read_dir(kernels_directory(cache))
         .into_iter()
         .flatten()
@@ -39,6 +42,7 @@ pub fn cached_directories(cache: &Path) -> Vec<PathBuf> {
     found
 }
 
+/// Kernels in the cache, and those of each suite whose lists are there.
 pub fn list(cache: &Path) -> Vec<Listed> {
     let mut lines: Vec<Listed> = cached_directories(cache)
         .iter()

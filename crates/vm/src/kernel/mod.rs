@@ -7,10 +7,10 @@
 pub mod apt;
 mod apt_config;
 pub mod build;
-pub mod config;
+pub(crate) mod config;
 pub mod image;
 pub mod list;
-pub mod sources;
+pub(crate) mod sources;
 pub mod vmlinux;
 
 use crate::VmError;
@@ -23,7 +23,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Suites in which an exact package is looked for, newest first.
-pub const SUITES: [&str; 4] = ["sid", "trixie", "bookworm-backports", "bookworm"];
+pub(crate) const SUITES: [&str; 4] = ["sid", "trixie", "bookworm-backports", "bookworm"];
 /// The full flavour: the cloud flavour has no 9p.
 const METAPACKAGE: &str = "linux-image-amd64";
 
@@ -31,34 +31,34 @@ const METAPACKAGE: &str = "linux-image-amd64";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kernel {
     /// Name in the experiment.
-    pub name: String,
+    pub(crate) name: String,
     /// `uname -r`.
     pub release: String,
     /// `uname -v`, where the image says it.
     pub version: Option<String>,
-    pub vmlinuz: PathBuf,
+    pub(crate) vmlinuz: PathBuf,
     /// Directory with `modules.order` and `kernel/`.
-    pub modules_dir: Option<PathBuf>,
-    pub config_file: Option<PathBuf>,
+    pub(crate) modules_dir: Option<PathBuf>,
+    pub(crate) config_file: Option<PathBuf>,
     /// Empty where there is no file.
-    pub config: Config,
+    pub(crate) config: Config,
     /// Package and version, or path.
-    pub origin: String,
+    pub(crate) origin: String,
 }
 
 impl Kernel {
     /// `None` where the configuration is not known.
-    pub fn sched_ext(&self) -> Option<bool> {
+    pub(crate) fn sched_ext(&self) -> Option<bool> {
         self.known("SCHED_CLASS_EXT")
     }
 
     /// `None` where the configuration is not known.
-    pub fn btf(&self) -> Option<bool> {
+    pub(crate) fn btf(&self) -> Option<bool> {
         self.known("DEBUG_INFO_BTF")
     }
 
     /// Names what is made from this image in the cache.
-    pub fn key(&self) -> String {
+    pub(crate) fn key(&self) -> String {
         let mut hash = Sha256::new();
         hash.update(self.vmlinuz.as_os_str().as_encoded_bytes());
         if let Ok(modified) = fs::metadata(&self.vmlinuz).and_then(|m| m.modified()) {
@@ -133,7 +133,7 @@ fn source(name: &str) -> Source<'_> {
 }
 
 /// Find the kernel, and fetch it when it is not in the cache.
-pub fn resolve(name: &str, cache: &Path) -> Result<Kernel, VmError> {
+pub(crate) fn resolve(name: &str, cache: &Path) -> Result<Kernel, VmError> {
     match source(name) {
         Source::Suite(suite) => from_suite(name, suite, cache),
         Source::Package(package) => from_package(name, package, cache),

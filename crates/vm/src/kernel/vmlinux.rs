@@ -28,10 +28,10 @@ const FORMATS: [(&[u8], &str); 5] = [
 ];
 
 /// Below the cache.
-pub const DIRECTORY: &str = "vmlinux";
+pub(crate) const DIRECTORY: &str = "vmlinux";
 
 /// The unpacked kernel in the cache; `None` where it cannot be had or entered.
-pub fn cached(bzimage: &Path, key: &str, cache_dir: &Path) -> Option<PathBuf> {
+pub(crate) fn cached(bzimage: &Path, key: &str, cache_dir: &Path) -> Option<PathBuf> {
     let dir = cache_dir.join(DIRECTORY);
     let path = dir.join(format!("{key}.elf"));
     if cache::is_for_all(&path) {
@@ -48,7 +48,7 @@ pub fn cached(bzimage: &Path, key: &str, cache_dir: &Path) -> Option<PathBuf> {
 
 /// The build ID of the kernel in a bzImage, and in the cache from then on; `None` where it
 /// has none, or cannot be unpacked.
-pub fn build_id(bzimage: &Path, key: &str, cache_dir: &Path) -> Option<String> {
+pub(crate) fn build_id(bzimage: &Path, key: &str, cache_dir: &Path) -> Option<String> {
     let dir = cache_dir.join(DIRECTORY);
     let path = dir.join(format!("{key}.build-id"));
     if let Ok(known) = fs::read_to_string(&path) {

@@ -36,8 +36,11 @@ const STOP_LIMIT: Duration = Duration::from_secs(15);
 /// Request that a keeper is started with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StartRequest {
+    /// Name of the guest, unique among those of the user: letters, digits, `-` and `_`.
     pub name: String,
+    /// Description of the machine.
     pub spec: VmSpec,
+    /// Program, directories and environment of the guest.
     pub options: Options,
     /// Continue this snapshot instead of booting.
     #[serde(default)]
@@ -47,10 +50,13 @@ pub struct StartRequest {
 /// A guest that runs in the background.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Status {
+    /// Name of the guest.
     pub name: String,
     /// The keeper's.
     pub pid: u32,
+    /// Time at which it was ready, in seconds since the epoch.
     pub started_unix_s: u64,
+    /// Facts of the machine (`vm.accel`, `vm.kernel`, …).
     pub facts: BTreeMap<String, String>,
 }
 

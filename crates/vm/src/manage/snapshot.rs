@@ -25,12 +25,17 @@ const LOOK: Duration = Duration::from_millis(50);
 /// State that a snapshot continues from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
+    /// Name of the snapshot.
     pub name: String,
     /// The guest it was taken of, and the machine that must be the same again.
     pub request: StartRequest,
+    /// Time at which it was saved, in seconds since the epoch.
     pub created_unix_s: u64,
+    /// `uname -r` of the guest.
     pub release: String,
+    /// Facts of the machine when it was saved.
     pub facts: BTreeMap<String, String>,
+    /// Size of the saved memory.
     pub bytes: u64,
 }
 
@@ -86,6 +91,7 @@ pub fn list() -> Result<Vec<Snapshot>, VmError> {
     Ok(found)
 }
 
+/// Deletes a snapshot. Guests that go on from it are not touched.
 pub fn delete(name: &str) -> Result<(), VmError> {
     let place = Place::of(name)?;
     load(name)?;
