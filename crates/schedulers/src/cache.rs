@@ -21,8 +21,11 @@ pub struct Cache {
 /// One installed version of one scheduler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installed {
+    /// Name of the scheduler, `scx_rusty`.
     pub name: String,
+    /// Version of the program.
     pub version: Version,
+    /// Path of the program in its own root, not of a link to it.
     pub program: PathBuf,
 }
 

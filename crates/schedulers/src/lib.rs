@@ -21,6 +21,7 @@
 //! Schedulers are separate programs under their own licences (GPL-2.0-only);
 //! nothing of them is linked into schedlab.
 
+#![warn(missing_docs)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod build;
@@ -39,12 +40,10 @@ mod workshop;
 
 pub use build::Installer;
 pub use cache::{Cache, Installed};
-pub use catalog::{CATALOG, Known, Place, Source, known};
 pub use error::Error;
 pub use layers::default_args;
 pub use list::{Entry, list};
 pub use step::Step;
-pub use toolchain::{Missing, Toolchain};
 pub use version::Version;
 
 use std::path::PathBuf;
@@ -73,7 +72,7 @@ pub fn directory() -> Option<PathBuf> {
 }
 
 /// `scx_rusty@1.1.4` into the name and the version.
-pub fn split_name(name: &str) -> (&str, Option<&str>) {
+fn split_name(name: &str) -> (&str, Option<&str>) {
     match name.split_once('@') {
         Some((name, version)) => (name, Some(version)),
         None => (name, None),

@@ -1,7 +1,7 @@
 //! List of what is installed and what could be.
 
 use crate::cache::Cache;
-use crate::catalog::{CATALOG, Source};
+use crate::catalog::{CATALOG, Source, known};
 use crate::error::Error;
 use crate::own;
 use crate::registry;
@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 /// One scheduler of `schedlab scheduler list`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
+    /// Name of the crate and of the program.
     pub name: String,
     /// One line; empty for a scheduler that the catalog does not know.
     pub about: &'static str,
@@ -31,11 +32,9 @@ pub fn list(cache: &Cache, ask: bool) -> Result<Vec<Entry>, Error> {
     let mut entries = offline(cache)?;
     if ask && let Some(cargo) = cargo() {
         let starts = own::starts();
-        add_newest(&mut entries, |name| {
-            match crate::known(name).map(|k| k.source) {
-                Some(Source::Tree) => Ok(own::find(&cargo, name, &starts).ok().map(|o| o.version)),
-                _ => registry::newest(&cargo, name, Path::new("/")).map(Some),
-            }
+        add_newest(&mut entries, |name| match known(name).map(|k| k.source) {
+            Some(Source::Tree) => Ok(own::find(&cargo, name, &starts).ok().map(|o| o.version)),
+            _ => registry::newest(&cargo, name, Path::new("/")).map(Some),
         });
     }
     Ok(entries)
@@ -43,17 +42,19 @@ pub fn list(cache: &Cache, ask: bool) -> Result<Vec<Entry>, Error> {
 
 fn offline(cache: &Cache) -> Result<Vec<Entry>, Error> {
     let installed = cache.installed()?;
-    let known = CATALOG.iter().map(|k| k.name);
-    let names: BTreeSet<&str> = known.chain(installed.iter().map(|i| &*i.name)).collect();
+    let of_catalog = CATALOG.iter().map(|k| k.name);
+    let names: BTreeSet<&str> = of_catalog
+        .chain(installed.iter().map(|i| &*i.name))
+        .collect();
     let versions = |name: &str| {
         let of_name = installed.iter().filter(|i| i.name == name);
         of_name.map(|i| i.version.clone()).collect()
     };
     let entry = |name: &str| Entry {
         name: name.to_owned(),
-        about: crate::known(name).map_or("", |k| k.about),
+        about: known(name).map_or("", |k| k.about),
         installed: versions(name),
-        usual: crate::known(name).and_then(|k| k.version),
+        usual: known(name).and_then(|k| k.version),
         newest: None,
     };
     Ok(names.into_iter().map(entry).collect())

@@ -8,11 +8,23 @@ use crate::version::Version;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
     /// This version was chosen; nothing is built when it is there already.
-    Chosen { name: String, version: Version },
+    Chosen {
+        /// Name of the scheduler.
+        name: String,
+        /// Version that is built or found.
+        version: Version,
+    },
     /// Sources of dependencies are being fetched.
     Downloading,
-    /// `done` of `total` crates are compiled; `now` are the ones at work.
-    Compiling { done: u32, total: u32, now: String },
+    /// Crates are being compiled.
+    Compiling {
+        /// Number of crates that are compiled.
+        done: u32,
+        /// Number of all crates.
+        total: u32,
+        /// Names of the crates at work, separated by commas.
+        now: String,
+    },
     /// The program is in its place.
     Installed,
 }
