@@ -4,29 +4,44 @@ use crate::state::STATE_VARIABLE;
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// Error of the agent, its guard or its journal.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
+    /// The operating system refused a step.
     #[error("{step} {}: {source}", path.display())]
     Io {
+        /// Verb of the step that failed, as in "open".
         step: &'static str,
+        /// Path that the step was about, or the name of a thread.
         path: PathBuf,
+        /// Error of the operating system.
         source: io::Error,
     },
+    /// Another agent, or a guard at work, holds the state directory.
     #[error(
         "{}: in use{}; wait for it, or end that process",
         directory.display(),
         .pid.map(|pid| format!(" by process {pid}")).unwrap_or_default()
     )]
     Busy {
+        /// State directory.
         directory: PathBuf,
+        /// Process that holds it, where that is known.
         pid: Option<u32>,
     },
+    /// A file or directory of the state that another user could change.
     #[error(
         "{} belongs to user {owner}, who could change what is undone; give it to this user, or name \
          another directory in {STATE_VARIABLE}",
         path.display()
     )]
-    Foreign { path: PathBuf, owner: u32 },
+    Foreign {
+        /// File or directory.
+        path: PathBuf,
+        /// User ID of its owner.
+        owner: u32,
+    },
+    /// No variable of the environment says where the state directory is.
     #[error(
         "there is no directory for what must be undone: neither HOME nor XDG_STATE_HOME is set and \
          there is no /run/user/UID of this user; name one in {STATE_VARIABLE}"

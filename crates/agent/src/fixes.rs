@@ -19,7 +19,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Result of one write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fixed {
+    /// File of the kernel that was written.
     pub path: PathBuf,
+    /// Text that it had.
     pub before: String,
     /// Text that is read back afterwards, or the reason why it could not be written.
     pub after: Result<String, String>,

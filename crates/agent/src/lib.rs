@@ -51,5 +51,5 @@ pub use guard::{guard_main, restore};
 pub use journal::{Restored, another_journal_holds_something};
 pub use judge::judge as judge_evidence;
 pub use serve::{Options, serve};
-pub use state::{STATE_VARIABLE, state_dir};
+pub use state::STATE_VARIABLE;
 pub use stop::Stop;

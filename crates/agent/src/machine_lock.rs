@@ -46,17 +46,29 @@ pub struct Lock {
     pub beside: Option<i32>,
 }
 
+/// Error in taking the lock of the machine.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
+    /// A run on this machine has the lock.
     #[error(
         "another run is under way on this machine{}; wait for it or end it",
         .pid.map(|pid| format!(" (process {pid})")).unwrap_or_default()
     )]
-    Held { pid: Option<i32> },
+    Held {
+        /// Process that holds it, where that is known.
+        pid: Option<i32>,
+    },
+    /// A run in another container of this kernel has the lock.
     #[error("another run is under way on this kernel, in another container; wait for it or end it")]
     HeldElsewhere,
+    /// The operating system refused a step.
     #[error("take the machine lock {what}: {source}")]
-    Io { what: String, source: io::Error },
+    Io {
+        /// File or name that the lock is.
+        what: String,
+        /// Error of the operating system.
+        source: io::Error,
+    },
 }
 
 /// Take the lock, or say who has it.

@@ -32,6 +32,7 @@ pub struct Options {
     pub executable: PathBuf,
     /// A guard outlives the agent and undoes what it leaves.
     pub guard: bool,
+    /// Version and commit that the agent greets the runner with.
     pub build: Build,
 }
 
@@ -39,7 +40,7 @@ impl Options {
     /// The options of `schedlab agent`.
     pub fn of_this_process() -> Result<Self, AgentError> {
         Ok(Options {
-            state_dir: crate::state_dir()?,
+            state_dir: crate::state::state_dir()?,
             root: "/".into(),
             // Also right after the file was replaced by a newer one.
             executable: "/proc/self/exe".into(),

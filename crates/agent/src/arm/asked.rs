@@ -11,16 +11,19 @@ pub struct Asked {
     value: Value,
 }
 
+/// Value that an arm asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
+    /// Exactly this text.
     Is(String),
-    /// Names of schedulers have versions after them.
+    /// A text with this part, for names of schedulers have versions after them.
     Has(String),
-    /// There is one, whatever it is.
+    /// Any value but none.
     Any,
 }
 
 impl Asked {
+    /// Value that a fact about the whole machine must have.
     pub fn of_machine(what: impl Into<String>, value: Value) -> Self {
         Asked {
             what: what.into(),
@@ -29,6 +32,7 @@ impl Asked {
         }
     }
 
+    /// Text that a fact about the processes of one role must be.
     pub fn of_role(role: &Role, what: &str, value: String) -> Self {
         Asked {
             what: what.to_owned(),
@@ -42,14 +46,14 @@ impl Asked {
     }
 
     /// Says in the fact what is asked, unless that is known more exactly already.
-    pub fn put_into(&self, fact: &mut Fact) {
+    pub(crate) fn put_into(&self, fact: &mut Fact) {
         if fact.wanted.is_none() && self.is_about(fact) {
             fact.wanted = Some(self.value.wanted(&fact.found));
         }
     }
 
     /// Was it read, and found as it is asked whenever it was?
-    pub fn is_in(&self, evidence: &Evidence) -> Result<(), String> {
+    pub(crate) fn is_in(&self, evidence: &Evidence) -> Result<(), String> {
         let facts = evidence.all_facts();
         let found: Vec<&Fact> = facts.filter(|fact| self.is_about(fact)).collect();
         if found.is_empty() {
@@ -74,7 +78,7 @@ impl Asked {
 
 impl Value {
     /// The value that a fact needs, beside the one that was found.
-    pub fn wanted(&self, found: &str) -> String {
+    pub(crate) fn wanted(&self, found: &str) -> String {
         match self {
             Value::Is(value) => value.clone(),
             Value::Has(part) if found.contains(part) => found.to_owned(),

@@ -1,5 +1,5 @@
 //! The ingredients of arms: the one table, and what an entry says. To add one: its file,
-//! and a line in [`INGREDIENTS`].
+//! and a line in `INGREDIENTS`.
 //!
 //! Whatever else has to know about ingredients asks here: the reader of experiment files
 //! and of the command line, the lists, the checks of an experiment, and each trial.
@@ -23,7 +23,7 @@ use std::time::Duration;
 /// In the order in which they are put in force. They are undone the other way round, and
 /// asked the other way round whose a change of the command line is: any `NAME=VALUE` may be
 /// a tunable.
-pub static INGREDIENTS: &[&dyn Ingredient] = &[
+pub(crate) static INGREDIENTS: &[&dyn Ingredient] = &[
     &tunables::Tuning,
     &scheduler::OwnScheduler,
     &policy::ThreadPolicy,
@@ -40,6 +40,7 @@ pub type Form = (&'static str, &'static str);
 pub struct Around<'a> {
     /// Does its target boot the kernels of arms?
     pub boots: bool,
+    /// Workloads that the arm is measured with.
     pub workloads: &'a [Workload],
 }
 
@@ -56,6 +57,7 @@ pub trait Ingredient: Sync {
         &[]
     }
 
+    /// Forms of its changes on the command line, for the lists.
     fn forms(&self) -> &'static [Form];
 
     /// Reads a change of the command line into the arm; `None` if it is not one of its own.
@@ -140,21 +142,24 @@ pub trait Change {
 /// The parts of a trial that putting a change in force needs.
 #[derive(Debug)]
 pub struct Ground<'a> {
+    /// Directory above /proc and /sys.
     pub root: &'a Path,
     /// Keeps processes of the change together; its mark is theirs.
-    pub fence: &'a Fence,
+    pub(crate) fence: &'a Fence,
+    /// Journal in which a change is recorded before it is made.
     pub journal: &'a mut Journal,
-    pub interrupt: &'a Interrupt,
+    pub(crate) interrupt: &'a Interrupt,
 }
 
 /// Places where facts are found.
 #[derive(Debug)]
 pub struct At<'a> {
+    /// Directory above /proc and /sys.
     pub root: &'a Path,
     /// The policies of the threads that were looked at.
     pub policies: &'a [RolePolicy],
     /// The processes beside the load.
-    pub roles: &'a Roles,
+    pub(crate) roles: &'a Roles,
 }
 
 /// The outcome of undoing a change.
@@ -207,20 +212,20 @@ pub fn check(arm: &Arm, around: &Around) -> Result<(), Invalid> {
 }
 
 /// All that an arm asks of the machine.
-pub fn asks(arm: &Arm) -> Vec<Asked> {
+pub(crate) fn asks(arm: &Arm) -> Vec<Asked> {
     let all = all().into_iter();
     all.flat_map(|ingredient| ingredient.asks(arm)).collect()
 }
 
 /// Problems of the target with an arm.
-pub fn require(root: &Path, arm: &Arm, workloads: &[Workload]) -> Vec<Problem> {
+pub(crate) fn require(root: &Path, arm: &Arm, workloads: &[Workload]) -> Vec<Problem> {
     let all = all().into_iter();
     all.flat_map(|ingredient| ingredient.require(root, arm, workloads))
         .collect()
 }
 
 /// The changes of one trial.
-pub fn changes<'a>(arm: &'a Arm, workload: &'a Workload) -> Vec<Box<dyn Change + 'a>> {
+pub(crate) fn changes<'a>(arm: &'a Arm, workload: &'a Workload) -> Vec<Box<dyn Change + 'a>> {
     let all = all().into_iter();
     all.filter_map(|ingredient| ingredient.change(arm, workload))
         .collect()

@@ -24,6 +24,7 @@ pub static COLLECTORS: [&CollectorDef; 5] = [
 /// times, switches and migrations in /proc) is always taken and is no collector.
 #[derive(Debug)]
 pub struct CollectorDef {
+    /// Name in experiments and in lists.
     pub name: &'static str,
     /// A description of its source, for lists.
     pub text: &'static str,
@@ -31,16 +32,17 @@ pub struct CollectorDef {
     /// a task: counting the load's perf events makes wake-ups a tenth slower and more
     /// (docs/performance.md).
     pub usual: bool,
+    /// Metrics that it gives, none of which is ever judged.
     pub metrics: &'static [MetricDef],
     /// The interval logs that some of its metrics come from.
-    pub logs: &'static [&'static str],
+    pub(crate) logs: &'static [&'static str],
     /// Time that starting it and reading it may take.
-    pub limit: Duration,
+    pub(crate) limit: Duration,
     /// Why it cannot be had here; `None` where it can. Programs are on PATH or in the
     /// directories of installed ones.
     pub missing: fn(&Path, Vec<PathBuf>) -> Lack,
     /// `None` where this machine does not have it after all.
-    pub start: fn(Start) -> Option<Box<dyn Collecting>>,
+    pub(crate) start: fn(Start) -> Option<Box<dyn Collecting>>,
 }
 
 /// A lack, and what to do about it.

@@ -66,6 +66,7 @@ const LOG_LINES: MetricDef = MetricDef::explaining(
     "New messages in the kernel's log within the window.",
 );
 
+/// Metrics of what is around a trial. They are taken in every trial and never judged.
 pub const METRICS: &[MetricDef] = &[
     STEAL,
     FOREIGN,

@@ -15,7 +15,9 @@ pub const MOST: f64 = 0.01;
 /// Measurements of `schedlab overhead` on this machine.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Costs {
+    /// `uname -r` of the kernel that they were measured under; under another they say nothing.
     pub kernel_release: String,
+    /// Costs of the collectors, at most one each.
     pub costs: Vec<Cost>,
 }
 
@@ -24,13 +26,17 @@ pub struct Costs {
 pub struct Cost {
     /// Its name.
     pub collector: String,
+    /// Name of the metric.
     pub metric: String,
+    /// Share by which the metric is worse with the collector; 0.02 is 2 %, below 0 is better.
     pub cost: f64,
-    /// Its interval.
+    /// Lower end of the interval of `cost`.
     pub low: f64,
+    /// Upper end of the interval of `cost`.
     pub high: f64,
     /// Does the difference hold when all collectors and metrics are looked at together?
     pub survives: bool,
+    /// Number of blocks that the cost comes from.
     pub blocks: usize,
 }
 

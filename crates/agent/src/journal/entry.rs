@@ -16,16 +16,35 @@ use std::path::{Path, PathBuf};
 #[serde(tag = "undo", rename_all = "kebab-case")]
 pub enum Undo {
     /// Write the old text back.
-    Write { path: PathBuf, text: String },
+    Write {
+        /// File of the kernel.
+        path: PathBuf,
+        /// Text that it had.
+        text: String,
+    },
     /// Kill every process with this environment variable (`NAME=value`).
-    KillMarked { variable: String },
-    /// Kill the session that this process leads. The start time (clock ticks since
-    /// boot) tells it from a later process with the same id.
-    KillSession { pid: i32, start_ticks: u64 },
+    KillMarked {
+        /// The variable with its value.
+        variable: String,
+    },
+    /// Kill the session that this process leads. The start time tells it from a later process
+    /// with the same ID.
+    KillSession {
+        /// ID of the process and of its session.
+        pid: i32,
+        /// Start of the process, in clock ticks since boot.
+        start_ticks: u64,
+    },
     /// Kill every process in a cgroup, and remove it.
-    RemoveCgroup { path: PathBuf },
+    RemoveCgroup {
+        /// Directory of the cgroup.
+        path: PathBuf,
+    },
     /// Remove a folder with all that is in it. Schedlab made it, below its own directory.
-    RemoveFolder { path: PathBuf },
+    RemoveFolder {
+        /// Path of the folder.
+        path: PathBuf,
+    },
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -44,6 +63,7 @@ const SHOWN: usize = 200;
 /// The meaning of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entry {
+    /// A change of this boot, still to be undone.
     Current(Undo),
     /// From an earlier boot.
     Stale,
@@ -67,6 +87,7 @@ fn parts(line: &[u8]) -> Vec<&[u8]> {
 }
 
 impl Entry {
+    /// The meaning of one line under the boot with the ID `boot`.
     pub fn read(line: &[u8], boot: &str) -> Self {
         match serde_json::from_slice::<Line>(line) {
             Ok(line) if line.boot == boot => Entry::Current(line.undo),
@@ -76,12 +97,13 @@ impl Entry {
         }
     }
 
+    /// True if nobody knows what the line would undo.
     pub fn is_unreadable(&self) -> bool {
         matches!(self, Entry::Unreadable(_))
     }
 
     /// The processes that it names, where they run.
-    pub fn processes(&self) -> Vec<Pid> {
+    pub(crate) fn processes(&self) -> Vec<Pid> {
         let Entry::Current(undo) = self else {
             return Vec::new();
         };
@@ -94,7 +116,7 @@ impl Entry {
     }
 
     /// Its processes were killed before.
-    pub fn undo(&self, restored: &mut Restored) -> Result<(), String> {
+    pub(crate) fn undo(&self, restored: &mut Restored) -> Result<(), String> {
         let undo = match self {
             Entry::Current(undo) => undo,
             Entry::Stale => {
@@ -117,7 +139,7 @@ impl Entry {
     }
 
     /// Do both write the same file?
-    pub fn writes_what(&self, other: &Entry) -> bool {
+    pub(crate) fn writes_what(&self, other: &Entry) -> bool {
         let path = |entry| match entry {
             &Entry::Current(Undo::Write { ref path, .. }) => Some(path),
             _ => None,

@@ -13,7 +13,8 @@ mod entry;
 mod sign;
 
 pub use entry::{Entry, Undo, lines};
-pub use sign::{SIGNS, another_journal_holds_something};
+pub(crate) use sign::SIGNS;
+pub use sign::another_journal_holds_something;
 
 use crate::error::AgentError;
 use crate::processes;
@@ -32,6 +33,7 @@ use std::path::{Path, PathBuf};
 pub struct Restored {
     /// Files written back, with their text.
     pub written: Vec<(PathBuf, String)>,
+    /// IDs of processes that were killed.
     pub killed: Vec<i32>,
     /// Entries that a reboot had undone before.
     pub stale: usize,
@@ -40,7 +42,7 @@ pub struct Restored {
 }
 
 impl Restored {
-    pub fn is_nothing(&self) -> bool {
+    pub(crate) fn is_nothing(&self) -> bool {
         *self == Restored::default()
     }
 }
@@ -60,6 +62,8 @@ pub fn path_in(directory: &Path) -> PathBuf {
 }
 
 impl Journal {
+    /// Opens the journal in a directory that is there, or makes one. Half a line at its end is
+    /// cut off. A file that another user could change is refused.
     pub fn open(directory: &Path) -> Result<Self, AgentError> {
         let path = path_in(directory);
         let journal = Journal {
@@ -92,14 +96,14 @@ impl Journal {
     }
 
     /// Place of the next entry, for [`Journal::forget_from`].
-    pub fn length(&self) -> Result<u64, AgentError> {
+    pub(crate) fn length(&self) -> Result<u64, AgentError> {
         let metadata = self.file.metadata();
         let metadata = metadata.map_err(|e| AgentError::io("look at", &self.path, e))?;
         Ok(metadata.len())
     }
 
     /// Changes that were recorded since then are undone.
-    pub fn forget_from(&mut self, length: u64) -> Result<(), AgentError> {
+    pub(crate) fn forget_from(&mut self, length: u64) -> Result<(), AgentError> {
         self.file
             .set_len(length)
             .and_then(|()| self.file.sync_data())

@@ -9,9 +9,9 @@ mod knob;
 mod table;
 mod value;
 
-pub use knob::Knob;
+pub(crate) use knob::Knob;
 pub use table::{TABLE, Tunable, Unit};
-pub use value::normalise;
+pub(crate) use value::normalise;
 
 use super::asked::{Asked, Value};
 use super::ingredient::{At, Change, Form, Ground, Ingredient, Undone, problem};
@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 const FEATURE: &str = "feature.";
 
 #[derive(Debug, thiserror::Error)]
-pub enum TunableError {
+pub(crate) enum TunableError {
     #[error("{0}")]
     Value(String),
     #[error("tunable {name}: this kernel has none")]

@@ -3,8 +3,11 @@
 /// Form of a tunable's value, in the kernel's own unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
+    /// A duration that the kernel keeps in nanoseconds.
     Nanoseconds,
+    /// A duration that the kernel keeps in microseconds.
     Microseconds,
+    /// A duration that the kernel keeps in milliseconds.
     Milliseconds,
     /// A plain whole number.
     Count,
@@ -17,9 +20,11 @@ pub enum Unit {
 /// One logical name.
 #[derive(Debug, Clone, Copy)]
 pub struct Tunable {
+    /// Name in experiments and on the command line.
     pub name: &'static str,
     /// Below the root, the first that is there is taken.
     pub candidates: &'static [&'static str],
+    /// Form of the value.
     pub unit: Unit,
     /// Range of the number in the kernel's unit.
     pub range: (i64, i64),
