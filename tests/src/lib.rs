@@ -92,6 +92,7 @@ pub fn alone() -> MutexGuard<'static, ()> {
 /// schedlab with its own state directory, so that tests never meet a user's journal.
 #[derive(Debug)]
 pub struct Bench {
+    /// Working directory of the runs, removed with the bench.
     pub dir: tempfile::TempDir,
 }
 
@@ -104,10 +105,12 @@ impl Default for Bench {
 }
 
 impl Bench {
+    /// Path of a file or directory below the working directory.
     pub fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
+    /// The command `schedlab ARGS…` in the working directory, without colours.
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(schedlab());
         command
@@ -118,6 +121,7 @@ impl Bench {
         command
     }
 
+    /// Output of `schedlab ARGS…`, whatever its exit code.
     pub fn run(&self, args: &[&str]) -> Output {
         self.command(args).output().expect("schedlab starts")
     }
@@ -130,6 +134,7 @@ impl Bench {
     }
 }
 
+/// Text on standard output as it was printed.
 pub fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
@@ -164,6 +169,7 @@ pub fn own_mounts_or_skip() -> bool {
     works
 }
 
+/// True if the tests run as root.
 pub fn is_root() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0)
 }

@@ -62,7 +62,7 @@ pub struct Arguments {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Part {
+enum Part {
     /// The highest rate of which 99 % is achieved
     Sustained,
     /// Latency that the generator adds to what it measures

@@ -37,6 +37,7 @@ pub struct Damage {
     pub knobs_left: usize,
     /// Processes of a trial that still ran.
     pub processes_left: usize,
+    /// Control groups of a trial that were still there.
     pub cgroups_left: usize,
     /// Runs that could not be restored or resumed, or whose plan was not complete.
     pub runs_stuck: usize,
@@ -55,6 +56,7 @@ impl std::ops::AddAssign for Damage {
 /// The figures of one mechanism.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Tally {
+    /// Runs that were killed.
     pub kills: usize,
     /// Trials that were whole on disk when their run was killed.
     pub finished: usize,
@@ -62,6 +64,7 @@ pub struct Tally {
     pub completed: usize,
     /// The longest time until all was put back.
     pub slowest: Duration,
+    /// Sum of the damage of all kills.
     pub damage: Damage,
 }
 
@@ -99,6 +102,7 @@ pub struct Campaign {
     runs: usize,
     /// The trials that were whole after the last kill: their directories and texts.
     seen: BTreeMap<String, String>,
+    /// Figures so far.
     pub tally: Tally,
 }
 

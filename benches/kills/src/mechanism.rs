@@ -55,6 +55,7 @@ impl fmt::Display for Mechanism {
 }
 
 impl Mechanism {
+    /// All mechanisms, in the order in which they are tried.
     pub const ALL: [Mechanism; 6] = [
         Mechanism::Policy,
         Mechanism::Tunables,
@@ -64,6 +65,7 @@ impl Mechanism {
         Mechanism::Guest,
     ];
 
+    /// Word for the mechanism on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Mechanism::Policy => "policy",

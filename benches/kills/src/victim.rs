@@ -8,15 +8,18 @@ use std::time::Duration;
 /// The processes that are killed, with SIGKILL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Victim {
+    /// The schedlab that was started; its agent notices that it is alone.
     Runner,
     /// The child of the runner: the agent, or the QEMU whose guest has it.
     Agent,
+    /// Runner and agent at once: the guard puts everything back.
     Both,
     /// Guard and workload too: nobody is left to put anything back but `restore`.
     All,
 }
 
 impl Victim {
+    /// All victims, in the order in which they take turns.
     pub const EACH: [Victim; 4] = [Victim::Runner, Victim::Agent, Victim::Both, Victim::All];
 
     /// Kills the victims of a run whose processes name this directory.

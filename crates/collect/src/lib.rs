@@ -4,8 +4,6 @@
 //! tests), reads when asked, keeps no state, and returns numbers in the unit that
 //! the name of the field gives. What is missing is `None`, never a zero.
 
-#![warn(missing_docs)]
-
 pub mod delays;
 pub mod distance;
 pub mod frequency;

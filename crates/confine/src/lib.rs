@@ -7,7 +7,6 @@
 //! Everybody can restrict it with Landlock (landlock(7)). All is done in the child
 //! between fork and exec, so no helper program is needed.
 
-#![warn(missing_docs)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod child;

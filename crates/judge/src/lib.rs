@@ -7,8 +7,6 @@
 //! question itself harder to answer. In neither are comparisons with fewer than
 //! two blocks, which have no evidence, and the A/A arm, which is a control and no claim.
 
-#![warn(missing_docs)]
-
 pub use model::Better;
 pub use stats::{Judgement, Params, Verdict};
 

@@ -4,8 +4,6 @@
 //! generator is this same binary (`schedlab load`) and knows phases; an external
 //! program is measured from its start to its end.
 
-#![warn(missing_docs)]
-
 pub mod command;
 mod figures;
 mod gate;

@@ -5,8 +5,6 @@
 //! carry their unit in the field name (`_ns`, `_bytes`, `_per_sec`); durations
 //! are whole nanoseconds.
 
-#![warn(missing_docs)]
-
 pub mod arm;
 pub mod check;
 pub mod cpus;

@@ -6,8 +6,6 @@
 //! the command line, and its checks. `file` and `build` compose them, `check` looks at
 //! whole experiments wherever they come from.
 
-#![warn(missing_docs)]
-
 mod antagonist;
 mod arm;
 mod build;

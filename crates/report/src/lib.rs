@@ -10,8 +10,6 @@
 //! All read the results directory and nothing else, and the same directory always gives
 //! the same bytes: no clock, no order of hash maps, no machine.
 
-#![warn(missing_docs)]
-
 pub mod certificate;
 pub mod compare;
 pub mod forecast;

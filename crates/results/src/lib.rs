@@ -12,8 +12,6 @@
 //! ```
 //! A trial is written beside its place, synced, and renamed: it is whole or absent.
 
-#![warn(missing_docs)]
-
 pub mod bound;
 pub mod capsule;
 pub mod files;

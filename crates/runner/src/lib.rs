@@ -1,8 +1,6 @@
 //! Plan and target to events: trials in the plan's order, repeated where they are
 //! void, stopped when decided, resumed where they were left.
 
-#![warn(missing_docs)]
-
 mod apart;
 mod cells;
 mod connection;

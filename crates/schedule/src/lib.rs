@@ -1,8 +1,6 @@
 //! From an [`model::Experiment`] to a [`model::Plan`]: the order of its trials, the time
 //! that they take, and what there is to warn of before the first one.
 
-#![warn(missing_docs)]
-
 mod length;
 mod limits;
 mod order;

@@ -21,7 +21,6 @@
 //! Schedulers are separate programs under their own licences (GPL-2.0-only);
 //! nothing of them is linked into schedlab.
 
-#![warn(missing_docs)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod build;

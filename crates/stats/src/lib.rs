@@ -19,7 +19,6 @@
 //! | [`summary`] | mean, spread and quantiles |
 //! | [`rank`], [`t_test`] | tests of a fixed size, for data measured elsewhere |
 
-#![warn(missing_docs)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod bounds;

@@ -1,8 +1,6 @@
 //! Targets: the places of trials. A target is only a way to start the agent and to talk to it;
 //! what happens in a trial is written once, in the `agent` crate.
 
-#![warn(missing_docs)]
-
 use model::{Experiment, Fact, Measurement, Problem, Reply, Request, Warning};
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -5,8 +5,6 @@
 //! a program in the guest pass through a virtio serial port. What happens inside is in
 //! `init`. The crate `target` makes a place for trials of it.
 
-#![warn(missing_docs)]
-
 mod accel;
 pub mod boot;
 pub mod cache;

@@ -19,7 +19,9 @@ mod results;
 /// A reader, by the name of its fuzz target and of the directory with its seeds.
 #[derive(Debug, Clone, Copy)]
 pub struct Reader {
+    /// Name of the fuzz target.
     pub name: &'static str,
+    /// The reader itself, which panics where a promise is broken.
     pub read: fn(&[u8]),
     /// Mutated inputs that take about a second in a debug build.
     pub a_second: u32,

@@ -13,8 +13,11 @@ use std::time::{Duration, SystemTime};
 /// Figures that a load generator would have left.
 #[derive(Debug, Clone, Default)]
 pub struct Figures {
+    /// Metrics of the load, and the counters that explain them.
     pub metrics: Vec<Measurement>,
+    /// Interval logs of the latencies.
     pub files: Vec<TrialFile>,
+    /// Warnings about the trial.
     pub warnings: Vec<Warning>,
 }
 

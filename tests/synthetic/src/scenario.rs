@@ -7,12 +7,17 @@ use std::collections::BTreeMap;
 /// A run and its truth.
 #[derive(Debug, Clone)]
 pub struct Scenario {
+    /// Experiment with its arms and workloads.
     pub experiment: Experiment,
+    /// Plan of the experiment.
     pub plan: Plan,
+    /// Machine on which it seems to have been measured.
     pub system: System,
+    /// Warnings about the whole run.
     pub warnings: Vec<Warning>,
     /// Index of the place in the plan, and how its first attempt ended.
     pub failed_attempts: Vec<(u32, TrialState)>,
+    /// True effects; an arm without one in a cell is as the baseline.
     pub effects: Vec<Effect>,
     /// Samples in the histograms of a trial.
     pub samples: u32,
@@ -23,9 +28,11 @@ pub struct Scenario {
 /// True ratio of an arm to the baseline.
 #[derive(Debug, Clone)]
 pub struct Effect {
+    /// Name of the arm.
     pub arm: &'static str,
     /// Start of the cell's name.
     pub cell: &'static str,
+    /// Effect on the throughput.
     pub throughput: f64,
     /// Effect on the middle of the latencies.
     pub latency: f64,
