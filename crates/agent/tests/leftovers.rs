@@ -6,9 +6,9 @@
 mod harness;
 
 use harness::{Agent, command, eventually, is_root, running, signal, trial, workload};
-use model::{
-    Arm, Kind, Load, Placement, Reply, Request, Server, ServerProgram, TrialState, Workload,
-};
+use load::roles::Readiness;
+use load::roles::server_command::{self, ServerCommand};
+use model::{Arm, Kind, Load, Placement, Reply, Request, Server, TrialState, Workload};
 use rustix::process::Signal;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -121,11 +121,11 @@ fn groups(agent: &Agent) -> Vec<PathBuf> {
 fn with_server(argv: &[&str], weight: Option<u32>) -> Workload {
     let mut workload = command("sleep 706.25");
     workload.server = Some(Server {
-        program: ServerProgram::Command {
+        program: server_command::SERVER.of(&ServerCommand {
             argv: argv.iter().map(|word| (*word).to_owned()).collect(),
             port: None,
-            ready: model::Readiness::Tcp,
-        },
+            ready: Readiness::Tcp,
+        }),
         placement: Placement {
             weight,
             ..Placement::default()

@@ -6,10 +6,9 @@
 //! lists of the command line, the agent for versions of programs, the schedulers for the
 //! tasks that are measured.
 
-use crate::{Chosen, Driver, Keys, Params, program, recording};
+use crate::roles::{ANTAGONISTS, SERVERS};
+use crate::{Chosen, Driver, Keys, Params, Work, params, recording};
 use model::{KeyDef, Kind, Load, MetricDef, Program, Task, Workload, format_duration_ns};
-use serde::Serialize;
-use serde_json::{Map, Value};
 use std::sync::{PoisonError, RwLock};
 
 /// All kinds, the main one first.
@@ -44,7 +43,7 @@ pub struct KindDef {
     /// The keys that [`Params::read`] asks for, in the same order.
     pub keys: &'static [KeyDef],
     /// The parameters, which do the work.
-    pub work: Work,
+    pub work: Work<dyn Driver>,
     /// Has an open-loop client with a role of its own beside that of the server?
     pub client: bool,
     /// Metrics that a trial may have; not every trial has all of them.
@@ -75,58 +74,15 @@ pub struct Usual {
     pub time_limit_ns: Option<u64>,
 }
 
-/// The work that stored parameters mean, or why they mean none.
-type Opened = Result<Box<dyn Driver>, String>;
-
-/// Reader of the parameters of a kind, from keys and from what was stored.
-#[derive(Debug, Clone, Copy)]
-pub struct Work {
-    read: fn(&mut Keys) -> Map<String, Value>,
-    open: fn(&Map<String, Value>) -> Opened,
-}
-
-impl Work {
-    /// The parameters of one type.
-    pub const fn of<P: Params>() -> Self {
-        Work {
-            read: |keys| stored(&P::read(keys)),
-            open: |params| match serde_json::from_value::<P>(Value::Object(params.clone())) {
-                Ok(params) => Ok(Box::new(params)),
-                Err(error) => Err(error.to_string()),
-            },
-        }
-    }
-}
-
-/// Parameters are a struct of plain values, which always becomes a map.
-fn stored(params: &impl Serialize) -> Map<String, Value> {
-    match serde_json::to_value(params) {
-        Ok(Value::Object(map)) => map,
-        _ => Map::new(),
-    }
-}
-
 impl KindDef {
     /// The parameters that the keys of a workload give. Faults stay in the keys.
     pub fn read(&self, keys: &mut Keys) -> Kind {
-        self.with((self.work.read)(keys))
-    }
-
-    /// The names of the keys that its reader asks for, whatever [`KindDef::keys`] says.
-    pub fn asked(&self) -> Vec<&'static str> {
-        let mut keys = Keys::default();
-        (self.work.read)(&mut keys);
-        keys.known().to_vec()
+        self.work.read(self.name, keys)
     }
 
     /// The kind with these parameters, which must be its own.
     pub fn of(&self, params: &impl Params) -> Kind {
-        self.with(stored(params))
-    }
-
-    fn with(&self, params: Map<String, Value>) -> Kind {
-        let with = |kind: Kind, (name, value): (String, Value)| kind.with(&name, value);
-        params.into_iter().fold(Kind::new(self.name), with)
+        params::kind(self.name, params)
     }
 }
 
@@ -196,7 +152,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 pub fn driver(kind: &Kind) -> Result<Box<dyn Driver>, String> {
     let name = kind.name();
     let def = find(name).ok_or_else(|| format!("there is no workload `{name}`"))?;
-    let params = (def.work.open)(kind.params());
+    let params = def.work.open(kind.params());
     params.map_err(|error| format!("the parameters of the workload `{name}`: {error}"))
 }
 
@@ -231,7 +187,10 @@ pub fn metric_defs() -> Vec<(&'static str, MetricDef)> {
 pub fn programs() -> Vec<Program> {
     let mut all: Vec<Program> = Vec::new();
     let of_kinds = self::all().flat_map(|def| def.programs);
-    for program in of_kinds.chain(program::OF_ROLES) {
+    for program in of_kinds
+        .chain(SERVERS.programs())
+        .chain(ANTAGONISTS.programs())
+    {
         if !all.contains(program) {
             all.push(*program);
         }
@@ -244,7 +203,8 @@ pub fn programs() -> Vec<Program> {
 /// program of a `command`, which has any name.
 pub fn measured_tasks() -> Vec<Task> {
     let of_kinds = all().flat_map(|def| def.tasks);
-    of_kinds.chain(program::TASKS_OF_ROLES).copied().collect()
+    let all = of_kinds.chain(SERVERS.tasks()).chain(ANTAGONISTS.tasks());
+    all.copied().collect()
 }
 
 /// The metrics that decide when the cells of a workload stop.
@@ -292,7 +252,7 @@ mod tests {
     fn every_key_that_is_read_is_described() {
         for def in KINDS {
             let names: Vec<&str> = def.keys.iter().map(|key| key.name).collect();
-            assert_eq!(names, def.asked(), "KEYS of {}", def.name);
+            assert_eq!(names, def.work.asked(), "KEYS of {}", def.name);
         }
     }
 

@@ -20,9 +20,11 @@ pub mod netperf;
 pub mod openloop;
 mod overload;
 pub mod pacing;
+pub mod params;
 pub mod phase;
 pub mod program;
 pub mod recording;
+pub mod roles;
 pub mod schbench;
 pub mod serve;
 pub mod spin;
@@ -36,17 +38,17 @@ pub mod wakeup;
 
 pub use keys::Keys;
 pub use kind::{
-    KINDS, KindDef, LoadForms, Usual, Window, Work, deciding, driver, log_of, measured_tasks,
+    KINDS, KindDef, LoadForms, Usual, Window, deciding, driver, log_of, measured_tasks,
     metric_defs, programs, summary,
 };
 pub use native::native_main;
+pub use params::{Params, Work};
 pub use phase::{NativeError, Phases};
 pub use serve::serve_main;
 pub use spin::spin_main;
 pub use sys::allowed_cpus;
 
-use model::{Calibration, Invalid, Load, Problem, ServerProgram, TrialFile, Workload};
-use serde::de::DeserializeOwned;
+use model::{Calibration, Invalid, Kind, Load, Problem, TrialFile, Workload};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -168,7 +170,7 @@ pub enum Asks {
     /// An address that the file names.
     Elsewhere,
     /// The server of the workload; this one where the file names none.
-    Server(ServerProgram),
+    Server(Kind),
 }
 
 /// Programs and addresses that the author of an experiment chose. Somebody who repeats the
@@ -224,10 +226,4 @@ pub trait Driver {
     }
     /// Figures from what the process left; an error is a failed trial.
     fn parse(&self, job: &Job, output: &Output) -> Result<Parsed, String>;
-}
-
-/// The parameters of a kind, which do its work. They are stored as they are serialized.
-pub trait Params: Driver + Serialize + DeserializeOwned + 'static {
-    /// From the keys of the experiment file.
-    fn read(keys: &mut Keys) -> Self;
 }

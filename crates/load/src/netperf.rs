@@ -6,14 +6,13 @@
 //! microseconds.
 
 use crate::latency as m;
+use crate::roles::Readiness;
+use crate::roles::server_command::{self, ServerCommand};
 use crate::{
     Asks, Chosen, Driver, Job, Keys, KindDef, Launch, LoadForms, Output, Params, Parsed, Usual,
     Window, Work, program,
 };
-use model::{
-    Better, Invalid, KeyDef, Load, MetricDef, Place, Problem, Program, Readiness, ServerProgram,
-    Task,
-};
+use model::{Better, Invalid, KeyDef, Load, MetricDef, Place, Problem, Program, Task};
 use serde::{Deserialize, Serialize};
 
 const KEYS: &[KeyDef] = &[
@@ -223,11 +222,11 @@ impl Driver for Netperf {
         // IPv4 and this machine only; in the foreground, as a child of the trial.
         let argv = ["-D", "-4", "-L", "127.0.0.1", "-p", "{port}"];
         let argv = std::iter::once(SERVER.name).chain(argv);
-        Asks::Server(ServerProgram::Command {
+        Asks::Server(server_command::SERVER.of(&ServerCommand {
             argv: argv.map(str::to_owned).collect(),
             port: None,
             ready: Readiness::Tcp,
-        })
+        }))
     }
 
     fn chosen(&self) -> Vec<Chosen> {

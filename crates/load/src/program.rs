@@ -1,41 +1,8 @@
-//! External programs: those of the roles, and what to say of one that failed or printed
-//! something else than expected.
+//! External programs: what to say of one that failed or printed something else than
+//! expected.
 
 use crate::Output;
 use model::printable::last_lines;
-use model::{Program, Task};
-
-/// Programs that servers and antagonists are.
-pub const OF_ROLES: &[Program] = &[
-    Program {
-        name: "memcached",
-        version: Some("--version"),
-        package: Some("memcached"),
-    },
-    Program {
-        name: "nginx",
-        version: Some("-v"),
-        package: Some("nginx-light"),
-    },
-    Program {
-        name: "http-echo",
-        version: Some("-version"),
-        package: None,
-    },
-    Program {
-        name: "stress-ng",
-        version: Some("--version"),
-        package: Some("stress-ng"),
-    },
-];
-
-/// Tasks of the servers, whose scheduling is measured; antagonists have none.
-pub const TASKS_OF_ROLES: &[Task] = &[
-    Task::Thread("serve-*"),
-    Task::Process("memcached"),
-    Task::Process("nginx"),
-    Task::Process("http-echo"),
-];
 
 /// Lines of a program's output that an error quotes.
 const QUOTED_LINES: usize = 5;

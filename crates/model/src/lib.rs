@@ -46,9 +46,7 @@ pub use preflight::{Check, CheckState};
 pub use problem::{Problem, Severity, Warning};
 pub use program::{Program, Task};
 pub use schedule::{Cell, Plan, PlannedTrial};
-pub use service::{
-    Antagonist, AntagonistProgram, OpenLoopParams, Placement, Readiness, Server, ServerProgram,
-};
+pub use service::{Antagonist, OpenLoopParams, Placement, Server};
 pub use stack::{Ready, Service, StopSignal};
 pub use start::{Build, Machine, Start};
 pub use system::System;

@@ -104,8 +104,9 @@ pub struct Variant {
     pub beside: Option<String>,
 }
 
-/// The work: the name of its kind, and parameters that only the kind understands
-/// (crate `load`). So results of a kind that this version does not know can be read.
+/// Kind of a workload, of a server or of an antagonist: its name, and parameters that only
+/// the kind understands (crate `load`). So results of a kind that this version does not know
+/// can be read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Kind {
     #[serde(rename = "kind")]

@@ -7,18 +7,20 @@ use load::Keys;
 use model::Placement;
 use serde::Deserialize;
 
-/// The table of a role: where it runs, and the keys of its own. (serde's `flatten` would
-/// lose the places of errors.)
-pub(crate) fn read_role<'i, T: Deserialize<'i>>(
+/// The table of a role: where it runs, what `read` makes of its keys, and the keys that are
+/// left. (serde's `flatten` would lose the places of errors.)
+pub(crate) fn read_role<'i, R, T: Deserialize<'i>>(
     mut role: Value<'i>,
-) -> Result<(Placement, T), PlanError> {
+    read: impl FnOnce(&mut Keys) -> R,
+) -> Result<(Placement, R, T), PlanError> {
     let mut keys = keys_of(&role)?;
     let placement = placement(&mut keys);
+    let read = read(&mut keys);
     split(&mut role, keys.known());
     let own = own_keys(role, keys.known())?;
     no_fault(keys)?;
     check_placement(&placement)?;
-    Ok((placement, own))
+    Ok((placement, read, own))
 }
 
 pub(crate) fn placement(keys: &mut Keys) -> Placement {

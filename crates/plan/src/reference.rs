@@ -15,7 +15,7 @@ pub struct TableDef {
     pub keys: &'static [KeyDef],
 }
 
-/// All tables but those of a target and the keys of one kind of workload.
+/// All tables but those of a target and the keys of one kind of workload, server or antagonist.
 pub const TABLES: &[TableDef] = &[
     EXPERIMENT, STOP, ARM, POLICY, WORKLOAD, LOADS, CLIENT, SERVER, SERVICE, READY, ANTAGONIST,
     ROLE, PLACEMENT,
@@ -356,33 +356,13 @@ const CLIENT: TableDef = TableDef {
 
 const SERVER: TableDef = TableDef {
     header: "[workload.server]",
-    text: "The server that the load asks, with the keys of a role.",
+    text: "The server that the load asks, with the keys of a role and those of its kind.",
     keys: &[
         KeyDef::new(
             "kind",
-            "`echo`, `memcached`, `nginx`, `http-echo` or `command`",
+            "kind of server",
             "needed",
-            "Program of the server.",
-        ),
-        KeyDef::new(
-            "threads",
-            "number",
-            "`1`",
-            "Threads, or processes of nginx.",
-        ),
-        KeyDef::new("args", "list of words", "", "More arguments of memcached."),
-        KeyDef::new(
-            "command",
-            "list of words",
-            "",
-            "Program with its arguments, for `kind = \"command\"`; `{port}` is its port.",
-        ),
-        KeyDef::new("port", "number", "a free one", "Port of a command."),
-        KeyDef::new(
-            "ready",
-            "table `{ path, status }`",
-            "the port takes connections",
-            "HTTP request that a command answers when it is ready.",
+            "Kind of the program that answers.",
         ),
         KeyDef::new(
             "ready-limit",
@@ -493,23 +473,16 @@ const READY: TableDef = TableDef {
 
 const ANTAGONIST: TableDef = TableDef {
     header: "[[workload.antagonist]]",
-    text: "A program that disturbs through the whole window, with the keys of a role.",
+    text: "A program that disturbs through the whole window, with the keys of a role and those \
+           of its kind.",
     keys: &[
         KeyDef::new(
             "kind",
-            "`spinner`, `stress-ng` or `command`",
+            "kind of antagonist",
             "needed",
-            "Program of the antagonist.",
+            "Kind of the program that disturbs.",
         ),
         KeyDef::new("name", "text", "the kind", "Name of the antagonist."),
-        KeyDef::new("threads", "number", "`1`", "Threads of a spinner."),
-        KeyDef::new("args", "list of words", "", "Arguments of stress-ng."),
-        KeyDef::new(
-            "command",
-            "list of words",
-            "",
-            "Program with its arguments, for `kind = \"command\"`.",
-        ),
     ],
 };
 
@@ -596,10 +569,12 @@ mod tests {
         assert_described(&EXPERIMENT, own.iter().chain(&file::TAKEN));
         assert_described(&STOP, key::accepted::<stop::FileStop>());
         assert_described(&LOADS, key::accepted::<loads::Table>());
-        assert_described(&SERVER, key::accepted::<server::FileServer>());
+        let server = key::accepted::<server::FileServer>();
+        assert_described(&SERVER, server.iter().chain(&["kind"]));
         assert_described(&SERVICE, key::accepted::<stack::FileService>());
         assert_described(&READY, key::accepted::<stack::FileReady>());
-        assert_described(&ANTAGONIST, key::accepted::<antagonist::FileAntagonist>());
+        let antagonist = key::accepted::<antagonist::FileAntagonist>();
+        assert_described(&ANTAGONIST, antagonist.iter().chain(&["kind"]));
         assert_described(&PLACEMENT, key::accepted::<spread::FilePlacement>());
     }
 

@@ -1,13 +1,12 @@
 //! `[[workload.service]]`: the programs that are started, in the order of the file, before
 //! the load of a workload.
 
-use crate::command::{argv, placeholders};
 use crate::error::PlanError;
 use crate::placement::{check_placement, read_role};
 use crate::table::Value;
 use load::units::Duration;
 use model::check::check_argv;
-use model::stack::{self, FOLDER, LOAD, PORT};
+use model::stack::{self, FOLDER, LOAD, PORT, placeholders};
 use model::{Ready, Service, StopSignal};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -64,10 +63,10 @@ pub(crate) fn services(files: Vec<Value>) -> Result<Vec<Service>, PlanError> {
 }
 
 fn read(value: Value) -> Result<Service, PlanError> {
-    let (placement, file): (_, FileService) = read_role(value)?;
+    let (placement, (), file): (_, _, FileService) = read_role(value, |_| ())?;
     Ok(Service {
         placement,
-        argv: argv(file.command, &format!("service `{}`", file.name), EXAMPLE)?,
+        argv: argv(file.command, &file.name)?,
         name: file.name,
         environment: file.env.unwrap_or_default(),
         directory: file.directory,
@@ -81,6 +80,17 @@ fn read(value: Value) -> Result<Service, PlanError> {
         stop_limit_ns: file.stop_limit.map_or(STOP_LIMIT_NS, |d| d.0),
         keep: file.keep.unwrap_or_default(),
     })
+}
+
+fn argv(command: Option<Vec<String>>, service: &str) -> Result<Vec<String>, PlanError> {
+    match command {
+        Some(argv) if !argv.is_empty() => Ok(argv),
+        _ => Err(
+            PlanError::new(format!("the service `{service}` needs its `command`"))
+                .with_help(format!("command = {EXAMPLE}"))
+                .about("command"),
+        ),
+    }
 }
 
 fn readiness(file: Option<FileReady>) -> Result<Ready, PlanError> {

@@ -88,3 +88,19 @@ pub(crate) fn take_kind(value: &mut Value, what: &str, known: &str) -> Result<St
         _ => Err(missing()),
     }
 }
+
+/// The error for a kind that no table has.
+pub(crate) fn unknown_kind(
+    what: &str,
+    kind: &str,
+    names: impl Iterator<Item = &'static str>,
+) -> PlanError {
+    let names: Vec<_> = names.collect();
+    let help = match model::nearest(kind, names.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("one of {}", names.join(", ")),
+    };
+    PlanError::new(format!("there is no {what} `{kind}`"))
+        .with_help(help)
+        .about("kind")
+}

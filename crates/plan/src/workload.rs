@@ -6,7 +6,7 @@ use crate::client::{self, check_client};
 use crate::error::PlanError;
 use crate::loads::Loads;
 use crate::name::check_shows;
-use crate::table::{Value, items, keys_of, no_fault, own_keys, split, take};
+use crate::table::{Value, items, keys_of, no_fault, own_keys, split, take, unknown_kind};
 use crate::{antagonist, metric, server, stack};
 use load::units::{Duration, Size, parse_load};
 use load::{Asks, Keys, KindDef, LoadForms, Usual, Window};
@@ -95,15 +95,7 @@ pub(crate) fn from_table(kind: &str, mut value: Value) -> Result<Workload, PlanE
 
 /// The entry of the table of kinds.
 fn find(kind: &str) -> Result<&'static KindDef, PlanError> {
-    load::kind::find(kind).ok_or_else(|| unknown_kind(kind))
-}
-
-fn unknown_kind(kind: &str) -> PlanError {
-    let help = match model::nearest(kind, load::kind::names()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("one of {}", kinds(|_| true).join(", ")),
-    };
-    PlanError::new(format!("there is no workload `{kind}`")).with_help(help)
+    load::kind::find(kind).ok_or_else(|| unknown_kind("workload", kind, load::kind::names()))
 }
 
 /// Names of the kinds for which this is so.

@@ -6,10 +6,11 @@ use crate::exit::CliError;
 use crate::opened::Opened;
 use crate::request::{Wanted, expose, override_stop};
 use load::Chosen;
+use load::roles::{ANTAGONISTS, Readiness, SERVERS};
 use model::printable::one_line;
 use model::{
-    Antagonist, AntagonistProgram, Arm, Experiment, Placement, Readiness, Ready, Server,
-    ServerProgram, Service, TargetSpec, Workload, format_duration_ns,
+    Antagonist, Arm, Experiment, Kind, Placement, Ready, Server, Service, TargetSpec, Workload,
+    format_duration_ns,
 };
 use plan::PlanError;
 use std::io::IsTerminal;
@@ -172,16 +173,13 @@ impl Shown {
     }
 
     fn server(&mut self, server: &Server) {
-        let text = match &server.program {
-            ServerProgram::Command { argv, ready, .. } => match ready {
-                Readiness::Tcp => command_line(argv),
-                Readiness::Http { path, .. } => format!("{}, ready at {path}", command_line(argv)),
-            },
-            ServerProgram::Memcached { args, .. } => {
-                command_line(&[vec!["memcached".to_owned()], args.clone()].concat())
-            }
-            other => other.name().to_owned(),
+        let program = SERVERS.open(&server.program).ok();
+        let command = program.as_ref().map(|program| program.command());
+        let ready = match program.map(|program| program.ready()) {
+            Some(Readiness::Http { path, .. }) => format!(", ready at {path}"),
+            Some(Readiness::Tcp) | None => String::new(),
         };
+        let text = started(&server.program, command) + &ready;
         self.entry(2, "server", &(text + &placed(&server.placement)));
     }
 
@@ -208,13 +206,9 @@ impl Shown {
     }
 
     fn antagonist(&mut self, antagonist: &Antagonist) {
-        let text = match &antagonist.program {
-            AntagonistProgram::Spinner { .. } => "spins".to_owned(),
-            AntagonistProgram::StressNg { args } => {
-                command_line(&[vec!["stress-ng".to_owned()], args.clone()].concat())
-            }
-            AntagonistProgram::Command { argv } => command_line(argv),
-        };
+        let program = ANTAGONISTS.open(&antagonist.program).ok();
+        let command = program.map(|program| program.command());
+        let text = started(&antagonist.program, command);
         let what = format!("beside it, {}", antagonist.name);
         self.entry(2, &what, &(text + &placed(&antagonist.placement)));
     }
@@ -234,6 +228,14 @@ fn remote(workload: &Workload) -> &'static str {
 fn placed(placement: &Placement) -> String {
     let policy = placement.policy.as_ref();
     policy.map_or(String::new(), |policy| format!(" ({policy})"))
+}
+
+/// The command of a role; the name of its kind for a program of schedlab's own.
+fn started(kind: &Kind, command: Option<Vec<String>>) -> String {
+    match command {
+        Some(argv) if !argv.is_empty() => command_line(&argv),
+        _ => kind.name().to_owned(),
+    }
 }
 
 /// The words as they could be typed.
@@ -279,10 +281,16 @@ mod tests {
             [workload.server]
             kind = "command"
             command = ["serve", "{port}"]
+            ready = { path = "/up" }
             [[workload.antagonist]]
             kind = "command"
             name = "batch"
             command = ["burn", "it"]
+            [[workload.antagonist]]
+            kind = "spinner"
+            [[workload.antagonist]]
+            kind = "stress-ng"
+            args = ["--cpu", "1"]
         "#;
         let text = shown(Path::new("x.tar.gz"), &wanted(file)).unwrap();
         for said in [
@@ -293,8 +301,10 @@ mod tests {
             "before each trial: make clean",
             "runs: sh -c 'make; reboot'",
             "in: /srv",
-            "server: serve '{port}'",
+            "server: serve '{port}', ready at /up",
             "beside it, batch: burn it",
+            "beside it, spinner: spinner",
+            "beside it, stress-ng: stress-ng --cpu 1",
             "at most: 40 blocks",
         ] {
             assert!(text.contains(said), "{said} is not in:\n{text}");

@@ -4,8 +4,9 @@
 use crate::exit;
 use agent::arm::tunables::{self, Tunable, Unit};
 use agent::{COLLECTORS, CollectorDef};
+use load::roles::{ANTAGONISTS, SERVERS, Table};
 use load::{KindDef, LoadForms, Window};
-use model::{Better, KeyDef, Load, MetricDef, format_duration_ns};
+use model::{Better, KeyDef, Load, MetricDef, Program, format_duration_ns};
 use report::FORMATS;
 
 /// The whole page.
@@ -15,6 +16,8 @@ pub fn page() -> String {
     page.tables();
     page.arms();
     page.kinds();
+    page.programs(&SERVERS, "[workload.server]");
+    page.programs(&ANTAGONISTS, "[[workload.antagonist]]");
     page.metrics_of_all();
     page.collectors();
     page.tunables();
@@ -112,8 +115,8 @@ impl Page {
     fn tables(&mut self) {
         self.heading("## Keys of experiment files");
         self.line(
-            "Tables and their keys. The keys of one kind of workload are with the kind, those \
-             of a target with the target.",
+            "Tables and their keys. The keys of one kind of workload, server or antagonist are \
+             with the kind, those\nof a target with the target.",
         );
         for table in plan::TABLES {
             let header = match table.header {
@@ -155,10 +158,6 @@ impl Page {
         self.line(&format!("{}.\n", capital(kind.summary)));
         let usual = &kind.usual;
         let aliases: Vec<String> = kind.aliases.iter().map(|alias| code(alias)).collect();
-        let packages = kind.programs.iter().map(|program| match program.package {
-            Some(package) => format!("{} (Debian package `{package}`)", code(program.name)),
-            None => code(program.name),
-        });
         let time_limit = usual.time_limit_ns.map(format_duration_ns);
         let time_limit = time_limit.unwrap_or("one minute and ten times the window".to_owned());
         let (form, load) = match usual.load {
@@ -174,7 +173,7 @@ impl Page {
             ("default load", load),
             ("window", window(kind)),
             ("default `time-limit`", time_limit),
-            ("programs", packages.collect::<Vec<_>>().join(", ")),
+            ("programs", packages(kind.programs)),
         ];
         let rows = facts.into_iter().filter(|(_, text)| !text.is_empty());
         let rows: Vec<_> = rows
@@ -185,6 +184,21 @@ impl Page {
         self.keys(kind.keys);
         self.line("");
         self.metrics(kind.metrics, kind.deciding);
+    }
+
+    /// Kinds of server or of antagonist.
+    fn programs<W: ?Sized>(&mut self, table: &Table<W>, header: &str) {
+        self.heading(&format!("## Kinds of {}", table.role));
+        let rows = table.all().map(|def| {
+            let program = def.program.as_slice();
+            vec![code(def.name), packages(program), def.summary.to_owned()]
+        });
+        let rows: Vec<_> = rows.collect();
+        self.table(&["`kind`", "program", "meaning"], &rows);
+        for def in table.all().filter(|def| !def.keys.is_empty()) {
+            self.heading(&format!("### `{header}` with `kind = \"{}\"`", def.name));
+            self.keys(def.keys);
+        }
     }
 
     fn metrics_of_all(&mut self) {
@@ -316,6 +330,15 @@ fn loads(forms: LoadForms) -> &'static str {
         LoadForms::FixedRates => "a rate",
         LoadForms::Rates => "a rate, or a search for the highest rate",
     }
+}
+
+/// Programs from PATH, with what to install.
+fn packages(programs: &[Program]) -> String {
+    let programs = programs.iter().map(|program| match program.package {
+        Some(package) => format!("{} (Debian package `{package}`)", code(program.name)),
+        None => code(program.name),
+    });
+    programs.collect::<Vec<_>>().join(", ")
 }
 
 fn window(kind: &KindDef) -> String {

@@ -5,7 +5,6 @@
 //! ends makes the trial fail; an antagonist that ends, or gets no CPU inside the
 //! window, makes it void.
 
-mod antagonist;
 pub mod cgroup;
 mod placement;
 mod server;
@@ -19,6 +18,7 @@ use crate::spawn::SpawnError;
 use crate::stop::Stop;
 use cgroup::{Cgroup, CgroupError, Groups};
 use collect::tasks::{self, Pid};
+use load::roles::{ANTAGONISTS, SERVERS};
 use load::{Launch, Output};
 use model::{Arm, Class, Placement, Problem, Role, format_duration_ns};
 use std::net::SocketAddr;
@@ -81,16 +81,27 @@ impl Roles {
     /// has been started stays in `self` also when something fails.
     pub fn start(&mut self, workload: &model::Workload, mut ground: Ground) -> Result<(), Stop> {
         if let Some(server) = &workload.server {
-            let address = server::address(server).map_err(Stop::Failed)?;
-            let launch = server::launch(server, workload, address);
+            let program = SERVERS.open(&server.program).map_err(Stop::Failed)?;
+            let address = server::address(&*program).map_err(Stop::Failed)?;
+            let launch = program.launch(address, workload.client.as_ref());
             let name = SERVER.to_owned();
             let placement = placement::of_server(server, ground.arm);
             self.run(Role::Server, name, &launch, &placement, &mut ground)?;
-            self.wait_until_ready(server, address, ground.interrupt)?;
+            let wait = Wait {
+                what: "the server",
+                log: "server.log",
+                limit_ns: server.ready_limit_ns,
+                every: PROBE_EVERY,
+            };
+            let ready = program.ready();
+            self.wait_until(&wait, ground.interrupt, |_| {
+                Ok(server::probe(&ready, address))
+            })?;
             self.server = Some(address);
         }
         for antagonist in &workload.antagonists {
-            let launch = antagonist::launch(antagonist);
+            let program = ANTAGONISTS.open(&antagonist.program);
+            let launch = program.map_err(Stop::Failed)?.launch(&antagonist.placement);
             let name = format!("antagonist-{}", antagonist.name);
             self.run(
                 Role::Antagonist,
@@ -145,21 +156,6 @@ impl Roles {
             farewell: None,
         });
         Ok(())
-    }
-
-    fn wait_until_ready(
-        &mut self,
-        server: &model::Server,
-        address: SocketAddr,
-        interrupt: &Interrupt,
-    ) -> Result<(), Stop> {
-        let wait = Wait {
-            what: "the server",
-            log: "server.log",
-            limit_ns: server.ready_limit_ns,
-            every: PROBE_EVERY,
-        };
-        self.wait_until(&wait, interrupt, |_| Ok(server::probe(server, address)))
     }
 
     /// Looks until what was started last is ready. The inner error of a look says what is
@@ -329,13 +325,20 @@ pub fn least_threads(workload: &model::Workload, role: &Role) -> u32 {
     match role {
         Role::Load => workload.client.as_ref().map_or(1, |client| client.threads),
         Role::Server => {
-            let of_server = workload.server.as_ref().map_or(0, server::least_threads);
+            let of = |s: &model::Server| {
+                let program = SERVERS.open(&s.program);
+                program.map_or(1, |program| program.least_threads())
+            };
+            let of_server = workload.server.as_ref().map_or(0, of);
             let services = u32::try_from(workload.services.len()).unwrap_or(u32::MAX);
             of_server.saturating_add(services)
         }
         Role::Antagonist => {
-            let antagonists = workload.antagonists.iter();
-            antagonists.map(antagonist::least_threads).sum()
+            let of = |a: &model::Antagonist| {
+                let program = ANTAGONISTS.open(&a.program);
+                program.map_or(1, |program| program.least_threads(&a.placement))
+            };
+            workload.antagonists.iter().map(of).sum()
         }
     }
 }
@@ -375,26 +378,38 @@ impl Running {
 
 /// Problems of the target with the roles of a workload; nothing is started.
 pub fn check(root: &Path, workload: &model::Workload) -> Vec<Problem> {
-    let server = workload.server.as_ref();
-    let one = |program: Option<&'_ str>| program.map(str::to_owned).into_iter().collect();
-    let server = server.map(|s| (SERVER.to_owned(), one(server::program(s)), &s.placement));
-    let antagonists = workload.antagonists.iter().map(|a| {
-        let programs: Vec<String> = one(antagonist::program(a));
-        (format!("antagonist {}", a.name), programs, &a.placement)
-    });
-    let services = workload.services.iter().map(|s| {
-        let programs = stack::programs(s).into_iter().map(str::to_owned).collect();
-        (format!("service {}", s.name), programs, &s.placement)
-    });
     let mut problems = Vec::new();
-    if let Some(Err(what)) = workload.server.as_ref().map(server::address) {
-        problems.push(Problem {
-            object: format!("workload {}, server", workload.name),
-            what,
-            remedy: "end what listens there, or leave out `port`".to_owned(),
-        });
+    let mut roles: Vec<(String, Vec<String>, &Placement)> = Vec::new();
+    if let Some(server) = &workload.server {
+        let opened = SERVERS.open(&server.program);
+        let program = known(&mut problems, workload, SERVER, opened);
+        if let Some(Err(what)) = program.as_ref().map(|program| server::address(&**program)) {
+            problems.push(Problem {
+                object: format!("workload {}, server", workload.name),
+                what,
+                remedy: "end what listens there, or leave out `port`".to_owned(),
+            });
+        }
+        let programs = program.and_then(|program| program.command().into_iter().next());
+        roles.push((
+            SERVER.to_owned(),
+            programs.into_iter().collect(),
+            &server.placement,
+        ));
     }
-    for (name, programs, placement) in server.into_iter().chain(services).chain(antagonists) {
+    for service in &workload.services {
+        let programs = stack::programs(service).into_iter().map(str::to_owned);
+        let name = format!("service {}", service.name);
+        roles.push((name, programs.collect(), &service.placement));
+    }
+    for antagonist in &workload.antagonists {
+        let name = format!("antagonist {}", antagonist.name);
+        let opened = ANTAGONISTS.open(&antagonist.program);
+        let program = known(&mut problems, workload, &name, opened);
+        let programs = program.and_then(|program| program.command().into_iter().next());
+        roles.push((name, programs.into_iter().collect(), &antagonist.placement));
+    }
+    for (name, programs, placement) in roles {
         let object = format!("workload {}, {name}", workload.name);
         let missing = programs
             .iter()
@@ -411,6 +426,21 @@ pub fn check(root: &Path, workload: &model::Workload) -> Vec<Problem> {
         }));
     }
     problems
+}
+
+/// The program of a role, unless this version does not know it.
+fn known<W: ?Sized>(
+    problems: &mut Vec<Problem>,
+    workload: &model::Workload,
+    role: &str,
+    opened: Result<Box<W>, String>,
+) -> Option<Box<W>> {
+    let unknown = |what| Problem {
+        object: format!("workload {}, {role}", workload.name),
+        what,
+        remedy: "use the same schedlab here and where the experiment is from".to_owned(),
+    };
+    opened.map_err(|what| problems.push(unknown(what))).ok()
 }
 
 fn check_program(object: &str, program: Option<&str>) -> Option<Problem> {

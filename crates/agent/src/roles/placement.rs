@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn the_weight_of_an_arm_takes_the_place_of_the_servers() {
         let server = Server {
-            program: model::ServerProgram::HttpEcho,
+            program: model::Kind::new("http-echo"),
             placement: Placement {
                 weight: Some(50),
                 nice: Some(5),

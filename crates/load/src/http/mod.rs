@@ -9,11 +9,12 @@ mod url;
 pub use answer::{Asked, HttpAnswer};
 
 use crate::openloop::{self, Protocol, driver, metrics};
+use crate::roles::echo::{self, Echo};
 use crate::{
     Asks, Chosen, Driver, Job, Keys, KindDef, Launch, LoadForms, NativeError, Output, Params,
     Parsed, Phases, Window, Work, phase,
 };
-use model::{KeyDef, Problem, ServerProgram};
+use model::{KeyDef, Problem};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -172,7 +173,7 @@ pub static KIND: KindDef = KindDef {
 
 impl Driver for HttpLoad {
     fn asks(&self) -> Asks {
-        let echo = ServerProgram::Echo { threads: 1 };
+        let echo = echo::SERVER.of(&Echo { threads: 1 });
         driver::asks(!self.url.starts_with('/'), echo)
     }
 

@@ -14,9 +14,9 @@ use crate::openloop::{self, Protocol, driver, metrics};
 use crate::pacing::Share;
 use crate::{
     Asks, Chosen, Driver, Job, KindDef, Launch, LoadForms, NativeError, Output, Params, Parsed,
-    Phases, Window, Work, phase,
+    Phases, Window, Work, phase, roles,
 };
-use model::{Invalid, KeyDef, Problem, ServerProgram};
+use model::{Invalid, KeyDef, Problem};
 use request::{Keys, Requests};
 use serde::{Deserialize, Serialize};
 pub use sizes::Sizes;
@@ -163,11 +163,12 @@ impl Driver for Memcached {
     }
 
     fn asks(&self) -> Asks {
-        let memcached = ServerProgram::Memcached {
+        let usual = roles::memcached::Memcached {
             threads: 1,
             args: Vec::new(),
         };
-        driver::asks(self.address.is_some(), memcached)
+        let usual = roles::memcached::SERVER.of(&usual);
+        driver::asks(self.address.is_some(), usual)
     }
 
     fn chosen(&self) -> Vec<Chosen> {

@@ -186,12 +186,13 @@ fn netserver() -> (Running, SocketAddr) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
-    let Asks::Server(ServerProgram::Command { argv, .. }) = netperf().asks() else {
-        panic!("netperf asks a command");
+    let Asks::Server(program) = netperf().asks() else {
+        panic!("netperf asks its own server");
     };
-    let port = address.port().to_string();
+    let program = crate::roles::SERVERS.open(&program).unwrap();
+    let argv = program.launch(address, None).argv;
     let mut command = Command::new(&argv[0]);
-    command.args(argv[1..].iter().map(|word| word.replace("{port}", &port)));
+    command.args(&argv[1..]);
     let server = Running(command.stdout(Stdio::null()).spawn().unwrap());
     while TcpStream::connect(address).is_err() {
         std::thread::yield_now();

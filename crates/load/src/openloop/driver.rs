@@ -5,7 +5,7 @@ use super::generate::FILES_BESIDE;
 use crate::latency as m;
 use crate::recording::samples_needed;
 use crate::{Asks, Job, Usual, sys};
-use model::{Load, Problem, ServerProgram, format_duration_ns};
+use model::{Kind, Load, Problem, format_duration_ns};
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -21,7 +21,7 @@ pub const USUAL: Usual = Usual {
 };
 
 /// `written`: an address that the file names.
-pub fn asks(written: bool, usual: ServerProgram) -> Asks {
+pub fn asks(written: bool, usual: Kind) -> Asks {
     match written {
         true => Asks::Elsewhere,
         false => Asks::Server(usual),

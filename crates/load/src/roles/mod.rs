@@ -1,0 +1,285 @@
+//! Programs of the roles beside the load: servers, which answer, and antagonists, which
+//! disturb. One table for each of the two roles, and what an entry says.
+//!
+//! A kind of server or of antagonist is one module here with its parameters and a
+//! [`ProgramDef`], and one line in [`SERVERS`] or [`ANTAGONISTS`]. Whatever else has to know
+//! about them asks here: the reader of experiment files, the reference, the agent that starts
+//! them, the versions of programs, the schedulers for the tasks that are measured.
+
+pub mod antagonist_command;
+pub mod echo;
+pub mod http_echo;
+pub mod memcached;
+pub mod nginx;
+pub mod server_command;
+pub mod spinner;
+pub mod stress_ng;
+
+use crate::params::{self, Does};
+use crate::{Keys, Launch, Params, Work};
+use model::{Invalid, KeyDef, Kind, OpenLoopParams, Placement, Program, Task};
+use serde::{Deserialize, Serialize};
+use std::fmt::Debug;
+use std::net::SocketAddr;
+use std::sync::{PoisonError, RwLock};
+
+/// Kinds of server (`[workload.server]`).
+pub static SERVERS: Table<dyn ServerProgram> = Table::new(
+    "server",
+    &[
+        &echo::SERVER,
+        &memcached::SERVER,
+        &nginx::SERVER,
+        &http_echo::SERVER,
+        &server_command::SERVER,
+    ],
+);
+
+/// Kinds of antagonist (`[[workload.antagonist]]`).
+pub static ANTAGONISTS: Table<dyn AntagonistProgram> = Table::new(
+    "antagonist",
+    &[
+        &spinner::ANTAGONIST,
+        &stress_ng::ANTAGONIST,
+        &antagonist_command::ANTAGONIST,
+    ],
+);
+
+/// A program that answers requests, with its parameters. It listens on the address that it is
+/// given, which is on the loopback interface.
+pub trait ServerProgram: Debug {
+    /// Parameters that cannot be, on whatever target, by the key in the file.
+    fn check(&self) -> Result<(), Invalid> {
+        Ok(())
+    }
+    /// The program from PATH, and the arguments that the file gives it. The program is looked
+    /// for before anything runs, and somebody who repeats the experiment is shown the whole.
+    /// Empty for schedlab itself.
+    fn command(&self) -> Vec<String>;
+    /// Threads that it has for certain; it may have more.
+    fn least_threads(&self) -> u32 {
+        1
+    }
+    /// The port that it listens on; `None`: a free one is chosen.
+    fn port(&self) -> Option<u16> {
+        None
+    }
+    /// Check by which it counts as ready.
+    fn ready(&self) -> Readiness {
+        Readiness::Tcp
+    }
+    /// Command that starts it. `client` is the open-loop generator that will ask it, if it is one.
+    fn launch(&self, address: SocketAddr, client: Option<&OpenLoopParams>) -> Launch;
+}
+
+/// A program that disturbs until it is killed, with its parameters.
+pub trait AntagonistProgram: Debug {
+    /// As [`ServerProgram::check`].
+    fn check(&self) -> Result<(), Invalid> {
+        Ok(())
+    }
+    /// As [`ServerProgram::command`].
+    fn command(&self) -> Vec<String>;
+    /// Threads that it has for certain in this place; it may have more.
+    fn least_threads(&self, _placement: &Placement) -> u32 {
+        1
+    }
+    /// Command that starts it in this place.
+    fn launch(&self, _placement: &Placement) -> Launch {
+        Launch::new(self.command())
+    }
+}
+
+impl<P: Params + ServerProgram> Does<dyn ServerProgram> for P {
+    fn boxed(self) -> Box<dyn ServerProgram> {
+        Box::new(self)
+    }
+}
+
+impl<P: Params + AntagonistProgram> Does<dyn AntagonistProgram> for P {
+    fn boxed(self) -> Box<dyn AntagonistProgram> {
+        Box::new(self)
+    }
+}
+
+/// When a server counts as ready.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "check", rename_all = "kebab-case")]
+pub enum Readiness {
+    /// Its port takes a connection.
+    #[default]
+    Tcp,
+    /// A `GET` of the path is answered with this status.
+    Http {
+        /// Path of the request, with its slash.
+        path: String,
+        /// Status code of the answer that counts as ready.
+        status: u16,
+    },
+}
+
+/// A kind of server or antagonist: all that holds for every one of it.
+#[derive(Debug)]
+pub struct ProgramDef<W: ?Sized> {
+    /// Name in the experiment file.
+    pub name: &'static str,
+    /// One sentence for the reference.
+    pub summary: &'static str,
+    /// The keys that [`Params::read`] asks for, in the same order.
+    pub keys: &'static [KeyDef],
+    /// The parameters, which start the program.
+    pub work: Work<W>,
+    /// Tasks whose scheduling is measured, as they are named to a scheduler that can favour
+    /// some. An antagonist has none.
+    pub tasks: &'static [Task],
+    /// The program from PATH, where the kind itself names one.
+    pub program: Option<Program>,
+}
+
+impl<W: ?Sized> ProgramDef<W> {
+    /// The parameters that the keys of the role give. Faults stay in the keys.
+    pub fn read(&self, keys: &mut Keys) -> Kind {
+        self.work.read(self.name, keys)
+    }
+
+    /// The kind with these parameters, which must be its own.
+    pub fn of(&self, params: &impl Params) -> Kind {
+        params::kind(self.name, params)
+    }
+}
+
+/// The kinds of one role.
+#[derive(Debug)]
+pub struct Table<W: ?Sized + 'static> {
+    /// Name of the role.
+    pub role: &'static str,
+    defs: &'static [&'static ProgramDef<W>],
+    added: RwLock<Vec<&'static ProgramDef<W>>>,
+}
+
+impl<W: ?Sized> Table<W> {
+    const fn new(role: &'static str, defs: &'static [&'static ProgramDef<W>]) -> Self {
+        Table {
+            role,
+            defs,
+            added: RwLock::new(Vec::new()),
+        }
+    }
+
+    /// One more kind in this process: how a test shows that an entry is all that a kind needs.
+    pub fn add(&self, def: &'static ProgramDef<W>) {
+        let mut added = self.added.write().unwrap_or_else(PoisonError::into_inner);
+        added.push(def);
+    }
+
+    /// The kinds of the table, and what was added.
+    pub fn all(&self) -> impl Iterator<Item = &'static ProgramDef<W>> + use<W> {
+        let added = self.added.read().unwrap_or_else(PoisonError::into_inner);
+        self.defs.iter().copied().chain(added.clone())
+    }
+
+    /// The kind with this name.
+    pub fn find(&self, name: &str) -> Option<&'static ProgramDef<W>> {
+        self.all().find(|def| def.name == name)
+    }
+
+    /// The program that a kind and its parameters mean; an error if this version has no such
+    /// kind, or not with these parameters.
+    pub fn open(&self, kind: &Kind) -> Result<Box<W>, String> {
+        let (role, name) = (self.role, kind.name());
+        let def = self
+            .find(name)
+            .ok_or_else(|| format!("there is no {role} `{name}`"))?;
+        let program = def.work.open(kind.params());
+        program.map_err(|error| format!("the parameters of the {role} `{name}`: {error}"))
+    }
+
+    /// Programs from PATH that its kinds name.
+    pub fn programs(&self) -> impl Iterator<Item = &'static Program> + use<W> {
+        self.all().filter_map(|def| def.program.as_ref())
+    }
+
+    /// Tasks whose scheduling is measured.
+    pub fn tasks(&self) -> impl Iterator<Item = &'static Task> + use<W> {
+        self.all().flat_map(|def| def.tasks)
+    }
+}
+
+/// The words of a key that a kind cannot do without; `of` is the kind, as it is read out.
+fn needed(keys: &mut Keys, key: &'static str, of: &str, example: &str) -> Vec<String> {
+    let words = keys.words(key).unwrap_or_default();
+    if words.is_empty() {
+        let missing = Invalid::new(key, format!("the {of} needs its `{key}`"));
+        keys.refuse(missing.with_remedy(format!("{key} = {example}")));
+    }
+    words
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    fn assert_described<W: ?Sized>(table: &Table<W>) {
+        let mut seen = BTreeSet::new();
+        for def in table.all() {
+            let names: Vec<&str> = def.keys.iter().map(|key| key.name).collect();
+            assert_eq!(names, def.work.asked(), "keys of the {}", def.name);
+            assert!(seen.insert(def.name), "{} is there twice", def.name);
+        }
+    }
+
+    #[test]
+    fn every_key_that_is_read_is_described() {
+        assert_described(&SERVERS);
+        assert_described(&ANTAGONISTS);
+    }
+
+    /// As results have had them since the first format.
+    #[test]
+    fn what_was_stored_before_still_means_the_same_program() {
+        let address = SocketAddr::from(([127, 0, 0, 1], 80));
+        let server = |json: &str| {
+            let stored: serde_json::Value = serde_json::from_str(json).unwrap();
+            let kind: Kind = serde_json::from_value(stored.clone()).unwrap();
+            assert_eq!(serde_json::to_value(&kind).unwrap(), stored);
+            SERVERS.open(&kind).unwrap().launch(address, None).argv
+        };
+        let echo = server(r#"{"kind":"echo","threads":2}"#);
+        assert_eq!(
+            echo[1..],
+            words(&["serve", "--threads", "2", "--port", "80"])
+        );
+        let memcached = server(r#"{"kind":"memcached","threads":4,"args":["-v"]}"#).join(" ");
+        assert!(memcached.contains("-p 80 -t 4") && memcached.ends_with("-v"));
+        assert!(server(r#"{"kind":"memcached","threads":4}"#).contains(&"-t".to_owned()));
+        assert_eq!(server(r#"{"kind":"nginx","workers":3}"#)[0], "nginx");
+        assert_eq!(server(r#"{"kind":"http-echo"}"#)[0], "http-echo");
+        let command = r#"{"kind":"command","argv":["x","{port}"],"ready":{"check":"tcp"}}"#;
+        assert_eq!(server(command), ["x", "80"]);
+
+        let antagonist = |json: &str| {
+            let kind = serde_json::from_str(json).unwrap();
+            let program = ANTAGONISTS.open(&kind).unwrap();
+            program.launch(&Placement::default()).argv
+        };
+        let spinner = antagonist(r#"{"kind":"spinner","threads":2}"#);
+        assert_eq!(spinner[1..], words(&["spin", "--threads", "2"]));
+        assert_eq!(antagonist(r#"{"kind":"spinner"}"#).len(), 4);
+        let stress_ng = antagonist(r#"{"kind":"stress-ng","args":["-c1"]}"#);
+        assert_eq!(stress_ng, ["stress-ng", "-c1"]);
+        assert_eq!(antagonist(r#"{"kind":"command","argv":["x"]}"#), ["x"]);
+    }
+
+    #[test]
+    fn a_kind_that_is_not_there_is_an_error() {
+        let error = SERVERS.open(&Kind::new("no-such-server")).unwrap_err();
+        assert_eq!(error, "there is no server `no-such-server`");
+        let error = ANTAGONISTS.open(&Kind::new("stress-ng")).unwrap_err();
+        assert!(error.contains("the antagonist `stress-ng`"), "{error}");
+    }
+}
