@@ -227,6 +227,92 @@ fn texts(trials: &Path) -> BTreeMap<OsString, String> {
 }
 
 #[test]
+fn a_resume_gives_a_run_more_blocks_and_refuses_other_changes() {
+    let _turn = alone();
+    let bench = Bench::default();
+    let arms = ["-a", "default", "-a", "batch", "--max-blocks", "2"];
+    expect_code(&run_short(&bench, &arms), 0);
+    let refused = bench.run(&["run", "--resume", "out", "--seed", "7"]);
+    expect_code(&refused, 2);
+    assert!(stderr(&refused).contains("--seed"), "{}", stderr(&refused));
+    expect_code(
+        &bench.run(&["run", "--resume", "out", "--max-blocks", "1"]),
+        2,
+    );
+    let before = texts(&bench.path("out/trials"));
+    assert_eq!(before.len(), 4);
+
+    expect_code(
+        &bench.run(&["run", "--resume", "out", "--max-blocks", "3"]),
+        0,
+    );
+    let after = texts(&bench.path("out/trials"));
+    assert_eq!(after.len(), 6);
+    assert!(
+        before
+            .iter()
+            .all(|(name, text)| after.get(name) == Some(text))
+    );
+    // The longer plan follows from the seed as the shorter one did.
+    expect_code(&bench.run(&["verify", "out"]), 0);
+}
+
+#[test]
+fn the_budget_that_ended_a_run_is_told_how_to_extend_it() {
+    let _turn = alone();
+    let bench = Bench::default();
+    // Two blocks at the most, and three decide nothing.
+    let output = bench.run(&[
+        "run", "-o", "out", "-a", "default", "-a", "batch", "--budget", "2s", "--", "sleep", "0.6",
+    ]);
+    let told = |bench: &Bench| {
+        let set = results::ResultSet::read(&bench.path("out")).expect("readable");
+        let all = set.manifest.warnings.into_iter();
+        all.filter(|w| w.what.contains("ended the run"))
+            .collect::<Vec<_>>()
+    };
+    let first = told(&bench);
+    let advice = &first[0].remedy;
+    assert!(
+        advice.contains("schedlab run --resume out --budget 1m"),
+        "{advice}"
+    );
+    let more = bench.run(&["run", "--resume", "out", "--budget", "4s"]);
+    expect_code(&more, output.status.code().unwrap_or_default());
+    // What was said of the shorter budget holds no longer.
+    let second = told(&bench);
+    assert_eq!(second.len(), 1, "{second:?}");
+    assert!(second[0].what.contains("budget of 4s"), "{second:?}");
+}
+
+#[test]
+fn a_command_that_finds_its_work_done_is_said_and_prepared() {
+    let _turn = alone();
+    let bench = Bench::default();
+    let script = "test -e done || sleep 0.5; touch done";
+    let run = |out: &str, prepare: &[&str]| {
+        let mut args = vec![
+            "run",
+            "-a",
+            "default",
+            "-a",
+            "batch",
+            "--max-blocks",
+            "2",
+            "-o",
+            out,
+        ];
+        args.extend(prepare);
+        args.extend(["--", "sh", "-c", script]);
+        stdout(&bench.run(&args))
+    };
+    let said = run("once", &[]);
+    assert!(said.contains("--prepare"), "{said}");
+    let said = run("prepared", &["--prepare", "rm -f done"]);
+    assert!(!said.contains("--prepare"), "{said}");
+}
+
+#[test]
 fn a_resume_after_the_machine_has_changed_is_refused_and_loses_nothing() {
     let _turn = alone();
     let bench = Bench::default();

@@ -48,6 +48,22 @@ pub fn parse_percent(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("`{text}` is not a percentage; write \"50%\""))
 }
 
+/// `95%` or `0.95`, both 0.95. A bare number of 1 or more is an error, since a percent sign was
+/// most likely forgotten.
+pub fn parse_fraction(text: &str) -> Result<f64, String> {
+    let Ok(number) = text.trim().parse::<f64>() else {
+        return Ok(parse_percent(text)? / 100.0);
+    };
+    match number.abs() < 1.0 {
+        true => Ok(number),
+        false => Err(format!(
+            "`{text}` is no fraction of 1; write \"{0}%\" or {1}",
+            text.trim(),
+            number / 100.0
+        )),
+    }
+}
+
 /// `4`, `50%` of the target's CPUs, or `10k/s`.
 pub fn parse_load(text: &str) -> Result<Load, String> {
     let load = if text.trim().ends_with('%') {
@@ -157,6 +173,15 @@ written!(
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn fractions_are_numbers_below_1_or_percentages() {
+        assert_eq!(parse_fraction("95%"), Ok(0.95));
+        assert_eq!(parse_fraction("0.95"), Ok(0.95));
+        let wrong = parse_fraction("2").unwrap_err();
+        assert!(wrong.contains("\"2%\" or 0.02"), "{wrong}");
+        assert!(parse_fraction("high").unwrap_err().contains("percentage"));
+    }
+
     use super::*;
 
     #[test]

@@ -1,5 +1,5 @@
 //! Arms: the keys of `[[arm]]` that are of no ingredient, and the short form of the command
-//! line (`batch`, `slice=0.3ms`, `'scx_rusty --slice-us 5000'`; several changes join with
+//! line (`batch`, `slice=0.3ms`, `'scx_rusty --slice-us-overutil 5000'`; several changes join with
 //! `+`, `NAME:=…` names the arm). Ingredients read what is theirs themselves, in the agent.
 
 use crate::condition::Point;
@@ -14,11 +14,15 @@ use schedule::check_quota;
 use serde::Deserialize;
 use toml::Spanned;
 
-const UNCHANGED: &str = "default";
+/// Words for an arm that changes nothing.
+const UNCHANGED: [&str; 2] = ["default", "eevdf"];
 
 /// The forms of an arm, for `schedlab list arms` and for errors.
 pub fn forms() -> Vec<Form> {
-    let mut forms = vec![(UNCHANGED, "nothing changed")];
+    let mut forms = vec![(
+        "default, eevdf",
+        "nothing changed: the kernel's own scheduler",
+    )];
     let ingredients = ingredient::all().into_iter();
     forms.extend(ingredients.flat_map(|ingredient| ingredient.forms()));
     forms.extend([
@@ -60,7 +64,7 @@ fn short_name(text: &str) -> String {
 }
 
 fn apply(arm: &mut Arm, change: &str) -> Result<(), PlanError> {
-    if change == UNCHANGED {
+    if UNCHANGED.contains(&change) {
         return Ok(());
     }
     match ingredient::parse(change, arm) {
@@ -202,10 +206,10 @@ mod tests {
             parse_arm("batch").map(|a| a.name).ok(),
             Some("batch".into())
         );
-        let arm = parse_arm("scx_rusty --slice-us 5000").expect("parses");
+        let arm = parse_arm("scx_rusty --slice-us-overutil 5000").expect("parses");
         assert_eq!(arm.name, "scx_rusty");
         let scheduler = arm.scheduler.expect("has one");
-        assert_eq!(scheduler.args, ["--slice-us", "5000"]);
+        assert_eq!(scheduler.args, ["--slice-us-overutil", "5000"]);
     }
 
     #[test]
@@ -235,6 +239,43 @@ mod tests {
         assert_eq!(arm.weight, Some(1000));
         assert_eq!(arm.policy.and_then(|p| p.nice), Some(-5));
         assert!(parse_arm("weight=heavy").is_err());
+    }
+
+    #[test]
+    fn what_is_set_twice_is_refused_and_both_are_named() {
+        for (text, first, second) in [
+            ("batch+fifo", "`batch`", "`fifo`"),
+            ("other+batch", "`other`", "`batch`"),
+            ("nice=5+nice=10", "`5`", "`10`"),
+            ("slice=1ms+slice=2ms", "`1ms`", "`2ms`"),
+            ("scx_rusty+scx_lavd", "`scx_rusty`", "`scx_lavd`"),
+            (
+                "autogroup=on+autogroup=off",
+                "`autogroup=on`",
+                "`autogroup=off`",
+            ),
+            ("weight=10+weight=20", "`10`", "`20`"),
+            ("kernel=a+kernel=b", "`a`", "`b`"),
+            ("handicap=1%+handicap=2%", "`1%`", "`2%`"),
+        ] {
+            let error = parse_arm(text).expect_err(text).to_string();
+            assert!(error.contains(first) && error.contains(second), "{error}");
+        }
+        for fine in [
+            "batch+nice=5",
+            "nice=5+batch",
+            "slice=1ms+nice=5",
+            "fifo+weight=10",
+        ] {
+            assert!(parse_arm(fine).is_ok(), "{fine}");
+        }
+    }
+
+    #[test]
+    fn tunables_may_have_the_kernels_own_names() {
+        let arm = parse_arm("base_slice_ns=1ms+kernel.sched_autogroup_enabled=0").expect("parses");
+        assert_eq!(arm.tunables["base_slice"], "1ms");
+        assert_eq!(arm.tunables["autogroup"], "0");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::arm::{parse_arm, usual_role};
 use crate::check::check;
 use crate::error::PlanError;
+use crate::name::check_name;
 use crate::stop::{FileStop, stop};
 use crate::workload::{command_workload, parse_workload};
 use model::{Arm, Experiment, TargetSpec, Workload};
@@ -30,6 +31,8 @@ pub struct CommandLine {
     pub workloads: Vec<String>,
     /// A command after `--`, as one more workload.
     pub command: Vec<String>,
+    /// A command that runs before each trial of that one.
+    pub prepare: Vec<String>,
     /// Metrics of the command as after `--metric`: `NAME=/REGEX/ higher`.
     pub metrics: Vec<String>,
     /// `None`: this machine.
@@ -44,8 +47,14 @@ pub struct CommandLine {
 pub fn parse_command_line(line: &CommandLine) -> Result<Experiment, PlanError> {
     let mut arms: Vec<Arm> = Vec::new();
     for text in &line.arms {
-        let arm = parse_arm(text)?;
-        if arms.iter().any(|a| a.name == arm.name) {
+        let mut arm = parse_arm(text)?;
+        let is_taken = |name: &str| arms.iter().any(|a| a.name == name);
+        if is_taken(&arm.name) && !text.contains(":=") {
+            // The arguments tell two arms of one scheduler apart.
+            arm.name = arm.summary();
+            check_name(&arm.name)?;
+        }
+        if is_taken(&arm.name) {
             return Err(PlanError::new(format!("there are two arms `{}`", arm.name))
                 .with_help("name one of them: NAME:=CHANGES"));
         }
@@ -56,7 +65,11 @@ pub fn parse_command_line(line: &CommandLine) -> Result<Experiment, PlanError> {
         workloads.push(parse_workload(text)?);
     }
     if !line.command.is_empty() {
-        workloads.push(command_workload(&line.command, &line.metrics)?);
+        workloads.push(command_workload(
+            &line.command,
+            &line.prepare,
+            &line.metrics,
+        )?);
     } else if !line.metrics.is_empty() {
         return Err(PlanError::new("`--metric` without a command").with_help(
             "the command follows two dashes: --metric 'ops=/ops: (?<v>.+)/ higher' -- ./bench",

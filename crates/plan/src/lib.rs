@@ -37,6 +37,6 @@ pub use check::check;
 pub use collect::check_collectors;
 pub use error::PlanError;
 pub use file::parse_experiment;
-pub use load::units::{parse_duration, parse_load, parse_percent, parse_size};
+pub use load::units::{parse_duration, parse_fraction, parse_load, parse_size};
 pub use reference::{TABLES, TableDef};
 pub use workload::parse_workload;

@@ -188,10 +188,18 @@ pub fn parse_workload(text: &str) -> Result<Workload, PlanError> {
     Ok(workload)
 }
 
-/// Any command line as a workload, with metrics of its own as in `--metric`.
-pub fn command_workload(argv: &[String], metrics: &[String]) -> Result<Workload, PlanError> {
+/// Any command line as a workload, with a command that runs before each trial, and metrics of
+/// its own as in `--metric`.
+pub fn command_workload(
+    argv: &[String],
+    prepare: &[String],
+    metrics: &[String],
+) -> Result<Workload, PlanError> {
     let mut written = Map::new();
     written.insert("command".to_owned(), argv.into());
+    if !prepare.is_empty() {
+        written.insert("prepare".to_owned(), prepare.into());
+    }
     if !metrics.is_empty() {
         let metrics: Result<Vec<_>, _> = metrics.iter().map(|text| metric::keys(text)).collect();
         written.insert("metric".to_owned(), metrics?.into());

@@ -24,7 +24,7 @@ name = "eevdf"
 [[arm]]
 name = "bpfland"
 scheduler = "scx_bpfland"
-args = ["--slice-us", "5000"]
+args = ["--slice-us-overutil", "5000"]
 [[arm]]
 name = "short-slice"
 tunables = { base_slice = "0.3ms", autogroup = false }

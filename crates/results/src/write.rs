@@ -74,6 +74,20 @@ impl Writer {
         Ok(writer)
     }
 
+    /// Stores a longer plan of the same experiment, and drops the warnings about the shorter one.
+    pub fn extend(
+        &mut self,
+        experiment: &Experiment,
+        plan: &Plan,
+        is_outdated: impl Fn(&Warning) -> bool,
+    ) -> Result<(), ResultsError> {
+        // The plan first: a longer one than the experiment says does no harm.
+        write_json(&self.dir.join(files::PLAN), plan)?;
+        write_json(&self.dir.join(files::EXPERIMENT), experiment)?;
+        self.manifest.warnings.retain(|w| !is_outdated(w));
+        write_json(&self.dir.join(files::MANIFEST), &self.manifest)
+    }
+
     /// Path of the directory.
     pub fn dir(&self) -> &Path {
         &self.dir

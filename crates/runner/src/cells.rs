@@ -36,7 +36,7 @@ pub struct OpenComparison {
 /// State of a cell after the trials so far.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CellState {
-    /// No more blocks are needed, or the baseline never worked.
+    /// No more blocks are needed, or there is nothing left to compare.
     Decided,
     /// More blocks are needed for these comparisons, or for the least number of blocks.
     Open(Vec<OpenComparison>),
@@ -110,7 +110,8 @@ impl<'a> Decisions<'a> {
             true => self.experiment.stop.min_blocks.max(BLOCKS_ALONE),
             false => self.experiment.stop.min_blocks,
         };
-        let hopeless = given_up.contains(&(cell, self.experiment.baseline));
+        // No arm is left that could be compared.
+        let hopeless = given_up.contains(&(cell, self.experiment.baseline)) || alone && lost > 0;
         if hopeless || open.is_empty() && complete_blocks(cell, trials, arms) >= least {
             CellState::Decided
         } else {

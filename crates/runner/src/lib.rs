@@ -11,7 +11,7 @@ mod trial;
 
 pub use cells::{CellState, Decisions, OpenComparison};
 pub use missing::unexplained;
-pub use run::{Options, Outcome, check, run};
+pub use run::{Options, Outcome, check, run, says_budget_ended};
 
 use model::{PlannedTrial, Problem, Trial, Warning};
 use results::ResultsError;

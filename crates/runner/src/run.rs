@@ -1,5 +1,9 @@
 //! One run: every trial of the plan that is still wanted.
 
+mod budget;
+
+pub use budget::says_budget_ended;
+
 use crate::apart::Apart;
 use crate::cells::{CellState, Decisions, GivenUp, OpenComparison, never_worked};
 use crate::connection::{Calibrated, Connection, with_last_lines};
@@ -9,7 +13,7 @@ use crate::{Event, Progress, RunError};
 use model::{
     Arm, Build, Calibration, Evidence, Experiment, Fact, Machine, Part, Place, Plan, PlannedTrial,
     Problem, Reset, Severity, Side, Start, Trial, TrialFile, TrialResult, TrialSpec, TrialState,
-    Warning, Workload, format_duration_ns,
+    Warning, Workload,
 };
 use results::{TrialFiles, Writer};
 use std::collections::{BTreeMap, BTreeSet};
@@ -313,28 +317,6 @@ impl<'a> Run<'a> {
         Ok(Outcome::Done)
     }
 
-    /// Says in the results why they are no more.
-    fn warn_of_budget(&mut self) -> Result<(), RunError> {
-        let stop = &self.experiment.stop;
-        let blocks = self.trials.iter().map(|t| t.place.block).max().unwrap_or(0);
-        let budget = format_duration_ns(stop.budget_ns.unwrap_or_default());
-        let (severity, blocks) = match blocks < stop.min_blocks {
-            true => {
-                let of = format!("{blocks} of at least {}", stop.min_blocks);
-                (Severity::Caution, of)
-            }
-            false => (Severity::Note, blocks.to_string()),
-        };
-        let what = format!("The budget of {budget} ended the run after {blocks} blocks.");
-        let remedy = "Give it a longer budget, or fewer loads, arms or workloads.".to_owned();
-        let warning = Warning {
-            severity,
-            what,
-            remedy,
-        };
-        Ok(self.writer.warn(vec![warning])?)
-    }
-
     /// Closing the connection makes the agent undo what is in force.
     fn interrupt(&mut self) -> Outcome {
         self.connection = None;
@@ -604,56 +586,6 @@ impl<'a> Run<'a> {
             left_ns: self.time_left(block),
         };
         (self.sink)(Event::BlockEnded { state: &state });
-    }
-
-    fn elapsed(&self) -> Duration {
-        self.earlier.saturating_add(self.started.elapsed())
-    }
-
-    /// At most: to the last block, or to the end of the budget.
-    fn time_left(&self, block: u32) -> Option<u64> {
-        let blocks = u64::from(self.experiment.stop.max_blocks.saturating_sub(block));
-        let by_blocks = self.block_ns().map(|ns| ns.saturating_mul(blocks));
-        let by_budget = self
-            .experiment
-            .stop
-            .budget_ns
-            .map(|budget| budget.saturating_sub(model::nanos(self.elapsed())));
-        match (by_blocks, by_budget) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        }
-    }
-
-    /// Time that the next block takes: the mean trial of every open cell, by its arms.
-    fn block_ns(&self) -> Option<u64> {
-        let arms = self.experiment.arms.len() as u64;
-        let open = (0..self.plan.cells.len()).filter(|c| !self.decided.contains(c));
-        let means: Option<Vec<u64>> = open.map(|c| self.mean_trial_ns(c)).collect();
-        let once = means?.into_iter().fold(0, u64::saturating_add);
-        Some(once.saturating_mul(arms))
-    }
-
-    fn mean_trial_ns(&self, cell: usize) -> Option<u64> {
-        let here = self.trials.iter().filter(|t| t.place.cell == cell);
-        let times: Vec<u64> = here.map(|t| t.result.elapsed_ns).collect();
-        let count = times.len() as u64;
-        let sum = times.into_iter().fold(0, u64::saturating_add);
-        sum.checked_div(count)
-    }
-
-    /// Nothing is repeated any more.
-    fn budget_is_spent(&self) -> bool {
-        let budget = self.experiment.stop.budget_ns;
-        budget.is_some_and(|budget| model::nanos(self.elapsed()) >= budget)
-    }
-
-    /// The next block would not end within the budget. The first one always runs.
-    fn out_of_budget(&self) -> bool {
-        let (Some(budget), Some(block)) = (self.experiment.stop.budget_ns, self.block_ns()) else {
-            return false;
-        };
-        model::nanos(self.elapsed()).saturating_add(block) > budget
     }
 }
 

@@ -134,13 +134,16 @@ pub struct ExperimentArgs {
     /// Smallest change that matters: 2%
     #[arg(long, value_name = "PERCENT")]
     pub smallest_effect: Option<String>,
-    /// 1 − the error rate of one comparison
-    #[arg(long, value_name = "FRACTION")]
+    /// 1 − the error rate of one comparison: 0.95, 95%
+    #[arg(long, value_name = "FRACTION", value_parser = plan::parse_fraction)]
     pub confidence: Option<f64>,
     /// A figure in what the command prints: 'ops=/ops: (?<v>[\d.]+)/ higher', NAME=json:PATH
     /// lower, NAME=csv:COLUMN higher mean; then unit, from=FILE, and first, last, sum or mean
     #[arg(long = "metric", value_name = "METRIC", conflicts_with = "file")]
     pub metrics: Vec<String>,
+    /// A command that runs before each trial of the command, outside the figures: 'make clean'
+    #[arg(long, value_name = "COMMAND", requires = "command")]
+    pub prepare: Option<String>,
     /// Any command as a workload (wall time, CPU time)
     #[arg(last = true, conflicts_with = "file")]
     pub command: Vec<String>,
@@ -165,7 +168,7 @@ pub struct RunArgs {
     pub yes: bool,
     #[command(flatten)]
     pub unpack: UnpackArgs,
-    /// Go on with the plan of an earlier run
+    /// Go on with an earlier run, with --budget or --max-blocks for longer than it was to be
     #[arg(long, value_name = "DIR", conflicts_with = "output")]
     pub resume: Option<PathBuf>,
     /// Resume although kernel, machine or schedlab are not those of the trials so far; the

@@ -1,8 +1,9 @@
 //! A job: an experiment that is measured into a results directory, new or resumed.
 
+use crate::args::ExperimentArgs;
 use crate::exit::{self, CliError};
 use crate::progress::Progress;
-use crate::request::Wanted;
+use crate::request::{Wanted, extended};
 use crate::targets;
 use model::{Build, Calibration, Experiment, Plan, Trial};
 use results::files::plain;
@@ -95,8 +96,14 @@ impl Job {
         })
     }
 
-    pub fn resume(dir: &Path, wanted: Option<Wanted>) -> Result<Job, CliError> {
-        let (experiment, plan) = read::read_plan(dir)?;
+    /// Goes on with a run, for longer where the arguments say so.
+    pub fn resume(
+        dir: &Path,
+        wanted: Option<Wanted>,
+        args: &ExperimentArgs,
+    ) -> Result<Job, CliError> {
+        let (before, mut plan) = read::read_plan(dir)?;
+        let experiment = extended(&before, args)?;
         if wanted.is_some_and(|w| w.experiment != experiment) {
             return Err(CliError::usage(
                 format!(
@@ -107,12 +114,18 @@ impl Job {
             ));
         }
         let done = read::read_trials(dir)?;
+        let mut writer = Writer::reopen(dir)?;
+        if experiment != before {
+            // Blocks are drawn one after the other: those of the shorter plan come first.
+            plan = schedule::plan(&experiment);
+            writer.extend(&experiment, &plan, runner::says_budget_ended)?;
+        }
         Ok(Job {
             experiment,
             plan,
             calibrations: read::read_calibrations(dir)?,
             done: done.into_iter().map(|t| t.trial).collect(),
-            writer: Writer::reopen(dir)?,
+            writer,
         })
     }
 

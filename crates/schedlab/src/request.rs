@@ -91,12 +91,24 @@ fn from_words(args: &ExperimentArgs) -> Result<Experiment, CliError> {
         arms: args.arms.clone(),
         workloads: args.workloads.clone(),
         command: args.command.clone(),
+        prepare: prepare(args)?,
         metrics: args.metrics.clone(),
         target,
         seed: args.seed,
         aa: args.aa,
     };
     Ok(plan::parse_command_line(&line)?)
+}
+
+/// The words of `--prepare`, as a shell would cut them.
+fn prepare(args: &ExperimentArgs) -> Result<Vec<String>, CliError> {
+    let text = args.prepare.as_deref().unwrap_or_default();
+    shlex::split(text).ok_or_else(|| {
+        CliError::usage(
+            format!("`{text}` has an open quotation mark"),
+            "--prepare 'make clean'",
+        )
+    })
 }
 
 fn vm(args: &ExperimentArgs, kernel: &str) -> Result<VmSpec, CliError> {
@@ -112,9 +124,8 @@ pub fn override_stop(experiment: &mut Experiment, args: &ExperimentArgs) -> Resu
         stop.budget_ns = Some(budget);
     }
     if let Some(text) = &args.smallest_effect {
-        let percent =
-            plan::parse_percent(text).map_err(|e| CliError::usage(e, "--smallest-effect 2%"))?;
-        stop.smallest_effect = percent / 100.0;
+        let fraction = plan::parse_fraction(text);
+        stop.smallest_effect = fraction.map_err(|e| CliError::usage(e, "--smallest-effect 2%"))?;
     }
     if let Some(blocks) = args.max_blocks {
         stop.max_blocks = blocks;
@@ -126,6 +137,34 @@ pub fn override_stop(experiment: &mut Experiment, args: &ExperimentArgs) -> Resu
     }
     let checked = experiment.stop.check();
     Ok(checked.map_err(PlanError::from)?)
+}
+
+/// The experiment of a run that goes on. It may get more time or more blocks: its verdicts hold
+/// whenever it stops. All else would make the trials so far those of another experiment.
+pub fn extended(before: &Experiment, args: &ExperimentArgs) -> Result<Experiment, CliError> {
+    let fixed = [
+        ("--seed", args.seed.is_some()),
+        ("--smallest-effect", args.smallest_effect.is_some()),
+        ("--confidence", args.confidence.is_some()),
+        ("--aa", args.aa && args.is_empty()),
+    ];
+    if let Some((option, _)) = fixed.iter().find(|(_, is_given)| *is_given) {
+        return Err(CliError::usage(
+            format!("`{option}` cannot be changed in a run that goes on"),
+            "leave it out, or start a new run without --resume; --budget and --max-blocks may be \
+             given",
+        ));
+    }
+    let blocks = before.stop.max_blocks;
+    if args.max_blocks.is_some_and(|wanted| wanted < blocks) {
+        return Err(CliError::usage(
+            format!("`--max-blocks` is less than the {blocks} of the run so far"),
+            "give more, or give a shorter --budget",
+        ));
+    }
+    let mut after = before.clone();
+    override_stop(&mut after, args)?;
+    Ok(after)
 }
 
 /// scx_layered gets the shipped layers and scx_microquanta the measured tasks where the

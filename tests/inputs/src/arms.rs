@@ -15,7 +15,7 @@ pub fn arms(input: &[u8]) {
         let _ = parse_workload(line).map_err(is_shown);
         let _ = plan::parse_duration(line);
         let _ = plan::parse_size(line);
-        let _ = plan::parse_percent(line);
+        let _ = plan::parse_fraction(line);
         let _ = plan::parse_load(line);
         let _ = vm::keys::parse_topology(line);
         let _ = model::parse_cpu_list(line);

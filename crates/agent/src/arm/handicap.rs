@@ -1,7 +1,7 @@
 //! Arms that make the load do more work: a known effect, to find out what the judgement
 //! sees. The load carries it, so there is nothing to do on the machine.
 
-use super::ingredient::{Around, Form, Ingredient, value_of};
+use super::ingredient::{Around, Form, Ingredient, twice, value_of};
 use load::Keys;
 use load::units::parse_percent;
 use model::{Arm, Invalid, Workload};
@@ -27,9 +27,16 @@ impl Ingredient for Handicap {
     }
 
     fn parse(&self, change: &str, arm: &mut Arm) -> Option<Result<(), Invalid>> {
-        let percent = parse_percent(value_of(change, KEY)?);
-        let take = |percent| arm.handicap_percent = percent;
-        Some(percent.map(take).map_err(|what| Invalid::new(KEY, what)))
+        let text = value_of(change, KEY)?;
+        let before = arm.handicap_percent;
+        Some(match parse_percent(text) {
+            Ok(_) if before != 0.0 => Err(twice(KEY, format!("{before}%"), text)),
+            Ok(percent) => {
+                arm.handicap_percent = percent;
+                Ok(())
+            }
+            Err(what) => Err(Invalid::new(KEY, what)),
+        })
     }
 
     fn check(&self, arm: &Arm, around: &Around) -> Result<(), Invalid> {

@@ -16,6 +16,7 @@ use load::Keys;
 use model::{
     Arm, Fact, Invalid, Problem, RolePolicy, SchedulerBinary, TrialFile, Warning, Workload,
 };
+use std::fmt::Display;
 use std::path::Path;
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
@@ -189,6 +190,16 @@ pub fn all() -> Vec<&'static dyn Ingredient> {
 pub fn parse(change: &str, arm: &mut Arm) -> Option<Result<(), Invalid>> {
     let mut all = all().into_iter().rev();
     all.find_map(|ingredient| ingredient.parse(change, arm))
+}
+
+/// The error of a change that would take the place of an earlier one of the same arm: its name
+/// would say both.
+pub fn twice(what: &'static str, first: impl Display, second: impl Display) -> Invalid {
+    Invalid::new(
+        what,
+        format!("`{first}` and `{second}` both set the {what}"),
+    )
+    .with_remedy("leave one of them out; to compare them, give each an arm of its own")
 }
 
 /// The value of `KEY=VALUE`, where it is this key.

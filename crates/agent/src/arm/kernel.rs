@@ -1,7 +1,7 @@
 //! Arms with a kernel of their own. The target boots it and proves it, so there is nothing
 //! to do on the machine.
 
-use super::ingredient::{Around, Form, Ingredient, value_of};
+use super::ingredient::{Around, Form, Ingredient, twice, value_of};
 use load::Keys;
 use model::{Arm, Invalid};
 
@@ -28,8 +28,11 @@ impl Ingredient for OwnKernel {
     }
 
     fn parse(&self, change: &str, arm: &mut Arm) -> Option<Result<(), Invalid>> {
-        arm.kernel = Some(value_of(change, "kernel")?.to_owned());
-        Some(Ok(()))
+        let kernel = value_of(change, "kernel")?;
+        Some(match arm.kernel.replace(kernel.to_owned()) {
+            Some(first) => Err(twice("kernel", first, kernel)),
+            None => Ok(()),
+        })
     }
 
     fn check(&self, arm: &Arm, around: &Around) -> Result<(), Invalid> {

@@ -2,7 +2,7 @@
 //! (`roles`) and removed with it, so there is nothing to apply or undo here.
 
 use super::asked::Asked;
-use super::ingredient::{Around, At, Change, Form, Ingredient, problem, value_of};
+use super::ingredient::{Around, At, Change, Form, Ingredient, problem, twice, value_of};
 use crate::roles;
 use load::Keys;
 use model::readings::WEIGHT;
@@ -29,10 +29,14 @@ impl Ingredient for ServerWeight {
 
     fn parse(&self, change: &str, arm: &mut Arm) -> Option<Result<(), Invalid>> {
         let text = value_of(change, "weight")?;
-        arm.weight = text.parse().ok();
-        Some(arm.weight.map(drop).ok_or_else(|| {
-            Invalid::new("weight", format!("`{text}` is not a weight")).with_remedy("1 to 10000")
-        }))
+        let Ok(weight) = text.parse() else {
+            let what = format!("`{text}` is not a weight");
+            return Some(Err(Invalid::new("weight", what).with_remedy("1 to 10000")));
+        };
+        Some(match arm.weight.replace(weight) {
+            Some(first) => Err(twice("weight", first, weight)),
+            None => Ok(()),
+        })
     }
 
     fn check(&self, arm: &Arm, around: &Around) -> Result<(), Invalid> {

@@ -10,6 +10,7 @@ mod drift;
 mod evidence;
 mod notices;
 mod summary;
+mod warm;
 pub(crate) mod why;
 
 pub(crate) use build::most_common;

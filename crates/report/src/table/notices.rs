@@ -2,8 +2,8 @@
 //! the results themselves give reason to say. The most serious come first.
 
 use crate::fold::{alike, in_ranges};
-use crate::table::drift;
 use crate::table::{ArmTrials, CellTable, Notice};
+use crate::table::{drift, warm};
 use model::preflight::{Check, CheckState};
 use model::{Severity, Trial, Warning};
 use results::{ResultSet, RunState};
@@ -19,7 +19,8 @@ pub fn collect(results: &ResultSet, cells: &[CellTable]) -> Vec<Notice> {
         }
     }
     let own = own(results, &notices);
-    for warning in own.iter().chain(&drift::warnings(results, cells)) {
+    let drifts = drift::warnings(results, cells);
+    for warning in own.iter().chain(&warm::warnings(results)).chain(&drifts) {
         add(&mut notices, warning, None);
     }
     let mut notices: Vec<Notice> = notices.into_iter().map(Gathered::merged).collect();

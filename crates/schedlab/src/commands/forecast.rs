@@ -60,14 +60,14 @@ fn effect(args: &PlanArgs) -> Result<Option<f64>, CliError> {
     let Some(text) = &args.effect else {
         return Ok(None);
     };
-    let percent = plan::parse_percent(text).map_err(|e| CliError::usage(e, "--effect 3%"))?;
-    if percent <= 0.0 {
+    let fraction = plan::parse_fraction(text).map_err(|e| CliError::usage(e, "--effect 3%"))?;
+    if fraction <= 0.0 {
         return Err(CliError::usage(
             "no effect takes for ever to see",
             "--effect 3%",
         ));
     }
-    Ok(Some(percent / 100.0))
+    Ok(Some(fraction))
 }
 
 /// The first blocks of the experiment, all of them; `None` when interrupted.

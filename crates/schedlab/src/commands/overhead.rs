@@ -224,11 +224,7 @@ mod tests {
         let experiment = plan::parse_command_line(&plan::CommandLine {
             arms: vec!["default".to_owned()],
             workloads: vec!["wakeup".to_owned()],
-            command: Vec::new(),
-            metrics: Vec::new(),
-            target: None,
-            seed: None,
-            aa: false,
+            ..plan::CommandLine::default()
         });
         let arms = on_and_off(experiment.unwrap(), &COLLECTORS).arms;
         assert_eq!(arms.len(), 1 + COLLECTORS.len());

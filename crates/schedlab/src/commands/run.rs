@@ -24,7 +24,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, CliError> {
     let _lock = targets::machine_lock()?;
     targets::restore_leftovers()?;
     let mut job = match (&args.resume, wanted) {
-        (Some(dir), wanted) => Job::resume(dir, wanted)?,
+        (Some(dir), wanted) => Job::resume(dir, wanted, &args.experiment)?,
         (None, Some(wanted)) => Job::start(args.output.as_deref(), wanted)?,
         (None, None) => unreachable!("only a resume can do without an experiment"),
     };

@@ -1,10 +1,10 @@
 //! Policies as they are written, in a file and on the command line, and the rules of
 //! sched_setattr(2) for them.
 
-use crate::arm::ingredient::{Form, value_of};
+use crate::arm::ingredient::{Form, twice, value_of};
 use load::Keys;
 use load::units::parse_duration;
-use model::{Arm, Class, Invalid, KeyDef, Policy};
+use model::{Arm, Class, Invalid, KeyDef, Policy, format_duration_ns};
 
 /// EEVDF clamps a slice request to this range (kernel/sched/syscalls.c).
 const SLICE_NS: std::ops::RangeInclusive<u64> = 100_000..=100_000_000;
@@ -102,13 +102,26 @@ pub fn parse(change: &str, arm: &mut Arm) -> Option<Result<(), Invalid>> {
         return Some(set_class(arm, class, detail));
     }
     if let Some(text) = value_of(change, "nice") {
-        let nice = text.parse().map(|nice| policy_of(arm).nice = Some(nice));
-        let not_one = |_| wrong(format!("`{text}` is not a nice value")).with_remedy("-20 to 19");
-        return Some(nice.map_err(not_one));
+        return Some(set_nice(policy_of(arm), text));
     }
-    let slice = parse_duration(value_of(change, "slice")?);
-    let take = |slice| policy_of(arm).slice_ns = Some(slice);
-    Some(slice.map(take).map_err(wrong))
+    Some(set_slice(policy_of(arm), value_of(change, "slice")?))
+}
+
+fn set_nice(policy: &mut Policy, text: &str) -> Result<(), Invalid> {
+    let not_one = |_| wrong(format!("`{text}` is not a nice value")).with_remedy("-20 to 19");
+    let nice: i32 = text.parse().map_err(not_one)?;
+    match policy.nice.replace(nice) {
+        Some(first) => Err(twice("nice value", first, nice)),
+        None => Ok(()),
+    }
+}
+
+fn set_slice(policy: &mut Policy, text: &str) -> Result<(), Invalid> {
+    let slice = parse_duration(text).map_err(wrong)?;
+    match policy.slice_ns.replace(slice) {
+        Some(first) => Err(twice("slice", format_duration_ns(first), text)),
+        None => Ok(()),
+    }
 }
 
 fn policy_of(arm: &mut Arm) -> &mut Policy {
@@ -120,6 +133,9 @@ fn wrong(what: impl Into<String>) -> Invalid {
 }
 
 fn set_class(arm: &mut Arm, class: Class, detail: Option<&str>) -> Result<(), Invalid> {
+    if let Some(first) = arm.policy.as_ref().filter(|policy| names_class(policy)) {
+        return Err(twice("policy", first.class.name(), class.name()));
+    }
     let mut policy = arm.policy.take().unwrap_or_else(|| Policy::new(class));
     policy.class = class;
     match (class, detail) {
@@ -145,6 +161,11 @@ fn set_class(arm: &mut Arm, class: Class, detail: Option<&str>) -> Result<(), In
     }
     arm.policy = Some(policy);
     Ok(())
+}
+
+/// Did a change name the class? A nice value or a slice leaves it at `other`.
+fn names_class(policy: &Policy) -> bool {
+    policy.class != Class::Other || (policy.nice.is_none() && policy.slice_ns.is_none())
 }
 
 fn set_deadline(policy: &mut Policy, times: &str) -> Result<(), Invalid> {

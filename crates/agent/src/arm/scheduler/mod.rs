@@ -3,7 +3,7 @@
 mod attached;
 
 use super::asked::{Asked, Value};
-use super::ingredient::{At, Change, Form, Ground, Ingredient, Undone, problem};
+use super::ingredient::{At, Change, Form, Ground, Ingredient, Undone, problem, twice};
 use crate::stop::Stop;
 use attached::{Attached, Limits};
 use collect::tasks::Pid;
@@ -48,7 +48,7 @@ impl Ingredient for OwnScheduler {
     fn forms(&self) -> &'static [Form] {
         &[(
             "scx_NAME [ARGS]",
-            "a sched_ext scheduler: 'scx_rusty --slice-us 5000'; a path works too",
+            "a sched_ext scheduler: 'scx_rusty --slice-us-overutil 5000'; a path works too",
         )]
     }
 
@@ -57,8 +57,15 @@ impl Ingredient for OwnScheduler {
         if !change.starts_with("scx_") && !head.contains('/') {
             return None;
         }
-        let scheduler = parse_scheduler(change);
-        Some(scheduler.map(|scheduler| arm.scheduler = Some(scheduler)))
+        let scheduler = match parse_scheduler(change) {
+            Ok(scheduler) => scheduler,
+            Err(invalid) => return Some(Err(invalid)),
+        };
+        let second = scheduler.command_line();
+        Some(match arm.scheduler.replace(scheduler) {
+            Some(first) => Err(twice("scheduler", first.command_line(), second)),
+            None => Ok(()),
+        })
     }
 
     fn require(&self, root: &Path, arm: &Arm, _: &[Workload]) -> Vec<Problem> {

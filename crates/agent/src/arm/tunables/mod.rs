@@ -14,7 +14,7 @@ pub use table::{TABLE, Tunable, Unit};
 pub(crate) use value::normalise;
 
 use super::asked::{Asked, Value};
-use super::ingredient::{At, Change, Form, Ground, Ingredient, Undone, problem};
+use super::ingredient::{Around, At, Change, Form, Ground, Ingredient, Undone, problem, twice};
 use crate::journal::{Journal, Undo};
 use crate::stop::Stop;
 use load::Keys;
@@ -23,6 +23,8 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
+
+const REMEDY: &str = "`schedlab list tunables` has their names, units and ranges";
 
 /// `feature.NAME`: one word of debugfs `sched/features`.
 const FEATURE: &str = "feature.";
@@ -63,7 +65,7 @@ impl TunableError {
     /// Advice on what to do about it.
     pub fn remedy(&self) -> String {
         match self {
-            TunableError::Value(_) => "see: schedlab list arms".to_owned(),
+            TunableError::Value(_) => REMEDY.to_owned(),
             TunableError::Absent {
                 nearest: Some(nearest),
                 ..
@@ -112,7 +114,7 @@ impl Ingredient for Tuning {
         let written: Option<BTreeMap<String, Written>> = keys.get("tunables");
         let texts = written.into_iter().flatten();
         arm.tunables = texts
-            .map(|(name, value)| (name, value.into_text()))
+            .map(|(name, value)| (value::own_name(&name), value.into_text()))
             .collect();
     }
 
@@ -130,8 +132,23 @@ impl Ingredient for Tuning {
         if name.is_empty() || value.is_empty() {
             return None;
         }
-        arm.tunables.insert(name.to_owned(), value.to_owned());
-        Some(Ok(()))
+        let name = value::own_name(name);
+        Some(match arm.tunables.insert(name.clone(), value.to_owned()) {
+            Some(first) => Err(twice(
+                "tunable",
+                format!("{name}={first}"),
+                format!("{name}={value}"),
+            )),
+            None => Ok(()),
+        })
+    }
+
+    /// Names, units and ranges that are wrong on any kernel.
+    fn check(&self, arm: &Arm, _: &Around) -> Result<(), Invalid> {
+        arm.tunables.iter().try_for_each(|(name, text)| {
+            let checked = normalise(name, text).map(drop);
+            checked.map_err(|what| Invalid::new("tunables", what).with_remedy(REMEDY))
+        })
     }
 
     fn require(&self, root: &Path, arm: &Arm, _: &[Workload]) -> Vec<Problem> {

@@ -2,7 +2,9 @@
 
 use super::FEATURE;
 use super::table::{TABLE, Tunable, Unit};
+use crate::arm::ingredient::INGREDIENTS;
 use load::units::parse_duration;
+use model::format_duration_ns;
 
 /// The value in the kernel's own unit, as it is read back: `1ms` → `1000000`,
 /// `on` → `1`. An error if the name, unit or range is wrong on any kernel.
@@ -29,12 +31,28 @@ pub(super) fn named(name: &str) -> Result<&'static Tunable, String> {
     if let Some(tunable) = TABLE.iter().find(|t| t.name == name) {
         return Ok(tunable);
     }
-    let nearest = model::nearest(name, TABLE.iter().map(|t| t.name));
+    let nearest = model::nearest(name, TABLE.iter().map(|t| t.name).chain(other_keys()));
     let hint = nearest.map(|n| format!("; did you mean {n}?"));
     Err(format!(
         "tunable {name}: there is none of that name{}",
         hint.unwrap_or_default()
     ))
+}
+
+/// Keys of other changes, which somebody may have meant: `nice` of `nice=N`.
+fn other_keys() -> impl Iterator<Item = &'static str> {
+    let forms = INGREDIENTS.iter().flat_map(|ingredient| ingredient.forms());
+    let keys = forms.filter_map(|(form, _)| Some(form.split_once('=')?.0));
+    keys.filter(|key| key.chars().all(|c| c.is_ascii_lowercase()))
+}
+
+/// The logical name of a tunable that is written as the kernel calls it (`base_slice_ns`,
+/// `sched_latency_ns`, `kernel.sched_latency_ns`); any other name as it is.
+pub(super) fn own_name(name: &str) -> String {
+    let file = name.strip_prefix("kernel.").unwrap_or(name);
+    let is_its_file = |path: &&str| path.rsplit('/').next() == Some(file);
+    let own = TABLE.iter().find(|t| t.candidates.iter().any(is_its_file));
+    own.map_or(name, |tunable| tunable.name).to_owned()
 }
 
 fn switch(text: &str) -> Option<bool> {
@@ -47,33 +65,47 @@ fn switch(text: &str) -> Option<bool> {
 
 fn number(tunable: &Tunable, unit: Unit, text: &str) -> Result<i64, String> {
     let name = tunable.name;
-    let number = match unit {
-        Unit::Nanoseconds => time(text, 1),
-        Unit::Microseconds => time(text, 1_000),
-        Unit::Milliseconds => time(text, 1_000_000),
-        Unit::Switch => switch(text).map(i64::from).ok_or("it is on or off"),
-        Unit::Count | Unit::Word(_) => text.parse().map_err(|_| "it is a whole number"),
+    let number = match (unit, unit_ns(unit)) {
+        (_, Some(unit_ns)) => time(text, unit_ns),
+        (Unit::Switch, _) => switch(text).map(i64::from).ok_or("it is on or off"),
+        _ => text.parse().map_err(|_| "it is a whole number"),
     }
     .map_err(|expected| format!("tunable {name}: {text:?}: {expected}"))?;
     let (low, high) = tunable.range;
     if (low..=high).contains(&number) {
         return Ok(number);
     }
+    let shown = |number| in_unit(unit, number);
+    let bare = text.parse::<i64>().is_ok() && unit_ns(unit).is_some();
+    let advice = match bare {
+        true => "; a bare number is in the kernel's unit, a time is 3ms or 300us",
+        false => "",
+    };
     Err(format!(
-        "tunable {name}: {number} is outside {low} to {high} ({})",
-        unit_name(unit)
+        "tunable {name}: {} is outside {} to {}{advice}",
+        shown(number),
+        shown(low),
+        shown(high)
     ))
 }
 
-fn unit_name(unit: Unit) -> &'static str {
+/// Nanoseconds of the kernel's unit, where it is one of time.
+fn unit_ns(unit: Unit) -> Option<u64> {
     match unit {
-        Unit::Nanoseconds => "nanoseconds",
-        Unit::Microseconds => "microseconds",
-        Unit::Milliseconds => "milliseconds",
-        Unit::Count => "a plain number",
-        Unit::Switch => "0 is off, 1 is on",
-        Unit::Word(_) => "a word",
+        Unit::Nanoseconds => Some(1),
+        Unit::Microseconds => Some(1_000),
+        Unit::Milliseconds => Some(1_000_000),
+        Unit::Count | Unit::Switch | Unit::Word(_) => None,
     }
+}
+
+/// A number in the kernel's unit as people write it.
+fn in_unit(unit: Unit, number: i64) -> String {
+    let ns = unit_ns(unit).zip(u64::try_from(number).ok());
+    ns.map_or_else(
+        || number.to_string(),
+        |(unit_ns, number)| format_duration_ns(number.saturating_mul(unit_ns)),
+    )
 }
 
 /// A time with its unit, or a plain number in units of `unit_ns`.

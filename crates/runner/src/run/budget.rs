@@ -1,0 +1,103 @@
+//! Time of a run: what has passed, what a block takes, and the end of the budget.
+
+use super::Run;
+use crate::RunError;
+use model::{Severity, Warning, format_duration_ns};
+use std::time::Duration;
+
+/// First words of the warning that the budget ended the run.
+const BUDGET_ENDED: &str = "The budget of";
+
+/// Is it the warning that the budget ended the run? It is outdated once the run goes on.
+pub fn says_budget_ended(warning: &Warning) -> bool {
+    warning.what.starts_with(BUDGET_ENDED)
+}
+
+impl Run<'_> {
+    /// Says in the results why they are no more.
+    pub(super) fn warn_of_budget(&mut self) -> Result<(), RunError> {
+        let stop = &self.experiment.stop;
+        let blocks = self.trials.iter().map(|t| t.place.block).max().unwrap_or(0);
+        let (severity, of) = match blocks < stop.min_blocks {
+            true => {
+                let of = format!("{blocks} of at least {}", stop.min_blocks);
+                (Severity::Caution, of)
+            }
+            false => (Severity::Note, blocks.to_string()),
+        };
+        let budget_ns = stop.budget_ns.unwrap_or_default();
+        let budget = format_duration_ns(budget_ns);
+        let warning = Warning {
+            severity,
+            what: format!("{BUDGET_ENDED} {budget} ended the run after {of} blocks."),
+            remedy: self.how_to_extend(budget_ns, blocks),
+        };
+        Ok(self.writer.warn(vec![warning])?)
+    }
+
+    /// The command that gives a run twice its budget, or enough for its least number of blocks.
+    fn how_to_extend(&self, budget_ns: u64, blocks: u32) -> String {
+        let least_ns = self
+            .block_ns()
+            .unwrap_or_default()
+            .saturating_mul((self.experiment.stop.min_blocks + 1).into());
+        let wanted_ns = budget_ns.saturating_mul(2).max(least_ns);
+        let minutes = wanted_ns.div_ceil(60_000_000_000);
+        format!(
+            "Go on with: schedlab run --resume {} --budget {minutes}m (about {:.0} blocks in all). Or \
+             take fewer loads, arms or workloads.",
+            self.writer.dir().display(),
+            f64::from(blocks) * (minutes as f64 * 60e9 / budget_ns.max(1) as f64)
+        )
+    }
+
+    pub(super) fn elapsed(&self) -> Duration {
+        self.earlier.saturating_add(self.started.elapsed())
+    }
+
+    /// At most: to the last block, or to the end of the budget.
+    pub(super) fn time_left(&self, block: u32) -> Option<u64> {
+        let blocks = u64::from(self.experiment.stop.max_blocks.saturating_sub(block));
+        let by_blocks = self.block_ns().map(|ns| ns.saturating_mul(blocks));
+        let by_budget = self
+            .experiment
+            .stop
+            .budget_ns
+            .map(|budget| budget.saturating_sub(model::nanos(self.elapsed())));
+        match (by_blocks, by_budget) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// Time that the next block takes: the mean trial of every open cell, by its arms.
+    fn block_ns(&self) -> Option<u64> {
+        let arms = self.experiment.arms.len() as u64;
+        let open = (0..self.plan.cells.len()).filter(|c| !self.decided.contains(c));
+        let means: Option<Vec<u64>> = open.map(|c| self.mean_trial_ns(c)).collect();
+        let once = means?.into_iter().fold(0, u64::saturating_add);
+        Some(once.saturating_mul(arms))
+    }
+
+    fn mean_trial_ns(&self, cell: usize) -> Option<u64> {
+        let here = self.trials.iter().filter(|t| t.place.cell == cell);
+        let times: Vec<u64> = here.map(|t| t.result.elapsed_ns).collect();
+        let count = times.len() as u64;
+        let sum = times.into_iter().fold(0, u64::saturating_add);
+        sum.checked_div(count)
+    }
+
+    /// Nothing is repeated any more.
+    pub(super) fn budget_is_spent(&self) -> bool {
+        let budget = self.experiment.stop.budget_ns;
+        budget.is_some_and(|budget| model::nanos(self.elapsed()) >= budget)
+    }
+
+    /// The next block would not end within the budget. The first one always runs.
+    pub(super) fn out_of_budget(&self) -> bool {
+        let (Some(budget), Some(block)) = (self.experiment.stop.budget_ns, self.block_ns()) else {
+            return false;
+        };
+        model::nanos(self.elapsed()).saturating_add(block) > budget
+    }
+}
