@@ -2,9 +2,10 @@
 # make quickstart   the same on this machine itself, without a guest
 # make banking-local   policies on a banking service under Gatling, without a guest; 20 minutes
 # make test   installs what is missing, checks and tests everything
+# make deny   licences and known vulnerabilities of what is linked in; needs cargo-deny
 # make test-long   a thousand kills at random times, 30 minutes
 .DELETE_ON_ERROR:
-.PHONY: demo quickstart banking-local reference test test-long test-java test-sched check sched scx_microquanta build install demo-jars
+.PHONY: demo quickstart banking-local reference test deny test-long test-java test-sched check sched scx_microquanta build install demo-jars
 
 HOST := $(shell rustc --print host-tuple)
 SCHEDLAB := target/schedlab
@@ -73,6 +74,10 @@ test:
 	$(MAKE) --no-print-directory check test-sched test-java
 	cargo build --quiet --workspace --bins
 	scripts/test
+
+# By deny.toml. `make deny DENY=--offline` asks the database of advisories that was fetched last.
+deny:
+	cargo deny $(DENY) check
 
 # What takes too long for each time: a thousand kills. docs/reliability.md has its figures.
 test-long: build sched
