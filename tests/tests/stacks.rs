@@ -83,6 +83,35 @@ fn text(bench: &Bench) -> String {
 }
 
 #[test]
+fn a_load_may_name_the_port_of_any_service_in_its_url() {
+    if !can_run() {
+        return;
+    }
+    let _turn = alone();
+    let bench = Bench::default();
+    let url = "kind = \"http\"\nurl = \"http://127.0.0.1:{web.port}/\"";
+    // Without the URL the last service would be asked, which is no web server.
+    let last = "[[workload.service]]\nname = \"last\"\nports = [\"main\"]\ncommand = \
+                [\"memcached\", \"-l\", \"127.0.0.1\", \"-U\", \"0\", \"-u\", \"nobody\", \
+                \"-p\", \"{port}\"]\n\n[stop]";
+    let text = text(&bench).replace("kind = \"http\"", url);
+    let file = bench.file("any.toml", &text.replace("[stop]", last));
+    expect_code(&bench.run(&["run", &file, "-o", "out"]), 0);
+    let results = ResultSet::read(&bench.path("out")).unwrap();
+    assert!(results.trials.iter().all(|t| t.trial.is_ok()));
+
+    let wrong = std::fs::read_to_string(bench.path("any.toml")).unwrap();
+    let file = bench.file("wrong.toml", &wrong.replace("{web.port}", "{wbe.port}"));
+    let output = bench.run(&["check", &file]);
+    expect_code(&output, 3);
+    assert!(
+        stderr(&output).contains("{wbe.port}"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
 fn a_stack_is_started_in_order_asked_and_gone_with_its_folders() {
     if !can_run() {
         return;

@@ -18,7 +18,7 @@ pub const DIFFERS: u8 = 1;
 pub const USAGE: u8 = 2;
 /// A requirement is not met; nothing was applied.
 pub const UNMET: u8 = 3;
-/// The run ended, but some trials failed or were void.
+/// The run ended, but trials are missing: they failed or were void at every attempt.
 pub const TRIALS_LOST: u8 = 4;
 /// A regression was found (only with `--fail-on regression`).
 pub const REGRESSION: u8 = 5;
@@ -31,7 +31,7 @@ pub const CODES: &[(u8, &str)] = &[
     (INTERNAL, "internal error; with verify: something differs"),
     (USAGE, "bad command line or experiment file"),
     (UNMET, "a requirement is not met; nothing was applied"),
-    (TRIALS_LOST, "some trials failed or were void"),
+    (TRIALS_LOST, "trials are missing: they failed or were void at every attempt"),
     (
         REGRESSION,
         "a regression was found (only with --fail-on regression)",

@@ -91,7 +91,8 @@ fn a_qemu_that_is_killed_or_hangs_voids_its_trial_and_the_run_goes_on() {
     after_trials(&bench, run.id(), 1, rustix::process::Signal::KILL);
     // The void one, and its second attempt.
     after_trials(&bench, run.id(), 3, rustix::process::Signal::STOP);
-    assert_eq!(run.wait().expect("it ends").code(), Some(4));
+    // Each was measured again, so nothing is missing.
+    assert_eq!(run.wait().expect("it ends").code(), Some(0));
 
     let trials = trials(&bench);
     let states: Vec<_> = trials.iter().map(|t| &t.trial.result.state).collect();

@@ -55,7 +55,7 @@ struct Config {
 
 impl Config {
     fn of(params: &HttpLoad, job: &Job) -> Result<Self, String> {
-        let url = url::parse(&params.url)?;
+        let url = url::parse(&driver::before_start(&params.url, job))?;
         let address = driver::address(url.authority.as_deref(), 80, job)?;
         let host = url.authority.unwrap_or_else(|| address.to_string());
         Ok(Config {

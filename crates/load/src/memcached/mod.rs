@@ -67,7 +67,9 @@ const MOST_KEYS: u64 = 100_000_000;
 
 impl Memcached {
     fn open_loop(&self, job: &Job) -> Result<openloop::Config, String> {
-        let address = driver::address(self.address.as_deref(), USUAL_PORT, job)?;
+        let written = self.address.as_ref();
+        let written = written.map(|address| driver::before_start(address, job));
+        let address = driver::address(written.as_deref(), USUAL_PORT, job)?;
         openloop::Config::of(job, address)
     }
 }

@@ -5,6 +5,7 @@ use super::generate::FILES_BESIDE;
 use crate::latency as m;
 use crate::recording::samples_needed;
 use crate::{Asks, Job, Usual, sys};
+use model::stack::{self, Named};
 use model::{Kind, Load, Problem, format_duration_ns};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -26,6 +27,14 @@ pub fn asks(written: bool, usual: Kind) -> Asks {
         true => Asks::Elsewhere,
         false => Asks::Server(usual),
     }
+}
+
+/// An address or URL as it is written, with port 1 for a port of a service: those are chosen
+/// when the services start, and then stand in place of the name.
+pub fn before_start(written: &str, job: &Job) -> String {
+    let names = stack::names(&job.workload.services, None);
+    let is_port = |name: &str| matches!(names.get(name), Some(Named::Port(..)));
+    stack::fill(written, |name| is_port(name).then(|| "1".to_owned()))
 }
 
 /// `HOST[:PORT]` as it is written, or the workload's own server. Before the server

@@ -5,6 +5,7 @@ use crate::exit::{self, CliError};
 use crate::output::{self, say};
 use report::{Comparison, FORMATS, Format, Options, Table, Verdict};
 use results::ResultSet;
+use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -102,10 +103,20 @@ pub fn verdict_code(table: &Table, results: &ResultSet, fail_on: Option<FailOn>)
     if fail_on.is_some() && has_regression(table) {
         return ExitCode::from(exit::REGRESSION);
     }
-    if results.trials.iter().any(|t| !t.trial.is_ok()) {
-        return ExitCode::from(exit::TRIALS_LOST);
+    match lacks_trials(results) {
+        true => ExitCode::from(exit::TRIALS_LOST),
+        false => ExitCode::from(exit::DONE),
     }
-    ExitCode::from(exit::DONE)
+}
+
+/// Is there a place of the plan that was tried and has no trial that counts? One that was
+/// repeated with success lacks nothing.
+fn lacks_trials(results: &ResultSet) -> bool {
+    let mut counts: BTreeMap<u32, bool> = BTreeMap::new();
+    for trial in results.trials.iter().map(|stored| &stored.trial) {
+        *counts.entry(trial.place.index).or_default() |= trial.is_ok();
+    }
+    counts.values().any(|counts| !counts)
 }
 
 fn has_regression(table: &Table) -> bool {
