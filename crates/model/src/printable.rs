@@ -102,7 +102,8 @@ mod tests {
     fn the_last_lines_are_joined_for_a_message() {
         assert_eq!(last_lines("a\n\nb\nc\nd\n", 2, " | "), "c | d");
         assert_eq!(last_lines("", 2, " | "), "");
-        let usage = "starting\nerror: unexpected argument '--x'\n\n  tip: '--xy'\nUsage: a\nFor more\n";
+        let usage =
+            "starting\nerror: unexpected argument '--x'\n\n  tip: '--xy'\nUsage: a\nFor more\n";
         assert_eq!(
             last_lines(usage, 3, " | "),
             "error: unexpected argument '--x' |   tip: '--xy' | Usage: a"

@@ -31,7 +31,10 @@ pub const CODES: &[(u8, &str)] = &[
     (INTERNAL, "internal error; with verify: something differs"),
     (USAGE, "bad command line or experiment file"),
     (UNMET, "a requirement is not met; nothing was applied"),
-    (TRIALS_LOST, "trials are missing: they failed or were void at every attempt"),
+    (
+        TRIALS_LOST,
+        "trials are missing: they failed or were void at every attempt",
+    ),
     (
         REGRESSION,
         "a regression was found (only with --fail-on regression)",

@@ -3,6 +3,7 @@
 use crate::length::block_ns;
 use crate::limits;
 use model::{Experiment, Plan, Severity, Warning, Workload, format_duration_ns};
+use stats::safe_test::fewest_values;
 
 /// Warnings of the whole experiment, each once. `cpus` is the number of CPUs of its target,
 /// where that is known beforehand.
@@ -18,6 +19,7 @@ pub fn warnings(experiment: &Experiment, plan: &Plan, cpus: Option<u32>) -> Vec<
         all.extend(crowded(workload, cpus));
     }
     all.extend(short_budget(experiment, plan));
+    all.extend(few_blocks(experiment));
     let mut once: Vec<Warning> = Vec::new();
     for warning in all {
         if !once.contains(&warning) {
@@ -51,19 +53,56 @@ fn crowded(workload: &Workload, known: Option<u32>) -> Option<Warning> {
     })
 }
 
-/// The budget ends a run also before it has its least blocks.
+/// The budget ends a run also before it has the blocks that a verdict needs.
 fn short_budget(experiment: &Experiment, plan: &Plan) -> Option<Warning> {
-    let stop = &experiment.stop;
-    let budget = stop.budget_ns?;
-    let needed = block_ns(experiment, plan).saturating_mul(u64::from(stop.min_blocks));
-    (needed > budget).then(|| Warning {
+    let budget = experiment.stop.budget_ns?;
+    let block = block_ns(experiment, plan).max(1);
+    let least = least_blocks(experiment);
+    let held = budget / block;
+    (held < u64::from(least)).then(|| Warning {
         severity: Severity::Caution,
         what: format!(
-            "the budget of {} is likely to end before min-blocks: {} blocks take about {}",
+            "the budget of {} holds {held} blocks of about {}; {}",
             format_duration_ns(budget),
-            stop.min_blocks,
-            format_duration_ns(needed)
+            format_duration_ns(block),
+            are_the_least(experiment, least)
         ),
-        remedy: "give it a longer budget, or fewer loads, arms or workloads".to_owned(),
+        remedy: format!(
+            "a budget of {} (--budget), or fewer loads, arms or workloads",
+            format_duration_ns(rounded_up(block.saturating_mul(least.into())))
+        ),
     })
+}
+
+/// The run ends at its last block before anything can be decided.
+fn few_blocks(experiment: &Experiment) -> Option<Warning> {
+    let (most, least) = (experiment.stop.max_blocks, least_blocks(experiment));
+    (most < least).then(|| Warning {
+        severity: Severity::Note,
+        what: format!("max-blocks is {most}; {}", are_the_least(experiment, least)),
+        remedy: format!("max-blocks = {least} or more (--max-blocks)"),
+    })
+}
+
+/// Blocks that a run needs: those of its rule, and where arms are compared those of a verdict.
+fn least_blocks(experiment: &Experiment) -> u32 {
+    let stop = &experiment.stop;
+    match experiment.arms.len() {
+        0 | 1 => stop.min_blocks,
+        _ => stop.min_blocks.max(fewest_values(1.0 - stop.confidence)),
+    }
+}
+
+fn are_the_least(experiment: &Experiment, least: u32) -> String {
+    match experiment.stop.min_blocks == least {
+        true => format!("min-blocks is {least}"),
+        false => format!("{least} are the least that decide"),
+    }
+}
+
+/// A round time: whole seconds, and from a minute on five of them.
+fn rounded_up(ns: u64) -> u64 {
+    const SECOND: u64 = 1_000_000_000;
+    let step = if ns < 60 * SECOND { SECOND } else { 5 * SECOND };
+    ns.div_ceil(step).saturating_mul(step)
 }

@@ -29,7 +29,7 @@ fn more_threads_of_a_generator_than_cpus_are_warned_of() {
 }
 
 #[test]
-fn a_budget_below_the_least_blocks_is_warned_of() {
+fn a_budget_that_cannot_decide_is_warned_of() {
     let with = |budget: &str| {
         let file = format!(
             "[stop]\nbudget = \"{budget}\"\nmin-blocks = 3\n[[arm]]\nname = \"a\"\n\
@@ -38,8 +38,27 @@ fn a_budget_below_the_least_blocks_is_warned_of() {
         );
         said(&file, None)
     };
-    let expected = "the budget of 2m is likely to end before min-blocks: 3 blocks take about \
-                    2m8s";
+    let expected = "the budget of 2m holds 2 blocks of about 43s; 5 are the least that decide";
     assert_eq!(with("2m"), [expected]);
-    assert_eq!(with("3m"), [""; 0]);
+    assert_eq!(with("4m"), [""; 0]);
+}
+
+#[test]
+fn a_last_block_that_cannot_decide_is_warned_of() {
+    let with = |blocks: u32, arms: &[&str]| {
+        let arms: String = arms
+            .iter()
+            .map(|a| format!("[[arm]]\nname = \"{a}\"\n"))
+            .collect();
+        said(
+            &format!("[stop]\nmax-blocks = {blocks}\n{arms}[[workload]]\nkind = \"wakeup\""),
+            None,
+        )
+    };
+    assert_eq!(
+        with(4, &["a", "b"]),
+        ["max-blocks is 4; 5 are the least that decide"]
+    );
+    assert_eq!(with(5, &["a", "b"]), [""; 0]);
+    assert_eq!(with(4, &["a"]), [""; 0], "nothing is compared");
 }

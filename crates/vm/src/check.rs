@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 
 /// Below this the kernel and the initramfs do not fit.
 const SMALLEST_MEMORY: u64 = 256 << 20;
+/// Virtual CPUs for each CPU of the host, at most.
+const MOST_PER_HOST_CPU: usize = 8;
 
 /// Everything but the kernels.
 pub fn host(spec: &VmSpec) -> Vec<Problem> {
@@ -25,6 +27,7 @@ pub fn host(spec: &VmSpec) -> Vec<Problem> {
         let what = "a guest needs at least one CPU".to_owned();
         return vec![problem(what, "--cpus 2, or cores and threads")];
     }
+    problems.extend(crowd(spec.cpus, host::usable_cpus().len()));
     problems.extend(memory(spec.memory_bytes, host::available_memory()));
     problems.extend(spec.topology.as_ref().and_then(|t| topology(spec.cpus, t)));
     problems.extend(
@@ -43,6 +46,15 @@ fn problem(what: String, remedy: &str) -> Problem {
         what,
         remedy: remedy.to_owned(),
     }
+}
+
+/// A guest with far more CPUs than the host has hardly comes up, and measures how they wait.
+fn crowd(cpus: u32, of_host: usize) -> Option<Problem> {
+    let most = MOST_PER_HOST_CPU.saturating_mul(of_host);
+    (cpus as usize > most).then(|| {
+        let what = format!("{cpus} CPUs are too many for a guest on the {of_host} of this host");
+        problem(what, &format!("--cpus {most} or fewer"))
+    })
 }
 
 fn memory(wanted: u64, available: Option<u64>) -> Option<Problem> {
@@ -253,6 +265,14 @@ mod tests {
             expose: Vec::new(),
             forwards: Vec::new(),
         }
+    }
+
+    #[test]
+    fn far_more_cpus_than_the_host_has_are_refused() {
+        assert_eq!(crowd(16, 2), None);
+        let problem = crowd(200, 2).unwrap();
+        assert!(problem.what.starts_with("200 CPUs are too many"), "{problem:?}");
+        assert_eq!(problem.remedy, "--cpus 16 or fewer");
     }
 
     #[test]

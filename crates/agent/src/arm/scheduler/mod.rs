@@ -83,9 +83,7 @@ impl Ingredient for OwnScheduler {
         }
         if find(program).is_none() {
             let what = format!("the scheduler {program} was not found");
-            let remedy =
-                "install it, for example with: schedlab scheduler install NAME, or give its path";
-            lacks(what, remedy);
+            lacks(what, &how_to_get(program));
         }
         if !rustix::process::geteuid().is_root() {
             let what = format!("loading {program} needs root");
@@ -104,6 +102,14 @@ impl Ingredient for OwnScheduler {
             before: None,
             attached: None,
         }))
+    }
+}
+
+/// The remedy for a program that is not here.
+fn how_to_get(program: &str) -> String {
+    match program.contains('/') {
+        true => "give the path of a program on the target".to_owned(),
+        false => format!("run: schedlab scheduler install {program}; or give the path of one"),
     }
 }
 
