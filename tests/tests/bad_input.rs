@@ -7,8 +7,7 @@ const WAKEUP: &str = "[[workload]]\nkind = \"wakeup\"\n";
 
 #[test]
 fn what_is_wrong_in_a_file_is_shown_with_its_place_and_a_remedy() {
-    let bench = Bench::default();
-    for (text, says) in [
+    assert_said(&[
         (
             format!("{ARM}{WAKEUP}duratoin = \"5s\"\n"),
             "did you mean `duration`?",
@@ -29,8 +28,44 @@ fn what_is_wrong_in_a_file_is_shown_with_its_place_and_a_remedy() {
             "wakeup_p9",
         ),
         ("name = \"x\n".to_owned(), "x.toml:1"),
-    ] {
-        let file = bench.file("x.toml", &text);
+    ]);
+}
+
+#[test]
+fn what_a_newcomer_writes_first_is_answered_with_what_to_write() {
+    assert_said(&[
+        (
+            format!("[arm]\nname = \"a\"\n[arm]\nname = \"b\"\n{WAKEUP}"),
+            "[[arm]]",
+        ),
+        (
+            format!("{ARM}slice = \"1ms\"\n{WAKEUP}"),
+            "policy = { slice = … }",
+        ),
+        (
+            format!("{ARM}policy = {{ class = \"fif\" }}\n{WAKEUP}"),
+            "did you mean `fifo`?",
+        ),
+        (
+            format!("{ARM}[[workload]]\nkind = \"nginx\"\n"),
+            "[workload.server]",
+        ),
+        (
+            format!("{ARM}[[workload]]\nkind = \"http\"\n[[workload.server]]\nkind = \"nginx\"\n"),
+            "one bracket",
+        ),
+        (
+            format!("{ARM}[[workload]]\nkind = \"command\"\ncommand = [\"make -j4\"]\n"),
+            "without quotation marks",
+        ),
+    ]);
+}
+
+/// `check` refuses each file, with these words.
+fn assert_said(cases: &[(String, &str)]) {
+    let bench = Bench::default();
+    for (text, says) in cases {
+        let file = bench.file("x.toml", text);
         let output = bench.run(&["check", &file]);
         let code = output.status.code();
         assert!(

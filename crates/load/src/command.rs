@@ -199,10 +199,11 @@ impl Driver for Command {
             .flatten()
             .filter(|name| self.is_missing(name))
             .map(|name| {
-                problem(
-                    format!("there is no program {name}"),
-                    "install it, or give its path",
-                )
+                let remedy = match name.contains(' ') {
+                    true => "write it without quotation marks, a word each: -- make -j4",
+                    false => "install it, or give its path",
+                };
+                problem(format!("there is no program `{name}`"), remedy)
             })
             .collect()
     }

@@ -8,6 +8,7 @@ use crate::grid;
 use crate::name::check_name;
 use crate::table::{Places, Value, keys_of, no_fault, own_keys, split};
 use ::target::Can;
+use agent::arm::POLICY_KEYS;
 use agent::arm::ingredient::{self, Around, Form};
 use model::{Arm, Invalid, Place, Role, Workload};
 use schedule::check_quota;
@@ -154,10 +155,19 @@ fn read_arm(mut value: Value) -> Result<(FileArm, Arm), PlanError> {
     }
     split(&mut value, keys.known());
     let taken: Vec<_> = keys.known().iter().copied().chain(grid::KEYS).collect();
-    let file: FileArm = own_keys(value, &taken)?;
+    let file: FileArm = own_keys(value, &taken).map_err(of_policy)?;
     no_fault(keys)?;
     arm.name.clone_from(file.name.get_ref());
     Ok((file, arm))
+}
+
+/// The error of a key that stands beside the policy and belongs into it.
+fn of_policy(error: PlanError) -> PlanError {
+    let mut names = POLICY_KEYS.iter().map(|key| key.name);
+    match names.find(|name| error.is_unknown(name)) {
+        Some(name) => error.with_help(format!("policy = {{ {name} = … }}")),
+        None => error,
+    }
 }
 
 /// Arms are put in force on the target, and not where a load runs apart from it.

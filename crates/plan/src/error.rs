@@ -11,6 +11,10 @@ use std::ops::Range;
 
 /// How errors of keys begin that a table does not have.
 const UNKNOWN_FIELD: &str = "unknown field ";
+/// The same for words that a key does not take.
+const UNKNOWN_VARIANT: &str = "unknown variant ";
+/// How toml says that a key, or a table, is there twice.
+const DUPLICATE_KEY: &str = "duplicate key";
 
 /// Error in an experiment file or a command line, with its place where that is known.
 #[derive(Debug, thiserror::Error, Diagnostic)]
@@ -61,6 +65,12 @@ impl PlanError {
     pub(crate) fn about(mut self, key: &str) -> Self {
         self.key.get_or_insert_with(|| key.to_owned());
         self
+    }
+
+    /// Is the error that a table has no such key?
+    pub(crate) fn is_unknown(&self, key: &str) -> bool {
+        let rest = self.message.strip_prefix(UNKNOWN_FIELD);
+        rest.is_some_and(|rest| rest.starts_with(&format!("`{key}`")))
     }
 
     fn is_of_name(&self) -> bool {
@@ -119,7 +129,7 @@ impl From<toml::de::Error> for PlanError {
         // Some have what was expected in a second line.
         let message: Vec<&str> = error.message().lines().map(str::trim).collect();
         let message = message.join("; ");
-        let help = unknown_field_help(&message);
+        let help = advice(&message);
         let result = PlanError::new(message).with_help_maybe(help);
         match error.span() {
             Some(span) => result.at(span),
@@ -144,6 +154,7 @@ fn plain(text: impl Into<String>) -> String {
 impl From<Invalid> for PlanError {
     fn from(invalid: Invalid) -> Self {
         let help = Some(invalid.remedy).filter(|remedy| !remedy.is_empty());
+        let help = help.or_else(|| advice(&invalid.what));
         let error = PlanError::new(invalid.what).with_help_maybe(help);
         let key = match error.is_of_name() {
             true => invalid.key,
@@ -166,9 +177,20 @@ fn key_in_file(key: &str) -> String {
     parts.join(".")
 }
 
-/// serde's text: ``unknown field `x`, expected one of `a`, `b` ``.
-fn unknown_field_help(message: &str) -> Option<String> {
-    let rest = message.strip_prefix(UNKNOWN_FIELD)?;
+/// Advice on texts of serde and toml, which have none.
+fn advice(message: &str) -> Option<String> {
+    if message.starts_with(DUPLICATE_KEY) {
+        let help =
+            "leave one out; of a list of tables each has two brackets: [[arm]], [[workload]]";
+        return Some(help.to_owned());
+    }
+    unknown_name_help(message)
+}
+
+/// serde's text: ``unknown field `x`, expected one of `a`, `b` ``, or variant.
+fn unknown_name_help(message: &str) -> Option<String> {
+    let field = message.strip_prefix(UNKNOWN_FIELD);
+    let rest = field.or_else(|| message.strip_prefix(UNKNOWN_VARIANT))?;
     let mut words = rest.split('`').skip(1).step_by(2);
     let wrong = words.next()?;
     model::nearest(wrong, words).map(|right| format!("did you mean `{right}`?"))

@@ -80,7 +80,11 @@ pub(crate) fn take_kind(value: &mut Value, what: &str, known: &str) -> Result<St
             .at(span.clone())
     };
     let DeValue::Table(table) = value.get_mut() else {
-        return Err(missing());
+        return Err(
+            PlanError::new(format!("there is one {what}, not a list of them"))
+                .with_help("write its table with one bracket: [workload.server], [target]")
+                .at(span.clone()),
+        );
     };
     let kind = take(table, "kind").ok_or_else(missing)?;
     match kind.get_ref() {

@@ -95,7 +95,16 @@ pub(crate) fn from_table(kind: &str, mut value: Value) -> Result<Workload, PlanE
 
 /// The entry of the table of kinds.
 fn find(kind: &str) -> Result<&'static KindDef, PlanError> {
-    load::kind::find(kind).ok_or_else(|| unknown_kind("workload", kind, load::kind::names()))
+    load::kind::find(kind).ok_or_else(|| {
+        let error = unknown_kind("workload", kind, load::kind::names());
+        match load::roles::SERVERS.find(kind) {
+            Some(_) => error.with_help(format!(
+                "a server answers a load: kind = \"http\" or \"memcached\", and \
+                 [workload.server] with kind = \"{kind}\""
+            )),
+            None => error,
+        }
+    })
 }
 
 /// Names of the kinds for which this is so.

@@ -271,7 +271,10 @@ mod tests {
     fn far_more_cpus_than_the_host_has_are_refused() {
         assert_eq!(crowd(16, 2), None);
         let problem = crowd(200, 2).unwrap();
-        assert!(problem.what.starts_with("200 CPUs are too many"), "{problem:?}");
+        assert!(
+            problem.what.starts_with("200 CPUs are too many"),
+            "{problem:?}"
+        );
         assert_eq!(problem.remedy, "--cpus 16 or fewer");
     }
 
