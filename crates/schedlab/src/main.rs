@@ -4,8 +4,8 @@
 mod args;
 mod commands;
 mod exit;
-mod job;
 mod like;
+mod measure;
 mod opened;
 mod output;
 mod progress;

@@ -9,14 +9,14 @@ use runner::Event;
 use std::io::IsTerminal;
 use std::time::Duration;
 
-pub struct Progress {
+pub struct Display {
     bar: Option<ProgressBar>,
     head: String,
     state: String,
     cells: usize,
 }
 
-impl Progress {
+impl Display {
     pub fn new(experiment: &Experiment, plan: &Plan, quiet: bool) -> Self {
         let bar = (!quiet && std::io::stderr().is_terminal()).then(live_line);
         if let Some(bar) = &bar {
@@ -35,7 +35,7 @@ impl Progress {
                 ),
             );
         }
-        Progress {
+        Display {
             bar,
             head: String::new(),
             state: String::new(),

@@ -2,7 +2,7 @@
 
 use crate::args::CertifyArgs;
 use crate::exit::{self, CliError};
-use crate::job::{Measured, measure_anew};
+use crate::measure::{Measured, measure_anew};
 use crate::output::Plain;
 use crate::request::{Wanted, wanted};
 use model::{Arm, Experiment};

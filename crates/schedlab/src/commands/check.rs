@@ -2,7 +2,7 @@
 
 use crate::args::ExperimentArgs;
 use crate::exit::CliError;
-use crate::job::build;
+use crate::measure::build;
 use crate::output::say;
 use crate::request::wanted;
 use crate::targets;

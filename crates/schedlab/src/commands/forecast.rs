@@ -3,7 +3,7 @@
 
 use crate::args::{PlanArgs, UnpackArgs};
 use crate::exit::{self, CliError};
-use crate::job::{Measured, measure_anew};
+use crate::measure::{Measured, measure_anew};
 use crate::opened::Opened;
 use crate::output;
 use crate::output::Plain;

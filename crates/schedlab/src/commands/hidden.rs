@@ -2,7 +2,7 @@
 //! an antagonist.
 
 use crate::exit::CliError;
-use crate::job::build;
+use crate::measure::build;
 use std::io::{BufReader, stdin, stdout};
 use std::process::ExitCode;
 

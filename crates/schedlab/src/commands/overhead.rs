@@ -4,7 +4,7 @@
 
 use crate::args::{ExperimentArgs, OverheadArgs};
 use crate::exit::{self, CliError};
-use crate::job::{Measured, measure_anew};
+use crate::measure::{Measured, measure_anew};
 use crate::output::Plain;
 use crate::request::{Wanted, wanted};
 use agent::{COLLECTORS, COSTLY, CollectorDef, Cost, Costs};

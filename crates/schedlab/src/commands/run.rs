@@ -2,8 +2,8 @@
 
 use crate::args::RunArgs;
 use crate::exit::{self, CliError};
-use crate::job::{Job, interrupt_flag};
 use crate::like::wanted_like;
+use crate::measure::{Run, interrupt_flag};
 use crate::request::wanted;
 use crate::targets;
 use report::Table;
@@ -23,18 +23,18 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, CliError> {
     };
     let _lock = targets::machine_lock()?;
     targets::restore_leftovers()?;
-    let mut job = match (&args.resume, wanted) {
-        (Some(dir), wanted) => Job::resume(dir, wanted, &args.experiment)?,
-        (None, Some(wanted)) => Job::start(args.output.as_deref(), wanted)?,
+    let mut run = match (&args.resume, wanted) {
+        (Some(dir), wanted) => Run::resume(dir, wanted, &args.experiment)?,
+        (None, Some(wanted)) => Run::start(args.output.as_deref(), wanted)?,
         (None, None) => unreachable!("only a resume can do without an experiment"),
     };
-    let outcome = job.measure(&interrupted, args.quiet, args.anyway)?;
-    finish(args, &job, outcome)
+    let outcome = run.measure(&interrupted, args.quiet, args.anyway)?;
+    finish(args, &run, outcome)
 }
 
-fn finish(args: &RunArgs, job: &Job, outcome: Outcome) -> Result<ExitCode, CliError> {
-    let dir = job.dir();
-    if outcome == Outcome::Interrupted && job.is_empty() {
+fn finish(args: &RunArgs, run: &Run, outcome: Outcome) -> Result<ExitCode, CliError> {
+    let dir = run.dir();
+    if outcome == Outcome::Interrupted && run.is_empty() {
         return Ok(interrupted(dir));
     }
     let results = ResultSet::read(dir)?;

@@ -1,8 +1,8 @@
-//! A job: an experiment that is measured into a results directory, new or resumed.
+//! A run: an experiment that is measured into a results directory, new or resumed.
 
 use crate::args::ExperimentArgs;
 use crate::exit::{self, CliError};
-use crate::progress::Progress;
+use crate::progress::Display;
 use crate::request::{Wanted, extended};
 use crate::targets;
 use model::{Build, Calibration, Experiment, Plan, Trial};
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-pub struct Job {
+pub struct Run {
     experiment: Experiment,
     plan: Plan,
     writer: Writer,
@@ -25,7 +25,7 @@ pub struct Job {
     calibrations: BTreeMap<String, Calibration>,
 }
 
-/// Results of a job.
+/// Results of a run.
 pub struct Measured {
     pub results: ResultSet,
     pub outcome: Outcome,
@@ -40,13 +40,13 @@ pub fn measure_anew(
     let interrupted = interrupt_flag()?;
     let _lock = targets::machine_lock()?;
     targets::restore_leftovers()?;
-    let mut job = Job::start(output, wanted)?;
-    let outcome = job.measure(&interrupted, quiet, false)?;
-    if outcome == Outcome::Interrupted && job.is_empty() {
+    let mut run = Run::start(output, wanted)?;
+    let outcome = run.measure(&interrupted, quiet, false)?;
+    if outcome == Outcome::Interrupted && run.is_empty() {
         return Err(CliError::Interrupted);
     }
     Ok(Measured {
-        results: ResultSet::read(job.dir())?,
+        results: ResultSet::read(run.dir())?,
         outcome,
     })
 }
@@ -70,8 +70,8 @@ pub fn interrupt_flag() -> Result<Arc<AtomicBool>, CliError> {
     Ok(flag)
 }
 
-impl Job {
-    pub fn start(output: Option<&Path>, wanted: Wanted) -> Result<Job, CliError> {
+impl Run {
+    pub fn start(output: Option<&Path>, wanted: Wanted) -> Result<Run, CliError> {
         let Wanted {
             experiment,
             source,
@@ -87,7 +87,7 @@ impl Job {
             &experiment,
             &plan,
         )?;
-        Ok(Job {
+        Ok(Run {
             experiment,
             plan,
             writer,
@@ -101,7 +101,7 @@ impl Job {
         dir: &Path,
         wanted: Option<Wanted>,
         args: &ExperimentArgs,
-    ) -> Result<Job, CliError> {
+    ) -> Result<Run, CliError> {
         let (before, mut plan) = read::read_plan(dir)?;
         let experiment = extended(&before, args)?;
         if wanted.is_some_and(|w| w.experiment != experiment) {
@@ -120,7 +120,7 @@ impl Job {
             plan = schedule::plan(&experiment);
             writer.extend(&experiment, &plan, runner::says_budget_ended)?;
         }
-        Ok(Job {
+        Ok(Run {
             experiment,
             plan,
             calibrations: read::read_calibrations(dir)?,
@@ -147,7 +147,7 @@ impl Job {
     ) -> Result<Outcome, CliError> {
         let mut target = targets::target(&self.experiment, interrupted)?;
         let mut controller = targets::controller(interrupted)?;
-        let mut progress = Progress::new(&self.experiment, &self.plan, quiet);
+        let mut progress = Display::new(&self.experiment, &self.plan, quiet);
         let options = Options {
             controller: Some(controller.as_mut()),
             interrupted,
