@@ -342,7 +342,7 @@ mod tests {
             error
                 .unwrap_err()
                 .to_string()
-                .contains("outside 1 to 10000")
+                .contains("outside 1ms to 10s")
         );
         assert_eq!(
             fs::read_to_string(root.path().join(AUTOGROUP)).unwrap(),

@@ -173,7 +173,7 @@ mod tests {
         assert!(
             normalise("base_slice", "1ns")
                 .unwrap_err()
-                .contains("100000 to")
+                .contains("1ns is outside 100us to 1s")
         );
         assert!(
             normalise("nr_migrate", "8ms")
