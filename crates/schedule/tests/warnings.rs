@@ -38,7 +38,7 @@ fn a_budget_that_cannot_decide_is_warned_of() {
         );
         said(&file, None)
     };
-    let expected = "the budget of 2m holds 2 blocks of about 43s; 5 are the least that decide";
+    let expected = "the budget of 2m holds 2 blocks of about 42.6s; 5 are the least that decide";
     assert_eq!(with("2m"), [expected]);
     assert_eq!(with("4m"), [""; 0]);
 }
