@@ -239,6 +239,13 @@ fn a_resume_gives_a_run_more_blocks_and_refuses_other_changes() {
         &bench.run(&["run", "--resume", "out", "--max-blocks", "1"]),
         2,
     );
+    let endless = bench.run(&["run", "--resume", "out", "--max-blocks", "4000000000"]);
+    expect_code(&endless, 2);
+    assert!(
+        stderr(&endless).contains("max-blocks"),
+        "{}",
+        stderr(&endless)
+    );
     let before = texts(&bench.path("out/trials"));
     assert_eq!(before.len(), 4);
 

@@ -7,13 +7,12 @@ mod entry;
 
 use agent::Stop;
 use agent::arm::ingredient::{
-    self, Around, At, Change, Form, Ground, Ingredient, Undone, value_of,
+    self, Around, At, Change, Form, Ground, INGREDIENTS, Ingredient, Undone, value_of,
 };
 use agent::arm::{Asked, Value};
-use entry::{answers, wrong};
+use entry::{trial, wrong};
 use load::Keys;
-use model::{Arm, Experiment, Fact, Invalid, Problem, Reply, Request, TrialResult, TrialSpec};
-use model::{TrialState, Workload};
+use model::{Arm, Fact, Invalid, Problem, TrialState, Workload};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -122,31 +121,6 @@ impl Change for Turned {
 const FILE: &str = "[[arm]]\nname = \"a\"\nknob = 7\n[[workload]]\nkind = \"command\"\n\
                     command = [\"true\"]\n";
 
-fn trial(experiment: &Experiment) -> (Vec<Problem>, TrialResult) {
-    let spec = Box::new(TrialSpec {
-        label: "toy".to_owned(),
-        arm: experiment.arms[0].clone(),
-        workload: experiment.workloads[0].clone(),
-        load: experiment.workloads[0].loads[0],
-        calibration: Default::default(),
-        part: model::Part::Whole,
-        seed: 1,
-        collect: None,
-    });
-    let experiment = Box::new(experiment.clone());
-    let mut replies = answers(&[
-        Request::Check {
-            experiment,
-            side: model::Side::Both,
-        },
-        Request::Trial { spec },
-    ]);
-    match (replies.pop(), replies.pop()) {
-        (Some(Reply::Trial { result }), Some(Reply::Checked { problems })) => (problems, *result),
-        replies => panic!("{replies:?}"),
-    }
-}
-
 #[test]
 fn an_ingredient_is_one_entry() {
     let directory = tempfile::tempdir().unwrap();
@@ -161,7 +135,7 @@ fn an_ingredient_is_one_entry() {
     };
     let unknown = ingredient::check(&arm, &around).unwrap_err();
     assert!(unknown.what.contains("no ingredient `knob`"), "{unknown}");
-    ingredient::add(&Toy);
+    INGREDIENTS.add(&Toy);
 
     let experiment = plan::parse_experiment("x.toml", FILE).unwrap();
     assert_eq!(experiment.arms[0].ingredients, arm.ingredients);

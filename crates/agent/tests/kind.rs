@@ -5,16 +5,13 @@
 
 mod entry;
 
-use entry::answers;
+use entry::trial;
 use load::{
     Chosen, Driver, Job, Keys, KindDef, Launch, LoadForms, Output, Params, Parsed, Usual, Window,
     Work, program,
 };
 use model::check::check_count;
-use model::{
-    Better, Invalid, KeyDef, Load, MetricDef, Part, Problem, Program, Reply, Request, Side, Task,
-    TrialSpec, TrialState,
-};
+use model::{Better, Invalid, KeyDef, Load, MetricDef, Problem, Program, Task, TrialState};
 use serde::{Deserialize, Serialize};
 
 const COUNTED: MetricDef = MetricDef {
@@ -102,7 +99,7 @@ fn wrong(from: &str, to: &str) -> (usize, usize, String) {
 
 #[test]
 fn a_kind_is_one_entry() {
-    load::kind::add(&TOY);
+    load::KINDS.add(&TOY);
 
     let experiment = plan::parse_experiment("x.toml", FILE).unwrap();
     let workload = &experiment.workloads[0];
@@ -135,28 +132,8 @@ fn a_kind_is_one_entry() {
     assert_eq!(wrong("7", "0"), (5, 8, String::new()));
     assert_eq!(wrong("counter", "conter").2, "did you mean `counter`?");
 
-    let spec = Box::new(TrialSpec {
-        label: "toy".to_owned(),
-        arm: experiment.arms[0].clone(),
-        workload: workload.clone(),
-        load: planned.cells[0].load,
-        calibration: Default::default(),
-        part: Part::Whole,
-        seed: 1,
-        collect: None,
-    });
-    let experiment = Box::new(experiment.clone());
-    let replies = answers(&[
-        Request::Check {
-            experiment,
-            side: Side::Both,
-        },
-        Request::Trial { spec },
-    ]);
-    let [Reply::Checked { problems }, Reply::Trial { result }] = &replies[..] else {
-        panic!("{replies:?}");
-    };
-    assert_eq!(problems, &[]);
+    let (problems, result) = trial(&experiment);
+    assert_eq!(problems, []);
     assert_eq!(result.state, TrialState::Ok);
     let counted = result.metrics.iter().find(|m| m.metric == "counted");
     assert_eq!(counted.map(|m| m.value), Some(21.0));

@@ -5,14 +5,11 @@
 
 mod entry;
 
-use entry::{answers, wrong};
+use entry::{trial, wrong};
 use load::roles::{ANTAGONISTS, AntagonistProgram, ProgramDef, Readiness, SERVERS, ServerProgram};
 use load::{Keys, Launch, Params, Work};
 use model::check::check_count;
-use model::{
-    Experiment, Invalid, KeyDef, OpenLoopParams, Part, Placement, Program, Reply, Request, Role,
-    Side, Task, TrialResult, TrialSpec, TrialState,
-};
+use model::{Invalid, KeyDef, OpenLoopParams, Placement, Program, Role, Task, TrialState};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
@@ -136,34 +133,12 @@ fn wrong_with(from: &str, to: &str) -> (usize, usize, String) {
     wrong(&FILE.replace(from, to))
 }
 
-fn trial(experiment: &Experiment) -> TrialResult {
-    let spec = Box::new(TrialSpec {
-        label: "toy".to_owned(),
-        arm: experiment.arms[0].clone(),
-        workload: experiment.workloads[0].clone(),
-        load: experiment.workloads[0].loads[0],
-        calibration: Default::default(),
-        part: Part::Whole,
-        seed: 1,
-        collect: None,
-    });
-    let experiment = Box::new(experiment.clone());
-    let side = Side::Both;
-    let requests = [Request::Check { experiment, side }, Request::Trial { spec }];
-    let replies = answers(&requests);
-    let [Reply::Checked { problems }, Reply::Trial { result }] = &replies[..] else {
-        panic!("{replies:?}");
-    };
-    assert_eq!(problems, &[]);
-    *result.clone()
-}
-
 #[test]
 fn a_server_and_an_antagonist_are_one_entry_each() {
     assert_eq!(wrong(FILE).2, "did you mean `http-echo`?");
-    SERVERS.add(&HTTPD);
+    SERVERS.kinds.add(&HTTPD);
     assert!(wrong(FILE).2.starts_with("one of spinner, stress-ng"));
-    ANTAGONISTS.add(&COUNTERS);
+    ANTAGONISTS.kinds.add(&COUNTERS);
 
     let experiment = plan::parse_experiment("x.toml", FILE).unwrap();
     let json = serde_json::to_value(&experiment.workloads[0]).unwrap();
@@ -209,14 +184,16 @@ fn a_server_and_an_antagonist_are_one_entry_each() {
         tests::skipped("busybox is not installed");
         return;
     }
-    let result = trial(&experiment);
+    let (problems, result) = trial(&experiment);
+    assert_eq!(problems, []);
     assert_eq!(result.state, TrialState::Ok);
     let mut facts = result.evidence.all_facts();
     let of_antagonist = facts.find(|fact| fact.role == Some(Role::Antagonist));
     assert!(of_antagonist.is_some(), "{:?}", result.evidence);
 
     let other = FILE.replace("= 404", "= 200\nready-limit = \"300ms\"");
-    let result = trial(&plan::parse_experiment("x.toml", &other).unwrap());
+    let (problems, result) = trial(&plan::parse_experiment("x.toml", &other).unwrap());
+    assert_eq!(problems, []);
     let TrialState::Failed { why } = result.state else {
         panic!("{:?}", result.state);
     };

@@ -184,11 +184,7 @@ impl Driver for Command {
     }
 
     fn require(&self, job: &Job) -> Vec<Problem> {
-        let problem = |what: String, remedy: &str| Problem {
-            object: format!("workload {}", job.workload.name),
-            what,
-            remedy: remedy.to_owned(),
-        };
+        let problem = |what: String, remedy: &str| job.problem(what, remedy);
         if let Some(directory) = self.missing_directory() {
             let what = format!("the directory {directory} does not exist");
             return vec![problem(what, "create it, or correct `directory`")];

@@ -6,13 +6,13 @@
 //! lists of the command line, the agent for versions of programs, the schedulers for the
 //! tasks that are measured.
 
+use crate::registry::Registry;
 use crate::roles::{ANTAGONISTS, SERVERS};
 use crate::{Chosen, Driver, Keys, Params, Work, params, recording};
 use model::{KeyDef, Kind, Load, MetricDef, Program, Task, Workload, format_duration_ns};
-use std::sync::{PoisonError, RwLock};
 
 /// All kinds, the main one first.
-pub static KINDS: &[&KindDef] = &[
+pub static KINDS: Registry<KindDef> = Registry::new(&[
     &crate::wakeup::KIND,
     &crate::schbench::KIND,
     &crate::hackbench::KIND,
@@ -21,7 +21,7 @@ pub static KINDS: &[&KindDef] = &[
     &crate::http::KIND,
     &crate::memcached::KIND,
     &crate::gatling::KIND,
-];
+]);
 
 /// A kind of workload: all that holds for every workload of it.
 #[derive(Debug, Clone, Copy)]
@@ -123,28 +123,18 @@ pub enum Window {
     Whole,
 }
 
-static ADDED: RwLock<Vec<&'static KindDef>> = RwLock::new(Vec::new());
-
-/// One more kind in this process: how a test shows that an entry is all that a kind needs.
-pub fn add(def: &'static KindDef) {
-    let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
-    added.push(def);
-}
-
-/// The kinds of the table, and what was added.
-pub fn all() -> impl Iterator<Item = &'static KindDef> {
-    let added = ADDED.read().unwrap_or_else(PoisonError::into_inner).clone();
-    KINDS.iter().copied().chain(added)
-}
-
 /// The kind with this name or alias.
 pub fn find(name: &str) -> Option<&'static KindDef> {
-    all().find(|def| def.name == name || def.aliases.contains(&name))
+    KINDS
+        .all()
+        .find(|def| def.name == name || def.aliases.contains(&name))
 }
 
 /// Names and aliases of all kinds.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    all().flat_map(|def| std::iter::once(def.name).chain(def.aliases.iter().copied()))
+    KINDS
+        .all()
+        .flat_map(|def| std::iter::once(def.name).chain(def.aliases.iter().copied()))
 }
 
 /// The work of a kind; an error if this version has no such kind, or not with these
@@ -180,13 +170,13 @@ pub fn metric_defs() -> Vec<(&'static str, MetricDef)> {
         let name = def.name;
         def.metrics.iter().map(move |metric| (name, *metric))
     };
-    all().flat_map(of_kind).collect()
+    KINDS.all().flat_map(of_kind).collect()
 }
 
 /// Programs that workloads, their servers and their antagonists start by name, each once.
 pub fn programs() -> Vec<Program> {
     let mut all: Vec<Program> = Vec::new();
-    let of_kinds = self::all().flat_map(|def| def.programs);
+    let of_kinds = KINDS.all().flat_map(|def| def.programs);
     for program in of_kinds
         .chain(SERVERS.programs())
         .chain(ANTAGONISTS.programs())
@@ -202,7 +192,7 @@ pub fn programs() -> Vec<Program> {
 /// that are started by name. What makes requests to a server is not among them, nor is the
 /// program of a `command`, which has any name.
 pub fn measured_tasks() -> Vec<Task> {
-    let of_kinds = all().flat_map(|def| def.tasks);
+    let of_kinds = KINDS.all().flat_map(|def| def.tasks);
     let all = of_kinds.chain(SERVERS.tasks()).chain(ANTAGONISTS.tasks());
     all.copied().collect()
 }
@@ -250,7 +240,7 @@ mod tests {
 
     #[test]
     fn every_key_that_is_read_is_described() {
-        for def in KINDS {
+        for def in KINDS.all() {
             let names: Vec<&str> = def.keys.iter().map(|key| key.name).collect();
             assert_eq!(names, def.work.asked(), "KEYS of {}", def.name);
         }
@@ -258,7 +248,7 @@ mod tests {
 
     #[test]
     fn what_decides_is_among_the_metrics_of_the_kind() {
-        for def in KINDS {
+        for def in KINDS.all() {
             let names: Vec<&str> = def.metrics.iter().map(|metric| metric.name).collect();
             assert!(
                 def.deciding.iter().all(|name| names.contains(name)),

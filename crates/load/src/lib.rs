@@ -24,6 +24,7 @@ pub mod params;
 pub mod phase;
 pub mod program;
 pub mod recording;
+pub mod registry;
 pub mod roles;
 pub mod schbench;
 pub mod serve;
@@ -75,6 +76,15 @@ pub struct Job {
 }
 
 impl Job {
+    /// A problem of its workload.
+    pub fn problem(&self, what: String, remedy: &str) -> Problem {
+        Problem {
+            object: format!("workload {}", self.workload.name),
+            what,
+            remedy: remedy.to_owned(),
+        }
+    }
+
     /// Before anything was calibrated or started.
     pub fn new(workload: &Workload, load: Load, cpus: u32) -> Self {
         Job {

@@ -236,11 +236,7 @@ impl Driver for Netperf {
     fn require(&self, job: &Job) -> Vec<Problem> {
         let mut problems = Vec::new();
         let mut problem = |what: String, remedy: &str| {
-            problems.push(Problem {
-                object: format!("workload {}", job.workload.name),
-                what,
-                remedy: remedy.to_owned(),
-            });
+            problems.push(job.problem(what, remedy));
         };
         if which::which(&self.program).is_err() {
             problem(

@@ -19,20 +19,30 @@ pub fn lines(text: &str) -> Cow<'_, str> {
     escaped(text, |c| is_hidden(c) && !matches!(c, '\n' | '\t'))
 }
 
-/// The last `count` lines that say something, as one text; from the last one that begins with
-/// `error:`, if there is one, since advice on usage follows it. Empty lines say nothing, nor do
-/// the frames of a Java stack trace, which come after the message of its exception.
+/// The last `count` lines that say something, as one text. Empty lines say nothing, nor do the
+/// frames of a Java stack trace, which come after the message of its exception.
 pub fn last_lines(text: &str, count: usize, separator: &str) -> String {
-    let says = |line: &&str| !line.trim().is_empty() && !line.starts_with("\tat ");
-    let lines: Vec<&str> = text.lines().filter(says).collect();
+    let lines = telling(text);
+    lines[lines.len().saturating_sub(count)..].join(separator)
+}
+
+/// As [`last_lines`], but from the last line that begins with `error:`, if there is one: advice
+/// on usage follows it in what a program prints of its arguments.
+pub fn error_lines(text: &str, count: usize, separator: &str) -> String {
     let is_error = |line: &&str| {
         let head = line.trim_start().get(..ERROR.len());
         head.is_some_and(|head| head.eq_ignore_ascii_case(ERROR))
     };
-    let usual = lines.len().saturating_sub(count);
-    let from = lines.iter().rposition(is_error).unwrap_or(usual);
-    let to = lines.len().min(from + count);
-    lines[from..to].join(separator)
+    let lines = telling(text);
+    match lines.iter().rposition(is_error) {
+        Some(from) => lines[from..lines.len().min(from + count)].join(separator),
+        None => last_lines(text, count, separator),
+    }
+}
+
+fn telling(text: &str) -> Vec<&str> {
+    let says = |line: &&str| !line.trim().is_empty() && !line.starts_with("\tat ");
+    text.lines().filter(says).collect()
 }
 
 /// How programs begin the line that says what went wrong.
@@ -102,16 +112,21 @@ mod tests {
     fn the_last_lines_are_joined_for_a_message() {
         assert_eq!(last_lines("a\n\nb\nc\nd\n", 2, " | "), "c | d");
         assert_eq!(last_lines("", 2, " | "), "");
-        let usage =
-            "starting\nerror: unexpected argument '--x'\n\n  tip: '--xy'\nUsage: a\nFor more\n";
-        assert_eq!(
-            last_lines(usage, 3, " | "),
-            "error: unexpected argument '--x' |   tip: '--xy' | Usage: a"
-        );
         let trace = "NotFound: no.such.Simulation\n\tat a.B(B.java:1)\n\tat c.D(D.java:2)\nend\n";
         assert_eq!(
             last_lines(trace, 2, " | "),
             "NotFound: no.such.Simulation | end"
         );
+    }
+
+    #[test]
+    fn an_error_of_usage_is_quoted_from_its_first_line() {
+        let usage =
+            "starting\nerror: unexpected argument '--x'\n\n  tip: '--xy'\nUsage: a\nFor more\n";
+        assert_eq!(
+            error_lines(usage, 3, " | "),
+            "error: unexpected argument '--x' |   tip: '--xy' | Usage: a"
+        );
+        assert_eq!(error_lines("a\nb\nc\n", 2, " | "), "b | c");
     }
 }

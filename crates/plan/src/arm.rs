@@ -9,7 +9,7 @@ use crate::name::check_name;
 use crate::table::{Places, Value, keys_of, no_fault, own_keys, split};
 use ::target::Can;
 use agent::arm::POLICY_KEYS;
-use agent::arm::ingredient::{self, Around, Form};
+use agent::arm::ingredient::{self, Around, Form, INGREDIENTS};
 use model::{Arm, Invalid, Place, Role, Workload};
 use schedule::check_quota;
 use serde::Deserialize;
@@ -24,7 +24,7 @@ pub fn forms() -> Vec<Form> {
         "default, eevdf",
         "nothing changed: the kernel's own scheduler",
     )];
-    let ingredients = ingredient::all().into_iter();
+    let ingredients = INGREDIENTS.all();
     forms.extend(ingredients.flat_map(|ingredient| ingredient.forms()));
     forms.extend([
         ("A+B", "several changes together: batch+nice=5"),
@@ -150,7 +150,7 @@ pub(crate) fn read_arms(
 fn read_arm(mut value: Value) -> Result<(FileArm, Arm), PlanError> {
     let mut keys = keys_of(&value)?;
     let mut arm = Arm::default();
-    for ingredient in ingredient::all() {
+    for ingredient in INGREDIENTS.all() {
         ingredient.read(&mut keys, &mut arm);
     }
     split(&mut value, keys.known());

@@ -4,7 +4,7 @@
 use crate::condition::{self, Condition, Parameters, Point};
 use crate::error::PlanError;
 use crate::table::{Value, take};
-use agent::arm::ingredient;
+use agent::arm::ingredient::INGREDIENTS;
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use std::borrow::Cow;
@@ -185,7 +185,7 @@ fn fill<'i>(arm: &Value<'i>, values: &Values<'i>) -> Value<'i> {
 
 /// Keys of an arm whose values are texts, also where they look like numbers.
 fn texts_of_arms() -> Vec<&'static str> {
-    let ingredients = ingredient::all().into_iter();
+    let ingredients = INGREDIENTS.all();
     let texts = ingredients.flat_map(|ingredient| ingredient.texts());
     texts.copied().chain(["name"]).collect()
 }

@@ -540,7 +540,7 @@ mod tests {
     use super::*;
     use crate::{antagonist, arm, client, file, grid, loads, placement, server, spread, stack};
     use crate::{stop, workload};
-    use agent::arm::ingredient;
+    use agent::arm::ingredient::INGREDIENTS;
     use load::Keys;
     use model::{Arm, key};
     use std::collections::BTreeSet;
@@ -585,7 +585,7 @@ mod tests {
         assert_described(&WORKLOAD, common.iter().chain(taken));
 
         let mut keys = no_keys();
-        for ingredient in ingredient::all() {
+        for ingredient in INGREDIENTS.all() {
             ingredient.read(&mut keys, &mut Arm::default());
         }
         let own = key::accepted::<arm::FileArm>();

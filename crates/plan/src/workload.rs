@@ -109,7 +109,7 @@ fn find(kind: &str) -> Result<&'static KindDef, PlanError> {
 
 /// Names of the kinds for which this is so.
 pub(crate) fn kinds(is_so: fn(&KindDef) -> bool) -> Vec<&'static str> {
-    let kinds = load::kind::all().filter(|def| is_so(def));
+    let kinds = load::KINDS.all().filter(|def| is_so(def));
     kinds.map(|def| def.name).collect()
 }
 

@@ -24,7 +24,7 @@ name = "eevdf"
 [[arm]]
 name = "bpfland"
 scheduler = "scx_bpfland"
-args = ["--slice-us-overutil", "5000"]
+args = ["--slice-us", "5000"]
 [[arm]]
 name = "short-slice"
 tunables = { base_slice = "0.3ms", autogroup = false }
@@ -206,6 +206,15 @@ fn metrics_that_decide_are_those_of_the_kind_unless_the_file_names_some() {
         let experiment = parse_experiment("x.toml", &text).expect("is right");
         assert_eq!(experiment.workloads[0].metrics, [expected], "{workload}");
     }
+}
+
+#[test]
+fn one_tunable_by_both_of_its_names_is_refused() {
+    let tunables = "tunables = { base_slice = \"1ms\", base_slice_ns = \"2ms\" }";
+    let (message, _, offset) = wrong(&format!("[[arm]]\nname = \"a\"\n{tunables}\n"));
+    let both = "`base_slice=1ms` and `base_slice=2ms`";
+    assert!(message.contains(both), "{message}");
+    assert_eq!(offset, Some(30));
 }
 
 #[test]

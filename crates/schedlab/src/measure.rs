@@ -116,6 +116,7 @@ impl Run {
         let done = read::read_trials(dir)?;
         let mut writer = Writer::reopen(dir)?;
         if experiment != before {
+            plan::check(&experiment)?;
             // Blocks are drawn one after the other: those of the shorter plan come first.
             plan = schedule::plan(&experiment);
             writer.extend(&experiment, &plan, runner::says_budget_ended)?;

@@ -9,4 +9,4 @@ mod warnings;
 pub use length::block_ns;
 pub use limits::check_quota;
 pub use order::{cells, plan, trial_seed};
-pub use warnings::warnings;
+pub use warnings::{least_blocks, warnings};

@@ -85,7 +85,7 @@ fn few_blocks(experiment: &Experiment) -> Option<Warning> {
 }
 
 /// Blocks that a run needs: those of its rule, and where arms are compared those of a verdict.
-fn least_blocks(experiment: &Experiment) -> u32 {
+pub fn least_blocks(experiment: &Experiment) -> u32 {
     let stop = &experiment.stop;
     match experiment.arms.len() {
         0 | 1 => stop.min_blocks,

@@ -46,7 +46,7 @@ impl Ingredient for Handicap {
         if arm.handicap_percent == 0.0 || around.workloads.iter().all(carries) {
             return Ok(());
         }
-        let able = load::kind::all().filter(|def| def.handicap);
+        let able = load::KINDS.all().filter(|def| def.handicap);
         let able: Vec<&str> = able.map(|def| def.name).collect();
         let what = format!("only the `{}` load can carry a handicap", able.join("`, `"));
         Err(Invalid::new(KEY, what).with_remedy("leave the other workloads out of this experiment"))

@@ -13,25 +13,25 @@ use crate::roles::Roles;
 use crate::stop::Stop;
 use collect::tasks::Pid;
 use load::Keys;
+use load::registry::Registry;
 use model::{
     Arm, Fact, Invalid, Problem, RolePolicy, SchedulerBinary, TrialFile, Warning, Workload,
 };
 use std::fmt::Display;
 use std::path::Path;
-use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
 /// In the order in which they are put in force. They are undone the other way round, and
 /// asked the other way round whose a change of the command line is: any `NAME=VALUE` may be
 /// a tunable.
-pub(crate) static INGREDIENTS: &[&dyn Ingredient] = &[
+pub static INGREDIENTS: Registry<dyn Ingredient> = Registry::new(&[
     &tunables::Tuning,
     &scheduler::OwnScheduler,
     &policy::ThreadPolicy,
     &weight::ServerWeight,
     &kernel::OwnKernel,
     &handicap::Handicap,
-];
+]);
 
 /// A form on the command line, and what it means.
 pub type Form = (&'static str, &'static str);
@@ -172,23 +172,9 @@ pub struct Undone {
     pub errors: Vec<String>,
 }
 
-static ADDED: RwLock<Vec<&'static dyn Ingredient>> = RwLock::new(Vec::new());
-
-/// One more ingredient in this process: how a test shows that an entry is all that it needs.
-pub fn add(ingredient: &'static dyn Ingredient) {
-    let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
-    added.push(ingredient);
-}
-
-/// The ingredients of the table, and what was added.
-pub fn all() -> Vec<&'static dyn Ingredient> {
-    let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
-    INGREDIENTS.iter().chain(added.iter()).copied().collect()
-}
-
 /// Reads a change of the command line into an arm; `None` if it is nobody's.
 pub fn parse(change: &str, arm: &mut Arm) -> Option<Result<(), Invalid>> {
-    let mut all = all().into_iter().rev();
+    let mut all = INGREDIENTS.all().rev();
     all.find_map(|ingredient| ingredient.parse(change, arm))
 }
 
@@ -211,33 +197,34 @@ pub fn value_of<'a>(change: &'a str, key: &str) -> Option<&'a str> {
 /// Refuses an arm that no machine could put in force.
 pub fn check(arm: &Arm, around: &Around) -> Result<(), Invalid> {
     let mut stored = arm.ingredients.keys();
-    if let Some(name) = stored.find(|name| all().iter().all(|known| known.name() != name.as_str()))
+    if let Some(name) =
+        stored.find(|name| INGREDIENTS.all().all(|known| known.name() != name.as_str()))
     {
         let what = format!("this version has no ingredient `{name}`");
         return Err(Invalid::new(name, what)
             .with_remedy("use the schedlab that the experiment is from, or a newer one"));
     }
-    all()
-        .iter()
+    INGREDIENTS
+        .all()
         .try_for_each(|ingredient| ingredient.check(arm, around))
 }
 
 /// All that an arm asks of the machine.
 pub(crate) fn asks(arm: &Arm) -> Vec<Asked> {
-    let all = all().into_iter();
+    let all = INGREDIENTS.all();
     all.flat_map(|ingredient| ingredient.asks(arm)).collect()
 }
 
 /// Problems of the target with an arm.
 pub(crate) fn require(root: &Path, arm: &Arm, workloads: &[Workload]) -> Vec<Problem> {
-    let all = all().into_iter();
+    let all = INGREDIENTS.all();
     all.flat_map(|ingredient| ingredient.require(root, arm, workloads))
         .collect()
 }
 
 /// The changes of one trial.
 pub(crate) fn changes<'a>(arm: &'a Arm, workload: &'a Workload) -> Vec<Box<dyn Change + 'a>> {
-    let all = all().into_iter();
+    let all = INGREDIENTS.all();
     all.filter_map(|ingredient| ingredient.change(arm, workload))
         .collect()
 }

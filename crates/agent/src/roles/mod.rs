@@ -376,6 +376,11 @@ impl Running {
     }
 }
 
+/// The program that a command names, if it names one.
+fn first(command: Option<Vec<String>>) -> Vec<String> {
+    command.into_iter().flatten().take(1).collect()
+}
+
 /// Problems of the target with the roles of a workload; nothing is started.
 pub fn check(root: &Path, workload: &model::Workload) -> Vec<Problem> {
     let mut problems = Vec::new();
@@ -390,12 +395,8 @@ pub fn check(root: &Path, workload: &model::Workload) -> Vec<Problem> {
                 remedy: "end what listens there, or leave out `port`".to_owned(),
             });
         }
-        let programs = program.and_then(|program| program.command().into_iter().next());
-        roles.push((
-            SERVER.to_owned(),
-            programs.into_iter().collect(),
-            &server.placement,
-        ));
+        let command = program.map(|program| program.command());
+        roles.push((SERVER.to_owned(), first(command), &server.placement));
     }
     for service in &workload.services {
         let programs = stack::programs(service).into_iter().map(str::to_owned);
@@ -406,8 +407,8 @@ pub fn check(root: &Path, workload: &model::Workload) -> Vec<Problem> {
         let name = format!("antagonist {}", antagonist.name);
         let opened = ANTAGONISTS.open(&antagonist.program);
         let program = known(&mut problems, workload, &name, opened);
-        let programs = program.and_then(|program| program.command().into_iter().next());
-        roles.push((name, programs.into_iter().collect(), &antagonist.placement));
+        let command = program.map(|program| program.command());
+        roles.push((name, first(command), &antagonist.placement));
     }
     for (name, programs, placement) in roles {
         let object = format!("workload {}, {name}", workload.name);

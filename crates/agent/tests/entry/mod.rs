@@ -2,7 +2,7 @@
 
 use agent::{Options, serve};
 use miette::Diagnostic;
-use model::{Build, Reply, Request};
+use model::{Build, Experiment, Part, Problem, Reply, Request, Side, TrialResult, TrialSpec};
 use std::io::{BufRead, BufReader, Write};
 
 /// Line and column of what is wrong with a file, both from 1, and the help.
@@ -15,8 +15,32 @@ pub fn wrong(file: &str) -> (usize, usize, String) {
     (text.line() + 1, text.column() + 1, help.unwrap_or_default())
 }
 
+/// The problems of an experiment on this machine, and one trial of its first arm under its first
+/// workload.
+pub fn trial(experiment: &Experiment) -> (Vec<Problem>, TrialResult) {
+    let workload = &experiment.workloads[0];
+    let spec = Box::new(TrialSpec {
+        label: "toy".to_owned(),
+        arm: experiment.arms[0].clone(),
+        workload: workload.clone(),
+        load: workload.loads[0],
+        calibration: Default::default(),
+        part: Part::Whole,
+        seed: 1,
+        collect: None,
+    });
+    let experiment = Box::new(experiment.clone());
+    let side = Side::Both;
+    let requests = [Request::Check { experiment, side }, Request::Trial { spec }];
+    let mut replies = answers(&requests);
+    match (replies.pop(), replies.pop()) {
+        (Some(Reply::Trial { result }), Some(Reply::Checked { problems })) => (problems, *result),
+        replies => panic!("{replies:?}"),
+    }
+}
+
 /// The replies of an agent in this process.
-pub fn answers(requests: &[Request]) -> Vec<Reply> {
+fn answers(requests: &[Request]) -> Vec<Reply> {
     let state = tempfile::tempdir().unwrap();
     let (input, mut requested) = std::io::pipe().unwrap();
     let (replies, output) = std::io::pipe().unwrap();

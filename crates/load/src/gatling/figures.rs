@@ -15,6 +15,18 @@ const LONGEST_NS: u64 = 600_000_000_000;
 const EDGE_SECONDS: f64 = 1.0;
 /// Ways to fail that a warning names.
 const NAMED: usize = 3;
+/// Columns of requests-by-name.csv.
+const BY_NAME: [&str; 9] = [
+    "request",
+    "offered",
+    "ok",
+    "failed",
+    "ok_per_sec",
+    "p50_ns",
+    "p95_ns",
+    "p99_ns",
+    "max_ns",
+];
 
 /// Figures of the requests that were due in the measured part; `cpus` may be used by the
 /// program.
@@ -42,7 +54,7 @@ pub fn parsed(
     parsed.metrics.extend(beside(in_window().collect()));
     parsed.files.push(TrialFile {
         name: "requests-by-name.csv".to_owned(),
-        text: by_name(in_window(), job.workload.duration_ns),
+        text: by_name(in_window(), job.workload.duration_ns).map_err(|e| e.to_string())?,
     });
     parsed.warnings.extend(ways_to_fail(in_window()));
     if of_generator.is_some() {
@@ -143,12 +155,16 @@ fn quantile(sorted: &[u64], permille: u32) -> f64 {
 
 /// A row for each name of a request. Quantiles are of the requests that succeeded, and empty
 /// where there are too few of them.
-fn by_name<'a>(requests: impl Iterator<Item = &'a Request>, duration_ns: u64) -> String {
+fn by_name<'a>(
+    requests: impl Iterator<Item = &'a Request>,
+    duration_ns: u64,
+) -> Result<String, csv::Error> {
     let mut names: BTreeMap<&str, Vec<&Request>> = BTreeMap::new();
     for request in requests {
         names.entry(&request.name).or_default().push(request);
     }
-    let mut text = "request,offered,ok,failed,ok_per_sec,p50_ns,p95_ns,p99_ns,max_ns\n".to_owned();
+    let mut table = csv::Writer::from_writer(Vec::new());
+    table.write_record(BY_NAME)?;
     for (name, requests) in names {
         let ok: Vec<&Request> = requests.iter().copied().filter(|r| r.ok).collect();
         let latencies = sorted(&ok);
@@ -158,25 +174,20 @@ fn by_name<'a>(requests: impl Iterator<Item = &'a Request>, duration_ns: u64) ->
         };
         let max = latencies.last().map_or_else(String::new, u64::to_string);
         let per_sec = ok.len() as f64 * 1e9 / duration_ns as f64;
-        text.push_str(&format!(
-            "{},{},{},{},{per_sec:.3},{},{},{},{max}\n",
-            quoted(name),
-            requests.len(),
-            ok.len(),
-            requests.len() - ok.len(),
-            cell(500),
-            cell(950),
-            cell(990),
-        ));
+        table.write_record([
+            name,
+            &requests.len().to_string(),
+            &ok.len().to_string(),
+            &(requests.len() - ok.len()).to_string(),
+            &format!("{per_sec:.3}"),
+            &cell(500),
+            &cell(950),
+            &cell(990),
+            &max,
+        ])?;
     }
-    text
-}
-
-fn quoted(name: &str) -> String {
-    match name.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", name.replace('"', "\"\"")),
-        false => name.to_owned(),
-    }
+    let text = table.into_inner().map_err(|e| e.into_error())?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
 /// The failures by request and reason, the most frequent first.

@@ -216,21 +216,11 @@ impl Driver for Gatling {
     }
 
     fn require(&self, job: &Job) -> Vec<Problem> {
-        let problem = |what: String, remedy: &str| Problem {
-            object: format!("workload {}", job.workload.name),
-            what,
-            remedy: remedy.to_owned(),
-        };
+        let problem = |what: String, remedy: &str| job.problem(what, remedy);
         let mut problems = self.command().require(job);
-        let allowed = sys::allowed_cpus();
         let cpus = self.cpus().unwrap_or_default();
-        if let Some(cpu) = cpus.iter().find(|cpu| !allowed.contains(cpu)) {
-            let list = self.load_cpus.as_deref().unwrap_or_default();
-            problems.push(problem(
-                format!("load-cpus = \"{list}\": there is no CPU {cpu} to run on here"),
-                "name CPUs of this machine that the agent may use",
-            ));
-        }
+        let list = self.load_cpus.as_deref();
+        problems.extend(driver::absent_cpu(job, &cpus, list));
         if self.log.contains(&format!("{{{FOLDER}}}")) && !job.workload.has_folders() {
             problems.push(problem(
                 "its log is in the folder of the load, which is made only where there are \

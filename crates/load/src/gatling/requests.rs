@@ -51,9 +51,8 @@ pub fn read(path: &Path) -> Result<Vec<Request>, String> {
 }
 
 /// The requests of a log; each of its rows is checked, so that half a file is no result.
-pub fn parse(log: impl Read) -> Result<Vec<Request>, String> {
+pub fn parse(mut log: impl Read) -> Result<Vec<Request>, String> {
     let mut text = String::new();
-    let mut log = log;
     log.read_to_string(&mut text).map_err(|e| e.to_string())?;
     let head = text.lines().next().unwrap_or_default();
     if head.strip_prefix("# ") != Some(FORMAT) {

@@ -50,11 +50,7 @@ pub fn address(written: Option<&str>, usual_port: u16, job: &Job) -> Result<Sock
 
 /// Problems that keep the job from running here.
 pub fn require(job: &Job, config: Result<Config, String>) -> Vec<Problem> {
-    let problem = |what: String, remedy: &str| Problem {
-        object: format!("workload {}", job.workload.name),
-        what,
-        remedy: remedy.to_owned(),
-    };
+    let problem = |what: String, remedy: &str| job.problem(what, remedy);
     let config = match config {
         Ok(config) => config,
         Err(what) => return vec![problem(what, "correct the workload in the experiment file")],
@@ -68,18 +64,19 @@ pub fn require(job: &Job, config: Result<Config, String>) -> Vec<Problem> {
         let remedy = "take fewer connections, or raise the limit (ulimit -Hn, limits.conf(5))";
         problems.push(problem(what, remedy));
     }
-    let allowed = sys::allowed_cpus();
-    if let Some(cpu) = config.cpus.iter().find(|cpu| !allowed.contains(cpu)) {
-        let client = job.workload.client.as_ref();
-        let list = client.and_then(|client| client.load_cpus.as_deref());
-        let list = list.unwrap_or_default();
-        let what = format!("load-cpus = \"{list}\": there is no CPU {cpu} to run on here");
-        problems.push(problem(
-            what,
-            "name CPUs of this machine that the agent may use",
-        ));
-    }
+    let client = job.workload.client.as_ref();
+    let list = client.and_then(|client| client.load_cpus.as_deref());
+    problems.extend(absent_cpu(job, &config.cpus, list));
     problems
+}
+
+/// The first of the load's CPUs, from the list that is written, that is not to be had here.
+pub fn absent_cpu(job: &Job, cpus: &[u32], list: Option<&str>) -> Option<Problem> {
+    let allowed = sys::allowed_cpus();
+    let cpu = cpus.iter().find(|cpu| !allowed.contains(cpu))?;
+    let list = list.unwrap_or_default();
+    let what = format!("load-cpus = \"{list}\": there is no CPU {cpu} to run on here");
+    Some(job.problem(what, "name CPUs of this machine that the agent may use"))
 }
 
 /// More connections than a process may open files; `most` is the hard limit, if any.

@@ -16,12 +16,12 @@ pub mod spinner;
 pub mod stress_ng;
 
 use crate::params::{self, Does};
+use crate::registry::Registry;
 use crate::{Keys, Launch, Params, Work};
 use model::{Invalid, KeyDef, Kind, OpenLoopParams, Placement, Program, Task};
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 use std::net::SocketAddr;
-use std::sync::{PoisonError, RwLock};
 
 /// Kinds of server (`[workload.server]`).
 pub static SERVERS: Table<dyn ServerProgram> = Table::new(
@@ -153,34 +153,21 @@ impl<W: ?Sized> ProgramDef<W> {
 pub struct Table<W: ?Sized + 'static> {
     /// Name of the role.
     pub role: &'static str,
-    defs: &'static [&'static ProgramDef<W>],
-    added: RwLock<Vec<&'static ProgramDef<W>>>,
+    /// Its kinds.
+    pub kinds: Registry<ProgramDef<W>>,
 }
 
 impl<W: ?Sized> Table<W> {
-    const fn new(role: &'static str, defs: &'static [&'static ProgramDef<W>]) -> Self {
+    const fn new(role: &'static str, kinds: &'static [&'static ProgramDef<W>]) -> Self {
         Table {
             role,
-            defs,
-            added: RwLock::new(Vec::new()),
+            kinds: Registry::new(kinds),
         }
-    }
-
-    /// One more kind in this process: how a test shows that an entry is all that a kind needs.
-    pub fn add(&self, def: &'static ProgramDef<W>) {
-        let mut added = self.added.write().unwrap_or_else(PoisonError::into_inner);
-        added.push(def);
-    }
-
-    /// The kinds of the table, and what was added.
-    pub fn all(&self) -> impl Iterator<Item = &'static ProgramDef<W>> + use<W> {
-        let added = self.added.read().unwrap_or_else(PoisonError::into_inner);
-        self.defs.iter().copied().chain(added.clone())
     }
 
     /// The kind with this name.
     pub fn find(&self, name: &str) -> Option<&'static ProgramDef<W>> {
-        self.all().find(|def| def.name == name)
+        self.kinds.all().find(|def| def.name == name)
     }
 
     /// The program that a kind and its parameters mean; an error if this version has no such
@@ -196,12 +183,12 @@ impl<W: ?Sized> Table<W> {
 
     /// Programs from PATH that its kinds name.
     pub fn programs(&self) -> impl Iterator<Item = &'static Program> + use<W> {
-        self.all().filter_map(|def| def.program.as_ref())
+        self.kinds.all().filter_map(|def| def.program.as_ref())
     }
 
     /// Tasks whose scheduling is measured.
     pub fn tasks(&self) -> impl Iterator<Item = &'static Task> + use<W> {
-        self.all().flat_map(|def| def.tasks)
+        self.kinds.all().flat_map(|def| def.tasks)
     }
 }
 
@@ -226,7 +213,7 @@ mod tests {
 
     fn assert_described<W: ?Sized>(table: &Table<W>) {
         let mut seen = BTreeSet::new();
-        for def in table.all() {
+        for def in table.kinds.all() {
             let names: Vec<&str> = def.keys.iter().map(|key| key.name).collect();
             assert_eq!(names, def.work.asked(), "keys of the {}", def.name);
             assert!(seen.insert(def.name), "{} is there twice", def.name);

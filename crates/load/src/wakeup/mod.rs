@@ -201,11 +201,7 @@ impl Driver for Wakeup {
     fn require(&self, job: &Job) -> Vec<Problem> {
         let fault = Config::of(self, job).fault();
         fault
-            .map(|what| Problem {
-                object: format!("workload {}", job.workload.name),
-                what,
-                remedy: "correct the workload in the experiment file".to_owned(),
-            })
+            .map(|what| job.problem(what, "correct the workload in the experiment file"))
             .into_iter()
             .collect()
     }

@@ -14,23 +14,18 @@ const LEAST: usize = 3;
 
 pub fn warnings(results: &ResultSet) -> Vec<Warning> {
     let mut trials: Vec<&Trial> = results.trials.iter().map(|t| &t.trial).collect();
-    trials.sort_by_key(|trial| (trial.result.started_unix_ns, trial.place.index));
+    trials.sort_by_key(|trial| trial.order());
     let cells = results.plan.cells.iter().enumerate();
     let of_cell = |cell| {
         let here = trials
             .iter()
             .filter(move |t| t.place.cell == cell && t.is_ok());
-        here.filter_map(|trial| wall_time(trial))
+        here.filter_map(|trial| Some(trial.metric(WALL_TIME)?.value))
             .collect::<Vec<f64>>()
     };
     cells
         .filter_map(|(index, cell)| warning(&cell.name, &of_cell(index)))
         .collect()
-}
-
-fn wall_time(trial: &Trial) -> Option<f64> {
-    let mut metrics = trial.result.metrics.iter();
-    metrics.find(|m| m.metric == WALL_TIME).map(|m| m.value)
 }
 
 fn warning(cell: &str, wall_times: &[f64]) -> Option<Warning> {

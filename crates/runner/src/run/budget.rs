@@ -16,16 +16,13 @@ pub fn says_budget_ended(warning: &Warning) -> bool {
 impl Run<'_> {
     /// Says in the results why they are no more.
     pub(super) fn warn_of_budget(&mut self) -> Result<(), RunError> {
-        let stop = &self.experiment.stop;
+        let least = schedule::least_blocks(self.experiment);
         let blocks = self.trials.iter().map(|t| t.place.block).max().unwrap_or(0);
-        let (severity, of) = match blocks < stop.min_blocks {
-            true => {
-                let of = format!("{blocks} of at least {}", stop.min_blocks);
-                (Severity::Caution, of)
-            }
+        let (severity, of) = match blocks < least {
+            true => (Severity::Caution, format!("{blocks} of at least {least}")),
             false => (Severity::Note, blocks.to_string()),
         };
-        let budget_ns = stop.budget_ns.unwrap_or_default();
+        let budget_ns = self.experiment.stop.budget_ns.unwrap_or_default();
         let budget = format_duration_ns(budget_ns);
         let warning = Warning {
             severity,
@@ -35,12 +32,13 @@ impl Run<'_> {
         Ok(self.writer.warn(vec![warning])?)
     }
 
-    /// The command that gives a run twice its budget, or enough for its least number of blocks.
+    /// The command that gives a run twice its budget, or enough for its least number of blocks
+    /// and one more.
     fn how_to_extend(&self, budget_ns: u64, blocks: u32) -> String {
         let least_ns = self
             .block_ns()
             .unwrap_or_default()
-            .saturating_mul((self.experiment.stop.min_blocks + 1).into());
+            .saturating_mul((schedule::least_blocks(self.experiment) + 1).into());
         let wanted_ns = budget_ns.saturating_mul(2).max(least_ns);
         let minutes = wanted_ns.div_ceil(60_000_000_000);
         format!(

@@ -126,7 +126,7 @@ fn the_budget_ends_a_run_but_never_before_the_first_block() {
     let trials = place.run(FakeTarget::new(|_| took(1.0)));
     assert_eq!(trials.len(), 2);
     let said = warnings(&place);
-    let expected = "The budget of 1ns ended the run after 1 of at least 3 blocks.";
+    let expected = "The budget of 1ns ended the run after 1 of at least 5 blocks.";
     assert!(said.iter().any(|what| what == expected), "{said:?}");
 }
 

@@ -32,7 +32,7 @@ fn arms() {
 }
 
 fn workloads() {
-    for kind in load::kind::all() {
+    for kind in load::KINDS.all() {
         say!(
             "  {:<12} load: {:<20} {}",
             kind.name,

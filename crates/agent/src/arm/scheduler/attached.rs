@@ -14,7 +14,7 @@ use crate::processes::SCHEDULER_MARKER;
 use crate::spawn::{SpawnError, spawn};
 use collect::kernel_log::KernelLog;
 use collect::{sched_ext, tasks, tools};
-use model::printable::last_lines;
+use model::printable::error_lines;
 use model::{SchedExt, Scheduler, SchedulerBinary};
 use rustix::process::{Pid, Signal, kill_process};
 use sha2::{Digest, Sha256};
@@ -373,7 +373,7 @@ impl Running {
     fn reason(&mut self) -> String {
         match self.exit_lines().pop() {
             Some(line) => line,
-            None => match last_lines(&without_chatter(&text_of(&mut self.log)), 3, " | ") {
+            None => match error_lines(&without_chatter(&text_of(&mut self.log)), 3, " | ") {
                 lines if lines.is_empty() => "it printed no error".to_owned(),
                 lines => lines,
             },

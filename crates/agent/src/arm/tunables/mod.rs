@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-const REMEDY: &str = "`schedlab list tunables` has their names, units and ranges";
+const REMEDY: &str = "`schedlab list arms` has their names";
 
 /// `feature.NAME`: one word of debugfs `sched/features`.
 const FEATURE: &str = "feature.";
@@ -112,10 +112,14 @@ impl Ingredient for Tuning {
 
     fn read(&self, keys: &mut Keys, arm: &mut Arm) {
         let written: Option<BTreeMap<String, Written>> = keys.get("tunables");
-        let texts = written.into_iter().flatten();
-        arm.tunables = texts
-            .map(|(name, value)| (value::own_name(&name), value.into_text()))
-            .collect();
+        for (name, value) in written.into_iter().flatten() {
+            if let Err(fault) = set(arm, &name, value.into_text()) {
+                keys.refuse(Invalid {
+                    key: "tunables".to_owned(),
+                    ..fault
+                });
+            }
+        }
     }
 
     fn forms(&self) -> &'static [Form] {
@@ -132,15 +136,7 @@ impl Ingredient for Tuning {
         if name.is_empty() || value.is_empty() {
             return None;
         }
-        let name = value::own_name(name);
-        Some(match arm.tunables.insert(name.clone(), value.to_owned()) {
-            Some(first) => Err(twice(
-                "tunable",
-                format!("{name}={first}"),
-                format!("{name}={value}"),
-            )),
-            None => Ok(()),
-        })
+        Some(set(arm, name, value.to_owned()))
     }
 
     /// Names, units and ranges that are wrong on any kernel.
@@ -173,6 +169,19 @@ impl Ingredient for Tuning {
             tunables: &arm.tunables,
             applied: Applied::default(),
         }))
+    }
+}
+
+/// Adds one to the arm, by schedlab's name or by that of the kernel; an error if it is there.
+fn set(arm: &mut Arm, name: &str, value: String) -> Result<(), Invalid> {
+    let name = value::own_name(name);
+    match arm.tunables.insert(name.clone(), value.clone()) {
+        Some(first) => Err(twice(
+            "tunable",
+            format!("{name}={first}"),
+            format!("{name}={value}"),
+        )),
+        None => Ok(()),
     }
 }
 

@@ -41,7 +41,7 @@ pub(super) fn named(name: &str) -> Result<&'static Tunable, String> {
 
 /// Keys of other changes, which somebody may have meant: `nice` of `nice=N`.
 fn other_keys() -> impl Iterator<Item = &'static str> {
-    let forms = INGREDIENTS.iter().flat_map(|ingredient| ingredient.forms());
+    let forms = INGREDIENTS.all().flat_map(|ingredient| ingredient.forms());
     let keys = forms.filter_map(|(form, _)| Some(form.split_once('=')?.0));
     keys.filter(|key| key.chars().all(|c| c.is_ascii_lowercase()))
 }
