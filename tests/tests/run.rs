@@ -293,6 +293,18 @@ fn the_budget_that_ended_a_run_is_told_how_to_extend_it() {
 }
 
 #[test]
+fn a_command_that_is_used_in_a_wrong_way_is_tried_once() {
+    let _turn = alone();
+    let bench = Bench::default();
+    let wrong = ["--", "sh", "-c", "echo usage >&2; exit 2"];
+    let arms = ["run", "-o", "out", "-a", "default", "-a", "batch"];
+    expect_code(&bench.run(&[&arms[..], &wrong].concat()), 4);
+    let set = results::ResultSet::read(&bench.path("out")).expect("readable");
+    assert!(set.trials.iter().all(|t| t.trial.attempt == 1));
+    assert!(set.trials.len() <= 2, "{}", set.trials.len());
+}
+
+#[test]
 fn a_command_that_finds_its_work_done_is_said_and_prepared() {
     let _turn = alone();
     let bench = Bench::default();

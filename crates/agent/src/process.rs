@@ -16,7 +16,7 @@ use load::{Launch, Output};
 use model::printable::last_lines;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{MemfdFlags, OFlags, fcntl_setfl, memfd_create};
-use rustix::process::{PidfdFlags, WaitId, WaitIdOptions, pidfd_open, waitid};
+use rustix::process::{PidfdFlags, WaitId, WaitIdOptions, WaitIdStatus, pidfd_open, waitid};
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::OwnedFd;
@@ -171,11 +171,21 @@ impl Process {
 
     /// End of the process, in brackets; empty while it runs.
     pub fn end_in_words(&self) -> String {
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        let pid = rustix::process::Pid::from_raw(self.pid);
-        let ended = pid.and_then(|pid| waitid(WaitId::Pid(pid), options).ok()?);
-        let words = ended.and_then(|e| in_words(e.exit_status(), e.terminating_signal()));
+        let end = self.peek_at_end();
+        let words = end.and_then(|e| in_words(e.exit_status(), e.terminating_signal()));
         words.map_or_else(String::new, |words| format!(" ({words})"))
+    }
+
+    /// Exit status; `None` while it runs, and where a signal ended it.
+    pub fn exit_code(&self) -> Option<i32> {
+        self.peek_at_end()?.exit_status()
+    }
+
+    /// Its end, which stays to be reaped.
+    fn peek_at_end(&self) -> Option<WaitIdStatus> {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let pid = rustix::process::Pid::from_raw(self.pid)?;
+        waitid(WaitId::Pid(pid), options).ok()?
     }
 
     /// True if this text is in what it has printed so far.
@@ -231,6 +241,7 @@ impl Process {
             stdout,
             stderr: text_of(&mut self.stderr),
             success: left.status.success(),
+            code: left.status.code(),
             status: describe(left.status),
             wall_ns,
             user_ns: usage.user_ns,

@@ -9,6 +9,32 @@ pub enum Stop {
     Void(String),
     /// The workload did not do its work.
     Failed(String),
+    /// As the one within, and another attempt would end in the same way: a program does not
+    /// take its arguments.
+    ForGood(Box<Stop>),
+}
+
+/// Exit status by which programs say that they were called in a wrong way (bash(1), clap).
+const USAGE: i32 = 2;
+
+impl Stop {
+    /// The stop of a program that ended with this exit status, if it is known.
+    pub(crate) fn by_exit(self, code: Option<i32>) -> Stop {
+        match code {
+            Some(USAGE) => self.for_good(),
+            _ => self,
+        }
+    }
+
+    /// The stop of what would end in the same way again.
+    pub(crate) fn for_good(self) -> Stop {
+        Stop::ForGood(Box::new(self))
+    }
+
+    /// True if another attempt would end in the same way.
+    pub(crate) fn is_for_good(&self) -> bool {
+        matches!(self, Stop::ForGood(_))
+    }
 }
 
 impl From<Stop> for TrialState {
@@ -16,6 +42,7 @@ impl From<Stop> for TrialState {
         match stop {
             Stop::Void(why) => TrialState::Void { why },
             Stop::Failed(why) => TrialState::Failed { why },
+            Stop::ForGood(stop) => (*stop).into(),
         }
     }
 }

@@ -451,6 +451,7 @@ impl<'a, 'c> Trial<'a, 'c> {
                 remedy: "run: schedlab restore".to_owned(),
             });
         }
+        let for_good = outcome.as_ref().is_err_and(Stop::is_for_good);
         let state = match (outcome, undone) {
             (Ok(()), Ok(())) => TrialState::Ok,
             (Ok(()), Err(what)) => TrialState::Void {
@@ -468,6 +469,7 @@ impl<'a, 'c> Trial<'a, 'c> {
             evidence: self.evidence,
             metrics: if counts { self.metrics } else { Vec::new() },
             warnings,
+            for_good,
         }
     }
 }
@@ -477,5 +479,5 @@ fn failed_with(what: &str, output: &Output) -> Stop {
     let lines = lines.into_iter().find(|lines| !lines.is_empty());
     let lines = lines.unwrap_or_default();
     let colon = if lines.is_empty() { "" } else { ": " };
-    Stop::Failed(format!("{what} ended with {}{colon}{lines}", output.status))
+    Stop::Failed(format!("{what} ended with {}{colon}{lines}", output.status)).by_exit(output.code)
 }

@@ -142,6 +142,8 @@ pub struct Output {
     pub stderr: String,
     /// Exit status 0.
     pub success: bool,
+    /// Exit status; `None` where a signal ended it.
+    pub code: Option<i32>,
     /// `exit status 1`, `signal 9`, for messages.
     pub status: String,
     /// From exec to the end of the process.

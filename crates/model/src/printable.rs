@@ -26,7 +26,7 @@ pub fn last_lines(text: &str, count: usize, separator: &str) -> String {
     lines[lines.len().saturating_sub(count)..].join(separator)
 }
 
-/// As [`last_lines`], but from the last line that begins with `error:`, if there is one: advice
+/// As [`last_lines`], but from the last line that begins with `error: `, if there is one: advice
 /// on usage follows it in what a program prints of its arguments.
 pub fn error_lines(text: &str, count: usize, separator: &str) -> String {
     let is_error = |line: &&str| {
@@ -46,7 +46,7 @@ fn telling(text: &str) -> Vec<&str> {
 }
 
 /// How programs begin the line that says what went wrong.
-const ERROR: &str = "error:";
+const ERROR: &str = "error: ";
 
 fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
     if !text.contains(&is_escaped) {

@@ -75,6 +75,9 @@ pub struct TrialResult {
     /// Warnings about this trial.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Warning>,
+    /// True if it did not count, and another attempt would end in the same way.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub for_good: bool,
 }
 
 /// `trial.json`: a trial with its place in the plan.

@@ -282,6 +282,23 @@ mod tests {
     }
 
     #[test]
+    fn a_change_of_one_sort_leaves_the_others_alone() {
+        for (text, summary) in [
+            (
+                "scx_rusty --greedy-threshold 2",
+                "scx_rusty --greedy-threshold 2",
+            ),
+            ("base_slice=1ms", "base_slice=1ms"),
+            ("kernel=debian:sid", "kernel=debian:sid"),
+            ("handicap=5%", "handicap=5%"),
+            ("weight=200", "weight=200"),
+            ("nice=5", "nice=5"),
+        ] {
+            assert_eq!(parse_arm(text).expect("parses").summary(), summary);
+        }
+    }
+
+    #[test]
     fn tunables_may_have_the_kernels_own_names() {
         let arm = parse_arm("base_slice_ns=1ms+kernel.sched_autogroup_enabled=0").expect("parses");
         assert_eq!(arm.tunables["base_slice"], "1ms");

@@ -48,13 +48,17 @@ pub fn parse_command_line(line: &CommandLine) -> Result<Experiment, PlanError> {
     let mut arms: Vec<Arm> = Vec::new();
     for text in &line.arms {
         let mut arm = parse_arm(text)?;
-        let is_taken = |name: &str| arms.iter().any(|a| a.name == name);
-        if is_taken(&arm.name) && !text.contains(":=") {
+        let twin = arms.iter().position(|other| other.name == arm.name);
+        if let Some(twin) = twin {
             // The arguments tell two arms of one scheduler apart.
-            arm.name = arm.summary();
-            check_name(&arm.name)?;
+            for (arm, text) in [(&mut arms[twin], &line.arms[twin]), (&mut arm, text)] {
+                if !text.contains(":=") {
+                    arm.name = arm.summary();
+                    check_name(&arm.name)?;
+                }
+            }
         }
-        if is_taken(&arm.name) {
+        if arms.iter().any(|other| other.name == arm.name) {
             return Err(PlanError::new(format!("there are two arms `{}`", arm.name))
                 .with_help("name one of them: NAME:=CHANGES"));
         }
@@ -143,4 +147,32 @@ pub fn with_aa(mut experiment: Experiment) -> Result<Experiment, PlanError> {
     experiment.aa_arm = Some(AA_ARM.to_owned());
     check(&experiment)?;
     Ok(experiment)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(arms: &[&str]) -> Result<Vec<String>, PlanError> {
+        let line = CommandLine {
+            arms: arms.iter().map(|arm| (*arm).to_owned()).collect(),
+            workloads: vec!["wakeup".to_owned()],
+            ..CommandLine::default()
+        };
+        let experiment = parse_command_line(&line)?;
+        Ok(experiment.arms.into_iter().map(|arm| arm.name).collect())
+    }
+
+    #[test]
+    fn arms_of_one_scheduler_are_told_apart_by_their_arguments() {
+        let five = "scx_rusty --greedy-threshold 5";
+        let expected = [five, "scx_rusty"];
+        assert_eq!(names(&[five, "scx_rusty"]).unwrap(), expected);
+        assert_eq!(names(&["scx_rusty", five]).unwrap(), ["scx_rusty", five]);
+        let six = "scx_rusty --greedy-threshold 6";
+        let all = names(&["default", five, six]).unwrap();
+        assert_eq!(all, ["default", five, six]);
+        assert!(names(&["x:=batch", "x:=idle"]).is_err());
+        assert!(names(&["batch", "batch"]).is_err());
+    }
 }

@@ -153,6 +153,7 @@ pub(crate) mod tests {
                     value,
                 }],
                 warnings: Vec::new(),
+                for_good: false,
             },
         }
     }

@@ -81,6 +81,7 @@ fn trial(index: u32, attempt: u32) -> Trial {
             evidence: Evidence::default(),
             metrics: Vec::new(),
             warnings: Vec::new(),
+            for_good: false,
         },
     }
 }

@@ -115,6 +115,7 @@ fn joined(beside: TrialResult, load: TrialResult) -> TrialResult {
             false => Vec::new(),
         },
         warnings: warnings.chain(beside.warnings).collect(),
+        for_good: load.for_good || beside.for_good,
         ..beside
     }
 }

@@ -3,6 +3,7 @@
 
 mod apart;
 mod cells;
+mod check;
 mod connection;
 mod missing;
 mod mixing;
@@ -10,8 +11,9 @@ mod run;
 mod trial;
 
 pub use cells::{CellState, Decisions, OpenComparison};
+pub use check::check;
 pub use missing::unexplained;
-pub use run::{Options, Outcome, check, run, says_budget_ended};
+pub use run::{Options, Outcome, run, says_budget_ended};
 
 use model::{PlannedTrial, Problem, Trial, Warning};
 use results::ResultsError;
@@ -50,6 +52,11 @@ pub enum Event<'a> {
     BlockEnded {
         /// State of the run after the block.
         state: &'a Progress,
+    },
+    /// A trial takes so long that a block does not fit into the budget.
+    TooLong {
+        /// Times of trial, block and budget, in a sentence.
+        what: &'a str,
     },
     /// An arm never once worked in a cell and is tried no more.
     GaveUp {

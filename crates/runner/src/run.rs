@@ -6,6 +6,7 @@ pub use budget::says_budget_ended;
 
 use crate::apart::Apart;
 use crate::cells::{CellState, Decisions, GivenUp, OpenComparison, never_worked};
+use crate::check::only_arms_of;
 use crate::connection::{Calibrated, Connection, with_last_lines};
 use crate::mixing;
 use crate::trial::{TrialEnd, UnderWay};
@@ -105,46 +106,10 @@ pub fn run(
     }
 }
 
-/// Would this experiment run? Everything is looked at, every kernel of it booted, and
-/// nothing changed.
-pub fn check(
-    experiment: &Experiment,
-    target: &mut dyn Target,
-    controller: Option<&mut dyn Target>,
-    build: &Build,
-) -> Result<Vec<Problem>, RunError> {
-    let mut problems = target.check(experiment);
-    if !problems.is_empty() {
-        return Ok(problems);
-    }
-    let mut side = Side::Both;
-    if let Some(controller) = controller.filter(|_| has_loads_apart(experiment, target)) {
-        side = Side::Target;
-        let mut connection = Connection::open(controller, &Boot::default(), build)?;
-        problems.extend(connection.check(experiment, Side::Controller)?);
-    }
-    let boots: BTreeSet<Boot> = experiment.arms.iter().map(boot).collect();
-    for boot in boots {
-        let mut connection = Connection::open(target, &boot, build)?;
-        problems.extend(connection.check(&only_arms_of(experiment, &boot), side)?);
-    }
-    problems.dedup();
-    Ok(problems)
-}
-
 /// Does a load of the experiment run on another machine than its services?
-fn has_loads_apart(experiment: &Experiment, target: &dyn Target) -> bool {
+pub(crate) fn has_loads_apart(experiment: &Experiment, target: &dyn Target) -> bool {
     let mut workloads = experiment.workloads.iter();
     target.can().apart && workloads.any(|workload| workload.load_on == Place::Controller)
-}
-
-fn only_arms_of(experiment: &Experiment, wanted: &Boot) -> Experiment {
-    let arms = experiment.arms.iter().filter(|a| boot(a) == *wanted);
-    Experiment {
-        arms: arms.cloned().collect(),
-        baseline: 0,
-        ..experiment.clone()
-    }
 }
 
 fn earlier(done: &[Trial]) -> Duration {
@@ -368,8 +333,12 @@ impl<'a> Run<'a> {
             self.writer.add_trial(&trial, &files)?;
             (self.sink)(Event::TrialEnded { trial: &trial });
             self.trials.push(trial);
+            self.say_if_too_long()?;
             if self.trials.last().is_some_and(Trial::is_ok) {
                 return Ok(true);
+            }
+            if self.is_hopeless(place) {
+                break;
             }
         }
         self.give_up_what_never_worked(place);
@@ -386,6 +355,15 @@ impl<'a> Run<'a> {
             (tried.max(trial.attempt), failed)
         });
         (tried + 1, tried + most - failed % most)
+    }
+
+    /// Did the last trial say that another attempt would end in the same way, where none has
+    /// ended otherwise?
+    fn is_hopeless(&self, place: &PlannedTrial) -> bool {
+        let worked =
+            |t: &Trial| (t.place.cell, t.place.arm) == (place.cell, place.arm) && t.is_ok();
+        let last = self.trials.last();
+        last.is_some_and(|trial| trial.result.for_good) && !self.trials.iter().any(worked)
     }
 
     fn names(&self, place: &PlannedTrial) -> (&'a str, &'a str) {
@@ -552,7 +530,7 @@ impl<'a> Run<'a> {
         // The old one first: two must never share the machine.
         self.connection = None;
         (self.sink)(Event::Step {
-            step: "starting the agent",
+            step: &self.target.opening(boot),
         });
         self.connection = Some(Connection::open(self.target, boot, &self.build)?);
         self.in_use = Some((boot.clone(), turn));
@@ -598,7 +576,7 @@ fn connected(connection: &mut Option<Connection>) -> Result<&mut Connection, Run
     })
 }
 
-fn boot(arm: &Arm) -> Boot {
+pub(crate) fn boot(arm: &Arm) -> Boot {
     Boot {
         kernel: arm.kernel.clone(),
     }
@@ -626,5 +604,6 @@ fn void_result(why: String, (started, at): (Instant, SystemTime)) -> TrialResult
         evidence: Evidence::default(),
         metrics: Vec::new(),
         warnings: Vec::new(),
+        for_good: false,
     }
 }

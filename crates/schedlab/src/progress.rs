@@ -1,56 +1,60 @@
-//! Display of a run while it goes on: one live line on a terminal, and a line that stays for
-//! everything a person must know. Silent where there is no terminal.
+//! Display of a run while it goes on, on standard error. A terminal has live lines: the run,
+//! and below it each comparison that is open, as it stands. Elsewhere, in a log, there is a
+//! line for the start and for each block. Whatever a person must know is a line that stays.
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::style::ProgressTracker;
+use indicatif::{MultiProgress, ProgressBar, ProgressState, ProgressStyle};
 use model::printable::one_line;
 use model::trial::headline;
 use model::{Experiment, Plan, format_duration_ns};
-use runner::Event;
+use runner::{Event, OpenComparison, Progress};
+use std::fmt::Write;
 use std::io::IsTerminal;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
+/// Comparisons that have a live line; a terminal has not many.
+const SHOWN: usize = 6;
+
+/// Display of one run.
 pub struct Display {
-    bar: Option<ProgressBar>,
-    head: String,
+    lines: Lines,
+    /// Block, cell and arm.
+    place: String,
     state: String,
     cells: usize,
+    decides: f64,
 }
 
 impl Display {
     pub fn new(experiment: &Experiment, plan: &Plan, quiet: bool) -> Self {
-        let bar = (!quiet && std::io::stderr().is_terminal()).then(live_line);
-        if let Some(bar) = &bar {
-            say(
-                bar,
-                &format!(
-                    "{}: {} arms × {} cells, at most {} blocks{}",
-                    experiment.name,
-                    experiment.arms.len(),
-                    plan.cells.len(),
-                    experiment.stop.max_blocks,
-                    match experiment.stop.budget_ns {
-                        Some(budget) => format!(" in {}", format_duration_ns(budget)),
-                        None => String::new(),
-                    }
-                ),
-            );
-        }
+        let lines = match quiet {
+            true => Lines::None,
+            false => Lines::of_this_process(),
+        };
+        let arms = counted(experiment.arms.len(), "arm");
+        let cells = counted(plan.cells.len(), "cell");
+        let (name, blocks) = (&experiment.name, experiment.stop.max_blocks);
+        let budget = experiment.stop.budget_ns.map(format_duration_ns);
+        let budget = budget.map_or_else(String::new, |budget| format!(" in {budget}"));
+        lines.say(&format!(
+            "{name}: {arms} × {cells}, at most {blocks} blocks{budget}"
+        ));
         Display {
-            bar,
-            head: String::new(),
+            lines,
+            place: String::new(),
             state: String::new(),
             cells: plan.cells.len(),
+            decides: 1.0 / (1.0 - experiment.stop.confidence),
         }
     }
 
     pub fn show(&mut self, event: &Event) {
-        let Some(bar) = &self.bar else {
-            return;
-        };
         match event {
             Event::Ready { warnings } => {
                 for warning in *warnings {
-                    say(bar, &format!("note: {}", warning.what));
+                    self.lines.say(&format!("note: {}", warning.what));
                 }
             }
             Event::TrialStarted {
@@ -59,98 +63,268 @@ impl Display {
                 arm,
                 attempt,
             } => {
-                let again = if *attempt > 1 {
-                    format!(", attempt {attempt}")
-                } else {
-                    String::new()
+                let again = match attempt {
+                    1 => String::new(),
+                    attempt => format!(", attempt {attempt}"),
                 };
-                self.head = format!("block {} · {cell} · {arm}{again}", place.block);
-                show(bar, &format!("{}{}", self.head, self.state));
+                self.place = format!("block {} · {cell} · {arm}{again}", place.block);
+                self.now("");
             }
-            Event::Step { step } if self.head.is_empty() => show(bar, step),
-            Event::Step { step } => show(bar, &format!("{} · {step}{}", self.head, self.state)),
+            Event::Step { step } if self.place.is_empty() => self.lines.first_steps(step),
+            Event::Step { step } => self.now(step),
             Event::TrialEnded { trial } => {
                 let state = &trial.result.state;
                 if let Some(why) = state.headline() {
-                    let state = state.name();
-                    say(
-                        bar,
-                        &format!("{state}: {}, {}: {why}", trial.cell, trial.arm),
-                    );
+                    let (state, cell, arm) = (state.name(), &trial.cell, &trial.arm);
+                    self.lines.say(&format!("{state}: {cell}, {arm}: {why}"));
                 }
             }
+            Event::TooLong { what } => self.lines.say(&format!("note: {what}")),
             Event::GaveUp { cell, arm, .. } => {
-                say(bar, &format!("gave up on {arm} in {cell}: it never worked"));
+                let line = format!("gave up on {arm} in {cell}: it never worked");
+                self.lines.say(&line);
             }
             Event::Restarting { why } => {
-                say(bar, &format!("starting the agent again: {}", headline(why)))
+                let line = format!("starting the agent again: {}", headline(why));
+                self.lines.say(&line);
             }
             Event::BlockEnded { state } => self.block_ended(state),
         }
     }
 
-    fn block_ended(&mut self, state: &runner::Progress) {
-        let left = match state.left_ns {
-            Some(ns) => format!(", at most {} left", rounded(ns)),
-            None => String::new(),
+    /// What matters most comes first: a narrow terminal cuts the end.
+    fn now(&self, step: &str) {
+        let between = if step.is_empty() { "" } else { " · " };
+        let line = format!("{}{}{between}{step}", self.state, self.place);
+        self.lines.live(&line);
+    }
+
+    fn block_ended(&mut self, state: &Progress) {
+        let decided = format!(
+            "{} of {} decided",
+            state.decided,
+            counted(self.cells, "cell")
+        );
+        self.state = format!("{decided} · ");
+        let open = state.open.iter().map(|open| self.so_far(open));
+        let open: Vec<String> = open.collect();
+        let left = state.left_ns.map(left_in_words);
+        let log = [Some(decided), left, self.nearest(&state.open)];
+        let log: Vec<String> = log.into_iter().flatten().collect();
+        self.lines
+            .log(&format!("block {}: {}", state.block, log.join("; ")));
+        self.lines.block_ended(state.left_ns, &self.state, &open);
+    }
+
+    /// The open comparison that is nearest to its end, and the number of the others.
+    fn nearest(&self, open: &[OpenComparison]) -> Option<String> {
+        let nearest = open.iter().max_by(|a, b| a.e_value.total_cmp(&b.e_value))?;
+        let others = match open.len() - 1 {
+            0 => String::new(),
+            others => format!("; {others} more open"),
         };
-        let open = match state.open.as_slice() {
-            [] => String::new(),
-            [one] => format!(" · open: {}", so_far(one)),
-            [one, rest @ ..] => {
-                format!(" · open: {}, {} more", so_far(one), rest.len())
-            }
+        Some(format!("{}{others}", self.so_far(nearest)))
+    }
+
+    /// `wakeup 200% wakeup_p99, rusty: -44 % (-56 to -30), evidence 12 of 20`.
+    fn so_far(&self, open: &OpenComparison) -> String {
+        let named = format!("{} {}, {}:", open.cell, open.metric, open.arm);
+        let percent = |ratio: f64| format!("{:+.0}", (ratio - 1.0) * 100.0);
+        let Some(ratio) = open.ratio else {
+            return format!("{named} nothing yet");
         };
-        // What matters most comes first: a narrow terminal cuts the end.
-        let (decided, cells) = (state.decided, self.cells);
-        self.state = format!(" │ {decided}/{cells} cells decided{left}{open}");
+        let between = open.interval.map_or_else(String::new, |(low, high)| {
+            format!(" ({} to {})", percent(low), percent(high))
+        });
+        format!(
+            "{named} {} %{between}, evidence {:.0} of {:.0}",
+            percent(ratio),
+            open.e_value.min(self.decides),
+            self.decides
+        )
     }
 
     pub fn end(&mut self) {
-        if let Some(bar) = self.bar.take() {
-            bar.finish_and_clear();
+        self.lines.end();
+    }
+}
+
+/// Display of steps that have nothing to do with blocks.
+pub struct Steps(Lines);
+
+impl Steps {
+    pub fn new() -> Self {
+        Steps(Lines::of_this_process())
+    }
+
+    pub fn show(&self, step: &str) {
+        self.0.first_steps(step);
+    }
+
+    pub fn end(&mut self) {
+        self.0.end();
+    }
+}
+
+/// Where lines go.
+enum Lines {
+    Live(Live),
+    Log,
+    None,
+}
+
+impl Lines {
+    fn of_this_process() -> Self {
+        match std::io::stderr().is_terminal() {
+            true => Lines::Live(Live::new()),
+            false => Lines::Log,
+        }
+    }
+
+    /// A line that stays. Names and reasons are those of the experiment and of programs.
+    fn say(&self, line: &str) {
+        let line = one_line(line);
+        match self {
+            // The bars are drawn again below it.
+            Lines::Live(live) => drop(live.all.println(line)),
+            Lines::Log => eprintln!("{line}"),
+            Lines::None => {}
+        }
+    }
+
+    /// A step before the first trial, such as the boot of a guest, takes its time.
+    fn first_steps(&self, step: &str) {
+        self.log(step);
+        self.live(step);
+    }
+
+    /// A line for where nothing is live.
+    fn log(&self, line: &str) {
+        if let Lines::Log = self {
+            eprintln!("{}", one_line(line));
+        }
+    }
+
+    fn live(&self, line: &str) {
+        if let Lines::Live(live) = self {
+            live.run.set_message(one_line(line).into_owned());
+        }
+    }
+
+    fn block_ended(&mut self, left_ns: Option<u64>, state: &str, open: &[String]) {
+        if let Lines::Live(live) = self {
+            live.deadline.set(left_ns);
+            live.run.set_message(one_line(state).into_owned());
+            live.show(open);
+        }
+    }
+
+    fn end(&mut self) {
+        if let Lines::Live(live) = std::mem::replace(self, Lines::None) {
+            live.open.iter().for_each(ProgressBar::finish_and_clear);
+            live.run.finish_and_clear();
         }
     }
 }
 
-/// `wakeup 200% wakeup_p99 rusty -44 % (e 12)`.
-fn so_far(open: &runner::OpenComparison) -> String {
-    let named = format!("{} {} {}", open.cell, open.metric, open.arm);
-    match open.ratio {
-        Some(ratio) => format!(
-            "{named} {:+.0} % (e {:.1})",
-            (ratio - 1.0) * 100.0,
-            open.e_value
-        ),
-        None => named,
+struct Live {
+    all: MultiProgress,
+    run: ProgressBar,
+    /// A line for each comparison that is shown.
+    open: Vec<ProgressBar>,
+    deadline: Deadline,
+}
+
+impl Live {
+    /// Redrawn once a second: each wake-up disturbs what is measured.
+    fn new() -> Self {
+        let (all, deadline) = (MultiProgress::new(), Deadline::default());
+        let run = all.add(ProgressBar::new_spinner());
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed}{left} · {wide_msg}") {
+            run.set_style(style.with_key("left", deadline.clone()));
+        }
+        run.enable_steady_tick(Duration::from_secs(1));
+        Live {
+            all,
+            run,
+            open: Vec::new(),
+            deadline,
+        }
+    }
+
+    fn show(&mut self, open: &[String]) {
+        let mut lines: Vec<String> = open.to_vec();
+        if lines.len() > SHOWN {
+            lines.truncate(SHOWN - 1);
+            lines.push(format!("{} more", open.len() - lines.len()));
+        }
+        while self.open.len() > lines.len() {
+            if let Some(bar) = self.open.pop() {
+                bar.finish_and_clear();
+                self.all.remove(&bar);
+            }
+        }
+        while self.open.len() < lines.len() {
+            let bar = self.all.add(ProgressBar::no_length());
+            if let Ok(style) = ProgressStyle::with_template("  {wide_msg}") {
+                bar.set_style(style);
+            }
+            self.open.push(bar);
+        }
+        for (bar, line) in self.open.iter().zip(&lines) {
+            bar.set_message(one_line(line).into_owned());
+        }
     }
 }
 
-/// A line that stays. Names and reasons are those of the experiment and of programs.
-fn say(bar: &ProgressBar, line: &str) {
-    bar.println(one_line(line));
+/// Time until the run ends at the latest, which goes on between two blocks.
+#[derive(Clone, Default)]
+struct Deadline(Arc<AtomicU64>);
+
+impl Deadline {
+    /// Milliseconds since the first call; 0 is no deadline.
+    fn now_ms() -> u64 {
+        static START: OnceLock<Instant> = OnceLock::new();
+        model::nanos(START.get_or_init(Instant::now).elapsed()) / 1_000_000 + 1
+    }
+
+    fn set(&self, left_ns: Option<u64>) {
+        let at = left_ns.map(|ns| Self::now_ms() + ns / 1_000_000);
+        self.0.store(at.unwrap_or(0), Ordering::Relaxed);
+    }
 }
 
-/// The live line.
-fn show(bar: &ProgressBar, line: &str) {
-    bar.set_message(one_line(line).into_owned());
+impl ProgressTracker for Deadline {
+    fn clone_box(&self) -> Box<dyn ProgressTracker> {
+        Box::new(self.clone())
+    }
+
+    fn tick(&mut self, _: &ProgressState, _: Instant) {}
+
+    fn reset(&mut self, _: &ProgressState, _: Instant) {}
+
+    fn write(&self, _: &ProgressState, to: &mut dyn Write) {
+        let at = self.0.load(Ordering::Relaxed);
+        if at > 0 {
+            let left_ns = at.saturating_sub(Self::now_ms()) * 1_000_000;
+            // A line on a terminal has no error to give.
+            let _ = write!(to, ", {}", left_in_words(left_ns));
+        }
+    }
 }
 
 /// Whole seconds: a countdown in milliseconds says nothing more.
-fn rounded(ns: u64) -> String {
+fn left_in_words(ns: u64) -> String {
     let seconds = ns.div_ceil(1_000_000_000);
     match seconds / 60 {
-        0 => format!("{seconds}s"),
-        minutes => format!("{minutes}m{:02}s", seconds % 60),
+        0 => format!("at most {seconds}s left"),
+        minutes => format!("at most {minutes}m{:02}s left", seconds % 60),
     }
 }
 
-/// Redrawn once a second: each wake-up disturbs what is measured.
-fn live_line() -> ProgressBar {
-    let bar = ProgressBar::new_spinner();
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}") {
-        bar.set_style(style);
+fn counted(number: usize, what: &str) -> String {
+    match number {
+        1 => format!("1 {what}"),
+        _ => format!("{number} {what}s"),
     }
-    bar.enable_steady_tick(Duration::from_secs(1));
-    bar
 }

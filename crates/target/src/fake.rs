@@ -20,6 +20,8 @@ pub enum Fate {
     Void(&'static str),
     /// Failed, for this reason.
     Failed(&'static str),
+    /// Failed, for this reason, as it will every time.
+    FailedForGood(&'static str),
     /// The agent and its machine are gone.
     Dies,
 }
@@ -147,10 +149,14 @@ impl FakeSession {
         let Ok(mut story) = self.story.lock() else {
             return;
         };
-        let (state, metrics) = match story(spec) {
+        let fate = story(spec);
+        let for_good = matches!(fate, Fate::FailedForGood(_));
+        let (state, metrics) = match fate {
             Fate::Ok(metrics) => (TrialState::Ok, metrics),
             Fate::Void(why) => (TrialState::Void { why: why.into() }, Vec::new()),
-            Fate::Failed(why) => (TrialState::Failed { why: why.into() }, Vec::new()),
+            Fate::Failed(why) | Fate::FailedForGood(why) => {
+                (TrialState::Failed { why: why.into() }, Vec::new())
+            }
             Fate::Dies => {
                 self.dead = true;
                 return;
@@ -168,6 +174,7 @@ impl FakeSession {
             },
             metrics,
             warnings: Vec::new(),
+            for_good,
         };
         let is_ok = result.state == TrialState::Ok;
         let ended = Reply::Trial {

@@ -81,6 +81,11 @@ pub trait Target {
     /// What the host side lacks for this experiment, before anything is started.
     fn check(&mut self, experiment: &Experiment) -> Vec<Problem>;
 
+    /// What `open` does, for people who wait for it.
+    fn opening(&self, _boot: &Boot) -> String {
+        "starting the agent".to_owned()
+    }
+
     /// Start an agent, and the machine below it where the target brings one.
     fn open(&mut self, boot: &Boot) -> Result<Box<dyn Session>, TargetError>;
 

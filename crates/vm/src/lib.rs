@@ -373,6 +373,12 @@ impl Vm {
         warnings
     }
 
+    /// True if its CPUs are emulated, as far as that is known yet.
+    pub fn is_emulated(&self) -> bool {
+        let tcg = |choice: &Choice| choice.accel == Accel::Tcg;
+        self.accel.as_ref().is_some_and(tcg)
+    }
+
     /// Facts of this machine (`vm.accel`, `vm.qemu`, …).
     pub fn facts(&self) -> BTreeMap<String, String> {
         self.facts.clone()

@@ -13,6 +13,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+/// As clap and bash have it.
+const USAGE_ERROR: u8 = 2;
 const POLL: Duration = Duration::from_millis(50);
 
 fn main() -> ExitCode {
@@ -27,7 +29,10 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         Ok(Command::Run(plan)) => run(&plan),
-        Err(why) => Err(format!("{why}\n\n{}", faults::USAGE).into()),
+        Err(why) => {
+            eprintln!("error: {why}\n\n{}", faults::USAGE);
+            return ExitCode::from(USAGE_ERROR);
+        }
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

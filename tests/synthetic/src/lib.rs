@@ -105,6 +105,7 @@ fn excluded(scenario: &Scenario, planned: &PlannedTrial, attempt: u32, state: Tr
             evidence: evidence(scenario, planned),
             metrics: Vec::new(),
             warnings: Vec::new(),
+            for_good: false,
         },
     }
 }

@@ -65,6 +65,35 @@ fn a_scheduler_in_force_is_proven_before_during_and_after() {
 }
 
 #[test]
+fn a_check_attaches_each_scheduler_once() {
+    if let Some(why) = no_faulty_guests() {
+        return tests::skipped(why);
+    }
+    let _turn = alone();
+    let bench = Bench::default();
+    let arms = [
+        arm("good", "none", ""),
+        arm("exits", "exit", ""),
+        arm("usage", "no-such-fault", ""),
+    ];
+    let file = bench.file("check.toml", &experiment(&arms.concat(), "true"));
+    let output = bench.run(&["check", &file]);
+    expect_code(&output, 3);
+    let said = String::from_utf8_lossy(&output.stderr).replace("\n  │ ", " ");
+    assert!(said.contains("booting the guest"), "{said}");
+    assert!(said.contains("ending at once, as asked"), "{said}");
+    assert!(said.contains("no-such-fault"), "{said}");
+    assert!(!said.contains("arm good:"), "{said}");
+
+    // What is used in a wrong way is tried once.
+    let file = bench.file("usage.toml", &experiment(&arms[2], "true"));
+    expect_code(&bench.run(&["run", &file, "-o", "out"]), 4);
+    let trials = trials(&bench);
+    let of_usage = trials.iter().filter(|t| t.trial.arm == "usage");
+    assert_eq!(of_usage.count(), 1);
+}
+
+#[test]
 fn every_way_to_fail_voids_the_trial_with_its_reason_and_gives_no_figure() {
     if let Some(why) = no_faulty_guests() {
         return tests::skipped(why);

@@ -360,10 +360,11 @@ impl Running {
             self.name,
             self.process.end_in_words()
         );
-        match self.role {
+        let stop = match self.role {
             Role::Antagonist => Stop::Void(why),
             _ => Stop::Failed(why),
-        }
+        };
+        stop.by_exit(self.process.exit_code())
     }
 
     /// CPU time of its living tree, and of children that it has waited for.

@@ -1,8 +1,8 @@
 //! Time of a run: what has passed, what a block takes, and the end of the budget.
 
 use super::Run;
-use crate::RunError;
-use model::{Severity, Warning, format_duration_ns};
+use crate::{Event, RunError};
+use model::{Severity, Trial, Warning, format_duration_ns};
 use std::time::Duration;
 
 /// First words of the warning that the budget ended the run.
@@ -27,26 +27,62 @@ impl Run<'_> {
         let warning = Warning {
             severity,
             what: format!("{BUDGET_ENDED} {budget} ended the run after {of} blocks."),
-            remedy: self.how_to_extend(budget_ns, blocks),
+            remedy: self.how_to_extend(budget_ns, self.spent_on_a_block(blocks)),
         };
         Ok(self.writer.warn(vec![warning])?)
     }
 
+    /// Says after the first trial that counts, and not when the budget has long passed, that
+    /// one block takes more than all of it.
+    pub(super) fn say_if_too_long(&mut self) -> Result<(), RunError> {
+        let Some(budget) = self.experiment.stop.budget_ns else {
+            return Ok(());
+        };
+        let mut counting = self.trials.iter().filter(|trial| trial.is_ok());
+        let (Some(first), None) = (counting.next(), counting.next()) else {
+            return Ok(());
+        };
+        let trial = first.result.elapsed_ns;
+        let trials = self.plan.cells.len() * self.experiment.arms.len();
+        let block = trial.saturating_mul(trials as u64);
+        if block <= budget || !self.trials.last().is_some_and(Trial::is_ok) {
+            return Ok(());
+        }
+        let remedy = self.how_to_extend(budget, block);
+        let [trial, block, budget] = [trial, block, budget].map(format_duration_ns);
+        let warning = Warning {
+            severity: Severity::Caution,
+            what: format!(
+                "One trial takes {trial}, so a block takes about {block}, and the budget is \
+                 {budget}: the run ends after its first block."
+            ),
+            remedy,
+        };
+        (self.sink)(Event::TooLong {
+            what: &warning.what,
+        });
+        Ok(self.writer.warn(vec![warning])?)
+    }
+
     /// The command that gives a run twice its budget, or enough for its least number of blocks
-    /// and one more.
-    fn how_to_extend(&self, budget_ns: u64, blocks: u32) -> String {
-        let least_ns = self
-            .block_ns()
-            .unwrap_or_default()
-            .saturating_mul((schedule::least_blocks(self.experiment) + 1).into());
-        let wanted_ns = budget_ns.saturating_mul(2).max(least_ns);
+    /// and one more, where a block takes so long.
+    fn how_to_extend(&self, budget_ns: u64, block_ns: u64) -> String {
+        let least = u64::from(schedule::least_blocks(self.experiment)) + 1;
+        let wanted_ns = budget_ns
+            .saturating_mul(2)
+            .max(block_ns.saturating_mul(least));
         let minutes = wanted_ns.div_ceil(60_000_000_000);
+        let blocks = minutes.saturating_mul(60_000_000_000) / block_ns.max(1);
         format!(
-            "Go on with: schedlab run --resume {} --budget {minutes}m (about {:.0} blocks in all). Or \
-             take fewer loads, arms or workloads.",
+            "Go on with: schedlab run --resume {} --budget {minutes}m (about {blocks} blocks in all). \
+             Or take fewer loads, arms or workloads.",
             self.writer.dir().display(),
-            f64::from(blocks) * (minutes as f64 * 60e9 / budget_ns.max(1) as f64)
         )
+    }
+
+    /// Mean time of the blocks so far, with all that is between trials.
+    fn spent_on_a_block(&self, blocks: u32) -> u64 {
+        model::nanos(self.elapsed()) / u64::from(blocks.max(1))
     }
 
     pub(super) fn elapsed(&self) -> Duration {

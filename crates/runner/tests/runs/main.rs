@@ -70,6 +70,45 @@ fn nothing_is_repeated_once_the_budget_is_spent() {
 }
 
 #[test]
+fn what_would_fail_again_is_tried_once_unless_it_has_worked() {
+    let place = Place::new(experiment(&["default", "wrong"]));
+    let trials = place.run(FakeTarget::new(|spec| match spec.arm.name.as_str() {
+        "wrong" => Fate::FailedForGood("exit status 2"),
+        _ => took(1.0),
+    }));
+    let wrong = trials.iter().filter(|t| t.arm == "wrong");
+    assert_eq!(wrong.count(), 1);
+    let worked = trials.iter().filter(|t| t.arm == "default").count();
+    assert!(worked <= 1, "nothing is left to compare: {worked}");
+
+    let place = Place::new(experiment(&["default", "flaky"]));
+    let mut turn = 0;
+    let trials = place.run(FakeTarget::new(move |spec| {
+        turn += usize::from(spec.arm.name == "flaky");
+        match (spec.arm.name.as_str(), turn) {
+            ("flaky", 2) => Fate::FailedForGood("exit status 2"),
+            _ => took(wobble(spec.seed)),
+        }
+    }));
+    let again = trials.iter().find(|t| t.attempt == 2).expect("a retry");
+    assert!(again.is_ok());
+}
+
+#[test]
+fn a_trial_that_is_longer_than_the_budget_is_said_after_the_first() {
+    let mut wanted = experiment(&["default", "same"]);
+    // A trial of the fake takes a second.
+    wanted.stop.budget_ns = Some(1_500_000_000);
+    let place = Place::new(wanted);
+    place.run(FakeTarget::new(|_| took(1.0)));
+    let said = warnings(&place);
+    let expected = "One trial takes 1s, so a block takes about 2s, and the budget is 1.5s: the run \
+                    ends after its first block.";
+    let count = said.iter().filter(|what| *what == expected).count();
+    assert_eq!(count, 1, "{said:?}");
+}
+
+#[test]
 fn a_dead_agent_voids_its_trial_with_the_last_lines_and_is_started_again() {
     let place = Place::new(experiment(&["default", "other"]));
     let mut turn = 0;

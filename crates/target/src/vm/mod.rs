@@ -98,6 +98,15 @@ impl Target for Vm {
         ))
     }
 
+    fn opening(&self, boot: &Boot) -> String {
+        let with = boot.kernel.as_ref().map(|kernel| format!(" with {kernel}"));
+        let how = match self.is_emulated() {
+            true => " (emulated: some 10 s)",
+            false => "",
+        };
+        format!("booting the guest{}{how}", with.unwrap_or_default())
+    }
+
     fn warnings(&self) -> Vec<Warning> {
         Vm::warnings(self)
     }

@@ -104,7 +104,8 @@ pub fn parse(change: &str, arm: &mut Arm) -> Option<Result<(), Invalid>> {
     if let Some(text) = value_of(change, "nice") {
         return Some(set_nice(policy_of(arm), text));
     }
-    Some(set_slice(policy_of(arm), value_of(change, "slice")?))
+    let slice = value_of(change, "slice")?;
+    Some(set_slice(policy_of(arm), slice))
 }
 
 fn set_nice(policy: &mut Policy, text: &str) -> Result<(), Invalid> {

@@ -12,6 +12,7 @@ use crate::journal::Undo;
 use crate::process::{memory_file, text_of};
 use crate::processes::SCHEDULER_MARKER;
 use crate::spawn::{SpawnError, spawn};
+use crate::stop::Stop;
 use collect::kernel_log::KernelLog;
 use collect::{sched_ext, tasks, tools};
 use model::printable::error_lines;
@@ -23,7 +24,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -90,7 +91,7 @@ pub enum SchedulerError {
     #[error("attach {program}: it ended with {status} before it was attached: {reason}")]
     EndedEarly {
         program: String,
-        status: String,
+        status: ExitStatus,
         reason: String,
     },
     #[error("attach {program}: not in force after {} s (its attach-limit): {reason}", limit.as_secs())]
@@ -104,7 +105,7 @@ pub enum SchedulerError {
     #[error("{program} ended within the trial with {status}: {reason}")]
     Ended {
         program: String,
-        status: String,
+        status: ExitStatus,
         reason: String,
     },
     #[error("detach {program}: {what} {} s after SIGKILL", limit.as_secs())]
@@ -113,6 +114,17 @@ pub enum SchedulerError {
         limit: Duration,
         what: String,
     },
+}
+
+impl From<SchedulerError> for Stop {
+    fn from(error: SchedulerError) -> Self {
+        let stop = Stop::Void(error.to_string());
+        match error {
+            SchedulerError::EndedEarly { reason, .. } if tells_usage(&reason) => stop.for_good(),
+            SchedulerError::EndedEarly { status, .. } => stop.by_exit(status.code()),
+            _ => stop,
+        }
+    }
 }
 
 /// A scheduler in force, and its process.
@@ -287,10 +299,9 @@ impl Running {
         }
     }
 
-    /// `exit status 1` once it has ended.
-    fn ended(&mut self) -> Option<String> {
-        let status = self.child.try_wait().ok()??;
-        Some(status.to_string())
+    /// Its status once it has ended.
+    fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().ok()?
     }
 
     /// Ask it to end, kill it if it does not, and wait for the kernel.
@@ -393,6 +404,11 @@ fn without_chatter(log: &str) -> String {
 /// The words of scx's `UEI_REPORT` and of scx_utils.
 fn tells_exit(line: &str) -> bool {
     line.contains("EXIT:") || line.contains("unregistered from")
+}
+
+/// What clap prints of arguments that are wrong; some schedulers end with another status then.
+fn tells_usage(reason: &str) -> bool {
+    reason.starts_with("error: ") && reason.contains("Usage: ")
 }
 
 fn is_attached(before: &SchedExt, now: &SchedExt) -> bool {

@@ -145,9 +145,7 @@ impl Change for InForce<'_> {
     fn apply(&mut self, ground: Ground) -> Result<(), Stop> {
         self.before = sched_ext::read(ground.root);
         if let Some(scheduler) = &self.arm.scheduler {
-            let attached = Attached::attach(ground, scheduler, Limits::of(scheduler))
-                .map_err(|e| Stop::Void(e.to_string()))?;
-            self.attached = Some(attached);
+            self.attached = Some(Attached::attach(ground, scheduler, Limits::of(scheduler))?);
         }
         Ok(())
     }
@@ -159,9 +157,7 @@ impl Change for InForce<'_> {
 
     fn check_alive(&mut self) -> Result<(), Stop> {
         let alive = self.attached.as_mut().map(Attached::check_alive);
-        alive
-            .unwrap_or(Ok(()))
-            .map_err(|e| Stop::Void(e.to_string()))
+        Ok(alive.unwrap_or(Ok(()))?)
     }
 
     fn reason(&mut self) -> Option<String> {
