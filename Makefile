@@ -3,7 +3,7 @@
 # make banking-local   policies on a banking service under Gatling, without a guest; 20 minutes
 # make test   installs what is missing, checks and tests everything
 # make deny   licences and known vulnerabilities of what is linked in; needs cargo-deny
-# make test-long   a thousand kills at random times, 30 minutes
+# make test-long   a thousand kills at random times, and what needs emulated CPUs for long; 35 minutes
 .DELETE_ON_ERROR:
 .PHONY: demo quickstart banking-local reference test deny test-long test-java test-sched check sched scx_microquanta build install demo-jars
 
@@ -79,8 +79,11 @@ test:
 deny:
 	cargo deny $(DENY) check
 
-# What takes too long for each time: a thousand kills. docs/reliability.md has its figures.
+# What takes too long for each time: a thousand kills, and most promises of
+# scx_microquanta. docs/reliability.md and the README of the scheduler have their figures.
 test-long: build sched
+	cargo build --quiet --workspace --bins
+	cargo test --quiet -p tests --test microquanta -- --ignored
 	cargo build --release --quiet -p kills
 	target/$(HOST)/release/kills 1000
 
