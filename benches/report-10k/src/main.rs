@@ -81,7 +81,11 @@ fn child(dir: &Path, format: &Format) -> Outcome<Run> {
         .output()?;
     let text = String::from_utf8(output.stdout)?;
     let mut words = text.split_whitespace();
-    let mut next = || words.next().ok_or("the measuring process failed");
+    let error = String::from_utf8_lossy(&output.stderr);
+    let mut next = || {
+        let failed = || format!("the measuring process failed: {error}");
+        words.next().ok_or_else(failed)
+    };
     Ok(Run {
         seconds: next()?.parse()?,
         cpu_seconds: next()?.parse()?,

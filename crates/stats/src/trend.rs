@@ -9,8 +9,9 @@ use statrs::distribution::{ContinuousCDF, Normal};
 
 use crate::summary::{Moments, median};
 
-/// Above this many values the normal approximation is as good, and far cheaper.
-const EXACT_UP_TO: usize = 100;
+/// Above this many values the normal approximation is as good, and far cheaper: with 40 the
+/// two differ by less than 0.001 near p = 0.05.
+const EXACT_UP_TO: usize = 40;
 
 /// Above this many values the slope is that of evenly chosen ones: the pairs of all would
 /// fill the memory.
@@ -24,7 +25,7 @@ pub struct Trend {
     pub slope: f64,
     /// Concordant less discordant pairs.
     pub s: i64,
-    /// Two-sided: exact for up to 100 values without ties, else normal with
+    /// Two-sided: exact for up to 40 values without ties, else normal with
     /// continuity correction.
     pub p: f64,
 }
@@ -170,6 +171,15 @@ mod tests {
         assert_eq!(trend.map(|t| t.s), Some(32));
         assert_near(trend.map(|t| t.p), 0.0045426544221627285, 1e-7);
         assert_close(trend.map(|t| t.slope), 0.5);
+    }
+
+    #[test]
+    fn the_normal_approximation_begins_where_it_is_as_good() {
+        let n = EXACT_UP_TO;
+        for s in (0..=n as i64 * (n as i64 - 1) / 2).step_by(2) {
+            let (exact, normal) = (exact_p(n, s), normal_p(n, s, &[]).unwrap());
+            assert!(exact > 0.1 || (exact - normal).abs() < 1e-3, "{s}");
+        }
     }
 
     #[test]

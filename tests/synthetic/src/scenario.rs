@@ -156,7 +156,9 @@ pub fn many(trials: u32) -> Scenario {
         reason = "twenty loads of three arms"
     )]
     let places = (experiment.arms.len() * 20) as u32;
-    scenario.plan = plan_of(&scenario.experiment, trials.div_ceil(places));
+    let blocks = trials.div_ceil(places);
+    experiment.stop.max_blocks = blocks;
+    scenario.plan = plan_of(experiment, blocks);
     scenario.failed_attempts.clear();
     scenario
 }

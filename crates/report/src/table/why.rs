@@ -96,8 +96,9 @@ pub fn of_calls(results: &ResultSet, cells: &[CellTable]) -> Vec<Why> {
 /// For one cell, one metric and one arm (indices of [`model::PlannedTrial`]), which
 /// counters moved; `None` where no block has the metric of both arms.
 pub fn explain(results: &ResultSet, cell: usize, metric: &str, arm: usize) -> Option<Why> {
+    let trials = results.trials.iter().map(|stored| &stored.trial);
     let scope = Scope {
-        trials: results.trials.iter().map(|stored| &stored.trial).collect(),
+        trials: trials.filter(|trial| trial.place.cell == cell).collect(),
         cell,
         arm,
         baseline: results.experiment.baseline,
@@ -130,6 +131,7 @@ enum Scale {
 }
 
 struct Scope<'a> {
+    /// Those of the cell.
     trials: Vec<&'a Trial>,
     cell: usize,
     arm: usize,
@@ -140,8 +142,7 @@ struct Scope<'a> {
 impl<'a> Scope<'a> {
     /// Name and unit of every metric that explains.
     fn counters(&self) -> BTreeSet<(&'a str, &'a str)> {
-        let of_cell = self.trials.iter().filter(|t| t.place.cell == self.cell);
-        let measured = of_cell.flat_map(|trial| &trial.result.metrics);
+        let measured = self.trials.iter().flat_map(|trial| &trial.result.metrics);
         measured
             .filter(|m| m.better == Better::Neither)
             .map(|m| (m.metric.as_str(), m.unit.as_str()))
