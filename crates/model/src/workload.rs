@@ -1,5 +1,6 @@
 //! Workloads and loads: the work that is measured, and how much of it.
 
+use crate::Placement;
 use crate::service::{Antagonist, OpenLoopParams, Server};
 use crate::stack::Service;
 use crate::units::{format_duration_ns, format_rate};
@@ -243,6 +244,25 @@ impl Workload {
     /// True if it has programs of the role server.
     pub fn is_served(&self) -> bool {
         self.server.is_some() || !self.services.is_empty()
+    }
+
+    /// Places of the server, the services and the antagonists, in this order.
+    pub fn placements(&self) -> impl Iterator<Item = &Placement> {
+        let server = self.server.iter().map(|server| &server.placement);
+        let services = self.services.iter().map(|service| &service.placement);
+        let antagonists = self.antagonists.iter();
+        let antagonists = antagonists.map(|antagonist| &antagonist.placement);
+        server.chain(services).chain(antagonists)
+    }
+
+    /// As [`Workload::placements`].
+    pub fn placements_mut(&mut self) -> impl Iterator<Item = &mut Placement> {
+        let server = self.server.iter_mut().map(|server| &mut server.placement);
+        let services = self.services.iter_mut();
+        let services = services.map(|service| &mut service.placement);
+        let antagonists = self.antagonists.iter_mut();
+        let antagonists = antagonists.map(|antagonist| &mut antagonist.placement);
+        server.chain(services).chain(antagonists)
     }
 
     /// One load, measured from start to end for a minute at most, with nobody beside it.

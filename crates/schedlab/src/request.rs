@@ -2,6 +2,7 @@
 
 use crate::args::ExperimentArgs;
 use crate::exit::CliError;
+use crate::{complete, targets};
 use model::{Calibration, Experiment, TargetSpec};
 use plan::PlanError;
 use std::collections::BTreeMap;
@@ -28,7 +29,8 @@ pub fn wanted(args: &ExperimentArgs) -> Result<Wanted, CliError> {
     expose(&mut experiment, &args.expose)?;
     override_stop(&mut experiment, args)?;
     plan::check(&experiment)?;
-    complete_schedulers(&mut experiment);
+    let cpus = targets::cpus(&experiment.target);
+    complete::complete(&mut experiment, &cpus);
     Ok(Wanted {
         experiment,
         source,
@@ -165,17 +167,4 @@ pub fn extended(before: &Experiment, args: &ExperimentArgs) -> Result<Experiment
     let mut after = before.clone();
     override_stop(&mut after, args)?;
     Ok(after)
-}
-
-/// scx_layered gets the shipped layers and scx_microquanta the measured tasks where the
-/// arm names none.
-fn complete_schedulers(experiment: &mut Experiment) {
-    let measured = load::measured_tasks();
-    for scheduler in experiment
-        .arms
-        .iter_mut()
-        .filter_map(|a| a.scheduler.as_mut())
-    {
-        scheduler.args = schedulers::default_args(&scheduler.program, &scheduler.args, &measured);
-    }
 }

@@ -31,6 +31,15 @@ fn made(spec: &TargetSpec, interrupted: &Arc<AtomicBool>) -> Result<Box<dyn Targ
     Ok(target::make(spec, &host)?)
 }
 
+/// The CPUs that a load may use there; empty where nobody knows them beforehand.
+pub fn cpus(spec: &TargetSpec) -> Vec<u32> {
+    match target::cpus(spec) {
+        Some(count) => (0..count).collect(),
+        None if *spec == TargetSpec::local() => load::allowed_cpus(),
+        None => Vec::new(),
+    }
+}
+
 /// On a machine that a target brings. This machine's state is another user's for a guest's
 /// root, or one that QEMU may not enter.
 const STATE_ELSEWHERE: &str = "/run/schedlab-state";

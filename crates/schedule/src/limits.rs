@@ -114,6 +114,28 @@ pub(crate) fn warnings(arm: &Arm, workload: &Workload) -> Vec<Warning> {
     warnings
 }
 
+/// Weights and nice values do not add up: a nice value counts among the tasks of one cgroup.
+pub(crate) fn nice_in_a_cgroup(arm: &Arm, workload: &Workload) -> Vec<Warning> {
+    let roles = placed(arm, workload).into_iter();
+    let shut_in = roles.filter(|role| {
+        let of_policy = role.policy.is_some_and(|policy| policy.nice.is_some());
+        let has_cgroup = role.weight.is_some() || role.placement.wants_cgroup();
+        let is_nice = of_policy || role.placement.nice.is_some();
+        has_cgroup && is_nice && role.above_fair().is_none()
+    });
+    let warning = |role: Placed| Warning {
+        severity: Severity::Caution,
+        what: format!(
+            "{}: the nice value of the {} of {} counts only inside its cgroup, so not against \
+             anybody else",
+            arm.name, role.name, workload.name
+        ),
+        remedy: "leave out its weight and quota, or compare weights in place of nice values"
+            .to_owned(),
+    };
+    shut_in.map(warning).collect()
+}
+
 /// A cgroup of its own is a difference by itself.
 pub(crate) fn only_some_weighted(arms: &[Arm], workload: &Workload) -> Option<Warning> {
     let placement = &workload.server.as_ref()?.placement;
@@ -129,6 +151,23 @@ pub(crate) fn only_some_weighted(arms: &[Arm], workload: &Workload) -> Option<Wa
              the weight differs",
             workload.name, with.name, without.name
         ),
-        remedy: "give the other arms weight = 100".to_owned(),
+        remedy: match arms.iter().any(gains_nothing_by_a_weight) {
+            true => "compare weights with each other, and nice values and real-time policies in \
+                     an experiment of their own"
+                .to_owned(),
+            false => "give the other arms weight = 100".to_owned(),
+        },
+    })
+}
+
+/// A nice value would count inside the cgroup only, and a weight not at all for real time.
+fn gains_nothing_by_a_weight(arm: &Arm) -> bool {
+    let policy = arm.policy.as_ref().filter(|_| arm.weight.is_none());
+    policy.is_some_and(|policy| {
+        let fair = matches!(
+            policy.class,
+            Class::Other | Class::Batch | Class::Idle | Class::Ext
+        );
+        policy.nice.is_some() || !fair
     })
 }

@@ -53,9 +53,38 @@ fn a_weight_or_nice_value_that_does_not_count_is_a_warning() {
     assert_eq!(said(&[]), Ok(Vec::new()));
     let fifo = ("class = \"batch\"", "class = \"fifo\"");
     let warnings = said(&[fifo, ("weight = 100", "weight = 100\nnice = 5")]).unwrap();
-    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert_eq!(warnings.len(), 3, "{warnings:?}");
+    let inside = "default: the nice value of the server of http counts only inside its cgroup";
+    assert!(warnings[2].starts_with(inside), "{warnings:?}");
     assert!(warnings[0].starts_with("other: the weight of the server of http does not"));
     assert!(warnings[1].starts_with("other: the nice of the server of http does not"));
+}
+
+#[test]
+fn nobody_is_told_to_give_a_weight_to_a_nice_arm() {
+    let weight = "policy = { class = \"batch\" }";
+    let arms = [
+        (weight, "weight = 1000"),
+        ("    weight = 100\n", ""),
+        (
+            "name = \"default\"",
+            "name = \"default\"\n    policy = { nice = -5 }",
+        ),
+    ];
+    let mut text = SERVICE.to_owned();
+    for (from, to) in arms {
+        assert!(text.contains(from), "{from}");
+        text = text.replacen(from, to, 1);
+    }
+    let experiment = parse_experiment("x.toml", &text).unwrap();
+    let warnings = schedule::warnings(&experiment, &schedule::plan(&experiment), None);
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(
+        warnings[0]
+            .what
+            .contains("under other but not under default")
+    );
+    assert!(!warnings[0].remedy.contains("weight = 100"), "{warnings:?}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::latency as m;
 use crate::recording::samples_needed;
 use crate::{Asks, Job, Usual, sys};
 use model::stack::{self, Named};
-use model::{Kind, Load, Problem, format_duration_ns};
+use model::{Arrivals, Kind, Load, Problem, Workload, format_duration_ns};
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -103,9 +103,9 @@ pub fn undecidable(job: &Job, more: &[m::Quantile]) -> Option<(String, String)> 
         .filter(|(def, _)| decides(def.name))
         .filter_map(|(def, permille)| Some((def.name, samples_needed((*permille)?))))
         .max_by_key(|(_, needed)| *needed)
-        .filter(|(_, needed)| requests < *needed as f64);
+        .filter(|(_, needed)| requests < surely(workload, *needed));
     needed.map(|(metric, needed)| {
-        let seconds = (1.2 * needed as f64 / rate).ceil();
+        let seconds = (1.1 * surely(workload, needed) / rate).ceil();
         (
             format!(
                 "{} makes {requests:.0} requests in {}, and {metric}, which decides, needs {needed}",
@@ -117,6 +117,16 @@ pub fn undecidable(job: &Job, more: &[m::Quantile]) -> Option<(String, String)> 
             ),
         )
     })
+}
+
+/// Requests to ask for so that this many are made: Poisson arrivals vary by their root.
+fn surely(workload: &Workload, needed: u64) -> f64 {
+    let arrivals = workload.client.as_ref().map(|client| client.arrivals);
+    let spread = match arrivals {
+        Some(Arrivals::Poisson) => 4.0 * (needed as f64).sqrt(),
+        _ => 0.0,
+    };
+    needed as f64 + spread
 }
 
 #[cfg(test)]

@@ -224,15 +224,33 @@ fn check(root: &Path, tunables: &Tunables) -> Vec<TunableError> {
 }
 
 fn check_one(root: &Path, name: &str, text: &str) -> Result<(), TunableError> {
-    normalise(name, text).map_err(TunableError::Value)?;
-    let knob = Knob::find(root, name)?;
-    knob.read()?;
-    knob.try_open_for_writing()
+    let value = normalise(name, text).map_err(TunableError::Value)?;
+    match needed(root, name, &value)? {
+        // What is so already needs no right to write.
+        Some(knob) if knob.read()? != value => knob.try_open_for_writing(),
+        _ => Ok(()),
+    }
+}
+
+/// Its knob; `None` where a kernel without it behaves as wanted.
+fn needed(root: &Path, name: &str, value: &str) -> Result<Option<Knob>, TunableError> {
+    match Knob::find(root, name) {
+        Err(TunableError::Absent { .. }) if absent(name) == Some(value) => Ok(None),
+        found => found.map(Some),
+    }
+}
+
+/// The value that a kernel without the tunable behaves as.
+fn absent(name: &str) -> Option<&'static str> {
+    value::named(name).ok()?.absent
 }
 
 /// Read the named tunables back.
 fn found(root: &Path, tunables: &Tunables) -> Vec<Fact> {
-    let value = |name: &str| Knob::find(root, name)?.read();
+    let value = |name: &str| match (Knob::find(root, name), absent(name)) {
+        (Err(TunableError::Absent { .. }), Some(value)) => Ok(value.to_owned()),
+        (knob, _) => knob?.read(),
+    };
     let fact = |name: &String| {
         let text = value(name).unwrap_or_else(|e| format!("unreadable: {e}"));
         Fact::found(readings::tunable(name), text)
@@ -274,9 +292,13 @@ fn apply(
     let mut ready = Vec::new();
     for (name, text) in tunables {
         let value = normalise(name, text).map_err(TunableError::Value)?;
-        let knob = Knob::find(root, name)?;
+        let Some(knob) = needed(root, name, &value)? else {
+            continue;
+        };
         let before = knob.read()?;
-        ready.push((knob, before, value));
+        if before != value {
+            ready.push((knob, before, value));
+        }
     }
     for (knob, before, value) in ready {
         journal
@@ -360,6 +382,30 @@ mod tests {
     }
 
     #[test]
+    fn what_is_so_already_is_not_written() {
+        let root = machine();
+        let wanted = tunables(&[("autogroup", "on"), ("rr_timeslice", "30ms")]);
+        let mut journal = Journal::open(root.path()).unwrap();
+        let mut applied = Applied::default();
+        apply(root.path(), &wanted, &mut journal, &mut applied).unwrap();
+        assert_eq!(applied.before.len(), 1);
+        assert_eq!(values(root.path(), &wanted), ["1", "30"]);
+    }
+
+    #[test]
+    fn a_kernel_without_autogroup_has_it_off() {
+        let root = tree(&[(SLICE, "100\n")]);
+        let off = tunables(&[("autogroup", "off")]);
+        assert_eq!(check(root.path(), &off).len(), 0);
+        let mut journal = Journal::open(root.path()).unwrap();
+        let mut applied = Applied::default();
+        apply(root.path(), &off, &mut journal, &mut applied).unwrap();
+        assert_eq!(values(root.path(), &off), ["0"]);
+        let on = tunables(&[("autogroup", "on")]);
+        assert_eq!(check(root.path(), &on).len(), 1);
+    }
+
+    #[test]
     fn a_check_finds_every_problem_at_once() {
         let root = machine();
         let wanted = tunables(&[
@@ -377,7 +423,7 @@ mod tests {
 
     #[test]
     fn a_knob_that_cannot_be_read_is_not_taken_for_a_value() {
-        let wanted = tunables(&[("autogroup", "off")]);
+        let wanted = tunables(&[("rr_timeslice", "30ms")]);
         let found = values(tree(&[]).path(), &wanted);
         assert!(found[0].starts_with("unreadable: "));
     }

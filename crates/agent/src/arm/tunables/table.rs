@@ -30,6 +30,8 @@ pub struct Tunable {
     pub range: (i64, i64),
     /// Tunable that a kernel without this one has instead.
     pub nearest: Option<&'static str>,
+    /// Value in the kernel's form that a kernel without this one behaves as, if it is known.
+    pub absent: Option<&'static str>,
     /// One sentence.
     pub text: &'static str,
 }
@@ -44,6 +46,7 @@ pub const TABLE: &[Tunable] = &[
         unit: Unit::Nanoseconds,
         range: (100_000, SECOND_NS),
         nearest: Some("min_granularity"),
+        absent: None,
         text: "How long a task may run before EEVDF looks for another (Linux 6.6).",
     },
     Tunable {
@@ -55,6 +58,7 @@ pub const TABLE: &[Tunable] = &[
         unit: Unit::Nanoseconds,
         range: (100_000, SECOND_NS),
         nearest: Some("base_slice"),
+        absent: None,
         text: "In which time CFS runs every task once (before Linux 6.6).",
     },
     Tunable {
@@ -66,6 +70,7 @@ pub const TABLE: &[Tunable] = &[
         unit: Unit::Nanoseconds,
         range: (100_000, SECOND_NS),
         nearest: Some("base_slice"),
+        absent: None,
         text: "The shortest slice of CFS (before Linux 6.6).",
     },
     Tunable {
@@ -74,6 +79,7 @@ pub const TABLE: &[Tunable] = &[
         unit: Unit::Nanoseconds,
         range: (100_000, SECOND_NS),
         nearest: Some("base_slice"),
+        absent: None,
         text: "The shortest slice of SCHED_IDLE tasks in CFS (Linux 5.15 to 6.5).",
     },
     Tunable {
@@ -85,6 +91,7 @@ pub const TABLE: &[Tunable] = &[
         unit: Unit::Nanoseconds,
         range: (0, SECOND_NS),
         nearest: Some("base_slice"),
+        absent: None,
         text: "How far behind a woken task must be to preempt in CFS (before Linux 6.6).",
     },
     Tunable {
@@ -96,6 +103,7 @@ pub const TABLE: &[Tunable] = &[
         unit: Unit::Nanoseconds,
         range: (0, SECOND_NS),
         nearest: None,
+        absent: None,
         text: "For how long after it ran a task counts as cache-hot and is not moved.",
     },
     Tunable {
@@ -107,6 +115,7 @@ pub const TABLE: &[Tunable] = &[
         unit: Unit::Count,
         range: (1, 4096),
         nearest: None,
+        absent: None,
         text: "How many tasks one step of load balancing looks at.",
     },
     Tunable {
@@ -118,6 +127,7 @@ pub const TABLE: &[Tunable] = &[
         unit: Unit::Count,
         range: (0, 2),
         nearest: None,
+        absent: None,
         text: "How slices grow with the number of CPUs: 0 not, 1 logarithmic, 2 linear.",
     },
     Tunable {
@@ -126,6 +136,7 @@ pub const TABLE: &[Tunable] = &[
         unit: Unit::Word(&["none", "voluntary", "full", "lazy"]),
         range: (0, 0),
         nearest: None,
+        absent: None,
         text: "The preemption model of a kernel with PREEMPT_DYNAMIC.",
     },
     Tunable {
@@ -134,6 +145,7 @@ pub const TABLE: &[Tunable] = &[
         unit: Unit::Switch,
         range: (0, 1),
         nearest: None,
+        absent: Some("0"),
         text: "Whether every session is a scheduling group of its own.",
     },
     Tunable {
@@ -142,6 +154,7 @@ pub const TABLE: &[Tunable] = &[
         unit: Unit::Microseconds,
         range: (1, 1_000_000),
         nearest: None,
+        absent: None,
         text: "How much of a cgroup's CPU quota a CPU takes at a time.",
     },
     Tunable {
@@ -150,6 +163,7 @@ pub const TABLE: &[Tunable] = &[
         unit: Unit::Milliseconds,
         range: (1, 10_000),
         nearest: None,
+        absent: None,
         text: "The slice of SCHED_RR.",
     },
     Tunable {
@@ -158,6 +172,7 @@ pub const TABLE: &[Tunable] = &[
         unit: Unit::Microseconds,
         range: (1, 2_147_483_647),
         nearest: None,
+        absent: None,
         text: "The period over which real-time tasks are limited.",
     },
     Tunable {
@@ -166,6 +181,7 @@ pub const TABLE: &[Tunable] = &[
         unit: Unit::Microseconds,
         range: (-1, 2_147_483_647),
         nearest: None,
+        absent: None,
         text: "How much of rt_period real-time tasks may use; -1 for all.",
     },
     Tunable {
@@ -174,6 +190,7 @@ pub const TABLE: &[Tunable] = &[
         unit: Unit::Microseconds,
         range: (1, 4_194_304),
         nearest: None,
+        absent: None,
         text: "The shortest period that SCHED_DEADLINE accepts.",
     },
     Tunable {
@@ -182,6 +199,7 @@ pub const TABLE: &[Tunable] = &[
         unit: Unit::Microseconds,
         range: (1, 4_294_967_295),
         nearest: None,
+        absent: None,
         text: "The longest period that SCHED_DEADLINE accepts.",
     },
     Tunable {
@@ -190,6 +208,7 @@ pub const TABLE: &[Tunable] = &[
         unit: Unit::Count,
         range: (0, 3),
         nearest: None,
+        absent: None,
         text: "Automatic NUMA balancing: 0 off, 1 on, 2 memory tiering.",
     },
     Tunable {
@@ -198,6 +217,7 @@ pub const TABLE: &[Tunable] = &[
         unit: Unit::Switch,
         range: (0, 1),
         nearest: None,
+        absent: None,
         text: "Scheduler statistics of the kernel, which cost time themselves.",
     },
 ];
