@@ -5,7 +5,6 @@
 //! with a line end stays in its line.
 
 use model::printable::one_line;
-use std::borrow::Cow;
 use textwrap::{Options, WordSeparator, WordSplitter, WrapAlgorithm};
 
 /// Which side a column keeps straight.
@@ -66,6 +65,23 @@ impl Columns {
     fn natural(&self, column: usize) -> usize {
         let cells = self.rows.iter().map(|row| length(&row[column]));
         cells.chain([length(&self.head[column])]).max().unwrap_or(0)
+    }
+
+    /// Each row as lines, for a terminal that has no room for columns: its first cell, then one
+    /// line for each of the others, after the name of its column.
+    pub fn stacked(&self, indent: usize, width: usize) -> Vec<String> {
+        let Some((first, names)) = self.head.split_first() else {
+            return Vec::new();
+        };
+        let mut lines = wrap(first, width, indent, 2 * indent);
+        for row in &self.rows {
+            lines.extend(wrap(&row[0], width, indent, 2 * indent));
+            for (name, cell) in names.iter().zip(&row[1..]) {
+                let text = format!("{name}: {cell}");
+                lines.extend(wrap(&text, width, 2 * indent, 3 * indent));
+            }
+        }
+        lines
     }
 
     pub fn head(&self, indent: usize, widths: &[usize]) -> String {
@@ -138,9 +154,49 @@ pub fn wrap(text: &str, width: usize, indent: usize, hang: usize) -> Vec<String>
         .word_splitter(WordSplitter::NoHyphenation)
         .wrap_algorithm(WrapAlgorithm::FirstFit);
     let words: Vec<String> = text.split_whitespace().map(plain).collect();
-    let text = words.join(" ");
+    let text = whole_commands(&words.join(" "), width.saturating_sub(hang.len()));
     let lines = textwrap::wrap(&text, options).into_iter();
-    lines.map(Cow::into_owned).collect()
+    lines.map(|line| line.replace(UNBROKEN, " ")).collect()
+}
+
+/// A space at which no line is broken.
+const UNBROKEN: char = '\u{a0}';
+
+/// Text whose commands (in backticks) have no space to break at, so that they can be pasted. One
+/// that fits no line is broken as words are.
+fn whole_commands(text: &str, width: usize) -> String {
+    // Both marks, and a full stop behind them.
+    const AROUND: usize = 3;
+    let parts = text.split('`').enumerate();
+    let parts = parts.map(
+        |(index, part)| match index % 2 == 1 && length(part) + AROUND <= width {
+            true => part.replace(' ', &UNBROKEN.to_string()),
+            false => part.to_owned(),
+        },
+    );
+    parts.collect::<Vec<_>>().join("`")
+}
+
+/// A text and what can be done, as [`wrap`] does it. The remedy has a line of its own where that
+/// keeps it whole: it may be a command to paste.
+pub fn wrap_with_remedy(
+    text: &str,
+    remedy: &str,
+    width: usize,
+    indent: usize,
+    hang: usize,
+) -> Vec<String> {
+    if remedy.is_empty() {
+        return wrap(text, width, indent, hang);
+    }
+    let remedy = format!("-> {remedy}");
+    let together = wrap(&format!("{text} {remedy}"), width, indent, hang);
+    let mut apart = wrap(text, width, indent, hang);
+    if together.len() == apart.len() || length(&plain(&remedy)) + hang > width {
+        return together;
+    }
+    apart.extend(wrap(&remedy, width, hang, hang));
+    apart
 }
 
 #[cfg(test)]
@@ -162,5 +218,25 @@ mod tests {
             wrap("one two three four", 9, 1, 2),
             [" one two", "  three", "  four"]
         );
+    }
+
+    #[test]
+    fn a_command_that_fits_a_line_is_not_broken() {
+        let text = "Go on with `run --resume DIR`.";
+        assert_eq!(
+            wrap(text, 21, 0, 2),
+            ["Go on with", "  `run --resume DIR`."]
+        );
+        let narrow = wrap(text, 12, 0, 2);
+        assert!(narrow.len() > 2, "{narrow:?}");
+    }
+
+    #[test]
+    fn a_remedy_stays_whole_where_a_line_has_room_for_it() {
+        let wrapped = |width| wrap_with_remedy("It is slow.", "sysctl -w a=1", width, 0, 2);
+        assert_eq!(wrapped(30), ["It is slow. -> sysctl -w a=1"]);
+        assert_eq!(wrapped(24), ["It is slow.", "  -> sysctl -w a=1"]);
+        assert_eq!(wrapped(12), ["It is slow.", "  -> sysctl", "  -w a=1"]);
+        assert_eq!(wrap_with_remedy("It is.", "", 30, 0, 2), ["It is."]);
     }
 }

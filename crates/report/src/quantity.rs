@@ -149,19 +149,38 @@ fn times(ratio: f64) -> String {
     }
 }
 
-/// A time as people plan with it: `40 seconds`, `4 minutes`, `3 hours`.
+/// A time as people plan with it: `40 seconds`, `4 minutes`, `3 hours`, `5 days`.
+pub fn about(ns: f64) -> String {
+    let (number, unit) = planned(ns);
+    count(number, unit)
+}
+
+/// The time of [`about`] where there is little room: `40 s`, `4 min`, `3 h`, `5 d`.
+pub fn in_short(ns: f64) -> String {
+    let (number, unit) = planned(ns);
+    let unit = match unit {
+        "minute" => "min",
+        unit => &unit[..1],
+    };
+    format!("{number} {unit}")
+}
+
+/// Rounded up, in the unit that people would use.
 #[expect(
     clippy::cast_possible_truncation,
-    reason = "hours of one measurement; a cast of a float saturates"
+    reason = "days of one measurement; a cast of a float saturates"
 )]
-pub fn about(ns: f64) -> String {
+fn planned(ns: f64) -> (usize, &'static str) {
     const MINUTE: f64 = 60.0;
+    const HOUR: f64 = 60.0 * MINUTE;
     let seconds = ns / 1e9;
-    match seconds {
-        seconds if seconds < 1.5 * MINUTE => count(seconds.ceil().max(1.0) as usize, "second"),
-        seconds if seconds < 90.0 * MINUTE => count((seconds / MINUTE).ceil() as usize, "minute"),
-        seconds => count((seconds / (60.0 * MINUTE)).ceil() as usize, "hour"),
-    }
+    let (size, unit) = match seconds {
+        seconds if seconds < 1.5 * MINUTE => (1.0, "second"),
+        seconds if seconds < 1.5 * HOUR => (MINUTE, "minute"),
+        seconds if seconds < 48.0 * HOUR => (HOUR, "hour"),
+        _ => (24.0 * HOUR, "day"),
+    };
+    ((seconds / size).ceil().max(1.0) as usize, unit)
 }
 
 /// `1 block`, `3 blocks`.
@@ -272,7 +291,9 @@ mod tests {
         let minutes = |n: f64| about(n * 60e9);
         assert_eq!(about(1.0), "1 second");
         assert_eq!([minutes(0.5), minutes(3.2)], ["30 seconds", "4 minutes"]);
-        assert_eq!(minutes(170.0), "3 hours");
+        assert_eq!([minutes(170.0), minutes(5e3)], ["3 hours", "4 days"]);
+        let short = [20.0, 240.0, 9e3, 4e5].map(|seconds| in_short(seconds * 1e9));
+        assert_eq!(short, ["20 s", "4 min", "3 h", "5 d"]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Plain words for verdicts, warnings and states, shared by all renderers.
 
-use crate::quantity::{count, evidence, percent, strength};
+use crate::fold::{alike, in_ranges};
+use crate::quantity::{count, evidence, in_short, percent, strength};
 use crate::render::conclusion;
 use crate::table::most_common;
 use crate::table::{
@@ -117,24 +118,65 @@ pub fn error_rate(table: &Table) -> Option<String> {
 /// More blocks than anyone will run.
 const MANY_BLOCKS: u32 = 1000;
 
-/// `12`, or `5 of ~14` where more blocks would decide.
+/// The notes to show below each row of a table: notes that neighbours share are below the last
+/// of them, with their number.
+pub fn notes(rows: &[&Comparison]) -> Vec<Vec<String>> {
+    let same = rows.chunk_by(|a, b| a.notes == b.notes);
+    let below = same.flat_map(|same| {
+        let last = same.last().map_or(&[][..], |row| row.notes.as_slice());
+        let said = last.iter().map(|note| match same.len() {
+            1 => note.clone(),
+            rows => format!("these {rows} rows: {note}"),
+        });
+        let above = vec![Vec::new(); same.len() - 1];
+        above.into_iter().chain([said.collect()])
+    });
+    below.collect()
+}
+
+/// Time that further blocks of a comparison are likely to take until it is decided.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MoreTime {
+    pub ns: f64,
+    /// It takes longer; nobody will wait for it.
+    pub at_least: bool,
+}
+
+/// None where the comparison is decided, and where its blocks do not tell.
+pub fn more_time(comparison: &Comparison) -> Option<MoreTime> {
+    let missing = comparison.blocks_missing()?;
+    let share = f64::from(missing.min(MANY_BLOCKS)) / f64::from(missing.max(1));
+    Some(MoreTime {
+        ns: comparison.more_ns? * share,
+        at_least: missing > MANY_BLOCKS,
+    })
+}
+
+/// `12`, or `5, 4 min more` where more blocks would probably decide.
 pub fn blocks(comparison: &Comparison) -> String {
-    match comparison.blocks_needed {
-        Some(needed) if needed > MANY_BLOCKS => {
-            format!("{} of >{MANY_BLOCKS}", comparison.blocks)
-        }
-        Some(needed) => format!("{} of ~{needed}", comparison.blocks),
-        None => comparison.blocks.to_string(),
+    let blocks = comparison.blocks;
+    match more_time(comparison) {
+        Some(more) if more.at_least => format!("{blocks}, >{} more", in_short(more.ns)),
+        Some(more) => format!("{blocks}, {} more", in_short(more.ns)),
+        None => blocks.to_string(),
     }
 }
 
-/// The verdict, with a star if it does not hold among all the others. What has no block
-/// was not compared, which is not the same as unknown.
+/// The verdict, with a star if it does not hold among all the others.
 pub fn marked_verdict(comparison: &Comparison) -> String {
+    let verdict = verdict(comparison);
     match comparison.survives_ebh {
-        _ if comparison.blocks == 0 => "not compared".to_owned(),
-        Some(false) => format!("{}*", comparison.verdict.as_str()),
-        _ => comparison.verdict.as_str().to_owned(),
+        Some(false) => format!("{verdict}*"),
+        _ => verdict.to_owned(),
+    }
+}
+
+/// The word of a verdict. What has no block was not compared, which is not the same as
+/// unknown.
+pub fn verdict(comparison: &Comparison) -> &'static str {
+    match comparison.blocks {
+        0 => "not compared",
+        _ => comparison.verdict.as_str(),
     }
 }
 
@@ -151,9 +193,14 @@ pub fn strength_of(comparison: &Comparison) -> String {
 /// The meaning of the words of [`strength_of`].
 pub fn scale_of_evidence(experiment: &ExperimentInfo) -> String {
     format!(
-        "Evidence is none to extreme; of its e-value {} decides.",
-        (1.0 / (1.0 - experiment.confidence)).round()
+        "Evidence goes from none to extreme; its e-value is in brackets, and {} decides.",
+        deciding_e_value(experiment)
     )
+}
+
+/// The e-value at which a comparison is decided.
+pub fn deciding_e_value(experiment: &ExperimentInfo) -> String {
+    evidence((1.0 / (1.0 - experiment.confidence)).round())
 }
 
 /// A metric as people say it: `p99 of wakeups`, `median of requests`, `requests per
@@ -268,14 +315,32 @@ pub fn notice(notice: &Notice) -> String {
     }
 }
 
-/// A warning and what can be done, as sentences of one paragraph.
-pub fn with_remedy(notice: &Notice) -> String {
-    let what = notice.what.trim_end();
-    let stop = match what.ends_with(['.', '!', '?', ':', ';']) || notice.remedy.is_empty() {
-        true => "",
-        false => ".",
-    };
-    format!("{what}{stop} {}", notice.remedy)
+/// Trials that do not count, those of a kind in one line: `20 x void: the generator was late by
+/// 5 to 647 ms (fifo 9, weight-1000 6)`.
+pub fn excluded_by_kind(excluded: &[Excluded]) -> Vec<String> {
+    let mut groups: Vec<Vec<&Excluded>> = Vec::new();
+    for trial in excluded {
+        let same = |group: &&mut Vec<&Excluded>| {
+            group[0].state == trial.state && alike(group[0].headline(), trial.headline())
+        };
+        match groups.iter_mut().find(same) {
+            Some(group) => group.push(trial),
+            None => groups.push(vec![trial]),
+        }
+    }
+    groups.sort_by_key(|group| std::cmp::Reverse(group.len()));
+    groups.iter().map(|group| of_a_kind(group)).collect()
+}
+
+fn of_a_kind(trials: &[&Excluded]) -> String {
+    let reasons: Vec<&str> = trials.iter().map(|trial| trial.headline()).collect();
+    let mut arms = Vec::new();
+    for trial in trials {
+        ArmTrials::count(&mut arms, &trial.arm);
+    }
+    let state = trials.first().map_or("", |trial| &trial.state);
+    let (number, why) = (trials.len(), in_ranges(&reasons));
+    format!("{number} x {state}: {why} ({})", by_arm(&arms))
 }
 
 /// `fifo 9, weight-1000 6`, of many arms those with the most.
@@ -318,6 +383,27 @@ pub fn trials(counts: &TrialCounts) -> String {
         .map(|(number, state)| format!(", {number} {state}"))
         .collect();
     format!("{all}: {} ok{lost}", counts.ok)
+}
+
+/// The trials, and the time that the run took: `24 trials, all ok, in 3m10s`.
+pub fn trials_and_time(table: &Table) -> String {
+    let trials = trials(&table.trials);
+    match table.took_ns {
+        0 => trials,
+        ns => format!(
+            "{trials}, in {}",
+            model::format_duration_ns(whole_seconds(ns))
+        ),
+    }
+}
+
+/// Up to the next second from a second on: nobody plans with the fractions.
+fn whole_seconds(ns: u64) -> u64 {
+    const SECOND: u64 = 1_000_000_000;
+    match ns < SECOND {
+        true => ns,
+        false => ns.div_ceil(SECOND) * SECOND,
+    }
 }
 
 /// When the run began, to the second: `2026-11-21T19:16:06Z`.

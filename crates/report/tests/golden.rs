@@ -278,6 +278,74 @@ fn the_page_draws_every_histogram_and_every_deciding_metric_of_a_cell() {
 }
 
 #[test]
+fn the_page_has_an_overview_only_of_what_one_look_cannot_take_in() {
+    let page = |scenario| report(&scenario, "html").contains("id=\"overview\"");
+    assert!(page(synthetic::quickstart()));
+    assert!(!page(demo()));
+}
+
+#[test]
+fn the_page_says_what_a_cell_is_and_how_to_do_it_again() {
+    let (_dir, results) = stored(&synthetic::quickstart());
+    let source = "question = \"Is <batch> better?\"\n";
+    std::fs::write(results.dir.join("experiment.toml"), source).unwrap();
+    let table = Table::from_results(&results);
+    let page = rendered("html", &table, &results, &Options::default());
+    let setup = page.split("id=\"setup\"").nth(1).unwrap();
+    for part in [
+        "<td class=\"nowrap\">wakeup 200%</td><td>wakeup</td>",
+        "<td>5s</td><td>1s</td>",
+        "<code>schedlab run --like DIR</code>",
+        "Is &#60;batch&#62; better?",
+    ] {
+        assert!(setup.contains(part), "{part} is not in {setup}");
+    }
+}
+
+#[test]
+fn commands_of_a_warning_are_set_as_code() {
+    let mut scenario = synthetic::quickstart();
+    scenario.warnings[0].remedy = "run `echo <b>` ` once".to_owned();
+    assert!(report(&scenario, "html").contains("run `echo &#60;b&#62;` ` once"));
+    scenario.warnings[0].remedy = "run `echo <b>` once".to_owned();
+    assert!(report(&scenario, "html").contains("run <code>echo &#60;b&#62;</code> once"));
+}
+
+#[test]
+fn pictures_come_before_tables_and_what_does_not_follow_is_folded() {
+    let page = report(&synthetic::quickstart(), "html");
+    let folded = page.find("changed without following wakeup_p99</summary>");
+    assert!(folded > page.find("every block against"), "{folded:?}");
+    assert!(folded.is_some());
+    assert!(page.contains("<details><summary class=\"quiet\">Each of them</summary>"));
+}
+
+#[test]
+fn each_comparison_has_a_row_of_its_own() {
+    let rows = report(&synthetic::quickstart(), "comparisons");
+    let (_dir, results) = stored(&synthetic::quickstart());
+    let all = Table::from_results(&results).comparisons().count();
+    assert_eq!(rows.lines().count(), 1 + all);
+    let row = rows.lines().find(|row| row.starts_with("hackbench 4,"));
+    let row: Vec<&str> = row.unwrap().split(',').collect();
+    assert_eq!(
+        row[3..10],
+        [
+            "hackbench_time",
+            "s",
+            "lower",
+            "default",
+            "batch",
+            "true",
+            "false"
+        ]
+    );
+    let number = |column: usize| row[column].parse::<f64>().unwrap();
+    assert!((number(11) / number(10) - number(12)).abs() < 1e-9);
+    assert_eq!([row[16], row[17], row[19]], ["better", "true", "11"]);
+}
+
+#[test]
 fn text_from_an_experiment_cannot_become_markup() {
     let mut scenario = synthetic::one_arm();
     scenario.experiment.question = Some("<script>alert(1)</script> | *bold*".to_owned());

@@ -4,7 +4,7 @@
 //! fits light and dark.
 
 use crate::quantity::{change, with_unit};
-use crate::render::histogram::Curve;
+use crate::render::histogram::{Curve, MEDIAN};
 use kuva::prelude::{
     Layout, LinePlot, LineStyle, MarkerShape, Plot, ReferenceLine, ScatterPlot, ShadedRegion,
     SvgBackend, Theme, TickFormat, render_multiple,
@@ -30,8 +30,11 @@ pub struct PercentileLine {
     pub overloaded: bool,
 }
 
-/// Latency over percentile; faint lines are single blocks. None without points.
-pub fn percentiles(lines: &[PercentileLine]) -> Option<String> {
+/// Latency over percentile, from the median on; faint lines are single blocks. None without
+/// points.
+pub fn percentiles(lines: &[PercentileLine], label: &str) -> Option<String> {
+    let placed: Vec<PercentileLine> = lines.iter().map(PercentileLine::placed).collect();
+    let lines = placed.as_slice();
     let mut plots = Vec::new();
     for line in lines {
         let faint = format!("var(--arm-{}-faint)", line.color);
@@ -58,8 +61,25 @@ pub fn percentiles(lines: &[PercentileLine]) -> Option<String> {
         .with_x_tick_step(1.0)
         .with_x_tick_format(custom(percentile))
         .with_x_label("percentile")
+        .with_y_label(label)
         .with_y_tick_format(custom(|ns| with_unit(ns, "ns")));
     (!plots.is_empty()).then(|| draw(plots, layout))
+}
+
+impl PercentileLine {
+    /// With places on the axis: 0 is the median, 1 is 90 %, 2 is 99 %.
+    fn placed(&self) -> PercentileLine {
+        let place = |x: f64| match x < 1.0 {
+            true => (x - MEDIAN) / (1.0 - MEDIAN),
+            false => x,
+        };
+        let placed = |curve: &Curve| curve.iter().map(|(x, y)| (place(*x), *y)).collect();
+        PercentileLine {
+            merged: placed(&self.merged),
+            blocks: self.blocks.iter().map(placed).collect(),
+            ..self.clone()
+        }
+    }
 }
 
 /// `99.9%` for 3.
@@ -69,7 +89,7 @@ pub fn percentiles(lines: &[PercentileLine]) -> Option<String> {
 )]
 fn percentile(x: f64) -> String {
     match x.round() as i32 {
-        0 => "0".to_owned(),
+        0 => "50%".to_owned(),
         1 => "90%".to_owned(),
         nines => {
             let decimals = (nines - 2).max(0) as usize;
@@ -80,7 +100,7 @@ fn percentile(x: f64) -> String {
 
 /// One arm in a chart of blocks.
 #[derive(Debug, Clone)]
-pub struct BlockLine {
+pub struct BlockDots {
     /// Number of the arm's colour.
     pub color: usize,
     pub name: String,
@@ -89,33 +109,50 @@ pub struct BlockLine {
 }
 
 /// The ratio of every block in the order of time, with the band of changes that do
-/// not matter. None without points.
-pub fn blocks(lines: &[BlockLine], smallest_effect: f64) -> Option<String> {
-    let ratios = || lines.iter().flat_map(|line| &line.points).map(|p| p.1);
-    let (low, high) = (ratios().fold(1.0, f64::min), ratios().fold(1.0, f64::max));
-    let mut plots = Vec::new();
-    for line in lines {
-        plots.push(arm_line(&line.points, line.color, 1.2));
-        plots.push(dots(line));
-    }
-    let last = lines
-        .iter()
-        .flat_map(|line| &line.points)
-        .map(|p| p.0)
-        .fold(1.0, f64::max);
-    let mut layout = Layout::auto_from_plots(&plots)
-        .with_y_tick_format(custom(tick))
+/// not matter. Blocks are independent, so no line joins them. None without points.
+pub fn blocks(arms: &[BlockDots], metric: &str, smallest_effect: f64) -> Option<String> {
+    let points = || arms.iter().flat_map(|arm| &arm.points);
+    let plots: Vec<Plot> = arms.iter().map(dots).collect();
+    let last = points().map(|p| p.0).fold(1.0, f64::max);
+    let layout = Layout::auto_from_plots(&plots)
         .with_x_tick_format(custom(|block| format!("{block:.0}")))
         .with_x_tick_step((last / 8.0).ceil())
-        .with_x_axis_min(0.0)
-        .with_x_axis_max(last + 1.0)
-        .with_x_label("block")
+        .with_x_axis_min(0.5)
+        .with_x_axis_max(last + 0.5)
+        .with_x_label("block");
+    let layout = changes_up(layout, points().map(|p| p.1), metric, smallest_effect);
+    points().next().map(|_| draw(plots, layout))
+}
+
+/// The changes of a metric from the bottom to the top, always with "no change" and the band
+/// around it.
+fn changes_up(
+    layout: Layout,
+    ratios: impl Iterator<Item = f64>,
+    metric: &str,
+    smallest_effect: f64,
+) -> Layout {
+    let (low, high) = with_no_change(ratios, smallest_effect);
+    let layout = layout
+        .with_y_label(format!("change of {metric}"))
+        .with_y_tick_format(custom(tick))
         .with_shaded_region(band(smallest_effect))
         .with_reference_line(ReferenceLine::horizontal(1.0).with_color("var(--axis)"));
-    if high / low > WIDE {
-        layout = log_y(layout, low, high);
+    match high / low > WIDE {
+        true => log_y(layout, low, high),
+        false => {
+            let margin = 0.05 * (high - low);
+            let layout = layout.with_y_axis_min(low - margin);
+            layout.with_y_axis_max(high + margin)
+        }
     }
-    ratios().next().map(|_| draw(plots, layout))
+}
+
+/// The least and the greatest of ratios, of 1, and of the band around it.
+fn with_no_change(ratios: impl Iterator<Item = f64>, smallest_effect: f64) -> (f64, f64) {
+    let band = 1.0 + smallest_effect;
+    let ends = (1.0 / band, band);
+    ratios.fold(ends, |(low, high), ratio| (low.min(ratio), high.max(ratio)))
 }
 
 /// A change on an axis: `+5%`, `0`.
@@ -136,7 +173,7 @@ pub struct TimeLine {
 }
 
 /// A latency over the time within the window. None without points.
-pub fn over_time(lines: &[TimeLine]) -> Option<String> {
+pub fn over_time(lines: &[TimeLine], label: &str) -> Option<String> {
     let drawn = lines.iter().filter(|line| line.points.len() > 1);
     let mut plots = Vec::new();
     for line in drawn.clone() {
@@ -154,6 +191,7 @@ pub fn over_time(lines: &[TimeLine]) -> Option<String> {
         .with_x_tick_step((last / 10.0).ceil())
         .with_x_tick_format(custom(|second| format!("{second:.0}")))
         .with_x_label("second of the window")
+        .with_y_label(label)
         .with_y_tick_format(custom(|ns| with_unit(ns, "ns")));
     (!plots.is_empty()).then(|| draw(plots, layout))
 }
@@ -315,24 +353,25 @@ pub fn trade_off(
     smallest_effect: f64,
 ) -> Option<String> {
     let plots: Vec<Plot> = points.iter().map(cross).collect();
-    let lowest = points.iter().map(|p| p.latency.low).fold(1.0, f64::min);
-    let highest = points.iter().map(|p| p.latency.high).fold(1.0, f64::max);
     let high = 1.0 + smallest_effect;
     let wide = ShadedRegion::vertical(1.0 / high, high)
         .with_color("var(--band)")
         .with_opacity(1.0);
-    let mut layout = Layout::auto_from_plots(&plots)
+    let ends = |of: fn(&TradeOff) -> Estimate| {
+        let estimates = points.iter().map(of);
+        estimates.flat_map(|estimate| [estimate.low, estimate.high])
+    };
+    let (left, right) = with_no_change(ends(|point| point.throughput), smallest_effect);
+    let margin = 0.05 * (right - left);
+    let layout = Layout::auto_from_plots(&plots)
         .with_x_label(format!("change of {}", labels.0))
-        .with_y_label(format!("change of {}", labels.1))
         .with_x_tick_format(custom(tick))
-        .with_y_tick_format(custom(tick))
-        .with_shaded_region(band(smallest_effect))
+        .with_x_axis_min(left - margin)
+        .with_x_axis_max(right + margin)
         .with_shaded_region(wide)
-        .with_reference_line(ReferenceLine::horizontal(1.0).with_color("var(--axis)"))
         .with_reference_line(ReferenceLine::vertical(1.0).with_color("var(--axis)"));
-    if highest / lowest > WIDE {
-        layout = log_y(layout, lowest, highest);
-    }
+    let latencies = ends(|point| point.latency);
+    let layout = changes_up(layout, latencies, labels.1, smallest_effect);
     (!plots.is_empty()).then(|| draw(plots, layout))
 }
 
@@ -360,16 +399,16 @@ fn cross(point: &TradeOff) -> Plot {
     Plot::Scatter(cross)
 }
 
-fn dots(line: &BlockLine) -> Plot {
-    let labels = line
+fn dots(arm: &BlockDots) -> Plot {
+    let labels = arm
         .points
         .iter()
-        .map(|(block, ratio)| format!("{}, block {block}: {}", line.name, change(*ratio)));
+        .map(|(block, ratio)| format!("{}, block {block}: {}", arm.name, change(*ratio)));
     let dots = ScatterPlot::new()
-        .with_data(line.points.clone())
-        .with_color(color(line.color))
-        .with_marker(shape(line.color))
-        .with_size(3.5)
+        .with_data(arm.points.clone())
+        .with_color(color(arm.color))
+        .with_marker(shape(arm.color))
+        .with_size(4.5)
         .with_tooltips()
         .with_tooltip_labels(labels);
     Plot::Scatter(dots)
@@ -499,18 +538,35 @@ mod tests {
     #[test]
     fn percentiles_are_named_by_their_nines() {
         let names: Vec<String> = (0..5).map(|n| percentile(f64::from(n))).collect();
-        assert_eq!(names, ["0", "90%", "99%", "99.9%", "99.99%"]);
+        assert_eq!(names, ["50%", "90%", "99%", "99.9%", "99.99%"]);
+    }
+
+    #[test]
+    fn the_axis_of_percentiles_begins_at_the_median() {
+        let line = PercentileLine {
+            color: 1,
+            merged: vec![(MEDIAN, 5.0), (1.0, 9.0), (2.0, 99.0)],
+            blocks: Vec::new(),
+            overloaded: false,
+        };
+        let places: Vec<f64> = line.placed().merged.iter().map(|point| point.0).collect();
+        assert_eq!(places, [0.0, 1.0, 2.0]);
+        let svg = percentiles(&[line], "request latency").unwrap();
+        assert!(
+            svg.contains(">50%<") && svg.contains(">request latency<"),
+            "{svg}"
+        );
     }
 
     #[test]
     fn every_arm_has_a_line_of_its_own() {
         let dashes = |number| {
-            let svg = over_time(&[TimeLine {
+            let line = TimeLine {
                 color: number,
                 points: vec![(1.0, 5e6), (2.0, 4e6)],
                 overloaded: false,
-            }]);
-            let svg = svg.unwrap();
+            };
+            let svg = over_time(&[line], "p99").unwrap();
             let found = svg.split("stroke-dasharray=").nth(1);
             found
                 .and_then(|rest| rest.split('"').nth(1))
@@ -523,8 +579,32 @@ mod tests {
 
     #[test]
     fn nothing_to_draw_is_no_picture() {
-        assert_eq!(percentiles(&[]), None);
-        assert_eq!(blocks(&[], 0.02), None);
+        assert_eq!(percentiles(&[], "latency"), None);
+        assert_eq!(blocks(&[], "wakeup_p99", 0.02), None);
+    }
+
+    #[test]
+    fn no_change_is_on_the_axis_however_far_the_changes_are() {
+        let arm = BlockDots {
+            color: 1,
+            name: "rusty".to_owned(),
+            points: vec![(1.0, 0.55), (2.0, 0.62)],
+        };
+        let svg = blocks(&[arm], "wakeup_p99", 0.05).unwrap();
+        assert!(svg.contains(">0<") && svg.contains("var(--band)"), "{svg}");
+        let far = |ratio: f64| Estimate {
+            ratio,
+            low: 0.9 * ratio,
+            high: 1.1 * ratio,
+        };
+        let point = TradeOff {
+            color: 1,
+            name: "rusty".to_owned(),
+            throughput: far(0.5),
+            latency: far(0.4),
+        };
+        let svg = trade_off(&[point], ("requests_per_sec", "wakeup_p99"), 0.05).unwrap();
+        assert_eq!(svg.matches(">0<").count(), 2, "{svg}");
     }
 
     #[test]
@@ -546,7 +626,12 @@ mod tests {
             points: vec![(1.0, 5e9), (2.0, 4e9)],
             overloaded,
         };
-        let marks = |line| over_time(&[line]).unwrap().matches(HOLLOW_STROKE).count();
+        let marks = |line| {
+            over_time(&[line], "p99")
+                .unwrap()
+                .matches(HOLLOW_STROKE)
+                .count()
+        };
         assert_eq!((marks(of(false)), marks(of(true))), (0, 2));
     }
 
@@ -578,12 +663,12 @@ mod tests {
 
     #[test]
     fn a_picture_has_the_colours_of_the_page_and_no_fixed_width() {
-        let line = BlockLine {
+        let arm = BlockDots {
             color: 3,
             name: "batch".to_owned(),
             points: vec![(1.0, 1.1), (2.0, 0.9)],
         };
-        let svg = blocks(&[line], 0.02).unwrap();
+        let svg = blocks(&[arm], "wakeup_p99", 0.02).unwrap();
         assert!(svg.contains("var(--arm-3)"));
         assert!(svg.contains("viewBox=\"0 0 520 280\""));
         assert!(svg.contains("batch, block 2: -10.0%"));

@@ -11,8 +11,6 @@ use model::Better;
 
 /// Comparisons of one kind that are named; more are counted.
 const MOST_NAMED: usize = 3;
-/// A run that nobody will wait for.
-const MANY_BLOCKS: u32 = 1000;
 
 /// One sentence for each arm: `rusty is better: p99 of wakeups 44 % lower (30 to 56 %);
 /// not decided: requests per second, about 4 minutes more would.`
@@ -110,7 +108,7 @@ impl<'a> Conclusion<'a> {
                 Verdict::Same => String::new(),
                 _ => format!(" {}", sized(found.comparison)),
             };
-            format!("{}{size}", self.metric(found))
+            self.named_metric(found, &size)
         })
     }
 
@@ -123,7 +121,7 @@ impl<'a> Conclusion<'a> {
             let c = found.comparison;
             let span = c.low.zip(c.high).map(|(low, high)| differences(low, high));
             let span = span.map_or_else(String::new, |span| format!(" ({span})"));
-            format!("{}{span}", self.metric(found))
+            self.named_metric(found, &span)
         })?;
         Some(match time {
             Some((time, known)) if known == of => format!("{named}, {time} would"),
@@ -140,7 +138,7 @@ impl<'a> Conclusion<'a> {
             !lost.iter().any(|lost| names.contains(&&lost.arm))
         });
         let found = measured.copied().collect();
-        self.named("not compared", found, |found| self.metric(found))
+        self.named("not compared", found, |found| self.named_metric(found, ""))
     }
 
     fn named(
@@ -160,13 +158,14 @@ impl<'a> Conclusion<'a> {
         (all > 0).then(|| format!("{label}: {}", phrases.join(", ")))
     }
 
-    /// Name of the metric, with its cell where the metric alone does not say which is meant.
-    fn metric(&self, found: &Found) -> String {
+    /// Name of the metric and what is said of it, with the cell where the metric alone does not
+    /// say which is meant.
+    fn named_metric(&self, found: &Found, said: &str) -> String {
         let metric = &found.comparison.metric;
         let has = |cell: &&CellTable| cell.comparisons.iter().any(|c| c.metric == *metric);
         match self.table.cells.iter().filter(has).count() {
-            1 => words::metric(metric),
-            _ => format!("{} in {}", words::metric(metric), found.cell.name),
+            1 => format!("{}{said}", words::metric(metric)),
+            _ => format!("{}{said} in {}", words::metric(metric), found.cell.name),
         }
     }
 }
@@ -187,20 +186,15 @@ fn sized(c: &Comparison) -> String {
 /// Time that the slowest open comparison takes, and the number of comparisons for which this
 /// can be told: `about 4 minutes more`, 2.
 fn more_time(open: &[Found]) -> Option<(String, usize)> {
-    let missing = open.iter().filter_map(|found| {
-        let c = found.comparison;
-        let has = u32::try_from(c.blocks).unwrap_or(u32::MAX);
-        let blocks = c.blocks_needed?.saturating_sub(has);
-        Some((blocks, f64::from(blocks) * found.cell.block_ns?))
-    });
-    let missing: Vec<(u32, f64)> = missing.collect();
-    let blocks = missing.iter().map(|(blocks, _)| *blocks).max()?;
-    let time = missing.iter().map(|(_, time)| *time).fold(0.0, f64::max);
-    let time = match blocks > MANY_BLOCKS {
-        true => format!("more than {MANY_BLOCKS} blocks more"),
-        false => format!("about {} more", about(time)),
+    let times = open.iter();
+    let times = times.filter_map(|found| words::more_time(found.comparison));
+    let times: Vec<words::MoreTime> = times.collect();
+    let slowest = times.iter().max_by(|a, b| a.ns.total_cmp(&b.ns))?;
+    let about = match times.iter().any(|time| time.at_least) {
+        true => format!("more than {} more", about(slowest.ns)),
+        false => format!("about {} more", about(slowest.ns)),
     };
-    Some((time, missing.len()))
+    Some((about, times.len()))
 }
 
 /// Worse comparisons of all arms that do not decide, or better ones, the largest first,

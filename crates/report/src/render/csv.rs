@@ -1,4 +1,4 @@
-//! Tidy CSV: one row a trial and metric, for pandas, polars, R.
+//! Tidy CSV for pandas, polars, R: one row a trial and metric, or one a comparison.
 //!
 //! Trials that do not count are there too, with their state and why, so that a
 //! reader filters on `state == "ok"`; without metrics they have one row.
@@ -7,7 +7,9 @@
 //! spreadsheet: one that would be is led by an apostrophe.
 
 use crate::ReportError;
-use model::printable;
+use crate::table::{Comparison, Table};
+use crate::words;
+use model::{Better, printable};
 use results::{ResultSet, StoredTrial};
 
 const HEAD: [&str; 15] = [
@@ -34,10 +36,84 @@ pub fn render(results: &ResultSet) -> Result<String, ReportError> {
     for stored in &results.trials {
         write_trial(&mut writer, results, stored)?;
     }
+    written(writer)
+}
+
+fn written(writer: csv::Writer<Vec<u8>>) -> Result<String, ReportError> {
     let bytes = writer
         .into_inner()
         .map_err(|error| ReportError::Csv(error.into_error().into()))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+const HEAD_OF_COMPARISONS: [&str; 22] = [
+    "cell",
+    "workload",
+    "load",
+    "metric",
+    "unit",
+    "better",
+    "baseline",
+    "arm",
+    "deciding",
+    "aa",
+    "baseline_level",
+    "arm_level",
+    "ratio",
+    "low",
+    "high",
+    "confidence",
+    "verdict",
+    "survives_ebh",
+    "e_value",
+    "blocks",
+    "blocks_needed",
+    "notes",
+];
+
+/// One row a comparison. What has no value is empty.
+pub fn comparisons(table: &Table) -> Result<String, ReportError> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(HEAD_OF_COMPARISONS)?;
+    for cell in &table.cells {
+        for comparison in &cell.comparisons {
+            writer.write_record(columns_of_comparison(&cell.name, comparison))?;
+        }
+    }
+    written(writer)
+}
+
+fn columns_of_comparison(cell: &str, c: &Comparison) -> [String; 22] {
+    let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
+    [
+        text(cell),
+        text(&c.workload),
+        c.load.clone(),
+        text(&c.metric),
+        text(&c.unit),
+        direction(c.better),
+        text(&c.baseline),
+        text(&c.arm),
+        c.deciding.to_string(),
+        c.aa.to_string(),
+        number(c.baseline_level),
+        number(c.arm_level),
+        number(c.ratio),
+        number(c.low),
+        number(c.high),
+        c.confidence.to_string(),
+        words::verdict(c).to_owned(),
+        c.survives_ebh
+            .map_or_else(String::new, |holds| holds.to_string()),
+        number(c.e_value),
+        c.blocks.to_string(),
+        number(c.blocks_needed.map(f64::from)),
+        text(&c.notes.join("; ")),
+    ]
+}
+
+fn direction(better: Better) -> String {
+    format!("{better:?}").to_lowercase()
 }
 
 fn write_trial(
@@ -48,7 +124,7 @@ fn write_trial(
     let place = columns_of_trial(results, stored);
     let metrics = &stored.trial.result.metrics;
     for measured in metrics {
-        let better = format!("{:?}", measured.better).to_lowercase();
+        let better = direction(measured.better);
         let value = measured.value.to_string();
         let (metric, unit) = (text(&measured.metric), text(&measured.unit));
         writer.write_record(place.iter().chain([&metric, &unit, &better, &value]))?;

@@ -19,6 +19,8 @@ const FEWEST_BEYOND: f64 = 10.0;
 const MOST_BLOCKS: usize = 12;
 /// Fewer intervals in a trial show nothing over time.
 const FEWEST_INTERVALS: usize = 3;
+/// The median on the axis of curves.
+pub const MEDIAN: f64 = std::f64::consts::LOG10_2;
 /// Points of a curve for each factor of ten towards 100 %.
 const POINTS_PER_DECADE: u32 = 16;
 
@@ -102,7 +104,7 @@ impl OverTime {
     }
 }
 
-/// Points (−log10(1 − quantile), value): 1 is 90 %, 2 is 99 %.
+/// Points (−log10(1 − quantile), value), from the median on: 1 is 90 %, 2 is 99 %.
 pub type Curve = Vec<(f64, f64)>;
 
 /// `make` of every group, in the order of cells, names and arms. The logs are read
@@ -236,8 +238,9 @@ pub fn curve(histogram: &Histogram<u64>) -> Curve {
         reason = "some steps for each decade of a u64"
     )]
     let last = (end / step).floor() as u32;
-    // From the first step on: the minimum says little and stretches the axis.
+    let median = Some(MEDIAN).filter(|median| *median <= end);
     let steps = (1..=last).map(|n| f64::from(n) * step);
+    let steps = median.into_iter().chain(steps.filter(|x| *x > MEDIAN));
     let mut wanted = steps
         .map(|x| (x, samples * (1.0 - 10f64.powf(-x))))
         .peekable();
@@ -263,6 +266,7 @@ mod tests {
         (1..=1000).for_each(|value| histogram.saturating_record(value));
         let points = curve(&histogram);
         // 99 % of 1000 samples leaves 10 beyond, 99.9 % leaves one.
+        assert_eq!(points.first(), Some(&(MEDIAN, 500.0)));
         assert_eq!(points.last().map(|point| point.0), Some(2.0));
         assert_eq!(points.last().map(|point| point.1), Some(990.0));
     }

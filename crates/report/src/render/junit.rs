@@ -50,7 +50,7 @@ fn status(table: &Table, c: &Comparison) -> TestCaseStatus {
         (Verdict::Better | Verdict::Same, _) => return TestCaseStatus::success(),
     };
     status.set_message(words::meaning(c, table.experiment.smallest_effect));
-    status.set_type(c.verdict.as_str());
+    status.set_type(words::verdict(c));
     status
 }
 
@@ -62,8 +62,8 @@ fn figures(c: &Comparison) -> String {
     };
     let notes: String = c.notes.iter().map(|note| format!("\n{note}")).collect();
     format!(
-        "{}: {change} {interval}, {} blocks{notes}",
-        c.verdict.as_str(),
+        "{}: {change} {interval}; blocks: {}{notes}",
+        words::marked_verdict(c),
         words::blocks(c)
     )
 }

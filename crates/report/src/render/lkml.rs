@@ -1,7 +1,7 @@
 //! Text for a mailing list: under 78 columns, fixed width, what a maintainer asks
 //! for first (machine, method, baseline), no colours.
 
-use crate::columns::{Align, Columns, plain, wrap};
+use crate::columns::{Align, Columns, plain, wrap, wrap_with_remedy};
 use crate::quantity::{change, interval, percent, with_unit};
 use crate::table::{CellTable, Comparison, Table};
 use crate::words;
@@ -48,7 +48,7 @@ fn head(table: &Table) -> Vec<String> {
         };
         entries.push((label, named));
     }
-    entries.push(("Run", words::trials(&table.trials)));
+    entries.push(("Run", words::trials_and_time(table)));
     entries.push((
         "Method",
         format!(
@@ -153,8 +153,8 @@ fn foot(table: &Table) -> Vec<String> {
     }
     for notice in &table.warnings {
         let severity = words::severity(notice.severity);
-        let text = format!("{severity}: {}", words::with_remedy(notice));
-        lines.extend(wrap(&text, WIDTH, 0, 2));
+        let text = format!("{severity}: {}", notice.what);
+        lines.extend(wrap_with_remedy(&text, &notice.remedy, WIDTH, 0, 2));
     }
     lines
 }

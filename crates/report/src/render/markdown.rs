@@ -3,7 +3,7 @@
 //! Text of results is text here, too: it makes no link, no image, no mention of anyone and
 //! no markup, and a report that is pasted somewhere calls nobody.
 
-use super::sheet::{Sheet, sheets};
+use super::sheet::{Moved, Sheet, moved, sheets};
 use crate::quantity::{change, interval, percent};
 use crate::table::{CellTable, Comparison, Notice, Table};
 use crate::words;
@@ -21,6 +21,7 @@ pub fn render(table: &Table) -> String {
     out.push(String::new());
     out.extend(verdicts(table));
     out.extend(sheets(table).iter().flat_map(sheet));
+    out.extend(moved(table).iter().flat_map(beside));
     if let Some(certificate) = &table.across.certificate {
         out.push(fenced(&certificate.text()));
     }
@@ -88,6 +89,15 @@ fn sheet(sheet: &Sheet) -> Vec<String> {
     lines
 }
 
+fn beside(moved: &Moved) -> Vec<String> {
+    let mut lines: Vec<String> = moved.together.iter().flat_map(sheet).collect();
+    if !moved.alone.is_empty() {
+        let others = escape(&moved.others.join("; "));
+        lines.extend([format!("{}: {others}", escape(&moved.alone)), String::new()]);
+    }
+    lines
+}
+
 fn row(cell: &CellTable, c: &Comparison) -> String {
     let verdict = words::marked_verdict(c).replace('*', "\\*");
     let verdict = match c.verdict.is_call() {
@@ -112,19 +122,21 @@ fn about(table: &Table) -> String {
     format!(
         "Baseline: {}. {}. {}. Measured {} with schedlab {}.\n",
         escape(table.baseline()),
-        words::trials(&table.trials),
+        words::trials_and_time(table),
         escape(&words::machine(table)),
         escape(&words::created(&table.experiment)),
         escape(&table.experiment.tool_version)
     )
 }
 
+/// What can be done has a line of its own.
 fn notice(notice: &Notice) -> String {
-    format!(
-        "> **{}**: {}\n",
-        words::severity(notice.severity),
-        escape(&words::with_remedy(notice))
-    )
+    let remedy = match notice.remedy.as_str() {
+        "" => String::new(),
+        remedy => format!("\\\n> \u{2192} {}", escape(remedy)),
+    };
+    let severity = words::severity(notice.severity);
+    format!("> **{severity}**: {}{remedy}\n", escape(&notice.what))
 }
 
 /// A block of code, whose fence is longer than any that is in it.

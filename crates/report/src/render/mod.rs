@@ -22,7 +22,8 @@ use results::ResultSet;
 pub static FORMATS: &[Format] = &[
     Format { name: "text", file: Some("report.txt"), summary: "for the terminal; all details with `--full`", write: |table, _, options| Ok(text::render(table, options)) },
     Format { name: "lkml", file: None, summary: "plain text of fixed width for a mailing list", write: |table, _, _| Ok(lkml::render(table)) },
-    Format { name: "csv", file: Some("trials.csv"), summary: "a row for each trial and metric", write: |_, results, _| csv::render(results) },
+    Format { name: "csv", file: Some("trials.csv"), summary: "a row for each trial and metric, as CSV", write: |_, results, _| csv::render(results) },
+    Format { name: "comparisons", file: Some("comparisons.csv"), summary: "a row for each comparison, as CSV", write: |table, _, _| csv::comparisons(table) },
     Format { name: "json", file: Some("report.json"), summary: "for programs; `docs/report.schema.json` describes it", write: |table, _, _| json::render(table) },
     Format { name: "html", file: Some("report.html"), summary: "one page with charts that needs no network", write: |table, results, _| html::render(table, results) },
     Format { name: "markdown", file: None, summary: "tables for a merge request or a wiki", write: |table, _, _| Ok(markdown::render(table)) },

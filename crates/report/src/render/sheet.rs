@@ -81,45 +81,94 @@ pub fn sheets(table: &Table) -> Vec<Sheet> {
     let scans = across.scans.iter().map(of_scan);
     let searches = across.searches.iter();
     let searches = searches.map(|search| of_search(search, table.experiment.confidence));
-    let scans = scans.chain(searches);
-    let whys = across.why.iter().map(of_why);
-    interference.chain(grids).chain(scans).chain(whys).collect()
+    interference
+        .chain(grids)
+        .chain(scans)
+        .chain(searches)
+        .collect()
 }
 
-/// Most counters that are shown; the JSON report has all.
+/// Most counters of a kind that are shown; the JSON report has all.
 const MOST_COUNTERS: usize = 8;
 
-fn of_why(why: &Why) -> Sheet {
-    let rows = why.counters.iter().take(MOST_COUNTERS);
-    let rows = rows.map(|companion| SheetRow {
-        labels: vec![companion.counter.clone()],
-        cells: vec![moved(companion), together(companion)],
+/// The counters beside one call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Moved {
+    /// Cell of the call.
+    pub cell: String,
+    /// Those that followed it from block to block.
+    pub together: Option<Sheet>,
+    /// `wakeup 100%, batch: changed without following wakeup_p99`; empty without any.
+    pub alone: String,
+    /// Those counters with their changes.
+    pub others: Vec<String>,
+}
+
+/// Of each call that something moved beside, in the order of the cells.
+pub fn moved(table: &Table) -> Vec<Moved> {
+    table.across.why.iter().map(of_why).collect()
+}
+
+fn of_why(why: &Why) -> Moved {
+    let (together, alone): (Vec<&Companion>, Vec<&Companion>) = why
+        .counters
+        .iter()
+        .partition(|companion| companion.kind == Kind::Together);
+    let place = format!("{}, {}", why.cell, why.arm);
+    let mut others: Vec<String> = alone.iter().take(MOST_COUNTERS).map(named).collect();
+    let more = alone.len() - others.len();
+    others.extend((more > 0).then(|| format!("and {more} more")));
+    Moved {
+        cell: why.cell.clone(),
+        together: (!together.is_empty()).then(|| followers(why, &place, &together)),
+        alone: match alone.is_empty() {
+            true => String::new(),
+            false => format!("{place}: changed without following {}", why.metric),
+        },
+        others,
+    }
+}
+
+fn followers(why: &Why, place: &str, together: &[&Companion]) -> Sheet {
+    let rows = together.iter().take(MOST_COUNTERS);
+    let rows = rows.map(|companion| {
+        let (text, detail) = change_of(companion);
+        let tau = companion
+            .tau
+            .map_or_else(String::new, |tau| format!("{tau:+.2}"));
+        SheetRow {
+            labels: vec![companion.counter.clone()],
+            cells: vec![plain(text, detail), plain(tau, String::new())],
+        }
     });
     Sheet {
-        title: format!(
-            "{}, {}: what moved beside {}",
-            why.cell, why.arm, why.metric
-        ),
+        title: format!("{place}: what moved with {}", why.metric),
         caption: format!(
-            "Moves with it: how closely it went up and down with {} from block to block (Kendall's \
-             rank correlation). No: it is changed, but does not follow. Neither proves a cause; \
-             not following speaks against one.",
+            "How closely it went up and down with {} from block to block (Kendall's rank \
+             correlation). This proves no cause: it says where to look.",
             why.metric
         ),
         labels: vec!["counter".to_owned()],
-        columns: vec!["change".to_owned(), "moves with it".to_owned()],
+        columns: vec!["change".to_owned(), "how closely".to_owned()],
         rows: rows.collect(),
         ..Sheet::default()
     }
 }
 
-fn moved(companion: &Companion) -> SheetCell {
+/// `voluntary_switches -9.0% [-12.2%, -5.6%]`.
+fn named(companion: &&Companion) -> String {
+    let (text, detail) = change_of(companion);
+    format!("{} {text} {detail}", companion.counter)
+}
+
+/// The change and its interval.
+fn change_of(companion: &Companion) -> (String, String) {
     let unit = &companion.unit;
     let signed = |value: f64| match value < 0.0 {
         true => format!("-{}", with_unit(-value, unit)),
         false => format!("+{}", with_unit(value, unit)),
     };
-    let (text, detail) = match companion.change {
+    match companion.change {
         Change::Ratio(e) => (change(e.mean), detail(e.interval, companion.blocks)),
         Change::Difference(e) => (
             signed(e.mean),
@@ -127,25 +176,6 @@ fn moved(companion: &Companion) -> SheetCell {
                 format!("[{}, {}]", signed(low), signed(high))
             }),
         ),
-    };
-    SheetCell {
-        text,
-        detail,
-        tint: 0,
-        sure: true,
-    }
-}
-
-fn together(companion: &Companion) -> SheetCell {
-    let text = match (companion.kind, companion.tau) {
-        (Kind::Together, Some(tau)) => format!("{tau:+.2}"),
-        _ => "no".to_owned(),
-    };
-    SheetCell {
-        text,
-        detail: String::new(),
-        tint: 0,
-        sure: true,
     }
 }
 
@@ -398,7 +428,8 @@ fn bounded(arm: &SearchArm) -> String {
 /// Caption of a scan, for its table and its picture.
 pub fn scan_caption() -> String {
     format!(
-        "Geometric mean of the blocks, with its t-interval. Overloaded: the load was not carried, \
+        "Geometric mean of the blocks, with its t-interval where the blocks are enough for one. \
+         Overloaded: the load was not carried, \
          so the latency is that of a queue. The knee is where the latency rises above {KNEE} times \
          its lowest, or the load is no longer carried."
     )
@@ -411,7 +442,7 @@ fn scanned(point: &ScanPoint, unit: &str) -> SheetCell {
     }
     let detail = match point.latency.low.zip(point.latency.high) {
         Some((low, high)) => format!("{} to {}", with_unit(low, unit), with_unit(high, unit)),
-        None => "one block".to_owned(),
+        None => no_interval(point.latency.blocks),
     };
     plain(value, detail)
 }

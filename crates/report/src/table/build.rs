@@ -19,7 +19,7 @@ use model::{Better, Cell, Experiment, StopRule, Trial, TrialState, Workload};
 use results::bound::{Bound, bound};
 use results::{Overload, Pair, ResultSet, overload, pairs};
 use stats::summary::mean;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 impl Table {
     /// Everything that the directory says, judged.
@@ -43,6 +43,7 @@ impl Table {
                 certificate: Certificate::of(results),
             },
             trials: count_trials(results),
+            took_ns: took_ns(results),
             excluded: excluded(results),
             warnings: notices::collect(results, &cells),
             cells,
@@ -91,6 +92,19 @@ fn count_trials(results: &ResultSet) -> TrialCounts {
         }
     }
     counts
+}
+
+/// A run that was resumed has a span for each of its starts.
+fn took_ns(results: &ResultSet) -> u64 {
+    let mut spans: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+    for trial in results.trials.iter().map(|stored| &stored.trial) {
+        let began = trial.result.started_unix_ns;
+        let end = began.saturating_add(trial.result.elapsed_ns);
+        let span = spans.entry(trial.start).or_insert((began, end));
+        *span = (span.0.min(began), span.1.max(end));
+    }
+    let took = spans.values().map(|(began, end)| end - began);
+    took.fold(0, u64::saturating_add)
 }
 
 fn excluded(results: &ResultSet) -> Vec<Excluded> {
@@ -195,7 +209,7 @@ impl<'a> CellScope<'a> {
             name: self.cell.name.clone(),
             workload: self.workload.name.clone(),
             load: self.cell.load.to_string(),
-            comparisons: self.comparisons(&heads),
+            comparisons: self.timed(self.comparisons(&heads)),
             metrics: heads.iter().map(|head| self.metric_row(head)).collect(),
             not_measured: self.not_measured.clone(),
             block_ns: self.block_ns(),
@@ -207,6 +221,15 @@ impl<'a> CellScope<'a> {
         let elapsed = self.trials.iter().map(|t| t.result.elapsed_ns as f64);
         let trial = mean(&elapsed.collect::<Vec<f64>>())?;
         Some(self.experiment.arms.len() as f64 * (trial + self.pause_ns))
+    }
+
+    fn timed(&self, mut comparisons: Vec<Comparison>) -> Vec<Comparison> {
+        let block_ns = self.block_ns();
+        for c in &mut comparisons {
+            let missing = c.blocks_missing().map(f64::from);
+            c.more_ns = missing.zip(block_ns).map(|(missing, ns)| missing * ns);
+        }
+        comparisons
     }
 
     /// Every metric of the cell once: the deciding ones first, in the order of the
@@ -282,6 +305,7 @@ impl<'a> CellScope<'a> {
             blocks: xs.len(),
             verdict: judged.verdict,
             blocks_needed: judged.blocks_needed,
+            more_ns: None,
             baseline_level: level(&pairs, |pair| pair.baseline),
             arm_level: level(&pairs, |pair| pair.arm),
             baseline_median: median(pairs.iter().map(|pair| pair.baseline)),

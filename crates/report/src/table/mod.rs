@@ -36,6 +36,8 @@ pub struct Table {
     #[serde(flatten)]
     pub(crate) across: Across,
     pub(crate) trials: TrialCounts,
+    /// From the first trial to the end of the last one of each start, in all.
+    pub(crate) took_ns: u64,
     /// Trials that do not count, with the reason, in the order of the plan.
     pub(crate) excluded: Vec<Excluded>,
     /// The most serious first, each once.
@@ -173,6 +175,9 @@ pub struct Comparison {
     pub verdict: Verdict,
     /// For `unknown`: blocks in all that a decision is likely to take.
     pub blocks_needed: Option<u32>,
+    /// Time in nanoseconds that those of `blocks_needed` that are missing are likely to take;
+    /// none where that is none.
+    pub more_ns: Option<f64>,
     /// Geometric means over the blocks of the comparison: the second is the first
     /// times `ratio`.
     pub baseline_level: Option<f64>,
@@ -189,6 +194,13 @@ pub struct Comparison {
     pub notes: Vec<String>,
     /// The blocks in order: what `ratio` and its interval are made of.
     pub(crate) block_ratios: Vec<BlockPoint>,
+}
+
+impl Comparison {
+    pub(crate) fn blocks_missing(&self) -> Option<u32> {
+        let has = u32::try_from(self.blocks).unwrap_or(u32::MAX);
+        Some(self.blocks_needed?.saturating_sub(has))
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]

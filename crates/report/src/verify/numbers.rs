@@ -16,14 +16,43 @@ const MOST_DIFFERENCES: usize = 200;
 pub fn report(results: &ResultSet, said: &str) -> Result<Verification, ReportError> {
     let found = json(&Table::from_results(results))?;
     let mut said = serde_json::from_str(said)?;
+    let mut found = serde_json::from_str(&found)?;
     leave_out_old_statements(&mut said);
-    compared("report", said, serde_json::from_str(&found)?)
+    leave_out_old_intervals(&mut said, &mut found);
+    compared("report", said, found)
+}
+
+/// Before format 1.5 the levels of scans and searches had an interval from two blocks on.
+fn leave_out_old_intervals(said: &mut Value, found: &mut Value) {
+    if minor(said).is_none_or(|minor| minor >= 5) {
+        return;
+    }
+    for report in [said, found] {
+        let points = ["scans", "searches"].iter();
+        points.for_each(|of| report.get_mut(of).into_iter().for_each(without_ends));
+    }
+}
+
+/// Removes `low` and `high`, however deep they are.
+fn without_ends(value: &mut Value) {
+    match value {
+        Value::Array(list) => list.iter_mut().for_each(without_ends),
+        Value::Object(fields) => {
+            fields.remove("low");
+            fields.remove("high");
+            fields.values_mut().for_each(without_ends);
+        }
+        _ => {}
+    }
+}
+
+fn minor(report: &Value) -> Option<i64> {
+    report.pointer("/format/minor").and_then(Value::as_i64)
 }
 
 /// Before format 1.4 a report told the evidence in other statements, several facts in one.
 fn leave_out_old_statements(said: &mut Value) {
-    let minor = said.pointer("/format/minor").and_then(Value::as_i64);
-    if minor.is_none_or(|minor| minor >= 4) {
+    if minor(said).is_none_or(|minor| minor >= 4) {
         return;
     }
     let arms = said.get_mut("arms").and_then(Value::as_array_mut);
@@ -176,5 +205,21 @@ mod tests {
         said["arms"][0]["evidence"] = Value::Array(Vec::new());
         let differences = report(&results, &said.to_string()).unwrap().differences;
         assert_eq!(differences, []);
+    }
+
+    #[test]
+    fn an_interval_of_few_blocks_is_no_difference_in_an_old_report_only() {
+        let point = |low: Value| serde_json::json!([{ "arms": [{ "points": [{ "low": low }] }] }]);
+        let of = |minor: i64| {
+            let format = serde_json::json!({ "major": 1, "minor": minor });
+            let report = |low| serde_json::json!({ "format": format, "scans": point(low) });
+            (report(Value::from(2.5)), report(Value::Null))
+        };
+        let (mut said, mut found) = of(4);
+        leave_out_old_intervals(&mut said, &mut found);
+        assert_eq!(said, found);
+        let (mut said, mut found) = of(5);
+        leave_out_old_intervals(&mut said, &mut found);
+        assert_ne!(said, found);
     }
 }

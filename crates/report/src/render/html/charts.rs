@@ -2,7 +2,7 @@
 
 use super::view::color_of;
 use crate::render::chart::{
-    self, BlockLine, Estimate, PercentileLine, RateLine, TimeLine, TradeOff, TriedRates,
+    self, BlockDots, Estimate, PercentileLine, RateLine, TimeLine, TradeOff, TriedRates,
 };
 use crate::render::histogram::{self, Group, Merged};
 use crate::render::sheet::scan_caption;
@@ -106,7 +106,7 @@ fn percentile_figure(drawn: &[Drawn]) -> Option<Figure> {
     let fewest = drawn.iter().map(|d| d.samples).min().unwrap_or(0);
     Some(Figure {
         title: format!("{} by percentile", of_log(&drawn[0].name)),
-        svg: chart::percentiles(&lines)?,
+        svg: chart::percentiles(&lines, &of_log(&drawn[0].name))?,
         caption: format!(
             "Strong: all trials of an arm merged, at least {} samples. Faint: single trials. A \
              curve ends where fewer than 10 samples lie beyond.{}",
@@ -132,7 +132,7 @@ fn time_figure(drawn: &[Drawn]) -> Option<Figure> {
     let lines: Vec<TimeLine> = drawn.iter().map(|d| d.over_time.clone()).collect();
     Some(Figure {
         title: format!("{} over time, p99", of_log(&drawn[0].name)),
-        svg: chart::over_time(&lines)?,
+        svg: chart::over_time(&lines, "p99")?,
         caption: format!(
             "Each second of the window, all trials of an arm merged; seconds with fewer than 1000 \
              samples are left out.{}",
@@ -307,9 +307,9 @@ fn block_figures(table: &Table, cell: &CellTable) -> Vec<Figure> {
 }
 
 fn block_figure(table: &Table, comparisons: &[&Comparison]) -> Option<Figure> {
-    let lines: Vec<BlockLine> = comparisons
+    let arms: Vec<BlockDots> = comparisons
         .iter()
-        .map(|c| BlockLine {
+        .map(|c| BlockDots {
             color: color_of(table, &c.arm),
             name: c.arm.clone(),
             points: c
@@ -322,9 +322,10 @@ fn block_figure(table: &Table, comparisons: &[&Comparison]) -> Option<Figure> {
     let first = comparisons.first()?;
     Some(Figure {
         title: format!("{}, every block against {}", first.metric, first.baseline),
-        svg: chart::blocks(&lines, table.experiment.smallest_effect)?,
+        svg: chart::blocks(&arms, &first.metric, table.experiment.smallest_effect)?,
         caption: format!(
-            "In the order of time; {}. Verdict and interval come from these points. Grey: \
+            "One point a block, in the order of time; {}. Verdict and interval come from these \
+             points. Grey: \
              changes below {} %.",
             crate::words::direction(first.better),
             crate::quantity::percent(table.experiment.smallest_effect)

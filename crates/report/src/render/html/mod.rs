@@ -1,10 +1,11 @@
 //! One HTML file that needs nothing else: no script, no network, light and dark.
 //!
-//! [`view`] says what the page says, `templates/report.html` how it is laid out,
+//! [`view`] says what the page says, [`setup`] how it was measured, `templates/report.html` how it is laid out,
 //! `templates/style.css` how it looks, [`charts`] draws.
 
 mod charts;
 mod scale;
+mod setup;
 mod view;
 
 use crate::ReportError;
@@ -12,11 +13,12 @@ use crate::render::chart;
 use crate::table::Table;
 use askama::Template;
 use results::ResultSet;
+use setup::Setup;
 
 pub fn render(table: &Table, results: &ResultSet) -> Result<String, ReportError> {
     let charts = charts::all(table, results);
     let mut across = charts::scans(table);
     across.extend(charts::searches(table, results));
-    let page = view::page(table, charts, across);
+    let page = view::page(table, charts, across, Setup::of(results));
     Ok(chart::renumber_clips(&page.render()?))
 }

@@ -2,14 +2,19 @@
 
 use super::charts::{CellCharts, Figure};
 use super::scale::{IntervalPlot, Scale, Tick};
-use crate::quantity::{change, evidence, interval, percent, with_unit};
+use super::setup::Setup;
+use crate::quantity::{change, interval, percent, with_unit};
 use crate::render::chart::COLORS;
 use crate::render::conclusion;
-use crate::render::sheet::{Sheet, sheets};
+use crate::render::sheet::{Moved, Sheet, moved, sheets};
 use crate::table::{CellTable, Comparison, Excluded, MetricRow, Notice, Statement, Summary, Table};
 use crate::words;
 use askama::Template;
 use model::{Better, System};
+
+/// With no more arms and no more cells than these, the answer itself is seen at a glance.
+const OVERVIEW_ARMS: usize = 2;
+const OVERVIEW_CELLS: usize = 5;
 
 #[derive(Template)]
 #[template(path = "report.html")]
@@ -33,16 +38,22 @@ pub struct Page<'a> {
     pub cells: Vec<CellView<'a>>,
     pub trials: String,
     pub excluded: &'a [Excluded],
+    /// Those of a kind in one line.
+    pub excluded_by_kind: Vec<String>,
+    pub setup: Setup,
     /// True if a deciding comparison has a star.
     pub starred: bool,
     pub star: String,
+    /// The e-value that decides.
+    pub evidence_bar: String,
     pub machine: Vec<(String, String)>,
 }
 
 pub struct TallyView {
     pub arm: String,
     pub color: usize,
-    pub sentence: String,
+    /// The sentence behind the name of the arm, a part a line.
+    pub parts: Vec<String>,
 }
 
 pub struct NoticeView {
@@ -81,6 +92,8 @@ pub struct CellView<'a> {
     pub further: Vec<RowView>,
     pub further_differ: usize,
     pub charts: CellCharts,
+    /// Counters beside the calls of the cell.
+    pub moved: Vec<Moved>,
     pub metrics: Vec<MetricView>,
     pub not_measured: Option<String>,
 }
@@ -103,7 +116,10 @@ pub struct RowView {
     pub marked: String,
     pub meaning: String,
     pub blocks: String,
-    pub e_value: String,
+    pub blocks_in_all: Option<String>,
+    /// Strength of the evidence, with its e-value.
+    pub evidence: String,
+    /// Below the row.
     pub notes: Vec<String>,
 }
 
@@ -114,7 +130,12 @@ pub struct MetricView {
     pub arms: Vec<(String, String)>,
 }
 
-pub fn page<'a>(table: &'a Table, cell_charts: Vec<CellCharts>, across: Vec<Figure>) -> Page<'a> {
+pub fn page(
+    table: &Table,
+    cell_charts: Vec<CellCharts>,
+    across: Vec<Figure>,
+    setup: Setup,
+) -> Page<'_> {
     let experiment = &table.experiment;
     let effect = experiment.smallest_effect;
     let deciding = table.comparisons().filter(|c| c.deciding);
@@ -142,10 +163,25 @@ pub fn page<'a>(table: &'a Table, cell_charts: Vec<CellCharts>, across: Vec<Figu
         cells: view.cells(cell_charts),
         trials: words::trials(&table.trials),
         excluded: &table.excluded,
+        excluded_by_kind: words::excluded_by_kind(&table.excluded),
+        setup,
         starred,
         star: words::not_surviving(experiment),
+        evidence_bar: words::deciding_e_value(experiment),
         machine: machine(&table.system),
     }
+}
+
+/// The parts of a text, and whether they are code, which is between backticks. A backtick
+/// without another is one.
+pub fn prose(text: &str) -> Vec<(bool, &str)> {
+    let marks = text.matches('`').count();
+    if marks % 2 == 1 {
+        return vec![(false, text)];
+    }
+    let parts = text.split('`').enumerate();
+    let parts = parts.map(|(index, part)| (index % 2 == 1, part));
+    parts.filter(|(_, part)| !part.is_empty()).collect()
 }
 
 fn about(table: &Table) -> String {
@@ -154,7 +190,7 @@ fn about(table: &Table) -> String {
         "{}, {}. {}. {}.",
         experiment.name,
         words::created(experiment),
-        words::trials(&table.trials),
+        words::trials_and_time(table),
         words::machine(table)
     )
 }
@@ -173,14 +209,15 @@ struct View<'a> {
 
 impl<'a> View<'a> {
     fn tally(&self, tally: &crate::table::Tally) -> TallyView {
-        let sentence = conclusion::sentence(self.table, tally);
+        let mut parts = conclusion::parts(self.table, tally);
+        if let Some(first) = parts.first_mut() {
+            let rest = first.strip_prefix(tally.arm.as_str());
+            *first = rest.unwrap_or(first).to_owned();
+        }
         TallyView {
             arm: tally.arm.clone(),
             color: color_of(self.table, &tally.arm),
-            sentence: sentence
-                .strip_prefix(tally.arm.as_str())
-                .unwrap_or(&sentence)
-                .to_owned(),
+            parts,
         }
     }
 
@@ -231,7 +268,9 @@ impl<'a> View<'a> {
             }
         });
         let rows: Vec<OverviewRow> = rows.collect();
-        (self.table.cells.len() > 1 && !arms.is_empty()).then_some(Overview { arms, rows })
+        let several = self.table.arms.len() > OVERVIEW_ARMS && rows.len() > 1;
+        let many = rows.len() > OVERVIEW_CELLS && !arms.is_empty();
+        (several || many).then_some(Overview { arms, rows })
     }
 
     fn cells(&self, charts: Vec<CellCharts>) -> Vec<CellView<'a>> {
@@ -249,20 +288,24 @@ impl<'a> View<'a> {
             further: self.rows(cell.further()),
             further_differ: cell.further().filter(|c| c.verdict.is_call()).count(),
             charts,
+            moved: moved(self.table)
+                .into_iter()
+                .filter(|moved| moved.cell == cell.name)
+                .collect(),
             metrics: cell.metrics.iter().map(metric).collect(),
             not_measured: words::cell_not_measured(cell),
         }
     }
 
     fn rows<'b>(&self, comparisons: impl Iterator<Item = &'b Comparison>) -> Vec<RowView> {
-        let mut rows: Vec<RowView> = comparisons.map(|c| self.row(c)).collect();
+        let comparisons: Vec<&Comparison> = comparisons.collect();
+        let notes = words::notes(&comparisons);
+        let mut rows: Vec<RowView> = comparisons.iter().map(|c| self.row(c)).collect();
+        for (row, notes) in rows.iter_mut().zip(notes) {
+            row.notes = notes;
+        }
         for index in 0..rows.len() {
             rows[index].first = index == 0 || rows[index - 1].metric != rows[index].metric;
-            // The same note under several rows is said once, below the last.
-            let next = rows.get(index + 1);
-            if next.is_some_and(|next| next.notes == rows[index].notes) {
-                rows[index].notes.clear();
-            }
         }
         rows
     }
@@ -289,11 +332,14 @@ impl<'a> View<'a> {
             },
             plot: self.scale.plot(c),
             verdict: c.verdict.as_str(),
+            blocks_in_all: c
+                .blocks_needed
+                .map(|needed| format!("about {needed} blocks in all")),
             marked: words::marked_verdict(c),
             meaning: words::meaning(c, self.table.experiment.smallest_effect),
             blocks: words::blocks(c),
-            e_value: c.e_value.map_or("\u{2013}".to_owned(), evidence),
-            notes: c.notes.clone(),
+            evidence: words::strength_of(c),
+            notes: Vec::new(),
         }
     }
 }

@@ -1,14 +1,13 @@
 //! The short report: what a reader of the terminal needs, on one screen or two.
 
 use super::verdicts::Shape;
-use super::{INDENT, Page, lesser, sheets_of_answers};
-use crate::fold::{alike, in_ranges};
+use super::{INDENT, Page, lesser};
 use crate::quantity::change;
 use crate::render::conclusion;
+use crate::render::sheet::sheets;
 use crate::table::why::Kind;
-use crate::table::{ArmTrials, CellTable, Comparison, Excluded, Notice, Table, Verdict};
+use crate::table::{CellTable, Comparison, Notice, Table, Verdict};
 use crate::words;
-use model::Severity;
 
 /// Deciding comparisons up to this number are all shown; of more, the calls.
 const MOST_DECIDING: usize = 24;
@@ -23,7 +22,7 @@ impl Page {
     pub(super) fn answer(&mut self, table: &Table) {
         self.deciding(table);
         self.not_measured(table);
-        for sheet in sheets_of_answers(table) {
+        for sheet in sheets(table) {
             self.sheet(&sheet);
         }
         self.beside(table);
@@ -88,7 +87,7 @@ impl Page {
     /// Trials that do not count and warnings, those that are alike in one line.
     fn warnings(&mut self, table: &Table) {
         let notices: Vec<&Notice> = lesser(table).collect();
-        let folded = folded(&table.excluded);
+        let folded = words::excluded_by_kind(&table.excluded);
         if !notices.is_empty() || !folded.is_empty() {
             self.heading("Warnings");
         }
@@ -96,11 +95,8 @@ impl Page {
             self.wrapped(&line, INDENT, 2 * INDENT);
         }
         for notice in notices.iter().take(MOST_WARNINGS) {
-            let mut text = words::notice(notice);
-            if notice.severity == Severity::Caution && !notice.remedy.is_empty() {
-                text = format!("{text} -> {}", notice.remedy);
-            }
-            self.wrapped(&text, INDENT, 2 * INDENT);
+            let text = words::notice(notice);
+            self.with_remedy(&text, &notice.remedy, INDENT, 2 * INDENT);
         }
         let more = notices.len().saturating_sub(MOST_WARNINGS);
         if more > 0 {
@@ -114,7 +110,7 @@ impl Page {
         if !said.is_empty() {
             said.push(words::scale_of_evidence(&table.experiment));
         }
-        said.push("More: schedlab report DIR --full.".to_owned());
+        said.push("More: `schedlab report DIR --full`.".to_owned());
         self.wrapped(&said.join(" "), 0, 0);
         self.star(table);
     }
@@ -153,34 +149,4 @@ fn moved(table: &Table) -> Vec<String> {
         (!counters.is_empty()).then(|| format!("{} ({place})", counters.join(", ")))
     });
     calls.collect()
-}
-
-/// `20 x void: the generator was late by 5 to 647 ms (fifo 9, weight-1000 6)`.
-fn folded(excluded: &[Excluded]) -> Vec<String> {
-    let mut groups: Vec<Vec<&Excluded>> = Vec::new();
-    for trial in excluded {
-        let same = |group: &&mut Vec<&Excluded>| {
-            group[0].state == trial.state && alike(group[0].headline(), trial.headline())
-        };
-        match groups.iter_mut().find(same) {
-            Some(group) => group.push(trial),
-            None => groups.push(vec![trial]),
-        }
-    }
-    groups.sort_by_key(|group| std::cmp::Reverse(group.len()));
-    let line = |group: &Vec<&Excluded>| {
-        let reasons: Vec<&str> = group.iter().map(|trial| trial.headline()).collect();
-        let mut arms = Vec::new();
-        group
-            .iter()
-            .for_each(|trial| ArmTrials::count(&mut arms, &trial.arm));
-        format!(
-            "{} x {}: {} ({})",
-            group.len(),
-            group[0].state,
-            in_ranges(&reasons),
-            words::by_arm(&arms)
-        )
-    };
-    groups.iter().map(line).collect()
 }

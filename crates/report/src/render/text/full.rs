@@ -1,8 +1,8 @@
 //! The full report: every comparison, median, and trial that does not count.
 
-use super::super::sheet::sheets;
+use super::super::sheet::{Moved, moved, sheets};
 use super::verdicts::Shape;
-use super::{Page, lesser};
+use super::{INDENT, Page, lesser};
 use crate::columns::{Align, Columns, clip};
 use crate::quantity::with_unit;
 use crate::table::{CellTable, Comparison, Excluded, MetricRow, Notice, Table};
@@ -15,6 +15,7 @@ impl Page {
         for sheet in sheets(table) {
             self.sheet(&sheet);
         }
+        self.moved(table);
         self.certificate(table);
         self.further(table);
         self.meanings(table);
@@ -27,12 +28,24 @@ impl Page {
         notices.into_iter().for_each(|notice| self.notice(notice));
     }
 
+    fn moved(&mut self, table: &Table) {
+        let moved = moved(table);
+        let together = moved.iter().filter_map(|moved| moved.together.as_ref());
+        together.for_each(|sheet| self.sheet(sheet));
+        let mut alone = moved.iter().filter(|moved| !moved.alone.is_empty());
+        if let Some(first) = alone.next() {
+            self.heading("What changed beside a call");
+            for Moved { alone, others, .. } in [first].into_iter().chain(alone) {
+                let text = format!("{alone}: {}", others.join("; "));
+                self.wrapped(&text, INDENT, 2 * INDENT);
+            }
+        }
+    }
+
     fn notice(&mut self, notice: &Notice) {
         let label = words::severity(notice.severity).to_uppercase();
-        self.wrapped(&format!("{label}: {}", words::notice(notice)), 0, 2);
-        if !notice.remedy.is_empty() {
-            self.wrapped(&notice.remedy, 2, 2);
-        }
+        let text = format!("{label}: {}", words::notice(notice));
+        self.with_remedy(&text, &notice.remedy, 0, 2);
     }
 
     fn verdicts(&mut self, table: &Table) {

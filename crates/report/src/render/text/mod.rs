@@ -7,8 +7,8 @@ mod brief;
 mod full;
 mod verdicts;
 
-use super::sheet::{Sheet, sheets};
-use crate::columns::{Align, Columns, plain, wrap};
+use super::sheet::Sheet;
+use crate::columns::{Align, Columns, plain, wrap, wrap_with_remedy};
 use crate::render::{Options, conclusion};
 use crate::table::{CellTable, Notice, Table};
 use crate::words;
@@ -55,6 +55,11 @@ impl Page {
         self.lines.extend(wrap(text, self.width, indent, hang));
     }
 
+    fn with_remedy(&mut self, text: &str, remedy: &str, indent: usize, hang: usize) {
+        let lines = wrap_with_remedy(text, remedy, self.width, indent, hang);
+        self.lines.extend(lines);
+    }
+
     fn heading(&mut self, text: &str) {
         self.line("");
         for line in wrap(text, self.width, 0, 2) {
@@ -76,7 +81,7 @@ impl Page {
             "{}, {}; {}; {}",
             experiment.name,
             words::created(experiment),
-            words::trials(&table.trials),
+            words::trials_and_time(table),
             words::machine(table)
         );
         self.wrapped(&about, 0, 0);
@@ -110,8 +115,8 @@ impl Page {
     fn serious(&mut self, table: &Table) {
         for notice in table.serious() {
             self.line("");
-            let text = format!("SERIOUS: {}", words::with_remedy(notice));
-            for line in wrap(&text, self.width, 0, 2) {
+            let text = format!("SERIOUS: {}", notice.what);
+            for line in wrap_with_remedy(&text, &notice.remedy, self.width, 0, 2) {
                 let red = self.paint("1;31", line);
                 self.line(red);
             }
@@ -205,14 +210,6 @@ fn lost(cell: &CellTable) -> Vec<String> {
 fn lesser(table: &Table) -> impl Iterator<Item = &Notice> {
     let notices = table.warnings.iter();
     notices.filter(|notice| notice.severity != Severity::Serious)
-}
-
-/// Scans, grids and matrices; what moved beside a call comes after them and is left out.
-fn sheets_of_answers(table: &Table) -> Vec<Sheet> {
-    let whys = table.across.why.len();
-    let mut sheets = sheets(table);
-    sheets.truncate(sheets.len() - whys);
-    sheets
 }
 
 /// SGR codes of ECMA-48; they take no width.

@@ -69,13 +69,9 @@ impl Page {
                 false => text,
             })
             .collect();
-        for (index, row) in rows.into_iter().enumerate() {
+        for (row, notes) in rows.into_iter().zip(words::notes(shown)) {
             self.line(row);
-            // The same note under several rows is said once, below the last.
-            let notes = &shown[index].notes;
-            if shown.get(index + 1).is_none_or(|next| next.notes != *notes) {
-                notes.iter().for_each(|note| self.wrapped(note, 6, 6));
-            }
+            notes.iter().for_each(|note| self.wrapped(note, 6, 6));
         }
     }
 

@@ -52,11 +52,12 @@ impl Measured {
     }
 }
 
-/// Geometric mean of the blocks and its t-interval.
+/// Geometric mean of the blocks and its t-interval, which begins at the same number of blocks as
+/// the intervals of comparisons.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct GeometricMean {
     pub value: f64,
-    /// None with one block, or without spread.
+    /// None with fewer blocks than that, or without spread.
     pub low: Option<f64>,
     pub high: Option<f64>,
     pub blocks: usize,
@@ -66,7 +67,9 @@ pub struct GeometricMean {
 fn geometric_mean(values: &[f64], alpha: f64) -> Option<GeometricMean> {
     let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
     let mean = stats::summary::mean(&logs)?;
-    let interval = stats::t_test::one_sample(&logs, alpha).map(|test| test.interval);
+    let enough = logs.len() >= stats::safe_test::fewest_values(alpha) as usize;
+    let test = stats::t_test::one_sample(&logs, alpha).filter(|_| enough);
+    let interval = test.map(|test| test.interval);
     let end = |end: f64| Some(end.exp()).filter(|value| value.is_finite());
     Some(GeometricMean {
         value: mean.exp(),

@@ -200,13 +200,25 @@ mod tests {
     }
 
     #[test]
-    fn a_point_is_the_geometric_mean_with_an_interval_from_two_blocks_on() {
-        let one = geometric_mean(&[4.0], 0.05).unwrap();
-        assert_eq!((one.low, one.blocks), (None, 1));
-        let two = geometric_mean(&[1.0, 4.0], 0.05).unwrap();
-        assert!((two.value - 2.0).abs() < 1e-12);
-        // t.interval(0.95, 1) of scipy 1.14: 12.706 standard errors of ln 2.
-        let ratio = two.high.unwrap() / two.value;
-        assert!((ratio.ln() - 12.706_204_7 * 2f64.ln()).abs() < 1e-6);
+    fn a_point_is_the_geometric_mean_with_an_interval_where_a_comparison_may_have_one() {
+        let values = [1.0, 4.0, 1.0, 4.0, 2.0];
+        let four = geometric_mean(&values[..4], 0.05).unwrap();
+        assert!((four.value - 2.0).abs() < 1e-12);
+        assert_eq!((four.low, four.blocks), (None, 4));
+        let five = geometric_mean(&values, 0.05).unwrap();
+        // t.interval(0.95, 4) of scipy 1.14: 2.776 standard errors, each of ln(2) / sqrt(5).
+        let ratio = five.high.unwrap() / five.value;
+        assert!((ratio.ln() - 2.776_445_1 * 2f64.ln() / 5f64.sqrt()).abs() < 1e-6);
+    }
+
+    #[test]
+    fn an_interval_is_missing_where_that_of_a_comparison_is() {
+        let spread = [1.0, 1.1, 0.9, 1.05, 0.95, 1.02, 1.07];
+        for blocks in 2..=spread.len() {
+            let logs: Vec<f64> = spread[..blocks].iter().map(|x: &f64| x.ln()).collect();
+            let comparison = stats::safe_test::confidence_sequence(&logs, 0.05);
+            let point = geometric_mean(&spread[..blocks], 0.05).unwrap();
+            assert_eq!(point.low.is_some(), comparison.is_some(), "{blocks}");
+        }
     }
 }
