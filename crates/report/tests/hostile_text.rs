@@ -116,7 +116,7 @@ fn no_terminal_obeys_a_report() {
 fn no_terminal_obeys_a_comparison_or_a_forecast() {
     let (a, b) = (hostile(), hostile());
     let side = |label, results| Side { label, results };
-    is_plain(&side_by_side(side(EVIL, &a), side("b", &b), true).text());
+    is_plain(&side_by_side(side(EVIL, &a), side("b", &b), true).text(100));
     let question = Question {
         times_ns: vec![60_000_000_000],
         effect: Some(0.03),

@@ -68,7 +68,7 @@ fn histograms(results: &ResultSet) {
 
 fn compared(results: &ResultSet) {
     let side = |label| Side { label, results };
-    is_plain(&side_by_side(side("a"), side("b"), true).text());
+    is_plain(&side_by_side(side("a"), side("b"), true).text(100));
 }
 
 fn forecast(results: &ResultSet) {

@@ -1,18 +1,19 @@
 //! Conclusions that two results allow, and those that they do not allow.
 
-use super::{Agreement, SideBySide};
-use crate::quantity::percent;
+use super::{Agreement, Effect, SideBySide};
+use crate::quantity::{count, percent};
 use results::ResultSet;
 
+/// The weightiest first.
 pub fn of(both: &SideBySide, a: &ResultSet, b: &ResultSet) -> Vec<String> {
-    let mut said = vec![
-        "Within A and within B: the verdicts stand. Their arms ran interleaved on one machine."
-            .to_owned(),
-    ];
-    said.push(effects(both, a, b));
-    said.push(levels(both));
+    let mut said = vec![effects(both, a, b)];
     said.extend(causes(both));
     said.extend(emulation(a, b));
+    said.push(levels(both));
+    said.push(
+        "Within A and within B the verdicts stand: their arms ran interleaved on one machine."
+            .to_owned(),
+    );
     said
 }
 
@@ -22,23 +23,47 @@ fn effects(both: &SideBySide, a: &ResultSet, b: &ResultSet) -> String {
                 nothing can be said about effects."
             .to_owned();
     }
-    let count = |agreement| {
-        both.effects
-            .iter()
-            .filter(|e| e.agreement == agreement)
-            .count()
-    };
     let risk =
         percent((2.0 - a.experiment.stop.confidence - b.experiment.stop.confidence).min(1.0));
-    format!(
-        "Effects: {} of {} agree, {} differ, {} are open. `differs` is a claim (each with at most \
-         {risk} % chance to be false): the arm does something else there than here. `open` is none: \
-         not told apart is not the same.",
-        count(Agreement::Agrees),
-        both.effects.len(),
-        count(Agreement::Differs),
-        count(Agreement::Open),
-    )
+    let meanings = [
+        (Agreement::Agrees, String::new()),
+        (
+            Agreement::Differs,
+            format!(
+                " `differs` is a claim (each with at most {risk} % chance to be false): the arm \
+                 does something else there than here."
+            ),
+        ),
+        (
+            Agreement::Open,
+            " `open` is none: not told apart is not the same.".to_owned(),
+        ),
+    ];
+    let number = |agreement| {
+        let effects = both.effects.iter();
+        effects.filter(|e| e.agreement == agreement).count()
+    };
+    let found = meanings.iter().filter(|(of, _)| number(*of) > 0);
+    let counted = |of: Agreement| format!("{}{}", of.of(number(of)), differing(both, of));
+    let counts: Vec<String> = found.clone().map(|(of, _)| counted(*of)).collect();
+    let meanings: String = found.map(|(_, meaning)| meaning.as_str()).collect();
+    let all = count(both.effects.len(), "effect");
+    format!("Of {all}, {}.{meanings}", counts.join(", "))
+}
+
+/// ` (batch hackbench_time in hackbench 4)`; only effects that differ are named.
+fn differing(both: &SideBySide, agreement: Agreement) -> String {
+    const MOST_NAMED: usize = 3;
+    let effects = both.effects.iter();
+    let effects: Vec<&Effect> = effects.filter(|e| e.agreement == agreement).collect();
+    if agreement != Agreement::Differs {
+        return String::new();
+    }
+    let named = effects.iter().take(MOST_NAMED);
+    let named = named.map(|e| format!("{} {} in {}", e.arm, e.metric, e.cell));
+    let mut named: Vec<String> = named.collect();
+    named.extend((effects.len() > MOST_NAMED).then(|| "...".to_owned()));
+    format!(" ({})", named.join(", "))
 }
 
 fn levels(both: &SideBySide) -> String {
@@ -59,8 +84,8 @@ fn causes(both: &SideBySide) -> Vec<String> {
     let ran_apart = "put both into one experiment as arms, so that they are interleaved";
     match names.as_slice() {
         [] => vec![
-            "Nothing that was recorded differs but the time. A difference is then drift, or \
-             something that was not recorded."
+            "Nothing that was recorded and can matter differs but the time. A difference is then \
+             drift, or something that was not recorded."
                 .to_owned(),
         ],
         [one] => vec![format!(

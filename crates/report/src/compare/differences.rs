@@ -46,8 +46,30 @@ pub fn differs(a: &ResultSet, b: &ResultSet) -> Vec<Divergence> {
         b: read(b),
     });
     let mut found: Vec<Divergence> = values.filter(|d| d.a != d.b).collect();
-    found.extend(facts(&a.system, &b.system));
+    found.extend(facts(a, b));
     found
+}
+
+/// Facts that have no part in what was measured: how long a guest took to boot, and why an
+/// accelerator was chosen.
+const IRRELEVANT: [&str; 3] = ["vm.boot_time_ms", "vm.boots_tried_again", "vm.accel_reason"];
+
+/// A fact that can matter. The version of a program does if one of the two experiments names it.
+fn can_matter(fact: &str, experiments: &[String; 2]) -> bool {
+    match fact.strip_prefix("tool.") {
+        Some(program) => experiments.iter().any(|text| text.contains(program)),
+        None => !IRRELEVANT.contains(&fact),
+    }
+}
+
+/// A fact that one side did not look at; a program that it does not have is one.
+fn is_unrecorded(d: &Divergence) -> bool {
+    (d.a.is_empty() || d.b.is_empty()) && !d.what.starts_with("tool.")
+}
+
+fn as_text(results: &ResultSet) -> String {
+    // An experiment that was read can be written.
+    serde_json::to_string(&results.experiment).unwrap_or_default()
 }
 
 pub fn same(a: &ResultSet, b: &ResultSet) -> Vec<String> {
@@ -71,17 +93,20 @@ pub fn day(created: &str) -> String {
     created.chars().take(10).collect()
 }
 
-fn facts(a: &System, b: &System) -> Vec<Divergence> {
+fn facts(a: &ResultSet, b: &ResultSet) -> Vec<Divergence> {
+    let experiments = [as_text(a), as_text(b)];
+    let (a, b) = (&a.system, &b.system);
     let names: BTreeSet<&String> = a.facts.keys().chain(b.facts.keys()).collect();
     let value = |system: &System, name: &str| system.facts.get(name).cloned().unwrap_or_default();
     let mut found: Vec<Divergence> = names
         .into_iter()
+        .filter(|name| can_matter(name, &experiments))
         .map(|name| Divergence {
             what: name.clone(),
             a: value(a, name),
             b: value(b, name),
         })
-        .filter(|d| d.a != d.b)
+        .filter(|d| d.a != d.b && !is_unrecorded(d))
         .collect();
     let more = found.len().saturating_sub(MOST_FACTS);
     if more > 0 {

@@ -36,7 +36,7 @@ fn effect(cell: &str, a: &Comparison, b: &Comparison) -> Effect {
         better: a.better,
         arm: a.arm.clone(),
         baseline: a.baseline.clone(),
-        agreement: Agreement::of(&estimate_a, &estimate_b),
+        agreement: Agreement::between(&estimate_a, &estimate_b),
         a: estimate_a,
         b: estimate_b,
     }

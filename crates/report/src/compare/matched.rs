@@ -1,6 +1,8 @@
 //! The cells and arms that two results have in common.
 
+use model::{Workload, format_duration_ns};
 use results::ResultSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Cells and arms that are the same on both sides, by name and by content.
 pub struct Matched {
@@ -13,24 +15,24 @@ pub struct Matched {
 
 impl Matched {
     pub fn new(a: &ResultSet, b: &ResultSet) -> Matched {
+        let work = |r: &ResultSet, cell: usize| {
+            let workload = &r.experiment.workloads[r.plan.cells[cell].workload];
+            work(workload)
+        };
         let (cells, mut unmatched) = match_up(&names_of_cells(a), &names_of_cells(b), |i, j| {
-            let work = |r: &ResultSet, cell: usize| {
-                let workload = &r.experiment.workloads[r.plan.cells[cell].workload];
-                // Which metrics decide is no part of the work.
-                (
-                    workload.kind.clone(),
-                    workload.duration_ns,
-                    workload.warmup_ns,
-                )
-            };
-            work(a, i) == work(b, j)
+            unlike(&work(a, i), &work(b, j))
         });
         let arms_of = |r: &ResultSet| -> Vec<String> {
             let arms = r.experiment.arms.iter();
             arms.map(|arm| format!("arm {}", arm.name)).collect()
         };
         let (arms, others) = match_up(&arms_of(a), &arms_of(b), |i, j| {
-            a.experiment.arms[i] == b.experiment.arms[j]
+            let (a, b) = (&a.experiment.arms[i], &b.experiment.arms[j]);
+            let how = || match (a.summary(), b.summary()) {
+                (a, b) if a == b => "in a detail: see experiment.json of both".to_owned(),
+                (a, b) => format!("{a} in A, {b} in B"),
+            };
+            (a != b).then(how)
         });
         unmatched.extend(others);
         let same_baseline = arms.contains(&(a.experiment.baseline, b.experiment.baseline));
@@ -51,18 +53,48 @@ fn names_of_cells(results: &ResultSet) -> Vec<String> {
     cells.map(|cell| format!("cell {}", cell.name)).collect()
 }
 
-/// Pairs of indices with the same name that `are_same`, and words for the rest.
+/// The work of a cell: its properties by name. Which metrics decide is none of them.
+fn work(workload: &Workload) -> BTreeMap<String, String> {
+    let params = workload.kind.params().iter();
+    let params = params.map(|(name, value)| (name.clone(), value.to_string()));
+    let fixed = [
+        ("kind", workload.kind.name().to_owned()),
+        ("duration", format_duration_ns(workload.duration_ns)),
+        ("warm-up", format_duration_ns(workload.warmup_ns)),
+    ];
+    let fixed = fixed.map(|(name, value)| (name.to_owned(), value));
+    params.chain(fixed).collect()
+}
+
+/// `duration 2s in A, 3s in B`; none where all is alike.
+fn unlike(a: &BTreeMap<String, String>, b: &BTreeMap<String, String>) -> Option<String> {
+    let names: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+    let value = |of: &BTreeMap<String, String>, name| of.get(name).cloned();
+    let said = names.into_iter().filter_map(|name| {
+        let (a, b) = (value(a, name), value(b, name));
+        let shown = |value: Option<String>| value.unwrap_or_else(|| "none".to_owned());
+        (a != b).then(|| format!("{name} {} in A, {} in B", shown(a), shown(b)))
+    });
+    let said: Vec<String> = said.collect();
+    (!said.is_empty()).then(|| said.join("; "))
+}
+
+/// Pairs of indices with the same name that are not `unlike`, and words for the rest.
 fn match_up(
     a: &[String],
     b: &[String],
-    are_same: impl Fn(usize, usize) -> bool,
+    unlike: impl Fn(usize, usize) -> Option<String>,
 ) -> (Vec<(usize, usize)>, Vec<String>) {
     let mut pairs = Vec::new();
     let mut unmatched = Vec::new();
     for (i, name) in a.iter().enumerate() {
         match b.iter().position(|other| other == name) {
-            Some(j) if are_same(i, j) => pairs.push((i, j)),
-            Some(_) => unmatched.push(format!("{name}: not defined alike, so not compared")),
+            Some(j) => match unlike(i, j) {
+                None => pairs.push((i, j)),
+                Some(how) => unmatched.push(format!(
+                    "{name}: not defined alike, so not compared ({how})"
+                )),
+            },
             None => unmatched.push(format!("{name}: only in A")),
         }
     }

@@ -36,6 +36,8 @@ pub struct Side<'a> {
 pub struct SideBySide {
     a: SideInfo,
     b: SideInfo,
+    /// Both have the same trials, or one has all those of the other: they confirm nothing.
+    same_run: bool,
     /// Known differences, the weightiest first.
     differs: Vec<Divergence>,
     same: Vec<String>,
@@ -88,7 +90,7 @@ enum Agreement {
 }
 
 impl Agreement {
-    fn of(a: &Estimate, b: &Estimate) -> Agreement {
+    fn between(a: &Estimate, b: &Estimate) -> Agreement {
         let apart = match (a.low.zip(a.high), b.low.zip(b.high)) {
             (Some((a_low, a_high)), Some((b_low, b_high))) => a_high < b_low || b_high < a_low,
             _ => false,
@@ -98,6 +100,19 @@ impl Agreement {
             false if a.verdict == b.verdict && a.verdict != Verdict::Unknown => Agreement::Agrees,
             false => Agreement::Open,
         }
+    }
+
+    /// `3 agree`, `1 is open`.
+    fn of(self, number: usize) -> String {
+        let word = match (self, number) {
+            (Agreement::Differs, 1) => "differs",
+            (Agreement::Differs, _) => "differ",
+            (Agreement::Agrees, 1) => "agrees",
+            (Agreement::Agrees, _) => "agree",
+            (Agreement::Open, 1) => "is open",
+            (Agreement::Open, _) => "are open",
+        };
+        format!("{number} {word}")
     }
 
     fn as_str(self) -> &'static str {
@@ -130,10 +145,24 @@ struct Level {
 pub fn side_by_side(a: Side, b: Side, full: bool) -> SideBySide {
     let tables = [a, b].map(|side| Table::from_results(side.results));
     let [a_table, b_table] = &tables;
+    if let Some(said) = same_run(a.results, b.results) {
+        return SideBySide {
+            a: info(a, a_table),
+            b: info(b, b_table),
+            same_run: true,
+            differs: Vec::new(),
+            same: Vec::new(),
+            unmatched: Vec::new(),
+            effects: Vec::new(),
+            levels: Vec::new(),
+            conclusions: vec![said],
+        };
+    }
     let matched = Matched::new(a.results, b.results);
     let mut both = SideBySide {
         a: info(a, a_table),
         b: info(b, b_table),
+        same_run: false,
         differs: differences::differs(a.results, b.results),
         same: differences::same(a.results, b.results),
         unmatched: matched.unmatched.clone(),
@@ -143,6 +172,38 @@ pub fn side_by_side(a: Side, b: Side, full: bool) -> SideBySide {
     };
     both.conclusions = conclusions::of(&both, a.results, b.results);
     both
+}
+
+/// A word on two results of one run; none where they are of two.
+fn same_run(a: &ResultSet, b: &ResultSet) -> Option<String> {
+    let (fewer, more) = match a.trials.len() <= b.trials.len() {
+        true => (a, b),
+        false => (b, a),
+    };
+    // A run may go on for longer, and nothing else of its experiment may change.
+    let is_one = a.manifest.created == b.manifest.created
+        && a.experiment.arms == b.experiment.arms
+        && a.experiment.workloads == b.experiment.workloads
+        && a.system == b.system
+        && !fewer.trials.is_empty();
+    let trials = fewer.trials.iter().zip(&more.trials);
+    if !is_one || trials.into_iter().any(|(a, b)| a.trial != b.trial) {
+        return None;
+    }
+    Some(match more.trials.len() - fewer.trials.len() {
+        0 => "A and B are the same run: there is nothing to compare, and neither confirms the \
+              other."
+            .to_owned(),
+        later => format!(
+            "A and B are the same run: {} has gone on for {} more. There is nothing to compare, \
+             and neither confirms the other.",
+            match a.trials.len() > b.trials.len() {
+                true => "A",
+                false => "B",
+            },
+            crate::quantity::count(later, "trial")
+        ),
+    })
 }
 
 fn info(side: Side, table: &Table) -> SideInfo {

@@ -35,8 +35,13 @@ fn changed() -> Scenario {
 
 #[test]
 fn equal_circumstances_leave_only_the_time() {
-    let scenario = synthetic::quickstart();
-    let both = compared(&scenario, &scenario);
+    let ((_a_dir, a), (_b_dir, mut b)) = (
+        stored(&synthetic::quickstart()),
+        stored(&synthetic::quickstart()),
+    );
+    b.manifest.created = "2026-11-21T23:16:06Z".to_owned();
+    let side = |label, results| Side { label, results };
+    let both = side_by_side(side("here", &a), side("there", &b), false);
     assert_eq!(both.differs, []);
     assert!(both.unmatched.is_empty());
     assert!(
@@ -96,10 +101,15 @@ fn levels_lie_side_by_side_with_an_interval() {
 #[test]
 fn cells_and_arms_that_are_not_alike_are_not_compared() {
     let mut other = synthetic::quickstart();
-    other.experiment.workloads[0].duration_ns += 1;
+    other.experiment.workloads[0].duration_ns += 1_000_000_000;
     other.experiment.arms[1].policy = None;
     let both = compared(&synthetic::quickstart(), &other);
     let arm = &other.experiment.arms[1].name;
+    let of_cell = both.unmatched.iter().find(|u| u.starts_with("cell "));
+    assert!(
+        of_cell.is_some_and(|u| u.contains("duration ")),
+        "{of_cell:?}"
+    );
     assert!(both.effects.iter().all(|e| e.arm != *arm));
     assert!(
         both.unmatched
@@ -115,11 +125,95 @@ fn cells_and_arms_that_are_not_alike_are_not_compared() {
 }
 
 #[test]
-fn no_line_is_wider_than_100_columns() {
-    let text = compared(&synthetic::quickstart(), &changed()).text();
+fn no_line_is_wider_than_the_terminal() {
+    for width in [60, 80, 100] {
+        let text = compared(&synthetic::quickstart(), &changed()).text(width);
+        let widest = text.lines().map(|line| line.chars().count()).max();
+        assert!(widest <= Some(width), "{text}");
+        assert!(text.is_ascii(), "{text}");
+    }
+}
+
+#[test]
+fn a_run_and_itself_agree_in_nothing() {
+    let scenario = synthetic::quickstart();
+    let both = compared(&scenario, &scenario);
+    assert!(both.same_run && both.effects.is_empty());
+    let text = both.text(100);
+    assert!(text.contains("are the same run"), "{text}");
+    assert!(!text.contains("agree"), "{text}");
+}
+
+#[test]
+fn a_run_that_went_on_is_the_same_run() {
+    let ((_a_dir, a), (_b_dir, mut b)) = (
+        stored(&synthetic::quickstart()),
+        stored(&synthetic::quickstart()),
+    );
+    b.trials.truncate(20);
+    b.experiment.stop.budget_ns = Some(1);
+    let later = a.trials.len() - 20;
+    let side = |label, results| Side { label, results };
+    let both = side_by_side(side("here", &a), side("there", &b), false);
+    let said = format!("A has gone on for {later} trials more");
     assert!(
-        text.lines().all(|line| line.chars().count() <= 100),
+        both.conclusions[0].contains(&said),
+        "{:?}",
+        both.conclusions
+    );
+}
+
+#[test]
+fn the_conclusion_comes_before_the_tables() {
+    let text = compared(&synthetic::quickstart(), &changed()).text(100);
+    assert!(
+        text.find("Of 21 effects, ") < text.find("What differs"),
         "{text}"
     );
-    assert!(text.is_ascii(), "{text}");
+    assert!(text.contains("Of 21 effects, "), "{text}");
+    assert!(
+        text.contains(" 1 differs (batch hackbench_time in hackbench 4), "),
+        "{text}"
+    );
+}
+
+#[test]
+fn only_what_can_matter_differs() {
+    let mut other = with_seed(1);
+    other.experiment.seed = synthetic::quickstart().experiment.seed;
+    let mut first = synthetic::quickstart();
+    let facts = [
+        ("vm.boot_time_ms", "7000", "6100"),
+        ("tool.stress-ng", "0.15", "0.14"),
+        ("tool.hackbench", "2.4", "2.3"),
+        ("vm.qemu", "7.2.22", "10.0.2"),
+        ("vm.accel", "tcg", ""),
+    ];
+    for (name, here, there) in facts {
+        let facts = &mut first.system.facts;
+        facts.insert(name.to_owned(), here.to_owned());
+        let facts = &mut other.system.facts;
+        facts.insert(name.to_owned(), there.to_owned());
+    }
+    other.system.kernel_release = "7.2.13".to_owned();
+    let both = compared(&first, &other);
+    let whats: Vec<&str> = both.differs.iter().map(|d| d.what.as_str()).collect();
+    assert_eq!(whats, ["kernel", "tool.hackbench", "vm.qemu"]);
+}
+
+#[test]
+fn neither_side_is_cut_where_the_other_is_long() {
+    let mut other = changed();
+    let why = "needed for parallel emulation, as Debian's backports have it, and more words";
+    let facts = &mut other.system.facts;
+    facts.insert("vm.qemu".to_owned(), format!("10.0.2 ({why})"));
+    let mut first = synthetic::quickstart();
+    let facts = &mut first.system.facts;
+    facts.insert(
+        "vm.qemu".to_owned(),
+        "7.2.22 (Debian 1:7.2+dfsg)".to_owned(),
+    );
+    let text = compared(&first, &other).text(100);
+    assert!(text.contains("A: 7.2.22 (Debian 1:7.2+dfsg)"), "{text}");
+    assert!(text.contains("and more words)"), "{text}");
 }

@@ -1,114 +1,145 @@
-//! Two results for the terminal: at most 100 columns, plain ASCII.
+//! Two results for the terminal, in plain ASCII: what may be concluded comes first.
 
-use super::{Estimate, SideBySide, SideInfo};
+use super::differences::Divergence;
+use super::{Effect, Estimate, Level, SideBySide, SideInfo};
 use crate::columns::{Align, Columns, wrap};
 use crate::quantity::{change, interval, with_unit};
 
-const WIDTH: usize = 100;
 const INDENT: usize = 2;
+/// Narrower than any terminal, and wider than a line that is pleasant to read.
+const WIDTHS: std::ops::RangeInclusive<usize> = 60..=120;
 
 impl SideBySide {
-    /// Comparison for the terminal.
-    pub fn text(&self) -> String {
+    /// Comparison for a terminal of so many columns.
+    pub fn text(&self, width: usize) -> String {
+        let width = width.clamp(*WIDTHS.start(), *WIDTHS.end());
         let mut lines = Vec::new();
         for (name, side) in [("A", &self.a), ("B", &self.b)] {
-            lines.extend(head(name, side));
+            lines.extend(head(name, side, width));
         }
-        heading(&mut lines, "What differs");
-        lines.extend(self.differences());
-        heading(
-            &mut lines,
-            "Effects: each arm against the baseline of its own side",
-        );
-        lines.extend(self.effects());
-        heading(&mut lines, "Levels: B over A, not interleaved");
-        lines.extend(self.levels());
-        heading(&mut lines, "What may be concluded");
-        for said in &self.conclusions {
-            lines.extend(wrap(&format!("- {said}"), WIDTH, INDENT, INDENT + 2));
+        lines.push(String::new());
+        let mut said = self.conclusions.iter();
+        let first = said.next().map_or("", String::as_str);
+        lines.extend(wrap(first, width, 0, INDENT));
+        for said in said {
+            lines.extend(wrap(&format!("- {said}"), width, INDENT, INDENT + 2));
+        }
+        if !self.same_run {
+            heading(&mut lines, "What differs");
+            lines.extend(self.differences(width));
+            heading(
+                &mut lines,
+                "Effects: each arm against the baseline of its own side",
+            );
+            lines.extend(self.effects(width));
+            heading(&mut lines, "Levels: B over A, not interleaved");
+            lines.extend(self.levels(width));
         }
         lines.join("\n") + "\n"
     }
 
-    fn differences(&self) -> Vec<String> {
-        let mut lines = Vec::new();
-        if !self.differs.is_empty() {
-            let mut columns = left(&["", "A", "B"]);
-            for differs in &self.differs {
-                columns.push(vec![
-                    differs.what.clone(),
-                    differs.a.clone(),
-                    differs.b.clone(),
-                ]);
-            }
-            lines.extend(table(&columns, &[1, 2, 1, 2]));
-        }
+    fn differences(&self, width: usize) -> Vec<String> {
+        let mut lines = divergences(&self.differs, width);
         let same = format!("the same: {}", self.same.join(", "));
-        lines.extend(wrap(&same, WIDTH, INDENT, INDENT + 2));
+        lines.extend(wrap(&same, width, INDENT, INDENT + 2));
         for unmatched in &self.unmatched {
-            lines.extend(wrap(unmatched, WIDTH, INDENT, INDENT + 2));
+            lines.extend(wrap(unmatched, width, INDENT, INDENT + 2));
         }
         lines
     }
 
-    fn effects(&self) -> Vec<String> {
+    fn effects(&self, width: usize) -> Vec<String> {
         if self.effects.is_empty() {
             return vec!["  none that both sides have".to_owned()];
         }
         let of_cells = self.effects.chunk_by(|one, next| one.cell == next.cell);
-        let mut lines = Vec::new();
-        for effects in of_cells {
-            let mut columns = left(&[&effects[0].cell, "arm", "A", "B", "effect"]);
-            for effect in effects {
-                columns.push(vec![
-                    effect.metric.clone(),
-                    effect.arm.clone(),
-                    estimate(&effect.a),
-                    estimate(&effect.b),
-                    effect.agreement.as_str().to_owned(),
-                ]);
-            }
-            lines.extend(table(&columns, &[1, 0]));
-        }
-        lines
+        of_cells
+            .flat_map(|effects| effects_of_cell(effects, width))
+            .collect()
     }
 
-    fn levels(&self) -> Vec<String> {
+    fn levels(&self, width: usize) -> Vec<String> {
         if self.levels.is_empty() {
             return vec!["  none that both sides have".to_owned()];
         }
-        let mut columns = Columns::new(&[
-            ("cell", Align::Left),
-            ("metric", Align::Left),
-            ("arm", Align::Left),
-            ("A", Align::Right),
-            ("B", Align::Right),
-            ("B over A", Align::Right),
-            ("interval", Align::Left),
-            ("trials", Align::Left),
-        ]);
-        for level in &self.levels {
-            columns.push(vec![
-                level.cell.clone(),
-                level.metric.clone(),
-                level.arm.clone(),
-                with_unit(level.a_median, &level.unit),
-                with_unit(level.b_median, &level.unit),
-                level.ratio.map_or("-".to_owned(), change),
-                bounds(level.low, level.high),
-                format!("{}, {}", level.a_trials, level.b_trials),
-            ]);
-        }
-        table(&columns, &[0, 2, 1])
+        let of_cells = self.levels.chunk_by(|one, next| one.cell == next.cell);
+        of_cells
+            .flat_map(|levels| levels_of_cell(levels, width))
+            .collect()
     }
 }
 
-fn head(name: &str, side: &SideInfo) -> Vec<String> {
+fn levels_of_cell(levels: &[Level], width: usize) -> Vec<String> {
+    let mut columns = Columns::new(&[
+        (&levels[0].cell, Align::Left),
+        ("arm", Align::Left),
+        ("A", Align::Right),
+        ("B", Align::Right),
+        ("B over A", Align::Right),
+        ("interval", Align::Left),
+        ("trials", Align::Left),
+    ]);
+    for level in levels {
+        columns.push(vec![
+            level.metric.clone(),
+            level.arm.clone(),
+            with_unit(level.a_median, &level.unit),
+            with_unit(level.b_median, &level.unit),
+            level.ratio.map_or("-".to_owned(), change),
+            bounds(level.low, level.high),
+            format!("{}, {}", level.a_trials, level.b_trials),
+        ]);
+    }
+    table(&columns, width, &[1, 0])
+}
+
+fn effects_of_cell(effects: &[Effect], width: usize) -> Vec<String> {
+    let mut columns = left(&[&effects[0].cell, "arm", "A", "B", "effect"]);
+    for effect in effects {
+        columns.push(vec![
+            effect.metric.clone(),
+            effect.arm.clone(),
+            estimate(&effect.a),
+            estimate(&effect.b),
+            effect.agreement.as_str().to_owned(),
+        ]);
+    }
+    table(&columns, width, &[1, 0])
+}
+
+/// A table; below it what is too long for one, so that nothing of either side is cut.
+fn divergences(differs: &[Divergence], width: usize) -> Vec<String> {
+    let longest = width / 3;
+    let is_short = |d: &&Divergence| [&d.a, &d.b].iter().all(|t| t.chars().count() <= longest);
+    let (short, long): (Vec<&Divergence>, Vec<&Divergence>) = differs.iter().partition(is_short);
+    let mut lines = Vec::new();
+    if !short.is_empty() {
+        let mut columns = left(&["", "A", "B"]);
+        for differs in short {
+            columns.push(vec![
+                differs.what.clone(),
+                differs.a.clone(),
+                differs.b.clone(),
+            ]);
+        }
+        lines.extend(table(&columns, width, &[0]));
+    }
+    for differs in long {
+        lines.extend(wrap(&differs.what, width, INDENT, INDENT + 2));
+        for (name, value) in [("A", &differs.a), ("B", &differs.b)] {
+            let said = format!("{name}: {value}");
+            lines.extend(wrap(&said, width, INDENT + 2, INDENT + 5));
+        }
+    }
+    lines
+}
+
+fn head(name: &str, side: &SideInfo, width: usize) -> Vec<String> {
     let about = format!(
         "{name}  {}: {}, {}; {}; schedlab {}",
         side.label, side.experiment, side.created, side.machine, side.tool
     );
-    wrap(&about, WIDTH, 0, 3)
+    wrap(&about, width, 0, 3)
 }
 
 fn heading(lines: &mut Vec<String>, text: &str) {
@@ -120,8 +151,13 @@ fn left(names: &[&str]) -> Columns {
     Columns::new(&columns)
 }
 
-fn table(columns: &Columns, shrink: &[usize]) -> Vec<String> {
-    let widths = columns.widths(INDENT, WIDTH, shrink);
+/// The names may shrink, no figure; where that is not enough, a line for each column.
+fn table(columns: &Columns, width: usize, shrink: &[usize]) -> Vec<String> {
+    let widths = columns.widths(INDENT, width, shrink);
+    let needed = INDENT + widths.iter().sum::<usize>() + 2 * (widths.len() - 1);
+    if needed > width {
+        return columns.stacked(INDENT, width);
+    }
     let mut lines = vec![columns.head(INDENT, &widths)];
     lines.extend(columns.rows(INDENT, &widths, |_, text| text));
     lines

@@ -16,7 +16,7 @@ pub fn compare(args: &CompareArgs) -> Result<ExitCode, CliError> {
     let side = |label, results| Side { label, results };
     let both = side_by_side(side(&labels[0], &a), side(&labels[1], &b), args.full);
     match args.format {
-        Plain::Text => crate::output::write(both.text())?,
+        Plain::Text => crate::output::write(both.text(crate::output::width()))?,
         Plain::Json => {
             let json = serde_json::to_string_pretty(&both).map_err(CliError::internal)?;
             crate::output::write(json + "\n")?;
