@@ -57,6 +57,14 @@ fn an_honest_capsule_is_verified() {
     assert!(said.contains("all 18 trials that count"), "{said}");
     assert!(said.contains("report/report.json: numbers"), "{said}");
     assert!(
+        said.contains("ok       report/report.html: is what"),
+        "{said}"
+    );
+    assert!(
+        said.contains("ok       report/report.txt: is what"),
+        "{said}"
+    );
+    assert!(
         said.contains("of the first 18 places, all are measured"),
         "{said}"
     );
@@ -525,14 +533,81 @@ fn a_directory_and_its_capsule_lie_side_by_side() {
     let output = bench.run(&["compare", "stored", "stored.tar.gz"]);
     expect_code(&output, 0);
     let said = stdout(&output);
-    assert!(
-        said.contains("Nothing that was recorded differs but the time"),
-        "{said}"
-    );
+    assert!(said.contains("A and B are the same run"), "{said}");
+    assert!(!said.contains("agree"), "{said}");
     assert!(
         said.lines().all(|line| line.chars().count() <= 100),
         "{said}"
     );
+}
+
+#[test]
+fn a_capsule_is_read_without_schedlab_and_with_it() {
+    let (bench, dir) = unpacked();
+    let page = fs::read_to_string(dir.join("report/report.html")).unwrap();
+    assert!(page.contains("id=\"answer\""), "{page}");
+    let text = fs::read_to_string(dir.join("report/report.txt")).unwrap();
+    let of = |what, format| bench.run(&["report", what, "--full", "--format", format]);
+    for (format, packed) in [("html", &page), ("text", &text)] {
+        let output = of("stored.tar.gz", format);
+        expect_code(&output, 0);
+        assert!(stdout(&output) == *packed, "{format}");
+        assert!(stdout(&of("stored", format)) == *packed, "{format}");
+    }
+    let output = bench.run(&["report", "stored.tar.gz", "--unpack-limit", "1KiB"]);
+    expect_code(&output, 1);
+    assert!(
+        stderr(&output).contains("--unpack-limit"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn a_page_that_says_something_else_than_the_trials_is_named() {
+    let (bench, dir) = unpacked();
+    replace(&dir.join("report/report.html"), "worse", "better");
+    listed_anew(&dir);
+    differs(&bench, "capsule/stored", "report/report.html: line ");
+    fs::remove_file(dir.join("report/report.txt")).unwrap();
+    listed_anew(&dir);
+    differs(&bench, "capsule/stored", "there is no report/report.txt");
+}
+
+#[test]
+fn nobody_vouches_for_the_page_of_another_version() {
+    let (bench, dir) = unpacked();
+    replace(&dir.join("report/report.html"), "worse", "better");
+    let head = fs::read_to_string(dir.join("capsule.json")).unwrap();
+    let mut head: serde_json::Value = serde_json::from_str(&head).unwrap();
+    head["packed_by_version"] = "0.0.1".into();
+    fs::write(dir.join("capsule.json"), head.to_string()).unwrap();
+    listed_anew(&dir);
+    let output = bench.run(&["verify", "capsule/stored"]);
+    let said = stdout(&output);
+    let line = said
+        .lines()
+        .find(|line| line.contains("report/report.html"));
+    assert!(line.is_some_and(|line| line.contains("unknown")), "{said}");
+}
+
+#[test]
+fn a_check_can_fail_on_what_is_not_decided() {
+    let bench = Bench::default();
+    copy(&fixture(), &bench.path("stored"));
+    // One metric decides, which is not worse, and it is not decided.
+    let experiment = bench.path("stored/experiment.json");
+    let text = fs::read_to_string(&experiment).unwrap();
+    let mut json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    json["workloads"][0]["metrics"] = serde_json::json!(["wakeup_p50"]);
+    fs::write(&experiment, json.to_string()).unwrap();
+    let fails_on = |what| bench.run(&["report", "stored", "--fail-on", what]);
+    let output = fails_on("regression");
+    expect_code(&output, 0);
+    let said = stderr(&output);
+    assert!(said.contains("no regression was found, but"), "{said}");
+    expect_code(&fails_on("unknown"), 5);
+    expect_code(&bench.run(&["report", "stored"]), 0);
 }
 
 #[test]

@@ -7,7 +7,8 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use results::ResultsError;
 use results::capsule::{
-    CAPSULE_FORMAT, Capsule, Limits, Packed, Packer, SIGNATURE, SUMS, Tampering, check_sums, unpack,
+    CAPSULE_FORMAT, Capsule, Limits, Packed, Packer, REPORT, SIGNATURE, SUMS, Tampering,
+    check_sums, unpack,
 };
 use std::fs;
 use std::io::{Read, Write};
@@ -30,7 +31,7 @@ fn capsule() -> Capsule {
 fn pack(dir: &Path, to: &Path) -> Packed {
     let packer = Packer {
         capsule: &capsule(),
-        report_json: "{}\n",
+        reports: &[(REPORT, "{}\n".to_owned())],
         sign: None,
     };
     packer.pack(dir, to).unwrap()
@@ -367,7 +368,7 @@ fn a_signature_is_of_the_list_and_no_part_of_it() {
     };
     let packer = Packer {
         capsule: &capsule(),
-        report_json: "{}\n",
+        reports: &[(REPORT, "{}\n".to_owned())],
         sign: Some(&sign),
     };
     let packed = packer.pack(&fixture(), &file).unwrap();
@@ -384,7 +385,7 @@ fn a_capsule_that_cannot_be_signed_is_not_left_behind() {
     let sign = |_: &str| Err("no key".to_owned());
     let packer = Packer {
         capsule: &capsule(),
-        report_json: "{}\n",
+        reports: &[(REPORT, "{}\n".to_owned())],
         sign: Some(&sign),
     };
     let error = packer.pack(&fixture(), &dir.path().join("x")).unwrap_err();

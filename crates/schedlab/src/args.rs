@@ -175,7 +175,7 @@ pub struct RunArgs {
     /// report says so
     #[arg(long, requires = "resume")]
     pub anyway: bool,
-    /// Exit with 5 when an arm is worse than the baseline
+    /// Exit with 5 when an arm is worse than the baseline, or also when that is not known
     #[arg(long, value_name = "WHAT")]
     pub fail_on: Option<FailOn>,
     /// Format of what is printed at the end
@@ -188,7 +188,10 @@ pub struct RunArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum FailOn {
+    /// An arm is worse than the baseline
     Regression,
+    /// That, or a comparison that decides is not decided
+    Unknown,
 }
 
 #[derive(Debug, Args)]
@@ -240,7 +243,7 @@ pub struct PlanArgs {
 
 #[derive(Debug, Args)]
 pub struct ReportArgs {
-    /// Results directory
+    /// Results directory, or capsule
     pub dir: PathBuf,
     #[arg(long, value_parser = format(), default_value = "text")]
     pub format: &'static report::Format,
@@ -254,9 +257,11 @@ pub struct ReportArgs {
     /// reads them (.hgrm), and no report
     #[arg(long, value_name = "DIRECTORY", conflicts_with_all = ["output", "format"])]
     pub hgrm: Option<PathBuf>,
-    /// Exit with 5 when an arm is worse than the baseline
+    /// Exit with 5 when an arm is worse than the baseline, or also when that is not known
     #[arg(long, value_name = "WHAT")]
     pub fail_on: Option<FailOn>,
+    #[command(flatten)]
+    pub unpack: UnpackArgs,
 }
 
 #[derive(Debug, Args)]

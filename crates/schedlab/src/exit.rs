@@ -20,7 +20,7 @@ pub const USAGE: u8 = 2;
 pub const UNMET: u8 = 3;
 /// The run ended, but trials are missing: they failed or were void at every attempt.
 pub const TRIALS_LOST: u8 = 4;
-/// A regression was found (only with `--fail-on regression`).
+/// What `--fail-on` names was found: a regression, or a comparison that is not decided.
 pub const REGRESSION: u8 = 5;
 /// Interrupted; everything was undone, finished trials are on disk.
 pub const INTERRUPTED: u8 = 130;
@@ -37,7 +37,7 @@ pub const CODES: &[(u8, &str)] = &[
     ),
     (
         REGRESSION,
-        "a regression was found (only with --fail-on regression)",
+        "with --fail-on: a regression was found, or a comparison is not decided",
     ),
     (INTERRUPTED, "interrupted; everything was undone"),
 ];

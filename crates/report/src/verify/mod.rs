@@ -3,9 +3,11 @@
 
 mod histograms;
 mod numbers;
+mod pages;
 
 pub use histograms::{LogOf, histograms};
 pub use numbers::{certificate, report};
+pub use pages::first_difference;
 
 use model::printable::one_line;
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! Which files are part of some results, by name.
 
-use super::{CAPSULE, REPORT, SIGNATURE, SUMS};
+use super::{CAPSULE, PAGES, REPORT, SIGNATURE, SUMS};
 use crate::ResultsError;
 use crate::files::{self, io};
 use model::printable::is_hidden;
@@ -23,7 +23,13 @@ const TOP: [&str; 8] = [
 /// Everything below it is made from the rest.
 const REPORTS: &str = "report";
 /// Files that `run` and `certify` write there, to be looked at on this machine only.
-const OWN_REPORTS: [&str; 4] = ["report.txt", "report.json", "trials.csv", "report.html"];
+const OWN_REPORTS: [&str; 5] = [
+    "report.txt",
+    "report.json",
+    "trials.csv",
+    "comparisons.csv",
+    "report.html",
+];
 
 /// A file that was measured or planned: what a capsule is made of.
 pub fn is_stored(name: &str) -> bool {
@@ -40,7 +46,7 @@ pub fn is_stored(name: &str) -> bool {
 
 /// A file that a capsule has besides.
 pub fn is_made(name: &str) -> bool {
-    [REPORT, CAPSULE, SUMS, SIGNATURE].contains(&name)
+    [REPORT, CAPSULE, SUMS, SIGNATURE].contains(&name) || PAGES.contains(&name)
 }
 
 /// A report as it is written beside the results; it may be made and deleted at any time.

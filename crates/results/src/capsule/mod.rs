@@ -4,7 +4,8 @@
 //! NAME.tar.gz
 //!   NAME/capsule.json         format, and which schedlab packed it
 //!   NAME/…                    the results directory, without what can be made again
-//!   NAME/report/report.json   what the packing schedlab makes of it
+//!   NAME/report/report.json   what the packing schedlab makes of it, also as
+//!                             report.html and report.txt for people
 //!   NAME/SHA256SUMS           of all of the above, as sha256sum(1) writes and checks it
 //!   NAME/SHA256SUMS.sig       a signature of that list by ssh-keygen(1), if it was asked for
 //! ```
@@ -21,7 +22,7 @@ mod unpack;
 
 pub use pack::{Packed, Packer, Sign};
 pub use sums::{Tampering, check_sums};
-pub use unpack::{Limits, unpack};
+pub use unpack::{Limits, head, is_capsules, unpack};
 
 use crate::Format;
 use serde::{Deserialize, Serialize};
@@ -29,13 +30,15 @@ use sha2::{Digest, Sha256};
 use std::io::{self, Read};
 
 /// The format that this version packs. A reader takes any minor of its major.
-pub const CAPSULE_FORMAT: Format = Format { major: 1, minor: 1 };
+pub const CAPSULE_FORMAT: Format = Format { major: 1, minor: 2 };
 /// Name of the list of hashes, in the top directory of a capsule.
 pub const SUMS: &str = "SHA256SUMS";
 /// The signature of [`SUMS`], the one file that cannot be in it.
 pub const SIGNATURE: &str = "SHA256SUMS.sig";
 /// Path of the report that the packing schedlab makes of the results.
 pub const REPORT: &str = "report/report.json";
+/// Paths of the same report for people, which capsules have since format 1.2.
+pub const PAGES: [&str; 2] = ["report/report.html", "report/report.txt"];
 const CAPSULE: &str = "capsule.json";
 
 /// `capsule.json`.

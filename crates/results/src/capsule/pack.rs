@@ -1,7 +1,7 @@
 //! Writing a capsule.
 
 use super::contents::{self, Found};
-use super::{CAPSULE, Capsule, REPORT, SIGNATURE, SUMS, sha256};
+use super::{CAPSULE, Capsule, SIGNATURE, SUMS, sha256};
 use crate::files::{self, io};
 use crate::{ResultsError, read};
 use flate2::{Compression, GzBuilder};
@@ -18,8 +18,9 @@ pub type Sign<'a> = &'a dyn Fn(&str) -> Result<String, String>;
 pub struct Packer<'a> {
     /// Head of the capsule, stored as `capsule.json`.
     pub capsule: &'a Capsule,
-    /// Text of the report, stored as `report/report.json`.
-    pub report_json: &'a str,
+    /// Texts of the report, each with its path: that of [`super::REPORT`] and those of
+    /// [`super::PAGES`].
+    pub reports: &'a [(&'static str, String)],
     /// Signer of the list of hashes; `None` leaves the capsule without a signature.
     pub sign: Option<Sign<'a>>,
 }
@@ -97,10 +98,9 @@ impl Packer<'_> {
 
     fn made(&self) -> Result<BTreeMap<String, Vec<u8>>, ResultsError> {
         let capsule = files::json(Path::new(CAPSULE), self.capsule)?;
-        Ok(BTreeMap::from([
-            (REPORT.to_owned(), self.report_json.as_bytes().to_vec()),
-            (CAPSULE.to_owned(), capsule),
-        ]))
+        let reports = self.reports.iter();
+        let reports = reports.map(|(name, text)| ((*name).to_owned(), text.clone().into_bytes()));
+        Ok(reports.chain([(CAPSULE.to_owned(), capsule)]).collect())
     }
 }
 

@@ -53,7 +53,7 @@ pub fn unpack(file: &Path, into: &Path, limits: Limits) -> Result<PathBuf, Resul
         Fault::Here(error) => error,
     })?;
     let top = top.ok_or_else(|| ResultsError::NotResults(file.to_owned()))?;
-    read_capsule(&top, file)?;
+    head(&top, file)?;
     Ok(top)
 }
 
@@ -236,7 +236,13 @@ fn long_name<R: Read>(entry: &mut Entry<'_, R>) -> Result<Vec<u8>, Fault> {
     Ok(name)
 }
 
-fn read_capsule(dir: &Path, file: &Path) -> Result<Capsule, ResultsError> {
+/// True if the directory is that of a capsule, whoever unpacked it.
+pub fn is_capsules(dir: &Path) -> bool {
+    dir.join(CAPSULE).symlink_metadata().is_ok()
+}
+
+/// The head of the capsule `file`, which was unpacked to `dir`.
+pub fn head(dir: &Path, file: &Path) -> Result<Capsule, ResultsError> {
     let path = dir.join(CAPSULE);
     if !path.exists() {
         return Err(ResultsError::NotResults(file.to_owned()));

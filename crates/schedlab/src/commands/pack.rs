@@ -5,7 +5,6 @@ use crate::exit::CliError;
 use crate::output::say;
 use crate::signature;
 use model::printable::one_line;
-use report::Table;
 use results::ResultSet;
 use results::capsule::{CAPSULE_FORMAT, Capsule, Limits, Packed, Packer};
 use std::path::{Path, PathBuf};
@@ -17,8 +16,10 @@ pub fn pack(args: &PackArgs) -> Result<ExitCode, CliError> {
         Some(key) => Some(signature::key(key.as_deref()).map_err(|e| usage_of_sign(&e))?),
         None => None,
     };
-    let results = ResultSet::read(&args.dir)?;
-    let json = report::json(&Table::from_results(&results)).map_err(CliError::internal)?;
+    let mut results = ResultSet::read(&args.dir)?;
+    // They are left out, so the report of the capsule must not speak of them.
+    results.strays.clear();
+    let reports = super::report::for_capsule(&results)?;
     let output = match &args.output {
         Some(path) => path.clone(),
         None => beside(&args.dir)?,
@@ -30,7 +31,7 @@ pub fn pack(args: &PackArgs) -> Result<ExitCode, CliError> {
             packed_by_version: env!("CARGO_PKG_VERSION").to_owned(),
             packed_by_commit: env!("SCHEDLAB_COMMIT").to_owned(),
         },
-        report_json: &json,
+        reports: &reports,
         sign: key.is_some().then_some(&sign),
     };
     let packed = packer.pack(&args.dir, &output)?;

@@ -2,16 +2,19 @@
 
 use crate::args::{FailOn, ReportArgs};
 use crate::exit::{self, CliError};
+use crate::opened::Opened;
 use crate::output::{self, say};
 use report::{Comparison, FORMATS, Format, Options, Table, Verdict};
 use results::ResultSet;
+use results::capsule::{PAGES, REPORT};
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 pub fn report(args: &ReportArgs) -> Result<ExitCode, CliError> {
-    let results = ResultSet::read(&args.dir)?;
+    let opened = Opened::open(&args.dir, &args.unpack)?;
+    let results = ResultSet::read(opened.dir())?;
     let table = Table::from_results(&results);
     match (&args.hgrm, &args.output) {
         (Some(dir), _) => write_distributions(dir, &results)?,
@@ -98,10 +101,43 @@ pub fn write_report_files(table: &Table, results: &ResultSet) -> Result<PathBuf,
     Ok(page)
 }
 
-/// A regression weighs more than a lost trial.
+/// The report as a capsule has it, by path: for programs, as a page, and as text.
+pub fn for_capsule(results: &ResultSet) -> Result<Vec<(&'static str, String)>, CliError> {
+    let table = Table::from_results(results);
+    let [page, text] = PAGES;
+    let options = Options {
+        full: true,
+        ..Options::default()
+    };
+    let of = |path: &'static str, name: &str| {
+        let format = Format::named(name).ok_or_else(|| CliError::internal(name))?;
+        let report = format.render(&table, results, &options);
+        Ok((path, report.map_err(CliError::internal)?))
+    };
+    [(REPORT, "json"), (page, "html"), (text, "text")]
+        .into_iter()
+        .map(|(path, name)| of(path, name))
+        .collect()
+}
+
+/// What was asked for weighs more than a lost trial.
 pub fn verdict_code(table: &Table, results: &ResultSet, fail_on: Option<FailOn>) -> ExitCode {
-    if fail_on.is_some() && has_regression(table) {
+    let (regressed, open) = (has_regression(table), undecided(table));
+    let fails = match fail_on {
+        None => false,
+        Some(FailOn::Regression) => regressed,
+        Some(FailOn::Unknown) => regressed || open > 0,
+    };
+    if fails {
         return ExitCode::from(exit::REGRESSION);
+    }
+    // A check that passes because nothing was found out must not look like one that passed.
+    if fail_on == Some(FailOn::Regression) && open > 0 {
+        tracing::warn!(
+            "no regression was found, but not all is decided ({open} of {} comparisons are open); \
+             --fail-on unknown fails on that, too",
+            deciding(table).count()
+        );
     }
     match lacks_trials(results) {
         true => ExitCode::from(exit::TRIALS_LOST),
@@ -122,4 +158,14 @@ fn lacks_trials(results: &ResultSet) -> bool {
 fn has_regression(table: &Table) -> bool {
     let worse = |c: &Comparison| c.deciding && c.verdict == Verdict::Worse;
     table.comparisons().any(worse)
+}
+
+/// Comparisons that decide, without those of the baseline under another name.
+fn deciding(table: &Table) -> impl Iterator<Item = &Comparison> {
+    table.comparisons().filter(|c| c.deciding && !c.aa)
+}
+
+fn undecided(table: &Table) -> usize {
+    let open = |c: &&Comparison| c.verdict == Verdict::Unknown;
+    deciding(table).filter(open).count()
 }

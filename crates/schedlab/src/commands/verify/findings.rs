@@ -9,6 +9,7 @@ use model::printable::one_line;
 use model::{PlannedTrial, Trial, Workload};
 use report::ReportError;
 use report::verify::{self, Verification};
+use results::capsule::Capsule;
 use results::{ResultSet, capsule, files};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -246,6 +247,40 @@ impl Findings {
         Ok(())
     }
 
+    /// The report for people, which only the schedlab that packed it makes word for word.
+    pub fn pages(&mut self, results: &ResultSet, head: &Capsule) -> Result<(), CliError> {
+        let is_ours = head.packed_by_version == env!("CARGO_PKG_VERSION")
+            && head.packed_by_commit == env!("SCHEDLAB_COMMIT");
+        let made = crate::commands::report::for_capsule(results)?;
+        for (name, text) in made
+            .iter()
+            .filter(|(name, _)| capsule::PAGES.contains(name))
+        {
+            let path = results.dir.join(name);
+            if path.symlink_metadata().is_err() {
+                // Before format 1.2 there were none.
+                if head.format.minor >= 2 {
+                    self.wrong.push(format!("report: there is no {name}"));
+                }
+                continue;
+            }
+            let said = files::read(&path)?;
+            let line = verify::first_difference(&String::from_utf8_lossy(&said), text);
+            match (line, is_ours) {
+                (None, _) => self.fine.push(format!("{name}: is what the results give")),
+                (Some(line), true) => self.wrong.push(format!(
+                    "{name}: line {line} is not what the results give; `schedlab report` makes it anew"
+                )),
+                (Some(_), false) => self.unknown.push(format!(
+                    "{name}: schedlab {} made it, and this one writes it in other words; trust \
+                     what `schedlab report` makes of the results",
+                    tool(head)
+                )),
+            }
+        }
+        Ok(())
+    }
+
     fn verification(&mut self, what: &str, verification: Verification) {
         let Verification {
             numbers,
@@ -257,5 +292,13 @@ impl Findings {
         }
         let lines: Vec<String> = differences.iter().map(ToString::to_string).collect();
         self.wrong.extend(lines);
+    }
+}
+
+/// `0.1.0 (92f5de4b1c2d)`.
+fn tool(head: &Capsule) -> String {
+    match head.packed_by_commit.as_str() {
+        "" => head.packed_by_version.clone(),
+        commit => format!("{} ({commit})", head.packed_by_version),
     }
 }

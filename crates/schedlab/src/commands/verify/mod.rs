@@ -10,7 +10,7 @@ use crate::opened::Opened;
 use crate::output::say;
 use findings::Findings;
 use model::printable::one_line;
-use results::ResultSet;
+use results::{ResultSet, capsule};
 use std::process::ExitCode;
 
 pub fn verify(args: &VerifyArgs) -> Result<ExitCode, CliError> {
@@ -22,6 +22,10 @@ pub fn verify(args: &VerifyArgs) -> Result<ExitCode, CliError> {
     findings.plan(&results);
     findings.evidence(&results);
     findings.numbers(&results, opened.is_capsule())?;
+    if capsule::is_capsules(opened.dir()) {
+        let head = capsule::head(opened.dir(), &args.results)?;
+        findings.pages(&results, &head)?;
+    }
     findings.print();
     let name = args.results.display().to_string();
     let name = one_line(&name);
