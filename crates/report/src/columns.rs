@@ -106,9 +106,14 @@ impl Columns {
         widths: &[usize],
         style: impl Fn(usize, String) -> String,
     ) -> String {
+        let last = cells.len().saturating_sub(1);
         let padded = cells.iter().enumerate().map(|(column, text)| {
             let text = clip(text, widths[column]);
-            let padded = pad(&text, widths[column], self.align[column]);
+            // No space at the end of a line, which a style would hide from trimming.
+            let padded = match (column == last, self.align[column]) {
+                (true, Align::Left) => text,
+                (_, align) => pad(&text, widths[column], align),
+            };
             style(column, padded)
         });
         let joined = padded.collect::<Vec<_>>().join("  ");
@@ -154,7 +159,7 @@ pub fn wrap(text: &str, width: usize, indent: usize, hang: usize) -> Vec<String>
         .word_splitter(WordSplitter::NoHyphenation)
         .wrap_algorithm(WrapAlgorithm::FirstFit);
     let words: Vec<String> = text.split_whitespace().map(plain).collect();
-    let text = whole_commands(&words.join(" "), width.saturating_sub(hang.len()));
+    let text = with_unbroken(&words.join(" "), width.saturating_sub(hang.len()));
     let lines = textwrap::wrap(&text, options).into_iter();
     lines.map(|line| line.replace(UNBROKEN, " ")).collect()
 }
@@ -162,11 +167,12 @@ pub fn wrap(text: &str, width: usize, indent: usize, hang: usize) -> Vec<String>
 /// A space at which no line is broken.
 const UNBROKEN: char = '\u{a0}';
 
-/// Text whose commands (in backticks) have no space to break at, so that they can be pasted. One
-/// that fits no line is broken as words are.
-fn whole_commands(text: &str, width: usize) -> String {
+/// Text whose commands (in backticks) have no space to break at, so that they can be pasted, nor
+/// have its percentages. A command that fits no line is broken as words are.
+fn with_unbroken(text: &str, width: usize) -> String {
     // Both marks, and a full stop behind them.
     const AROUND: usize = 3;
+    let text = text.replace(" %", &format!("{UNBROKEN}%"));
     let parts = text.split('`').enumerate();
     let parts = parts.map(
         |(index, part)| match index % 2 == 1 && length(part) + AROUND <= width {
@@ -229,6 +235,25 @@ mod tests {
         );
         let narrow = wrap(text, 12, 0, 2);
         assert!(narrow.len() > 2, "{narrow:?}");
+    }
+
+    #[test]
+    fn a_percentage_is_not_broken() {
+        assert_eq!(
+            wrap("it is 44 % lower", 9, 0, 0),
+            ["it is", "44 %", "lower"]
+        );
+    }
+
+    #[test]
+    fn no_line_ends_with_a_space_whatever_its_style() {
+        let mut columns = Columns::new(&[("metric", Align::Left), ("verdict", Align::Left)]);
+        columns.push(vec!["a".into(), "same".into()]);
+        let widths = columns.widths(0, 40, &[]);
+        let row = columns
+            .rows(0, &widths, |_, text| format!("<{text}>"))
+            .next();
+        assert_eq!(row.as_deref(), Some("<a     >  <same>"));
     }
 
     #[test]

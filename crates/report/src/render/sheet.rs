@@ -94,8 +94,6 @@ const MOST_COUNTERS: usize = 8;
 /// The counters beside one call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Moved {
-    /// Cell of the call.
-    pub cell: String,
     /// Those that followed it from block to block.
     pub together: Option<Sheet>,
     /// `wakeup 100%, batch: changed without following wakeup_p99`; empty without any.
@@ -109,6 +107,12 @@ pub fn moved(table: &Table) -> Vec<Moved> {
     table.across.why.iter().map(of_why).collect()
 }
 
+/// Those of one cell.
+pub fn moved_in(table: &Table, cell: &str) -> Vec<Moved> {
+    let whys = table.across.why.iter();
+    whys.filter(|why| why.cell == cell).map(of_why).collect()
+}
+
 fn of_why(why: &Why) -> Moved {
     let (together, alone): (Vec<&Companion>, Vec<&Companion>) = why
         .counters
@@ -119,7 +123,6 @@ fn of_why(why: &Why) -> Moved {
     let more = alone.len() - others.len();
     others.extend((more > 0).then(|| format!("and {more} more")));
     Moved {
-        cell: why.cell.clone(),
         together: (!together.is_empty()).then(|| followers(why, &place, &together)),
         alone: match alone.is_empty() {
             true => String::new(),
@@ -463,7 +466,7 @@ fn knee(arm: &ScanArm) -> SheetCell {
         (None, Some(beyond), None) => {
             plain(format!("below {}", format_rate(beyond)), String::new())
         }
-        _ => plain("-".to_owned(), "not reached".to_owned()),
+        _ => plain("not reached".to_owned(), String::new()),
     }
 }
 

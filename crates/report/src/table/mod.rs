@@ -219,6 +219,14 @@ pub struct MetricRow {
     pub arms: Vec<Option<Summary>>,
 }
 
+impl MetricRow {
+    /// 0 under every arm.
+    pub(crate) fn is_nothing(&self) -> bool {
+        let mut medians = self.arms.iter().flatten();
+        medians.all(|summary| summary.median == 0.0)
+    }
+}
+
 /// The trials of one arm: the middle and the middle half.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Summary {

@@ -6,7 +6,7 @@ use super::setup::Setup;
 use crate::quantity::{change, interval, percent, with_unit};
 use crate::render::chart::COLORS;
 use crate::render::conclusion;
-use crate::render::sheet::{Moved, Sheet, moved, sheets};
+use crate::render::sheet::{Moved, Sheet, moved_in, sheets};
 use crate::table::{CellTable, Comparison, Excluded, MetricRow, Notice, Statement, Summary, Table};
 use crate::words;
 use askama::Template;
@@ -95,6 +95,8 @@ pub struct CellView<'a> {
     /// Counters beside the calls of the cell.
     pub moved: Vec<Moved>,
     pub metrics: Vec<MetricView>,
+    /// Metrics that are 0 under every arm.
+    pub nothing: String,
     pub not_measured: Option<String>,
 }
 
@@ -281,6 +283,9 @@ impl<'a> View<'a> {
     }
 
     fn cell(&self, index: usize, cell: &'a CellTable, charts: CellCharts) -> CellView<'a> {
+        let (nothing, shown): (Vec<&MetricRow>, Vec<&MetricRow>) =
+            cell.metrics.iter().partition(|row| row.is_nothing());
+        let nothing: Vec<&str> = nothing.iter().map(|row| row.metric.as_str()).collect();
         CellView {
             id: cell_id(index),
             name: &cell.name,
@@ -288,11 +293,9 @@ impl<'a> View<'a> {
             further: self.rows(cell.further()),
             further_differ: cell.further().filter(|c| c.verdict.is_call()).count(),
             charts,
-            moved: moved(self.table)
-                .into_iter()
-                .filter(|moved| moved.cell == cell.name)
-                .collect(),
-            metrics: cell.metrics.iter().map(metric).collect(),
+            moved: moved_in(self.table, &cell.name),
+            metrics: shown.into_iter().map(metric).collect(),
+            nothing: nothing.join(", "),
             not_measured: words::cell_not_measured(cell),
         }
     }

@@ -97,8 +97,8 @@ impl Page {
                 continue;
             }
             let (none, shown): (Vec<&MetricRow>, Vec<&MetricRow>) =
-                cell.metrics.iter().partition(|row| is_nothing(row));
-            self.heading(&format!("{}, medians", cell.name));
+                cell.metrics.iter().partition(|row| row.is_nothing());
+            self.heading(&format!("{}, medians of all trials", cell.name));
             let abreast = self.abreast();
             for start in (0..names.len()).step_by(abreast) {
                 let end = names.len().min(start + abreast);
@@ -134,12 +134,6 @@ impl Page {
             self.wrapped(&excluded(trial), 2, 4);
         }
     }
-}
-
-/// 0 under every arm.
-fn is_nothing(row: &MetricRow) -> bool {
-    let mut medians = row.arms.iter().flatten();
-    medians.all(|summary| summary.median == 0.0)
 }
 
 /// The metrics of the only arm, at most so many.
