@@ -1,14 +1,17 @@
 # make demo   installs what is missing, builds, runs the main job, says where the report is
 # make quickstart   the same on this machine itself, without a guest
 # make banking-local   policies on a banking service under Gatling, without a guest; 20 minutes
+# make install   the program, its man pages and completions, below prefix (DESTDIR is obeyed)
+# make deb   a Debian package of the same, with experiments and documents, in target/
 # make test   installs what is missing, checks and tests everything
 # make deny   licences and known vulnerabilities of what is linked in; needs cargo-deny
 # make test-long   a thousand kills at random times, and what needs emulated CPUs for long; 35 minutes
 .DELETE_ON_ERROR:
-.PHONY: demo quickstart banking-local reference test deny test-long test-java test-sched check sched scx_microquanta build install demo-jars
+.PHONY: demo quickstart banking-local reference test deny test-long test-java test-sched check sched scx_microquanta build install deb demo-jars
 
 HOST := $(shell rustc --print host-tuple)
 SCHEDLAB := target/schedlab
+prefix ?= $(if $(filter 0,$(shell id -u)),/usr/local,$(HOME)/.local)
 
 # A sched_ext scheduler against the kernel's own, in a guest: experiments/demo.toml.
 # Exit code 4 (a trial did not count and was repeated) is no failure of the demo.
@@ -24,7 +27,7 @@ quickstart: build
 banking-local: build demo-jars
 	$(SCHEDLAB) run experiments/banking-local.toml || [ $$? -eq 4 ]
 
-# The binary is target/schedlab; `make install` puts it on the PATH.
+# The binary is target/schedlab.
 build:
 	@scripts/setup demo
 	cargo build --release --quiet -p schedlab
@@ -35,8 +38,13 @@ reference:
 	cargo run --quiet -p schedlab -- list reference > docs/reference.new
 	mv docs/reference.new docs/reference.md
 
+# The program, its man pages and completions, below DESTDIR and prefix.
 install: build
-	install -D $(SCHEDLAB) $(or $(DESTDIR),$(HOME)/.cargo/bin)/schedlab
+	install -D $(SCHEDLAB) $(DESTDIR)$(prefix)/bin/schedlab
+	$(SCHEDLAB) manual $(DESTDIR)$(prefix)/share
+
+deb: build
+	@scripts/deb $(SCHEDLAB) target
 
 # Our own sched_ext schedulers, for the tests in guests; they need clang. The shell of each
 # line looks it up: make expands all lines of a recipe before it runs the first, which may be

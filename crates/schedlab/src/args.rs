@@ -54,6 +54,9 @@ pub enum Command {
     /// Root file systems for guests
     #[command(subcommand)]
     Image(ImageCommand),
+    /// Writes man pages and completions for shells below a share/ directory
+    #[command(hide = true)]
+    Manual { share: PathBuf },
     /// Keeps a guest in the background
     #[command(hide = true)]
     VmKeeper,

@@ -80,6 +80,7 @@ fn dispatch(command: &Command) -> Result<ExitCode, CliError> {
         Command::Vm(command) => commands::vm::vm(command),
         Command::Kernel(command) => commands::vm::kernel(command),
         Command::Image(command) => commands::vm::image(command),
+        Command::Manual { share } => commands::manual::manual(share),
         Command::VmKeeper => Ok(vm::manage::keeper::main()),
         Command::Agent => commands::hidden::agent(),
         Command::Guard => commands::hidden::guard(),

@@ -7,6 +7,7 @@ pub mod doctor;
 pub mod forecast;
 pub mod hidden;
 pub mod list;
+pub mod manual;
 pub mod overhead;
 pub mod pack;
 pub mod plan;

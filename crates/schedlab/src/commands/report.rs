@@ -33,12 +33,12 @@ pub fn report(args: &ReportArgs) -> Result<ExitCode, CliError> {
     })
 }
 
-fn write(path: &Path, bytes: Vec<u8>) -> Result<(), CliError> {
+pub fn write(path: &Path, bytes: Vec<u8>) -> Result<(), CliError> {
     std::fs::write(path, bytes)
         .map_err(|e| CliError::internal(format!("writing {}: {e}", path.display())))
 }
 
-fn create(dir: &Path) -> Result<(), CliError> {
+pub fn create(dir: &Path) -> Result<(), CliError> {
     std::fs::create_dir_all(dir)
         .map_err(|e| CliError::internal(format!("creating {}: {e}", dir.display())))
 }
