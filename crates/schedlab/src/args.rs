@@ -22,12 +22,16 @@ pub enum Command {
     /// the smallest change that each cell can see
     Certify(Box<CertifyArgs>),
     /// Parse an experiment and say what the target lacks for it; nothing is changed
-    Check(ExperimentArgs),
+    Check(Box<CheckArgs>),
     /// Print the blocks of an experiment and how long they take; with a pilot or earlier
     /// results: what they will show
     Plan(PlanArgs),
     /// List what experiments can name
-    List { what: Listing },
+    List {
+        what: Listing,
+        #[arg(long, value_enum, default_value_t = Plain::Text)]
+        format: Plain,
+    },
     /// Report on a results directory
     Report(ReportArgs),
     /// Settings of this machine that move figures, and how to change them
@@ -41,7 +45,10 @@ pub enum Command {
     /// Put two results side by side, and say what may be concluded across them
     Compare(CompareArgs),
     /// Undo what a killed run, a power cut or doctor --fix left in force
-    Restore,
+    Restore {
+        #[arg(long, value_enum, default_value_t = Plain::Text)]
+        format: Plain,
+    },
     /// Install and list sched_ext schedulers
     #[command(subcommand)]
     Scheduler(SchedulerCommand),
@@ -215,6 +222,14 @@ pub struct CertifyArgs {
 }
 
 #[derive(Debug, Args)]
+pub struct CheckArgs {
+    #[command(flatten)]
+    pub experiment: ExperimentArgs,
+    #[arg(long, value_enum, default_value_t = Plain::Text)]
+    pub format: Plain,
+}
+
+#[derive(Debug, Args)]
 pub struct PlanArgs {
     #[command(flatten)]
     pub experiment: ExperimentArgs,
@@ -277,6 +292,8 @@ pub struct PackArgs {
     /// Sign it with an SSH key, by ssh-keygen [default key: as ssh has it]
     #[arg(long, value_name = "KEY", num_args = 0..=1, require_equals = true)]
     pub sign: Option<Option<PathBuf>>,
+    #[arg(long, value_enum, default_value_t = Plain::Text)]
+    pub format: Plain,
 }
 
 /// Limits of an unpacked capsule.
@@ -299,6 +316,8 @@ pub struct VerifyArgs {
     pub signer: Option<PathBuf>,
     #[command(flatten)]
     pub unpack: UnpackArgs,
+    #[arg(long, value_enum, default_value_t = Plain::Text)]
+    pub format: Plain,
 }
 
 fn fingerprint(text: &str) -> Result<String, String> {
@@ -379,6 +398,8 @@ pub enum SchedulerCommand {
         /// dependencies then run as root
         #[arg(long)]
         as_root: bool,
+        #[arg(long, value_enum, default_value_t = Plain::Text)]
+        format: Plain,
     },
     /// Schedulers that are installed, and those that could be
     List {

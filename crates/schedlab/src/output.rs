@@ -4,6 +4,7 @@
 use crate::exit::CliError;
 use clap::ValueEnum;
 use model::printable::lines;
+use serde::Serialize;
 use std::fmt::Arguments;
 use std::io::{ErrorKind, Write, stdout};
 
@@ -41,6 +42,17 @@ pub fn width() -> usize {
     columns
         .filter(|columns| *columns > 0)
         .unwrap_or(report::Options::USUAL_WIDTH)
+}
+
+/// A value as JSON, over several lines.
+pub fn json(value: &impl Serialize) -> Result<(), CliError> {
+    write(json_text(value)?)
+}
+
+/// The text of [`json`], with the end of its last line.
+pub fn json_text(value: &impl Serialize) -> Result<String, CliError> {
+    let text = serde_json::to_string_pretty(value).map_err(CliError::internal)?;
+    Ok(text + "\n")
 }
 
 /// A whole text.

@@ -3,7 +3,7 @@
 use crate::args::CertifyArgs;
 use crate::exit::{self, CliError};
 use crate::measure::{Measured, measure_anew};
-use crate::output::Plain;
+use crate::output::{self, Plain};
 use crate::request::{Wanted, wanted};
 use model::{Arm, Experiment};
 use report::Table;
@@ -28,11 +28,11 @@ pub fn certify(args: &CertifyArgs) -> Result<ExitCode, CliError> {
             results.dir.display()
         )),
     })?;
-    let json = serde_json::to_string_pretty(&certificate).map_err(CliError::internal)? + "\n";
+    let json = output::json_text(&certificate)?;
     results::write::derived(&results.dir, certificate::FILE, json.as_bytes())?;
     match args.format {
-        Plain::Json => crate::output::write(json.as_bytes())?,
-        Plain::Text => crate::output::write(certificate.text())?,
+        Plain::Json => output::write(json.as_bytes())?,
+        Plain::Text => output::write(certificate.text())?,
     }
     if !args.quiet {
         eprintln!("\nResults  {}", results.dir.display());

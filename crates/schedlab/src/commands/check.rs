@@ -1,17 +1,18 @@
 //! `schedlab check`: would this experiment run here?
 
-use crate::args::ExperimentArgs;
-use crate::exit::CliError;
+use crate::args::CheckArgs;
+use crate::exit::{self, CliError};
 use crate::measure::{build, interrupt_flag};
-use crate::output::say;
+use crate::output::{self, Plain, say};
 use crate::progress::Steps;
 use crate::request::wanted;
 use crate::targets;
+use model::{Experiment, Problem, Warning};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
-pub fn check(args: &ExperimentArgs) -> Result<ExitCode, CliError> {
-    let experiment = wanted(args)?.experiment;
+pub fn check(args: &CheckArgs) -> Result<ExitCode, CliError> {
+    let experiment = wanted(&args.experiment)?.experiment;
     let interrupted = interrupt_flag()?;
     let _lock = match experiment.arms.iter().any(|arm| arm.scheduler.is_some()) {
         true => {
@@ -33,22 +34,46 @@ pub fn check(args: &ExperimentArgs) -> Result<ExitCode, CliError> {
         &mut |step| display.show(step),
     );
     display.end();
-    match problems {
+    let problems = match problems {
         _ if interrupted.load(Ordering::Relaxed) => return Err(CliError::Interrupted),
-        Ok(Some(problems)) if problems.is_empty() => {}
-        Ok(problems) => return Err(CliError::Unmet(problems.unwrap_or_default())),
+        Ok(problems) => problems.unwrap_or_default(),
         Err(error) => return Err(error.into()),
-    }
+    };
     let plan = schedule::plan(&experiment);
-    say!(
-        "{}: {} arms × {} cells on the target `{}`: nothing is missing",
-        experiment.name,
-        experiment.arms.len(),
-        plan.cells.len(),
-        experiment.target.kind()
-    );
     let mut warnings = schedule::warnings(&experiment, &plan, target::cpus(&experiment.target));
     warnings.extend(target.warnings());
-    super::plan::print_warnings(&warnings);
-    Ok(ExitCode::SUCCESS)
+    match args.format {
+        Plain::Json => print_json(&experiment, plan.cells.len(), &problems, &warnings)?,
+        Plain::Text if !problems.is_empty() => return Err(CliError::Unmet(problems)),
+        Plain::Text => {
+            say!(
+                "{}: {} arms × {} cells on the target `{}`: nothing is missing",
+                experiment.name,
+                experiment.arms.len(),
+                plan.cells.len(),
+                experiment.target.kind()
+            );
+            super::plan::print_warnings(&warnings);
+        }
+    }
+    Ok(ExitCode::from(match problems.is_empty() {
+        true => exit::DONE,
+        false => exit::UNMET,
+    }))
+}
+
+fn print_json(
+    experiment: &Experiment,
+    cells: usize,
+    problems: &[Problem],
+    warnings: &[Warning],
+) -> Result<(), CliError> {
+    output::json(&serde_json::json!({
+        "experiment": experiment.name,
+        "target": experiment.target.kind(),
+        "arms": experiment.arms.len(),
+        "cells": cells,
+        "missing": problems,
+        "warnings": warnings,
+    }))
 }

@@ -3,7 +3,7 @@
 use crate::args::CompareArgs;
 use crate::exit::CliError;
 use crate::opened::Opened;
-use crate::output::Plain;
+use crate::output::{self, Plain};
 use report::compare::{Side, side_by_side};
 use results::ResultSet;
 use std::process::ExitCode;
@@ -16,11 +16,8 @@ pub fn compare(args: &CompareArgs) -> Result<ExitCode, CliError> {
     let side = |label, results| Side { label, results };
     let both = side_by_side(side(&labels[0], &a), side(&labels[1], &b), args.full);
     match args.format {
-        Plain::Text => crate::output::write(both.text(crate::output::width()))?,
-        Plain::Json => {
-            let json = serde_json::to_string_pretty(&both).map_err(CliError::internal)?;
-            crate::output::write(json + "\n")?;
-        }
+        Plain::Text => output::write(both.text(output::width()))?,
+        Plain::Json => output::json(&both)?,
     }
     Ok(ExitCode::SUCCESS)
 }

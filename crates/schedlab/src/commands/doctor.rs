@@ -29,7 +29,7 @@ pub fn doctor(args: &DoctorArgs) -> Result<ExitCode, CliError> {
     }
     match args.format {
         Plain::Text => output::write(text(&findings, &changes, args.full))?,
-        Plain::Json => output::write(json(&findings, &changes)? + "\n")?,
+        Plain::Json => output::json(&Report::of(&findings, &changes))?,
     }
     let failed = changes.iter().any(|change| change.after.is_err());
     Ok(ExitCode::from(if failed {
@@ -64,13 +64,14 @@ struct Changed<'a> {
     error: Option<&'a str>,
 }
 
-fn json(findings: &[Finding], changes: &[Fixed]) -> Result<String, CliError> {
-    let report = Report {
-        checks: findings.iter().map(|f| &f.check).collect(),
-        fixable: fixable(findings),
-        changed: changes.iter().map(Changed::of).collect(),
-    };
-    serde_json::to_string_pretty(&report).map_err(CliError::internal)
+impl<'a> Report<'a> {
+    fn of(findings: &'a [Finding], changes: &'a [Fixed]) -> Self {
+        Report {
+            checks: findings.iter().map(|f| &f.check).collect(),
+            fixable: fixable(findings),
+            changed: changes.iter().map(Changed::of).collect(),
+        }
+    }
 }
 
 impl<'a> Changed<'a> {

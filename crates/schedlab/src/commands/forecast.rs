@@ -49,10 +49,10 @@ pub fn forecast(args: &PlanArgs) -> Result<ExitCode, CliError> {
     };
     let sources: Vec<Source> = runs.iter().map(Run::source).collect();
     let forecast = Forecast::new(&experiment, &sources, &question);
-    output::write(match args.format {
-        Plain::Text => forecast.text(),
-        Plain::Json => serde_json::to_string_pretty(&forecast).map_err(CliError::internal)? + "\n",
-    })?;
+    match args.format {
+        Plain::Text => output::write(forecast.text())?,
+        Plain::Json => output::json(&forecast)?,
+    }
     Ok(ExitCode::SUCCESS)
 }
 

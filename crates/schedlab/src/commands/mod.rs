@@ -19,8 +19,18 @@ pub mod snapshot;
 pub mod verify;
 pub mod vm;
 
-use crate::output::say;
+use crate::exit::CliError;
+use crate::output::{self, Plain, say};
 use ::vm::manage::Status;
+
+/// A guest that runs, as `vm status` shows it.
+fn show_guest(status: &Status, format: Plain) -> Result<(), CliError> {
+    match format {
+        Plain::Text => print_guest(status),
+        Plain::Json => output::json(status)?,
+    }
+    Ok(())
+}
 
 /// One line of a guest that runs.
 fn print_guest(status: &Status) {

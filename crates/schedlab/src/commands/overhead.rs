@@ -5,7 +5,7 @@
 use crate::args::{ExperimentArgs, OverheadArgs};
 use crate::exit::{self, CliError};
 use crate::measure::{Measured, measure_anew};
-use crate::output::Plain;
+use crate::output::{self, Plain};
 use crate::request::{Wanted, wanted};
 use agent::{COLLECTORS, COSTLY, CollectorDef, Cost, Costs};
 use model::{Arm, Better, Experiment, StopRule};
@@ -40,8 +40,8 @@ pub fn overhead(args: &OverheadArgs) -> Result<ExitCode, CliError> {
     };
     store(&costs, &agent::costs_file()?)?;
     match args.format {
-        Plain::Text => crate::output::write(text(&table, &costs, &absent))?,
-        Plain::Json => crate::output::write(json(&costs)?)?,
+        Plain::Text => output::write(text(&table, &costs, &absent))?,
+        Plain::Json => output::json(&costs)?,
     }
     if !args.quiet {
         eprintln!("\nResults  {}", results.dir.display());
@@ -129,12 +129,7 @@ fn store(costs: &Costs, path: &Path) -> Result<(), CliError> {
     if let Some(directory) = path.parent() {
         std::fs::create_dir_all(directory).map_err(failed)?;
     }
-    std::fs::write(path, json(costs)?).map_err(failed)
-}
-
-fn json(costs: &Costs) -> Result<String, CliError> {
-    let text = serde_json::to_string_pretty(costs).map_err(CliError::internal)?;
-    Ok(text + "\n")
+    std::fs::write(path, output::json_text(costs)?).map_err(failed)
 }
 
 fn text(table: &Table, costs: &Costs, absent: &Absent) -> String {

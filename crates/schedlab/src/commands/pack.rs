@@ -2,7 +2,7 @@
 
 use crate::args::PackArgs;
 use crate::exit::CliError;
-use crate::output::say;
+use crate::output::{self, Plain, say};
 use crate::signature;
 use model::printable::one_line;
 use results::ResultSet;
@@ -35,7 +35,17 @@ pub fn pack(args: &PackArgs) -> Result<ExitCode, CliError> {
         sign: key.is_some().then_some(&sign),
     };
     let packed = packer.pack(&args.dir, &output)?;
-    print(&output, &packed);
+    match args.format {
+        Plain::Text => print(&output, &packed),
+        Plain::Json => output::json(&serde_json::json!({
+            "capsule": output,
+            "files": packed.files,
+            "bytes": packed.bytes,
+            "left_out": packed.left_out,
+            "fingerprint": packed.fingerprint,
+            "unpack_limit_bytes": needed_limit(&packed),
+        }))?,
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -54,12 +64,17 @@ fn print(output: &Path, packed: &Packed) {
         let names: Vec<_> = packed.left_out.iter().map(|name| one_line(name)).collect();
         say!("left out, no part of the results: {}", names.join(", "));
     }
-    let needed = packed.bytes.max(packed.most_bytes.saturating_mul(16));
-    if needed > Limits::default().bytes {
+    if let Some(needed) = needed_limit(packed) {
         let gib = needed.div_ceil(1 << 30);
         say!("it is large: readers need --unpack-limit {gib}GiB");
     }
     say!("fingerprint {}", packed.fingerprint);
+}
+
+/// The limit that readers of a large capsule have to raise theirs to.
+fn needed_limit(packed: &Packed) -> Option<u64> {
+    let needed = packed.bytes.max(packed.most_bytes.saturating_mul(16));
+    (needed > Limits::default().bytes).then_some(needed)
 }
 
 /// `results/quickstart-…/` becomes `results/quickstart-….tar.gz`.

@@ -2,7 +2,7 @@
 
 use crate::args::PlanArgs;
 use crate::exit::CliError;
-use crate::output::{Plain, say};
+use crate::output::{self, Plain, say};
 use crate::request::wanted;
 use model::printable::one_line;
 use model::{Experiment, Plan, Severity, Warning, format_duration_ns};
@@ -21,10 +21,7 @@ pub fn plan(args: &PlanArgs) -> Result<ExitCode, CliError> {
     let experiment = wanted(&args.experiment)?.experiment;
     let plan = schedule::plan(&experiment);
     match args.format {
-        Plain::Json => say!(
-            "{}",
-            serde_json::to_string_pretty(&plan).map_err(CliError::internal)?
-        ),
+        Plain::Json => output::json(&plan)?,
         Plain::Text => print(&experiment, &plan, args.blocks),
     }
     Ok(ExitCode::SUCCESS)

@@ -5,16 +5,20 @@
 //! undoing.
 
 use crate::exit::{self, CliError};
-use crate::output::say;
+use crate::output::{self, Plain, say};
 use crate::targets;
 use agent::Restored;
+use serde_json::{Value, json};
 use std::process::ExitCode;
 
-pub fn restore() -> Result<ExitCode, CliError> {
+pub fn restore(format: Plain) -> Result<ExitCode, CliError> {
     let left = agent::restore()?;
     targets::say(&left, "by an earlier run");
     let fixes = agent::restore_fixes()?;
     targets::say(&fixes, "by schedlab doctor --fix");
+    if format == Plain::Json {
+        output::json(&json!({ "run": as_json(&left), "doctor": as_json(&fixes) }))?;
+    }
     let failed: Vec<&String> = left.failed.iter().chain(&fixes.failed).collect();
     for why in &failed {
         eprintln!("not put back: {why}");
@@ -30,8 +34,18 @@ pub fn restore() -> Result<ExitCode, CliError> {
         );
         return Ok(ExitCode::from(exit::UNMET));
     }
-    if undone(&left) + undone(&fixes) == 0 {
+    if format == Plain::Text && undone(&left) + undone(&fixes) == 0 {
         say!("nothing was left in force");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn as_json(restored: &Restored) -> Value {
+    let written = restored.written.iter();
+    let written = written.map(|(path, value)| json!({ "path": path, "value": value.trim() }));
+    json!({
+        "written": written.collect::<Value>(),
+        "killed": restored.killed,
+        "failed": restored.failed,
+    })
 }

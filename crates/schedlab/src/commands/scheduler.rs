@@ -2,7 +2,7 @@
 
 use crate::args::SchedulerCommand;
 use crate::exit::CliError;
-use crate::output::{Plain, say};
+use crate::output::{self, Plain, say};
 use indicatif::{ProgressBar, ProgressStyle};
 use schedulers::{Entry, Step};
 use std::process::ExitCode;
@@ -10,12 +10,16 @@ use std::time::Duration;
 
 pub fn scheduler(command: &SchedulerCommand) -> Result<ExitCode, CliError> {
     match command {
-        SchedulerCommand::Install { scheduler, as_root } => install(scheduler, *as_root),
+        SchedulerCommand::Install {
+            scheduler,
+            as_root,
+            format,
+        } => install(scheduler, *as_root, *format),
         SchedulerCommand::List { format } => list(*format),
     }
 }
 
-fn install(scheduler: &str, as_root: bool) -> Result<ExitCode, CliError> {
+fn install(scheduler: &str, as_root: bool, format: Plain) -> Result<ExitCode, CliError> {
     let bar = ProgressBar::new_spinner();
     let style = ProgressStyle::with_template("{spinner} {elapsed} {msg}");
     bar.set_style(style.map_err(CliError::internal)?);
@@ -25,12 +29,19 @@ fn install(scheduler: &str, as_root: bool) -> Result<ExitCode, CliError> {
     });
     bar.finish_and_clear();
     let installed = installed.map_err(CliError::from)?;
-    say!(
-        "{} {} is installed: {}",
-        installed.name,
-        installed.version,
-        installed.program.display()
-    );
+    match format {
+        Plain::Text => say!(
+            "{} {} is installed: {}",
+            installed.name,
+            installed.version,
+            installed.program.display()
+        ),
+        Plain::Json => output::json(&serde_json::json!({
+            "name": installed.name,
+            "version": installed.version.to_string(),
+            "program": installed.program,
+        }))?,
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -49,8 +60,7 @@ fn list(format: Plain) -> Result<ExitCode, CliError> {
     let cache = schedulers::Cache::from_env()?;
     let entries = schedulers::list(&cache, true)?;
     if format == Plain::Json {
-        let text = serde_json::to_string_pretty(&json(&entries)).map_err(CliError::internal)?;
-        say!("{text}");
+        output::json(&json(&entries))?;
         return Ok(ExitCode::SUCCESS);
     }
     say!(

@@ -1,9 +1,9 @@
 //! `schedlab vm snapshot`: guests saved as they run (memory, processes, devices), to
 //! go on from there as often as wanted.
 
-use super::print_guest;
+use super::show_guest;
 use crate::exit::CliError;
-use crate::output::{Plain, say};
+use crate::output::{self, Plain, say};
 use clap::Subcommand;
 use std::process::ExitCode;
 use vm::manage::DEFAULT_GUEST;
@@ -31,6 +31,8 @@ pub enum SnapshotCommand {
         /// Name of the guest; several can go on from one snapshot
         #[arg(long, default_value = DEFAULT_GUEST)]
         name: String,
+        #[arg(long, value_enum, default_value_t = Plain::Text)]
+        format: Plain,
     },
     /// Snapshots with their kernel, root, size and time
     List {
@@ -44,9 +46,11 @@ pub enum SnapshotCommand {
 pub fn snapshot(command: &SnapshotCommand) -> Result<ExitCode, CliError> {
     match command {
         SnapshotCommand::Create { snapshot, name } => snapshot::create(name, snapshot)?,
-        SnapshotCommand::Restore { snapshot, name } => {
-            print_guest(&snapshot::restore(snapshot, name)?)
-        }
+        SnapshotCommand::Restore {
+            snapshot,
+            name,
+            format,
+        } => show_guest(&snapshot::restore(snapshot, name)?, *format)?,
         SnapshotCommand::List { format } => list(*format)?,
         SnapshotCommand::Delete { snapshot } => snapshot::delete(snapshot)?,
     }
@@ -58,8 +62,7 @@ fn list(format: Plain) -> Result<(), CliError> {
     match format {
         Plain::Json => {
             let all: Vec<_> = all.iter().map(as_json).collect();
-            let text = serde_json::to_string_pretty(&all).map_err(CliError::internal)?;
-            say!("{text}");
+            output::json(&all)?;
         }
         Plain::Text if all.is_empty() => {
             say!("no snapshots: `schedlab vm snapshot create NAME` makes one")

@@ -1,10 +1,10 @@
 //! `schedlab vm`, `schedlab kernel` and `schedlab image`: looking around in the guest
 //! that experiments use, and what it is made of.
 
-use super::print_guest;
 use super::snapshot::{SnapshotCommand, snapshot};
+use super::{print_guest, show_guest};
 use crate::exit::CliError;
-use crate::output::{Plain, say};
+use crate::output::{self, Plain, say};
 use crate::targets;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
@@ -70,6 +70,8 @@ pub struct StartArgs {
     /// Forward a port of this machine's loopback to the guest: 8080:80
     #[arg(long, value_name = "HOST:GUEST", value_parser = forward)]
     forward: Vec<Forward>,
+    #[arg(long, value_enum, default_value_t = Plain::Text)]
+    format: Plain,
 }
 
 #[derive(Debug, Subcommand)]
@@ -94,6 +96,8 @@ pub enum KernelCommand {
         output: Option<PathBuf>,
         #[arg(short, long)]
         jobs: Option<usize>,
+        #[arg(long, value_enum, default_value_t = Plain::Text)]
+        format: Plain,
     },
 }
 
@@ -107,6 +111,8 @@ pub enum ImageCommand {
         suite: String,
         /// Packages besides the essential ones
         packages: Vec<String>,
+        #[arg(long, value_enum, default_value_t = Plain::Text)]
+        format: Plain,
     },
 }
 
@@ -124,7 +130,7 @@ pub fn vm(command: &VmCommand) -> Result<ExitCode, CliError> {
     match command {
         VmCommand::Start(args) => {
             let status = manage::start(&request(args)?)?;
-            print_guest(&status);
+            show_guest(&status, args.format)?;
             Ok(ExitCode::SUCCESS)
         }
         VmCommand::Exec { name, command } => {
@@ -169,10 +175,7 @@ fn request(args: &StartArgs) -> Result<StartRequest, CliError> {
 fn status(format: Plain) -> Result<ExitCode, CliError> {
     let all = manage::status()?;
     match format {
-        Plain::Json => {
-            let text = serde_json::to_string_pretty(&all).map_err(CliError::internal)?;
-            say!("{text}");
-        }
+        Plain::Json => output::json(&all)?,
         Plain::Text if all.is_empty() => say!("no guest is running"),
         Plain::Text => all.iter().for_each(print_guest),
     }
@@ -188,6 +191,7 @@ pub fn kernel(command: &KernelCommand) -> Result<ExitCode, CliError> {
             fragment,
             output,
             jobs,
+            format,
         } => {
             let cpus = std::thread::available_parallelism().map_or(1, usize::from);
             let request = BuildRequest {
@@ -198,7 +202,10 @@ pub fn kernel(command: &KernelCommand) -> Result<ExitCode, CliError> {
                 jobs: jobs.unwrap_or(cpus),
             };
             let built = kernel::build::build(&request, &cache::directory()?)?;
-            say!("{}", built.display());
+            match format {
+                Plain::Text => say!("{}", built.display()),
+                Plain::Json => output::json(&serde_json::json!({ "kernel": built }))?,
+            }
             Ok(ExitCode::SUCCESS)
         }
     }
@@ -216,8 +223,7 @@ fn list_kernels(format: Plain) -> Result<ExitCode, CliError> {
                 })
             })
             .collect();
-        let text = serde_json::to_string_pretty(&all).map_err(CliError::internal)?;
-        say!("{text}");
+        output::json(&all)?;
         return Ok(ExitCode::SUCCESS);
     }
     if all.is_empty() {
@@ -240,12 +246,17 @@ pub fn image(command: &ImageCommand) -> Result<ExitCode, CliError> {
         output,
         suite,
         packages,
+        format,
     } = command;
     image::build(&image::ImageRequest {
         output: output.clone(),
         suite: suite.clone(),
         packages: packages.clone(),
     })?;
-    say!("image:{}", output.display());
+    let root = format!("image:{}", output.display());
+    match format {
+        Plain::Text => say!("{root}"),
+        Plain::Json => output::json(&serde_json::json!({ "root": root }))?,
+    }
     Ok(ExitCode::SUCCESS)
 }

@@ -48,8 +48,17 @@ impl Findings {
         }
     }
 
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::json!({
+            "ok": self.fine,
+            "unknown": self.unknown,
+            "differs": self.wrong,
+            "not_recomputed": self.taken_as_they_are(),
+        })
+    }
+
     /// Readings of the machine that measured, which nothing here can make again.
-    pub fn taken_as_they_are(&self) -> String {
+    pub fn taken_as_they_are(&self) -> Vec<String> {
         let mut taken = Vec::new();
         let count: usize = self.taken.values().sum();
         if count > 0 {
@@ -69,7 +78,7 @@ impl Findings {
         if self.anyones {
             taken.push("who packed it (--fingerprint or --signer tell)".to_owned());
         }
-        taken.join("; ")
+        taken
     }
 
     pub fn bytes(&mut self, opened: &Opened, args: &VerifyArgs) -> Result<(), CliError> {

@@ -7,7 +7,7 @@ mod findings;
 use crate::args::VerifyArgs;
 use crate::exit::{self, CliError};
 use crate::opened::Opened;
-use crate::output::say;
+use crate::output::{self, Plain, say};
 use findings::Findings;
 use model::printable::one_line;
 use results::{ResultSet, capsule};
@@ -26,22 +26,25 @@ pub fn verify(args: &VerifyArgs) -> Result<ExitCode, CliError> {
         let head = capsule::head(opened.dir(), &args.results)?;
         findings.pages(&results, &head)?;
     }
+    match args.format {
+        Plain::Json => output::json(&findings.json())?,
+        Plain::Text => print(args, &findings),
+    }
+    Ok(match findings.wrong() {
+        0 => ExitCode::SUCCESS,
+        _ => ExitCode::from(exit::DIFFERS),
+    })
+}
+
+fn print(args: &VerifyArgs, findings: &Findings) {
     findings.print();
     let name = args.results.display().to_string();
     let name = one_line(&name);
-    let taken = findings.taken_as_they_are();
-    Ok(match findings.wrong() {
-        0 => {
-            say!("{name}: what it says is what it holds; not recomputed: {taken}");
-            ExitCode::SUCCESS
-        }
-        1 => {
-            say!("{name}: 1 difference; not recomputed: {taken}");
-            ExitCode::from(exit::DIFFERS)
-        }
-        n => {
-            say!("{name}: {n} differences; not recomputed: {taken}");
-            ExitCode::from(exit::DIFFERS)
-        }
-    })
+    let taken = findings.taken_as_they_are().join("; ");
+    let found = match findings.wrong() {
+        0 => "what it says is what it holds".to_owned(),
+        1 => "1 difference".to_owned(),
+        n => format!("{n} differences"),
+    };
+    say!("{name}: {found}; not recomputed: {taken}");
 }
