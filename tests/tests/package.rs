@@ -18,7 +18,8 @@ fn package(bench: &Bench) -> Option<PathBuf> {
         .arg(tests::schedlab())
         .arg(bench.path("package"))
         // The program of a test build is large.
-        .env("DPKG_DEB_COMPRESSOR_TYPE", "none")
+        .env("DPKG_DEB_COMPRESSOR_TYPE", "gzip")
+        .env("DPKG_DEB_COMPRESSOR_LEVEL", "1")
         .env("DEBEMAIL", "maintainer@debian.org")
         .output()
         .expect("scripts/deb starts");
