@@ -293,6 +293,59 @@ fn the_budget_that_ended_a_run_is_told_how_to_extend_it() {
 }
 
 #[test]
+fn the_newest_run_is_taken_where_none_is_named() {
+    let _turn = alone();
+    let bench = Bench::default();
+    let nothing = bench.run(&["report"]);
+    expect_code(&nothing, 2);
+    assert!(
+        stderr(&nothing).contains("results/latest"),
+        "{}",
+        stderr(&nothing)
+    );
+    let run = |arm: &str| {
+        let words = ["run", "-q", "-a", "default", "-a", arm, "--max-blocks", "1"];
+        expect_code(&bench.run(&[&words[..], &["--", "true"]].concat()), 0);
+    };
+    run("batch");
+    run("idle");
+    let report = bench.run(&["report", "--format", "json"]);
+    expect_code(&report, 0);
+    assert!(stdout(&report).contains("idle"), "{}", stdout(&report));
+    let said = stderr(&report);
+    assert!(
+        said.contains("The newest run: results/default-or-idle"),
+        "{said}"
+    );
+    expect_code(&bench.run(&["verify"]), 0);
+    expect_code(&bench.run(&["verify", "results/latest"]), 0);
+}
+
+#[test]
+fn a_run_waits_for_another_one_where_that_is_asked_for() {
+    let _turn = alone();
+    let bench = Bench::default();
+    fn with<'a>(more: &[&'a str]) -> Vec<&'a str> {
+        let words = ["run", "-q", "-a", "default", "--max-blocks", "1", "-o"];
+        [&words[..], more].concat()
+    }
+    let mut first = bench.command(&with(&["one", "--", "sleep", "4"]));
+    let mut first = first.spawn().expect("schedlab starts");
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    let refused = bench.run(&with(&["two", "--", "true"]));
+    expect_code(&refused, 3);
+    let said = stderr(&refused);
+    assert!(
+        said.contains("sleep 4") && said.contains("--wait"),
+        "{said}"
+    );
+    let waited = bench.run(&with(&["two", "--wait", "--", "true"]));
+    expect_code(&waited, 0);
+    assert!(stderr(&waited).contains("Waiting: "), "{}", stderr(&waited));
+    assert!(first.wait().expect("ends").success());
+}
+
+#[test]
 fn a_command_that_is_used_in_a_wrong_way_is_tried_once() {
     let _turn = alone();
     let bench = Bench::default();

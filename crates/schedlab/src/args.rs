@@ -1,6 +1,7 @@
 //! The command line as it is typed. Its meaning is in `request.rs` and in the commands.
 
 use crate::commands::vm::{ImageCommand, KernelCommand, VmCommand};
+use crate::examples;
 use crate::output::Plain;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -10,6 +11,9 @@ use std::path::PathBuf;
 #[derive(Debug, Parser)]
 #[command(name = "schedlab", version, max_term_width = 100, after_help = crate::exit::help())]
 pub struct Cli {
+    /// Say what is done on the way, and with -vv in detail
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub verbose: u8,
     #[command(subcommand)]
     pub command: Command,
 }
@@ -17,49 +21,61 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Measure, judge and report
+    #[command(after_help = examples::RUN)]
     Run(Box<RunArgs>),
     /// Measure the baseline against itself: what is called where nothing differs, and
     /// the smallest change that each cell can see
+    #[command(after_help = examples::CERTIFY)]
     Certify(Box<CertifyArgs>),
     /// Parse an experiment and say what the target lacks for it; nothing is changed
+    #[command(after_help = examples::CHECK)]
     Check(Box<CheckArgs>),
     /// Print the blocks of an experiment and how long they take; with a pilot or earlier
     /// results: what they will show
+    #[command(after_help = examples::PLAN)]
     Plan(PlanArgs),
     /// List what experiments can name
+    #[command(after_help = examples::LIST)]
     List {
         what: Listing,
         #[arg(long, value_enum, default_value_t = Plain::Text)]
         format: Plain,
     },
     /// Report on a results directory
+    #[command(after_help = examples::REPORT)]
     Report(ReportArgs),
     /// Settings of this machine that move figures, and how to change them
+    #[command(after_help = examples::DOCTOR)]
     Doctor(DoctorArgs),
     /// Cost of each collector on this machine
+    #[command(after_help = examples::OVERHEAD)]
     Overhead(OverheadArgs),
     /// Put a results directory into one file, with the hash of every part
+    #[command(after_help = examples::PACK)]
     Pack(PackArgs),
     /// Make every number of a capsule again and compare
+    #[command(after_help = examples::VERIFY)]
     Verify(VerifyArgs),
     /// Put two results side by side, and say what may be concluded across them
+    #[command(after_help = examples::COMPARE)]
     Compare(CompareArgs),
     /// Undo what a killed run, a power cut or doctor --fix left in force
+    #[command(after_help = examples::RESTORE)]
     Restore {
         #[arg(long, value_enum, default_value_t = Plain::Text)]
         format: Plain,
     },
     /// Install and list sched_ext schedulers
-    #[command(subcommand)]
+    #[command(subcommand, after_help = examples::SCHEDULER)]
     Scheduler(SchedulerCommand),
     /// Look around in the guest that experiments use
-    #[command(subcommand)]
+    #[command(subcommand, after_help = examples::VM)]
     Vm(VmCommand),
     /// Kernels for guests
-    #[command(subcommand)]
+    #[command(subcommand, after_help = examples::KERNEL)]
     Kernel(KernelCommand),
     /// Root file systems for guests
-    #[command(subcommand)]
+    #[command(subcommand, after_help = examples::IMAGE)]
     Image(ImageCommand),
     /// Writes man pages and completions for shells below a share/ directory
     #[command(hide = true)]
@@ -101,7 +117,7 @@ fn format() -> impl TypedValueParser<Value = &'static report::Format> {
 }
 
 /// Source of an experiment.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct ExperimentArgs {
     /// Experiment file (TOML)
     pub file: Option<PathBuf>,
@@ -132,19 +148,19 @@ pub struct ExperimentArgs {
     /// The baseline once more under another name, judged like any other
     #[arg(long)]
     pub aa: bool,
-    /// Seed of order and arrivals
+    /// Seed of order and arrivals [default: the file's, or 1]
     #[arg(long)]
     pub seed: Option<u64>,
-    /// Wall time for the trials: 2m, 1h
+    /// Wall time for the trials: 2m, 1h [default: the file's, or until all is decided]
     #[arg(long, value_name = "TIME")]
     pub budget: Option<String>,
-    /// Most blocks of a cell
+    /// Most blocks of a cell [default: the file's, or 40]
     #[arg(long, value_name = "N")]
     pub max_blocks: Option<u32>,
-    /// Smallest change that matters: 2%
+    /// Smallest change that matters; less is `same` [default: the file's, or 2%]
     #[arg(long, value_name = "PERCENT")]
     pub smallest_effect: Option<String>,
-    /// 1 − the error rate of one comparison: 0.95, 95%
+    /// 1 − the error rate of one comparison: 99%, 0.99 [default: the file's, or 95%]
     #[arg(long, value_name = "FRACTION", value_parser = plan::parse_fraction)]
     pub confidence: Option<f64>,
     /// A figure in what the command prints: 'ops=/ops: (?<v>[\d.]+)/ higher', NAME=json:PATH
@@ -185,6 +201,11 @@ pub struct RunArgs {
     /// report says so
     #[arg(long, requires = "resume")]
     pub anyway: bool,
+    #[command(flatten)]
+    pub wait: WaitArgs,
+    /// Open the HTML report in a browser at the end (xdg-open)
+    #[arg(long)]
+    pub open: bool,
     /// Exit with 5 when an arm is worse than the baseline, or also when that is not known
     #[arg(long, value_name = "WHAT")]
     pub fail_on: Option<FailOn>,
@@ -194,6 +215,14 @@ pub struct RunArgs {
     /// No progress, only the report
     #[arg(short, long)]
     pub quiet: bool,
+}
+
+/// Another run of this machine.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct WaitArgs {
+    /// Where another run is under way, wait for its end
+    #[arg(long)]
+    pub wait: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -211,6 +240,8 @@ pub struct CertifyArgs {
     /// Arms that repeat the baseline, besides the baseline itself
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=20))]
     pub copies: u32,
+    #[command(flatten)]
+    pub wait: WaitArgs,
     /// Results directory [default: results/NAME-certificate-TIME/]
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
@@ -254,6 +285,8 @@ pub struct PlanArgs {
     #[arg(long, value_name = "PERCENT")]
     pub effect: Option<String>,
     #[command(flatten)]
+    pub wait: WaitArgs,
+    #[command(flatten)]
     pub unpack: UnpackArgs,
     #[arg(long, value_enum, default_value_t = Plain::Text)]
     pub format: Plain,
@@ -261,8 +294,8 @@ pub struct PlanArgs {
 
 #[derive(Debug, Args)]
 pub struct ReportArgs {
-    /// Results directory, or capsule
-    pub dir: PathBuf,
+    /// Results directory, or capsule [default: that of the newest run, results/latest]
+    pub dir: Option<PathBuf>,
     #[arg(long, value_parser = format(), default_value = "text")]
     pub format: &'static report::Format,
     /// Every comparison, median and trial that does not count, not only the answer (text)
@@ -271,6 +304,9 @@ pub struct ReportArgs {
     /// Write here instead of to standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Open the HTML report in a browser, too (xdg-open)
+    #[arg(long, conflicts_with_all = ["output", "hgrm"])]
+    pub open: bool,
     /// Write every latency distribution into this directory, as HdrHistogram's plotter
     /// reads them (.hgrm), and no report
     #[arg(long, value_name = "DIRECTORY", conflicts_with_all = ["output", "format"])]
@@ -284,8 +320,8 @@ pub struct ReportArgs {
 
 #[derive(Debug, Args)]
 pub struct PackArgs {
-    /// Results directory
-    pub dir: PathBuf,
+    /// Results directory [default: that of the newest run, results/latest]
+    pub dir: Option<PathBuf>,
     /// The capsule [default: NAME.tar.gz beside the directory]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -306,8 +342,8 @@ pub struct UnpackArgs {
 
 #[derive(Debug, Args)]
 pub struct VerifyArgs {
-    /// Capsule or results directory
-    pub results: PathBuf,
+    /// Capsule or results directory [default: that of the newest run, results/latest]
+    pub results: Option<PathBuf>,
     /// The capsule must be the one with this fingerprint, which `schedlab pack` printed
     #[arg(long, value_name = "SHA256", value_parser = fingerprint)]
     pub fingerprint: Option<String>,
@@ -351,9 +387,11 @@ pub struct OverheadArgs {
     /// Most blocks; a block is one trial for each collector and one without
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub max_blocks: u32,
-    /// Wall time for the trials: 2m, 1h
+    /// Wall time for the trials: 2m, 1h [default: until all is decided]
     #[arg(long, value_name = "TIME")]
     pub budget: Option<String>,
+    #[command(flatten)]
+    pub wait: WaitArgs,
     /// Results directory [default: results/overhead-TIME/]
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
@@ -432,5 +470,61 @@ impl Command {
                 | Command::Serve { .. }
                 | Command::Spin { .. }
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+    use model::StopRule;
+
+    fn examples(command: &clap::Command) -> Vec<String> {
+        let end = command.get_after_help().map(ToString::to_string);
+        let end = end.unwrap_or_default();
+        let lines = end
+            .lines()
+            .map(|line| line.trim().trim_start_matches("sudo "));
+        let lines = lines.filter(|line| line.starts_with("schedlab "));
+        lines.map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn every_command_has_examples_and_all_of_them_parse() {
+        let cli = Cli::command();
+        for command in cli.get_subcommands().filter(|c| !c.is_hide_set()) {
+            let (name, examples) = (command.get_name(), examples(command));
+            assert!(!examples.is_empty(), "{name}");
+            for example in examples {
+                let words = shlex::split(&example).unwrap();
+                assert!(words[1] == name && example.len() < 79, "{name}: {example}");
+                if let Err(error) = Cli::try_parse_from(&words) {
+                    panic!("{name}: {example}: {error}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_defaults_that_the_help_says_are_those_that_hold() {
+        let usual = StopRule::default();
+        let cli = Cli::command();
+        let run = cli.find_subcommand("run").unwrap();
+        let help = |name: &str| {
+            let found = run.get_arguments().find(|arg| arg.get_id() == name);
+            found.and_then(|arg| arg.get_help()).unwrap().to_string()
+        };
+        for (name, value) in [
+            ("confidence", format!("{}%", 100.0 * usual.confidence)),
+            (
+                "smallest_effect",
+                format!("{}%", 100.0 * usual.smallest_effect),
+            ),
+            ("max_blocks", usual.max_blocks.to_string()),
+        ] {
+            let help = help(name);
+            assert!(help.ends_with(&format!(" or {value}]")), "{value}: {help}");
+        }
+        assert_eq!(usual.budget_ns, None);
     }
 }

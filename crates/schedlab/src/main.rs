@@ -4,7 +4,9 @@
 mod args;
 mod commands;
 mod complete;
+mod examples;
 mod exit;
+mod latest;
 mod like;
 mod measure;
 mod opened;
@@ -31,10 +33,9 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => error.exit(),
     };
-    // Of a guest's making, the long steps are told too: a download, a build.
     let filter = EnvFilter::try_from_env("SCHEDLAB_LOG");
     tracing_subscriber::fmt()
-        .with_env_filter(filter.unwrap_or_else(|_| EnvFilter::new("warn,target=info")))
+        .with_env_filter(filter.unwrap_or_else(|_| EnvFilter::new(told(cli.verbose))))
         .with_writer(own_line)
         .with_ansi(std::io::stderr().is_terminal())
         .with_target(false)
@@ -50,6 +51,15 @@ fn main() -> ExitCode {
             }
             code
         }
+    }
+}
+
+/// What is told on the way. Of a guest's making, the long steps always: a download, a build.
+fn told(verbose: u8) -> &'static str {
+    match verbose {
+        0 => "warn,target=info",
+        1 => "info",
+        _ => "debug",
     }
 }
 

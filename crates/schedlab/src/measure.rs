@@ -1,7 +1,8 @@
 //! A run: an experiment that is measured into a results directory, new or resumed.
 
-use crate::args::ExperimentArgs;
+use crate::args::{ExperimentArgs, WaitArgs};
 use crate::exit::{self, CliError};
+use crate::latest;
 use crate::progress::Display;
 use crate::request::{Wanted, extended};
 use crate::targets;
@@ -35,10 +36,11 @@ pub struct Measured {
 pub fn measure_anew(
     output: Option<&Path>,
     wanted: Wanted,
+    wait: WaitArgs,
     quiet: bool,
 ) -> Result<Measured, CliError> {
     let interrupted = interrupt_flag()?;
-    let _lock = targets::machine_lock()?;
+    let _lock = targets::machine_lock_after(wait, &interrupted)?;
     targets::restore_leftovers()?;
     let mut run = Run::start(output, wanted)?;
     let outcome = run.measure(&interrupted, quiet, false)?;
@@ -173,7 +175,9 @@ impl Run {
             Err(_) => RunState::Aborted,
         };
         let kept = self.writer.set_state(state);
-        let outcome = outcome.map_err(|e| with_directory(e.into(), &self.writer))?;
+        let outcome = outcome.map_err(|e| with_directory(e.into(), &self.writer));
+        latest::remember(self.dir());
+        let outcome = outcome?;
         kept?;
         Ok(outcome)
     }
@@ -203,7 +207,7 @@ fn manifest(experiment: &Experiment) -> Manifest {
 
 fn default_dir(name: &str) -> PathBuf {
     let stamp = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
-    Path::new("results").join(format!("{}-{stamp}", plain(name)))
+    Path::new(latest::RESULTS).join(format!("{}-{stamp}", plain(name)))
 }
 
 /// After an error: what was measured is not lost, and how to go on.

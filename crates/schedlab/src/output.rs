@@ -7,6 +7,8 @@ use model::printable::lines;
 use serde::Serialize;
 use std::fmt::Arguments;
 use std::io::{ErrorKind, Write, stdout};
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 /// Like `println!`, without its panic when nobody reads any more.
 macro_rules! say {
@@ -61,5 +63,18 @@ pub fn write(text: impl AsRef<[u8]>) -> Result<(), CliError> {
     match out.write_all(text.as_ref()).and_then(|()| out.flush()) {
         Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(CliError::internal(e)),
         _ => Ok(()),
+    }
+}
+
+/// Shows a page in the browser of this desktop. Where there is none, the page is as good without.
+pub fn open(page: &Path) {
+    let mut command = Command::new("xdg-open");
+    command.arg(page.canonicalize().unwrap_or_else(|_| page.to_owned()));
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    if let Err(error) = command.stderr(Stdio::null()).spawn() {
+        let page = page.display();
+        eprintln!(
+            "xdg-open cannot be started ({error}; the package xdg-utils has it): open {page}"
+        );
     }
 }

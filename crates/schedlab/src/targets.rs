@@ -1,13 +1,17 @@
 //! From an experiment's target to something that starts agents, and what must
 //! hold on this machine before one is started.
 
+use crate::args::WaitArgs;
 use crate::exit::{CliError, unrestored};
 use agent::Restored;
 use agent::machine_lock::{self, Lock, LockError};
+use model::printable::lines;
 use model::{Experiment, Problem, TargetSpec};
 use std::env;
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use target::{Host, Target};
 
 /// A target that gives up what it starts when `interrupted` is set.
@@ -70,11 +74,33 @@ fn agent_environment() -> Result<Vec<(String, String)>, CliError> {
 
 /// One run at a time on one machine.
 pub fn machine_lock() -> Result<Lock, CliError> {
-    let lock = machine_lock::acquire().map_err(|error| match error {
+    taken(machine_lock::acquire())
+}
+
+/// The lock of the machine, after the run that has it where that is wanted.
+pub fn machine_lock_after(wait: WaitArgs, interrupted: &AtomicBool) -> Result<Lock, CliError> {
+    let mut told = false;
+    loop {
+        let error = match machine_lock::acquire() {
+            Err(error @ (LockError::Held { .. } | LockError::HeldElsewhere)) if wait.wait => error,
+            other => return taken(other),
+        };
+        if interrupted.load(Ordering::Relaxed) {
+            return Err(CliError::Interrupted);
+        }
+        if !std::mem::replace(&mut told, true) {
+            eprintln!("Waiting: {}", lines(&under_way(&error)));
+        }
+        std::thread::sleep(Duration::from_secs(1));
+    }
+}
+
+fn taken(lock: Result<Lock, LockError>) -> Result<Lock, CliError> {
+    let lock = lock.map_err(|error| match error {
         LockError::Held { .. } | LockError::HeldElsewhere => CliError::Unmet(vec![Problem {
             object: "this machine".into(),
-            what: error.to_string(),
-            remedy: "two at once would disturb each other".into(),
+            what: under_way(&error),
+            remedy: "two at once would disturb each other; `schedlab run --wait` waits".into(),
         }]),
         error => CliError::internal(error),
     })?;
@@ -85,6 +111,38 @@ pub fn machine_lock() -> Result<Lock, CliError> {
         );
     }
     Ok(lock)
+}
+
+/// The run that has the lock: its command, its directory and its start, as far as they can be
+/// seen.
+fn under_way(error: &LockError) -> String {
+    let mut said = error.to_string();
+    let LockError::Held { pid: Some(pid) } = error else {
+        return said;
+    };
+    let process = Path::new("/proc").join(pid.to_string());
+    if let Ok(words) = std::fs::read(process.join("cmdline")) {
+        let words = String::from_utf8_lossy(&words);
+        let words = words.trim_end_matches('\0').split('\0');
+        said += &format!("\n{}", shlex::try_join(words).unwrap_or_default());
+    }
+    if let Ok(directory) = std::fs::read_link(process.join("cwd")) {
+        said += &format!("\nin {}", directory.display());
+    }
+    if let Some(start) = start(*pid) {
+        said += &format!("\nsince {start}");
+    }
+    said
+}
+
+/// When a process began, in the time of this place.
+fn start(pid: i32) -> Option<String> {
+    let stat = collect::tasks::stat(Path::new("/"), pid)?;
+    let after_boot = Duration::from_nanos(collect::stat::ticks_to_ns(stat.start_ticks));
+    let uptime = std::fs::read_to_string("/proc/uptime").ok()?;
+    let uptime = Duration::try_from_secs_f64(uptime.split(' ').next()?.parse().ok()?).ok()?;
+    let start = jiff::Zoned::now().checked_sub(uptime.checked_sub(after_boot)?);
+    Some(start.ok()?.strftime("%Y-%m-%d %H:%M:%S").to_string())
 }
 
 /// Undo what an earlier run left; says on standard error what that was. Nothing may be

@@ -1,6 +1,6 @@
 //! `schedlab certify`: the baseline against itself, in every cell of an experiment.
 
-use crate::args::CertifyArgs;
+use crate::args::{CertifyArgs, ExperimentArgs};
 use crate::exit::{self, CliError};
 use crate::measure::{Measured, measure_anew};
 use crate::output::{self, Plain};
@@ -12,14 +12,15 @@ use runner::Outcome;
 use std::process::ExitCode;
 
 pub fn certify(args: &CertifyArgs) -> Result<ExitCode, CliError> {
-    let asked = wanted(&args.experiment)?;
+    let asked = wanted(&of_one_arm(&args.experiment))?;
     let wanted = Wanted {
         experiment: repeated_baseline(asked.experiment, args.copies),
         // The file describes another experiment than the one that is measured.
         source: None,
         ..asked
     };
-    let Measured { results, outcome } = measure_anew(args.output.as_deref(), wanted, args.quiet)?;
+    let Measured { results, outcome } =
+        measure_anew(args.output.as_deref(), wanted, args.wait, args.quiet)?;
     super::report::write_report_files(&Table::from_results(&results), &results)?;
     let certificate = Certificate::of(&results).ok_or_else(|| match outcome {
         Outcome::Interrupted => CliError::Interrupted,
@@ -43,6 +44,15 @@ pub fn certify(args: &CertifyArgs) -> Result<ExitCode, CliError> {
             super::report::verdict_code(&Table::from_results(&results), &results, None)
         }
     })
+}
+
+/// Nothing but the baseline is measured, so the command line need not name it.
+fn of_one_arm(args: &ExperimentArgs) -> ExperimentArgs {
+    let mut args = args.clone();
+    if args.file.is_none() && args.arms.is_empty() {
+        args.arms.push("default".to_owned());
+    }
+    args
 }
 
 /// The cells of the experiment, with nothing in them but the baseline and its

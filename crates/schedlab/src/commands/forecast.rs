@@ -1,7 +1,7 @@
 //! `schedlab plan` with a pilot or earlier results: what will a time show, and what
 //! time does a change take?
 
-use crate::args::{PlanArgs, UnpackArgs};
+use crate::args::{PlanArgs, UnpackArgs, WaitArgs};
 use crate::exit::{self, CliError};
 use crate::measure::{Measured, measure_anew};
 use crate::opened::Opened;
@@ -27,7 +27,7 @@ pub fn forecast(args: &PlanArgs) -> Result<ExitCode, CliError> {
         Some(blocks) => {
             let wanted = wanted(&args.experiment)?;
             let experiment = wanted.experiment.clone();
-            match pilot(wanted, blocks)? {
+            match pilot(wanted, blocks, args.wait)? {
                 Some(results) => (experiment, vec![Run::measured(results)]),
                 None => return Ok(ExitCode::from(exit::INTERRUPTED)),
             }
@@ -71,7 +71,7 @@ fn effect(args: &PlanArgs) -> Result<Option<f64>, CliError> {
 }
 
 /// The first blocks of the experiment, all of them; `None` when interrupted.
-fn pilot(wanted: Wanted, blocks: u32) -> Result<Option<ResultSet>, CliError> {
+fn pilot(wanted: Wanted, blocks: u32, wait: WaitArgs) -> Result<Option<ResultSet>, CliError> {
     let mut experiment = wanted.experiment;
     experiment.name = format!("{}-pilot", experiment.name);
     experiment.stop.budget_ns = None;
@@ -81,7 +81,7 @@ fn pilot(wanted: Wanted, blocks: u32) -> Result<Option<ResultSet>, CliError> {
         experiment,
         ..wanted
     };
-    let Measured { results, outcome } = measure_anew(None, wanted, false)?;
+    let Measured { results, outcome } = measure_anew(None, wanted, wait, false)?;
     let dir = results.dir.display().to_string();
     eprintln!("Pilot    {dir}; ask again with --from {dir}\n");
     Ok((outcome == Outcome::Done).then_some(results))

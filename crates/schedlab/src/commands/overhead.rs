@@ -31,7 +31,8 @@ pub fn overhead(args: &OverheadArgs) -> Result<ExitCode, CliError> {
         experiment: on_and_off(asked.experiment, &here),
         ..asked
     };
-    let Measured { results, outcome } = measure_anew(args.output.as_deref(), wanted, args.quiet)?;
+    let Measured { results, outcome } =
+        measure_anew(args.output.as_deref(), wanted, args.wait, args.quiet)?;
     let table = Table::from_results(&results);
     super::report::write_report_files(&table, &results)?;
     let costs = Costs {

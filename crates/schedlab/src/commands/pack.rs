@@ -2,6 +2,7 @@
 
 use crate::args::PackArgs;
 use crate::exit::CliError;
+use crate::latest;
 use crate::output::{self, Plain, say};
 use crate::signature;
 use model::printable::one_line;
@@ -16,13 +17,14 @@ pub fn pack(args: &PackArgs) -> Result<ExitCode, CliError> {
         Some(key) => Some(signature::key(key.as_deref()).map_err(|e| usage_of_sign(&e))?),
         None => None,
     };
-    let mut results = ResultSet::read(&args.dir)?;
+    let dir = latest::or_newest(args.dir.as_deref())?;
+    let mut results = ResultSet::read(&dir)?;
     // They are left out, so the report of the capsule must not speak of them.
     results.strays.clear();
     let reports = super::report::for_capsule(&results)?;
     let output = match &args.output {
         Some(path) => path.clone(),
-        None => beside(&args.dir)?,
+        None => beside(&dir)?,
     };
     let sign = |sums: &str| signature::sign(sums, key.as_deref().unwrap_or(Path::new("")));
     let packer = Packer {
@@ -34,7 +36,7 @@ pub fn pack(args: &PackArgs) -> Result<ExitCode, CliError> {
         reports: &reports,
         sign: key.is_some().then_some(&sign),
     };
-    let packed = packer.pack(&args.dir, &output)?;
+    let packed = packer.pack(&dir, &output)?;
     match args.format {
         Plain::Text => print(&output, &packed),
         Plain::Json => output::json(&serde_json::json!({

@@ -2,6 +2,7 @@
 
 use crate::args::{FailOn, ReportArgs};
 use crate::exit::{self, CliError};
+use crate::latest;
 use crate::opened::Opened;
 use crate::output::{self, say};
 use report::{Comparison, FORMATS, Format, Options, Table, Verdict};
@@ -13,7 +14,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 pub fn report(args: &ReportArgs) -> Result<ExitCode, CliError> {
-    let opened = Opened::open(&args.dir, &args.unpack)?;
+    let dir = latest::or_newest(args.dir.as_deref())?;
+    let opened = Opened::open(&dir, &args.unpack)?;
     let results = ResultSet::read(opened.dir())?;
     let table = Table::from_results(&results);
     match (&args.hgrm, &args.output) {
@@ -26,6 +28,9 @@ pub fn report(args: &ReportArgs) -> Result<ExitCode, CliError> {
             write(path, render(args.format, &table, &results, options)?)?;
         }
         (None, None) => print(args.format, &table, &results, args.full)?,
+    }
+    if args.open {
+        output::open(&write_report_files(&table, &results)?);
     }
     Ok(match args.fail_on {
         Some(_) => verdict_code(&table, &results, args.fail_on),

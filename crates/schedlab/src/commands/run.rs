@@ -4,6 +4,7 @@ use crate::args::RunArgs;
 use crate::exit::{self, CliError};
 use crate::like::wanted_like;
 use crate::measure::{Run, interrupt_flag};
+use crate::output;
 use crate::request::wanted;
 use crate::targets;
 use report::Table;
@@ -21,7 +22,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, CliError> {
             None => wanted(&args.experiment)?,
         }),
     };
-    let _lock = targets::machine_lock()?;
+    let _lock = targets::machine_lock_after(args.wait, &interrupted)?;
     targets::restore_leftovers()?;
     let mut run = match (&args.resume, wanted) {
         (Some(dir), wanted) => Run::resume(dir, wanted, &args.experiment)?,
@@ -43,6 +44,9 @@ fn finish(args: &RunArgs, run: &Run, outcome: Outcome) -> Result<ExitCode, CliEr
     super::report::print(args.format, &table, &results, false)?;
     if !args.quiet {
         eprintln!("\nResults  {}\nReport   {}", dir.display(), html.display());
+    }
+    if args.open {
+        output::open(&html);
     }
     if outcome == Outcome::Interrupted {
         return Ok(interrupted(dir));

@@ -6,15 +6,18 @@ mod findings;
 
 use crate::args::VerifyArgs;
 use crate::exit::{self, CliError};
+use crate::latest;
 use crate::opened::Opened;
 use crate::output::{self, Plain, say};
 use findings::Findings;
 use model::printable::one_line;
 use results::{ResultSet, capsule};
+use std::path::Path;
 use std::process::ExitCode;
 
 pub fn verify(args: &VerifyArgs) -> Result<ExitCode, CliError> {
-    let opened = Opened::open(&args.results, &args.unpack)?;
+    let path = latest::or_newest(args.results.as_deref())?;
+    let opened = Opened::open(&path, &args.unpack)?;
     let results = ResultSet::read(opened.dir())?;
     let mut findings = Findings::default();
     findings.bytes(&opened, args)?;
@@ -23,12 +26,12 @@ pub fn verify(args: &VerifyArgs) -> Result<ExitCode, CliError> {
     findings.evidence(&results);
     findings.numbers(&results, opened.is_capsule())?;
     if capsule::is_capsules(opened.dir()) {
-        let head = capsule::head(opened.dir(), &args.results)?;
+        let head = capsule::head(opened.dir(), &path)?;
         findings.pages(&results, &head)?;
     }
     match args.format {
         Plain::Json => output::json(&findings.json())?,
-        Plain::Text => print(args, &findings),
+        Plain::Text => print(&path, &findings),
     }
     Ok(match findings.wrong() {
         0 => ExitCode::SUCCESS,
@@ -36,9 +39,9 @@ pub fn verify(args: &VerifyArgs) -> Result<ExitCode, CliError> {
     })
 }
 
-fn print(args: &VerifyArgs, findings: &Findings) {
+fn print(path: &Path, findings: &Findings) {
     findings.print();
-    let name = args.results.display().to_string();
+    let name = path.display().to_string();
     let name = one_line(&name);
     let taken = findings.taken_as_they_are().join("; ");
     let found = match findings.wrong() {

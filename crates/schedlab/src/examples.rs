@@ -1,0 +1,86 @@
+//! Examples at the end of the help of each command. A test parses all of them as they stand.
+
+pub const RUN: &str = "\
+Examples:
+  schedlab run -a default -a batch -w wakeup --budget 2m
+  schedlab run -a default -a slice=0.3ms -- make -B -j4
+  schedlab run --vm debian:sid -a default -a scx_rusty -w wakeup -w hackbench
+  schedlab run experiments/quickstart.toml --fail-on regression
+  schedlab run --resume results/latest --budget 12m";
+
+pub const CERTIFY: &str = "\
+Examples:
+  schedlab certify -w wakeup --budget 5m
+  schedlab certify experiments/quickstart.toml --copies 5";
+
+pub const CHECK: &str = "\
+Examples:
+  schedlab check experiments/quickstart.toml
+  schedlab check --vm debian:sid -a default -a scx_lavd -w wakeup";
+
+pub const PLAN: &str = "\
+Examples:
+  schedlab plan experiments/quickstart.toml
+  schedlab plan -a default -a batch -w wakeup --pilot --effect 3%
+  schedlab plan --from results/latest --budget 30m";
+
+pub const LIST: &str = "\
+Examples:
+  schedlab list arms
+  schedlab list metrics --format json";
+
+pub const REPORT: &str = "\
+Examples:
+  schedlab report --full
+  schedlab report results/latest --format html --output report.html
+  schedlab report --open";
+
+pub const DOCTOR: &str = "\
+Examples:
+  schedlab doctor
+  sudo schedlab doctor --fix";
+
+pub const OVERHEAD: &str = "\
+Examples:
+  schedlab overhead --budget 5m
+  schedlab overhead --workload hackbench:4";
+
+pub const PACK: &str = "\
+Examples:
+  schedlab pack
+  schedlab pack results/latest --output mine.tar.gz --sign";
+
+pub const VERIFY: &str = "\
+Examples:
+  schedlab verify mine.tar.gz
+  schedlab verify mine.tar.gz --signer ~/.ssh/allowed_signers";
+
+pub const COMPARE: &str = "\
+Examples:
+  schedlab compare mine.tar.gz theirs.tar.gz
+  schedlab compare before.tar.gz results/latest --full";
+
+pub const RESTORE: &str = "\
+Examples:
+  sudo schedlab restore";
+
+pub const SCHEDULER: &str = "\
+Examples:
+  schedlab scheduler list
+  schedlab scheduler install scx_rusty@1.1.4";
+
+pub const VM: &str = "\
+Examples:
+  schedlab vm start --kernel debian:sid --cpus 4
+  schedlab vm exec uname -r
+  schedlab vm shell
+  schedlab vm stop";
+
+pub const KERNEL: &str = "\
+Examples:
+  schedlab kernel list
+  schedlab kernel build debian:linux-source-6.12";
+
+pub const IMAGE: &str = "\
+Examples:
+  schedlab image build root.squashfs memcached nginx-light";
