@@ -5,6 +5,7 @@ use crate::Parsed;
 use crate::latency::Quantile;
 use crate::recording::{Recorder, Recording, samples_needed};
 use model::{Measurement, MetricDef, Severity, TrialFile, Warning};
+use std::collections::BTreeSet;
 use std::time::SystemTime;
 
 /// The figures of one load, as they come together.
@@ -80,11 +81,27 @@ impl Figures {
         let names: Vec<&str> = self.missing.iter().map(|(def, _)| def.name).collect();
         // The same words for all such trials: reports count equal warnings.
         let what = format!("too few requests for {}: left out", names.join(", "));
-        let needed = self.missing.iter().filter_map(|(_, permille)| *permille);
-        let needed = needed.map(samples_needed).max().unwrap_or(0);
-        let remedy = format!("a longer duration: {needed} requests are needed");
+        let remedy = format!("a longer duration: {}", needed(&self.missing));
         self.warn(Severity::Note, what, &remedy);
     }
+}
+
+/// `1000 requests for p99, 10000 for p999`.
+fn needed(missing: &[Quantile]) -> String {
+    let permilles: BTreeSet<u32> = missing
+        .iter()
+        .filter_map(|(_, permille)| *permille)
+        .collect();
+    let mut words = Vec::new();
+    for permille in permilles {
+        let unit = if words.is_empty() { " requests" } else { "" };
+        let name = match permille % 10 {
+            0 => permille / 10,
+            _ => permille,
+        };
+        words.push(format!("{}{unit} for p{name}", samples_needed(permille)));
+    }
+    words.join(", ")
 }
 
 /// The distribution of all threads.
@@ -120,8 +137,16 @@ fn stall_file(recordings: &[(&str, MetricDef, &Recording)]) -> Option<TrialFile>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::latency as m;
     use crate::recording::Window;
     use crate::stalls::{WAKEUP_NS, WAKEUP_STALLS};
+
+    #[test]
+    fn each_quantile_that_is_missing_says_what_it_needs() {
+        let all = [m::REQUEST, m::SERVICE].concat();
+        let expected = "20 requests for p50, 100 for p90, 1000 for p99, 10000 for p999";
+        assert_eq!(needed(&all), expected);
+    }
 
     #[test]
     fn the_file_says_when_in_the_window_and_is_left_out_without_stalls() {
