@@ -1,4 +1,4 @@
-//! What `--format json` prints is of the shape that docs/json.md says.
+//! Shapes of the output of `--format json`, against docs/json.md.
 
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -83,7 +83,7 @@ fn man_formats_every_page_without_a_warning() {
     }
 }
 
-/// What bash offers for the last word of a line.
+/// Completions that bash offers for the last word of a line.
 fn offered(share: &Path, line: &[&str]) -> Vec<String> {
     let script = r#"
         source "$1"; shift

@@ -9,7 +9,7 @@ pub enum Stop {
     Void(String),
     /// The workload did not do its work.
     Failed(String),
-    /// As the one within, and another attempt would end in the same way: a program does not
+    /// Another attempt would end in the same way, which is the one within: a program does not
     /// take its arguments.
     ForGood(Box<Stop>),
 }

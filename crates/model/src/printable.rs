@@ -26,8 +26,8 @@ pub fn last_lines(text: &str, count: usize, separator: &str) -> String {
     lines[lines.len().saturating_sub(count)..].join(separator)
 }
 
-/// As [`last_lines`], but from the last line that begins with `error: `, if there is one: advice
-/// on usage follows it in what a program prints of its arguments.
+/// The lines from the last one that begins with `error: `, since advice on usage follows it;
+/// [`last_lines`] where there is none.
 pub fn error_lines(text: &str, count: usize, separator: &str) -> String {
     let is_error = |line: &&str| {
         let head = line.trim_start().get(..ERROR.len());

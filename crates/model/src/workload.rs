@@ -255,7 +255,7 @@ impl Workload {
         server.chain(services).chain(antagonists)
     }
 
-    /// As [`Workload::placements`].
+    /// Places of [`Workload::placements`], to be changed.
     pub fn placements_mut(&mut self) -> impl Iterator<Item = &mut Placement> {
         let server = self.server.iter_mut().map(|server| &mut server.placement);
         let services = self.services.iter_mut();

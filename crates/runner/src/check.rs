@@ -2,17 +2,18 @@
 
 use crate::RunError;
 use crate::connection::Connection;
-use crate::run::{boot, has_loads_apart};
 use crate::trial::{TrialEnd, UnderWay};
 use model::{
-    Arm, Build, Calibration, Experiment, Kind, Load, Part, Problem, Side, TrialSpec, Workload,
+    Arm, Build, Calibration, Experiment, Kind, Load, Part, Place, Problem, Scheduler, Side,
+    TrialSpec, Workload,
 };
 use std::collections::BTreeSet;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use target::{Boot, Target};
 
 /// Would this experiment run? Everything is looked at, every kernel of it booted, and every
-/// scheduler attached once; afterwards all is as before. `None` when interrupted.
+/// scheduler attached once; afterwards all is as before. When interrupted, some problems may
+/// not have been found.
 pub fn check(
     experiment: &Experiment,
     target: &mut dyn Target,
@@ -20,10 +21,10 @@ pub fn check(
     build: &Build,
     interrupted: &AtomicBool,
     on_step: &mut dyn FnMut(&str),
-) -> Result<Option<Vec<Problem>>, RunError> {
+) -> Result<Vec<Problem>, RunError> {
     let mut problems = target.check(experiment);
     if !problems.is_empty() {
-        return Ok(Some(problems));
+        return Ok(problems);
     }
     let mut side = Side::Both;
     if let Some(controller) = controller.filter(|_| has_loads_apart(experiment, target)) {
@@ -37,17 +38,36 @@ pub fn check(
         let mut connection = Connection::open(target, &boot, build)?;
         let experiment = only_arms_of(experiment, &boot);
         let missing = connection.check(&experiment, side)?;
-        let fits = missing.is_empty();
-        problems.extend(missing);
-        for arm in experiment.arms.iter().filter(|_| fits) {
-            match attach(arm, &mut connection, interrupted, on_step)? {
-                Some(problem) => problems.extend(problem),
-                None => return Ok(None),
+        if !missing.is_empty() {
+            problems.extend(missing);
+            continue;
+        }
+        for arm in &experiment.arms {
+            let Some(scheduler) = &arm.scheduler else {
+                continue;
+            };
+            if interrupted.load(Ordering::Relaxed) {
+                return Ok(problems);
             }
+            on_step(&format!("attaching {}", scheduler.program));
+            problems.extend(attach(&arm.name, scheduler, &mut connection, interrupted)?);
         }
     }
     problems.dedup();
-    Ok(Some(problems))
+    Ok(problems)
+}
+
+/// Does a load of the experiment run on another machine than its services?
+pub(crate) fn has_loads_apart(experiment: &Experiment, target: &dyn Target) -> bool {
+    let mut workloads = experiment.workloads.iter();
+    target.can().apart && workloads.any(|workload| workload.load_on == Place::Controller)
+}
+
+/// The boot that an arm needs.
+pub(crate) fn boot(arm: &Arm) -> Boot {
+    Boot {
+        kernel: arm.kernel.clone(),
+    }
 }
 
 /// The experiment with the arms that this boot is for.
@@ -60,23 +80,14 @@ pub(crate) fn only_arms_of(experiment: &Experiment, wanted: &Boot) -> Experiment
     }
 }
 
-/// Puts the scheduler of an arm in force for a command that does nothing, and takes it back:
+/// A trial that puts a scheduler in force for a command that does nothing, and takes it back:
 /// only then is it known whether this kernel loads it and whether it takes its arguments.
-/// `None` when interrupted, otherwise the problem if there is one.
-fn attach(
-    arm: &Arm,
-    connection: &mut Connection,
-    interrupted: &AtomicBool,
-    on_step: &mut dyn FnMut(&str),
-) -> Result<Option<Option<Problem>>, RunError> {
-    let Some(scheduler) = &arm.scheduler else {
-        return Ok(Some(None));
-    };
-    let spec = TrialSpec {
-        label: format!("check {}", arm.name),
+fn attaching(arm: &str, scheduler: &Scheduler) -> TrialSpec {
+    TrialSpec {
+        label: format!("check {arm}"),
         arm: Arm {
             scheduler: Some(scheduler.clone()),
-            ..Arm::unchanged(&arm.name)
+            ..Arm::unchanged(arm)
         },
         workload: Workload::new(Kind::new("command").with("argv", vec!["true"])),
         load: Load::One,
@@ -84,20 +95,28 @@ fn attach(
         part: Part::Whole,
         seed: 0,
         collect: Some(Vec::new()),
-    };
-    on_step(&format!("attaching {}", scheduler.program));
+    }
+}
+
+/// The problem of a scheduler that does not attach; none also when interrupted.
+fn attach(
+    arm: &str,
+    scheduler: &Scheduler,
+    connection: &mut Connection,
+    interrupted: &AtomicBool,
+) -> Result<Option<Problem>, RunError> {
     let mut quiet = |_: &str| {};
     let mut trial = UnderWay::new(interrupted, &mut quiet);
-    let ended = trial.whole(connection, spec);
+    let ended = trial.whole(connection, attaching(arm, scheduler));
     let why = match trial.end(ended)? {
-        TrialEnd::Interrupted => return Ok(None),
+        TrialEnd::Interrupted => None,
         TrialEnd::Result { result, .. } => result.state.why().map(str::to_owned),
         TrialEnd::Lost { why, .. } => Some(why),
     };
     let program = &scheduler.program;
-    Ok(Some(why.map(|what| Problem {
-        object: format!("arm {}", arm.name),
+    Ok(why.map(|what| Problem {
+        object: format!("arm {arm}"),
         what,
         remedy: format!("correct its arguments (`{program} --help`), or use another version of it"),
-    })))
+    }))
 }

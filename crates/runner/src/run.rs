@@ -6,13 +6,13 @@ pub use budget::says_budget_ended;
 
 use crate::apart::Apart;
 use crate::cells::{CellState, Decisions, GivenUp, OpenComparison, never_worked};
-use crate::check::only_arms_of;
+use crate::check::{boot, has_loads_apart, only_arms_of};
 use crate::connection::{Calibrated, Connection, with_last_lines};
 use crate::mixing;
 use crate::trial::{TrialEnd, UnderWay};
 use crate::{Event, Progress, RunError};
 use model::{
-    Arm, Build, Calibration, Evidence, Experiment, Fact, Machine, Part, Place, Plan, PlannedTrial,
+    Build, Calibration, Evidence, Experiment, Fact, Machine, Part, Place, Plan, PlannedTrial,
     Problem, Reset, Severity, Side, Start, Trial, TrialFile, TrialResult, TrialSpec, TrialState,
     Warning, Workload,
 };
@@ -104,12 +104,6 @@ pub fn run(
         }
         outcome => outcome,
     }
-}
-
-/// Does a load of the experiment run on another machine than its services?
-pub(crate) fn has_loads_apart(experiment: &Experiment, target: &dyn Target) -> bool {
-    let mut workloads = experiment.workloads.iter();
-    target.can().apart && workloads.any(|workload| workload.load_on == Place::Controller)
 }
 
 fn earlier(done: &[Trial]) -> Duration {
@@ -333,8 +327,8 @@ impl<'a> Run<'a> {
             self.writer.add_trial(&trial, &files)?;
             (self.sink)(Event::TrialEnded { trial: &trial });
             self.trials.push(trial);
-            self.say_if_too_long()?;
             if self.trials.last().is_some_and(Trial::is_ok) {
+                self.say_if_too_long()?;
                 return Ok(true);
             }
             if self.is_hopeless(place) {
@@ -574,12 +568,6 @@ fn connected(connection: &mut Option<Connection>) -> Result<&mut Connection, Run
             tail: String::new(),
         })
     })
-}
-
-pub(crate) fn boot(arm: &Arm) -> Boot {
-    Boot {
-        kernel: arm.kernel.clone(),
-    }
 }
 
 /// Adds what the target knows. A trial on a machine that its arm does not mean is void.

@@ -220,7 +220,7 @@ pub struct RunArgs {
 /// Another run of this machine.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct WaitArgs {
-    /// Where another run is under way, wait for its end
+    /// Wait for the end of another run, if one is under way
     #[arg(long)]
     pub wait: bool,
 }

@@ -24,24 +24,15 @@ fn schedulers(arms: &mut [Arm]) {
     }
 }
 
-/// Where a nice value is compared, every arm has autogroup off unless it says otherwise: servers,
-/// services and antagonists are sessions of their own, between which nice values do not count
-/// while the kernel groups tasks by session (sched(7)).
+/// Autogroup is off in every arm where a nice value is compared, unless the arm says otherwise:
+/// servers, services and antagonists are sessions of their own, between which nice values do not
+/// count while the kernel groups tasks by session (sched(7)).
 fn without_autogroup(experiment: &mut Experiment) {
     let is_nice = |policy: &Option<Policy>| policy.as_ref().is_some_and(|p| p.nice.is_some());
     let of_arms = experiment.arms.iter().any(|arm| is_nice(&arm.policy));
-    let has_sessions = |workload: &Workload| {
-        workload.server.is_some()
-            || !workload.services.is_empty()
-            || !workload.antagonists.is_empty()
-    };
-    let placed_nice = |workload: &Workload| {
-        let placements = workload.placements();
-        let is_nice = placements.map(|p| p.nice.is_some() || is_nice(&p.policy));
-        is_nice.into_iter().any(|nice| nice)
-    };
-    let wanted = |workload: &Workload| has_sessions(workload) && (of_arms || placed_nice(workload));
-    if !experiment.workloads.iter().any(wanted) {
+    let compared = |p: &Placement| of_arms || p.nice.is_some() || is_nice(&p.policy);
+    let mut workloads = experiment.workloads.iter();
+    if !workloads.any(|workload| workload.placements().any(compared)) {
         return;
     }
     for arm in &mut experiment.arms {

@@ -20,7 +20,7 @@ pub const USAGE: u8 = 2;
 pub const UNMET: u8 = 3;
 /// The run ended, but trials are missing: they failed or were void at every attempt.
 pub const TRIALS_LOST: u8 = 4;
-/// What `--fail-on` names was found: a regression, or a comparison that is not decided.
+/// A result was found that `--fail-on` names: a regression, or a comparison that is not decided.
 pub const REGRESSION: u8 = 5;
 /// Interrupted; everything was undone, finished trials are on disk.
 pub const INTERRUPTED: u8 = 130;

@@ -28,7 +28,8 @@ pub fn remember(run: &Path) {
     }
 }
 
-/// What was given, or else the directory of the newest run, which is said on standard error.
+/// The directory or capsule that was given, or else that of the newest run, which is said on
+/// standard error.
 pub fn or_newest(given: Option<&Path>) -> Result<PathBuf, CliError> {
     if let Some(given) = given {
         return Ok(given.to_owned());

@@ -54,7 +54,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What is told on the way. Of a guest's making, the long steps always: a download, a build.
+/// The filter of the log. The long steps of making a guest are always told: a download, a build.
 fn told(verbose: u8) -> &'static str {
     match verbose {
         0 => "warn,target=info",

@@ -66,6 +66,18 @@ pub fn write(text: impl AsRef<[u8]>) -> Result<(), CliError> {
     }
 }
 
+/// Writes a file.
+pub fn file(path: &Path, bytes: Vec<u8>) -> Result<(), CliError> {
+    std::fs::write(path, bytes)
+        .map_err(|e| CliError::internal(format!("writing {}: {e}", path.display())))
+}
+
+/// Makes a directory, with those above it.
+pub fn directory(dir: &Path) -> Result<(), CliError> {
+    std::fs::create_dir_all(dir)
+        .map_err(|e| CliError::internal(format!("creating {}: {e}", dir.display())))
+}
+
 /// Shows a page in the browser of this desktop. Where there is none, the page is as good without.
 pub fn open(page: &Path) {
     let mut command = Command::new("xdg-open");

@@ -92,7 +92,8 @@ impl Display {
         }
     }
 
-    /// What matters most comes first: a narrow terminal cuts the end.
+    /// Shows the step under way. The most important part comes first: a narrow terminal cuts the
+    /// end.
     fn now(&self, step: &str) {
         let between = if step.is_empty() { "" } else { " · " };
         let line = format!("{}{}{between}{step}", self.state, self.place);
@@ -166,7 +167,7 @@ impl Steps {
     }
 }
 
-/// Where lines go.
+/// The place that lines go to.
 enum Lines {
     Live(Live),
     Log,

@@ -135,7 +135,7 @@ fn under_way(error: &LockError) -> String {
     said
 }
 
-/// When a process began, in the time of this place.
+/// The start of a process, in the time of this place.
 fn start(pid: i32) -> Option<String> {
     let stat = collect::tasks::stat(Path::new("/"), pid)?;
     let after_boot = Duration::from_nanos(collect::stat::ticks_to_ns(stat.start_ticks));

@@ -52,6 +52,13 @@ impl Placed<'_> {
         matches!(class, Class::Fifo | Class::Rr | Class::Deadline).then_some(class)
     }
 
+    /// Weights and nice values do not add up: a nice value counts among the tasks of one cgroup.
+    fn is_nice_in_a_cgroup(&self) -> bool {
+        let of_policy = self.policy.is_some_and(|policy| policy.nice.is_some());
+        let has_cgroup = self.weight.is_some() || self.placement.wants_cgroup();
+        has_cgroup && (of_policy || self.placement.nice.is_some())
+    }
+
     /// Parts of its placement that do not count under its policy.
     fn uncounted(&self) -> Vec<&'static str> {
         let mut keys = Vec::new();
@@ -97,6 +104,18 @@ pub(crate) fn warnings(arm: &Arm, workload: &Workload) -> Vec<Warning> {
                 ),
                 remedy: format!("leave out the {key}, or compare fair policies with each other"),
             }));
+        } else if role.is_nice_in_a_cgroup() {
+            warnings.push(Warning {
+                severity: Severity::Caution,
+                what: format!(
+                    "{}: the nice value of {place} counts only inside its cgroup, so not against \
+                     anybody else",
+                    arm.name
+                ),
+                remedy:
+                    "leave out its weight and quota, or compare weights in place of nice values"
+                        .to_owned(),
+            });
         }
         let quota = role.placement.quota_percent;
         if let (Some(scheduler), Some(_)) = (&arm.scheduler, quota) {
@@ -112,28 +131,6 @@ pub(crate) fn warnings(arm: &Arm, workload: &Workload) -> Vec<Warning> {
         }
     }
     warnings
-}
-
-/// Weights and nice values do not add up: a nice value counts among the tasks of one cgroup.
-pub(crate) fn nice_in_a_cgroup(arm: &Arm, workload: &Workload) -> Vec<Warning> {
-    let roles = placed(arm, workload).into_iter();
-    let shut_in = roles.filter(|role| {
-        let of_policy = role.policy.is_some_and(|policy| policy.nice.is_some());
-        let has_cgroup = role.weight.is_some() || role.placement.wants_cgroup();
-        let is_nice = of_policy || role.placement.nice.is_some();
-        has_cgroup && is_nice && role.above_fair().is_none()
-    });
-    let warning = |role: Placed| Warning {
-        severity: Severity::Caution,
-        what: format!(
-            "{}: the nice value of the {} of {} counts only inside its cgroup, so not against \
-             anybody else",
-            arm.name, role.name, workload.name
-        ),
-        remedy: "leave out its weight and quota, or compare weights in place of nice values"
-            .to_owned(),
-    };
-    shut_in.map(warning).collect()
 }
 
 /// A cgroup of its own is a difference by itself.

@@ -15,8 +15,6 @@ pub fn warnings(experiment: &Experiment, plan: &Plan, cpus: Option<u32>) -> Vec<
     for workload in workloads {
         let by_arms = arms.iter().flat_map(|arm| limits::warnings(arm, workload));
         all.extend(by_arms);
-        let nice = arms.iter();
-        all.extend(nice.flat_map(|arm| limits::nice_in_a_cgroup(arm, workload)));
         all.extend(limits::only_some_weighted(arms, workload));
         all.extend(crowded(workload, cpus));
     }

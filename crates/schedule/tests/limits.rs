@@ -55,9 +55,9 @@ fn a_weight_or_nice_value_that_does_not_count_is_a_warning() {
     let warnings = said(&[fifo, ("weight = 100", "weight = 100\nnice = 5")]).unwrap();
     assert_eq!(warnings.len(), 3, "{warnings:?}");
     let inside = "default: the nice value of the server of http counts only inside its cgroup";
-    assert!(warnings[2].starts_with(inside), "{warnings:?}");
-    assert!(warnings[0].starts_with("other: the weight of the server of http does not"));
-    assert!(warnings[1].starts_with("other: the nice of the server of http does not"));
+    assert!(warnings[0].starts_with(inside), "{warnings:?}");
+    assert!(warnings[1].starts_with("other: the weight of the server of http does not"));
+    assert!(warnings[2].starts_with("other: the nice of the server of http does not"));
 }
 
 #[test]

@@ -49,7 +49,7 @@ pub enum TargetError {
     Garbled(String),
 }
 
-/// What is the same for all trials until the next open: the kernel, for a VM.
+/// Settings that are the same for all trials until the next open: the kernel, for a VM.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Boot {
     /// The kernel that the arm names; `None` is the target's own.
@@ -78,10 +78,10 @@ pub trait Target {
     /// Abilities of this target for an experiment.
     fn can(&self) -> Can;
 
-    /// What the host side lacks for this experiment, before anything is started.
+    /// Problems of the host side with this experiment, before anything is started.
     fn check(&mut self, experiment: &Experiment) -> Vec<Problem>;
 
-    /// What `open` does, for people who wait for it.
+    /// The step that `open` takes, for people who wait for it.
     fn opening(&self, _boot: &Boot) -> String {
         "starting the agent".to_owned()
     }
@@ -89,7 +89,7 @@ pub trait Target {
     /// Start an agent, and the machine below it where the target brings one.
     fn open(&mut self, boot: &Boot) -> Result<Box<dyn Session>, TargetError>;
 
-    /// What every reader of the results must know (such as: emulated CPUs).
+    /// Warnings for every reader of the results (such as: emulated CPUs).
     fn warnings(&self) -> Vec<Warning> {
         Vec::new()
     }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// As clap and bash have it.
+/// Exit status after wrong arguments, as clap and bash have it.
 const USAGE_ERROR: u8 = 2;
 const POLL: Duration = Duration::from_millis(50);
 

@@ -193,7 +193,7 @@ fn what_is_missing_is_said_before_anything_runs() {
     );
 }
 
-/// What the generator makes of a program, told to go and that it was seen.
+/// The outcome of a program for the generator, which tells it to go and that it was seen.
 fn run_program(script: &str) -> Result<Parsed, String> {
     let folder = tempfile::tempdir().unwrap();
     let written = folder.path().join("log");

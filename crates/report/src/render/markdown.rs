@@ -129,7 +129,7 @@ fn about(table: &Table) -> String {
     )
 }
 
-/// What can be done has a line of its own.
+/// A notice, with the remedy on a line of its own.
 fn notice(notice: &Notice) -> String {
     let remedy = match notice.remedy.as_str() {
         "" => String::new(),

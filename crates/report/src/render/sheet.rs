@@ -102,7 +102,7 @@ pub struct Moved {
     pub others: Vec<String>,
 }
 
-/// Of each call that something moved beside, in the order of the cells.
+/// Counters that moved beside a call, for each such call, in the order of the cells.
 pub fn moved(table: &Table) -> Vec<Moved> {
     table.across.why.iter().map(of_why).collect()
 }

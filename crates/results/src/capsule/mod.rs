@@ -25,6 +25,7 @@ pub use sums::{Tampering, check_sums};
 pub use unpack::{Limits, head, is_capsules, unpack};
 
 use crate::Format;
+use model::Build;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::io::{self, Read};
@@ -51,6 +52,16 @@ pub struct Capsule {
     pub packed_by_version: String,
     /// Commit of that schedlab's source, empty if it is not known.
     pub packed_by_commit: String,
+}
+
+impl Capsule {
+    /// The schedlab that packed it.
+    pub fn packed_by(&self) -> Build {
+        Build {
+            version: self.packed_by_version.clone(),
+            commit: self.packed_by_commit.clone(),
+        }
+    }
 }
 
 /// In hexadecimal, as sha256sum(1) writes it.

@@ -2,7 +2,7 @@
 
 use super::Run;
 use crate::{Event, RunError};
-use model::{Severity, Trial, Warning, format_duration_ns};
+use model::{Severity, Warning, format_duration_ns};
 use std::time::Duration;
 
 /// First words of the warning that the budget ended the run.
@@ -45,7 +45,7 @@ impl Run<'_> {
         let trial = first.result.elapsed_ns;
         let trials = self.plan.cells.len() * self.experiment.arms.len();
         let block = trial.saturating_mul(trials as u64);
-        if block <= budget || !self.trials.last().is_some_and(Trial::is_ok) {
+        if block <= budget {
             return Ok(());
         }
         let remedy = self.how_to_extend(budget, block);

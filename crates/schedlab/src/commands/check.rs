@@ -36,8 +36,7 @@ pub fn check(args: &CheckArgs) -> Result<ExitCode, CliError> {
     display.end();
     let problems = match problems {
         _ if interrupted.load(Ordering::Relaxed) => return Err(CliError::Interrupted),
-        Ok(problems) => problems.unwrap_or_default(),
-        Err(error) => return Err(error.into()),
+        problems => problems?,
     };
     let plan = schedule::plan(&experiment);
     let mut warnings = schedule::warnings(&experiment, &plan, target::cpus(&experiment.target));

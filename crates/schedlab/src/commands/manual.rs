@@ -1,9 +1,9 @@
 //! `schedlab manual`: man pages, and completions for shells, made from the table of arguments.
 //! `make install` and the package put them where man(1) and the shells look.
 
-use super::report::{create, write};
 use crate::args::Cli;
 use crate::exit::CliError;
+use crate::output;
 use clap::builder::Resettable;
 use clap::{Command, CommandFactory};
 use clap_complete::{Shell, generate};
@@ -27,13 +27,13 @@ pub fn manual(share: &Path) -> Result<ExitCode, CliError> {
         let mut text = Vec::new();
         generate(shell, &mut command, NAME, &mut text);
         let dir = share.join(folder);
-        create(&dir)?;
-        write(&dir.join(file), text)?;
+        output::directory(&dir)?;
+        output::file(&dir.join(file), text)?;
     }
     let mut command = for_people().disable_help_subcommand(true);
     command.build();
     let dir = share.join("man/man1");
-    create(&dir)?;
+    output::directory(&dir)?;
     pages(&command, &dir)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -59,7 +59,7 @@ fn pages(command: &Command, dir: &Path) -> Result<(), CliError> {
         pages(inner, dir)?;
     }
     let (name, page) = page(command).map_err(CliError::internal)?;
-    write(&dir.join(name), page)
+    output::file(&dir.join(name), page)
 }
 
 /// Name of the file, and its text.
@@ -72,7 +72,7 @@ fn page(command: &Command) -> std::io::Result<(String, Vec<u8>)> {
     Ok((man.get_filename(), text))
 }
 
-/// What stands at the end of a help text, as sections of a man page: a line that ends with a
+/// The end of a help text, as sections of a man page: a line that ends with a
 /// colon begins one, and the others are kept as they are.
 fn sections(end: &str) -> Roff {
     let mut roff = Roff::new();

@@ -25,7 +25,7 @@ pub fn report(args: &ReportArgs) -> Result<ExitCode, CliError> {
                 full: args.full,
                 ..Options::default()
             };
-            write(path, render(args.format, &table, &results, options)?)?;
+            output::file(path, render(args.format, &table, &results, options)?)?;
         }
         (None, None) => print(args.format, &table, &results, args.full)?,
     }
@@ -38,21 +38,11 @@ pub fn report(args: &ReportArgs) -> Result<ExitCode, CliError> {
     })
 }
 
-pub fn write(path: &Path, bytes: Vec<u8>) -> Result<(), CliError> {
-    std::fs::write(path, bytes)
-        .map_err(|e| CliError::internal(format!("writing {}: {e}", path.display())))
-}
-
-pub fn create(dir: &Path) -> Result<(), CliError> {
-    std::fs::create_dir_all(dir)
-        .map_err(|e| CliError::internal(format!("creating {}: {e}", dir.display())))
-}
-
 fn write_distributions(dir: &Path, results: &ResultSet) -> Result<(), CliError> {
-    create(dir)?;
+    output::directory(dir)?;
     let files = report::hgrm_files(results);
     for file in &files {
-        write(&dir.join(&file.name), file.text.clone().into_bytes())?;
+        output::file(&dir.join(&file.name), file.text.clone().into_bytes())?;
     }
     say!("{} distributions in {}", files.len(), dir.display());
     Ok(())
@@ -125,7 +115,7 @@ pub fn for_capsule(results: &ResultSet) -> Result<Vec<(&'static str, String)>, C
         .collect()
 }
 
-/// What was asked for weighs more than a lost trial.
+/// The exit code of a report. The verdict that was asked for weighs more than a lost trial.
 pub fn verdict_code(table: &Table, results: &ResultSet, fail_on: Option<FailOn>) -> ExitCode {
     let (regressed, open) = (has_regression(table), undecided(table));
     let fails = match fail_on {

@@ -406,7 +406,8 @@ fn tells_exit(line: &str) -> bool {
     line.contains("EXIT:") || line.contains("unregistered from")
 }
 
-/// What clap prints of arguments that are wrong; some schedulers end with another status then.
+/// True for the words of clap about wrong arguments, after which some schedulers end with another
+/// status than 2.
 fn tells_usage(reason: &str) -> bool {
     reason.starts_with("error: ") && reason.contains("Usage: ")
 }

@@ -1,4 +1,4 @@
-//! What was measured and how, so that a reader can judge it and do it again.
+//! Setup of the measurement, so that a reader can judge it and do it again.
 
 use model::{Workload, format_duration_ns};
 use results::{ResultSet, files};
@@ -13,7 +13,7 @@ pub struct Setup {
     pub source: Option<String>,
 }
 
-/// What one trial of a cell does.
+/// Work of one trial of a cell.
 pub struct CellSetup {
     pub cell: String,
     pub work: String,
@@ -67,7 +67,7 @@ fn work(workload: &Workload) -> String {
 /// The kind, and the command where it has one.
 fn kind(workload: &Workload) -> String {
     let kind = &workload.kind;
-    let words = kind.params().get("command").and_then(Value::as_array);
+    let words = kind.params().get("argv").and_then(Value::as_array);
     let words: Vec<&str> = words
         .into_iter()
         .flatten()
@@ -91,4 +91,17 @@ fn source(results: &ResultSet) -> Option<String> {
     let bytes = files::read(&results.dir.join(files::EXPERIMENT_SOURCE)).ok()?;
     let text = String::from_utf8(bytes).ok()?;
     (text.len() <= MOST_BYTES).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::Kind;
+
+    #[test]
+    fn a_command_is_shown_with_its_words() {
+        let command = Kind::new("command").with("argv", vec!["make", "-B"]);
+        assert_eq!(work(&Workload::new(command)), "command: `make -B`");
+        assert_eq!(work(&Workload::new(Kind::new("wakeup"))), "wakeup");
+    }
 }

@@ -2,6 +2,7 @@
 
 use crate::args::VerifyArgs;
 use crate::exit::CliError;
+use crate::measure::build;
 use crate::opened::Opened;
 use crate::output::say;
 use crate::signature;
@@ -258,8 +259,8 @@ impl Findings {
 
     /// The report for people, which only the schedlab that packed it makes word for word.
     pub fn pages(&mut self, results: &ResultSet, head: &Capsule) -> Result<(), CliError> {
-        let is_ours = head.packed_by_version == env!("CARGO_PKG_VERSION")
-            && head.packed_by_commit == env!("SCHEDLAB_COMMIT");
+        let packer = head.packed_by();
+        let is_ours = packer == build();
         let made = crate::commands::report::for_capsule(results)?;
         for (name, text) in made
             .iter()
@@ -281,9 +282,8 @@ impl Findings {
                     "{name}: line {line} is not what the results give; `schedlab report` makes it anew"
                 )),
                 (Some(_), false) => self.unknown.push(format!(
-                    "{name}: schedlab {} made it, and this one writes it in other words; trust \
-                     what `schedlab report` makes of the results",
-                    tool(head)
+                    "{name}: schedlab {packer} made it, and this one writes it in other words; trust \
+                     what `schedlab report` makes of the results"
                 )),
             }
         }
@@ -301,13 +301,5 @@ impl Findings {
         }
         let lines: Vec<String> = differences.iter().map(ToString::to_string).collect();
         self.wrong.extend(lines);
-    }
-}
-
-/// `0.1.0 (92f5de4b1c2d)`.
-fn tool(head: &Capsule) -> String {
-    match head.packed_by_commit.as_str() {
-        "" => head.packed_by_version.clone(),
-        commit => format!("{} ({commit})", head.packed_by_version),
     }
 }
