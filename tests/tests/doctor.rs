@@ -69,11 +69,12 @@ fn a_fix_outlives_a_run_and_restore_puts_it_back() {
         tests::skipped("changing the machine needs root");
         return;
     }
+    // Before what is put back, so that it ends after that: drops go backwards.
+    let _turn = alone();
     let Some(_put_back) = PutBack::of(AUTOGROUP) else {
         tests::skipped("this kernel has no autogroup to change");
         return;
     };
-    let _turn = alone();
     let bench = Bench::default();
     fs::write(AUTOGROUP, "1").unwrap();
 
