@@ -61,6 +61,13 @@ pub const REQUESTS_PER_SEC: MetricDef = MetricDef {
     better: Better::Higher,
     text: "Requests completed in the window, per second.",
 };
+/// Rate of the slowest of several pairs.
+pub const SLOWEST_PAIR: MetricDef = MetricDef {
+    name: "slowest_pair_per_sec",
+    unit: "1/s",
+    better: Better::Higher,
+    text: "Requests completed per second by the slowest of the pairs.",
+};
 /// Rate of requests that were to start, which a slow system does not change.
 pub const OFFERED_PER_SEC: MetricDef = MetricDef::explaining(
     "offered_per_sec",

@@ -4,7 +4,9 @@
 //! generator is this same binary (`schedlab load`) and knows phases; an external
 //! program is measured from its start to its end.
 
+pub mod burnwait;
 pub mod command;
+mod crew;
 mod figures;
 mod gate;
 pub mod gatling;
@@ -14,6 +16,7 @@ pub mod keys;
 pub mod kind;
 mod latch;
 pub mod latency;
+mod matrices;
 pub mod memcached;
 mod native;
 pub mod netperf;
@@ -21,11 +24,13 @@ pub mod openloop;
 mod overload;
 pub mod pacing;
 pub mod params;
+pub mod periodic;
 pub mod phase;
 pub mod program;
 pub mod recording;
 pub mod registry;
 pub mod roles;
+pub mod rr;
 pub mod schbench;
 pub mod serve;
 pub mod spin;
@@ -45,6 +50,7 @@ pub use kind::{
 pub use native::native_main;
 pub use params::{Params, Work};
 pub use phase::{NativeError, Phases};
+pub use rr::serve::serve_pairs_main;
 pub use serve::serve_main;
 pub use spin::spin_main;
 pub use sys::allowed_cpus;

@@ -12,7 +12,7 @@ use crate::{
     Asks, Chosen, Driver, Job, Keys, KindDef, Launch, LoadForms, Output, Params, Parsed, Usual,
     Window, Work, program,
 };
-use model::{Better, Invalid, KeyDef, Load, MetricDef, Place, Problem, Program, Task};
+use model::{Invalid, KeyDef, Load, MetricDef, Place, Problem, Program, Task};
 use serde::{Deserialize, Serialize};
 
 const KEYS: &[KeyDef] = &[
@@ -69,16 +69,10 @@ const SERVER: Program = Program {
     ..PROGRAM
 };
 
-const SLOWEST_PAIR: MetricDef = MetricDef {
-    name: "slowest_pair_per_sec",
-    unit: "1/s",
-    better: Better::Higher,
-    text: "Requests completed per second by the slowest of the pairs.",
-};
 /// Metrics of the load.
 pub const METRICS: &[MetricDef] = &[
     m::REQUESTS_PER_SEC,
-    SLOWEST_PAIR,
+    m::SLOWEST_PAIR,
     m::REQUEST_P50,
     m::REQUEST_P90,
     m::REQUEST_P99,
@@ -335,7 +329,7 @@ fn figures(pairs: &[Pair]) -> Parsed {
     let rates = || pairs.iter().map(|pair| pair.per_sec);
     let mut metrics = vec![
         m::REQUESTS_PER_SEC.measured(rates().sum()),
-        SLOWEST_PAIR.measured(rates().fold(f64::INFINITY, f64::min)),
+        m::SLOWEST_PAIR.measured(rates().fold(f64::INFINITY, f64::min)),
     ];
     for (index, metric) in LATENCIES.iter().enumerate() {
         let worst = pairs.iter().map(|pair| pair.latencies_us[index]).max();

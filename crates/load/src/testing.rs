@@ -1,7 +1,8 @@
 //! Jobs, output and programs for the tests of this crate.
 
-use crate::{Job, Output};
+use crate::{Driver, Job, NativeError, Output, Parsed, Phases, phase};
 use model::{Kind, Load, Workload};
+use std::io::{BufRead, BufReader, Write};
 use std::process::Command;
 
 /// Two of the load, for 300 ms, on two CPUs.
@@ -60,4 +61,22 @@ impl FakeProgram {
     pub fn path(&self) -> &str {
         &self.path
     }
+}
+
+/// A real run of a native generator in this process, spoken to as the agent does.
+pub fn generate(driver: &dyn Driver, job: &Job) -> Result<Parsed, NativeError> {
+    let (theirs, mut stdin) = std::io::pipe().unwrap();
+    let (stdout, output) = std::io::pipe().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                match line.as_str() {
+                    phase::READY => writeln!(stdin, "{}", phase::GO).unwrap(),
+                    phase::END => writeln!(stdin, "{}", phase::SEEN).unwrap(),
+                    _ => {}
+                }
+            }
+        });
+        driver.generate(job, &mut Phases::new(theirs, output).unwrap())
+    })
 }

@@ -159,6 +159,14 @@ const ARM: TableDef = TableDef {
             "Kernel tunables by name; they are put back after each trial.",
         ),
         KeyDef::new(
+            "profile",
+            "table of tunables, or path",
+            "",
+            "Tunables that are taken as far as the kernel has them: old names are translated \
+             (`min_granularity` is `base_slice` from Linux 6.6 on), and the rest is left out and \
+             said.",
+        ),
+        KeyDef::new(
             "weight",
             "1 to 10000",
             "",

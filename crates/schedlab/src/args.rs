@@ -33,7 +33,7 @@ pub enum Command {
     /// Print the blocks of an experiment and how long they take; with a pilot or earlier
     /// results: what they will show
     #[command(after_help = examples::PLAN)]
-    Plan(PlanArgs),
+    Plan(Box<PlanArgs>),
     /// List what experiments can name
     #[command(after_help = examples::LIST)]
     List {
@@ -97,6 +97,9 @@ pub enum Command {
     Serve {
         #[arg(long, default_value_t = 1)]
         threads: u32,
+        /// Requests and responses of `rr`, with a thread for each pair
+        #[arg(long)]
+        pairs: bool,
         /// On the loopback address; 0: any free one
         #[arg(long, default_value_t = 0)]
         port: u16,
@@ -125,6 +128,10 @@ pub struct ExperimentArgs {
     /// the first is the baseline
     #[arg(short, long = "arm", value_name = "ARM", conflicts_with = "file")]
     pub arms: Vec<String>,
+    /// A directory of profiles, files of NAME=VALUE lines: each is an arm beside those of -a, or
+    /// beside the machine as it is
+    #[arg(long, value_name = "DIR", conflicts_with = "file")]
+    pub profiles: Option<PathBuf>,
     /// A workload, with loads if wanted: wakeup, hackbench:1,4, wakeup:50%,200%
     #[arg(
         short,
@@ -186,7 +193,7 @@ pub struct RunArgs {
     #[arg(
         long,
         value_name = "FILE|DIR",
-        conflicts_with_all = ["file", "arms", "workloads", "command", "metrics", "vm", "resume"]
+        conflicts_with_all = ["file", "arms", "profiles", "workloads", "command", "metrics", "vm", "resume"]
     )]
     pub like: Option<PathBuf>,
     /// With --like: run what it shows without asking
@@ -451,6 +458,7 @@ impl ExperimentArgs {
     pub fn is_empty(&self) -> bool {
         self.file.is_none()
             && self.arms.is_empty()
+            && self.profiles.is_none()
             && self.workloads.is_empty()
             && self.command.is_empty()
             && self.metrics.is_empty()

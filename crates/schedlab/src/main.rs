@@ -95,7 +95,10 @@ fn dispatch(command: &Command) -> Result<ExitCode, CliError> {
         Command::Agent => commands::hidden::agent(),
         Command::Guard => commands::hidden::guard(),
         Command::Load => commands::hidden::load(),
-        Command::Serve { threads, port } => commands::hidden::serve(*threads, *port),
+        Command::Serve {
+            pairs: true, port, ..
+        } => commands::hidden::serve_pairs(*port),
+        Command::Serve { threads, port, .. } => commands::hidden::serve(*threads, *port),
         Command::Spin { threads } => commands::hidden::spin(*threads),
     }
 }

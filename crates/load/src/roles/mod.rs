@@ -11,6 +11,7 @@ pub mod echo;
 pub mod http_echo;
 pub mod memcached;
 pub mod nginx;
+pub mod rr;
 pub mod server_command;
 pub mod spinner;
 pub mod stress_ng;
@@ -31,6 +32,7 @@ pub static SERVERS: Table<dyn ServerProgram> = Table::new(
         &memcached::SERVER,
         &nginx::SERVER,
         &http_echo::SERVER,
+        &rr::SERVER,
         &server_command::SERVER,
     ],
 );

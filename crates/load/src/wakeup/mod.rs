@@ -27,7 +27,6 @@ mod group;
 mod message;
 mod post;
 mod shared;
-mod work;
 mod worker;
 
 use config::Config;

@@ -2,7 +2,7 @@
 
 use super::config::Config;
 use super::shared::Shared;
-use super::work::{Matrices, RowBudget};
+use crate::matrices::{Matrices, RowBudget};
 use crate::recording::Recorder;
 use crate::stalls;
 use crate::sys;

@@ -30,6 +30,11 @@ pub fn serve(threads: u32, port: u16) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
+pub fn serve_pairs(port: u16) -> Result<ExitCode, CliError> {
+    load::serve_pairs_main(port, stdout()).map_err(CliError::internal)?;
+    Ok(ExitCode::SUCCESS)
+}
+
 pub fn spin(threads: u32) -> Result<ExitCode, CliError> {
     load::spin_main(threads).map_err(CliError::internal)?;
     Ok(ExitCode::SUCCESS)

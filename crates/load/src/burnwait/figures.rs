@@ -1,0 +1,183 @@
+//! From what the workers did to metrics, a table of the sets and a table of all workers.
+
+use super::alone::Want;
+use super::worker::{Interval, Record};
+use super::{
+    BurnWait, CPU_PERCENT, FAIRNESS, LATENESS, SHORTFALL, SPREAD, WORK_PER_SEC, WORST_INTERVAL,
+    WORST_WORKER, fair,
+};
+use crate::figures::Figures;
+use crate::{Job, Parsed};
+use model::TrialFile;
+use std::time::SystemTime;
+
+/// The figures of a load whose window opened at `opened`.
+pub fn parsed(
+    load: &BurnWait,
+    job: &Job,
+    records: Vec<Record>,
+    opened: SystemTime,
+) -> Result<Parsed, String> {
+    let seconds = job.workload.duration_ns as f64 / 1e9;
+    let mut figures = Figures::new(opened);
+    let lateness = records.iter().map(|record| record.lateness.clone());
+    figures.latency("lateness", LATENESS, lateness.collect())?;
+    let done: u64 = records.iter().map(Record::kops).sum();
+    if done == 0 {
+        return Err("no event ended in the window; use a longer duration".to_owned());
+    }
+    let cpu_ns: u64 = records.iter().map(Record::cpu_ns).sum();
+    figures.push(WORK_PER_SEC, done as f64 / seconds);
+    figures.push(CPU_PERCENT, 100.0 * cpu_ns as f64 / 1e9 / seconds);
+    let due = due_per_sec(load, job, &records)?;
+    judge(&mut figures, load, job, &records, &due);
+    figures
+        .parsed
+        .files
+        .push(sets_file(load, &records, seconds));
+    figures
+        .parsed
+        .files
+        .push(workers_file(load, &records, &due));
+    Ok(figures.finish())
+}
+
+/// Thousands of operations in a second that each worker is entitled to.
+fn due_per_sec(load: &BurnWait, job: &Job, records: &[Record]) -> Result<Vec<f64>, String> {
+    let wants: Option<Vec<Want>> = load
+        .sets
+        .iter()
+        .map(|set| Want::of(&set.name, &job.calibration))
+        .collect();
+    let wants = wants.ok_or("what a worker does alone was not calibrated")?;
+    let of_worker = |record: &Record| wants[record.set];
+    let cpus: Vec<f64> = records.iter().map(|r| of_worker(r).cpus()).collect();
+    let pool = crate::allowed_cpus().len() as f64;
+    let shares = fair::shares(&cpus, pool);
+    let due = |(record, (share, wanted)): (&Record, (&f64, &f64))| {
+        of_worker(record).kops_per_sec as f64 * share / wanted.max(f64::MIN_POSITIVE)
+    };
+    let shares = shares.iter().zip(&cpus);
+    Ok(records.iter().zip(shares).map(due).collect())
+}
+
+fn judge(figures: &mut Figures, load: &BurnWait, job: &Job, records: &[Record], due: &[f64]) {
+    let seconds = job.workload.duration_ns as f64 / 1e9;
+    let got: Vec<f64> = records.iter().map(|r| r.kops() as f64 / seconds).collect();
+    let ratios: Vec<f64> = got.iter().zip(due).map(|(got, due)| got / due).collect();
+    let least = |ratios: &mut dyn Iterator<Item = f64>| ratios.fold(f64::INFINITY, f64::min);
+    if let Some(jain) = fair::jain(&ratios) {
+        figures.push(FAIRNESS, 100.0 * jain);
+    }
+    let lacks = got.iter().zip(due).map(|(got, due)| (due - got).max(0.0));
+    let shortfall = lacks.sum::<f64>() / due.iter().sum::<f64>();
+    figures.push(SHORTFALL, 100.0 * shortfall);
+    figures.push(WORST_WORKER, 100.0 * least(&mut ratios.iter().copied()));
+    let whole = whole_intervals(load, job);
+    let interval_seconds = load.interval_ns as f64 / 1e9;
+    let mut intervals = records.iter().zip(due).flat_map(|(record, due)| {
+        let part = move |i: &Interval| i.kops as f64 / interval_seconds / due;
+        record.intervals.iter().take(whole).map(part)
+    });
+    figures.push(WORST_INTERVAL, 100.0 * least(&mut intervals));
+    let spreads = (0..load.sets.len()).filter_map(|set| {
+        let equals = records.iter().filter(|record| record.set == set);
+        fair::spread_percent(&equals.map(|r| r.kops() as f64).collect::<Vec<_>>())
+    });
+    if let Some(spread) = spreads.reduce(f64::max) {
+        figures.push(SPREAD, spread);
+    }
+}
+
+/// Intervals of full length.
+fn whole_intervals(load: &BurnWait, job: &Job) -> usize {
+    let whole = job.workload.duration_ns / load.interval_ns;
+    usize::try_from(whole).unwrap_or(usize::MAX)
+}
+
+/// Rates in the intervals of one worker: their mean, least and most, and the deviation.
+struct Summary {
+    average: f64,
+    least: f64,
+    most: f64,
+}
+
+impl Summary {
+    fn of(values: impl Iterator<Item = f64> + Clone) -> Self {
+        let count = values.clone().count().max(1) as f64;
+        Summary {
+            average: values.clone().sum::<f64>() / count,
+            least: values.clone().fold(f64::INFINITY, f64::min),
+            most: values.fold(f64::NEG_INFINITY, f64::max),
+        }
+    }
+}
+
+/// The classic table: for each set the throughput (t, thousands of operations a second) and the
+/// CPU use (u, of one CPU) in total; average, deviation, most and least of its workers; most and
+/// least of any interval.
+fn sets_file(load: &BurnWait, records: &[Record], seconds: f64) -> TrialFile {
+    let interval = load.interval_ns as f64 / 1e9;
+    let mut text = "set,workers,ttotal,tavgavg,tstdev,tavgmax,tavgmin,ttotmax,ttotmin,\
+                    utotal,uavgavg,ustdev,uavgmax,uavgmin,utotmax,utotmin\n"
+        .to_owned();
+    for (index, set) in load.sets.iter().enumerate() {
+        let workers: Vec<&Record> = records.iter().filter(|r| r.set == index).collect();
+        let count = workers.len();
+        text.push_str(&format!("{},{count}", set.name));
+        let work = |i: &Interval| i.kops as f64;
+        let cpu = |i: &Interval| i.cpu_ns as f64 / 1e9;
+        text.push_str(&columns(&workers, seconds, interval, work));
+        text.push_str(&columns(&workers, seconds, interval, cpu));
+        text.push('\n');
+    }
+    TrialFile {
+        name: "sets.csv".to_owned(),
+        text,
+    }
+}
+
+fn columns(
+    workers: &[&Record],
+    seconds: f64,
+    interval: f64,
+    of: impl Fn(&Interval) -> f64 + Copy,
+) -> String {
+    let totals = workers.iter().map(|worker| {
+        let sum: f64 = worker.intervals.iter().map(of).sum();
+        sum / seconds
+    });
+    let intervals = workers
+        .iter()
+        .flat_map(|worker| worker.intervals.iter().map(move |i| of(i) / interval));
+    let (each, windows) = (Summary::of(totals.clone()), Summary::of(intervals));
+    let total: f64 = totals.clone().sum();
+    let squares = totals.map(|value| (value - each.average).powi(2));
+    let deviation = (squares.sum::<f64>() / workers.len().max(1) as f64).sqrt();
+    format!(
+        ",{total:.3},{:.3},{deviation:.3},{:.3},{:.3},{:.3},{:.3}",
+        each.average, each.most, each.least, windows.most, windows.least
+    )
+}
+
+/// Every worker and interval: what was got, and what the worker is entitled to.
+fn workers_file(load: &BurnWait, records: &[Record], due: &[f64]) -> TrialFile {
+    let mut text = "worker,set,interval,kops,cpu_ns,late_ns,due_kops_per_sec\n".to_owned();
+    for (worker, (record, due)) in records.iter().zip(due).enumerate() {
+        let set = &load.sets[record.set].name;
+        for (index, i) in record.intervals.iter().enumerate() {
+            let Interval {
+                kops,
+                cpu_ns,
+                late_ns,
+            } = i;
+            text.push_str(&format!(
+                "{worker},{set},{index},{kops},{cpu_ns},{late_ns},{due:.1}\n"
+            ));
+        }
+    }
+    TrialFile {
+        name: "workers.csv".to_owned(),
+        text,
+    }
+}

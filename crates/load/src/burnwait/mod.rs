@@ -1,0 +1,279 @@
+//! Workers that burn and wait (native): constant demand with known parameters, so that what
+//! differs between two trials is the scheduler and not the load.
+//!
+//! A worker is a queue of events. An event burns its operations in one piece and is due again
+//! its wait after that. Sets of workers with different events run together, and each worker is
+//! judged by the share of the CPUs that it is entitled to. This is the design of schedbench
+//! (George Dunlap, for Xen), with the fairness computed that it describes.
+
+mod alone;
+mod burn;
+mod fair;
+mod figures;
+mod sets;
+mod worker;
+
+use crate::latency::Quantile;
+use crate::{
+    Chosen, Driver, Job, Keys, KindDef, Launch, LoadForms, NativeError, Output, Params, Parsed,
+    Phases, Run, Usual, Window, Work, crew, phase,
+};
+use model::{Better, Calibration, Invalid, KeyDef, Load, MetricDef, Problem, Task};
+use serde::{Deserialize, Serialize};
+use sets::Set;
+use worker::{Shape, Worker};
+
+const KEYS: &[KeyDef] = &[
+    KeyDef::new(
+        "set",
+        "tables `[[workload.set]]`",
+        "the published sets A and B",
+        "Sets of workers. Each has a `name` and `events`, a list of texts such as `\"70 200us\"`: \
+         thousands of operations that are done in one piece, and the wait until they are due \
+         again. A worker of A burns 70 and waits 200us; one of B has seven events that burn 10, \
+         20, 10, 10, 10, 10 and 30 and wait 300us each. A thousand operations take about a \
+         microsecond: their unit is calibrated once for each cell.",
+    ),
+    KeyDef::new(
+        "interval",
+        "duration",
+        "`1s`",
+        "Length of the intervals in which each worker's progress is recorded.",
+    ),
+];
+
+/// The kind `burnwait`.
+pub static KIND: KindDef = KindDef {
+    name: "burnwait",
+    aliases: &[],
+    summary: "workers that burn and wait, many at once, judged by the share that each is entitled \
+              to (native; what schedbench measures)",
+    loads: LoadForms::Counts,
+    load_unit: "workers of each set",
+    window: Window::Phased,
+    usual: Usual {
+        load: Load::Count(4),
+        duration_ns: 5_000_000_000,
+        warmup_ns: 500_000_000,
+        time_limit_ns: None,
+    },
+    keys: KEYS,
+    work: Work::of::<BurnWait>(),
+    client: false,
+    metrics: METRICS,
+    deciding: &["work_per_sec", "fairness_percent", "lateness_p99"],
+    logs: &["lateness"],
+    tasks: &[Task::Thread("burnwait")],
+    programs: &[],
+    handicap: false,
+};
+
+const WORK_PER_SEC: MetricDef = MetricDef {
+    name: "work_per_sec",
+    unit: "1/s",
+    better: Better::Higher,
+    text: "Thousands of operations that all workers did in a second.",
+};
+const CPU_PERCENT: MetricDef = MetricDef::explaining(
+    "cpu_percent",
+    "%",
+    "CPU time of the work of all workers, in percent of one CPU.",
+);
+const FAIRNESS: MetricDef = MetricDef {
+    name: "fairness_percent",
+    unit: "%",
+    better: Better::Higher,
+    text: "Jain's index of what each worker got of the work that it is entitled to: 100 % if all \
+           got the same part, 100 %/n if one of n got everything.",
+};
+const SHORTFALL: MetricDef = MetricDef {
+    name: "shortfall_percent",
+    unit: "%",
+    better: Better::Lower,
+    text: "What the workers lack of the work that they are entitled to, those who got more left \
+           out.",
+};
+const WORST_WORKER: MetricDef = MetricDef {
+    name: "worst_worker_percent",
+    unit: "%",
+    better: Better::Higher,
+    text: "What the worst worker got of the work that it is entitled to.",
+};
+const WORST_INTERVAL: MetricDef = MetricDef {
+    name: "worst_interval_percent",
+    unit: "%",
+    better: Better::Higher,
+    text: "What a worker got of the work that it is entitled to in the worst interval of any of \
+           them.",
+};
+const SPREAD: MetricDef = MetricDef {
+    name: "spread_percent",
+    unit: "%",
+    better: Better::Lower,
+    text: "Standard deviation of the work among the equal workers of a set, in percent of its \
+           mean, of the set where it is largest.",
+};
+const LATENESS_P50: MetricDef = MetricDef {
+    name: "lateness_p50",
+    unit: "ns",
+    better: Better::Lower,
+    text: "Median lateness: from when an event is due until its worker begins it, behind the \
+           worker's own events too.",
+};
+const LATENESS_P90: MetricDef = MetricDef {
+    name: "lateness_p90",
+    text: "90th percentile of lateness.",
+    ..LATENESS_P50
+};
+const LATENESS_P99: MetricDef = MetricDef {
+    name: "lateness_p99",
+    text: "99th percentile of lateness.",
+    ..LATENESS_P50
+};
+const LATENESS_P999: MetricDef = MetricDef {
+    name: "lateness_p999",
+    text: "99.9th percentile of lateness.",
+    ..LATENESS_P50
+};
+const LATENESS_MAX: MetricDef = MetricDef {
+    name: "lateness_max",
+    text: "Longest lateness in the window.",
+    ..LATENESS_P50
+};
+
+/// Metrics of the load.
+const METRICS: &[MetricDef] = &[
+    WORK_PER_SEC,
+    FAIRNESS,
+    SHORTFALL,
+    WORST_WORKER,
+    WORST_INTERVAL,
+    SPREAD,
+    LATENESS_P50,
+    LATENESS_P90,
+    LATENESS_P99,
+    LATENESS_P999,
+    LATENESS_MAX,
+    CPU_PERCENT,
+];
+const LATENESS: &[Quantile] = &[
+    (LATENESS_P50, Some(500)),
+    (LATENESS_P90, Some(900)),
+    (LATENESS_P99, Some(990)),
+    (LATENESS_P999, Some(999)),
+    (LATENESS_MAX, None),
+];
+
+/// The calibrated unit of work: operations that take a microsecond.
+const OPERATIONS_PER_KOP: &str = "operations_per_kop";
+/// Shorter intervals hold too few events to be told apart.
+const SHORTEST_INTERVAL_NS: u64 = 10_000_000;
+
+/// Workers that burn and wait. The load is the number of workers of each set.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BurnWait {
+    /// Sets of workers, which all run together.
+    pub sets: Vec<Set>,
+    /// Length of an interval.
+    pub interval_ns: u64,
+}
+
+impl Params for BurnWait {
+    fn read(keys: &mut Keys) -> Self {
+        BurnWait {
+            sets: keys
+                .tables("set", sets::read)
+                .unwrap_or_else(sets::published),
+            interval_ns: keys.duration("interval").unwrap_or(1_000_000_000),
+        }
+    }
+}
+
+impl BurnWait {
+    fn shape(&self, job: &Job, duration_ns: u64) -> Shape {
+        let calibrated = job.calibration.values.get(OPERATIONS_PER_KOP).copied();
+        Shape {
+            duration_ns,
+            interval_ns: self.interval_ns,
+            operations_per_kop: calibrated.unwrap_or_else(burn::operations_per_us),
+        }
+    }
+
+    /// One worker of each set, over and over, so that no set stands together in time.
+    fn works(&self, job: &Job) -> Vec<crew::Work<worker::Record>> {
+        let shape = self.shape(job, job.workload.duration_ns);
+        let count = job.load.count(job.cpus).unwrap_or(1);
+        let mut works: Vec<crew::Work<worker::Record>> = Vec::new();
+        for _ in 0..count {
+            for (index, set) in self.sets.iter().cloned().enumerate() {
+                works.push(Box::new(move |gate| {
+                    Ok(Worker::new(index, &set, shape)?.run(gate))
+                }));
+            }
+        }
+        works
+    }
+}
+
+impl Driver for BurnWait {
+    fn check(&self) -> Result<(), Invalid> {
+        if self.interval_ns < SHORTEST_INTERVAL_NS {
+            let least = model::format_duration_ns(SHORTEST_INTERVAL_NS);
+            return Err(Invalid::new(
+                "interval",
+                format!("`interval` is at least {least}"),
+            ));
+        }
+        if self.sets.is_empty() {
+            return Err(Invalid::new("set", "there are no sets of workers"));
+        }
+        sets::check(&self.sets)
+    }
+
+    fn chosen(&self) -> Vec<Chosen> {
+        Vec::new()
+    }
+
+    fn require(&self, job: &Job) -> Vec<Problem> {
+        if self.interval_ns <= job.workload.duration_ns {
+            return Vec::new();
+        }
+        let what = "the interval is longer than the window".to_owned();
+        vec![job.problem(what, "give the workload a shorter `interval`")]
+    }
+
+    fn calibrate(&self, job: &Job, _run: &mut Run) -> Result<Calibration, String> {
+        let mut calibration = Calibration::default();
+        let unit = burn::operations_per_us();
+        calibration
+            .values
+            .insert(OPERATIONS_PER_KOP.to_owned(), unit);
+        let job = Job {
+            calibration,
+            ..job.clone()
+        };
+        let wants = alone::wants(&self.sets, self.shape(&job, alone::DURATION_NS))?;
+        let mut calibration = job.calibration;
+        for (set, want) in self.sets.iter().zip(wants) {
+            want.store(&set.name, &mut calibration);
+        }
+        Ok(calibration)
+    }
+
+    fn launch(&self, job: &Job) -> Launch {
+        phase::launch(job)
+    }
+
+    fn generate(&self, job: &Job, phases: &mut Phases) -> Result<Parsed, NativeError> {
+        let works = self.works(job);
+        let (opened, records) = crew::run(worker::THREAD, works, &job.workload, phases)?;
+        figures::parsed(self, job, records, opened).map_err(NativeError::Generator)
+    }
+
+    fn parse(&self, job: &Job, output: &Output) -> Result<Parsed, String> {
+        phase::parse(job, output)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+//! Sets of equal workers: what a worker burns and how long it waits.
+
+use crate::Keys;
+use crate::units::Duration;
+use model::Invalid;
+use serde::{Deserialize, Serialize};
+
+/// Workers that all have these events. A trial has as many of each set as its load says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Set {
+    /// Name of the set in the tables.
+    pub name: String,
+    /// Events of one worker, all of which are due at the start.
+    pub events: Vec<Event>,
+}
+
+/// Work that is due again some time after it was done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// Work in thousands of operations, in one piece.
+    pub kops: u64,
+    /// Time from the end of the work until it is due again.
+    pub wait_ns: u64,
+}
+
+/// The two sets of the published experiments.
+pub fn published() -> Vec<Set> {
+    let event = |kops, wait_ns| Event { kops, wait_ns };
+    let seven = [10, 20, 10, 10, 10, 10, 30];
+    vec![
+        Set {
+            name: "A".to_owned(),
+            events: vec![event(70, 200_000)],
+        },
+        Set {
+            name: "B".to_owned(),
+            events: seven.map(|kops| event(kops, 300_000)).to_vec(),
+        },
+    ]
+}
+
+/// `[[workload.set]]`.
+pub fn read(keys: &mut Keys) -> Set {
+    let name: Option<String> = keys.get("name");
+    if name.is_none() {
+        let missing = Invalid::new("", "a set needs its `name`");
+        keys.refuse(missing.with_remedy("name = \"A\""));
+    }
+    let words = keys.words("events").unwrap_or_default();
+    if words.is_empty() {
+        let missing = Invalid::new("", "a set needs its `events`");
+        keys.refuse(missing.with_remedy("events = [\"70 200us\"]"));
+    }
+    let mut events = Vec::new();
+    for (index, word) in words.iter().enumerate() {
+        match event(word) {
+            Ok(event) => events.push(event),
+            Err(what) => {
+                keys.refuse(Invalid::new(format!("events.{index}"), what).with_remedy(
+                    "an event is its thousands of operations and its wait: \"70 200us\"",
+                ))
+            }
+        }
+    }
+    Set {
+        name: name.unwrap_or_default(),
+        events,
+    }
+}
+
+/// `70 200us`.
+fn event(text: &str) -> Result<Event, String> {
+    let Some((kops, wait)) = text.trim().split_once(char::is_whitespace) else {
+        return Err(format!("`{text}` is no event"));
+    };
+    let kops: u64 = kops
+        .parse()
+        .map_err(|_| format!("`{kops}` is no number of operations"))?;
+    let wait: Duration = serde_json::from_value(wait.trim().into()).map_err(|e| e.to_string())?;
+    Ok(Event {
+        kops,
+        wait_ns: wait.0,
+    })
+}
+
+/// Problem of the sets, by the key in the file.
+pub fn check(sets: &[Set]) -> Result<(), Invalid> {
+    for (index, set) in sets.iter().enumerate() {
+        let is_good = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if set.name.is_empty() || !set.name.chars().all(is_good) {
+            let what = format!(
+                "`{}` is no name of a set: letters, digits, - and _",
+                set.name
+            );
+            return Err(Invalid::new(format!("set.{index}.name"), what));
+        }
+        if sets[..index].iter().any(|other| other.name == set.name) {
+            let what = format!("two sets are named `{}`", set.name);
+            return Err(Invalid::new(format!("set.{index}.name"), what));
+        }
+        if set.events.iter().any(|event| event.kops == 0) {
+            let what = "an event without work would be due again and again";
+            return Err(Invalid::new(format!("set.{index}.events"), what));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,119 @@
+use super::*;
+use crate::testing;
+use serde_json::json;
+
+fn burnwait() -> BurnWait {
+    BurnWait {
+        sets: sets::published(),
+        interval_ns: 100_000_000,
+    }
+}
+
+fn calibrated(load: &BurnWait, count: u64) -> Job {
+    let mut job = testing::job(KIND.of(load));
+    job.load = Load::Count(count);
+    job.calibration = load.calibrate(&job, &mut testing::run).unwrap();
+    job
+}
+
+fn value(parsed: &Parsed, name: &str) -> f64 {
+    let mut metrics = parsed.metrics.iter();
+    let metric = metrics.find(|m| m.metric == name);
+    metric
+        .unwrap_or_else(|| panic!("{name} in {:?}", parsed.metrics))
+        .value
+}
+
+fn file<'a>(parsed: &'a Parsed, name: &str) -> &'a str {
+    let mut files = parsed.files.iter();
+    &files.find(|file| file.name == name).unwrap().text
+}
+
+#[test]
+fn what_a_worker_wants_alone_is_calibrated_for_each_set() {
+    let job = calibrated(&burnwait(), 1);
+    for set in ["A", "B"] {
+        let want = alone::Want::of(set, &job.calibration).unwrap();
+        // 70 of 270 us, and 100 of about 400 us; less where other work runs.
+        assert!((0.02..0.5).contains(&want.cpus()), "{set}: {want:?}");
+        assert!(want.kops_per_sec > 1_000, "{set}: {want:?}");
+    }
+}
+
+#[test]
+fn many_workers_share_the_cpus_and_every_one_is_in_the_tables() {
+    let load = burnwait();
+    let cpus = crate::allowed_cpus().len() as u64;
+    let count = 4 * cpus;
+    let parsed = testing::generate(&load, &calibrated(&load, count)).unwrap();
+    let fairness = value(&parsed, "fairness_percent");
+    assert!(0.0 < fairness && fairness <= 100.0 + 1e-9, "{fairness}");
+    let (worst, interval) = (
+        value(&parsed, "worst_worker_percent"),
+        value(&parsed, "worst_interval_percent"),
+    );
+    assert!(interval <= worst * 1.05, "{interval} and {worst}");
+    // They want about twice the CPUs that there are.
+    let used = value(&parsed, "cpu_percent");
+    assert!(used <= 110.0 * cpus as f64, "{used}");
+    assert_eq!(file(&parsed, "sets.csv").lines().count(), 3);
+    let rows = file(&parsed, "workers.csv").lines().count() as u64;
+    assert_eq!(rows, 1 + 2 * count * 3, "workers and intervals of 100 ms");
+}
+
+#[test]
+fn the_totals_of_the_tables_are_the_work_that_was_done() {
+    let load = burnwait();
+    let parsed = testing::generate(&load, &calibrated(&load, 2)).unwrap();
+    let column =
+        |line: &str, index: usize| -> f64 { line.split(',').nth(index).unwrap().parse().unwrap() };
+    let sets: f64 = file(&parsed, "sets.csv")
+        .lines()
+        .skip(1)
+        .map(|line| column(line, 2))
+        .sum();
+    let workers = file(&parsed, "workers.csv").lines().skip(1);
+    let workers: f64 = workers.map(|line| column(line, 3)).sum::<f64>() / 0.3;
+    let rate = value(&parsed, "work_per_sec");
+    assert!((sets - rate).abs() < 0.01 && (workers - rate).abs() < 0.01);
+}
+
+#[test]
+fn a_trial_that_was_not_calibrated_says_so() {
+    let job = testing::job(KIND.of(&burnwait()));
+    let error = testing::generate(&burnwait(), &job).unwrap_err();
+    assert!(error.to_string().contains("not calibrated"), "{error}");
+}
+
+fn read(keys: serde_json::Value) -> Result<BurnWait, Invalid> {
+    let mut keys = Keys::new(keys.as_object().cloned().unwrap());
+    let load = BurnWait::read(&mut keys);
+    keys.into_fault().map_or(Ok(load), Err)
+}
+
+#[test]
+fn events_are_read_from_texts() {
+    let load = read(json!({"set": [{"name": "C", "events": ["5 1ms", "10  20us"]}]})).unwrap();
+    let expected = [(5, 1_000_000), (10, 20_000)];
+    let events = load.sets[0].events.iter().map(|e| (e.kops, e.wait_ns));
+    assert_eq!(events.collect::<Vec<_>>(), expected);
+    assert_eq!(read(json!({})).unwrap().sets, sets::published());
+}
+
+#[test]
+fn what_is_wrong_with_a_set_is_said_at_its_place() {
+    let key = |keys| read(keys).unwrap_err().key;
+    for events in [json!(["5"]), json!(["x 1ms"]), json!(["5 soon"])] {
+        let keys = json!({"set": [{"name": "C", "events": events}]});
+        assert_eq!(key(keys), "set.0.events.0");
+    }
+    assert_eq!(key(json!({"set": [{"events": ["5 1ms"]}]})), "set.0");
+    assert_eq!(key(json!({"set": [{"name": "C"}]})), "set.0");
+    let set = json!({"name": "C", "events": ["5 1ms"]});
+    let twice = read(json!({"set": [set, set]})).unwrap();
+    assert_eq!(twice.check().unwrap_err().key, "set.1.name");
+    let idle = read(json!({"set": [{"name": "C", "events": ["0 1ms"]}]})).unwrap();
+    assert_eq!(idle.check().unwrap_err().key, "set.0.events");
+    let short = read(json!({"interval": "1ms"})).unwrap();
+    assert_eq!(short.check().unwrap_err().key, "interval");
+}

@@ -1,0 +1,163 @@
+//! One worker: a queue of events, done one after the other in the order in which they are due.
+
+use super::burn::Burner;
+use super::sets::{Event, Set};
+use crate::gate::{Gate, Timing};
+use crate::recording::{Recorder, Window};
+use crate::sys;
+
+/// Name of the threads, as the agent sees it in `/proc/PID/task/TID/comm`.
+pub const THREAD: &str = "burnwait";
+
+/// What a worker did in one interval of the window.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Interval {
+    /// Work that was done, in thousands of operations.
+    pub kops: u64,
+    /// CPU time of that work.
+    pub cpu_ns: u64,
+    /// Longest time by which an event was late.
+    pub late_ns: u64,
+}
+
+/// What one worker did.
+#[derive(Debug, Clone)]
+pub struct Record {
+    /// Index of its set.
+    pub set: usize,
+    /// Every interval of the window, those without work too.
+    pub intervals: Vec<Interval>,
+    /// From when an event was due until it was begun.
+    pub lateness: Recorder,
+}
+
+/// An event and when it is due.
+#[derive(Debug, Clone, Copy)]
+struct Due {
+    at_ns: u64,
+    event: Event,
+}
+
+/// A worker before it starts.
+#[derive(Debug)]
+pub struct Worker {
+    queue: Vec<Due>,
+    operations_per_kop: u64,
+    burner: Burner,
+    interval_ns: u64,
+    record: Record,
+}
+
+/// Lengths and the unit of work, the same for all workers.
+#[derive(Debug, Clone, Copy)]
+pub struct Shape {
+    pub duration_ns: u64,
+    pub interval_ns: u64,
+    /// Operations of the buffer in one of the thousands that events are written in.
+    pub operations_per_kop: u64,
+}
+
+impl Worker {
+    pub fn new(index: usize, set: &Set, shape: Shape) -> Result<Self, String> {
+        let due = |event: &Event| Due {
+            at_ns: 0,
+            event: *event,
+        };
+        let count = shape.duration_ns.div_ceil(shape.interval_ns);
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        let longest_ns = shape.duration_ns.saturating_mul(2).max(1_000_000_000);
+        Ok(Worker {
+            queue: set.events.iter().map(due).collect(),
+            operations_per_kop: shape.operations_per_kop,
+            burner: Burner::new(),
+            interval_ns: shape.interval_ns,
+            record: Record {
+                set: index,
+                intervals: vec![Interval::default(); count],
+                lateness: Recorder::new(shape.duration_ns, longest_ns)?,
+            },
+        })
+    }
+
+    /// From the gate to the end of the window.
+    pub fn run(mut self, gate: &Gate) -> Record {
+        sys::precise_timers();
+        if let Some(timing) = gate.wait() {
+            self.record.lateness.open(timing.window);
+            self.work(gate, timing);
+        }
+        self.record
+    }
+
+    fn work(&mut self, gate: &Gate, timing: Timing) {
+        let Timing { start_ns, window } = timing;
+        self.queue.iter_mut().for_each(|due| due.at_ns = start_ns);
+        while !gate.is_stopped() {
+            // Among equals the first of the set, so that the order is always the same.
+            let Some(next) = self.queue.iter_mut().min_by_key(|due| due.at_ns) else {
+                return;
+            };
+            if next.at_ns >= window.end_ns {
+                break;
+            }
+            let mut begun_ns = sys::now_ns();
+            while begun_ns < next.at_ns {
+                sys::sleep_until(next.at_ns);
+                begun_ns = sys::now_ns();
+            }
+            if begun_ns >= window.end_ns {
+                break;
+            }
+            let Due { at_ns, event } = *next;
+            let before_ns = sys::thread_cpu_ns();
+            self.burner
+                .burn(event.kops.saturating_mul(self.operations_per_kop));
+            let cpu_ns = sys::thread_cpu_ns() - before_ns;
+            let ended_ns = sys::now_ns();
+            next.at_ns = ended_ns.saturating_add(event.wait_ns);
+            self.see_late(window, begun_ns, begun_ns - at_ns);
+            if let Some(interval) = self.interval(window, ended_ns) {
+                interval.kops += event.kops;
+                interval.cpu_ns += cpu_ns;
+            }
+        }
+        self.left_over(window);
+    }
+
+    /// Events that were due and never begun are as late as they are by the end of the window.
+    fn left_over(&mut self, window: Window) {
+        let last_ns = window.end_ns.saturating_sub(1);
+        for index in 0..self.queue.len() {
+            if let Some(late_ns) = last_ns.checked_sub(self.queue[index].at_ns) {
+                self.see_late(window, last_ns, late_ns);
+            }
+        }
+    }
+
+    fn see_late(&mut self, window: Window, at_ns: u64, late_ns: u64) {
+        self.record.lateness.record(at_ns, late_ns);
+        if let Some(interval) = self.interval(window, at_ns) {
+            interval.late_ns = interval.late_ns.max(late_ns);
+        }
+    }
+
+    fn interval(&mut self, window: Window, at_ns: u64) -> Option<&mut Interval> {
+        if !window.contains(at_ns) {
+            return None;
+        }
+        let index = (at_ns - window.begin_ns) / self.interval_ns;
+        self.record.intervals.get_mut(usize::try_from(index).ok()?)
+    }
+}
+
+impl Record {
+    /// Work of the whole window.
+    pub fn kops(&self) -> u64 {
+        self.intervals.iter().map(|interval| interval.kops).sum()
+    }
+
+    /// CPU time of the whole window.
+    pub fn cpu_ns(&self) -> u64 {
+        self.intervals.iter().map(|interval| interval.cpu_ns).sum()
+    }
+}

@@ -1,0 +1,47 @@
+//! From what the workers recorded to metrics and histograms.
+
+use super::worker::Record;
+use super::{DEADLINE_MISSES, JITTER, JOB_CPU, LATENESS, MISS_PERCENT};
+use crate::figures::Figures;
+use crate::latency as m;
+use crate::overload::{achieved_percent, is_overload, percent};
+use crate::{Job, Parsed};
+use model::Severity;
+use std::time::SystemTime;
+
+/// The figures of a load whose window opened at `opened`.
+pub fn parsed(job: &Job, records: Vec<Record>, opened: SystemTime) -> Result<Parsed, String> {
+    let workers = u32::try_from(records.len()).unwrap_or(u32::MAX);
+    let due: u64 = records.iter().map(|record| record.due).sum();
+    let in_time: u64 = records.iter().map(|record| record.in_time).sum();
+    if due == 0 {
+        let what = "no deadline was in the window; use a longer duration or a shorter period";
+        return Err(what.to_owned());
+    }
+    let mut figures = Figures::new(opened);
+    let each = |of: fn(&Record) -> &crate::recording::Recorder| {
+        records.iter().map(|record| of(record).clone()).collect()
+    };
+    figures.latency("lateness", LATENESS, each(|record| &record.lateness))?;
+    figures.latency("request", m::REQUEST, each(|record| &record.request))?;
+    figures.latency("jitter", JITTER, each(|record| &record.jitter))?;
+    let done = figures.latency("job-cpu", JOB_CPU, each(|record| &record.job_cpu))?;
+    figures.push(MISS_PERCENT, percent(due - in_time, due));
+    figures.push(DEADLINE_MISSES, (due - in_time) as f64);
+    let seconds = job.workload.duration_ns as f64 / 1e9;
+    let done = done.count().min(due);
+    let achieved = achieved_percent(due, done);
+    let overloaded = is_overload(due, done, workers);
+    figures.push(m::OFFERED_PER_SEC, due as f64 / seconds);
+    figures.push(m::ACHIEVED_PERCENT, achieved);
+    figures.push(m::OVERLOADED, f64::from(u8::from(overloaded)));
+    if overloaded {
+        let what = format!(
+            "overload: {achieved:.1} % of the jobs that were due were done, so lateness grows \
+             with the length of the window"
+        );
+        let remedy = "ask for a shorter runtime, a longer period or fewer workers";
+        figures.warn(Severity::Caution, what, remedy);
+    }
+    Ok(figures.finish())
+}

@@ -1,0 +1,113 @@
+use super::*;
+use crate::testing;
+use std::net::TcpListener;
+
+fn rr(protocol: Protocol) -> Rr {
+    Rr {
+        protocol,
+        request_bytes: 1,
+        response_bytes: 1,
+        pair_cpus: None,
+    }
+}
+
+/// A real run of two pairs for 300 ms with a server in this process.
+fn run(params: &Rr) -> Result<Parsed, NativeError> {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let job = Job {
+        server: Some(listener.local_addr().unwrap()),
+        ..testing::job(KIND.of(params))
+    };
+    std::thread::spawn(move || serve::accept(&listener));
+    testing::generate(params, &job)
+}
+
+fn value(parsed: &Parsed, name: &str) -> f64 {
+    let mut metrics = parsed.metrics.iter();
+    metrics.find(|m| m.metric == name).unwrap().value
+}
+
+#[test]
+fn pairs_of_both_protocols_ask_and_answer() {
+    for protocol in [Protocol::Tcp, Protocol::Udp] {
+        let parsed = run(&rr(protocol)).unwrap();
+        let rate = value(&parsed, "requests_per_sec");
+        let slowest = value(&parsed, "slowest_pair_per_sec");
+        assert!(rate > 100.0, "{protocol:?}: {rate}");
+        assert!(
+            0.0 < slowest && slowest <= rate / 2.0,
+            "{slowest} of {rate}"
+        );
+        assert!(value(&parsed, "request_p50") > 1_000.0);
+        assert_eq!(parsed.files[0].name, "request.hlog");
+    }
+}
+
+#[test]
+fn messages_larger_than_a_segment_come_whole() {
+    let large = Rr {
+        request_bytes: 300_000,
+        response_bytes: 200_000,
+        ..rr(Protocol::Tcp)
+    };
+    assert!(value(&run(&large).unwrap(), "requests_per_sec") > 1.0);
+    let most = Rr {
+        request_bytes: MOST_UDP_BYTES,
+        response_bytes: MOST_UDP_BYTES,
+        ..rr(Protocol::Udp)
+    };
+    assert!(value(&run(&most).unwrap(), "requests_per_sec") > 1.0);
+}
+
+#[test]
+fn a_server_that_is_not_there_is_named() {
+    let job = Job {
+        server: Some("127.0.0.1:1".parse().unwrap()),
+        ..testing::job(KIND.of(&rr(Protocol::Tcp)))
+    };
+    let (theirs, _stdin) = std::io::pipe().unwrap();
+    let mut phases = Phases::new(theirs, Vec::new()).unwrap();
+    let error = rr(Protocol::Tcp).generate(&job, &mut phases).unwrap_err();
+    assert!(error.to_string().contains("127.0.0.1:1"), "{error}");
+}
+
+#[test]
+fn sizes_that_cannot_be_are_refused_by_their_key() {
+    let empty = Rr {
+        request_bytes: 0,
+        ..rr(Protocol::Tcp)
+    };
+    assert_eq!(empty.check().unwrap_err().key, "request-size");
+    let large = Rr {
+        response_bytes: MOST_UDP_BYTES + 1,
+        ..rr(Protocol::Udp)
+    };
+    let error = large.check().unwrap_err();
+    assert_eq!(error.key, "response-size");
+    assert!(error.what.contains("65507"), "{error}");
+}
+
+#[test]
+fn a_cpu_that_is_not_there_is_a_problem_before_the_run() {
+    let bound = Rr {
+        pair_cpus: Some([0, 9_999]),
+        ..rr(Protocol::Tcp)
+    };
+    let problems = bound.require(&testing::job(KIND.of(&bound)));
+    assert_eq!(problems.len(), 1);
+    assert!(problems[0].what.contains("CPU 9999"), "{:?}", problems[0]);
+}
+
+#[test]
+fn the_first_words_come_as_they_were_said() {
+    let said = hello::Hello::of(&Rr {
+        request_bytes: 70_000,
+        response_bytes: 3,
+        pair_cpus: Some([0, 1]),
+        ..rr(Protocol::Tcp)
+    });
+    let mut bytes = Vec::new();
+    said.say(&mut bytes).unwrap();
+    assert_eq!(hello::Hello::hear(&mut bytes.as_slice()).unwrap(), said);
+    assert!(hello::Hello::hear(&mut &b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"[..]).is_err());
+}

@@ -1,0 +1,91 @@
+//! The native workloads as a user starts them: each has its figures, its files and its proof.
+
+use std::collections::BTreeMap;
+use std::fs;
+use tests::{Bench, alone, expect_code};
+
+/// Metrics of each trial that counts, by workload.
+fn run(bench: &Bench, file: &str) -> BTreeMap<String, Vec<BTreeMap<String, f64>>> {
+    expect_code(&bench.run(&["run", file, "-o", "out"]), 0);
+    let results = results::ResultSet::read(&bench.path("out")).expect("results");
+    let mut found: BTreeMap<String, Vec<BTreeMap<String, f64>>> = BTreeMap::new();
+    for stored in &results.trials {
+        let trial = &stored.trial;
+        assert!(trial.is_ok(), "{:?}", trial.result.state);
+        let cell = &results.plan.cells[trial.place.cell];
+        let workload = &results.experiment.workloads[cell.workload];
+        let metrics = trial.result.metrics.iter();
+        let metrics = metrics.map(|m| (m.metric.clone(), m.value)).collect();
+        found
+            .entry(workload.name.clone())
+            .or_default()
+            .push(metrics);
+    }
+    found
+}
+
+const SHORT: &str = "duration = \"600ms\"\nwarmup = \"100ms\"\n";
+
+#[test]
+fn pairs_periodic_workers_and_burners_are_measured_under_two_policies() {
+    let _turn = alone();
+    let bench = Bench::default();
+    let text = format!(
+        "[[arm]]\nname = \"default\"\n[[arm]]\nname = \"batch\"\npolicy = {{ class = \"batch\" }}\n\
+         to = \"load\"\n\
+         [[workload]]\nkind = \"rr\"\nloads = [2]\n{SHORT}\
+         [[workload]]\nname = \"udp\"\nkind = \"rr\"\nprotocol = \"udp\"\n{SHORT}\
+         [[workload]]\nkind = \"periodic\"\nperiod = \"2ms\"\nruntime = \"200us\"\nloads = [2]\n{SHORT}\
+         [[workload]]\nkind = \"burnwait\"\nloads = [3]\ninterval = \"200ms\"\n{SHORT}\
+         [stop]\nmax-blocks = 1\nmin-blocks = 1\n"
+    );
+    let found = run(&bench, &bench.file("native.toml", &text));
+    let all = |workload: &str, metric: &str, is_good: fn(f64) -> bool| {
+        let trials = &found[workload];
+        assert_eq!(trials.len(), 2, "{workload}");
+        for trial in trials {
+            let value = trial.get(metric).copied();
+            assert!(value.is_some_and(is_good), "{workload} {metric}: {value:?}");
+        }
+    };
+    all("rr", "requests_per_sec", |rate| rate > 100.0);
+    all("udp", "request_p99", |ns| ns > 1_000.0);
+    all("periodic", "offered_per_sec", |rate| {
+        (990.0..1_010.0).contains(&rate)
+    });
+    all("periodic", "miss_percent", |percent| {
+        (0.0..=100.0).contains(&percent)
+    });
+    all("burnwait", "fairness_percent", |percent| percent > 10.0);
+    all("burnwait", "worst_worker_percent", |percent| percent >= 0.0);
+    let trials = fs::read_dir(bench.path("out/trials")).expect("trials");
+    let tables = trials.filter(|trial| {
+        let trial = trial.as_ref().expect("an entry").path();
+        trial.join("sets.csv").is_file() && trial.join("workers.csv").is_file()
+    });
+    assert_eq!(tables.count(), 2, "of the trials of burnwait");
+}
+
+#[test]
+fn a_profile_that_is_wrong_or_missing_is_said_with_its_line() {
+    let bench = Bench::default();
+    let refused = |profile: &str| {
+        let output = bench.run(&["check", "-a", &format!("profile={profile}"), "-w", "wakeup"]);
+        expect_code(&output, 2);
+        tests::stderr(&output)
+    };
+    let misspelt = bench.file("misspelt.conf", "SCHED_LATENCY_NS=1\nSCHED_LATECNY_NS=2\n");
+    let said = refused(&misspelt);
+    assert!(
+        said.contains("line 2") && said.contains("`latency`"),
+        "{said}"
+    );
+    let said = refused("no-such-file.conf");
+    assert!(said.contains("no-such-file.conf"), "{said}");
+    let empty = bench.path("empty");
+    fs::create_dir(&empty).expect("a directory");
+    let output = bench.run(&["check", "--profiles", "empty", "-w", "wakeup"]);
+    expect_code(&output, 2);
+    let said = tests::stderr(&output);
+    assert!(said.contains("no profiles in empty"), "{said}");
+}
