@@ -50,6 +50,15 @@ pub struct Arm {
     pub ingredients: BTreeMap<String, Value>,
 }
 
+/// `base_slice=3ms, nr_migrate=8`.
+fn pairs(table: &serde_json::Map<String, Value>) -> String {
+    let pairs = table.iter().map(|(name, value)| match value {
+        Value::String(text) => format!("{name}={text}"),
+        value => format!("{name}={value}"),
+    });
+    pairs.collect::<Vec<_>>().join(", ")
+}
+
 fn is_zero(value: &f64) -> bool {
     *value == 0.0
 }
@@ -86,6 +95,7 @@ impl Arm {
         }
         parts.extend(self.ingredients.iter().map(|(k, v)| match v {
             Value::String(text) => format!("{k}={text}"),
+            Value::Object(table) => format!("{k} ({})", pairs(table)),
             value => format!("{k}={value}"),
         }));
         if let Some(collectors) = &self.collect {

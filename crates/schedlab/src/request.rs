@@ -90,7 +90,7 @@ fn from_words(args: &ExperimentArgs) -> Result<Experiment, CliError> {
         None => None,
     };
     let line = plan::CommandLine {
-        arms: args.arms.clone(),
+        arms: arms(args)?,
         workloads: args.workloads.clone(),
         command: args.command.clone(),
         prepare: prepare(args)?,
@@ -100,6 +100,51 @@ fn from_words(args: &ExperimentArgs) -> Result<Experiment, CliError> {
         aa: args.aa,
     };
     Ok(plan::parse_command_line(&line)?)
+}
+
+/// The arms as they were typed, and one for each profile. Without any that was typed, profiles
+/// are compared with the machine as it is.
+fn arms(args: &ExperimentArgs) -> Result<Vec<String>, CliError> {
+    let mut arms = args.arms.clone();
+    let Some(directory) = &args.profiles else {
+        return Ok(arms);
+    };
+    if arms.is_empty() {
+        arms.push("default".to_owned());
+    }
+    arms.extend(profiles(directory)?);
+    Ok(arms)
+}
+
+/// An arm for each file of a directory, named after it.
+fn profiles(directory: &Path) -> Result<Vec<String>, CliError> {
+    let refuse = |what: String| {
+        let remedy = "a profile is a file of NAME=VALUE lines, such as low_latency.conf with \
+                      SCHED_MIGRATION_COST_NS=100000";
+        CliError::usage(what, remedy)
+    };
+    let unreadable = |e| refuse(format!("reading the profiles {}: {e}", directory.display()));
+    let mut arms = Vec::new();
+    for entry in std::fs::read_dir(directory).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        let name = path.file_stem().and_then(|stem| stem.to_str());
+        let Some(name) = name.filter(|name| !name.starts_with('.') && path.is_file()) else {
+            continue;
+        };
+        let path = path.to_string_lossy();
+        if path.contains('+') {
+            return Err(refuse(format!(
+                "`{path}`: a `+` in the path would join two changes of an arm"
+            )));
+        }
+        arms.push(format!("{name}:=profile={path}"));
+    }
+    if arms.is_empty() {
+        let what = format!("there are no profiles in {}", directory.display());
+        return Err(refuse(what));
+    }
+    arms.sort();
+    Ok(arms)
 }
 
 /// The words of `--prepare`, as a shell would cut them.

@@ -2,7 +2,7 @@
 //!
 //! `make test` builds sched/scx_faulty first, a scheduler that fails in a chosen way.
 
-use crate::guests::{experiment, fact, of, trials};
+use crate::guests::{KERNEL, experiment, fact, of, trials};
 use std::path::{Path, PathBuf};
 use tests::{Bench, alone, expect_code, no_guests, sched_program, stdout};
 
@@ -62,6 +62,58 @@ fn a_scheduler_in_force_is_proven_before_during_and_after() {
         ("none", None)
     );
     assert!(stdout(&output).contains("emulated") || !stdout(&output).contains("tcg"));
+}
+
+#[test]
+fn profiles_are_in_force_as_far_as_the_kernel_has_them() {
+    if let Some(why) = no_guests() {
+        return tests::skipped(why);
+    }
+    let _turn = alone();
+    let bench = Bench::default();
+    let profiles = bench.path("profiles");
+    std::fs::create_dir(&profiles).expect("a directory");
+    let write = |name: &str, text: &str| {
+        std::fs::write(profiles.join(name), text).expect("written");
+    };
+    write(
+        "short.conf",
+        "SCHED_BASE_SLICE_NS=750000\nSCHED_NR_MIGRATE=8\n",
+    );
+    // Two of CFS that differ in what EEVDF has not.
+    let old =
+        |latency: u32| format!("SCHED_LATENCY_NS={latency}\nSCHED_MIN_GRANULARITY_NS=3000000\n");
+    write("old.conf", &old(24_000_000));
+    write("older.conf", &old(3_000_000));
+    let output = bench.run(&[
+        "run",
+        "--vm",
+        KERNEL,
+        "--memory",
+        "1G",
+        "--profiles",
+        "profiles",
+        "--max-blocks",
+        "1",
+        "-o",
+        "out",
+        "--",
+        "true",
+    ]);
+    expect_code(&output, 0);
+    let trials = trials(&bench);
+    let found = |arm: &str, what: &str| {
+        let fact = fact(&of(&trials, arm).trial.result, what);
+        assert_eq!(fact.wanted.as_ref(), Some(&fact.found));
+        fact.found.clone()
+    };
+    assert_eq!(found("short", "tunable base_slice"), "750000");
+    assert_eq!(found("short", "tunable nr_migrate"), "8");
+    assert_eq!(found("old", "tunable base_slice"), "3000000");
+    assert!(of(&trials, "default").trial.is_ok());
+    let report = stdout(&output);
+    assert!(report.contains("old and older were the same"), "{report}");
+    assert!(report.contains("this kernel has no latency"), "{report}");
 }
 
 #[test]

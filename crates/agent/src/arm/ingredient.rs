@@ -5,7 +5,7 @@
 //! and of the command line, the lists, the checks of an experiment, and each trial.
 
 use super::asked::Asked;
-use super::{handicap, kernel, policy, scheduler, tunables, weight};
+use super::{handicap, kernel, policy, profile, scheduler, tunables, weight};
 use crate::fence::Fence;
 use crate::interrupt::Interrupt;
 use crate::journal::Journal;
@@ -22,11 +22,12 @@ use std::path::Path;
 use std::time::Duration;
 
 /// In the order in which they are put in force. They are undone the other way round, and
-/// asked the other way round whose a change of the command line is: any `NAME=VALUE` may be
-/// a tunable.
+/// asked the other way round whose a change of the command line is: any path may be a
+/// scheduler, and any `NAME=VALUE` a tunable.
 pub static INGREDIENTS: Registry<dyn Ingredient> = Registry::new(&[
     &tunables::Tuning,
     &scheduler::OwnScheduler,
+    &profile::Profile,
     &policy::ThreadPolicy,
     &weight::ServerWeight,
     &kernel::OwnKernel,

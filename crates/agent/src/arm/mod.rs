@@ -6,6 +6,7 @@ mod handicap;
 pub mod ingredient;
 mod kernel;
 pub(crate) mod policy;
+mod profile;
 pub(crate) mod scheduler;
 pub mod tunables;
 mod weight;

@@ -10,6 +10,7 @@ mod drift;
 mod evidence;
 mod notices;
 mod summary;
+mod twins;
 mod warm;
 pub(crate) mod why;
 

@@ -3,7 +3,7 @@
 
 use crate::fold::{alike, in_ranges};
 use crate::table::{ArmTrials, CellTable, Notice};
-use crate::table::{drift, warm};
+use crate::table::{drift, twins, warm};
 use model::preflight::{Check, CheckState};
 use model::{Severity, Trial, Warning};
 use results::{ResultSet, RunState};
@@ -20,7 +20,12 @@ pub fn collect(results: &ResultSet, cells: &[CellTable]) -> Vec<Notice> {
     }
     let own = own(results, &notices);
     let drifts = drift::warnings(results, cells);
-    for warning in own.iter().chain(&warm::warnings(results)).chain(&drifts) {
+    for warning in own
+        .iter()
+        .chain(&warm::warnings(results))
+        .chain(&twins::warnings(results))
+        .chain(&drifts)
+    {
         add(&mut notices, warning, None);
     }
     let mut notices: Vec<Notice> = notices.into_iter().map(Gathered::merged).collect();

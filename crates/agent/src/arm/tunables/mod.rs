@@ -11,7 +11,7 @@ mod value;
 
 pub(crate) use knob::Knob;
 pub use table::{TABLE, Tunable, Unit};
-pub(crate) use value::normalise;
+pub(crate) use value::{normalise, own_name};
 
 use super::asked::{Asked, Value};
 use super::ingredient::{Around, At, Change, Form, Ground, Ingredient, Undone, problem, twice};
@@ -216,7 +216,7 @@ impl Change for Tuned<'_> {
 }
 
 /// Everything that can be found out without writing: names, values, places, rights.
-fn check(root: &Path, tunables: &Tunables) -> Vec<TunableError> {
+pub(super) fn check(root: &Path, tunables: &Tunables) -> Vec<TunableError> {
     tunables
         .iter()
         .filter_map(|(name, text)| check_one(root, name, text).err())
@@ -246,7 +246,7 @@ fn absent(name: &str) -> Option<&'static str> {
 }
 
 /// Read the named tunables back.
-fn found(root: &Path, tunables: &Tunables) -> Vec<Fact> {
+pub(super) fn found(root: &Path, tunables: &Tunables) -> Vec<Fact> {
     let value = |name: &str| match (Knob::find(root, name), absent(name)) {
         (Err(TunableError::Absent { .. }), Some(value)) => Ok(value.to_owned()),
         (knob, _) => knob?.read(),
@@ -260,13 +260,13 @@ fn found(root: &Path, tunables: &Tunables) -> Vec<Fact> {
 
 /// Tunables that were set, with what they were before.
 #[derive(Debug, Default)]
-struct Applied {
+pub(super) struct Applied {
     before: Vec<(Knob, String)>,
 }
 
 impl Applied {
     /// Write the old values back, last first, and read them back.
-    fn undo(self) -> Result<(), Vec<TunableError>> {
+    pub(super) fn undo(self) -> Result<(), Vec<TunableError>> {
         let errors: Vec<TunableError> = self
             .before
             .into_iter()
@@ -283,7 +283,7 @@ impl Applied {
 
 /// Set all, each in the journal before it is written. All are checked before any is
 /// written; if one fails, what was set stays in `applied` for the caller to undo.
-fn apply(
+pub(super) fn apply(
     root: &Path,
     tunables: &Tunables,
     journal: &mut Journal,

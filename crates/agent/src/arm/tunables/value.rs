@@ -48,7 +48,7 @@ fn other_keys() -> impl Iterator<Item = &'static str> {
 
 /// The logical name of a tunable that is written as the kernel calls it (`base_slice_ns`,
 /// `sched_latency_ns`, `kernel.sched_latency_ns`); any other name as it is.
-pub(super) fn own_name(name: &str) -> String {
+pub(crate) fn own_name(name: &str) -> String {
     let file = name.strip_prefix("kernel.").unwrap_or(name);
     let is_its_file = |path: &&str| path.rsplit('/').next() == Some(file);
     let own = TABLE.iter().find(|t| t.candidates.iter().any(is_its_file));
