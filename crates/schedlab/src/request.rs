@@ -110,7 +110,8 @@ fn arms(args: &ExperimentArgs) -> Result<Vec<String>, CliError> {
         return Ok(arms);
     };
     if arms.is_empty() {
-        arms.push("default".to_owned());
+        // A profile may be called `default`.
+        arms.push("unchanged:=default".to_owned());
     }
     arms.extend(profiles(directory)?);
     Ok(arms)

@@ -110,7 +110,7 @@ fn profiles_are_in_force_as_far_as_the_kernel_has_them() {
     assert_eq!(found("short", "tunable base_slice"), "750000");
     assert_eq!(found("short", "tunable nr_migrate"), "8");
     assert_eq!(found("old", "tunable base_slice"), "3000000");
-    assert!(of(&trials, "default").trial.is_ok());
+    assert!(of(&trials, "unchanged").trial.is_ok());
     let report = stdout(&output);
     assert!(report.contains("old and older were the same"), "{report}");
     assert!(report.contains("this kernel has no latency"), "{report}");
