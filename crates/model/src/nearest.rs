@@ -1,11 +1,37 @@
 //! "Did you mean …?"
 
-/// The candidate most like `word`, if any is near enough to be a slip of the pen.
+/// The candidate most like `word`, if any is near enough to be a slip of the pen. Capital letters
+/// are no difference. A word in which one letter is missing, wrong, too many or exchanged with the
+/// next is nearer than any other: short words are alike by nothing else.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let word = word.to_lowercase();
+    let likeness = |candidate: &str| {
+        let candidate = candidate.to_lowercase();
+        let is_one_slip = word.chars().nth(1).is_some()
+            && candidate.chars().nth(1).is_some()
+            && strsim::osa_distance(&word, &candidate) <= 1;
+        f64::from(u8::from(is_one_slip)) + strsim::jaro_winkler(&word, &candidate)
+    };
     candidates
         .into_iter()
-        .map(|c| (strsim::jaro_winkler(word, c), c))
-        .filter(|(score, _)| *score > 0.75)
+        .map(|candidate| (likeness(candidate), candidate))
+        .filter(|(likeness, _)| *likeness > 0.75)
         .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, c)| c)
+        .map(|(_, candidate)| candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_slip_is_nearer_than_letters_in_common() {
+        let commands = ["run", "kernel", "report", "restore", "plan"];
+        assert_eq!(nearest("rn", commands), Some("run"));
+        assert_eq!(nearest("rnu", commands), Some("run"));
+        assert_eq!(nearest("Pln", commands), Some("plan"));
+        assert_eq!(nearest("raprot", commands), Some("report"));
+        assert_eq!(nearest("qqq", commands), None);
+        assert_eq!(nearest("x", ["y"]), None);
+    }
 }

@@ -4,15 +4,12 @@
 //! obeyed by a terminal ([`model::printable`]).
 
 use crate::places::Places;
+use crate::said::{self, Unknown};
 use miette::{Diagnostic, NamedSource, SourceSpan};
 use model::Invalid;
 use model::printable::{lines, one_line};
 use std::ops::Range;
 
-/// How errors of keys begin that a table does not have.
-const UNKNOWN_FIELD: &str = "unknown field ";
-/// The same for words that a key does not take.
-const UNKNOWN_VARIANT: &str = "unknown variant ";
 /// How toml says that a key, or a table, is there twice.
 const DUPLICATE_KEY: &str = "duplicate key";
 
@@ -30,6 +27,8 @@ pub struct PlanError {
     /// The key whose value is wrong, from the table that [`PlanError::at_key`] is given
     /// the places of: `server.cpus`.
     key: Option<String>,
+    /// The name that is not known, where that is what is wrong.
+    unknown: Option<Unknown>,
 }
 
 impl PlanError {
@@ -41,6 +40,24 @@ impl PlanError {
             source_code: None,
             span: None,
             key: None,
+            unknown: None,
+        }
+    }
+
+    /// Error with a message that may be one of serde.
+    fn of_serde(message: &str) -> Self {
+        let Some(unknown) = said::unknown(message) else {
+            let sentence = said::sentence(message);
+            return PlanError::new(sentence.as_deref().unwrap_or(message));
+        };
+        PlanError::of_unknown(unknown)
+    }
+
+    fn of_unknown(unknown: Unknown) -> Self {
+        let error = PlanError::new(unknown.message()).with_help_maybe(unknown.help());
+        PlanError {
+            unknown: Some(unknown),
+            ..error
         }
     }
 
@@ -69,12 +86,11 @@ impl PlanError {
 
     /// Is the error that a table has no such key?
     pub(crate) fn is_unknown(&self, key: &str) -> bool {
-        let rest = self.message.strip_prefix(UNKNOWN_FIELD);
-        rest.is_some_and(|rest| rest.starts_with(&format!("`{key}`")))
+        self.is_of_name() && self.unknown.as_ref().is_some_and(|it| it.word == key)
     }
 
     fn is_of_name(&self) -> bool {
-        self.message.starts_with(UNKNOWN_FIELD)
+        self.unknown.as_ref().is_some_and(Unknown::is_key)
     }
 
     /// The key is one of the table `name`.
@@ -96,18 +112,13 @@ impl PlanError {
 
     /// For an unknown key of a table: these are known too, but were read before.
     pub(crate) fn beside_keys(self, read_before: impl Iterator<Item = &'static str>) -> Self {
-        let message = self.message.clone();
-        let mut quoted = message.split('`').skip(1).step_by(2);
-        let wrong = quoted.next().unwrap_or_default();
-        let mut known: Vec<&str> = read_before.collect();
-        known.extend(quoted);
-        let nearest = model::nearest(wrong, known.iter().copied());
-        let message = format!(
-            "unknown field `{wrong}`, expected one of `{}`",
-            known.join("`, `")
-        );
-        let help = nearest.map(|right| format!("did you mean `{right}`?"));
-        PlanError { help, ..self }.renamed(message)
+        match self.unknown {
+            Some(unknown) => PlanError {
+                span: self.span,
+                ..PlanError::of_unknown(unknown.or(read_before))
+            },
+            None => self,
+        }
     }
 
     /// The text of the file, as it can be shown; the place moves with what it grows by.
@@ -123,14 +134,17 @@ impl PlanError {
     }
 }
 
-/// Serde and toml say what is wrong and where; the nearest right key is ours.
+/// Serde and toml find what is wrong and where; how it is said is ours.
 impl From<toml::de::Error> for PlanError {
     fn from(error: toml::de::Error) -> Self {
         // Some have what was expected in a second line.
         let message: Vec<&str> = error.message().lines().map(str::trim).collect();
-        let message = message.join("; ");
-        let help = advice(&message);
-        let result = PlanError::new(message).with_help_maybe(help);
+        let mut result = PlanError::of_serde(&message.join("; "));
+        if error.message().starts_with(DUPLICATE_KEY) {
+            let help =
+                "leave one out; of a list of tables each has two brackets: [[arm]], [[workload]]";
+            result = result.with_help(help);
+        }
         match error.span() {
             Some(span) => result.at(span),
             None => result,
@@ -154,8 +168,7 @@ fn plain(text: impl Into<String>) -> String {
 impl From<Invalid> for PlanError {
     fn from(invalid: Invalid) -> Self {
         let help = Some(invalid.remedy).filter(|remedy| !remedy.is_empty());
-        let help = help.or_else(|| advice(&invalid.what));
-        let error = PlanError::new(invalid.what).with_help_maybe(help);
+        let error = PlanError::of_serde(&invalid.what).with_help_maybe(help);
         let key = match error.is_of_name() {
             true => invalid.key,
             false => key_in_file(&invalid.key),
@@ -175,25 +188,6 @@ fn key_in_file(key: &str) -> String {
     };
     let parts: Vec<String> = key.split('.').map(plain).collect();
     parts.join(".")
-}
-
-/// Advice on texts of serde and toml, which have none.
-fn advice(message: &str) -> Option<String> {
-    if message.starts_with(DUPLICATE_KEY) {
-        let help =
-            "leave one out; of a list of tables each has two brackets: [[arm]], [[workload]]";
-        return Some(help.to_owned());
-    }
-    unknown_name_help(message)
-}
-
-/// serde's text: ``unknown field `x`, expected one of `a`, `b` ``, or variant.
-fn unknown_name_help(message: &str) -> Option<String> {
-    let field = message.strip_prefix(UNKNOWN_FIELD);
-    let rest = field.or_else(|| message.strip_prefix(UNKNOWN_VARIANT))?;
-    let mut words = rest.split('`').skip(1).step_by(2);
-    let wrong = words.next()?;
-    model::nearest(wrong, words).map(|right| format!("did you mean `{right}`?"))
 }
 
 impl PlanError {

@@ -23,6 +23,7 @@ mod placement;
 mod places;
 mod program;
 mod reference;
+mod said;
 mod server;
 mod spread;
 mod stack;

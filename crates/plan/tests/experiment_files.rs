@@ -97,7 +97,7 @@ fn a_key_of_the_kind_is_known_and_shown_where_it_is() {
     for (keys, said, helped, at) in [
         (
             "kind = \"wakeup\"\nsleeep = \"1ms\"",
-            "unknown field `sleeep`",
+            "no key `sleeep`",
             "`sleep`",
             "sleeep",
         ),
@@ -109,13 +109,13 @@ fn a_key_of_the_kind_is_known_and_shown_where_it_is() {
         ),
         (
             "kind = \"wakeup\"\nconnections = 2",
-            "unknown field `connections`",
+            "no key `connections`",
             "",
             "connections",
         ),
         (
             "kind = \"http\"\nconections = 2",
-            "unknown field",
+            "there is no key",
             "`connections`",
             "conections",
         ),
@@ -127,13 +127,13 @@ fn a_key_of_the_kind_is_known_and_shown_where_it_is() {
         ),
         (
             "kind = \"schbench\"\nargs = [\"-n\", 1]",
-            "expected a string",
+            "the number 1 stands where a text",
             "",
             "1]",
         ),
         (
             "kind = \"command\"\ncomand = [\"make\"]",
-            "unknown field",
+            "there is no key",
             "`command`",
             "comand",
         ),
@@ -145,7 +145,7 @@ fn a_key_of_the_kind_is_known_and_shown_where_it_is() {
         ),
         (
             "kind = \"memcached\"\nplacment = []",
-            "unknown field",
+            "there is no key",
             "`placement`",
             "placment",
         ),
@@ -156,6 +156,75 @@ fn a_key_of_the_kind_is_known_and_shown_where_it_is() {
         assert!(help.contains(helped), "{message}: {help}");
         assert_eq!(offset, text.find(at), "{text}{message}");
     }
+}
+
+#[test]
+#[allow(clippy::too_many_lines)] // A table of cases.
+fn a_misspelt_word_is_answered_with_the_nearest_wherever_it_stands() {
+    let arm = "[[arm]]\nname = \"a\"\n";
+    let http = "[[workload]]\nkind = \"http\"\n";
+    let service = "[[workload.service]]\nname = \"x\"\ncommand = [\"x\"]\n";
+    for (before, wrong_line, right) in [
+        (arm, "policy = { class = \"fif\" }", "fifo"),
+        (arm, "to = \"sever\"", "server"),
+        ("[[workload]]\n", "kind = \"wakeupp\"", "wakeup"),
+        (http, "arrivals = \"poison\"", "poisson"),
+        (http, "antagonists = \"eech\"", "each"),
+        (http, "load-on = \"contoller\"", "controller"),
+        (
+            http,
+            "loads = { find = \"mex\", slo = \"p95 < 1ms\" }",
+            "max",
+        ),
+        (
+            &format!("{http}{service}"),
+            "stop-signal = \"temr\"",
+            "TERM",
+        ),
+        (
+            &format!("{http}[workload.server]\n"),
+            "kind = \"nginxx\"",
+            "nginx",
+        ),
+        (
+            &format!("{http}[[workload.antagonist]]\n"),
+            "kind = \"spiner\"",
+            "spinner",
+        ),
+        (
+            "[[workload]]\nkind = \"netperf\"\n",
+            "test = \"tcp_rr\"",
+            "TCP_RR",
+        ),
+        (
+            "[[workload]]\nkind = \"command\"\ncommand = [\"x\"]\n[[workload.metric]]\n\
+             name = \"x\"\nregex = \"(?<v>x)\"\n",
+            "better = \"highr\"",
+            "higher",
+        ),
+        ("[target]\n", "kind = \"lcal\"", "local"),
+    ] {
+        let (message, help, offset) = wrong(&format!("{before}{wrong_line}\n"));
+        assert_eq!(help, format!("did you mean `{right}`?"), "{message}");
+        for of_serde in ["unknown", "expected", "variant"] {
+            assert!(!message.contains(of_serde), "{message}");
+        }
+        let line = before.len()..before.len() + wrong_line.len();
+        assert!(
+            offset.is_some_and(|offset| line.contains(&offset)),
+            "{offset:?}: {message}"
+        );
+    }
+}
+
+#[test]
+fn a_word_that_is_like_no_other_is_answered_with_all() {
+    let (message, help, _) = wrong("[[workload]]\nkind = \"http\"\narrivals = \"zzz\"\n");
+    assert_eq!(message, "the word `zzz` has no meaning here");
+    assert!(help.starts_with("write one of `poisson`"), "{help}");
+    let (message, ..) = wrong("seed = \"seven\"\n");
+    let expected = "the text \"seven\" stands where a whole number from 0 on is expected";
+    assert_eq!(message, expected);
 }
 
 #[test]

@@ -73,7 +73,7 @@ fn what_makes_no_metric_is_shown_where_it_is() {
             "\"wakeup_p99\"",
         ),
         ("\"lower\"", "\"less\"", "less", "\"less\""),
-        ("from =", "form =", "unknown field `form`", "form"),
+        ("from =", "form =", "no key `form`", "form"),
         ("\"us\"", "\"\"", "no unit", "\"\""),
     ] {
         let (message, _, found) = wrong(from, to);

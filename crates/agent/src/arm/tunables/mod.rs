@@ -87,7 +87,10 @@ pub(super) struct Tuning;
 
 /// A tunable is written as text with its unit, as a bare number, or as a switch.
 #[derive(Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "a tunable is a text with its unit, a whole number, or `true` or `false`"
+)]
 enum Written {
     Text(String),
     Number(i64),
