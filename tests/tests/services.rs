@@ -258,6 +258,36 @@ fn what_goes_wrong_with_a_server_is_said_and_never_becomes_a_figure() {
 }
 
 #[test]
+fn a_server_that_keeps_answering_with_another_status_is_tried_once() {
+    let _turn = alone();
+    let server = |ready: &str| {
+        http(&format!(
+            "kind = \"command\"\ncommand = [{:?}, \"serve\", \"--port\", \"{{port}}\"]\n\
+             ready = {{ path = \"/up\", {ready} }}\nready-limit = \"500ms\"",
+            tests::schedlab()
+        ))
+    };
+    let bench = Bench::default();
+    expect_code(&run(&bench, &server("status = 204")), 4);
+    let why = "GET /up was answered with 200, not 204";
+    assert!(reasons(&bench).contains(why), "{}", reasons(&bench));
+    let trials = trials(&bench);
+    assert_eq!(trials.len(), 1, "{}", reasons(&bench));
+    assert_eq!(trials[0].1["result"]["for_good"], true);
+}
+
+#[test]
+fn a_server_that_does_not_take_its_arguments_is_tried_once() {
+    let _turn = alone();
+    let bench = Bench::default();
+    let server = "kind = \"command\"\n\
+                  command = [\"sh\", \"-c\", \"echo usage >&2; exit 2\", \"{port}\"]";
+    expect_code(&run(&bench, &http(server)), 4);
+    assert!(reasons(&bench).contains("usage"), "{}", reasons(&bench));
+    assert_eq!(trials(&bench).len(), 1, "{}", reasons(&bench));
+}
+
+#[test]
 fn an_antagonist_that_ends_early_voids_the_trial() {
     let _turn = alone();
     let bench = Bench::default();

@@ -21,6 +21,7 @@ use collect::tasks::{self, Pid};
 use load::roles::{ANTAGONISTS, SERVERS};
 use load::{Launch, Output};
 use model::{Arm, Class, Placement, Problem, Role, format_duration_ns};
+use server::NotReady;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -159,31 +160,42 @@ impl Roles {
     }
 
     /// Looks until what was started last is ready. The inner error of a look says what is
-    /// not there yet.
+    /// not there yet. What gives wrong answers until the end, from its first answer on, would
+    /// give them to another attempt, too.
     fn wait_until(
         &mut self,
         wait: &Wait,
         interrupt: &Interrupt,
-        mut look: impl FnMut(&mut Self) -> Result<Result<(), String>, Stop>,
+        mut look: impl FnMut(&mut Self) -> Result<Result<(), NotReady>, Stop>,
     ) -> Result<(), Stop> {
         let deadline = Instant::now() + Duration::from_nanos(wait.limit_ns);
+        let mut answers_wrong = false;
+        let mut wavered = false;
         loop {
             let looked = look(self)?;
             // Looked at after the probe: somebody else may have answered it.
             self.check_alive(interrupt)?;
-            match looked {
+            let (why, is_wrong) = match looked {
                 Ok(()) => return Ok(()),
-                Err(why) if Instant::now() >= deadline => {
-                    return Err(Stop::Failed(format!(
-                        "{} was not ready after {}: {why}; look at its {}, or change what is \
-                         waited for with ready and ready-limit",
-                        wait.what,
-                        format_duration_ns(wait.limit_ns),
-                        wait.log
-                    )));
-                }
-                Err(_) => self.pause(interrupt, wait.every)?,
+                Err(NotReady::Yet(why)) => (why, false),
+                Err(NotReady::WrongAnswer(why)) => (why, true),
+            };
+            wavered |= answers_wrong && !is_wrong;
+            answers_wrong = is_wrong;
+            if Instant::now() >= deadline {
+                let stop = Stop::Failed(format!(
+                    "{} was not ready after {}: {why}; look at its {}, or change what is \
+                     waited for with ready and ready-limit",
+                    wait.what,
+                    format_duration_ns(wait.limit_ns),
+                    wait.log
+                ));
+                return Err(match answers_wrong && !wavered {
+                    true => stop.for_good(),
+                    false => stop,
+                });
             }
+            self.pause(interrupt, wait.every)?;
         }
     }
 

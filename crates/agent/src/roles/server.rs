@@ -20,11 +20,26 @@ pub fn address(server: &dyn ServerProgram) -> Result<SocketAddr, String> {
         .map_err(|e| format!("choose a port for the server: {e}"))
 }
 
+/// The reason why something is not ready.
+#[derive(Debug, PartialEq, Eq)]
+pub enum NotReady {
+    /// It does not do yet what is waited for.
+    Yet(String),
+    /// It runs and answers, but with another status.
+    WrongAnswer(String),
+}
+
+impl From<String> for NotReady {
+    fn from(why: String) -> Self {
+        NotReady::Yet(why)
+    }
+}
+
 /// One look; the error says what the server does not do yet.
-pub fn probe(ready: &Readiness, address: SocketAddr) -> Result<(), String> {
+pub fn probe(ready: &Readiness, address: SocketAddr) -> Result<(), NotReady> {
     match ready {
         Readiness::Http { path, status } => answers(address, path, *status),
-        Readiness::Tcp => connects(address).map(drop),
+        Readiness::Tcp => Ok(connects(address).map(drop)?),
     }
 }
 
@@ -34,13 +49,13 @@ pub fn connects(address: SocketAddr) -> Result<TcpStream, String> {
 }
 
 /// A `GET` of the path is answered with this status.
-pub fn answers(address: SocketAddr, path: &str, status: u16) -> Result<(), String> {
+pub fn answers(address: SocketAddr, path: &str, status: u16) -> Result<(), NotReady> {
     match http_status(connects(address)?, address, path) {
         Ok(found) if found == status => Ok(()),
-        Ok(found) => Err(format!(
+        Ok(found) => Err(NotReady::WrongAnswer(format!(
             "GET {path} was answered with {found}, not {status}"
-        )),
-        Err(e) => Err(format!("GET {path}: {}", fault(&e))),
+        ))),
+        Err(e) => Err(format!("GET {path}: {}", fault(&e)).into()),
     }
 }
 
@@ -107,7 +122,10 @@ mod tests {
 
     #[test]
     fn what_is_no_answer_is_said_in_words() {
-        let said = |answer| probe(&ready(200), answering(answer)).unwrap_err();
+        let said = |answer| match probe(&ready(200), answering(answer)) {
+            Err(NotReady::Yet(why)) => why,
+            other => panic!("{other:?}"),
+        };
         assert_eq!(
             said(b"220 smtp.example ESMTP\r\n"),
             "GET /health: the answer is not HTTP"
@@ -120,6 +138,7 @@ mod tests {
         let address = answering(b"HTTP/1.1 503 Not yet\r\n\r\n");
         assert_eq!(probe(&ready(503), address), Ok(()));
         let error = probe(&ready(200), address).unwrap_err();
-        assert_eq!(error, "GET /health was answered with 503, not 200");
+        let why = "GET /health was answered with 503, not 200".to_owned();
+        assert_eq!(error, NotReady::WrongAnswer(why));
     }
 }

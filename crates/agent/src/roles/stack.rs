@@ -2,6 +2,7 @@
 //! started, in order, when the one before it is ready.
 
 use super::server;
+use super::server::NotReady;
 use super::{Ground, Roles, SERVER, Wait};
 use crate::files;
 use crate::journal::{Journal, Undo};
@@ -126,6 +127,19 @@ fn filled_in(value: &Value, fill: &impl Fn(&str) -> String) -> Value {
     }
 }
 
+/// The end of a command that did not succeed.
+struct BadEnd {
+    why: String,
+    /// Exit status; `None` where it has none.
+    code: Option<i32>,
+}
+
+impl BadEnd {
+    fn new(why: String) -> Self {
+        BadEnd { why, code: None }
+    }
+}
+
 fn failed(what: &str, error: &io::Error) -> Stop {
     Stop::Failed(format!("{what}: {error}"))
 }
@@ -240,27 +254,31 @@ impl Roles {
         services: &[Service],
         service: &Service,
         ground: &mut Ground,
-    ) -> Result<Result<(), String>, Stop> {
+    ) -> Result<Result<(), NotReady>, Stop> {
         let main = self.layout.address_of(service);
         match &service.ready {
             Ready::Ports => {
                 let of = |port: &String| self.layout.address(&service.name, port);
                 let mut addresses = service.ports.iter().filter_map(of);
-                Ok(addresses.try_for_each(|address| server::connects(address).map(drop)))
+                let connects = addresses.try_for_each(|at| server::connects(at).map(drop));
+                Ok(connects.map_err(NotReady::from))
             }
             Ready::Http { path, status } => Ok(match main {
                 Some(address) => server::answers(address, path, *status),
-                None => Err("it has no port".to_owned()),
+                None => Err("it has no port".to_owned().into()),
             }),
             Ready::Log { text } => {
                 let printed = self.running.last().map(|r| r.process.has_printed(text));
                 Ok(match printed {
                     Some(Ok(true)) => Ok(()),
-                    Some(Err(error)) => Err(error.to_string()),
-                    _ => Err(format!("it has not printed `{text}`")),
+                    Some(Err(error)) => Err(error.to_string().into()),
+                    _ => Err(format!("it has not printed `{text}`").into()),
                 })
             }
-            Ready::Command { argv } => self.command(services, service, argv, ground),
+            Ready::Command { argv } => {
+                let ended = self.command(services, service, argv, ground)?;
+                Ok(ended.map_err(|end| end.why.into()))
+            }
         }
     }
 
@@ -273,17 +291,20 @@ impl Roles {
         ground: &mut Ground,
     ) -> Result<(), Stop> {
         let ended = self.command(services, service, argv, ground)?;
-        ended.map_err(|why| Stop::Failed(format!("the service {}: {why}", service.name)))
+        ended.map_err(|end| {
+            let stop = Stop::Failed(format!("the service {}: {}", service.name, end.why));
+            stop.by_exit(end.code)
+        })
     }
 
-    /// Runs a command of the service to its end; the inner error says how it failed.
+    /// Runs a command of the service to its end; the inner error is how it failed.
     fn command(
         &mut self,
         services: &[Service],
         service: &Service,
         argv: &[String],
         ground: &mut Ground,
-    ) -> Result<Result<(), String>, Stop> {
+    ) -> Result<Result<(), BadEnd>, Stop> {
         let launch = self.layout.launch(services, service, argv);
         let words = launch.argv.join(" ");
         let origin = Origin {
@@ -293,7 +314,7 @@ impl Roles {
         let started = Process::start(&launch, origin, ground.journal, |_| Ok(()));
         let mut process = match started {
             Ok(process) => process,
-            Err(error) => return Ok(Err(error.to_string())),
+            Err(error) => return Ok(Err(BadEnd::new(error.to_string()))),
         };
         let limit = Duration::from_nanos(service.ready_limit_ns);
         let waited = self.wait_for_command(&mut process, Instant::now() + limit, ground);
@@ -301,14 +322,17 @@ impl Roles {
         let output = process.reap().map_err(|e| failed(&words, &e));
         let (is_over, (output, _)) = (waited?, (killed.and(output))?);
         Ok(match (is_over, output.success) {
-            (false, _) => Err(format!(
+            (false, _) => Err(BadEnd::new(format!(
                 "`{words}` had not ended after {}",
                 format_duration_ns(service.ready_limit_ns)
-            )),
+            ))),
             (true, true) => Ok(()),
             (true, false) => {
                 let lines = last_lines(&(output.stdout + &output.stderr), 3, " | ");
-                Err(format!("`{words}` ended with {}: {lines}", output.status))
+                Err(BadEnd {
+                    why: format!("`{words}` ended with {}: {lines}", output.status),
+                    code: output.code,
+                })
             }
         })
     }
