@@ -314,7 +314,7 @@ fn the_newest_run_is_taken_where_none_is_named() {
     assert!(stdout(&report).contains("idle"), "{}", stdout(&report));
     let said = stderr(&report);
     assert!(
-        said.contains("The newest run: results/default-or-idle"),
+        said.contains("The newest run: results/default-or-idle-true-"),
         "{said}"
     );
     expect_code(&bench.run(&["verify"]), 0);

@@ -83,11 +83,7 @@ pub fn parse_command_line(line: &CommandLine) -> Result<Experiment, PlanError> {
         arm.to = usual_role(&workloads);
     }
     complete(Draft {
-        name: arms
-            .iter()
-            .map(|a| a.name.as_str())
-            .collect::<Vec<_>>()
-            .join("-or-"),
+        name: usual_name(&arms, &workloads),
         question: None,
         seed: line.seed,
         target: line.target.clone().unwrap_or_else(TargetSpec::local),
@@ -98,6 +94,24 @@ pub fn parse_command_line(line: &CommandLine) -> Result<Experiment, PlanError> {
         collect: None,
         aa: line.aa,
     })
+}
+
+/// Name of an experiment of the command line, `default-or-batch-wakeup`. The directory of its
+/// results gets it, so it stays short.
+fn usual_name(arms: &[Arm], workloads: &[Workload]) -> String {
+    let arms: Vec<&str> = arms.iter().map(|arm| arm.name.as_str()).collect();
+    let workloads: Vec<&str> = workloads.iter().map(|w| w.name.as_str()).collect();
+    format!("{}-{}", short(&arms, "-or-"), short(&workloads, "-"))
+}
+
+/// The names; where they are long, the first of them and how many there are beside it.
+fn short(names: &[&str], joint: &str) -> String {
+    const LONGEST: usize = 40;
+    let all = names.join(joint);
+    match names {
+        [first, _, ..] if all.len() > LONGEST => format!("{first}-and-{}-more", names.len() - 1),
+        _ => all,
+    }
 }
 
 /// Name of the arm that repeats the baseline.
@@ -161,6 +175,28 @@ mod tests {
         };
         let experiment = parse_command_line(&line)?;
         Ok(experiment.arms.into_iter().map(|arm| arm.name).collect())
+    }
+
+    #[test]
+    fn the_name_says_what_is_compared_by_which_work_and_stays_short() {
+        let name = |arms: &[&str], workloads: &[&str]| {
+            let words = |all: &[&str]| all.iter().map(|word| (*word).to_owned()).collect();
+            let line = CommandLine {
+                arms: words(arms),
+                workloads: words(workloads),
+                command: words(&["/usr/bin/make", "-j4"]),
+                ..CommandLine::default()
+            };
+            parse_command_line(&line).unwrap().name
+        };
+        let two = name(&["default", "batch"], &["wakeup:50%"]);
+        assert_eq!(two, "default-or-batch-wakeup-make");
+        let arms: Vec<String> = (1..=9)
+            .map(|n| format!("arm number {n}:=nice={n}"))
+            .collect();
+        let arms: Vec<&str> = arms.iter().map(String::as_str).collect();
+        let many = name(&arms, &["wakeup", "hackbench"]);
+        assert_eq!(many, "arm number 1-and-8-more-wakeup-hackbench-make");
     }
 
     #[test]

@@ -206,8 +206,12 @@ fn manifest(experiment: &Experiment) -> Manifest {
 }
 
 fn default_dir(name: &str) -> PathBuf {
+    // A file system takes 255 bytes for a name, and a capsule's is longer than this one.
+    const LONGEST: usize = 120;
     let stamp = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
-    Path::new(latest::RESULTS).join(format!("{}-{stamp}", plain(name)))
+    let mut name = plain(name);
+    name.truncate(LONGEST);
+    Path::new(latest::RESULTS).join(format!("{name}-{stamp}"))
 }
 
 /// After an error: what was measured is not lost, and how to go on.
