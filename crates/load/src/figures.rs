@@ -144,7 +144,8 @@ mod tests {
     #[test]
     fn each_quantile_that_is_missing_says_what_it_needs() {
         let all = [m::REQUEST, m::SERVICE].concat();
-        let expected = "20 requests for p50, 100 for p90, 1000 for p99, 10000 for p999";
+        let expected =
+            "20 requests for p50, 100 for p90, 200 for p95, 1000 for p99, 10000 for p999";
         assert_eq!(needed(&all), expected);
     }
 

@@ -21,6 +21,8 @@ pub const WAKEUP_P50: MetricDef = latency(
 );
 /// 90th percentile of wakeup latency.
 pub const WAKEUP_P90: MetricDef = latency("wakeup_p90", "90th percentile of wakeup latency.");
+/// 95th percentile of wakeup latency.
+pub const WAKEUP_P95: MetricDef = latency("wakeup_p95", "95th percentile of wakeup latency.");
 /// 99th percentile of wakeup latency.
 pub const WAKEUP_P99: MetricDef = latency("wakeup_p99", "99th percentile of wakeup latency.");
 /// 99.9th percentile of wakeup latency.
@@ -35,6 +37,8 @@ pub const REQUEST_P50: MetricDef = latency(
 );
 /// 90th percentile of request latency.
 pub const REQUEST_P90: MetricDef = latency("request_p90", "90th percentile of request latency.");
+/// 95th percentile of request latency.
+pub const REQUEST_P95: MetricDef = latency("request_p95", "95th percentile of request latency.");
 /// 99th percentile of request latency.
 pub const REQUEST_P99: MetricDef = latency("request_p99", "99th percentile of request latency.");
 /// 99.9th percentile of request latency.
@@ -93,6 +97,7 @@ pub const ACHIEVED_PERCENT: MetricDef = MetricDef {
 pub const WAKEUP: &[Quantile] = &[
     (WAKEUP_P50, Some(500)),
     (WAKEUP_P90, Some(900)),
+    (WAKEUP_P95, Some(950)),
     (WAKEUP_P99, Some(990)),
     (WAKEUP_P999, Some(999)),
     (WAKEUP_MAX, None),
@@ -101,6 +106,7 @@ pub const WAKEUP: &[Quantile] = &[
 pub const REQUEST: &[Quantile] = &[
     (REQUEST_P50, Some(500)),
     (REQUEST_P90, Some(900)),
+    (REQUEST_P95, Some(950)),
     (REQUEST_P99, Some(990)),
     (REQUEST_P999, Some(999)),
     (REQUEST_MAX, None),

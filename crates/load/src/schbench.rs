@@ -260,7 +260,8 @@ fn latency(
     quantiles: &[m::Quantile],
     section: &Section,
 ) {
-    for (def, permille) in quantiles {
+    let is_printed = |def: &MetricDef| METRICS.iter().any(|metric| metric.name == def.name);
+    for (def, permille) in quantiles.iter().filter(|(def, _)| is_printed(def)) {
         match section.value_us(*permille) {
             Some(us) => parsed.metrics.push(def.measured(us as f64 * 1000.0)),
             None => missing.push(def.name),

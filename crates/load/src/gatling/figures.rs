@@ -2,7 +2,7 @@
 
 use super::requests::Request;
 use super::run::Measured;
-use super::{MORE, REQUEST_MEAN, rate_of};
+use super::{REQUEST_MEAN, rate_of};
 use crate::openloop::{Config, Failure, Tally, Times, figures};
 use crate::recording::{Window, samples_needed};
 use crate::{Job, Parsed};
@@ -51,7 +51,7 @@ pub fn parsed(
     };
     let of_generator = in_window().find(|r| r.reason.contains("Too many open files"));
     let mut parsed = figures::parsed(&config, vec![tally], measured.opened)?;
-    parsed.metrics.extend(beside(in_window().collect()));
+    parsed.metrics.push(mean(in_window()));
     parsed.files.push(TrialFile {
         name: "requests-by-name.csv".to_owned(),
         text: by_name(in_window(), job.workload.duration_ns).map_err(|e| e.to_string())?,
@@ -128,17 +128,11 @@ fn failure(request: &Request) -> Option<Failure> {
     }
 }
 
-/// Figures that other open loops do not have.
-fn beside(requests: Vec<&Request>) -> Vec<model::Measurement> {
-    let latencies = sorted(&requests);
-    let quantiles = MORE.iter().filter_map(|(def, permille)| {
-        let permille = (*permille)?;
-        let enough = latencies.len() as u64 >= samples_needed(permille);
-        enough.then(|| def.measured(quantile(&latencies, permille)))
-    });
+/// The mean, which other open loops do not have.
+fn mean<'a>(requests: impl Iterator<Item = &'a Request>) -> model::Measurement {
+    let latencies: Vec<u64> = requests.map(Request::latency_ns).collect();
     let sum: f64 = latencies.iter().map(|ns| *ns as f64).sum();
-    let mean = REQUEST_MEAN.measured(sum / latencies.len().max(1) as f64);
-    quantiles.chain([mean]).collect()
+    REQUEST_MEAN.measured(sum / latencies.len().max(1) as f64)
 }
 
 fn sorted(requests: &[&Request]) -> Vec<u64> {

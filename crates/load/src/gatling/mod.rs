@@ -79,12 +79,6 @@ pub static KIND: KindDef = KindDef {
     handicap: false,
 };
 
-const REQUEST_P95: MetricDef = MetricDef {
-    name: "request_p95",
-    unit: "ns",
-    better: Better::Lower,
-    text: "95th percentile of request latency.",
-};
 const REQUEST_MEAN: MetricDef = MetricDef {
     name: "request_mean",
     unit: "ns",
@@ -92,14 +86,11 @@ const REQUEST_MEAN: MetricDef = MetricDef {
     text: "Mean request latency, which a few long ones rule.",
 };
 
-/// Quantiles beside those of every open loop.
-const MORE: &[m::Quantile] = &[(REQUEST_P95, Some(950))];
-
 /// Metrics of the load; `requests_per_sec` is its goodput.
 const METRICS: &[MetricDef] = &[
     m::REQUEST_P50,
     m::REQUEST_P90,
-    REQUEST_P95,
+    m::REQUEST_P95,
     m::REQUEST_P99,
     m::REQUEST_P999,
     m::REQUEST_MAX,
@@ -229,7 +220,7 @@ impl Driver for Gatling {
                 "keep = [\"requests.csv\"]",
             ));
         }
-        let too_short = driver::undecidable(job, MORE);
+        let too_short = driver::undecidable(job);
         problems.extend(too_short.map(|(what, remedy)| problem(what, &remedy)));
         problems
     }

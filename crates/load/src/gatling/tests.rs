@@ -75,7 +75,7 @@ fn the_warm_up_is_in_no_figure_and_latency_counts_from_when_a_request_was_due() 
     assert_eq!(value(&parsed, "requests_per_sec"), 100.0);
     assert_eq!(value(&parsed, "error_percent"), 0.0);
     assert_eq!(value(&parsed, "overloaded"), 0.0);
-    assert_eq!(value(&parsed, "request_p95"), 5e6);
+    assert!((value(&parsed, "request_p95") - 5e6).abs() < 1e4);
     assert_eq!(value(&parsed, "request_mean"), 5e6);
     assert!((value(&parsed, "service_p50") - 4e6).abs() < 1e4);
     assert!((value(&parsed, "generator_lateness_p50") - 1e6).abs() < 1e3);

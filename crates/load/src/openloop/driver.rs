@@ -59,7 +59,7 @@ pub fn require(job: &Job, config: Result<Config, String>) -> Vec<Problem> {
     if let Some(what) = config.fault() {
         problems.push(problem(what, "correct the workload in the experiment file"));
     }
-    problems.extend(undecidable(job, &[]).map(|(what, remedy)| problem(what, &remedy)));
+    problems.extend(undecidable(job).map(|(what, remedy)| problem(what, &remedy)));
     if let Some(what) = too_many_files(config.connections, sys::most_files()) {
         let remedy = "take fewer connections, or raise the limit (ulimit -Hn, limits.conf(5))";
         problems.push(problem(what, remedy));
@@ -89,15 +89,14 @@ fn too_many_files(connections: u32, most: Option<u64>) -> Option<String> {
     ))
 }
 
-/// A metric that decides and that a window is too short for, with the remedy; `more` are
-/// quantiles that only this kind has.
-pub fn undecidable(job: &Job, more: &[m::Quantile]) -> Option<(String, String)> {
+/// A metric that decides and that a window is too short for, with the remedy.
+pub fn undecidable(job: &Job) -> Option<(String, String)> {
     let Load::RatePerSec(rate) = job.load else {
         return None;
     };
     let workload = &job.workload;
     let requests = rate * workload.duration_ns as f64 / 1e9;
-    let quantiles = [m::REQUEST, m::SERVICE, more].into_iter().flatten();
+    let quantiles = [m::REQUEST, m::SERVICE].into_iter().flatten();
     let decides = |name: &str| workload.metrics.iter().any(|metric| metric == name);
     let needed = quantiles
         .filter(|(def, _)| decides(def.name))

@@ -59,6 +59,7 @@ pub const LATENESS: &[m::Quantile] = &[(LATENESS_P50, Some(500)), (LATENESS_P99,
 pub const MEMCACHED: &[MetricDef] = &[
     m::REQUEST_P50,
     m::REQUEST_P90,
+    m::REQUEST_P95,
     m::REQUEST_P99,
     m::REQUEST_P999,
     m::REQUEST_MAX,

@@ -166,11 +166,13 @@ pub static KIND: KindDef = KindDef {
 const METRICS: &[MetricDef] = &[
     m::WAKEUP_P50,
     m::WAKEUP_P90,
+    m::WAKEUP_P95,
     m::WAKEUP_P99,
     m::WAKEUP_P999,
     m::WAKEUP_MAX,
     m::REQUEST_P50,
     m::REQUEST_P90,
+    m::REQUEST_P95,
     m::REQUEST_P99,
     m::REQUEST_P999,
     m::REQUEST_MAX,
