@@ -5,8 +5,10 @@ use crate::check::check;
 use crate::error::PlanError;
 use crate::name::check_name;
 use crate::stop::{FileStop, stop};
-use crate::workload::{command_workload, parse_workload};
+use crate::workload::of_words;
+use crate::{target, words};
 use model::{Arm, Experiment, TargetSpec, Workload};
+use serde_json::{Map, Value};
 
 /// Parts of an experiment as they were written; gaps are filled by [`complete`].
 pub(crate) struct Draft {
@@ -27,7 +29,7 @@ pub(crate) struct Draft {
 pub struct CommandLine {
     /// Arms as after `-a`: `NAME:=CHANGES` or `CHANGES`. The first is the baseline.
     pub arms: Vec<String>,
-    /// Workloads as after `-w`: a kind with its keys.
+    /// Workloads as after `-w`: a kind, with loads if wanted.
     pub workloads: Vec<String>,
     /// A command after `--`, as one more workload.
     pub command: Vec<String>,
@@ -35,8 +37,12 @@ pub struct CommandLine {
     pub prepare: Vec<String>,
     /// Metrics of the command as after `--metric`: `NAME=/REGEX/ higher`.
     pub metrics: Vec<String>,
-    /// `None`: this machine.
-    pub target: Option<TargetSpec>,
+    /// A server, as after `--server`: a kind, and its arguments if it takes some.
+    pub server: Option<String>,
+    /// Antagonists as after `--beside`, in the same form.
+    pub beside: Vec<String>,
+    /// Keys of `[target]`; empty: this machine.
+    pub target: Map<String, Value>,
     /// Seed of the run; `None` is 1.
     pub seed: Option<u64>,
     /// Adds an arm that repeats the baseline.
@@ -64,21 +70,12 @@ pub fn parse_command_line(line: &CommandLine) -> Result<Experiment, PlanError> {
         }
         arms.push(arm);
     }
-    let mut workloads = Vec::new();
-    for text in &line.workloads {
-        workloads.push(parse_workload(text)?);
-    }
-    if !line.command.is_empty() {
-        workloads.push(command_workload(
-            &line.command,
-            &line.prepare,
-            &line.metrics,
-        )?);
-    } else if !line.metrics.is_empty() {
-        return Err(PlanError::new("`--metric` without a command").with_help(
-            "the command follows two dashes: --metric 'ops=/ops: (?<v>.+)/ higher' -- ./bench",
-        ));
-    }
+    let workloads = words::workloads(line)?;
+    let workloads: Vec<Workload> = workloads.iter().map(of_words).collect::<Result<_, _>>()?;
+    let target = match line.target.is_empty() {
+        true => TargetSpec::local(),
+        false => words::read(&line.target, target::target)?,
+    };
     for arm in &mut arms {
         arm.to = usual_role(&workloads);
     }
@@ -86,7 +83,7 @@ pub fn parse_command_line(line: &CommandLine) -> Result<Experiment, PlanError> {
         name: usual_name(&arms, &workloads),
         question: None,
         seed: line.seed,
-        target: line.target.clone().unwrap_or_else(TargetSpec::local),
+        target,
         arms,
         baseline: 0,
         workloads,

@@ -30,6 +30,7 @@ mod stack;
 mod stop;
 mod table;
 mod target;
+mod words;
 mod workload;
 
 pub use arm::{forms, parse_arm};

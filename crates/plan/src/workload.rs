@@ -6,14 +6,15 @@ use crate::client::{self, check_client};
 use crate::error::PlanError;
 use crate::loads::Loads;
 use crate::name::check_shows;
-use crate::table::{Value, items, keys_of, no_fault, own_keys, split, take, unknown_kind};
-use crate::{antagonist, metric, server, stack};
-use load::units::{Duration, Size, parse_load};
+use crate::table::{
+    Value, items, keys_of, no_fault, own_keys, split, take, take_kind, unknown_kind,
+};
+use crate::{antagonist, server, stack, words};
+use load::units::{Duration, Size};
 use load::{Asks, Keys, KindDef, LoadForms, Usual, Window};
 use model::stack::FOLDER;
 use model::{Kind, Load, OpenLoopParams, Place, Service, Workload};
 use serde::Deserialize;
-use serde_json::Map;
 use std::collections::BTreeSet;
 use toml::de::DeValue;
 
@@ -100,7 +101,8 @@ fn find(kind: &str) -> Result<&'static KindDef, PlanError> {
         match load::roles::SERVERS.find(kind) {
             Some(_) => error.with_help(format!(
                 "a server answers a load: kind = \"http\" or \"memcached\", and \
-                 [workload.server] with kind = \"{kind}\""
+                 [workload.server] with kind = \"{kind}\"; on the command line, \
+                 -w http --server {kind}"
             )),
             None => error,
         }
@@ -184,43 +186,16 @@ fn usual_time_limit_ns(warmup_ns: u64, duration_ns: u64) -> u64 {
 
 /// `KIND` or `KIND:LOAD,LOAD`.
 pub fn parse_workload(text: &str) -> Result<Workload, PlanError> {
-    let (kind, loads) = text
-        .split_once(':')
-        .map_or((text, None), |(k, l)| (k, Some(l)));
-    let mut workload = from_keys(kind, Keys::default())?;
-    if let Some(loads) = loads {
-        workload.loads = loads
-            .split(',')
-            .map(|l| parse_load(l).map_err(PlanError::new))
-            .collect::<Result<_, _>>()?;
-    }
-    Ok(workload)
+    of_words(&words::workload(text))
 }
 
-/// Any command line as a workload, with a command that runs before each trial, and metrics of
-/// its own as in `--metric`.
-pub fn command_workload(
-    argv: &[String],
-    prepare: &[String],
-    metrics: &[String],
-) -> Result<Workload, PlanError> {
-    let mut written = Map::new();
-    written.insert("command".to_owned(), argv.into());
-    if !prepare.is_empty() {
-        written.insert("prepare".to_owned(), prepare.into());
-    }
-    if !metrics.is_empty() {
-        let metrics: Result<Vec<_>, _> = metrics.iter().map(|text| metric::keys(text)).collect();
-        written.insert("metric".to_owned(), metrics?.into());
-    }
-    from_keys("command", Keys::new(written))
-}
-
-fn from_keys(kind: &str, mut keys: Keys) -> Result<Workload, PlanError> {
-    let def = find(kind)?;
-    let own = Own::read(def, &mut keys);
-    no_fault(keys)?;
-    workload(def, own, CommonKeys::default(), Roles::default())
+/// A workload from keys of a command line.
+pub(crate) fn of_words(keys: &words::Table) -> Result<Workload, PlanError> {
+    words::read(keys, |mut value| {
+        let known = kinds(|_| true).join(", ");
+        let kind = take_kind(&mut value, "workload", &known)?;
+        from_table(&kind, value)
+    })
 }
 
 /// Checks that the parser of one kind cannot make.

@@ -140,6 +140,14 @@ pub struct ExperimentArgs {
         conflicts_with = "file"
     )]
     pub workloads: Vec<String>,
+    /// Server of the workloads that ask one (http, memcached), with arguments if it takes some:
+    /// nginx, 'memcached -v' [default: echo, memcached]
+    #[arg(long, value_name = "KIND", conflicts_with = "file")]
+    pub server: Option<String>,
+    /// A program that disturbs beside every workload: spinner, stress-ng, 'stress-ng --cpu 2',
+    /// 'command ./batch-job'
+    #[arg(long, value_name = "KIND", conflicts_with = "file")]
+    pub beside: Vec<String>,
     /// Run in a virtual machine with this kernel: debian:sid, a bzImage, a built tree, host
     #[arg(long, value_name = "KERNEL", conflicts_with = "file")]
     pub vm: Option<String>,
@@ -193,7 +201,10 @@ pub struct RunArgs {
     #[arg(
         long,
         value_name = "FILE|DIR",
-        conflicts_with_all = ["file", "arms", "profiles", "workloads", "command", "metrics", "vm", "resume"]
+        conflicts_with_all = [
+            "file", "arms", "profiles", "workloads", "command", "metrics", "server", "beside", "vm",
+            "resume"
+        ]
     )]
     pub like: Option<PathBuf>,
     /// With --like: run what it shows without asking
@@ -462,6 +473,8 @@ impl ExperimentArgs {
             && self.workloads.is_empty()
             && self.command.is_empty()
             && self.metrics.is_empty()
+            && self.server.is_none()
+            && self.beside.is_empty()
             && self.vm.is_none()
             && self.expose.is_empty()
     }

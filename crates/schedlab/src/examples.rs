@@ -5,6 +5,7 @@ Examples:
   schedlab run -a default -a batch -w wakeup --budget 2m
   schedlab run -a default -a slice=0.3ms -- make -B -j4
   schedlab run --vm debian:sid -a default -a scx_rusty -w wakeup -w hackbench
+  schedlab run -a default -a batch -w http --server nginx --beside stress-ng
   schedlab run experiments/quickstart.toml --fail-on regression
   schedlab run --resume results/latest --budget 12m";
 

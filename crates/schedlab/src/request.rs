@@ -3,16 +3,17 @@
 use crate::args::ExperimentArgs;
 use crate::exit::CliError;
 use crate::{complete, targets};
-use model::{Calibration, Experiment, TargetSpec};
-use plan::PlanError;
+use model::{Calibration, Experiment};
+use plan::{CommandLine, PlanError};
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
-use vm::VmSpec;
 
-/// An experiment, and the text of its file if it came from one.
+/// An experiment.
 pub struct Wanted {
     pub experiment: Experiment,
+    /// The text of its file, if it came from one.
     pub source: Option<String>,
     /// Calibrations of an earlier run that is to be repeated with the very same work.
     pub calibrations: BTreeMap<String, Calibration>,
@@ -20,13 +21,19 @@ pub struct Wanted {
 
 pub fn wanted(args: &ExperimentArgs) -> Result<Wanted, CliError> {
     let (mut experiment, source) = match &args.file {
-        Some(path) => from_file(path)?,
-        None => (from_words(args)?, None),
+        Some(path) => {
+            let (experiment, text) = from_file(path)?;
+            (experiment, Some(text))
+        }
+        None => (plan::parse_command_line(&words(args)?)?, None),
     };
     if args.aa {
         experiment = plan::with_aa(experiment)?;
     }
-    expose(&mut experiment, &args.expose)?;
+    // A guest of the command line sees them already.
+    if args.vm.is_none() {
+        expose(&mut experiment, &args.expose)?;
+    }
     override_stop(&mut experiment, args)?;
     plan::check(&experiment)?;
     let cpus = targets::cpus(&experiment.target);
@@ -56,7 +63,7 @@ pub fn expose(experiment: &mut Experiment, paths: &[String]) -> Result<(), CliEr
     Ok(expose(&mut experiment.target, paths).map_err(PlanError::from)?)
 }
 
-fn from_file(path: &Path) -> Result<(Experiment, Option<String>), CliError> {
+fn from_file(path: &Path) -> Result<(Experiment, String), CliError> {
     let text = read_text(path).map_err(|e| {
         CliError::usage(
             format!("reading {}: {e}", path.display()),
@@ -67,7 +74,7 @@ fn from_file(path: &Path) -> Result<(Experiment, Option<String>), CliError> {
     let experiment = plan::parse_experiment(&name, &text)?;
     let collectors = agent::COLLECTORS.map(|def| def.name);
     plan::check_collectors(&experiment, &collectors, (&name, &text))?;
-    Ok((experiment, Some(text)))
+    Ok((experiment, text))
 }
 
 /// The most that an experiment file has: there is much room for comments.
@@ -84,22 +91,19 @@ fn read_text(path: &Path) -> std::io::Result<String> {
     }
 }
 
-fn from_words(args: &ExperimentArgs) -> Result<Experiment, CliError> {
-    let target = match &args.vm {
-        Some(kernel) => Some(TargetSpec::from(&vm(args, kernel)?)),
-        None => None,
-    };
-    let line = plan::CommandLine {
+fn words(args: &ExperimentArgs) -> Result<CommandLine, CliError> {
+    Ok(CommandLine {
         arms: arms(args)?,
         workloads: args.workloads.clone(),
         command: args.command.clone(),
         prepare: prepare(args)?,
         metrics: args.metrics.clone(),
-        target,
+        server: args.server.clone(),
+        beside: args.beside.clone(),
+        target: target_keys(args)?,
         seed: args.seed,
         aa: args.aa,
-    };
-    Ok(plan::parse_command_line(&line)?)
+    })
 }
 
 /// The arms as they were typed, and one for each profile. Without any that was typed, profiles
@@ -159,10 +163,21 @@ fn prepare(args: &ExperimentArgs) -> Result<Vec<String>, CliError> {
     })
 }
 
-fn vm(args: &ExperimentArgs, kernel: &str) -> Result<VmSpec, CliError> {
-    let memory_bytes =
-        plan::parse_size(&args.memory).map_err(|e| CliError::usage(e, "--memory 2G"))?;
-    Ok(VmSpec::new(kernel, args.cpus, memory_bytes))
+/// The keys of `[target]` that the arguments mean; none is this machine.
+fn target_keys(args: &ExperimentArgs) -> Result<Map<String, Value>, CliError> {
+    let Some(kernel) = &args.vm else {
+        return Ok(Map::new());
+    };
+    plan::parse_size(&args.memory).map_err(|e| CliError::usage(e, "--memory 2G"))?;
+    let mut keys = Map::new();
+    keys.insert("kind".to_owned(), "vm".into());
+    keys.insert("kernel".to_owned(), kernel.as_str().into());
+    keys.insert("cpus".to_owned(), args.cpus.into());
+    keys.insert("memory".to_owned(), args.memory.as_str().into());
+    if !args.expose.is_empty() {
+        keys.insert("expose".to_owned(), args.expose.as_slice().into());
+    }
+    Ok(keys)
 }
 
 pub fn override_stop(experiment: &mut Experiment, args: &ExperimentArgs) -> Result<(), CliError> {

@@ -1,6 +1,6 @@
 //! stress-ng from PATH.
 
-use super::{AntagonistProgram, ProgramDef, needed, words};
+use super::{AntagonistProgram, ProgramDef, words};
 use crate::{Keys, Params, Work};
 use model::{KeyDef, Program};
 use serde::{Deserialize, Serialize};
@@ -12,8 +12,8 @@ pub static ANTAGONIST: ProgramDef<dyn AntagonistProgram> = ProgramDef {
     keys: &[KeyDef::new(
         "args",
         "list of words",
-        "needed",
-        "Arguments, such as `[\"--cpu\", \"1\"]`.",
+        "`[\"--cpu\", \"0\"]`",
+        "Arguments; the usual ones keep every CPU busy.",
     )],
     work: Work::of::<StressNg>(),
     tasks: &[],
@@ -34,7 +34,7 @@ pub struct StressNg {
 impl Params for StressNg {
     fn read(keys: &mut Keys) -> Self {
         StressNg {
-            args: needed(keys, "args", "antagonist `stress-ng`", "[\"--cpu\", \"1\"]"),
+            args: keys.words("args").unwrap_or_else(|| words(&["--cpu", "0"])),
         }
     }
 }

@@ -1,0 +1,137 @@
+//! The words of a command line as the keys that a file has for the same.
+
+use crate::build::CommandLine;
+use crate::error::PlanError;
+use crate::metric;
+use crate::table::Value as Written;
+use serde_json::{Map, Value};
+use toml::de::{DeTable, DeValue};
+
+/// Keys of one table of a file.
+pub(crate) type Table = Map<String, Value>;
+
+/// A line for each key, with a name or a kind first; `None` if TOML has no such value.
+pub(crate) fn lines(keys: &Table) -> Option<String> {
+    let mut keys: Vec<(&String, &Value)> = keys.iter().collect();
+    keys.sort_by_key(|(key, _)| !["kind", "name"].contains(&key.as_str()));
+    let line = |(key, value): (&String, &Value)| {
+        let value = toml::Value::try_from(value).ok()?;
+        Some(format!("{key} = {value}\n"))
+    };
+    keys.into_iter().map(line).collect()
+}
+
+/// Reads keys that stand in no file as those of a file are read.
+pub(crate) fn read<T>(
+    keys: &Table,
+    read: impl FnOnce(Written) -> Result<T, PlanError>,
+) -> Result<T, PlanError> {
+    let text = lines(keys);
+    let text = text.ok_or_else(|| PlanError::new("a number is too large"))?;
+    let table = DeTable::parse(&text)?;
+    let value = Written::new(table.span(), DeValue::Table(table.into_inner()));
+    read(value)
+}
+
+/// The tables `[[workload]]` that a command line means.
+pub(crate) fn workloads(line: &CommandLine) -> Result<Vec<Table>, PlanError> {
+    let mut tables: Vec<Table> = line.workloads.iter().map(|text| workload(text)).collect();
+    if let Some(server) = &line.server {
+        set_server(&mut tables, role("server", server)?)?;
+    }
+    if !line.command.is_empty() {
+        tables.push(command(&line.command, &line.prepare, &line.metrics)?);
+    } else if !line.metrics.is_empty() {
+        return Err(PlanError::new("`--metric` without a command").with_help(
+            "the command follows two dashes: --metric 'ops=/ops: (?<v>.+)/ higher' -- ./bench",
+        ));
+    }
+    if !line.beside.is_empty() {
+        let beside: Result<Vec<Table>, _> = line.beside.iter().map(|b| role("beside", b)).collect();
+        let beside = Value::from(beside?);
+        for table in &mut tables {
+            table.insert("antagonist".to_owned(), beside.clone());
+        }
+    }
+    Ok(tables)
+}
+
+/// `KIND` or `KIND:LOAD,LOAD`.
+pub(crate) fn workload(text: &str) -> Table {
+    let (kind, loads) = match text.split_once(':') {
+        Some((kind, loads)) => (kind, Some(loads)),
+        None => (text, None),
+    };
+    let mut table = of_kind(kind);
+    if let Some(loads) = loads {
+        let loads: Vec<Value> = loads.split(',').map(load).collect();
+        table.insert("loads".to_owned(), loads.into());
+    }
+    table
+}
+
+/// A count is a number in a file.
+fn load(text: &str) -> Value {
+    text.parse::<i64>()
+        .map_or_else(|_| text.into(), Value::from)
+}
+
+fn of_kind(kind: &str) -> Table {
+    Table::from_iter([("kind".to_owned(), kind.into())])
+}
+
+/// Any command, with one that runs before each trial, and metrics of its own.
+fn command(argv: &[String], prepare: &[String], metrics: &[String]) -> Result<Table, PlanError> {
+    let mut table = of_kind("command");
+    table.insert("command".to_owned(), argv.into());
+    if !prepare.is_empty() {
+        table.insert("prepare".to_owned(), prepare.into());
+    }
+    if !metrics.is_empty() {
+        let metrics: Result<Vec<_>, _> = metrics.iter().map(|text| metric::keys(text)).collect();
+        table.insert("metric".to_owned(), metrics?.into());
+    }
+    Ok(table)
+}
+
+/// The server is for the workloads that send requests.
+fn set_server(tables: &mut [Table], server: Table) -> Result<(), PlanError> {
+    let asks = |table: &Table| {
+        let kind = table
+            .get("kind")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        load::kind::find(kind).is_none_or(|def| def.client)
+    };
+    let mut asking = tables.iter_mut().filter(|table| asks(table)).peekable();
+    if asking.peek().is_none() {
+        let with = crate::workload::kinds(|def| def.client).join("`, `");
+        return Err(
+            PlanError::new("`--server` without a workload that asks a server")
+                .with_help(format!("-w http --server nginx; `{with}` ask one")),
+        );
+    }
+    asking.for_each(|table| {
+        table.insert("server".to_owned(), server.clone().into());
+    });
+    Ok(())
+}
+
+/// The table of a server or of an antagonist: `KIND`, or `'KIND ARGUMENTS'` as a shell would cut
+/// them.
+fn role(option: &str, text: &str) -> Result<Table, PlanError> {
+    let wrong = |what: String| {
+        PlanError::new(what).with_help("--server nginx --beside 'stress-ng --cpu 2'")
+    };
+    let words = shlex::split(text);
+    let words = words.ok_or_else(|| wrong(format!("`{text}` has an open quotation mark")))?;
+    let [kind, args @ ..] = &words[..] else {
+        return Err(wrong(format!("`--{option}` without a kind")));
+    };
+    let mut table = of_kind(kind);
+    if !args.is_empty() {
+        let key = if kind == "command" { "command" } else { "args" };
+        table.insert(key.to_owned(), args.into());
+    }
+    Ok(table)
+}
