@@ -322,6 +322,42 @@ fn the_newest_run_is_taken_where_none_is_named() {
 }
 
 #[test]
+fn a_run_of_the_command_line_leaves_a_file_that_repeats_it() {
+    let _turn = alone();
+    let bench = Bench::default();
+    let words = [
+        "run",
+        "-q",
+        "-o",
+        "out",
+        "-a",
+        "default",
+        "-a",
+        "calm:=batch",
+        "-w",
+        "hackbench:1",
+        "--seed",
+        "7",
+        "--max-blocks",
+        "1",
+        "--",
+        "true",
+    ];
+    expect_code(&bench.run(&words), 0);
+    expect_code(
+        &bench.run(&["run", "-q", "out/experiment.toml", "-o", "again"]),
+        0,
+    );
+    let experiment = |dir: &str| {
+        let path = bench.path(dir).join("experiment.json");
+        std::fs::read_to_string(path).expect("an experiment")
+    };
+    assert_eq!(experiment("out"), experiment("again"));
+    let page = std::fs::read_to_string(bench.path("out/report/report.html")).expect("a page");
+    assert!(page.contains("[[arm]]"), "the page shows the file");
+}
+
+#[test]
 fn a_run_waits_for_another_one_where_that_is_asked_for() {
     let _turn = alone();
     let bench = Bench::default();

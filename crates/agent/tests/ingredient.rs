@@ -13,6 +13,7 @@ use agent::arm::{Asked, Value};
 use entry::{trial, wrong};
 use load::Keys;
 use model::{Arm, Fact, Invalid, Problem, TrialState, Workload};
+use serde_json::Map;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -46,6 +47,10 @@ impl Ingredient for Toy {
         if let Some(value) = keys.get::<u64>("knob") {
             arm.ingredients.insert("knob".to_owned(), value.into());
         }
+    }
+
+    fn write(&self, arm: &Arm, keys: &mut Map<String, serde_json::Value>) {
+        keys.extend(wanted(arm).map(|value| ("knob".to_owned(), value.into())));
     }
 
     fn forms(&self) -> &'static [Form] {

@@ -22,6 +22,22 @@ pub fn parse_duration(text: &str) -> Result<u64, String> {
     u64::try_from(duration.as_nanos()).map_err(|_| hint())
 }
 
+/// A duration as it is written in a file, without rounding: `2m`, `300us`, `1500ns`.
+pub fn written_duration(ns: u64) -> String {
+    const UNITS: [(u64, &str); 5] = [
+        (60_000_000_000, "m"),
+        (1_000_000_000, "s"),
+        (1_000_000, "ms"),
+        (1_000, "us"),
+        (1, "ns"),
+    ];
+    let whole = UNITS
+        .iter()
+        .find(|(unit, _)| ns > 0 && ns.is_multiple_of(*unit));
+    let (unit, name) = whole.copied().unwrap_or((1, "ns"));
+    format!("{}{name}", ns / unit)
+}
+
 /// Events per second of `10k/s`, `250/s`, `1.5M/s`.
 pub fn parse_rate(text: &str) -> Result<f64, String> {
     let error = || format!("`{text}` is not a rate; write \"250/s\" or \"10k/s\"");
@@ -194,6 +210,21 @@ mod tests {
         assert!(parse_duration("5").is_err_and(|e| e.contains("no unit")));
         assert!(parse_duration("5 parsecs").is_err());
         assert!(parse_duration("-5s").is_err());
+    }
+
+    #[test]
+    fn a_written_duration_is_read_as_what_it_was() {
+        for (ns, text) in [
+            (0, "0ns"),
+            (1_500, "1500ns"),
+            (300_000, "300us"),
+            (90_000_000_000, "90s"),
+            (7_200_000_000_000, "120m"),
+            (u64::from(u32::MAX), "4294967295ns"),
+        ] {
+            assert_eq!(written_duration(ns), text);
+            assert_eq!(parse_duration(text), Ok(ns));
+        }
     }
 
     #[test]

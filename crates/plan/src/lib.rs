@@ -32,6 +32,7 @@ mod table;
 mod target;
 mod words;
 mod workload;
+mod written;
 
 pub use arm::{forms, parse_arm};
 pub use build::{CommandLine, parse_command_line, with_aa};
@@ -42,3 +43,4 @@ pub use file::parse_experiment;
 pub use load::units::{parse_duration, parse_fraction, parse_load, parse_size};
 pub use reference::{TABLES, TableDef};
 pub use workload::parse_workload;
+pub use written::experiment_file;

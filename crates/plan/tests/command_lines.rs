@@ -1,6 +1,7 @@
-//! Experiments of the command line.
+//! Experiments of the command line, and the files that say the same.
 
-use plan::{CommandLine, parse_command_line};
+use model::Experiment;
+use plan::{CommandLine, experiment_file, parse_command_line, parse_experiment};
 use serde_json::json;
 
 fn words(words: &[&str]) -> Vec<String> {
@@ -13,6 +14,127 @@ fn line(arms: &[&str], workloads: &[&str]) -> CommandLine {
         workloads: words(workloads),
         ..CommandLine::default()
     }
+}
+
+fn guest() -> CommandLine {
+    let target = json!({
+        "kind": "vm", "kernel": "debian:sid", "cpus": 2, "memory": "1G", "expose": ["/srv/x"]
+    });
+    CommandLine {
+        target: target.as_object().cloned().expect("a table"),
+        ..CommandLine::default()
+    }
+}
+
+/// The text of the file, which means the same experiment.
+#[track_caller]
+fn same(line: &CommandLine, experiment: &Experiment) -> String {
+    let text = experiment_file(line, experiment).expect("a file says the same");
+    let read = parse_experiment("elsewhere.toml", &text).expect("is right");
+    assert_eq!(&read, experiment, "{text}");
+    text
+}
+
+#[track_caller]
+fn round_trip(line: &CommandLine) -> String {
+    same(line, &parse_command_line(line).expect("is right"))
+}
+
+/// Arms of every form that `schedlab list arms` and the reference have.
+const ARMS: &[(&str, &[&str])] = &[
+    ("default, eevdf", &["default", "eevdf"]),
+    (
+        "TUNABLE=VALUE",
+        &[
+            "base_slice=1ms",
+            "base_slice_ns=2ms",
+            "autogroup=off+migration_cost=0.5ms",
+        ],
+    ),
+    (
+        "scx_NAME [ARGS]",
+        &[
+            "scx_rusty",
+            "scx_rusty --slice-us-overutil 5000",
+            "scx_layered --x 'a \"b\" \\ c'",
+            "/opt/scx_mine",
+        ],
+    ),
+    ("other, batch, idle", &["other", "batch", "idle"]),
+    ("fifo[:PRIO], rr[:PRIO]", &["fifo", "fifo:5", "rr:99"]),
+    (
+        "deadline:RUNTIME/PERIOD",
+        &["deadline:2ms/5ms", "deadline:0.3ms/4ms/5ms"],
+    ),
+    ("nice=N", &["nice=-5"]),
+    ("slice=TIME", &["slice=0.3ms"]),
+    ("weight=N", &["weight=1000"]),
+    ("kernel=SOURCE", &["kernel=debian:trixie"]),
+    ("handicap=N%", &["handicap=5%", "handicap=0.7%"]),
+    ("A+B", &["batch+nice=5+base_slice=1ms"]),
+    ("NAME:=ARM", &["calm \"one\":=batch+nice=5"]),
+];
+
+#[test]
+fn a_file_says_the_same_of_every_form_of_an_arm() {
+    let forms: Vec<&str> = plan::forms().into_iter().map(|(form, _)| form).collect();
+    let tried: Vec<&str> = ARMS.iter().map(|(form, _)| *form).collect();
+    assert_eq!(tried, forms, "each form has its arms above");
+    for (form, arms) in ARMS {
+        for arm in *arms {
+            let workload = if *form == "weight=N" {
+                "http:2k/s"
+            } else {
+                "wakeup"
+            };
+            let mut line = line(&["base:=default", arm], &[workload]);
+            if *form == "kernel=SOURCE" {
+                line.target = guest().target;
+            }
+            round_trip(&line);
+        }
+    }
+}
+
+#[test]
+fn a_file_says_the_same_of_workloads_roles_target_and_rule() {
+    let mut line = CommandLine {
+        server: Some("nginx".to_owned()),
+        beside: words(&["spinner", "stress-ng --cpu 2", "command yes 'a b'"]),
+        command: words(&["make", "-C", "a \"b\"", "-j4"]),
+        prepare: words(&["make", "clean"]),
+        metrics: words(&[r"ops=/ops: (?<v>[\d.]+)\n/ higher 1/s", "t=csv:took lower"]),
+        seed: Some(7),
+        aa: true,
+        ..guest()
+    };
+    line.arms = words(&["default", "batch"]);
+    line.workloads = words(&["wakeup:50%,4", "http:2k/s"]);
+    let mut experiment = parse_command_line(&line).expect("is right");
+    experiment.stop.budget_ns = Some(90_000_000_000);
+    experiment.stop.smallest_effect = plan::parse_fraction("7%").expect("is right");
+    experiment.stop.confidence = 0.99;
+    experiment.stop.max_blocks = 2;
+    experiment.stop.min_blocks = 2;
+    let text = same(&line, &experiment);
+    for said in [
+        "name = \"default-or-batch-",
+        "budget = \"90s\"",
+        "smallest-effect = \"7%\"",
+        "loads = [\"50%\", 4]",
+        "server = { kind = \"nginx\" }",
+        "policy = { class = \"batch\" }",
+    ] {
+        assert!(text.contains(said), "{said} is not in:\n{text}");
+    }
+}
+
+#[test]
+fn what_no_file_can_say_has_no_file() {
+    let mut experiment = parse_command_line(&line(&["default"], &["wakeup"])).expect("is right");
+    experiment.stop.max_attempts = 9;
+    let without = experiment_file(&line(&["default"], &["wakeup"]), &experiment);
+    assert_eq!(without, None);
 }
 
 #[test]

@@ -13,19 +13,22 @@ use std::path::Path;
 /// An experiment.
 pub struct Wanted {
     pub experiment: Experiment,
-    /// The text of its file, if it came from one.
+    /// The text of its file; one that says the same where it came from a command line.
     pub source: Option<String>,
     /// Calibrations of an earlier run that is to be repeated with the very same work.
     pub calibrations: BTreeMap<String, Calibration>,
 }
 
 pub fn wanted(args: &ExperimentArgs) -> Result<Wanted, CliError> {
-    let (mut experiment, source) = match &args.file {
+    let (mut experiment, line, mut source) = match &args.file {
         Some(path) => {
             let (experiment, text) = from_file(path)?;
-            (experiment, Some(text))
+            (experiment, None, Some(text))
         }
-        None => (plan::parse_command_line(&words(args)?)?, None),
+        None => {
+            let line = words(args)?;
+            (plan::parse_command_line(&line)?, Some(line), None)
+        }
     };
     if args.aa {
         experiment = plan::with_aa(experiment)?;
@@ -36,6 +39,14 @@ pub fn wanted(args: &ExperimentArgs) -> Result<Wanted, CliError> {
     }
     override_stop(&mut experiment, args)?;
     plan::check(&experiment)?;
+    if let Some(line) = line {
+        source = plan::experiment_file(&line, &experiment);
+        if source.is_none() {
+            tracing::warn!(
+                "no experiment file says the same as this command line, so the results have none"
+            );
+        }
+    }
     let cpus = targets::cpus(&experiment.target);
     complete::complete(&mut experiment, &cpus);
     Ok(Wanted {

@@ -5,6 +5,7 @@ use super::ingredient::{Around, Form, Ingredient, twice, value_of};
 use load::Keys;
 use load::units::parse_percent;
 use model::{Arm, Invalid, Workload};
+use serde_json::{Map, Value};
 
 const KEY: &str = "handicap";
 
@@ -17,6 +18,13 @@ impl Ingredient for Handicap {
 
     fn read(&self, keys: &mut Keys, arm: &mut Arm) {
         arm.handicap_percent = keys.percent(KEY).unwrap_or_default();
+    }
+
+    fn write(&self, arm: &Arm, keys: &mut Map<String, Value>) {
+        if arm.handicap_percent != 0.0 {
+            let percent = format!("{}%", arm.handicap_percent);
+            keys.insert(KEY.to_owned(), percent.into());
+        }
     }
 
     fn forms(&self) -> &'static [Form] {

@@ -17,6 +17,7 @@ use load::registry::Registry;
 use model::{
     Arm, Fact, Invalid, Problem, RolePolicy, SchedulerBinary, TrialFile, Warning, Workload,
 };
+use serde_json::{Map, Value};
 use std::fmt::Display;
 use std::path::Path;
 use std::time::Duration;
@@ -53,6 +54,10 @@ pub trait Ingredient: Sync {
 
     /// Reads its keys of `[[arm]]` into the arm. Faults stay in the keys.
     fn read(&self, keys: &mut Keys, arm: &mut Arm);
+
+    /// Writes the keys from which [`Ingredient::read`] has its part of the arm, if the arm has
+    /// one.
+    fn write(&self, arm: &Arm, keys: &mut Map<String, Value>);
 
     /// Keys whose values are texts, also where they look like numbers.
     fn texts(&self) -> &'static [&'static str] {

@@ -4,6 +4,7 @@
 use super::ingredient::{Around, Form, Ingredient, twice, value_of};
 use load::Keys;
 use model::{Arm, Invalid};
+use serde_json::{Map, Value};
 
 pub struct OwnKernel;
 
@@ -14,6 +15,12 @@ impl Ingredient for OwnKernel {
 
     fn read(&self, keys: &mut Keys, arm: &mut Arm) {
         arm.kernel = keys.get("kernel");
+    }
+
+    fn write(&self, arm: &Arm, keys: &mut Map<String, Value>) {
+        if let Some(kernel) = &arm.kernel {
+            keys.insert("kernel".to_owned(), kernel.as_str().into());
+        }
     }
 
     fn texts(&self) -> &'static [&'static str] {

@@ -7,6 +7,7 @@ use crate::roles;
 use load::Keys;
 use model::readings::WEIGHT;
 use model::{Arm, Fact, Invalid, Problem, Role, Workload};
+use serde_json::Map;
 use std::path::Path;
 
 pub struct ServerWeight;
@@ -18,6 +19,12 @@ impl Ingredient for ServerWeight {
 
     fn read(&self, keys: &mut Keys, arm: &mut Arm) {
         arm.weight = keys.get("weight");
+    }
+
+    fn write(&self, arm: &Arm, keys: &mut Map<String, serde_json::Value>) {
+        if let Some(weight) = arm.weight {
+            keys.insert("weight".to_owned(), weight.into());
+        }
     }
 
     fn forms(&self) -> &'static [Form] {

@@ -3,8 +3,9 @@
 
 use crate::arm::ingredient::{Form, twice, value_of};
 use load::Keys;
-use load::units::parse_duration;
+use load::units::{parse_duration, written_duration};
 use model::{Arm, Class, Invalid, KeyDef, Policy, format_duration_ns};
+use serde_json::{Map, Value};
 
 /// EEVDF clamps a slice request to this range (kernel/sched/syscalls.c).
 const SLICE_NS: std::ops::RangeInclusive<u64> = 100_000..=100_000_000;
@@ -90,6 +91,25 @@ fn of_table(keys: &mut Keys) -> Policy {
         deadline_ns: deadline.or(period),
         period_ns: period.or(deadline),
     }
+}
+
+/// The keys of the table `policy` that [`read_policy`] makes this one of.
+pub fn written(policy: &Policy) -> Map<String, Value> {
+    let mut keys = Map::new();
+    let mut set = |key: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            keys.insert(key.to_owned(), value);
+        }
+    };
+    let duration = |ns: Option<u64>| ns.map(|ns| written_duration(ns).into());
+    set("class", Some(policy.class.name().into()));
+    set("nice", policy.nice.map(Value::from));
+    set("priority", policy.priority.map(Value::from));
+    set("slice", duration(policy.slice_ns));
+    set("runtime", duration(policy.runtime_ns));
+    set("deadline", duration(policy.deadline_ns));
+    set("period", duration(policy.period_ns));
+    keys
 }
 
 /// `batch`, `fifo:5`, `nice=5`, `slice=1ms`; `None` for other changes.

@@ -16,6 +16,7 @@ use load::Keys;
 use model::{
     Arm, Class, Fact, Invalid, Policy, Problem, Role, Severity, Warning, Workload, readings,
 };
+use serde_json::{Map, Value};
 use std::path::Path;
 
 pub struct ThreadPolicy;
@@ -27,6 +28,12 @@ impl Ingredient for ThreadPolicy {
 
     fn read(&self, keys: &mut Keys, arm: &mut Arm) {
         arm.policy = read_policy(keys);
+    }
+
+    fn write(&self, arm: &Arm, keys: &mut Map<String, Value>) {
+        if let Some(policy) = &arm.policy {
+            keys.insert("policy".to_owned(), keys::written(policy).into());
+        }
     }
 
     fn forms(&self) -> &'static [Form] {

@@ -9,10 +9,12 @@ use attached::{Attached, Limits};
 use collect::tasks::Pid;
 use collect::{sched_ext, tools};
 use load::Keys;
+use load::units::written_duration;
 use model::readings::{self, ALL_TASKS, ATTACHES, NONE, REACH, REJECTED, SCHEDULER};
 use model::{
     Arm, Class, Fact, Invalid, Problem, SchedExt, Scheduler, SchedulerBinary, TrialFile, Workload,
 };
+use serde_json::Map;
 use std::env;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -39,6 +41,19 @@ impl Ingredient for OwnScheduler {
             args: args.unwrap_or_default(),
             attach_limit_ns,
         });
+    }
+
+    fn write(&self, arm: &Arm, keys: &mut Map<String, serde_json::Value>) {
+        let Some(scheduler) = &arm.scheduler else {
+            return;
+        };
+        keys.insert("scheduler".to_owned(), scheduler.program.as_str().into());
+        if !scheduler.args.is_empty() {
+            keys.insert("args".to_owned(), scheduler.args.as_slice().into());
+        }
+        if let Some(ns) = scheduler.attach_limit_ns {
+            keys.insert("attach-limit".to_owned(), written_duration(ns).into());
+        }
     }
 
     fn texts(&self) -> &'static [&'static str] {

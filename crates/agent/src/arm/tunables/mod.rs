@@ -20,6 +20,7 @@ use crate::stop::Stop;
 use load::Keys;
 use model::{Arm, Fact, Invalid, Problem, Tunables, Workload, readings};
 use serde::Deserialize;
+use serde_json::Map;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -122,6 +123,14 @@ impl Ingredient for Tuning {
                     ..fault
                 });
             }
+        }
+    }
+
+    fn write(&self, arm: &Arm, keys: &mut Map<String, serde_json::Value>) {
+        if !arm.tunables.is_empty() {
+            let texts = arm.tunables.iter();
+            let tunables = texts.map(|(name, text)| (name.as_str(), text.as_str()));
+            keys.insert("tunables".to_owned(), tunables.collect());
         }
     }
 
