@@ -16,9 +16,10 @@ mod reference;
 mod request;
 mod signature;
 mod targets;
+mod typed;
 
 use args::{Cli, Command};
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use exit::{CliError, Shown};
 use std::io::{IsTerminal, Stderr, Write};
 use std::process::ExitCode;
@@ -31,7 +32,11 @@ fn main() -> ExitCode {
     }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => error.exit(),
+        Err(error) => {
+            let args = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned());
+            let args: Vec<String> = args.collect();
+            typed::with_nearest(error, &Cli::command(), &args).exit()
+        }
     };
     let filter = EnvFilter::try_from_env("SCHEDLAB_LOG");
     tracing_subscriber::fmt()
