@@ -1,6 +1,10 @@
 //! Helpers that tests share: the path of the binary, one run at a time, and programs that they
 //! write.
 
+mod terminal;
+
+pub use terminal::Terminal;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
