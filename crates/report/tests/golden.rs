@@ -65,7 +65,6 @@ fn late(trial: &model::PlannedTrial) -> (u32, model::TrialState) {
 #[test]
 fn a_run_of_two_arms_fits_a_screen_and_shows_what_is_worse_though_it_does_not_decide() {
     let text = text(&demo(), Options::default());
-    assert!(text.lines().count() <= 40, "{text}");
     let conclusion = text.split("SERIOUS").next().unwrap();
     assert!(conclusion.contains("batch is better: "), "{text}");
     assert!(
@@ -73,6 +72,23 @@ fn a_run_of_two_arms_fits_a_screen_and_shows_what_is_worse_though_it_does_not_de
         "{text}"
     );
     insta::assert_snapshot!(text);
+}
+
+#[test]
+fn a_run_like_the_demo_is_at_most_forty_lines_of_eighty_columns() {
+    let usual = Options {
+        width: 80,
+        ..Options::default()
+    };
+    for options in [usual, Options::default()] {
+        let width = options.width;
+        let text = text(&demo(), options);
+        assert!(text.lines().count() <= 40, "{width} columns:\n{text}");
+        assert!(
+            text.lines().all(|line| line.chars().count() <= width),
+            "{text}"
+        );
+    }
 }
 
 fn text(scenario: &Scenario, options: Options) -> String {

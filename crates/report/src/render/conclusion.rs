@@ -197,14 +197,14 @@ fn more_time(open: &[Found]) -> Option<(String, usize)> {
     Some((about, times.len()))
 }
 
-/// Worse comparisons of all arms that do not decide, or better ones, the largest first,
-/// each with its cell.
-pub fn beside(table: &Table, verdict: Verdict) -> Vec<(&CellTable, &Comparison)> {
+/// Better comparisons of all arms that do not decide, the largest first, each with its cell. The
+/// worse ones are in the sentences.
+pub fn better_beside(table: &Table) -> Vec<(&CellTable, &Comparison)> {
     let mut found: Vec<(&CellTable, &Comparison)> = table
         .cells
         .iter()
         .flat_map(|cell| cell.further().map(move |c| (cell, c)))
-        .filter(|(_, c)| !c.aa && c.verdict == verdict && c.better != Better::Neither)
+        .filter(|(_, c)| !c.aa && c.verdict == Verdict::Better && c.better != Better::Neither)
         .collect();
     let size = |c: &Comparison| c.ratio.map_or(0.0, |ratio| ratio.ln().abs());
     found.sort_by(|(_, a), (_, b)| size(b).total_cmp(&size(a)));

@@ -6,7 +6,7 @@ use crate::quantity::change;
 use crate::render::conclusion;
 use crate::render::sheet::sheets;
 use crate::table::why::Kind;
-use crate::table::{CellTable, Comparison, Notice, Table, Verdict};
+use crate::table::{CellTable, Comparison, Notice, Table};
 use crate::words;
 
 /// Deciding comparisons up to this number are all shown; of more, the calls.
@@ -57,13 +57,11 @@ impl Page {
         }
     }
 
-    /// Its costs, other differences, and what went with it.
+    /// Other differences, and what went with the calls. Costs are in the conclusion.
     fn beside(&mut self, table: &Table) {
-        let worse = conclusion::beside(table, Verdict::Worse);
-        let better = conclusion::beside(table, Verdict::Better);
+        let better = conclusion::better_beside(table);
         let moved = moved(table);
         let groups = [
-            ("Also worse", named(table, &worse)),
             ("Also better", named(table, &better)),
             ("Went up and down with it", moved),
         ];
