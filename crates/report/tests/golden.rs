@@ -319,6 +319,44 @@ fn the_page_says_what_a_cell_is_and_how_to_do_it_again() {
 }
 
 #[test]
+fn the_page_says_what_the_host_gave_a_guest_under_each_arm() {
+    let (_dir, mut results) = stored(&demo());
+    let page = |results: &ResultSet| {
+        let table = Table::from_results(results);
+        rendered("html", &table, results, &Options::default())
+    };
+    assert!(
+        !page(&results).contains("id=\"host\""),
+        "no reading of a host"
+    );
+    let facts = &mut results.system.facts;
+    facts.insert("vm.host_cpu".to_owned(), "Some <CPU>".to_owned());
+    facts.insert("vm.host_cpus".to_owned(), "8".to_owned());
+    for (index, stored) in results.trials.iter_mut().enumerate() {
+        let of_host = |metric: &str, value: f64| model::Measurement {
+            metric: metric.to_owned(),
+            value,
+            unit: "%".to_owned(),
+            better: model::Better::Neither,
+        };
+        let waited = if index == 7 { 40.0 } else { 12.0 };
+        let metrics = &mut stored.trial.result.metrics;
+        metrics.push(of_host("host_vcpu_wait", waited));
+        metrics.push(of_host("host_steal", 0.0));
+    }
+    assert!(results.trials[7].trial.is_ok());
+    let page = page(&results);
+    let setup = page.split("id=\"setup\"").nth(1).unwrap();
+    for part in [
+        "a host with 8 CPUs (Some &#60;CPU&#62;)",
+        "12% (at most 40%)</td><td>0% (at most 0%)</td>",
+        "12% (at most 12%)</td><td>0% (at most 0%)</td>",
+    ] {
+        assert!(setup.contains(part), "{part} is not in {setup}");
+    }
+}
+
+#[test]
 fn commands_of_a_warning_are_set_as_code() {
     let mut scenario = synthetic::quickstart();
     scenario.warnings[0].remedy = "run `echo <b>` ` once".to_owned();

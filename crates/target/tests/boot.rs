@@ -246,6 +246,7 @@ fn the_agent_talks_and_its_death_is_told_apart_from_the_machines() {
         .collect();
     assert!(readings.contains(&"host_steal".to_owned()), "{readings:?}");
     assert_eq!(facts["vm.pinned_cpus"], "0");
+    assert!(facts["vm.host_cpus"].parse::<usize>().unwrap() > 0);
     let emulated = bench
         .target
         .warnings()

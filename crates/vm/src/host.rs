@@ -27,6 +27,14 @@ const LOAD: MetricDef = MetricDef::explaining(
     "The host's load average over one minute at the end of the trial.",
 );
 
+/// Model of the host's CPU, where its kernel has a name for it.
+pub(crate) fn cpu_model() -> Option<String> {
+    let text = fs::read_to_string("/proc/cpuinfo").ok()?;
+    let mut fields = text.lines().filter_map(|line| line.split_once(':'));
+    let (_, model) = fields.find(|(name, _)| name.trim() == "model name")?;
+    Some(model.trim().to_owned())
+}
+
 /// CPUs that this process may run on.
 pub(crate) fn usable_cpus() -> Vec<u32> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -283,8 +283,12 @@ impl Vm {
             ("vm.boots_tried_again", self.died.to_string()),
             ("vm.user", self.user_name()),
             ("vm.exposed", self.spec.expose.join(" ")),
+            ("vm.host_cpus", host::usable_cpus().len().to_string()),
         ] {
             self.facts.insert(name.to_owned(), value);
+        }
+        if let Some(model) = host::cpu_model() {
+            self.facts.insert("vm.host_cpu".to_owned(), model);
         }
     }
 

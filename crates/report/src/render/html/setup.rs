@@ -1,16 +1,35 @@
 //! Setup of the measurement, so that a reader can judge it and do it again.
 
+use crate::quantity::with_unit;
 use model::{Workload, format_duration_ns};
 use results::{ResultSet, files};
 use serde_json::Value;
+use stats::summary::median;
 
 /// A longer file is no part of a page.
 const MOST_BYTES: usize = 64 << 10;
 
 pub struct Setup {
     pub cells: Vec<CellSetup>,
+    /// `None` if no trial ran in a guest.
+    pub host: Option<Host>,
     /// The experiment file as it was written.
     pub source: Option<String>,
+}
+
+/// The CPU time that a guest had of its host.
+pub struct Host {
+    pub text: String,
+    pub arms: Vec<HostShare>,
+}
+
+/// Shares of time in the trials of one arm that count.
+pub struct HostShare {
+    pub arm: String,
+    /// The guest's CPUs waited for one of the host's.
+    pub waited: String,
+    /// A hypervisor below the host took its CPUs.
+    pub stolen: String,
 }
 
 /// Work of one trial of a cell.
@@ -44,6 +63,7 @@ impl Setup {
                     }
                 })
                 .collect(),
+            host: host(results),
             source: source(results),
         }
     }
@@ -85,6 +105,46 @@ fn window(workload: &Workload) -> String {
         0 => "from start to end".to_owned(),
         ns => format_duration_ns(ns),
     }
+}
+
+fn host(results: &ResultSet) -> Option<Host> {
+    let names = results.experiment.arms.iter().map(|arm| arm.name.as_str());
+    let arms: Vec<HostShare> = names.filter_map(|arm| host_share(results, arm)).collect();
+    if arms.is_empty() {
+        return None;
+    }
+    let fact = |name: &str| results.system.facts.get(name);
+    let cpus = fact("vm.host_cpus").map_or_else(String::new, |cpus| {
+        let model = fact("vm.host_cpu").map_or_else(String::new, |model| format!(" ({model})"));
+        format!(" with {cpus} CPUs{model}")
+    });
+    let text = format!(
+        "Each CPU of the guest is a thread of a host{cpus}. Time that the host did not give it \
+         stands in the figures of the guest."
+    );
+    Some(Host { text, arms })
+}
+
+fn host_share(results: &ResultSet, arm: &str) -> Option<HostShare> {
+    let readings = |name: &str| {
+        let trials = results.trials.iter().map(|stored| &stored.trial);
+        let counted = trials.filter(|trial| trial.arm == arm && trial.is_ok());
+        let all = counted.flat_map(|trial| &trial.result.metrics);
+        let of_name = all.filter(|reading| reading.metric == name);
+        of_name.map(|reading| reading.value).collect::<Vec<f64>>()
+    };
+    let share = |name: &str| {
+        let values = readings(name);
+        let middle = median(&values)?;
+        let most = values.iter().copied().fold(middle, f64::max);
+        let percent = |value: f64| with_unit(value, "%");
+        Some(format!("{} (at most {})", percent(middle), percent(most)))
+    };
+    Some(HostShare {
+        arm: arm.to_owned(),
+        waited: share("host_vcpu_wait")?,
+        stolen: share("host_steal")?,
+    })
 }
 
 fn source(results: &ResultSet) -> Option<String> {
