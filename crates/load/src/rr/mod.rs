@@ -71,6 +71,7 @@ const METRICS: &[MetricDef] = &[
     m::SLOWEST_PAIR,
     m::REQUEST_P50,
     m::REQUEST_P90,
+    m::REQUEST_P95,
     m::REQUEST_P99,
     m::REQUEST_P999,
     m::REQUEST_MAX,
