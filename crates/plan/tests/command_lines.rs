@@ -60,6 +60,14 @@ const ARMS: &[(&str, &[&str])] = &[
             "/opt/scx_mine",
         ],
     ),
+    (
+        "profile=FILE",
+        &[concat!(
+            "low:=profile=",
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../experiments/profiles/eevdf/low_latency.conf"
+        )],
+    ),
     ("other, batch, idle", &["other", "batch", "idle"]),
     ("fifo[:PRIO], rr[:PRIO]", &["fifo", "fifo:5", "rr:99"]),
     (
