@@ -5,7 +5,10 @@ use tests::{Bench, expect_code, stdout};
 
 fn shipped() -> Vec<PathBuf> {
     let dir = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../experiments");
-    let entries = std::fs::read_dir(dir).expect("experiments are shipped");
+    let entries = [dir.clone(), dir.join("programs")].map(std::fs::read_dir);
+    let entries = entries
+        .into_iter()
+        .flat_map(|dir| dir.expect("experiments are shipped"));
     let mut files: Vec<PathBuf> = entries.map(|e| e.expect("an entry").path()).collect();
     files.retain(|f| f.extension().is_some_and(|e| e == "toml"));
     files.sort();
@@ -16,7 +19,7 @@ fn shipped() -> Vec<PathBuf> {
 fn every_shipped_experiment_can_be_planned() {
     let bench = Bench::default();
     let files = shipped();
-    assert!(files.len() >= 3, "{files:?}");
+    assert!(files.len() >= 11, "{files:?}");
     for file in files {
         let output = bench.run(&["plan", &file.display().to_string()]);
         expect_code(&output, 0);

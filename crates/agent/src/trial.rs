@@ -133,12 +133,19 @@ impl<'a, 'c> Trial<'a, 'c> {
             handicap_percent: spec.arm.handicap_percent,
             ..Job::new(&spec.workload, spec.load, cpus)
         };
-        let driver = load::driver(&spec.workload.kind).map_err(Stop::Failed)?;
         let services = &spec.workload.services;
         if services.is_empty() {
+            self.lay_out()?;
+            job.workload.kind = self.roles.named_in(services, &spec.workload.kind);
+            let driver = load::driver(&job.workload.kind).map_err(Stop::Failed)?;
             self.prepare(&driver.launch(&job))?;
         }
         self.apply()?;
+        if !services.is_empty() {
+            // Only now, since nobody holds the ports until the services listen, and a scheduler
+            // may take minutes to attach.
+            self.lay_out()?;
+        }
         self.start_roles()?;
         job.server = self.roles.server;
         job.workload.kind = self.roles.named_in(services, &spec.workload.kind);
@@ -158,6 +165,7 @@ impl<'a, 'c> Trial<'a, 'c> {
     /// All but the load, which runs on the controller.
     fn measure_beside(&mut self) -> Result<(), Stop> {
         self.apply()?;
+        self.lay_out()?;
         self.start_roles()?;
         self.start_collectors();
         let counters = self.attend_load()?;
@@ -210,9 +218,7 @@ impl<'a, 'c> Trial<'a, 'c> {
 
     fn start_roles(&mut self) -> Result<(), Stop> {
         let workload = &self.spec.workload;
-        self.lay_out()?;
-        if let Part::Load { services } = &self.spec.part {
-            self.roles.run_elsewhere(services);
+        if matches!(self.spec.part, Part::Load { .. }) {
             return Ok(());
         }
         self.start_services()?;
@@ -238,18 +244,26 @@ impl<'a, 'c> Trial<'a, 'c> {
         (&mut self.roles, ground)
     }
 
-    /// Makes the folders of what runs here.
+    /// Makes the folders of what runs here, with their files.
     fn lay_out(&mut self) -> Result<(), Stop> {
         let workload = &self.spec.workload;
         let services = match self.spec.part {
             Part::Load { .. } => &[],
             Part::Whole | Part::Beside => workload.services.as_slice(),
         };
-        if !workload.has_folders() {
-            return Ok(());
+        if workload.has_folders() {
+            let folder = self.context.folders.join(&self.context.mark);
+            self.roles
+                .lay_out(services, &folder, self.context.journal)?;
         }
-        let folder = self.context.folders.join(&self.context.mark);
-        self.roles.lay_out(services, &folder, self.context.journal)
+        match &self.spec.part {
+            Part::Beside => Ok(()),
+            Part::Whole => self.roles.write_files_of_load(workload),
+            Part::Load { services } => {
+                self.roles.run_elsewhere(services);
+                self.roles.write_files_of_load(workload)
+            }
+        }
     }
 
     fn start_services(&mut self) -> Result<(), Stop> {

@@ -42,7 +42,8 @@ const KEYS: &[KeyDef] = &[
         "Figures in what the program prints or writes. Each has a `name`, `better` (`higher` or \
          `lower`), and one of `regex` (with one named group, applied to each line), `json` \
          (JSONPath, RFC 9535) and `csv` (name of a column); further `unit`, `from` (`stdout`, \
-         `stderr` or a file) and `pick` (`only`, `first`, `last`, `sum` or `mean`). They decide \
+         `stderr` or a file) and `pick` (`only`, `first`, `last`, `min`, `max`, \
+         `sum` or `mean`). They decide \
          in place of `wall_time`, unless `metrics` names others.",
     ),
 ];

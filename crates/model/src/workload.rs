@@ -7,6 +7,7 @@ use crate::units::{format_duration_ns, format_rate};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
 /// The work that is measured, with all its loads.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -39,6 +40,9 @@ pub struct Workload {
     /// Who disturbs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub antagonists: Vec<Antagonist>,
+    /// Texts of files in the load's folder, by name; they are there before the load starts.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, String>,
     /// Files and folders of the load's folder that the trial keeps.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub keep: Vec<String>,
@@ -227,7 +231,7 @@ impl std::fmt::Display for Load {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
     /// Named whole numbers, such as `loops`.
-    pub values: std::collections::BTreeMap<String, u64>,
+    pub values: BTreeMap<String, u64>,
 }
 
 impl Workload {
@@ -238,7 +242,7 @@ impl Workload {
 
     /// True if its load and its services have folders.
     pub fn has_folders(&self) -> bool {
-        !self.services.is_empty() || !self.keep.is_empty()
+        !self.services.is_empty() || !self.files.is_empty() || !self.keep.is_empty()
     }
 
     /// True if it has programs of the role server.
@@ -279,6 +283,7 @@ impl Workload {
             server: None,
             services: Vec::new(),
             antagonists: Vec::new(),
+            files: BTreeMap::new(),
             keep: Vec::new(),
             keep_limit_bytes: None,
             load_on: Place::Target,

@@ -4,9 +4,10 @@ use crate::error::PlanError;
 use serde_json::{Map, Value};
 
 const EXAMPLE: &str = "--metric 'ops=/ops: (?<v>[\\d.]+)/ higher', 'ops=json:$.ops higher' or \
-                       'ops=csv:ops higher'; then a unit, from=FILE, and first, last, sum or mean";
+                       'ops=csv:ops higher'; then a unit, from=FILE, and first, last, min, max, sum or \
+                       mean";
 const DIRECTIONS: [&str; 2] = ["higher", "lower"];
-const PICKS: [&str; 5] = ["only", "first", "last", "sum", "mean"];
+const PICKS: [&str; 7] = ["only", "first", "last", "min", "max", "sum", "mean"];
 
 /// The keys of `[[workload.metric]]` that `NAME=/REGEX/ WORDS`, `NAME=json:PATH WORDS` or
 /// `NAME=csv:COLUMN WORDS` means. The words are a direction, a choice, `from=FILE` and a unit,

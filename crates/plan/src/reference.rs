@@ -265,6 +265,13 @@ const WORKLOAD: TableDef = TableDef {
             "Machine that the load runs on. On the controller it takes no CPU of a guest.",
         ),
         KeyDef::new(
+            "files",
+            "table of texts",
+            "",
+            "Files of the load's folder, by name. The folder is made for each trial; `{folder}` in \
+             the texts of the workload's keys is its path.",
+        ),
+        KeyDef::new(
             "keep",
             "list of paths",
             "",

@@ -128,7 +128,7 @@ fn check_service(services: &[Service], index: usize) -> Result<(), PlanError> {
     }
     check_ports(&service.ports).map_err(|e| e.about("ports"))?;
     check_placement(&service.placement)?;
-    check_files(service).map_err(|e| e.about("files"))?;
+    check_files(&service.files)?;
     check_keep(&service.keep)?;
     check_environment(service).map_err(|e| e.about("env"))?;
     check_ready(service).map_err(|e| e.about("ready"))?;
@@ -181,15 +181,15 @@ pub(crate) fn check_keep(keep: &[String]) -> Result<(), PlanError> {
     }
 }
 
-/// They stay in the folder of the service.
-fn check_files(service: &Service) -> Result<(), PlanError> {
-    match service.files.keys().find(|name| !stays_inside(name)) {
+/// Files stay in the folder of the service or the load that they are written for.
+pub(crate) fn check_files(files: &BTreeMap<String, String>) -> Result<(), PlanError> {
+    match files.keys().find(|name| !stays_inside(name)) {
         None => Ok(()),
-        Some(name) => Err(PlanError::new(format!(
-            "`{name}` is no file in the folder of the service `{}`",
-            service.name
-        ))
-        .with_help("files = { \"conf/server.properties\" = \"…\" }: names without `..` or a slash in front")),
+        Some(name) => Err(
+            PlanError::new(format!("`{name}` is no file in the folder"))
+                .with_help("files = { \"conf/server.properties\" = \"…\" }: names without `..` or a slash in front")
+                .about("files"),
+        ),
     }
 }
 

@@ -15,7 +15,7 @@ use load::{Asks, Keys, KindDef, LoadForms, Usual, Window};
 use model::stack::FOLDER;
 use model::{Kind, Load, OpenLoopParams, Place, Service, Workload};
 use serde::Deserialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use toml::de::DeValue;
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -31,6 +31,7 @@ pub(crate) struct CommonKeys {
     time_limit: Option<Duration>,
     metrics: Option<Vec<String>>,
     load_on: Option<Place>,
+    files: Option<BTreeMap<String, String>>,
     keep: Option<Vec<String>>,
     keep_limit: Option<Size>,
 }
@@ -156,6 +157,7 @@ fn workload(
             .or_else(usual_server),
         services,
         antagonists: antagonist::antagonists(roles.antagonists)?,
+        files: keys.files.unwrap_or_default(),
         keep: keys.keep.unwrap_or_default(),
         keep_limit_bytes: keys.keep_limit.map(|size| size.0),
         load_on: keys.load_on.unwrap_or_default(),
@@ -222,6 +224,7 @@ pub(crate) fn check_workload(workload: &Workload) -> Result<(), PlanError> {
     check_metrics(def, workload, &driver.own_metrics())?;
     check_service(def, workload, &driver.asks())?;
     check_place(workload).map_err(|e| e.about("load-on"))?;
+    stack::check_files(&workload.files)?;
     stack::check_keep(&workload.keep)?;
     check_keep_limit(workload).map_err(|e| e.about("keep-limit"))?;
     workload.client.as_ref().map_or(Ok(()), check_client)

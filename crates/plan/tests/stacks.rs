@@ -127,3 +127,32 @@ fn what_is_wrong_is_said_with_its_place() {
         assert!(at.starts_with(place), "{from}: {at}");
     }
 }
+
+const FILES: &str = r#"
+[[arm]]
+name = "default"
+[[arm]]
+name = "batch"
+policy = { class = "batch" }
+[[workload]]
+kind = "command"
+command = ["cat", "{folder}/conf/task.json"]
+[workload.files]
+"conf/task.json" = '{ "logdir": "{folder}" }'
+"#;
+
+#[test]
+fn files_of_the_load_stay_in_its_folder_and_are_a_reason_to_have_one() {
+    let experiment = parse_experiment("x.toml", FILES).unwrap();
+    let workload = &experiment.workloads[0];
+    assert!(workload.has_folders());
+    assert_eq!(
+        workload.files["conf/task.json"],
+        "{ \"logdir\": \"{folder}\" }"
+    );
+    for outside in ["../task.json", "/task.json", ""] {
+        let text = FILES.replace("\"conf/task.json\" =", &format!("\"{outside}\" ="));
+        let error = parse_experiment("x.toml", &text).unwrap_err().to_string();
+        assert!(error.contains("no file in the folder"), "{error}");
+    }
+}

@@ -11,7 +11,7 @@ use crate::stop::Stop;
 use load::Launch;
 use model::printable::last_lines;
 use model::stack::{LOAD, Named, fill, names};
-use model::{Kind, Listening, Ready, Role, Service, StopSignal, format_duration_ns};
+use model::{Kind, Listening, Ready, Role, Service, StopSignal, Workload, format_duration_ns};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -68,12 +68,8 @@ impl Layout {
     fn write_files(&self, services: &[Service], service: &Service) -> io::Result<()> {
         let folder = self.folder_of(&service.name);
         fs::create_dir_all(&folder)?;
-        for (name, text) in &service.files {
-            let path = folder.join(name);
-            path.parent().map_or(Ok(()), fs::create_dir_all)?;
-            fs::write(path, self.filled(services, Some(service), text))?;
-        }
-        Ok(())
+        let fill = |text: &str| self.filled(services, Some(service), text);
+        write_all(&folder, &service.files, fill)
     }
 
     fn folder_of(&self, service: &str) -> PathBuf {
@@ -112,6 +108,20 @@ impl Layout {
             ..Launch::new(argv.iter().map(fill).collect())
         }
     }
+}
+
+/// Writes files into a folder, each with its text filled.
+fn write_all(
+    folder: &Path,
+    files: &BTreeMap<String, String>,
+    fill: impl Fn(&str) -> String,
+) -> io::Result<()> {
+    for (name, text) in files {
+        let path = folder.join(name);
+        path.parent().map_or(Ok(()), fs::create_dir_all)?;
+        fs::write(path, fill(text))?;
+    }
+    Ok(())
 }
 
 /// The value with all its texts filled; names of fields stay.
@@ -389,6 +399,14 @@ impl Roles {
         self.layout.ports = listening.iter().map(|l| (key(l), l.number)).collect();
         let asked = listening.iter().find(|l| l.is_asked);
         self.server = asked.map(|l| at(l.number));
+    }
+
+    /// Writes the files of the load, which may name the ports and folders of the services.
+    pub fn write_files_of_load(&self, workload: &Workload) -> Result<(), Stop> {
+        let fill = |text: &str| self.layout.filled(&workload.services, None, text);
+        let folder = self.layout.folder_of(LOAD);
+        let written = write_all(&folder, &workload.files, fill);
+        written.map_err(|e| failed("write the files of the load", &e))
     }
 
     /// The kind of the load, with the ports and folders of the services that its parameters

@@ -101,6 +101,10 @@ pub enum Pick {
     First,
     /// The last one.
     Last,
+    /// The smallest one.
+    Min,
+    /// The largest one.
+    Max,
     /// The sum of all.
     Sum,
     /// The arithmetic mean of all.
@@ -220,23 +224,30 @@ impl OwnMetric {
         match self.pick {
             Pick::Only if found.len() > 1 => Err(format!(
                 "{} is in {from} {} times, first {first} and last {last}; \
-                 pick = \"first\", \"last\", \"sum\" or \"mean\" chooses",
+                 pick = \"first\", \"last\", \"min\", \"max\", \"sum\" or \"mean\" chooses",
                 self.find,
                 found.len()
             )),
             Pick::Only | Pick::Last => last.number(from),
             Pick::First => first.number(from),
+            Pick::Min => Ok(numbers(&found, from)?
+                .into_iter()
+                .fold(f64::INFINITY, f64::min)),
+            Pick::Max => Ok(numbers(&found, from)?
+                .into_iter()
+                .fold(f64::NEG_INFINITY, f64::max)),
             Pick::Sum => sum(&found, from),
             Pick::Mean => Ok(sum(&found, from)? / found.len() as f64),
         }
     }
 }
 
+fn numbers(found: &[Found], from: &Source) -> Result<Vec<f64>, String> {
+    found.iter().map(|found| found.number(from)).collect()
+}
+
 fn sum(found: &[Found], from: &Source) -> Result<f64, String> {
-    let sum: f64 = found
-        .iter()
-        .map(|found| found.number(from))
-        .sum::<Result<_, _>>()?;
+    let sum: f64 = numbers(found, from)?.into_iter().sum();
     match sum.is_finite() {
         true => Ok(sum),
         false => Err(format!("the sum of the figures in {from} is out of range")),

@@ -215,7 +215,7 @@ impl Driver for Gatling {
         if self.log.contains(&format!("{{{FOLDER}}}")) && !job.workload.has_folders() {
             problems.push(problem(
                 "its log is in the folder of the load, which is made only where there are \
-                 services or something to keep"
+                 services, files or something to keep"
                     .to_owned(),
                 "keep = [\"requests.csv\"]",
             ));

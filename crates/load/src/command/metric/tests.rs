@@ -47,7 +47,14 @@ fn a_figure_has_the_name_the_unit_and_the_direction_that_were_given() {
 #[test]
 fn several_figures_are_picked_as_the_file_says() {
     let text = "ops: 1\nops: 2 ops: 6\n";
-    for (pick, expected) in [("first", 1.0), ("last", 6.0), ("sum", 9.0), ("mean", 3.0)] {
+    for (pick, expected) in [
+        ("first", 1.0),
+        ("last", 6.0),
+        ("min", 1.0),
+        ("max", 6.0),
+        ("sum", 9.0),
+        ("mean", 3.0),
+    ] {
         assert_eq!(picked(pick, text), Ok(expected), "{pick}");
     }
     let doubled = picked("only", text).unwrap_err();
@@ -70,6 +77,7 @@ fn a_figure_that_is_missing_or_no_number_is_an_error_with_its_line() {
             "{error}"
         );
     }
+    assert!(picked("max", "ops: 1\nops: -\n").is_err());
     let one_of_two = picked("mean", "ops: 1\nops: -\n").unwrap_err();
     assert!(one_of_two.contains("line 2"), "{one_of_two}");
 }
