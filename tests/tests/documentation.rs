@@ -52,7 +52,7 @@ fn in_place_of(command: &str) -> String {
         Some(&"run") if words.len() > 2 => command.replacen("schedlab run", "schedlab plan", 1),
         Some(&("list" | "plan")) => command.to_owned(),
         // Sub-commands with a sub-command of their own.
-        Some(&("scheduler" | "kernel" | "vm" | "image")) => {
+        Some(&("scheduler" | "tool" | "kernel" | "vm" | "image")) => {
             format!("{} --help", words[..3.min(words.len())].join(" "))
         }
         _ => format!("{} --help", words[..2.min(words.len())].join(" ")),

@@ -174,7 +174,7 @@ fn nothing_to_restore_is_as_documented() {
 #[test]
 fn guests_and_kernels_are_as_documented() {
     let bench = Bench::default();
-    for command in ["vm status", "vm snapshot list", "kernel list"] {
+    for command in ["vm status", "vm snapshot list", "kernel list", "tool list"] {
         check(&bench, command, 0, command);
     }
 }
@@ -200,6 +200,8 @@ fn every_command_with_a_format_is_on_the_page() {
         "list",
         "scheduler install",
         "scheduler list",
+        "tool install",
+        "tool list",
         "vm start",
         "vm status",
         "vm snapshot restore",

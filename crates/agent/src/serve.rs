@@ -273,7 +273,7 @@ impl Agent {
             Request::Probe => Reply::System {
                 system: Box::new(collect::system::probe(
                     &self.options.root,
-                    &load::programs(),
+                    &[load::programs(), load::command::INSTALLABLE.to_vec()].concat(),
                 )),
             },
             Request::Check { experiment, side } => Reply::Checked {

@@ -1,24 +1,41 @@
 //! External programs: where they are, and which version.
 
 use model::Program;
+use model::program::TOOL_FILE;
 use std::collections::BTreeMap;
 use std::env;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// `tool.NAME` for each of the programs that is on PATH: its version, or `present` where it
-/// prints none.
+/// `tool.NAME` for each of the programs that is on PATH: its version, and what it was made from
+/// where schedlab installed it; `present` where neither is known.
 pub fn versions(programs: &[Program]) -> BTreeMap<String, String> {
     let found = programs.iter().filter_map(|program| {
         let path = which::which(program.name).ok()?;
         let version = program
             .version
             .and_then(|argument| version(&path, argument));
-        let version = version.unwrap_or_else(|| "present".to_owned());
+        let version = match (version, origin(&path)) {
+            (Some(version), Some(origin)) => format!("{version} ({origin})"),
+            (version, origin) => version.or(origin).unwrap_or_else(|| "present".to_owned()),
+        };
         Some((format!("tool.{}", program.name), version))
     });
     found.collect()
+}
+
+/// The line beside a program that schedlab installed: its commit or its package.
+fn origin(program: &Path) -> Option<String> {
+    let program = program.canonicalize().ok()?;
+    // PROGRAM is in `bin`, or in `usr/bin` of an unpacked package.
+    let above = program.ancestors().skip(2).take(2);
+    let files = above.map(|directory| directory.join(TOOL_FILE));
+    let text = files
+        .filter_map(|file| fs::read_to_string(file).ok())
+        .next()?;
+    text.lines().next().map(str::to_owned)
 }
 
 /// A program in a list of directories, or by path if it has a slash.
@@ -68,7 +85,6 @@ fn first_version(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     fn program(directory: &Path, name: &str, text: &str) -> PathBuf {
@@ -90,6 +106,30 @@ mod tests {
         );
         assert_eq!(find_in("scx_y", directories.clone()), None);
         assert_eq!(find_in(expected.to_str().unwrap(), []), Some(expected));
+    }
+
+    #[test]
+    fn an_installed_tool_says_what_it_was_made_from() {
+        let tree = ::tests::tree(&[
+            ("x-1/bin/x", ""),
+            ("x-1/schedlab-tool", "commit 1\n"),
+            ("y-2/usr/bin/y", ""),
+            ("y-2/schedlab-tool", "Debian package y 2\n"),
+            ("z/bin/z", ""),
+        ]);
+        let origin = |path: &str| origin(&tree.path().join(path));
+        assert_eq!(origin("x-1/bin/x").as_deref(), Some("commit 1"));
+        assert_eq!(
+            origin("y-2/usr/bin/y").as_deref(),
+            Some("Debian package y 2")
+        );
+        assert_eq!(origin("z/bin/z"), None);
+        std::os::unix::fs::symlink("../../x-1/bin/x", tree.path().join("z/bin/x")).unwrap();
+        assert_eq!(
+            origin("z/bin/x").as_deref(),
+            Some("commit 1"),
+            "through a link"
+        );
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::{
     Work, program,
 };
 use model::check::check_argv;
-use model::{Better, Invalid, KeyDef, Load, MetricDef, Problem};
+use model::{Better, Invalid, KeyDef, Load, MetricDef, Problem, Program};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -89,6 +89,23 @@ const CPU_TIME: MetricDef = MetricDef {
 pub const METRICS: &[MetricDef] = &[WALL_TIME, CPU_TIME];
 /// Names of the metrics that decide when a cell stops.
 pub const DECIDING: &[&str] = &["wall_time"];
+
+/// Programs that `schedlab tool install` brings for this kind. Which program a command starts is
+/// not known before there is an experiment; of these the results say what they were made from.
+pub const INSTALLABLE: &[Program] = &[
+    program("dbench", "dbench"),
+    program("rt-app", "rt-app"),
+    program("tbench", "dbench"),
+];
+
+/// A program that prints no version.
+const fn program(name: &'static str, package: &'static str) -> Program {
+    Program {
+        name,
+        version: None,
+        package: Some(package),
+    }
+}
 
 /// Any program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -235,7 +235,7 @@ impl Driver for Netperf {
         if which::which(&self.program).is_err() {
             problem(
                 format!("{} is not installed", self.program),
-                "install the Debian package netperf, which is in the section non-free",
+                "`schedlab tool install netperf`, or install Debian's package, which is non-free",
             );
         }
         if job.load.count(job.cpus).is_none() {

@@ -176,8 +176,8 @@ impl Driver for Schbench {
         if which::which(&self.program).is_err() {
             problem(
                 format!("{} is not installed", self.program),
-                "Debian has no package of it: build schbench from git.kernel.org \
-                 (mason/schbench) and put it on PATH, or use the native `wakeup` workload",
+                "`schedlab tool install schbench` builds it, which no package of Debian does; \
+                 or use the native `wakeup` workload",
             );
         }
         if job.load.count(job.cpus).is_none() {

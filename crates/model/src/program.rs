@@ -1,5 +1,9 @@
 //! Programs that schedlab did not bring, and the tasks by which a scheduler knows them.
 
+/// The file beside a tool that schedlab installed, which says in one line what the tool was made
+/// from. It is above the directory of the tool's programs.
+pub const TOOL_FILE: &str = "schedlab-tool";
+
 /// A program from PATH.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Program {

@@ -68,6 +68,9 @@ pub enum Command {
     /// Install and list sched_ext schedulers
     #[command(subcommand, after_help = examples::SCHEDULER)]
     Scheduler(SchedulerCommand),
+    /// Install and list benchmarks that distributions do not package usably
+    #[command(subcommand, after_help = examples::TOOL)]
+    Tool(ToolCommand),
     /// Look around in the guest that experiments use
     #[command(subcommand, after_help = examples::VM)]
     Vm(VmCommand),
@@ -459,6 +462,27 @@ pub enum SchedulerCommand {
         format: Plain,
     },
     /// Schedulers that are installed, and those that could be
+    List {
+        #[arg(long, value_enum, default_value_t = Plain::Text)]
+        format: Plain,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ToolCommand {
+    /// Fetch a benchmark, check it and build it into the cache, where workloads find it:
+    /// schbench, netperf, tbench, rt-app
+    Install {
+        /// NAME, or NAME@COMMIT for a commit that was not tried
+        tool: String,
+        /// Take it from here: a clone of the repository, a mirror of Debian, or the package, as
+        /// a path or a URL
+        #[arg(long, value_name = "PATH|URL")]
+        from: Option<String>,
+        #[arg(long, value_enum, default_value_t = Plain::Text)]
+        format: Plain,
+    },
+    /// Benchmarks that are installed, and those that could be, with their licences
     List {
         #[arg(long, value_enum, default_value_t = Plain::Text)]
         format: Plain,

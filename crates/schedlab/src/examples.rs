@@ -70,6 +70,12 @@ Examples:
   schedlab scheduler list
   schedlab scheduler install scx_rusty@1.1.4";
 
+pub const TOOL: &str = "\
+Examples:
+  schedlab tool list
+  schedlab tool install schbench
+  schedlab tool install schbench --from /mirrors/schbench.git";
+
 pub const VM: &str = "\
 Examples:
   schedlab vm start --kernel debian:sid --cpus 4

@@ -229,6 +229,21 @@ impl From<runner::RunError> for CliError {
     }
 }
 
+impl From<tools::Error> for CliError {
+    fn from(error: tools::Error) -> Self {
+        let message = error.to_string();
+        match (error.is_usage(), error.remedy()) {
+            (true, help) => CliError::Usage { message, help },
+            (false, Some(remedy)) => CliError::Unmet(vec![Problem {
+                object: "installing a tool".into(),
+                what: message,
+                remedy,
+            }]),
+            (false, None) => CliError::internal(message),
+        }
+    }
+}
+
 impl From<schedulers::Error> for CliError {
     fn from(error: schedulers::Error) -> Self {
         use schedulers::Error::{

@@ -92,6 +92,7 @@ fn dispatch(command: &Command) -> Result<ExitCode, CliError> {
         Command::Compare(args) => commands::compare::compare(args),
         Command::Restore { format } => commands::restore::restore(*format),
         Command::Scheduler(command) => commands::scheduler::scheduler(command),
+        Command::Tool(command) => commands::tool::tool(command),
         Command::Vm(command) => commands::vm::vm(command),
         Command::Kernel(command) => commands::vm::kernel(command),
         Command::Image(command) => commands::vm::image(command),

@@ -48,15 +48,23 @@ pub fn cpus(spec: &TargetSpec) -> Vec<u32> {
 /// root, or one that QEMU may not enter.
 const STATE_ELSEWHERE: &str = "/run/schedlab-state";
 
-/// This program as the agent, and the installed schedulers within reach.
+/// This program as the agent, and the installed schedulers and tools within reach.
 fn host() -> Result<Host, CliError> {
+    let tools = tools()?;
+    let needed = schedulers::directory().into_iter();
     let state = (agent::STATE_VARIABLE, STATE_ELSEWHERE);
     Ok(Host {
         environment: agent_environment()?,
         elsewhere: vec![(state.0.to_owned(), state.1.to_owned())],
-        needed: schedulers::directory().into_iter().collect(),
+        path: vec![tools.bin_dir()],
+        needed: needed.chain([tools.directory().to_owned()]).collect(),
         ..Host::default()
     })
+}
+
+/// The installed tools.
+pub fn tools() -> Result<tools::Cache, CliError> {
+    Ok(tools::Cache::at(&schedulers::cache_directory()?))
 }
 
 /// A guest as experiments have it.

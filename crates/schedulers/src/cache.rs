@@ -51,6 +51,10 @@ impl Cache {
             .map(Cache::at)
     }
 
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
     pub(crate) fn schedulers(&self) -> PathBuf {
         self.root.join("schedulers")
     }

@@ -65,6 +65,11 @@ pub fn bin_dirs() -> Result<Vec<PathBuf>, Error> {
     Ok(vec![Cache::from_env()?.bin_dir()])
 }
 
+/// The directory of all that schedlab keeps for later runs.
+pub fn cache_directory() -> Result<PathBuf, Error> {
+    Ok(Cache::from_env()?.root().to_owned())
+}
+
 /// The directory with all that is installed, where links in `bin_dirs` lead to.
 pub fn directory() -> Option<PathBuf> {
     Cache::from_env().ok().map(|cache| cache.schedulers())

@@ -6,6 +6,8 @@
 
 use crate::{Target, TargetError, local, vm};
 use model::{Invalid, KeyDef, Problem, Reset, TargetSpec};
+use std::env;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -67,12 +69,25 @@ pub struct Host {
     pub program: Option<PathBuf>,
     /// Environment of agents.
     pub environment: Vec<(String, String)>,
+    /// Directories with programs that agents look up behind those of PATH.
+    pub path: Vec<PathBuf>,
     /// Environment of agents on another machine than this, besides.
     pub elsewhere: Vec<(String, String)>,
     /// Files and directories of this machine that agents need.
     pub needed: Vec<PathBuf>,
     /// Set from outside to end what is being started.
     pub interrupted: Arc<AtomicBool>,
+}
+
+impl Host {
+    /// A value of PATH with the directories of `path` at its end.
+    pub fn longer_path(&self, path: &OsStr) -> OsString {
+        // An empty text would be one directory, the current one.
+        let usual = env::split_paths(path).filter(|_| !path.is_empty());
+        let all = usual.chain(self.path.iter().cloned());
+        // A directory with a colon in its name cannot be in PATH.
+        env::join_paths(all).unwrap_or_else(|_| path.to_owned())
+    }
 }
 
 /// Keys that make no target.

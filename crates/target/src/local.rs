@@ -4,6 +4,8 @@ use crate::child::ChildSession;
 use crate::{Boot, Can, Host, Session, Target, TargetDef, TargetError};
 use model::{Experiment, Problem, Reset, TargetSpec};
 use serde::Deserialize;
+use std::env;
+use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
@@ -41,7 +43,7 @@ struct Nothing {}
 #[derive(Debug)]
 pub struct LocalTarget {
     program: PathBuf,
-    env: Vec<(String, String)>,
+    env: Vec<(OsString, OsString)>,
 }
 
 impl LocalTarget {
@@ -49,9 +51,13 @@ impl LocalTarget {
     pub fn new(host: &Host) -> Self {
         // This very file, also after another build took its place.
         let this = || PathBuf::from("/proc/self/exe");
+        let path = host.longer_path(&env::var_os("PATH").unwrap_or_default());
+        let path = (OsString::from("PATH"), path);
+        let more = host.environment.iter();
+        let more = more.map(|(name, value)| (name.into(), value.into()));
         LocalTarget {
             program: host.program.clone().unwrap_or_else(this),
-            env: host.environment.clone(),
+            env: std::iter::once(path).chain(more).collect(),
         }
     }
 }

@@ -141,7 +141,9 @@ fn json_is_asked_for_only_where_the_usage_knows_it() {
 fn a_missing_schbench_says_where_to_get_it() {
     let problems = schbench("/no/such/schbench").require(&job());
     assert!(
-        problems[0].remedy.contains("git.kernel.org"),
+        problems[0]
+            .remedy
+            .contains("schedlab tool install schbench"),
         "{problems:?}"
     );
 }

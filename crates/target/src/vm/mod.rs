@@ -11,6 +11,7 @@ use ::vm::{NAME, Options, Vm, VmError, VmSpec, keys};
 use model::{Experiment, Invalid, Problem, TargetSpec, Warning};
 use session::VmSession;
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::Path;
 
 /// Entry in the table of targets.
@@ -63,6 +64,11 @@ pub fn options(host: &Host) -> Result<Options, VmError> {
         options.program = program.clone();
     }
     options.shown.extend(host.needed.iter().cloned());
+    let path = options.environment.entry("PATH".to_owned()).or_default();
+    *path = host
+        .longer_path(OsStr::new(path))
+        .to_string_lossy()
+        .into_owned();
     let more = host.environment.iter().chain(&host.elsewhere);
     options.environment.extend(more.cloned());
     Ok(options)

@@ -1,0 +1,149 @@
+//! Sources of tools: a commit of a git repository, or a package of Debian. Programs that every
+//! user of them has (git, apt, dpkg-deb) do the work, so that proxies and mirrors are as they are
+//! set up for those.
+
+use crate::catalog::{DEBIAN, Package, Tool};
+use crate::error::Error;
+use model::printable::last_lines;
+use sha2::{Digest, Sha256};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// Lines of a program's output that an error quotes.
+const QUOTED_LINES: usize = 5;
+/// Part of apt that fetches one file; it is in no directory of PATH.
+const APT_HELPER: &str = "/usr/lib/apt/apt-helper";
+
+/// The files of one commit, in `into`.
+pub(crate) fn checkout(tool: &Tool, from: &str, commit: &str, into: &Path) -> Result<(), Error> {
+    let git = |arguments: &[&str]| {
+        let mut command = Command::new("git");
+        // A repository that asks for a password is none that can be fetched here.
+        command.env("GIT_TERMINAL_PROMPT", "0").args(arguments);
+        output(command, "fetching a git repository", "git")
+    };
+    let directory = into.display().to_string();
+    let cloned = git(&["clone", "--quiet", "--no-checkout", "--", from, &directory])?;
+    if !cloned.status.success() {
+        return Err(Error::NotFetched {
+            name: tool.name,
+            from: from.to_owned(),
+            why: said(&cloned),
+        });
+    }
+    let found = git(&["-C", &directory, "checkout", "--quiet", "--detach", commit])?;
+    match found.status.success() {
+        true => Ok(()),
+        false => Err(Error::NoCommit {
+            from: from.to_owned(),
+            commit: commit.to_owned(),
+        }),
+    }
+}
+
+/// The package of the table, in the directory `into`.
+pub(crate) fn package(
+    tool: &Tool,
+    package: Package,
+    from: Option<&str>,
+    into: &Path,
+) -> Result<PathBuf, Error> {
+    let found = locate(package.path, from.unwrap_or(DEBIAN));
+    let (file, from) = match found {
+        Place::Here(file) => {
+            let from = file.display().to_string();
+            (file, from)
+        }
+        Place::Url(url) => {
+            let file = into.join("package.deb");
+            download(tool, &url, &file)?;
+            (file, url)
+        }
+    };
+    let bytes = fs::read(&file).map_err(|error| Error::NotFetched {
+        name: tool.name,
+        from: from.clone(),
+        why: error.to_string(),
+    })?;
+    let digest = Sha256::digest(&bytes);
+    let digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    match digits == package.sha256 {
+        true => Ok(file),
+        false => Err(Error::OtherChecksum {
+            from,
+            wanted: package.sha256,
+            found: digits,
+        }),
+    }
+}
+
+enum Place {
+    Here(PathBuf),
+    Url(String),
+}
+
+/// `from` is the package itself, or a mirror: a directory or a URL.
+fn locate(path: &str, from: &str) -> Place {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    if from.contains("://") {
+        return Place::Url(match from.ends_with(".deb") {
+            true => from.to_owned(),
+            false => format!("{}/{path}", from.trim_end_matches('/')),
+        });
+    }
+    let from = PathBuf::from(from);
+    let beside = from.join(name);
+    Place::Here(match (from.is_dir(), beside.is_file()) {
+        (true, true) => beside,
+        (true, false) => from.join(path),
+        (false, _) => from,
+    })
+}
+
+fn download(tool: &Tool, url: &str, file: &Path) -> Result<(), Error> {
+    let mut command = Command::new(APT_HELPER);
+    command.arg("download-file").arg(url).arg(file);
+    let fetched = output(command, "fetching a package of Debian", "apt")?;
+    match fetched.status.success() {
+        true => Ok(()),
+        false => Err(Error::NotFetched {
+            name: tool.name,
+            from: url.to_owned(),
+            why: said(&fetched),
+        }),
+    }
+}
+
+/// Output of a program, whatever its status.
+pub(crate) fn output(
+    mut command: Command,
+    purpose: &'static str,
+    package: &'static str,
+) -> Result<Output, Error> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    command.stdin(Stdio::null()).output().map_err(|error| {
+        if error.kind() == std::io::ErrorKind::NotFound {
+            return Error::MissingProgram {
+                program: program.clone(),
+                purpose,
+                package,
+            };
+        }
+        Error::io("start", program.clone())(error)
+    })
+}
+
+/// The last words of a program that failed.
+pub(crate) fn said(output: &Output) -> String {
+    let words = [&output.stderr, &output.stdout].map(|text| {
+        let text = String::from_utf8_lossy(text);
+        last_lines(&text, QUOTED_LINES, "; ")
+    });
+    let [error, printed] = words;
+    match (error.is_empty(), printed.is_empty()) {
+        (false, _) => error,
+        (true, false) => printed,
+        (true, true) => output.status.to_string(),
+    }
+}

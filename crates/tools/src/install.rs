@@ -1,0 +1,238 @@
+//! Installing a tool: its source is fetched, checked, and compiled or unpacked beside the
+//! others; only then it gets its name. So a failed installation leaves nothing.
+
+use crate::cache::{Cache, Installed, is_commit};
+use crate::catalog::{Git, Package, Source, Tool};
+use crate::error::Error;
+use crate::fetch::{self, output, said};
+use model::program::TOOL_FILE;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Packages of Debian with the compiler.
+const COMPILER: &str = "gcc libc6-dev";
+
+/// One step of an installation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// The source is being fetched from this place.
+    Fetching(String),
+    /// The compiler is at work.
+    Compiling,
+    /// The package is being unpacked.
+    Unpacking,
+}
+
+/// Installs tools into a cache.
+#[derive(Debug, Clone)]
+pub struct Installer {
+    cache: Cache,
+    from: Option<String>,
+    compiler: PathBuf,
+}
+
+impl Installer {
+    /// Installs into `cache`, from the places of the table, with the system's `cc`.
+    pub fn new(cache: Cache) -> Self {
+        Installer {
+            cache,
+            from: None,
+            compiler: "cc".into(),
+        }
+    }
+
+    /// Take the source from another place: a repository or mirror, as a path or a URL, or the
+    /// package itself.
+    pub fn with_source(mut self, from: Option<String>) -> Self {
+        self.from = from;
+        self
+    }
+
+    /// Compile with another program.
+    pub fn with_compiler(mut self, compiler: impl Into<PathBuf>) -> Self {
+        self.compiler = compiler.into();
+        self
+    }
+
+    /// The tool in the cache, fetched and built unless it is there. `version` is a commit of the
+    /// repository; without one, and for packages, that of the table.
+    pub fn install(
+        &self,
+        tool: &Tool,
+        version: Option<&str>,
+        progress: &mut dyn FnMut(Step),
+    ) -> Result<Installed, Error> {
+        let version = checked(tool, version)?;
+        let installed = match self.cache.installed(tool, version) {
+            Some(installed) => installed,
+            None => self.make(tool, version, progress)?,
+        };
+        self.cache.link(&installed)?;
+        Ok(installed)
+    }
+
+    fn make(
+        &self,
+        tool: &Tool,
+        version: &str,
+        progress: &mut dyn FnMut(Step),
+    ) -> Result<Installed, Error> {
+        let all = self.cache.directory();
+        fs::create_dir_all(all).map_err(Error::io("create", all))?;
+        let work = tempfile::Builder::new()
+            .prefix(".work-")
+            .tempdir_in(all)
+            .map_err(Error::io("create a directory in", all))?;
+        let made = work.path().join("made");
+        let bin = made.join("bin");
+        fs::create_dir_all(&bin).map_err(Error::io("create", &bin))?;
+        let made_from = match tool.source {
+            Source::Git(git) => {
+                // Before the network is asked for what could not be used.
+                let compiler = self.compiler_version()?;
+                let from = self.from.as_deref().unwrap_or(git.url);
+                progress(Step::Fetching(from.to_owned()));
+                let source = work.path().join("source");
+                fetch::checkout(tool, from, version, &source)?;
+                progress(Step::Compiling);
+                self.compile(tool, git, &source, &bin)?;
+                format!("commit {version}, compiled by {compiler}")
+            }
+            Source::Package(package) => {
+                check_machine(tool, package)?;
+                let from = self.from.clone().unwrap_or_else(|| tool.origin());
+                progress(Step::Fetching(from));
+                let file = fetch::package(tool, package, self.from.as_deref(), work.path())?;
+                progress(Step::Unpacking);
+                unpack(tool, &file, &made)?;
+                find_libraries(tool, package, &bin)?;
+                format!("Debian package {} {version}", package_name(package.path))
+            }
+        };
+        let file = made.join(TOOL_FILE);
+        fs::write(&file, made_from + "\n").map_err(Error::io("write", &file))?;
+        let root = self.cache.root(tool, version);
+        // What an earlier installation left there is not whole.
+        let _ = fs::remove_dir_all(&root);
+        fs::rename(&made, &root).map_err(Error::io("put in place", &root))?;
+        self.cache.installed(tool, version).ok_or(Error::Failed {
+            name: tool.name,
+            done: "installed",
+            why: format!("it has not all of {}", tool.programs.join(", ")),
+        })
+    }
+
+    fn compile(&self, tool: &Tool, git: Git, source: &Path, bin: &Path) -> Result<(), Error> {
+        let mut command = Command::new(&self.compiler);
+        command.args(["-O2", "-g", "-o"]).arg(bin.join(tool.name));
+        command.arg(source.join(git.file)).args(git.libraries);
+        succeeded(tool, "compiled", &output(command, "compiling", COMPILER)?)
+    }
+
+    fn compiler_version(&self) -> Result<String, Error> {
+        let mut command = Command::new(&self.compiler);
+        command.arg("--version");
+        let printed = output(command, "compiling", COMPILER)?;
+        let text = String::from_utf8_lossy(&printed.stdout).into_owned();
+        Ok(text.lines().next().unwrap_or("cc").to_owned())
+    }
+}
+
+fn succeeded(tool: &Tool, done: &'static str, output: &Output) -> Result<(), Error> {
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(Error::Failed {
+            name: tool.name,
+            done,
+            why: said(output),
+        }),
+    }
+}
+
+fn check_machine(tool: &Tool, package: Package) -> Result<(), Error> {
+    match package.machine == std::env::consts::ARCH {
+        true => Ok(()),
+        false => Err(Error::OtherMachine {
+            name: tool.name,
+            version: tool.version,
+            machine: package.machine,
+            here: std::env::consts::ARCH,
+        }),
+    }
+}
+
+/// Unpacks a package, with a link in `bin` for each program.
+fn unpack(tool: &Tool, package: &Path, into: &Path) -> Result<(), Error> {
+    let mut command = Command::new("dpkg-deb");
+    command.arg("--extract").arg(package).arg(into);
+    let unpacked = output(command, "unpacking a package of Debian", "dpkg")?;
+    succeeded(tool, "unpacked", &unpacked)?;
+    for program in tool.programs {
+        let link = into.join("bin").join(program);
+        let to = Path::new("../usr/bin").join(program);
+        std::os::unix::fs::symlink(to, &link).map_err(Error::io("create a link", &link))?;
+    }
+    Ok(())
+}
+
+/// `pool/main/d/dbench/dbench_4.0-2.1_amd64.deb` is of the package dbench.
+fn package_name(path: &str) -> &str {
+    let file = path.rsplit('/').next().unwrap_or(path);
+    file.split_once('_').map_or(file, |(name, _)| name)
+}
+
+/// The dynamic linker says which libraries a program lacks.
+fn find_libraries(tool: &Tool, package: Package, bin: &Path) -> Result<(), Error> {
+    let mut missing = Vec::new();
+    for program in tool.programs {
+        let mut command = Command::new("ldd");
+        command.arg(bin.join(program));
+        let printed = output(command, "looking for libraries", "libc-bin")?;
+        let text = String::from_utf8_lossy(&printed.stdout).into_owned();
+        let lacks = text.lines().filter(|line| line.ends_with("not found"));
+        let names = lacks.filter_map(|line| line.split_whitespace().next());
+        missing.extend(names.map(str::to_owned));
+    }
+    missing.sort();
+    missing.dedup();
+    match missing.is_empty() {
+        true => Ok(()),
+        false => Err(Error::MissingLibraries {
+            name: tool.name,
+            missing: missing.join(", "),
+            packages: package.libraries,
+        }),
+    }
+}
+
+/// The version that is meant. It becomes part of a path and an argument of git.
+fn checked<'a>(tool: &Tool, version: Option<&'a str>) -> Result<&'a str, Error> {
+    let Some(version) = version else {
+        return Ok(tool.version);
+    };
+    let (is_fine, remedy) = match tool.source {
+        Source::Git(_) => (
+            is_commit(version),
+            format!(
+                "name a commit with its 40 digits: {}@{}",
+                tool.name, tool.version
+            ),
+        ),
+        Source::Package(_) => (
+            version == tool.version,
+            format!("leave the version out; it is {}", tool.version),
+        ),
+    };
+    match is_fine {
+        true => Ok(version),
+        false => Err(Error::BadVersion {
+            name: tool.name,
+            version: version.to_owned(),
+            remedy,
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests;

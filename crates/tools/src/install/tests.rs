@@ -1,0 +1,258 @@
+use super::*;
+use std::os::unix::fs::PermissionsExt;
+
+const PROGRAM: &str = "#include <math.h>\n#include <stdio.h>\nint main(int n, char **v) \
+                       { (void)v; printf(\"%g\\n\", sqrt(n * 16)); return 0; }\n";
+
+fn run(program: &str, arguments: &[&str], directory: &Path) -> String {
+    let mut command = Command::new(program);
+    // Settings of whoever runs the tests play no part.
+    for (name, value) in [
+        ("GIT_CONFIG_GLOBAL", "/dev/null"),
+        ("GIT_AUTHOR_NAME", "test"),
+        ("GIT_AUTHOR_EMAIL", "test@localhost"),
+        ("GIT_COMMITTER_NAME", "test"),
+        ("GIT_COMMITTER_EMAIL", "test@localhost"),
+    ] {
+        command.env(name, value);
+    }
+    let output = command.args(arguments).current_dir(directory).output();
+    let output = output.unwrap_or_else(|error| panic!("{program}: {error}"));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{program} {arguments:?}: {said}");
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+/// A repository whose second commit is newer than the wanted one, with the wanted one.
+fn repository(directory: &Path, text: &str) -> String {
+    let git = |arguments: &[&str]| run("git", arguments, directory);
+    git(&["init", "--quiet"]);
+    fs::write(directory.join("toy.c"), text).unwrap();
+    fs::write(directory.join("Makefile"), "all:\n\tfalse\n").unwrap();
+    git(&["add", "."]);
+    git(&["commit", "--quiet", "-m", "one"]);
+    let wanted = git(&["rev-parse", "HEAD"]);
+    fs::write(directory.join("toy.c"), "#error newer\n").unwrap();
+    git(&["commit", "--quiet", "-a", "-m", "two"]);
+    wanted
+}
+
+/// A tool of the table; tables live as long as the program.
+fn toy(version: &str, source: Source) -> Tool {
+    Tool {
+        name: "toy",
+        about: "a toy",
+        licence: "none",
+        programs: &["toy"],
+        version: String::from(version).leak(),
+        source,
+    }
+}
+
+fn from_git(version: &str) -> Tool {
+    let git = Git {
+        url: "/no/such/repository",
+        file: "toy.c",
+        libraries: &["-lm"],
+    };
+    toy(version, Source::Git(git))
+}
+
+fn installer(root: &Path, from: &Path) -> Installer {
+    let from = from.display().to_string();
+    Installer::new(Cache::at(root)).with_source(Some(from))
+}
+
+/// Names in the directory of the tools, where a failed installation leaves nothing.
+fn left(root: &Path) -> Vec<String> {
+    let entries = fs::read_dir(root.join("tools"));
+    let names = entries
+        .into_iter()
+        .flatten()
+        .map(|e| e.unwrap().file_name());
+    names.map(|name| name.into_string().unwrap()).collect()
+}
+
+#[test]
+fn a_commit_is_compiled_from_a_mirror_and_found_by_its_name() {
+    let (root, mirror) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let commit = repository(mirror.path(), PROGRAM);
+    let tool = from_git(&commit);
+    let mut steps = Vec::new();
+    let installer = installer(root.path(), mirror.path());
+    let installed = installer.install(&tool, None, &mut |step| steps.push(step));
+    let installed = installed.unwrap();
+    assert_eq!(installed.version, commit);
+    let from = mirror.path().display().to_string();
+    assert_eq!(steps, [Step::Fetching(from), Step::Compiling]);
+
+    let cache = Cache::at(root.path());
+    assert_eq!(cache.current(&tool).unwrap(), commit[..12]);
+    let program = cache.bin_dir().join("toy");
+    assert_eq!(run(program.to_str().unwrap(), &[], root.path()), "4");
+    let made_from = fs::read_to_string(installed.directory.join(TOOL_FILE)).unwrap();
+    assert!(
+        made_from.starts_with(&format!("commit {commit}, compiled by ")),
+        "{made_from}"
+    );
+
+    // It is there now: the repository is not asked again.
+    drop(mirror);
+    let again = installer.install(&tool, None, &mut |step| panic!("{step:?}"));
+    assert_eq!(again.unwrap(), installed);
+}
+
+#[test]
+fn another_commit_than_that_of_the_table_is_installed_by_name() {
+    let (root, mirror) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let commit = repository(mirror.path(), PROGRAM);
+    let tool = from_git(&"0".repeat(40));
+    let installer = installer(root.path(), mirror.path());
+    let error = installer.install(&tool, None, &mut drop).unwrap_err();
+    assert!(matches!(error, Error::NoCommit { .. }), "{error}");
+    assert!(error.to_string().contains(&"0".repeat(40)), "{error}");
+    assert_eq!(left(root.path()), Vec::<String>::new());
+
+    let installed = installer.install(&tool, Some(&commit), &mut drop);
+    assert_eq!(installed.unwrap().version, commit);
+    for wrong in ["main", "-x", &commit[..12], "../../x"] {
+        let error = installer.install(&tool, Some(wrong), &mut drop);
+        let error = error.unwrap_err();
+        assert!(error.is_usage() && error.remedy().is_some(), "{error}");
+    }
+}
+
+#[test]
+fn what_cannot_be_fetched_or_compiled_is_an_error_with_a_remedy() {
+    let (root, mirror) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let commit = repository(mirror.path(), "#error no\n");
+    let tool = from_git(&commit);
+    let none = Installer::new(Cache::at(root.path()));
+    let error = none.install(&tool, None, &mut drop).unwrap_err();
+    assert!(
+        error.to_string().contains("/no/such/repository")
+            && error.remedy().unwrap().contains("--from"),
+        "{error}"
+    );
+
+    let installer = installer(root.path(), mirror.path());
+    let error = installer.install(&tool, None, &mut drop).unwrap_err();
+    assert!(
+        error.to_string().contains("compiled") && error.to_string().contains("#error no"),
+        "{error}"
+    );
+
+    let without = installer.with_compiler("no-such-compiler");
+    let error = without.install(&tool, None, &mut |step| panic!("{step:?}"));
+    let error = error.unwrap_err();
+    assert!(error.to_string().contains("`no-such-compiler`"), "{error}");
+    assert!(error.remedy().unwrap().contains("apt-get install gcc"));
+    assert_eq!(left(root.path()), Vec::<String>::new());
+}
+
+/// A package with a program of C, and its checksum.
+fn package(directory: &Path) -> (PathBuf, String) {
+    let tree = directory.join("tree");
+    let (bin, control) = (tree.join("usr/bin"), tree.join("DEBIAN"));
+    fs::create_dir_all(&bin).unwrap();
+    fs::create_dir_all(&control).unwrap();
+    fs::set_permissions(&control, fs::Permissions::from_mode(0o755)).unwrap();
+    let about = "Package: toy\nVersion: 1-1\nArchitecture: amd64\nMaintainer: nobody\n\
+                 Description: a toy\n";
+    fs::write(control.join("control"), about).unwrap();
+    fs::write(directory.join("toy.c"), PROGRAM).unwrap();
+    run("cc", &["-o", "tree/usr/bin/toy", "toy.c", "-lm"], directory);
+    run(
+        "dpkg-deb",
+        &["--build", "tree", "toy_1-1_amd64.deb"],
+        directory,
+    );
+    let file = directory.join("toy_1-1_amd64.deb");
+    let sum = run("sha256sum", &[file.to_str().unwrap()], directory);
+    let sum = sum.split_whitespace().next().unwrap().to_owned();
+    (file, sum)
+}
+
+fn from_package(sha256: &str, machine: &'static str) -> Tool {
+    let package = Package {
+        path: "pool/main/t/toy/toy_1-1_amd64.deb",
+        sha256: String::from(sha256).leak(),
+        machine,
+        libraries: &[],
+    };
+    toy("1-1", Source::Package(package))
+}
+
+#[test]
+fn a_package_is_unpacked_where_its_checksum_is_right() {
+    let (root, place) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (file, sum) = package(place.path());
+    let here = std::env::consts::ARCH;
+    let wrong = from_package(&"0".repeat(64), here);
+    let error = installer(root.path(), &file).install(&wrong, None, &mut drop);
+    let error = error.unwrap_err();
+    assert!(error.to_string().contains(&sum), "{error}");
+    assert!(error.remedy().unwrap().contains("--from"), "{error}");
+    let elsewhere = from_package(&sum, "m68k");
+    let error = installer(root.path(), &file).install(&elsewhere, None, &mut drop);
+    assert!(error.unwrap_err().to_string().contains("for m68k"));
+    assert_eq!(left(root.path()), Vec::<String>::new());
+
+    // The package, the directory that it is in, a mirror as a directory and as a URL.
+    let mirror = place.path().join("mirror");
+    let pool = mirror.join("pool/main/t/toy");
+    fs::create_dir_all(&pool).unwrap();
+    fs::copy(&file, pool.join("toy_1-1_amd64.deb")).unwrap();
+    let tool = from_package(&sum, here);
+    for from in [file.as_path(), place.path(), &mirror] {
+        let root = tempfile::tempdir().unwrap();
+        let installed = installer(root.path(), from).install(&tool, None, &mut drop);
+        let installed = installed.unwrap();
+        let program = Cache::at(root.path()).bin_dir().join("toy");
+        assert_eq!(
+            run(program.to_str().unwrap(), &["x"], root.path()),
+            "5.65685"
+        );
+        let made_from = fs::read_to_string(installed.directory.join(TOOL_FILE)).unwrap();
+        assert_eq!(made_from, "Debian package toy 1-1\n");
+    }
+    let error = installer(root.path(), &place.path().join("none")).install(&tool, None, &mut drop);
+    assert!(matches!(error, Err(Error::NotFetched { .. })), "{error:?}");
+    let other = installer(root.path(), &file).install(&tool, Some("2-1"), &mut drop);
+    assert!(other.unwrap_err().remedy().unwrap().contains("1-1"));
+}
+
+#[test]
+fn a_program_without_its_libraries_is_an_error_that_names_them() {
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().join(name);
+    fs::write(at("own.c"), "int own(void) { return 0; }\n").unwrap();
+    fs::write(
+        at("toy.c"),
+        "int own(void); int main(void) { return own(); }\n",
+    )
+    .unwrap();
+    run(
+        "cc",
+        &["-shared", "-fPIC", "-o", "libown.so", "own.c"],
+        place.path(),
+    );
+    fs::create_dir(at("bin")).unwrap();
+    run(
+        "cc",
+        &["-o", "bin/toy", "toy.c", "./libown.so"],
+        place.path(),
+    );
+    fs::remove_file(at("libown.so")).unwrap();
+    let tool = from_package("", "");
+    let Source::Package(package) = tool.source else {
+        panic!("{tool:?}");
+    };
+    let package = Package {
+        libraries: &["libown1"],
+        ..package
+    };
+    let error = find_libraries(&tool, package, &at("bin")).unwrap_err();
+    assert!(error.to_string().contains("libown.so"), "{error}");
+    assert_eq!(error.remedy().unwrap(), "apt-get install libown1");
+}
