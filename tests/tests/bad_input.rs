@@ -276,9 +276,12 @@ fn a_full_disk_ends_the_run_with_an_error_and_keeps_what_is_there() {
         "-a",
         "default",
         "-a",
-        "batch",
+        "again:=default",
         "--smallest-effect",
         "0.001%",
+        // Nothing shall be decided before the disk is full, on a busy machine either.
+        "--confidence",
+        "99.9999%",
         "--",
         "true",
     ]);

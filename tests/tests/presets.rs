@@ -53,8 +53,8 @@ const PRESETS: &[Preset] = &[
         program: "cyclictest",
         shorter: &[("--duration=10s", "--duration=1s")],
         metrics: &[
-            ("cyclictest", "lateness_mean", "us"),
-            ("cyclictest", "lateness_max", "us"),
+            ("cyclictest", "cyclictest_mean", "us"),
+            ("cyclictest", "cyclictest_max", "us"),
         ],
     },
     Preset {
