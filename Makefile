@@ -1,13 +1,14 @@
 # make demo   installs what is missing, builds, runs the main job, says where the report is
 # make quickstart   the same on this machine itself, without a guest
 # make banking-local   policies on a banking service under Gatling, without a guest; 20 minutes
+# make banking   sched_ext schedulers on the same service in a guest; 50 minutes without KVM
 # make install   the program, its man pages and completions, below prefix (DESTDIR is obeyed)
 # make deb   a Debian package of the same, with experiments and documents, in target/
 # make test   installs what is missing, checks and tests everything
 # make deny   licences and known vulnerabilities of what is linked in; needs cargo-deny
 # make test-long   a thousand kills at random times, and what needs emulated CPUs for long; 35 minutes
 .DELETE_ON_ERROR:
-.PHONY: demo quickstart banking-local reference test deny test-long test-java test-sched check sched scx_microquanta build install deb demo-jars
+.PHONY: demo quickstart banking banking-local reference test deny test-long test-java test-sched check sched scx_microquanta build install deb demo-jars
 
 HOST := $(shell rustc --print host-tuple)
 SCHEDLAB := target/schedlab
@@ -26,6 +27,21 @@ quickstart: build
 # A banking service, its broker and Gatling; the first build fetches 210 MB.
 banking-local: build demo-jars
 	$(SCHEDLAB) run experiments/banking-local.toml || [ $$? -eq 4 ]
+
+# The same in a guest, under sched_ext schedulers. The image's Debian is the host's, since the
+# schedulers are linked with its C library.
+BANKING_SCHEDULERS = scx_rusty scx_lavd scx_bpfland scx_layered scx_cosmos
+
+banking: build demo-jars
+	@scripts/setup image
+	for name in $(BANKING_SCHEDULERS); do $(SCHEDLAB) scheduler install $$name || exit; done
+	$(MAKE) --no-print-directory demo/target/bank.squashfs
+	$(SCHEDLAB) run experiments/banking.toml || [ $$? -eq 4 ]
+
+demo/target/bank.squashfs: demo/target/built
+	$(SCHEDLAB) image build $@ --suite "$$(. /etc/os-release; echo $$VERSION_CODENAME)" \
+	  default-jre-headless --copy demo/target/bank:/opt/schedlab \
+	  --copy demo/target/broker:/opt/schedlab $(addprefix --scheduler ,$(BANKING_SCHEDULERS))
 
 # The binary is target/schedlab.
 build:
@@ -92,6 +108,8 @@ deny:
 test-long: build sched
 	cargo build --quiet --workspace --bins
 	cargo test --quiet -p tests --test microquanta -- --ignored
+	for name in scx_rusty@1.1.4 scx_lavd scx_bpfland; do $(SCHEDLAB) scheduler install $$name || exit; done
+	cargo test --quiet -p tests --test vm documented
 	cargo build --release --quiet -p kills
 	target/$(HOST)/release/kills 1000
 

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::Command;
 use tests::{Bench, alone, expect_code};
 
 /// Metrics of each trial that counts, by workload.
@@ -88,4 +91,31 @@ fn a_profile_that_is_wrong_or_missing_is_said_with_its_line() {
     expect_code(&output, 2);
     let said = tests::stderr(&output);
     assert!(said.contains("no profiles in empty"), "{said}");
+}
+
+#[test]
+fn tbench_has_a_network_of_its_own_though_its_port_is_taken() {
+    let there = |name: &str| Path::new("/usr/bin").join(name).exists();
+    if !there("tbench") || !there("unshare") {
+        return tests::skipped("tbench (package dbench) or unshare is not installed");
+    }
+    let unshared = Command::new("unshare").args(["--net", "true"]).status();
+    if !unshared.is_ok_and(|status| status.success()) {
+        return tests::skipped("no right to make a network namespace");
+    }
+    let _turn = alone();
+    let bench = Bench::default();
+    // The one port that tbench_srv knows. Where it is taken already, that is as good.
+    let _taken = TcpListener::bind("127.0.0.1:7003");
+    let text = "[[arm]]\nname = \"default\"\n[[arm]]\nname = \"batch\"\n\
+                policy = { class = \"batch\" }\nto = \"server\"\n\
+                [[workload]]\nkind = \"tbench\"\nloads = [1]\nduration = \"1s\"\n\
+                [stop]\nmax-blocks = 1\nmin-blocks = 1\n";
+    let found = run(&bench, &bench.file("tbench.toml", text));
+    let trials = &found["tbench"];
+    assert_eq!(trials.len(), 2);
+    for trial in trials {
+        assert!(trial["throughput"] > 0.0, "{trial:?}");
+        assert!(trial["operation_mean"] <= trial["request_max"], "{trial:?}");
+    }
 }

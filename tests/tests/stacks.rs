@@ -112,6 +112,38 @@ fn a_load_may_name_the_port_of_any_service_in_its_url() {
 }
 
 #[test]
+fn the_template_of_an_application_measures_its_small_server() {
+    let has = std::process::Command::new("busybox")
+        .arg("httpd")
+        .arg("--help")
+        .output();
+    if has.is_err() {
+        return tests::skipped("busybox is not installed");
+    }
+    let _turn = alone();
+    let bench = Bench::default();
+    let template =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments/your-application.toml");
+    let text = std::fs::read_to_string(template).unwrap();
+    // So few requests have no tail, which on a busy machine would be the generator's.
+    let short = text
+        .replace(", \"request_p99\"", "")
+        .replace("\"10s\"", "\"300ms\"")
+        .replace("warmup = \"1s\"", "warmup = \"50ms\"")
+        .replace("budget = \"5m\"", "min-blocks = 1\nmax-blocks = 1");
+    let file = bench.file("your-application.toml", &short);
+    let output = bench.run(&["run", &file, "-o", "out"]);
+    expect_code(&output, 0);
+    let results = ResultSet::read(&bench.path("out")).unwrap();
+    assert_eq!(results.trials.len(), 2);
+    for stored in &results.trials {
+        let metrics = &stored.trial.result.metrics;
+        let rate = metrics.iter().find(|m| m.metric == "requests_per_sec");
+        assert!(rate.is_some_and(|rate| rate.value > 100.0), "{metrics:?}");
+    }
+}
+
+#[test]
 fn a_stack_is_started_in_order_asked_and_gone_with_its_folders() {
     if !can_run() {
         return;

@@ -31,6 +31,7 @@ pub fn point(look: &Look, phase: Phase, at_ns: u64) -> EvidencePoint {
     let at = At {
         root: look.root,
         policies: &policies,
+        leaders: look.leaders,
         roles: look.roles,
     };
     facts.extend(look.changes.iter().flat_map(|change| change.facts(&at)));

@@ -23,6 +23,7 @@ pub mod journal;
 mod judge;
 mod kept;
 pub mod machine_lock;
+mod network;
 mod process;
 mod processes;
 mod roles;

@@ -10,9 +10,9 @@ use crate::interrupt::Interrupt;
 use crate::journal::Journal;
 use crate::roles::stack::FOLDERS;
 use crate::state::StateLock;
-use crate::trial::{self, Context};
+use crate::trial::{self, Context, Stage};
 use crate::{check, files, processes};
-use model::{Build, PROTOCOL_VERSION, Reply, Request};
+use model::{Build, PROTOCOL_VERSION, Reply, Request, TrialResult, TrialSpec};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::collections::VecDeque;
 use std::io::{BufRead, Write};
@@ -209,6 +209,8 @@ struct Agent {
     guard: Option<Guard>,
     interrupt: Interrupt,
     options: Options,
+    /// Processes that the last trial left for the next.
+    stage: Option<Stage>,
 }
 
 impl Agent {
@@ -244,6 +246,7 @@ impl Agent {
             guard,
             interrupt,
             options,
+            stage: None,
         })
     }
 
@@ -288,10 +291,7 @@ impl Agent {
                     })
                 })
             }
-            Request::Trial { spec } => self.on_a_clean_machine(inbox, say, |context| {
-                let result = Box::new(trial::run(context, &spec)?);
-                Ok(Reply::Trial { result })
-            }),
+            Request::Trial { spec } => self.trial(&spec, inbox, say),
             // Its trial has ended, and with it what this was about.
             Request::Window { .. } | Request::LoadEnded => return true,
             Request::Bye => Reply::Bye,
@@ -315,6 +315,29 @@ impl Agent {
         }
     }
 
+    /// A trial, on what the last one left if it left something.
+    fn trial(&mut self, spec: &TrialSpec, inbox: &mut Inbox, say: &mut dyn FnMut(Reply)) -> Reply {
+        let mut left = None;
+        let reply = match self.stage.take() {
+            Some(stage) => {
+                let mut hear = |wait| inbox.within_trial(wait);
+                let ran = trial::run(&mut self.context(say, &mut hear), spec, Some(stage));
+                ran.map(|(result, stage)| {
+                    left = stage;
+                    trial_reply(result)
+                })
+                .unwrap_or_else(unrestored)
+            }
+            None => self.on_a_clean_machine(inbox, say, |context| {
+                let (result, stage) = trial::run(context, spec, None)?;
+                left = stage;
+                Ok(trial_reply(result))
+            }),
+        };
+        self.stage = left;
+        reply
+    }
+
     /// Nothing is measured while something of an earlier trial is in force.
     fn on_a_clean_machine(
         &mut self,
@@ -322,15 +345,14 @@ impl Agent {
         say: &mut dyn FnMut(Reply),
         measure: impl FnOnce(&mut Context) -> Result<Reply, AgentError>,
     ) -> Reply {
+        // Its processes are remains like others.
+        self.stage = None;
         let mut hear = |wait| inbox.within_trial(wait);
         let cleaned = self.clean(say).and_then(|failed| match failed.as_slice() {
             [] => measure(&mut self.context(say, &mut hear)),
             _ => Ok(Reply::Unrestored { failed }),
         });
-        // The journal cannot be read or written: what is not in it is not done.
-        cleaned.unwrap_or_else(|error| Reply::Unrestored {
-            failed: vec![error.to_string()],
-        })
+        cleaned.unwrap_or_else(unrestored)
     }
 
     /// Remains of an earlier trial that cannot be undone or ended.
@@ -367,6 +389,19 @@ impl Agent {
             say,
             hear,
         }
+    }
+}
+
+fn trial_reply(result: TrialResult) -> Reply {
+    Reply::Trial {
+        result: Box::new(result),
+    }
+}
+
+/// The journal cannot be read or written: what is not in it is not done.
+fn unrestored(error: AgentError) -> Reply {
+    Reply::Unrestored {
+        failed: vec![error.to_string()],
     }
 }
 

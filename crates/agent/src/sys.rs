@@ -1,11 +1,13 @@
-//! Steps of a child between fork and exec. This is the only unsafe code here.
+//! Steps of a child between fork and exec, and the network of a thread. This is the only unsafe
+//! code here.
 //!
-//! Between the two calls only async-signal-safe things are allowed: system calls
+//! Between fork and exec only async-signal-safe things are allowed: system calls
 //! on what was made ready before, no allocation, no locks.
 
 use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal, setsid};
+use rustix::thread::{LinkNameSpaceType, UnshareFlags};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -57,5 +59,36 @@ pub fn wait_at_gate(command: &mut Command, tell: OwnedFd, gate: OwnedFd) {
                 Err(io::ErrorKind::ConnectionAborted.into())
             }
         });
+    }
+}
+
+/// The calling thread gets a network namespace of its own.
+pub fn unshare_network() -> io::Result<()> {
+    // SAFETY: files and memory stay shared; sockets that are open keep their namespace.
+    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET)? };
+    Ok(())
+}
+
+/// The calling thread goes to the network namespace of this file.
+pub fn enter_network(namespace: BorrowedFd) -> io::Result<()> {
+    let kind = Some(LinkNameSpaceType::Network);
+    Ok(rustix::thread::move_into_link_name_space(namespace, kind)?)
+}
+
+/// Sets the loopback interface of the calling thread's network up.
+pub fn raise_loopback() -> io::Result<()> {
+    const UP: libc::c_short = 1;
+    let socket = std::net::UdpSocket::bind("0.0.0.0:0")?;
+    // SAFETY: a C structure of numbers, for which zeroes are a value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(b"lo") {
+        *to = *from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_flags = UP;
+    // SAFETY: the kernel reads the structure that the request is for, whose name ends in a zero.
+    let done = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request) };
+    match done {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
 }

@@ -54,14 +54,34 @@ impl Context<'_> {
     }
 }
 
-/// Run one trial. Afterwards the machine is as before, or the journal and a serious
-/// warning say what is not.
-pub fn run(context: &mut Context, spec: &TrialSpec) -> Result<TrialResult, AgentError> {
-    let began = context.journal.length()?;
-    let mut trial = Trial::new(context, spec)?;
+/// The processes that a trial left running, for the next one to be measured on.
+#[derive(Debug)]
+pub struct Stage {
+    /// Length of the journal before the trial that left them.
+    began: u64,
+    fence: Fence,
+    roles: Roles,
+}
+
+/// Run one trial, on what an earlier one left. Afterwards the machine is as before, or the
+/// journal and a serious warning say what is not; a trial that stays leaves its processes.
+pub fn run(
+    context: &mut Context,
+    spec: &TrialSpec,
+    stage: Option<Stage>,
+) -> Result<(TrialResult, Option<Stage>), AgentError> {
+    let began = match &stage {
+        Some(stage) => stage.began,
+        None => context.journal.length()?,
+    };
+    let mut trial = Trial::new(context, spec, stage)?;
     let outcome = trial.measure();
+    if spec.stays && outcome.is_ok() {
+        let (left, stage) = trial.leave(began);
+        return Ok((trial.into_result(outcome, left), Some(stage)));
+    }
     let undone = trial.undo(began);
-    Ok(trial.into_result(outcome, undone))
+    Ok((trial.into_result(outcome, undone), None))
 }
 
 pub struct Trial<'a, 'c> {
@@ -84,6 +104,8 @@ pub struct Trial<'a, 'c> {
     pub changes: Vec<Box<dyn Change + 'a>>,
     /// The processes beside the load.
     pub roles: Roles,
+    /// An earlier trial started them.
+    on_a_stage: bool,
     pub warnings: Vec<Warning>,
     pub collectors: Collectors,
     started_unix_ns: u64,
@@ -91,15 +113,25 @@ pub struct Trial<'a, 'c> {
 }
 
 impl<'a, 'c> Trial<'a, 'c> {
-    fn new(context: &'a mut Context<'c>, spec: &'a TrialSpec) -> Result<Self, AgentError> {
+    fn new(
+        context: &'a mut Context<'c>,
+        spec: &'a TrialSpec,
+        stage: Option<Stage>,
+    ) -> Result<Self, AgentError> {
         let since_epoch = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
         let started_unix_ns = model::nanos(since_epoch);
         let mut fence = |mark| Fence::set_up(context.root, mark, context.journal);
+        let on_a_stage = stage.is_some();
+        let own = fence(context.mark.clone())?;
+        let (beside, roles) = match stage {
+            Some(stage) => (stage.fence, stage.roles),
+            None => (fence(format!("{}-beside", context.mark))?, Roles::default()),
+        };
         Ok(Trial {
-            fence: fence(context.mark.clone())?,
-            beside: fence(format!("{}-beside", context.mark))?,
+            fence: own,
+            beside,
             unended: Vec::new(),
             context,
             spec,
@@ -113,7 +145,8 @@ impl<'a, 'c> Trial<'a, 'c> {
             metrics: Vec::new(),
             warnings: Vec::new(),
             collectors: Collectors::default(),
-            roles: Roles::default(),
+            roles,
+            on_a_stage,
         })
     }
 
@@ -218,7 +251,7 @@ impl<'a, 'c> Trial<'a, 'c> {
 
     fn start_roles(&mut self) -> Result<(), Stop> {
         let workload = &self.spec.workload;
-        if matches!(self.spec.part, Part::Load { .. }) {
+        if self.on_a_stage || matches!(self.spec.part, Part::Load { .. }) {
             return Ok(());
         }
         self.start_services()?;
@@ -246,6 +279,9 @@ impl<'a, 'c> Trial<'a, 'c> {
 
     /// Makes the folders of what runs here, with their files.
     fn lay_out(&mut self) -> Result<(), Stop> {
+        if self.on_a_stage {
+            return Ok(());
+        }
         let workload = &self.spec.workload;
         let services = match self.spec.part {
             Part::Load { .. } => &[],
@@ -390,6 +426,26 @@ impl<'a, 'c> Trial<'a, 'c> {
             (self.context.say)(Reply::File { file });
         }
         collected.metrics
+    }
+
+    /// Ends the load's part and leaves the rest as it is.
+    fn leave(&mut self, began: u64) -> (Result<(), String>, Stage) {
+        self.collectors.stop();
+        let mut errors = std::mem::take(&mut self.unended);
+        for change in self.changes.iter_mut().rev() {
+            errors.extend(change.undo(self.context.root).errors);
+        }
+        errors.extend(self.fence.remove().err());
+        let stage = Stage {
+            began,
+            fence: self.beside.clone(),
+            roles: std::mem::take(&mut self.roles),
+        };
+        let left = match errors.is_empty() {
+            true => Ok(()),
+            false => Err(errors.join("; ")),
+        };
+        (left, stage)
     }
 
     /// Undo everything in force; the errors say what could not be. The journal began

@@ -3,7 +3,7 @@
 //!
 //! Inside the window the agent sleeps in poll(2) and wakes once a second.
 
-use crate::arm::policy;
+use crate::arm::{cpus, policy};
 use crate::collectors::def::At;
 use crate::collectors::switches;
 use crate::counters::Reading;
@@ -33,8 +33,15 @@ impl<'a> Trial<'a, '_> {
             fence: &self.fence,
         };
         let (journal, collectors) = (&mut *self.context.journal, &mut self.collectors);
+        let root = self.context.root;
+        // A load with phases is kept to its CPUs later, when it has made its threads as many as
+        // the machine's CPUs ask for.
+        let cpus = cpus::of_role(&self.spec.arm, &Role::Load).filter(|_| !launch.phased);
         let started = Process::start(launch, origin, journal, |pid| {
             collectors.before_exec(pid);
+            if let Some(cpus) = cpus {
+                cpus::keep_tree(root, pid, cpus)?;
+            }
             match policy {
                 Some(policy) => policy::apply_before_exec(pid, policy).map_err(with_remedy),
                 None => Ok(()),
@@ -106,6 +113,9 @@ impl<'a> Trial<'a, '_> {
         self.expect(process, phase::READY)?;
         if let Some(policy) = self.policy_of_load() {
             self.follow(process.pid, policy)?;
+        }
+        if let Some(cpus) = cpus::of_role(&self.spec.arm, &Role::Load) {
+            cpus::keep_tree(root, process.pid, cpus).map_err(Stop::Void)?;
         }
         self.follow_roles()?;
         self.observe(Phase::Before, Some(process.pid));

@@ -18,6 +18,7 @@ pub static KINDS: Registry<KindDef> = Registry::new(&[
     &crate::hackbench::KIND,
     &crate::netperf::KIND,
     &crate::rr::KIND,
+    &crate::tbench::KIND,
     &crate::periodic::KIND,
     &crate::burnwait::KIND,
     &crate::command::KIND,
@@ -207,7 +208,8 @@ pub fn deciding(workload: &Workload) -> Vec<String> {
         return vec![crate::openloop::metrics::SLO_RATE.name.to_owned()];
     }
     let own = driver(&workload.kind).map_or(Vec::new(), |driver| {
-        let own = driver.own_metrics();
+        let mut own = driver.own_metrics();
+        own.extend(driver.deciding());
         own.into_iter().map(str::to_owned).collect()
     });
     if !own.is_empty() {

@@ -72,6 +72,20 @@ pub const SLOWEST_PAIR: MetricDef = MetricDef {
     better: Better::Higher,
     text: "Requests completed per second by the slowest of the pairs.",
 };
+/// Amount of data of a load that sends as much as it can.
+pub const THROUGHPUT: MetricDef = MetricDef {
+    name: "throughput",
+    unit: "MB/s",
+    better: Better::Higher,
+    text: "Data that arrived, in millions of bytes per second.",
+};
+/// Throughput of the slowest of several pairs.
+pub const SLOWEST_THROUGHPUT: MetricDef = MetricDef {
+    name: "slowest_pair_throughput",
+    unit: "MB/s",
+    better: Better::Higher,
+    text: "Data that arrived at the slowest of the pairs, in millions of bytes per second.",
+};
 /// Rate of requests that were to start, which a slow system does not change.
 pub const OFFERED_PER_SEC: MetricDef = MetricDef::explaining(
     "offered_per_sec",

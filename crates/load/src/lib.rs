@@ -23,6 +23,7 @@ pub mod netperf;
 pub mod openloop;
 mod overload;
 pub mod pacing;
+pub mod pairs;
 pub mod params;
 pub mod periodic;
 pub mod phase;
@@ -37,6 +38,7 @@ pub mod spin;
 pub mod stalls;
 pub mod steady;
 mod sys;
+pub mod tbench;
 #[cfg(test)]
 mod testing;
 pub mod units;
@@ -222,6 +224,11 @@ pub trait Driver {
     /// decide in place of those of the kind.
     fn own_metrics(&self) -> Vec<&str> {
         Vec::new()
+    }
+    /// Names of metrics of the kind that decide in place of the usual ones, where the parameters
+    /// change what is measured.
+    fn deciding(&self) -> &[&'static str] {
+        &[]
     }
     /// Receiver of the requests of this workload.
     fn asks(&self) -> Asks {

@@ -1,16 +1,16 @@
 //! netperf (Debian package `netperf`, section non-free): pairs of netperf and a child of
-//! netserver that send requests and responses over the loopback interface.
+//! netserver that send requests and responses, or a stream, over the loopback interface.
 //!
 //! Each pair is a netperf of its own. Its last line has the figures in the order of
-//! [`COLUMNS`], which netperf 2.7.0 calls its output selection; its latencies are whole
-//! microseconds.
+//! [`Test::columns`], which netperf 2.7.0 calls its output selection; its latencies are whole
+//! microseconds. A stream's throughput is asked for in millions of bits per second.
 
 use crate::latency as m;
 use crate::roles::Readiness;
 use crate::roles::server_command::{self, ServerCommand};
 use crate::{
     Asks, Chosen, Driver, Job, Keys, KindDef, Launch, LoadForms, Output, Params, Parsed, Usual,
-    Window, Work, program,
+    Window, Work, pairs, program,
 };
 use model::{Invalid, KeyDef, Load, MetricDef, Place, Problem, Program, Task};
 use serde::{Deserialize, Serialize};
@@ -18,12 +18,19 @@ use serde::{Deserialize, Serialize};
 const KEYS: &[KeyDef] = &[
     KeyDef::new(
         "test",
-        "`TCP_RR` or `UDP_RR`",
+        "`TCP_RR`, `UDP_RR` or `TCP_STREAM`",
         "`TCP_RR`",
-        "Test of netperf: requests and responses over TCP or UDP.",
+        "Test of netperf: requests and responses over TCP or UDP, or one direction over TCP as \
+         fast as it goes.",
     ),
     KeyDef::new("request-size", "size", "`1B`", "Size of a request."),
     KeyDef::new("response-size", "size", "`1B`", "Size of a response."),
+    KeyDef::new(
+        "send-size",
+        "size",
+        "`16KiB`",
+        "Bytes of each send of `TCP_STREAM`.",
+    ),
     KeyDef::new(
         "pair-cpus",
         "list of two numbers",
@@ -37,8 +44,8 @@ const KEYS: &[KeyDef] = &[
 pub static KIND: KindDef = KindDef {
     name: "netperf",
     aliases: &[],
-    summary: "real netperf from PATH, closed loop: pairs that send requests and responses over \
-              loopback",
+    summary: "real netperf from PATH, closed loop: pairs that send requests and responses, or a \
+              stream, over loopback",
     loads: LoadForms::Counts,
     load_unit: "pairs",
     window: Window::Own,
@@ -77,15 +84,25 @@ pub const METRICS: &[MetricDef] = &[
     m::REQUEST_P90,
     m::REQUEST_P99,
     m::REQUEST_MAX,
+    m::THROUGHPUT,
+    m::SLOWEST_THROUGHPUT,
 ];
-/// Names of the metrics that decide when a cell stops.
+/// Names of the metrics that decide when a cell of requests and responses stops.
 pub const DECIDING: &[&str] = &["requests_per_sec"];
+/// The same of streams.
+const STREAM_DECIDING: &[&str] = &["throughput"];
 
-/// The figures that netperf is asked for.
-const COLUMNS: &str = "THROUGHPUT,THROUGHPUT_UNITS,P50_LATENCY,P90_LATENCY,P99_LATENCY,MAX_LATENCY";
+/// The figures that netperf is asked for in any test: the rate, its unit, and the CPUs that the
+/// two of a pair were bound to.
+const COLUMNS: &str = "THROUGHPUT,THROUGHPUT_UNITS,LOCAL_CPU_BIND,REMOTE_CPU_BIND";
+/// Figures behind them, of requests and responses.
+const LATENCY_COLUMNS: &str = "P50_LATENCY,P90_LATENCY,P99_LATENCY,MAX_LATENCY";
 /// The unit of the throughput of requests and responses.
-const UNIT: &str = "Trans/s";
-/// Metrics of the columns behind the unit.
+const RR_UNIT: &str = "Trans/s";
+/// The unit of the throughput of streams, which `-f m` chooses.
+const STREAM_UNIT: &str = "10^6bits/s";
+const BITS: f64 = 8.0;
+/// Metrics of [`LATENCY_COLUMNS`].
 const LATENCIES: [MetricDef; 4] = [
     m::REQUEST_P50,
     m::REQUEST_P90,
@@ -94,6 +111,7 @@ const LATENCIES: [MetricDef; 4] = [
 ];
 /// The largest payload of a UDP datagram over IPv4.
 const MOST_UDP_BYTES: u64 = 65_507;
+const USUAL_SEND_BYTES: u64 = 16 << 10;
 /// netperf counts bytes of a request in 32 bits with a sign.
 const MOST_TCP_BYTES: u64 = 1 << 30;
 
@@ -112,6 +130,9 @@ pub struct Netperf {
     pub request_bytes: u64,
     /// Size of each response.
     pub response_bytes: u64,
+    /// Size of each send of a stream; `None`: 16 KiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub send_bytes: Option<u64>,
     /// CPUs of netperf and of netserver; `None`: the scheduler chooses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pair_cpus: Option<[u32; 2]>,
@@ -129,6 +150,9 @@ pub enum Test {
     /// Requests and responses as UDP datagrams.
     #[serde(rename = "UDP_RR")]
     UdpRr,
+    /// As much as goes through one TCP connection, in one direction.
+    #[serde(rename = "TCP_STREAM")]
+    TcpStream,
 }
 
 impl Test {
@@ -136,12 +160,32 @@ impl Test {
         match self {
             Test::TcpRr => "TCP_RR",
             Test::UdpRr => "UDP_RR",
+            Test::TcpStream => "TCP_STREAM",
+        }
+    }
+
+    fn is_stream(self) -> bool {
+        self == Test::TcpStream
+    }
+
+    /// The figures that netperf is asked for.
+    fn columns(self) -> String {
+        match self.is_stream() {
+            true => COLUMNS.to_owned(),
+            false => format!("{COLUMNS},{LATENCY_COLUMNS}"),
+        }
+    }
+
+    fn unit(self) -> &'static str {
+        match self.is_stream() {
+            true => STREAM_UNIT,
+            false => RR_UNIT,
         }
     }
 
     fn most_bytes(self) -> u64 {
         match self {
-            Test::TcpRr => MOST_TCP_BYTES,
+            Test::TcpRr | Test::TcpStream => MOST_TCP_BYTES,
             Test::UdpRr => MOST_UDP_BYTES,
         }
     }
@@ -153,14 +197,32 @@ fn usual_program() -> String {
 
 impl Params for Netperf {
     fn read(keys: &mut Keys) -> Self {
+        let test = keys.get("test").unwrap_or(Test::TcpRr);
+        let mut size = |key, of_stream: bool| {
+            let size = keys.size(key);
+            if size.is_some() && test.is_stream() != of_stream {
+                keys.refuse(no_size(key, test));
+            }
+            size
+        };
         Netperf {
-            test: keys.get("test").unwrap_or(Test::TcpRr),
-            request_bytes: keys.size("request-size").unwrap_or(1),
-            response_bytes: keys.size("response-size").unwrap_or(1),
+            test,
+            request_bytes: size("request-size", false).unwrap_or(1),
+            response_bytes: size("response-size", false).unwrap_or(1),
+            send_bytes: size("send-size", true),
             pair_cpus: keys.get("pair-cpus"),
             program: usual_program(),
         }
     }
+}
+
+/// The fault of a size that a test does not have.
+fn no_size(key: &str, test: Test) -> Invalid {
+    let remedy = match test.is_stream() {
+        true => "send-size = \"16KiB\"",
+        false => "request-size = \"1B\" and response-size = \"1B\"",
+    };
+    Invalid::new(key, format!("{} has no `{key}`", test.name())).with_remedy(remedy)
 }
 
 impl Netperf {
@@ -179,6 +241,10 @@ impl Netperf {
         }
     }
 
+    fn send_bytes(&self) -> u64 {
+        self.send_bytes.unwrap_or(USUAL_SEND_BYTES)
+    }
+
     /// The command of one pair.
     fn argv(&self, job: &Job) -> Vec<String> {
         let mut argv = vec![self.program.clone()];
@@ -192,11 +258,21 @@ impl Netperf {
         if let Some([load, server]) = self.pair_cpus {
             option("-T", format!("{load},{server}"));
         }
+        if self.test.is_stream() {
+            option("-f", "m".to_owned());
+        }
         // No header.
         option("-P", "0".to_owned());
         argv.push("--".to_owned());
-        let sizes = format!("{},{}", self.request_bytes, self.response_bytes);
-        argv.extend(["-r", &sizes, "-o", COLUMNS].map(str::to_owned));
+        let sizes = match self.test.is_stream() {
+            true => ["-m".to_owned(), self.send_bytes().to_string()],
+            false => {
+                let sizes = format!("{},{}", self.request_bytes, self.response_bytes);
+                ["-r".to_owned(), sizes]
+            }
+        };
+        argv.extend(sizes);
+        argv.extend(["-o".to_owned(), self.test.columns()]);
         argv
     }
 }
@@ -209,7 +285,15 @@ fn seconds(job: &Job) -> u64 {
 impl Driver for Netperf {
     fn check(&self) -> Result<(), Invalid> {
         self.check_size("request-size", self.request_bytes)?;
-        self.check_size("response-size", self.response_bytes)
+        self.check_size("response-size", self.response_bytes)?;
+        self.check_size("send-size", self.send_bytes())
+    }
+
+    fn deciding(&self) -> &[&'static str] {
+        match self.test.is_stream() {
+            true => STREAM_DECIDING,
+            false => DECIDING,
+        }
     }
 
     fn asks(&self) -> Asks {
@@ -270,7 +354,7 @@ impl Driver for Netperf {
 
     fn launch(&self, job: &Job) -> Launch {
         let argv = self.argv(job);
-        match pairs(job) {
+        match pairs_of(job) {
             1 => Launch::new(argv),
             pairs => {
                 let shell = ["sh", "-c", PAIRS, "pairs"].map(str::to_owned);
@@ -282,62 +366,98 @@ impl Driver for Netperf {
     fn parse(&self, job: &Job, output: &Output) -> Result<Parsed, String> {
         program::succeeded(PROGRAM.name, output)?;
         let lines = output.stdout.lines().filter(|line| !line.trim().is_empty());
-        let pairs: Option<Vec<Pair>> = lines.map(Pair::read).collect();
-        let wanted = self::pairs(job);
-        match pairs {
-            Some(pairs) if pairs.len() as u64 == wanted => Ok(figures(&pairs)),
-            _ => {
-                let expected = format!("{wanted} times a line of {COLUMNS} in {UNIT}");
-                Err(program::garbage(PROGRAM.name, &expected, output))
-            }
+        let found: Option<Vec<Pair>> = lines.map(|line| Pair::read(line, self.test)).collect();
+        let wanted = self::pairs_of(job);
+        let pairs = found
+            .filter(|pairs| pairs.len() as u64 == wanted)
+            .ok_or_else(|| {
+                let (columns, unit) = (self.test.columns(), self.test.unit());
+                let expected = format!("{wanted} times a line of {columns} in {unit}");
+                program::garbage(PROGRAM.name, &expected, output)
+            })?;
+        let asked = self.pair_cpus.map_or(FREE, |cpus| cpus.map(i64::from));
+        match pairs.iter().find(|pair| pair.cpus != asked) {
+            None => Ok(self.figures(&pairs)),
+            Some(pair) => Err(format!(
+                "netperf says that the two of a pair were bound to {}, not to {}",
+                places(pair.cpus),
+                places(asked)
+            )),
         }
     }
 }
 
-fn pairs(job: &Job) -> u64 {
+/// CPUs of a pair that is not bound, as netperf prints them.
+const FREE: [i64; 2] = [-1, -1];
+
+/// `CPUs 0 and 1`, for messages.
+fn places(cpus: [i64; 2]) -> String {
+    match cpus {
+        FREE => "no CPU".to_owned(),
+        [load, server] => format!("CPUs {load} and {server}"),
+    }
+}
+
+fn pairs_of(job: &Job) -> u64 {
     job.load.count(job.cpus).unwrap_or(1)
 }
 
 /// The figures of one pair.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 struct Pair {
-    per_sec: f64,
-    /// In the order of [`LATENCIES`].
-    latencies_us: [u64; LATENCIES.len()],
+    /// In the unit of the test.
+    rate: f64,
+    cpus: [i64; 2],
+    /// In the order of [`LATENCIES`]; a stream has none.
+    latencies_us: Vec<u64>,
 }
 
 impl Pair {
-    /// `None` for a line that netperf 2.7.0 does not print.
-    fn read(line: &str) -> Option<Self> {
+    /// `None` for a line that netperf 2.7.0 does not print in this test.
+    fn read(line: &str, test: Test) -> Option<Self> {
         let columns: Vec<&str> = line.split(',').map(str::trim).collect();
-        let (rate, rest) = columns.split_first()?;
-        let (unit, latencies) = rest.split_first()?;
-        let per_sec: f64 = rate.parse().ok()?;
-        if *unit != UNIT || !per_sec.is_finite() || per_sec <= 0.0 {
+        let (head, latencies) = columns.split_at_checked(4)?;
+        let rate: f64 = head[0].parse().ok()?;
+        if head[1] != test.unit() || !rate.is_finite() || rate <= 0.0 {
             return None;
         }
         let latencies: Option<Vec<u64>> = latencies.iter().map(|us| us.parse().ok()).collect();
+        let wanted = match test.is_stream() {
+            true => 0,
+            false => LATENCIES.len(),
+        };
         Some(Pair {
-            per_sec,
-            latencies_us: latencies?.try_into().ok()?,
+            rate,
+            cpus: [head[2].parse().ok()?, head[3].parse().ok()?],
+            latencies_us: latencies.filter(|us| us.len() == wanted)?,
         })
     }
 }
 
-/// There is one pair at least.
-fn figures(pairs: &[Pair]) -> Parsed {
-    let rates = || pairs.iter().map(|pair| pair.per_sec);
-    let mut metrics = vec![
-        m::REQUESTS_PER_SEC.measured(rates().sum()),
-        m::SLOWEST_PAIR.measured(rates().fold(f64::INFINITY, f64::min)),
-    ];
-    for (index, metric) in LATENCIES.iter().enumerate() {
-        let worst = pairs.iter().map(|pair| pair.latencies_us[index]).max();
-        metrics.extend(worst.map(|us| metric.measured(us as f64 * 1000.0)));
-    }
-    Parsed {
-        metrics,
-        ..Parsed::default()
+impl Netperf {
+    /// There is one pair at least.
+    fn figures(&self, pairs: &[Pair]) -> Parsed {
+        let (sum, slowest, factor) = match self.test.is_stream() {
+            true => (m::THROUGHPUT, m::SLOWEST_THROUGHPUT, 1.0 / BITS),
+            false => (m::REQUESTS_PER_SEC, m::SLOWEST_PAIR, 1.0),
+        };
+        let rates: Vec<f64> = pairs.iter().map(|pair| pair.rate * factor).collect();
+        let mut metrics = vec![
+            sum.measured(rates.iter().sum()),
+            slowest.measured(rates.iter().copied().fold(f64::INFINITY, f64::min)),
+        ];
+        for (index, metric) in LATENCIES.iter().enumerate() {
+            let worst = pairs.iter().filter_map(|pair| pair.latencies_us.get(index));
+            metrics.extend(worst.max().map(|us| metric.measured(*us as f64 * 1000.0)));
+        }
+        Parsed {
+            metrics,
+            files: vec![pairs::table(sum.name, &rates, self.pair_cpus)],
+            warnings: pairs::two_rates(&rates, self.pair_cpus)
+                .into_iter()
+                .collect(),
+            ..Parsed::default()
+        }
     }
 }
 

@@ -110,6 +110,9 @@ pub enum Reset {
     Block,
     /// Before every trial.
     Trial,
+    /// Before every trial the machine is put back to where it was when its services had been
+    /// started and had answered one whole load.
+    Snapshot,
 }
 
 /// When measuring ends. A cell ends when all its comparisons are decided, at

@@ -11,6 +11,7 @@ pub mod cpus;
 pub mod evidence;
 pub mod experiment;
 mod fact;
+pub mod imported;
 pub mod key;
 pub mod message;
 pub mod metric;

@@ -10,7 +10,7 @@ use crate::workload::{Calibration, Load, Workload};
 use serde::{Deserialize, Serialize};
 
 /// Raised when a message changes its meaning. Agent and runner must agree.
-pub const PROTOCOL_VERSION: u32 = 4;
+pub const PROTOCOL_VERSION: u32 = 5;
 
 /// From the runner. Every request has exactly one final reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -147,6 +147,10 @@ pub struct TrialSpec {
     /// The part of the trial that this agent does.
     #[serde(default)]
     pub part: Part,
+    /// Where the trial succeeds, its services and all else beside its load stay, warm, and the
+    /// next trial is measured on them.
+    #[serde(default)]
+    pub stays: bool,
     /// Differs in every trial, the same when a run is repeated.
     pub seed: u64,
     /// Collectors as in [`crate::Experiment`].

@@ -19,6 +19,8 @@ pub const REACH: &str = "reach of the scheduler";
 pub const ALL_TASKS: &str = "all fair tasks";
 /// `cpu.weight` of the cgroup of a role.
 pub const WEIGHT: &str = "cgroup weight";
+/// CPUs that the threads of a role may run on.
+pub const CPUS: &str = "CPUs";
 /// Value where there is nothing of the kind.
 pub const NONE: &str = "none";
 

@@ -173,6 +173,13 @@ const ARM: TableDef = TableDef {
             "Weight of the server's cgroup (`cpu.weight`), in place of that of its role.",
         ),
         KeyDef::new(
+            "cpus",
+            "list of CPUs",
+            "",
+            "CPUs that all threads of the role may run on, in place of those of its placement; read \
+             back of every thread.",
+        ),
+        KeyDef::new(
             "kernel",
             "`debian:SUITE`, `debian:PACKAGE`, path or `host`",
             "that of the target",

@@ -35,7 +35,10 @@ pub(crate) fn read<T>(
 
 /// The tables `[[workload]]` that a command line means.
 pub(crate) fn workloads(line: &CommandLine) -> Result<Vec<Table>, PlanError> {
-    let mut tables: Vec<Table> = line.workloads.iter().map(|text| workload(text)).collect();
+    let mut tables = Vec::new();
+    for text in &line.workloads {
+        add(&mut tables, workload(text));
+    }
     if let Some(server) = &line.server {
         set_server(&mut tables, role("server", server)?)?;
     }
@@ -54,6 +57,17 @@ pub(crate) fn workloads(line: &CommandLine) -> Result<Vec<Table>, PlanError> {
         }
     }
     Ok(tables)
+}
+
+/// Adds a workload. Loads of a kind that is there already are further loads of that one, since
+/// `-w wakeup:1 -w wakeup:2` can only mean `-w wakeup:1,2`.
+fn add(tables: &mut Vec<Table>, mut workload: Table) {
+    let known = tables.iter_mut().find(|t| t["kind"] == workload["kind"]);
+    let loads = known.and_then(|known| known.get_mut("loads")?.as_array_mut());
+    match (loads, workload.get_mut("loads")) {
+        (Some(loads), Some(Value::Array(more))) => loads.append(more),
+        _ => tables.push(workload),
+    }
 }
 
 /// `KIND` or `KIND:LOAD,LOAD`.

@@ -52,6 +52,10 @@ const ARMS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "SYSCTL.NAME=VALUE",
+        &["vm.swappiness=10", "kernel.sched_schedstats=1+nice=5"],
+    ),
+    (
         "scx_NAME [ARGS]",
         &[
             "scx_rusty",
@@ -77,6 +81,7 @@ const ARMS: &[(&str, &[&str])] = &[
     ("nice=N", &["nice=-5"]),
     ("slice=TIME", &["slice=0.3ms"]),
     ("weight=N", &["weight=1000"]),
+    ("cpus=LIST", &["cpus=0", "cpus=0-1,3+nice=5"]),
     ("kernel=SOURCE", &["kernel=debian:trixie"]),
     ("handicap=N%", &["handicap=5%", "handicap=0.7%"]),
     ("A+B", &["batch+nice=5+base_slice=1ms"]),
@@ -135,6 +140,16 @@ fn a_file_says_the_same_of_workloads_roles_target_and_rule() {
     ] {
         assert!(text.contains(said), "{said} is not in:\n{text}");
     }
+}
+
+#[test]
+fn loads_of_one_kind_may_be_given_apart() {
+    let apart = line(&["default"], &["wakeup:1", "hackbench:1", "wakeup:50%,4"]);
+    let together = line(&["default"], &["wakeup:1,50%,4", "hackbench:1"]);
+    let apart_text = round_trip(&apart);
+    assert_eq!(apart_text, round_trip(&together));
+    assert!(parse_command_line(&line(&["default"], &["wakeup", "wakeup:1"])).is_err());
+    assert!(parse_command_line(&line(&["default"], &["wakeup:1", "wakeup:1"])).is_err());
 }
 
 #[test]

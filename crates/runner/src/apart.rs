@@ -81,6 +81,7 @@ impl Apart<'_, '_> {
 fn of_load(spec: TrialSpec, services: Vec<Listening>) -> TrialSpec {
     TrialSpec {
         part: Part::Load { services },
+        stays: false,
         arm: Arm {
             handicap_percent: spec.arm.handicap_percent,
             ..Arm::unchanged(&spec.arm.name)

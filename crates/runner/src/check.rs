@@ -93,6 +93,7 @@ fn attaching(arm: &str, scheduler: &Scheduler) -> TrialSpec {
         load: Load::One,
         calibration: Calibration::default(),
         part: Part::Whole,
+        stays: false,
         seed: 0,
         collect: Some(Vec::new()),
     }

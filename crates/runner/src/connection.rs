@@ -8,7 +8,7 @@ use model::{
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use target::{Boot, Session, Target, TargetError};
+use target::{Boot, Saved, Session, Target, TargetError};
 
 /// Time between two looks at whether a wait was interrupted. Inside a trial every wake-up
 /// disturbs what is measured, so it is not more often than twice a second.
@@ -73,6 +73,18 @@ impl Connection {
         };
         connection.hello(own)?;
         Ok(connection)
+    }
+
+    /// Goes on with an agent that was saved, which has been greeted already.
+    pub fn go_on(target: &mut dyn Target, boot: &Boot, saved: &Saved) -> Result<Self, RunError> {
+        Ok(Connection {
+            session: target.go_on(boot, saved)?,
+        })
+    }
+
+    /// Saves the machine with its agent, which both end here.
+    pub fn save(self) -> Result<Saved, RunError> {
+        Ok(self.session.save()?)
     }
 
     fn hello(&mut self, own: &Build) -> Result<(), RunError> {

@@ -1,6 +1,7 @@
 //! One run: every trial of the plan that is still wanted.
 
 mod budget;
+mod snapshot;
 
 pub use budget::says_budget_ended;
 
@@ -20,7 +21,7 @@ use results::{TrialFiles, Writer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
-use target::{Boot, Target, TargetError};
+use target::{Boot, Saved, Target, TargetError};
 
 /// Needs of a run besides the experiment.
 pub struct Options<'a> {
@@ -77,6 +78,7 @@ pub fn run(
         started: Instant::now(),
         earlier: earlier(&options.done),
         connection: None,
+        saved: BTreeMap::new(),
         controller: match options.controller {
             Some(controller) if target.can().apart => Some(controller),
             _ => None,
@@ -137,6 +139,8 @@ struct Run<'a> {
     /// Time that earlier runs of this plan spent.
     earlier: Duration,
     connection: Option<Connection>,
+    /// Machines to go on from, by boot and workload.
+    saved: BTreeMap<(Boot, usize), Saved>,
     controller: Option<&'a mut dyn Target>,
     /// The agent on the controller, which runs loads.
     beside: Option<Connection>,
@@ -161,7 +165,11 @@ impl<'a> Run<'a> {
         self.look_at_cells();
         let plan = self.plan;
         if let Some(first) = plan.trials.iter().find(|place| self.is_wanted(place)) {
-            self.connect(first)?;
+            let boot = boot(&self.experiment.arms[first.arm]);
+            match self.target.can().reset {
+                Reset::Snapshot => self.open(&boot, 0)?,
+                _ => drop(self.connect(first)?),
+            }
         }
         let mut warnings =
             schedule::warnings(self.experiment, plan, target::cpus(&self.experiment.target));
@@ -422,25 +430,11 @@ impl<'a> Run<'a> {
     }
 
     fn measure(&mut self, place: &PlannedTrial) -> Result<TrialEnd, RunError> {
-        self.connect(place)?;
-        let cell = &self.plan.cells[place.cell];
-        let workload = &self.experiment.workloads[cell.workload];
-        if self.is_apart(workload) && self.beside.is_none() {
-            self.open_controller()?;
+        if let Some(end) = self.connect(place)? {
+            return Ok(end);
         }
-        let Some(calibration) = self.calibration(place.cell)? else {
+        let Some(spec) = self.spec(place)? else {
             return Ok(TrialEnd::Interrupted);
-        };
-        let arm = &self.experiment.arms[place.arm];
-        let spec = TrialSpec {
-            label: format!("{} b{} {}", cell.name, place.block, arm.name),
-            arm: arm.clone(),
-            workload: workload.clone(),
-            load: cell.load,
-            calibration,
-            seed: schedule::trial_seed(self.plan.seed, place),
-            collect: self.experiment.collect.clone(),
-            part: Part::Whole,
         };
         // From here on they are of this trial.
         connected(&mut self.connection)?.host_readings();
@@ -451,6 +445,30 @@ impl<'a> Run<'a> {
             prove(result, connection.facts());
         }
         Ok(end)
+    }
+
+    /// All that the agent needs for a place of the plan; `None` when interrupted.
+    fn spec(&mut self, place: &PlannedTrial) -> Result<Option<TrialSpec>, RunError> {
+        let cell = &self.plan.cells[place.cell];
+        let workload = &self.experiment.workloads[cell.workload];
+        if self.is_apart(workload) && self.beside.is_none() {
+            self.open_controller()?;
+        }
+        let Some(calibration) = self.calibration(place.cell)? else {
+            return Ok(None);
+        };
+        let arm = &self.experiment.arms[place.arm];
+        Ok(Some(TrialSpec {
+            label: format!("{} b{} {}", cell.name, place.block, arm.name),
+            arm: arm.clone(),
+            workload: workload.clone(),
+            load: cell.load,
+            calibration,
+            seed: schedule::trial_seed(self.plan.seed, place),
+            collect: self.experiment.collect.clone(),
+            part: Part::Whole,
+            stays: false,
+        }))
     }
 
     fn trial(&mut self, spec: TrialSpec) -> Result<TrialEnd, RunError> {
@@ -505,19 +523,22 @@ impl<'a> Run<'a> {
         Ok(Some(found))
     }
 
-    /// An agent on the kernel that the place needs, fresh where the target resets.
-    fn connect(&mut self, place: &PlannedTrial) -> Result<(), RunError> {
+    /// An agent on the kernel that the place needs, fresh where the target resets. The end of
+    /// the trial where its machine could not be made ready.
+    fn connect(&mut self, place: &PlannedTrial) -> Result<Option<TrialEnd>, RunError> {
         let boot = boot(&self.experiment.arms[place.arm]);
         let turn = match self.target.can().reset {
             Reset::None => 0,
             Reset::Block => place.block,
             Reset::Trial => place.index + 1,
+            Reset::Snapshot => return self.go_on(place, boot),
         };
         let fits = self.in_use.as_ref() == Some(&(boot.clone(), turn));
         if fits && self.connection.is_some() {
-            return Ok(());
+            return Ok(None);
         }
-        self.open(&boot, turn)
+        self.open(&boot, turn)?;
+        Ok(None)
     }
 
     fn open(&mut self, boot: &Boot, turn: u32) -> Result<(), RunError> {

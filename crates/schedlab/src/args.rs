@@ -44,6 +44,9 @@ pub enum Command {
     /// Report on a results directory
     #[command(after_help = examples::REPORT)]
     Report(ReportArgs),
+    /// Read runs that another tool measured into a results directory: described, never judged
+    #[command(after_help = examples::IMPORT)]
+    Import(ImportArgs),
     /// Settings of this machine that move figures, and how to change them
     #[command(after_help = examples::DOCTOR)]
     Doctor(DoctorArgs),
@@ -338,6 +341,41 @@ pub struct ReportArgs {
     pub fail_on: Option<FailOn>,
     #[command(flatten)]
     pub unpack: UnpackArgs,
+}
+
+/// The tools whose results can be imported, by name.
+fn import_tool() -> impl TypedValueParser<Value = &'static import::Tool> {
+    let names = import::TOOLS
+        .iter()
+        .map(|tool| clap::builder::PossibleValue::new(tool.name).help(tool.summary));
+    let names: Vec<clap::builder::PossibleValue> = names.collect();
+    PossibleValuesParser::new(names)
+        .map(|name| import::Tool::named(&name).unwrap_or(&import::TOOLS[0]))
+}
+
+#[derive(Debug, Args)]
+pub struct ImportArgs {
+    /// Tool that measured
+    #[arg(value_parser = import_tool())]
+    pub tool: &'static import::Tool,
+    /// Its files or directories
+    #[arg(required = true, value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// Results directory [default: results/TOOL-TIME/]
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Arm that the others are put beside [default: the first by name, or in the file]
+    #[arg(long, value_name = "NAME")]
+    pub baseline: Option<String>,
+    /// Leave out logs that are empty, mixed or no numbers, and say so in the report
+    #[arg(long)]
+    pub skip_bad: bool,
+    /// Confidence of the intervals: 99%, 0.99
+    #[arg(long, value_name = "FRACTION", value_parser = plan::parse_fraction, default_value = "95%")]
+    pub confidence: f64,
+    /// Format of the report that is printed
+    #[arg(long, value_parser = format(), default_value = "text")]
+    pub format: &'static report::Format,
 }
 
 #[derive(Debug, Args)]

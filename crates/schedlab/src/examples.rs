@@ -86,8 +86,18 @@ Examples:
 pub const KERNEL: &str = "\
 Examples:
   schedlab kernel list
-  schedlab kernel build debian:linux-source-6.12";
+  schedlab kernel build debian:linux-source-6.12
+  schedlab kernel build ~/src/linux --ref v6.18 --fragment my.config
+  schedlab kernel build https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git --ref v6.18";
 
 pub const IMAGE: &str = "\
 Examples:
-  schedlab image build root.squashfs memcached nginx-light";
+  schedlab image build root.squashfs memcached nginx-light
+  schedlab image build app.squashfs openjdk-17-jre-headless --copy target/app.jar:/opt/app";
+
+pub const IMPORT: &str = "\
+Examples:
+  schedlab import schedtests results/
+  schedlab import mmtests work/log --baseline 6.1.0 --output old
+  schedlab import schbench-json default=a/*.json lavd=b/*.json
+  schedlab import phoronix composite.xml --format json";

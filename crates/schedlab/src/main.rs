@@ -85,6 +85,7 @@ fn dispatch(command: &Command) -> Result<ExitCode, CliError> {
         Command::Plan(args) => commands::plan::plan(args),
         Command::List { what, format } => commands::list::list(*what, *format),
         Command::Report(args) => commands::report::report(args),
+        Command::Import(args) => commands::import::import(args),
         Command::Doctor(args) => commands::doctor::doctor(args),
         Command::Overhead(args) => commands::overhead::overhead(args),
         Command::Pack(args) => commands::pack::pack(args),

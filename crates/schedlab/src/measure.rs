@@ -205,7 +205,8 @@ fn manifest(experiment: &Experiment) -> Manifest {
     }
 }
 
-fn default_dir(name: &str) -> PathBuf {
+/// The directory of new results of this name.
+pub fn default_dir(name: &str) -> PathBuf {
     // A file system takes 255 bytes for a name, and a capsule's is longer than this one.
     const LONGEST: usize = 120;
     let stamp = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");

@@ -178,6 +178,7 @@ fn trial(experiment: &Experiment, workload: usize) -> Request {
             calibration: Calibration::default(),
             collect: None,
             part: Part::Whole,
+            stays: false,
             seed: experiment.seed,
         }),
     }

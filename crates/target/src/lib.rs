@@ -13,6 +13,8 @@ pub mod local;
 pub mod stream;
 pub mod vm;
 
+pub use ::vm::Saved;
+
 pub use def::{
     Can, Expose, Host, Keys, Made, ReadError, Shown, TARGETS, TargetDef, can, cpus, def, find, make,
 };
@@ -89,6 +91,11 @@ pub trait Target {
     /// Start an agent, and the machine below it where the target brings one.
     fn open(&mut self, boot: &Boot) -> Result<Box<dyn Session>, TargetError>;
 
+    /// Continues an agent and its machine from where they were saved, for this boot.
+    fn go_on(&mut self, boot: &Boot, _saved: &Saved) -> Result<Box<dyn Session>, TargetError> {
+        self.open(boot)
+    }
+
     /// Warnings for every reader of the results (such as: emulated CPUs).
     fn warnings(&self) -> Vec<Warning> {
         Vec::new()
@@ -112,6 +119,15 @@ pub trait Session: Send {
     /// Written as `console.log` beside a trial.
     fn console(&mut self) -> Option<String> {
         None
+    }
+
+    /// Saves the machine with its agent and ends it, for a target that resets to a snapshot.
+    fn save(self: Box<Self>) -> Result<Saved, TargetError> {
+        Err(TargetError::Unmet(Problem {
+            object: "reset = \"snapshot\"".to_owned(),
+            what: "this target cannot be saved".to_owned(),
+            remedy: "use the target vm with an image".to_owned(),
+        }))
     }
 
     /// Makes ports of the loopback address in there reachable on the loopback address here;

@@ -50,8 +50,20 @@ pub struct Package {
     pub sha256: &'static str,
     /// Machine that its programs are for, as Rust names it (`std::env::consts::ARCH`).
     pub machine: &'static str,
-    /// Packages with libraries that its programs need besides the C library.
-    pub libraries: &'static [&'static str],
+    /// Packages with libraries that its programs need besides the C library. Where one is not
+    /// installed, it is fetched and unpacked beside the programs.
+    pub libraries: &'static [Library],
+}
+
+/// A package of Debian with a library, which is unpacked and not installed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Library {
+    /// Name of the package, for those who would rather install it.
+    pub package: &'static str,
+    /// Path below a mirror of Debian.
+    pub path: &'static str,
+    /// SHA-256 of the package, in hexadecimal digits.
+    pub sha256: &'static str,
 }
 
 /// The mirror that packages come from unless another is named.
@@ -83,7 +95,11 @@ pub static TOOLS: &[Tool] = &[
             path: "pool/main/r/rt-app/rt-app_1.0-1_amd64.deb",
             sha256: "67ffca24048cc9292921d9b4cb3f0840e828613f5c7da96a28f3b4f43127965d",
             machine: "x86_64",
-            libraries: &["libjson-c5"],
+            libraries: &[Library {
+                package: "libjson-c5",
+                path: "pool/main/j/json-c/libjson-c5_0.16-2_amd64.deb",
+                sha256: "d0e1ed8637d1c26b9720f6057d6355f18378bba5cc2553e459d1632783c00d70",
+            }],
         }),
     },
     Tool {
@@ -108,7 +124,11 @@ pub static TOOLS: &[Tool] = &[
             path: "pool/main/d/dbench/dbench_4.0-2.1_amd64.deb",
             sha256: "3b42a52a8609c06a66c0f86cdd9184627eb654ab27949689b10653bbf8938738",
             machine: "x86_64",
-            libraries: &["libpopt0"],
+            libraries: &[Library {
+                package: "libpopt0",
+                path: "pool/main/p/popt/libpopt0_1.19+dfsg-1_amd64.deb",
+                sha256: "6f94b488255acd996254f775c77ff3956557c61f860a3c9caeaf65457554194f",
+            }],
         }),
     },
 ];
@@ -147,6 +167,10 @@ mod tests {
                 Source::Git(_) => (tool.version, 40),
                 Source::Package(package) => {
                     assert!(package.path.contains(tool.version), "{}", package.path);
+                    for library in package.libraries {
+                        assert!(is_hex(library.sha256, 64), "{}", library.package);
+                        assert!(library.path.contains(library.package), "{}", library.path);
+                    }
                     (package.sha256, 64)
                 }
             };

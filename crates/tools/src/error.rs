@@ -94,7 +94,7 @@ pub enum Error {
         /// Names of the libraries.
         missing: String,
         /// Debian packages that have them.
-        packages: &'static [&'static str],
+        packages: Vec<&'static str>,
     },
     /// The operating system refused a step.
     #[error("{step}: {}: {source}", object.display())]

@@ -2,7 +2,7 @@
 //! user of them has (git, apt, dpkg-deb) do the work, so that proxies and mirrors are as they are
 //! set up for those.
 
-use crate::catalog::{DEBIAN, Package, Tool};
+use crate::catalog::{DEBIAN, Tool};
 use crate::error::Error;
 use model::printable::last_lines;
 use sha2::{Digest, Sha256};
@@ -42,21 +42,21 @@ pub(crate) fn checkout(tool: &Tool, from: &str, commit: &str, into: &Path) -> Re
     }
 }
 
-/// The package of the table, in the directory `into`.
+/// The package with this path below a mirror and this checksum, in the directory `into`.
 pub(crate) fn package(
     tool: &Tool,
-    package: Package,
+    (path, sha256): (&str, &'static str),
     from: Option<&str>,
     into: &Path,
 ) -> Result<PathBuf, Error> {
-    let found = locate(package.path, from.unwrap_or(DEBIAN));
+    let found = locate(path, from.unwrap_or(DEBIAN));
     let (file, from) = match found {
         Place::Here(file) => {
             let from = file.display().to_string();
             (file, from)
         }
         Place::Url(url) => {
-            let file = into.join("package.deb");
+            let file = into.join(path.rsplit('/').next().unwrap_or(path));
             download(tool, &url, &file)?;
             (file, url)
         }
@@ -68,14 +68,30 @@ pub(crate) fn package(
     })?;
     let digest = Sha256::digest(&bytes);
     let digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    match digits == package.sha256 {
+    match digits == sha256 {
         true => Ok(file),
         false => Err(Error::OtherChecksum {
             from,
-            wanted: package.sha256,
+            wanted: sha256,
             found: digits,
         }),
     }
+}
+
+/// The place of the libraries of a package that came from `from`: the same mirror, or the
+/// directory that the package is in. `None`: the package alone was named, by its URL.
+pub(crate) fn place_of_libraries(from: &str) -> Option<String> {
+    if !from.ends_with(".deb") {
+        return Some(from.to_owned());
+    }
+    let is_path = !from.contains("://");
+    let parent = Path::new(from).parent().filter(|_| is_path)?;
+    let here = parent.as_os_str().is_empty();
+    Some(if here {
+        ".".to_owned()
+    } else {
+        parent.display().to_string()
+    })
 }
 
 enum Place {

@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::fetch::{self, output, said};
 use model::program::TOOL_FILE;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -103,10 +104,14 @@ impl Installer {
                 check_machine(tool, package)?;
                 let from = self.from.clone().unwrap_or_else(|| tool.origin());
                 progress(Step::Fetching(from));
-                let file = fetch::package(tool, package, self.from.as_deref(), work.path())?;
+                let of_tool = (package.path, package.sha256);
+                let file = fetch::package(tool, of_tool, self.from.as_deref(), work.path())?;
                 progress(Step::Unpacking);
                 unpack(tool, &file, &made)?;
-                find_libraries(tool, package, &bin)?;
+                link_programs(tool, &bin)?;
+                if !missing_libraries(tool, &bin, Path::new(""))?.is_empty() {
+                    self.add_libraries(tool, package, work.path(), progress)?;
+                }
                 format!("Debian package {} {version}", package_name(package.path))
             }
         };
@@ -121,6 +126,43 @@ impl Installer {
             done: "installed",
             why: format!("it has not all of {}", tool.programs.join(", ")),
         })
+    }
+
+    /// Unpacks the libraries of a package beside its programs, and starts those with them.
+    fn add_libraries(
+        &self,
+        tool: &Tool,
+        package: Package,
+        work: &Path,
+        progress: &mut dyn FnMut(Step),
+    ) -> Result<(), Error> {
+        let made = work.join("made");
+        let bin = made.join("bin");
+        let from = self.from.as_deref();
+        let place = from.map_or(Some(None), |from| fetch::place_of_libraries(from).map(Some));
+        // Without a place for them, the error below says how to install them.
+        for library in package.libraries.iter().filter(|_| place.is_some()) {
+            progress(Step::Fetching(format!("the library {}", library.package)));
+            let of_library = (library.path, library.sha256);
+            let file = fetch::package(tool, of_library, place.clone().flatten().as_deref(), work)?;
+            progress(Step::Unpacking);
+            unpack(tool, &file, &made)?;
+        }
+        start_with_libraries(tool, package, &bin)?;
+        let own = library_directory(&made.display().to_string(), package);
+        let missing = missing_libraries(tool, &made.join("usr/bin"), Path::new(&own))?;
+        match missing.is_empty() {
+            true => Ok(()),
+            false => Err(Error::MissingLibraries {
+                name: tool.name,
+                missing: missing.join(", "),
+                packages: package
+                    .libraries
+                    .iter()
+                    .map(|library| library.package)
+                    .collect(),
+            }),
+        }
     }
 
     fn compile(&self, tool: &Tool, git: Git, source: &Path, bin: &Path) -> Result<(), Error> {
@@ -162,16 +204,40 @@ fn check_machine(tool: &Tool, package: Package) -> Result<(), Error> {
     }
 }
 
-/// Unpacks a package, with a link in `bin` for each program.
+/// Unpacks the files of a package.
 fn unpack(tool: &Tool, package: &Path, into: &Path) -> Result<(), Error> {
     let mut command = Command::new("dpkg-deb");
     command.arg("--extract").arg(package).arg(into);
     let unpacked = output(command, "unpacking a package of Debian", "dpkg")?;
-    succeeded(tool, "unpacked", &unpacked)?;
+    succeeded(tool, "unpacked", &unpacked)
+}
+
+/// Makes a link in `bin` for each program of a package.
+fn link_programs(tool: &Tool, bin: &Path) -> Result<(), Error> {
     for program in tool.programs {
-        let link = into.join("bin").join(program);
+        let link = bin.join(program);
         let to = Path::new("../usr/bin").join(program);
         std::os::unix::fs::symlink(to, &link).map_err(Error::io("create a link", &link))?;
+    }
+    Ok(())
+}
+
+/// Puts a script in place of each link, which starts the program with the libraries beside it. It
+/// becomes the program, so that tasks have the name that they are known by.
+fn start_with_libraries(tool: &Tool, package: Package, bin: &Path) -> Result<(), Error> {
+    for program in tool.programs {
+        let script = bin.join(program);
+        let text = format!(
+            "#!/bin/sh\n\
+             root=$(dirname \"$(dirname \"$(readlink -f \"$0\")\")\")\n\
+             LD_LIBRARY_PATH=\"{}${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}\" \\\n  \
+             exec \"$root/usr/bin/{program}\" \"$@\"\n",
+            library_directory("$root", package)
+        );
+        fs::remove_file(&script).map_err(Error::io("remove a link", &script))?;
+        fs::write(&script, text).map_err(Error::io("write", &script))?;
+        let mode = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(&script, mode).map_err(Error::io("make executable", &script))?;
     }
     Ok(())
 }
@@ -182,12 +248,12 @@ fn package_name(path: &str) -> &str {
     file.split_once('_').map_or(file, |(name, _)| name)
 }
 
-/// The dynamic linker says which libraries a program lacks.
-fn find_libraries(tool: &Tool, package: Package, bin: &Path) -> Result<(), Error> {
+/// Libraries that the programs in `bin` lack, with those in the directory `own`.
+fn missing_libraries(tool: &Tool, bin: &Path, own: &Path) -> Result<Vec<String>, Error> {
     let mut missing = Vec::new();
     for program in tool.programs {
         let mut command = Command::new("ldd");
-        command.arg(bin.join(program));
+        command.env("LD_LIBRARY_PATH", own).arg(bin.join(program));
         let printed = output(command, "looking for libraries", "libc-bin")?;
         let text = String::from_utf8_lossy(&printed.stdout).into_owned();
         let lacks = text.lines().filter(|line| line.ends_with("not found"));
@@ -196,14 +262,12 @@ fn find_libraries(tool: &Tool, package: Package, bin: &Path) -> Result<(), Error
     }
     missing.sort();
     missing.dedup();
-    match missing.is_empty() {
-        true => Ok(()),
-        false => Err(Error::MissingLibraries {
-            name: tool.name,
-            missing: missing.join(", "),
-            packages: package.libraries,
-        }),
-    }
+    Ok(missing)
+}
+
+/// Directory of the libraries of an unpacked package.
+fn library_directory(root: &str, package: Package) -> String {
+    format!("{root}/usr/lib/{}-linux-gnu", package.machine)
 }
 
 /// The version that is meant. It becomes part of a path and an argument of git.

@@ -24,6 +24,6 @@ mod fetch;
 mod install;
 
 pub use cache::{Cache, Installed};
-pub use catalog::{Git, Package, Source, TOOLS, Tool, find};
+pub use catalog::{Git, Library, Package, Source, TOOLS, Tool, find};
 pub use error::Error;
 pub use install::{Installer, Step};

@@ -7,7 +7,7 @@ use super::kernel::Kernel;
 use super::view::USER_VARIABLE;
 use super::{Forward, Topology, VmSpec, image_path, machine, qemu};
 use crate::VmError;
-use model::{Experiment, Problem, Severity, Warning, parse_cpu_list};
+use model::{Experiment, Problem, Reset, Severity, Warning, parse_cpu_list};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -38,6 +38,20 @@ pub fn host(spec: &VmSpec) -> Vec<Problem> {
     problems.extend(spec.forwards.iter().filter_map(port));
     problems.extend(root(&spec.root));
     problems
+}
+
+/// The server is started before the snapshot, and so before any arm.
+pub fn snapshot(spec: &VmSpec, experiment: &Experiment) -> Vec<Problem> {
+    let mut weighted = experiment.arms.iter().filter(|arm| arm.weight.is_some());
+    let weighted = weighted.find(|_| spec.reset == Reset::Snapshot);
+    let problem = |arm: &model::Arm| Problem {
+        object: format!("arm {}", arm.name),
+        what: "a server that goes on from a snapshot is in its cgroup already, whose weight the \
+               arm would set"
+            .to_owned(),
+        remedy: "use reset = \"trial\" with `weight`".to_owned(),
+    };
+    weighted.map(problem).into_iter().collect()
 }
 
 fn problem(what: String, remedy: &str) -> Problem {

@@ -8,7 +8,8 @@ use super::name;
 use crate::VmError;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
+use std::str::FromStr;
 
 /// Formats that mmdebstrap writes itself, by the end of the name, and the package that each
 /// needs.
@@ -26,6 +27,36 @@ pub struct ImageRequest {
     pub suite: String,
     /// Names of packages besides the essential ones.
     pub packages: Vec<String>,
+    /// Files and folders of this machine that the image gets.
+    pub copies: Vec<Copied>,
+}
+
+/// A file or folder of this machine in an image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Copied {
+    /// Path on this machine; links are followed.
+    pub from: PathBuf,
+    /// Directory of the image that it comes into, an absolute path.
+    pub into: String,
+}
+
+impl FromStr for Copied {
+    type Err = String;
+
+    /// Reads `PATH:DIRECTORY`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.rsplit_once(':') {
+            Some((from, into)) if !from.is_empty() && into.starts_with('/') => Ok(Copied {
+                from: from.into(),
+                into: into.to_owned(),
+            }),
+            _ => Err(
+                "write PATH:DIRECTORY, a path of this machine and an absolute one of the \
+                      image: target/app.jar:/opt/app"
+                    .to_owned(),
+            ),
+        }
+    }
 }
 
 /// Builds the image with mmdebstrap; the file is whole or absent. An error says which program is
@@ -33,6 +64,7 @@ pub struct ImageRequest {
 pub fn build(request: &ImageRequest) -> Result<(), VmError> {
     let format = format_of(&request.output)?;
     check_names(request)?;
+    check_copies(request)?;
     check_program("mmdebstrap", "mmdebstrap")?;
     if !rustix::process::geteuid().is_root() {
         check_program("newuidmap", "uidmap").map_err(as_ordinary_user)?;
@@ -74,6 +106,18 @@ fn check_names(request: &ImageRequest) -> Result<(), VmError> {
         Some(package) => wrong(format!("{package:?} is no name of a package")),
         None => Ok(()),
     }
+}
+
+fn check_copies(request: &ImageRequest) -> Result<(), VmError> {
+    let mut copies = request.copies.iter();
+    let Some(absent) = copies.find(|copied| !copied.from.exists()) else {
+        return Ok(());
+    };
+    Err(unmet(
+        &absent.from.display().to_string(),
+        "it is to be copied into the image, and is not there",
+        "make it first, or correct --copy",
+    ))
 }
 
 fn format_of(output: &Path) -> Result<(&'static str, &'static str, &'static str), VmError> {
@@ -124,27 +168,55 @@ fn as_ordinary_user(error: VmError) -> VmError {
 
 fn run(request: &ImageRequest, image: &Path) -> Result<(), VmError> {
     let mut command = Command::new("mmdebstrap");
-    command.args(arguments(
-        request,
-        image,
-        &sources::debian_mirror(Path::new("/etc/apt")),
-    ));
+    let mirror = sources::debian_mirror(Path::new("/etc/apt"));
+    let squashes = request.output.extension().is_some_and(|e| e == "squashfs");
+    let output = if squashes { Path::new("-") } else { image };
+    command.args(arguments(request, output, &mirror)?);
     command.stdin(Stdio::null()).stdout(Stdio::null());
-    let status = command
-        .status()
-        .map_err(io("run", Path::new("mmdebstrap")))?;
-    if status.success() {
+    let status = match squashes {
+        true => squash(&mut command, image),
+        false => {
+            let status = command.status();
+            let status = status.map_err(io("run", Path::new("mmdebstrap")))?;
+            Ok(Some(status).filter(|status| !status.success()))
+        }
+    }?;
+    let Some(status) = status else {
         return Ok(());
-    }
+    };
     Err(unmet(
         &format!("image {}", request.output.display()),
-        &format!("mmdebstrap failed with {status}"),
+        &format!("mmdebstrap or tar2sqfs failed with {status}"),
         "see its messages above; without root it needs user namespaces, the package uidmap, and a range of ids for \
          you in /etc/subuid and /etc/subgid (usermod --add-subuids, --add-subgids)",
     ))
 }
 
-fn arguments(request: &ImageRequest, image: &Path, mirror: &str) -> Vec<String> {
+/// The tar of mmdebstrap as a squashfs with LZ4; the status of the program that failed. What
+/// mmdebstrap makes itself is compressed with xz in blocks of 1 MiB, and an emulated CPU takes
+/// minutes to read the classes of a JVM out of that.
+fn squash(debian: &mut Command, image: &Path) -> Result<Option<ExitStatus>, VmError> {
+    let failed = |program: &'static str| io("run", Path::new(program));
+    let mut debian = debian
+        .arg("--format=tar")
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(failed("mmdebstrap"))?;
+    let tar = debian.stdout.take().map_or_else(Stdio::null, Stdio::from);
+    let squashed = Command::new("tar2sqfs")
+        .args(["--quiet", "--compressor", "lz4"])
+        .arg(image)
+        .stdin(tar)
+        .stdout(Stdio::null())
+        .status();
+    let made = debian.wait().map_err(failed("mmdebstrap"))?;
+    let squashed = squashed.map_err(failed("tar2sqfs"))?;
+    Ok([made, squashed]
+        .into_iter()
+        .find(|status| !status.success()))
+}
+
+fn arguments(request: &ImageRequest, image: &Path, mirror: &str) -> Result<Vec<String>, VmError> {
     let mut args = vec!["--variant=minbase".to_owned(), "--quiet".to_owned()];
     if !request.packages.is_empty() {
         args.push(format!("--include={}", request.packages.join(",")));
@@ -154,12 +226,26 @@ fn arguments(request: &ImageRequest, image: &Path, mirror: &str) -> Vec<String> 
         "--customize-hook=mkdir -p \"$1/sys\" \"$1/proc\" \"$1/dev\" \"$1/run\" \"$1/boot\""
             .to_owned(),
     );
+    for copied in &request.copies {
+        args.push(hook(copied).map_err(io("copy", &copied.from))?);
+    }
     args.extend([
         request.suite.clone(),
         image.display().to_string(),
         mirror.to_owned(),
     ]);
-    args
+    Ok(args)
+}
+
+/// The command that copies; a shell outside of the image runs it, with the root as `$1`.
+fn hook(copied: &Copied) -> std::io::Result<String> {
+    let from = std::path::absolute(&copied.from)?.display().to_string();
+    let quoted = |text: &str| shlex::try_quote(text).map(String::from);
+    let words = quoted(&from).and_then(|from| Ok((from, quoted(&copied.into)?)));
+    let (from, into) = words.map_err(|e| std::io::Error::other(e.to_string()))?;
+    Ok(format!(
+        "--customize-hook=mkdir -p \"$1\"{into} && cp -RL -- {from} \"$1\"{into}/"
+    ))
 }
 
 #[cfg(test)]
@@ -171,6 +257,7 @@ mod tests {
             output: output.into(),
             suite: "trixie".to_owned(),
             packages: vec!["rt-tests".to_owned(), "stress-ng".to_owned()],
+            copies: vec!["/srv/it's:/opt/a b".parse().unwrap()],
         }
     }
 
@@ -180,6 +267,14 @@ mod tests {
             &request("a.squashfs"),
             Path::new("/tmp/p.squashfs"),
             "http://m.example/debian",
+        )
+        .unwrap();
+        let copies = args.iter().filter(|arg| arg.contains("cp -RL"));
+        assert_eq!(
+            copies.collect::<Vec<_>>(),
+            [
+                r#"--customize-hook=mkdir -p "$1"'/opt/a b' && cp -RL -- "/srv/it's" "$1"'/opt/a b'/"#
+            ]
         );
         assert!(args.contains(&"--include=rt-tests,stress-ng".to_owned()));
         assert_eq!(
@@ -204,6 +299,17 @@ mod tests {
             let error = check_names(&request).unwrap_err().to_string();
             assert!(error.contains("is no "), "{error}");
         }
+    }
+
+    #[test]
+    fn what_is_copied_has_a_path_here_and_a_directory_there() {
+        for wrong in ["app.jar", ":/opt", "app.jar:opt"] {
+            assert!(wrong.parse::<Copied>().is_err(), "{wrong}");
+        }
+        let mut absent = request("a.squashfs");
+        absent.copies = vec!["/no/such/file:/opt".parse().unwrap()];
+        let error = check_copies(&absent).unwrap_err().to_string();
+        assert!(error.contains("/no/such/file"), "{error}");
     }
 
     #[test]

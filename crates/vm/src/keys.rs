@@ -72,10 +72,11 @@ pub const KEYS: &[KeyDef] = &[
     ),
     KeyDef::new(
         "reset",
-        "`none`, `block` or `trial`",
+        "`none`, `block`, `trial` or `snapshot`",
         "`none`",
         "Boots again before each block or trial; `none` boots when the kernel changes or the \
-         guest died.",
+         guest died; `snapshot` puts the guest back, before each trial, to where it was when its \
+         services had answered one whole load (needs an image as `root`).",
     ),
     KeyDef::new(
         "accel",

@@ -30,6 +30,7 @@ pub mod name;
 mod options;
 pub mod qemu;
 mod qmp;
+mod saved;
 mod spec;
 mod sys;
 mod unpack;
@@ -37,6 +38,7 @@ mod view;
 
 pub use failure::VmError;
 pub use options::Options;
+pub use saved::Saved;
 pub use spec::{Forward, Topology, VmSpec};
 
 use accel::Choice;
@@ -133,15 +135,29 @@ impl Vm {
     }
 
     /// Continue a saved guest; `ready` is what it said when it booted.
-    pub(crate) fn resume(&mut self, incoming: PathBuf, ready: Ready) -> Result<Guest, VmError> {
-        let name = self.spec.kernel.clone();
-        let bootable = self.prepare(&name)?;
+    pub(crate) fn resume(
+        &mut self,
+        kernel: Option<&str>,
+        incoming: PathBuf,
+        ready: Ready,
+    ) -> Result<Guest, VmError> {
+        let bootable = self.prepare(&self.kernel_name(kernel))?;
         let choice = self.accel(&bootable)?;
         let line = CommandLine {
             incoming: Some(incoming),
             ..self.command_line(&bootable, choice.accel)?
         };
         boot::resume(&line, ready, &self.launch(&bootable)?)
+    }
+
+    /// Continues a guest that was booted with this kernel, from where it was saved.
+    pub fn go_on(&mut self, kernel: Option<&str>, saved: &Saved) -> Result<Guest, VmError> {
+        self.resume(kernel, saved.path(), saved.ready.clone())
+    }
+
+    /// Directory for guests that are saved.
+    pub fn snapshots(&self) -> PathBuf {
+        self.options.cache.join("snapshots")
     }
 
     /// Find or fetch the kernel, and make its initramfs.
@@ -343,6 +359,7 @@ impl Vm {
             self.named = view::named_by(experiment, &self.options.directory);
         }
         let mut problems = self.check_host();
+        problems.extend(check::snapshot(&self.spec, experiment));
         match Forwards::for_experiment(experiment) {
             Ok(forwards) => self.forwards = forwards,
             Err(e) => {

@@ -1,5 +1,6 @@
 //! A guest as an experiment describes it.
 
+use crate::image_path;
 use model::{Invalid, Reset, TargetSpec, choose_cpus};
 use serde::{Deserialize, Serialize};
 
@@ -92,6 +93,11 @@ impl VmSpec {
             let bytes = self.memory_bytes;
             let what = format!("a guest does not run in {bytes} bytes of memory");
             return Err(Invalid::new("memory", what).with_remedy("memory = \"2G\""));
+        }
+        if self.reset == Reset::Snapshot && image_path(&self.root).is_none() {
+            let what = "QEMU cannot save a guest whose root is this machine's files";
+            let remedy = "root = \"image:PATH\"; `schedlab image build` makes an image";
+            return Err(Invalid::new("reset", what).with_remedy(remedy));
         }
         match self
             .host_cpus

@@ -12,6 +12,7 @@ mod capsule;
 mod experiment;
 mod hlog;
 mod images;
+mod imports;
 mod journal;
 mod pieces;
 mod results;
@@ -50,6 +51,7 @@ pub const READERS: &[Reader] = &[
     reader("experiment", experiment::experiment, 2_000),
     reader("arms", arms::arms, 5_000),
     reader("journal", journal::journal, 5_000),
+    reader("imports", imports::imports, 3_000),
 ];
 
 /// The reader of a fuzz target.

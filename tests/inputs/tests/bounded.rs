@@ -134,4 +134,5 @@ readers! {
     any_experiment_file: "experiment",
     any_words_of_a_command_line: "arms",
     any_journal: "journal",
+    any_file_of_another_tool: "imports",
 }

@@ -2,7 +2,8 @@
 
 use model::{Fact, TrialResult};
 use results::{ResultSet, StoredTrial};
-use tests::Bench;
+use std::process::Command;
+use tests::{Bench, stderr};
 
 pub const KERNEL: &str = "debian:sid";
 
@@ -31,4 +32,25 @@ pub fn fact<'a>(result: &'a TrialResult, what: &str) -> &'a Fact {
 pub fn of<'a>(trials: &'a [StoredTrial], arm: &str) -> &'a StoredTrial {
     let mut of_arm = trials.iter().filter(|t| t.trial.arm == arm);
     of_arm.next().unwrap_or_else(|| panic!("{arm} was tried"))
+}
+
+/// `image.squashfs` with these programs and their libraries, and a root user; or why there is none.
+pub fn image(bench: &Bench, programs: &[&str]) -> Option<String> {
+    let script = "set -e; mkdir -p r/bin r/dev r/proc r/sys r/run r/tmp r/etc; \
+         echo root:x:0:0:root:/:/bin/sh > r/etc/passwd; \
+         for n in \"$@\"; do p=$(command -v $n); cp -L $p r/bin/; \
+         for l in $(ldd $p 2>/dev/null | grep -o '/[^ ]*'); do \
+         mkdir -p r$(dirname $l); cp -L $l r$l; done; done; \
+         tar -C r -c . | tar2sqfs -q image.squashfs";
+    let made = Command::new("sh")
+        .args(["-c", script, "sh"])
+        .args(programs)
+        .current_dir(bench.dir.path())
+        .output()
+        .expect("sh");
+    (!made.status.success()).then(|| {
+        let programs = programs.join(", ");
+        let why = stderr(&made);
+        format!("no image can be made ({programs}, squashfs-tools-ng): {why}")
+    })
 }

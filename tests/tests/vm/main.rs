@@ -2,9 +2,12 @@
 
 mod apart;
 mod deaths;
+mod documented;
 mod guests;
+mod kernels;
 mod manage;
 mod proof;
+mod snapshot;
 
 use guests::{KERNEL, experiment, trials};
 use results::StoredTrial;

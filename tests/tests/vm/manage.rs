@@ -1,8 +1,9 @@
 //! Guests in the background: snapshots, images, ports.
 
+use crate::guests::image;
 use std::io::Read;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::process::{Command, Output};
+use std::process::Output;
 use std::time::{Duration, Instant};
 use tests::{Bench, alone, expect_code, no_guests, stderr, stdout};
 
@@ -55,7 +56,7 @@ fn a_snapshot_goes_on_where_it_was_taken() {
     }
     let _turn = alone();
     let bench = Bench::default();
-    if let Some(why) = small_image(&bench) {
+    if let Some(why) = image(&bench, &["busybox"]) {
         return tests::skipped(why);
     }
     let lab = Background::new(&bench);
@@ -91,23 +92,6 @@ fn a_snapshot_goes_on_where_it_was_taken() {
     let gone = lab.vm(&["snapshot", "restore", saved]);
     expect_code(&gone, 3);
     assert!(stderr(&gone).contains("no such snapshot"));
-}
-
-/// busybox and its libraries as a squashfs image; or why there is none.
-fn small_image(bench: &Bench) -> Option<String> {
-    let script = "set -e; mkdir -p r/bin r/dev r/proc r/sys r/run; cp /bin/busybox r/bin/; \
-         for l in $(ldd /bin/busybox 2>/dev/null | grep -o '/[^ ]*'); do \
-         mkdir -p r$(dirname $l); cp -L $l r$l; done; tar -C r -c . | tar2sqfs -q image.squashfs";
-    let mut command = Command::new("sh");
-    let made = command
-        .args(["-c", script])
-        .current_dir(bench.dir.path())
-        .output();
-    let made = made.expect("sh");
-    (!made.status.success()).then(|| {
-        let why = stderr(&made);
-        format!("no image can be made (busybox, squashfs-tools-ng): {why}")
-    })
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //! and of the command line, the lists, the checks of an experiment, and each trial.
 
 use super::asked::Asked;
-use super::{handicap, kernel, policy, profile, scheduler, tunables, weight};
+use super::{cpus, handicap, kernel, policy, profile, scheduler, tunables, weight};
 use crate::fence::Fence;
 use crate::interrupt::Interrupt;
 use crate::journal::Journal;
@@ -15,7 +15,7 @@ use collect::tasks::Pid;
 use load::Keys;
 use load::registry::Registry;
 use model::{
-    Arm, Fact, Invalid, Problem, RolePolicy, SchedulerBinary, TrialFile, Warning, Workload,
+    Arm, Fact, Invalid, Problem, Role, RolePolicy, SchedulerBinary, TrialFile, Warning, Workload,
 };
 use serde_json::{Map, Value};
 use std::fmt::Display;
@@ -31,6 +31,7 @@ pub static INGREDIENTS: Registry<dyn Ingredient> = Registry::new(&[
     &profile::Profile,
     &policy::ThreadPolicy,
     &weight::ServerWeight,
+    &cpus::RoleCpus,
     &kernel::OwnKernel,
     &handicap::Handicap,
 ]);
@@ -165,6 +166,8 @@ pub struct At<'a> {
     pub root: &'a Path,
     /// The policies of the threads that were looked at.
     pub policies: &'a [RolePolicy],
+    /// The processes of the roles that lead all others of theirs.
+    pub leaders: &'a [(Role, Pid)],
     /// The processes beside the load.
     pub(crate) roles: &'a Roles,
 }

@@ -2,6 +2,7 @@
 //! it.
 
 mod asked;
+pub(crate) mod cpus;
 mod handicap;
 pub mod ingredient;
 mod kernel;

@@ -133,6 +133,7 @@ mod tests {
             load: Load::One,
             calibration: Calibration::default(),
             part: Part::Whole,
+            stays: false,
             seed: 1,
             collect: one("runqueue"),
         };

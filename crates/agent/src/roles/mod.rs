@@ -13,6 +13,7 @@ pub mod stack;
 use crate::fence::Fence;
 use crate::interrupt::Interrupt;
 use crate::journal::Journal;
+use crate::network::OwnNetwork;
 use crate::process::{Event, Origin, Process};
 use crate::spawn::SpawnError;
 use crate::stop::Stop;
@@ -73,6 +74,8 @@ pub struct Roles {
     running: Vec<Running>,
     groups: Groups,
     layout: stack::Layout,
+    /// Held while processes of the trial are started, by the server's wish.
+    network: Option<OwnNetwork>,
     /// Address that requests go to.
     pub server: Option<SocketAddr>,
 }
@@ -83,6 +86,10 @@ impl Roles {
     pub fn start(&mut self, workload: &model::Workload, mut ground: Ground) -> Result<(), Stop> {
         if let Some(server) = &workload.server {
             let program = SERVERS.open(&server.program).map_err(Stop::Failed)?;
+            if program.has_own_network() {
+                // The load and the antagonists are started in it, too.
+                self.network = Some(OwnNetwork::enter().map_err(Stop::Failed)?);
+            }
             let address = server::address(&*program).map_err(Stop::Failed)?;
             let launch = program.launch(address, workload.client.as_ref());
             let name = SERVER.to_owned();
@@ -127,6 +134,7 @@ impl Roles {
             executable: ground.executable,
             fence: ground.fence,
         };
+        let placement = &placement::under(placement, &role, ground.arm);
         // Not by its name, which users choose.
         let group_name = format!("{}-{}", ground.fence.name(), self.running.len());
         let refused = |e: CgroupError| Stop::Void(format!("the {name}: {e}"));
@@ -264,6 +272,7 @@ impl Roles {
     pub fn end(&mut self, fence: &Fence) -> (Vec<(String, Output)>, Vec<String>) {
         let (mut outputs, mut errors) = (Vec::new(), Vec::new());
         self.server = None;
+        self.network = None;
         self.say_farewell();
         for running in self.running.drain(..).rev() {
             errors.extend(running.process.kill_rest(fence).err());
@@ -401,13 +410,12 @@ pub fn check(root: &Path, workload: &model::Workload) -> Vec<Problem> {
     if let Some(server) = &workload.server {
         let opened = SERVERS.open(&server.program);
         let program = known(&mut problems, workload, SERVER, opened);
-        if let Some(Err(what)) = program.as_ref().map(|program| server::address(&**program)) {
-            problems.push(Problem {
-                object: format!("workload {}, server", workload.name),
-                what,
-                remedy: "end what listens there, or leave out `port`".to_owned(),
-            });
-        }
+        let found = program.as_ref().and_then(|program| no_address(&**program));
+        problems.extend(found.map(|(what, remedy)| Problem {
+            object: format!("workload {}, server", workload.name),
+            what,
+            remedy: remedy.to_owned(),
+        }));
         let command = program.map(|program| program.command());
         roles.push((SERVER.to_owned(), first(command), &server.placement));
     }
@@ -440,6 +448,16 @@ pub fn check(root: &Path, workload: &model::Workload) -> Vec<Problem> {
         }));
     }
     problems
+}
+
+/// Why a server cannot listen where it has to, and what to do about it.
+fn no_address(program: &dyn load::roles::ServerProgram) -> Option<(String, &'static str)> {
+    if program.has_own_network() {
+        let remedy = "run as root, or in a guest (`--vm`)";
+        return OwnNetwork::missing().map(|what| (what, remedy));
+    }
+    let what = server::address(program).err()?;
+    Some((what, "end what listens there, or leave out `port`"))
 }
 
 /// The program of a role, unless this version does not know it.

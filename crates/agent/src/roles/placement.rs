@@ -2,10 +2,10 @@
 //! inherited, so it is given to the first process before it runs its program.
 
 use super::cgroup::Cgroup;
-use crate::arm::policy;
+use crate::arm::{cpus, policy};
 use collect::tasks::Pid;
 use load::{Launch, SELF};
-use model::{Arm, Class, Placement, Policy, Server};
+use model::{Arm, Class, Placement, Policy, Role, Server};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::path::Path;
 
@@ -14,6 +14,15 @@ pub fn of_server(server: &Server, arm: &Arm) -> Placement {
     Placement {
         weight: arm.weight.or(server.placement.weight),
         ..server.placement.clone()
+    }
+}
+
+/// Placement of a role under an arm: the arm's CPUs take the place of its own.
+pub fn under(placement: &Placement, role: &Role, arm: &Arm) -> Placement {
+    let cpus = cpus::of_role(arm, role).map(str::to_owned);
+    Placement {
+        cpus: cpus.or_else(|| placement.cpus.clone()),
+        ..placement.clone()
     }
 }
 

@@ -26,6 +26,7 @@ pub fn trial(experiment: &Experiment) -> (Vec<Problem>, TrialResult) {
         load: workload.loads[0],
         calibration: Default::default(),
         part: Part::Whole,
+        stays: false,
         seed: 1,
         collect: None,
     });

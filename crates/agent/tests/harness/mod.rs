@@ -164,6 +164,7 @@ pub fn trial(arm: Arm, workload: Workload) -> Request {
             load: Load::One,
             calibration: Calibration::default(),
             part: Part::Whole,
+            stays: false,
             seed: 1,
             collect: None,
         }),

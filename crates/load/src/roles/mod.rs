@@ -15,6 +15,7 @@ pub mod rr;
 pub mod server_command;
 pub mod spinner;
 pub mod stress_ng;
+pub mod tbench;
 
 use crate::params::{self, Does};
 use crate::registry::Registry;
@@ -33,6 +34,7 @@ pub static SERVERS: Table<dyn ServerProgram> = Table::new(
         &nginx::SERVER,
         &http_echo::SERVER,
         &rr::SERVER,
+        &tbench::SERVER,
         &server_command::SERVER,
     ],
 );
@@ -65,6 +67,11 @@ pub trait ServerProgram: Debug {
     /// The port that it listens on; `None`: a free one is chosen.
     fn port(&self) -> Option<u16> {
         None
+    }
+    /// True where it cannot be kept to the loopback interface or to a port of our choice: it and
+    /// the load then run in a network namespace of their own.
+    fn has_own_network(&self) -> bool {
+        false
     }
     /// Check by which it counts as ready.
     fn ready(&self) -> Readiness {

@@ -7,7 +7,7 @@ use crate::figures::Figures;
 use crate::gate::Gate;
 use crate::recording::{Recorder, Recording};
 use crate::stalls::{REQUEST_NS, REQUEST_STALLS};
-use crate::{Job, NativeError, Parsed, Phases, steady, sys};
+use crate::{Job, NativeError, Parsed, Phases, pairs, steady, sys};
 use crate::{latency as m, phase};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -29,7 +29,7 @@ pub fn generate(params: &Rr, job: &Job, phases: &mut Phases) -> Result<Parsed, p
         Box::new(work) as crew::Work<Recorder>
     });
     let (opened, recorders) = crew::run(THREAD, works.collect(), &job.workload, phases)?;
-    figures(recorders, opened, job).map_err(NativeError::Generator)
+    figures(params, recorders, opened, job).map_err(NativeError::Generator)
 }
 
 /// One pair, whose server's thread waits for the first request.
@@ -94,13 +94,20 @@ impl Transport {
         let mut stream = TcpStream::connect(server)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(LONGEST))?;
-        Hello::of(params).say(&mut stream)?;
+        let socket = match params.protocol {
+            Protocol::Tcp => None,
+            Protocol::Udp => Some(UdpSocket::bind((stream.local_addr()?.ip(), 0))?),
+        };
+        let own_port = match &socket {
+            None => 0,
+            Some(socket) => socket.local_addr()?.port(),
+        };
+        Hello::of(params, own_port).say(&mut stream)?;
         let mut port = [0; 2];
         stream.read_exact(&mut port)?;
-        if params.protocol == Protocol::Tcp {
+        let Some(socket) = socket else {
             return Ok(Transport::Tcp(stream));
-        }
-        let socket = UdpSocket::bind((server.ip(), 0))?;
+        };
         socket.connect((server.ip(), u16::from_le_bytes(port)))?;
         socket.set_read_timeout(Some(LONGEST))?;
         Ok(Transport::Udp(socket))
@@ -123,23 +130,35 @@ impl Transport {
     }
 }
 
-fn figures(recorders: Vec<Recorder>, opened: SystemTime, job: &Job) -> Result<Parsed, String> {
+fn figures(
+    params: &Rr,
+    recorders: Vec<Recorder>,
+    opened: SystemTime,
+    job: &Job,
+) -> Result<Parsed, String> {
     let seconds = job.workload.duration_ns as f64 / 1e9;
-    let counts = recorders
+    let rates: Vec<f64> = recorders
         .iter()
         .filter_map(|recorder| Recording::merge([recorder.clone()]))
-        .map(|recording| recording.count());
-    let slowest = counts.min().unwrap_or(0);
+        .map(|recording| recording.count() as f64 / seconds)
+        .collect();
+    let slowest = rates.iter().copied().fold(f64::INFINITY, f64::min);
     let mut figures = Figures::new(opened);
     let request = figures.latency("request", m::REQUEST, recorders)?;
     if request.count() == 0 {
         return Err("no request was answered in the window; use a longer duration".to_owned());
     }
     figures.push(m::REQUESTS_PER_SEC, request.count() as f64 / seconds);
-    figures.push(m::SLOWEST_PAIR, slowest as f64 / seconds);
+    figures.push(m::SLOWEST_PAIR, slowest);
     let (drift, warning) = steady::judge(&request);
     figures.parsed.metrics.extend(drift);
     figures.parsed.warnings.extend(warning);
     figures.stalls(&[("request", REQUEST_STALLS, &request)]);
-    Ok(figures.finish())
+    let mut parsed = figures.finish();
+    let cpus = params.pair_cpus;
+    parsed
+        .files
+        .push(pairs::table(m::REQUESTS_PER_SEC.name, &rates, cpus));
+    parsed.warnings.extend(pairs::two_rates(&rates, cpus));
+    Ok(parsed)
 }

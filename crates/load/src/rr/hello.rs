@@ -1,5 +1,5 @@
-//! The first words between the two of a pair: the load says over TCP what will be asked, and
-//! the server answers with the port of its datagrams.
+//! The first words between the two of a pair: the load says over TCP what will be asked and from
+//! which port, and the server answers with the port of its datagrams.
 
 use super::{Protocol, Rr};
 use std::io::{self, Read, Write};
@@ -13,15 +13,18 @@ pub struct Hello {
     pub protocol: Protocol,
     /// CPU of the server's thread; `None`: the scheduler chooses.
     pub cpu: Option<u32>,
+    /// Port that the load's datagrams come from; 0 with TCP.
+    pub datagrams_from: u16,
     pub request_bytes: u64,
     pub response_bytes: u64,
 }
 
 impl Hello {
-    pub fn of(params: &Rr) -> Self {
+    pub fn of(params: &Rr, datagrams_from: u16) -> Self {
         Hello {
             protocol: params.protocol,
             cpu: params.pair_cpus.map(|[_, server]| server),
+            datagrams_from,
             request_bytes: params.request_bytes,
             response_bytes: params.response_bytes,
         }
@@ -33,6 +36,7 @@ impl Hello {
             Protocol::Tcp => 0,
             Protocol::Udp => 1,
         };
+        bytes[2..4].copy_from_slice(&self.datagrams_from.to_le_bytes());
         bytes[4..8].copy_from_slice(&self.cpu.unwrap_or(NO_CPU).to_le_bytes());
         bytes[8..16].copy_from_slice(&self.request_bytes.to_le_bytes());
         bytes[16..].copy_from_slice(&self.response_bytes.to_le_bytes());
@@ -61,6 +65,7 @@ impl Hello {
         let hello = Hello {
             protocol,
             cpu: (cpu != NO_CPU).then_some(cpu),
+            datagrams_from: u16::from_le_bytes([head[2], head[3]]),
             request_bytes: size(request),
             response_bytes: size(response),
         };

@@ -5,7 +5,7 @@ use super::hello::{Hello, buffer};
 use crate::serve::LISTENING;
 use crate::sys;
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::thread::Builder;
 
 /// Name of the threads, as the agent sees it in `/proc/PID/task/TID/comm`.
@@ -65,21 +65,21 @@ fn try_answer(mut stream: TcpStream) -> io::Result<()> {
             }
         }
         Protocol::Udp => {
-            let socket = datagrams(&mut stream)?;
+            let socket = datagrams(&mut stream, hello.datagrams_from)?;
             loop {
-                let (_, from) = socket.recv_from(&mut request)?;
-                socket.send_to(&response, from)?;
+                socket.recv(&mut request)?;
+                socket.send(&response)?;
             }
         }
     }
 }
 
-/// The socket that answers datagrams, whose port the load is told.
-fn datagrams(stream: &mut TcpStream) -> io::Result<UdpSocket> {
-    let SocketAddr::V4(own) = stream.local_addr()? else {
-        return Err(io::ErrorKind::Unsupported.into());
-    };
-    let socket = UdpSocket::bind((*own.ip(), 0))?;
+/// The socket that answers the datagrams of one pair, whose port the load is told. Connected,
+/// because the kernel then looks up neither route nor address for each response, and drops the
+/// datagrams of anybody else.
+fn datagrams(stream: &mut TcpStream, from: u16) -> io::Result<UdpSocket> {
+    let socket = UdpSocket::bind((stream.local_addr()?.ip(), 0))?;
+    socket.connect((stream.peer_addr()?.ip(), from))?;
     stream.write_all(&socket.local_addr()?.port().to_le_bytes())?;
     Ok(socket)
 }

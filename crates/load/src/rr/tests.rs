@@ -1,6 +1,7 @@
 use super::*;
 use crate::testing;
-use std::net::TcpListener;
+use std::io::Read;
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 
 fn rr(protocol: Protocol) -> Rr {
     Rr {
@@ -40,6 +41,11 @@ fn pairs_of_both_protocols_ask_and_answer() {
         );
         assert!(value(&parsed, "request_p50") > 1_000.0);
         assert_eq!(parsed.files[0].name, "request.hlog");
+        assert_eq!(
+            parsed.files[1].text.lines().count(),
+            3,
+            "a head and two pairs"
+        );
     }
 }
 
@@ -100,14 +106,53 @@ fn a_cpu_that_is_not_there_is_a_problem_before_the_run() {
 
 #[test]
 fn the_first_words_come_as_they_were_said() {
-    let said = hello::Hello::of(&Rr {
+    let params = Rr {
         request_bytes: 70_000,
         response_bytes: 3,
         pair_cpus: Some([0, 1]),
         ..rr(Protocol::Tcp)
-    });
+    };
+    let said = hello::Hello::of(&params, 40_000);
     let mut bytes = Vec::new();
     said.say(&mut bytes).unwrap();
     assert_eq!(hello::Hello::hear(&mut bytes.as_slice()).unwrap(), said);
     assert!(hello::Hello::hear(&mut &b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"[..]).is_err());
+}
+
+/// A socket for datagrams and the port of a server's thread that answers it alone.
+fn datagram_pair(server: SocketAddr, request_bytes: u64) -> (TcpStream, UdpSocket, u16) {
+    let params = Rr {
+        request_bytes,
+        ..rr(Protocol::Udp)
+    };
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let longest = Some(std::time::Duration::from_secs(10));
+    socket.set_read_timeout(longest).unwrap();
+    let mut words = TcpStream::connect(server).unwrap();
+    let own_port = socket.local_addr().unwrap().port();
+    hello::Hello::of(&params, own_port).say(&mut words).unwrap();
+    let mut port = [0; 2];
+    words.read_exact(&mut port).unwrap();
+    (words, socket, u16::from_le_bytes(port))
+}
+
+#[test]
+fn a_server_of_datagrams_answers_its_own_pair_only() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = listener.local_addr().unwrap();
+    std::thread::spawn(move || serve::accept(&listener));
+    let (_first, mine, to_mine) = datagram_pair(server, 1);
+    let (_second, other, to_other) = datagram_pair(server, 1);
+    assert_ne!(to_mine, to_other);
+    // A stranger's datagram is dropped: a connected socket refuses it, and no answer comes.
+    other.connect(("127.0.0.1", to_mine)).unwrap();
+    other.send(&[9]).unwrap();
+    let mut answer = [0; 8];
+    let refused = other.recv(&mut answer).unwrap_err();
+    assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);
+    for (socket, port) in [(&mine, to_mine), (&other, to_other)] {
+        socket.connect(("127.0.0.1", port)).unwrap();
+        socket.send(&[1]).unwrap();
+        assert_eq!(socket.recv(&mut answer).unwrap(), 1);
+    }
 }

@@ -6,6 +6,7 @@ pub(crate) mod csv;
 pub(crate) mod hgrm;
 pub(crate) mod histogram;
 pub(crate) mod html;
+pub(crate) mod imported;
 pub(crate) mod json;
 pub(crate) mod junit;
 pub(crate) mod lkml;

@@ -40,6 +40,7 @@ impl Table {
                 interference: across::interference::matrices(results),
                 grids: across::grid::grids(&results.experiment.arms, &cells),
                 why: why::of_calls(results, &cells),
+                sequential: across::sequential::sequential(results),
                 certificate: Certificate::of(results),
             },
             trials: count_trials(results),
@@ -74,7 +75,10 @@ fn arm_infos(results: &ResultSet) -> Vec<ArmInfo> {
     infos
         .map(|(index, arm)| ArmInfo {
             name: arm.name.clone(),
-            summary: arm.summary(),
+            summary: match experiment.imported() {
+                Some(_) => arm.name.clone(),
+                None => arm.summary(),
+            },
             baseline: index == experiment.baseline,
             aa: is_aa(experiment, index),
             evidence: evidence::of_arm(results, index),
@@ -264,7 +268,11 @@ impl<'a> CellScope<'a> {
         }
     }
 
+    /// None of imported runs: those of two arms are in no block together.
     fn comparisons(&self, heads: &[MetricHead]) -> Vec<Comparison> {
+        if self.experiment.imported().is_some() {
+            return Vec::new();
+        }
         let judged = heads.iter().filter(|head| head.better != Better::Neither);
         judged
             .flat_map(|head| self.compared_arms().map(move |arm| self.compare(head, arm)))
@@ -410,6 +418,8 @@ fn block_point(pair: &Pair) -> Option<BlockPoint> {
     Some(BlockPoint {
         block: pair.block,
         ratio: pair.log_ratio()?.exp(),
+        baseline: pair.baseline,
+        arm: pair.arm,
     })
 }
 
@@ -450,6 +460,9 @@ fn note_unusable(pairs: &[Pair]) -> Option<String> {
 }
 
 fn tallies(experiment: &Experiment, cells: &[CellTable]) -> Vec<Tally> {
+    if experiment.imported().is_some() {
+        return Vec::new();
+    }
     let compared = experiment.arms.iter().enumerate();
     compared
         .filter(|(index, _)| *index != experiment.baseline)

@@ -8,6 +8,7 @@ mod build;
 mod doubt;
 mod drift;
 mod evidence;
+mod modes;
 mod notices;
 mod summary;
 mod twins;
@@ -208,6 +209,12 @@ impl Comparison {
 pub struct BlockPoint {
     pub block: u32,
     pub ratio: f64,
+    /// Value of the baseline's trial.
+    #[serde(skip)]
+    pub baseline: f64,
+    /// Value of the arm's trial.
+    #[serde(skip)]
+    pub arm: f64,
 }
 
 /// A metric of a cell, summarised for each arm without comparing.

@@ -3,7 +3,7 @@
 
 use crate::fold::{alike, in_ranges};
 use crate::table::{ArmTrials, CellTable, Notice};
-use crate::table::{drift, twins, warm};
+use crate::table::{drift, modes, twins, warm};
 use model::preflight::{Check, CheckState};
 use model::{Severity, Trial, Warning};
 use results::{ResultSet, RunState};
@@ -25,6 +25,7 @@ pub fn collect(results: &ResultSet, cells: &[CellTable]) -> Vec<Notice> {
         .chain(&warm::warnings(results))
         .chain(&twins::warnings(results))
         .chain(&drifts)
+        .chain(&modes::warnings(results, cells))
     {
         add(&mut notices, warning, None);
     }
@@ -85,6 +86,9 @@ fn add(notices: &mut Vec<Gathered>, warning: &Warning, trial: Option<&Trial>) {
 /// Warnings that the results give reason for and that nobody gave during the run.
 fn own(results: &ResultSet, said: &[Gathered]) -> Vec<Warning> {
     let mut own = Vec::new();
+    if results.experiment.imported().is_some() {
+        return strays(&results.strays).into_iter().collect();
+    }
     own.extend(emulation(results, said));
     own.extend(unfinished(results.manifest.state));
     own.extend(many_excluded(results));

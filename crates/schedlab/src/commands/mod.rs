@@ -6,6 +6,7 @@ pub mod compare;
 pub mod doctor;
 pub mod forecast;
 pub mod hidden;
+pub mod import;
 pub mod list;
 pub mod manual;
 pub mod overhead;

@@ -82,9 +82,14 @@ pub enum KernelCommand {
         format: Plain,
     },
     /// Build a kernel with everything that schedlab can use; prints what to name it
+    ///
+    /// ccache is used where it is installed.
     Build {
-        /// A kernel tree, or debian:linux-source-VERSION
+        /// A kernel tree, debian:linux-source-VERSION, or a git repository as a path or a URL
         source: String,
+        /// Tag, branch or commit of the repository [default: a path as it is, a URL's own branch]
+        #[arg(long = "ref", value_name = "REF")]
+        commit: Option<String>,
         /// Where to start from: defconfig, another make target, or a config file
         #[arg(long, default_value = "defconfig")]
         config: String,
@@ -111,6 +116,12 @@ pub enum ImageCommand {
         suite: String,
         /// Packages besides the essential ones
         packages: Vec<String>,
+        /// A file or folder of this machine, into a directory of the image; more than once
+        #[arg(long, value_name = "PATH:DIRECTORY")]
+        copy: Vec<image::Copied>,
+        /// An installed sched_ext scheduler, with the libraries that it needs; more than once
+        #[arg(long, value_name = "NAME")]
+        scheduler: Vec<String>,
         #[arg(long, value_enum, default_value_t = Plain::Text)]
         format: Plain,
     },
@@ -187,6 +198,7 @@ pub fn kernel(command: &KernelCommand) -> Result<ExitCode, CliError> {
         KernelCommand::List { format } => list_kernels(*format),
         KernelCommand::Build {
             source,
+            commit,
             config,
             fragment,
             output,
@@ -196,6 +208,7 @@ pub fn kernel(command: &KernelCommand) -> Result<ExitCode, CliError> {
             let cpus = std::thread::available_parallelism().map_or(1, usize::from);
             let request = BuildRequest {
                 source: source.clone(),
+                commit: commit.clone(),
                 base: config.clone(),
                 fragments: fragment.clone(),
                 output: output.clone(),
@@ -246,17 +259,50 @@ pub fn image(command: &ImageCommand) -> Result<ExitCode, CliError> {
         output,
         suite,
         packages,
+        copy,
+        scheduler,
         format,
     } = command;
-    image::build(&image::ImageRequest {
+    let mut request = image::ImageRequest {
         output: output.clone(),
         suite: suite.clone(),
         packages: packages.clone(),
-    })?;
+        copies: copy.clone(),
+    };
+    add_schedulers(&mut request, scheduler)?;
+    image::build(&request)?;
     let root = format!("image:{}", output.display());
     match format {
         Plain::Text => say!("{root}"),
         Plain::Json => output::json(&serde_json::json!({ "root": root }))?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Programs of schedulers for the PATH of the image, and the libraries that schedulers of
+/// crates.io are linked with.
+fn add_schedulers(request: &mut image::ImageRequest, names: &[String]) -> Result<(), CliError> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    let cache = schedulers::Cache::from_env()?;
+    for name in names {
+        let installed = cache.find(name, None)?;
+        let installed = installed.ok_or_else(|| not_installed(name))?;
+        request.copies.push(image::Copied {
+            from: installed.program,
+            into: "/usr/local/bin".to_owned(),
+        });
+    }
+    let libraries = ["libelf1", "libseccomp2", "zlib1g"];
+    request.packages.extend(libraries.map(str::to_owned));
+    Ok(())
+}
+
+fn not_installed(name: &str) -> CliError {
+    CliError::from(vm::VmError::Unmet(model::Problem {
+        object: name.to_owned(),
+        what: "no such scheduler is installed".to_owned(),
+        remedy: format!("schedlab scheduler install {name}"),
+    }))
 }

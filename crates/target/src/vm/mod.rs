@@ -6,9 +6,10 @@ mod session;
 use crate::{
     Boot, Can, Host, Keys, Made, ReadError, Session, Shown, Target, TargetDef, TargetError,
 };
+use ::vm::boot::Guest;
 use ::vm::failure::io;
-use ::vm::{NAME, Options, Vm, VmError, VmSpec, keys};
-use model::{Experiment, Invalid, Problem, TargetSpec, Warning};
+use ::vm::{NAME, Options, Saved, Vm, VmError, VmSpec, keys};
+use model::{Experiment, Fact, Invalid, Problem, TargetSpec, Warning};
 use session::VmSession;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -88,20 +89,19 @@ impl Target for Vm {
     }
 
     fn open(&mut self, boot: &Boot) -> Result<Box<dyn Session>, TargetError> {
-        let named = boot.kernel.as_deref();
-        let guest = self.boot(named, true)?;
+        let guest = self.boot(boot.kernel.as_deref(), true)?;
         tracing::debug!(
             "guest {} is ready after {:.1} s",
             guest.ready.release,
             guest.boot_time.as_secs_f64()
         );
-        let watch = self.pin(&guest)?;
-        let (kernel, build_id) = self.kernel(named)?;
-        let facts = session::facts(&kernel, build_id, &guest.ready);
-        let session = VmSession::new(guest, facts, watch, self.forwards());
-        Ok(Box::new(
-            session.map_err(io("talk to", Path::new("the agent")))?,
-        ))
+        session_of(self, boot, guest, Vec::new())
+    }
+
+    fn go_on(&mut self, boot: &Boot, saved: &Saved) -> Result<Box<dyn Session>, TargetError> {
+        let guest = Vm::go_on(self, boot.kernel.as_deref(), saved)?;
+        tracing::debug!("guest goes on after {:.1} s", guest.boot_time.as_secs_f64());
+        session_of(self, boot, guest, vec![session::fact_of(saved)])
     }
 
     fn opening(&self, boot: &Boot) -> String {
@@ -120,6 +120,22 @@ impl Target for Vm {
     fn facts(&self) -> BTreeMap<String, String> {
         Vm::facts(self)
     }
+}
+
+/// The session of a guest that is ready, with more facts about it.
+fn session_of(
+    vm: &mut Vm,
+    boot: &Boot,
+    guest: Guest,
+    more: Vec<Fact>,
+) -> Result<Box<dyn Session>, TargetError> {
+    let watch = vm.pin(&guest)?;
+    let (kernel, build_id) = vm.kernel(boot.kernel.as_deref())?;
+    let mut facts = session::facts(&kernel, build_id, &guest.ready);
+    facts.extend(more);
+    let session = VmSession::new(guest, facts, watch, vm.forwards(), vm.snapshots());
+    let session = session.map_err(io("talk to", Path::new("the agent")))?;
+    Ok(Box::new(session))
 }
 
 impl From<VmError> for TargetError {

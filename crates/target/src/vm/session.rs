@@ -4,8 +4,9 @@
 use crate::stream::Stream;
 use crate::{Session, TargetError};
 use model::{Fact, Measurement, Reply, Request};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+use vm::Saved;
 use vm::boot::{Guest, death, gone};
 use vm::failure::io;
 use vm::forwards::Forwards;
@@ -23,6 +24,8 @@ pub struct VmSession {
     watch: Watch,
     facts: Vec<Fact>,
     forwards: Forwards,
+    /// Directory for the guest when it is saved.
+    snapshots: PathBuf,
 }
 
 impl VmSession {
@@ -32,6 +35,7 @@ impl VmSession {
         facts: Vec<Fact>,
         watch: Watch,
         forwards: Forwards,
+        snapshots: PathBuf,
     ) -> std::io::Result<Self> {
         guest.agent.set_write_timeout(Some(WRITE_LIMIT))?;
         let stream = Stream::new(guest.agent.try_clone()?, guest.agent.try_clone()?);
@@ -41,6 +45,7 @@ impl VmSession {
             watch,
             facts,
             forwards,
+            snapshots,
         })
     }
 
@@ -84,6 +89,15 @@ pub fn facts(kernel: &Kernel, build_id: Option<String>, ready: &Ready) -> Vec<Fa
     facts
 }
 
+/// The state that a guest goes on from. It holds no other before its first trial: QEMU takes all
+/// of it or none.
+pub fn fact_of(saved: &Saved) -> Fact {
+    Fact::found(
+        "guest goes on from",
+        format!("a snapshot of {} bytes", saved.bytes),
+    )
+}
+
 /// Release and version.
 fn kernel_booted(kernel: &Kernel, ready: &Ready) -> Fact {
     let named = |release: &str, version: &str| format!("{release} {version}");
@@ -101,6 +115,10 @@ impl Session for VmSession {
     fn forward(&mut self, ports: &[u16]) -> Result<Vec<u16>, TargetError> {
         let changed = self.forwards.change(&self.guest.machine, ports);
         Ok(changed.map_err(io("forward ports of", Path::new("the guest")))?)
+    }
+
+    fn save(self: Box<Self>) -> Result<Saved, TargetError> {
+        Ok(self.guest.save(&self.snapshots)?)
     }
 
     fn facts(&mut self) -> Vec<Fact> {

@@ -1,5 +1,5 @@
 use super::*;
-use std::os::unix::fs::PermissionsExt;
+use crate::catalog::Library;
 
 const PROGRAM: &str = "#include <math.h>\n#include <stdio.h>\nint main(int n, char **v) \
                        { (void)v; printf(\"%g\\n\", sqrt(n * 16)); return 0; }\n";
@@ -223,7 +223,7 @@ fn a_package_is_unpacked_where_its_checksum_is_right() {
 }
 
 #[test]
-fn a_program_without_its_libraries_is_an_error_that_names_them() {
+fn libraries_that_a_program_lacks_are_found() {
     let place = tempfile::tempdir().unwrap();
     let at = |name: &str| place.path().join(name);
     fs::write(at("own.c"), "int own(void) { return 0; }\n").unwrap();
@@ -245,14 +245,111 @@ fn a_program_without_its_libraries_is_an_error_that_names_them() {
     );
     fs::remove_file(at("libown.so")).unwrap();
     let tool = from_package("", "");
+    let missing = missing_libraries(&tool, &at("bin"), Path::new("")).unwrap();
+    assert_eq!(missing.len(), 1);
+    assert!(missing[0].contains("libown.so"), "{missing:?}");
+}
+
+/// A package with these files below `tree`, and its checksum.
+fn built(directory: &Path, name: &str) -> String {
+    let control = directory.join("tree/DEBIAN");
+    fs::create_dir_all(&control).unwrap();
+    fs::set_permissions(&control, fs::Permissions::from_mode(0o755)).unwrap();
+    let about = format!(
+        "Package: {name}\nVersion: 1-1\nArchitecture: amd64\nMaintainer: nobody\n\
+         Description: a toy\n"
+    );
+    fs::write(control.join("control"), about).unwrap();
+    let file = format!("{name}_1-1_amd64.deb");
+    run("dpkg-deb", &["--build", "tree", &file], directory);
+    fs::remove_dir_all(directory.join("tree")).unwrap();
+    let sum = run("sha256sum", &[&file], directory);
+    sum.split_whitespace().next().unwrap().to_owned()
+}
+
+/// The package toy, whose program needs the library of the package libown1.
+fn packages_with_a_library(place: &Path, libraries: bool) -> Tool {
+    let here = std::env::consts::ARCH;
+    let lib = place.join(format!("tree/usr/lib/{here}-linux-gnu"));
+    fs::create_dir_all(&lib).unwrap();
+    fs::write(place.join("own.c"), "int own(void) { return 42; }\n").unwrap();
+    let program = "#include <stdio.h>\nint own(void);\nint main(void) \
+                   { printf(\"%d\\n\", own()); return 0; }\n";
+    fs::write(place.join("toy.c"), program).unwrap();
+    let so = lib.join("libown.so");
+    let so = so.to_str().unwrap();
+    let soname = "-Wl,-soname,libown.so";
+    run(
+        "cc",
+        &["-shared", "-fPIC", soname, "-o", so, "own.c"],
+        place,
+    );
+    run("cc", &["-o", "toy", "toy.c", so], place);
+    let of_library = built(place, "libown1");
+    fs::create_dir_all(place.join("tree/usr/bin")).unwrap();
+    fs::rename(place.join("toy"), place.join("tree/usr/bin/toy")).unwrap();
+    let tool = from_package(&built(place, "toy"), here);
     let Source::Package(package) = tool.source else {
         panic!("{tool:?}");
     };
+    let library = Library {
+        package: "libown1",
+        path: "pool/main/o/own/libown1_1-1_amd64.deb",
+        sha256: of_library.leak(),
+    };
+    let libraries: &[Library] = match libraries {
+        true => vec![library].leak(),
+        false => &[],
+    };
+    toy(
+        "1-1",
+        Source::Package(Package {
+            libraries,
+            ..package
+        }),
+    )
+}
+
+#[test]
+fn a_library_that_is_not_installed_is_unpacked_beside_the_program() {
+    let (root, place) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let tool = packages_with_a_library(place.path(), true);
+    // From the directory of both packages, and from the package whose neighbour the library is.
+    for from in [place.path(), &place.path().join("toy_1-1_amd64.deb")] {
+        let cache = root.path().join(from.file_name().unwrap());
+        let installed = installer(&cache, from).install(&tool, None, &mut drop);
+        installed.unwrap();
+        let program = Cache::at(&cache).bin_dir().join("toy");
+        assert_eq!(run(program.to_str().unwrap(), &[], root.path()), "42");
+    }
+}
+
+#[test]
+fn a_program_without_its_libraries_is_an_error_that_names_them() {
+    let (root, place) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let tool = packages_with_a_library(place.path(), false);
+    let error = installer(root.path(), place.path()).install(&tool, None, &mut drop);
+    let error = error.unwrap_err();
+    assert!(error.to_string().contains("libown.so"), "{error}");
+    assert_eq!(left(root.path()), Vec::<String>::new());
+
+    let (root, place) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let tool = packages_with_a_library(place.path(), true);
+    let Source::Package(package) = tool.source else {
+        panic!("{tool:?}");
+    };
+    let wrong = Library {
+        sha256: "0",
+        ..package.libraries[0]
+    };
     let package = Package {
-        libraries: &["libown1"],
+        libraries: vec![wrong].leak(),
         ..package
     };
-    let error = find_libraries(&tool, package, &at("bin")).unwrap_err();
-    assert!(error.to_string().contains("libown.so"), "{error}");
-    assert_eq!(error.remedy().unwrap(), "apt-get install libown1");
+    let tool = toy("1-1", Source::Package(package));
+    let error = installer(root.path(), place.path()).install(&tool, None, &mut drop);
+    assert!(
+        matches!(error, Err(Error::OtherChecksum { .. })),
+        "{error:?}"
+    );
 }

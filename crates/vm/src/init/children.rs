@@ -2,7 +2,7 @@
 //! it belongs.
 
 use super::super::frame::Setup;
-use rustix::process::{WaitOptions, WaitStatus, wait};
+use rustix::process::{WaitId, WaitIdOptions, WaitOptions, WaitStatus, wait, waitid};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::process::Command;
@@ -36,17 +36,24 @@ impl Children {
 
     /// Reap for ever: children of our own and what they leave to us.
     pub fn reap(&self) -> ! {
+        // Looks first and reaps under the lock: a program that is not there ends within `spawn`,
+        // which waits for it itself and panics where somebody else has reaped it.
+        let look = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         loop {
-            match wait(WaitOptions::empty()) {
-                Ok(Some((pid, status))) => {
-                    let tell = lock(&self.waiting).remove(&pid.as_raw_nonzero().get());
-                    if let Some(tell) = tell {
-                        let _ = tell.send(status);
-                    }
-                }
-                Ok(None) | Err(rustix::io::Errno::INTR) => {}
+            match waitid(WaitId::All, look) {
+                Ok(_) => self.reap_one(),
+                Err(rustix::io::Errno::INTR) => {}
                 Err(_) => self.sleep_until_started(),
             }
+        }
+    }
+
+    fn reap_one(&self) {
+        let mut waiting = lock(&self.waiting);
+        if let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG)
+            && let Some(tell) = waiting.remove(&pid.as_raw_nonzero().get())
+        {
+            let _ = tell.send(status);
         }
     }
 

@@ -1,11 +1,12 @@
 //! `schedlab kernel build`: a kernel for guests from a tree, or from a
 //! `linux-source-*` package, with the shipped fragment merged into its
 //! configuration. The tree itself is left alone: everything is built beside it
-//! (`O=`), and the result is named in experiments like any built tree.
+//! (`O=`), and the result is named in experiments like any built tree. A tag or commit of a git
+//! repository gets a tree of its own first.
 
 use super::apt::Suite;
 use super::config::Config;
-use super::{SUITES, list};
+use super::{SUITES, git, list};
 use crate::VmError;
 use crate::failure::{io, unmet};
 use crate::name;
@@ -34,8 +35,11 @@ const HEADERS: [(&str, &str); 2] = [
 /// Request for a kernel with everything that schedlab can use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BuildRequest {
-    /// A kernel tree, or `debian:linux-source-VERSION`.
+    /// A kernel tree, `debian:linux-source-VERSION`, or a git repository as a path or a URL.
     pub source: String,
+    /// Tag, branch or commit of the repository; `None`: the files of a path as they are, and the
+    /// own branch of a URL.
+    pub commit: Option<String>,
     /// A target of the kernel's make (`defconfig`, `tinyconfig`) or a file.
     pub base: String,
     /// Merged after the shipped fragment.
@@ -49,7 +53,11 @@ pub struct BuildRequest {
 /// The output directory, which is what an experiment names as its kernel.
 pub fn build(request: &BuildRequest, cache: &Path) -> Result<PathBuf, VmError> {
     check_tools()?;
-    let tree = source_tree(&request.source, cache)?;
+    build_with_tools(request, cache)
+}
+
+fn build_with_tools(request: &BuildRequest, cache: &Path) -> Result<PathBuf, VmError> {
+    let tree = source_tree(&request.source, request.commit.as_deref(), cache)?;
     let output = match &request.output {
         Some(path) => path.clone(),
         None => list::kernels_directory(cache).join(format!("build-{}", last_name(&tree))),
@@ -99,16 +107,27 @@ fn has_header(name: &str) -> bool {
     probe.is_ok_and(|status| status.success())
 }
 
-fn source_tree(source: &str, cache: &Path) -> Result<PathBuf, VmError> {
+fn source_tree(source: &str, commit: Option<&str>, cache: &Path) -> Result<PathBuf, VmError> {
     if let Some(package) = source.strip_prefix("debian:") {
-        return packaged_tree(package, cache);
+        return match commit {
+            None => packaged_tree(package, cache),
+            Some(_) => Err(unmet(
+                &format!("source {source}"),
+                "a package has no tags and no commits",
+                "leave out --ref, or name a git repository",
+            )),
+        };
     }
-    let tree = fs::canonicalize(source).map_err(io("find", Path::new(source)))?;
+    let tree = match commit.is_some() || git::is_url(source) {
+        true => git::tree(source, commit, cache)?,
+        false => fs::canonicalize(source).map_err(io("find", Path::new(source)))?,
+    };
     if !tree.join("scripts/kconfig/merge_config.sh").exists() {
         return Err(unmet(
             &format!("kernel tree {}", tree.display()),
             "it has no scripts/kconfig/merge_config.sh",
-            "name the top of a kernel tree, or debian:linux-source-VERSION",
+            "name the top of a kernel tree, a repository and a tag (--ref v6.18), or \
+             debian:linux-source-VERSION",
         ));
     }
     Ok(tree)
@@ -210,7 +229,13 @@ fn make(tree: &Path, output: &Path) -> Command {
     let mut make = Command::new("make");
     make.arg("-C").arg(tree);
     make.arg(format!("O={}", output.display()));
+    make.args(compiler(which::which("ccache").is_ok()));
     make
+}
+
+/// A second build of nearly the same source takes a fraction of the time with ccache.
+fn compiler(with_ccache: bool) -> Option<&'static str> {
+    with_ccache.then_some("CC=ccache gcc")
 }
 
 fn configure_by(tree: &Path, output: &Path, make_target: &str) -> Result<(), VmError> {
@@ -267,9 +292,144 @@ mod tests {
     fn a_directory_that_is_no_kernel_tree_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let source = dir.path().display().to_string();
-        let error = source_tree(&source, Path::new("/nowhere"))
+        let error = source_tree(&source, None, Path::new("/nowhere"))
             .unwrap_err()
             .to_string();
         assert!(error.contains("merge_config.sh"), "{error}");
+    }
+
+    /// A stand-in that answers what schedlab asks of a kernel's tree, without a kernel: its configuration is the shipped
+    /// fragment, and its image says the version.
+    const MAKEFILE: &str = "\
+defconfig olddefconfig:
+\ttouch $(O)/.config
+bzImage:
+\tmkdir -p $(O)/arch/x86/boot
+\techo \"$(VERSION) $(CC)\" > $(O)/arch/x86/boot/bzImage
+";
+    const MERGE: &str = "#!/bin/sh\nshift 2; out=$1; shift; cat \"$@\" > \"$out/merged\"\n\
+                         mv \"$out/merged\" \"$out/.config\"\n";
+
+    fn in_repository(repository: &Path, arguments: &[&str]) -> String {
+        let mut command = Command::new("git");
+        for (name, value) in [
+            ("GIT_CONFIG_GLOBAL", "/dev/null"),
+            ("GIT_AUTHOR_NAME", "test"),
+            ("GIT_AUTHOR_EMAIL", "test@localhost"),
+            ("GIT_COMMITTER_NAME", "test"),
+            ("GIT_COMMITTER_EMAIL", "test@localhost"),
+        ] {
+            command.env(name, value);
+        }
+        let output = command.arg("-C").arg(repository).args(arguments).output();
+        let output = output.unwrap();
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    /// A repository that stands in for the kernel's, with a commit for each of the versions, of
+    /// which the first has a tag. Gives the commits.
+    fn repository(at: &Path, versions: &[&str]) -> Vec<String> {
+        in_repository(at, &["init", "-q", "-b", "main"]);
+        let kconfig = at.join("scripts/kconfig");
+        fs::create_dir_all(&kconfig).unwrap();
+        ::tests::write_program(&kconfig.join("merge_config.sh"), MERGE);
+        let commits = versions.iter().map(|version| {
+            let makefile = format!("VERSION = {version}\n{MAKEFILE}");
+            fs::write(at.join("Makefile"), makefile).unwrap();
+            in_repository(at, &["add", "-A"]);
+            in_repository(at, &["commit", "-q", "-m", version]);
+            in_repository(at, &["rev-parse", "HEAD"])
+        });
+        let commits: Vec<String> = commits.collect();
+        in_repository(at, &["tag", "-a", "-m", "first", "v1", &commits[0]]);
+        commits
+    }
+
+    fn request(source: &str, commit: Option<&str>, fragments: &[PathBuf]) -> BuildRequest {
+        BuildRequest {
+            source: source.to_owned(),
+            commit: commit.map(str::to_owned),
+            base: "defconfig".to_owned(),
+            fragments: fragments.to_vec(),
+            output: None,
+            jobs: 1,
+        }
+    }
+
+    #[test]
+    fn a_tag_and_a_commit_of_a_repository_are_built_from_a_path_and_a_url() {
+        if ["git", "make"]
+            .iter()
+            .any(|name| which::which(name).is_err())
+        {
+            return ::tests::skipped("there is no git or no make".to_owned());
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let at = dir.path().join("linux");
+        fs::create_dir(&at).unwrap();
+        let commits = repository(&at, &["one", "two", "three"]);
+        let path = at.display().to_string();
+        let url = format!("file://{path}");
+        let fragment = dir.path().join("own.config");
+        fs::write(&fragment, "CONFIG_OWN=y\n").unwrap();
+        for (source, commit, version) in [
+            (&path, Some("v1"), "one"),
+            (&path, Some(commits[1].as_str()), "two"),
+            (&path, None, "three"),
+            (&url, Some("v1"), "one"),
+            (&url, Some("main"), "three"),
+            (&url, Some(commits[1].as_str()), "two"),
+            (&url, None, "three"),
+        ] {
+            let cache = tempfile::tempdir().unwrap();
+            let request = request(source, commit, std::slice::from_ref(&fragment));
+            let built = build_with_tools(&request, cache.path()).unwrap();
+            let image = fs::read_to_string(built.join("arch/x86/boot/bzImage")).unwrap();
+            let words: Vec<&str> = image.split_whitespace().collect();
+            assert_eq!(words[0], version, "{source} {commit:?}");
+            assert_eq!(words.contains(&"ccache"), which::which("ccache").is_ok());
+            let config = fs::read_to_string(built.join(".config")).unwrap();
+            assert!(config.contains("CONFIG_OWN=y") && config.contains("CONFIG_SCHED_CLASS_EXT=y"));
+            // A second build has the tree, and another commit another directory.
+            assert_eq!(build_with_tools(&request, cache.path()).unwrap(), built);
+        }
+        assert_eq!(in_repository(&at, &["status", "--porcelain"]), "");
+        assert_eq!(in_repository(&at, &["rev-parse", "HEAD"]), commits[2]);
+    }
+
+    #[test]
+    fn a_commit_that_is_not_there_is_an_error_and_leaves_nothing() {
+        if which::which("git").is_err() {
+            return ::tests::skipped("there is no git".to_owned());
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let at = dir.path().join("linux");
+        fs::create_dir(&at).unwrap();
+        repository(&at, &["one"]);
+        let cache = tempfile::tempdir().unwrap();
+        let (path, zeroes) = (at.display().to_string(), "0".repeat(40));
+        let url = format!("file://{path}");
+        for (source, commit) in [
+            (path.as_str(), "v9"),
+            (&path, "--help"),
+            (&url, "v9"),
+            (&url, "--upload-pack=x"),
+            (&url, &zeroes),
+            ("file:///no/such/repository", "v1"),
+            ("debian:linux-source-6.12", "v1"),
+        ] {
+            let error = source_tree(source, Some(commit), cache.path()).unwrap_err();
+            let error = error.to_string();
+            assert!(error.contains(source), "{error}");
+        }
+        let left = fs::read_dir(cache.path().join("src")).into_iter().flatten();
+        assert_eq!(left.count(), 0);
+    }
+
+    #[test]
+    fn ccache_is_used_where_it_is_there() {
+        assert_eq!(compiler(true), Some("CC=ccache gcc"));
+        assert_eq!(compiler(false), None);
     }
 }

@@ -105,7 +105,7 @@ fn start(request: &StartRequest, mut vm: Vm) -> Result<(Guest, BTreeMap<String, 
         build_id: None,
         uptime_ns: 0,
     };
-    let guest = vm.resume(snapshot::incoming(name)?, ready)?;
+    let guest = vm.resume(None, snapshot::incoming(name)?, ready)?;
     warn(&vm);
     let mut facts = saved.facts;
     facts.insert("vm.snapshot".to_owned(), name.clone());

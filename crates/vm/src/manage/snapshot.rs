@@ -12,15 +12,13 @@ use crate::failure::{io, unmet};
 use crate::frame::{Frame, FrameKind};
 use crate::image_path;
 use crate::qmp::Monitor;
+use crate::saved;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
-
-const SAVE_LIMIT: Duration = Duration::from_secs(300);
-const LOOK: Duration = Duration::from_millis(50);
+use std::time::SystemTime;
 
 /// State that a snapshot continues from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -133,7 +131,7 @@ pub(super) fn save(snapshot: Snapshot, monitor: &mut Monitor) -> Result<(), VmEr
         .tempdir_in(&parent)
         .map_err(io("create", &parent))?;
     let memory = part.path().join("memory");
-    let written = migrate(monitor, &memory);
+    let written = fs::File::create_new(&memory).and_then(|file| saved::write(monitor, file));
     let resumed = monitor.run("cont", json!({}));
     written
         .and(resumed.map(drop))
@@ -144,42 +142,6 @@ pub(super) fn save(snapshot: Snapshot, monitor: &mut Monitor) -> Result<(), VmEr
     let description = part.path().join("snapshot.json");
     fs::write(&description, json).map_err(io("write", &description))?;
     fs::rename(part.keep(), &place.dir).map_err(io("rename", &place.dir))
-}
-
-fn migrate(monitor: &mut Monitor, memory: &Path) -> std::io::Result<()> {
-    monitor.run("stop", json!({}))?;
-    // Else QEMU holds back, as if the stream went over a network.
-    monitor.run(
-        "migrate-set-parameters",
-        json!({ "max-bandwidth": i64::MAX }),
-    )?;
-    let mut file = fs::File::create_new(memory)?;
-    let (mut reader, writer) = std::io::pipe()?;
-    monitor.give("memory", writer.into())?;
-    let written = std::thread::spawn(move || std::io::copy(&mut reader, &mut file));
-    monitor.run("migrate", json!({ "uri": "fd:memory" }))?;
-    wait_until_saved(monitor)?;
-    written
-        .join()
-        .unwrap_or_else(|_| Err(std::io::ErrorKind::Other.into()))?;
-    Ok(())
-}
-
-fn wait_until_saved(monitor: &mut Monitor) -> std::io::Result<()> {
-    let start = Instant::now();
-    while start.elapsed() < SAVE_LIMIT {
-        let state = monitor.run("query-migrate", json!({}))?;
-        match state["status"].as_str() {
-            Some("completed") => return Ok(()),
-            Some("failed" | "cancelled") => {
-                let why = state["error-desc"].as_str().unwrap_or("no reason given");
-                return Err(std::io::Error::other(why.to_owned()));
-            }
-            _ => std::thread::sleep(LOOK),
-        }
-    }
-    let _ = monitor.run("migrate_cancel", json!({}));
-    Err(std::io::ErrorKind::TimedOut.into())
 }
 
 pub(super) fn now_unix_s() -> u64 {

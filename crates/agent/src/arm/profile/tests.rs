@@ -108,6 +108,7 @@ fn a_profile_is_proven_and_put_back() {
         in_force.facts(&At {
             root: root.path(),
             policies: &[],
+            leaders: &[],
             roles: &crate::roles::Roles::default(),
         })
     };

@@ -1,5 +1,6 @@
 //! One tunable as a file of this kernel.
 
+use super::sysctl;
 use super::table::Tunable;
 use super::value::named;
 use super::{FEATURE, TunableError};
@@ -24,6 +25,9 @@ impl Knob {
         if let Some(feature) = name.strip_prefix(FEATURE) {
             return Self::find_feature(root, name, feature);
         }
+        if sysctl::is_full_name(name) {
+            return Self::find_sysctl(root, name);
+        }
         let tunable = named(name).map_err(TunableError::Value)?;
         match place(root, tunable) {
             Some(path) => Ok(Knob {
@@ -32,6 +36,21 @@ impl Knob {
                 feature: None,
             }),
             None => Err(absent(root, tunable)),
+        }
+    }
+
+    fn find_sysctl(root: &Path, name: &str) -> Result<Self, TunableError> {
+        let path = sysctl::path(root, name);
+        match path.is_file() {
+            true => Ok(Knob {
+                name: name.to_owned(),
+                path,
+                feature: None,
+            }),
+            false => Err(TunableError::Absent {
+                name: name.to_owned(),
+                nearest: None,
+            }),
         }
     }
 
@@ -83,7 +102,10 @@ impl Knob {
     /// The value in force, in the form of [`normalise`].
     pub fn read(&self) -> Result<String, TunableError> {
         let text = self.text()?;
-        Ok(value_in(text.trim(), self.feature.as_deref()))
+        Ok(match sysctl::is_full_name(&self.name) {
+            true => sysctl::one_space(&text),
+            false => value_in(text.trim(), self.feature.as_deref()),
+        })
     }
 
     pub(super) fn path(&self) -> &Path {

@@ -6,6 +6,7 @@
 //! granularities from 6.6. Documentation/scheduler/sched-debug.rst.
 
 mod knob;
+mod sysctl;
 mod table;
 mod value;
 
@@ -18,7 +19,7 @@ use super::ingredient::{Around, At, Change, Form, Ground, Ingredient, Undone, pr
 use crate::journal::{Journal, Undo};
 use crate::stop::Stop;
 use load::Keys;
-use model::{Arm, Fact, Invalid, Problem, Tunables, Workload, readings};
+use model::{Arm, Fact, Invalid, Problem, Severity, Tunables, Warning, Workload, readings};
 use serde::Deserialize;
 use serde_json::Map;
 use std::collections::BTreeMap;
@@ -135,10 +136,16 @@ impl Ingredient for Tuning {
     }
 
     fn forms(&self) -> &'static [Form] {
-        &[(
-            "TUNABLE=VALUE",
-            "a kernel tunable by logical name: base_slice=1ms, migration_cost=0.5ms",
-        )]
+        &[
+            (
+                "TUNABLE=VALUE",
+                "a kernel tunable by logical name: base_slice=1ms, migration_cost=0.5ms",
+            ),
+            (
+                "SYSCTL.NAME=VALUE",
+                "any other sysctl by its full name, of which schedlab knows nothing: vm.swappiness=10",
+            ),
+        ]
     }
 
     /// Any name may be one of a tunable; the kernel of the target decides.
@@ -217,6 +224,27 @@ impl Change for Tuned<'_> {
         found(at.root, self.tunables)
     }
 
+    fn warnings(&self, _: &Path) -> Vec<Warning> {
+        let unknown = self
+            .tunables
+            .keys()
+            .filter(|name| sysctl::is_full_name(name));
+        let unknown: Vec<&str> = unknown.map(String::as_str).collect();
+        if unknown.is_empty() {
+            return Vec::new();
+        }
+        vec![Warning {
+            severity: Severity::Caution,
+            what: format!(
+                "schedlab does not know {}: it was set, read back and put back, but neither its range \
+                 nor what it depends on was checked.",
+                unknown.join(", ")
+            ),
+            remedy: "See Documentation/admin-guide/sysctl of the kernel for its meaning."
+                .to_owned(),
+        }]
+    }
+
     fn undo(&mut self, _: &Path) -> Undone {
         let failed = std::mem::take(&mut self.applied).undo().err();
         let errors = failed.into_iter().flatten();
@@ -254,7 +282,10 @@ fn needed(root: &Path, name: &str, value: &str) -> Result<Option<Knob>, TunableE
 
 /// The value that a kernel without the tunable behaves as.
 fn absent(name: &str) -> Option<&'static str> {
-    value::named(name).ok()?.absent
+    match sysctl::is_full_name(name) {
+        true => None,
+        false => value::named(name).ok()?.absent,
+    }
 }
 
 /// Read the named tunables back.
@@ -402,6 +433,57 @@ mod tests {
         apply(root.path(), &wanted, &mut journal, &mut applied).unwrap();
         assert_eq!(applied.before.len(), 1);
         assert_eq!(values(root.path(), &wanted), ["1", "30"]);
+    }
+
+    const SWAPPINESS: &str = "proc/sys/vm/swappiness";
+    const RANGE: &str = "proc/sys/net/ipv4/ip_local_port_range";
+
+    #[test]
+    fn any_sysctl_is_set_read_back_and_put_back_with_a_warning_that_it_is_not_known() {
+        let root = tree(&[(SWAPPINESS, "60\n"), (RANGE, "32768\t60999\n")]);
+        let wanted = tunables(&[
+            ("vm.swappiness", "10"),
+            ("net.ipv4.ip_local_port_range", "1024  65000"),
+        ]);
+        assert_eq!(check(root.path(), &wanted).len(), 0);
+        let mut journal = Journal::open(root.path()).unwrap();
+        let mut tuned = Tuned {
+            tunables: &wanted,
+            applied: Applied::default(),
+        };
+        apply(root.path(), &wanted, &mut journal, &mut tuned.applied).unwrap();
+        assert_eq!(values(root.path(), &wanted), ["1024 65000", "10"]);
+        let warnings = tuned.warnings(root.path());
+        assert!(
+            warnings[0]
+                .what
+                .contains("does not know net.ipv4.ip_local_port_range, vm.swap")
+        );
+        assert!(tuned.undo(root.path()).errors.is_empty());
+        assert_eq!(values(root.path(), &wanted), ["32768 60999", "60"]);
+        let known = tunables(&[("autogroup", "off")]);
+        let known = Tuned {
+            tunables: &known,
+            applied: Applied::default(),
+        };
+        assert_eq!(known.warnings(root.path()), []);
+    }
+
+    #[test]
+    fn a_sysctl_that_is_not_there_or_starts_programs_is_refused() {
+        let root = machine();
+        let error = |name: &str| {
+            let errors = check(root.path(), &tunables(&[(name, "1")]));
+            errors.first().map(ToString::to_string).unwrap_or_default()
+        };
+        assert_eq!(
+            error("vm.swappines"),
+            "tunable vm.swappines: this kernel has none"
+        );
+        assert!(error("kernel.core_pattern").contains("names programs"));
+        for name in ["vm..x", "vm.../../etc/passwd", "..", "vm.a b"] {
+            assert!(error(name).contains("named as in sysctl(8)"), "{name}");
+        }
     }
 
     #[test]

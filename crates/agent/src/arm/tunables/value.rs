@@ -1,6 +1,7 @@
 //! From what a person writes (`1ms`, `on`) to the text that the kernel keeps.
 
 use super::FEATURE;
+use super::sysctl;
 use super::table::{TABLE, Tunable, Unit};
 use crate::arm::ingredient::INGREDIENTS;
 use load::units::parse_duration;
@@ -14,6 +15,9 @@ pub fn normalise(name: &str, text: &str) -> Result<String, String> {
         return switch(text)
             .map(|on| if on { "on" } else { "off" }.to_owned())
             .ok_or_else(|| format!("feature {feature}: {text:?} is neither on nor off"));
+    }
+    if sysctl::is_full_name(name) {
+        return sysctl::check(name, text);
     }
     let tunable = named(name)?;
     match tunable.unit {

@@ -28,6 +28,8 @@ pub struct Page<'a> {
     pub ticks: Vec<Tick>,
     /// In the place of an answer.
     pub nothing: Option<String>,
+    /// Sentences about imported runs, in the place of verdicts.
+    pub sequential: Vec<String>,
     pub tallies: Vec<TallyView>,
     pub serious: Vec<NoticeView>,
     pub notices: Vec<NoticeView>,
@@ -47,6 +49,11 @@ pub struct Page<'a> {
     /// The e-value that decides.
     pub evidence_bar: String,
     pub machine: Vec<(String, String)>,
+}
+
+fn sequential(table: &Table) -> Vec<String> {
+    let sequential = table.across.sequential.as_ref();
+    sequential.map_or_else(Vec::new, |found| words::sequential_runs(table, found))
 }
 
 pub struct TallyView {
@@ -155,6 +162,7 @@ pub fn page(
         smallest_effect: percent(effect),
         ticks: scale.ticks(),
         nothing: words::nothing_measured(table),
+        sequential: sequential(table),
         tallies: table.tallies.iter().map(|t| view.tally(t)).collect(),
         serious: table.serious().map(notice).collect(),
         notices: view.lesser_notices(),

@@ -36,6 +36,9 @@ impl Page {
         let is_shown = |c: &&Comparison| !c.aa && (all <= MOST_DECIDING || c.verdict.is_call());
         let mut shown = 0;
         for cell in table.cells.iter().filter(|cell| !cell.is_empty()) {
+            if table.across.sequential.is_some() {
+                continue;
+            }
             if table.tallies.is_empty() {
                 self.spread(cell, MOST_METRICS);
                 continue;

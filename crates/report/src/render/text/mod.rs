@@ -95,7 +95,11 @@ impl Page {
         for tally in &table.tallies {
             self.sentence(&conclusion::parts(table, tally));
         }
-        if table.tallies.is_empty() {
+        if let Some(sequential) = &table.across.sequential {
+            for sentence in words::sequential_runs(table, sequential) {
+                self.wrapped(&sentence, 0, 2);
+            }
+        } else if table.tallies.is_empty() {
             self.wrapped(words::ONE_ARM, 0, 2);
         }
     }

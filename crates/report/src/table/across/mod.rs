@@ -5,6 +5,7 @@ pub mod grid;
 pub mod interference;
 pub mod scan;
 pub mod search;
+pub mod sequential;
 #[cfg(test)]
 mod tests;
 
@@ -12,6 +13,7 @@ pub use grid::Grid;
 pub use interference::Interference;
 pub use scan::Scan;
 pub use search::Search;
+pub use sequential::Sequential;
 
 use crate::certificate::Certificate;
 use crate::table::why::Why;
@@ -33,6 +35,9 @@ pub struct Across {
     pub grids: Vec<Grid>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub why: Vec<Why>,
+    /// Imported runs, which were not interleaved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sequential: Option<Sequential>,
     /// Certificate of a run that measured its baseline against itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub certificate: Option<Certificate>,

@@ -1,5 +1,7 @@
 //! Text for a mailing list: under 78 columns, fixed width, what a maintainer asks
-//! for first (machine, method, baseline), no colours.
+//! for first (machine, method, baseline), the classic table, then each cell; no colours.
+
+mod classic;
 
 use crate::columns::{Align, Columns, plain, wrap, wrap_with_remedy};
 use crate::quantity::{change, interval, percent, with_unit};
@@ -20,8 +22,12 @@ pub fn render(table: &Table) -> String {
     for sentence in words::summary(table) {
         lines.extend(wrap(&sentence, WIDTH, 0, 2));
     }
-    for cell in &table.cells {
-        lines.extend(self::cell(table, cell));
+    match &table.across.sequential {
+        Some(sequential) => lines.extend(super::imported::tables(table, sequential, WIDTH)),
+        None => {
+            lines.extend(classic::lines(table, WIDTH));
+            lines.extend(table.cells.iter().flat_map(|c| cell(table, c)));
+        }
     }
     if let Some(certificate) = &table.across.certificate {
         lines.push(String::new());
@@ -49,16 +55,17 @@ fn head(table: &Table) -> Vec<String> {
         entries.push((label, named));
     }
     entries.push(("Run", words::trials_and_time(table)));
-    entries.push((
-        "Method",
-        format!(
+    let method = match &table.across.sequential {
+        Some(_) => super::imported::METHOD.to_owned(),
+        None => format!(
             "every arm once in each block, in random order (seed {}); change: geometric mean over \
              the blocks, with an anytime-valid {} % interval; schedlab {}",
             experiment.seed,
             percent(experiment.confidence),
             experiment.tool_version
         ),
-    ));
+    };
+    entries.push(("Method", method));
     let entry = |(label, text): (&str, String)| wrap(&format!("{label}: {text}"), WIDTH, 0, 2);
     entries.into_iter().flat_map(entry).collect()
 }

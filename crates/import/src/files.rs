@@ -1,0 +1,88 @@
+//! Files and directories of other tools.
+
+use crate::ImportError;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The text of a file, which must be a regular one of at most 64 MiB.
+pub fn text(path: &Path) -> Result<String, ImportError> {
+    let bytes = results::files::read(path).map_err(|e| ImportError::unread(path, &e))?;
+    String::from_utf8(bytes).map_err(|error| {
+        let before = error.utf8_error().valid_up_to();
+        let lines = error.as_bytes()[..before].iter();
+        let line = 1 + lines.filter(|byte| **byte == b'\n').count();
+        ImportError::line(
+            path,
+            line,
+            "this is no text (UTF-8)",
+            "give the file as the tool wrote it; unpack it first if it is compressed",
+        )
+    })
+}
+
+/// Entries of a directory, sorted by name with numbers by their size; links are left out.
+pub fn entries(dir: &Path) -> Result<Vec<PathBuf>, ImportError> {
+    let unread = |e: std::io::Error| ImportError::unread(dir, &e);
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(dir).map_err(unread)? {
+        let entry = entry.map_err(unread)?;
+        if !entry.file_type().map_err(unread)?.is_symlink() {
+            paths.push(entry.path());
+        }
+    }
+    paths.sort_by_cached_key(|path| natural(&name(path)));
+    Ok(paths)
+}
+
+/// Directories among the entries of `dir`.
+pub fn directories(dir: &Path) -> Result<Vec<PathBuf>, ImportError> {
+    let mut paths = entries(dir)?;
+    paths.retain(|path| path.is_dir());
+    Ok(paths)
+}
+
+/// The last component of a path.
+pub fn name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+/// A key by which `group-2` comes before `group-10`.
+pub fn natural(name: &str) -> Vec<(String, u64)> {
+    let mut key = Vec::new();
+    let mut rest = name;
+    while !rest.is_empty() {
+        let digits = rest
+            .find(|c: char| c.is_ascii_digit())
+            .unwrap_or(rest.len());
+        let (text, after) = rest.split_at(digits);
+        let end = after.find(|c: char| !c.is_ascii_digit());
+        let (number, after) = after.split_at(end.unwrap_or(after.len()));
+        key.push((text.to_owned(), number.parse().unwrap_or(u64::MAX)));
+        rest = after;
+    }
+    key
+}
+
+/// The first number in a name.
+pub fn first_number(name: &str) -> Option<u64> {
+    let from = name.find(|c: char| c.is_ascii_digit())?;
+    let rest = &name[from..];
+    let end = rest.find(|c: char| !c.is_ascii_digit());
+    rest[..end.unwrap_or(rest.len())].parse().ok()
+}
+
+/// The load that a number in a name says.
+pub fn load(count: Option<u64>) -> model::Load {
+    match count {
+        Some(count @ 1..=model::check::MOST_COUNT) => model::Load::Count(count),
+        _ => model::Load::One,
+    }
+}
+
+/// A number that is finite and not below zero.
+pub fn number(text: &str) -> Option<f64> {
+    let value: f64 = text.parse().ok()?;
+    // What `parse` takes besides numbers: "inf", "nan", "infinity".
+    (value.is_finite() && value >= 0.0).then_some(value)
+}

@@ -1,0 +1,204 @@
+//! Runs that other tools measured, read into results directories.
+//!
+//! Those tools run all repetitions of one arm and then all of the next. Whatever changed in
+//! between is mixed with the arm, so nothing here becomes a comparison within blocks
+//! ([`model::imported`]): the report describes level and spread of each arm, and no verdict is
+//! reached. A reader of a tool's files is one module and one entry of [`TOOLS`].
+
+mod convert;
+mod error;
+mod files;
+pub mod mmtests;
+pub mod phoronix;
+pub mod schbench;
+pub mod schedbench;
+pub mod schedtests;
+
+pub use convert::{Converted, Options};
+pub use error::ImportError;
+
+use model::{Better, Load, Measurement, TrialFile, Warning};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// A tool whose results can be imported.
+#[derive(Debug, Clone, Copy)]
+pub struct Tool {
+    /// Name on the command line.
+    pub name: &'static str,
+    /// Description of what is read.
+    pub summary: &'static str,
+    /// Reader of the files or directories that were named, at least one.
+    pub read: fn(&[PathBuf]) -> Result<Imported, ImportError>,
+}
+
+/// All tools.
+pub static TOOLS: &[Tool] = &[
+    Tool {
+        name: "schedtests",
+        summary: "the tree of logs, results/ or logs/, of either fork; its hackbench, netperf, tbench \
+                  and schbench",
+        read: schedtests::read,
+    },
+    Tool {
+        name: "mmtests",
+        summary: "work/log with raw logs of hackbench and schbench, or for any benchmark the file that \
+                  compare-mmtests.pl --json-export writes, unpacked",
+        read: mmtests::read,
+    },
+    Tool {
+        name: "schbench-json",
+        summary: "files that schbench --json wrote, or directories of them; ARM=PATH names their arm",
+        read: schbench::read,
+    },
+    Tool {
+        name: "phoronix",
+        summary: "composite.xml of the Phoronix Test Suite, or its directory",
+        read: phoronix::read,
+    },
+    Tool {
+        name: "schedbench",
+        summary: "the JSON file of schedbench after its runs: completed ones, an arm for each \
+                  scheduler",
+        read: schedbench::read,
+    },
+];
+
+impl Tool {
+    /// The tool of this name.
+    pub fn named(name: &str) -> Option<&'static Tool> {
+        TOOLS.iter().find(|tool| tool.name == name)
+    }
+}
+
+/// Everything that was read.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Imported {
+    /// Arms in the order in which they were found, or in which the tool has them.
+    pub arms: Vec<ImportedArm>,
+    /// Runs; those of one arm and cell are in the order in which they were made.
+    pub runs: Vec<Run>,
+    /// Files that could not be used, each with the reason.
+    pub faults: Vec<ImportError>,
+    /// Warnings about what was read.
+    pub warnings: Vec<Warning>,
+}
+
+/// An arm as the tool names it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ImportedArm {
+    /// Name, unique among the arms.
+    pub name: String,
+    /// Facts that the tool recorded about the machine or the kernel, by name.
+    pub facts: BTreeMap<String, String>,
+}
+
+/// One run of a benchmark.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    /// Name of the arm.
+    pub arm: String,
+    /// The cell in which arms can be put side by side.
+    pub place: Place,
+    /// Figures of the run. Those that a report is to show for each arm improve in a direction.
+    pub metrics: Vec<Measurement>,
+    /// Start of the run, nanoseconds since the epoch; 0 where it is not known.
+    pub started_unix_ns: u64,
+    /// Length of the run; 0 where it is not known.
+    pub elapsed_ns: u64,
+    /// File and perhaps line that the figures come from.
+    pub source: String,
+    /// Tables that are kept with the run.
+    pub files: Vec<TrialFile>,
+}
+
+/// A cell as the tool names it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Place {
+    /// Name of the workload: `hackbench process-pipe`.
+    pub workload: String,
+    /// Name of the benchmark: `hackbench`.
+    pub benchmark: String,
+    /// Load, as far as the tool says one.
+    pub load: Load,
+    /// The load in the tool's own words: `group-8`.
+    pub load_name: String,
+}
+
+impl Place {
+    /// Name of the cell: `hackbench process-pipe group-8`.
+    pub fn name(&self) -> String {
+        format!("{} {}", self.workload, self.load_name)
+            .trim()
+            .to_owned()
+    }
+}
+
+impl Run {
+    /// A run without a time.
+    pub(crate) fn new(arm: &str, place: Place, source: String) -> Self {
+        Run {
+            arm: arm.to_owned(),
+            place,
+            metrics: Vec::new(),
+            started_unix_ns: 0,
+            elapsed_ns: 0,
+            source,
+            files: Vec::new(),
+        }
+    }
+}
+
+impl Imported {
+    /// Adds a run, and its arm unless that is there.
+    pub fn add(&mut self, run: Run) {
+        self.arm(&run.arm);
+        self.runs.push(run);
+    }
+
+    /// Adds the arm unless it is there.
+    pub(crate) fn arm(&mut self, name: &str) -> &mut ImportedArm {
+        let at = self.arms.iter().position(|arm| arm.name == name);
+        let at = at.unwrap_or_else(|| {
+            self.arms.push(ImportedArm {
+                name: name.to_owned(),
+                ..ImportedArm::default()
+            });
+            self.arms.len() - 1
+        });
+        &mut self.arms[at]
+    }
+}
+
+/// A figure of a run.
+pub(crate) fn figure(metric: &str, unit: &str, better: Better, value: f64) -> Measurement {
+    Measurement {
+        metric: metric.to_owned(),
+        unit: unit.to_owned(),
+        better,
+        value,
+    }
+}
+
+/// The figures of a run that is known by several parts which ran at once: their mean, their
+/// number and their spread.
+pub(crate) fn of_parts(
+    metric: &str,
+    unit: &str,
+    better: Better,
+    parts: &[f64],
+) -> Vec<Measurement> {
+    let count = parts.len() as f64;
+    let mean = parts.iter().sum::<f64>() / count;
+    let mut figures = vec![figure(metric, unit, better, mean)];
+    if parts.len() > 1 {
+        let squares: f64 = parts.iter().map(|part| (part - mean).powi(2)).sum();
+        let (name, sd) = (
+            model::imported::parts(metric),
+            model::imported::parts_sd(metric),
+        );
+        figures.push(figure(&name, "count", Better::Neither, count));
+        figures.push(figure(&sd, unit, Better::Neither, (squares / count).sqrt()));
+    }
+    figures
+}

@@ -1,0 +1,210 @@
+//! Files that `schbench --json FILE` wrote, one run each: `{"normal": {"version": kernel,
+//! "hostname", "sched_ext", "cmdline"}, "int": {"time", "wakeup_latency_pct99.0", …, "runtime"}}`.
+//! Latencies are in microseconds; `rps` are requests in each second.
+
+use crate::files::{self, entries, text};
+use crate::{ImportError, Imported, Place, Run, figure};
+use model::{Better, Load, Measurement};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+#[derive(Deserialize)]
+struct Document {
+    normal: Normal,
+    int: BTreeMap<String, f64>,
+}
+
+#[derive(Deserialize)]
+struct Normal {
+    version: String,
+    #[serde(default)]
+    jobname: Option<String>,
+    #[serde(default)]
+    hostname: String,
+    #[serde(default)]
+    sched_ext: Option<String>,
+    cmdline: String,
+}
+
+/// A run, and the facts about its machine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Read {
+    /// The run, under the arm that the file itself names.
+    pub run: Run,
+    /// Facts by name.
+    pub facts: BTreeMap<String, String>,
+}
+
+/// Reads files and directories of files. `ARM=PATH` gives the arm a name; without it that is the
+/// job's name, or the kernel with the sched_ext scheduler.
+pub fn read(paths: &[PathBuf]) -> Result<Imported, ImportError> {
+    let mut imported = Imported::default();
+    for path in paths {
+        let (named, path) = with_arm(path);
+        for file in json_files(&path)? {
+            match text(&file).and_then(|text| read_text(&file, &text)) {
+                Ok(mut read) => {
+                    if let Some(named) = &named {
+                        read.run.arm.clone_from(named);
+                    }
+                    imported.arm(&read.run.arm).facts = read.facts;
+                    imported.runs.push(read.run);
+                }
+                Err(fault) => imported.faults.push(fault),
+            }
+        }
+    }
+    imported.runs.sort_by_key(|run| run.started_unix_ns);
+    Ok(imported)
+}
+
+fn with_arm(path: &Path) -> (Option<String>, PathBuf) {
+    let text = path.to_string_lossy();
+    match text.split_once('=') {
+        Some((arm, rest)) if !path.exists() && !arm.is_empty() => {
+            (Some(arm.to_owned()), PathBuf::from(rest))
+        }
+        _ => (None, path.to_owned()),
+    }
+}
+
+fn json_files(path: &Path) -> Result<Vec<PathBuf>, ImportError> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let mut files = entries(path)?;
+    files.retain(|file| file.is_file() && file.extension().is_some_and(|e| e == "json"));
+    match files.is_empty() {
+        true => Err(ImportError::file(
+            path,
+            "there is no .json file in it",
+            "give what `schbench --json FILE` wrote",
+        )),
+        false => Ok(files),
+    }
+}
+
+/// Reads the text of one file.
+pub fn read_text(path: &Path, text: &str) -> Result<Read, ImportError> {
+    if text.trim().is_empty() {
+        let remedy = "schbench writes it when it ends; was the run interrupted?";
+        return Err(ImportError::file(path, "the file is empty", remedy));
+    }
+    let mut documents = serde_json::Deserializer::from_str(text).into_iter::<Document>();
+    let wrong = |e: serde_json::Error| {
+        let remedy = "give what `schbench --json FILE` wrote (schbench 1.0 of 2023, or later)";
+        ImportError::json(path, &e, remedy)
+    };
+    let Some(document) = documents.next().transpose().map_err(wrong)? else {
+        return Err(ImportError::file(path, "the file is empty", ""));
+    };
+    if !text[documents.byte_offset()..].trim().is_empty() {
+        let line = 1 + text[..documents.byte_offset()].matches('\n').count();
+        return Err(ImportError::line(
+            path,
+            line,
+            "the file mixes two runs: there is more behind the first result",
+            "schbench writes one result a file; split it",
+        ));
+    }
+    Ok(of_document(path, &document))
+}
+
+fn of_document(path: &Path, document: &Document) -> Read {
+    let Normal {
+        version,
+        jobname,
+        hostname,
+        sched_ext,
+        cmdline,
+    } = &document.normal;
+    let scheduler = sched_ext.as_deref().filter(|ops| *ops != "disabled");
+    let named = jobname.clone().filter(|name| !name.trim().is_empty());
+    let arm = named.unwrap_or_else(|| match scheduler {
+        Some(ops) => format!("{version} {ops}"),
+        None => version.clone(),
+    });
+    let facts = [
+        ("kernel", Some(version.as_str())),
+        ("host", Some(hostname.as_str())),
+        ("sched_ext", scheduler),
+    ];
+    let facts = facts
+        .into_iter()
+        .filter_map(|(k, v)| Some((k.to_owned(), v?.to_owned())));
+    let seconds = |name: &str| document.int.get(name).copied().unwrap_or(0.0).max(0.0);
+    let elapsed_ns = model::whole(seconds("runtime") * 1e9);
+    let ended_ns = model::whole(seconds("time") * 1e9);
+    let arm = match arm.trim() {
+        "" => "schbench".to_owned(),
+        arm => arm.to_owned(),
+    };
+    Read {
+        run: Run {
+            metrics: document.int.iter().filter_map(measured).collect(),
+            started_unix_ns: ended_ns.saturating_sub(elapsed_ns),
+            elapsed_ns,
+            ..Run::new(&arm, place(cmdline), path.display().to_string())
+        },
+        facts: facts.collect(),
+    }
+}
+
+/// The cell is the command line without the program's path and without the names that differ from
+/// run to run.
+fn place(cmdline: &str) -> Place {
+    let mut words = cmdline.split_whitespace().skip(1);
+    let mut kept: Vec<&str> = Vec::new();
+    let mut load = None;
+    while let Some(word) = words.next() {
+        match word {
+            "-j" | "--json" | "-J" | "--jobname" => drop(words.next()),
+            _ if word.starts_with("--json=") || word.starts_with("--jobname=") => {}
+            "-m" | "--message-threads" => {
+                let count = words.next().unwrap_or_default();
+                load = count.parse().ok();
+                kept.extend([word, count]);
+            }
+            _ => kept.push(word),
+        }
+    }
+    Place {
+        workload: format!("schbench {}", kept.join(" ")).trim().to_owned(),
+        benchmark: "schbench".to_owned(),
+        load: load.map_or(Load::One, |count| files::load(Some(count))),
+        load_name: String::new(),
+    }
+}
+
+/// `wakeup_latency_pct99.9` in microseconds is `wakeup_p999` in nanoseconds.
+fn measured((name, value): (&String, &f64)) -> Option<Measurement> {
+    if !value.is_finite() || *value < 0.0 {
+        return None;
+    }
+    let kinds = [
+        ("wakeup_latency_", "wakeup_", "ns", Better::Lower, 1e3),
+        ("request_latency_", "request_", "ns", Better::Lower, 1e3),
+        ("rps_", "requests_per_sec_", "1/s", Better::Higher, 1.0),
+    ];
+    kinds
+        .into_iter()
+        .find_map(|(prefix, metric, unit, better, factor)| {
+            let what = name.strip_prefix(prefix)?;
+            let (what, better) = match (what.strip_prefix("pct"), what) {
+                // The least of all says little, and of the rates it is a false 0 of the first second.
+                (None, "min") => ("min".to_owned(), Better::Neither),
+                (None, what) => (what.to_owned(), better),
+                (Some(digits), _) => {
+                    let digits = digits.strip_suffix(".0").unwrap_or(digits);
+                    (format!("p{}", digits.replace('.', "")), better)
+                }
+            };
+            Some(figure(
+                &format!("{metric}{what}"),
+                unit,
+                better,
+                value * factor,
+            ))
+        })
+}

@@ -1,0 +1,91 @@
+//! Trials on a target that resets to a snapshot: the machine is saved once for each boot and
+//! workload, when its services have answered one whole load under no arm, and every trial goes on
+//! from there. So all arms begin with the same heap, the same compiled code, the same data.
+
+use super::Run;
+use crate::connection::Connection;
+use crate::trial::TrialEnd;
+use crate::{Event, RunError};
+use model::{Arm, PlannedTrial, TrialSpec, TrialState};
+use target::Boot;
+
+impl Run<'_> {
+    /// A machine that goes on from the snapshot of this boot and workload, which is made where it
+    /// is not there yet. The end of the trial where it could not be made.
+    pub(super) fn go_on(
+        &mut self,
+        place: &PlannedTrial,
+        boot: Boot,
+    ) -> Result<Option<TrialEnd>, RunError> {
+        let key = (boot, self.plan.cells[place.cell].workload);
+        if !self.saved.contains_key(&key)
+            && let Some(end) = self.save(place, &key)?
+        {
+            return Ok(Some(end));
+        }
+        let Some(saved) = self.saved.get(&key) else {
+            return Ok(None);
+        };
+        // The old one first: two must never share the machine.
+        self.connection = None;
+        (self.sink)(Event::Step {
+            step: "putting the guest back to its snapshot",
+        });
+        self.connection = Some(Connection::go_on(self.target, &key.0, saved)?);
+        self.in_use = None;
+        Ok(None)
+    }
+
+    /// Starts the services of a workload, lets them answer the load of this place, and saves the
+    /// machine.
+    fn save(
+        &mut self,
+        place: &PlannedTrial,
+        key: &(Boot, usize),
+    ) -> Result<Option<TrialEnd>, RunError> {
+        if self.in_use.as_ref() != Some(&(key.0.clone(), 0)) || self.connection.is_none() {
+            self.open(&key.0, 0)?;
+        }
+        // Another cell of the workload is not calibrated on a machine that is warm.
+        let cells = self.plan.cells.iter().enumerate();
+        let cells: Vec<usize> = cells
+            .filter_map(|(at, cell)| (cell.workload == key.1).then_some(at))
+            .collect();
+        for cell in cells {
+            if self.calibration(cell)?.is_none() {
+                return Ok(Some(TrialEnd::Interrupted));
+            }
+        }
+        let Some(spec) = self.spec(place)? else {
+            return Ok(Some(TrialEnd::Interrupted));
+        };
+        let name = &self.experiment.workloads[key.1].name;
+        let mut end = self.trial(TrialSpec {
+            label: format!("snapshot of {name}"),
+            arm: Arm::unchanged("snapshot"),
+            stays: true,
+            seed: self.plan.seed,
+            ..spec
+        })?;
+        match &mut end {
+            TrialEnd::Result { result, .. } if result.state == TrialState::Ok => {}
+            TrialEnd::Result { result, .. } => {
+                let (TrialState::Failed { why } | TrialState::Void { why }) = &mut result.state
+                else {
+                    return Ok(Some(end));
+                };
+                why.insert_str(0, "before the snapshot: ");
+                self.connection = None;
+                return Ok(Some(end));
+            }
+            _ => return Ok(Some(end)),
+        }
+        (self.sink)(Event::Step {
+            step: "saving the guest",
+        });
+        if let Some(connection) = self.connection.take() {
+            self.saved.insert(key.clone(), connection.save()?);
+        }
+        Ok(None)
+    }
+}

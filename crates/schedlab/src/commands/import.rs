@@ -1,0 +1,77 @@
+//! `schedlab import`: runs of other tools as a results directory, and the report on it.
+
+use crate::args::ImportArgs;
+use crate::commands::report::{print, write_report_files};
+use crate::exit::CliError;
+use crate::latest;
+use crate::measure::{build, default_dir};
+use ::import::{Converted, ImportError, Imported, Options};
+use model::{Severity, Warning};
+use report::Table;
+use results::ResultSet;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Faults that are listed; more of them say nothing new.
+const MOST_FAULTS: usize = 20;
+
+pub fn import(args: &ImportArgs) -> Result<ExitCode, CliError> {
+    let mut imported = (args.tool.read)(&args.paths).map_err(|e| refused(&[e]))?;
+    match args.skip_bad {
+        true => leave_out(&mut imported),
+        false if !imported.faults.is_empty() => return Err(refused(&imported.faults)),
+        false => {}
+    }
+    let options = Options {
+        tool: args.tool.name.to_owned(),
+        name: args.tool.name.to_owned(),
+        baseline: args.baseline.clone(),
+        confidence: Some(args.confidence),
+        build: build(),
+    };
+    let first = args
+        .paths
+        .first()
+        .map_or(Path::new("."), |path| path.as_path());
+    let converted = Converted::of(imported, first, options).map_err(|e| refused(&[e]))?;
+    let dir = args.output.clone();
+    let dir = dir.unwrap_or_else(|| default_dir(args.tool.name));
+    converted.write(&dir)?;
+    latest::remember(&dir);
+    let results = ResultSet::read(&dir)?;
+    let table = Table::from_results(&results);
+    write_report_files(&table, &results)?;
+    print(args.format, &table, &results, false)?;
+    eprintln!("Results: {}", dir.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn leave_out(imported: &mut Imported) {
+    let faults = std::mem::take(&mut imported.faults);
+    imported
+        .warnings
+        .extend(faults.into_iter().map(|fault| Warning {
+            severity: Severity::Serious,
+            what: format!("Left out: {fault}."),
+            remedy: String::new(),
+        }));
+}
+
+/// All faults, each with its place.
+fn refused(faults: &[ImportError]) -> CliError {
+    let shown = faults.iter().take(MOST_FAULTS).map(ToString::to_string);
+    let mut lines: Vec<String> = shown.collect();
+    let more = faults.len().saturating_sub(MOST_FAULTS);
+    lines.extend((more > 0).then(|| format!("and {more} more")));
+    let mut remedies: Vec<&str> = Vec::new();
+    for fault in faults {
+        let remedy = fault.remedy.as_str();
+        if !remedy.is_empty() && !remedies.contains(&remedy) {
+            remedies.push(remedy);
+        }
+    }
+    CliError::Usage {
+        message: lines.join("\n"),
+        help: Some(remedies.join("\n")).filter(|help| !help.is_empty()),
+    }
+}

@@ -1,0 +1,206 @@
+//! A kernel's source at a tag or commit of a git repository, which is a path or a URL. git does
+//! the work, so that proxies and keys are as they are set up for it.
+
+use crate::VmError;
+use crate::failure::{io, unmet};
+use model::printable::last_lines;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// Lines of git that an error quotes.
+const QUOTED_LINES: usize = 3;
+/// Digits of a commit in the name of its tree.
+const SHORT: usize = 12;
+
+/// True for what git clones from elsewhere: `https://…`, `user@host:path`.
+pub fn is_url(source: &str) -> bool {
+    source.contains("://") || (source.contains('@') && source.contains(':'))
+}
+
+/// The files of a commit, below the cache; fetched unless they are there. The repository itself
+/// is left alone. Without a name it is the repository's own branch.
+pub fn tree(source: &str, name: Option<&str>, cache: &Path) -> Result<PathBuf, VmError> {
+    let name = name.unwrap_or("HEAD");
+    if name.starts_with('-') || name.is_empty() {
+        return Err(no_commit(source, name, "that is no name of a commit"));
+    }
+    let commit = match is_url(source) {
+        true => far_commit(source, name)?,
+        false => near_commit(source, name)?,
+    };
+    let all = cache.join("src");
+    let tree = all.join(format!("{}-{}", short_name(source), &commit[..SHORT]));
+    if tree.exists() {
+        return Ok(tree);
+    }
+    fs::create_dir_all(&all).map_err(io("create", &all))?;
+    let part = tempfile::Builder::new()
+        .prefix(".part-")
+        .tempdir_in(&all)
+        .map_err(io("create", &all))?;
+    let files = part.path().join("tree");
+    tracing::info!("taking {commit} from {source}");
+    fetch(source, &commit, &files)?;
+    fs::rename(&files, &tree).map_err(io("rename", &files))?;
+    Ok(tree)
+}
+
+/// One commit alone where the server gives it, else the whole repository. One that is here needs
+/// no copy of its objects.
+fn fetch(source: &str, commit: &str, into: &Path) -> Result<(), VmError> {
+    let directory = into.display().to_string();
+    let at = |arguments: &[&str]| git(&[&["-C", &directory], arguments].concat());
+    if is_url(source) {
+        succeeded(source, &git(&["init", "-q", &directory])?)?;
+        let one = at(&["fetch", "-q", "--depth", "1", source, commit])?;
+        if !one.status.success() {
+            let all = "+refs/*:refs/all/*";
+            succeeded(source, &at(&["fetch", "-q", source, all])?)?;
+        }
+    } else {
+        let path = fs::canonicalize(source).map_err(io("find", Path::new(source)))?;
+        let path = path.display().to_string();
+        let clone = [
+            "clone",
+            "-q",
+            "--shared",
+            "--no-checkout",
+            "--",
+            &path,
+            &directory,
+        ];
+        succeeded(source, &git(&clone)?)?;
+    }
+    succeeded(source, &at(&["checkout", "-q", "--detach", commit])?)
+}
+
+/// The commit of a name in a repository of this machine.
+fn near_commit(path: &str, name: &str) -> Result<String, VmError> {
+    let peeled = format!("{name}^{{commit}}");
+    let arguments = [
+        "-C",
+        path,
+        "rev-parse",
+        "--verify",
+        "--end-of-options",
+        &peeled,
+    ];
+    let found = git(&arguments)?;
+    let commit = String::from_utf8_lossy(&found.stdout).trim().to_owned();
+    match found.status.success() && is_commit(&commit) {
+        true => Ok(commit),
+        false => Err(no_commit(path, name, &said(&found))),
+    }
+}
+
+/// The same elsewhere. A commit need not have a name there.
+fn far_commit(url: &str, name: &str) -> Result<String, VmError> {
+    if is_commit(name) {
+        return Ok(name.to_owned());
+    }
+    let peeled = format!("{name}^{{}}");
+    let listed = git(&["ls-remote", "--", url, name, &peeled])?;
+    succeeded(url, &listed)?;
+    let text = String::from_utf8_lossy(&listed.stdout).into_owned();
+    let refs: Vec<(&str, &str)> = text.lines().filter_map(|l| l.split_once('\t')).collect();
+    // An annotated tag is listed twice; the second is the commit that it is of.
+    let tag = format!("refs/tags/{name}");
+    let places = [
+        format!("{tag}^{{}}"),
+        tag,
+        format!("refs/heads/{name}"),
+        name.to_owned(),
+    ];
+    let found = places
+        .iter()
+        .find_map(|place| refs.iter().find(|(_, at)| at == place));
+    match found {
+        Some((commit, _)) if is_commit(commit) => Ok((*commit).to_owned()),
+        _ => Err(no_commit(
+            url,
+            name,
+            "it has no tag and no branch of that name",
+        )),
+    }
+}
+
+fn is_commit(name: &str) -> bool {
+    name.len() == 40 && name.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// `https://git.example/linux.git` is linux.
+fn short_name(source: &str) -> String {
+    let source = source.trim_end_matches('/').trim_end_matches(".git");
+    let last = source.trim_end_matches('/').rsplit(['/', ':']).next();
+    let plain = last
+        .unwrap_or_default()
+        .chars()
+        .filter(|c| c.is_ascii_alphanumeric() || "-_.".contains(*c));
+    let name: String = plain.collect();
+    match name.trim_matches('.').is_empty() {
+        true => "linux".to_owned(),
+        false => name,
+    }
+}
+
+fn git(arguments: &[&str]) -> Result<Output, VmError> {
+    if which::which("git").is_err() {
+        let remedy = "install the package git";
+        return Err(unmet("kernel build", "git is not installed", remedy));
+    }
+    let mut command = Command::new("git");
+    // A repository that asks for a password is none that can be fetched here.
+    command.env("GIT_TERMINAL_PROMPT", "0").args(arguments);
+    let output = command.stdin(Stdio::null()).output();
+    output.map_err(io("start", Path::new("git")))
+}
+
+fn succeeded(source: &str, output: &Output) -> Result<(), VmError> {
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(unmet(
+            &format!("repository {source}"),
+            &said(output),
+            "check its name and the network, or name a clone on this machine",
+        )),
+    }
+}
+
+fn no_commit(source: &str, name: &str, why: &str) -> VmError {
+    unmet(
+        &format!("repository {source}"),
+        &format!("there is no commit {name} to take: {why}"),
+        "name a tag, a branch, or a commit with its 40 digits: --ref v6.18",
+    )
+}
+
+/// The last words of git.
+fn said(output: &Output) -> String {
+    last_lines(&String::from_utf8_lossy(&output.stderr), QUOTED_LINES, "; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repository_has_a_short_name_that_is_no_path() {
+        for (source, name) in [
+            ("https://git.example/a/linux.git", "linux"),
+            ("git@git.example:linux-next", "linux-next"),
+            ("/home/me/tip/", "tip"),
+            ("..", "linux"),
+            ("https://git.example/a b/x;y", "xy"),
+        ] {
+            assert_eq!(short_name(source), name, "{source}");
+        }
+    }
+
+    #[test]
+    fn urls_are_told_from_paths() {
+        assert!(is_url("https://git.example/linux") && is_url("file:///srv/linux"));
+        assert!(is_url("git@git.example:linux"));
+        assert!(!is_url("/srv/linux") && !is_url("linux") && !is_url("../x"));
+    }
+}

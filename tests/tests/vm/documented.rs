@@ -1,0 +1,132 @@
+//! Every arm that README, guide, help and lists show is attached for real, and proven.
+
+use crate::guests::{KERNEL, of, trials};
+use std::path::PathBuf;
+use tests::{Bench, alone, expect_code, no_guests, stderr, stdout};
+
+/// The form of an arm as the lists have it, and the arms of this form that documents show.
+const DOCUMENTED: &[(&str, &[&str])] = &[
+    ("default, eevdf", &["default", "eevdf"]),
+    ("TUNABLE=VALUE", &["base_slice=1ms", "migration_cost=0.5ms"]),
+    ("SYSCTL.NAME=VALUE", &["vm.swappiness=50"]),
+    (
+        "scx_NAME [ARGS]",
+        &[
+            "scx_rusty",
+            "scx_rusty --slice-us-overutil 5000",
+            "scx_lavd",
+            "scx_bpfland --slice-us 5000",
+        ],
+    ),
+    (
+        "profile=FILE",
+        &["low:=profile=experiments/profiles/eevdf/low_latency.conf"],
+    ),
+    ("other, batch, idle", &["other", "batch", "idle"]),
+    ("fifo[:PRIO], rr[:PRIO]", &["fifo", "rr:5"]),
+    // A process that has ended has no deadline parameters left to read, which voids the trial of
+    // a command.
+    ("deadline:RUNTIME/PERIOD", &[]),
+    ("nice=N", &["nice=5"]),
+    ("slice=TIME", &["slice=0.3ms"]),
+    // It needs a server: tests/services.rs.
+    ("weight=N", &[]),
+    ("cpus=LIST", &["cpus=0"]),
+    // It needs a boot of its own: tests/vm/proof.rs.
+    ("kernel=SOURCE", &[]),
+    // Of the workload `wakeup` only: tests/run.rs.
+    ("handicap=N%", &[]),
+    ("A+B", &["batch+nice=5"]),
+    ("NAME:=ARM", &["calm:=batch+nice=5"]),
+];
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn documented() -> impl Iterator<Item = &'static str> {
+    DOCUMENTED.iter().flat_map(|(_, arms)| arms.iter().copied())
+}
+
+/// Arms that follow `-a` in the commands of a page.
+fn arms_of(page: &str) -> Vec<String> {
+    let after = page.split(" -a ").skip(1);
+    let arms = after.map(|rest| match rest.chars().next() {
+        Some(quote @ ('\'' | '"')) => rest[1..].split(quote).next().unwrap_or_default(),
+        _ => rest.split([' ', '`', '\n']).next().unwrap_or_default(),
+    });
+    arms.map(str::to_owned).collect()
+}
+
+#[test]
+fn the_arms_of_the_documents_are_those_that_are_attached() {
+    let forms: Vec<&str> = plan::forms().into_iter().map(|(form, _)| form).collect();
+    let tried: Vec<&str> = DOCUMENTED.iter().map(|(form, _)| *form).collect();
+    assert_eq!(tried, forms, "each form has its arms above");
+    let mut found = 0;
+    for page in ["README.md", "docs/guide.md"] {
+        let text = std::fs::read_to_string(root().join(page)).expect("a page");
+        for arm in arms_of(&text) {
+            found += 1;
+            assert!(documented().any(|d| d == arm), "{page}: -a {arm}");
+        }
+    }
+    assert!(found >= 8, "only {found} arms were found");
+    let bench = Bench::default();
+    for command in ["run", "check", "plan", "certify"] {
+        for arm in arms_of(&stdout(&bench.run(&[command, "--help"]))) {
+            assert!(documented().any(|d| d == arm), "{command} --help: -a {arm}");
+        }
+    }
+}
+
+/// Whether the arm's scheduler is installed; true for an arm without one.
+fn is_installed(arm: &str, installed: &serde_json::Value) -> bool {
+    let Some(name) = arm.split(' ').next().filter(|n| n.starts_with("scx_")) else {
+        return true;
+    };
+    let mut schedulers = installed.as_array().expect("a list").iter();
+    schedulers
+        .any(|s| s["name"] == name && s["installed"].as_array().is_some_and(|v| !v.is_empty()))
+}
+
+#[test]
+fn every_documented_arm_is_attached_and_proven() {
+    if let Some(why) = no_guests() {
+        return tests::skipped(why);
+    }
+    let _turn = alone();
+    let bench = Bench::default();
+    let listed = bench.run(&["scheduler", "list", "--format", "json"]);
+    let installed = serde_json::from_str(&stdout(&listed)).expect("JSON");
+    let (arms, missing): (Vec<&str>, Vec<&str>) =
+        documented().partition(|arm| is_installed(arm, &installed));
+    if !missing.is_empty() {
+        tests::skipped(format!(
+            "{}: not installed; `make test-long` installs them",
+            missing.join(", ")
+        ));
+    }
+    let mut command = bench.command(&["run", "--vm", KERNEL, "--memory", "1G"]);
+    command
+        .args(["--max-blocks", "1", "-o"])
+        .arg(bench.path("out"));
+    for arm in &arms {
+        command.args(["-a", arm]);
+    }
+    let output = command
+        .args(["--", "sleep", "0.5"])
+        .current_dir(root())
+        .output();
+    let output = output.expect("schedlab starts");
+    expect_code(&output, 0);
+    let trials = trials(&bench);
+    for arm in arms {
+        let name = arm.split_once(":=").map_or(arm, |(name, _)| name);
+        assert!(
+            of(&trials, name).trial.is_ok(),
+            "{arm}: {}",
+            stderr(&output)
+        );
+    }
+}
