@@ -51,13 +51,17 @@ fn due_per_sec(load: &BurnWait, job: &Job, records: &[Record]) -> Result<Vec<f64
         .collect();
     let wants = wants.ok_or("what a worker does alone was not calibrated")?;
     let of_worker = |record: &Record| wants[record.set];
-    let cpus: Vec<f64> = records.iter().map(|r| of_worker(r).cpus()).collect();
+    let asks = records.iter().map(|record| fair::Ask {
+        want: of_worker(record).cpus(),
+        weight: record.weight.into(),
+    });
+    let asks: Vec<fair::Ask> = asks.collect();
     let pool = crate::allowed_cpus().len() as f64;
-    let shares = fair::shares(&cpus, pool);
-    let due = |(record, (share, wanted)): (&Record, (&f64, &f64))| {
-        of_worker(record).kops_per_sec as f64 * share / wanted.max(f64::MIN_POSITIVE)
+    let shares = fair::shares(&asks, pool);
+    let due = |(record, (share, ask)): (&Record, (&f64, &fair::Ask))| {
+        of_worker(record).kops_per_sec as f64 * share / ask.want.max(f64::MIN_POSITIVE)
     };
-    let shares = shares.iter().zip(&cpus);
+    let shares = shares.iter().zip(&asks);
     Ok(records.iter().zip(shares).map(due).collect())
 }
 
@@ -162,7 +166,7 @@ fn columns(
 
 /// Every worker and interval: what was got, and what the worker is entitled to.
 fn workers_file(load: &BurnWait, records: &[Record], due: &[f64]) -> TrialFile {
-    let mut text = "worker,set,interval,kops,cpu_ns,late_ns,due_kops_per_sec\n".to_owned();
+    let mut text = "worker,set,interval,kops,cpu_ns,late_ns,due_kops_per_sec,weight\n".to_owned();
     for (worker, (record, due)) in records.iter().zip(due).enumerate() {
         let set = &load.sets[record.set].name;
         for (index, i) in record.intervals.iter().enumerate() {
@@ -172,7 +176,8 @@ fn workers_file(load: &BurnWait, records: &[Record], due: &[f64]) -> TrialFile {
                 late_ns,
             } = i;
             text.push_str(&format!(
-                "{worker},{set},{index},{kops},{cpu_ns},{late_ns},{due:.1}\n"
+                "{worker},{set},{index},{kops},{cpu_ns},{late_ns},{due:.1},{}\n",
+                record.weight
             ));
         }
     }

@@ -11,6 +11,7 @@ mod burn;
 mod fair;
 mod figures;
 mod sets;
+mod weight;
 mod worker;
 
 use crate::latency::Quantile;
@@ -32,7 +33,9 @@ const KEYS: &[KeyDef] = &[
          thousands of operations that are done in one piece, and the wait until they are due \
          again. A worker of A burns 70 and waits 200us; one of B has seven events that burn 10, \
          20, 10, 10, 10, 10 and 30 and wait 300us each. A thousand operations take about a \
-         microsecond: their unit is calibrated once for each cell.",
+         microsecond: their unit is calibrated once for each cell. `nice` gives the workers of a \
+         set another weight, by which their entitlement counts, too; `count` is a number of \
+         workers that does not follow the load.",
     ),
     KeyDef::new(
         "interval",
@@ -203,10 +206,17 @@ impl BurnWait {
     fn works(&self, job: &Job) -> Vec<crew::Work<worker::Record>> {
         let shape = self.shape(job, job.workload.duration_ns);
         let count = job.load.count(job.cpus).unwrap_or(1);
+        let count_of = |set: &Set| set.count.unwrap_or(count);
+        let most = self.sets.iter().map(count_of).max().unwrap_or_default();
         let mut works: Vec<crew::Work<worker::Record>> = Vec::new();
-        for _ in 0..count {
-            for (index, set) in self.sets.iter().cloned().enumerate() {
+        for round in 0..most {
+            let sets = self.sets.iter().enumerate();
+            for (index, set) in sets.filter(|(_, set)| round < count_of(set)) {
+                let set = set.clone();
                 works.push(Box::new(move |gate| {
+                    if set.nice != 0 {
+                        weight::take_nice(set.nice)?;
+                    }
                     Ok(Worker::new(index, &set, shape)?.run(gate))
                 }));
             }
@@ -235,11 +245,20 @@ impl Driver for BurnWait {
     }
 
     fn require(&self, job: &Job) -> Vec<Problem> {
-        if self.interval_ns <= job.workload.duration_ns {
-            return Vec::new();
+        let mut problems = Vec::new();
+        if self.interval_ns > job.workload.duration_ns {
+            let what = "the interval is longer than the window".to_owned();
+            problems.push(job.problem(what, "give the workload a shorter `interval`"));
         }
-        let what = "the interval is longer than the window".to_owned();
-        vec![job.problem(what, "give the workload a shorter `interval`")]
+        let raised = self.sets.iter().find(|set| set.nice < 0);
+        if let Some(set) = raised.filter(|_| !rustix::process::geteuid().is_root()) {
+            let what = format!(
+                "the set {} has nice {}, which needs root",
+                set.name, set.nice
+            );
+            problems.push(job.problem(what, "run as root, or raise the nice of the other sets"));
+        }
+        problems
     }
 
     fn calibrate(&self, job: &Job, _run: &mut Run) -> Result<Calibration, String> {

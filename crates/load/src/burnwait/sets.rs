@@ -1,17 +1,43 @@
 //! Sets of equal workers: what a worker burns and how long it waits.
 
+use super::weight;
 use crate::Keys;
 use crate::units::Duration;
 use model::Invalid;
 use serde::{Deserialize, Serialize};
 
-/// Workers that all have these events. A trial has as many of each set as its load says.
+/// Most workers of one set; more threads than this no machine starts in time.
+const MOST_WORKERS: u64 = 100_000;
+
+/// Workers that all have these events. A trial has as many of each set as its load says, unless
+/// the set says how many.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Set {
     /// Name of the set in the tables.
     pub name: String,
     /// Events of one worker, all of which are due at the start.
     pub events: Vec<Event>,
+    /// Number of workers; `None`: the load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+    /// Nice value of the workers.
+    #[serde(default, skip_serializing_if = "is_usual")]
+    pub nice: i32,
+}
+
+fn is_usual(nice: &i32) -> bool {
+    *nice == 0
+}
+
+impl Set {
+    fn new(name: impl Into<String>, events: Vec<Event>) -> Self {
+        Set {
+            name: name.into(),
+            events,
+            count: None,
+            nice: 0,
+        }
+    }
 }
 
 /// Work that is due again some time after it was done.
@@ -28,14 +54,8 @@ pub fn published() -> Vec<Set> {
     let event = |kops, wait_ns| Event { kops, wait_ns };
     let seven = [10, 20, 10, 10, 10, 10, 30];
     vec![
-        Set {
-            name: "A".to_owned(),
-            events: vec![event(70, 200_000)],
-        },
-        Set {
-            name: "B".to_owned(),
-            events: seven.map(|kops| event(kops, 300_000)).to_vec(),
-        },
+        Set::new("A", vec![event(70, 200_000)]),
+        Set::new("B", seven.map(|kops| event(kops, 300_000)).to_vec()),
     ]
 }
 
@@ -63,8 +83,9 @@ pub fn read(keys: &mut Keys) -> Set {
         }
     }
     Set {
-        name: name.unwrap_or_default(),
-        events,
+        count: keys.get("count"),
+        nice: keys.get("nice").unwrap_or_default(),
+        ..Set::new(name.unwrap_or_default(), events)
     }
 }
 
@@ -101,6 +122,17 @@ pub fn check(sets: &[Set]) -> Result<(), Invalid> {
         if set.events.iter().any(|event| event.kops == 0) {
             let what = "an event without work would be due again and again";
             return Err(Invalid::new(format!("set.{index}.events"), what));
+        }
+        if set
+            .count
+            .is_some_and(|count| !(1..=MOST_WORKERS).contains(&count))
+        {
+            let what = format!("`count` is from 1 to {MOST_WORKERS}; left out, it is the load");
+            return Err(Invalid::new(format!("set.{index}.count"), what));
+        }
+        if !weight::NICE.contains(&set.nice) {
+            let what = format!("nice {} is not in -20 to 19", set.nice);
+            return Err(Invalid::new(format!("set.{index}.nice"), what));
         }
     }
     Ok(())

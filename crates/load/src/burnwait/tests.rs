@@ -117,3 +117,48 @@ fn what_is_wrong_with_a_set_is_said_at_its_place() {
     let short = read(json!({"interval": "1ms"})).unwrap();
     assert_eq!(short.check().unwrap_err().key, "interval");
 }
+
+#[test]
+fn sets_may_have_a_weight_and_a_number_of_their_own() {
+    // More than any machine of tests serves, however busy it was while they were alone.
+    const MANY: u64 = 60;
+    let load = read(json!({
+        "interval": "100ms",
+        "set": [
+            {"name": "heavy", "events": ["200 0us"], "count": 1},
+            {"name": "light", "events": ["200 0us"], "nice": 10},
+        ],
+    }))
+    .unwrap();
+    let parsed = testing::generate(&load, &calibrated(&load, MANY)).unwrap();
+    let rows = file(&parsed, "workers.csv").lines().skip(1);
+    let mut workers = std::collections::BTreeMap::new();
+    for row in rows {
+        let cells: Vec<&str> = row.split(',').collect();
+        let due: f64 = cells[6].parse().unwrap();
+        workers.insert(
+            cells[0].to_owned(),
+            (cells[1].to_owned(), due, cells[7].to_owned()),
+        );
+    }
+    let of = |set: &str| workers.values().filter(|w| w.0 == set).collect::<Vec<_>>();
+    let (heavy, light) = (of("heavy"), of("light"));
+    assert_eq!((heavy.len() as u64, light.len() as u64), (1, MANY));
+    assert_eq!((heavy[0].2.as_str(), light[0].2.as_str()), ("1024", "110"));
+    // All want a whole CPU. The heavy one is entitled to more than each of the light ones.
+    assert!(heavy[0].1 > light[0].1, "{workers:?}");
+}
+
+#[test]
+fn a_wrong_weight_or_number_of_a_set_is_said_at_its_place() {
+    let set = |key: &str, value: i64| {
+        let set = json!({"name": "C", "events": ["5 1ms"], key: value});
+        read(json!({ "set": [set] }))
+            .unwrap()
+            .check()
+            .unwrap_err()
+            .key
+    };
+    assert_eq!(set("nice", 20), "set.0.nice");
+    assert_eq!(set("count", 0), "set.0.count");
+}

@@ -2,6 +2,7 @@
 
 use super::burn::Burner;
 use super::sets::{Event, Set};
+use super::weight;
 use crate::gate::{Gate, Timing};
 use crate::recording::{Recorder, Window};
 use crate::sys;
@@ -25,6 +26,8 @@ pub struct Interval {
 pub struct Record {
     /// Index of its set.
     pub set: usize,
+    /// Weight of the thread when the window began, from its policy and nice value.
+    pub weight: u32,
     /// Every interval of the window, those without work too.
     pub intervals: Vec<Interval>,
     /// From when an event was due until it was begun.
@@ -73,6 +76,7 @@ impl Worker {
             interval_ns: shape.interval_ns,
             record: Record {
                 set: index,
+                weight: weight::USUAL,
                 intervals: vec![Interval::default(); count],
                 lateness: Recorder::new(shape.duration_ns, longest_ns)?,
             },
@@ -83,6 +87,8 @@ impl Worker {
     pub fn run(mut self, gate: &Gate) -> Record {
         sys::precise_timers();
         if let Some(timing) = gate.wait() {
+            // The policy of the arm is in force by now.
+            self.record.weight = weight::own();
             self.record.lateness.open(timing.window);
             self.work(gate, timing);
         }
