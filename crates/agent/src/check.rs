@@ -150,7 +150,7 @@ mod tests {
     fn a_scheduler_needs_a_kernel_with_sched_ext_and_a_program() {
         let said = remedies(&check_arm(tree(&[]).path(), &scheduler(), &[]));
         assert!(said.contains("arm none: use a kernel >= 6.12"), "{said}");
-        let install = "arm none: run: schedlab scheduler install scx_there_is_none";
+        let install = "arm none: run: `schedlab scheduler install scx_there_is_none`";
         assert!(said.contains(install), "{said}");
     }
 

@@ -518,7 +518,7 @@ impl<'a, 'c> Trial<'a, 'c> {
             warnings.push(Warning {
                 severity: Severity::Serious,
                 what: format!("the machine is not as it was before the trial: {what}"),
-                remedy: "run: schedlab restore".to_owned(),
+                remedy: "run: `schedlab restore`".to_owned(),
             });
         }
         let for_good = outcome.as_ref().is_err_and(Stop::is_for_good);

@@ -81,7 +81,10 @@ impl Figures {
         let names: Vec<&str> = self.missing.iter().map(|(def, _)| def.name).collect();
         // The same words for all such trials: reports count equal warnings.
         let what = format!("too few requests for {}: left out", names.join(", "));
-        let remedy = format!("a longer duration: {}", needed(&self.missing));
+        let remedy = format!(
+            "a longer duration (`--duration`): {}",
+            needed(&self.missing)
+        );
         self.warn(Severity::Note, what, &remedy);
     }
 }

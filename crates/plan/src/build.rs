@@ -41,6 +41,8 @@ pub struct CommandLine {
     pub server: Option<String>,
     /// Antagonists as after `--beside`, in the same form.
     pub beside: Vec<String>,
+    /// Length of the window of every workload that has one, as after `--duration`.
+    pub duration: Option<String>,
     /// Keys of `[target]`; empty: this machine.
     pub target: Map<String, Value>,
     /// Seed of the run; `None` is 1.

@@ -4,6 +4,7 @@ use crate::build::CommandLine;
 use crate::error::PlanError;
 use crate::metric;
 use crate::table::Value as Written;
+use load::kind::{KindDef, Window};
 use serde_json::{Map, Value};
 use toml::de::{DeTable, DeValue};
 
@@ -48,6 +49,9 @@ pub(crate) fn workloads(line: &CommandLine) -> Result<Vec<Table>, PlanError> {
         return Err(PlanError::new("`--metric` without a command").with_help(
             "the command follows two dashes: --metric 'ops=/ops: (?<v>.+)/ higher' -- ./bench",
         ));
+    }
+    if let Some(duration) = &line.duration {
+        set_duration(&mut tables, duration)?;
     }
     if !line.beside.is_empty() {
         let beside: Result<Vec<Table>, _> = line.beside.iter().map(|b| role("beside", b)).collect();
@@ -108,15 +112,31 @@ fn command(argv: &[String], prepare: &[String], metrics: &[String]) -> Result<Ta
     Ok(table)
 }
 
+/// The kind of workload that a table names, where there is one of that name.
+fn kind_of(table: &Table) -> Option<&'static KindDef> {
+    load::kind::find(table.get("kind")?.as_str()?)
+}
+
+/// The length is for the workloads that have a window; a program that runs to its end has none.
+fn set_duration(tables: &mut [Table], duration: &str) -> Result<(), PlanError> {
+    let is_whole = |table: &Table| kind_of(table).is_some_and(|def| def.window == Window::Whole);
+    let mut windows = tables
+        .iter_mut()
+        .filter(|table| !is_whole(table))
+        .peekable();
+    if windows.peek().is_none() {
+        let error = PlanError::new("`--duration` without a workload that has a window");
+        return Err(error.with_help("a program that runs to its end takes as long as it takes"));
+    }
+    windows.for_each(|table| {
+        table.insert("duration".to_owned(), duration.into());
+    });
+    Ok(())
+}
+
 /// The server is for the workloads that send requests.
 fn set_server(tables: &mut [Table], server: Table) -> Result<(), PlanError> {
-    let asks = |table: &Table| {
-        let kind = table
-            .get("kind")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
-        load::kind::find(kind).is_none_or(|def| def.client)
-    };
+    let asks = |table: &Table| kind_of(table).is_none_or(|def| def.client);
     let mut asking = tables.iter_mut().filter(|table| asks(table)).peekable();
     if asking.peek().is_none() {
         let with = crate::workload::kinds(|def| def.client).join("`, `");

@@ -168,18 +168,22 @@ pub fn wrap(text: &str, width: usize, indent: usize, hang: usize) -> Vec<String>
 const UNBROKEN: char = '\u{a0}';
 
 /// Text whose commands (in backticks) have no space to break at, so that they can be pasted, nor
-/// have its percentages. A command that fits no line is broken as words are.
+/// have its percentages. One of schedlab's own that fits no line stays whole, too: a terminal
+/// continues it on the next line without putting an end of line into what is copied. Other texts
+/// in backticks may be anybody's, and are broken as words are where they do not fit.
 fn with_unbroken(text: &str, width: usize) -> String {
     // Both marks, and a full stop behind them.
     const AROUND: usize = 3;
     let text = text.replace(" %", &format!("{UNBROKEN}%"));
+    let is_own = |part: &str| part.starts_with("schedlab ") || part.starts_with("--");
     let parts = text.split('`').enumerate();
-    let parts = parts.map(
-        |(index, part)| match index % 2 == 1 && length(part) + AROUND <= width {
+    let parts = parts.map(|(index, part)| {
+        let is_command = index % 2 == 1 && (is_own(part) || length(part) + AROUND <= width);
+        match is_command {
             true => part.replace(' ', &UNBROKEN.to_string()),
             false => part.to_owned(),
-        },
-    );
+        }
+    });
     parts.collect::<Vec<_>>().join("`")
 }
 
@@ -227,14 +231,16 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_fits_a_line_is_not_broken() {
-        let text = "Go on with `run --resume DIR`.";
-        assert_eq!(
-            wrap(text, 21, 0, 2),
-            ["Go on with", "  `run --resume DIR`."]
-        );
-        let narrow = wrap(text, 12, 0, 2);
-        assert!(narrow.len() > 2, "{narrow:?}");
+    fn a_command_is_not_broken_however_long_it_is() {
+        let text = "Go on with `schedlab run --resume DIR`.";
+        for width in [32, 12] {
+            assert_eq!(
+                wrap(text, width, 0, 2),
+                ["Go on with", "  `schedlab run --resume DIR`."]
+            );
+        }
+        let of_others = wrap("It said `no such file or directory`.", 12, 0, 2);
+        assert!(of_others.len() > 3, "{of_others:?}");
     }
 
     #[test]

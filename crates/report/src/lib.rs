@@ -24,6 +24,8 @@ pub mod hlog;
 mod quantity;
 mod words;
 
+pub use columns::wrap;
+pub use quantity::count;
 pub use render::hgrm::{ReportFile, files as hgrm_files};
 pub use render::json::render as json;
 pub use render::{FORMATS, Format, Options, ReportError};

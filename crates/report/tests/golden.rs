@@ -68,7 +68,7 @@ fn a_run_of_two_arms_fits_a_screen_and_shows_what_is_worse_though_it_does_not_de
     let conclusion = text.split("SERIOUS").next().unwrap();
     assert!(conclusion.contains("batch is better: "), "{text}");
     assert!(
-        conclusion.contains("worse in what does not decide"),
+        conclusion.contains("worse in metrics that do not decide"),
         "{text}"
     );
     insta::assert_snapshot!(text);

@@ -38,6 +38,8 @@ pub enum Command {
     #[command(after_help = examples::LIST)]
     List {
         what: Listing,
+        /// Only what has this word in it: wakeup, p99, slice
+        word: Option<String>,
         #[arg(long, value_enum, default_value_t = Plain::Text)]
         format: Plain,
     },
@@ -192,6 +194,9 @@ pub struct ExperimentArgs {
     /// A command that runs before each trial of the command, outside the figures: 'make clean'
     #[arg(long, value_name = "COMMAND", requires = "command")]
     pub prepare: Option<String>,
+    /// Length of the measured window of every workload that has one: 5s, 1m [default: the kind's]
+    #[arg(long, value_name = "TIME", conflicts_with = "file")]
+    pub duration: Option<String>,
     /// Any command as a workload (wall time, CPU time)
     #[arg(last = true, conflicts_with = "file")]
     pub command: Vec<String>,
@@ -210,7 +215,7 @@ pub struct RunArgs {
         value_name = "FILE|DIR",
         conflicts_with_all = [
             "file", "arms", "profiles", "workloads", "command", "metrics", "server", "beside", "vm",
-            "resume"
+            "duration", "resume"
         ]
     )]
     pub like: Option<PathBuf>,
@@ -484,6 +489,14 @@ pub enum Listing {
     /// `docs/reference.md`, which `make reference` writes
     #[value(hide = true)]
     Reference,
+}
+
+impl Listing {
+    /// The word for it on the command line.
+    pub fn name(self) -> String {
+        let value = self.to_possible_value();
+        value.map_or_else(String::new, |value| value.get_name().to_owned())
+    }
 }
 
 #[derive(Debug, Subcommand)]

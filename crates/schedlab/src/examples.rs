@@ -28,6 +28,7 @@ Examples:
 pub const LIST: &str = "\
 Examples:
   schedlab list arms
+  schedlab list metrics wakeup
   schedlab list metrics --format json";
 
 pub const REPORT: &str = "\
@@ -88,12 +89,12 @@ Examples:
   schedlab kernel list
   schedlab kernel build debian:linux-source-6.12
   schedlab kernel build ~/src/linux --ref v6.18 --fragment my.config
-  schedlab kernel build https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git --ref v6.18";
+  schedlab kernel build https://github.com/torvalds/linux --ref v6.18";
 
 pub const IMAGE: &str = "\
 Examples:
   schedlab image build root.squashfs memcached nginx-light
-  schedlab image build app.squashfs openjdk-17-jre-headless --copy target/app.jar:/opt/app";
+  schedlab image build app.squashfs default-jre-headless --copy app.jar:/opt";
 
 pub const IMPORT: &str = "\
 Examples:

@@ -103,6 +103,48 @@ impl CliError {
 #[error("{}", lines(&.0.to_string()))]
 pub struct Shown(pub CliError);
 
+/// The same in lines for a terminal. miette breaks lines anywhere; here commands stay whole, so that
+/// they can be pasted.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", broken(&.error.to_string(), *.width))]
+pub struct Broken {
+    pub error: Shown,
+    pub width: usize,
+}
+
+/// Columns that miette puts before every line of a message or of a help.
+const MARGIN: usize = 8;
+
+/// A text whose lines that are too long are broken at spaces.
+fn broken(text: &str, width: usize) -> String {
+    let width = width.saturating_sub(MARGIN);
+    let lines = text.lines().flat_map(|line| {
+        if line.chars().count() <= width {
+            return vec![line.to_owned()];
+        }
+        let words = line.trim_start();
+        let indent = line.chars().count() - words.chars().count();
+        let hang = if words.starts_with('→') { 2 } else { 0 };
+        report::wrap(words, width, indent, indent + hang)
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+impl Diagnostic for Broken {
+    fn help<'a>(&'a self) -> Option<Box<dyn Display + 'a>> {
+        let help = self.error.help()?.to_string();
+        Some(Box::new(broken(&help, self.width)))
+    }
+
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        self.error.source_code()
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        self.error.labels()
+    }
+}
+
 impl Diagnostic for Shown {
     fn help<'a>(&'a self) -> Option<Box<dyn Display + 'a>> {
         let help = self.0.help()?.to_string();
@@ -148,7 +190,7 @@ pub fn unrestored(failed: &[String]) -> CliError {
             "what an earlier run changed could not be undone:\n{}",
             failed.join("\n")
         ),
-        help: Some("remove the cause, then: schedlab restore".to_owned()),
+        help: Some("remove the cause, then: `schedlab restore`".to_owned()),
     }
 }
 

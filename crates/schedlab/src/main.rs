@@ -20,7 +20,7 @@ mod typed;
 
 use args::{Cli, Command};
 use clap::{CommandFactory, Parser};
-use exit::{CliError, Shown};
+use exit::{Broken, CliError, Shown};
 use std::io::{IsTerminal, Stderr, Write};
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
@@ -52,11 +52,23 @@ fn main() -> ExitCode {
             let code = error.code();
             match cli.command.is_for_programs() {
                 true => eprintln!("{}", Shown(error)),
-                false => eprintln!("{:?}", miette::Report::new(Shown(error))),
+                false => eprintln!("{:?}", for_a_person(error)),
             }
             code
         }
     }
+}
+
+/// An error with its place and its remedy, in lines of ours.
+fn for_a_person(error: CliError) -> miette::Report {
+    // Fails only where a hook is set already.
+    let _ = miette::set_hook(Box::new(|_| {
+        Box::new(miette::MietteHandlerOpts::new().wrap_lines(false).build())
+    }));
+    miette::Report::new(Broken {
+        error: Shown(error),
+        width: output::width(),
+    })
 }
 
 /// The filter of the log. The long steps of making a guest are always told: a download, a build.
@@ -83,7 +95,9 @@ fn dispatch(command: &Command) -> Result<ExitCode, CliError> {
         Command::Certify(args) => commands::certify::certify(args),
         Command::Check(args) => commands::check::check(args),
         Command::Plan(args) => commands::plan::plan(args),
-        Command::List { what, format } => commands::list::list(*what, *format),
+        Command::List { what, word, format } => {
+            commands::list::list(*what, word.as_deref(), *format)
+        }
         Command::Report(args) => commands::report::report(args),
         Command::Import(args) => commands::import::import(args),
         Command::Doctor(args) => commands::doctor::doctor(args),

@@ -226,7 +226,7 @@ fn with_directory(error: CliError, writer: &Writer) -> CliError {
         CliError::Internal { message, .. } => CliError::Internal {
             message,
             help: Some(format!(
-                "what was measured is in {0}; go on with: schedlab run --resume {0}",
+                "what was measured is in {0}; go on with `schedlab run --resume {0}`",
                 dir.display()
             )),
         },

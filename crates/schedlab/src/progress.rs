@@ -7,6 +7,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressState, ProgressStyle};
 use model::printable::one_line;
 use model::trial::headline;
 use model::{Experiment, Plan, format_duration_ns};
+use report::count;
 use runner::{Event, OpenComparison, Progress};
 use std::fmt::Write;
 use std::io::IsTerminal;
@@ -33,8 +34,8 @@ impl Display {
             true => Lines::None,
             false => Lines::of_this_process(),
         };
-        let arms = counted(experiment.arms.len(), "arm");
-        let cells = counted(plan.cells.len(), "cell");
+        let arms = count(experiment.arms.len(), "arm");
+        let cells = count(plan.cells.len(), "cell");
         let (name, blocks) = (&experiment.name, experiment.stop.max_blocks);
         let budget = experiment.stop.budget_ns.map(format_duration_ns);
         let budget = budget.map_or_else(String::new, |budget| format!(" in {budget}"));
@@ -101,11 +102,7 @@ impl Display {
     }
 
     fn block_ended(&mut self, state: &Progress) {
-        let decided = format!(
-            "{} of {} decided",
-            state.decided,
-            counted(self.cells, "cell")
-        );
+        let decided = format!("{} of {} decided", state.decided, count(self.cells, "cell"));
         self.state = format!("{decided} · ");
         let open = state.open.iter().map(|open| self.so_far(open));
         let open: Vec<String> = open.collect();
@@ -320,12 +317,5 @@ fn left_in_words(ns: u64) -> String {
     match seconds / 60 {
         0 => format!("at most {seconds}s left"),
         minutes => format!("at most {minutes}m{:02}s left", seconds % 60),
-    }
-}
-
-fn counted(number: usize, what: &str) -> String {
-    match number {
-        1 => format!("1 {what}"),
-        _ => format!("{number} {what}s"),
     }
 }

@@ -68,7 +68,7 @@ pub fn expose(experiment: &mut Experiment, paths: &[String]) -> Result<(), CliEr
                 "`--expose` is for guests, and this experiment runs on {} itself",
                 def.summary
             ),
-            "leave it out, or run in a guest: --vm debian:sid",
+            "leave it out, or run in a guest: `--vm debian:sid`",
         ));
     };
     Ok(expose(&mut experiment.target, paths).map_err(PlanError::from)?)
@@ -111,6 +111,7 @@ fn words(args: &ExperimentArgs) -> Result<CommandLine, CliError> {
         metrics: args.metrics.clone(),
         server: args.server.clone(),
         beside: args.beside.clone(),
+        duration: args.duration.clone(),
         target: target_keys(args)?,
         seed: args.seed,
         aa: args.aa,

@@ -305,7 +305,7 @@ const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
 
 /// The lack that keeps BPF from counting here.
 fn missing(root: &Path, installed: Vec<PathBuf>) -> Lack {
-    let install = format!("run: schedlab scheduler install {}", PROGRAM);
+    let install = format!("run: `schedlab scheduler install {}`", PROGRAM);
     let missing = |what: &str, remedy: &str| Some((what.to_owned(), remedy.to_owned()));
     if scheduler::find_with(PROGRAM, installed).is_none() {
         return missing("its program is not installed", &install);
@@ -313,18 +313,21 @@ fn missing(root: &Path, installed: Vec<PathBuf>) -> Lack {
     if !root.join("sys/kernel/btf/vmlinux").exists() {
         return missing(
             "this kernel has no BTF (CONFIG_DEBUG_INFO_BTF)",
-            "use a kernel that has it, or a VM: --vm debian:sid",
+            "use a kernel that has it, or a VM: `--vm debian:sid`",
         );
     }
     let namespace = std::fs::read_link(root.join("proc/self/ns/pid"));
     if namespace.is_ok_and(|name| name.as_os_str() != FIRST_PID_NAMESPACE) {
         return missing(
             "BPF knows processes by their numbers outside of this PID namespace",
-            "run outside of the container, or in a VM: --vm debian:sid",
+            "run outside of the container, or in a VM: `--vm debian:sid`",
         );
     }
     if !rustix::process::geteuid().is_root() {
-        return missing("it needs root", "run as root, or in a VM: --vm debian:sid");
+        return missing(
+            "it needs root",
+            "run as root, or in a VM: `--vm debian:sid`",
+        );
     }
     None
 }

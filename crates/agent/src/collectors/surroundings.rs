@@ -244,13 +244,13 @@ const LIMITS: &[Limit] = &[
         metric: FREQUENCY_CHANGE,
         most: 10.0,
         what: "The CPU frequency changed by more than 10 % within the window (cpu_mhz_change).",
-        remedy: "Set the governor `performance` and turn turbo off: schedlab doctor --fix",
+        remedy: "Set the governor `performance` and turn turbo off: `schedlab doctor --fix`",
     },
     Limit {
         metric: THROTTLES,
         most: 0.0,
         what: "The CPU was slowed down for its heat (throttles).",
-        remedy: "Cool it better or turn turbo off: schedlab doctor --fix",
+        remedy: "Cool it better or turn turbo off: `schedlab doctor --fix`",
     },
     Limit {
         metric: MEMORY_PRESSURE,

@@ -171,7 +171,7 @@ pub const LOCKDOWN: Rule = Rule {
     name: "lockdown",
     effect: "A locked-down kernel refuses debugfs, where tunables such as base_slice are, and at \
              the level `confidentiality` also most of BPF.",
-    remedy: "boot without lockdown= and secure boot, or run in a virtual machine: --vm debian:sid",
+    remedy: "boot without lockdown= and secure boot, or run in a virtual machine: `--vm debian:sid`",
     look: lockdown,
 };
 

@@ -66,7 +66,7 @@ impl<'a> Conclusion<'a> {
             self.group("better", &self.deciding, Verdict::Better),
             self.group("worse", &self.deciding, Verdict::Worse),
             self.group(
-                "worse in what does not decide",
+                "worse in metrics that do not decide",
                 &self.further,
                 Verdict::Worse,
             ),
@@ -95,12 +95,12 @@ impl<'a> Conclusion<'a> {
     }
 
     /// `better: p99 of wakeups 44 % lower (30 to 56 %)`; with more than can be named,
-    /// the largest: `better in 12 of 28: …, and 8 more`.
+    /// the largest: `better, in 12 of 28: …, and 8 more`.
     fn group(&self, label: &str, of: &[Found], verdict: Verdict) -> Option<String> {
         let mut found: Vec<Found> = of.to_vec();
         found.retain(|f| f.comparison.verdict == verdict);
         let label = match found.len() > MOST_NAMED {
-            true => format!("{label} in {} of {}", found.len(), of.len()),
+            true => format!("{label}, in {} of {}", found.len(), of.len()),
             false => label.to_owned(),
         };
         self.named(&label, found, |found| {

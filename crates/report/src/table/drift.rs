@@ -249,7 +249,7 @@ fn heat(results: &ResultSet) -> Option<Warning> {
         warning(
             Severity::Note,
             format!("The hottest CPU sensor was between {least:.0} and {most:.0} C from trial to trial."),
-            "Let the machine reach its temperature before the run, or turn turbo off: schedlab doctor --fix",
+            "Let the machine reach its temperature before the run, or turn turbo off: `schedlab doctor --fix`",
         )
     })
 }
@@ -260,7 +260,7 @@ fn clock(results: &ResultSet) -> Option<Warning> {
         warning(
             Severity::Caution,
             format!("The CPUs ran at {least:.0} to {most:.0} MHz from trial to trial."),
-            "Set the governor `performance` and turn turbo off: schedlab doctor --fix",
+            "Set the governor `performance` and turn turbo off: `schedlab doctor --fix`",
         )
     })
 }

@@ -38,8 +38,8 @@ fn warning(cell: &str, wall_times: &[f64]) -> Option<Warning> {
             "The first trial of {cell} took {factor:.0} times as long as the rest: it seems that \
              the others found their work done."
         ),
-        remedy: "Undo the work before each trial: --prepare COMMAND, such as --prepare 'make \
-                 clean' (`prepare` in a file)."
+        remedy: "Undo the work before each trial, such as with `--prepare 'make \
+                 clean'` (`prepare` in a file)."
             .to_owned(),
     })
 }

@@ -74,7 +74,7 @@ impl Run<'_> {
         let minutes = wanted_ns.div_ceil(60_000_000_000);
         let blocks = minutes.saturating_mul(60_000_000_000) / block_ns.max(1);
         format!(
-            "Go on with: schedlab run --resume {} --budget {minutes}m (about {blocks} blocks in all). \
+            "Go on with `schedlab run --resume {} --budget {minutes}m` (about {blocks} blocks in all). \
              Or take fewer loads, arms or workloads.",
             self.writer.dir().display(),
         )

@@ -46,10 +46,10 @@ pub fn check(args: &CheckArgs) -> Result<ExitCode, CliError> {
         Plain::Text if !problems.is_empty() => return Err(CliError::Unmet(problems)),
         Plain::Text => {
             say!(
-                "{}: {} arms × {} cells on the target `{}`: nothing is missing",
+                "{}: {} × {} on the target `{}`: nothing is missing",
                 experiment.name,
-                experiment.arms.len(),
-                plan.cells.len(),
+                report::count(experiment.arms.len(), "arm"),
+                report::count(plan.cells.len(), "cell"),
                 experiment.target.kind()
             );
             super::plan::print_warnings(&warnings);

@@ -11,7 +11,6 @@ use serde::Serialize;
 use std::fmt::Write;
 use std::path::Path;
 use std::process::ExitCode;
-use textwrap::{Options, WordSeparator, WordSplitter};
 
 const WIDTH: usize = 78;
 
@@ -120,8 +119,11 @@ fn add_section(out: &mut String, title: &str, checks: &[&Check], explained: bool
     for check in checks {
         let _ = writeln!(out, "  {:<16} {}", check.name, check.value);
         if explained {
-            let _ = writeln!(out, "{}", indented(&check.effect, "    "));
-            let _ = writeln!(out, "{}", indented(&check.remedy, "    → "));
+            let effect = report::wrap(&check.effect, WIDTH, 4, 4);
+            let remedy = report::wrap(&format!("→ {}", check.remedy), WIDTH, 4, 6);
+            for line in effect.into_iter().chain(remedy) {
+                let _ = writeln!(out, "{line}");
+            }
         }
     }
     out.push('\n');
@@ -157,18 +159,6 @@ fn add_advice(out: &mut String, findings: &[Finding], changes: &[Fixed]) {
              `schedlab restore` puts back what it changed."
         );
     }
-}
-
-/// Words in lines of at most [`WIDTH`], the first after `head`, the others below it.
-fn indented(text: &str, head: &str) -> String {
-    let margin = " ".repeat(head.chars().count());
-    let options = Options::new(WIDTH)
-        .initial_indent(head)
-        .subsequent_indent(&margin)
-        .break_words(false)
-        .word_separator(WordSeparator::AsciiSpace)
-        .word_splitter(WordSplitter::NoHyphenation);
-    textwrap::fill(text, options)
 }
 
 #[cfg(test)]
@@ -227,12 +217,5 @@ mod tests {
             text.contains("/sys/turbo: still 1: permission denied"),
             "{text}"
         );
-    }
-
-    #[test]
-    fn lines_are_broken_between_words() {
-        let text = indented(&"word ".repeat(40), "    → ");
-        assert!(text.lines().all(|line| line.chars().count() <= WIDTH));
-        assert!(text.lines().nth(1).unwrap().starts_with("      word"));
     }
 }

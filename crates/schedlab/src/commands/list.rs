@@ -8,112 +8,256 @@ use model::{Better, MetricDef};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-pub fn list(what: Listing, format: Plain) -> Result<ExitCode, CliError> {
-    match (what, format) {
-        (Listing::Reference, _) => output::write(reference::page().into_bytes())?,
-        (what, Plain::Json) => output::json(&as_json(what))?,
-        (Listing::Arms, Plain::Text) => arms(),
-        (Listing::Workloads, Plain::Text) => workloads(),
-        (Listing::Targets, Plain::Text) => targets(),
-        (Listing::Metrics, Plain::Text) => metrics(),
-        (Listing::Collectors, Plain::Text) => collectors(),
+pub fn list(what: Listing, word: Option<&str>, format: Plain) -> Result<ExitCode, CliError> {
+    if what == Listing::Reference {
+        output::write(reference::page().into_bytes())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut groups = groups(what);
+    if let Some(word) = word {
+        for group in &mut groups {
+            group.entries.retain(|entry| entry.has(word, group.name));
+        }
+        groups.retain(|group| !group.entries.is_empty());
+        if groups.is_empty() {
+            let all = format!("`schedlab list {}` has all", what.name());
+            return Err(CliError::usage(format!("nothing has `{word}` in it"), all));
+        }
+    }
+    match format {
+        Plain::Json => output::json(&as_json(what, &groups))?,
+        Plain::Text => groups.iter().for_each(show),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn as_json(what: Listing) -> Value {
+/// Columns before every text of a list.
+const INDENT: usize = 2;
+
+/// Entries under one heading.
+struct Group {
+    /// Key in JSON, or the kind of workload of metrics.
+    name: &'static str,
+    heading: Option<String>,
+    /// Width of the names; 0: the text of an entry is below its name.
+    column: usize,
+    entries: Vec<Entry>,
+}
+
+/// One thing that an experiment can name.
+struct Entry {
+    name: &'static str,
+    /// Short facts behind the name.
+    facts: String,
+    text: &'static str,
+    json: Value,
+}
+
+impl Entry {
+    fn new(name: &'static str, text: &'static str, key: &str) -> Self {
+        Entry {
+            name,
+            facts: String::new(),
+            text,
+            json: json!({ key: name, "text": text }),
+        }
+    }
+
+    fn has(&self, word: &str, group: &str) -> bool {
+        let all = [self.name, &self.facts, self.text, group];
+        let word = word.to_lowercase();
+        all.iter().any(|part| part.to_lowercase().contains(&word))
+    }
+}
+
+fn groups(what: Listing) -> Vec<Group> {
+    let group = |name, heading: Option<&str>, column, entries| Group {
+        name,
+        heading: heading.map(str::to_owned),
+        column,
+        entries,
+    };
     match what {
         Listing::Arms => {
             let forms = plan::forms().into_iter();
-            let forms = forms.map(|(form, text)| json!({ "form": form, "text": text }));
+            let forms = forms.map(|(form, text)| Entry::new(form, text, "form"));
             let tunables = agent::arm::tunables::TABLE.iter();
-            let tunables = tunables.map(|t| json!({ "name": t.name, "text": t.text }));
-            json!({ "forms": forms.collect::<Value>(), "tunables": tunables.collect::<Value>() })
+            let tunables = tunables.map(|t| Entry::new(t.name, t.text, "name"));
+            let feature = Entry::new("feature.NAME", "a scheduler feature, on or off", "name");
+            let form = "On the command line (-a); in a file the same are keys of [[arm]]:";
+            vec![
+                group("forms", Some(form), 26, forms.collect()),
+                group(
+                    "tunables",
+                    Some("Tunables:"),
+                    26,
+                    tunables.chain([feature]).collect(),
+                ),
+            ]
         }
-        Listing::Workloads => {
-            let kinds = load::KINDS.all();
-            let kinds =
-                kinds.map(|k| json!({ "name": k.name, "load": k.load_unit, "summary": k.summary }));
-            kinds.collect()
-        }
+        Listing::Workloads => vec![group("workloads", None, 12, workloads())],
         Listing::Targets => {
-            let targets = target::TARGETS.iter();
-            let targets = targets.map(|t| json!({ "name": t.name, "summary": t.summary }));
-            targets.collect()
-        }
-        Listing::Metrics => {
-            let metrics = all_metrics().into_iter().map(|(kind, metric)| {
-                json!({
-                    "workload": kind, "name": metric.name, "unit": metric.unit,
-                    "better": metric.better, "text": metric.text,
-                })
+            let all = target::TARGETS.iter();
+            let all = all.map(|t| Entry {
+                json: json!({ "name": t.name, "summary": t.summary }),
+                ..Entry::new(t.name, t.summary, "name")
             });
-            metrics.collect()
+            vec![group("targets", None, 8, all.collect())]
         }
         Listing::Collectors => {
             let all = agent::COLLECTORS.iter();
-            all.map(|c| json!({ "name": c.name, "text": c.text }))
-                .collect()
+            let all = all.map(|c| Entry::new(c.name, c.text, "name"));
+            vec![group("collectors", None, 12, all.collect())]
         }
-        Listing::Reference => Value::Null,
+        Listing::Metrics => metrics(),
+        Listing::Reference => Vec::new(),
     }
 }
 
-fn arms() {
-    say!("On the command line (-a); in a file the same are keys of [[arm]]:\n");
-    for (form, text) in plan::forms() {
-        say!("  {form:<26} {text}");
-    }
-    say!("\nTunables:\n");
-    for tunable in agent::arm::tunables::TABLE {
-        say!("  {:<26} {}", tunable.name, tunable.text);
-    }
-    say!("  {:<26} a scheduler feature, on or off", "feature.NAME");
+fn workloads() -> Vec<Entry> {
+    let kinds = load::KINDS.all();
+    let kinds = kinds.map(|k| Entry {
+        facts: format!("load: {}", k.load_unit),
+        json: json!({ "name": k.name, "load": k.load_unit, "summary": k.summary }),
+        ..Entry::new(k.name, k.summary, "name")
+    });
+    kinds.collect()
 }
 
-fn workloads() {
-    for kind in load::KINDS.all() {
-        say!(
-            "  {:<12} load: {:<20} {}",
-            kind.name,
-            kind.load_unit,
-            kind.summary
-        );
-    }
-}
-
-fn targets() {
-    for target in target::TARGETS {
-        say!("  {:<8} {}", target.name, target.summary);
-    }
-}
-
-fn collectors() {
-    for def in agent::COLLECTORS {
-        say!("  {:<12} {}", def.name, def.text);
-    }
-}
-
-/// Metrics with the kind of workload that has them; `any` for those of all trials.
-fn all_metrics() -> Vec<(&'static str, MetricDef)> {
+/// Metrics by the kind of workload that has them; `any` are those of all trials.
+fn metrics() -> Vec<Group> {
     let of_trials = agent::METRICS.iter().copied();
     let of_trials = of_trials.chain(agent::collector_metrics());
     let of_trials = of_trials.map(|metric| ("any", metric));
-    load::metric_defs().into_iter().chain(of_trials).collect()
+    let mut groups: Vec<Group> = Vec::new();
+    for (kind, metric) in load::metric_defs().into_iter().chain(of_trials) {
+        let entry = of_metric(kind, &metric);
+        match groups.iter_mut().find(|group| group.name == kind) {
+            Some(group) => group.entries.push(entry),
+            None => groups.push(Group {
+                name: kind,
+                heading: Some(match kind {
+                    "any" => "Every trial:".to_owned(),
+                    kind => format!("{kind}:"),
+                }),
+                column: 0,
+                entries: vec![entry],
+            }),
+        }
+    }
+    groups
 }
 
-fn metrics() {
-    for (kind, metric) in all_metrics() {
-        let better = match metric.better {
-            Better::Higher => "higher is better",
-            Better::Lower => "lower is better",
-            Better::Neither => "explains",
+fn of_metric(kind: &str, metric: &MetricDef) -> Entry {
+    let better = match metric.better {
+        Better::Higher => "higher is better",
+        Better::Lower => "lower is better",
+        Better::Neither => "explains",
+    };
+    Entry {
+        facts: match metric.unit {
+            "" => better.to_owned(),
+            unit => format!("{unit}, {better}"),
+        },
+        json: json!({
+            "workload": kind, "name": metric.name, "unit": metric.unit,
+            "better": metric.better, "text": metric.text,
+        }),
+        ..Entry::new(metric.name, metric.text, "name")
+    }
+}
+
+/// A list of all, or for arms an object with a list for each heading.
+fn as_json(what: Listing, groups: &[Group]) -> Value {
+    let entries = |group: &Group| {
+        group
+            .entries
+            .iter()
+            .map(|e| e.json.clone())
+            .collect::<Vec<_>>()
+    };
+    match what {
+        Listing::Arms => groups
+            .iter()
+            .map(|group| (group.name.to_owned(), entries(group).into()))
+            .collect::<serde_json::Map<String, Value>>()
+            .into(),
+        _ => groups.iter().flat_map(entries).collect(),
+    }
+}
+
+fn show(group: &Group) {
+    if let Some(heading) = &group.heading {
+        say!("{heading}\n");
+    }
+    let width = output::width();
+    let facts_column = match group.entries.iter().any(|entry| !entry.facts.is_empty()) {
+        true => 22,
+        false => 1,
+    };
+    for Entry {
+        name, facts, text, ..
+    } in &group.entries
+    {
+        let lines = match group.column {
+            0 => {
+                say!("  {name}  ({facts})");
+                report::wrap(text, width, 6, 6)
+            }
+            column => beside(
+                &format!("{name:<column$} {facts}"),
+                column + facts_column,
+                text,
+                width,
+            ),
         };
-        let name = metric.name;
-        say!(
-            "  {kind:<10} {name:<22} {:<6} {better:<17} {}",
-            metric.unit,
-            metric.text
+        lines.iter().for_each(|line| say!("{line}"));
+    }
+    if group.heading.is_some() {
+        say!("");
+    }
+}
+
+/// A text in a column beside its head, or below the head where that is too long.
+fn beside(head: &str, column: usize, text: &str, width: usize) -> Vec<String> {
+    let column = column + INDENT;
+    let mut lines = report::wrap(text, width, column, column);
+    let head = format!("{:INDENT$}{}", "", head.trim_end());
+    match lines.first_mut() {
+        Some(first) if head.chars().count() < column => {
+            *first = format!("{head:<column$}{}", first.trim_start());
+        }
+        _ => lines.insert(0, head),
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_stays_in_its_column() {
+        assert_eq!(
+            beside("nice=N", 10, "nice value, -20 to 19", 26),
+            ["  nice=N    nice value,", "            -20 to 19"]
         );
+        assert_eq!(
+            beside("a-very-long-name", 10, "text", 26),
+            ["  a-very-long-name", "            text"]
+        );
+    }
+
+    #[test]
+    fn a_word_finds_entries_by_their_name_and_by_their_group() {
+        let groups = metrics();
+        let has = |group: &str, name: &str, word: &str| {
+            let group = groups.iter().find(|g| g.name == group).unwrap();
+            let entry = group.entries.iter().find(|e| e.name == name).unwrap();
+            entry.has(word, group.name)
+        };
+        assert!(has("wakeup", "wakeup_p99", "P99"));
+        assert!(has("rr", "request_p99", "rr"));
+        assert!(!has("rr", "request_p99", "memcached"));
     }
 }

@@ -93,7 +93,7 @@ impl Ingredient for OwnScheduler {
         if !sched_ext::is_supported(root) {
             let what = format!("this kernel has no sched_ext for {program}");
             let remedy =
-                "use a kernel >= 6.12 with CONFIG_SCHED_CLASS_EXT, or a VM: --vm debian:sid";
+                "use a kernel >= 6.12 with CONFIG_SCHED_CLASS_EXT, or a VM: `--vm debian:sid`";
             lacks(what, remedy);
         }
         if find(program).is_none() {
@@ -102,7 +102,7 @@ impl Ingredient for OwnScheduler {
         }
         if !rustix::process::geteuid().is_root() {
             let what = format!("loading {program} needs root");
-            lacks(what, "run as root, or in a VM: --vm debian:sid");
+            lacks(what, "run as root, or in a VM: `--vm debian:sid`");
         }
         problems
     }
@@ -124,7 +124,7 @@ impl Ingredient for OwnScheduler {
 fn how_to_get(program: &str) -> String {
     match program.contains('/') {
         true => "give the path of a program on the target".to_owned(),
-        false => format!("run: schedlab scheduler install {program}; or give the path of one"),
+        false => format!("run: `schedlab scheduler install {program}`; or give the path of one"),
     }
 }
 
