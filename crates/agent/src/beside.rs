@@ -29,9 +29,11 @@ impl Trial<'_, '_> {
         };
         self.collectors.begin(&at);
         self.roles.begin(root);
+        self.events.begin();
         self.hear(&Request::Window { edge: Edge::Closed }, true)?;
         self.window_ns.1 = self.since_start(Instant::now());
         let last = Reading::at_start(root);
+        self.events.end();
         self.collectors.end(&at);
         self.observe(Phase::After, None);
         self.prove_roles()?;

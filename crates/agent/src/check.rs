@@ -2,6 +2,7 @@
 
 use crate::arm::{ingredient, scheduler};
 use crate::collectors::def::{COLLECTORS, find};
+use crate::collectors::events;
 use crate::roles;
 use load::Job;
 use model::{Arm, Experiment, Place, Problem, Side, Workload};
@@ -12,7 +13,8 @@ pub fn check(root: &Path, experiment: &Experiment, side: Side) -> Vec<Problem> {
     let is_apart = |workload: &&Workload| workload.load_on == Place::Controller;
     if side == Side::Controller {
         let loads = experiment.workloads.iter().filter(is_apart);
-        return loads.flat_map(check_workload).collect();
+        let events = events::require(root, &experiment.perf).into_iter();
+        return loads.flat_map(check_workload).chain(events).collect();
     }
     let arms = experiment.arms.iter();
     let arms = arms.flat_map(|arm| check_arm(root, arm, &experiment.workloads));
@@ -30,6 +32,7 @@ pub fn check(root: &Path, experiment: &Experiment, side: Side) -> Vec<Problem> {
     for problem in collectors
         .into_iter()
         .chain(arms)
+        .chain(events::require(root, &experiment.perf))
         .chain(workloads)
         .chain(foreign_scheduler(root))
     {

@@ -43,6 +43,7 @@ pub use arm::scheduler::SCHEDULERS_VARIABLE;
 pub use collectors::{
     Cost, Costs, MOST as COSTLY, SURROUNDINGS, costs_file,
     def::{COLLECTORS, CollectorDef},
+    events::{check as check_events, event_names},
     log_of as collector_log_of, metrics as collector_metrics,
 };
 pub use counters::METRICS;

@@ -2,6 +2,7 @@
 
 use crate::arm::ingredient::{self, Change};
 use crate::collectors::def::Start;
+use crate::collectors::events::RoleEvents;
 use crate::collectors::{self, Collectors};
 use crate::error::AgentError;
 use crate::fence::Fence;
@@ -61,6 +62,7 @@ pub struct Stage {
     began: u64,
     fence: Fence,
     roles: Roles,
+    events: RoleEvents,
 }
 
 /// Run one trial, on what an earlier one left. Afterwards the machine is as before, or the
@@ -108,6 +110,8 @@ pub struct Trial<'a, 'c> {
     on_a_stage: bool,
     pub warnings: Vec<Warning>,
     pub collectors: Collectors,
+    /// Counters of the processes of all roles.
+    pub events: RoleEvents,
     started_unix_ns: u64,
     metrics: Vec<Measurement>,
 }
@@ -125,9 +129,13 @@ impl<'a, 'c> Trial<'a, 'c> {
         let mut fence = |mark| Fence::set_up(context.root, mark, context.journal);
         let on_a_stage = stage.is_some();
         let own = fence(context.mark.clone())?;
-        let (beside, roles) = match stage {
-            Some(stage) => (stage.fence, stage.roles),
-            None => (fence(format!("{}-beside", context.mark))?, Roles::default()),
+        let (beside, roles, events) = match stage {
+            Some(stage) => (stage.fence, stage.roles, stage.events),
+            None => (
+                fence(format!("{}-beside", context.mark))?,
+                Roles::default(),
+                RoleEvents::new(&spec.perf),
+            ),
         };
         Ok(Trial {
             fence: own,
@@ -145,6 +153,7 @@ impl<'a, 'c> Trial<'a, 'c> {
             metrics: Vec::new(),
             warnings: Vec::new(),
             collectors: Collectors::default(),
+            events,
             roles,
             on_a_stage,
         })
@@ -273,6 +282,7 @@ impl<'a, 'c> Trial<'a, 'c> {
             fence: &self.beside,
             journal: self.context.journal,
             interrupt: self.context.interrupt,
+            events: &mut self.events,
         };
         (&mut self.roles, ground)
     }
@@ -421,11 +431,12 @@ impl<'a, 'c> Trial<'a, 'c> {
         // The controller is not what is measured, and a guest of its own keeps it busy.
         if !matches!(self.spec.part, Part::Load { .. }) {
             self.warnings.extend(collected.warnings);
+            self.warnings.extend(self.events.warnings());
         }
         for file in collected.files {
             (self.context.say)(Reply::File { file });
         }
-        collected.metrics
+        [collected.metrics, self.events.figures()].concat()
     }
 
     /// Ends the load's part and leaves the rest as it is.
@@ -440,6 +451,7 @@ impl<'a, 'c> Trial<'a, 'c> {
             began,
             fence: self.beside.clone(),
             roles: std::mem::take(&mut self.roles),
+            events: std::mem::take(&mut self.events),
         };
         let left = match errors.is_empty() {
             true => Ok(()),

@@ -33,12 +33,14 @@ impl<'a> Trial<'a, '_> {
             fence: &self.fence,
         };
         let (journal, collectors) = (&mut *self.context.journal, &mut self.collectors);
+        let events = &mut self.events;
         let root = self.context.root;
         // A load with phases is kept to its CPUs later, when it has made its threads as many as
         // the machine's CPUs ask for.
         let cpus = cpus::of_role(&self.spec.arm, &Role::Load).filter(|_| !launch.phased);
         let started = Process::start(launch, origin, journal, |pid| {
             collectors.before_exec(pid);
+            events.open(root, &Role::Load, pid)?;
             if let Some(cpus) = cpus {
                 cpus::keep_tree(root, pid, cpus)?;
             }
@@ -62,6 +64,7 @@ impl<'a> Trial<'a, '_> {
         let policy = self.policy_of_load();
         self.follow_roles()?;
         self.roles.begin(self.context.root);
+        self.events.begin();
         let beside: Vec<(Role, Pid)> = self.roles.leaders().collect();
         self.collectors.begin(&At {
             root: self.context.root,
@@ -77,6 +80,7 @@ impl<'a> Trial<'a, '_> {
         if ended.is_ok() {
             self.window_ns.1 = self.since_start(Instant::now());
             self.tell(Edge::Closed);
+            self.events.end();
             self.collectors.end(&At {
                 root: self.context.root,
                 leaders: &beside,
@@ -133,10 +137,12 @@ impl<'a> Trial<'a, '_> {
         };
         self.collectors.begin(&at);
         self.roles.begin(root);
+        self.events.begin();
         self.expect(process, phase::END)?;
         self.window_ns.1 = self.since_start(Instant::now());
         self.tell(Edge::Closed);
         let last = Reading::of_tree(root, process.pid, process.counters.as_mut());
+        self.events.end();
         self.collectors.end(&at);
         self.observe(Phase::After, Some(process.pid));
         self.prove_roles()?;

@@ -4,7 +4,7 @@
 
 mod harness;
 
-use harness::{Agent, command, is_root, workload};
+use harness::{Agent, command, is_root, root_or_skip, workload};
 use model::{Arm, Class, Fact, PROTOCOL_VERSION, Phase, Policy, Reply, Request, Role, TrialState};
 
 #[test]
@@ -206,4 +206,34 @@ fn the_machine_is_as_before_after_a_trial() {
     assert_eq!(harness::knob(), before);
     let journal = std::fs::read_to_string(agent.state.path().join("journal.jsonl")).unwrap();
     assert_eq!(journal, "");
+}
+
+#[test]
+fn events_of_an_experiment_are_counted_in_all_processes_of_the_load() {
+    if !root_or_skip() {
+        return;
+    }
+    let many = "i=0; while [ $i -lt 20 ]; do /bin/true & i=$((i+1)); done; wait; sleep 0.3";
+    let Request::Trial { mut spec } = harness::trial(Arm::unchanged("default"), command(many))
+    else {
+        panic!("a trial is one");
+    };
+    spec.perf = ["task-clock", "context-switches", "sched:sched_process_exec"]
+        .map(str::to_owned)
+        .into();
+    let Reply::Trial { result } = Agent::start().ask(&Request::Trial { spec }) else {
+        panic!("no result");
+    };
+    if let TrialState::Void { why } = &result.state {
+        return tests::skipped(why);
+    }
+    let value = |name: &str| {
+        let found = result.metrics.iter().find(|m| m.metric == name);
+        found
+            .unwrap_or_else(|| panic!("{name}: {:?}", result.metrics))
+            .value
+    };
+    assert!(value("perf_sched:sched_process_exec") >= 20.0);
+    assert!(value("perf_context-switches") >= 20.0);
+    assert!(value("perf_task-clock") > 0.0);
 }

@@ -1,7 +1,7 @@
 //! tracefs, for the numbers of tracepoints (Documentation/trace/events.rst). Where it
 //! is not mounted it is opened detached: no mount point, nothing to take away again.
 
-use rustix::fs::{Mode, OFlags, openat};
+use rustix::fs::{Dir, FileType, Mode, OFlags, openat};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 use std::fs::File;
 use std::io::{self, Read};
@@ -23,6 +23,36 @@ pub fn event_id(root: &Path, event: &str) -> io::Result<u64> {
     let opened = openat(detached()?, &file, OFlags::RDONLY, Mode::empty())?;
     File::from(opened).read_to_string(&mut text)?;
     parse(&text)
+}
+
+/// The tracepoints of a subsystem (`sched`), sorted.
+pub fn events(root: &Path, subsystem: &str) -> io::Result<Vec<String>> {
+    let folder = format!("events/{subsystem}");
+    for place in PLACES {
+        let path = root.join(place).join(&folder);
+        if path.exists() {
+            let entries = std::fs::read_dir(&path)?.flatten();
+            let folders = entries.filter(|entry| entry.path().is_dir());
+            let names = folders.map(|entry| entry.file_name().to_string_lossy().into_owned());
+            return Ok(sorted(names));
+        }
+    }
+    let opened = openat(
+        detached()?,
+        &folder,
+        OFlags::RDONLY | OFlags::DIRECTORY,
+        Mode::empty(),
+    )?;
+    let entries = Dir::read_from(opened)?.flatten();
+    let folders = entries.filter(|entry| entry.file_type() == FileType::Directory);
+    let names = folders.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    Ok(sorted(names.filter(|name| !name.starts_with('.'))))
+}
+
+fn sorted(names: impl Iterator<Item = String>) -> Vec<String> {
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    names
 }
 
 fn parse(text: &str) -> io::Result<u64> {
@@ -59,5 +89,13 @@ mod tests {
         let root = tree(&[("sys/kernel/tracing/events/sched/sched_switch/id", "x\n")]);
         assert!(event_id(root.path(), "sched/sched_switch").is_err());
         assert!(event_id(Path::new("/"), "sched/there_is_none").is_err());
+    }
+
+    #[test]
+    fn tracepoints_are_listed_by_subsystem() {
+        match events(Path::new("/"), "sched") {
+            Ok(names) => assert!(names.iter().any(|n| n == "sched_switch"), "{names:?}"),
+            Err(error) => ::tests::skipped(format!("no tracefs: {error}")),
+        }
     }
 }

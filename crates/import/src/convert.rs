@@ -206,6 +206,7 @@ impl<'a> Cells<'a> {
                 ..usual
             },
             collect: None,
+            perf: Vec::new(),
             aa_arm: None,
         }
     }

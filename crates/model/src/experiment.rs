@@ -30,6 +30,9 @@ pub struct Experiment {
     /// Names of the collectors of every trial; `None`: all that are known to cost little.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub collect: Option<Vec<String>>,
+    /// Events as perf list(1) names them, counted in every trial.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub perf: Vec<String>,
     /// Name of the arm that repeats the baseline, where the experiment asks for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aa_arm: Option<String>,

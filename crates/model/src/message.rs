@@ -156,6 +156,9 @@ pub struct TrialSpec {
     /// Collectors as in [`crate::Experiment`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub collect: Option<Vec<String>>,
+    /// Events as in [`crate::Experiment`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub perf: Vec<String>,
 }
 
 /// The machine whose part of an experiment is looked at.

@@ -21,6 +21,7 @@ pub(crate) struct Draft {
     pub workloads: Vec<Workload>,
     pub stop: FileStop,
     pub collect: Option<Vec<String>>,
+    pub perf: Vec<String>,
     pub aa: bool,
 }
 
@@ -43,6 +44,8 @@ pub struct CommandLine {
     pub beside: Vec<String>,
     /// Length of the window of every workload that has one, as after `--duration`.
     pub duration: Option<String>,
+    /// Events of `perf`, as after `--perf`.
+    pub perf: Vec<String>,
     /// Keys of `[target]`; empty: this machine.
     pub target: Map<String, Value>,
     /// Seed of the run; `None` is 1.
@@ -91,6 +94,7 @@ pub fn parse_command_line(line: &CommandLine) -> Result<Experiment, PlanError> {
         workloads,
         stop: FileStop::default(),
         collect: None,
+        perf: line.perf.clone(),
         aa: line.aa,
     })
 }
@@ -128,6 +132,7 @@ pub(crate) fn complete(draft: Draft) -> Result<Experiment, PlanError> {
         workloads: draft.workloads,
         stop: stop(&draft.stop),
         collect: draft.collect,
+        perf: draft.perf,
         aa_arm: None,
     };
     check(&experiment)?;

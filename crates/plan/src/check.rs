@@ -20,6 +20,7 @@ use std::collections::BTreeSet;
 pub fn check(experiment: &Experiment) -> Result<(), PlanError> {
     experiment.check()?;
     check_shows(&experiment.name).map_err(|e| e.about("name"))?;
+    agent::check_events(&experiment.perf)?;
     let target = ::target::can(&experiment.target)?;
     for arm in &experiment.arms {
         check_name(&arm.name)?;

@@ -28,6 +28,8 @@ pub(crate) struct FileExperiment {
     #[serde(default)]
     stop: FileStop,
     collect: Option<Vec<String>>,
+    #[serde(default)]
+    perf: Vec<String>,
 }
 
 /// Tables that are taken out of the experiment before its own keys are read.
@@ -55,6 +57,7 @@ fn parse(file_name: &str, text: &str) -> Result<Experiment, PlanError> {
         workloads,
         stop: file.stop,
         collect: file.collect,
+        perf: file.perf,
         aa: file.aa,
     };
     complete(draft).map_err(|e| e.at(span.start..span.start).at_key(&places))

@@ -56,6 +56,12 @@ const EXPERIMENT: TableDef = TableDef {
             "those that are always used",
             "Collectors that run beside each trial.",
         ),
+        KeyDef::new(
+            "perf",
+            "list of perf events",
+            "",
+            "Events that are counted in each trial, as perf list(1) names them.",
+        ),
         KeyDef::new("stop", "table", "", "Rule that ends the run."),
         KeyDef::new(
             "target",

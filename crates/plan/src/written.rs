@@ -29,6 +29,9 @@ fn text(line: &CommandLine, experiment: &Experiment) -> Option<String> {
     if experiment.aa_arm.is_some() {
         top.insert("aa".to_owned(), true.into());
     }
+    if !experiment.perf.is_empty() {
+        top.insert("perf".to_owned(), experiment.perf.as_slice().into());
+    }
     text += &words::lines(&top)?;
     let stop = stop(&experiment.stop);
     if !stop.is_empty() {

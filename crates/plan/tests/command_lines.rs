@@ -116,6 +116,7 @@ fn a_file_says_the_same_of_workloads_roles_target_and_rule() {
         beside: words(&["spinner", "stress-ng --cpu 2", "command yes 'a b'"]),
         command: words(&["make", "-C", "a \"b\"", "-j4"]),
         prepare: words(&["make", "clean"]),
+        perf: words(&["LLC-load-misses", "sched:sched_wakeup", "cycles:u"]),
         metrics: words(&[r"ops=/ops: (?<v>[\d.]+)\n/ higher 1/s", "t=csv:took lower"]),
         seed: Some(7),
         aa: true,
@@ -132,6 +133,7 @@ fn a_file_says_the_same_of_workloads_roles_target_and_rule() {
     let text = same(&line, &experiment);
     for said in [
         "name = \"default-or-batch-",
+        "perf = [\"LLC-load-misses\"",
         "budget = \"90s\"",
         "smallest-effect = \"7%\"",
         "loads = [\"50%\", 4]",

@@ -750,3 +750,16 @@ fn what_is_collected_is_said_once_for_the_experiment() {
     let labels = miette::Diagnostic::labels(&error).expect("has a place");
     assert_eq!(labels.map(|label| label.offset()).collect::<Vec<_>>(), [12]);
 }
+
+#[test]
+fn a_misspelt_event_is_shown_where_it_stands_with_the_nearest() {
+    let text = "perf = [\"cs\", \"LLC-load-mises\"]\n[[arm]]\nname = \"a\"\n\
+                [[workload]]\nkind = \"command\"\ncommand = [\"true\"]\n";
+    let error = parse_experiment("x.toml", text).expect_err("is misspelt");
+    let help = miette::Diagnostic::help(&error).expect("has help");
+    assert!(help.to_string().contains("`LLC-load-misses`"), "{help}");
+    let labels = miette::Diagnostic::labels(&error).expect("has a place");
+    assert_eq!(labels.map(|label| label.offset()).collect::<Vec<_>>(), [14]);
+    let right = parse_experiment("x.toml", &text.replace("mises", "misses")).expect("is right");
+    assert_eq!(right.perf, ["cs", "LLC-load-misses"]);
+}

@@ -40,6 +40,7 @@ fn experiment() -> Experiment {
         }],
         stop: StopRule::default(),
         collect: None,
+        perf: Vec::new(),
         aa_arm: None,
     }
 }

@@ -96,6 +96,7 @@ fn attaching(arm: &str, scheduler: &Scheduler) -> TrialSpec {
         stays: false,
         seed: 0,
         collect: Some(Vec::new()),
+        perf: Vec::new(),
     }
 }
 

@@ -466,6 +466,7 @@ impl<'a> Run<'a> {
             calibration,
             seed: schedule::trial_seed(self.plan.seed, place),
             collect: self.experiment.collect.clone(),
+            perf: self.experiment.perf.clone(),
             part: Part::Whole,
             stays: false,
         }))

@@ -156,6 +156,15 @@ pub struct ExperimentArgs {
     /// 'command ./batch-job'
     #[arg(long, value_name = "KIND", conflicts_with = "file")]
     pub beside: Vec<String>,
+    /// Events that are counted in each trial, as perf list(1) names them:
+    /// LLC-load-misses,sched:sched_wakeup
+    #[arg(
+        long,
+        value_name = "EVENT",
+        value_delimiter = ',',
+        conflicts_with = "file"
+    )]
+    pub perf: Vec<String>,
     /// Run in a virtual machine with this kernel: debian:sid, a bzImage, a built tree, host
     #[arg(long, value_name = "KERNEL", conflicts_with = "file")]
     pub vm: Option<String>,
@@ -214,8 +223,8 @@ pub struct RunArgs {
         long,
         value_name = "FILE|DIR",
         conflicts_with_all = [
-            "file", "arms", "profiles", "workloads", "command", "metrics", "server", "beside", "vm",
-            "duration", "resume"
+            "file", "arms", "profiles", "workloads", "command", "metrics", "server", "beside", "perf",
+            "vm", "duration", "resume"
         ]
     )]
     pub like: Option<PathBuf>,
@@ -551,6 +560,7 @@ impl ExperimentArgs {
             && self.metrics.is_empty()
             && self.server.is_none()
             && self.beside.is_empty()
+            && self.perf.is_empty()
             && self.vm.is_none()
             && self.expose.is_empty()
     }

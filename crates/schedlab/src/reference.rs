@@ -218,6 +218,25 @@ impl Page {
         for collector in COLLECTORS {
             self.collector(collector);
         }
+        self.events();
+    }
+
+    fn events(&mut self) {
+        self.heading("### Events of `perf`");
+        self.line(
+            "Events that `perf` names are metrics of their own, `perf_NAME`, for each role as \
+             above. They are\nnames of perf list(1), with `:u` or `:k` behind them for one mode \
+             only, tracepoints (`sched:sched_wakeup`)\nand raw events of the CPU (`r01c2`):\n",
+        );
+        let names: Vec<String> = agent::event_names().iter().map(|name| code(name)).collect();
+        for line in names.chunks(5) {
+            let comma = if line.last() == names.last() {
+                "."
+            } else {
+                ","
+            };
+            self.line(&format!("{}{comma}", line.join(", ")));
+        }
     }
 
     fn collector(&mut self, collector: &CollectorDef) {

@@ -112,6 +112,7 @@ fn words(args: &ExperimentArgs) -> Result<CommandLine, CliError> {
         server: args.server.clone(),
         beside: args.beside.clone(),
         duration: args.duration.clone(),
+        perf: args.perf.clone(),
         target: target_keys(args)?,
         seed: args.seed,
         aa: args.aa,

@@ -177,6 +177,7 @@ fn trial(experiment: &Experiment, workload: usize) -> Request {
             workload,
             calibration: Calibration::default(),
             collect: None,
+            perf: Vec::new(),
             part: Part::Whole,
             stays: false,
             seed: experiment.seed,

@@ -8,6 +8,7 @@ mod attendants;
 pub mod def;
 mod delays;
 mod distances;
+pub mod events;
 mod hardware;
 mod runqueue;
 mod surroundings;

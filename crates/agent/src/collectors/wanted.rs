@@ -136,6 +136,7 @@ mod tests {
             stays: false,
             seed: 1,
             collect: one("runqueue"),
+            perf: Vec::new(),
         };
         let names = |spec: &TrialSpec| -> Vec<&'static str> {
             wanted(spec).iter().map(|def| def.name).collect()

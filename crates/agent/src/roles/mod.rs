@@ -10,6 +10,7 @@ mod placement;
 mod server;
 pub mod stack;
 
+use crate::collectors::events::RoleEvents;
 use crate::fence::Fence;
 use crate::interrupt::Interrupt;
 use crate::journal::Journal;
@@ -42,6 +43,8 @@ pub struct Ground<'a> {
     pub fence: &'a Fence,
     pub journal: &'a mut Journal,
     pub interrupt: &'a Interrupt,
+    /// Counters of processes, opened before they run.
+    pub events: &'a mut RoleEvents,
 }
 
 /// A process of a role, with all that it starts.
@@ -149,7 +152,9 @@ impl Roles {
             group.allow_realtime().map_err(refused)?;
         }
         let launch = placement::with_memory(launch, placement, ground.executable);
+        let (root, events) = (ground.root, &mut *ground.events);
         let started = Process::start(&launch, origin, ground.journal, |pid| {
+            events.open(root, &role, pid)?;
             placement::apply(pid, placement, group.as_ref())
         });
         let process = started.map_err(|error| match error {

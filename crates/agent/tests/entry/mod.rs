@@ -29,6 +29,7 @@ pub fn trial(experiment: &Experiment) -> (Vec<Problem>, TrialResult) {
         stays: false,
         seed: 1,
         collect: None,
+        perf: Vec::new(),
     });
     let experiment = Box::new(experiment.clone());
     let side = Side::Both;

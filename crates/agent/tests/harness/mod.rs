@@ -167,6 +167,7 @@ pub fn trial(arm: Arm, workload: Workload) -> Request {
             stays: false,
             seed: 1,
             collect: None,
+            perf: Vec::new(),
         }),
     }
 }

@@ -30,6 +30,7 @@ pub fn experiment(arms: &[&str]) -> Experiment {
             ..StopRule::default()
         },
         collect: None,
+        perf: Vec::new(),
         aa_arm: None,
     }
 }
