@@ -351,6 +351,10 @@ impl<'a, 'c> Trial<'a, 'c> {
 
     fn run_workload(&mut self, launch: &Launch) -> Result<(Output, Vec<Measurement>), Stop> {
         self.start_collectors();
+        let name = format!("{}-load", self.fence.name());
+        let (root, journal) = (self.context.root, &mut *self.context.journal);
+        let limited = self.roles.limit_load(root, &name, &self.spec.arm, journal);
+        limited.map_err(|e| Stop::Void(format!("the load: {e}")))?;
         if launch.phased {
             self.run_phased(launch)
         } else {

@@ -3,7 +3,7 @@
 //!
 //! Inside the window the agent sleeps in poll(2) and wakes once a second.
 
-use crate::arm::{cpus, policy};
+use crate::arm::{cpus, policy, uclamp};
 use crate::collectors::def::At;
 use crate::collectors::switches;
 use crate::counters::Reading;
@@ -38,14 +38,22 @@ impl<'a> Trial<'a, '_> {
         // A load with phases is kept to its CPUs later, when it has made its threads as many as
         // the machine's CPUs ask for.
         let cpus = cpus::of_role(&self.spec.arm, &Role::Load).filter(|_| !launch.phased);
+        let uclamp = uclamp::of_role(&self.spec.arm, &Role::Load).filter(|_| !launch.phased);
+        let group = self.roles.load_group();
         let started = Process::start(launch, origin, journal, |pid| {
             collectors.before_exec(pid);
             events.open(root, &Role::Load, pid)?;
             if let Some(cpus) = cpus {
                 cpus::keep_tree(root, pid, cpus)?;
             }
-            match policy {
-                Some(policy) => policy::apply_before_exec(pid, policy).map_err(with_remedy),
+            if let Some(group) = group {
+                group.add(pid).map_err(|e| e.to_string())?;
+            }
+            if let Some(policy) = policy {
+                policy::apply_before_exec(pid, policy).map_err(with_remedy)?;
+            }
+            match uclamp {
+                Some(clamps) => uclamp::apply_to_tree(root, pid, clamps),
                 None => Ok(()),
             }
         });
@@ -121,6 +129,7 @@ impl<'a> Trial<'a, '_> {
         if let Some(cpus) = cpus::of_role(&self.spec.arm, &Role::Load) {
             cpus::keep_tree(root, process.pid, cpus).map_err(Stop::Void)?;
         }
+        self.clamp(&Role::Load, process.pid)?;
         self.follow_roles()?;
         self.observe(Phase::Before, Some(process.pid));
         // A process that is gone is noticed while waiting for its next line.
@@ -228,20 +237,32 @@ impl<'a> Trial<'a, '_> {
         arm.policy.as_ref().filter(|_| arm.to == Role::Load)
     }
 
-    /// Give the arm's policy to the role that it is for, unless that is the load.
+    /// Give the arm's policy and utilization clamps to the role that they are for, unless that is
+    /// the load.
     pub fn follow_roles(&mut self) -> Result<(), Stop> {
         let arm = &self.spec.arm;
-        let Some(policy) = &arm.policy else {
-            return Ok(());
-        };
         let leaders: Vec<Pid> = self
             .roles
             .leaders()
             .filter_map(|(role, pid)| (role == arm.to).then_some(pid))
             .collect();
-        leaders
-            .into_iter()
-            .try_for_each(|pid| self.follow(pid, policy))
+        for pid in leaders {
+            if let Some(policy) = &arm.policy {
+                self.follow(pid, policy)?;
+            }
+            self.clamp(&arm.to, pid)?;
+        }
+        Ok(())
+    }
+
+    /// Gives the arm's utilization clamps to all threads of a role that are there.
+    fn clamp(&self, role: &Role, pid: Pid) -> Result<(), Stop> {
+        match uclamp::of_role(&self.spec.arm, role) {
+            Some(clamps) => {
+                uclamp::apply_to_tree(self.context.root, pid, clamps).map_err(Stop::Void)
+            }
+            None => Ok(()),
+        }
     }
 
     pub fn prove_roles(&mut self) -> Result<(), Stop> {

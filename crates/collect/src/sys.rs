@@ -8,9 +8,13 @@ use std::time::Duration;
 
 /// `SCHED_FLAG_RESET_ON_FORK`: children start with the default policy.
 pub const RESET_ON_FORK: u64 = 0x01;
+/// `SCHED_FLAG_UTIL_CLAMP_MIN`: [`SchedAttr::util_min`] counts (Linux 5.3).
+pub const UTIL_CLAMP_MIN: u64 = 0x20;
+/// `SCHED_FLAG_UTIL_CLAMP_MAX`: [`SchedAttr::util_max`] counts.
+pub const UTIL_CLAMP_MAX: u64 = 0x40;
 
-/// `struct sched_attr` of `<linux/sched/types.h>`, up to `sched_period` (version 0),
-/// which every kernel with the calls knows.
+/// `struct sched_attr` of `<linux/sched/types.h>`, up to `sched_util_max` (version 1).
+/// Older kernels leave the last two at 0, and take them at 0.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SchedAttr {
@@ -30,6 +34,15 @@ pub struct SchedAttr {
     pub deadline_ns: u64,
     /// Period of `SCHED_DEADLINE`.
     pub period_ns: u64,
+    /// Lowest utilization that the thread counts with, of 1024.
+    pub util_min: u32,
+    /// Highest utilization that the thread counts with, of 1024.
+    pub util_max: u32,
+}
+
+impl SchedAttr {
+    /// `SCHED_FLAG_KEEP_ALL`: policy and parameters stay as they are.
+    pub const KEEP_ALL: u64 = 0x18;
 }
 
 /// sched_getattr(2) of one thread.

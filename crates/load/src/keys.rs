@@ -80,6 +80,18 @@ impl Keys {
         Some(value)
     }
 
+    /// The text under a key, or what `read` makes of the table there.
+    pub fn text_or_table(
+        &mut self,
+        key: &'static str,
+        read: impl FnOnce(&mut Keys) -> String,
+    ) -> Option<String> {
+        match self.written.get(key) {
+            Some(Value::Object(_)) => self.table(key, read),
+            _ => self.get(key),
+        }
+    }
+
     /// The tables of a list under a key, each read as in [`Keys::table`]. A fault without a
     /// key of its own is one of the whole table.
     pub fn tables<T>(&mut self, key: &'static str, read: fn(&mut Keys) -> T) -> Option<Vec<T>> {

@@ -21,6 +21,12 @@ pub const ALL_TASKS: &str = "all fair tasks";
 pub const WEIGHT: &str = "cgroup weight";
 /// CPUs that the threads of a role may run on.
 pub const CPUS: &str = "CPUs";
+/// CPU time of the cgroup of a role in each period.
+pub const QUOTA: &str = "cgroup quota";
+/// Lower utilization clamp of the threads of a role, of 1024.
+pub const UCLAMP_MIN: &str = "uclamp.min";
+/// Upper utilization clamp of the threads of a role, of 1024.
+pub const UCLAMP_MAX: &str = "uclamp.max";
 /// Value where there is nothing of the kind.
 pub const NONE: &str = "none";
 

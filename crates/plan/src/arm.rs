@@ -172,15 +172,20 @@ fn of_policy(error: PlanError) -> PlanError {
 
 /// Arms are put in force on the target, and not where a load runs apart from it.
 fn check_reach(arm: &Arm, target: Can, workload: &Workload) -> Result<(), Invalid> {
-    let is_for_load = arm.policy.is_some() && arm.to == Role::Load;
-    if !(is_for_load && target.apart && workload.load_on == Place::Controller) {
+    if arm.to != Role::Load || !target.apart || workload.load_on != Place::Controller {
         return Ok(());
     }
+    let mut of_role = INGREDIENTS.all().filter(|ingredient| ingredient.of_role());
+    let key = of_role.find_map(|ingredient| arm.ingredients.get_key_value(ingredient.name()));
+    let key = key.map(|(key, _)| key.as_str());
+    let Some(key) = arm.policy.as_ref().map(|_| "policy").or(key) else {
+        return Ok(());
+    };
     let what = format!(
-        "its policy is for the load, and that of the workload `{}` runs on the controller",
+        "its {key} is for the load, and that of the workload `{}` runs on the controller",
         workload.name
     );
-    Err(Invalid::new("policy", what).with_remedy("to = \"server\", or leave out load-on"))
+    Err(Invalid::new(key, what).with_remedy("to = \"server\", or leave out load-on"))
 }
 
 /// Checks of an arm against the target and the workloads, which the arm alone does not allow.

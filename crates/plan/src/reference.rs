@@ -143,7 +143,7 @@ const ARM: TableDef = TableDef {
             "to",
             "`load`, `server` or `antagonist`",
             "the server where every workload has one, else the load",
-            "Role that the policy is for.",
+            "Role that policy, `cpus`, `quota` and `uclamp` are for.",
         ),
         KeyDef::new(
             "scheduler",
@@ -184,6 +184,20 @@ const ARM: TableDef = TableDef {
             "",
             "CPUs that all threads of the role may run on, in place of those of its placement; read \
              back of every thread.",
+        ),
+        KeyDef::new(
+            "quota",
+            "percent, table of `runtime` and `period`, or `\"max\"`",
+            "",
+            "CPU time of each process of the role with all that it starts (`cpu.max`), in place of \
+             that of its placement; `\"50%\"` is of one CPU, `\"max\"` is a cgroup without a limit.",
+        ),
+        KeyDef::new(
+            "uclamp",
+            "table of `min` and `max`, percent",
+            "",
+            "Utilization clamps of the threads of the role (sched_setattr(2)); read back of every \
+             thread.",
         ),
         KeyDef::new(
             "kernel",

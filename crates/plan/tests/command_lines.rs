@@ -82,6 +82,14 @@ const ARMS: &[(&str, &[&str])] = &[
     ("slice=TIME", &["slice=0.3ms"]),
     ("weight=N", &["weight=1000"]),
     ("cpus=LIST", &["cpus=0", "cpus=0-1,3+nice=5"]),
+    (
+        "quota=PERCENT, quota=RUNTIME/PERIOD",
+        &["quota=50%", "quota=20ms/40ms", "quota=max+batch"],
+    ),
+    (
+        "uclamp=MIN-MAX",
+        &["uclamp=20%-80%", "uclamp=12.5%-", "uclamp=-80%+nice=5"],
+    ),
     ("kernel=SOURCE", &["kernel=debian:trixie"]),
     ("handicap=N%", &["handicap=5%", "handicap=0.7%"]),
     ("A+B", &["batch+nice=5+base_slice=1ms"]),

@@ -13,6 +13,13 @@ struct Placed<'a> {
     policy: Option<&'a Policy>,
     /// The weight of its cgroup: the arm's, for the server.
     weight: Option<u32>,
+    /// The quota of its cgroup, as it is written: the arm's where it is for this role.
+    quota: Option<String>,
+}
+
+/// The quota of an arm, which the agent reads.
+fn quota_of(arm: &Arm) -> Option<&str> {
+    arm.ingredients.get("quota")?.as_str()
 }
 
 fn placed<'a>(arm: &'a Arm, workload: &'a Workload) -> Vec<Placed<'a>> {
@@ -20,23 +27,30 @@ fn placed<'a>(arm: &'a Arm, workload: &'a Workload) -> Vec<Placed<'a>> {
         let of_arm = arm.policy.as_ref().filter(|_| arm.to == role);
         of_arm.or(placement.policy.as_ref())
     };
+    let quota = |role: Role, placement: &Placement| {
+        let of_arm = quota_of(arm).filter(|_| arm.to == role).map(str::to_owned);
+        of_arm.or_else(|| Some(format!("{}%", placement.quota_percent?)))
+    };
     let server = workload.server.as_ref().map(|server| Placed {
         name: "server".to_owned(),
         placement: &server.placement,
         policy: policy(Role::Server, &server.placement),
         weight: arm.weight.or(server.placement.weight),
+        quota: quota(Role::Server, &server.placement),
     });
     let services = workload.services.iter().map(|service| Placed {
         name: format!("service {}", service.name),
         placement: &service.placement,
         policy: policy(Role::Server, &service.placement),
         weight: service.placement.weight,
+        quota: quota(Role::Server, &service.placement),
     });
     let antagonists = workload.antagonists.iter().map(|antagonist| Placed {
         name: format!("antagonist {}", antagonist.name),
         placement: &antagonist.placement,
         policy: policy(Role::Antagonist, &antagonist.placement),
         weight: antagonist.placement.weight,
+        quota: quota(Role::Antagonist, &antagonist.placement),
     });
     server
         .into_iter()
@@ -55,7 +69,7 @@ impl Placed<'_> {
     /// Weights and nice values do not add up: a nice value counts among the tasks of one cgroup.
     fn is_nice_in_a_cgroup(&self) -> bool {
         let of_policy = self.policy.is_some_and(|policy| policy.nice.is_some());
-        let has_cgroup = self.weight.is_some() || self.placement.wants_cgroup();
+        let has_cgroup = self.weight.is_some() || self.quota.is_some();
         has_cgroup && (of_policy || self.placement.nice.is_some())
     }
 
@@ -71,11 +85,11 @@ impl Placed<'_> {
 /// An arm must not lift a quota that holds for the others.
 pub fn check_quota(arm: &Arm, workload: &Workload) -> Result<(), Invalid> {
     for role in placed(arm, workload) {
-        let (Some(class), Some(quota)) = (role.above_fair(), role.placement.quota_percent) else {
+        let (Some(class), Some(quota)) = (role.above_fair(), &role.quota) else {
             continue;
         };
         let what = format!(
-            "the quota of {quota}% of the {} does not count for `{}`: cpu.max limits neither the \
+            "the quota of {quota} of the {} does not count for `{}`: cpu.max limits neither the \
              real-time classes nor the deadline class, so under this arm it would have more CPU \
              than under the others (workload `{}`)",
             role.name,
@@ -117,20 +131,45 @@ pub(crate) fn warnings(arm: &Arm, workload: &Workload) -> Vec<Warning> {
                         .to_owned(),
             });
         }
-        let quota = role.placement.quota_percent;
-        if let (Some(scheduler), Some(_)) = (&arm.scheduler, quota) {
-            warnings.push(Warning {
-                severity: Severity::Caution,
-                what: format!(
-                    "{}: {place} has a quota, and most sched_ext schedulers do not implement \
-                     cpu.max; under {} it may have more CPU than under the others",
-                    arm.name, scheduler.program
-                ),
-                remedy: "leave out the quota, or limit all arms by `cpus`".to_owned(),
-            });
-        }
+        warnings.extend(role.quota.and_then(|_| ignored_quota(arm, &place)));
+    }
+    if arm.to == Role::Load && quota_of(arm).is_some() {
+        warnings.extend(ignored_quota(
+            arm,
+            &format!("the load of {}", workload.name),
+        ));
     }
     warnings
+}
+
+fn ignored_quota(arm: &Arm, place: &str) -> Option<Warning> {
+    let scheduler = arm.scheduler.as_ref()?;
+    Some(Warning {
+        severity: Severity::Caution,
+        what: format!(
+            "{}: {place} has a quota, and most sched_ext schedulers do not implement cpu.max; \
+             under {} it may have more CPU than under the others",
+            arm.name, scheduler.program
+        ),
+        remedy: "leave out the quota, or limit all arms by `cpus`".to_owned(),
+    })
+}
+
+/// A cgroup of its own is a difference by itself, also one with a quota.
+pub(crate) fn only_some_limited(arms: &[Arm]) -> Option<Warning> {
+    let with = arms.iter().find(|arm| quota_of(arm).is_some())?;
+    let without = arms.iter().find(|arm| quota_of(arm).is_none())?;
+    Some(Warning {
+        severity: Severity::Note,
+        what: format!(
+            "the {} has a cgroup of its own under {} but not under {}, so more than the quota \
+             differs",
+            with.to.name(),
+            with.name,
+            without.name
+        ),
+        remedy: "give the other arms quota = \"max\", a cgroup without a limit".to_owned(),
+    })
 }
 
 /// A cgroup of its own is a difference by itself.

@@ -18,6 +18,7 @@ pub fn warnings(experiment: &Experiment, plan: &Plan, cpus: Option<u32>) -> Vec<
         all.extend(limits::only_some_weighted(arms, workload));
         all.extend(crowded(workload, cpus));
     }
+    all.extend(limits::only_some_limited(arms));
     all.extend(short_budget(experiment, plan));
     all.extend(few_blocks(experiment));
     let mut once: Vec<Warning> = Vec::new();

@@ -42,16 +42,32 @@ pub fn host(spec: &VmSpec) -> Vec<Problem> {
 
 /// The server is started before the snapshot, and so before any arm.
 pub fn snapshot(spec: &VmSpec, experiment: &Experiment) -> Vec<Problem> {
-    let mut weighted = experiment.arms.iter().filter(|arm| arm.weight.is_some());
-    let weighted = weighted.find(|_| spec.reset == Reset::Snapshot);
-    let problem = |arm: &model::Arm| Problem {
-        object: format!("arm {}", arm.name),
-        what: "a server that goes on from a snapshot is in its cgroup already, whose weight the \
-               arm would set"
-            .to_owned(),
-        remedy: "use reset = \"trial\" with `weight`".to_owned(),
+    if spec.reset != Reset::Snapshot {
+        return Vec::new();
+    }
+    let key = |arm: &model::Arm| {
+        let is_of_roles = arm.to != model::Role::Load;
+        let has_quota = is_of_roles && arm.ingredients.contains_key("quota");
+        let quota = has_quota.then_some("quota");
+        arm.weight.map(|_| "weight").or(quota)
     };
-    weighted.map(problem).into_iter().collect()
+    let problem = |arm: &model::Arm| {
+        let key = key(arm)?;
+        Some(Problem {
+            object: format!("arm {}", arm.name),
+            what: format!(
+                "a server that goes on from a snapshot is in its cgroup already, whose {key} the \
+                 arm would set"
+            ),
+            remedy: format!("use reset = \"trial\" with `{key}`"),
+        })
+    };
+    experiment
+        .arms
+        .iter()
+        .find_map(problem)
+        .into_iter()
+        .collect()
 }
 
 fn problem(what: String, remedy: &str) -> Problem {

@@ -3,7 +3,9 @@
 //! with its processes, so there is nothing to undo.
 
 use super::asked::Asked;
-use super::ingredient::{Around, At, Change, Form, Ingredient, problem, twice, value_of};
+use super::ingredient::{
+    Around, At, Change, Form, Ingredient, problem, twice, value_of, without_role,
+};
 use collect::tasks::{self, Pid};
 use load::Keys;
 use model::readings::CPUS;
@@ -54,6 +56,10 @@ impl Ingredient for RoleCpus {
             Some(first) => Err(twice(KEY, first, list)),
             None => Ok(()),
         })
+    }
+
+    fn of_role(&self) -> bool {
+        true
     }
 
     fn check(&self, arm: &Arm, around: &Around) -> Result<(), Invalid> {
@@ -110,19 +116,7 @@ impl Ingredient for RoleCpus {
             );
             problems.push(problem(arm, what, "name CPUs of this machine"));
         }
-        let has: fn(&Workload) -> bool = match arm.to {
-            Role::Load => |_| true,
-            Role::Server => Workload::is_served,
-            Role::Antagonist => |w| !w.antagonists.is_empty(),
-        };
-        if let Some(without) = workloads.iter().find(|w| !has(w)) {
-            let what = format!(
-                "its cpus are for the role {}, which the workload {} does not have",
-                arm.to.name(),
-                without.name
-            );
-            problems.push(problem(arm, what, "leave out `to`, or the workload"));
-        }
+        problems.extend(without_role(arm, KEY, workloads));
         problems
     }
 

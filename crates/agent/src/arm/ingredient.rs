@@ -5,7 +5,7 @@
 //! and of the command line, the lists, the checks of an experiment, and each trial.
 
 use super::asked::Asked;
-use super::{cpus, handicap, kernel, policy, profile, scheduler, tunables, weight};
+use super::{cpus, handicap, kernel, policy, profile, quota, scheduler, tunables, uclamp, weight};
 use crate::fence::Fence;
 use crate::interrupt::Interrupt;
 use crate::journal::Journal;
@@ -32,6 +32,8 @@ pub static INGREDIENTS: Registry<dyn Ingredient> = Registry::new(&[
     &policy::ThreadPolicy,
     &weight::ServerWeight,
     &cpus::RoleCpus,
+    &quota::RoleQuota,
+    &uclamp::Uclamp,
     &kernel::OwnKernel,
     &handicap::Handicap,
 ]);
@@ -70,6 +72,11 @@ pub trait Ingredient: Sync {
 
     /// Reads a change of the command line into the arm; `None` if it is not one of its own.
     fn parse(&self, change: &str, arm: &mut Arm) -> Option<Result<(), Invalid>>;
+
+    /// Does it change the processes of the arm's role (`to`)?
+    fn of_role(&self) -> bool {
+        false
+    }
 
     /// Refuses what no machine could put in force.
     fn check(&self, _arm: &Arm, _around: &Around) -> Result<(), Invalid> {
@@ -236,6 +243,24 @@ pub(crate) fn changes<'a>(arm: &'a Arm, workload: &'a Workload) -> Vec<Box<dyn C
     let all = INGREDIENTS.all();
     all.filter_map(|ingredient| ingredient.change(arm, workload))
         .collect()
+}
+
+/// The problem of a key that is for the arm's role, where a workload does not have that role.
+pub fn without_role(arm: &Arm, key: &str, workloads: &[Workload]) -> Option<Problem> {
+    let has: fn(&Workload) -> bool = match arm.to {
+        Role::Load => return None,
+        Role::Server => Workload::is_served,
+        Role::Antagonist => |w| !w.antagonists.is_empty(),
+    };
+    let without = workloads.iter().find(|w| !has(w))?;
+    let what = format!(
+        "its {key} is for the role {}, which the workload {} does not have",
+        arm.to.name(),
+        without.name
+    );
+    let remedy =
+        format!("leave out `to`, and the {key} goes to the load; or leave out the workload");
+    Some(problem(arm, what, &remedy))
 }
 
 /// A problem of an arm.

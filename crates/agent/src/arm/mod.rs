@@ -8,8 +8,10 @@ pub mod ingredient;
 mod kernel;
 pub(crate) mod policy;
 mod profile;
+pub(crate) mod quota;
 pub(crate) mod scheduler;
 pub mod tunables;
+pub(crate) mod uclamp;
 mod weight;
 
 pub use asked::{Asked, Value};

@@ -5,16 +5,56 @@
 
 use crate::cgroup;
 use crate::journal::{Journal, Undo};
-use collect::tasks::Pid;
-use model::Placement;
+use collect::tasks::{self, Pid};
+use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-const PERIOD_US: u64 = 100_000;
 /// `cpu.shares` of a weight of 100.
 const USUAL_SHARES: u64 = 1024;
 const DISABLE: &str = "-cpu";
+
+/// CPU time of a group in each period.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quota {
+    /// `None`: as much as there is.
+    pub runtime_us: Option<u64>,
+    pub period_us: u64,
+}
+
+impl Quota {
+    /// No limit, with the period that the kernel gives.
+    pub const NONE: Quota = Quota {
+        runtime_us: None,
+        period_us: 100_000,
+    };
+
+    /// Percent of one CPU.
+    pub fn of_percent(percent: f64) -> Self {
+        let runtime_us = (percent / 100.0 * Quota::NONE.period_us as f64).round();
+        Quota {
+            runtime_us: Some(model::whole(runtime_us)),
+            ..Quota::NONE
+        }
+    }
+}
+
+impl fmt::Display for Quota {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.runtime_us {
+            Some(us) => write!(f, "{us} of {} us", self.period_us),
+            None => f.write_str("max"),
+        }
+    }
+}
+
+/// The settings of a group.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Settings {
+    pub weight: Option<u32>,
+    pub quota: Option<Quota>,
+}
 
 #[derive(Debug, thiserror::Error)]
 pub enum CgroupError {
@@ -69,15 +109,15 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// Makes the group that a placement asks for, if it asks for one.
+    /// Makes the group that has these settings, if there are any.
     pub fn make(
         &mut self,
         root: &Path,
         name: &str,
-        placement: &Placement,
+        settings: Settings,
         journal: &mut Journal,
     ) -> Result<Option<Cgroup>, CgroupError> {
-        if !placement.wants_cgroup() {
+        if settings == Settings::default() {
             return Ok(None);
         }
         let Mount { version, path } = mount(root).ok_or(CgroupError::NoController)?;
@@ -89,7 +129,7 @@ impl Groups {
         fs::create_dir(&path).map_err(|source| failed("make", &path, source))?;
         self.made.push(path.clone());
         let group = Cgroup { version, path };
-        for (file, text) in settings(version, placement) {
+        for (file, text) in settings.texts(version) {
             group.write(file, &text)?;
         }
         Ok(Some(group))
@@ -135,10 +175,44 @@ impl Cgroup {
         self.write("cgroup.procs", &pid.to_string())
     }
 
+    fn has(&self, pid: Pid) -> bool {
+        let members = collect::read_trimmed(&self.path.join("cgroup.procs"));
+        let members = members.unwrap_or_default();
+        members.lines().any(|line| line.parse() == Ok(pid))
+    }
+
+    /// The quota of the group as the kernel has it; `None` if the process is not in it. A
+    /// process that has ended is listed nowhere and went nowhere.
+    pub fn quota_of(&self, root: &Path, pid: Pid) -> Option<Quota> {
+        let has_ended = || tasks::stat(root, pid).is_some_and(|stat| "ZX".contains(stat.state));
+        if !self.has(pid) && !has_ended() {
+            return None;
+        }
+        let read = |file| collect::read_trimmed(&self.path.join(file));
+        let (runtime, period) = match self.version {
+            Version::V2 => {
+                let text = read("cpu.max")?;
+                let (runtime, period) = text.split_once(' ')?;
+                (runtime.to_owned(), period.to_owned())
+            }
+            Version::V1 => (read("cpu.cfs_quota_us")?, read("cpu.cfs_period_us")?),
+        };
+        let runtime_us = match runtime.as_str() {
+            "max" | "-1" => None,
+            text => Some(text.parse().ok()?),
+        };
+        let period_us = period.parse().ok()?;
+        Some(Quota {
+            runtime_us,
+            period_us,
+        })
+    }
+
     /// The weight of the group as the kernel has it; `None` if the process is not in it.
     pub fn weight_of(&self, pid: Pid) -> Option<u32> {
-        let members = collect::read_trimmed(&self.path.join("cgroup.procs"))?;
-        members.lines().find(|line| line.parse() == Ok(pid))?;
+        if !self.has(pid) {
+            return None;
+        }
         let read = |file| collect::read_number::<u64>(&self.path.join(file));
         match self.version {
             Version::V2 => read("cpu.weight")?.try_into().ok(),
@@ -174,6 +248,21 @@ pub fn missing(root: &Path) -> Option<(String, String)> {
     ))
 }
 
+/// Why groups with a quota cannot be made here, and what to do about it. In v2 only a group
+/// below the root has the file of quotas, so that it is missing is found in a trial.
+pub fn no_quota(root: &Path) -> Option<(String, String)> {
+    missing(root).or_else(|| {
+        let Mount { version, path } = mount(root)?;
+        let lacks = version == Version::V1 && !path.join("cpu.cfs_quota_us").exists();
+        lacks.then(|| {
+            (
+                "this kernel has no quotas of CPU time (CONFIG_CFS_BANDWIDTH)".to_owned(),
+                "leave out the quota, or use another kernel".to_owned(),
+            )
+        })
+    })
+}
+
 /// The root group hands the cpu controller down. The file in which it is said, if it
 /// was not so before.
 fn enable_cpu(path: &Path, journal: &mut Journal) -> Result<Option<PathBuf>, CgroupError> {
@@ -202,50 +291,50 @@ fn failed(step: &'static str, path: &Path, source: io::Error) -> CgroupError {
     }
 }
 
-/// Files of the group and what to write there.
-fn settings(version: Version, placement: &Placement) -> Vec<(&'static str, String)> {
-    let quota_us = placement
-        .quota_percent
-        .map(|percent| model::whole((percent / 100.0 * PERIOD_US as f64).round()));
-    let mut settings = Vec::new();
-    match version {
-        Version::V2 => {
-            settings.extend(placement.weight.map(|w| ("cpu.weight", w.to_string())));
-            settings.extend(quota_us.map(|us| ("cpu.max", format!("{us} {PERIOD_US}"))));
-        }
-        Version::V1 => {
-            let shares = |weight: u32| u64::from(weight) * USUAL_SHARES / 100;
-            settings.extend(
-                placement
-                    .weight
-                    .map(|w| ("cpu.shares", shares(w).to_string())),
-            );
-            if let Some(us) = quota_us {
-                settings.push(("cpu.cfs_period_us", PERIOD_US.to_string()));
-                settings.push(("cpu.cfs_quota_us", us.to_string()));
+impl Settings {
+    /// Files of the group and what to write there.
+    fn texts(self, version: Version) -> Vec<(&'static str, String)> {
+        let mut texts = Vec::new();
+        match version {
+            Version::V2 => {
+                texts.extend(self.weight.map(|w| ("cpu.weight", w.to_string())));
+                texts.extend(self.quota.map(|quota| {
+                    let runtime = quota.runtime_us.map(|us| us.to_string());
+                    let runtime = runtime.unwrap_or_else(|| "max".to_owned());
+                    ("cpu.max", format!("{runtime} {}", quota.period_us))
+                }));
+            }
+            Version::V1 => {
+                let shares = |weight: u32| u64::from(weight) * USUAL_SHARES / 100;
+                texts.extend(self.weight.map(|w| ("cpu.shares", shares(w).to_string())));
+                if let Some(quota) = self.quota {
+                    let runtime = quota.runtime_us.map(|us| us.to_string());
+                    let runtime = runtime.unwrap_or_else(|| "-1".to_owned());
+                    texts.push(("cpu.cfs_period_us", quota.period_us.to_string()));
+                    texts.push(("cpu.cfs_quota_us", runtime));
+                }
             }
         }
+        texts
     }
-    settings
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn placement() -> Placement {
-        Placement {
+    fn both() -> Settings {
+        Settings {
             weight: Some(200),
-            quota_percent: Some(50.0),
-            ..Placement::default()
+            quota: Some(Quota::of_percent(50.0)),
         }
     }
 
     #[test]
     fn both_versions_get_the_same_weight_and_quota_in_their_own_units() {
         let text = |version| {
-            let settings = settings(version, &placement());
-            settings
+            let texts = both().texts(version);
+            texts
                 .iter()
                 .map(|(file, text)| format!("{file}={text}"))
                 .collect::<Vec<_>>()
@@ -267,9 +356,9 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let mut journal = Journal::open(root.path()).unwrap();
         let mut groups = Groups::default();
-        let mut make = |placement| groups.make(root.path(), "x", &placement, &mut journal);
-        assert!(make(Placement::default()).unwrap().is_none());
-        let error = make(placement()).unwrap_err();
+        let mut make = |settings| groups.make(root.path(), "x", settings, &mut journal);
+        assert!(make(Settings::default()).unwrap().is_none());
+        let error = make(both()).unwrap_err();
         assert!(error.to_string().contains("leave out weight"), "{error}");
     }
 
@@ -295,16 +384,33 @@ mod tests {
             (Some(250), None)
         );
         for wanted in [1, 3, 99, 100, 10_000] {
-            let shares = &settings(Version::V1, &weighing(wanted))[0].1;
+            let weighing = Settings {
+                weight: Some(wanted),
+                quota: None,
+            };
+            let shares = &weighing.texts(Version::V1)[0].1;
             let found = weight(Version::V1, "cpu.shares", shares);
             assert_eq!(found, (Some(wanted), None));
         }
     }
 
-    fn weighing(weight: u32) -> Placement {
-        Placement {
-            weight: Some(weight),
-            ..Placement::default()
+    #[test]
+    fn the_quota_of_a_group_is_read_as_it_was_written() {
+        for quota in [Quota::of_percent(50.0), Quota::NONE] {
+            for version in [Version::V1, Version::V2] {
+                let settings = Settings {
+                    weight: None,
+                    quota: Some(quota),
+                };
+                let texts = settings.texts(version);
+                let mut files: Vec<(&str, &str)> = vec![("cgroup.procs", "42\n")];
+                files.extend(texts.iter().map(|(file, text)| (*file, text.as_str())));
+                let root = ::tests::tree(&files);
+                let path = root.path().to_owned();
+                let group = Cgroup { version, path };
+                assert_eq!(group.quota_of(root.path(), 42), Some(quota));
+                assert_eq!(group.quota_of(root.path(), 4), None);
+            }
         }
     }
 
@@ -314,10 +420,22 @@ mod tests {
         let mut journal = Journal::open(state.path()).unwrap();
         let name = format!("schedlab-test-{}", std::process::id());
         let mut groups = Groups::default();
-        match groups.make(Path::new("/"), &name, &placement(), &mut journal) {
+        match groups.make(Path::new("/"), &name, both(), &mut journal) {
             Ok(group) => {
-                let path = group.unwrap().path;
+                let group = group.unwrap();
+                let path = group.path.clone();
                 assert!(path.exists());
+                let mut child = std::process::Command::new("sleep")
+                    .arg("60")
+                    .spawn()
+                    .unwrap();
+                let pid = Pid::try_from(child.id()).unwrap();
+                group.add(pid).unwrap();
+                let running = group.quota_of(Path::new("/"), pid);
+                child.kill().unwrap();
+                let outside = group.quota_of(Path::new("/"), 1);
+                child.wait().unwrap();
+                assert_eq!((running, outside), (both().quota, None));
                 assert_eq!(groups.remove_all(), [""; 0]);
                 assert!(!path.exists());
                 journal.replay().unwrap();
@@ -333,11 +451,11 @@ mod tests {
         let name = format!("schedlab-refused-{}", std::process::id());
         let mut groups = Groups::default();
         // More than the kernel takes, in both versions.
-        let wrong = Placement {
-            quota_percent: Some(1e15),
-            ..Placement::default()
+        let wrong = Settings {
+            weight: None,
+            quota: Some(Quota::of_percent(1e15)),
         };
-        match groups.make(Path::new("/"), &name, &wrong, &mut journal) {
+        match groups.make(Path::new("/"), &name, wrong, &mut journal) {
             Err(CgroupError::Io { step: "write", .. }) => {
                 let path = groups.made[0].clone();
                 assert!(path.exists());
@@ -345,7 +463,7 @@ mod tests {
                 assert!(!path.exists());
             }
             Err(error) => ::tests::skipped(error),
-            Ok(_) => panic!("a quota of {:?} percent was taken", wrong.quota_percent),
+            Ok(_) => panic!("the quota {:?} was taken", wrong.quota),
         }
     }
 }

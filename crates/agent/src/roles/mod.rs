@@ -18,7 +18,7 @@ use crate::network::OwnNetwork;
 use crate::process::{Event, Origin, Process};
 use crate::spawn::SpawnError;
 use crate::stop::Stop;
-use cgroup::{Cgroup, CgroupError, Groups};
+use cgroup::{Cgroup, CgroupError, Groups, Quota};
 use collect::tasks::{self, Pid};
 use load::roles::{ANTAGONISTS, SERVERS};
 use load::{Launch, Output};
@@ -76,6 +76,8 @@ struct Wait<'a> {
 pub struct Roles {
     running: Vec<Running>,
     groups: Groups,
+    /// The group of the load, where the arm asks for one.
+    load_group: Option<Cgroup>,
     layout: stack::Layout,
     /// Held while processes of the trial are started, by the server's wish.
     network: Option<OwnNetwork>,
@@ -140,10 +142,11 @@ impl Roles {
         let placement = &placement::under(placement, &role, ground.arm);
         // Not by its name, which users choose.
         let group_name = format!("{}-{}", ground.fence.name(), self.running.len());
+        let settings = placement::group(placement, &role, ground.arm);
         let refused = |e: CgroupError| Stop::Void(format!("the {name}: {e}"));
         let group = self
             .groups
-            .make(ground.root, &group_name, placement, ground.journal)
+            .make(ground.root, &group_name, settings, ground.journal)
             .map_err(refused)?;
         if let Some(group) = group
             .as_ref()
@@ -251,6 +254,34 @@ impl Roles {
         server.group.as_ref()?.weight_of(server.process.pid)
     }
 
+    /// Makes the group of a load that the arm limits. It is removed with those of the others.
+    pub fn limit_load(
+        &mut self,
+        root: &Path,
+        name: &str,
+        arm: &Arm,
+        journal: &mut Journal,
+    ) -> Result<(), CgroupError> {
+        let settings = placement::group(&Placement::default(), &Role::Load, arm);
+        self.load_group = self.groups.make(root, name, settings, journal)?;
+        Ok(())
+    }
+
+    /// The group that the load is to run in.
+    pub fn load_group(&self) -> Option<&Cgroup> {
+        self.load_group.as_ref()
+    }
+
+    /// The quota of the group of a process that leads a role; any other is the load's.
+    pub fn quota_of(&self, root: &Path, leader: Pid) -> Option<Quota> {
+        let running = self.running.iter().find(|r| r.process.pid == leader);
+        let group = match running {
+            Some(running) => running.group.as_ref(),
+            None => self.load_group.as_ref(),
+        };
+        group?.quota_of(root, leader)
+    }
+
     /// The window opens.
     pub fn begin(&mut self, root: &Path) {
         for running in &mut self.running {
@@ -278,6 +309,7 @@ impl Roles {
         let (mut outputs, mut errors) = (Vec::new(), Vec::new());
         self.server = None;
         self.network = None;
+        self.load_group = None;
         self.say_farewell();
         for running in self.running.drain(..).rev() {
             errors.extend(running.process.kill_rest(fence).err());

@@ -1,8 +1,8 @@
 //! Placement of the processes of a role: CPU set, nice value or policy, cgroup. All of it is
 //! inherited, so it is given to the first process before it runs its program.
 
-use super::cgroup::Cgroup;
-use crate::arm::{cpus, policy};
+use super::cgroup::{Cgroup, Quota, Settings};
+use crate::arm::{cpus, policy, quota};
 use collect::tasks::Pid;
 use load::{Launch, SELF};
 use model::{Arm, Class, Placement, Policy, Role, Server};
@@ -23,6 +23,15 @@ pub fn under(placement: &Placement, role: &Role, arm: &Arm) -> Placement {
     Placement {
         cpus: cpus.or_else(|| placement.cpus.clone()),
         ..placement.clone()
+    }
+}
+
+/// Settings of the cgroup of a role under an arm: the arm's quota takes the place of its own.
+pub fn group(placement: &Placement, role: &Role, arm: &Arm) -> Settings {
+    let own = placement.quota_percent.map(Quota::of_percent);
+    Settings {
+        weight: placement.weight,
+        quota: quota::of_role(arm, role).or(own),
     }
 }
 

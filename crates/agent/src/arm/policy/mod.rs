@@ -10,12 +10,10 @@ pub use keys::{POLICY_KEYS, check_policy, read_policy};
 pub use threads::*;
 
 use super::asked::Asked;
-use super::ingredient::{Around, At, Change, Form, Ingredient, problem};
+use super::ingredient::{Around, At, Change, Form, Ingredient, problem, without_role};
 use crate::roles;
 use load::Keys;
-use model::{
-    Arm, Class, Fact, Invalid, Policy, Problem, Role, Severity, Warning, Workload, readings,
-};
+use model::{Arm, Class, Fact, Invalid, Policy, Problem, Severity, Warning, Workload, readings};
 use serde_json::{Map, Value};
 use std::path::Path;
 
@@ -53,7 +51,7 @@ impl Ingredient for ThreadPolicy {
             return Vec::new();
         };
         let mut problems: Vec<Problem> = try_policy(root, arm, wanted).into_iter().collect();
-        problems.extend(check_role(arm, workloads));
+        problems.extend(without_role(arm, "policy", workloads));
         let deadlines = workloads.iter();
         problems.extend(deadlines.filter_map(|w| check_deadline(root, arm, wanted, w)));
         problems
@@ -107,23 +105,6 @@ fn try_policy(root: &Path, arm: &Arm, wanted: &Policy) -> Option<Problem> {
     }
     let error = try_on_this_machine(&deadline::to_try(root, wanted)).err()?;
     Some(problem(arm, error.to_string(), error.remedy()))
-}
-
-/// The policy of an arm needs its role in every workload.
-fn check_role(arm: &Arm, workloads: &[Workload]) -> Option<Problem> {
-    let has: fn(&Workload) -> bool = match arm.to {
-        Role::Load => return None,
-        Role::Server => Workload::is_served,
-        Role::Antagonist => |w| !w.antagonists.is_empty(),
-    };
-    let without = workloads.iter().find(|w| !has(w))?;
-    let what = format!(
-        "its policy is for the role {}, which the workload {} does not have",
-        arm.to.name(),
-        without.name
-    );
-    let remedy = "leave out `to`, and the policy goes to the load; or leave out the workload";
-    Some(problem(arm, what, remedy))
 }
 
 /// The part of a deadline policy that a role of the workload cannot have.
