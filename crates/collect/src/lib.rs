@@ -19,6 +19,7 @@ pub mod preflight;
 pub mod psi;
 pub mod rusage;
 pub mod sched_ext;
+pub mod schedstat;
 pub mod stat;
 pub mod sys;
 pub mod system;

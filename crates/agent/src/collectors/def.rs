@@ -1,6 +1,6 @@
 //! The definition of a collector. To add one: its file, and a line in [`COLLECTORS`].
 
-use super::{delays, distances, hardware, runqueue, switches};
+use super::{delays, distances, hardware, runqueue, schedstat, switches};
 use crate::interrupt::Interrupt;
 use crate::journal::Journal;
 use crate::process::Origin;
@@ -11,11 +11,12 @@ use std::time::Duration;
 
 /// In the order of lists. When the window opens they begin the other way round, so that
 /// what takes longest to begin is the first, and the last to end.
-pub static COLLECTORS: [&CollectorDef; 5] = [
+pub static COLLECTORS: [&CollectorDef; 6] = [
     &switches::DEF,
     &delays::DEF,
     &distances::DEF,
     &hardware::DEF,
+    &schedstat::DEF,
     &runqueue::DEF,
 ];
 

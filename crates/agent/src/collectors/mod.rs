@@ -11,6 +11,7 @@ mod distances;
 pub mod events;
 mod hardware;
 mod runqueue;
+mod schedstat;
 mod surroundings;
 pub mod switches;
 mod wanted;
