@@ -424,7 +424,8 @@ impl<'a, 'c> Trial<'a, 'c> {
         if let Some(why) = parsed.void {
             return Err(Stop::Void(why));
         }
-        let collected = self.collect(&counters);
+        let mut collected = self.collect(&counters);
+        collected.extend(self.collectors.with_load(&parsed.metrics));
         self.metrics = counters::merge(parsed.metrics, [counters, collected].concat());
         Ok(())
     }

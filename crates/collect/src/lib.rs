@@ -6,6 +6,7 @@
 
 pub mod delays;
 pub mod distance;
+pub mod energy;
 pub mod events;
 pub mod frequency;
 pub mod hardware;

@@ -1,6 +1,6 @@
 //! The definition of a collector. To add one: its file, and a line in [`COLLECTORS`].
 
-use super::{delays, distances, hardware, runqueue, schedstat, switches};
+use super::{delays, distances, energy, hardware, runqueue, schedstat, switches};
 use crate::interrupt::Interrupt;
 use crate::journal::Journal;
 use crate::process::Origin;
@@ -11,12 +11,13 @@ use std::time::Duration;
 
 /// In the order of lists. When the window opens they begin the other way round, so that
 /// what takes longest to begin is the first, and the last to end.
-pub static COLLECTORS: [&CollectorDef; 6] = [
+pub static COLLECTORS: [&CollectorDef; 7] = [
     &switches::DEF,
     &delays::DEF,
     &distances::DEF,
     &hardware::DEF,
     &schedstat::DEF,
+    &energy::DEF,
     &runqueue::DEF,
 ];
 
@@ -80,6 +81,11 @@ pub trait Collecting: Send {
     fn end(&mut self, at: &At);
 
     fn collected(&self) -> Collected;
+
+    /// Findings that need figures of the load, which are known when it has ended.
+    fn with_load(&self, _load: &[Measurement]) -> Vec<Measurement> {
+        Vec::new()
+    }
 
     /// CPU time of the server and the antagonists, where it knows that.
     fn run_ns_beside_load(&self) -> u64 {

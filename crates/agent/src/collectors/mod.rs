@@ -8,6 +8,7 @@ mod attendants;
 pub mod def;
 mod delays;
 mod distances;
+mod energy;
 pub mod events;
 mod hardware;
 mod runqueue;
@@ -107,6 +108,14 @@ impl Collectors {
     /// Ends their processes, which a trial that ended early may have left.
     pub fn stop(&mut self) {
         self.running.iter_mut().for_each(|c| c.stop());
+    }
+
+    /// Findings that need figures of the load.
+    pub fn with_load(&self, load: &[Measurement]) -> Vec<Measurement> {
+        self.running
+            .iter()
+            .flat_map(|c| c.with_load(load))
+            .collect()
     }
 
     /// Findings of all collectors. `counted` holds the CPU time of the load.
