@@ -21,6 +21,7 @@ pub mod psi;
 pub mod rusage;
 pub mod sched_ext;
 pub mod schedstat;
+pub mod sched_trace;
 pub mod stat;
 pub mod sys;
 pub mod system;

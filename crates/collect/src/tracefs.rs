@@ -1,5 +1,6 @@
-//! tracefs, for the numbers of tracepoints (Documentation/trace/events.rst). Where it
-//! is not mounted it is opened detached: no mount point, nothing to take away again.
+//! tracefs, for the numbers of tracepoints (Documentation/trace/events.rst) and for ring
+//! buffers. Where it is not mounted it is opened detached: no mount point, nothing to take away
+//! again.
 
 use rustix::fs::{Dir, FileType, Mode, OFlags, openat};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
@@ -59,6 +60,23 @@ fn parse(text: &str) -> io::Result<u64> {
     text.trim()
         .parse()
         .map_err(|_| io::ErrorKind::InvalidData.into())
+}
+
+/// The directory of tracefs.
+pub fn open(root: &Path) -> io::Result<OwnedFd> {
+    let here = PLACES.iter().map(|place| root.join(place));
+    let mounted = here
+        .into_iter()
+        .find(|path| path.join("instances").exists());
+    match mounted {
+        Some(path) => {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            Ok(rustix::fs::open(path, flags, Mode::empty())?)
+        }
+        // A tree of files is all that there is of its machine.
+        None if root != Path::new("/") => Err(io::ErrorKind::NotFound.into()),
+        None => detached(),
+    }
 }
 
 /// Needs CAP_SYS_ADMIN and Linux 5.2.
