@@ -27,6 +27,15 @@ fn what_is_wrong_in_a_file_is_shown_with_its_place_and_a_remedy() {
             format!("{ARM}{WAKEUP}metrics = [\"wakeup_p98\"]\n"),
             "wakeup_p9",
         ),
+        (format!("trace = \"best\"\n{ARM}{WAKEUP}"), "x.toml:1"),
+        (
+            format!("trace = \"worst:service\"\n{ARM}{WAKEUP}"),
+            "worst:wakeup or worst:request",
+        ),
+        (
+            format!("trace = \"worst\"\n{ARM}[[workload]]\nkind = \"hackbench\"\n"),
+            "one of wakeup, rr, periodic",
+        ),
         ("name = \"x\n".to_owned(), "x.toml:1"),
     ]);
 }

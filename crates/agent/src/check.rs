@@ -3,6 +3,7 @@
 use crate::arm::{ingredient, scheduler};
 use crate::collectors::def::{COLLECTORS, find};
 use crate::collectors::events;
+use crate::collectors::trace;
 use crate::roles;
 use load::Job;
 use model::{Arm, Experiment, Place, Problem, Side, Workload};
@@ -27,7 +28,8 @@ pub fn check(root: &Path, experiment: &Experiment, side: Side) -> Vec<Problem> {
         problems
     });
     let collect = experiment.collect.as_deref();
-    let collectors = check_collectors(root, "experiment", collect);
+    let mut collectors = check_collectors(root, "experiment", collect);
+    collectors.extend(check_trace(root, experiment));
     let mut problems: Vec<Problem> = Vec::new();
     for problem in collectors
         .into_iter()
@@ -73,6 +75,19 @@ fn check_collectors(root: &Path, object: &str, named: Option<&[String]>) -> Vec<
         .flatten()
         .filter_map(problem)
         .collect()
+}
+
+/// What keeps this machine, or a workload, from a trace of its worst latency.
+fn check_trace(root: &Path, experiment: &Experiment) -> Vec<Problem> {
+    let Some(wanted) = &experiment.trace else {
+        return Vec::new();
+    };
+    let here = (trace::DEF.missing)(root, Vec::new()).map(|(what, remedy)| Problem {
+        object: "experiment".to_owned(),
+        what: format!("trace {}: {what}", wanted.words()),
+        remedy,
+    });
+    here.into_iter().collect()
 }
 
 /// Someone else's scheduler would be in every arm.

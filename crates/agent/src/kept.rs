@@ -14,6 +14,22 @@ const PIECE_BYTES: usize = 768 << 10;
 /// More are no report but a data set.
 const MOST_FILES: usize = 4096;
 
+/// Keeps a file that the agent itself made. No limit is for it.
+pub fn send(say: &mut dyn FnMut(Reply), path: &str, bytes: &[u8]) {
+    for piece in bytes.chunks(PIECE_BYTES) {
+        say(Reply::Kept {
+            piece: piece_of(path, piece),
+        });
+    }
+}
+
+fn piece_of(path: &str, bytes: &[u8]) -> KeptPiece {
+    KeptPiece {
+        path: path.to_owned(),
+        base64: BASE64_STANDARD.encode(bytes),
+    }
+}
+
 /// The files of one trial, on their way.
 pub struct Kept<'a> {
     say: &'a mut dyn FnMut(Reply),
@@ -84,10 +100,7 @@ impl<'a> Kept<'a> {
                 .take(PIECE_BYTES as u64)
                 .read_to_end(&mut bytes)?;
             if read > 0 || sent == 0 {
-                let piece = KeptPiece {
-                    path: name.to_owned(),
-                    base64: BASE64_STANDARD.encode(&bytes),
-                };
+                let piece = piece_of(name, &bytes);
                 (self.say)(Reply::Kept { piece });
             }
             sent += read as u64;

@@ -3,13 +3,13 @@
 use crate::arm::ingredient::{self, Change};
 use crate::collectors::def::Start;
 use crate::collectors::events::RoleEvents;
-use crate::collectors::{self, Collectors};
+use crate::collectors::{self, Collectors, trace};
 use crate::error::AgentError;
 use crate::fence::Fence;
 use crate::interrupt::Interrupt;
 use crate::journal::Journal;
 use crate::judge::judge;
-use crate::kept::Kept;
+use crate::kept::{self, Kept};
 use crate::process::Origin;
 use crate::processes::{self, KILL_LIMIT};
 use crate::roles::{Ground, Roles, stack};
@@ -17,12 +17,13 @@ use crate::stop::Stop;
 use crate::written::Files;
 use crate::{counters, files};
 use collect::tasks::Pid;
-use load::{Driver, Job, Launch, Output};
+use load::{Driver, Job, Launch, Output, Worst};
 use model::printable::last_lines;
 use model::stack::LOAD;
+use model::trace::WORST_FILE;
 use model::{
     Evidence, KEEP_LIMIT_BYTES, Measurement, Part, Reply, Request, Severity, TrialResult,
-    TrialSpec, TrialState, Warning,
+    TrialSpec, TrialState, Warning, WorstTrace,
 };
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -114,6 +115,7 @@ pub struct Trial<'a, 'c> {
     pub events: RoleEvents,
     started_unix_ns: u64,
     metrics: Vec<Measurement>,
+    trace: Option<WorstTrace>,
 }
 
 impl<'a, 'c> Trial<'a, 'c> {
@@ -151,6 +153,7 @@ impl<'a, 'c> Trial<'a, 'c> {
             kernel_release: collect::machine::kernel_release(),
             changes: ingredient::changes(&spec.arm, &spec.workload),
             metrics: Vec::new(),
+            trace: None,
             warnings: Vec::new(),
             collectors: Collectors::default(),
             events,
@@ -173,6 +176,7 @@ impl<'a, 'c> Trial<'a, 'c> {
             calibration: spec.calibration.clone(),
             seed: spec.seed,
             handicap_percent: spec.arm.handicap_percent,
+            watch: trace::watched(spec),
             ..Job::new(&spec.workload, spec.load, cpus)
         };
         let services = &spec.workload.services;
@@ -424,10 +428,21 @@ impl<'a, 'c> Trial<'a, 'c> {
         if let Some(why) = parsed.void {
             return Err(Stop::Void(why));
         }
+        if let Some(log) = &job.watch {
+            self.keep_trace(parsed.worst.as_ref(), log);
+        }
         let mut collected = self.collect(&counters);
         collected.extend(self.collectors.with_load(&parsed.metrics));
         self.metrics = counters::merge(parsed.metrics, [counters, collected].concat());
         Ok(())
+    }
+
+    fn keep_trace(&mut self, worst: Option<&Worst>, log: &str) {
+        let kept = self.collectors.keep(worst, &self.spec.label, log);
+        if let Some((trace, bytes)) = kept {
+            kept::send(self.context.say, WORST_FILE, &bytes);
+            self.trace = Some(trace);
+        }
     }
 
     /// The figures of the collectors, whose files and warnings go their ways.
@@ -446,8 +461,8 @@ impl<'a, 'c> Trial<'a, 'c> {
 
     /// Ends the load's part and leaves the rest as it is.
     fn leave(&mut self, began: u64) -> (Result<(), String>, Stage) {
-        self.collectors.stop();
         let mut errors = std::mem::take(&mut self.unended);
+        errors.extend(self.collectors.stop());
         for change in self.changes.iter_mut().rev() {
             errors.extend(change.undo(self.context.root).errors);
         }
@@ -469,8 +484,8 @@ impl<'a, 'c> Trial<'a, 'c> {
     /// with `began` when the trial did.
     fn undo(&mut self, began: u64) -> Result<(), String> {
         self.context.progress("undoing", self.undo_limit());
-        self.collectors.stop();
         let mut errors = std::mem::take(&mut self.unended);
+        errors.extend(self.collectors.stop());
         errors.extend(self.end_roles());
         for change in self.changes.iter_mut().rev() {
             let undone = change.undo(self.context.root);
@@ -557,6 +572,7 @@ impl<'a, 'c> Trial<'a, 'c> {
             metrics: if counts { self.metrics } else { Vec::new() },
             warnings,
             for_good,
+            trace: self.trace.filter(|_| counts),
         }
     }
 }

@@ -166,7 +166,7 @@ impl<'a> Trial<'a, '_> {
         loop {
             match process.wait(self.context.interrupt, self.until.min(next_sample)) {
                 Event::Line(found) if found == line => return Ok(()),
-                Event::Line(_) => {}
+                Event::Line(other) => self.collectors.heard(&other),
                 Event::Interrupted => return Err(interrupted()),
                 Event::Exited => return Err(ended_early(process, line)),
                 Event::Timeout => {

@@ -63,6 +63,33 @@ fn the_machine_is_as_before_after_a_kill_at_any_moment() {
 }
 
 #[test]
+fn the_rings_of_a_trace_are_gone_after_a_kill() {
+    let root = std::path::Path::new("/");
+    if !root_or_skip() {
+        return;
+    }
+    if let Some(why) = collect::sched_trace::missing(root) {
+        return ::tests::skipped(format!("tracefs: {why}"));
+    }
+    let mut agent = Agent::start();
+    let prefix = format!("schedlab-{}-", agent.child.id());
+    let rings = || {
+        let mut names = collect::sched_trace::names(root).unwrap();
+        names.retain(|name| name.starts_with(&prefix));
+        names.len()
+    };
+    let mut request = trial(Arm::unchanged("x"), command("sleep 609.25"));
+    if let Request::Trial { spec } = &mut request {
+        spec.collect = Some(vec!["trace".to_owned()]);
+    }
+    agent.send(&request);
+    eventually("the workload runs", || !running("609.25").is_empty());
+    assert_eq!(rings(), 2);
+    agent.kill();
+    eventually("the rings are gone", || rings() == 0);
+}
+
+#[test]
 fn a_restore_undoes_what_agent_and_guard_left() {
     if !root_or_skip() {
         return;

@@ -40,6 +40,7 @@ static TOY: KindDef = KindDef {
     metrics: &[COUNTED],
     deciding: &["counted"],
     logs: &[],
+    watched: &[],
     tasks: &[Task::Process("toy")],
     programs: &[Program {
         name: "toy",

@@ -207,6 +207,7 @@ impl<'a> Cells<'a> {
             },
             collect: None,
             perf: Vec::new(),
+            trace: None,
             aa_arm: None,
         }
     }
@@ -261,6 +262,7 @@ fn trial(place: &PlannedTrial, run: &Run, cell: &str) -> (Trial, TrialFiles) {
             metrics: run.metrics.clone(),
             warnings: Vec::new(),
             for_good: false,
+            trace: None,
         },
     };
     let mut texts = vec![TrialFile {

@@ -68,6 +68,7 @@ pub static KIND: KindDef = KindDef {
     metrics: METRICS,
     deciding: DECIDING,
     logs: &[],
+    watched: &[],
     tasks: &[],
     programs: &[],
     handicap: false,

@@ -46,6 +46,7 @@ impl Figures {
         }
         let what = format!("{} latency", name.replace('-', " "));
         let text = recording.interval_log(&what, self.opened)?;
+        self.parsed.worst = self.parsed.worst.or(recording.worst());
         let name = format!("{name}.hlog");
         self.parsed.files.push(TrialFile { name, text });
         Ok(recording)

@@ -63,6 +63,7 @@ pub static KIND: KindDef = KindDef {
     metrics: METRICS,
     deciding: DECIDING,
     logs: &[],
+    watched: &[],
     tasks: &[Task::Process("hackbench")],
     programs: &[Program {
         name: "hackbench",

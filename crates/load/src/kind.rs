@@ -9,7 +9,9 @@
 use crate::registry::Registry;
 use crate::roles::{ANTAGONISTS, SERVERS};
 use crate::{Chosen, Driver, Keys, Params, Work, params, recording};
-use model::{KeyDef, Kind, Load, MetricDef, Program, Task, Workload, format_duration_ns};
+use model::{
+    KeyDef, Kind, Load, MetricDef, Problem, Program, Task, Tracing, Workload, format_duration_ns,
+};
 
 /// All kinds, the main one first.
 pub static KINDS: Registry<KindDef> = Registry::new(&[
@@ -56,6 +58,9 @@ pub struct KindDef {
     pub deciding: &'static [&'static str],
     /// Interval logs (`NAME.hlog`) that a trial leaves.
     pub logs: &'static [&'static str],
+    /// Those of the logs whose worst value is told with its moment and its thread: their
+    /// recorders are `watched_as` them.
+    pub watched: &'static [&'static str],
     /// Tasks whose scheduling is measured, as they are named to a scheduler that can favour
     /// some. Tasks that only make requests are not among them.
     pub tasks: &'static [Task],
@@ -230,6 +235,60 @@ pub fn log_of(workload: &Workload, load: &Load, metric: &str) -> Option<&'static
     recording::log_among(logs, metric)
 }
 
+/// The log of a workload whose worst value a trace is made of: the one that is named, as a log
+/// or by one of its metrics; else that of the first metric that decides and has one, else the
+/// first of the kind. The error says which there are.
+pub fn watched_log(
+    workload: &Workload,
+    load: &Load,
+    trace: &Tracing,
+) -> Result<&'static str, Problem> {
+    let watched = match (find(workload.kind.name()), load) {
+        (Some(def), load) if !matches!(load, Load::MaxRate(_)) => def.watched,
+        _ => &[],
+    };
+    let among = |name: &str| {
+        let mut logs = watched.iter().copied();
+        logs.find(|log| *log == name)
+            .or_else(|| recording::log_among(watched, name))
+    };
+    let found = match &trace.worst_of {
+        Some(name) => among(name),
+        None => {
+            let mut deciding = workload.metrics.iter();
+            let deciding = deciding.find_map(|metric| among(metric));
+            deciding.or_else(|| watched.first().copied())
+        }
+    };
+    found.ok_or_else(|| unwatched(&workload.name, trace, watched))
+}
+
+fn unwatched(workload: &str, trace: &Tracing, watched: &[&str]) -> Problem {
+    let trace = trace.words();
+    let (what, remedy) = if watched.is_empty() {
+        let kinds = KINDS.all().filter(|def| !def.watched.is_empty());
+        let kinds: Vec<&str> = kinds.map(|def| def.name).collect();
+        (
+            format!("trace {trace}: this load does not say when its worst latency was"),
+            format!(
+                "leave it out, or use a fixed load of one of {}",
+                kinds.join(", ")
+            ),
+        )
+    } else {
+        let known: Vec<String> = watched.iter().map(|log| format!("worst:{log}")).collect();
+        (
+            format!("trace {trace}: this workload has no such latency"),
+            format!("use {}", known.join(" or ")),
+        )
+    };
+    Problem {
+        object: format!("workload {workload}"),
+        what,
+        remedy,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -261,6 +320,43 @@ mod tests {
                 def.name
             );
         }
+    }
+
+    #[test]
+    fn what_is_watched_is_among_the_logs_of_the_kind() {
+        for def in KINDS.all() {
+            assert!(
+                def.watched.iter().all(|log| def.logs.contains(log)),
+                "{}",
+                def.name
+            );
+        }
+    }
+
+    #[test]
+    fn a_trace_is_of_what_decides_unless_it_says_of_what() {
+        let workload = |kind: &str, metrics: &[&str]| Workload {
+            metrics: metrics.iter().map(|name| (*name).to_owned()).collect(),
+            ..Workload::new(Kind::new(kind))
+        };
+        let of = |words: &str, workload: &Workload, load: Load| {
+            let trace = Tracing::parse(words).unwrap();
+            watched_log(workload, &load, &trace).map_err(|problem| problem.remedy)
+        };
+        let wakeup = workload("wakeup", &["requests_per_sec", "request_p99"]);
+        assert_eq!(of("worst", &wakeup, Load::Count(2)), Ok("request"));
+        assert_eq!(of("worst:wakeup", &wakeup, Load::Count(2)), Ok("wakeup"));
+        assert_eq!(
+            of("worst:wakeup_p99", &wakeup, Load::Count(2)),
+            Ok("wakeup")
+        );
+        let rr = workload("rr", &["requests_per_sec"]);
+        assert_eq!(of("worst", &rr, Load::Count(2)), Ok("request"));
+        let wrong = of("worst:service", &wakeup, Load::Count(2)).unwrap_err();
+        assert_eq!(wrong, "use worst:wakeup or worst:request");
+        let program = workload("hackbench", &["hackbench_time"]);
+        let none = of("worst", &program, Load::Count(2)).unwrap_err();
+        assert!(none.contains("one of wakeup, rr, periodic"), "{none}");
     }
 
     #[test]

@@ -43,11 +43,12 @@ pub mod tbench;
 mod testing;
 pub mod units;
 pub mod wakeup;
+pub mod worst;
 
 pub use keys::Keys;
 pub use kind::{
     KINDS, KindDef, LoadForms, Usual, Window, deciding, driver, log_of, measured_tasks,
-    metric_defs, programs, summary,
+    metric_defs, programs, summary, watched_log,
 };
 pub use native::native_main;
 pub use params::{Params, Work};
@@ -56,6 +57,7 @@ pub use rr::serve::serve_pairs_main;
 pub use serve::serve_main;
 pub use spin::spin_main;
 pub use sys::allowed_cpus;
+pub use worst::Worst;
 
 use model::{Calibration, Invalid, Kind, Load, Problem, TrialFile, Workload};
 use serde::{Deserialize, Serialize};
@@ -81,6 +83,9 @@ pub struct Job {
     pub handicap_percent: f64,
     /// Address of the workload's own server, once it listens.
     pub server: Option<SocketAddr>,
+    /// The log whose worst value is watched, one of [`KindDef::watched`]; `None`: nothing is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watch: Option<String>,
 }
 
 impl Job {
@@ -103,6 +108,7 @@ impl Job {
             seed: 0,
             handicap_percent: 0.0,
             server: None,
+            watch: None,
         }
     }
 }
@@ -180,6 +186,9 @@ pub struct Parsed {
     /// Why the trial must not count, though the work was done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub void: Option<String>,
+    /// The worst value of the log that was watched; `None` where nothing was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worst: Option<Worst>,
 }
 
 /// Whom a workload sends requests to.

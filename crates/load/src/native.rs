@@ -13,6 +13,9 @@ fn run(stdin: impl Read + Send + 'static, stdout: impl Write) -> Result<(), Nati
     let job = phases.next_line()?;
     let job: Job =
         serde_json::from_str(&job).map_err(|e| NativeError::BadJob(format!("{e}: {job:?}")))?;
+    if let Some(log) = &job.watch {
+        crate::worst::watch(log);
+    }
     let driver = driver(&job.workload.kind).map_err(NativeError::BadJob)?;
     let parsed = driver.generate(&job, &mut phases)?;
     phases.result(&parsed)

@@ -61,6 +61,7 @@ pub static KIND: KindDef = KindDef {
     metrics: METRICS,
     deciding: DECIDING,
     logs: &[],
+    watched: &[],
     tasks: &[Task::Process("netperf"), Task::Process("netserver")],
     programs: &[PROGRAM, SERVER],
     handicap: false,

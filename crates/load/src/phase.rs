@@ -1,7 +1,8 @@
 //! The protocol of a phased process: lines between it and the agent, on its standard streams.
 //!
 //! The process: `ready` (threads exist, nothing measured yet), waits for `go` on
-//! standard input, warms up, says `begin` when the window opens and `end` when it
+//! standard input, warms up, says `begin` when the window opens, within it `worse` and `settled`
+//! where the worst latency is watched ([`crate::worst`]), and `end` when it
 //! has closed, waits for `seen` on standard input with all threads in place, then says
 //! one line `result JSON` ([`Parsed`]) and exits with 0.
 //!
@@ -10,6 +11,7 @@
 //! process. It never wakes up by itself; when the input ends, the agent is gone, and so is
 //! the load.
 
+use crate::worst::{self, LOOK, Lookout};
 use crate::{Job, Launch, Output, Parsed, SELF, program, sys};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -141,8 +143,17 @@ impl<'a> Phases<'a> {
         self.say(BEGIN)
     }
 
-    /// Waits for the time at which the window closes, and says so.
+    /// Waits for the time at which the window closes, and says so. Where the worst latency is
+    /// watched, it says meanwhile when there is a worse one.
     pub fn end(&mut self, at_ns: u64) -> Result<(), NativeError> {
+        let mut lookout = Lookout::default();
+        while let Some(worst_ns) = worst::told().filter(|_| sys::now_ns() < at_ns) {
+            if let Some(line) = lookout.look(worst_ns) {
+                self.say(line)?;
+            }
+            let next_ns = sys::now_ns().saturating_add(model::nanos(LOOK));
+            self.wait_until(next_ns.min(at_ns))?;
+        }
         self.wait_until(at_ns)?;
         self.say(END)
     }

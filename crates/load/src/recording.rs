@@ -5,6 +5,8 @@
 //! was finished inside the window, in the interval in which it was finished.
 
 use crate::stalls::Stalls;
+use crate::sys;
+use crate::worst::{self, At, Worst};
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 use hdrhistogram::{Counter, Histogram};
@@ -45,6 +47,8 @@ pub struct Recorder {
     interval_ns: u64,
     intervals: Vec<Histogram<u32>>,
     stalls: Stalls,
+    /// The worst value so far, where it is watched.
+    worst: Option<(At, Worst)>,
 }
 
 impl Recorder {
@@ -63,12 +67,19 @@ impl Recorder {
             interval_ns,
             intervals,
             stalls: Stalls::none(),
+            worst: None,
         })
     }
 
     /// Keeps values of `limit_ns` and more as well, with the time of the worst.
     pub fn with_stalls_from(mut self, limit_ns: u64) -> Self {
         self.stalls = Stalls::from(limit_ns);
+        self
+    }
+
+    /// Watches the worst value, if that of this log is wanted.
+    pub(crate) fn watched_as(mut self, log: &str, at: At) -> Self {
+        self.worst = worst::is_watched(log).then_some((at, Worst::default()));
         self
     }
 
@@ -90,7 +101,28 @@ impl Recorder {
         if let Some(histogram) = self.intervals.get_mut(index) {
             histogram.saturating_record(value_ns);
             self.stalls.see(at_ns, value_ns);
+            if let Some((at, worst)) = &mut self.worst
+                && value_ns > worst.took_ns
+            {
+                *worst = worst_of(*at, at_ns, value_ns, self.window);
+            }
         }
+    }
+}
+
+/// A worst value, which the process is told of.
+#[cold]
+fn worst_of(at: At, at_ns: u64, took_ns: u64, window: Window) -> Worst {
+    worst::tell(took_ns);
+    Worst {
+        took_ns,
+        end_ns: match at {
+            At::End => at_ns,
+            At::Due => at_ns.saturating_add(took_ns),
+        },
+        thread: sys::thread_id(),
+        window_begin_ns: window.begin_ns,
+        window_end_ns: window.end_ns,
     }
 }
 
@@ -118,6 +150,7 @@ pub struct Recording {
     intervals: Vec<Histogram<u32>>,
     total: Histogram<u32>,
     stalls: Stalls,
+    worst: Option<Worst>,
 }
 
 impl Recording {
@@ -129,12 +162,16 @@ impl Recording {
             interval_ns,
             mut intervals,
             mut stalls,
+            worst,
         } = recorders.next()?;
+        let mut worst = worst.map(|(_, worst)| worst);
         for other in recorders {
             for (into, from) in intervals.iter_mut().zip(&other.intervals) {
                 *into += from;
             }
             stalls.add(&other.stalls);
+            let others = other.worst.map(|(_, worst)| worst);
+            worst = worst.into_iter().chain(others).max_by_key(|w| w.took_ns);
         }
         let total = sum(&intervals)?;
         Some(Recording {
@@ -143,6 +180,7 @@ impl Recording {
             intervals,
             total,
             stalls,
+            worst,
         })
     }
 
@@ -154,6 +192,11 @@ impl Recording {
     /// Stalls among these values.
     pub fn stalls(&self) -> &Stalls {
         &self.stalls
+    }
+
+    /// The worst value, where it was watched and there was one.
+    pub fn worst(&self) -> Option<Worst> {
+        self.worst.filter(|worst| worst.took_ns > 0)
     }
 
     /// A moment of the window, from its opening.

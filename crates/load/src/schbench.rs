@@ -50,6 +50,7 @@ pub static KIND: KindDef = KindDef {
     metrics: METRICS,
     deciding: m::DECIDING,
     logs: &[],
+    watched: &[],
     tasks: &[Task::Process("schbench")],
     // It has no version to print; that it is there is the fact.
     programs: &[Program {

@@ -21,6 +21,11 @@ pub fn now_ns() -> u64 {
     now.tv_sec as u64 * NS_PER_SEC + now.tv_nsec as u64
 }
 
+/// ID of the calling thread.
+pub fn thread_id() -> i32 {
+    rustix::thread::gettid().as_raw_nonzero().get()
+}
+
 /// Lead of CLOCK_MONOTONIC over CLOCK_REALTIME; both run at the same speed, and the second one
 /// may be set (clock_gettime(2)).
 pub fn monotonic_minus_realtime_ns() -> i64 {

@@ -44,6 +44,7 @@ pub static KIND: KindDef = KindDef {
     metrics: METRICS,
     deciding: &["throughput"],
     logs: &[],
+    watched: &[],
     tasks: &[Task::Process("tbench"), Task::Process("tbench_srv")],
     programs: &[PROGRAM, server::PROGRAM],
     handicap: false,

@@ -2,6 +2,7 @@
 
 use crate::arm::Arm;
 use crate::check::Invalid;
+use crate::trace::Tracing;
 use crate::workload::Workload;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -33,6 +34,9 @@ pub struct Experiment {
     /// Events as perf list(1) names them, counted in every trial.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub perf: Vec<String>,
+    /// Trace that each trial keeps; `None`: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Tracing>,
     /// Name of the arm that repeats the baseline, where the experiment asks for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aa_arm: Option<String>,

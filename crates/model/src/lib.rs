@@ -27,6 +27,7 @@ pub mod stack;
 pub mod start;
 mod stored_evidence;
 pub mod system;
+pub mod trace;
 pub mod trial;
 pub mod units;
 pub mod workload;
@@ -51,6 +52,7 @@ pub use service::{Antagonist, OpenLoopParams, Placement, Server};
 pub use stack::{Ready, Service, StopSignal};
 pub use start::{Build, Machine, Start};
 pub use system::System;
+pub use trace::{Ran, Tracing, WorstTrace};
 pub use trial::{Trial, TrialResult, TrialState};
 pub use units::{Size, format_duration_ns, format_rate, nanos, parse_size, whole};
 pub use workload::{

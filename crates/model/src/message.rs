@@ -5,6 +5,7 @@ use crate::experiment::Experiment;
 use crate::problem::Problem;
 use crate::start::Build;
 use crate::system::System;
+use crate::trace::Tracing;
 use crate::trial::TrialResult;
 use crate::workload::{Calibration, Load, Workload};
 use serde::{Deserialize, Serialize};
@@ -159,6 +160,9 @@ pub struct TrialSpec {
     /// Events as in [`crate::Experiment`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub perf: Vec<String>,
+    /// Trace as in [`crate::Experiment`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Tracing>,
 }
 
 /// The machine whose part of an experiment is looked at.

@@ -4,6 +4,7 @@ use crate::evidence::Evidence;
 use crate::metric::Measurement;
 use crate::problem::Warning;
 use crate::schedule::PlannedTrial;
+use crate::trace::WorstTrace;
 use serde::{Deserialize, Serialize};
 
 /// End of a trial: it counts, or why it does not.
@@ -78,6 +79,9 @@ pub struct TrialResult {
     /// True if it did not count, and another attempt would end in the same way.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub for_good: bool,
+    /// Trace of the worst latency, where one was wanted and the trial counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<WorstTrace>,
 }
 
 /// `trial.json`: a trial with its place in the plan.

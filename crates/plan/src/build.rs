@@ -7,7 +7,7 @@ use crate::name::check_name;
 use crate::stop::{FileStop, stop};
 use crate::workload::of_words;
 use crate::{target, words};
-use model::{Arm, Experiment, TargetSpec, Workload};
+use model::{Arm, Experiment, TargetSpec, Tracing, Workload};
 use serde_json::{Map, Value};
 
 /// Parts of an experiment as they were written; gaps are filled by [`complete`].
@@ -22,6 +22,7 @@ pub(crate) struct Draft {
     pub stop: FileStop,
     pub collect: Option<Vec<String>>,
     pub perf: Vec<String>,
+    pub trace: Option<Tracing>,
     pub aa: bool,
 }
 
@@ -52,6 +53,8 @@ pub struct CommandLine {
     pub seed: Option<u64>,
     /// Adds an arm that repeats the baseline.
     pub aa: bool,
+    /// Trace of each trial, as after `--trace`.
+    pub trace: Option<Tracing>,
 }
 
 /// The experiment that a command line means.
@@ -95,6 +98,7 @@ pub fn parse_command_line(line: &CommandLine) -> Result<Experiment, PlanError> {
         stop: FileStop::default(),
         collect: None,
         perf: line.perf.clone(),
+        trace: line.trace.clone(),
         aa: line.aa,
     })
 }
@@ -133,6 +137,7 @@ pub(crate) fn complete(draft: Draft) -> Result<Experiment, PlanError> {
         stop: stop(&draft.stop),
         collect: draft.collect,
         perf: draft.perf,
+        trace: draft.trace,
         aa_arm: None,
     };
     check(&experiment)?;

@@ -11,7 +11,7 @@ use crate::name::{check_name, check_shows};
 use crate::server::check_server;
 use crate::stack::check_services;
 use crate::workload::check_workload;
-use model::Experiment;
+use model::{Experiment, Place};
 use schedule::cells;
 use std::collections::BTreeSet;
 
@@ -38,7 +38,37 @@ pub fn check(experiment: &Experiment) -> Result<(), PlanError> {
         check_services(&workload.services).map_err(named)?;
         check_antagonists(&workload.antagonists).map_err(named)?;
     }
+    check_trace(experiment)?;
     check_cells(experiment)
+}
+
+/// Each load of each workload must be able to say when its worst latency was, and the clock of
+/// the load must be that of the kernel which is traced.
+fn check_trace(experiment: &Experiment) -> Result<(), PlanError> {
+    let Some(trace) = &experiment.trace else {
+        return Ok(());
+    };
+    let is_apart = ::target::can(&experiment.target)?.apart;
+    for workload in &experiment.workloads {
+        if is_apart && workload.load_on == Place::Controller {
+            let what = format!(
+                "trace {}: the load of `{}` runs on the controller, where nothing is traced",
+                trace.words(),
+                workload.name
+            );
+            let help = "leave `trace` out, or set load-on = \"target\"";
+            return Err(PlanError::new(what).with_help(help).about("trace"));
+        }
+        for load in &workload.loads {
+            let found = ::load::watched_log(workload, load, trace);
+            found.map_err(|problem| {
+                PlanError::new(format!("{}: {}", problem.object, problem.what))
+                    .with_help(problem.remedy)
+                    .about("trace")
+            })?;
+        }
+    }
+    Ok(())
 }
 
 /// Cells are known by their names.

@@ -8,8 +8,9 @@ use crate::stop::FileStop;
 use crate::table::{Places, Value, items, own_keys, take, take_kind};
 use crate::target::target;
 use crate::workload;
-use model::{Experiment, TargetSpec, Workload};
+use model::{Experiment, TargetSpec, Tracing, Workload};
 use serde::Deserialize;
+use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// An experiment from the text of a file; `file_name` is for errors.
@@ -30,6 +31,7 @@ pub(crate) struct FileExperiment {
     collect: Option<Vec<String>>,
     #[serde(default)]
     perf: Vec<String>,
+    trace: Option<Spanned<String>>,
 }
 
 /// Tables that are taken out of the experiment before its own keys are read.
@@ -58,9 +60,15 @@ fn parse(file_name: &str, text: &str) -> Result<Experiment, PlanError> {
         stop: file.stop,
         collect: file.collect,
         perf: file.perf,
+        trace: file.trace.map(tracing).transpose()?,
         aa: file.aa,
     };
     complete(draft).map_err(|e| e.at(span.start..span.start).at_key(&places))
+}
+
+fn tracing(text: Spanned<String>) -> Result<Tracing, PlanError> {
+    let read = Tracing::parse(text.get_ref());
+    read.map_err(|what| PlanError::new(what).at(text.span()))
 }
 
 fn stem(file_name: &str) -> String {

@@ -62,6 +62,13 @@ const EXPERIMENT: TableDef = TableDef {
             "",
             "Events that are counted in each trial, as perf list(1) names them.",
         ),
+        KeyDef::new(
+            "trace",
+            "`worst`, or `worst:` with a kind of latency",
+            "no trace",
+            "Keeps the scheduling events around the worst latency of each arm in each cell, as a \
+             Perfetto trace: of the first kind of latency that decides, or of this one.",
+        ),
         KeyDef::new("stop", "table", "", "Rule that ends the run."),
         KeyDef::new(
             "target",

@@ -32,6 +32,9 @@ fn text(line: &CommandLine, experiment: &Experiment) -> Option<String> {
     if !experiment.perf.is_empty() {
         top.insert("perf".to_owned(), experiment.perf.as_slice().into());
     }
+    if let Some(trace) = &experiment.trace {
+        top.insert("trace".to_owned(), trace.words().into());
+    }
     text += &words::lines(&top)?;
     let stop = stop(&experiment.stop);
     if !stop.is_empty() {

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Name of the file with format, version, seed, state and warnings.
 pub const MANIFEST: &str = "manifest.json";
@@ -41,6 +41,11 @@ pub const CERTIFICATE: &str = "certificate.json";
 pub const TRIALS: &str = "trials";
 /// Below a trial: files that its services and its load left.
 pub const KEPT: &str = "kept";
+/// Path of the trace of the worst latency in the directory of a trial, where it has one.
+pub fn trace_in(trial: &Path) -> PathBuf {
+    trial.join(KEPT).join(model::trace::WORST_FILE)
+}
+
 /// Name of the file with the result of one trial, in the trial's directory.
 pub const TRIAL: &str = "trial.json";
 /// Prefix of what is being written; left over only by a crash.

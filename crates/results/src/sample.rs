@@ -154,6 +154,7 @@ pub(crate) mod tests {
                 }],
                 warnings: Vec::new(),
                 for_good: false,
+                trace: None,
             },
         }
     }

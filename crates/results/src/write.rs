@@ -174,6 +174,17 @@ impl Writer {
         written
     }
 
+    /// Removes the trace of a stored trial, since another one of its arm and cell has a worse
+    /// latency. One that is gone is fine.
+    pub fn remove_trace(&self, trial: &Trial) -> Result<(), ResultsError> {
+        let trials = self.dir.join(files::TRIALS);
+        let path = files::trace_in(&trials.join(trial_dir_name(trial)));
+        match fs::remove_file(&path) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(io("removing", &path)(e)),
+            _ => Ok(()),
+        }
+    }
+
     fn remove_partial(&self) -> Result<(), ResultsError> {
         let trials = self.dir.join(files::TRIALS);
         for entry in fs::read_dir(&trials).map_err(io("listing", &trials))? {

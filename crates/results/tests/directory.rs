@@ -41,6 +41,7 @@ fn experiment() -> Experiment {
         stop: StopRule::default(),
         collect: None,
         perf: Vec::new(),
+        trace: None,
         aa_arm: None,
     }
 }
@@ -83,6 +84,7 @@ fn trial(index: u32, attempt: u32) -> Trial {
             metrics: Vec::new(),
             warnings: Vec::new(),
             for_good: false,
+            trace: None,
         },
     }
 }

@@ -87,6 +87,7 @@ fn of_load(spec: TrialSpec, services: Vec<Listening>) -> TrialSpec {
             ..Arm::unchanged(&spec.arm.name)
         },
         collect: Some(Vec::new()),
+        trace: None,
         ..spec
     }
 }

@@ -97,6 +97,7 @@ fn attaching(arm: &str, scheduler: &Scheduler) -> TrialSpec {
         seed: 0,
         collect: Some(Vec::new()),
         perf: Vec::new(),
+        trace: None,
     }
 }
 

@@ -12,6 +12,7 @@ use crate::connection::{Calibrated, Connection, with_last_lines};
 use crate::mixing;
 use crate::trial::{TrialEnd, UnderWay};
 use crate::{Event, Progress, RunError};
+use model::trace::WORST_FILE;
 use model::{
     Build, Calibration, Evidence, Experiment, Fact, Machine, Part, Place, Plan, PlannedTrial,
     Problem, Reset, Severity, Side, Start, Trial, TrialFile, TrialResult, TrialSpec, TrialState,
@@ -320,7 +321,7 @@ impl<'a> Run<'a> {
                 arm,
                 attempt,
             });
-            let Some((result, files)) = self.attempt(place)? else {
+            let Some((result, mut files)) = self.attempt(place)? else {
                 return Ok(false);
             };
             let trial = Trial {
@@ -332,7 +333,11 @@ impl<'a> Run<'a> {
                 result,
             };
             self.allow(mixing::other_scheduler(&self.trials, &trial))?;
+            let lesser = self.keep_worst(&trial, &mut files);
             self.writer.add_trial(&trial, &files)?;
+            if let Some(lesser) = lesser {
+                self.writer.remove_trace(&self.trials[lesser])?;
+            }
             (self.sink)(Event::TrialEnded { trial: &trial });
             self.trials.push(trial);
             if self.trials.last().is_some_and(Trial::is_ok) {
@@ -345,6 +350,28 @@ impl<'a> Run<'a> {
         }
         self.give_up_what_never_worked(place);
         Ok(true)
+    }
+
+    /// Of the traces of an arm in a cell the one of the worst latency is kept. Takes the new one
+    /// away if it is not that, or gives the trial whose trace was until now.
+    fn keep_worst(&self, trial: &Trial, files: &mut TrialFiles) -> Option<usize> {
+        let place = |t: &Trial| (t.place.cell, t.place.arm);
+        let took = |t: &Trial| t.result.trace.as_ref().map(|trace| trace.took_ns);
+        if took(trial).is_none() {
+            // It was sent before the trial came to nothing.
+            files.kept.remove(WORST_FILE);
+            return None;
+        }
+        let earlier = self.trials.iter().enumerate();
+        let earlier = earlier.filter(|(_, t)| place(t) == place(trial) && took(t).is_some());
+        let worst = earlier.max_by_key(|(index, t)| (took(t), std::cmp::Reverse(*index)));
+        match worst {
+            Some((_, worst)) if took(trial) <= took(worst) => {
+                files.kept.remove(WORST_FILE);
+                None
+            }
+            worst => worst.map(|(index, _)| index),
+        }
     }
 
     /// Numbers of the first and the last attempt at a place.
@@ -467,6 +494,7 @@ impl<'a> Run<'a> {
             seed: schedule::trial_seed(self.plan.seed, place),
             collect: self.experiment.collect.clone(),
             perf: self.experiment.perf.clone(),
+            trace: self.experiment.trace.clone(),
             part: Part::Whole,
             stays: false,
         }))
@@ -615,5 +643,6 @@ fn void_result(why: String, (started, at): (Instant, SystemTime)) -> TrialResult
         metrics: Vec::new(),
         warnings: Vec::new(),
         for_good: false,
+        trace: None,
     }
 }

@@ -180,6 +180,10 @@ pub struct ExperimentArgs {
     /// The baseline once more under another name, judged like any other
     #[arg(long)]
     pub aa: bool,
+    /// Keep the scheduling events around the worst latency of each arm in each cell, as a Perfetto
+    /// trace: worst, worst:request [default: the file's, or none]
+    #[arg(long, value_name = "WHAT", value_parser = model::Tracing::parse)]
+    pub trace: Option<model::Tracing>,
     /// Seed of order and arrivals [default: the file's, or 1]
     #[arg(long)]
     pub seed: Option<u64>,

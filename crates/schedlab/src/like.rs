@@ -37,6 +37,7 @@ fn overridden(mut experiment: Experiment, args: &RunArgs) -> Result<Experiment, 
     }
     expose(&mut experiment, &args.experiment.expose)?;
     override_stop(&mut experiment, &args.experiment)?;
+    experiment.trace = args.experiment.trace.clone().or(experiment.trace);
     plan::check(&experiment)?;
     Ok(experiment)
 }

@@ -246,10 +246,13 @@ impl Page {
             false => "It is used where `collect` names it.",
         };
         self.line(&format!(
-            "{}. {usual}\n",
+            "{}. {usual}",
             capital(collector.text.trim_end_matches('.'))
         ));
-        self.metrics(collector.metrics, &[]);
+        if !collector.metrics.is_empty() {
+            self.line("");
+            self.metrics(collector.metrics, &[]);
+        }
     }
 
     fn tunables(&mut self) {

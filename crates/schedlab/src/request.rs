@@ -30,6 +30,7 @@ pub fn wanted(args: &ExperimentArgs) -> Result<Wanted, CliError> {
             (plan::parse_command_line(&line)?, Some(line), None)
         }
     };
+    experiment.trace = args.trace.clone().or(experiment.trace);
     if args.aa {
         experiment = plan::with_aa(experiment)?;
     }
@@ -116,6 +117,7 @@ fn words(args: &ExperimentArgs) -> Result<CommandLine, CliError> {
         target: target_keys(args)?,
         seed: args.seed,
         aa: args.aa,
+        trace: args.trace.clone(),
     })
 }
 
@@ -223,6 +225,7 @@ pub fn extended(before: &Experiment, args: &ExperimentArgs) -> Result<Experiment
         ("--smallest-effect", args.smallest_effect.is_some()),
         ("--confidence", args.confidence.is_some()),
         ("--aa", args.aa && args.is_empty()),
+        ("--trace", args.trace.is_some()),
     ];
     if let Some((option, _)) = fixed.iter().find(|(_, is_given)| *is_given) {
         return Err(CliError::usage(

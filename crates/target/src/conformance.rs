@@ -178,6 +178,7 @@ fn trial(experiment: &Experiment, workload: usize) -> Request {
             calibration: Calibration::default(),
             collect: None,
             perf: Vec::new(),
+            trace: None,
             part: Part::Whole,
             stays: false,
             seed: experiment.seed,

@@ -175,6 +175,7 @@ impl FakeSession {
             metrics,
             warnings: Vec::new(),
             for_good,
+            trace: None,
         };
         let is_ok = result.state == TrialState::Ok;
         let ended = Reply::Trial {

@@ -106,6 +106,7 @@ fn excluded(scenario: &Scenario, planned: &PlannedTrial, attempt: u32, state: Tr
             metrics: Vec::new(),
             warnings: Vec::new(),
             for_good: false,
+            trace: None,
         },
     }
 }

@@ -1,17 +1,19 @@
 //! The definition of a collector. To add one: its file, and a line in [`COLLECTORS`].
 
-use super::{delays, distances, energy, hardware, runqueue, schedstat, switches};
+use super::trace::Kept;
+use super::{delays, distances, energy, hardware, runqueue, schedstat, switches, trace};
 use crate::interrupt::Interrupt;
 use crate::journal::Journal;
 use crate::process::Origin;
 use collect::tasks::Pid;
+use load::Worst;
 use model::{Measurement, MetricDef, Role, TrialFile, Warning};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// In the order of lists. When the window opens they begin the other way round, so that
 /// what takes longest to begin is the first, and the last to end.
-pub static COLLECTORS: [&CollectorDef; 7] = [
+pub static COLLECTORS: [&CollectorDef; 8] = [
     &switches::DEF,
     &delays::DEF,
     &distances::DEF,
@@ -19,6 +21,7 @@ pub static COLLECTORS: [&CollectorDef; 7] = [
     &schedstat::DEF,
     &energy::DEF,
     &runqueue::DEF,
+    &trace::DEF,
 ];
 
 /// A group of readings that are taken together, explain a trial, and can be left out. What
@@ -80,11 +83,20 @@ pub trait Collecting: Send {
     /// The window has closed; the processes are still there.
     fn end(&mut self, at: &At);
 
+    /// A line of the load within the window.
+    fn heard(&mut self, _line: &str) {}
+
     fn collected(&self) -> Collected;
 
     /// Findings that need figures of the load, which are known when it has ended.
     fn with_load(&self, _load: &[Measurement]) -> Vec<Measurement> {
         Vec::new()
+    }
+
+    /// A trace of the worst latency of the trial with this label, which is one of the log `of`;
+    /// `None` where it keeps none. It is asked before what it collected.
+    fn keep(&mut self, _worst: Option<&Worst>, _label: &str, _of: &str) -> Option<Kept> {
+        None
     }
 
     /// CPU time of the server and the antagonists, where it knows that.
@@ -97,8 +109,11 @@ pub trait Collecting: Send {
         None
     }
 
-    /// Ends that process, which a trial that ended early may have left.
-    fn stop(&mut self) {}
+    /// Ends that process, which a trial that ended early may have left, and takes away what it
+    /// made; the error says what could not be.
+    fn stop(&mut self) -> Result<(), String> {
+        Ok(())
+    }
 }
 
 /// The findings of a collector.

@@ -15,6 +15,7 @@ mod runqueue;
 mod schedstat;
 mod surroundings;
 pub mod switches;
+pub mod trace;
 mod wanted;
 
 pub use wanted::{Cost, Costs, MOST, costs_file, wanted};
@@ -22,7 +23,7 @@ pub use wanted::{Cost, Costs, MOST, costs_file, wanted};
 use attendants::{AttendantTimes, Attendants};
 use collect::tasks::Pid;
 use def::{At, COLLECTORS, Collected, Collecting, CollectorDef, Start};
-use load::recording;
+use load::{Worst, recording};
 use model::{Measurement, MetricDef, Role};
 use std::time::Duration;
 use surroundings::Surroundings;
@@ -105,9 +106,22 @@ impl Collectors {
         self.running.iter().filter_map(|c| c.process())
     }
 
-    /// Ends their processes, which a trial that ended early may have left.
-    pub fn stop(&mut self) {
-        self.running.iter_mut().for_each(|c| c.stop());
+    /// Ends their processes, which a trial that ended early may have left, and takes away what
+    /// they made; gives what could not be.
+    pub fn stop(&mut self) -> Vec<String> {
+        let running = self.running.iter_mut();
+        running.filter_map(|c| c.stop().err()).collect()
+    }
+
+    /// A line of the load within the window.
+    pub fn heard(&mut self, line: &str) {
+        self.running.iter_mut().for_each(|c| c.heard(line));
+    }
+
+    /// A trace of the worst latency, which is one of the log `of`.
+    pub fn keep(&mut self, worst: Option<&Worst>, label: &str, of: &str) -> Option<trace::Kept> {
+        let mut running = self.running.iter_mut();
+        running.find_map(|c| c.keep(worst, label, of))
     }
 
     /// Findings that need figures of the load.

@@ -288,8 +288,9 @@ impl Collecting for RunQueue {
         self.process.as_ref().map(|process| process.pid)
     }
 
-    fn stop(&mut self) {
+    fn stop(&mut self) -> Result<(), String> {
         self.stop_process();
+        Ok(())
     }
 }
 

@@ -249,22 +249,22 @@ impl Collecting for Balancing {
         collected
     }
 
-    /// The switch is no process, but ends with the collector all the same.
-    fn stop(&mut self) {
+    /// The switch is put back. Where that fails, the journal has it still.
+    fn stop(&mut self) -> Result<(), String> {
         if let Switch::TurnedOn(path) = &self.switch {
-            match std::fs::write(path, "0") {
-                Ok(()) => self.switch = Switch::Left,
-                // The journal has it still.
-                Err(error) => tracing::warn!("write 0 to {}: {error}", path.display()),
-            }
+            std::fs::write(path, "0").map_err(|e| format!("write 0 to {}: {e}", path.display()))?;
+            self.switch = Switch::Left;
         }
+        Ok(())
     }
 }
 
 /// A trial that ends early never comes to `collected`.
 impl Drop for Balancing {
     fn drop(&mut self) {
-        self.stop();
+        if let Err(error) = self.stop() {
+            tracing::warn!("{error}");
+        }
     }
 }
 
@@ -346,7 +346,7 @@ mod tests {
         let within = read();
         std::fs::write(root.path().join("proc/schedstat"), LATER).unwrap();
         collector.end(&at);
-        collector.stop();
+        collector.stop().unwrap();
         (collector.collected(), within, read())
     }
 

@@ -3,6 +3,7 @@
 //! those that `schedlab overhead` found to cost more than one percent on this machine.
 
 use super::def::{COLLECTORS, CollectorDef, find};
+use super::trace;
 use crate::error::AgentError;
 use crate::state::state_dir;
 use model::TrialSpec;
@@ -52,12 +53,17 @@ pub fn costs_file() -> Result<PathBuf, AgentError> {
     Ok(state_dir()?.join("overhead.json"))
 }
 
-/// Names that are not known were refused by the check.
+/// Names that are not known were refused by the check. A trace that is wanted is one more.
 pub fn wanted(spec: &TrialSpec) -> Vec<&'static CollectorDef> {
-    match spec.arm.collect.as_ref().or(spec.collect.as_ref()) {
+    let mut wanted: Vec<&CollectorDef> = match spec.arm.collect.as_ref().or(spec.collect.as_ref()) {
         Some(named) => named.iter().filter_map(|name| find(name)).collect(),
         None => cheap(&costs_file().map(|path| read(&path)).unwrap_or_default()),
+    };
+    let is_missing = wanted.iter().all(|def| def.name != trace::DEF.name);
+    if spec.trace.is_some() && is_missing {
+        wanted.push(&trace::DEF);
     }
+    wanted
 }
 
 /// Stored costs; none if they were measured under another kernel, which says nothing about this
@@ -84,7 +90,7 @@ fn cheap(costs: &Costs) -> Vec<&'static CollectorDef> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{Arm, Calibration, Load, Part};
+    use model::{Arm, Calibration, Load, Part, Tracing};
 
     fn names(costs: &Costs) -> Vec<&'static str> {
         cheap(costs).iter().map(|def| def.name).collect()
@@ -137,6 +143,7 @@ mod tests {
             seed: 1,
             collect: one("runqueue"),
             perf: Vec::new(),
+            trace: None,
         };
         let names = |spec: &TrialSpec| -> Vec<&'static str> {
             wanted(spec).iter().map(|def| def.name).collect()
@@ -144,6 +151,8 @@ mod tests {
         assert_eq!(names(&spec), ["runqueue"]);
         spec.arm.collect = one("switches");
         assert_eq!(names(&spec), ["switches"]);
+        spec.trace = Some(Tracing::default());
+        assert_eq!(names(&spec), ["switches", "trace"]);
     }
 
     #[test]

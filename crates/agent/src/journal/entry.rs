@@ -40,6 +40,11 @@ pub enum Undo {
         /// Directory of the cgroup.
         path: PathBuf,
     },
+    /// Remove a ring buffer of the kernel's events, an instance of tracefs that schedlab made.
+    RemoveRing {
+        /// Name of the instance.
+        name: String,
+    },
     /// Remove a folder with all that is in it. Schedlab made it, below its own directory.
     RemoveFolder {
         /// Path of the folder.
@@ -108,7 +113,7 @@ impl Entry {
             return Vec::new();
         };
         match undo {
-            Undo::Write { .. } | Undo::RemoveFolder { .. } => Vec::new(),
+            Undo::Write { .. } | Undo::RemoveFolder { .. } | Undo::RemoveRing { .. } => Vec::new(),
             Undo::KillMarked { variable } => processes::marked(variable),
             Undo::KillSession { pid, start_ticks } => processes::session(*pid, *start_ticks),
             Undo::RemoveCgroup { path } => cgroup::members(path),
@@ -135,6 +140,7 @@ impl Entry {
             Undo::KillMarked { .. } | Undo::KillSession { .. } => Ok(()),
             Undo::RemoveCgroup { path } => cgroup::remove(path),
             Undo::RemoveFolder { path } => files::remove_folder(path),
+            Undo::RemoveRing { name } => remove_ring(name),
         }
     }
 
@@ -146,6 +152,15 @@ impl Entry {
         };
         path(self).is_some() && path(self) == path(other)
     }
+}
+
+fn remove_ring(name: &str) -> Result<(), String> {
+    // A line that somebody wrote must not lead elsewhere.
+    if name.contains('/') || name.starts_with('.') {
+        return Err(format!("remove the ring {name:?}: that is no name of one"));
+    }
+    collect::sched_trace::remove(Path::new("/"), name)
+        .map_err(|e| format!("remove the ring {name} of tracefs: {e}"))
 }
 
 /// True if the line names another boot, as far as that can be read: of a torn line the end is

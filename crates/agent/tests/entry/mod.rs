@@ -30,6 +30,7 @@ pub fn trial(experiment: &Experiment) -> (Vec<Problem>, TrialResult) {
         seed: 1,
         collect: None,
         perf: Vec::new(),
+        trace: None,
     });
     let experiment = Box::new(experiment.clone());
     let side = Side::Both;

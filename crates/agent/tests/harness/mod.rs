@@ -168,6 +168,7 @@ pub fn trial(arm: Arm, workload: Workload) -> Request {
             seed: 1,
             collect: None,
             perf: Vec::new(),
+            trace: None,
         }),
     }
 }

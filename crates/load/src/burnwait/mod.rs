@@ -66,6 +66,7 @@ pub static KIND: KindDef = KindDef {
     metrics: METRICS,
     deciding: &["work_per_sec", "fairness_percent", "lateness_p99"],
     logs: &["lateness"],
+    watched: &["lateness"],
     tasks: &[Task::Thread("burnwait")],
     programs: &[],
     handicap: false,

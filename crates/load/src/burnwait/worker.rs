@@ -6,6 +6,7 @@ use super::weight;
 use crate::gate::{Gate, Timing};
 use crate::recording::{Recorder, Window};
 use crate::sys;
+use crate::worst::At;
 
 /// Name of the threads, as the agent sees it in `/proc/PID/task/TID/comm`.
 pub const THREAD: &str = "burnwait";
@@ -78,7 +79,8 @@ impl Worker {
                 set: index,
                 weight: weight::USUAL,
                 intervals: vec![Interval::default(); count],
-                lateness: Recorder::new(shape.duration_ns, longest_ns)?,
+                lateness: Recorder::new(shape.duration_ns, longest_ns)?
+                    .watched_as("lateness", At::End),
             },
         })
     }

@@ -74,6 +74,7 @@ pub static KIND: KindDef = KindDef {
     metrics: METRICS,
     deciding: &["request_p95"],
     logs: metrics::LOGS,
+    watched: &[],
     tasks: &[],
     programs: &[],
     handicap: false,

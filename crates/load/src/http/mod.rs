@@ -166,6 +166,7 @@ pub static KIND: KindDef = KindDef {
     metrics: metrics::HTTP,
     deciding: metrics::DECIDING,
     logs: metrics::LOGS,
+    watched: &["request"],
     tasks: &[],
     programs: &[],
     handicap: false,

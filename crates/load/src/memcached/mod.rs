@@ -147,6 +147,7 @@ pub static KIND: KindDef = KindDef {
     metrics: metrics::MEMCACHED,
     deciding: metrics::DECIDING,
     logs: metrics::LOGS,
+    watched: &["request"],
     tasks: &[],
     programs: &[],
     handicap: false,

@@ -2,6 +2,7 @@
 
 use crate::recording::{Recorder, Window};
 use crate::stalls;
+use crate::worst::At;
 
 /// Failures of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,7 +83,10 @@ impl Tally {
                 begin_ns: u64::MAX,
                 end_ns: u64::MAX,
             },
-            request: recorder.clone().with_stalls_from(stalls::REQUEST_NS),
+            request: recorder
+                .clone()
+                .with_stalls_from(stalls::REQUEST_NS)
+                .watched_as("request", At::Due),
             service: recorder.clone(),
             lateness: recorder,
             offered: 0,

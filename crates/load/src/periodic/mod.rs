@@ -74,6 +74,7 @@ pub static KIND: KindDef = KindDef {
     metrics: METRICS,
     deciding: &["lateness_p99", "request_p99"],
     logs: &["lateness", "request", "jitter", "job-cpu"],
+    watched: &["lateness", "request"],
     tasks: &[Task::Thread("periodic")],
     programs: &[],
     handicap: false,

@@ -4,6 +4,7 @@ use super::{Periodic, ROWS_PER_SEC, calibrate};
 use crate::gate::{Gate, Timing};
 use crate::matrices::Matrices;
 use crate::recording::{Recorder, Window};
+use crate::worst::At;
 use crate::{Job, crew, sys};
 
 /// Name of the threads, as the agent sees it in `/proc/PID/task/TID/comm`.
@@ -32,8 +33,8 @@ impl Record {
         let longest_ns = whole_ns.saturating_mul(2).max(1_000_000_000);
         let recorder = || Recorder::new(workload.duration_ns, longest_ns);
         Ok(Record {
-            lateness: recorder()?,
-            request: recorder()?,
+            lateness: recorder()?.watched_as("lateness", At::End),
+            request: recorder()?.watched_as("request", At::End),
             jitter: recorder()?,
             job_cpu: recorder()?,
             due: 0,

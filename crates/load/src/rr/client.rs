@@ -7,6 +7,7 @@ use crate::figures::Figures;
 use crate::gate::Gate;
 use crate::recording::{Recorder, Recording};
 use crate::stalls::{REQUEST_NS, REQUEST_STALLS};
+use crate::worst::At;
 use crate::{Job, NativeError, Parsed, Phases, pairs, steady, sys};
 use crate::{latency as m, phase};
 use std::io::{self, Read, Write};
@@ -56,7 +57,9 @@ impl Pair {
                 .map_err(|e| format!("open a pair with the server at {server}: {e}"))?,
             request: buffer(params.request_bytes),
             response: buffer(params.response_bytes),
-            recorder: Recorder::new(duration_ns, longest_ns)?.with_stalls_from(REQUEST_NS),
+            recorder: Recorder::new(duration_ns, longest_ns)?
+                .with_stalls_from(REQUEST_NS)
+                .watched_as("request", At::End),
         })
     }
 

@@ -60,6 +60,7 @@ pub static KIND: KindDef = KindDef {
     metrics: METRICS,
     deciding: &["requests_per_sec"],
     logs: &["request"],
+    watched: &["request"],
     tasks: &[Task::Thread("rr-*")],
     programs: &[],
     handicap: false,

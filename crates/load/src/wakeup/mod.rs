@@ -157,6 +157,7 @@ pub static KIND: KindDef = KindDef {
     metrics: METRICS,
     deciding: m::DECIDING,
     logs: &["wakeup", "request", "service"],
+    watched: &["wakeup", "request"],
     tasks: &[Task::Thread("wakeup-*")],
     programs: &[],
     handicap: true,

@@ -6,6 +6,7 @@ use crate::matrices::{Matrices, RowBudget};
 use crate::recording::Recorder;
 use crate::stalls;
 use crate::sys;
+use crate::worst::At;
 
 /// Recordings of one worker.
 #[derive(Debug, Clone)]
@@ -22,8 +23,12 @@ impl Records {
     pub fn new(config: &Config) -> Result<Self, String> {
         let recorder = || Recorder::new(config.duration_ns, config.longest_ns());
         Ok(Records {
-            wakeup: recorder()?.with_stalls_from(stalls::WAKEUP_NS),
-            request: recorder()?.with_stalls_from(stalls::REQUEST_NS),
+            wakeup: recorder()?
+                .with_stalls_from(stalls::WAKEUP_NS)
+                .watched_as("wakeup", At::End),
+            request: recorder()?
+                .with_stalls_from(stalls::REQUEST_NS)
+                .watched_as("request", At::End),
             service: config.rate_per_sec.map(|_| recorder()).transpose()?,
         })
     }

@@ -1,6 +1,8 @@
 //! Findings across cells or arms, as sheets of text with a tint: the same rows in the terminal,
 //! in markdown and on the page.
 
+mod worst;
+
 use crate::quantity::{change, count, factor, interval, percent, with_unit};
 use crate::render::chart::tick;
 use crate::table::across::grid::GridPoint;
@@ -84,11 +86,13 @@ pub fn sheets(table: &Table) -> Vec<Sheet> {
     let searches = searches.map(|search| of_search(search, table.experiment.confidence));
     let sequential = across.sequential.iter();
     let sequential = sequential.flat_map(|sequential| of_sequential(table, sequential));
+    let worst = across.worst.iter().map(worst::of_worst);
     sequential
         .chain(interference)
         .chain(grids)
         .chain(scans)
         .chain(searches)
+        .chain(worst)
         .collect()
 }
 

@@ -40,6 +40,7 @@ impl Table {
                 interference: across::interference::matrices(results),
                 grids: across::grid::grids(&results.experiment.arms, &cells),
                 why: why::of_calls(results, &cells),
+                worst: across::worst::worst(results),
                 sequential: across::sequential::sequential(results),
                 certificate: Certificate::of(results),
             },

@@ -64,6 +64,7 @@ impl Run<'_> {
             label: format!("snapshot of {name}"),
             arm: Arm::unchanged("snapshot"),
             stays: true,
+            trace: None,
             seed: self.plan.seed,
             ..spec
         })?;

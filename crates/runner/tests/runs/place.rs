@@ -31,6 +31,7 @@ pub fn experiment(arms: &[&str]) -> Experiment {
         },
         collect: None,
         perf: Vec::new(),
+        trace: None,
         aa_arm: None,
     }
 }

@@ -81,6 +81,7 @@ fn on_and_off(experiment: Experiment, collectors: &[&CollectorDef]) -> Experimen
         arms: none.chain(each).collect(),
         baseline: 0,
         aa_arm: None,
+        trace: None,
         stop: StopRule {
             // What is the same within it counts as cheap.
             smallest_effect: COSTLY,

@@ -8,12 +8,14 @@ pub mod search;
 pub mod sequential;
 #[cfg(test)]
 mod tests;
+pub mod worst;
 
 pub use grid::Grid;
 pub use interference::Interference;
 pub use scan::Scan;
 pub use search::Search;
 pub use sequential::Sequential;
+pub use worst::WorstOfCell;
 
 use crate::certificate::Certificate;
 use crate::table::why::Why;
@@ -35,6 +37,9 @@ pub struct Across {
     pub grids: Vec<Grid>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub why: Vec<Why>,
+    /// Traces of the worst latencies.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub worst: Vec<WorstOfCell>,
     /// Imported runs, which were not interleaved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequential: Option<Sequential>,
