@@ -215,10 +215,10 @@ impl Driver for Command {
             .filter(|name| self.is_missing(name))
             .map(|name| {
                 let remedy = match name.contains(' ') {
-                    true => "write it without quotation marks, a word each: -- make -j4",
-                    false => "install it, or give its path",
+                    true => "write it without quotation marks, a word each: -- make -j4".to_owned(),
+                    false => crate::program::remedy(name),
                 };
-                problem(format!("there is no program `{name}`"), remedy)
+                problem(format!("there is no program `{name}`"), &remedy)
             })
             .collect()
     }

@@ -517,7 +517,7 @@ fn check_program(object: &str, program: Option<&str>) -> Option<Problem> {
     Some(Problem {
         object: object.to_owned(),
         what: format!("the program {program} is not there"),
-        remedy: format!("install {program}, or give its path"),
+        remedy: load::program::remedy(program),
     })
 }
 
