@@ -39,7 +39,7 @@ pub fn render(results: &ResultSet) -> Result<String, ReportError> {
     written(writer)
 }
 
-fn written(writer: csv::Writer<Vec<u8>>) -> Result<String, ReportError> {
+pub fn written(writer: csv::Writer<Vec<u8>>) -> Result<String, ReportError> {
     let bytes = writer
         .into_inner()
         .map_err(|error| ReportError::Csv(error.into_error().into()))?;
@@ -156,7 +156,7 @@ fn columns_of_trial(results: &ResultSet, stored: &StoredTrial) -> [String; 11] {
 }
 
 /// Line ends stay, within quotation marks.
-fn text(text: &str) -> String {
+pub fn text(text: &str) -> String {
     let text = printable::lines(text);
     match text.starts_with(['=', '+', '-', '@', '\t']) {
         true => format!("'{text}"),

@@ -11,6 +11,7 @@ pub(crate) mod json;
 pub(crate) mod junit;
 pub(crate) mod lkml;
 pub(crate) mod markdown;
+pub(crate) mod requests;
 pub(crate) mod sheet;
 pub(crate) mod text;
 pub(crate) mod tried;
@@ -25,6 +26,7 @@ pub static FORMATS: &[Format] = &[
     Format { name: "lkml", file: None, summary: "plain text of fixed width for a mailing list", write: |table, _, _| Ok(lkml::render(table)) },
     Format { name: "csv", file: Some("trials.csv"), summary: "a row for each trial and metric, as CSV", write: |_, results, _| csv::render(results) },
     Format { name: "comparisons", file: Some("comparisons.csv"), summary: "a row for each comparison, as CSV", write: |table, _, _| csv::comparisons(table) },
+    Format { name: "requests", file: None, summary: "success, mean, p95, goodput and verdict of each arm of services under load, as CSV", write: |table, _, _| requests::csv(table) },
     Format { name: "json", file: Some("report.json"), summary: "for programs; `docs/report.schema.json` describes it", write: |table, _, _| json::render(table) },
     Format { name: "html", file: Some("report.html"), summary: "one page with charts that needs no network", write: |table, results, _| html::render(table, results) },
     Format { name: "markdown", file: None, summary: "tables for a merge request or a wiki", write: |table, _, _| Ok(markdown::render(table)) },

@@ -5,6 +5,7 @@ mod worst;
 
 use crate::quantity::{change, count, factor, interval, percent, with_unit};
 use crate::render::chart::tick;
+use crate::render::requests;
 use crate::table::across::grid::GridPoint;
 use crate::table::across::interference::Slowdown;
 use crate::table::across::scan::{KNEE, ScanArm, ScanPoint};
@@ -33,6 +34,8 @@ pub struct Sheet {
     pub scale: Vec<SheetCell>,
     /// Too many columns for figures on a page.
     pub dense: bool,
+    /// Columns that are read together: they stay in one line of text that has room for them.
+    pub together: bool,
     /// Heads of the labels, then of the cells.
     pub labels: Vec<String>,
     pub columns: Vec<String>,
@@ -67,7 +70,7 @@ impl Sheet {
 }
 
 impl SheetCell {
-    fn missing() -> Self {
+    pub fn missing() -> Self {
         SheetCell {
             text: "-".to_owned(),
             detail: "not measured".to_owned(),
@@ -93,6 +96,7 @@ pub fn sheets(table: &Table) -> Vec<Sheet> {
         .chain(scans)
         .chain(searches)
         .chain(worst)
+        .chain(requests::sheets(table))
         .collect()
 }
 
@@ -384,6 +388,7 @@ fn of_grid(table: &Table, grid: &Grid) -> Sheet {
         doubt: "no verdict",
         scale: scale(better),
         dense,
+        together: false,
         labels: vec![down],
         columns: heads.collect(),
         rows: rows.collect(),
@@ -572,7 +577,7 @@ fn knee(arm: &ScanArm) -> SheetCell {
 }
 
 /// Without a tint or a doubt.
-fn plain(text: String, detail: String) -> SheetCell {
+pub fn plain(text: String, detail: String) -> SheetCell {
     SheetCell {
         text,
         detail,

@@ -151,7 +151,11 @@ impl Page {
     fn sheet(&mut self, sheet: &Sheet) {
         self.heading(&sheet.title);
         let arms = sheet.columns.len();
-        let abreast = self.abreast();
+        let whole = sheet_columns(sheet, 0..arms).natural_width(INDENT);
+        let abreast = match sheet.together && whole <= self.width {
+            true => arms.max(1),
+            false => self.abreast(),
+        };
         for start in (0..arms).step_by(abreast) {
             self.columns(&sheet_columns(sheet, start..arms.min(start + abreast)));
         }

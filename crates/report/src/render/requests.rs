@@ -1,0 +1,171 @@
+//! The table by which services under load are compared: for each arm its success, mean, 95th
+//! percentile and goodput, and the verdict. As a sheet in the reports, and as CSV.
+
+use super::sheet::{Sheet, SheetCell, SheetRow, plain};
+use crate::ReportError;
+use crate::quantity::{change, with_unit};
+use crate::render::csv::{text, written};
+use crate::table::{CellTable, Comparison, MetricRow, Table};
+use crate::words;
+
+/// A metric that only loads with several kinds of request have.
+const MARK: &str = "request_mean";
+const ERRORS: &str = "error_percent";
+const P95: &str = "request_p95";
+const GOODPUT: &str = "requests_per_sec";
+const OVERLOADED: &str = "overloaded";
+
+const HEAD: [&str; 12] = [
+    "cell",
+    "arm",
+    "trials",
+    "success_percent",
+    "mean_ns",
+    "p95_ns",
+    "goodput_per_sec",
+    "overloaded",
+    "deciding_metric",
+    "ratio",
+    "verdict",
+    "blocks",
+];
+
+/// Medians over the trials of one arm in one cell. What was not measured is none.
+struct Arm<'a> {
+    name: &'a str,
+    trials: usize,
+    success_percent: Option<f64>,
+    mean_ns: Option<f64>,
+    p95_ns: Option<f64>,
+    goodput_per_sec: Option<f64>,
+    /// In most of its trials.
+    overloaded: bool,
+    /// By the first metric that decides; none for the baseline.
+    comparison: Option<&'a Comparison>,
+    baseline: bool,
+}
+
+/// A sheet for each cell that has such figures.
+pub fn sheets(table: &Table) -> impl Iterator<Item = Sheet> {
+    let cells = table.cells.iter().filter(|cell| has_figures(cell));
+    cells.map(|cell| sheet(table, cell))
+}
+
+/// A row for each arm of each such cell. What has no value is empty.
+pub fn csv(table: &Table) -> Result<String, ReportError> {
+    let mut writer = ::csv::Writer::from_writer(Vec::new());
+    writer.write_record(HEAD)?;
+    for cell in table.cells.iter().filter(|cell| has_figures(cell)) {
+        for arm in arms(table, cell) {
+            writer.write_record(columns(cell, &arm))?;
+        }
+    }
+    written(writer)
+}
+
+fn has_figures(cell: &CellTable) -> bool {
+    cell.metrics.iter().any(|row| row.metric == MARK)
+}
+
+fn arms<'a>(table: &'a Table, cell: &'a CellTable) -> Vec<Arm<'a>> {
+    let row = |metric: &str| cell.metrics.iter().find(|row| row.metric == metric);
+    let summary = |metric: &str, arm: usize| row(metric).and_then(|row: &MetricRow| row.arms[arm]);
+    let median = |metric: &str, arm: usize| summary(metric, arm).map(|summary| summary.median);
+    let arm = |(index, info): (usize, &'a crate::table::ArmInfo)| Arm {
+        name: &info.name,
+        trials: summary(MARK, index).map_or(0, |summary| summary.trials),
+        success_percent: median(ERRORS, index).map(|errors| 100.0 - errors),
+        mean_ns: median(MARK, index),
+        p95_ns: median(P95, index),
+        goodput_per_sec: median(GOODPUT, index),
+        overloaded: median(OVERLOADED, index).is_some_and(|overloaded| overloaded >= 0.5),
+        comparison: cell.deciding().find(|c| c.arm == info.name),
+        baseline: info.baseline,
+    };
+    table.arms.iter().enumerate().map(arm).collect()
+}
+
+fn sheet(table: &Table, cell: &CellTable) -> Sheet {
+    let arms = arms(table, cell);
+    let deciding = cell.deciding().next();
+    let verdict = match deciding {
+        Some(comparison) => format!("{} against {}", comparison.metric, table.baseline()),
+        None => String::new(),
+    };
+    let heads = ["success", "mean", "p95", "goodput"];
+    let mut columns: Vec<String> = heads.map(str::to_owned).into();
+    columns.extend(deciding.map(|_| "verdict".to_owned()));
+    let caption = "Medians over the trials. Goodput counts the requests with the right answer.";
+    Sheet {
+        title: format!("{}, requests", cell.name),
+        caption: match deciding {
+            Some(_) => format!("{caption} The verdict is on {verdict}."),
+            None => caption.to_owned(),
+        },
+        doubt: match arms.iter().any(|arm| arm.overloaded) {
+            true => "overloaded or failing, so that latency is not compared",
+            false => "",
+        },
+        together: true,
+        labels: vec!["arm".to_owned()],
+        columns,
+        rows: arms
+            .iter()
+            .map(|arm| sheet_row(arm, deciding.is_some()))
+            .collect(),
+        ..Sheet::default()
+    }
+}
+
+fn sheet_row(arm: &Arm, compared: bool) -> SheetRow {
+    let cell = |value: Option<f64>, unit: &str| match value {
+        Some(value) => plain(with_unit(value, unit), String::new()),
+        None => SheetCell::missing(),
+    };
+    let latency = |value: Option<f64>| SheetCell {
+        sure: !arm.overloaded,
+        ..cell(value, "ns")
+    };
+    let mut cells = vec![
+        cell(arm.success_percent, "%"),
+        latency(arm.mean_ns),
+        latency(arm.p95_ns),
+        cell(arm.goodput_per_sec, "1/s"),
+    ];
+    cells.extend(compared.then(|| plain(verdict(arm), String::new())));
+    SheetRow {
+        labels: vec![arm.name.to_owned()],
+        cells,
+    }
+}
+
+/// `better -12.1%`.
+fn verdict(arm: &Arm) -> String {
+    match arm.comparison {
+        Some(comparison) => {
+            let by = comparison.ratio.map(|ratio| format!(" {}", change(ratio)));
+            words::marked_verdict(comparison) + &by.unwrap_or_default()
+        }
+        None if arm.baseline => "baseline".to_owned(),
+        None => "-".to_owned(),
+    }
+}
+
+fn columns(cell: &CellTable, arm: &Arm) -> [String; 12] {
+    let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
+    let compared = |of: fn(&Comparison) -> String| arm.comparison.map_or_else(String::new, of);
+    [
+        text(&cell.name),
+        text(arm.name),
+        arm.trials.to_string(),
+        number(arm.success_percent),
+        number(arm.mean_ns),
+        number(arm.p95_ns),
+        number(arm.goodput_per_sec),
+        arm.overloaded.to_string(),
+        compared(|c| text(&c.metric)),
+        number(arm.comparison.and_then(|c| c.ratio)),
+        compared(|c| words::verdict(c).to_owned()),
+        compared(|c| c.blocks.to_string()),
+    ]
+}
