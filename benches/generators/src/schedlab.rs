@@ -55,6 +55,9 @@ impl Schedlab {
                 method: "GET".to_owned(),
                 headers: Default::default(),
                 body: String::new(),
+                requests: Vec::new(),
+                setup: Vec::new(),
+                ramps: None,
             }),
             Speaks::Memcached => memcached::KIND.of(&Memcached {
                 address: None,

@@ -5,6 +5,7 @@
 //! program is measured from its start to its end.
 
 pub mod burnwait;
+mod by_name;
 pub mod command;
 mod crew;
 mod figures;

@@ -67,6 +67,9 @@ fn request(method: &str, open_loop: OpenLoop) -> Job {
         method: method.to_owned(),
         headers: Default::default(),
         body: String::new(),
+        requests: Vec::new(),
+        setup: Vec::new(),
+        ramps: None,
     }))
 }
 

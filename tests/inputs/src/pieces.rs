@@ -14,7 +14,11 @@ pub fn http_answer(input: &[u8]) {
         return;
     };
     for head_only in [false, true] {
-        let judged = |pieces: &[&[u8]]| verdict(HttpAnswer::new(), Asked { head_only }, pieces);
+        let asked = Asked {
+            head_only,
+            keep_bytes: 64,
+        };
+        let judged = |pieces: &[&[u8]]| verdict(HttpAnswer::new(), asked, pieces);
         let whole = judged(&[text]);
         assert_eq!(judged(&pieces(lengths, text)), whole);
         assert_eq!(judged(&pieces([1, 1], text)), whole);

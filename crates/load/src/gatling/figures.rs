@@ -1,33 +1,20 @@
 //! Figures from the requests of a run, judged as those of the open-loop generators.
 
+use super::rate_of;
 use super::requests::Request;
 use super::run::Measured;
-use super::{REQUEST_MEAN, rate_of};
-use crate::openloop::{Config, Failure, Tally, Times, figures};
-use crate::recording::{Window, samples_needed};
+use crate::by_name::{self, Named};
+use crate::openloop::metrics::REQUEST_MEAN;
+use crate::openloop::{Config, Failure, Ramps, Tally, Times, figures};
+use crate::recording::Window;
 use crate::{Job, Parsed};
-use model::{Arrivals, Severity, TrialFile, Warning};
+use model::{Arrivals, TrialFile};
 use std::collections::BTreeMap;
 
 /// Longest latency that a histogram has a place for.
 const LONGEST_NS: u64 = 600_000_000_000;
 /// Requests of so many seconds may be under way when the window closes.
 const EDGE_SECONDS: f64 = 1.0;
-/// Ways to fail that a warning names.
-const NAMED: usize = 3;
-/// Columns of requests-by-name.csv.
-const BY_NAME: [&str; 9] = [
-    "request",
-    "offered",
-    "ok",
-    "failed",
-    "ok_per_sec",
-    "p50_ns",
-    "p95_ns",
-    "p99_ns",
-    "max_ns",
-];
-
 /// Figures of the requests that were due in the measured part; `cpus` may be used by the
 /// program.
 pub fn parsed(
@@ -52,11 +39,10 @@ pub fn parsed(
     let of_generator = in_window().find(|r| r.reason.contains("Too many open files"));
     let mut parsed = figures::parsed(&config, vec![tally], measured.opened)?;
     parsed.metrics.push(mean(in_window()));
-    parsed.files.push(TrialFile {
-        name: "requests-by-name.csv".to_owned(),
-        text: by_name(in_window(), job.workload.duration_ns).map_err(|e| e.to_string())?,
-    });
-    parsed.warnings.extend(ways_to_fail(in_window()));
+    let table = by_name(in_window(), job.workload.duration_ns)?;
+    parsed.files.push(table);
+    let ways = ways_to_fail(in_window());
+    parsed.warnings.extend(by_name::ways_to_fail(ways));
     if of_generator.is_some() {
         parsed.void = Some(
             "the generator had too many open files, so its requests failed; raise the limit \
@@ -102,6 +88,7 @@ fn config(job: &Job, cpus: usize) -> Config {
         busy_poll: false,
         warmup_ns: job.workload.warmup_ns,
         duration_ns: job.workload.duration_ns,
+        ramps: Ramps::default(),
         seed: job.seed,
     }
 }
@@ -110,11 +97,12 @@ fn count(tally: &mut Tally, request: &Request) {
     let times = Times {
         intended_ns: request.due_us * 1_000,
         sent_ns: request.start_us * 1_000,
+        kind: 0,
     };
     tally.sent(times, times.sent_ns.saturating_sub(times.intended_ns));
     let end_ns = request.end_us * 1_000;
     match failure(request) {
-        None => tally.answered(times, end_ns, true, None),
+        None => tally.answered(times, end_ns, None),
         Some(failure) => tally.failed(times, end_ns, failure),
     }
 }
@@ -141,65 +129,44 @@ fn sorted(requests: &[&Request]) -> Vec<u64> {
     latencies
 }
 
-/// The nearest rank.
-fn quantile(sorted: &[u64], permille: u32) -> f64 {
+/// The nearest rank; 0 of nothing.
+fn quantile(sorted: &[u64], permille: u32) -> u64 {
     let rank = (sorted.len() * permille as usize).div_ceil(1_000).max(1);
-    sorted.get(rank - 1).map_or(f64::NAN, |ns| *ns as f64)
+    sorted.get(rank - 1).copied().unwrap_or_default()
 }
 
-/// A row for each name of a request. Quantiles are of the requests that succeeded, and empty
-/// where there are too few of them.
+/// The table of the requests by name.
 fn by_name<'a>(
     requests: impl Iterator<Item = &'a Request>,
     duration_ns: u64,
-) -> Result<String, csv::Error> {
+) -> Result<TrialFile, String> {
     let mut names: BTreeMap<&str, Vec<&Request>> = BTreeMap::new();
     for request in requests {
         names.entry(&request.name).or_default().push(request);
     }
-    let mut table = csv::Writer::from_writer(Vec::new());
-    table.write_record(BY_NAME)?;
+    let (mut rows, mut latencies) = (Vec::new(), Vec::new());
     for (name, requests) in names {
         let ok: Vec<&Request> = requests.iter().copied().filter(|r| r.ok).collect();
-        let latencies = sorted(&ok);
-        let cell = |permille| match latencies.len() as u64 >= samples_needed(permille) {
-            true => quantile(&latencies, permille).to_string(),
-            false => String::new(),
-        };
-        let max = latencies.last().map_or_else(String::new, u64::to_string);
-        let per_sec = ok.len() as f64 * 1e9 / duration_ns as f64;
-        table.write_record([
+        let of_ok = sorted(&ok);
+        rows.push(Named {
             name,
-            &requests.len().to_string(),
-            &ok.len().to_string(),
-            &(requests.len() - ok.len()).to_string(),
-            &format!("{per_sec:.3}"),
-            &cell(500),
-            &cell(950),
-            &cell(990),
-            &max,
-        ])?;
+            offered: requests.len() as u64,
+            ok: ok.len() as u64,
+            max_ns: of_ok.last().copied(),
+        });
+        latencies.push(of_ok);
     }
-    let text = table.into_inner().map_err(|e| e.into_error())?;
-    Ok(String::from_utf8_lossy(&text).into_owned())
+    by_name::file(&rows, duration_ns, |row, permille| {
+        quantile(&latencies[row], permille)
+    })
 }
 
-/// The failures by request and reason, the most frequent first.
-fn ways_to_fail<'a>(requests: impl Iterator<Item = &'a Request>) -> Option<Warning> {
+/// The failures by request and reason, with their numbers.
+fn ways_to_fail<'a>(requests: impl Iterator<Item = &'a Request>) -> Vec<(String, u64)> {
     let mut ways: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     for request in requests.filter(|r| !r.ok) {
         *ways.entry((&request.name, &request.reason)).or_default() += 1;
     }
-    let mut ways: Vec<_> = ways.into_iter().collect();
-    ways.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let named: Vec<String> = ways
-        .iter()
-        .take(NAMED)
-        .map(|((name, reason), _)| format!("{name}: {reason}"))
-        .collect();
-    (!named.is_empty()).then(|| Warning {
-        severity: Severity::Note,
-        what: format!("failed most often: {}", named.join("; ")),
-        remedy: "see requests-by-name.csv and the logs of the services".to_owned(),
-    })
+    let way = |((name, reason), count)| (format!("{name}: {reason}"), count);
+    ways.into_iter().map(way).collect()
 }

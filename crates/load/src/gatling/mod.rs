@@ -20,7 +20,7 @@ use crate::{
     Phases, Usual, Window, Work, phase, stalls, steady, sys,
 };
 use model::stack::{FOLDER, fill};
-use model::{Better, Invalid, KeyDef, Load, MetricDef, Problem};
+use model::{Invalid, KeyDef, Load, MetricDef, Problem};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -80,13 +80,6 @@ pub static KIND: KindDef = KindDef {
     handicap: false,
 };
 
-const REQUEST_MEAN: MetricDef = MetricDef {
-    name: "request_mean",
-    unit: "ns",
-    better: Better::Lower,
-    text: "Mean request latency, which a few long ones rule.",
-};
-
 /// Metrics of the load; `requests_per_sec` is its goodput.
 const METRICS: &[MetricDef] = &[
     m::REQUEST_P50,
@@ -95,7 +88,7 @@ const METRICS: &[MetricDef] = &[
     m::REQUEST_P99,
     m::REQUEST_P999,
     m::REQUEST_MAX,
-    REQUEST_MEAN,
+    metrics::REQUEST_MEAN,
     m::SERVICE_P50,
     m::SERVICE_P99,
     m::REQUESTS_PER_SEC,
@@ -221,7 +214,7 @@ impl Driver for Gatling {
                 "keep = [\"requests.csv\"]",
             ));
         }
-        let too_short = driver::undecidable(job);
+        let too_short = driver::undecidable(job, 1.0);
         problems.extend(too_short.map(|(what, remedy)| problem(what, &remedy)));
         problems
     }

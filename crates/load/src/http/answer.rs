@@ -14,6 +14,8 @@ const USUAL_HEAD_BYTES: usize = 2048;
 pub struct Asked {
     /// `HEAD`: the answer has no body whatever its head says.
     pub head_only: bool,
+    /// Bytes of the body that are kept, from its beginning.
+    pub keep_bytes: usize,
 }
 
 /// Parser of the answers on one connection.
@@ -24,6 +26,8 @@ pub struct HttpAnswer {
     /// The pieces of a head that is not whole yet.
     head: Vec<u8>,
     status: u16,
+    /// The beginning of the body.
+    body: Vec<u8>,
     keep: bool,
     /// Has the answer begun?
     begun: bool,
@@ -62,13 +66,27 @@ impl HttpAnswer {
     /// Parser with memory for a usual head.
     pub fn new() -> Self {
         HttpAnswer {
-            asked: Asked { head_only: false },
+            asked: Asked {
+                head_only: false,
+                keep_bytes: 0,
+            },
             state: State::Head,
             head: Vec::with_capacity(USUAL_HEAD_BYTES),
             status: 0,
+            body: Vec::new(),
             keep: true,
             begun: false,
         }
+    }
+
+    /// Status of the answer, once its head is whole.
+    pub fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// The beginning of the body, as much of it as is kept.
+    pub fn body(&self) -> &[u8] {
+        &self.body
     }
 
     /// The bytes after the head, once it is whole.
@@ -107,6 +125,7 @@ impl HttpAnswer {
     }
 
     fn take_length(&mut self, bytes: &[u8], left: u64) -> Result<Taken, Fault> {
+        keep(&mut self.body, self.asked.keep_bytes, bytes);
         match (bytes.len() as u64).cmp(&left) {
             std::cmp::Ordering::Less => {
                 let left = left - bytes.len() as u64;
@@ -120,7 +139,8 @@ impl HttpAnswer {
     }
 
     fn take_chunked(&mut self, bytes: &[u8], mut chunked: Chunked) -> Result<Taken, Fault> {
-        let rest = chunked.take(bytes)?;
+        let (body, most) = (&mut self.body, self.asked.keep_bytes);
+        let rest = chunked.take(bytes, |data| keep(body, most, data))?;
         self.state = State::Chunked(chunked);
         match (chunked.is_done(), rest) {
             (false, _) => Ok(Taken::More),
@@ -138,15 +158,18 @@ impl HttpAnswer {
     }
 }
 
-impl Answer<Asked> for HttpAnswer {
-    fn expect(&mut self, asked: Asked) {
+impl HttpAnswer {
+    /// A request was sent: its answer begins with the next byte.
+    pub fn expect(&mut self, asked: Asked) {
         self.asked = asked;
         self.state = State::Head;
         self.head.clear();
+        self.body.clear();
         self.begun = false;
     }
 
-    fn take(&mut self, bytes: &[u8]) -> Result<Taken, Fault> {
+    /// Takes the next bytes of the connection.
+    pub fn take(&mut self, bytes: &[u8]) -> Result<Taken, Fault> {
         self.begun |= !bytes.is_empty();
         let mut bytes = bytes;
         while self.state == State::Head {
@@ -159,13 +182,18 @@ impl Answer<Asked> for HttpAnswer {
             }
         }
         match self.state {
-            State::Head | State::UntilClose => Ok(Taken::More),
+            State::Head => Ok(Taken::More),
+            State::UntilClose => {
+                keep(&mut self.body, self.asked.keep_bytes, bytes);
+                Ok(Taken::More)
+            }
             State::Length { left } => self.take_length(bytes, left),
             State::Chunked(chunked) => self.take_chunked(bytes, chunked),
         }
     }
 
-    fn end_of_stream(&mut self) -> Result<Done, Fault> {
+    /// The server has closed the connection. An answer may end that way.
+    pub fn end_of_stream(&mut self) -> Result<Done, Fault> {
         match self.state {
             State::UntilClose => Ok(Done {
                 ok: self.status < 400,
@@ -176,6 +204,31 @@ impl Answer<Asked> for HttpAnswer {
             _ => Err(Fault::HangUp),
         }
     }
+}
+
+/// For all requests that say what their answers are like.
+impl<R: Into<Asked>> Answer<R> for HttpAnswer {
+    fn expect(&mut self, request: R) {
+        HttpAnswer::expect(self, request.into());
+    }
+
+    fn take(&mut self, bytes: &[u8]) -> Result<Taken, Fault> {
+        HttpAnswer::take(self, bytes)
+    }
+
+    fn end_of_stream(&mut self) -> Result<Done, Fault> {
+        HttpAnswer::end_of_stream(self)
+    }
+
+    fn text(&self) -> &[u8] {
+        &self.body
+    }
+}
+
+/// Adds bytes to those that are kept, up to so many in all.
+fn keep(kept: &mut Vec<u8>, most: usize, bytes: &[u8]) {
+    let room = most.saturating_sub(kept.len());
+    kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
 }
 
 /// `100 Continue` and the like; `101` ends HTTP on this connection.

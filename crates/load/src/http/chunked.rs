@@ -1,4 +1,4 @@
-//! The chunked transfer coding (RFC 9112, section 7.1): only where it ends.
+//! The chunked transfer coding (RFC 9112, section 7.1): what is data, and where it ends.
 
 use crate::openloop::Fault;
 
@@ -35,14 +35,16 @@ impl Chunked {
         self.state == State::Done
     }
 
-    /// Takes bytes up to the end of the body; gives how many are left behind it.
-    pub fn take(&mut self, bytes: &[u8]) -> Result<usize, Fault> {
+    /// Takes bytes up to the end of the body, and passes on those that are data; gives how many
+    /// are left behind it.
+    pub fn take(&mut self, bytes: &[u8], mut data: impl FnMut(&[u8])) -> Result<usize, Fault> {
         let mut at = 0;
         while at < bytes.len() && !self.is_done() {
             if self.state == State::Data {
                 let left = usize::try_from(self.size).unwrap_or(usize::MAX);
                 let step = left.min(bytes.len() - at);
                 self.size -= step as u64;
+                data(&bytes[at..at + step]);
                 at += step;
                 if self.size == 0 {
                     self.state = State::DataEnd;

@@ -2,24 +2,28 @@
 
 mod answer;
 mod chunked;
+mod mix;
 #[cfg(test)]
 mod tests;
 mod url;
 
 pub use answer::{Asked, HttpAnswer};
+pub use mix::{Request, SetUp};
 
-use crate::openloop::{self, Protocol, driver, metrics};
+use crate::openloop::{self, Protocol, Ramps, driver, metrics};
 use crate::roles::echo::{self, Echo};
 use crate::{
     Asks, Chosen, Driver, Job, Keys, KindDef, Launch, LoadForms, NativeError, Output, Params,
     Parsed, Phases, Window, Work, phase,
 };
-use model::{KeyDef, Problem};
+use mix::{Mix, MixThread};
+use model::{Invalid, KeyDef, Problem};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
-/// HTTP/1.1 with keep-alive: the same request again and again.
+/// HTTP/1.1 with keep-alive: the same request again and again, or several kinds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HttpLoad {
     /// `http://HOST[:PORT]/PATH`, or `/PATH` at the workload's own server.
@@ -32,25 +36,59 @@ pub struct HttpLoad {
     /// Text of the body; empty for a request without one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub body: String,
+    /// Kinds of request in place of the one; empty: the one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requests: Vec<Request>,
+    /// Requests before the load, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub setup: Vec<SetUp>,
+    /// Ramps within the window; `None`: a constant rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ramps: Option<Ramps>,
 }
 
 impl Params for HttpLoad {
     fn read(keys: &mut Keys) -> Self {
+        let url = keys.get("url").unwrap_or_else(|| "/".to_owned());
+        let method: Option<String> = keys.get("method");
+        let headers = keys.get("headers").unwrap_or_default();
+        let body: Option<String> = keys.get("body");
+        let requests: Vec<Request> = keys.tables("request", Request::read).unwrap_or_default();
+        let setup = keys.tables("setup", SetUp::read).unwrap_or_default();
+        let ramps = keys.table("phases", Ramps::read);
+        let twice = [("method", method.is_some()), ("body", body.is_some())];
+        let twice = twice
+            .iter()
+            .find(|(_, there)| *there && !requests.is_empty());
+        if let Some((key, _)) = twice {
+            let what = format!("the workload has both `{key}` and [[workload.request]]");
+            keys.refuse(Invalid::new(*key, what).with_remedy("write it into each request"));
+        }
         HttpLoad {
-            url: keys.get("url").unwrap_or_else(|| "/".to_owned()),
-            method: keys.get("method").unwrap_or_else(|| "GET".to_owned()),
-            headers: keys.get("headers").unwrap_or_default(),
-            body: keys.get("body").unwrap_or_default(),
+            url,
+            method: method.unwrap_or_else(|| "GET".to_owned()),
+            headers,
+            body: body.unwrap_or_default(),
+            requests,
+            setup,
+            ramps,
         }
     }
 }
 
 /// One trial of the load.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 struct Config {
     open_loop: openloop::Config,
-    /// Head and body, as they are sent.
-    request: String,
+    sent: Sent,
+}
+
+/// What is sent.
+#[derive(Debug, Clone)]
+enum Sent {
+    /// Head and body of the one request.
+    One(String),
+    Mix(Mix),
 }
 
 impl Config {
@@ -58,16 +96,36 @@ impl Config {
         let url = url::parse(&driver::before_start(&params.url, job))?;
         let address = driver::address(url.authority.as_deref(), 80, job)?;
         let host = url.authority.unwrap_or_else(|| address.to_string());
+        let sent = match params.is_mix() {
+            true => Sent::Mix(Mix::of(params, &host).map_err(|fault| fault.what)?),
+            false => Sent::One(request(params, &host, &url.path)?),
+        };
+        let ramps = params.ramps.unwrap_or_default();
         Ok(Config {
-            open_loop: openloop::Config::of(job, address)?,
-            request: request(params, &host, &url.path)?,
+            open_loop: openloop::Config::of(job, address)?.with_ramps(ramps),
+            sent,
         })
     }
 }
 
+impl HttpLoad {
+    fn is_mix(&self) -> bool {
+        !self.requests.is_empty()
+    }
+}
+
+fn is_method(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphabetic())
+}
+
+/// RFC 9110, section 9.2.2.
+fn is_idempotent(method: &str) -> bool {
+    ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"].contains(&method)
+}
+
 /// The bytes of the one request that is sent again and again.
 fn request(params: &HttpLoad, host: &str, path: &str) -> Result<String, String> {
-    if params.method.is_empty() || !params.method.bytes().all(|b| b.is_ascii_alphabetic()) {
+    if !is_method(&params.method) {
         return Err(format!(
             "`{}` is not a method; write \"GET\"",
             params.method
@@ -107,6 +165,7 @@ fn check_header(name: &str, value: &str) -> Result<(), String> {
 struct Http {
     request: Box<[u8]>,
     asked: Asked,
+    idempotent: bool,
 }
 
 impl Protocol for Http {
@@ -125,11 +184,8 @@ impl Protocol for Http {
         HttpAnswer::new()
     }
 
-    /// RFC 9110, section 9.2.2.
-    fn is_idempotent(&self) -> bool {
-        let method = self.request.split(|byte| *byte == b' ').next();
-        let same = ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"];
-        method.is_some_and(|method| same.iter().any(|name| name.as_bytes() == method))
+    fn is_idempotent(&self, _: Asked) -> bool {
+        self.idempotent
     }
 }
 
@@ -148,6 +204,26 @@ const KEYS: &[KeyDef] = &[
         "Header lines besides those that every request has.",
     ),
     KeyDef::new("body", "text", "", "Body of every request."),
+    KeyDef::new(
+        "request",
+        "tables `[[workload.request]]`",
+        "",
+        "Several kinds of request in place of the one. Each has a `path`; further `name`, under \
+         which it is counted, `weight` (1), `method` (`GET`, with a body `POST`), `headers`, \
+         `body`, `expect`, the right answer (`status`; `json`, a JSONPath, or `regex`; `is`, what \
+         is found there), and `take`, values to keep of the answer by name (a JSONPath, or a \
+         regular expression with a group). In path, headers and body `{NAME}` stands for a value \
+         that was taken, `{NAME:other}` for another one, `{int:1..9}` and \
+         `{decimal:0.01..9.99}` for a number, `{pick:FILE}` for a line of a file.",
+    ),
+    KeyDef::new(
+        "setup",
+        "tables `[[workload.setup]]`",
+        "",
+        "Requests that are made one after the other before the load and count nowhere: the keys \
+         of a `request` but for the weight, and `count` (1).",
+    ),
+    Ramps::KEY,
 ];
 
 /// The kind `http`.
@@ -178,12 +254,45 @@ impl Driver for HttpLoad {
         driver::asks(!self.url.starts_with('/'), echo)
     }
 
+    fn check(&self) -> Result<(), Invalid> {
+        if self.is_mix() {
+            return Mix::of(self, "host").map(drop);
+        }
+        match self.setup.is_empty() {
+            true => Ok(()),
+            false => Err(Invalid::new(
+                "setup",
+                "there is a set-up, but no [[workload.request]] after it",
+            )
+            .with_remedy("write the request of the load as a [[workload.request]]")),
+        }
+    }
+
     fn chosen(&self) -> Vec<Chosen> {
-        vec![Chosen::Address(format!("{} {}", self.method, self.url))]
+        if !self.is_mix() {
+            return vec![Chosen::Address(format!("{} {}", self.method, self.url))];
+        }
+        let of_setup = self.setup.iter().map(|setup| &setup.request);
+        let all = of_setup.chain(&self.requests);
+        let base = self.url.trim_end_matches('/');
+        let address = |r: &Request| Chosen::Address(format!("{} {base}{}", r.method, r.path));
+        let files = Mix::of(self, "host").map(|mix| mix.files);
+        let files = files.unwrap_or_default().into_iter().map(Chosen::File);
+        all.map(address).chain(files).collect()
     }
 
     fn require(&self, job: &Job) -> Vec<Problem> {
-        driver::require(job, Config::of(self, job).map(|config| config.open_loop))
+        let config = Config::of(self, job);
+        let missing = match config.as_ref().map(|config| &config.sent) {
+            Ok(Sent::Mix(mix)) => mix.lines().err(),
+            _ => None,
+        };
+        let remedy = "name a text file with a value in each line; a path counts from the directory \
+                      where schedlab runs";
+        let missing = missing.map(|what| job.problem(what, remedy));
+        let mut problems = driver::require(job, config.map(|config| config.open_loop));
+        problems.extend(missing);
+        problems
     }
 
     fn launch(&self, job: &Job) -> Launch {
@@ -192,12 +301,31 @@ impl Driver for HttpLoad {
 
     fn generate(&self, job: &Job, phases: &mut Phases) -> Result<Parsed, NativeError> {
         let config = Config::of(self, job).map_err(NativeError::Generator)?;
-        let head_only = self.method == "HEAD";
-        let protocol = |_| Http {
-            request: config.request.as_bytes().into(),
-            asked: Asked { head_only },
-        };
-        openloop::generate(&config.open_loop, protocol, phases)
+        match config.sent {
+            Sent::One(request) => {
+                let asked = Asked {
+                    head_only: self.method == "HEAD",
+                    keep_bytes: 0,
+                };
+                let protocol = |_| Http {
+                    request: request.as_bytes().into(),
+                    asked,
+                    idempotent: is_idempotent(&self.method),
+                };
+                openloop::generate(&config.open_loop, protocol, phases)
+            }
+            Sent::Mix(mix) => {
+                let lines = mix.lines().map_err(NativeError::Generator)?;
+                let pools = mix.set_up(config.open_loop.address, &lines, job.seed);
+                let pools = pools.map_err(NativeError::Generator)?;
+                let (mix, lines) = (Arc::new(mix), Arc::new(lines));
+                let protocol = |share| {
+                    let (mix, lines) = (Arc::clone(&mix), Arc::clone(&lines));
+                    MixThread::new(mix, lines, pools.clone(), job.seed, share)
+                };
+                openloop::generate(&config.open_loop, protocol, phases)
+            }
+        }
     }
 
     fn parse(&self, job: &Job, output: &Output) -> Result<Parsed, String> {

@@ -1,12 +1,15 @@
 //! The response parser and the request that is sent.
 
 use super::*;
-use crate::openloop::{Answer, Done, Fault, Taken};
+use crate::openloop::{Done, Fault, Taken};
 use crate::testing;
 use model::{Load, OpenLoopParams};
 use proptest::prelude::*;
 
-const ASKED: Asked = Asked { head_only: false };
+const ASKED: Asked = Asked {
+    head_only: false,
+    keep_bytes: 100,
+};
 
 /// The answer to one request, taken in the pieces that `cuts` make of it.
 fn taken(text: &[u8], cuts: &[usize]) -> Result<Taken, Fault> {
@@ -62,7 +65,10 @@ fn answers_without_a_body_end_with_their_head() {
         done(true, true)
     );
     let mut answer = HttpAnswer::new();
-    answer.expect(Asked { head_only: true });
+    answer.expect(Asked {
+        head_only: true,
+        keep_bytes: 0,
+    });
     assert_eq!(
         answer.take(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"),
         done(true, true)
@@ -189,6 +195,9 @@ fn params(url: &str) -> HttpLoad {
         method: "POST".to_owned(),
         headers: [("X-A".to_owned(), "b".to_owned())].into(),
         body: "xyz".to_owned(),
+        requests: Vec::new(),
+        setup: Vec::new(),
+        ramps: None,
     }
 }
 
@@ -207,8 +216,11 @@ fn config(params: HttpLoad) -> Result<Config, String> {
 #[test]
 fn a_request_has_what_the_experiment_names() {
     let config = config(params("http://127.0.0.1:81/a?b")).unwrap();
+    let Sent::One(request) = &config.sent else {
+        panic!("there is one request");
+    };
     assert_eq!(
-        config.request,
+        request,
         "POST /a?b HTTP/1.1\r\nHost: 127.0.0.1:81\r\nX-A: b\r\nContent-Length: 3\r\n\r\nxyz"
     );
     assert_eq!(config.open_loop.address.to_string(), "127.0.0.1:81");

@@ -91,7 +91,7 @@ impl Protocol for Requests {
     }
 
     /// True, since only gets and sets are sent.
-    fn is_idempotent(&self) -> bool {
+    fn is_idempotent(&self, _: Request) -> bool {
         true
     }
 }

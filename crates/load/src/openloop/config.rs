@@ -1,6 +1,7 @@
 //! Configuration of an open-loop generator, whatever it speaks.
 
 use super::address;
+use super::shape::{Ramps, Shaped};
 use crate::pacing::{IntendedStarts, Share};
 use crate::recording::samples_needed;
 use crate::{Job, sys};
@@ -32,6 +33,8 @@ pub struct Config {
     pub warmup_ns: u64,
     /// Length of the measured window.
     pub duration_ns: u64,
+    /// Ramps within the measured window.
+    pub ramps: Ramps,
     /// Seed of the intended starts and of the requests.
     pub seed: u64,
 }
@@ -62,6 +65,7 @@ impl Config {
             busy_poll: client.busy_poll,
             warmup_ns: job.workload.warmup_ns,
             duration_ns: job.workload.duration_ns,
+            ramps: Ramps::default(),
             seed: job.seed,
         })
     }
@@ -82,8 +86,18 @@ impl Config {
         } else if self.duration_ns == 0 {
             Some("the measured window is empty".to_owned())
         } else {
-            self.search.as_ref().and_then(|slo| self.search_fault(slo))
+            let search = self.search.as_ref().and_then(|slo| self.search_fault(slo));
+            search.or_else(|| self.ramps.fault(self.duration_ns))
         }
+    }
+
+    /// The same with ramps in its window. A search compares constant rates and has none.
+    pub fn with_ramps(self, ramps: Ramps) -> Self {
+        let ramps = match self.search {
+            Some(_) => Ramps::default(),
+            None => ramps,
+        };
+        Config { ramps, ..self }
     }
 
     fn search_fault(&self, slo: &Slo) -> Option<String> {
@@ -114,13 +128,14 @@ impl Config {
     }
 
     /// The schedule of one thread: each has the same part of the rate.
-    pub fn schedule(&self, index: u32) -> IntendedStarts {
+    pub fn schedule(&self, index: u32) -> Shaped {
         let share = Share {
             index,
             groups: self.threads,
             workers: self.threads,
         };
-        IntendedStarts::new(self.arrivals, self.rate_per_sec, self.seed, share)
+        let starts = IntendedStarts::new(self.arrivals, self.rate_per_sec, self.seed, share);
+        Shaped::new(starts, self.ramps, self.warmup_ns, self.duration_ns)
     }
 
     /// The CPU of one thread.
@@ -158,6 +173,7 @@ fn config(address: SocketAddr) -> Config {
         busy_poll: false,
         warmup_ns: 50_000_000,
         duration_ns: 400_000_000,
+        ramps: Ramps::default(),
         seed: 1,
     }
 }

@@ -2,7 +2,7 @@
 
 use super::inbox::{self, Inbox};
 use super::poller::Poller;
-use super::protocol::{Answer, Fault, Protocol, Taken};
+use super::protocol::{Answer, Done, Fault, Protocol, Taken, Wrong};
 use super::tally::Times;
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
@@ -85,6 +85,7 @@ impl<P: Protocol> Connection<P> {
             times: Times {
                 intended_ns: 0,
                 sent_ns: 0,
+                kind: 0,
             },
             free_since_ns: 0,
         })
@@ -166,6 +167,25 @@ impl<P: Protocol> Connection<P> {
             },
             Err(fault) => Received::Fault(fault),
         }
+    }
+
+    /// Judges the whole answer to its request.
+    pub fn judge(&self, protocol: &mut P, done: Done) -> Result<(), Wrong> {
+        match self.request {
+            Some(request) => protocol.judge(request, &self.answer, done),
+            None => Ok(()),
+        }
+    }
+
+    /// The beginning of the answer, for people.
+    pub fn text(&self) -> &[u8] {
+        self.answer.text()
+    }
+
+    /// May its request be sent twice?
+    pub fn repeatable(&self, protocol: &P) -> bool {
+        self.request
+            .is_some_and(|request| protocol.is_idempotent(request))
     }
 
     /// Drops the socket and connects anew without waiting.

@@ -59,7 +59,8 @@ pub fn require(job: &Job, config: Result<Config, String>) -> Vec<Problem> {
     if let Some(what) = config.fault() {
         problems.push(problem(what, "correct the workload in the experiment file"));
     }
-    problems.extend(undecidable(job).map(|(what, remedy)| problem(what, &remedy)));
+    let share = config.ramps.share(config.duration_ns);
+    problems.extend(undecidable(job, share).map(|(what, remedy)| problem(what, &remedy)));
     if let Some(what) = too_many_files(config.connections, sys::most_files()) {
         let remedy = "take fewer connections, or raise the limit (ulimit -Hn, limits.conf(5))";
         problems.push(problem(what, remedy));
@@ -89,12 +90,14 @@ fn too_many_files(connections: u32, most: Option<u64>) -> Option<String> {
     ))
 }
 
-/// A metric that decides and that a window is too short for, with the remedy.
-pub fn undecidable(job: &Job) -> Option<(String, String)> {
+/// A metric that decides and that a window is too short for, with the remedy. `share` is what
+/// ramps leave of the requests of the window.
+pub fn undecidable(job: &Job, share: f64) -> Option<(String, String)> {
     let Load::RatePerSec(rate) = job.load else {
         return None;
     };
     let workload = &job.workload;
+    let rate = rate * share;
     let requests = rate * workload.duration_ns as f64 / 1e9;
     let quantiles = [m::REQUEST, m::SERVICE].into_iter().flatten();
     let decides = |name: &str| workload.metrics.iter().any(|metric| metric == name);

@@ -1,6 +1,7 @@
 //! From what the threads counted to metrics, histograms and warnings.
 
 use super::config::Config;
+use super::kinds::{self, KindTally};
 use super::metrics as own;
 use super::tally::{Failure, Tally};
 use crate::figures::Figures;
@@ -30,8 +31,9 @@ const SATURATED_PERCENT: f64 = 95.0;
 
 /// The figures of a load whose window opened at `opened`.
 pub fn parsed(config: &Config, tallies: Vec<Tally>, opened: SystemTime) -> Result<Parsed, String> {
-    let total = Total::of(tallies);
+    let mut total = Total::of(tallies);
     check(config, &total)?;
+    let by_kind = std::mem::take(&mut total.kinds);
     let mut figures = Figures::new(opened);
     let request = figures.latency("request", m::REQUEST, total.request.clone())?;
     figures.latency("service", m::SERVICE, total.service.clone())?;
@@ -47,6 +49,7 @@ pub fn parsed(config: &Config, tallies: Vec<Tally>, opened: SystemTime) -> Resul
     warn_of_failures(&mut figures, &total);
     note_resent(&mut figures, &total);
     judge_lateness(&mut figures, &request, &lateness);
+    kinds::add_figures(&mut figures.parsed, by_kind, config.duration_ns)?;
     Ok(figures.finish())
 }
 
@@ -98,6 +101,7 @@ pub struct Total {
     hits: u64,
     misses: u64,
     pub cpu_ns: u64,
+    kinds: Vec<KindTally>,
 }
 
 impl Total {
@@ -113,6 +117,7 @@ impl Total {
             hits: 0,
             misses: 0,
             cpu_ns: 0,
+            kinds: Vec::new(),
         };
         for tally in tallies {
             total.offered += tally.offered;
@@ -127,6 +132,7 @@ impl Total {
             total.request.push(tally.request);
             total.service.push(tally.service);
             total.lateness.push(tally.lateness);
+            total.kinds.extend(tally.kinds);
         }
         total
     }
@@ -290,6 +296,8 @@ fn judge_median_lateness(figures: &mut Figures, medians: [Option<u64>; 2]) {
 #[allow(clippy::cast_possible_truncation)]
 mod tests {
     use super::*;
+    use crate::openloop::Ramps;
+    use crate::openloop::protocol::Wrong;
     use crate::openloop::tally::Times;
     use crate::recording::Window;
     use model::Arrivals;
@@ -314,6 +322,7 @@ mod tests {
             busy_poll: false,
             warmup_ns: 0,
             duration_ns: 2 * SECOND,
+            ramps: Ramps::default(),
             seed: 1,
         }
     }
@@ -327,9 +336,13 @@ mod tests {
             let times = Times {
                 intended_ns,
                 sent_ns: intended_ns + late_ns,
+                kind: 0,
             };
             tally.sent(times, late_ns);
-            tally.answered(times, intended_ns + took_ns, index >= failed, None);
+            match index >= failed {
+                true => tally.answered(times, intended_ns + took_ns, None),
+                false => tally.wrong(times, intended_ns + took_ns, Wrong::Refused, b""),
+            }
         }
         tally
     }
@@ -393,9 +406,10 @@ mod tests {
                 let times = Times {
                     intended_ns,
                     sent_ns,
+                    kind: 0,
                 };
                 tally.sent(times, late_ns);
-                tally.answered(times, sent_ns + took_ns, true, None);
+                tally.answered(times, sent_ns + took_ns, None);
             }
             let parsed = figures_of(tally);
             let mut notes = parsed.warnings.into_iter();

@@ -27,6 +27,13 @@ pub const SLO_BOUND: MetricDef = MetricDef::explaining(
     "Where the highest rate is: -1 below slo_rate, which is where the search began, 1 above it, \
      where the search ended, 0 there.",
 );
+/// Mean request latency.
+pub const REQUEST_MEAN: MetricDef = MetricDef {
+    name: "request_mean",
+    unit: "ns",
+    better: Better::Lower,
+    text: "Mean request latency, which a few long ones rule (several kinds of request only).",
+};
 /// Share of the gets that found their key.
 pub const HIT_PERCENT: MetricDef = MetricDef::explaining(
     "hit_percent",
@@ -79,8 +86,30 @@ pub const MEMCACHED: &[MetricDef] = &[
     LATENCY_DRIFT,
     HIT_PERCENT,
 ];
-/// Metrics of the HTTP load.
-pub const HTTP: &[MetricDef] = MEMCACHED.split_at(MEMCACHED.len() - 1).0;
+/// Metrics of the HTTP load. The last is that of several kinds of request.
+pub const HTTP: &[MetricDef] = &[
+    m::REQUEST_P50,
+    m::REQUEST_P90,
+    m::REQUEST_P95,
+    m::REQUEST_P99,
+    m::REQUEST_P999,
+    m::REQUEST_MAX,
+    SLO_RATE,
+    SLO_BOUND,
+    m::SERVICE_P50,
+    m::SERVICE_P99,
+    m::REQUESTS_PER_SEC,
+    m::OFFERED_PER_SEC,
+    m::ACHIEVED_PERCENT,
+    m::OVERLOADED,
+    ERROR_PERCENT,
+    LATENESS_P50,
+    LATENESS_P99,
+    GENERATOR_CPU,
+    REQUEST_STALLS,
+    LATENCY_DRIFT,
+    REQUEST_MEAN,
+];
 
 /// Interval logs of every open-loop generator.
 pub const LOGS: &[&str] = &["request", "service", "generator-lateness"];

@@ -13,8 +13,32 @@ pub trait Protocol: Send + 'static {
     fn bytes(&mut self, request: Self::Request) -> &[u8];
     /// A parser for one connection, with all the memory that it usually needs.
     fn answer(&self) -> Self::Answer;
-    /// Does the server do the same when it gets a request twice?
-    fn is_idempotent(&self) -> bool;
+    /// Does the server do the same when it gets this request twice?
+    fn is_idempotent(&self, request: Self::Request) -> bool;
+
+    /// Names of the kinds of request that have figures of their own, by number. Two may have
+    /// the same name, and are counted together.
+    fn names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Number of the kind of a request.
+    fn kind(&self, _request: Self::Request) -> usize {
+        0
+    }
+
+    /// Judges a whole answer, of which `done` says what its parser found.
+    fn judge(
+        &mut self,
+        _request: Self::Request,
+        _answer: &Self::Answer,
+        done: Done,
+    ) -> Result<(), Wrong> {
+        match done.ok {
+            true => Ok(()),
+            false => Err(Wrong::Refused),
+        }
+    }
 }
 
 /// Finds the end of an answer in whatever pieces it comes.
@@ -25,6 +49,10 @@ pub trait Answer<Request>: Send {
     fn take(&mut self, bytes: &[u8]) -> Result<Taken, Fault>;
     /// The server has closed the connection. An answer may end that way.
     fn end_of_stream(&mut self) -> Result<Done, Fault>;
+    /// The beginning of what the answer says, for people; empty where it is not kept.
+    fn text(&self) -> &[u8] {
+        &[]
+    }
 }
 
 /// The state of an answer after the bytes that were taken.
@@ -45,6 +73,17 @@ pub struct Done {
     pub hit: Option<bool>,
     /// The connection takes another request.
     pub keep: bool,
+}
+
+/// What is wrong with a whole answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wrong {
+    /// The server says that it could not do what was asked.
+    Refused,
+    /// It has another HTTP status than the right answer.
+    Status(u16),
+    /// Its content is not that of the right answer.
+    Content,
 }
 
 /// Reason for which there is no answer.

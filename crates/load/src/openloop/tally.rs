@@ -1,5 +1,7 @@
 //! Counts of one thread while it runs.
 
+use super::kinds::{KindTally, Why};
+use super::protocol::Wrong;
 use crate::recording::{Recorder, Window};
 use crate::stalls;
 use crate::worst::At;
@@ -49,6 +51,8 @@ impl Failure {
 pub struct Times {
     pub intended_ns: u64,
     pub sent_ns: u64,
+    /// Number of the kind of the request.
+    pub kind: usize,
 }
 
 #[derive(Debug)]
@@ -72,6 +76,8 @@ pub struct Tally {
     pub misses: u64,
     /// CPU time of the thread inside the window.
     pub cpu_ns: u64,
+    /// By number; empty where all requests are of one kind.
+    pub kinds: Vec<KindTally>,
 }
 
 impl Tally {
@@ -96,7 +102,23 @@ impl Tally {
             hits: 0,
             misses: 0,
             cpu_ns: 0,
+            kinds: Vec::new(),
         })
+    }
+
+    /// The same with counts for kinds of these names.
+    pub fn with_kinds(mut self, names: Vec<String>, longest_ns: u64) -> Result<Self, String> {
+        let kinds = names
+            .into_iter()
+            .map(|name| KindTally::new(name, longest_ns));
+        self.kinds = kinds.collect::<Result<_, _>>()?;
+        Ok(self)
+    }
+
+    /// The counts of a request's kind, if it was intended inside the window.
+    fn kind(&mut self, times: Times) -> Option<&mut KindTally> {
+        let inside = self.window.contains(times.intended_ns);
+        self.kinds.get_mut(times.kind).filter(|_| inside)
     }
 
     pub fn open(&mut self, window: Window) {
@@ -109,6 +131,7 @@ impl Tally {
     /// A request was taken from the schedule and sent `late_ns` after it could have been.
     pub fn sent(&mut self, times: Times, late_ns: u64) {
         self.offered += u64::from(self.window.contains(times.intended_ns));
+        self.kind(times).map(KindTally::offer);
         self.lateness.record(times.intended_ns, late_ns);
     }
 
@@ -117,11 +140,11 @@ impl Tally {
     }
 
     /// The answer was whole at `at_ns`.
-    pub fn answered(&mut self, times: Times, at_ns: u64, ok: bool, hit: Option<bool>) {
-        if !ok {
-            return self.failed(times, at_ns, Failure::Refused);
-        }
+    pub fn answered(&mut self, times: Times, at_ns: u64, hit: Option<bool>) {
         self.record(times, at_ns);
+        if let Some(kind) = self.kind(times) {
+            kind.succeed(at_ns.saturating_sub(times.intended_ns));
+        }
         self.done += u64::from(self.window.contains(at_ns));
         if self.window.contains(times.intended_ns) {
             self.hits += u64::from(hit == Some(true));
@@ -129,19 +152,40 @@ impl Tally {
         }
     }
 
+    /// The answer was whole at `at_ns`, and is not the right one; `text` is its beginning.
+    pub fn wrong(&mut self, times: Times, at_ns: u64, wrong: Wrong, text: &[u8]) {
+        let failure = match wrong {
+            Wrong::Refused | Wrong::Status(400..) => Failure::Refused,
+            Wrong::Status(_) | Wrong::Content => Failure::Wrong,
+        };
+        self.fail(times, at_ns, failure, Why::Wrong(wrong), text);
+    }
+
     /// It counts with the time that it has taken so far.
     pub fn failed(&mut self, times: Times, at_ns: u64, failure: Failure) {
+        self.fail(times, at_ns, failure, Why::No(failure), &[]);
+    }
+
+    fn fail(&mut self, times: Times, at_ns: u64, failure: Failure, why: Why, text: &[u8]) {
         self.record(times, at_ns);
+        if let Some(kind) = self.kind(times) {
+            kind.fail(at_ns.saturating_sub(times.intended_ns), why, text);
+        }
         self.failures[failure as usize] += u64::from(self.window.contains(times.intended_ns));
     }
 
     /// A request that was never sent.
-    pub fn unsent(&mut self, intended_ns: u64, at_ns: u64) {
-        if self.window.contains(intended_ns) {
-            self.offered += 1;
-            self.failures[Failure::Unanswered as usize] += 1;
-            self.request
-                .record(intended_ns, at_ns.saturating_sub(intended_ns));
+    pub fn unsent(&mut self, kind: usize, intended_ns: u64, at_ns: u64) {
+        if !self.window.contains(intended_ns) {
+            return;
+        }
+        let waited_ns = at_ns.saturating_sub(intended_ns);
+        self.offered += 1;
+        self.failures[Failure::Unanswered as usize] += 1;
+        self.request.record(intended_ns, waited_ns);
+        if let Some(kind) = self.kinds.get_mut(kind) {
+            kind.offer();
+            kind.fail(waited_ns, Why::No(Failure::Unanswered), &[]);
         }
     }
 
@@ -173,6 +217,7 @@ mod tests {
         Times {
             intended_ns,
             sent_ns: intended_ns + 10,
+            kind: 0,
         }
     }
 
@@ -181,7 +226,7 @@ mod tests {
         let mut tally = tally();
         for intended in [999, 1_000, 1_999, 2_000] {
             tally.sent(at(intended), 3);
-            tally.answered(at(intended), 5_000, true, None);
+            tally.answered(at(intended), 5_000, None);
         }
         assert_eq!((tally.offered, tally.done), (2, 0));
         let recording = Recording::merge([tally.request]).unwrap();
@@ -193,7 +238,7 @@ mod tests {
         let mut tally = tally();
         tally.sent(at(1_000), 0);
         tally.failed(at(1_000), 1_500, Failure::Timeout);
-        tally.unsent(1_100, 1_900);
+        tally.unsent(0, 1_100, 1_900);
         assert_eq!(tally.failures.iter().sum::<u64>(), 2);
         let recording = Recording::merge([tally.request]).unwrap();
         assert_eq!((recording.count(), recording.max_ns()), (2, Some(800)));
@@ -203,7 +248,7 @@ mod tests {
     fn an_answer_that_says_no_is_a_failure_with_a_latency() {
         let mut tally = tally();
         tally.sent(at(1_000), 0);
-        tally.answered(at(1_000), 1_200, false, None);
+        tally.wrong(at(1_000), 1_200, Wrong::Refused, b"");
         assert_eq!(tally.failures[Failure::Refused as usize], 1);
         assert_eq!(tally.done, 0);
     }

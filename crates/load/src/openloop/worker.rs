@@ -10,10 +10,11 @@ use super::config::Config;
 use super::connection::{Connection, Received, State};
 use super::inbox::Inbox;
 use super::poller::{self, Events, Poller, Wait};
-use super::protocol::{Done, Fault, Protocol, Taken};
+use super::protocol::{Done, Fault, Protocol, Taken, Wrong};
+use super::shape::Shaped;
 use super::tally::{Failure, Tally, Times};
 use crate::gate::{Gate, Timing};
-use crate::pacing::{IntendedStarts, Share};
+use crate::pacing::Share;
 use crate::sys::{now_ns, sleep_until, thread_cpu_ns};
 use rustix::event::epoll::{Event, EventFlags};
 use std::collections::VecDeque;
@@ -33,7 +34,7 @@ pub struct Worker<P: Protocol> {
     connections: Vec<Connection<P>>,
     /// The longest free one first.
     free: VecDeque<usize>,
-    starts: IntendedStarts,
+    starts: Shaped,
     pub tally: Tally,
     timeout_ns: u64,
     sweep_every_ns: u64,
@@ -60,7 +61,6 @@ impl<P: Protocol> Worker<P> {
         }
         Ok(Worker {
             address: config.address,
-            protocol,
             poller,
             events: poller::events(),
             more_events: false,
@@ -70,11 +70,13 @@ impl<P: Protocol> Worker<P> {
             free: (0..connections.len()).collect(),
             connections,
             starts: config.schedule(share.index),
-            tally: Tally::new(config.duration_ns, config.longest_ns())?,
+            tally: Tally::new(config.duration_ns, config.longest_ns())?
+                .with_kinds(protocol.names(), config.longest_ns())?,
             timeout_ns: config.timeout_ns,
             sweep_every_ns: (config.timeout_ns / 16).clamp(1_000_000, 50_000_000),
             cool_down_ns: config.cool_down_ns(),
             busy_poll: config.busy_poll,
+            protocol,
         })
     }
 
@@ -200,6 +202,7 @@ impl<'a, P: Protocol> Load<'a, P> {
         connection.times = Times {
             intended_ns,
             sent_ns,
+            kind: worker.protocol.kind(request),
         };
         let possible_ns = intended_ns.max(connection.free_since_ns);
         let late_ns = sent_ns.saturating_sub(possible_ns);
@@ -256,7 +259,8 @@ impl<'a, P: Protocol> Load<'a, P> {
     fn hung_up(&mut self, index: usize) {
         let worker = &mut *self.worker;
         let connection = &mut worker.connections[index];
-        if worker.protocol.is_idempotent() && connection.resend(worker.address, &worker.poller) {
+        let may_repeat = connection.repeatable(&worker.protocol);
+        if may_repeat && connection.resend(worker.address, &worker.poller) {
             worker.as_they_come = true;
             worker.tally.resent(connection.times);
         } else {
@@ -309,7 +313,13 @@ impl<'a, P: Protocol> Load<'a, P> {
         // The clock of stamps may have been set since it was compared.
         let possible = |ns: &u64| (times.sent_ns..=now_ns).contains(ns);
         let at_ns = arrived_ns.filter(possible).unwrap_or(now_ns);
-        self.worker.tally.answered(times, at_ns, done.ok, done.hit);
+        match self.judge(index, done) {
+            Ok(()) => self.worker.tally.answered(times, at_ns, done.hit),
+            Err(wrong) => {
+                let text = self.worker.connections[index].text();
+                self.worker.tally.wrong(times, at_ns, wrong, text);
+            }
+        }
         self.close(times);
         let connection = &mut self.worker.connections[index];
         if done.keep {
@@ -320,6 +330,11 @@ impl<'a, P: Protocol> Load<'a, P> {
         }
         // Does not let a long list of answers delay what is due.
         self.send_due(now_ns);
+    }
+
+    fn judge(&mut self, index: usize, done: Done) -> Result<(), Wrong> {
+        let worker = &mut *self.worker;
+        worker.connections[index].judge(&mut worker.protocol, done)
     }
 
     fn fail(&mut self, index: usize, failure: Failure) {
@@ -400,7 +415,9 @@ impl<'a, P: Protocol> Load<'a, P> {
             }
         }
         while self.next_ns < self.timing.window.end_ns {
-            self.worker.tally.unsent(self.next_ns, now_ns);
+            let request = self.worker.protocol.next_request();
+            let kind = self.worker.protocol.kind(request);
+            self.worker.tally.unsent(kind, self.next_ns, now_ns);
             self.next_ns = self
                 .timing
                 .start_ns

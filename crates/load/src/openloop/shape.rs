@@ -1,0 +1,227 @@
+//! Shape of a load over time: a warm-up at the whole rate, then the measured window with its
+//! ramp up, its steady part and its ramp down.
+//!
+//! A schedule at a constant rate is stretched: a start that is due when so much of the rate has
+//! passed moves to the time at which the shape has let that much pass. So any spread of
+//! arrivals keeps its law, at a rate that changes.
+
+use crate::pacing::IntendedStarts;
+use model::{KeyDef, format_duration_ns};
+use serde::{Deserialize, Serialize};
+
+/// Ramps within the measured window. Without any, the rate is constant.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Ramps {
+    /// Length of the ramp up, from the begin of the window.
+    pub up_ns: u64,
+    /// Length of the ramp down, to the end of the window.
+    pub down_ns: u64,
+    /// Rate at the outer ends of the ramps, in percent of the steady one.
+    pub from_percent: f64,
+}
+
+impl Ramps {
+    /// Keys of `[workload.phases]`, for `KeyDef` texts.
+    pub const KEY: KeyDef = KeyDef::new(
+        "phases",
+        "table `[workload.phases]`",
+        "",
+        "Ramps within the window: `ramp-up` and `ramp-down` (durations), and `from`, the rate at \
+         their outer ends in percent of the steady one (`0%`). Before the window, the warm-up has \
+         the steady rate. A search for the highest rate has no ramps.",
+    );
+
+    /// Keys as they are written.
+    pub fn read(keys: &mut crate::Keys) -> Self {
+        Ramps {
+            up_ns: keys.duration("ramp-up").unwrap_or_default(),
+            down_ns: keys.duration("ramp-down").unwrap_or_default(),
+            from_percent: keys.percent("from").unwrap_or_default(),
+        }
+    }
+
+    /// Reason why these ramps are impossible in a window of this length.
+    pub fn fault(&self, window_ns: u64) -> Option<String> {
+        if !(0.0..=100.0).contains(&self.from_percent) {
+            return Some(format!(
+                "the ramps begin at {} % of the rate; a percentage from 0 to 100 is possible",
+                self.from_percent
+            ));
+        }
+        let ramps_ns = self.up_ns.saturating_add(self.down_ns);
+        (ramps_ns > window_ns).then(|| {
+            format!(
+                "the ramps take {} and the window has only {}",
+                format_duration_ns(ramps_ns),
+                format_duration_ns(window_ns)
+            )
+        })
+    }
+
+    /// Requests of the window in comparison with one at the steady rate throughout.
+    pub fn share(&self, window_ns: u64) -> f64 {
+        let ramps_ns = self.up_ns.saturating_add(self.down_ns) as f64;
+        let lost = ramps_ns * (1.0 - self.from()) / 2.0;
+        1.0 - lost / (window_ns.max(1) as f64)
+    }
+
+    fn from(&self) -> f64 {
+        self.from_percent / 100.0
+    }
+}
+
+/// Intended starts with ramps, ascending, without end.
+#[derive(Debug)]
+pub struct Shaped {
+    starts: IntendedStarts,
+    ramps: Ramps,
+    warmup_ns: u64,
+    duration_ns: u64,
+}
+
+impl Shaped {
+    pub fn new(starts: IntendedStarts, ramps: Ramps, warmup_ns: u64, duration_ns: u64) -> Self {
+        Shaped {
+            starts,
+            ramps,
+            warmup_ns,
+            duration_ns,
+        }
+    }
+
+    /// The next intended start, in nanoseconds since the start of the load.
+    pub fn advance(&mut self) -> u64 {
+        let flat_ns = self.starts.advance();
+        if self.ramps.up_ns == 0 && self.ramps.down_ns == 0 {
+            return flat_ns;
+        }
+        self.stretched(flat_ns)
+    }
+
+    /// The time until which as much of the rate has passed as in `flat_ns` at a constant one.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a positive time, which saturates where no start is due any more"
+    )]
+    fn stretched(&self, flat_ns: u64) -> u64 {
+        let Some(in_window) = flat_ns.checked_sub(self.warmup_ns) else {
+            return flat_ns;
+        };
+        let mut left = in_window as f64;
+        let (up, down) = (self.ramps.up_ns as f64, self.ramps.down_ns as f64);
+        let (from, steady) = (self.ramps.from(), self.duration_ns as f64 - up - down);
+        let mean = f64::midpoint(1.0, from);
+        let mut at = self.warmup_ns as f64;
+        if left < up * mean {
+            return (at + ramp(left, up, from, 1.0)) as u64;
+        }
+        left -= up * mean;
+        at += up;
+        if left < steady {
+            return (at + left) as u64;
+        }
+        left -= steady;
+        at += steady;
+        if left < down * mean {
+            return (at + ramp(left, down, 1.0, from)) as u64;
+        }
+        // Beyond the window the rate is that of the end of the ramp down.
+        let after = if down > 0.0 { from } else { 1.0 };
+        (at + down + (left - down * mean) / after) as u64
+    }
+}
+
+/// The time in a ramp of `length` by which `passed` has passed, where the rate goes from `first`
+/// to `last`.
+fn ramp(passed: f64, length: f64, first: f64, last: f64) -> f64 {
+    // passed = first·x + (last - first)·x²/(2·length), solved for x without a difference of
+    // two numbers that are nearly equal.
+    let slope = (last - first) / length;
+    let root = (first * first + 2.0 * slope * passed).max(0.0).sqrt();
+    if first + root == 0.0 {
+        return 0.0;
+    }
+    (2.0 * passed / (first + root)).min(length)
+}
+
+#[cfg(test)]
+#[allow(clippy::cast_possible_truncation)]
+mod tests {
+    use super::*;
+    use crate::pacing::Share;
+    use model::Arrivals;
+
+    const SECOND: u64 = 1_000_000_000;
+    const RAMPS: Ramps = Ramps {
+        up_ns: 4 * SECOND,
+        down_ns: 2 * SECOND,
+        from_percent: 20.0,
+    };
+
+    fn starts(ramps: Ramps) -> Vec<u64> {
+        let flat = IntendedStarts::new(Arrivals::Constant, 1_000.0, 7, Share::WHOLE);
+        let mut shaped = Shaped::new(flat, ramps, 2 * SECOND, 12 * SECOND);
+        std::iter::repeat_with(|| shaped.advance())
+            .take_while(|at| *at < 16 * SECOND)
+            .collect()
+    }
+
+    fn within(starts: &[u64], from: u64, to: u64) -> usize {
+        let at = |limit: u64| starts.partition_point(|start| *start < limit);
+        at(to) - at(from)
+    }
+
+    #[test]
+    fn the_rate_rises_stays_and_falls() {
+        let starts = starts(RAMPS);
+        assert!(starts.windows(2).all(|pair| pair[0] <= pair[1]));
+        let in_second = |second: u64| within(&starts, second * SECOND, (second + 1) * SECOND);
+        assert!(in_second(0).abs_diff(1_000) <= 1, "warm-up");
+        assert!(in_second(2).abs_diff(300) <= 2, "{}", in_second(2));
+        assert!(in_second(5).abs_diff(900) <= 2, "{}", in_second(5));
+        assert!(in_second(8).abs_diff(1_000) <= 1);
+        assert!(in_second(12).abs_diff(800) <= 2, "{}", in_second(12));
+        assert!(in_second(13).abs_diff(400) <= 2, "{}", in_second(13));
+        assert!(in_second(14).abs_diff(200) <= 2, "after the window");
+    }
+
+    #[test]
+    fn the_window_has_the_share_of_requests_that_is_said() {
+        let starts = starts(RAMPS);
+        let expected = 12_000.0 * RAMPS.share(12 * SECOND);
+        let found = within(&starts, 2 * SECOND, 14 * SECOND) as f64;
+        assert!((found - expected).abs() <= 2.0, "{found}, {expected}");
+        assert_eq!(Ramps::default().share(SECOND), 1.0);
+    }
+
+    #[test]
+    fn ramps_from_nothing_begin_and_end_with_nothing() {
+        let ramps = Ramps {
+            from_percent: 0.0,
+            ..RAMPS
+        };
+        let starts = starts(ramps);
+        assert!(within(&starts, 2 * SECOND, 2 * SECOND + SECOND / 10) <= 2);
+        assert_eq!(within(&starts, 14 * SECOND + 1, 16 * SECOND), 0);
+    }
+
+    #[test]
+    fn without_ramps_nothing_moves() {
+        let flat = IntendedStarts::new(Arrivals::Constant, 1_000.0, 7, Share::WHOLE);
+        let mut flat = flat;
+        let moved = starts(Ramps::default());
+        assert!(moved.iter().all(|at| *at == flat.advance()));
+    }
+
+    #[test]
+    fn ramps_that_do_not_fit_are_a_fault() {
+        assert!(RAMPS.fault(5 * SECOND).unwrap().contains("only 5s"));
+        assert_eq!(RAMPS.fault(6 * SECOND), None);
+        let wrong = Ramps {
+            from_percent: 120.0,
+            ..RAMPS
+        };
+        assert!(wrong.fault(12 * SECOND).unwrap().contains("120 %"));
+    }
+}
