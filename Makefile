@@ -1,6 +1,7 @@
 # make demo   installs what is missing, builds, runs the main job, says where the report is
 # make quickstart   the same on this machine itself, without a guest
 # make banking-local   policies on a banking service under Gatling, without a guest; 20 minutes
+# make banking-native   the same without Gatling, by our own load; 20 minutes
 # make banking   sched_ext schedulers on the same service in a guest; 50 minutes without KVM
 # make install   the program, its man pages and completions, below prefix (DESTDIR is obeyed)
 # make deb   a Debian package of the same, with experiments and documents, in target/
@@ -8,7 +9,7 @@
 # make deny   licences and known vulnerabilities of what is linked in; needs cargo-deny
 # make test-long   a thousand kills at random times, and what needs emulated CPUs for long; 35 minutes
 .DELETE_ON_ERROR:
-.PHONY: demo quickstart banking banking-local reference test deny test-long test-java test-sched check sched scx_microquanta build install deb demo-jars
+.PHONY: demo quickstart banking banking-local banking-native reference test deny test-long test-java test-sched check sched scx_microquanta build install deb demo-jars
 
 HOST := $(shell rustc --print host-tuple)
 SCHEDLAB := target/schedlab
@@ -27,6 +28,9 @@ quickstart: build
 # A banking service, its broker and Gatling; the first build fetches 210 MB.
 banking-local: build demo-jars
 	$(SCHEDLAB) run experiments/banking-local.toml || [ $$? -eq 4 ]
+
+banking-native: build demo-jars
+	$(SCHEDLAB) run experiments/banking-native.toml || [ $$? -eq 4 ]
 
 # The same in a guest, under sched_ext schedulers. The image's Debian is the host's, since the
 # schedulers are linked with its C library.
