@@ -32,7 +32,7 @@ pub const REQUEST_MEAN: MetricDef = MetricDef {
     name: "request_mean",
     unit: "ns",
     better: Better::Lower,
-    text: "Mean request latency, which a few long ones rule (several kinds of request only).",
+    text: "Mean request latency, which a few long ones rule (`http`: several kinds of request only).",
 };
 /// Share of the gets that found their key.
 pub const HIT_PERCENT: MetricDef = MetricDef::explaining(
