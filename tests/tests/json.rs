@@ -202,6 +202,7 @@ fn every_command_with_a_format_is_on_the_page() {
         "scheduler list",
         "tool install",
         "tool list",
+        "target check",
         "vm start",
         "vm status",
         "vm snapshot restore",

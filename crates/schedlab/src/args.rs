@@ -67,6 +67,9 @@ pub enum Command {
     /// Undo what a killed run, a power cut or doctor --fix left in force
     #[command(after_help = examples::RESTORE)]
     Restore {
+        /// On another machine: ssh:HOST, or an experiment file with its target
+        #[arg(long, visible_alias = "on", value_name = "KIND:NAME|FILE")]
+        target: Option<String>,
         #[arg(long, value_enum, default_value_t = Plain::Text)]
         format: Plain,
     },
@@ -76,6 +79,9 @@ pub enum Command {
     /// Install and list benchmarks that distributions do not package usably
     #[command(subcommand, after_help = examples::TOOL)]
     Tool(ToolCommand),
+    /// Look at machines that experiments run on
+    #[command(subcommand, after_help = examples::TARGET)]
+    Target(TargetCommand),
     /// Look around in the guest that experiments use
     #[command(subcommand, after_help = examples::VM)]
     Vm(VmCommand),
@@ -93,7 +99,20 @@ pub enum Command {
     VmKeeper,
     /// One process on the target: apply, prove, measure, undo
     #[command(hide = true)]
-    Agent,
+    Agent {
+        /// With the lock of this machine, for a runner on another that gives signs of life
+        #[arg(long)]
+        alone: bool,
+        /// The runner, for who finds the lock taken
+        #[arg(long = "for", value_name = "RUNNER")]
+        runner: Option<String>,
+    },
+    /// An agent for a runner on another machine, with the schedulers and tools of this one
+    #[command(hide = true)]
+    AgentHere {
+        #[arg(long = "for", value_name = "RUNNER")]
+        runner: String,
+    },
     /// Undoes what an agent leaves when it dies
     #[command(hide = true)]
     Guard,
@@ -165,6 +184,14 @@ pub struct ExperimentArgs {
         conflicts_with = "file"
     )]
     pub perf: Vec<String>,
+    /// Run on another machine, over ssh: ssh:HOST, ssh:USER@HOST
+    #[arg(
+        long,
+        visible_alias = "on",
+        value_name = "KIND:NAME",
+        conflicts_with_all = ["file", "vm"]
+    )]
+    pub target: Option<String>,
     /// Run in a virtual machine with this kernel: debian:sid, a bzImage, a built tree, host
     #[arg(long, value_name = "KERNEL", conflicts_with = "file")]
     pub vm: Option<String>,
@@ -228,7 +255,7 @@ pub struct RunArgs {
         value_name = "FILE|DIR",
         conflicts_with_all = [
             "file", "arms", "profiles", "workloads", "command", "metrics", "server", "beside", "perf",
-            "vm", "duration", "resume"
+            "vm", "target", "duration", "resume"
         ]
     )]
     pub like: Option<PathBuf>,
@@ -482,6 +509,9 @@ pub struct OverheadArgs {
 
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
+    /// Another machine: ssh:HOST, or an experiment file with its target
+    #[arg(long, visible_alias = "on", value_name = "KIND:NAME|FILE")]
+    pub target: Option<String>,
     /// Change what can be changed, until `schedlab restore` or the next boot
     #[arg(long)]
     pub fix: bool,
@@ -510,6 +540,18 @@ impl Listing {
         let value = self.to_possible_value();
         value.map_or_else(String::new, |value| value.get_name().to_owned())
     }
+}
+
+#[derive(Debug, Subcommand)]
+pub enum TargetCommand {
+    /// What a machine lacks for experiments; only the agent is copied there
+    Check {
+        /// ssh:HOST, or an experiment file with its target
+        #[arg(value_name = "KIND:NAME|FILE")]
+        target: String,
+        #[arg(long, value_enum, default_value_t = Plain::Text)]
+        format: Plain,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -566,6 +608,7 @@ impl ExperimentArgs {
             && self.beside.is_empty()
             && self.perf.is_empty()
             && self.vm.is_none()
+            && self.target.is_none()
             && self.expose.is_empty()
     }
 }
@@ -575,7 +618,8 @@ impl Command {
     pub fn is_for_programs(&self) -> bool {
         matches!(
             self,
-            Command::Agent
+            Command::Agent { .. }
+                | Command::AgentHere { .. }
                 | Command::Guard
                 | Command::Load
                 | Command::Serve { .. }

@@ -6,6 +6,7 @@ Examples:
   schedlab run -a default -a slice=0.3ms -- make -B -j4
   schedlab run --vm debian:sid -a default -a scx_rusty -w wakeup -w hackbench
   schedlab run -a default -a batch -w http --server nginx --beside stress-ng
+  schedlab run --target ssh:root@lab3 -a default -a batch -w wakeup
   schedlab run experiments/quickstart.toml --fail-on regression
   schedlab run --resume results/latest --budget 12m";
 
@@ -40,7 +41,13 @@ Examples:
 pub const DOCTOR: &str = "\
 Examples:
   schedlab doctor
-  sudo schedlab doctor --fix";
+  sudo schedlab doctor --fix
+  schedlab doctor --target ssh:root@lab3";
+
+pub const TARGET: &str = "\
+Examples:
+  schedlab target check ssh:root@lab3
+  schedlab target check experiment.toml --format json";
 
 pub const OVERHEAD: &str = "\
 Examples:

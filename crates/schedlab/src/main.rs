@@ -105,7 +105,9 @@ fn dispatch(command: &Command) -> Result<ExitCode, CliError> {
         Command::Pack(args) => commands::pack::pack(args),
         Command::Verify(args) => commands::verify::verify(args),
         Command::Compare(args) => commands::compare::compare(args),
-        Command::Restore { format } => commands::restore::restore(*format),
+        Command::Restore { target, format } => {
+            commands::restore::restore(target.as_deref(), *format)
+        }
         Command::Scheduler(command) => commands::scheduler::scheduler(command),
         Command::Tool(command) => commands::tool::tool(command),
         Command::Vm(command) => commands::vm::vm(command),
@@ -113,7 +115,10 @@ fn dispatch(command: &Command) -> Result<ExitCode, CliError> {
         Command::Image(command) => commands::vm::image(command),
         Command::Manual { share } => commands::manual::manual(share),
         Command::VmKeeper => Ok(vm::manage::keeper::main()),
-        Command::Agent => commands::hidden::agent(),
+        Command::Target(command) => commands::target::target(command),
+        Command::Agent { alone: true, .. } => commands::hidden::agent_alone(),
+        Command::Agent { .. } => commands::hidden::agent(),
+        Command::AgentHere { runner } => commands::hidden::agent_here(runner),
         Command::Guard => commands::hidden::guard(),
         Command::Load => commands::hidden::load(),
         Command::Serve {

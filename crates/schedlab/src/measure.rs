@@ -40,10 +40,9 @@ pub fn measure_anew(
     quiet: bool,
 ) -> Result<Measured, CliError> {
     let interrupted = interrupt_flag()?;
-    let _lock = targets::machine_lock_after(wait, &interrupted)?;
-    targets::restore_leftovers()?;
+    let _lock = targets::made_ready(&wanted.experiment.target, wait, &interrupted)?;
     let mut run = Run::start(output, wanted)?;
-    let outcome = run.measure(&interrupted, quiet, false)?;
+    let outcome = run.measure(&interrupted, wait, quiet, false)?;
     if outcome == Outcome::Interrupted && run.is_empty() {
         return Err(CliError::Interrupted);
     }
@@ -145,10 +144,11 @@ impl Run {
     pub fn measure(
         &mut self,
         interrupted: &Arc<AtomicBool>,
+        wait: WaitArgs,
         quiet: bool,
         anyway: bool,
     ) -> Result<Outcome, CliError> {
-        let mut target = targets::target(&self.experiment, interrupted)?;
+        let mut target = targets::target(&self.experiment.target, wait, interrupted)?;
         let mut controller = targets::controller(interrupted)?;
         let mut progress = Display::new(&self.experiment, &self.plan, quiet);
         let options = Options {

@@ -23,6 +23,16 @@ pub enum Plain {
     Json,
 }
 
+impl Plain {
+    /// The option that asks for it, for a schedlab on another machine.
+    pub fn word(self) -> &'static str {
+        match self {
+            Plain::Text => "--format=text",
+            Plain::Json => "--format=json",
+        }
+    }
+}
+
 pub fn line(words: Arguments) {
     let words = words.to_string();
     if let Err(error) = writeln!(stdout(), "{}", lines(&words)) {

@@ -3,7 +3,7 @@
 use crate::args::ExperimentArgs;
 use crate::exit::CliError;
 use crate::{complete, targets};
-use model::{Calibration, Experiment};
+use model::{Calibration, Experiment, TargetSpec};
 use plan::{CommandLine, PlanError};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -180,6 +180,9 @@ fn prepare(args: &ExperimentArgs) -> Result<Vec<String>, CliError> {
 
 /// The keys of `[target]` that the arguments mean; none is this machine.
 fn target_keys(args: &ExperimentArgs) -> Result<Map<String, Value>, CliError> {
+    if let Some(text) = &args.target {
+        return short_form(text);
+    }
     let Some(kernel) = &args.vm else {
         return Ok(Map::new());
     };
@@ -193,6 +196,52 @@ fn target_keys(args: &ExperimentArgs) -> Result<Map<String, Value>, CliError> {
         keys.insert("expose".to_owned(), args.expose.as_slice().into());
     }
     Ok(keys)
+}
+
+/// The keys of `[target]` that `KIND:TEXT` means.
+fn short_form(text: &str) -> Result<Map<String, Value>, CliError> {
+    let (kind, value) = match text.split_once(':') {
+        Some((kind, value)) => (kind, Some(value)),
+        None => (text, None),
+    };
+    let def = target::find(kind).filter(|def| def.short.is_some() == value.is_some());
+    let def = def.ok_or_else(|| {
+        let forms = target::TARGETS.iter().map(|def| match def.short {
+            Some(key) => format!("{}:{}", def.name, key.to_uppercase()),
+            None => def.name.to_owned(),
+        });
+        let forms: Vec<String> = forms.collect();
+        CliError::usage(
+            format!("`{text}` is no target"),
+            format!("a target is one of: {}", forms.join(", ")),
+        )
+    })?;
+    let mut keys = Map::from_iter([("kind".to_owned(), def.name.into())]);
+    keys.extend(
+        def.short
+            .zip(value)
+            .map(|(key, value)| (key.to_owned(), value.into())),
+    );
+    Ok(keys)
+}
+
+/// The target that `KIND:TEXT` means, or the file of an experiment names.
+pub fn target_of(text: &str) -> Result<TargetSpec, CliError> {
+    let path = Path::new(text);
+    if path
+        .extension()
+        .is_some_and(|extension| extension == "toml")
+    {
+        return Ok(from_file(path)?.0.target);
+    }
+    // An experiment is read as from any command line; its target is all that is wanted.
+    let line = CommandLine {
+        arms: vec!["default".to_owned()],
+        workloads: vec!["wakeup".to_owned()],
+        target: short_form(text)?,
+        ..CommandLine::default()
+    };
+    Ok(plan::parse_command_line(&line)?.target)
 }
 
 pub fn override_stop(experiment: &mut Experiment, args: &ExperimentArgs) -> Result<(), CliError> {

@@ -2,13 +2,17 @@
 //! hold on this machine before one is started.
 
 use crate::args::WaitArgs;
-use crate::exit::{CliError, unrestored};
+use crate::exit::{self, CliError, unrestored};
+use crate::request;
 use agent::Restored;
 use agent::machine_lock::{self, Lock, LockError};
 use model::printable::lines;
-use model::{Experiment, Problem, TargetSpec};
+use model::{Problem, TargetSpec};
+use plan::PlanError;
 use std::env;
+use std::ffi::OsString;
 use std::path::Path;
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -16,19 +20,39 @@ use target::{Host, Target};
 
 /// A target that gives up what it starts when `interrupted` is set.
 pub fn target(
-    experiment: &Experiment,
+    spec: &TargetSpec,
+    wait: WaitArgs,
     interrupted: &Arc<AtomicBool>,
 ) -> Result<Box<dyn Target>, CliError> {
-    made(&experiment.target, interrupted)
+    made(spec, wait, interrupted)
+}
+
+/// The machine that `KIND:NAME` means, or an experiment file has as its target.
+pub fn named(text: &str, interrupted: &Arc<AtomicBool>) -> Result<Box<dyn Target>, CliError> {
+    let spec = request::target_of(text)?;
+    target(&spec, WaitArgs::default(), interrupted)
+}
+
+/// Runs `schedlab ARGS` on another machine, in place of doing the same here.
+pub fn elsewhere(text: &str, args: &[&str]) -> Result<ExitCode, CliError> {
+    let mut target = named(text, &Arc::default())?;
+    let status = target.command(args)?.status().map_err(CliError::internal)?;
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    Ok(ExitCode::from(code.unwrap_or(exit::INTERNAL)))
 }
 
 /// This machine, for the loads that run here beside a target that is another.
 pub fn controller(interrupted: &Arc<AtomicBool>) -> Result<Box<dyn Target>, CliError> {
-    made(&TargetSpec::local(), interrupted)
+    made(&TargetSpec::local(), WaitArgs::default(), interrupted)
 }
 
-fn made(spec: &TargetSpec, interrupted: &Arc<AtomicBool>) -> Result<Box<dyn Target>, CliError> {
+fn made(
+    spec: &TargetSpec,
+    wait: WaitArgs,
+    interrupted: &Arc<AtomicBool>,
+) -> Result<Box<dyn Target>, CliError> {
     let host = Host {
+        wait: wait.wait,
         interrupted: interrupted.clone(),
         ..host()?
     };
@@ -62,6 +86,18 @@ fn host() -> Result<Host, CliError> {
     })
 }
 
+/// Environment of an agent on this machine, with its schedulers and tools within reach.
+pub fn environment_here() -> Result<Vec<(OsString, OsString)>, CliError> {
+    let host = host()?;
+    let path = host.longer_path(&env::var_os("PATH").unwrap_or_default());
+    let environment = host.environment.into_iter();
+    let mut all: Vec<_> = environment
+        .map(|(name, value)| (name.into(), value.into()))
+        .collect();
+    all.push(("PATH".into(), path));
+    Ok(all)
+}
+
 /// The installed tools.
 pub fn tools() -> Result<tools::Cache, CliError> {
     Ok(tools::Cache::at(&schedulers::cache_directory()?))
@@ -85,8 +121,23 @@ pub fn machine_lock() -> Result<Lock, CliError> {
     taken(machine_lock::acquire())
 }
 
+/// This machine, ready for the trials of a target that takes its CPUs: locked, and with nothing
+/// of an earlier run in force. `None` where the trials are elsewhere; who runs them there looks.
+pub fn made_ready(
+    spec: &TargetSpec,
+    wait: WaitArgs,
+    interrupted: &AtomicBool,
+) -> Result<Option<Lock>, CliError> {
+    if !target::can(spec).map_err(PlanError::from)?.here {
+        return Ok(None);
+    }
+    let lock = machine_lock_after(wait, interrupted)?;
+    restore_leftovers()?;
+    Ok(Some(lock))
+}
+
 /// The lock of the machine, after the run that has it where that is wanted.
-pub fn machine_lock_after(wait: WaitArgs, interrupted: &AtomicBool) -> Result<Lock, CliError> {
+fn machine_lock_after(wait: WaitArgs, interrupted: &AtomicBool) -> Result<Lock, CliError> {
     let mut told = false;
     loop {
         let error = match machine_lock::acquire() {

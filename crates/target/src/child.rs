@@ -4,10 +4,10 @@
 use crate::stream::Stream;
 use crate::{Session, TargetError};
 use model::{Reply, Request};
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex};
+use std::process::{Child, ChildStderr, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,10 @@ const TAIL_LINES: usize = 20;
 const FAREWELL: Duration = Duration::from_secs(45);
 /// Time in which a process must end after its stream did.
 const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// Time between two signs of life, for an agent that waits for them. An agent takes us for gone
+/// after a multiple of it (`agent::SILENCE`).
+const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
 
 /// A session with the agent that a command is or leads to.
 #[derive(Debug)]
@@ -29,7 +33,23 @@ pub struct ChildSession {
 impl ChildSession {
     /// Starts the command with pipes for its standard streams. An error where it cannot be started;
     /// what it answers is not waited for.
-    pub fn spawn(mut command: Command) -> Result<Self, TargetError> {
+    pub fn spawn(command: Command) -> Result<Self, TargetError> {
+        Self::spawn_with(command, |_| {})
+    }
+
+    /// The same, with an empty line now and then, which is no message: an agent that is told to
+    /// wait for them notices that the way to it is cut, although nobody says so.
+    pub fn spawn_with_signs_of_life(command: Command) -> Result<Self, TargetError> {
+        Self::spawn_with(command, |stdin| {
+            let stdin = Arc::downgrade(&stdin.0);
+            std::thread::spawn(move || give_signs_of_life(&stdin));
+        })
+    }
+
+    fn spawn_with(
+        mut command: Command,
+        prepare: impl FnOnce(&SharedStdin),
+    ) -> Result<Self, TargetError> {
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -47,11 +67,18 @@ impl ChildSession {
         else {
             unreachable!("all three were asked for");
         };
+        let stdin = SharedStdin(Arc::new(Mutex::new(stdin)));
+        prepare(&stdin);
         Ok(ChildSession {
             child,
             stream: Some(Stream::new(stdout, stdin)),
             tail: Tail::of(stderr),
         })
+    }
+
+    /// Exit status of the command, where it has ended or does so now.
+    pub fn exit_code(&mut self) -> Option<i32> {
+        self.wait_until(Instant::now() + LAST_WORDS)?.code()
     }
 
     fn stream(&mut self) -> Result<&mut Stream, TargetError> {
@@ -107,6 +134,45 @@ impl Drop for ChildSession {
             // Its guard undoes what it leaves.
             let _ = self.child.kill();
             let _ = self.child.wait();
+        }
+    }
+}
+
+/// The standard input of the agent, for requests and signs of life. It is closed with the
+/// stream, which alone keeps it.
+struct SharedStdin(Arc<Mutex<ChildStdin>>);
+
+impl Write for SharedStdin {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        locked(&self.0)?.write(bytes)
+    }
+
+    /// In one piece: no sign of life comes into the middle of a line.
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        locked(&self.0)?.write_all(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        locked(&self.0)?.flush()
+    }
+}
+
+fn locked(stdin: &Mutex<ChildStdin>) -> io::Result<std::sync::MutexGuard<'_, ChildStdin>> {
+    stdin
+        .lock()
+        .map_err(|_| io::Error::other("a writer of it died"))
+}
+
+/// Until the session or its agent has ended.
+fn give_signs_of_life(stdin: &Weak<Mutex<ChildStdin>>) {
+    loop {
+        std::thread::sleep(SIGN_OF_LIFE);
+        let Some(stdin) = stdin.upgrade() else { return };
+        if locked(&stdin)
+            .and_then(|mut stdin| stdin.write_all(b"\n"))
+            .is_err()
+        {
+            return;
         }
     }
 }

@@ -4,7 +4,7 @@
 //! [`TARGETS`]. Whoever has to know about targets asks here: the reader of experiment
 //! files, the checks of a plan, the lists of the command line and what starts a run.
 
-use crate::{Target, TargetError, local, vm};
+use crate::{Target, TargetError, local, ssh, vm};
 use model::{Invalid, KeyDef, Problem, Reset, TargetSpec};
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// All targets, this machine first.
-pub static TARGETS: &[&TargetDef] = &[&local::DEF, &vm::DEF];
+pub static TARGETS: &[&TargetDef] = &[&local::DEF, &vm::DEF, &ssh::DEF];
 
 /// The table of a file, without `kind`.
 pub type Keys<'a> = toml::de::ValueDeserializer<'a>;
@@ -36,6 +36,8 @@ pub struct TargetDef {
     pub summary: &'static str,
     /// Keys of `[target]` beside `kind`, for the reference.
     pub keys: &'static [KeyDef],
+    /// The key that `KIND:TEXT` of a command line gives; `None` where it gives none.
+    pub short: Option<&'static str>,
     /// Reads the keys of `[target]`.
     pub read: fn(Keys) -> Result<TargetSpec, ReadError>,
     /// The abilities of a target with these keys, before it is there.
@@ -58,6 +60,8 @@ pub struct Can {
     pub cpus: Option<u32>,
     /// Is it another machine than the controller, which reaches its ports?
     pub apart: bool,
+    /// Do its trials take the CPUs of this machine, so that it must be free of other runs?
+    pub here: bool,
     /// Occasions on which the agent and its machine are started anew.
     pub reset: Reset,
 }
@@ -75,6 +79,8 @@ pub struct Host {
     pub elsewhere: Vec<(String, String)>,
     /// Files and directories of this machine that agents need.
     pub needed: Vec<PathBuf>,
+    /// Wait for the end of another run, where the target is a machine that has one.
+    pub wait: bool,
     /// Set from outside to end what is being started.
     pub interrupted: Arc<AtomicBool>,
 }
@@ -164,6 +170,7 @@ mod tests {
             kernels: true,
             cpus: Some(4),
             apart: true,
+            here: true,
             reset: Reset::Block,
         };
         assert_eq!(can(&spec), Ok(guest));

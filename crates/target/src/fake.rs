@@ -67,6 +67,7 @@ impl FakeTarget {
                 kernels: true,
                 cpus: None,
                 apart: false,
+                here: true,
                 reset: Reset::None,
             },
             problems: Vec::new(),

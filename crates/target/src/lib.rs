@@ -1,8 +1,9 @@
 //! Targets: the places of trials. A target is only a way to start the agent and to talk to it;
 //! what happens in a trial is written once, in the `agent` crate.
 
-use model::{Experiment, Fact, Measurement, Problem, Reply, Request, Warning};
+use model::{Check, Experiment, Fact, Measurement, Problem, Reply, Request, Warning};
 use std::collections::BTreeMap;
+use std::process::Command;
 use std::time::Duration;
 
 pub mod child;
@@ -10,6 +11,7 @@ pub mod conformance;
 mod def;
 pub mod fake;
 pub mod local;
+pub mod ssh;
 pub mod stream;
 pub mod vm;
 
@@ -72,6 +74,15 @@ impl Boot {
     }
 }
 
+/// What a target is, seen before any run of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Looked {
+    /// All that was looked at; a caution keeps some arms or workloads from it.
+    pub checks: Vec<Check>,
+    /// Reasons for which no run could start there now.
+    pub missing: Vec<Problem>,
+}
+
 /// A place for trials, which starts agents.
 pub trait Target {
     /// `local`, `vm`, …
@@ -96,6 +107,16 @@ pub trait Target {
         self.open(boot)
     }
 
+    /// Looks at what the target lacks; nothing is applied there.
+    fn look(&mut self) -> Result<Looked, TargetError> {
+        Err(no_machine_of_its_own(self.kind()))
+    }
+
+    /// A command that runs `schedlab ARGS` there, by a user who may change the machine.
+    fn command(&mut self, _args: &[&str]) -> Result<Command, TargetError> {
+        Err(no_machine_of_its_own(self.kind()))
+    }
+
     /// Warnings for every reader of the results (such as: emulated CPUs).
     fn warnings(&self) -> Vec<Warning> {
         Vec::new()
@@ -105,6 +126,14 @@ pub trait Target {
     fn facts(&self) -> BTreeMap<String, String> {
         BTreeMap::new()
     }
+}
+
+fn no_machine_of_its_own(kind: &str) -> TargetError {
+    TargetError::Unmet(Problem {
+        object: format!("target {kind}"),
+        what: "nothing can be asked of it before a run".to_owned(),
+        remedy: "name another machine, as ssh:HOST, or leave it out".to_owned(),
+    })
 }
 
 /// One running agent. Dropping a session ends it and what it runs in.

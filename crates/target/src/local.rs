@@ -17,6 +17,7 @@ pub static DEF: TargetDef = TargetDef {
     name: NAME,
     summary: "this machine",
     keys: &[],
+    short: None,
     read: |keys| {
         Nothing::deserialize(keys)?;
         Ok(TargetSpec::local())
@@ -31,6 +32,7 @@ const CAN: Can = Can {
     kernels: false,
     cpus: None,
     apart: false,
+    here: true,
     reset: Reset::None,
 };
 

@@ -15,6 +15,7 @@ pub static DEF: TargetDef = TargetDef {
         "needed",
         "Program that starts the agent.",
     )],
+    short: Some("shell"),
     read: |keys| Ok(model::TargetSpec::new("shell", &Shell::deserialize(keys)?)),
     can: |_| Ok(CAN),
     expose: None,
@@ -31,6 +32,7 @@ const CAN: Can = Can {
     kernels: false,
     cpus: None,
     apart: false,
+    here: true,
     reset: model::Reset::None,
 };
 

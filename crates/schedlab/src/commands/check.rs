@@ -1,6 +1,6 @@
 //! `schedlab check`: would this experiment run here?
 
-use crate::args::CheckArgs;
+use crate::args::{CheckArgs, WaitArgs};
 use crate::exit::{self, CliError};
 use crate::measure::{build, interrupt_flag};
 use crate::output::{self, Plain, say};
@@ -14,15 +14,12 @@ use std::sync::atomic::Ordering;
 pub fn check(args: &CheckArgs) -> Result<ExitCode, CliError> {
     let experiment = wanted(&args.experiment)?.experiment;
     let interrupted = interrupt_flag()?;
+    let wait = WaitArgs::default();
     let _lock = match experiment.arms.iter().any(|arm| arm.scheduler.is_some()) {
-        true => {
-            let lock = targets::machine_lock()?;
-            targets::restore_leftovers()?;
-            Some(lock)
-        }
+        true => targets::made_ready(&experiment.target, wait, &interrupted)?,
         false => None,
     };
-    let mut target = targets::target(&experiment, &interrupted)?;
+    let mut target = targets::target(&experiment.target, wait, &interrupted)?;
     let mut controller = targets::controller(&interrupted)?;
     let mut display = Steps::new();
     let problems = runner::check(

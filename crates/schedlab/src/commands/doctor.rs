@@ -15,6 +15,9 @@ use std::process::ExitCode;
 const WIDTH: usize = 78;
 
 pub fn doctor(args: &DoctorArgs) -> Result<ExitCode, CliError> {
+    if let Some(target) = &args.target {
+        return targets::elsewhere(target, &words(args));
+    }
     let mut findings = look();
     let mut changes = Vec::new();
     if args.fix {
@@ -36,6 +39,18 @@ pub fn doctor(args: &DoctorArgs) -> Result<ExitCode, CliError> {
     } else {
         exit::DONE
     }))
+}
+
+/// The same command, for the machine itself.
+fn words(args: &DoctorArgs) -> Vec<&'static str> {
+    let given = [("--fix", args.fix), ("--full", args.full)];
+    let given = given
+        .into_iter()
+        .filter_map(|(word, given)| given.then_some(word));
+    std::iter::once("doctor")
+        .chain(given)
+        .chain([args.format.word()])
+        .collect()
 }
 
 fn look() -> Vec<Finding> {
@@ -110,7 +125,7 @@ fn text(findings: &[Finding], changes: &[Fixed], full: bool) -> String {
     out
 }
 
-fn add_section(out: &mut String, title: &str, checks: &[&Check], explained: bool) {
+pub(super) fn add_section(out: &mut String, title: &str, checks: &[&Check], explained: bool) {
     if checks.is_empty() {
         return;
     }

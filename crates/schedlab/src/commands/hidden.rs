@@ -3,16 +3,42 @@
 
 use crate::exit::CliError;
 use crate::measure::build;
+use crate::targets;
 use std::io::{BufReader, stdin, stdout};
-use std::process::ExitCode;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
 
 pub fn agent() -> Result<ExitCode, CliError> {
-    let options = agent::Options {
+    agent::serve(BufReader::new(stdin()), stdout(), options()?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// For a runner on another machine, which has no lock of this one and can vanish silently.
+pub fn agent_alone() -> Result<ExitCode, CliError> {
+    let _lock = targets::machine_lock()?;
+    let heard = agent::Heard::stdin(agent::SILENCE).map_err(CliError::internal)?;
+    agent::serve(BufReader::new(heard), stdout(), options()?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Becomes an agent that finds the schedulers and tools of this machine.
+pub fn agent_here(runner: &str) -> Result<ExitCode, CliError> {
+    let mut agent = Command::new("/proc/self/exe");
+    agent
+        .arg0("schedlab")
+        .args(["agent", "--alone", "--for", runner]);
+    agent.envs(targets::environment_here()?);
+    Err(CliError::internal(format!(
+        "start the agent: {}",
+        agent.exec()
+    )))
+}
+
+fn options() -> Result<agent::Options, CliError> {
+    Ok(agent::Options {
         build: build(),
         ..agent::Options::of_this_process()?
-    };
-    agent::serve(BufReader::new(stdin()), stdout(), options)?;
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 pub fn guard() -> Result<ExitCode, CliError> {

@@ -17,6 +17,7 @@ pub mod restore;
 pub mod run;
 pub mod scheduler;
 pub mod snapshot;
+pub mod target;
 pub mod tool;
 pub mod verify;
 pub mod vm;

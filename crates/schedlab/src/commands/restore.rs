@@ -11,7 +11,10 @@ use agent::Restored;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-pub fn restore(format: Plain) -> Result<ExitCode, CliError> {
+pub fn restore(target: Option<&str>, format: Plain) -> Result<ExitCode, CliError> {
+    if let Some(target) = target {
+        return targets::elsewhere(target, &["restore", format.word()]);
+    }
     let left = agent::restore()?;
     targets::say(&left, "by an earlier run");
     let fixes = agent::restore_fixes()?;

@@ -7,8 +7,9 @@ use crate::measure::{Run, interrupt_flag};
 use crate::output;
 use crate::request::wanted;
 use crate::targets;
+use model::TargetSpec;
 use report::Table;
-use results::ResultSet;
+use results::{ResultSet, read};
 use runner::Outcome;
 use std::path::Path;
 use std::process::ExitCode;
@@ -22,14 +23,19 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, CliError> {
             None => wanted(&args.experiment)?,
         }),
     };
-    let _lock = targets::machine_lock_after(args.wait, &interrupted)?;
-    targets::restore_leftovers()?;
+    let earlier = match (&args.resume, &wanted) {
+        (Some(dir), None) => Some(read::read_plan(dir)?.0.target),
+        _ => None,
+    };
+    let spec = earlier.or_else(|| wanted.as_ref().map(|w| w.experiment.target.clone()));
+    let spec = spec.unwrap_or_else(TargetSpec::local);
+    let _lock = targets::made_ready(&spec, args.wait, &interrupted)?;
     let mut run = match (&args.resume, wanted) {
         (Some(dir), wanted) => Run::resume(dir, wanted, &args.experiment)?,
         (None, Some(wanted)) => Run::start(args.output.as_deref(), wanted)?,
         (None, None) => unreachable!("only a resume can do without an experiment"),
     };
-    let outcome = run.measure(&interrupted, args.quiet, args.anyway)?;
+    let outcome = run.measure(&interrupted, args.wait, args.quiet, args.anyway)?;
     finish(args, &run, outcome)
 }
 

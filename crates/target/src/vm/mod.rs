@@ -20,6 +20,7 @@ pub static DEF: TargetDef = TargetDef {
     name: NAME,
     summary: "a virtual machine with its own kernel (QEMU; no root needed)",
     keys: keys::KEYS,
+    short: Some("kernel"),
     read,
     can: |spec| Ok(can(&VmSpec::of(spec)?)),
     expose: Some(expose),
@@ -38,6 +39,7 @@ fn can(spec: &VmSpec) -> Can {
         kernels: true,
         cpus: Some(spec.cpus),
         apart: true,
+        here: true,
         reset: spec.reset,
     }
 }

@@ -1,0 +1,200 @@
+//! The keys of `[target]` with `kind = "ssh"`.
+
+use super::NAME;
+use jiff::SignedDuration;
+use model::{Invalid, KeyDef, TargetSpec};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Time for which a lost connection is made anew, where the keys say nothing.
+const RECONNECT: Duration = Duration::from_secs(300);
+
+/// Another machine, as an experiment names it. ssh(1) and its configuration do the rest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SshSpec {
+    /// `user@machine`, or a `Host` of the configuration of ssh(1).
+    pub host: String,
+    /// Port of its sshd; `None` as ssh(1) has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+    /// File of the private key; `None` as ssh(1) has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<PathBuf>,
+    /// Configuration of ssh(1) in place of the user's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config: Option<PathBuf>,
+    /// Build of schedlab for the machine; `None`: this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<PathBuf>,
+    /// Use of sudo(8) by a user who is not root.
+    #[serde(default, skip_serializing_if = "Sudo::is_usual")]
+    pub sudo: Sudo,
+    /// Time for which a lost connection is made anew; `None`: five minutes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reconnect: Option<SignedDuration>,
+}
+
+/// Use of sudo(8) by a user who is not root.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Sudo {
+    /// Where an arm changes something and sudo asks for no password.
+    #[default]
+    Auto,
+    /// Always; an error where it asks for a password.
+    Yes,
+    /// Never.
+    No,
+}
+
+impl Sudo {
+    fn is_usual(&self) -> bool {
+        *self == Sudo::Auto
+    }
+}
+
+/// Keys of the table `[target]`.
+pub const KEYS: &[KeyDef] = &[
+    KeyDef::new(
+        "host",
+        "text",
+        "needed",
+        "The machine, as ssh(1) is told it: `user@machine`, or a `Host` of its configuration.",
+    ),
+    KeyDef::new("port", "number", "as ssh(1) has it", "Port of its sshd."),
+    KeyDef::new(
+        "identity",
+        "path",
+        "as ssh(1) has it",
+        "Private key, which must ask for no passphrase, or be held by ssh-agent(1).",
+    ),
+    KeyDef::new(
+        "config",
+        "path",
+        "the user's",
+        "Configuration of ssh(1), as for `ssh -F`.",
+    ),
+    KeyDef::new(
+        "agent",
+        "path",
+        "this program",
+        "Build of the same schedlab for a machine of another architecture.",
+    ),
+    KeyDef::new(
+        "sudo",
+        "`auto`, `yes` or `no`",
+        "`auto`",
+        "Use of sudo by a user who is not root; `auto`: where an arm changes something and sudo \
+         asks for no password; `yes`: an error where it asks for one.",
+    ),
+    KeyDef::new(
+        "reconnect",
+        "duration",
+        "`\"5m\"`",
+        "Time for which a lost connection is made anew; afterwards the run ends and can be resumed.",
+    ),
+];
+
+impl SshSpec {
+    /// The machine that the target of an experiment is.
+    pub fn of(spec: &TargetSpec) -> Result<Self, Invalid> {
+        let ssh: SshSpec = spec.keys()?;
+        ssh.check()?;
+        Ok(ssh)
+    }
+
+    /// Refuses what ssh(1) would take for something else, and names the key.
+    pub fn check(&self) -> Result<(), Invalid> {
+        let plain = |c: char| !c.is_whitespace() && !c.is_control();
+        if self.host.is_empty() || self.host.starts_with('-') || !self.host.chars().all(plain) {
+            let what = format!("`{}` is no name of a machine", self.host);
+            return Err(Invalid::new("host", what).with_remedy("host = \"user@machine\""));
+        }
+        if self.port == Some(0) {
+            return Err(Invalid::new("port", "there is no port 0"));
+        }
+        if self.reconnect.is_some_and(|time| time.is_negative()) {
+            return Err(Invalid::new("reconnect", "a time is not negative"));
+        }
+        Ok(())
+    }
+
+    /// Time for which a lost connection is made anew.
+    pub fn reconnect(&self) -> Duration {
+        let wanted = self.reconnect.map(Duration::try_from);
+        wanted.and_then(Result::ok).unwrap_or(RECONNECT)
+    }
+
+    /// The lines for somebody who runs a stranger's experiment: a configuration of ssh(1) and
+    /// the agent are programs that this machine, or the other, will run.
+    pub fn shown(&self) -> Vec<(&'static str, String)> {
+        let port = self.port.map(|port| format!(", port {port}"));
+        let file = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
+        let more = [
+            ("with the key", file(&self.identity)),
+            ("with the configuration of ssh", file(&self.config)),
+            ("which runs the program", file(&self.agent)),
+        ];
+        let more = more
+            .into_iter()
+            .filter_map(|(what, text)| Some((what, text?)));
+        let host = format!("{}{}", self.host, port.unwrap_or_default());
+        std::iter::once(("over ssh, on", host))
+            .chain(more)
+            .collect()
+    }
+}
+
+impl From<&SshSpec> for TargetSpec {
+    fn from(ssh: &SshSpec) -> Self {
+        TargetSpec::new(NAME, ssh)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    fn read(keys: &str) -> Result<SshSpec, String> {
+        let keys = toml::de::ValueDeserializer::parse(keys).map_err(|e| e.to_string())?;
+        let spec = SshSpec::deserialize(keys).map_err(|e| e.to_string())?;
+        spec.check().map_err(|e| e.to_string())?;
+        Ok(spec)
+    }
+
+    #[test]
+    fn every_key_is_described() {
+        let described: BTreeSet<&str> = KEYS.iter().map(|key| key.name).collect();
+        let read = model::key::accepted::<SshSpec>().iter().copied();
+        assert_eq!(described, read.collect());
+    }
+
+    #[test]
+    fn keys_are_the_same_after_they_were_stored() {
+        let keys = "{host = \"a@b\", port = 22, sudo = \"yes\", reconnect = \"90s\"}";
+        let spec = read(keys).unwrap();
+        assert_eq!(spec.reconnect(), Duration::from_secs(90));
+        assert_eq!(SshSpec::of(&TargetSpec::from(&spec)), Ok(spec));
+        let usual = read("{host = \"lab3\"}").unwrap();
+        assert_eq!((usual.sudo, usual.reconnect()), (Sudo::Auto, RECONNECT));
+    }
+
+    #[test]
+    fn a_host_that_ssh_would_take_for_an_option_is_refused() {
+        for host in ["", "-oProxyCommand=x", "a b", "a\\nb"] {
+            let error = read(&format!("{{host = \"{host}\"}}")).unwrap_err();
+            assert!(error.contains("is no name of a machine"), "{host}: {error}");
+        }
+        assert!(read("{host = \"a\", reconnect = \"-5s\"}").is_err());
+    }
+
+    #[test]
+    fn programs_that_a_stranger_brings_are_shown() {
+        let spec = read("{host = \"a\", config = \"c\", agent = \"p\"}").unwrap();
+        let shown: Vec<String> = spec.shown().into_iter().map(|(_, text)| text).collect();
+        assert_eq!(shown, ["a", "c", "p"]);
+    }
+}
