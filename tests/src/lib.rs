@@ -1,8 +1,10 @@
-//! Helpers that tests share: the path of the binary, one run at a time, and programs that they
-//! write.
+//! Helpers that tests share: the path of the binary, one run at a time, programs that they
+//! write, and an sshd.
 
+mod sshd;
 mod terminal;
 
+pub use sshd::Sshd;
 pub use terminal::Terminal;
 
 use std::io::Write;

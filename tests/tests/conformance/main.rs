@@ -6,7 +6,7 @@ use model::{Experiment, TargetSpec};
 use std::process::Command;
 use target::conformance::conformance;
 use target::{Host, Keys, TargetDef};
-use tests::{alone, schedlab, skipped};
+use tests::{Sshd, alone, schedlab, skipped};
 
 /// Targets of `target::TARGETS`, and one more in one file and one line.
 static TARGETS: &[(&TargetDef, &str)] =
@@ -71,6 +71,16 @@ fn a_guest_does_what_a_target_must() {
     let keys = Keys::parse("{kernel = \"debian:sid\", memory = \"768M\"}").expect("a table");
     let spec = (target::vm::DEF.read)(keys).expect("a guest");
     conforms(&target::vm::DEF, &spec);
+}
+
+#[test]
+fn a_machine_over_ssh_does_what_a_target_must() {
+    let Some(sshd) = Sshd::start() else { return };
+    let _turn = alone();
+    let config = sshd.path("config");
+    let keys = format!("{{host = \"lab\", config = \"{}\"}}", config.display());
+    let spec = (target::ssh::DEF.read)(Keys::parse(&keys).expect("a table"));
+    conforms(&target::ssh::DEF, &spec.expect("a machine"));
 }
 
 #[test]
