@@ -77,7 +77,7 @@ fn check_collectors(root: &Path, object: &str, named: Option<&[String]>) -> Vec<
         .collect()
 }
 
-/// What keeps this machine, or a workload, from a trace of its worst latency.
+/// Problems that keep this machine, or a workload, from a trace of its worst latency.
 fn check_trace(root: &Path, experiment: &Experiment) -> Vec<Problem> {
     let Some(wanted) = &experiment.trace else {
         return Vec::new();

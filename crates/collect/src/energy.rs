@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 const FOLDER: &str = "sys/class/powercap";
 const PREFIX: &str = "intel-rapl:";
 
-/// What a zone measures. Zones of cores, of graphics and of memory controllers are parts of
+/// The part of the machine that a zone measures. Zones of cores, of graphics and of memory controllers are parts of
 /// their package; that of the whole machine has all of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Domain {

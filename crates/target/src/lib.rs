@@ -74,7 +74,7 @@ impl Boot {
     }
 }
 
-/// What a target is, seen before any run of it.
+/// A target as it is seen before any run of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Looked {
     /// All that was looked at; a caution keeps some arms or workloads from it.

@@ -4,7 +4,7 @@
 //! fairness (Bertsekas and Gallager, Data Networks, 6.5.2): nobody gets more than he wants, and
 //! what one leaves goes to those who want more, by their weights.
 
-/// What a worker asks of the pool.
+/// A worker's claim on the pool.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ask {
     /// Share of one CPU that it uses alone, at most 1.

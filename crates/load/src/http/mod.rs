@@ -83,7 +83,7 @@ struct Config {
     sent: Sent,
 }
 
-/// What is sent.
+/// The requests that are sent.
 #[derive(Debug, Clone)]
 enum Sent {
     /// Head and body of the one request.

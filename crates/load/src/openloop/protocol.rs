@@ -75,7 +75,7 @@ pub struct Done {
     pub keep: bool,
 }
 
-/// What is wrong with a whole answer.
+/// The fault of a whole answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wrong {
     /// The server says that it could not do what was asked.

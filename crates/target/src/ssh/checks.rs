@@ -1,4 +1,4 @@
-//! What `schedlab target check` says of a machine.
+//! The findings of `schedlab target check` about a machine.
 
 use super::far::Failure;
 use super::look::Look;

@@ -41,7 +41,7 @@ pub(super) fn script(hash: &str, ask_sudo: bool) -> String {
     format!("hash={hash}\nask_sudo={ask_sudo}\n{SCRIPT}")
 }
 
-/// What a first look found.
+/// The findings of a first look.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Look {
     /// Machine, as uname(2) gives it.

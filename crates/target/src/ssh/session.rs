@@ -88,7 +88,7 @@ impl SshSession {
     }
 }
 
-/// What the agent says of the requirement, without the words around it and its remedy.
+/// The agent's words about the requirement, without the words around it and its remedy.
 fn requirement(said: &str) -> String {
     let lines = said.lines().skip_while(|line| !line.contains("not met"));
     let lines = lines

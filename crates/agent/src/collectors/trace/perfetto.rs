@@ -33,7 +33,7 @@ impl Process {
     }
 }
 
-/// What a trace is of, in words.
+/// The subject of a trace, in words.
 #[derive(Debug)]
 pub struct About<'a> {
     /// Cell, block and arm.

@@ -1,4 +1,5 @@
-//! What the events show of a latency: how long its thread waited for a CPU, and who ran there.
+//! The cause of a latency as the events show it: how long its thread waited for a CPU, and who ran
+//! there.
 
 use collect::sched_trace::{Event, Happened};
 use load::Worst;

@@ -14,7 +14,7 @@ const MOST_BODY_BYTES: usize = 1 << 20;
 /// Bytes of an answer that are kept to be shown, should it be wrong.
 const SHOWN_BYTES: usize = 256;
 
-/// What is asked of the answers to one kind of request.
+/// The right answer to one kind of request.
 #[derive(Debug, Clone)]
 pub struct Check {
     status: Option<u16>,

@@ -31,7 +31,7 @@ enum Part {
 /// Files that texts name, in the order in which they were met.
 pub type Files = Vec<String>;
 
-/// What one request draws: each pool once, whatever it names how often.
+/// Values that one request draws: each pool once, whatever it names how often.
 #[derive(Debug)]
 pub struct Draw<'a> {
     pub random: ChaCha8Rng,
