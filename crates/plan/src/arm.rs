@@ -55,11 +55,13 @@ fn prefix(text: &str, error: PlanError) -> PlanError {
     error.renamed(message)
 }
 
-/// The text itself; a scheduler without its path and arguments.
+/// The text itself; a scheduler without its path and arguments, a profile without its path. The
+/// slash of other values (`quota=20ms/40ms`) is none of a path.
 fn short_name(text: &str) -> String {
     let head = text.split([' ', ':']).next().unwrap_or(text);
-    if head.starts_with("scx_") || head.contains('/') {
-        return head.rsplit('/').next().unwrap_or(head).to_owned();
+    let path = head.strip_prefix("profile=").unwrap_or(head);
+    if head.starts_with("scx_") || (path.contains('/') && !path.contains('=')) {
+        return path.rsplit('/').next().unwrap_or(path).to_owned();
     }
     text.trim().to_owned()
 }

@@ -230,3 +230,18 @@ fn a_role_that_cannot_be_is_answered_with_what_can() {
         assert!(said.contains(expected), "{said}");
     }
 }
+
+#[test]
+fn an_arm_is_called_by_its_words_and_a_path_by_its_file() {
+    for (arm, name) in [
+        ("quota=20ms/40ms", "quota=20ms/40ms"),
+        ("some/where/scx_mine -v", "scx_mine"),
+    ] {
+        let line = CommandLine {
+            arms: vec!["default".to_owned(), arm.to_owned()],
+            workloads: vec!["wakeup".to_owned()],
+            ..CommandLine::default()
+        };
+        assert_eq!(parse_command_line(&line).unwrap().arms[1].name, name);
+    }
+}

@@ -32,6 +32,11 @@ const DOCUMENTED: &[(&str, &[&str])] = &[
     // It needs a server: tests/services.rs.
     ("weight=N", &[]),
     ("cpus=LIST", &["cpus=0"]),
+    (
+        "quota=PERCENT, quota=RUNTIME/PERIOD",
+        &["quota=50%", "quota=20ms/40ms", "quota=max"],
+    ),
+    ("uclamp=MIN-MAX", &["uclamp=20%-80%", "uclamp=20%-"]),
     // It needs a boot of its own: tests/vm/proof.rs.
     ("kernel=SOURCE", &[]),
     // Of the workload `wakeup` only: tests/run.rs.
