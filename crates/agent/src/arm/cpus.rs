@@ -4,7 +4,7 @@
 
 use super::asked::Asked;
 use super::ingredient::{
-    Around, At, Change, Form, Ingredient, problem, twice, value_of, without_role,
+    Around, At, Change, Form, Ingredient, parse_text, problem, without_role, write_held,
 };
 use collect::tasks::{self, Pid};
 use load::Keys;
@@ -33,9 +33,7 @@ impl Ingredient for RoleCpus {
     }
 
     fn write(&self, arm: &Arm, keys: &mut Map<String, Value>) {
-        if let Some(list) = arm.ingredients.get(KEY) {
-            keys.insert(KEY.to_owned(), list.clone());
-        }
+        write_held(KEY, arm, keys);
     }
 
     fn texts(&self) -> &'static [&'static str] {
@@ -50,12 +48,7 @@ impl Ingredient for RoleCpus {
     }
 
     fn parse(&self, change: &str, arm: &mut Arm) -> Option<Result<(), Invalid>> {
-        let list = value_of(change, KEY)?;
-        let before = arm.ingredients.insert(KEY.to_owned(), list.into());
-        Some(match before.as_ref().and_then(Value::as_str) {
-            Some(first) => Err(twice(KEY, first, list)),
-            None => Ok(()),
-        })
+        parse_text(KEY, change, arm)
     }
 
     fn of_role(&self) -> bool {

@@ -204,6 +204,23 @@ pub fn twice(what: &'static str, first: impl Display, second: impl Display) -> I
     .with_remedy("leave one of them out; to compare them, give each an arm of its own")
 }
 
+/// Reads `KEY=TEXT` of the command line into an ingredient that an arm holds as this text.
+pub fn parse_text(key: &'static str, change: &str, arm: &mut Arm) -> Option<Result<(), Invalid>> {
+    let text = value_of(change, key)?;
+    let before = arm.ingredients.insert(key.to_owned(), text.into());
+    Some(match before.as_ref().and_then(Value::as_str) {
+        Some(first) => Err(twice(key, first, text)),
+        None => Ok(()),
+    })
+}
+
+/// Writes the key of an ingredient whose value is what an arm holds.
+pub fn write_held(key: &str, arm: &Arm, keys: &mut Map<String, Value>) {
+    if let Some(value) = arm.ingredients.get(key) {
+        keys.insert(key.to_owned(), value.clone());
+    }
+}
+
 /// The value of `KEY=VALUE`, where it is this key.
 pub fn value_of<'a>(change: &'a str, key: &str) -> Option<&'a str> {
     let (found, value) = change.split_once('=')?;

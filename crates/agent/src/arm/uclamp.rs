@@ -5,7 +5,7 @@
 
 use super::asked::Asked;
 use super::ingredient::{
-    Around, At, Change, Form, Ingredient, problem, twice, value_of, without_role,
+    Around, At, Change, Form, Ingredient, parse_text, problem, without_role, write_held,
 };
 use collect::sys::{SchedAttr, UTIL_CLAMP_MAX, UTIL_CLAMP_MIN, sched_getattr, sched_setattr};
 use collect::tasks::{self, Pid};
@@ -50,9 +50,7 @@ impl Ingredient for Uclamp {
     }
 
     fn write(&self, arm: &Arm, keys: &mut Map<String, Value>) {
-        if let Some(text) = arm.ingredients.get(KEY) {
-            keys.insert(KEY.to_owned(), text.clone());
-        }
+        write_held(KEY, arm, keys);
     }
 
     fn forms(&self) -> &'static [Form] {
@@ -63,12 +61,7 @@ impl Ingredient for Uclamp {
     }
 
     fn parse(&self, change: &str, arm: &mut Arm) -> Option<Result<(), Invalid>> {
-        let text = value_of(change, KEY)?;
-        let before = arm.ingredients.insert(KEY.to_owned(), text.into());
-        Some(match before.as_ref().and_then(Value::as_str) {
-            Some(first) => Err(twice(KEY, first, text)),
-            None => Ok(()),
-        })
+        parse_text(KEY, change, arm)
     }
 
     fn of_role(&self) -> bool {
