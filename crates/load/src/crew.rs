@@ -35,7 +35,7 @@ pub fn run<T: Send + 'static>(
     done
 }
 
-/// What the threads share.
+/// State that the threads share.
 struct Crew {
     gate: Arc<Gate>,
     /// Holds threads that are done, so that what they used can be read.

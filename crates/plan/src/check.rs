@@ -16,7 +16,7 @@ use schedule::cells;
 use std::collections::BTreeSet;
 
 /// Checks everything that must hold of an experiment before anything is planned or started.
-/// What the target lacks for it is not looked at.
+/// Requirements of the target are not looked at.
 pub fn check(experiment: &Experiment) -> Result<(), PlanError> {
     experiment.check()?;
     check_shows(&experiment.name).map_err(|e| e.about("name"))?;

@@ -65,7 +65,7 @@ pub(crate) fn unknown(text: &str) -> Option<Unknown> {
     })
 }
 
-/// What is wrong with a value, as a sentence.
+/// The fault of a value, as a sentence.
 pub(crate) fn sentence(text: &str) -> Option<String> {
     if let Some(key) = text.strip_prefix("missing field ") {
         return Some(format!("the key {key} is missing"));

@@ -352,7 +352,7 @@ impl<'a> Run<'a> {
         Ok(true)
     }
 
-    /// Of the traces of an arm in a cell the one of the worst latency is kept. Takes the new one
+    /// Traces of an arm in a cell: the one of the worst latency is kept. Takes the new one
     /// away if it is not that, or gives the trial whose trace was until now.
     fn keep_worst(&self, trial: &Trial, files: &mut TrialFiles) -> Option<usize> {
         let place = |t: &Trial| (t.place.cell, t.place.arm);

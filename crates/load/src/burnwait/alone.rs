@@ -11,7 +11,7 @@ pub const DURATION_NS: u64 = 500_000_000;
 const RUNS: usize = 3;
 const NS_PER_SEC: u64 = 1_000_000_000;
 
-/// What one worker of a set wants.
+/// Demand of one worker of a set.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Want {
     /// Thousands of operations in a second.
@@ -45,7 +45,7 @@ impl Want {
     }
 }
 
-/// What a worker of each set wants, measured one after the other.
+/// Demand of a worker of each set, measured one after the other.
 pub fn wants(sets: &[Set], shape: Shape) -> Result<Vec<Want>, String> {
     sets.iter().map(|set| want(set, shape)).collect()
 }

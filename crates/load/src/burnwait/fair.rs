@@ -1,4 +1,4 @@
-//! What each worker is entitled to, and how near it came.
+//! Entitlements of workers, and how near they came to them.
 //!
 //! Shares are of one CPU. A worker wants what it uses alone. The pool is shared out by max-min
 //! fairness (Bertsekas and Gallager, Data Networks, 6.5.2): nobody gets more than he wants, and

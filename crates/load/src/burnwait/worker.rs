@@ -11,7 +11,7 @@ use crate::worst::At;
 /// Name of the threads, as the agent sees it in `/proc/PID/task/TID/comm`.
 pub const THREAD: &str = "burnwait";
 
-/// What a worker did in one interval of the window.
+/// Work of one worker in one interval of the window.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Interval {
     /// Work that was done, in thousands of operations.
@@ -22,7 +22,7 @@ pub struct Interval {
     pub late_ns: u64,
 }
 
-/// What one worker did.
+/// Record of one worker.
 #[derive(Debug, Clone)]
 pub struct Record {
     /// Index of its set.

@@ -10,7 +10,7 @@ use crate::{Job, crew, sys};
 /// Name of the threads, as the agent sees it in `/proc/PID/task/TID/comm`.
 pub const THREAD: &str = "periodic";
 
-/// What one worker saw in the window.
+/// Observations of one worker in the window.
 #[derive(Debug, Clone)]
 pub struct Record {
     /// From the release until the worker runs.

@@ -7,7 +7,7 @@ use std::io::{self, Read, Write};
 const BYTES: usize = 24;
 const NO_CPU: u32 = u32::MAX;
 
-/// What a pair will do.
+/// Work of a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hello {
     pub protocol: Protocol,

@@ -58,7 +58,7 @@ pub(super) struct Look {
     pub free_kib: Option<u64>,
     /// SHA-256 of the agent in the cache, where there is one.
     pub agent: Option<String>,
-    /// What sudo(8) says without a password; `None` where it was not asked.
+    /// Answer of sudo(8) without a password; `None` where it was not asked.
     pub sudo: Option<Result<(), String>>,
     /// Seconds that its clock is ahead of the one here.
     pub ahead_s: i64,

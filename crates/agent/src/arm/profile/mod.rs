@@ -149,7 +149,7 @@ struct Taken {
     tunables: Tunables,
     /// Names that it has not, nor anything that means the same.
     left_out: Vec<String>,
-    /// What keeps it from being seen.
+    /// Reason for which it cannot be seen.
     errors: Vec<TunableError>,
 }
 

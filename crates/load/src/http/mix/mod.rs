@@ -97,7 +97,7 @@ impl Mix {
         Ok(mix)
     }
 
-    /// What is drawn has been taken before: by a set-up, which comes before all load.
+    /// A value that is drawn has been taken before: by a set-up, which comes before all load.
     fn check_pools(&self) -> Result<(), (usize, Invalid)> {
         let mut rows = [0_u64; MOST_POOLS];
         let setup = self.setup.iter().map(|(count, request)| (*count, request));
