@@ -122,6 +122,16 @@ fn ignore_signals() -> Result<(), AgentError> {
     Ok(())
 }
 
+/// True if another agent of this user is at work, for which a new one would wait.
+pub fn is_busy() -> Result<bool, AgentError> {
+    // A guard that undoes what its agent left takes a moment.
+    const MOMENT: Duration = Duration::from_secs(2);
+    match StateLock::acquire(&state_dir()?, MOMENT) {
+        Err(AgentError::Busy { .. }) => Ok(true),
+        other => other.map(|_| false),
+    }
+}
+
 /// `schedlab restore`: undo now what a dead agent left. Waits for a guard at work.
 pub fn restore() -> Result<Restored, AgentError> {
     replay_in(&state_dir()?, PATIENCE)

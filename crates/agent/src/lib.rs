@@ -50,7 +50,7 @@ pub use collectors::{
 pub use counters::METRICS;
 pub use error::AgentError;
 pub use fixes::{Fixed, fix, restore_fixes};
-pub use guard::{guard_main, restore};
+pub use guard::{guard_main, is_busy, restore};
 pub use heard::{Heard, SILENCE};
 pub use journal::{Restored, another_journal_holds_something};
 pub use judge::judge as judge_evidence;

@@ -136,6 +136,14 @@ pub fn made_ready(
     Ok(Some(lock))
 }
 
+/// Refuses where an agent on this machine would wait for that of another run, and names the run.
+pub fn unused(spec: &TargetSpec) -> Result<(), CliError> {
+    match *spec == TargetSpec::local() && agent::is_busy()? {
+        true => machine_lock().map(drop),
+        false => Ok(()),
+    }
+}
+
 /// The lock of the machine, after the run that has it where that is wanted.
 fn machine_lock_after(wait: WaitArgs, interrupted: &AtomicBool) -> Result<Lock, CliError> {
     let mut told = false;

@@ -17,7 +17,10 @@ pub fn check(args: &CheckArgs) -> Result<ExitCode, CliError> {
     let wait = WaitArgs::default();
     let _lock = match experiment.arms.iter().any(|arm| arm.scheduler.is_some()) {
         true => targets::made_ready(&experiment.target, wait, &interrupted)?,
-        false => None,
+        false => {
+            targets::unused(&experiment.target)?;
+            None
+        }
     };
     let mut target = targets::target(&experiment.target, wait, &interrupted)?;
     let mut controller = targets::controller(&interrupted)?;

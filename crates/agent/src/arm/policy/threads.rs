@@ -7,6 +7,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyError {
@@ -121,6 +122,26 @@ pub fn apply_before_exec(tid: Pid, policy: &Policy) -> Result<(), PolicyError> {
     apply_with(tid, policy, flags)
 }
 
+/// Sets the attributes. The kernel keeps the bandwidth of a deadline thread that has ended for up to
+/// its period (`task_non_contending`, kernel/sched/deadline.c), and admits no other in its place
+/// before: that is waited for.
+fn set(tid: Pid, attr: &SchedAttr) -> io::Result<()> {
+    const LIMIT: Duration = Duration::from_millis(300);
+    const LOOK: Duration = Duration::from_millis(5);
+    let deadline = Class::from_number(attr.policy) == Some(Class::Deadline);
+    let end = Instant::now() + LIMIT;
+    loop {
+        match sched_setattr(tid, attr) {
+            Err(e)
+                if deadline && e.kind() == io::ErrorKind::ResourceBusy && Instant::now() < end =>
+            {
+                std::thread::sleep(LOOK);
+            }
+            done => return done,
+        }
+    }
+}
+
 fn apply_with(tid: Pid, policy: &Policy, flags: u64) -> Result<(), PolicyError> {
     let wanted = with_defaults(policy);
     let current = sched_getattr(tid).map_err(|e| refused(&wanted, tid, e))?;
@@ -128,7 +149,7 @@ fn apply_with(tid: Pid, policy: &Policy, flags: u64) -> Result<(), PolicyError> 
         flags,
         ..attributes(&wanted, current.nice)
     };
-    sched_setattr(tid, &attr).map_err(|e| refused(&wanted, tid, e))?;
+    set(tid, &attr).map_err(|e| refused(&wanted, tid, e))?;
     let found = collect::policy::read(tid).map_err(|e| refused(&wanted, tid, e))?;
     if agrees(&wanted, &found) {
         return Ok(());

@@ -64,6 +64,11 @@ pub(crate) enum TunableError {
 }
 
 impl TunableError {
+    /// True if the kernel said EBUSY.
+    fn is_busy(&self) -> bool {
+        matches!(self, TunableError::Io { source, .. } if source.kind() == io::ErrorKind::ResourceBusy)
+    }
+
     /// Advice on what to do about it.
     pub fn remedy(&self) -> String {
         match self {
