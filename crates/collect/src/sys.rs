@@ -8,6 +8,9 @@ use std::time::Duration;
 
 /// `SCHED_FLAG_RESET_ON_FORK`: children start with the default policy.
 pub const RESET_ON_FORK: u64 = 0x01;
+/// `SCHED_FLAG_DL_OVERRUN`: the thread's process gets SIGXCPU when the thread has used up its
+/// runtime (Linux 4.16).
+pub const DL_OVERRUN: u64 = 0x04;
 /// `SCHED_FLAG_UTIL_CLAMP_MIN`: [`SchedAttr::util_min`] counts (Linux 5.3).
 pub const UTIL_CLAMP_MIN: u64 = 0x20;
 /// `SCHED_FLAG_UTIL_CLAMP_MAX`: [`SchedAttr::util_max`] counts.

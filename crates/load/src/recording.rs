@@ -189,6 +189,11 @@ impl Recording {
         self.total.len()
     }
 
+    /// Mean of the values in nanoseconds; `None` without any.
+    pub fn mean_ns(&self) -> Option<f64> {
+        (self.count() > 0).then(|| self.total.mean())
+    }
+
     /// Stalls among these values.
     pub fn stalls(&self) -> &Stalls {
         &self.stalls

@@ -1,7 +1,9 @@
 //! From what the workers recorded to metrics and histograms.
 
 use super::worker::Record;
-use super::{DEADLINE_MISSES, JITTER, JOB_CPU, LATENESS, MISS_PERCENT};
+use super::{
+    DEADLINE_MISSES, DEADLINE_OVERRUNS, JITTER, JOB_CPU, LATENESS, LATENESS_MEAN, MISS_PERCENT,
+};
 use crate::figures::Figures;
 use crate::latency as m;
 use crate::overload::{achieved_percent, is_overload, percent};
@@ -22,12 +24,18 @@ pub fn parsed(job: &Job, records: Vec<Record>, opened: SystemTime) -> Result<Par
     let each = |of: fn(&Record) -> &crate::recording::Recorder| {
         records.iter().map(|record| of(record).clone()).collect()
     };
-    figures.latency("lateness", LATENESS, each(|record| &record.lateness))?;
+    let lateness = figures.latency("lateness", LATENESS, each(|record| &record.lateness))?;
+    if let Some(mean_ns) = lateness.mean_ns() {
+        figures.push(LATENESS_MEAN, mean_ns);
+    }
     figures.latency("request", m::REQUEST, each(|record| &record.request))?;
     figures.latency("jitter", JITTER, each(|record| &record.jitter))?;
     let done = figures.latency("job-cpu", JOB_CPU, each(|record| &record.job_cpu))?;
     figures.push(MISS_PERCENT, percent(due - in_time, due));
     figures.push(DEADLINE_MISSES, (due - in_time) as f64);
+    if let Some(overruns) = overruns(&records) {
+        figures.push(DEADLINE_OVERRUNS, overruns as f64);
+    }
     let seconds = job.workload.duration_ns as f64 / 1e9;
     let done = done.count().min(due);
     let achieved = achieved_percent(due, done);
@@ -44,4 +52,12 @@ pub fn parsed(job: &Job, records: Vec<Record>, opened: SystemTime) -> Result<Par
         figures.warn(Severity::Caution, what, remedy);
     }
     Ok(figures.finish())
+}
+
+/// Overruns of the process in the window; `None` where no worker was a deadline thread.
+fn overruns(records: &[Record]) -> Option<u64> {
+    let counts = || records.iter().filter_map(|record| record.overruns);
+    let first = counts().map(|(at_first, _)| at_first).min()?;
+    let last = counts().map(|(_, at_last)| at_last).max()?;
+    Some(last - first)
 }

@@ -7,6 +7,7 @@
 
 mod calibrate;
 mod figures;
+mod overrun;
 mod worker;
 
 use crate::latency::{self as m, Quantile};
@@ -96,6 +97,10 @@ const LATENESS_P50: MetricDef = time(
 const LATENESS_P90: MetricDef = time("lateness_p90", "90th percentile of lateness.");
 const LATENESS_P99: MetricDef = time("lateness_p99", "99th percentile of lateness.");
 const LATENESS_P999: MetricDef = time("lateness_p999", "99.9th percentile of lateness.");
+const LATENESS_MEAN: MetricDef = time(
+    "lateness_mean",
+    "Mean lateness, which a few long ones rule: cyclictest's `Avg`.",
+);
 const LATENESS_MAX: MetricDef = time("lateness_max", "Longest lateness in the window.");
 const JITTER_P50: MetricDef = time(
     "jitter_p50",
@@ -125,6 +130,14 @@ const DEADLINE_MISSES: MetricDef = MetricDef {
     better: Better::Lower,
     text: "Jobs with a deadline in the window that were not done by then.",
 };
+const DEADLINE_OVERRUNS: MetricDef = MetricDef {
+    name: "deadline_overruns",
+    unit: "count",
+    better: Better::Lower,
+    text: "Times that a worker under `SCHED_DEADLINE` had used up its runtime and was throttled \
+           until its next period, as the kernel tells by SIGXCPU (`SCHED_FLAG_DL_OVERRUN`). The \
+           kernel looks once a tick, so those that fall into one tick are counted once.",
+};
 
 /// Metrics of the load.
 const METRICS: &[MetricDef] = &[
@@ -132,6 +145,7 @@ const METRICS: &[MetricDef] = &[
     LATENESS_P90,
     LATENESS_P99,
     LATENESS_P999,
+    LATENESS_MEAN,
     LATENESS_MAX,
     m::REQUEST_P50,
     m::REQUEST_P90,
@@ -141,6 +155,7 @@ const METRICS: &[MetricDef] = &[
     m::REQUEST_MAX,
     MISS_PERCENT,
     DEADLINE_MISSES,
+    DEADLINE_OVERRUNS,
     JITTER_P50,
     JITTER_P99,
     JITTER_MAX,

@@ -1,6 +1,6 @@
 //! One worker: sleep until the release, work, look at the clock.
 
-use super::{Periodic, ROWS_PER_SEC, calibrate};
+use super::{Periodic, ROWS_PER_SEC, calibrate, overrun};
 use crate::gate::{Gate, Timing};
 use crate::matrices::Matrices;
 use crate::recording::{Recorder, Window};
@@ -23,6 +23,9 @@ pub struct Record {
     pub due: u64,
     /// Those of them that were done by then.
     pub in_time: u64,
+    /// Overruns of the process at the first start in the window, and at the end of the last job;
+    /// `None` where the worker was no deadline thread.
+    pub overruns: Option<(u64, u64)>,
 }
 
 impl Record {
@@ -39,6 +42,7 @@ impl Record {
             job_cpu: recorder()?,
             due: 0,
             in_time: 0,
+            overruns: None,
         })
     }
 
@@ -91,13 +95,14 @@ impl Worker {
         sys::precise_timers();
         if let Some(timing) = gate.wait() {
             self.record.open(timing.window);
-            self.jobs(gate, timing);
+            let watched = overrun::watch();
+            self.jobs(gate, timing, watched);
         }
         self.record
     }
 
     /// All jobs that are released before the end of the window.
-    fn jobs(&mut self, gate: &Gate, timing: Timing) {
+    fn jobs(&mut self, gate: &Gate, timing: Timing, watched: bool) {
         let mut release_ns = timing.start_ns.saturating_add(self.offset_ns);
         let mut last_start_ns = None;
         while release_ns < timing.window.end_ns && !gate.is_stopped() {
@@ -109,6 +114,10 @@ impl Worker {
             }
             if start_ns >= timing.window.end_ns {
                 break;
+            }
+            if watched && timing.window.contains(start_ns) {
+                let at_first = self.record.overruns.map_or_else(overrun::count, |(n, _)| n);
+                self.record.overruns = Some((at_first, overrun::count()));
             }
             let cpu_ns = sys::thread_cpu_ns();
             self.matrices.multiply_rows(self.rows);
@@ -127,6 +136,9 @@ impl Worker {
             }
             self.judge(release_ns, Some(end_ns), timing.window);
             release_ns += self.params.period_ns;
+        }
+        if let Some((_, at_last)) = &mut self.record.overruns {
+            *at_last = overrun::count();
         }
         self.left_over(release_ns, timing.window);
     }
