@@ -26,6 +26,7 @@ mod words;
 
 pub use columns::wrap;
 pub use quantity::count;
+pub use render::conclusion::sentences as conclusion;
 pub use render::hgrm::{ReportFile, files as hgrm_files};
 pub use render::json::render as json;
 pub use render::{FORMATS, Format, Options, ReportError};

@@ -79,6 +79,9 @@ pub enum Command {
     /// Install and list benchmarks that distributions do not package usably
     #[command(subcommand, after_help = examples::TOOL)]
     Tool(ToolCommand),
+    /// Let an experiment run by itself, every night for one, as a timer of systemd
+    #[command(subcommand, after_help = examples::SERVICE)]
+    Service(ServiceCommand),
     /// Look at machines that experiments run on
     #[command(subcommand, after_help = examples::TARGET)]
     Target(TargetCommand),
@@ -276,6 +279,10 @@ pub struct RunArgs {
     /// Open the HTML report in a browser at the end (xdg-open)
     #[arg(long)]
     pub open: bool,
+    /// Tell somebody when the run starts, has trouble and ends: mailto:ADDRESS, https://…,
+    /// exec:COMMAND, or @FILE with such lines
+    #[arg(long, value_name = "WHERE")]
+    pub notify: Vec<String>,
     /// Exit with 5 when an arm is worse than the baseline, or also when that is not known
     #[arg(long, value_name = "WHAT")]
     pub fail_on: Option<FailOn>,
@@ -572,6 +579,35 @@ pub enum SchedulerCommand {
         #[arg(long, value_enum, default_value_t = Plain::Text)]
         format: Plain,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ServiceCommand {
+    /// Write a service and its timer, and start the timer
+    Install(ServiceInstall),
+    /// Stop the timer of an experiment and remove its units; results are kept
+    Remove {
+        /// Name of the experiment
+        name: String,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct ServiceInstall {
+    /// Experiment file (TOML)
+    pub file: PathBuf,
+    /// When it runs: hour, night (01:30), week, or a calendar event of systemd.time(7)
+    #[arg(long, value_name = "WHEN", default_value = "night")]
+    pub every: String,
+    /// Directory whose results/ the runs are in [default: /var/lib/schedlab]
+    #[arg(long, value_name = "DIR")]
+    pub directory: Option<PathBuf>,
+    /// Tell somebody, as `schedlab run --notify` does
+    #[arg(long, value_name = "WHERE")]
+    pub notify: Vec<String>,
+    /// Print the units and change nothing
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 #[derive(Debug, Subcommand)]

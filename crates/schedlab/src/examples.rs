@@ -8,6 +8,7 @@ Examples:
   schedlab run -a default -a batch -w http --server nginx --beside stress-ng
   schedlab run --target ssh:root@lab3 -a default -a batch -w wakeup
   schedlab run experiments/quickstart.toml --fail-on regression
+  schedlab run experiments/schedtests.toml --notify mailto:me@example.com
   schedlab run --resume results/latest --budget 12m";
 
 pub const CERTIFY: &str = "\
@@ -83,6 +84,12 @@ Examples:
   schedlab tool list
   schedlab tool install schbench
   schedlab tool install schbench --from /mirrors/schbench.git";
+
+pub const SERVICE: &str = "\
+Examples:
+  schedlab service install experiments/schedtests.toml --every night
+  schedlab service install my.toml --every 'Mon *-*-* 04:00' --dry-run
+  schedlab service remove schedtests";
 
 pub const VM: &str = "\
 Examples:

@@ -9,6 +9,7 @@ mod exit;
 mod latest;
 mod like;
 mod measure;
+mod notify;
 mod opened;
 mod output;
 mod progress;
@@ -109,6 +110,7 @@ fn dispatch(command: &Command) -> Result<ExitCode, CliError> {
             commands::restore::restore(target.as_deref(), *format)
         }
         Command::Scheduler(command) => commands::scheduler::scheduler(command),
+        Command::Service(command) => commands::service::service(command),
         Command::Tool(command) => commands::tool::tool(command),
         Command::Vm(command) => commands::vm::vm(command),
         Command::Kernel(command) => commands::vm::kernel(command),

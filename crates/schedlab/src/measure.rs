@@ -9,7 +9,7 @@ use crate::targets;
 use model::{Build, Calibration, Experiment, Plan, Trial};
 use results::files::plain;
 use results::{FORMAT, Manifest, ResultSet, RunState, Writer, read};
-use runner::{Options, Outcome};
+use runner::{Event, Options, Outcome};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::collections::BTreeMap;
@@ -42,7 +42,7 @@ pub fn measure_anew(
     let interrupted = interrupt_flag()?;
     let _lock = targets::made_ready(&wanted.experiment.target, wait, &interrupted)?;
     let mut run = Run::start(output, wanted)?;
-    let outcome = run.measure(&interrupted, wait, quiet, false)?;
+    let outcome = run.measure(&interrupted, wait, quiet, false, &mut |_| {})?;
     if outcome == Outcome::Interrupted && run.is_empty() {
         return Err(CliError::Interrupted);
     }
@@ -140,13 +140,19 @@ impl Run {
         !self.dir().join(results::files::SYSTEM).exists()
     }
 
-    /// `anyway`: also where this start differs from the earlier ones of the run.
+    pub fn name(&self) -> &str {
+        &self.experiment.name
+    }
+
+    /// `anyway`: also where this start differs from the earlier ones of the run. `also` sees the
+    /// events that are shown.
     pub fn measure(
         &mut self,
         interrupted: &Arc<AtomicBool>,
         wait: WaitArgs,
         quiet: bool,
         anyway: bool,
+        also: &mut dyn FnMut(&Event),
     ) -> Result<Outcome, CliError> {
         let mut target = targets::target(&self.experiment.target, wait, interrupted)?;
         let mut controller = targets::controller(interrupted)?;
@@ -166,7 +172,10 @@ impl Run {
             target.as_mut(),
             &mut self.writer,
             options,
-            &mut |event| progress.show(&event),
+            &mut |event| {
+                progress.show(&event);
+                also(&event);
+            },
         );
         progress.end();
         let state = match &outcome {

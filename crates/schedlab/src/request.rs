@@ -75,7 +75,7 @@ pub fn expose(experiment: &mut Experiment, paths: &[String]) -> Result<(), CliEr
     Ok(expose(&mut experiment.target, paths).map_err(PlanError::from)?)
 }
 
-fn from_file(path: &Path) -> Result<(Experiment, String), CliError> {
+pub fn from_file(path: &Path) -> Result<(Experiment, String), CliError> {
     let text = read_text(path).map_err(|e| {
         CliError::usage(
             format!("reading {}: {e}", path.display()),

@@ -16,6 +16,7 @@ pub mod report;
 pub mod restore;
 pub mod run;
 pub mod scheduler;
+pub mod service;
 pub mod snapshot;
 pub mod target;
 pub mod tool;

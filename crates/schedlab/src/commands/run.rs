@@ -4,17 +4,19 @@ use crate::args::RunArgs;
 use crate::exit::{self, CliError};
 use crate::like::wanted_like;
 use crate::measure::{Run, interrupt_flag};
+use crate::notify::Notices;
 use crate::output;
 use crate::request::wanted;
 use crate::targets;
 use model::TargetSpec;
 use report::Table;
 use results::{ResultSet, read};
-use runner::Outcome;
+use runner::{Event, Outcome};
 use std::path::Path;
 use std::process::ExitCode;
 
 pub fn run(args: &RunArgs) -> Result<ExitCode, CliError> {
+    let mut notices = Notices::to(&args.notify)?;
     let interrupted = interrupt_flag()?;
     let wanted = match &args.resume {
         Some(_) if args.experiment.is_empty() => None,
@@ -35,11 +37,19 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, CliError> {
         (None, Some(wanted)) => Run::start(args.output.as_deref(), wanted)?,
         (None, None) => unreachable!("only a resume can do without an experiment"),
     };
-    let outcome = run.measure(&interrupted, args.wait, args.quiet, args.anyway)?;
-    finish(args, &run, outcome)
+    notices.start(run.name(), run.dir());
+    let mut see = |event: &Event| notices.see(event);
+    let ended = run.measure(&interrupted, args.wait, args.quiet, args.anyway, &mut see);
+    let ended = ended.and_then(|outcome| finish(args, &run, outcome));
+    match &ended {
+        Ok((_, text)) => notices.end(text),
+        Err(error) => notices.end(&format!("The run ended with an error: {error}")),
+    }
+    ended.map(|(code, _)| code)
 }
 
-fn finish(args: &RunArgs, run: &Run, outcome: Outcome) -> Result<ExitCode, CliError> {
+/// Reports on what was measured: the exit code, and the conclusion for who did not watch.
+fn finish(args: &RunArgs, run: &Run, outcome: Outcome) -> Result<(ExitCode, String), CliError> {
     let dir = run.dir();
     if outcome == Outcome::Interrupted && run.is_empty() {
         return Ok(interrupted(dir));
@@ -57,13 +67,13 @@ fn finish(args: &RunArgs, run: &Run, outcome: Outcome) -> Result<ExitCode, CliEr
     if outcome == Outcome::Interrupted {
         return Ok(interrupted(dir));
     }
-    Ok(super::report::verdict_code(&table, &results, args.fail_on))
+    let code = super::report::verdict_code(&table, &results, args.fail_on);
+    Ok((code, report::conclusion(&table).join("\n")))
 }
 
-fn interrupted(dir: &Path) -> ExitCode {
-    eprintln!(
-        "Interrupted; go on with: schedlab run --resume {}",
-        dir.display()
-    );
-    ExitCode::from(exit::INTERRUPTED)
+fn interrupted(dir: &Path) -> (ExitCode, String) {
+    let resume = format!("schedlab run --resume {}", dir.display());
+    let text = format!("Interrupted; go on with: {resume}");
+    eprintln!("{text}");
+    (ExitCode::from(exit::INTERRUPTED), text)
 }

@@ -1,0 +1,245 @@
+//! `schedlab service`: an experiment that runs by itself, as a timer of systemd.
+//!
+//! Two units: a service that runs the experiment once, and a timer that starts it
+//! (systemd.service(5), systemd.timer(5)).
+
+use crate::args::{ServiceCommand, ServiceInstall};
+use crate::exit::CliError;
+use crate::notify::Notices;
+use crate::output::say;
+use crate::request::from_file;
+use model::Problem;
+use results::files::plain;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+/// Directory of the units of this machine.
+const UNITS: &str = "/etc/systemd/system";
+/// Directory whose `results/` the runs of a service are in.
+const DIRECTORY: &str = "/var/lib/schedlab";
+/// Words in place of a calendar event of systemd.time(7).
+const EVERY: &[(&str, &str)] = &[
+    ("hour", "hourly"),
+    ("night", "*-*-* 01:30:00"),
+    ("week", "Sun *-*-* 01:30:00"),
+];
+
+pub fn service(command: &ServiceCommand) -> Result<ExitCode, CliError> {
+    match command {
+        ServiceCommand::Install(args) => install(args),
+        ServiceCommand::Remove { name } => remove(name),
+    }?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn install(args: &ServiceInstall) -> Result<(), CliError> {
+    let units = Units::of(args)?;
+    if args.dry_run {
+        say!("# {}/{}.service\n{}", UNITS, units.name, units.service);
+        say!("# {}/{}.timer\n{}", UNITS, units.name, units.timer);
+        return Ok(());
+    }
+    require_systemd()?;
+    check_calendar(&units.calendar)?;
+    let kept = |path: &Path, text: &str| {
+        std::fs::write(path, text).map_err(|e| refused("write", path, &e))
+    };
+    std::fs::create_dir_all(&units.directory)
+        .map_err(|e| refused("create", &units.directory, &e))?;
+    kept(&unit(&units.name, "service"), &units.service)?;
+    kept(&unit(&units.name, "timer"), &units.timer)?;
+    systemctl(&["daemon-reload"])?;
+    let timer = format!("{}.timer", units.name);
+    systemctl(&["enable", "--now", &timer])?;
+    say!(
+        "{timer} runs the experiment at {}; its results are in {}/results\n\
+         next time: systemctl list-timers {timer}\n\
+         at once:   systemctl start {}.service\n\
+         its words: journalctl -u {}",
+        units.calendar,
+        units.directory.display(),
+        units.name,
+        units.name
+    );
+    Ok(())
+}
+
+fn remove(name: &str) -> Result<(), CliError> {
+    let name = unit_name(name);
+    let files = ["timer", "service"].map(|kind| unit(&name, kind));
+    if !files.iter().any(|file| file.exists()) {
+        let what = format!("there is no service {name}");
+        return Err(CliError::usage(
+            what,
+            "systemctl list-timers 'schedlab-*' has those that there are",
+        ));
+    }
+    systemctl(&["disable", "--now", &format!("{name}.timer")])?;
+    for file in files.iter().filter(|file| file.exists()) {
+        std::fs::remove_file(file).map_err(|e| refused("remove", file, &e))?;
+    }
+    systemctl(&["daemon-reload"])?;
+    say!("{name} is removed; its results are kept");
+    Ok(())
+}
+
+/// The two units of one experiment.
+struct Units {
+    name: String,
+    calendar: String,
+    directory: PathBuf,
+    service: String,
+    timer: String,
+}
+
+impl Units {
+    fn of(args: &ServiceInstall) -> Result<Self, CliError> {
+        // An experiment that cannot be read is found now, and not in the night.
+        let (experiment, _) = from_file(&args.file)?;
+        Notices::to(&args.notify)?;
+        if let Some(url) = args.notify.iter().find(|to| to.starts_with("http")) {
+            let what = format!("{url} would stand in a unit that everybody may read");
+            return Err(CliError::usage(
+                what,
+                "write it into a file of mode 600, and use @FILE",
+            ));
+        }
+        let file = absolute(&args.file)?;
+        let program = std::env::current_exe().map_err(CliError::internal)?;
+        let directory = absolute(args.directory.as_deref().unwrap_or(Path::new(DIRECTORY)))?;
+        let mut command = vec![program.display().to_string(), "run".to_owned()];
+        command.extend([file.display().to_string(), "--wait".to_owned()]);
+        for to in &args.notify {
+            let to = match to.strip_prefix('@') {
+                Some(file) => format!("@{}", absolute(Path::new(file))?.display()),
+                None => to.clone(),
+            };
+            command.extend(["--notify".to_owned(), to]);
+        }
+        let command: Vec<String> = command.iter().map(|word| quoted(word)).collect();
+        let calendar = calendar(&args.every).to_owned();
+        let what = format!("schedlab: {}", experiment.name.replace('%', "%%"));
+        Ok(Units {
+            name: unit_name(&experiment.name),
+            service: service_unit(&what, &directory, &command.join(" ")),
+            timer: timer_unit(&what, &calendar),
+            calendar,
+            directory,
+        })
+    }
+}
+
+/// A run undoes what it did after SIGTERM, for which it has five minutes.
+fn service_unit(what: &str, directory: &Path, command: &str) -> String {
+    let directory = directory.display().to_string().replace('%', "%%");
+    format!(
+        "[Unit]\nDescription={what}\n\n[Service]\nType=oneshot\nWorkingDirectory={directory}\n\
+         ExecStart={command}\nTimeoutStartSec=infinity\nTimeoutStopSec=5min\nKillMode=mixed\n"
+    )
+}
+
+fn timer_unit(what: &str, calendar: &str) -> String {
+    format!(
+        "[Unit]\nDescription={what}\n\n[Timer]\nOnCalendar={calendar}\nPersistent=true\n\n\
+         [Install]\nWantedBy=timers.target\n"
+    )
+}
+
+fn unit(name: &str, kind: &str) -> PathBuf {
+    Path::new(UNITS).join(format!("{name}.{kind}"))
+}
+
+/// A name of a unit has letters, digits and a few signs (systemd.unit(5)).
+fn unit_name(experiment: &str) -> String {
+    let is_good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let name = plain(experiment).replace(|c| !is_good(c), "-");
+    match name.strip_prefix("schedlab-") {
+        Some(_) => name,
+        None => format!("schedlab-{name}"),
+    }
+}
+
+fn calendar(every: &str) -> &str {
+    let known = EVERY.iter().find(|(word, _)| *word == every);
+    known.map_or(every, |(_, calendar)| calendar)
+}
+
+/// A word of a command line of a unit (systemd.service(5), "Command lines").
+fn quoted(word: &str) -> String {
+    let word = word.replace('\\', "\\\\").replace('"', "\\\"");
+    format!("\"{}\"", word.replace('%', "%%").replace('$', "$$"))
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, CliError> {
+    std::path::absolute(path).map_err(|e| refused("find", path, &e))
+}
+
+fn refused(step: &str, path: &Path, error: &std::io::Error) -> CliError {
+    CliError::internal(format!("{step} {}: {error}", path.display()))
+}
+
+fn require_systemd() -> Result<(), CliError> {
+    // sd_booted(3).
+    if Path::new("/run/systemd/system").is_dir() {
+        return Ok(());
+    }
+    Err(CliError::Unmet(vec![Problem {
+        object: "service".to_owned(),
+        what: "this machine was not booted with systemd".to_owned(),
+        remedy: "let cron run `schedlab run FILE --wait`; `--dry-run` shows the units".to_owned(),
+    }]))
+}
+
+fn check_calendar(calendar: &str) -> Result<(), CliError> {
+    let tried = Command::new("systemd-analyze")
+        .args(["calendar", calendar])
+        .output();
+    match tried {
+        Ok(output) if !output.status.success() => {
+            let words: Vec<&str> = EVERY.iter().map(|(word, _)| *word).collect();
+            let help = format!(
+                "--every {}, or a calendar event of systemd.time(7)",
+                words.join(" | ")
+            );
+            Err(CliError::usage(
+                format!("`{calendar}` is no time of systemd"),
+                help,
+            ))
+        }
+        // systemd itself says so when it reads the timer.
+        _ => Ok(()),
+    }
+}
+
+fn systemctl(args: &[&str]) -> Result<(), CliError> {
+    let words = format!("systemctl {}", args.join(" "));
+    let output = Command::new("systemctl").args(args).output();
+    let output = output.map_err(|e| CliError::internal(format!("{words}: {e}")))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let error = String::from_utf8_lossy(&output.stderr);
+    Err(CliError::internal(format!("{words}: {}", error.trim())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_of_a_unit_is_quoted_as_systemd_reads_it() {
+        assert_eq!(quoted(r#"a "b" 5% $HOME \"#), r#""a \"b\" 5%% $$HOME \\""#);
+    }
+
+    #[test]
+    fn a_unit_is_named_after_its_experiment() {
+        assert_eq!(unit_name("night of 5%"), "schedlab-night-of-5-");
+        assert_eq!(unit_name("schedlab-x"), "schedlab-x");
+    }
+
+    #[test]
+    fn words_stand_for_calendar_events_and_others_are_taken_as_they_are() {
+        assert_eq!(calendar("night"), "*-*-* 01:30:00");
+        assert_eq!(calendar("Mon *-*-* 04:00"), "Mon *-*-* 04:00");
+    }
+}

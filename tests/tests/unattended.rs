@@ -1,0 +1,236 @@
+//! Runs that nobody watches: notices to a command, a webhook and by mail, and the units of a
+//! service.
+
+#![allow(clippy::unwrap_used)]
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::process::Command;
+use std::thread;
+use tests::{Bench, alone, expect_code, skipped, stderr, stdout, write_program};
+
+const RUN: [&str; 9] = [
+    "run",
+    "-a",
+    "default",
+    "-a",
+    "nice=5",
+    "--max-blocks",
+    "1",
+    "-o",
+    "out",
+];
+
+fn run(bench: &Bench, notify: &[&str], command: &[&str]) -> std::process::Output {
+    let _turn = alone();
+    let notify = notify.iter().flat_map(|to| ["--notify", to]);
+    let mut args: Vec<&str> = RUN.into_iter().chain(notify).collect();
+    args.push("--");
+    args.extend(command);
+    bench.run(&args)
+}
+
+#[test]
+fn a_command_is_told_of_start_trouble_and_end() {
+    let bench = Bench::default();
+    run(&bench, &["exec:cat >> told; echo >> told"], &["false"]);
+    let told = std::fs::read_to_string(bench.path("told")).unwrap();
+    let told: Vec<Value> = told
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let events: Vec<&str> = told
+        .iter()
+        .map(|notice| notice["event"].as_str().unwrap())
+        .collect();
+    assert_eq!(events, ["start", "trouble", "end"], "{told:?}");
+    assert_eq!(told[0]["directory"], "out");
+    let trouble = told[1]["text"].as_str().unwrap();
+    assert!(
+        trouble.contains("failed") && trouble.contains("exit status 1"),
+        "{trouble}"
+    );
+}
+
+#[test]
+fn a_webhook_gets_json_and_its_address_is_in_no_result() {
+    if Command::new("curl").arg("--version").output().is_err() {
+        return skipped("curl is not installed");
+    }
+    let bench = Bench::default();
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/a-secret", server.local_addr().unwrap());
+    let served = thread::spawn(move || {
+        let mut bodies = Vec::new();
+        for _ in 0..2 {
+            let (mut stream, _) = server.accept().unwrap();
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            let mut length = 0;
+            loop {
+                let mut line = String::new();
+                reader.read_line(&mut line).unwrap();
+                let line = line.trim().to_ascii_lowercase();
+                if let Some(value) = line.strip_prefix("content-length: ") {
+                    length = value.parse().unwrap();
+                }
+                if line.is_empty() {
+                    break;
+                }
+            }
+            let mut body = vec![0; length];
+            reader.read_exact(&mut body).unwrap();
+            stream
+                .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+                .unwrap();
+            bodies.push(serde_json::from_slice::<Value>(&body).unwrap());
+        }
+        bodies
+    });
+    std::fs::write(bench.path("to"), format!("# who is told\n{url}\n")).unwrap();
+    let output = run(&bench, &["@to"], &["true"]);
+    expect_code(&output, 0);
+    let bodies = served.join().unwrap();
+    assert_eq!(
+        (&bodies[0]["event"], &bodies[1]["event"]),
+        (&"start".into(), &"end".into())
+    );
+    // The conclusion is told.
+    assert!(
+        bodies[1]["text"].as_str().unwrap().contains("nice=5"),
+        "{bodies:?}"
+    );
+    let found = Command::new("grep")
+        .args(["-r", "a-secret", "out"])
+        .current_dir(&bench.dir)
+        .output();
+    assert!(found.unwrap().stdout.is_empty());
+}
+
+#[test]
+fn mail_goes_to_sendmail_and_a_notice_that_fails_ends_no_run() {
+    let bench = Bench::default();
+    let bin = bench.path("bin");
+    std::fs::create_dir(&bin).unwrap();
+    let mail = bench.path("mail");
+    let sendmail = format!("#!/bin/sh\ncat >> {}\n", mail.display());
+    write_program(&bin.join("sendmail"), sendmail);
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let _turn = alone();
+    let mut args = RUN.to_vec();
+    args.extend([
+        "--notify",
+        "mailto:night@example.com",
+        "--notify",
+        "exec:exit 3",
+        "--",
+        "true",
+    ]);
+    let output = bench.command(&args).env("PATH", path).output().unwrap();
+    expect_code(&output, 0);
+    let said = stderr(&output);
+    assert!(
+        said.contains("the notice of the start was not sent by command: exit status: 3"),
+        "{said}"
+    );
+    let mail = std::fs::read_to_string(mail).unwrap();
+    assert_eq!(mail.matches("To: night@example.com").count(), 2, "{mail}");
+    assert!(
+        mail.contains("Subject: schedlab") && mail.contains("Results  out"),
+        "{mail}"
+    );
+}
+
+#[test]
+fn an_address_that_is_none_is_refused_before_anything_runs() {
+    let bench = Bench::default();
+    let output = run(&bench, &["me@example.com"], &["true"]);
+    expect_code(&output, 2);
+    let said = stderr(&output);
+    assert!(
+        said.contains("`me@example.com` is no address") && said.contains("mailto:"),
+        "{said}"
+    );
+    assert!(!bench.path("out").exists());
+}
+
+const EXPERIMENT: &str = r#"
+name = "night of 5%"
+[[arm]]
+name = "default"
+[[arm]]
+name = "batch"
+policy = { class = "batch" }
+[[workload]]
+kind = "wakeup"
+"#;
+
+#[test]
+fn the_units_of_a_service_are_those_that_systemd_takes() {
+    let bench = Bench::default();
+    bench.file("e.toml", EXPERIMENT);
+    let args = [
+        "service",
+        "install",
+        "e.toml",
+        "--every",
+        "night",
+        "--dry-run",
+    ];
+    let output = bench.run(&[&args[..], &["--notify", "exec:echo \"done\" 100%"]].concat());
+    expect_code(&output, 0);
+    let said = stdout(&output);
+    let file = bench.path("e.toml").display().to_string();
+    assert!(
+        said.contains(&format!("\"run\" \"{file}\" \"--wait\"")),
+        "{said}"
+    );
+    let notify = r#""--notify" "exec:echo \"done\" 100%%""#;
+    assert!(said.contains(notify), "{said}");
+    assert!(said.contains("OnCalendar=*-*-* 01:30:00"), "{said}");
+    assert!(
+        said.contains("Description=schedlab: night of 5%%"),
+        "{said}"
+    );
+    let units: Vec<&str> = said.split("# /etc/systemd/system/").skip(1).collect();
+    let files: Vec<_> = units
+        .iter()
+        .map(|unit| unit.split_once('\n').unwrap())
+        .collect();
+    for (name, text) in &files {
+        bench.file(name, text);
+    }
+    let names: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
+    let verified = Command::new("systemd-analyze")
+        .arg("verify")
+        .args(&names)
+        .current_dir(&bench.dir)
+        .output();
+    match verified {
+        Ok(output) => expect_code(&output, 0),
+        Err(_) => skipped("systemd-analyze is not installed"),
+    }
+}
+
+#[test]
+fn a_service_of_a_wrong_experiment_or_with_an_open_secret_is_refused() {
+    let bench = Bench::default();
+    bench.file("wrong.toml", "name = 3\n");
+    expect_code(
+        &bench.run(&["service", "install", "wrong.toml", "--dry-run"]),
+        2,
+    );
+    bench.file("e.toml", EXPERIMENT);
+    let args = [
+        "service",
+        "install",
+        "e.toml",
+        "--dry-run",
+        "--notify",
+        "https://hook/secret",
+    ];
+    let output = bench.run(&args);
+    // Exit code 3 where there is no curl.
+    assert!(matches!(output.status.code(), Some(2 | 3)));
+    expect_code(&bench.run(&["service", "remove", "nobody-has-this"]), 2);
+}
