@@ -6,7 +6,7 @@ use crate::{ImportError, Imported, Place, Run, figure};
 use model::{Better, Load, Severity, Warning};
 use quick_xml::Reader;
 use quick_xml::events::Event;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 const REMEDY: &str = "give composite.xml of ~/.phoronix-test-suite/test-results/NAME/";
@@ -28,6 +28,13 @@ impl TestResult {
     fn get(&self, name: &str) -> &str {
         self.fields.get(name).map_or("", |(text, _)| text.trim())
     }
+
+    /// False for what the suite notes about a test itself: how long it took to install, and how
+    /// large it is, once for each time that it was installed.
+    fn is_benchmark(&self) -> bool {
+        let about_itself = ["test install time", "test install size"];
+        !about_itself.contains(&self.get("Arguments"))
+    }
 }
 
 #[derive(Default)]
@@ -39,12 +46,13 @@ struct Document {
 /// Reads files, or directories with a `composite.xml`.
 pub fn read(paths: &[PathBuf]) -> Result<Imported, ImportError> {
     let mut imported = Imported::default();
+    let mut cells = Cells::default();
     for path in paths {
         let path = match path.is_dir() {
             true => path.join("composite.xml"),
             false => path.clone(),
         };
-        let read = text(&path).and_then(|text| read_text(&path, &text, &mut imported));
+        let read = text(&path).and_then(|text| read_file(&path, &text, &mut imported, &mut cells));
         if let Err(fault) = read {
             imported.faults.push(fault);
         }
@@ -54,6 +62,15 @@ pub fn read(paths: &[PathBuf]) -> Result<Imported, ImportError> {
 
 /// Reads the text of one file.
 pub fn read_text(path: &Path, text: &str, imported: &mut Imported) -> Result<(), ImportError> {
+    read_file(path, text, imported, &mut Cells::default())
+}
+
+fn read_file(
+    path: &Path,
+    text: &str,
+    imported: &mut Imported,
+    cells: &mut Cells,
+) -> Result<(), ImportError> {
     let document = parse(path, text)?;
     if document.results.is_empty() {
         return Err(ImportError::file(
@@ -78,9 +95,12 @@ pub fn read_text(path: &Path, text: &str, imported: &mut Imported) -> Result<(),
                 .extend(get(element).map(|text| (fact.to_owned(), text)));
         }
     }
-    let mut cells: HashSet<String> = imported.runs.iter().map(|run| run.place.name()).collect();
-    for result in &document.results {
-        let found = result_runs(path, result, &mut cells, imported);
+    for result in document
+        .results
+        .iter()
+        .filter(|result| result.is_benchmark())
+    {
+        let found = result_runs(path, result, cells, imported);
         if let Err(fault) = found {
             imported.faults.push(fault);
         }
@@ -91,7 +111,7 @@ pub fn read_text(path: &Path, text: &str, imported: &mut Imported) -> Result<(),
 fn result_runs(
     path: &Path,
     result: &TestResult,
-    cells: &mut HashSet<String>,
+    cells: &mut Cells,
     imported: &mut Imported,
 ) -> Result<(), ImportError> {
     let better = match result.get("Proportion") {
@@ -100,7 +120,7 @@ fn result_runs(
         // Graphs over time and pictures say neither.
         _ => return Ok(()),
     };
-    let place = place(result, cells);
+    let place = cells.place(result);
     let mut seen = HashSet::new();
     for entry in &result.entries {
         let get = |name: &str| {
@@ -146,28 +166,40 @@ fn few(cell: &str, arm: &str, figures: usize) -> Warning {
     }
 }
 
-fn place(result: &TestResult, cells: &mut HashSet<String>) -> Place {
-    let title = result.get("Title");
-    let benchmark = match title {
-        "" => "untitled",
-        title => title,
-    };
-    let mut workload = match result.get("Description") {
-        "" => benchmark.to_owned(),
-        description => format!("{benchmark}, {description}"),
-    };
-    // The same test with another argument may have the same words.
-    let first = workload.clone();
-    let mut number = 1;
-    while !cells.insert(workload.clone()) {
-        number += 1;
-        workload = format!("{first} ({number})");
-    }
-    Place {
-        workload,
-        benchmark: benchmark.to_owned(),
-        load: Load::One,
-        load_name: String::new(),
+/// Names of the cells of all files. One test of two files is one cell: the arms of a comparison
+/// are often in files of their own.
+#[derive(Default)]
+struct Cells {
+    /// By what makes a test another one: its words, its arguments and its program's version.
+    names: HashMap<[String; 3], String>,
+}
+
+impl Cells {
+    fn place(&mut self, result: &TestResult) -> Place {
+        let title = result.get("Title");
+        let benchmark = match title {
+            "" => "untitled",
+            title => title,
+        };
+        let words = match result.get("Description") {
+            "" => benchmark.to_owned(),
+            description => format!("{benchmark}, {description}"),
+        };
+        let more = ["Arguments", "AppVersion"].map(|name| result.get(name).to_owned());
+        let [arguments, version] = more;
+        let alike = self.names.keys().filter(|[other, ..]| *other == words);
+        // The same test with another argument may have the same words.
+        let name = match alike.count() {
+            0 => words.clone(),
+            others => format!("{words} ({})", others + 1),
+        };
+        let key = [words, arguments, version];
+        Place {
+            workload: self.names.entry(key).or_insert(name).clone(),
+            benchmark: benchmark.to_owned(),
+            load: Load::One,
+            load_name: String::new(),
+        }
     }
 }
 

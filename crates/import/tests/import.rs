@@ -317,6 +317,34 @@ fn entries_of_phoronix_are_arms_and_their_raw_figures_are_runs() {
     assert_eq!(figure.better, model::Better::Lower);
 }
 
+#[test]
+fn one_test_in_two_files_of_phoronix_is_one_cell_and_another_argument_makes_another() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str, arguments: &str, arm: &str| {
+        let with = format!("<Arguments>{arguments}</Arguments>\n  <Scale>");
+        let text = composite(&entry(arm, "10:11:12")).replace("<Scale>", &with);
+        write(dir.path(), name, &text);
+        dir.path().join(name)
+    };
+    let files = [
+        file("cfs.xml", "8", "cfs"),
+        file("scx.xml", "8", "scx"),
+        file("size.xml", "test install size ", "scx"),
+        file("other.xml", "16", "scx"),
+    ];
+    let imported = import::phoronix::read(&files).unwrap();
+    assert!(imported.faults.is_empty(), "{:?}", imported.faults);
+    let places: Vec<(&str, &str)> = imported
+        .runs
+        .iter()
+        .step_by(3)
+        .map(|run| (run.arm.as_str(), run.place.workload.as_str()))
+        .collect();
+    let name = "Hackbench, Count: 8 - Type: Thread";
+    let other = format!("{name} (2)");
+    assert_eq!(places, [("cfs", name), ("scx", name), ("scx", &other)]);
+}
+
 fn phoronix_faults(entries: &str) -> Vec<String> {
     let mut imported = Imported::default();
     let read = import::phoronix::read_text(Path::new("c.xml"), &composite(entries), &mut imported);
