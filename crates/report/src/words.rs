@@ -128,9 +128,10 @@ pub fn sequential_runs(table: &Table, sequential: &Sequential) -> Vec<String> {
     let trends = levels.iter().filter(|level| level.has_trend()).count();
     if trends > 0 {
         said.push(format!(
-            "In {trends} of {} the runs of one arm rise or fall while they go on (Mann-Kendall, p \
-             below 1 %): these are not independent, and their intervals are too narrow.",
-            count(levels.len(), "series")
+            "In {trends} of {} series the runs of one arm rise or fall while they go on \
+             (Mann-Kendall, p below 1 %): these are not independent, and their intervals are too \
+             narrow.",
+            levels.len()
         ));
     }
     if levels.iter().any(|level| level.runs < 2) {

@@ -3,6 +3,10 @@
 //! Every colour is a CSS variable of `templates/style.css`, so that one picture
 //! fits light and dark.
 
+mod labelled;
+
+pub use labelled::{Labelled, Series, labelled};
+
 use crate::quantity::{change, with_unit};
 use crate::render::histogram::{Curve, MEDIAN};
 use kuva::prelude::{
@@ -339,6 +343,15 @@ pub struct Estimate {
 }
 
 impl Estimate {
+    /// An estimate without an interval.
+    pub fn exact(value: f64) -> Self {
+        Estimate {
+            ratio: value,
+            low: value,
+            high: value,
+        }
+    }
+
     /// Distances of the ends, as error bars have them.
     fn arms(self) -> (f64, f64) {
         (self.ratio - self.low, self.high - self.ratio)

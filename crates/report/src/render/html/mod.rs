@@ -7,6 +7,7 @@ mod charts;
 mod scale;
 mod setup;
 mod view;
+mod workers;
 
 use crate::ReportError;
 use crate::render::chart;
@@ -16,9 +17,15 @@ use results::ResultSet;
 use setup::Setup;
 
 pub fn render(table: &Table, results: &ResultSet) -> Result<String, ReportError> {
-    let charts = charts::all(table, results);
+    let mut charts = charts::all(table, results);
+    for (cell, charts) in charts.iter_mut().enumerate() {
+        charts
+            .percentiles
+            .extend(workers::of_cell(table, results, cell));
+    }
     let mut across = charts::scans(table);
     across.extend(charts::searches(table, results));
+    across.extend(workers::across(table, results));
     let page = view::page(table, charts, across, Setup::of(results));
     Ok(chart::renumber_clips(&page.render()?))
 }

@@ -1,6 +1,7 @@
 //! Findings that only several cells or arms together give: a scan over rates, a service alone
 //! and beside others, a grid of parameters; and what moved beside a figure.
 
+mod counts;
 pub mod grid;
 pub mod interference;
 pub mod scan;
@@ -10,6 +11,7 @@ pub mod sequential;
 mod tests;
 pub mod worst;
 
+pub use counts::fairness_by_count;
 pub use grid::Grid;
 pub use interference::Interference;
 pub use scan::Scan;
@@ -74,7 +76,7 @@ pub struct GeometricMean {
 }
 
 /// None without values, which must be positive.
-fn geometric_mean(values: &[f64], alpha: f64) -> Option<GeometricMean> {
+pub fn geometric_mean(values: &[f64], alpha: f64) -> Option<GeometricMean> {
     let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
     let mean = stats::summary::mean(&logs)?;
     let enough = logs.len() >= stats::safe_test::fewest_values(alpha) as usize;

@@ -1,0 +1,309 @@
+//! Pictures of workers that burn and wait: what each set got of what it is entitled to, when it got
+//! it, and how the fairness changes with their number. From the `workers.csv` of the trials.
+
+use super::charts::Figure;
+use super::view::color_of;
+use crate::render::chart::{self, Estimate, Labelled, Series};
+use crate::table::Table;
+use crate::table::across::{GeometricMean, fairness_by_count, geometric_mean};
+use results::ResultSet;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+const NS_PER_SEC: f64 = 1e9;
+
+/// A row of the table: what one worker did in one interval.
+#[derive(Debug, Clone, PartialEq)]
+struct Row {
+    set: String,
+    worker: usize,
+    interval: u32,
+    kops: f64,
+    due_kops_per_sec: f64,
+}
+
+/// Work of one set in one trial.
+#[derive(Debug, Default, Clone, PartialEq)]
+struct SetWork {
+    /// Thousands of operations in each interval.
+    got: BTreeMap<u32, f64>,
+    /// Thousands of operations in a second.
+    due_per_sec: f64,
+}
+
+/// The pictures of one cell; none where it has no such workers.
+pub fn of_cell(table: &Table, results: &ResultSet, cell: usize) -> Vec<Figure> {
+    let workload = &results.experiment.workloads[results.plan.cells[cell].workload];
+    let interval = workload.kind.params().get("interval_ns");
+    let Some(interval_ns) = interval.and_then(serde_json::Value::as_f64) else {
+        return Vec::new();
+    };
+    let whole = (workload.duration_ns as f64 / interval_ns).floor();
+    let arms = table.arms.iter().enumerate();
+    let arms: Vec<Arm> = arms
+        .map(|(index, arm)| Arm {
+            name: arm.name.clone(),
+            color: color_of(table, &arm.name),
+            trials: trials(results, cell, index),
+        })
+        .collect();
+    let seconds = interval_ns / NS_PER_SEC;
+    let alpha = 1.0 - results.experiment.stop.confidence;
+    [
+        entitled(&arms, seconds * whole, whole, alpha),
+        over_time(&arms, seconds, whole),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// The fairness of each arm over the number of workers, for every workload with several numbers.
+pub fn across(table: &Table, results: &ResultSet) -> Vec<Figure> {
+    let found = fairness_by_count(results).into_iter();
+    found
+        .filter_map(|of| fairness(table, &of.workload, &of.arms))
+        .collect()
+}
+
+/// Counts with their fairness, by arm.
+type ByCount = Vec<(u64, GeometricMean)>;
+
+fn fairness(table: &Table, workload: &str, arms: &[ByCount]) -> Option<Figure> {
+    let series = table.arms.iter().zip(arms).map(|(arm, points)| Series {
+        color: color_of(table, &arm.name),
+        name: arm.name.clone(),
+        points: points
+            .iter()
+            .map(|(count, mean)| (*count as f64, estimate(mean)))
+            .collect(),
+        joined: true,
+    });
+    Some(Figure {
+        title: format!("{workload}: fairness over the number of workers of each set"),
+        svg: chart::labelled(
+            &series.collect::<Vec<_>>(),
+            &Labelled {
+                x: "workers of each set",
+                y: "fairness_percent",
+                reference: Some(100.0),
+                names: Vec::new(),
+            },
+        )?,
+        caption: "Jain's index of what the workers got of what each is entitled to: 100 % is the same \
+                  share for all. Geometric means over the blocks, with intervals where there are blocks \
+                  enough."
+            .to_owned(),
+    })
+}
+
+struct Arm {
+    name: String,
+    color: usize,
+    /// Work by set, of each trial.
+    trials: Vec<BTreeMap<String, SetWork>>,
+}
+
+impl Arm {
+    /// Names of the sets, in their order.
+    fn sets(arms: &[Arm]) -> Vec<String> {
+        let trials = arms.iter().flat_map(|arm| &arm.trials);
+        let mut names: Vec<String> = trials.flat_map(|sets| sets.keys().cloned()).collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+}
+
+/// What every set got of what it is entitled to, in percent, with the interval over trials.
+fn entitled(arms: &[Arm], seconds: f64, whole: f64, alpha: f64) -> Option<Figure> {
+    let names = Arm::sets(arms);
+    let point = |arm: &Arm, set: &String| {
+        let parts = arm.trials.iter().filter_map(|trial| {
+            let work = trial.get(set)?;
+            let got: f64 = work.whole(whole).map(|(_, kops)| kops).sum();
+            let percent = 100.0 * got / (work.due_per_sec * seconds);
+            (percent > 0.0 && percent.is_finite()).then_some(percent)
+        });
+        geometric_mean(&parts.collect::<Vec<f64>>(), alpha)
+    };
+    // Arms stand beside each other at each set.
+    let step = 0.5 / arms.len().max(1) as f64;
+    let series = arms.iter().enumerate().map(|(index, arm)| {
+        let shift = (index as f64 - (arms.len() as f64 - 1.0) / 2.0) * step;
+        let sets = names.iter().enumerate();
+        Series {
+            color: arm.color,
+            name: arm.name.clone(),
+            points: sets
+                .filter_map(|(at, set)| {
+                    Some((1.0 + at as f64 + shift, estimate(&point(arm, set)?)))
+                })
+                .collect(),
+            joined: false,
+        }
+    });
+    Some(Figure {
+        title: "Work of each set, of what it is entitled to".to_owned(),
+        svg: chart::labelled(
+            &series.collect::<Vec<_>>(),
+            &Labelled {
+                x: "set",
+                y: "got of entitled (%)",
+                reference: Some(100.0),
+                names: names.clone(),
+            },
+        )?,
+        caption: "Entitled is the max-min fair share by the weights of the threads. Geometric means over \
+                  the trials, with intervals where there are trials enough. Above 100 %: more than the share, \
+                  taken from others or left by them."
+            .to_owned(),
+    })
+}
+
+/// Work of every set in each interval, the mean of all trials of an arm.
+fn over_time(arms: &[Arm], seconds: f64, whole: f64) -> Option<Figure> {
+    let names = Arm::sets(arms);
+    let mut series = Vec::new();
+    for arm in arms {
+        for set in &names {
+            let mut sums: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
+            for work in arm.trials.iter().filter_map(|trial| trial.get(set)) {
+                for (interval, kops) in work.whole(whole) {
+                    let sum = sums.entry(interval).or_default();
+                    *sum = (sum.0 + kops / seconds, sum.1 + 1.0);
+                }
+            }
+            let points = sums.iter().map(|(interval, (sum, count))| {
+                let end = (f64::from(*interval) + 1.0) * seconds;
+                (end, Estimate::exact(sum / count))
+            });
+            series.push(Series {
+                color: arm.color,
+                name: format!("{}, set {set}", arm.name),
+                points: points.collect(),
+                joined: true,
+            });
+        }
+    }
+    series.retain(|line| line.points.len() > 1);
+    Some(Figure {
+        title: "Work of each set over time".to_owned(),
+        svg: chart::labelled(
+            &series,
+            &Labelled {
+                x: "second of the window",
+                y: "1000 operations/s",
+                reference: None,
+                names: Vec::new(),
+            },
+        )?,
+        caption:
+            "A line for each arm and set: all workers of the set, the mean of all trials. A line \
+                  that falls to the bottom is a set that got nothing for an interval."
+                .to_owned(),
+    })
+}
+
+impl SetWork {
+    /// Work in the intervals of full length.
+    fn whole(&self, whole: f64) -> impl Iterator<Item = (u32, f64)> + '_ {
+        let all = self.got.iter().map(|(interval, kops)| (*interval, *kops));
+        all.filter(move |(interval, _)| f64::from(*interval) < whole)
+    }
+}
+
+fn estimate(mean: &GeometricMean) -> Estimate {
+    Estimate {
+        ratio: mean.value,
+        low: mean.low.unwrap_or(mean.value),
+        high: mean.high.unwrap_or(mean.value),
+    }
+}
+
+fn trials(results: &ResultSet, cell: usize, arm: usize) -> Vec<BTreeMap<String, SetWork>> {
+    let stored = results.trials.iter().filter(|stored| {
+        let place = &stored.trial.place;
+        stored.trial.is_ok() && (place.cell, place.arm) == (cell, arm)
+    });
+    let sets = stored.map(|stored| by_set(&rows(&stored.dir)));
+    sets.filter(|sets| !sets.is_empty()).collect()
+}
+
+fn by_set(rows: &[Row]) -> BTreeMap<String, SetWork> {
+    let mut sets: BTreeMap<String, SetWork> = BTreeMap::new();
+    let mut counted = Vec::new();
+    for row in rows {
+        let set = sets.entry(row.set.clone()).or_default();
+        *set.got.entry(row.interval).or_default() += row.kops;
+        // Every row of a worker says what it is entitled to.
+        if !counted.contains(&row.worker) {
+            counted.push(row.worker);
+            set.due_per_sec += row.due_kops_per_sec;
+        }
+    }
+    sets
+}
+
+/// Rows of the table of a trial; empty where there is none. A line that is no row is left out: the
+/// picture is of what is known.
+fn rows(trial: &Path) -> Vec<Row> {
+    let file = results::files::read(&trial.join("workers.csv"));
+    file.map_or_else(|_| Vec::new(), |text| read(text.as_slice()))
+}
+
+fn read(file: impl std::io::Read) -> Vec<Row> {
+    let mut reader = csv::Reader::from_reader(file);
+    let Ok(heads) = reader.headers().cloned() else {
+        return Vec::new();
+    };
+    let at = |name| heads.iter().position(|head| head == name);
+    let (worker, set, interval) = (at("worker"), at("set"), at("interval"));
+    let (kops, due) = (at("kops"), at("due_kops_per_sec"));
+    let row = |line: csv::StringRecord| {
+        Some(Row {
+            set: line.get(set?)?.to_owned(),
+            worker: line.get(worker?)?.parse().ok()?,
+            interval: line.get(interval?)?.parse().ok()?,
+            kops: line.get(kops?)?.parse().ok()?,
+            due_kops_per_sec: line.get(due?)?.parse().ok()?,
+        })
+    };
+    reader
+        .records()
+        .filter_map(Result::ok)
+        .filter_map(row)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: &str = "worker,set,interval,kops,cpu_ns,late_ns,due_kops_per_sec,weight\n\
+                         0,A,0,100,1,1,150.0,1024\n0,A,1,50,1,1,150.0,1024\n\
+                         1,A,0,70,1,1,150.0,1024\n2,B,0,9,1,1,20.0,15\nx,B,0,9,1,1,20.0,15\n";
+
+    #[test]
+    fn work_is_added_up_by_set_and_interval_and_entitlement_by_worker() {
+        let sets = by_set(&read(TABLE.as_bytes()));
+        assert_eq!(sets["A"].due_per_sec, 300.0);
+        assert_eq!(sets["A"].got, BTreeMap::from([(0, 170.0), (1, 50.0)]));
+        assert_eq!(sets["B"].due_per_sec, 20.0);
+        assert!(rows(Path::new("/nowhere")).is_empty());
+    }
+
+    #[test]
+    fn a_picture_has_every_set_and_the_share_that_each_is_entitled_to() {
+        let arm = |name: &str, color| Arm {
+            name: name.to_owned(),
+            color,
+            trials: vec![by_set(&read(TABLE.as_bytes())); 6],
+        };
+        let arms = [arm("default", 0), arm("batch", 1)];
+        let figure = entitled(&arms, 1.0, 1.0, 0.05).unwrap();
+        for part in [">A<", ">B<", ">got of entitled (%)<", "batch, A: 56.7"] {
+            assert!(figure.svg.contains(part), "{part} in {}", figure.svg);
+        }
+    }
+}
