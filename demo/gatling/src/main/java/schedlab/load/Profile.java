@@ -19,8 +19,9 @@ record Profile(Settings settings) {
     double low = kind.lowRate() * settings.rate();
     double high = kind.highRate() * settings.rate();
     List<OpenInjectionStep> steps = new ArrayList<>();
-    if (settings.warmUp() > 0) {
-      steps.add(nothingFor(Duration.ofSeconds(settings.warmUp())));
+    Duration before = Duration.ofSeconds(settings.warmUp()).plus(delay(kind));
+    if (!before.isZero()) {
+      steps.add(nothingFor(before));
     }
     if (settings.ramp() > 0) {
       steps.add(rampUsersPerSec(low).to(high).during(settings.ramp()));
@@ -37,7 +38,23 @@ record Profile(Settings settings) {
   /** The steps of a scenario's warm-up: its steady rate. */
   OpenInjectionStep[] warmUp(Kind kind) {
     double high = kind.highRate() * settings.rate();
-    return new OpenInjectionStep[] {constantUsersPerSec(high).during(settings.warmUp())};
+    Duration delay = delay(kind);
+    Duration length = Duration.ofSeconds(settings.warmUp()).minus(delay);
+    if (delay.isZero()) {
+      return new OpenInjectionStep[] {constantUsersPerSec(high).during(length)};
+    }
+    return new OpenInjectionStep[] {
+      nothingFor(delay), constantUsersPerSec(high).during(length),
+    };
+  }
+
+  /** How much later than the first a scenario begins: a request of all comes in each such step. */
+  private Duration delay(Kind kind) {
+    if (!settings.spread()) {
+      return Duration.ZERO;
+    }
+    return Duration.ofMillis(
+        Math.round(1_000 * kind.ordinal() / (Kind.steadyRate() * settings.rate())));
   }
 
   /**

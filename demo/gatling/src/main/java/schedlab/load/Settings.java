@@ -19,6 +19,8 @@ import java.util.TreeSet;
  * @param warmUp seconds at the steady rate before the profile begins; they are not counted
  * @param ramp seconds of the ramp up, and of the ramp down
  * @param steady seconds at the steady rate
+ * @param spread whether the scenarios begin one after the other; they begin together in the
+ *     published run, so that requests of several come at once
  * @param seed of amounts and accounts
  * @param suspiciousShare share of transfers and fraud checks whose amount is suspicious
  * @param rangeSize up to where primes are searched
@@ -32,6 +34,7 @@ record Settings(
     int warmUp,
     int ramp,
     int steady,
+    boolean spread,
     long seed,
     double suspiciousShare,
     int rangeSize,
@@ -50,6 +53,7 @@ record Settings(
     defaults.put("ramp", "30");
     defaults.put("steady", "120");
     defaults.put("duration", "");
+    defaults.put("spread", "false");
     defaults.put("seed", "1");
     defaults.put("suspiciousShare", "0.05");
     defaults.put("rangeSize", "100000");
@@ -75,6 +79,7 @@ record Settings(
             source.whole("warmUp", 0, 86_400),
             ramp,
             source.steady(ramp),
+            source.truth("spread"),
             source.seed("seed"),
             source.real("suspiciousShare", 0, 1),
             source.whole("rangeSize", 1, 10_000_000),
@@ -175,6 +180,14 @@ record Settings(
         // It is reported below, together with what is out of range.
       }
       throw wrong(name, "a number from %s to %s".formatted(least, most));
+    }
+
+    boolean truth(String name) {
+      return switch (text(name)) {
+        case "true" -> true;
+        case "false" -> false;
+        default -> throw wrong(name, "true or false");
+      };
     }
 
     long seed(String name) {

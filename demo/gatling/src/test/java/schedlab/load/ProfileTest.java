@@ -74,6 +74,22 @@ class ProfileTest {
     assertEquals(7_000, measured[0]);
   }
 
+  @Test
+  void scenarios_that_are_spread_have_as_many_requests_and_do_not_begin_together() {
+    String[] spread = {"spread", "true", "warmUp", "4", "ramp", "2", "steady", "3"};
+    Profile profile = new Profile(settings(spread));
+    // All together have 111 requests a second.
+    assertEquals(4_000, Profile.dueMs(profile.measured(Kind.CREATE_ACCOUNT))[0]);
+    assertEquals(4_009, Profile.dueMs(profile.measured(Kind.TRANSFER))[0]);
+    assertEquals(4_063, Profile.dueMs(profile.measured(Kind.TRANSACTION_HISTORY))[0]);
+    for (Kind kind : Kind.values()) {
+      long[] together = due(kind, "warmUp", "4", "ramp", "2", "steady", "3");
+      assertEquals(together.length, due(kind, spread).length);
+      long[] warmUp = Profile.dueMs(profile.warmUp(kind));
+      assertTrue(warmUp[warmUp.length - 1] < 4_000, "the warm-up ends before what is measured");
+    }
+  }
+
   @ParameterizedTest
   @CsvSource({
     "0, WARM_UP",

@@ -42,6 +42,7 @@ class SettingsTest {
         "ramp | -1 | bank.ramp must be a whole number from 0 to 86400, not '-1'",
         "ramp | 30s | bank.ramp must be a whole number",
         "seed | x | bank.seed must be a whole number, not 'x'",
+        "spread | yes | bank.spread must be true or false, not 'yes'",
         "suspiciousShare | 1.1 | bank.suspiciousShare must be a number from 0.0 to 1.0",
         "steadyRate | 0 | bank.steadyRate must be a number from 0.1",
         "duration | 1.5 | bank.duration must be a whole number from 1",
