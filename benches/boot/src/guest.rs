@@ -4,11 +4,11 @@ use crate::Failure;
 use model::{PROTOCOL_VERSION, Reply, Request};
 use std::process::Command;
 use std::time::{Duration, Instant};
-use target::{Boot, Target};
+use target::{Boot, Session, Target};
 use vm::{Options, Vm, VmSpec};
 
-const KERNEL: &str = "debian:sid";
-const CPUS: u32 = 2;
+pub const KERNEL: &str = "debian:sid";
+pub const CPUS: u32 = 2;
 const MEMORY_BYTES: u64 = 1 << 30;
 const ANSWER: Duration = Duration::from_secs(60);
 
@@ -52,11 +52,17 @@ pub fn agent(program: &str) -> Result<Duration, Failure> {
     target.prepare(KERNEL)?;
     let start = Instant::now();
     let mut session = target.open(&Boot::default())?;
+    greet(session.as_mut())?;
+    Ok(start.elapsed())
+}
+
+/// The agent's answer to a greeting.
+pub fn greet(session: &mut dyn Session) -> Result<(), Failure> {
     session.send(&Request::Hello {
         protocol: PROTOCOL_VERSION,
     })?;
     match session.receive(ANSWER)? {
-        Some(Reply::Hello { .. }) => Ok(start.elapsed()),
+        Some(Reply::Hello { .. }) => Ok(()),
         other => Err(format!("the agent said {other:?}").into()),
     }
 }

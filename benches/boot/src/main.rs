@@ -3,16 +3,19 @@
 //!
 //! ```text
 //! cargo run --release -p boot -- target/schedlab ROUNDS [OTHER COMMAND…]
+//! cargo run --release -p boot -- target/schedlab ROUNDS --saved IMAGE
 //! ```
 //! Power-on is the moment when the command is typed: finding the kernel and starting
 //! QEMU count. The other command boots a guest and runs `uname -r` in it; it gets a
 //! terminal from script(1), and its clock stops at the line with the kernel's release,
-//! so its power-off does not count, as ours does not.
+//! so its power-off does not count, as ours does not. The second form boots a guest of a disk image,
+//! saves it, and measures the time until its agent answers when it goes on.
 
 #![allow(clippy::print_stdout, reason = "what it measured goes to stdout")]
 
 mod guest;
 mod other;
+mod saved;
 
 use std::time::Duration;
 
@@ -72,6 +75,11 @@ fn main() -> Result<(), Failure> {
     let program = args.next().ok_or(usage)?;
     let rounds: u32 = args.next().ok_or(usage)?.parse()?;
     let other: Vec<String> = args.collect();
+    if let [option, image] = &other[..]
+        && option == "--saved"
+    {
+        return saved::rounds(&program, image, rounds);
+    }
 
     let mut agent = Series::new("agent ready");
     let mut ours = Series::new("uname -r, schedlab");
