@@ -42,6 +42,16 @@ pub struct Amount {
     /// with a slowdown and before a side of the sequential protocol
     #[arg(long, default_value_t = 60)]
     pub patience: u64,
+    /// Let the arms take turns in windows of this length inside one process; a trial is then as
+    /// long for each arm
+    #[arg(long)]
+    pub turn: Option<String>,
+    /// Fewest blocks of a comparison
+    #[arg(long, default_value_t = 3)]
+    pub min_blocks: u32,
+    /// Leave out the sequential protocol
+    #[arg(long)]
+    pub no_sides: bool,
     /// Seed of the first comparison; each has another one
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
@@ -66,7 +76,8 @@ pub fn rounds(lab: &Lab, amount: &Amount, file: &Path) -> Result<(), Box<dyn Err
                 record::append(file, &interleaved(&lab.run(&text)?, injected)?)?;
             }
         }
-        for (index, injected) in SERIES.into_iter().enumerate() {
+        let sides = SERIES.into_iter().enumerate();
+        for (index, injected) in sides.filter(|_| !amount.no_sides) {
             say(&format!(
                 "round {round}, runs of one arm, {injected} % slower"
             ));
@@ -85,22 +96,34 @@ fn say(what: &str) {
 }
 
 fn equal(amount: &Amount, seed: u64) -> String {
-    let stop = format!("max-blocks = {}", amount.equal_blocks);
-    experiment(&amount.trial, seed, "aa = true", &arm(0.0), &stop)
+    let blocks = (amount.min_blocks, amount.equal_blocks);
+    let stop = format!("min-blocks = {}\nmax-blocks = {}", blocks.0, blocks.1);
+    experiment(&in_turns(amount), seed, "aa = true", &arm(0.0), &stop)
 }
 
 fn slowed(amount: &Amount, injected: f64, seed: u64) -> String {
     let stop = format!(
-        "max-blocks = {}\nsmallest-effect = \"0.5%\"",
-        amount.slowed_blocks
+        "min-blocks = {}\nmax-blocks = {}\nsmallest-effect = \"0.5%\"",
+        amount.min_blocks, amount.slowed_blocks
     );
     let arms = arm(0.0) + &arm(injected);
-    experiment(&amount.trial, seed, "", &arms, &stop)
+    experiment(&in_turns(amount), seed, "", &arms, &stop)
 }
 
 fn alone(amount: &Amount, injected: f64, seed: u64) -> String {
     let stop = format!("min-blocks = {LONG_RUNS}\nmax-blocks = {LONG_RUNS}");
-    experiment(&amount.run, seed, "", &arm(injected), &stop)
+    experiment(&duration(&amount.run), seed, "", &arm(injected), &stop)
+}
+
+fn duration(text: &str) -> String {
+    format!("duration = \"{text}\"\n")
+}
+
+/// Keys of the length of a trial, with turns where they are asked for.
+fn in_turns(amount: &Amount) -> String {
+    let turns = amount.turn.as_ref();
+    let turns = turns.map(|turn| format!("in-place = \"always\"\nturn = \"{turn}\"\n"));
+    duration(&amount.trial) + &turns.unwrap_or_default()
 }
 
 fn arm(injected: f64) -> String {
@@ -113,14 +136,13 @@ fn arm(injected: f64) -> String {
 /// Twice as many workers as CPUs: what a request takes longer is missing in the rate.
 /// Without the lock of each CPU: who is interrupted while holding it is a lottery, with
 /// a standard deviation of a window of 200 ms of 17 to 28 % in place of 5 %.
-fn experiment(window: &str, seed: u64, head: &str, arms: &str, stop: &str) -> String {
+fn experiment(length: &str, seed: u64, head: &str, arms: &str, stop: &str) -> String {
     format!(
         "name = \"aa\"\nseed = {seed}\n{head}\n{arms}
 [[workload]]
 kind = \"wakeup\"
 loads = [\"200%\"]
-duration = \"{window}\"
-warmup = \"50ms\"
+{length}warmup = \"50ms\"
 footprint = \"64KiB\"
 cpu-lock = false
 metrics = [\"{METRIC}\"]

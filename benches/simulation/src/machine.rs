@@ -185,9 +185,23 @@ impl Machine {
 }
 
 /// Standard normal, by Box and Muller.
-fn normal(rng: &mut ChaCha8Rng) -> f64 {
+pub fn normal(rng: &mut ChaCha8Rng) -> f64 {
     let radius = (-2.0 * (1.0 - rng.random::<f64>()).ln()).sqrt();
     radius * (std::f64::consts::TAU * rng.random::<f64>()).cos()
+}
+
+/// Gamma of a shape of at least 1, by Marsaglia and Tsang (2000).
+pub fn gamma(rng: &mut ChaCha8Rng, shape: f64) -> f64 {
+    let d = shape - 1.0 / 3.0;
+    let c = 1.0 / (9.0 * d).sqrt();
+    loop {
+        let x = normal(rng);
+        let v = (1.0 + c * x).powi(3);
+        let u = 1.0 - rng.random::<f64>();
+        if v > 0.0 && u.ln() < 0.5 * x * x + d - d * v + d * v.ln() {
+            return d * v;
+        }
+    }
 }
 
 /// Student's t with 3 degrees of freedom, scaled to unit variance.

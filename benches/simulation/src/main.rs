@@ -13,6 +13,7 @@ mod reports;
 mod studies;
 mod table;
 mod tally;
+mod turns;
 
 use clap::Parser;
 use studies::Setup;

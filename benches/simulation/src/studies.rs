@@ -5,6 +5,7 @@ use crate::protocol::Protocol;
 use crate::reports::many_cells;
 use crate::table::{Table, percent, whole_percent};
 use crate::tally::{Case, Tally};
+use crate::turns;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Setup {
@@ -18,13 +19,14 @@ impl Setup {
     }
 }
 
-pub const ALL: [fn(&Setup) -> Table; 6] = [
+pub const ALL: [fn(&Setup) -> Table; 7] = [
     false_calls,
     broken_assumptions,
     stopping,
     detection,
     detection_by_noise,
     many_cells,
+    turns::study,
 ];
 
 /// Standard deviations of a pair's log-ratio.

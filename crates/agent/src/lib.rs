@@ -34,6 +34,7 @@ mod state;
 mod stop;
 mod sys;
 mod trial;
+mod turns;
 mod window;
 mod written;
 

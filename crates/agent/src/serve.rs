@@ -11,7 +11,7 @@ use crate::journal::Journal;
 use crate::roles::stack::FOLDERS;
 use crate::state::StateLock;
 use crate::trial::{self, Context, Stage};
-use crate::{check, files, processes};
+use crate::{check, files, processes, turns};
 use model::{Build, PROTOCOL_VERSION, Reply, Request, TrialResult, TrialSpec};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::collections::VecDeque;
@@ -328,6 +328,10 @@ impl Agent {
                 })
                 .unwrap_or_else(unrestored)
             }
+            None if spec.turns.is_some() => self.on_a_clean_machine(inbox, say, |context| {
+                let spec = turns::resolved(spec);
+                Ok(turns::reply(trial::run_in_turns(context, &spec)?))
+            }),
             None => self.on_a_clean_machine(inbox, say, |context| {
                 let (result, stage) = trial::run(context, spec, None)?;
                 left = stage;

@@ -31,6 +31,14 @@ impl Stop {
         Stop::ForGood(Box::new(self))
     }
 
+    /// The reason, in words.
+    pub(crate) fn in_words(&self) -> String {
+        match self {
+            Stop::Void(why) | Stop::Failed(why) => why.clone(),
+            Stop::ForGood(stop) => stop.in_words(),
+        }
+    }
+
     /// True if another attempt would end in the same way.
     pub(crate) fn is_for_good(&self) -> bool {
         matches!(self, Stop::ForGood(_))

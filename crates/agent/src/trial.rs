@@ -14,6 +14,7 @@ use crate::process::Origin;
 use crate::processes::{self, KILL_LIMIT};
 use crate::roles::{Ground, Roles, stack};
 use crate::stop::Stop;
+use crate::turns::{self, OfArm};
 use crate::written::Files;
 use crate::{counters, files};
 use collect::tasks::Pid;
@@ -22,7 +23,7 @@ use model::printable::last_lines;
 use model::stack::LOAD;
 use model::trace::WORST_FILE;
 use model::{
-    Evidence, KEEP_LIMIT_BYTES, Measurement, Part, Reply, Request, Severity, TrialResult,
+    Arm, Evidence, KEEP_LIMIT_BYTES, Measurement, Part, Reply, Request, Severity, TrialResult,
     TrialSpec, TrialState, Warning, WorstTrace,
 };
 use std::path::{Path, PathBuf};
@@ -87,9 +88,29 @@ pub fn run(
     Ok((trial.into_result(outcome, undone), None))
 }
 
+/// Run one trial in which arms take turns: a result for each of them, or the one of a trial that
+/// does not count. Afterwards the machine is as before, as after any trial.
+pub fn run_in_turns(
+    context: &mut Context,
+    spec: &TrialSpec,
+) -> Result<Vec<TrialResult>, AgentError> {
+    let began = context.journal.length()?;
+    let mut trial = Trial::new(context, spec, None)?;
+    let outcome = trial.measure();
+    let undone = trial.undo(began);
+    let arms = std::mem::take(&mut trial.of_arms);
+    let result = trial.into_result(outcome, undone);
+    Ok(match result.state {
+        TrialState::Ok => turns::results(&result, arms),
+        _ => vec![result],
+    })
+}
+
 pub struct Trial<'a, 'c> {
     pub context: &'a mut Context<'c>,
     pub spec: &'a TrialSpec,
+    /// The arm in force: that of the spec, or the one whose turn it is.
+    pub arm: &'a Arm,
     /// Around the load, and what prepares for it.
     pub fence: Fence,
     /// Around all others, which the end of the load does not end.
@@ -116,6 +137,8 @@ pub struct Trial<'a, 'c> {
     started_unix_ns: u64,
     metrics: Vec<Measurement>,
     trace: Option<WorstTrace>,
+    /// Parts of the result, where arms take turns.
+    pub of_arms: Vec<OfArm>,
 }
 
 impl<'a, 'c> Trial<'a, 'c> {
@@ -145,6 +168,7 @@ impl<'a, 'c> Trial<'a, 'c> {
             unended: Vec::new(),
             context,
             spec,
+            arm: &spec.arm,
             start: Instant::now(),
             until: Instant::now() + Duration::from_nanos(spec.workload.time_limit_ns),
             started_unix_ns,
@@ -154,6 +178,7 @@ impl<'a, 'c> Trial<'a, 'c> {
             changes: ingredient::changes(&spec.arm, &spec.workload),
             metrics: Vec::new(),
             trace: None,
+            of_arms: Vec::new(),
             warnings: Vec::new(),
             collectors: Collectors::default(),
             events,
@@ -177,6 +202,8 @@ impl<'a, 'c> Trial<'a, 'c> {
             seed: spec.seed,
             handicap_percent: spec.arm.handicap_percent,
             watch: trace::watched(spec),
+            turns: spec.turns.as_ref().map(|taking| taking.turns.clone()),
+            handicaps: handicaps(spec),
             ..Job::new(&spec.workload, spec.load, cpus)
         };
         let services = &spec.workload.services;
@@ -200,6 +227,9 @@ impl<'a, 'c> Trial<'a, 'c> {
         if !services.is_empty() {
             // It may ask them.
             self.prepare(&launch)?;
+        }
+        if let Some(taking) = &spec.turns {
+            return self.measure_turns(&*driver, &job, &launch, taking);
         }
         let files = Files::before(&launch);
         let (mut output, counters) = self.run_workload(&launch)?;
@@ -242,7 +272,7 @@ impl<'a, 'c> Trial<'a, 'c> {
         Err(failed_with("the preparation", &output))
     }
 
-    fn apply(&mut self) -> Result<(), Stop> {
+    pub fn apply(&mut self) -> Result<(), Stop> {
         for change in &mut self.changes {
             if let Some((step, limit)) = change.step() {
                 self.context.progress(step, limit);
@@ -257,7 +287,12 @@ impl<'a, 'c> Trial<'a, 'c> {
                 .program()
                 .cloned()
                 .or(self.evidence.scheduler_binary.take());
-            self.warnings.extend(change.warnings(self.context.root));
+            for warning in change.warnings(self.context.root) {
+                // An arm that takes turns is applied many times.
+                if !self.warnings.contains(&warning) {
+                    self.warnings.push(warning);
+                }
+            }
         }
         Ok(())
     }
@@ -282,7 +317,7 @@ impl<'a, 'c> Trial<'a, 'c> {
         let ground = Ground {
             root: self.context.root,
             executable: self.context.executable,
-            arm: &self.spec.arm,
+            arm: self.arm,
             fence: &self.beside,
             journal: self.context.journal,
             interrupt: self.context.interrupt,
@@ -357,7 +392,7 @@ impl<'a, 'c> Trial<'a, 'c> {
         self.start_collectors();
         let name = format!("{}-load", self.fence.name());
         let (root, journal) = (self.context.root, &mut *self.context.journal);
-        let limited = self.roles.limit_load(root, &name, &self.spec.arm, journal);
+        let limited = self.roles.limit_load(root, &name, self.arm, journal);
         limited.map_err(|e| Stop::Void(format!("the load: {e}")))?;
         if launch.phased {
             self.run_phased(launch)
@@ -395,7 +430,7 @@ impl<'a, 'c> Trial<'a, 'c> {
     fn prove(&mut self) -> Result<(), Stop> {
         self.check_arm()?;
         self.evidence.settle();
-        judge(&self.spec.arm, &self.evidence).map_err(|why| {
+        judge(self.arm, &self.evidence).map_err(|why| {
             let reason = self.changes.iter_mut().find_map(|change| change.reason());
             Stop::Void(match reason {
                 Some(reason) => format!("{why} ({reason})"),
@@ -573,11 +608,18 @@ impl<'a, 'c> Trial<'a, 'c> {
             warnings,
             for_good,
             trace: self.trace.filter(|_| counts),
+            windows: None,
         }
     }
 }
 
-fn failed_with(what: &str, output: &Output) -> Stop {
+/// Extra work of each arm that takes turns.
+fn handicaps(spec: &TrialSpec) -> Vec<f64> {
+    let arms = spec.turns.iter().flat_map(|taking| &taking.arms);
+    arms.map(|arm| arm.handicap_percent).collect()
+}
+
+pub fn failed_with(what: &str, output: &Output) -> Stop {
     let lines = [&output.stderr, &output.stdout].map(|text| last_lines(text, 3, " | "));
     let lines = lines.into_iter().find(|lines| !lines.is_empty());
     let lines = lines.unwrap_or_default();

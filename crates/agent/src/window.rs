@@ -16,7 +16,9 @@ use crate::trial::Trial;
 use collect::rusage::Usage;
 use collect::tasks::Pid;
 use load::{Launch, Output, phase};
-use model::{Class, Edge, Measurement, Part, Phase, Policy, Reply, Role, Severity, Warning};
+use model::{
+    Class, Edge, EvidencePoint, Measurement, Part, Phase, Policy, Reply, Role, Severity, Warning,
+};
 use std::time::{Duration, Instant};
 
 /// Time between two collections of evidence inside the window.
@@ -37,8 +39,8 @@ impl<'a> Trial<'a, '_> {
         let root = self.context.root;
         // A load with phases is kept to its CPUs later, when it has made its threads as many as
         // the machine's CPUs ask for.
-        let cpus = cpus::of_role(&self.spec.arm, &Role::Load).filter(|_| !launch.phased);
-        let uclamp = uclamp::of_role(&self.spec.arm, &Role::Load).filter(|_| !launch.phased);
+        let cpus = cpus::of_role(self.arm, &Role::Load).filter(|_| !launch.phased);
+        let uclamp = uclamp::of_role(self.arm, &Role::Load).filter(|_| !launch.phased);
         let group = self.roles.load_group();
         let started = Process::start(launch, origin, journal, |pid| {
             collectors.before_exec(pid);
@@ -126,7 +128,7 @@ impl<'a> Trial<'a, '_> {
         if let Some(policy) = self.policy_of_load() {
             self.follow(process.pid, policy)?;
         }
-        if let Some(cpus) = cpus::of_role(&self.spec.arm, &Role::Load) {
+        if let Some(cpus) = cpus::of_role(self.arm, &Role::Load) {
             cpus::keep_tree(root, process.pid, cpus).map_err(Stop::Void)?;
         }
         self.clamp(&Role::Load, process.pid)?;
@@ -160,7 +162,7 @@ impl<'a> Trial<'a, '_> {
     }
 
     /// Wait for one phase line; inside the window, take samples meanwhile.
-    fn expect(&mut self, process: &mut Process, line: &str) -> Result<(), Stop> {
+    pub fn expect(&mut self, process: &mut Process, line: &str) -> Result<(), Stop> {
         let in_window = line == phase::END;
         let mut next_sample = Instant::now() + FIRST_SAMPLE;
         loop {
@@ -225,22 +227,22 @@ impl<'a> Trial<'a, '_> {
     }
 
     /// Give the policy to all threads that are there.
-    fn follow(&mut self, pid: Pid, policy: &Policy) -> Result<(), Stop> {
+    pub fn follow(&mut self, pid: Pid, policy: &Policy) -> Result<(), Stop> {
         policy::apply_to_tree(self.context.root, pid, policy)
             .map(drop)
             .map_err(|e| Stop::Void(with_remedy(e)))
     }
 
     /// The arm's policy, where it is for the load.
-    fn policy_of_load(&self) -> Option<&'a Policy> {
-        let arm = &self.spec.arm;
+    pub fn policy_of_load(&self) -> Option<&'a Policy> {
+        let arm = self.arm;
         arm.policy.as_ref().filter(|_| arm.to == Role::Load)
     }
 
     /// Give the arm's policy and utilization clamps to the role that they are for, unless that is
     /// the load.
     pub fn follow_roles(&mut self) -> Result<(), Stop> {
-        let arm = &self.spec.arm;
+        let arm = self.arm;
         let leaders: Vec<Pid> = self
             .roles
             .leaders()
@@ -256,8 +258,8 @@ impl<'a> Trial<'a, '_> {
     }
 
     /// Gives the arm's utilization clamps to all threads of a role that are there.
-    fn clamp(&self, role: &Role, pid: Pid) -> Result<(), Stop> {
-        match uclamp::of_role(&self.spec.arm, role) {
+    pub fn clamp(&self, role: &Role, pid: Pid) -> Result<(), Stop> {
+        match uclamp::of_role(self.arm, role) {
             Some(clamps) => {
                 uclamp::apply_to_tree(self.context.root, pid, clamps).map_err(Stop::Void)
             }
@@ -283,18 +285,23 @@ impl<'a> Trial<'a, '_> {
     }
 
     pub fn observe(&mut self, phase: Phase, load: Option<Pid>) {
+        let point = self.look(phase, load);
+        self.evidence.points.push(point);
+    }
+
+    /// Reads what is in force now.
+    pub fn look(&self, phase: Phase, load: Option<Pid>) -> EvidencePoint {
         let at_ns = self.since_start(Instant::now());
         let leaders = self.leaders(load);
         let look = Look {
             root: self.context.root,
-            arm: &self.spec.arm,
+            arm: self.arm,
             leaders: &leaders,
             changes: &self.changes,
             roles: &self.roles,
             kernel_release: &self.kernel_release,
         };
-        let point = evidence::point(&look, phase, at_ns);
-        self.evidence.points.push(point);
+        evidence::point(&look, phase, at_ns)
     }
 
     pub fn since_start(&self, time: Instant) -> u64 {
@@ -386,7 +393,7 @@ pub fn interrupted() -> Stop {
     Stop::Failed("interrupted".to_owned())
 }
 
-fn ended_early(process: &mut Process, line: &str) -> Stop {
+pub fn ended_early(process: &mut Process, line: &str) -> Stop {
     let errors = process.last_errors();
     Stop::Failed(format!(
         "the workload ended{} before it said `{line}`: {errors}",

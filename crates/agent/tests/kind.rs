@@ -48,6 +48,7 @@ static TOY: KindDef = KindDef {
         package: Some("toys"),
     }],
     handicap: false,
+    turns: false,
 };
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

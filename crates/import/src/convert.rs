@@ -263,6 +263,7 @@ fn trial(place: &PlannedTrial, run: &Run, cell: &str) -> (Trial, TrialFiles) {
             warnings: Vec::new(),
             for_good: false,
             trace: None,
+            windows: None,
         },
     };
     let mut texts = vec![TrialFile {

@@ -10,7 +10,8 @@
 pub use model::Better;
 pub use stats::{Judgement, Params, Verdict};
 
-use model::{Experiment, Plan, StopRule, Trial};
+use model::turns::Span;
+use model::{Experiment, Plan, StopRule, Trial, Workload};
 use results::Overload;
 
 /// Blocks below which there is no evidence.
@@ -40,12 +41,20 @@ impl Family {
 
 /// The log-ratios `xs` of the blocks, in their order, held to what the experiment asks.
 pub fn judge(xs: &[f64], better: Better, stop: &StopRule) -> Judgement {
-    let params = Params {
+    stats::judge(xs, &params(better, stop))
+}
+
+/// The log-ratios of pairs of windows, by process, held to what the experiment asks.
+pub fn judge_turns(processes: &[Vec<f64>], better: Better, stop: &StopRule) -> Judgement {
+    stats::turns::judge(processes, &params(better, stop))
+}
+
+fn params(better: Better, stop: &StopRule) -> Params {
+    Params {
         alpha: alpha(stop),
         smallest_effect: stop.smallest_effect,
         better,
-    };
-    stats::judge(xs, &params)
+    }
 }
 
 /// Error rate of a comparison, and false discovery rate of a family.
@@ -109,8 +118,8 @@ pub fn deciding<'a>(experiment: &'a Experiment, plan: &Plan, trials: &[Trial]) -
     let cells = plan.cells.iter().enumerate();
     let mut all: Vec<Judged> = cells
         .flat_map(|(cell, planned)| {
-            let named = &experiment.workloads[planned.workload].metrics;
-            of_cell(experiment, named, trials, cell)
+            let workload = &experiment.workloads[planned.workload];
+            of_cell(experiment, workload, trials, cell)
         })
         .collect();
     let members: Vec<(Option<Family>, f64)> = all
@@ -130,7 +139,7 @@ pub fn deciding<'a>(experiment: &'a Experiment, plan: &Plan, trials: &[Trial]) -
 
 fn of_cell<'a>(
     experiment: &'a Experiment,
-    named: &'a [String],
+    workload: &'a Workload,
     trials: &[Trial],
     cell: usize,
 ) -> Vec<Judged<'a>> {
@@ -139,14 +148,29 @@ fn of_cell<'a>(
     let mut all = Vec::new();
     for arm in (0..experiment.arms.len()).filter(|arm| *arm != baseline) {
         let overload = Overload::of(here.iter().copied(), cell, arm, baseline);
-        for metric in overload.deciding(named, &here) {
-            let ratios = results::log_ratios(here.iter().copied(), cell, metric, arm, baseline);
-            let xs: Vec<f64> = ratios.iter().map(|ratio| ratio.x).collect();
+        let deciding = overload.deciding(&workload.metrics, &here).into_iter();
+        // A window may be too short for a quantile, which then cannot decide.
+        let has = |metric: &&str| here.iter().any(|trial| trial.metric(metric).is_some());
+        for metric in deciding.filter(|metric| workload.in_place.is_none() || has(metric)) {
+            let better = direction(&here, metric);
+            let here = here.iter().copied();
+            let judgement = match workload.in_place {
+                Some(_) => {
+                    let processes = results::turns::processes(here, cell, arm, baseline);
+                    let xs = processes.iter().map(|p| p.log_ratios(metric, Span::Whole));
+                    judge_turns(&xs.collect::<Vec<_>>(), better, &experiment.stop)
+                }
+                None => {
+                    let ratios = results::log_ratios(here, cell, metric, arm, baseline);
+                    let xs: Vec<f64> = ratios.iter().map(|ratio| ratio.x).collect();
+                    judge(&xs, better, &experiment.stop)
+                }
+            };
             all.push(Judged {
                 cell,
                 arm,
                 metric,
-                judgement: judge(&xs, direction(&here, metric), &experiment.stop),
+                judgement,
                 survives: None,
             });
         }

@@ -72,6 +72,7 @@ pub static KIND: KindDef = KindDef {
     tasks: &[],
     programs: &[],
     handicap: false,
+    turns: false,
 };
 
 const WALL_TIME: MetricDef = MetricDef {

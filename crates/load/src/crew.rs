@@ -1,10 +1,10 @@
 //! Threads of a native load that each do the same for themselves, from the gate to the end of
 //! the window.
 
+use crate::Job;
 use crate::gate::{Gate, Timing};
 use crate::latch::Latch;
 use crate::phase::{NativeError, Phases};
-use model::Workload;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::Builder;
@@ -22,14 +22,14 @@ pub type Work<T> = Box<dyn FnOnce(&Gate) -> Result<T, String> + Send>;
 pub fn run<T: Send + 'static>(
     name: &str,
     works: Vec<Work<T>>,
-    workload: &Workload,
+    job: &Job,
     phases: &mut Phases,
 ) -> Result<(SystemTime, Vec<T>), NativeError> {
     let crew = Crew {
         gate: Arc::default(),
         stay: Arc::default(),
     };
-    let done = crew.run(name, works, workload, phases);
+    let done = crew.run(name, works, job, phases);
     crew.gate.stop();
     crew.stay.open();
     done
@@ -47,15 +47,18 @@ impl Crew {
         &self,
         name: &str,
         works: Vec<Work<T>>,
-        workload: &Workload,
+        job: &Job,
         phases: &mut Phases,
     ) -> Result<(SystemTime, Vec<T>), NativeError> {
         let count = u32::try_from(works.len()).unwrap_or(u32::MAX);
         let records = self.start(name, works).map_err(NativeError::Generator)?;
         self.gate.gather(count).map_err(NativeError::Generator)?;
         phases.ready()?;
-        let timing = Timing::from_now(workload.warmup_ns, workload.duration_ns);
+        let timing = Timing::from_now(job.workload.warmup_ns, job.measured_ns());
         self.gate.open(timing);
+        if job.turns.is_some() {
+            phases.opens(timing.window.begin_ns)?;
+        }
         phases.begin(timing.window.begin_ns)?;
         let opened = SystemTime::now();
         phases.end(timing.window.end_ns)?;

@@ -72,6 +72,7 @@ pub static KIND: KindDef = KindDef {
         package: Some("rt-tests"),
     }],
     handicap: false,
+    turns: false,
 };
 
 const HACKBENCH_TIME: MetricDef = MetricDef {

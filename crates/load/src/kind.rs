@@ -68,6 +68,8 @@ pub struct KindDef {
     pub programs: &'static [Program],
     /// Can the load carry the handicap of an arm (`handicap = "5%"`)?
     pub handicap: bool,
+    /// Does its load record window by window, so that arms can take turns under it?
+    pub turns: bool,
 }
 
 /// Values that hold where the experiment file says nothing.

@@ -6,6 +6,7 @@
 
 pub mod burnwait;
 mod by_name;
+mod by_turn;
 pub mod command;
 mod crew;
 mod figures;
@@ -46,6 +47,7 @@ pub mod units;
 pub mod wakeup;
 pub mod worst;
 
+pub use by_turn::TurnFigures;
 pub use keys::Keys;
 pub use kind::{
     KINDS, KindDef, LoadForms, Usual, Window, deciding, driver, log_of, measured_tasks,
@@ -60,7 +62,7 @@ pub use spin::spin_main;
 pub use sys::allowed_cpus;
 pub use worst::Worst;
 
-use model::{Calibration, Invalid, Kind, Load, Problem, TrialFile, Workload};
+use model::{Calibration, Invalid, Kind, Load, Problem, TrialFile, Turns, Workload};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -87,9 +89,21 @@ pub struct Job {
     /// The log whose worst value is watched, one of [`KindDef::watched`]; `None`: nothing is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watch: Option<String>,
+    /// Turns of arms that change places while the load runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turns: Option<Turns>,
+    /// `Arm::handicap_percent` of each of these arms.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub handicaps: Vec<f64>,
 }
 
 impl Job {
+    /// Length of what is measured: the window, or all turns with their washouts.
+    pub fn measured_ns(&self) -> u64 {
+        let turns = self.turns.as_ref().map(Turns::all_ns);
+        turns.unwrap_or(self.workload.duration_ns)
+    }
+
     /// A problem of its workload.
     pub fn problem(&self, what: String, remedy: &str) -> Problem {
         Problem {
@@ -110,6 +124,8 @@ impl Job {
             handicap_percent: 0.0,
             server: None,
             watch: None,
+            turns: None,
+            handicaps: Vec::new(),
         }
     }
 }
@@ -190,6 +206,9 @@ pub struct Parsed {
     /// The worst value of the log that was watched; `None` where nothing was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worst: Option<Worst>,
+    /// Figures of each turn, where arms took turns; the values of `metrics` mean nothing then.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub turns: Vec<TurnFigures>,
 }
 
 /// Whom a workload sends requests to.

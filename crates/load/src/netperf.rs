@@ -65,6 +65,7 @@ pub static KIND: KindDef = KindDef {
     tasks: &[Task::Process("netperf"), Task::Process("netserver")],
     programs: &[PROGRAM, SERVER],
     handicap: false,
+    turns: false,
 };
 
 const PROGRAM: Program = Program {

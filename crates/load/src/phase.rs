@@ -19,6 +19,10 @@ use std::time::Duration;
 
 /// Line of the process: its threads exist, and nothing is measured yet.
 pub const READY: &str = "ready";
+/// Prefix of a line of the process, where arms take turns: the first turn begins at this time of
+/// CLOCK_MONOTONIC, in nanoseconds. It comes before the warm-up, so that nothing needs to be said
+/// while the turns run.
+pub const OPENS: &str = "opens ";
 /// Line of the agent: the load may start.
 pub const GO: &str = "go";
 /// Line of the process: the window opens.
@@ -135,6 +139,11 @@ impl<'a> Phases<'a> {
             return Ok(());
         }
         Err(NativeError::Unexpected { expected: GO, got })
+    }
+
+    /// Says beforehand when the window opens.
+    pub fn opens(&mut self, at_ns: u64) -> Result<(), NativeError> {
+        self.say(&format!("{OPENS}{at_ns}"))
     }
 
     /// Waits for the time at which the window opens, and says so.

@@ -4,12 +4,14 @@
 //! Values are nanoseconds with three significant digits. A value is counted if it
 //! was finished inside the window, in the interval in which it was finished.
 
+use crate::by_turn::ByTurn;
 use crate::stalls::Stalls;
 use crate::sys;
 use crate::worst::{self, At, Worst};
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 use hdrhistogram::{Counter, Histogram};
+use model::Turns;
 use std::time::{Duration, SystemTime};
 
 const SIGNIFICANT_DIGITS: u8 = 3;
@@ -49,6 +51,8 @@ pub struct Recorder {
     stalls: Stalls,
     /// The worst value so far, where it is watched.
     worst: Option<(At, Worst)>,
+    /// Values by turn, where arms take turns; then the intervals stay empty.
+    by_turn: Option<ByTurn>,
 }
 
 impl Recorder {
@@ -68,6 +72,7 @@ impl Recorder {
             intervals,
             stalls: Stalls::none(),
             worst: None,
+            by_turn: None,
         })
     }
 
@@ -83,6 +88,23 @@ impl Recorder {
         self
     }
 
+    /// Keeps values by turn, where arms take turns.
+    pub(crate) fn in_turns(mut self, turns: Option<&Turns>) -> Self {
+        self.by_turn = turns.map(ByTurn::new);
+        self
+    }
+
+    /// The same for values that are recorded with the moment at which they began.
+    pub(crate) fn in_turns_by_start(mut self, turns: Option<&Turns>) -> Self {
+        self.by_turn = turns.map(|turns| ByTurn::new(turns).by_start());
+        self
+    }
+
+    /// The values by turn, where they were kept so.
+    pub(crate) fn into_by_turn(self) -> Option<ByTurn> {
+        self.by_turn
+    }
+
     /// Says when the window is; until then nothing is counted.
     pub fn open(&mut self, window: Window) {
         self.window = window;
@@ -92,6 +114,9 @@ impl Recorder {
     pub fn record(&mut self, at_ns: u64, value_ns: u64) {
         if !self.window.contains(at_ns) {
             return;
+        }
+        if let Some(by_turn) = &mut self.by_turn {
+            return by_turn.record(at_ns - self.window.begin_ns, value_ns);
         }
         #[expect(
             clippy::cast_possible_truncation,
@@ -163,6 +188,7 @@ impl Recording {
             mut intervals,
             mut stalls,
             worst,
+            ..
         } = recorders.next()?;
         let mut worst = worst.map(|(_, worst)| worst);
         for other in recorders {

@@ -59,6 +59,7 @@ pub static KIND: KindDef = KindDef {
         package: None,
     }],
     handicap: false,
+    turns: false,
 };
 
 /// Metrics of the load.

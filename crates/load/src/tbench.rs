@@ -48,6 +48,7 @@ pub static KIND: KindDef = KindDef {
     tasks: &[Task::Process("tbench"), Task::Process("tbench_srv")],
     programs: &[PROGRAM, server::PROGRAM],
     handicap: false,
+    turns: false,
 };
 
 const PROGRAM: Program = Program {

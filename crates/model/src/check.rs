@@ -23,6 +23,8 @@ pub const MOST_ARMS: usize = 1_000;
 pub const MOST_CELLS: usize = 1_000;
 /// Trials of a plan: what keeps `plan.json` below the most that is read of a file.
 pub const MOST_PLACES: u64 = 500_000;
+/// Windows of an arm in one process.
+pub const MOST_WINDOWS: usize = 10_000;
 /// Threads, workers, groups, connections.
 pub const MOST_COUNT: u64 = 1_000_000;
 /// The most that one part of a load may take: 1 TiB.
@@ -185,6 +187,10 @@ impl Workload {
             ("warmup_ns", self.warmup_ns),
             ("time_limit_ns", self.time_limit_ns),
             (
+                "in_place.window_ns",
+                self.in_place.map_or(0, |lengths| lengths.window_ns),
+            ),
+            (
                 "server.ready_limit_ns",
                 self.server.as_ref().map_or(0, |s| s.ready_limit_ns),
             ),
@@ -339,6 +345,8 @@ impl Trial {
         }
         let result = &self.result;
         not_too_long("result.elapsed_ns", result.elapsed_ns)?;
+        let windows = result.windows.as_ref().map_or(0, |w| w.pairs.len());
+        most("result.windows.pairs", windows, MOST_WINDOWS)?;
         if result.started_unix_ns > i64::MAX as u64 {
             return Err(Invalid::new("result.started_unix_ns", "is out of range"));
         }

@@ -29,6 +29,7 @@ mod stored_evidence;
 pub mod system;
 pub mod trace;
 pub mod trial;
+pub mod turns;
 pub mod units;
 pub mod workload;
 
@@ -54,6 +55,7 @@ pub use start::{Build, Machine, Start};
 pub use system::System;
 pub use trace::{Ran, Tracing, WorstTrace};
 pub use trial::{Trial, TrialResult, TrialState};
+pub use turns::{InPlace, TakingTurns, Turn, Turns, Windows};
 pub use units::{Size, format_duration_ns, format_rate, nanos, parse_size, whole};
 pub use workload::{
     Arrivals, Calibration, KEEP_LIMIT_BYTES, Kind, Load, Place, Slo, Variant, Workload,

@@ -7,6 +7,7 @@ use crate::start::Build;
 use crate::system::System;
 use crate::trace::Tracing;
 use crate::trial::TrialResult;
+use crate::turns::TakingTurns;
 use crate::workload::{Calibration, Load, Workload};
 use serde::{Deserialize, Serialize};
 
@@ -128,6 +129,11 @@ pub enum Reply {
         /// Result with evidence, metrics and warnings.
         result: Box<TrialResult>,
     },
+    /// The trial has ended in which arms took turns, and it counts.
+    Turns {
+        /// A result for each arm, in their order.
+        results: Vec<TrialResult>,
+    },
     /// All is undone, and the agent ends.
     Bye,
 }
@@ -163,6 +169,9 @@ pub struct TrialSpec {
     /// Trace as in [`crate::Experiment`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Tracing>,
+    /// Arms that take turns in this trial, the one above among them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turns: Option<TakingTurns>,
 }
 
 /// The machine whose part of an experiment is looked at.

@@ -5,6 +5,7 @@ use crate::metric::Measurement;
 use crate::problem::Warning;
 use crate::schedule::PlannedTrial;
 use crate::trace::WorstTrace;
+use crate::turns::Windows;
 use serde::{Deserialize, Serialize};
 
 /// End of a trial: it counts, or why it does not.
@@ -82,6 +83,9 @@ pub struct TrialResult {
     /// Trace of the worst latency, where one was wanted and the trial counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<WorstTrace>,
+    /// Windows of the arm, where it took turns with others in one process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub windows: Option<Windows>,
 }
 
 /// `trial.json`: a trial with its place in the plan.

@@ -3,6 +3,7 @@
 use crate::Placement;
 use crate::service::{Antagonist, OpenLoopParams, Server};
 use crate::stack::Service;
+use crate::turns::InPlace;
 use crate::units::{format_duration_ns, format_rate};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -52,6 +53,10 @@ pub struct Workload {
     /// The machine that the load runs on.
     #[serde(default, skip_serializing_if = "Place::is_target")]
     pub load_on: Place,
+    /// Lengths of the windows of arms that take turns in one process; `None`: each trial is a
+    /// process of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_place: Option<InPlace>,
     /// Which of the cells of one table of the file it is, if that has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variant: Option<Variant>,
@@ -287,6 +292,7 @@ impl Workload {
             keep: Vec::new(),
             keep_limit_bytes: None,
             load_on: Place::Target,
+            in_place: None,
             variant: None,
         }
     }

@@ -45,6 +45,10 @@ pub struct CommandLine {
     pub beside: Vec<String>,
     /// Length of the window of every workload that has one, as after `--duration`.
     pub duration: Option<String>,
+    /// Whether arms take turns inside one process, as after `--in-place`.
+    pub in_place: Option<String>,
+    /// Length of a window of arms that take turns, as after `--turn`.
+    pub turn: Option<String>,
     /// Events of `perf`, as after `--perf`.
     pub perf: Vec<String>,
     /// Keys of `[target]`; empty: this machine.

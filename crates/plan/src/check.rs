@@ -10,6 +10,7 @@ use crate::error::PlanError;
 use crate::name::{check_name, check_shows};
 use crate::server::check_server;
 use crate::stack::check_services;
+use crate::turns;
 use crate::workload::check_workload;
 use model::{Experiment, Place};
 use schedule::cells;
@@ -38,6 +39,7 @@ pub fn check(experiment: &Experiment) -> Result<(), PlanError> {
         check_services(&workload.services).map_err(named)?;
         check_antagonists(&workload.antagonists).map_err(named)?;
     }
+    turns::check_arms(experiment)?;
     check_trace(experiment)?;
     check_cells(experiment)
 }

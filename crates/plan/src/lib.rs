@@ -30,6 +30,7 @@ mod stack;
 mod stop;
 mod table;
 mod target;
+mod turns;
 mod words;
 mod workload;
 mod written;

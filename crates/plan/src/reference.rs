@@ -299,6 +299,20 @@ const WORKLOAD: TableDef = TableDef {
             "Machine that the load runs on. On the controller it takes no CPU of a guest.",
         ),
         KeyDef::new(
+            "in-place",
+            "`always` or `never`",
+            "`never`",
+            "Whether the arms take turns in windows of one running process, which finds small \
+             changes much sooner, or each trial is a process of its own.",
+        ),
+        KeyDef::new(
+            "turn",
+            "duration",
+            "`\"200ms\"`",
+            "Length of a window of arms that take turns. A metric needs enough requests in it: a \
+             99th percentile a thousand.",
+        ),
+        KeyDef::new(
             "files",
             "table of texts",
             "",

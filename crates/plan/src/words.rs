@@ -53,6 +53,7 @@ pub(crate) fn workloads(line: &CommandLine) -> Result<Vec<Table>, PlanError> {
     if let Some(duration) = &line.duration {
         set_duration(&mut tables, duration)?;
     }
+    set_turns(&mut tables, line)?;
     if !line.beside.is_empty() {
         let beside: Result<Vec<Table>, _> = line.beside.iter().map(|b| role("beside", b)).collect();
         let beside = Value::from(beside?);
@@ -131,6 +132,29 @@ fn set_duration(tables: &mut [Table], duration: &str) -> Result<(), PlanError> {
     windows.for_each(|table| {
         table.insert("duration".to_owned(), duration.into());
     });
+    Ok(())
+}
+
+/// Turns are for the workloads that record window by window.
+fn set_turns(tables: &mut [Table], line: &CommandLine) -> Result<(), PlanError> {
+    let keys = [("in-place", &line.in_place), ("turn", &line.turn)];
+    for (key, value) in keys
+        .into_iter()
+        .filter_map(|(key, v)| Some((key, v.as_ref()?)))
+    {
+        let able = |table: &Table| kind_of(table).is_none_or(|def| def.turns);
+        let mut able = tables.iter_mut().filter(|table| able(table)).peekable();
+        if able.peek().is_none() {
+            let with = crate::workload::kinds(|def| def.turns).join("`, `");
+            return Err(PlanError::new(format!(
+                "`--{key}` without a workload that records window by window"
+            ))
+            .with_help(format!("`{with}` can")));
+        }
+        able.for_each(|table| {
+            table.insert(key.to_owned(), value.as_str().into());
+        });
+    }
     Ok(())
 }
 

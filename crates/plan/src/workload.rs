@@ -9,11 +9,12 @@ use crate::name::check_shows;
 use crate::table::{
     Value, items, keys_of, no_fault, own_keys, split, take, take_kind, unknown_kind,
 };
-use crate::{antagonist, server, stack, words};
+use crate::{antagonist, server, stack, turns, words};
 use load::units::{Duration, Size};
 use load::{Asks, Keys, KindDef, LoadForms, Usual, Window};
 use model::stack::FOLDER;
-use model::{Kind, Load, OpenLoopParams, Place, Service, Workload};
+use model::turns::USUAL_WINDOW_NS;
+use model::{InPlace, Kind, Load, OpenLoopParams, Place, Service, Workload};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use toml::de::DeValue;
@@ -31,9 +32,19 @@ pub(crate) struct CommonKeys {
     time_limit: Option<Duration>,
     metrics: Option<Vec<String>>,
     load_on: Option<Place>,
+    in_place: Option<Turning>,
+    turn: Option<Duration>,
     files: Option<BTreeMap<String, String>>,
     keep: Option<Vec<String>>,
     keep_limit: Option<Size>,
+}
+
+/// Whether arms take turns inside one process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Turning {
+    Always,
+    Never,
 }
 
 /// The tables of the roles beside the load.
@@ -161,8 +172,27 @@ fn workload(
         keep: keys.keep.unwrap_or_default(),
         keep_limit_bytes: keys.keep_limit.map(|size| size.0),
         load_on: keys.load_on.unwrap_or_default(),
+        in_place: in_place(keys.in_place, keys.turn)?,
         variant: None,
     })
+}
+
+/// Lengths of the windows of arms that take turns.
+fn in_place(
+    turning: Option<Turning>,
+    turn: Option<Duration>,
+) -> Result<Option<InPlace>, PlanError> {
+    match (turning, turn) {
+        (Some(Turning::Always), turn) => Ok(Some(InPlace::new(
+            turn.map_or(USUAL_WINDOW_NS, |turn| turn.0),
+        ))),
+        (_, None) => Ok(None),
+        (_, Some(_)) => Err(PlanError::new(
+            "`turn` is the length of a window of arms that take turns",
+        )
+        .with_help("in-place = \"always\", or leave out turn")
+        .about("turn")),
+    }
 }
 
 /// A search measures many rates in a trial, each of them shortly.
@@ -224,6 +254,7 @@ pub(crate) fn check_workload(workload: &Workload) -> Result<(), PlanError> {
     check_metrics(def, workload, &driver.own_metrics())?;
     check_service(def, workload, &driver.asks())?;
     check_place(workload).map_err(|e| e.about("load-on"))?;
+    turns::check(def, workload)?;
     stack::check_files(&workload.files)?;
     stack::check_keep(&workload.keep)?;
     check_keep_limit(workload).map_err(|e| e.about("keep-limit"))?;

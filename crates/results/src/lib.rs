@@ -19,6 +19,7 @@ pub mod overload;
 mod place;
 pub mod read;
 pub mod sample;
+pub mod turns;
 pub mod write;
 
 pub use overload::Overload;

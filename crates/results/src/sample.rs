@@ -155,6 +155,7 @@ pub(crate) mod tests {
                 warnings: Vec::new(),
                 for_good: false,
                 trace: None,
+                windows: None,
             },
         }
     }

@@ -85,6 +85,7 @@ fn trial(index: u32, attempt: u32) -> Trial {
             warnings: Vec::new(),
             for_good: false,
             trace: None,
+            windows: None,
         },
     }
 }

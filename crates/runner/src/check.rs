@@ -98,6 +98,7 @@ fn attaching(arm: &str, scheduler: &Scheduler) -> TrialSpec {
         collect: Some(Vec::new()),
         perf: Vec::new(),
         trace: None,
+        turns: None,
     }
 }
 

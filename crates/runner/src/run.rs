@@ -2,6 +2,7 @@
 
 mod budget;
 mod snapshot;
+mod turns;
 
 pub use budget::says_budget_ended;
 
@@ -152,7 +153,8 @@ struct Run<'a> {
     open_comparisons: Vec<OpenComparison>,
 }
 
-type Attempt = (TrialResult, TrialFiles);
+/// Results of one attempt, one for each arm that it measured, with their files.
+type Attempt = Vec<(TrialResult, TrialFiles)>;
 
 impl<'a> Run<'a> {
     /// Checks what can be known without a boot, then the first agent that a trial needs. Other
@@ -321,25 +323,13 @@ impl<'a> Run<'a> {
                 arm,
                 attempt,
             });
-            let Some((result, mut files)) = self.attempt(place)? else {
+            let Some(measured) = self.attempt(place)? else {
                 return Ok(false);
             };
-            let trial = Trial {
-                place: place.clone(),
-                cell: cell.to_owned(),
-                arm: arm.to_owned(),
-                attempt,
-                start: self.start,
-                result,
-            };
-            self.allow(mixing::other_scheduler(&self.trials, &trial))?;
-            let lesser = self.keep_worst(&trial, &mut files);
-            self.writer.add_trial(&trial, &files)?;
-            if let Some(lesser) = lesser {
-                self.writer.remove_trace(&self.trials[lesser])?;
+            let places = self.places_of(place);
+            for (place, (result, files)) in places.iter().zip(measured) {
+                self.store(place, attempt, result, files)?;
             }
-            (self.sink)(Event::TrialEnded { trial: &trial });
-            self.trials.push(trial);
             if self.trials.last().is_some_and(Trial::is_ok) {
                 self.say_if_too_long()?;
                 return Ok(true);
@@ -348,8 +338,37 @@ impl<'a> Run<'a> {
                 break;
             }
         }
-        self.give_up_what_never_worked(place);
+        for place in self.places_of(place) {
+            self.give_up_what_never_worked(&place);
+        }
         Ok(true)
+    }
+
+    fn store(
+        &mut self,
+        place: &PlannedTrial,
+        attempt: u32,
+        result: TrialResult,
+        mut files: TrialFiles,
+    ) -> Result<(), RunError> {
+        let (cell, arm) = self.names(place);
+        let trial = Trial {
+            place: place.clone(),
+            cell: cell.to_owned(),
+            arm: arm.to_owned(),
+            attempt,
+            start: self.start,
+            result,
+        };
+        self.allow(mixing::other_scheduler(&self.trials, &trial))?;
+        let lesser = self.keep_worst(&trial, &mut files);
+        self.writer.add_trial(&trial, &files)?;
+        if let Some(lesser) = lesser {
+            self.writer.remove_trace(&self.trials[lesser])?;
+        }
+        (self.sink)(Event::TrialEnded { trial: &trial });
+        self.trials.push(trial);
+        Ok(())
     }
 
     /// Traces of an arm in a cell: the one of the worst latency is kept. Takes the new one
@@ -432,15 +451,22 @@ impl<'a> Run<'a> {
             end => end?,
         };
         let console = self.connection.as_mut().and_then(Connection::console);
-        let (result, mut files) = match end {
+        let (results, mut files) = match end {
             TrialEnd::Interrupted => return Ok(None),
-            TrialEnd::Result { result, files } => (*result, files),
+            TrialEnd::Result {
+                result,
+                arms,
+                files,
+            } => match arms.is_empty() {
+                true => (vec![*result], files),
+                false => (arms, files),
+            },
             TrialEnd::Lost { why, files } => {
                 (self.sink)(Event::Restarting { why: &why });
                 // One that hangs left no last words of its own.
                 let said = console.as_deref().filter(|_| !why.contains('\n'));
                 let why = with_last_lines(why, said.unwrap_or_default());
-                (void_result(why, started), files)
+                (vec![void_result(why, started)], files)
             }
         };
         if let Some(text) = console {
@@ -449,11 +475,17 @@ impl<'a> Run<'a> {
                 text,
             });
         }
-        if result.metrics.is_empty() && result.evidence.points.is_empty() {
+        let is_nothing =
+            |result: &TrialResult| result.metrics.is_empty() && result.evidence.points.is_empty();
+        if results.iter().all(is_nothing) {
             // Nothing was proven of this machine: the next trial gets a new agent.
             self.connection = None;
         }
-        Ok(Some((result, files)))
+        Ok(Some(turns::of_arms(
+            results,
+            files,
+            self.places_of(place).len(),
+        )))
     }
 
     fn measure(&mut self, place: &PlannedTrial) -> Result<TrialEnd, RunError> {
@@ -467,9 +499,11 @@ impl<'a> Run<'a> {
         connected(&mut self.connection)?.host_readings();
         let mut end = self.trial(spec)?;
         let connection = connected(&mut self.connection)?;
-        if let TrialEnd::Result { result, .. } = &mut end {
+        if let TrialEnd::Result { result, arms, .. } = &mut end {
             result.metrics.extend(connection.host_readings());
-            prove(result, connection.facts());
+            let facts = connection.facts();
+            arms.iter_mut().for_each(|arm| prove(arm, facts.clone()));
+            prove(result, facts);
         }
         Ok(end)
     }
@@ -497,6 +531,7 @@ impl<'a> Run<'a> {
             trace: self.experiment.trace.clone(),
             part: Part::Whole,
             stays: false,
+            turns: schedule::turns(self.experiment, self.plan, place),
         }))
     }
 
@@ -644,5 +679,6 @@ fn void_result(why: String, (started, at): (Instant, SystemTime)) -> TrialResult
         warnings: Vec::new(),
         for_good: false,
         trace: None,
+        windows: None,
     }
 }

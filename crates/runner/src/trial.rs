@@ -14,6 +14,8 @@ use target::TargetError;
 pub(crate) enum TrialEnd {
     Result {
         result: Box<TrialResult>,
+        /// Results of all arms, where they took turns and the trial counts; `result` is the first.
+        arms: Vec<TrialResult>,
         files: TrialFiles,
     },
     /// The agent is silent or gone; the connection is of no more use.
@@ -55,6 +57,8 @@ pub(crate) struct UnderWay<'a> {
     interrupted: &'a AtomicBool,
     on_step: &'a mut dyn FnMut(&str),
     files: TrialFiles,
+    /// Results of arms that took turns.
+    arms: Vec<TrialResult>,
 }
 
 impl<'a> UnderWay<'a> {
@@ -63,6 +67,7 @@ impl<'a> UnderWay<'a> {
             interrupted,
             on_step,
             files: TrialFiles::default(),
+            arms: Vec::new(),
         }
     }
 
@@ -76,7 +81,11 @@ impl<'a> UnderWay<'a> {
     pub fn end(self, ended: Ended) -> Result<TrialEnd, RunError> {
         let files = self.files;
         match ended {
-            Ok(result) => Ok(TrialEnd::Result { result, files }),
+            Ok(result) => Ok(TrialEnd::Result {
+                result,
+                arms: self.arms,
+                files,
+            }),
             Err(Cut::Interrupted) => Ok(TrialEnd::Interrupted),
             Err(Cut::Lost(why)) => Ok(TrialEnd::Lost { why, files }),
             Err(Cut::Error(error)) => Err(error),
@@ -87,6 +96,11 @@ impl<'a> UnderWay<'a> {
     pub fn result(&mut self, from: &mut Connection) -> Ended {
         match self.reply(from)? {
             Reply::Trial { result } => Ok(result),
+            Reply::Turns { results } if !results.is_empty() => {
+                let first = Box::new(results[0].clone());
+                self.arms = results;
+                Ok(first)
+            }
             other => Err(out_of_turn(&other).into()),
         }
     }

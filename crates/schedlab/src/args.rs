@@ -240,6 +240,18 @@ pub struct ExperimentArgs {
     /// Length of the measured window of every workload that has one: 5s, 1m [default: the kind's]
     #[arg(long, value_name = "TIME", conflicts_with = "file")]
     pub duration: Option<String>,
+    /// Let the arms change places inside one running process, in short windows, rather than give
+    /// each trial a process of its own: always, never [default: never]
+    #[arg(long, value_name = "WHEN", conflicts_with = "file")]
+    pub in_place: Option<String>,
+    /// Length of a window of --in-place: 50ms, 1s [default: 200ms]
+    #[arg(
+        long,
+        value_name = "TIME",
+        requires = "in_place",
+        conflicts_with = "file"
+    )]
+    pub turn: Option<String>,
     /// Any command as a workload (wall time, CPU time)
     #[arg(last = true, conflicts_with = "file")]
     pub command: Vec<String>,
@@ -258,7 +270,7 @@ pub struct RunArgs {
         value_name = "FILE|DIR",
         conflicts_with_all = [
             "file", "arms", "profiles", "workloads", "command", "metrics", "server", "beside", "perf",
-            "vm", "target", "duration", "resume"
+            "vm", "target", "duration", "in_place", "turn", "resume"
         ]
     )]
     pub like: Option<PathBuf>,

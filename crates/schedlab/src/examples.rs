@@ -7,6 +7,7 @@ Examples:
   schedlab run --vm debian:sid -a default -a scx_rusty -w wakeup -w hackbench
   schedlab run -a default -a batch -w http --server nginx --beside stress-ng
   schedlab run --target ssh:root@lab3 -a default -a batch -w wakeup
+  schedlab run -a default -a nice=5 -w wakeup --in-place always --turn 50ms
   schedlab run experiments/quickstart.toml --fail-on regression
   schedlab run experiments/schedtests.toml --notify mailto:me@example.com
   schedlab run --resume results/latest --budget 12m";

@@ -113,6 +113,8 @@ fn words(args: &ExperimentArgs) -> Result<CommandLine, CliError> {
         server: args.server.clone(),
         beside: args.beside.clone(),
         duration: args.duration.clone(),
+        in_place: args.in_place.clone(),
+        turn: args.turn.clone(),
         perf: args.perf.clone(),
         target: target_keys(args)?,
         seed: args.seed,

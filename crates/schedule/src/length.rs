@@ -19,18 +19,24 @@ pub fn block_ns(experiment: &Experiment, plan: &Plan) -> u64 {
     };
     let attached = experiment.arms.iter().filter(|arm| arm.scheduler.is_some());
     let attach_ns = ATTACH_NS.saturating_mul((attached.count() * plan.cells.len()) as u64);
-    let trials = plan.cells.iter().map(|cell| {
+    let arms = experiment.arms.len() as u64;
+    let cells = plan.cells.iter().map(|cell| {
         let workload = &experiment.workloads[cell.workload];
         let loads = match &cell.load {
             Load::MaxRate(slo) => loads_of_a_search(slo),
             _ => 1,
         };
+        if workload.in_place.is_some() {
+            // One process for all arms.
+            let windows_ns = workload.duration_ns.saturating_mul(arms);
+            let process_ns = workload.warmup_ns.saturating_add(windows_ns);
+            return process_ns.saturating_add(around_ns);
+        }
         let window_ns = workload.warmup_ns.saturating_add(workload.duration_ns);
-        loads.saturating_mul(window_ns).saturating_add(around_ns)
+        let trial_ns = loads.saturating_mul(window_ns).saturating_add(around_ns);
+        trial_ns.saturating_mul(arms)
     });
-    let once = trials.fold(0, u64::saturating_add);
-    let all = once.saturating_mul(experiment.arms.len() as u64);
-    all.saturating_add(attach_ns)
+    cells.fold(attach_ns, u64::saturating_add)
 }
 
 /// Half of the doublings, the halvings after them, and what is tried twice.

@@ -4,9 +4,11 @@
 mod length;
 mod limits;
 mod order;
+mod turns;
 mod warnings;
 
 pub use length::block_ns;
 pub use limits::check_quota;
 pub use order::{cells, plan, trial_seed};
+pub use turns::turns;
 pub use warnings::{least_blocks, warnings};

@@ -85,11 +85,14 @@ fn few_blocks(experiment: &Experiment) -> Option<Warning> {
     })
 }
 
-/// Blocks that a run needs: those of its rule, and where arms are compared those of a verdict.
+/// Blocks that a run needs: those of its rule, and where arms are compared those of a verdict. Where
+/// all arms take turns, one block has pairs enough.
 pub fn least_blocks(experiment: &Experiment) -> u32 {
     let stop = &experiment.stop;
+    let in_turns = experiment.workloads.iter().all(|w| w.in_place.is_some());
     match experiment.arms.len() {
         0 | 1 => stop.min_blocks,
+        _ if in_turns => stop.min_blocks,
         _ => stop.min_blocks.max(fewest_values(1.0 - stop.confidence)),
     }
 }

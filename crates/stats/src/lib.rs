@@ -9,6 +9,8 @@
 //! |---|---|
 //! | [`verdict`] | better, worse, same or unknown, and how many blocks it would take |
 //! | [`safe_test`] | the e-value and the confidence sequence behind a verdict |
+//! | [`randomization`] | the same of pairs whose order a coin drew, whatever the noise |
+//! | [`turns`] | the verdict on such pairs, by process |
 //! | [`ebh`] | which calls survive, of many |
 //! | [`planner`] | what a number of blocks can show, and how many are needed |
 //! | [`levels`] | on which level (boots, blocks) the variance is |
@@ -26,12 +28,14 @@ pub mod correlation;
 pub mod ebh;
 pub mod levels;
 pub mod planner;
+pub mod randomization;
 pub mod rank;
 pub mod safe_test;
 mod search;
 pub mod summary;
 pub mod t_test;
 pub mod trend;
+pub mod turns;
 pub mod verdict;
 
 #[cfg(test)]

@@ -179,7 +179,7 @@ fn first_decision(xs: &[f64], params: &Params) -> Option<Decision> {
             return Some(here(Verdict::Same));
         }
         if crossing.is_none() && is_different(&moments, params) {
-            crossing = Some(here(direction(&moments, params)));
+            crossing = Some(here(direction(moments.mean(), params)));
         }
     }
     crossing
@@ -194,8 +194,9 @@ fn is_different(moments: &Moments, params: &Params) -> bool {
     safe_test::ln_e_value(moments) >= -params.alpha.ln()
 }
 
-fn direction(moments: &Moments, params: &Params) -> Verdict {
-    let is_better = (moments.mean() > 0.0) != (params.better == Better::Lower);
+/// Direction of a change, from its logarithm.
+pub(crate) fn direction(change: f64, params: &Params) -> Verdict {
+    let is_better = (change > 0.0) != (params.better == Better::Lower);
     match is_better {
         true => Verdict::Better,
         false => Verdict::Worse,
@@ -206,7 +207,7 @@ fn supports(moments: &Moments, verdict: Verdict, params: &Params) -> bool {
     match verdict {
         Verdict::Same => is_same(moments, params),
         Verdict::Better | Verdict::Worse => {
-            is_different(moments, params) && direction(moments, params) == verdict
+            is_different(moments, params) && direction(moments.mean(), params) == verdict
         }
         Verdict::Unknown => true,
     }
@@ -222,14 +223,14 @@ fn blocks_needed(moments: &Moments, params: &Params) -> Option<u32> {
     })
 }
 
-fn to_ratio(interval: Interval) -> Interval {
+pub(crate) fn to_ratio(interval: Interval) -> Interval {
     Interval {
         low: interval.low.exp(),
         high: interval.high.exp(),
     }
 }
 
-fn undecidable(xs: &[f64]) -> Judgement {
+pub(crate) fn undecidable(xs: &[f64]) -> Judgement {
     Judgement {
         verdict: Verdict::Unknown,
         blocks_needed: None,

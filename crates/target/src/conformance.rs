@@ -179,6 +179,7 @@ fn trial(experiment: &Experiment, workload: usize) -> Request {
             collect: None,
             perf: Vec::new(),
             trace: None,
+            turns: None,
             part: Part::Whole,
             stays: false,
             seed: experiment.seed,

@@ -177,6 +177,7 @@ impl FakeSession {
             warnings: Vec::new(),
             for_good,
             trace: None,
+            windows: None,
         };
         let is_ok = result.state == TrialState::Ok;
         let ended = Reply::Trial {

@@ -107,6 +107,7 @@ fn excluded(scenario: &Scenario, planned: &PlannedTrial, attempt: u32, state: Tr
             warnings: Vec::new(),
             for_good: false,
             trace: None,
+            windows: None,
         },
     }
 }

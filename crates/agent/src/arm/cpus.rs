@@ -55,6 +55,20 @@ impl Ingredient for RoleCpus {
         true
     }
 
+    /// Other roles have the CPUs of their placements to go back to.
+    fn in_place(&self, arm: &Arm) -> bool {
+        arm.to == Role::Load
+    }
+
+    fn name_in_all(&self, arms: &mut [Arm]) {
+        if arms.iter().any(|arm| written(arm).is_some()) {
+            let all = list(&load::allowed_cpus());
+            for arm in arms.iter_mut().filter(|arm| written(arm).is_none()) {
+                arm.ingredients.insert(KEY.to_owned(), all.clone().into());
+            }
+        }
+    }
+
     fn check(&self, arm: &Arm, around: &Around) -> Result<(), Invalid> {
         let Some(text) = written(arm) else {
             return match arm.ingredients.contains_key(KEY) {

@@ -47,6 +47,10 @@ impl Ingredient for Handicap {
         })
     }
 
+    fn in_place(&self, _: &Arm) -> bool {
+        true
+    }
+
     fn check(&self, arm: &Arm, around: &Around) -> Result<(), Invalid> {
         if !(0.0..=1000.0).contains(&arm.handicap_percent) {
             return Err(Invalid::new(KEY, "a handicap is 0% to 1000%"));

@@ -78,6 +78,15 @@ pub trait Ingredient: Sync {
         false
     }
 
+    /// Can the arm's part of it change under a process that runs, and back?
+    fn in_place(&self, _arm: &Arm) -> bool {
+        false
+    }
+
+    /// Names in each of the arms that take turns what any of them changes, where there is nothing
+    /// that could be undone: so each turn sets it and proves it.
+    fn name_in_all(&self, _arms: &mut [Arm]) {}
+
     /// Refuses what no machine could put in force.
     fn check(&self, _arm: &Arm, _around: &Around) -> Result<(), Invalid> {
         Ok(())

@@ -68,6 +68,29 @@ impl Ingredient for Uclamp {
         true
     }
 
+    fn in_place(&self, _: &Arm) -> bool {
+        true
+    }
+
+    /// Without clamps a thread has the whole range.
+    fn name_in_all(&self, arms: &mut [Arm]) {
+        if arms.iter().all(|arm| of_arm(arm).is_none()) {
+            return;
+        }
+        for arm in arms {
+            let written = arm.ingredients.get(KEY).and_then(|value| value.as_str());
+            let (min, max) = written
+                .and_then(|text| text.split_once('-'))
+                .unwrap_or_default();
+            let end = |text: &str, usual: &str| match text.trim() {
+                "" => usual.to_owned(),
+                text => text.to_owned(),
+            };
+            let clamps = format!("{}-{}", end(min, "0%"), end(max, "100%"));
+            arm.ingredients.insert(KEY.to_owned(), clamps.into());
+        }
+    }
+
     fn check(&self, arm: &Arm, _: &Around) -> Result<(), Invalid> {
         let Some(value) = arm.ingredients.get(KEY) else {
             return Ok(());

@@ -144,6 +144,7 @@ mod tests {
             collect: one("runqueue"),
             perf: Vec::new(),
             trace: None,
+            turns: None,
         };
         let names = |spec: &TrialSpec| -> Vec<&'static str> {
             wanted(spec).iter().map(|def| def.name).collect()

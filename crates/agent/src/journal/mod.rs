@@ -22,7 +22,7 @@ use crate::state::open_private;
 use collect::tasks::Pid;
 use entry::Line;
 use sign::Sign;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -54,6 +54,9 @@ pub struct Journal {
     file: File,
     boot: String,
     sign: Sign,
+    /// Lines that were recorded since lines were last forgotten. An arm that takes its turn again
+    /// is undone by the line of its first.
+    held: HashSet<String>,
 }
 
 /// The journal's file in a state directory.
@@ -71,6 +74,7 @@ impl Journal {
             path,
             boot: boot_id(),
             sign: Sign::of(directory),
+            held: HashSet::new(),
         };
         sync_directory(directory)?;
         journal.cut_torn_end()?;
@@ -82,6 +86,10 @@ impl Journal {
         let failed = |e| AgentError::io("write", &self.path, e);
         let boot = self.boot.clone();
         let text = serde_json::to_string(&Line { boot, undo }).map_err(|e| failed(e.into()))?;
+        if self.held.contains(&text) {
+            return Ok(());
+        }
+        let line = text.clone();
         let length = self.length()?;
         // Never behind half a line that could not be cut off.
         let whole = ends_with_line_end(&self.file, length).map_err(failed)?;
@@ -92,7 +100,9 @@ impl Journal {
             // On a full disk, half a line may have been written.
             let _ = self.file.set_len(length);
             failed(e)
-        })
+        })?;
+        self.held.insert(line);
+        Ok(())
     }
 
     /// Place of the next entry, for [`Journal::forget_from`].
@@ -104,6 +114,7 @@ impl Journal {
 
     /// Changes that were recorded since then are undone.
     pub(crate) fn forget_from(&mut self, length: u64) -> Result<(), AgentError> {
+        self.held.clear();
         self.file
             .set_len(length)
             .and_then(|()| self.file.sync_data())
@@ -148,6 +159,7 @@ impl Journal {
         if lines.is_empty() {
             return self.forget_from(0);
         }
+        self.held.clear();
         self.sign.show();
         let beside = self.path.with_extension("new");
         let text = [lines.join(&b'\n').as_slice(), b"\n"].concat();

@@ -31,6 +31,7 @@ pub fn trial(experiment: &Experiment) -> (Vec<Problem>, TrialResult) {
         collect: None,
         perf: Vec::new(),
         trace: None,
+        turns: None,
     });
     let experiment = Box::new(experiment.clone());
     let side = Side::Both;

@@ -169,6 +169,7 @@ pub fn trial(arm: Arm, workload: Workload) -> Request {
             collect: None,
             perf: Vec::new(),
             trace: None,
+            turns: None,
         }),
     }
 }

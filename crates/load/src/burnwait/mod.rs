@@ -70,6 +70,7 @@ pub static KIND: KindDef = KindDef {
     tasks: &[Task::Thread("burnwait")],
     programs: &[],
     handicap: false,
+    turns: false,
 };
 
 const WORK_PER_SEC: MetricDef = MetricDef {
@@ -286,7 +287,7 @@ impl Driver for BurnWait {
 
     fn generate(&self, job: &Job, phases: &mut Phases) -> Result<Parsed, NativeError> {
         let works = self.works(job);
-        let (opened, records) = crew::run(worker::THREAD, works, &job.workload, phases)?;
+        let (opened, records) = crew::run(worker::THREAD, works, job, phases)?;
         figures::parsed(self, job, records, opened).map_err(NativeError::Generator)
     }
 

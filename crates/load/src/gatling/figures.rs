@@ -90,6 +90,7 @@ fn config(job: &Job, cpus: usize) -> Config {
         duration_ns: job.workload.duration_ns,
         ramps: Ramps::default(),
         seed: job.seed,
+        turns: None,
     }
 }
 

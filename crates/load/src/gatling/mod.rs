@@ -78,6 +78,7 @@ pub static KIND: KindDef = KindDef {
     tasks: &[],
     programs: &[],
     handicap: false,
+    turns: false,
 };
 
 /// Metrics of the load; `requests_per_sec` is its goodput.

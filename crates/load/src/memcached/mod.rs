@@ -151,6 +151,7 @@ pub static KIND: KindDef = KindDef {
     tasks: &[],
     programs: &[],
     handicap: false,
+    turns: true,
 };
 
 impl Driver for Memcached {

@@ -5,7 +5,7 @@ use super::shape::{Ramps, Shaped};
 use crate::pacing::{IntendedStarts, Share};
 use crate::recording::samples_needed;
 use crate::{Job, sys};
-use model::{Arrivals, Load, Slo, format_duration_ns, format_rate};
+use model::{Arrivals, Load, Slo, Turns, format_duration_ns, format_rate};
 use std::net::SocketAddr;
 
 /// One trial of a load, without its requests.
@@ -37,6 +37,8 @@ pub struct Config {
     pub ramps: Ramps,
     /// Seed of the intended starts and of the requests.
     pub seed: u64,
+    /// Turns of arms that change places while the load runs.
+    pub turns: Option<Turns>,
 }
 
 impl Config {
@@ -64,9 +66,10 @@ impl Config {
             cpus,
             busy_poll: client.busy_poll,
             warmup_ns: job.workload.warmup_ns,
-            duration_ns: job.workload.duration_ns,
+            duration_ns: job.measured_ns(),
             ramps: Ramps::default(),
             seed: job.seed,
+            turns: job.turns.clone(),
         })
     }
 
@@ -175,6 +178,7 @@ fn config(address: SocketAddr) -> Config {
         duration_ns: 400_000_000,
         ramps: Ramps::default(),
         seed: 1,
+        turns: None,
     }
 }
 

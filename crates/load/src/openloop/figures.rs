@@ -4,12 +4,13 @@ use super::config::Config;
 use super::kinds::{self, KindTally};
 use super::metrics as own;
 use super::tally::{Failure, Tally};
-use crate::figures::Figures;
+use crate::by_turn::InTurns;
+use crate::figures::{Figures, merged};
 use crate::latency as m;
 use crate::overload::{self, percent};
 use crate::recording::{Recorder, Recording};
 use crate::{Parsed, stalls, steady};
-use model::{Severity, format_duration_ns};
+use model::{Severity, Turns, format_duration_ns};
 use std::time::SystemTime;
 
 /// Above this share of failed requests latencies say nothing of a service.
@@ -33,6 +34,9 @@ const SATURATED_PERCENT: f64 = 95.0;
 pub fn parsed(config: &Config, tallies: Vec<Tally>, opened: SystemTime) -> Result<Parsed, String> {
     let mut total = Total::of(tallies);
     check(config, &total)?;
+    if let Some(turns) = &config.turns {
+        return in_turns(config, turns, total, opened);
+    }
     let by_kind = std::mem::take(&mut total.kinds);
     let mut figures = Figures::new(opened);
     let request = figures.latency("request", m::REQUEST, total.request.clone())?;
@@ -51,6 +55,44 @@ pub fn parsed(config: &Config, tallies: Vec<Tally>, opened: SystemTime) -> Resul
     judge_lateness(&mut figures, &request, &lateness);
     kinds::add_figures(&mut figures.parsed, by_kind, config.duration_ns)?;
     Ok(figures.finish())
+}
+
+/// Figures of each turn of arms that change places.
+fn in_turns(
+    config: &Config,
+    turns: &Turns,
+    total: Total,
+    opened: SystemTime,
+) -> Result<Parsed, String> {
+    let mut warnings = Figures::new(opened);
+    warn_of_failures(&mut warnings, &total);
+    note_resent(&mut warnings, &total);
+    let overload = is_overload(config, &total);
+    let (achieved, late) = (total.achieved_percent(), merged(total.lateness)?);
+    let mut figures = InTurns::new(turns, opened);
+    let rate = Some(m::REQUESTS_PER_SEC);
+    figures.latency("request", m::REQUEST, rate, total.request)?;
+    figures.latency("service", m::SERVICE, None, total.service)?;
+    // Short windows have no 99th percentile, and medians then.
+    let (def, permille, words) = match figures.middle(m::REQUEST_P99.name) > 0.0 {
+        true => (m::REQUEST_P99, 990, "one of 100"),
+        false => (m::REQUEST_P50, 500, "half of the"),
+    };
+    let late = late.quantile_ns(permille).unwrap_or(0);
+    if overload {
+        figures.void(format!(
+            "overload: {achieved:.1} % of the offered requests were answered, and the queue of one \
+             arm's turn is served in that of another; offer a lower rate"
+        ));
+    } else if is_too_late(late, model::whole(figures.middle(def.name))) {
+        figures.void(format!(
+            "the generator was {} late in {words} requests; {OWN_REMEDY}",
+            format_duration_ns(late)
+        ));
+    }
+    let mut parsed = figures.finish();
+    parsed.warnings = warnings.finish().warnings;
+    Ok(parsed)
 }
 
 /// A window without a request has no figures.
@@ -324,6 +366,7 @@ mod tests {
             duration_ns: 2 * SECOND,
             ramps: Ramps::default(),
             seed: 1,
+            turns: None,
         }
     }
 

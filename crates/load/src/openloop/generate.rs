@@ -175,6 +175,9 @@ fn measure(config: &Config, gate: &Gate, phases: &mut Phases) -> Result<SystemTi
     phases.ready()?;
     let timing = Timing::from_now(config.warmup_ns, config.duration_ns);
     gate.open(timing);
+    if config.turns.is_some() {
+        phases.opens(timing.window.begin_ns)?;
+    }
     phases.begin(timing.window.begin_ns)?;
     let opened = SystemTime::now();
     phases.end(timing.window.end_ns)?;

@@ -5,6 +5,7 @@ use super::protocol::Wrong;
 use crate::recording::{Recorder, Window};
 use crate::stalls;
 use crate::worst::At;
+use model::Turns;
 
 /// Failures of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,6 +105,13 @@ impl Tally {
             cpu_ns: 0,
             kinds: Vec::new(),
         })
+    }
+
+    /// The same by turn, where arms take turns. The lateness stays one for all.
+    pub fn in_turns(mut self, turns: Option<&Turns>) -> Self {
+        self.request = self.request.in_turns_by_start(turns);
+        self.service = self.service.in_turns_by_start(turns);
+        self
     }
 
     /// The same with counts for kinds of these names.

@@ -71,6 +71,7 @@ impl<P: Protocol> Worker<P> {
             connections,
             starts: config.schedule(share.index),
             tally: Tally::new(config.duration_ns, config.longest_ns())?
+                .in_turns(config.turns.as_ref())
                 .with_kinds(protocol.names(), config.longest_ns())?,
             timeout_ns: config.timeout_ns,
             sweep_every_ns: (config.timeout_ns / 16).clamp(1_000_000, 50_000_000),

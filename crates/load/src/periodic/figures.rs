@@ -4,12 +4,40 @@ use super::worker::Record;
 use super::{
     DEADLINE_MISSES, DEADLINE_OVERRUNS, JITTER, JOB_CPU, LATENESS, LATENESS_MEAN, MISS_PERCENT,
 };
+use crate::by_turn::InTurns;
 use crate::figures::Figures;
 use crate::latency as m;
 use crate::overload::{achieved_percent, is_overload, percent};
+use crate::recording::Recorder;
 use crate::{Job, Parsed};
-use model::Severity;
+use model::{Severity, Turns};
 use std::time::SystemTime;
+
+/// Figures of each turn of arms that change places. Misses of deadlines are not counted by turn.
+fn in_turns(turns: &Turns, records: Vec<Record>, opened: SystemTime) -> Result<Parsed, String> {
+    let mut figures = InTurns::new(turns, opened);
+    let mut all: [Vec<Recorder>; 4] = Default::default();
+    for record in records {
+        let of_record = [
+            record.lateness,
+            record.request,
+            record.jitter,
+            record.job_cpu,
+        ];
+        let pairs = all.iter_mut().zip(of_record);
+        pairs.for_each(|(all, recorder)| all.push(recorder));
+    }
+    let logs = [
+        ("lateness", LATENESS),
+        ("request", m::REQUEST),
+        ("jitter", JITTER),
+        ("job-cpu", JOB_CPU),
+    ];
+    for ((name, quantiles), recorders) in logs.into_iter().zip(all) {
+        figures.latency(name, quantiles, None, recorders)?;
+    }
+    Ok(figures.finish())
+}
 
 /// The figures of a load whose window opened at `opened`.
 pub fn parsed(job: &Job, records: Vec<Record>, opened: SystemTime) -> Result<Parsed, String> {
@@ -19,6 +47,9 @@ pub fn parsed(job: &Job, records: Vec<Record>, opened: SystemTime) -> Result<Par
     if due == 0 {
         let what = "no deadline was in the window; use a longer duration or a shorter period";
         return Err(what.to_owned());
+    }
+    if let Some(turns) = &job.turns {
+        return in_turns(turns, records, opened);
     }
     let mut figures = Figures::new(opened);
     let each = |of: fn(&Record) -> &crate::recording::Recorder| {

@@ -79,6 +79,7 @@ pub static KIND: KindDef = KindDef {
     tasks: &[Task::Thread("periodic")],
     programs: &[],
     handicap: false,
+    turns: true,
 };
 
 const fn time(name: &'static str, text: &'static str) -> MetricDef {
@@ -266,7 +267,7 @@ impl Driver for Periodic {
     fn generate(&self, job: &Job, phases: &mut Phases) -> Result<Parsed, NativeError> {
         let workers = job.load.count(job.cpus).unwrap_or(1);
         let works = (0..workers).map(|index| worker::work(self, job, index));
-        let (opened, records) = crew::run(worker::THREAD, works.collect(), &job.workload, phases)?;
+        let (opened, records) = crew::run(worker::THREAD, works.collect(), job, phases)?;
         figures::parsed(job, records, opened).map_err(NativeError::Generator)
     }
 

@@ -32,9 +32,12 @@ impl Record {
     fn new(job: &Job) -> Result<Self, String> {
         let workload = &job.workload;
         // No lateness is longer than the process lives.
-        let whole_ns = workload.warmup_ns.saturating_add(workload.duration_ns);
+        let whole_ns = workload.warmup_ns.saturating_add(job.measured_ns());
         let longest_ns = whole_ns.saturating_mul(2).max(1_000_000_000);
-        let recorder = || Recorder::new(workload.duration_ns, longest_ns);
+        let recorder = || {
+            let recorder = Recorder::new(job.measured_ns(), longest_ns)?;
+            Ok::<_, String>(recorder.in_turns(job.turns.as_ref()))
+        };
         Ok(Record {
             lateness: recorder()?.watched_as("lateness", At::End),
             request: recorder()?.watched_as("request", At::End),

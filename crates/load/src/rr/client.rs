@@ -2,6 +2,7 @@
 
 use super::hello::{Hello, buffer};
 use super::{Protocol, Rr};
+use crate::by_turn::InTurns;
 use crate::crew;
 use crate::figures::Figures;
 use crate::gate::Gate;
@@ -10,6 +11,7 @@ use crate::stalls::{REQUEST_NS, REQUEST_STALLS};
 use crate::worst::At;
 use crate::{Job, NativeError, Parsed, Phases, pairs, steady, sys};
 use crate::{latency as m, phase};
+use model::Turns;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::time::{Duration, SystemTime};
@@ -25,11 +27,11 @@ pub fn generate(params: &Rr, job: &Job, phases: &mut Phases) -> Result<Parsed, p
     let server = server.map_err(|e| NativeError::Generator(e.to_owned()))?;
     let pairs = job.load.count(job.cpus).unwrap_or(1);
     let works = (0..pairs).map(|_| {
-        let (params, duration_ns) = (params.clone(), job.workload.duration_ns);
-        let work = move |gate: &Gate| Pair::new(&params, server, duration_ns)?.run(gate);
+        let (params, job) = (params.clone(), job.clone());
+        let work = move |gate: &Gate| Pair::new(&params, server, &job)?.run(gate);
         Box::new(work) as crew::Work<Recorder>
     });
-    let (opened, recorders) = crew::run(THREAD, works.collect(), &job.workload, phases)?;
+    let (opened, recorders) = crew::run(THREAD, works.collect(), job, phases)?;
     figures(params, recorders, opened, job).map_err(NativeError::Generator)
 }
 
@@ -47,7 +49,8 @@ enum Transport {
 }
 
 impl Pair {
-    fn new(params: &Rr, server: SocketAddr, duration_ns: u64) -> Result<Self, String> {
+    fn new(params: &Rr, server: SocketAddr, job: &Job) -> Result<Self, String> {
+        let duration_ns = job.measured_ns();
         if let Some([cpu, _]) = params.pair_cpus {
             sys::pin_to(cpu).map_err(|e| format!("run on CPU {cpu}: {e}"))?;
         }
@@ -59,7 +62,8 @@ impl Pair {
             response: buffer(params.response_bytes),
             recorder: Recorder::new(duration_ns, longest_ns)?
                 .with_stalls_from(REQUEST_NS)
-                .watched_as("request", At::End),
+                .watched_as("request", At::End)
+                .in_turns(job.turns.as_ref()),
         })
     }
 
@@ -133,12 +137,22 @@ impl Transport {
     }
 }
 
+/// Figures of each turn of arms that change places.
+fn in_turns(turns: &Turns, recorders: Vec<Recorder>, opened: SystemTime) -> Result<Parsed, String> {
+    let mut figures = InTurns::new(turns, opened);
+    figures.latency("request", m::REQUEST, Some(m::REQUESTS_PER_SEC), recorders)?;
+    Ok(figures.finish())
+}
+
 fn figures(
     params: &Rr,
     recorders: Vec<Recorder>,
     opened: SystemTime,
     job: &Job,
 ) -> Result<Parsed, String> {
+    if let Some(turns) = &job.turns {
+        return in_turns(turns, recorders, opened);
+    }
     let seconds = job.workload.duration_ns as f64 / 1e9;
     let rates: Vec<f64> = recorders
         .iter()

@@ -64,6 +64,7 @@ pub static KIND: KindDef = KindDef {
     tasks: &[Task::Thread("rr-*")],
     programs: &[],
     handicap: false,
+    turns: true,
 };
 
 /// Metrics of the load.

@@ -3,7 +3,7 @@
 use super::Wakeup;
 use crate::Job;
 use crate::pacing::{IntendedStarts, Share};
-use model::Load;
+use model::{Load, Turns};
 
 /// One trial of the load.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,6 +18,10 @@ pub struct Config {
     pub warmup_ns: u64,
     pub duration_ns: u64,
     pub seed: u64,
+    /// Turns of arms that change places while the load runs.
+    pub turns: Option<Turns>,
+    /// Extra work of each of these arms, in percent.
+    pub handicaps: Vec<f64>,
 }
 
 impl Config {
@@ -36,8 +40,10 @@ impl Config {
             rate_per_sec,
             handicap_percent: job.handicap_percent,
             warmup_ns: job.workload.warmup_ns,
-            duration_ns: job.workload.duration_ns,
+            duration_ns: job.measured_ns(),
             seed: job.seed,
+            turns: job.turns.clone(),
+            handicaps: job.handicaps.clone(),
         }
     }
 

@@ -2,11 +2,13 @@
 
 use super::config::Config;
 use super::worker::Records;
+use crate::by_turn::InTurns;
 use crate::figures::Figures;
 use crate::latency as m;
 use crate::overload::{achieved_percent, is_overload};
+use crate::recording::Recorder;
 use crate::{Parsed, stalls, steady};
-use model::Severity;
+use model::{Severity, Turns};
 use std::time::SystemTime;
 
 /// All that the threads of one load bring back.
@@ -27,6 +29,10 @@ pub fn parsed(config: &Config, recorded: Recorded, opened: SystemTime) -> Result
         wakeup.push(record.wakeup);
         request.push(record.request);
         service.extend(record.service);
+    }
+    if let Some(turns) = &config.turns {
+        let turned = in_turns(config, turns, [wakeup, request, service], offered, opened)?;
+        return Ok(turned);
     }
     let mut figures = Figures::new(opened);
     let wakeup = figures.latency("wakeup", m::WAKEUP, wakeup)?;
@@ -51,6 +57,33 @@ pub fn parsed(config: &Config, recorded: Recorded, opened: SystemTime) -> Result
     if config.rate_per_sec.is_some() {
         figures.latency("service", m::SERVICE, service)?;
         open_loop(&mut figures, config, offered, done);
+    }
+    Ok(figures.finish())
+}
+
+/// Figures of each turn of arms that change places.
+fn in_turns(
+    config: &Config,
+    turns: &Turns,
+    [wakeup, request, service]: [Vec<Recorder>; 3],
+    offered: u64,
+    opened: SystemTime,
+) -> Result<Parsed, String> {
+    let mut figures = InTurns::new(turns, opened);
+    figures.latency("wakeup", m::WAKEUP, None, wakeup)?;
+    let done = figures.latency("request", m::REQUEST, Some(m::REQUESTS_PER_SEC), request)?;
+    if done == 0 {
+        return Err(nothing_done(config));
+    }
+    if config.rate_per_sec.is_some() {
+        figures.latency("service", m::SERVICE, None, service)?;
+        if is_overload(offered, done, config.workers) {
+            figures.void(format!(
+                "overload: {:.1} % of the offered requests were completed, and the queue of one \
+                 arm's turn is served in that of another; offer a lower rate",
+                achieved_percent(offered, done)
+            ));
+        }
     }
     Ok(figures.finish())
 }

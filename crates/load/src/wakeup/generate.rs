@@ -50,6 +50,9 @@ fn measure(
     phases.ready()?;
     let timing = Timing::from_now(config.warmup_ns, config.duration_ns);
     shared.gate.open(timing);
+    if config.turns.is_some() {
+        phases.opens(timing.window.begin_ns)?;
+    }
     phases.begin(timing.window.begin_ns)?;
     let opened = SystemTime::now();
     phases.end(timing.window.end_ns)?;

@@ -161,6 +161,7 @@ pub static KIND: KindDef = KindDef {
     tasks: &[Task::Thread("wakeup-*")],
     programs: &[],
     handicap: true,
+    turns: true,
 };
 
 /// Metrics of the wakeup load.
@@ -240,5 +241,7 @@ pub(crate) fn small_config() -> Config {
         warmup_ns: 20_000_000,
         duration_ns: 300_000_000,
         seed: 1,
+        turns: None,
+        handicaps: Vec::new(),
     }
 }

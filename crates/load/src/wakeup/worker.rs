@@ -7,6 +7,7 @@ use crate::recording::Recorder;
 use crate::stalls;
 use crate::sys;
 use crate::worst::At;
+use model::Turns;
 
 /// Recordings of one worker.
 #[derive(Debug, Clone)]
@@ -21,7 +22,10 @@ pub struct Records {
 
 impl Records {
     pub fn new(config: &Config) -> Result<Self, String> {
-        let recorder = || Recorder::new(config.duration_ns, config.longest_ns());
+        let recorder = || {
+            let recorder = Recorder::new(config.duration_ns, config.longest_ns())?;
+            Ok::<_, String>(recorder.in_turns(config.turns.as_ref()))
+        };
         Ok(Records {
             wakeup: recorder()?
                 .with_stalls_from(stalls::WAKEUP_NS)
@@ -42,6 +46,43 @@ impl Records {
     }
 }
 
+/// Work of a request: that of the arm whose turn it is when the request starts.
+#[derive(Debug)]
+struct Budgets {
+    /// Of each arm; one where no arms take turns.
+    of_arms: Vec<RowBudget>,
+    turns: Option<Turns>,
+    /// Time at which the first turn begins.
+    begin_ns: u64,
+}
+
+impl Budgets {
+    fn new(config: &Config, rows: u64) -> Self {
+        let budget = |percent| RowBudget::new(config.params.operations, rows, percent);
+        let mut of_arms: Vec<RowBudget> = config.handicaps.iter().copied().map(budget).collect();
+        if of_arms.is_empty() {
+            of_arms.push(budget(config.handicap_percent));
+        }
+        Budgets {
+            of_arms,
+            turns: config.turns.clone(),
+            begin_ns: u64::MAX,
+        }
+    }
+
+    /// Before the first turn it is that of the first one.
+    fn at(&mut self, at_ns: u64) -> &mut RowBudget {
+        let arm = self.turns.as_ref().map_or(0, |turns| {
+            let turn = at_ns.saturating_sub(self.begin_ns) / turns.lengths.turn_ns().max(1);
+            let turn = usize::try_from(turn).unwrap_or(usize::MAX);
+            let last = turns.order.len().saturating_sub(1);
+            turns.order.get(turn.min(last)).map_or(0, |turn| turn.arm)
+        });
+        let last = self.of_arms.len() - 1;
+        &mut self.of_arms[arm.min(last)]
+    }
+}
+
 /// One worker with all that it needs, made before the load starts.
 #[derive(Debug)]
 pub struct Worker {
@@ -49,7 +90,7 @@ pub struct Worker {
     /// In its group.
     index: u32,
     sleep_ns: u64,
-    budget: RowBudget,
+    budgets: Budgets,
     matrices: Matrices,
     records: Records,
 }
@@ -57,16 +98,12 @@ pub struct Worker {
 impl Worker {
     pub fn new(config: &Config, group: usize, index: u32) -> Result<Self, String> {
         let matrices = Matrices::new(config.params.footprint_bytes);
-        let budget = RowBudget::new(
-            config.params.operations,
-            matrices.rows(),
-            config.handicap_percent,
-        );
+        let budgets = Budgets::new(config, matrices.rows());
         Ok(Worker {
             group,
             index,
             sleep_ns: config.params.sleep_ns,
-            budget,
+            budgets,
             matrices,
             records: Records::new(config)?,
         })
@@ -76,6 +113,7 @@ impl Worker {
     pub fn run(mut self, shared: &Shared) -> Records {
         if let Some(timing) = shared.gate.wait() {
             self.records.open(timing.window);
+            self.budgets.begin_ns = timing.window.begin_ns;
             while !shared.gate.is_stopped() {
                 self.request(shared);
             }
@@ -97,15 +135,15 @@ impl Worker {
         let message = group.message(self.index);
         let wakeup_ns = started_ns.saturating_sub(message.woken_ns);
         self.records.wakeup.record(started_ns, wakeup_ns);
-        self.serve(shared);
+        self.serve(shared, started_ns);
         self.record_request(started_ns, message.intended_ns, sys::now_ns());
     }
 
-    fn serve(&mut self, shared: &Shared) {
+    fn serve(&mut self, shared: &Shared, started_ns: u64) {
         if self.sleep_ns > 0 {
             sys::sleep_ns(self.sleep_ns);
         }
-        let rows = self.budget.next_request();
+        let rows = self.budgets.at(started_ns).next_request();
         let _held = shared.locks.as_ref().map(|locks| locks.lock_current());
         self.matrices.multiply_rows(rows);
     }

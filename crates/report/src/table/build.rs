@@ -8,6 +8,7 @@ use crate::table::doubt;
 use crate::table::evidence;
 use crate::table::notices;
 use crate::table::summary::{median, summarise};
+use crate::table::turns;
 use crate::table::why;
 use crate::table::{
     ArmInfo, BlockPoint, CellTable, Comparison, Excluded, ExperimentInfo, MetricRow, NotMeasured,
@@ -17,6 +18,7 @@ use crate::words;
 use judge::{FEWEST_BLOCKS, Family, is_aa};
 use model::{Better, Cell, Experiment, StopRule, Trial, TrialState, Workload};
 use results::bound::{Bound, bound};
+use results::turns::processes;
 use results::{Overload, Pair, ResultSet, overload, pairs};
 use stats::summary::mean;
 use std::collections::{BTreeMap, HashSet};
@@ -286,6 +288,16 @@ impl<'a> CellScope<'a> {
     }
 
     fn compare(&self, head: &MetricHead, arm: usize) -> Comparison {
+        let by_blocks = self.by_blocks(head, arm);
+        if self.workload.in_place.is_none() || !self.are_measured(arm) {
+            return by_blocks;
+        }
+        let baseline = self.experiment.baseline;
+        let processes = processes(self.trials.iter().copied(), self.index, arm, baseline);
+        turns::by_pairs(by_blocks, &processes, &self.experiment.stop)
+    }
+
+    fn by_blocks(&self, head: &MetricHead, arm: usize) -> Comparison {
         let experiment = self.experiment;
         let baseline = experiment.baseline;
         let trials = self.trials.iter().copied();
@@ -312,6 +324,7 @@ impl<'a> CellScope<'a> {
             confidence: experiment.stop.confidence,
             e_value: (xs.len() >= FEWEST_BLOCKS).then_some(judged.e_value),
             blocks: xs.len(),
+            in_turns: None,
             verdict: judged.verdict,
             blocks_needed: judged.blocks_needed,
             more_ns: None,

@@ -94,7 +94,8 @@ fn dependent(compared: &[(&CellTable, &Comparison)]) -> Option<Warning> {
     };
     let found: Vec<String> = compared
         .iter()
-        .filter(|(_, c)| is_dependent(c))
+        // A coin draws the order of pairs, and then dependence does no harm.
+        .filter(|(_, c)| c.in_turns.is_none() && is_dependent(c))
         .map(|(cell, c)| format!("{} of {} in {}", c.metric, c.arm, cell.name))
         .collect();
     (!found.is_empty()).then(|| {

@@ -11,6 +11,7 @@ mod evidence;
 mod modes;
 mod notices;
 mod summary;
+mod turns;
 mod twins;
 mod warm;
 pub(crate) mod why;
@@ -23,6 +24,7 @@ use across::Across;
 use model::{Better, Severity, System};
 use results::{Format, RunState};
 use serde::Serialize;
+pub use turns::InTurns;
 
 /// Everything that a report says of one results directory.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -192,6 +194,10 @@ pub struct Comparison {
     /// True if the call holds when all comparisons of its family are looked at together (e-BH);
     /// none where nothing is called.
     pub survives_ebh: Option<bool>,
+    /// Way of measuring, where the arms took turns inside processes; blocks are pairs of windows
+    /// then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub in_turns: Option<InTurns>,
     /// Doubts that the numbers alone do not show, a sentence each.
     pub notes: Vec<String>,
     /// The blocks in order: what `ratio` and its interval are made of.

@@ -1,6 +1,6 @@
 //! The quantiles of the trials against their histograms.
 
-use super::{Difference, Verification, is_near};
+use super::{Difference, Verification, is_near, windows};
 use crate::hlog::add_log;
 use hdrhistogram::Histogram;
 use model::{Load, Measurement, Workload};
@@ -26,6 +26,12 @@ pub fn histograms(results: &ResultSet, log_of: LogOf) -> Verification {
         for name in names_of_logs(stored) {
             by_log.entry(name).or_default();
         }
+        if let Some(of_arm) = &stored.trial.result.windows {
+            let logs = names_of_logs(stored);
+            let stored = Stored(stored);
+            windows::check(&stored, of_arm, &logs, &mut buffer, &mut verification);
+            continue;
+        }
         for measured in &stored.trial.result.metrics {
             let log = log_of(workload, &cell.load, &measured.metric);
             match log.map(str::to_owned).or_else(|| among(&by_log, measured)) {
@@ -45,10 +51,32 @@ pub fn histograms(results: &ResultSet, log_of: LogOf) -> Verification {
     verification
 }
 
+/// A stored trial, as it is checked.
+pub(super) struct Stored<'a>(&'a StoredTrial);
+
+impl Stored<'_> {
+    /// Name of its directory.
+    pub(super) fn name(&self) -> String {
+        let name = self.0.dir.file_name().unwrap_or_default();
+        name.to_string_lossy().into_owned()
+    }
+
+    /// Text of an interval log.
+    pub(super) fn log(&self, log: &str) -> Result<Vec<u8>, String> {
+        let path = self.0.dir.join(format!("{log}.hlog"));
+        results::files::read(&path).map_err(|e| e.to_string())
+    }
+
+    /// Its figures.
+    pub(super) fn metrics(&self) -> &[Measurement] {
+        &self.0.trial.result.metrics
+    }
+}
+
 /// A log that is there, whether or not it must be.
 fn among(logs: &BTreeMap<String, Vec<&Measurement>>, measured: &Measurement) -> Option<String> {
     let mut logs = logs.keys();
-    logs.find(|log| quantile_of(log, measured).is_some())
+    logs.find(|log| quantile_of(log, &measured.metric).is_some())
         .cloned()
 }
 
@@ -85,7 +113,7 @@ fn check_log(
         }
     };
     for measured in measured {
-        let found = quantile_of(log, measured).and_then(|name| quantile(&histogram, name));
+        let found = quantile_of(log, &measured.metric).and_then(|name| quantile(&histogram, name));
         let said = measured.value.to_string();
         let place = || format!("trials/{trial}/trial.json, {}", measured.metric);
         match found {
@@ -100,8 +128,8 @@ fn check_log(
 }
 
 /// `p50` of `generator_lateness_p50` in `generator-lateness.hlog`.
-fn quantile_of<'a>(log: &str, measured: &'a Measurement) -> Option<&'a str> {
-    let rest = measured.metric.strip_prefix(&log.replace('-', "_"))?;
+pub(super) fn quantile_of<'a>(log: &str, metric: &'a str) -> Option<&'a str> {
+    let rest = metric.strip_prefix(&log.replace('-', "_"))?;
     rest.strip_prefix('_').filter(|name| is_quantile(name))
 }
 
@@ -122,7 +150,7 @@ fn read_log(
 }
 
 /// Value of `p50`, `p999` or `max`; `None` for any other name and for an empty histogram.
-fn quantile(histogram: &Histogram<u64>, name: &str) -> Option<f64> {
+pub(super) fn quantile(histogram: &Histogram<u64>, name: &str) -> Option<f64> {
     if histogram.is_empty() {
         return None;
     }

@@ -4,6 +4,7 @@
 mod histograms;
 mod numbers;
 mod pages;
+mod windows;
 
 pub use histograms::{LogOf, histograms};
 pub use numbers::{certificate, report};

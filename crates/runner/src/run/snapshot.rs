@@ -65,6 +65,7 @@ impl Run<'_> {
             arm: Arm::unchanged("snapshot"),
             stays: true,
             trace: None,
+            turns: None,
             seed: self.plan.seed,
             ..spec
         })?;

@@ -42,6 +42,23 @@ impl Ingredient for ThreadPolicy {
         keys::parse(change, arm)
     }
 
+    fn in_place(&self, _: &Arm) -> bool {
+        true
+    }
+
+    /// The policy that threads start with is one to go back to.
+    fn name_in_all(&self, arms: &mut [Arm]) {
+        if arms.iter().all(|arm| arm.policy.is_none()) {
+            return;
+        }
+        for arm in arms {
+            let policy = arm.policy.get_or_insert_with(|| Policy::new(Class::Other));
+            if matches!(policy.class, Class::Other | Class::Batch | Class::Ext) {
+                policy.nice = policy.nice.or(Some(0));
+            }
+        }
+    }
+
     fn check(&self, arm: &Arm, _: &Around) -> Result<(), Invalid> {
         arm.policy.as_ref().map_or(Ok(()), check_policy)
     }
@@ -84,7 +101,7 @@ impl Change for OfThreads<'_> {
         let path = root.join("proc/sys/kernel/sched_autogroup_enabled");
         let on = collect::read_number::<u32>(&path) == Some(1);
         let nice = self.arm.policy.as_ref().and_then(|p| p.nice);
-        if !on || nice.is_none() {
+        if !on || nice.is_none_or(|nice| nice == 0) {
             return Vec::new();
         }
         vec![Warning {

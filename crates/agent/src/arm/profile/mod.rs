@@ -75,6 +75,10 @@ impl Ingredient for Profile {
         Some(read.map(|profile| put(arm, &profile)))
     }
 
+    fn in_place(&self, _: &Arm) -> bool {
+        true
+    }
+
     /// Names, units and ranges that are wrong on any kernel, and what two keys would set.
     fn check(&self, arm: &Arm, _: &Around) -> Result<(), Invalid> {
         for (name, text) in &of(arm) {

@@ -163,6 +163,10 @@ impl Ingredient for Tuning {
         Some(set(arm, name, value.to_owned()))
     }
 
+    fn in_place(&self, _: &Arm) -> bool {
+        true
+    }
+
     /// Names, units and ranges that are wrong on any kernel.
     fn check(&self, arm: &Arm, _: &Around) -> Result<(), Invalid> {
         arm.tunables.iter().try_for_each(|(name, text)| {

@@ -18,6 +18,7 @@ use load::worst::{SETTLED, WORSE};
 use model::{Severity, TrialSpec, Warning, WorstTrace};
 use perfetto::{About, Process};
 use rings::Rings;
+pub(crate) use rings::now_ns;
 use shown::Shown;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

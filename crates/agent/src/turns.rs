@@ -1,0 +1,395 @@
+//! A trial in which arms take turns inside one process.
+//!
+//! The load is told its turns beforehand and says when the first begins; from then on nothing
+//! passes between it and the agent. At the start of each turn the agent reads back that the arm
+//! of the last one was still in force, takes it back, puts the next in force, and reads that
+//! back on every thread. A window whose proof disagrees, or comes after the first half of its
+//! washout, does not count.
+
+use crate::arm::cpus;
+use crate::arm::ingredient::{self, INGREDIENTS};
+use crate::judge::judge;
+use crate::process::{Event, Process};
+use crate::processes::KILL_LIMIT;
+use crate::stop::Stop;
+use crate::trial::Trial;
+use crate::window::interrupted;
+use collect::tasks::Pid;
+use load::{Driver, Job, Launch, Parsed, TurnFigures, phase};
+use model::turns::VoidWindow;
+use model::{
+    Arm, Evidence, Measurement, Phase, Reply, Role, Severity, TakingTurns, TrialResult, TrialSpec,
+    TrialState, Turns, Warning, Windows,
+};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// The spec with arms that say all that any of them changes, so that each turn sets and proves it.
+pub fn resolved(spec: &TrialSpec) -> TrialSpec {
+    let mut spec = spec.clone();
+    let Some(taking) = &mut spec.turns else {
+        return spec;
+    };
+    for ingredient in INGREDIENTS.all() {
+        ingredient.name_in_all(&mut taking.arms);
+    }
+    let first = taking.turns.order.first().map_or(0, |turn| turn.arm);
+    if let Some(arm) = taking.arms.get(first) {
+        spec.arm = arm.clone();
+    }
+    spec
+}
+
+/// Part of a trial that belongs to one of its arms.
+#[derive(Debug, Clone, Default)]
+pub struct OfArm {
+    evidence: Evidence,
+    metrics: Vec<Measurement>,
+    windows: Windows,
+}
+
+/// Result of each arm of a trial that counts. The time of the process is shared out between them.
+pub fn results(of_trial: &TrialResult, arms: Vec<OfArm>) -> Vec<TrialResult> {
+    let share_ns = of_trial.elapsed_ns / arms.len().max(1) as u64;
+    let result = |(index, of_arm): (u64, OfArm)| TrialResult {
+        started_unix_ns: of_trial.started_unix_ns + index * share_ns,
+        elapsed_ns: share_ns,
+        evidence: of_arm.evidence,
+        metrics: of_arm.metrics,
+        // They are of the process: each is said once.
+        warnings: match index {
+            0 => of_trial.warnings.clone(),
+            _ => Vec::new(),
+        },
+        windows: Some(Windows {
+            process_unix_ns: of_trial.started_unix_ns,
+            ..of_arm.windows
+        }),
+        ..of_trial.clone()
+    };
+    (0..).zip(arms).map(result).collect()
+}
+
+/// Outcome of one turn.
+#[derive(Debug)]
+struct Turned {
+    /// What was read after the change and at the end of the window.
+    evidence: Evidence,
+    /// From the start of the turn until the arm was proven to be in force.
+    change_ns: u64,
+    void: Option<String>,
+}
+
+impl<'a> Trial<'a, '_> {
+    /// The trial from the start of the load to the figures of each arm.
+    pub fn measure_turns(
+        &mut self,
+        driver: &dyn Driver,
+        job: &Job,
+        launch: &Launch,
+        taking: &'a TakingTurns,
+    ) -> Result<(), Stop> {
+        let limit = Duration::from_nanos(self.spec.workload.time_limit_ns)
+            + Duration::from_nanos(taking.turns.all_ns());
+        self.context
+            .progress("measuring in turns", limit + KILL_LIMIT);
+        self.until = Instant::now() + limit;
+        let mut process = self.start(launch, None)?;
+        let turned = self.take_turns(&mut process, taking);
+        let (turned, ended) = match turned {
+            Ok(turned) => (turned, self.wait_for_exit(&mut process)),
+            Err(stop) => (Vec::new(), Err(stop)),
+        };
+        let (output, _) = self.end(process, ended)?;
+        if !output.success {
+            return Err(crate::trial::failed_with("the workload", &output));
+        }
+        let parsed = driver.parse(job, &output).map_err(Stop::Failed)?;
+        self.warnings.extend(parsed.warnings.iter().cloned());
+        if let Some(why) = parsed.void {
+            return Err(Stop::Void(why));
+        }
+        for file in parsed.files.iter().cloned() {
+            (self.context.say)(Reply::File { file });
+        }
+        self.of_arms = of_arms(taking, &parsed, turned)?;
+        self.warn_of_short_windows();
+        Ok(())
+    }
+
+    /// A quantile that decides needs enough requests in each window.
+    fn warn_of_short_windows(&mut self) {
+        let measured = |name: &&String| {
+            let mut metrics = self.of_arms.iter().flat_map(|of_arm| &of_arm.metrics);
+            metrics.any(|m| m.metric == **name)
+        };
+        let names = self.spec.workload.metrics.iter();
+        let missing: Vec<&str> = names.filter(|n| !measured(n)).map(String::as_str).collect();
+        if !missing.is_empty() {
+            self.warnings.push(Warning {
+                severity: Severity::Caution,
+                what: format!(
+                    "no window has requests enough for {}, so that does not decide",
+                    missing.join(", ")
+                ),
+                remedy: "a longer turn (`--turn`), or other metrics: metrics = [\"request_p50\"]"
+                    .to_owned(),
+            });
+        }
+    }
+
+    fn take_turns(
+        &mut self,
+        process: &mut Process,
+        taking: &'a TakingTurns,
+    ) -> Result<Vec<Turned>, Stop> {
+        let turns = &taking.turns;
+        self.expect(process, phase::READY)?;
+        self.equip(process.pid)?;
+        // A process that is gone is noticed while waiting for its next line.
+        let _ = process.send(&format!("{}\n", phase::GO));
+        let begin = self.opening(process)?;
+        let mut turned: Vec<Turned> = Vec::with_capacity(turns.order.len());
+        for (index, turn) in (0..).zip(&turns.order) {
+            let start = begin + Duration::from_nanos(turns.lengths.turn_ns()) * index;
+            self.pause(process, start)?;
+            if let Some(last) = turned.last_mut() {
+                self.close(process.pid, last);
+            }
+            let arm = arm_at(taking, turn.arm)?;
+            turned.push(self.turn_to(arm, process.pid, start, turns)?);
+        }
+        let end = begin + Duration::from_nanos(turns.all_ns());
+        self.pause(process, end)?;
+        if let Some(last) = turned.last_mut() {
+            self.close(process.pid, last);
+        }
+        self.window_ns = (self.since_start(begin), self.since_start(end));
+        self.prove_roles()?;
+        let _ = process.send(&format!("{}\n", phase::SEEN));
+        Ok(turned)
+    }
+
+    /// The moment at which the first turn begins, which the load says when its warm-up begins.
+    fn opening(&mut self, process: &mut Process) -> Result<Instant, Stop> {
+        loop {
+            match process.wait(self.context.interrupt, self.until) {
+                Event::Line(line) => {
+                    let at_ns = line.strip_prefix(phase::OPENS).map(str::parse::<u64>);
+                    if let Some(Ok(at_ns)) = at_ns {
+                        let left = at_ns.saturating_sub(crate::collectors::trace::now_ns());
+                        return Ok(Instant::now() + Duration::from_nanos(left));
+                    }
+                }
+                Event::Interrupted => return Err(interrupted()),
+                Event::Exited => return Err(crate::window::ended_early(process, "opens")),
+                Event::Timeout => self.check_time()?,
+            }
+        }
+    }
+
+    /// Waits for the start of a turn.
+    fn pause(&mut self, process: &mut Process, until: Instant) -> Result<(), Stop> {
+        loop {
+            match process.wait(self.context.interrupt, until) {
+                Event::Line(_) => {}
+                Event::Interrupted => return Err(interrupted()),
+                Event::Exited => return Err(crate::window::ended_early(process, phase::END)),
+                Event::Timeout => {
+                    self.check_time()?;
+                    return self.check_beside();
+                }
+            }
+        }
+    }
+
+    /// Takes back the arm in force, puts another in force and reads that back. What the kernel
+    /// refuses makes the window void; what cannot be taken back ends the trial.
+    fn turn_to(
+        &mut self,
+        arm: &'a Arm,
+        load: Pid,
+        start: Instant,
+        turns: &Turns,
+    ) -> Result<Turned, Stop> {
+        self.take_back()?;
+        self.arm = arm;
+        self.changes = ingredient::changes(arm, &self.spec.workload);
+        let changed = self.apply().and_then(|()| self.equip(load));
+        let mut turned = Turned {
+            evidence: Evidence {
+                points: vec![self.look(Phase::Before, Some(load))],
+                ..Evidence::default()
+            },
+            change_ns: model::nanos(start.elapsed()),
+            void: changed.err().map(|stop| stop.in_words()),
+        };
+        let limit_ns = turns.lengths.washout_ns / 2;
+        if turned.void.is_none() && turned.change_ns > limit_ns {
+            turned.void = Some(format!(
+                "the arm was proven to be in force after more than {}, half of the washout",
+                model::format_duration_ns(limit_ns)
+            ));
+        }
+        Ok(turned)
+    }
+
+    fn take_back(&mut self) -> Result<(), Stop> {
+        let mut errors = Vec::new();
+        for change in self.changes.iter_mut().rev() {
+            errors.extend(change.undo(self.context.root).errors);
+        }
+        match errors.is_empty() {
+            true => Ok(()),
+            false => Err(Stop::Failed(format!(
+                "an arm could not be taken back: {}",
+                errors.join("; ")
+            ))),
+        }
+    }
+
+    /// Gives the threads that are there what the arm has for their role.
+    fn equip(&mut self, load: Pid) -> Result<(), Stop> {
+        if let Some(policy) = self.policy_of_load() {
+            self.follow(load, policy)?;
+        }
+        if let Some(cpus) = cpus::of_role(self.arm, &Role::Load) {
+            cpus::keep_tree(self.context.root, load, cpus).map_err(Stop::Void)?;
+        }
+        self.clamp(&Role::Load, load)?;
+        self.follow_roles()
+    }
+
+    /// Reads at the end of a window that its arm is still in force, and judges it.
+    fn close(&mut self, load: Pid, turned: &mut Turned) {
+        let point = self.look(Phase::After, Some(load));
+        turned.evidence.points.push(point);
+        if turned.void.is_none() {
+            turned.void = judge(self.arm, &turned.evidence).err();
+        }
+    }
+}
+
+fn arm_at(taking: &TakingTurns, index: usize) -> Result<&Arm, Stop> {
+    let arm = taking.arms.get(index);
+    arm.ok_or_else(|| Stop::Failed(format!("there is no arm {index} to take its turn")))
+}
+
+/// Evidence, figures and windows of each arm. An error where an arm has no window that counts.
+fn of_arms(taking: &TakingTurns, parsed: &Parsed, turned: Vec<Turned>) -> Result<Vec<OfArm>, Stop> {
+    let turns = &taking.turns;
+    if parsed.turns.len() != turns.order.len() || turned.len() != turns.order.len() {
+        return Err(Stop::Failed(format!(
+            "the load has figures of {} turns, not of {}",
+            parsed.turns.len(),
+            turns.order.len()
+        )));
+    }
+    let mut turned: Vec<Option<Turned>> = turned.into_iter().map(Some).collect();
+    let arms = taking.arms.iter().enumerate();
+    arms.map(|(index, arm)| {
+        let own = turns.order.iter().enumerate();
+        let own = own.filter(|(_, turn)| turn.arm == index);
+        let own: Vec<usize> = own.map(|(turn, _)| turn).collect();
+        let outcomes = own.iter().filter_map(|turn| turned[*turn].take()).collect();
+        of_arm(arm, turns, &own, parsed, outcomes)
+    })
+    .collect()
+}
+
+fn of_arm(
+    arm: &Arm,
+    turns: &Turns,
+    own: &[usize],
+    parsed: &Parsed,
+    outcomes: Vec<Turned>,
+) -> Result<OfArm, Stop> {
+    let mut windows = Windows {
+        window_ns: turns.lengths.window_ns,
+        washout_ns: turns.lengths.washout_ns,
+        change_ns: median(outcomes.iter().map(|turned| turned.change_ns).collect()),
+        turns: own
+            .iter()
+            .map(|turn| u32::try_from(*turn).unwrap_or(u32::MAX))
+            .collect(),
+        pairs: own.iter().map(|turn| turns.order[*turn].pair).collect(),
+        ..Windows::default()
+    };
+    let figures: Vec<&TurnFigures> = own.iter().map(|turn| &parsed.turns[*turn]).collect();
+    windows.figures = columns(&parsed.metrics, figures.iter().map(|f| &f.whole));
+    windows.first_halves = columns(&parsed.metrics, figures.iter().map(|f| &f.halves[0]));
+    windows.second_halves = columns(&parsed.metrics, figures.iter().map(|f| &f.halves[1]));
+    let mut evidence = Evidence::default();
+    for (index, outcome) in outcomes.into_iter().enumerate() {
+        match outcome.void {
+            Some(why) => {
+                windows.void.push(VoidWindow { window: index, why });
+            }
+            None => evidence.points.extend(outcome.evidence.points),
+        }
+    }
+    evidence.settle();
+    if let Some(void) = windows
+        .void
+        .first()
+        .filter(|_| windows.counted().is_empty())
+    {
+        let why = format!("no window of {} counts: {}", arm.name, void.why);
+        return Err(Stop::Void(why));
+    }
+    judge(arm, &evidence).map_err(Stop::Void)?;
+    Ok(OfArm {
+        metrics: levels(&parsed.metrics, &windows),
+        evidence,
+        windows,
+    })
+}
+
+/// Figures by metric, in the order of the windows.
+fn columns<'a>(
+    metrics: &[Measurement],
+    windows: impl Iterator<Item = &'a BTreeMap<String, f64>> + Clone,
+) -> BTreeMap<String, Vec<Option<f64>>> {
+    let column = |metric: &Measurement| {
+        let values: Vec<Option<f64>> = windows
+            .clone()
+            .map(|window| window.get(&metric.metric).copied())
+            .collect();
+        let is_measured = values.iter().any(Option::is_some);
+        is_measured.then(|| (metric.metric.clone(), values))
+    };
+    metrics.iter().filter_map(column).collect()
+}
+
+/// Level of each metric: the geometric mean over the windows that count.
+fn levels(metrics: &[Measurement], windows: &Windows) -> Vec<Measurement> {
+    let level = |metric: &Measurement| {
+        let values = windows.by_pair(&metric.metric, model::turns::Span::Whole);
+        let positive = values.values().filter(|value| **value > 0.0);
+        let logarithms: Vec<f64> = positive.map(|value| value.ln()).collect();
+        if logarithms.is_empty() {
+            return None;
+        }
+        let mean = logarithms.iter().sum::<f64>() / logarithms.len() as f64;
+        Some(Measurement {
+            value: mean.exp(),
+            ..metric.clone()
+        })
+    };
+    metrics.iter().filter_map(level).collect()
+}
+
+fn median(mut values: Vec<u64>) -> u64 {
+    values.sort_unstable();
+    values.get(values.len() / 2).copied().unwrap_or(0)
+}
+
+/// Reply to the runner: a result for each arm, or that of a trial that does not count.
+pub fn reply(mut results: Vec<TrialResult>) -> Reply {
+    match results.as_slice() {
+        [one] if one.state != TrialState::Ok => Reply::Trial {
+            result: Box::new(results.remove(0)),
+        },
+        _ => Reply::Turns { results },
+    }
+}

@@ -1,0 +1,216 @@
+//! Turns: arms that change places inside one running process, window by window.
+
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Lengths of the windows of a cell whose arms take turns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InPlace {
+    /// Length of a window.
+    pub window_ns: u64,
+    /// Time between a change and its window. Its first half is for the change and its proof, the
+    /// second for settling.
+    pub washout_ns: u64,
+}
+
+/// Length of a window where nothing says another: long enough for the 99th percentile of a few
+/// thousand requests a second.
+pub const USUAL_WINDOW_NS: u64 = 200_000_000;
+/// Least washout: a change of all threads with its proof takes less where they are a few dozen.
+const LEAST_WASHOUT_NS: u64 = 20_000_000;
+
+impl InPlace {
+    /// Windows of this length, with the usual washout of a tenth of it.
+    pub fn new(window_ns: u64) -> Self {
+        InPlace {
+            window_ns,
+            washout_ns: (window_ns / 10).max(LEAST_WASHOUT_NS),
+        }
+    }
+
+    /// Length of one turn: its washout and its window.
+    pub fn turn_ns(&self) -> u64 {
+        self.washout_ns.saturating_add(self.window_ns)
+    }
+
+    /// Share of the time that is thrown away, 0 to 1.
+    pub fn washout_share(&self) -> f64 {
+        self.washout_ns as f64 / self.turn_ns().max(1) as f64
+    }
+}
+
+/// Turns of one process, in the order of time. Each is its washout and its window.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Turns {
+    /// Length of each window and washout.
+    pub lengths: InPlace,
+    /// Arm and pair of each turn.
+    pub order: Vec<Turn>,
+}
+
+impl Turns {
+    /// Length of all turns together.
+    pub fn all_ns(&self) -> u64 {
+        self.lengths
+            .turn_ns()
+            .saturating_mul(self.order.len() as u64)
+    }
+
+    /// Length of all windows together.
+    pub fn windows_ns(&self) -> u64 {
+        self.lengths
+            .window_ns
+            .saturating_mul(self.order.len() as u64)
+    }
+}
+
+/// One turn of an arm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Turn {
+    /// Index of the arm in the list of those that take turns.
+    pub arm: usize,
+    /// Number of its pair, from 0 on: a turn of the baseline and one of another arm.
+    pub pair: u32,
+}
+
+/// Arms of a trial that take turns.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TakingTurns {
+    /// All arms of the cell.
+    pub arms: Vec<crate::Arm>,
+    /// Whose turn it is, and for how long.
+    pub turns: Turns,
+}
+
+/// Windows of one arm in a process that it shared with others.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Windows {
+    /// Start of the process, nanoseconds since the epoch: arms with another one took their turns in
+    /// another process.
+    pub process_unix_ns: u64,
+    /// Length of each window.
+    pub window_ns: u64,
+    /// Time before each window that is thrown away.
+    pub washout_ns: u64,
+    /// Median time from the start of a turn until the arm was proven to be in force.
+    pub change_ns: u64,
+    /// Place of each window among all turns of the process, from 0 on.
+    pub turns: Vec<u32>,
+    /// Number of the pair of each window.
+    pub pairs: Vec<u32>,
+    /// Windows that do not count.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub void: Vec<VoidWindow>,
+    /// Figures of each window by metric; `None` where a window has too few values.
+    pub figures: BTreeMap<String, Vec<Option<f64>>>,
+    /// The same of the first half of each window alone.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub first_halves: BTreeMap<String, Vec<Option<f64>>>,
+    /// The same of the second half.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub second_halves: BTreeMap<String, Vec<Option<f64>>>,
+}
+
+/// A window that does not count.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VoidWindow {
+    /// Index among the windows of the arm.
+    pub window: usize,
+    /// Fact that is not what the arm needs, or what the kernel refused.
+    pub why: String,
+}
+
+/// Part of a window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Span {
+    /// All of it.
+    Whole,
+    /// Its first half.
+    FirstHalf,
+    /// Its second half.
+    SecondHalf,
+}
+
+impl Windows {
+    /// Indices of the windows that do not count.
+    fn void(&self) -> BTreeSet<usize> {
+        self.void.iter().map(|void| void.window).collect()
+    }
+
+    /// Pairs whose window of this arm counts.
+    pub fn counted(&self) -> BTreeSet<u32> {
+        let void = self.void();
+        let windows = self.pairs.iter().enumerate();
+        let counted = windows.filter(|(index, _)| !void.contains(index));
+        counted.map(|(_, pair)| *pair).collect()
+    }
+
+    /// Figures of a metric in the windows that count, by their pair.
+    pub fn by_pair(&self, metric: &str, span: Span) -> BTreeMap<u32, f64> {
+        let figures = match span {
+            Span::Whole => &self.figures,
+            Span::FirstHalf => &self.first_halves,
+            Span::SecondHalf => &self.second_halves,
+        };
+        let void = self.void();
+        let values = figures.get(metric).into_iter().flatten();
+        let windows = self.pairs.iter().zip(values).enumerate();
+        let counted = windows.filter(|(index, _)| !void.contains(index));
+        counted
+            .filter_map(|(_, (pair, value))| Some((*pair, (*value)?)))
+            .collect()
+    }
+}
+
+/// Name under which the load gives the file of an arm, by the index of the arm.
+pub fn file_of_arm(arm: usize, name: &str) -> String {
+    format!("{ARM}{arm}/{name}")
+}
+
+/// The arm and the name of its file; `None` for a file of the whole process.
+pub fn arm_of_file(name: &str) -> Option<(usize, &str)> {
+    let (arm, name) = name.strip_prefix(ARM)?.split_once('/')?;
+    Some((arm.parse().ok()?, name))
+}
+
+/// No file of a load or a collector begins so.
+const ARM: &str = "arm-";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_those_of_the_windows_that_count() {
+        let windows = Windows {
+            pairs: vec![0, 1, 2, 3],
+            void: vec![VoidWindow {
+                window: 1,
+                why: "the nice value was 5".to_owned(),
+            }],
+            figures: BTreeMap::from([(
+                "p99".to_owned(),
+                vec![Some(1.0), Some(2.0), None, Some(4.0)],
+            )]),
+            ..Windows::default()
+        };
+        let found = windows.by_pair("p99", Span::Whole);
+        assert_eq!(found, BTreeMap::from([(0, 1.0), (3, 4.0)]));
+        assert!(windows.by_pair("p50", Span::Whole).is_empty());
+        assert!(windows.by_pair("p99", Span::FirstHalf).is_empty());
+    }
+
+    #[test]
+    fn the_washout_of_a_short_window_is_long_enough_for_a_change() {
+        assert_eq!(InPlace::new(50_000_000).washout_ns, 20_000_000);
+        assert_eq!(InPlace::new(2_000_000_000).turn_ns(), 2_200_000_000);
+    }
+
+    #[test]
+    fn a_file_of_an_arm_is_told_from_one_of_the_process() {
+        let name = file_of_arm(2, "wakeup.hlog");
+        assert_eq!(arm_of_file(&name), Some((2, "wakeup.hlog")));
+        assert_eq!(arm_of_file("wakeup.hlog"), None);
+        assert_eq!(arm_of_file("arm-x/a"), None);
+    }
+}

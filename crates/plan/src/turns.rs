@@ -1,0 +1,131 @@
+//! Arms that take turns inside one process: what such a workload and such arms must be able to.
+
+use crate::error::PlanError;
+use crate::workload::kinds;
+use agent::arm::ingredient::INGREDIENTS;
+use load::KindDef;
+use model::check::MOST_WINDOWS;
+use model::{Arm, Experiment, InPlace, Load, Place, Reset, Workload};
+use serde_json::Map;
+
+const HELP: &str = "leave out in-place: each trial is a process of its own then";
+/// The shortest window, of some requests at least.
+const LEAST_WINDOW_NS: u64 = 10_000_000;
+/// The longest window: the change of a machine within it is what turns are to be faster than.
+const MOST_WINDOW_NS: u64 = 60_000_000_000;
+
+/// Refuses a workload that has no windows of which each could have another arm.
+pub(crate) fn check(def: &KindDef, workload: &Workload) -> Result<(), PlanError> {
+    let Some(lengths) = workload.in_place else {
+        return Ok(());
+    };
+    let name = &workload.name;
+    let wrong = |what: String| Err(PlanError::new(what).with_help(HELP).about("in-place"));
+    if !def.turns {
+        let able = kinds(|def| def.turns).join("`, `");
+        return wrong(format!(
+            "the workload `{name}` does not record window by window, which in-place asks for; \
+             `{able}` can"
+        ));
+    }
+    if workload.load_on == Place::Controller {
+        return wrong(format!(
+            "the load of `{name}` runs on the controller, and changes are made on the target"
+        ));
+    }
+    if workload
+        .loads
+        .iter()
+        .any(|load| matches!(load, Load::MaxRate(_)))
+    {
+        return wrong(format!(
+            "`{name}` looks for its highest rate, which takes a process of its own"
+        ));
+    }
+    check_lengths(lengths)
+}
+
+fn check_lengths(lengths: InPlace) -> Result<(), PlanError> {
+    if (LEAST_WINDOW_NS..=MOST_WINDOW_NS).contains(&lengths.window_ns) {
+        return Ok(());
+    }
+    let what = format!(
+        "a turn of {} is out of range",
+        model::format_duration_ns(lengths.window_ns)
+    );
+    Err(PlanError::new(what)
+        .with_help("from 10ms to 60s: turn = \"200ms\"")
+        .about("turn"))
+}
+
+/// Refuses arms that cannot change under a process that runs.
+pub(crate) fn check_arms(experiment: &Experiment) -> Result<(), PlanError> {
+    let mut workloads = experiment.workloads.iter();
+    let Some(workload) = workloads.find(|workload| workload.in_place.is_some()) else {
+        return Ok(());
+    };
+    let wrong = |what: String| Err(PlanError::new(what).with_help(HELP));
+    let most = experiment
+        .workloads
+        .iter()
+        .filter_map(|w| Some((w, windows(experiment, w)?)));
+    let many = most.max_by_key(|(_, windows)| *windows);
+    if let Some((workload, windows)) = many.filter(|(_, windows)| *windows > MOST_WINDOWS as u64) {
+        return Err(PlanError::new(format!(
+            "`{}` has {windows} windows of an arm in one process; at most {MOST_WINDOWS} are kept",
+            workload.name
+        ))
+        .with_help("a shorter duration, or a longer turn"));
+    }
+    for arm in &experiment.arms {
+        if let Some(key) = fixed(arm) {
+            return wrong(format!(
+                "arm `{}`: {key} cannot change in a process that runs, as in-place of the \
+                 workload `{}` asks for",
+                arm.name, workload.name
+            ));
+        }
+        if arm.to != experiment.arms[0].to {
+            return wrong(format!(
+                "arms that take turns must all be for one role; `{}` is for the {}, `{}` for the {}",
+                experiment.arms[0].name,
+                experiment.arms[0].to.name(),
+                arm.name,
+                arm.to.name()
+            ));
+        }
+    }
+    if ::target::can(&experiment.target)?.reset == Reset::Snapshot {
+        return wrong(
+            "with a snapshot each trial goes on from it, in a process of its own".to_owned(),
+        );
+    }
+    match experiment.trace {
+        Some(_) => wrong("a trace is of one arm, not of arms that take turns".to_owned()),
+        None => Ok(()),
+    }
+}
+
+/// Windows of the baseline in one process, where arms take turns.
+fn windows(experiment: &Experiment, workload: &Workload) -> Option<u64> {
+    let turn_ns = workload.in_place?.turn_ns().max(1);
+    let all_ns = workload
+        .duration_ns
+        .saturating_mul(experiment.arms.len() as u64);
+    Some(all_ns / turn_ns / 2)
+}
+
+/// Name of an ingredient of the arm that cannot change in place.
+fn fixed(arm: &Arm) -> Option<&'static str> {
+    let mut fixed = INGREDIENTS
+        .all()
+        .filter(|ingredient| !ingredient.in_place(arm));
+    let has = |ingredient: &&dyn agent::arm::ingredient::Ingredient| {
+        let mut keys = Map::new();
+        ingredient.write(arm, &mut keys);
+        !keys.is_empty()
+    };
+    fixed
+        .find(|ingredient| has(ingredient))
+        .map(|found| found.name())
+}

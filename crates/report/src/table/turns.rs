@@ -1,0 +1,241 @@
+//! Comparisons of arms that took turns inside processes.
+
+use crate::quantity::{change, with_unit};
+use crate::table::{BlockPoint, Comparison, doubt};
+use judge::{FEWEST_BLOCKS, Judgement, judge_turns};
+use model::turns::Span;
+use model::{Better, InPlace, StopRule, format_duration_ns};
+use results::turns::Process;
+use serde::Serialize;
+use stats::randomization::e_value;
+use stats::summary::median;
+
+/// How a comparison was measured whose arms took turns.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct InTurns {
+    /// Processes that the arms took turns in.
+    pub processes: usize,
+    /// Pairs of windows that were measured.
+    pub pairs: usize,
+    /// Those of which a window does not count.
+    pub void_pairs: usize,
+    /// Length of a window.
+    pub window_ns: u64,
+    /// Share of the time that was thrown away after changes, 0 to 1.
+    pub washout_share: f64,
+    /// Median time of a change with its proof.
+    pub change_ns: u64,
+    /// Arm over baseline in the first half of the windows alone.
+    pub first_half: Option<f64>,
+    /// The same in the second half.
+    pub second_half: Option<f64>,
+    /// Evidence against "the difference is the same in both halves".
+    pub carry_over_e_value: f64,
+}
+
+/// A comparison of the trials of blocks, judged by the pairs of windows of their processes.
+pub(crate) fn by_pairs(
+    by_blocks: Comparison,
+    processes: &[Process],
+    stop: &StopRule,
+) -> Comparison {
+    let (judged, in_turns) = compare(processes, &by_blocks.metric, by_blocks.better, stop);
+    let level = by_blocks.baseline_level;
+    Comparison {
+        ratio: judged.known_ratio(),
+        low: judged.low(),
+        high: judged.high(),
+        e_value: (judged.blocks as usize >= FEWEST_BLOCKS).then_some(judged.e_value),
+        blocks: judged.blocks as usize,
+        verdict: judged.verdict,
+        blocks_needed: judged.blocks_needed,
+        arm_level: level
+            .zip(judged.known_ratio())
+            .map(|(level, ratio)| level * ratio),
+        notes: in_turns
+            .notes(stop.confidence)
+            .into_iter()
+            .chain(doubt::note(&judged))
+            .collect(),
+        block_ratios: points(processes, &by_blocks.metric),
+        in_turns: Some(in_turns),
+        ..by_blocks
+    }
+}
+
+/// The judgement on a metric, and how it was measured.
+fn compare(
+    processes: &[Process],
+    metric: &str,
+    better: Better,
+    stop: &StopRule,
+) -> (Judgement, InTurns) {
+    let ratios = processes.iter().map(|p| p.log_ratios(metric, Span::Whole));
+    let judged = judge_turns(&ratios.collect::<Vec<_>>(), better, stop);
+    let half = |span| {
+        let all = processes.iter().flat_map(|p| p.log_ratios(metric, span));
+        median(&all.collect::<Vec<f64>>()).map(f64::exp)
+    };
+    let counts = processes.iter().map(Process::pairs);
+    let (pairs, void_pairs) = counts.fold((0, 0), |sum, own| (sum.0 + own.0, sum.1 + own.1));
+    let lengths = processes
+        .first()
+        .map_or(InPlace::new(0), |process| InPlace {
+            window_ns: process.arm.window_ns,
+            washout_ns: process.arm.washout_ns,
+        });
+    let changes = processes
+        .iter()
+        .flat_map(|p| [p.arm.change_ns, p.baseline.change_ns]);
+    let changes: Vec<f64> = changes.map(|ns| ns as f64).collect();
+    let in_turns = InTurns {
+        processes: processes.len(),
+        pairs,
+        void_pairs,
+        window_ns: lengths.window_ns,
+        washout_share: lengths.washout_share(),
+        change_ns: model::whole(median(&changes).unwrap_or(0.0)),
+        first_half: half(Span::FirstHalf),
+        second_half: half(Span::SecondHalf),
+        carry_over_e_value: e_value(&growths(processes, metric)),
+    };
+    (judged, in_turns)
+}
+
+/// The pairs of all processes as points, numbered from 1.
+fn points(processes: &[Process], metric: &str) -> Vec<BlockPoint> {
+    let of_process = |process: &Process| {
+        let baseline = process.baseline.by_pair(metric, Span::Whole);
+        let arm = process.arm.by_pair(metric, Span::Whole);
+        let ratios = process.by_pair(metric, Span::Whole);
+        let point =
+            |(pair, x): (u32, f64)| Some((x.exp(), *baseline.get(&pair)?, *arm.get(&pair)?));
+        ratios.into_iter().filter_map(point).collect::<Vec<_>>()
+    };
+    let all = processes.iter().flat_map(of_process);
+    (1..)
+        .zip(all)
+        .map(|(block, (ratio, baseline, arm))| BlockPoint {
+            block,
+            ratio,
+            baseline,
+            arm,
+        })
+        .collect()
+}
+
+/// Log-ratio of the second half of each pair over that of the first. Where the arms differ by the
+/// same factor in both halves, the coin that drew the order of the pair decides its sign.
+fn growths(processes: &[Process], metric: &str) -> Vec<f64> {
+    let of_process = |process: &Process| {
+        let first = process.by_pair(metric, Span::FirstHalf);
+        let second = process.by_pair(metric, Span::SecondHalf);
+        let both = second
+            .into_iter()
+            .filter_map(|(pair, x)| Some(x - first.get(&pair)?));
+        both.collect::<Vec<f64>>()
+    };
+    processes.iter().flat_map(of_process).collect()
+}
+
+impl InTurns {
+    /// Sentences for all reports.
+    pub(crate) fn notes(&self, confidence: f64) -> Vec<String> {
+        let mut notes = vec![self.way()];
+        if self.void_pairs > 0 {
+            notes.push(format!(
+                "{} of {} pairs are void: a window of theirs is not proven",
+                self.void_pairs, self.pairs
+            ));
+        }
+        notes.extend(self.carry_over(confidence));
+        notes
+    }
+
+    fn way(&self) -> String {
+        let place = match self.processes {
+            1 => "this one process".to_owned(),
+            many => format!("{many} processes"),
+        };
+        let percent = 100.0 * self.washout_share;
+        format!(
+            "in turns inside {place}: blocks are {} pairs of windows of {}, {percent:.0} % of the time \
+             was thrown away after changes, and a change took {}",
+            self.pairs,
+            format_duration_ns(self.window_ns),
+            with_unit(self.change_ns as f64, "ns")
+        )
+    }
+
+    fn carry_over(&self, confidence: f64) -> Option<String> {
+        let (first, second) = (self.first_half?, self.second_half?);
+        (self.carry_over_e_value >= 1.0 / (1.0 - confidence)).then(|| {
+            format!(
+                "the difference is {} in the first half of the windows and {} in the second: \
+                 something outlives a change, so the size of the difference is not that of whole \
+                 trials; leave out in-place to measure that",
+                change(first),
+                change(second)
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::Windows;
+    use std::collections::BTreeMap;
+
+    fn windows(values: &[f64], halves: [&[f64]; 2]) -> Windows {
+        let figures = |values: &[f64]| {
+            let values = values.iter().copied().map(Some).collect();
+            BTreeMap::from([("p50".to_owned(), values)])
+        };
+        Windows {
+            window_ns: 200_000_000,
+            washout_ns: 20_000_000,
+            change_ns: 1_500_000,
+            pairs: (0..values.len())
+                .map(|pair| u32::try_from(pair).unwrap())
+                .collect(),
+            figures: figures(values),
+            first_halves: figures(halves[0]),
+            second_halves: figures(halves[1]),
+            ..Windows::default()
+        }
+    }
+
+    #[test]
+    fn a_difference_that_grows_after_a_change_is_said() {
+        let level = [100.0; 12];
+        let baseline = windows(&level, [&level, &level]);
+        let grown: Vec<f64> = (0..12).map(|k| 109.0 + 0.1 * f64::from(k)).collect();
+        let arm = windows(&[105.0; 12], [&level, &grown]);
+        let process = Process {
+            block: 1,
+            baseline: &baseline,
+            arm: &arm,
+        };
+        let stop = StopRule::default();
+        let (judged, in_turns) = compare(&[process], "p50", Better::Higher, &stop);
+        assert_eq!(judged.blocks, 12);
+        let notes = in_turns.notes(0.95);
+        assert_eq!(notes.len(), 2, "{notes:?}");
+        assert!(
+            notes[0].contains("this one process: blocks are 12 pairs"),
+            "{notes:?}"
+        );
+        assert!(
+            notes[1].contains("something outlives a change"),
+            "{notes:?}"
+        );
+        let steady = windows(&[105.0; 12], [&[105.0; 12], &[105.0; 12]]);
+        let process = Process {
+            arm: &steady,
+            ..process
+        };
+        let (_, in_turns) = compare(&[process], "p50", Better::Higher, &stop);
+        assert_eq!(in_turns.notes(0.95).len(), 1);
+    }
+}

@@ -1,0 +1,104 @@
+//! Figures of windows of arms that took turns: each quantile against the histogram of its window,
+//! and each level of a trial against its windows.
+
+use super::histograms::{Stored, quantile, quantile_of};
+use super::{Difference, Verification, is_near};
+use crate::hlog::intervals;
+use hdrhistogram::Histogram;
+use model::Windows;
+use model::turns::Span;
+use std::collections::BTreeMap;
+
+/// Histograms keep three digits.
+const SAME_QUANTILE: f64 = 2e-3;
+/// Sums of some thousand logarithms.
+const SAME_LEVEL: f64 = 1e-9;
+
+/// Checks a trial with windows. `logs` are the names of its interval logs.
+pub(super) fn check(
+    stored: &Stored,
+    windows: &Windows,
+    logs: &[String],
+    buffer: &mut Vec<u8>,
+    verification: &mut Verification,
+) {
+    for log in logs {
+        let of_log = |metric: &&String| quantile_of(log, metric).is_some();
+        let metrics: Vec<&String> = windows.figures.keys().filter(of_log).collect();
+        match read(stored, log, buffer) {
+            Ok(found) => metrics.iter().for_each(|metric| {
+                check_metric(stored, windows, log, metric, &found, verification);
+            }),
+            Err(found) => verification.differences.push(Difference {
+                place: format!("trials/{}/{log}.hlog", stored.name()),
+                said: "a histogram of each window".to_owned(),
+                found,
+            }),
+        }
+    }
+    check_levels(stored, windows, verification);
+}
+
+fn read(stored: &Stored, log: &str, buffer: &mut Vec<u8>) -> Result<Vec<Histogram<u64>>, String> {
+    let text = stored.log(log)?;
+    let histograms = intervals(&text).map(|interval| {
+        let mut histogram = Histogram::new(3).map_err(|e| e.to_string())?;
+        histogram.auto(true);
+        interval?.add_to(&mut histogram, buffer)?;
+        Ok(histogram)
+    });
+    histograms.collect()
+}
+
+fn check_metric(
+    stored: &Stored,
+    windows: &Windows,
+    log: &str,
+    metric: &str,
+    histograms: &[Histogram<u64>],
+    verification: &mut Verification,
+) {
+    let values = windows.figures.get(metric).into_iter().flatten();
+    for (index, said) in values.enumerate() {
+        let Some(said) = said else {
+            continue;
+        };
+        verification.numbers += 1;
+        let name = quantile_of(log, metric).unwrap_or_default();
+        let found = histograms
+            .get(index)
+            .and_then(|histogram| quantile(histogram, name));
+        if found.is_none_or(|found| !is_near(*said, found, SAME_QUANTILE)) {
+            verification.differences.push(Difference {
+                place: format!(
+                    "trials/{}/trial.json, {metric} of window {index}",
+                    stored.name()
+                ),
+                said: said.to_string(),
+                found: found.map_or_else(|| "nothing".to_owned(), |found| found.to_string()),
+            });
+        }
+    }
+}
+
+/// A level is the geometric mean over the windows that count.
+fn check_levels(stored: &Stored, windows: &Windows, verification: &mut Verification) {
+    for measured in stored.metrics() {
+        let values: BTreeMap<u32, f64> = windows.by_pair(&measured.metric, Span::Whole);
+        let positive = values.values().filter(|value| **value > 0.0);
+        let logarithms: Vec<f64> = positive.map(|value| value.ln()).collect();
+        let Some(found) = stats::summary::mean(&logarithms).map(f64::exp) else {
+            let taken = verification.taken.entry(measured.metric.clone());
+            *taken.or_default() += 1;
+            continue;
+        };
+        verification.numbers += 1;
+        if !is_near(measured.value, found, SAME_LEVEL) {
+            verification.differences.push(Difference {
+                place: format!("trials/{}/trial.json, {}", stored.name(), measured.metric),
+                said: measured.value.to_string(),
+                found: found.to_string(),
+            });
+        }
+    }
+}

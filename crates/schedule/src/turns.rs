@@ -1,0 +1,97 @@
+//! The order of turns inside one process: pairs of the baseline and another arm, each pair's
+//! order drawn by a fair coin.
+
+use crate::order::trial_seed;
+use model::{Experiment, InPlace, Plan, PlannedTrial, TakingTurns, Turn, Turns};
+use rand::seq::SliceRandom;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// Sets the coins apart from what else is drawn from the seed of a trial.
+const COINS: u64 = 0x7475_726e;
+
+/// Turns of the arms in the process that a block of this cell is; `None` where each trial is a
+/// process of its own, as that of an arm that is alone.
+///
+/// The process is measured for as long as the trials of all arms would be.
+pub fn turns(experiment: &Experiment, plan: &Plan, place: &PlannedTrial) -> Option<TakingTurns> {
+    let workload = &experiment.workloads[plan.cells[place.cell].workload];
+    let lengths = workload.in_place?;
+    let arms = experiment.arms.len();
+    if arms < 2 {
+        return None;
+    }
+    let all_ns = workload.duration_ns.saturating_mul(arms as u64);
+    let mut coins = ChaCha8Rng::seed_from_u64(trial_seed(plan.seed, place) ^ COINS);
+    Some(TakingTurns {
+        arms: experiment.arms.clone(),
+        turns: Turns {
+            lengths,
+            order: order(
+                arms,
+                experiment.baseline,
+                rounds(lengths, all_ns, arms),
+                &mut coins,
+            ),
+        },
+    })
+}
+
+/// Pairs of each arm with the baseline that fit into the time, one at least.
+fn rounds(lengths: InPlace, all_ns: u64, arms: usize) -> u64 {
+    let others = arms.saturating_sub(1).max(1) as u64;
+    let round_ns = lengths.turn_ns().saturating_mul(2 * others).max(1);
+    (all_ns / round_ns).max(1)
+}
+
+/// Rounds, in each of which every other arm has one pair, in random order.
+fn order(arms: usize, baseline: usize, rounds: u64, coins: &mut ChaCha8Rng) -> Vec<Turn> {
+    let mut others: Vec<usize> = (0..arms).filter(|arm| *arm != baseline).collect();
+    let mut order = Vec::new();
+    let mut pair = 0;
+    for _ in 0..rounds {
+        others.shuffle(coins);
+        for other in &others {
+            let mut turns = [baseline, *other].map(|arm| Turn { arm, pair });
+            if coins.random() {
+                turns.reverse();
+            }
+            order.extend(turns);
+            pair += 1;
+        }
+    }
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_pair_has_the_baseline_and_another_arm_and_coins_draw_who_is_first() {
+        let mut coins = ChaCha8Rng::seed_from_u64(1);
+        let order = order(3, 1, 200, &mut coins);
+        assert_eq!(order.len(), 800);
+        let mut baseline_is_first = 0;
+        for (pair, turns) in order.chunks(2).enumerate() {
+            let arms: Vec<usize> = turns.iter().map(|turn| turn.arm).collect();
+            assert!(turns.iter().all(|turn| turn.pair as usize == pair));
+            assert_eq!(arms.iter().filter(|arm| **arm == 1).count(), 1, "{arms:?}");
+            baseline_is_first += usize::from(arms[0] == 1);
+        }
+        assert!(
+            (160..240).contains(&baseline_is_first),
+            "{baseline_is_first}"
+        );
+        let of_arm = |arm| order.iter().filter(|turn| turn.arm == arm).count();
+        assert_eq!([of_arm(0), of_arm(1), of_arm(2)], [200, 400, 200]);
+    }
+
+    #[test]
+    fn as_many_pairs_are_made_as_fit_and_one_in_any_case() {
+        let lengths = InPlace::new(200_000_000);
+        assert_eq!(rounds(lengths, 4_000_000_000, 2), 9);
+        assert_eq!(rounds(lengths, 6_000_000_000, 3), 6);
+        assert_eq!(rounds(lengths, 1, 2), 1);
+    }
+}

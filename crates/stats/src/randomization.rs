@@ -1,0 +1,343 @@
+//! The randomization (design-based) e-process of pairs whose order a fair coin drew.
+//!
+//! Two arms take turns on one thing that runs on. In pair `k` the coin says which arm has the
+//! first window, and `x_k = ln(arm / baseline)` of the two windows. If the label makes no
+//! difference, the figures of both windows are what they are, and the coin only decides the sign
+//! of `x_k`. Whatever the machine does (drift, bursts, modes, dependence from window to window),
+//!
+//! ```text
+//! E = mean over λ of Π exp(λ_k·x_k) / cosh(λ_k·x_k)
+//! ```
+//!
+//! is a test martingale with mean 1, for any `λ_k` that is chosen from the past and from `|x_k|`:
+//! the coin of pair `k` is in neither. So the chance that E *ever* reaches `1/alpha` is at most
+//! `alpha` (Ville's inequality), without normality, independence or a variance.
+//!
+//! If the arm changes each window by the same factor, `θ` in logarithms, then `x_k − θ` has the
+//! sign of the coin: with the coin on one side `x_k = θ + d_k`, with it on the other
+//! `x_k = θ − d_k`, where `d_k` is the difference between the two moments. The shifts `θ` that the
+//! same test of `x_k − θ` does not reject are the confidence set.
+//!
+//! The stake is `λ_k·x_k = c·s(x_k)`: `s` has the sign of `x_k` and the size `|x_k| / m_k`, at
+//! most [`LARGEST_SCORE`], where `m_k` is the median of `|x_1| … |x_k|`. The bound is what keeps a
+//! single burst from paying for all pairs; with the root mean square as scale and without a
+//! bound, bursts hide effects that are there (docs/statistics-simulation.md). `c` is mixed over
+//! [`STAKES`] and both signs.
+//!
+//! Sources: Ville (1939); Ramdas, Grünwald, Vovk, Shafer, "Game-theoretic statistics and safe
+//! anytime-valid inference" (2023); Ramdas, Ruf, Larsson, Koolen, "Admissible anytime-valid
+//! sequential inference must rely on nonnegative martingales" (2022), section on symmetry; de la
+//! Peña, "A general class of exponential inequalities for martingales and ratios" (1999);
+//! Huber, "Robust estimation of a location parameter" (1964).
+
+use crate::safe_test::{Interval, saturating_exp};
+use crate::summary::median;
+
+/// Factors of the score that are staked, mixed with equal weights and on both signs. An effect
+/// of `δ` standard deviations of normal pairs is found fastest with about `0.67·δ`.
+pub const STAKES: [f64; 6] = [0.05, 0.1, 0.2, 0.4, 0.8, 1.6];
+/// The most that a pair counts, in medians of the sizes so far: 2.5 medians are 1.7 standard
+/// deviations of normal values.
+pub const LARGEST_SCORE: f64 = 2.5;
+
+/// The e-process after some pairs.
+#[derive(Debug, Clone, Default)]
+pub struct Process {
+    /// Sizes of the values so far, in order of size.
+    sizes: Vec<f64>,
+    /// Logarithms of the products, for each stake on a positive and on a negative sign.
+    products: [[f64; 2]; STAKES.len()],
+}
+
+impl Process {
+    /// The process after all of these values, each shifted by `-shift`.
+    pub fn of(xs: &[f64], shift: f64) -> Process {
+        let mut process = Process {
+            sizes: Vec::with_capacity(xs.len()),
+            ..Process::default()
+        };
+        xs.iter().for_each(|x| process.push(x - shift));
+        process
+    }
+
+    /// Adds the value of the next pair.
+    pub fn push(&mut self, x: f64) {
+        let size = x.abs();
+        let place = self.sizes.partition_point(|known| *known < size);
+        self.sizes.insert(place, size);
+        let score = self.score(size);
+        for (product, stake) in self.products.iter_mut().zip(STAKES) {
+            let bet = stake * score * x.signum();
+            let ln_cosh = bet.abs() + (-2.0 * bet.abs()).exp().ln_1p() - std::f64::consts::LN_2;
+            product[0] += bet - ln_cosh;
+            product[1] -= bet + ln_cosh;
+        }
+    }
+
+    /// Natural logarithm of the e-value; 0 without pairs.
+    pub fn ln_e(&self) -> f64 {
+        let all = self.products.as_flattened();
+        let largest = all.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let sum: f64 = all.iter().map(|product| (product - largest).exp()).sum();
+        largest + (sum / all.len() as f64).ln()
+    }
+
+    /// The size of a value that is among the sizes, in medians of them.
+    fn score(&self, size: f64) -> f64 {
+        let middle = self.sizes.len() / 2;
+        let median = match self.sizes.len() % 2 {
+            0 => f64::midpoint(self.sizes[middle - 1], self.sizes[middle]),
+            _ => self.sizes[middle],
+        };
+        match (size > 0.0, median > 0.0) {
+            (false, _) => 0.0,
+            (true, true) => (size / median).min(LARGEST_SCORE),
+            // More than half of all values are 0.
+            (true, false) => LARGEST_SCORE,
+        }
+    }
+}
+
+/// The e-value against "the label makes no difference". Saturates at `f64::MAX`.
+pub fn e_value(xs: &[f64]) -> f64 {
+    saturating_exp(Process::of(xs, 0.0).ln_e())
+}
+
+/// Fewest pairs that can reach `1/alpha`, if all of them have the same sign: 8 at 0.05.
+pub fn fewest_pairs(alpha: f64) -> u32 {
+    let mut process = Process::default();
+    let mut pairs = 0;
+    while process.ln_e() < -alpha.ln() && pairs < 10_000 {
+        process.push(1.0);
+        pairs += 1;
+    }
+    pairs
+}
+
+/// The smallest interval that holds every shift which the test at `alpha` does not reject at
+/// this length. With probability 1 − alpha the true shift is in the intervals of *all* lengths.
+/// `None` while it is unbounded, and where no common shift of all pairs is left.
+pub fn confidence_sequence(xs: &[f64], alpha: f64) -> Option<Interval> {
+    if xs.len() < fewest_pairs(alpha) as usize {
+        return None;
+    }
+    let centre = median(xs)?;
+    let sizes: Vec<f64> = xs.iter().map(|x| (x - centre).abs()).collect();
+    // Where more than half of the values are one, the others tell the scale.
+    let largest = sizes.iter().copied().fold(0.0, f64::max);
+    let scale = median(&sizes)
+        .filter(|scale| *scale > 0.0)
+        .unwrap_or(largest);
+    if scale == 0.0 {
+        return Some(Interval::around(centre, 0.0));
+    }
+    let is_kept = |shift: f64| Process::of(xs, shift).ln_e() < -alpha.ln();
+    let end = |side: f64| outermost(|distance| is_kept(centre + side * scale * distance));
+    Some(Interval {
+        low: centre - scale * end(-1.0)?,
+        high: centre + scale * end(1.0)?,
+    })
+}
+
+/// Distances from the centre that are tried, in scales: from the first on by a factor.
+const FIRST_DISTANCE: f64 = 0.01;
+const DISTANCE_FACTOR: f64 = 1.25;
+/// Up to ten thousand scales.
+const DISTANCES: i32 = 62;
+/// Halvings of the last step.
+const HALVINGS: u32 = 24;
+
+/// The largest distance that is kept; `None` where no distance is, or the last one.
+fn outermost(is_kept: impl Fn(f64) -> bool) -> Option<f64> {
+    let distance = |step: i32| match step {
+        0 => 0.0,
+        step => FIRST_DISTANCE * DISTANCE_FACTOR.powi(step - 1),
+    };
+    let last = (0..=DISTANCES)
+        .rev()
+        .find(|step| is_kept(distance(*step)))?;
+    if last == DISTANCES {
+        return None;
+    }
+    let (mut kept, mut rejected) = (distance(last), distance(last + 1));
+    for _ in 0..HALVINGS {
+        let middle = f64::midpoint(kept, rejected);
+        match is_kept(middle) {
+            true => kept = middle,
+            false => rejected = middle,
+        }
+    }
+    Some(rejected)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Normal, assert_close};
+    use proptest::prelude::*;
+
+    /// Values of one sign, of different sizes.
+    const UP: [f64; 12] = [
+        0.031, 0.018, 0.044, 0.027, 0.052, 0.012, 0.036, 0.029, 0.041, 0.022, 0.033, 0.025,
+    ];
+
+    #[test]
+    fn one_pair_is_hardly_evidence_and_none_is_none() {
+        assert_eq!(e_value(&[]), 1.0);
+        // Both signs are staked alike: whatever the coin says, the mean is 1.
+        assert_close(Some(e_value(&[3.0])), 1.0);
+    }
+
+    #[test]
+    fn the_mean_over_all_coins_is_one() {
+        let sizes = [0.03, 0.2, 0.001, 0.4, 0.05, 0.03, 9.0, 0.0, 0.02, 0.07];
+        let coins = 1 << sizes.len();
+        let sum: f64 = (0..coins)
+            .map(|coin: u32| {
+                let signed = sizes
+                    .iter()
+                    .enumerate()
+                    .map(|(k, size)| match coin >> k & 1 {
+                        0 => *size,
+                        _ => -size,
+                    });
+                e_value(&signed.collect::<Vec<f64>>())
+            })
+            .sum();
+        assert_close(Some(sum / f64::from(coins)), 1.0);
+    }
+
+    #[test]
+    fn equal_values_give_the_mean_of_the_powers() {
+        // Python: n = 9; mean of (e**c/cosh(c))**n over c and -c for c in STAKES.
+        let n = 9;
+        let mean: f64 = STAKES
+            .iter()
+            .flat_map(|c| [*c, -c])
+            .map(|c| (c.exp() / c.cosh()).powi(n))
+            .sum::<f64>()
+            / 12.0;
+        assert_close(Some(e_value(&[0.02; 9])), mean);
+    }
+
+    #[test]
+    fn eight_pairs_of_one_sign_can_decide_at_five_percent_and_seven_cannot() {
+        assert_eq!(fewest_pairs(0.05), 8);
+        assert!(e_value(&[0.5; 7]) < 20.0);
+        assert_eq!(confidence_sequence(&UP[..7], 0.05), None);
+        assert!(e_value(&[0.5; 8]) >= 20.0);
+    }
+
+    #[test]
+    fn the_interval_holds_the_median_and_ends_where_the_evidence_does() {
+        let Interval { low, high } = confidence_sequence(&UP, 0.05).unwrap();
+        let middle = median(&UP).unwrap();
+        assert!(low < middle && middle < high, "{low} {high}");
+        assert!(low > 0.0, "{low}");
+        let e = |shift: f64| Process::of(&UP, shift).ln_e().exp();
+        assert!(e(low - 1e-4) >= 20.0 && e(high + 1e-4) >= 20.0);
+        assert!(e(low + 1e-4) < 20.0 && e(high - 1e-4) < 20.0);
+    }
+
+    #[test]
+    fn equal_values_leave_one_shift() {
+        let point = Interval::around(0.1, 0.0);
+        assert_eq!(confidence_sequence(&[0.1; 9], 0.05), Some(point));
+        assert_eq!(confidence_sequence(&[0.1; 5], 0.05), None);
+    }
+
+    #[test]
+    fn one_value_out_of_all_bounds_does_not_hide_the_others() {
+        let mut xs = UP.to_vec();
+        xs.extend(UP);
+        let clean = e_value(&xs);
+        xs.insert(9, -40.0);
+        assert!(clean > 1000.0, "{clean}");
+        assert!(e_value(&xs) > 20.0, "{}", e_value(&xs));
+    }
+
+    /// Windows of a machine that has bursts and remembers, without any effect: the values of
+    /// pairs by seed.
+    fn windows(normal: &mut Normal, pairs: usize, effect: f64) -> Vec<f64> {
+        let mut memory = 0.0;
+        let mut window = |normal: &mut Normal| {
+            memory = 0.95 * memory + 0.1 * normal.next();
+            let burst = (normal.next() - 2.0).max(0.0);
+            memory + burst
+        };
+        let pair = |_| {
+            let first = window(normal);
+            let second = window(normal);
+            let arm_is_first = normal.next() > 0.0;
+            let difference = if arm_is_first {
+                first - second
+            } else {
+                second - first
+            };
+            effect + difference
+        };
+        (0..pairs).map(pair).collect()
+    }
+
+    #[test]
+    fn looking_after_every_pair_rarely_rejects_the_truth_on_a_machine_that_remembers() {
+        let mut normal = Normal::seeded(11);
+        let crossed = (0..1000)
+            .filter(|_| {
+                let mut process = Process::default();
+                windows(&mut normal, 100, 0.0).into_iter().any(|x| {
+                    process.push(x);
+                    process.ln_e() >= 20f64.ln()
+                })
+            })
+            .count();
+        // At most 5 % by Ville's inequality; three standard errors are 2.1 %.
+        assert!(crossed <= 71, "{crossed} of 1000 crossed");
+        assert!(crossed > 0, "the test never rejects anything");
+    }
+
+    #[test]
+    fn the_interval_covers_the_effect_on_a_machine_that_remembers() {
+        let mut normal = Normal::seeded(3);
+        let covered = (0..100)
+            .filter(|_| {
+                let xs = windows(&mut normal, 60, 0.05);
+                confidence_sequence(&xs, 0.05).is_some_and(|i| i.contains(0.05))
+            })
+            .count();
+        assert!(covered >= 92, "{covered} of 100");
+    }
+
+    proptest! {
+        #[test]
+        fn the_sign_of_the_values_does_not_matter(xs in prop::collection::vec(-1.0..1.0f64, 1..30)) {
+            let mirrored: Vec<f64> = xs.iter().map(|x| -x).collect();
+            let (a, b) = (Process::of(&xs, 0.0).ln_e(), Process::of(&mirrored, 0.0).ln_e());
+            prop_assert!((a - b).abs() < 1e-9, "{} and {}", a, b);
+        }
+
+        #[test]
+        fn the_scale_of_the_values_does_not_matter(
+            xs in prop::collection::vec(-1.0..1.0f64, 1..30),
+            scale in 1e-6..1e6f64,
+        ) {
+            let scaled: Vec<f64> = xs.iter().map(|x| x * scale).collect();
+            let (a, b) = (Process::of(&xs, 0.0).ln_e(), Process::of(&scaled, 0.0).ln_e());
+            prop_assert!((a - b).abs() < 1e-6, "{} and {}", a, b);
+        }
+
+        #[test]
+        fn an_interval_moves_with_its_values(
+            xs in prop::collection::vec(-1.0..1.0f64, 9..40),
+            shift in -3.0..3.0f64,
+        ) {
+            let moved: Vec<f64> = xs.iter().map(|x| x + shift).collect();
+            let (a, b) = (confidence_sequence(&xs, 0.05), confidence_sequence(&moved, 0.05));
+            prop_assert_eq!(a.is_some(), b.is_some());
+            if let (Some(a), Some(b)) = (a, b) {
+                prop_assert!((a.low + shift - b.low).abs() < 1e-3, "{} {}", a.low, b.low);
+                prop_assert!((a.high + shift - b.high).abs() < 1e-3, "{} {}", a.high, b.high);
+            }
+        }
+    }
+}

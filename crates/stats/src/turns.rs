@@ -1,0 +1,205 @@
+//! Verdicts on pairs of windows of arms that take turns inside processes.
+//!
+//! The input is `x = ln(arm / baseline)` of each pair, in the order of measuring, by process. The
+//! order inside each pair was drawn by a fair coin, so the test is that of [`randomization`],
+//! looked at after each process. The ratio is that of the median pair.
+//!
+//! Pairs of one process share its memory layout and placement, and what they say is about this
+//! process. With two processes or more, the interval is wider by the variance between them
+//! ([`levels`]) at Student's quantile: it covers what further processes would show. That part is
+//! an estimate for a fixed number of processes, not valid at every look.
+
+use crate::levels;
+use crate::randomization::{self, Process};
+use crate::safe_test::{Interval, saturating_exp};
+use crate::summary::median;
+use crate::verdict::{Judgement, Params, Verdict, direction, to_ratio, undecidable};
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+/// Judges the log-ratios of the pairs of each process.
+///
+/// In the judgement, blocks are pairs, and none are said to be needed.
+pub fn judge(processes: &[Vec<f64>], params: &Params) -> Judgement {
+    let all = processes.concat();
+    if all.is_empty() || all.iter().any(|x| !x.is_finite()) {
+        return undecidable(&all);
+    }
+    let decision = first_decision(processes, params);
+    let shown = View::of(processes);
+    let pairs = |count: usize| u32::try_from(processes[..count].concat().len()).unwrap_or(u32::MAX);
+    Judgement {
+        verdict: decision.map_or(Verdict::Unknown, |(verdict, _)| verdict),
+        blocks_needed: None,
+        ratio: shown.centre.exp(),
+        interval: shown.interval(params.alpha).map(to_ratio),
+        e_value: saturating_exp(shown.ln_e),
+        blocks: pairs(processes.len()),
+        decided_at: decision.map(|(_, count)| pairs(count)),
+        upheld: decision.is_none_or(|(verdict, _)| shown.supports(verdict, params)),
+    }
+}
+
+/// The interval of the ratio of the pairs of each process, at 1 − alpha.
+pub fn interval(processes: &[Vec<f64>], alpha: f64) -> Option<Interval> {
+    View::of(processes).interval(alpha).map(to_ratio)
+}
+
+/// *Same* after the first processes for which it holds, else the first crossing; with the number
+/// of processes.
+fn first_decision(processes: &[Vec<f64>], params: &Params) -> Option<(Verdict, usize)> {
+    let mut crossing = None;
+    for count in 1..=processes.len() {
+        let view = View::of(&processes[..count]);
+        if view.is_same(params) {
+            return Some((Verdict::Same, count));
+        }
+        if crossing.is_none() && view.is_different(params) {
+            crossing = Some((direction(view.centre, params), count));
+        }
+    }
+    crossing
+}
+
+/// What is known after some processes.
+struct View<'a> {
+    processes: &'a [Vec<f64>],
+    all: Vec<f64>,
+    ln_e: f64,
+    /// Median of all pairs.
+    centre: f64,
+}
+
+impl<'a> View<'a> {
+    fn of(processes: &'a [Vec<f64>]) -> Self {
+        let all = processes.concat();
+        View {
+            processes,
+            ln_e: Process::of(&all, 0.0).ln_e(),
+            centre: median(&all).unwrap_or(f64::NAN),
+            all,
+        }
+    }
+
+    fn interval(&self, alpha: f64) -> Option<Interval> {
+        let within = randomization::confidence_sequence(&self.all, alpha)?;
+        let more = between(self.processes, alpha);
+        Some(Interval {
+            low: within.low - more,
+            high: within.high + more,
+        })
+    }
+
+    fn is_different(&self, params: &Params) -> bool {
+        self.ln_e >= -params.alpha.ln()
+    }
+
+    fn is_same(&self, params: &Params) -> bool {
+        let limit = params.smallest_effect.ln_1p();
+        // Both ends are rejected wherever the interval lies between them, and that is soon known.
+        let is_rejected = |shift: f64| Process::of(&self.all, shift).ln_e() >= -params.alpha.ln();
+        is_rejected(limit)
+            && is_rejected(-limit)
+            && self
+                .interval(params.alpha)
+                .is_some_and(|interval| interval.lies_within(&Interval::around(0.0, limit)))
+    }
+
+    fn supports(&self, verdict: Verdict, params: &Params) -> bool {
+        match verdict {
+            Verdict::Same => self.is_same(params),
+            Verdict::Better | Verdict::Worse => {
+                self.is_different(params) && direction(self.centre, params) == verdict
+            }
+            Verdict::Unknown => true,
+        }
+    }
+}
+
+/// Half the width that processes add; 0 of one process, and where they do not differ.
+fn between(processes: &[Vec<f64>], alpha: f64) -> f64 {
+    let groups: Vec<&[f64]> = processes.iter().map(Vec::as_slice).collect();
+    let groups: Vec<&[f64]> = groups
+        .into_iter()
+        .filter(|group| !group.is_empty())
+        .collect();
+    let count = groups.len() as f64;
+    let Some(levels) = levels::split(&groups).filter(|levels| levels.between > 0.0) else {
+        return 0.0;
+    };
+    let Ok(student) = StudentsT::new(0.0, 1.0, count - 1.0) else {
+        return 0.0;
+    };
+    student.inverse_cdf(1.0 - alpha / 2.0) * (levels.between / count).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Normal;
+    use model::Better;
+
+    const HIGHER: Params = Params {
+        alpha: 0.05,
+        smallest_effect: 0.02,
+        better: Better::Higher,
+    };
+
+    /// Processes of 20 pairs around a mean of their own.
+    fn processes(seed: u64, means: &[f64], sd: f64) -> Vec<Vec<f64>> {
+        let mut normal = Normal::seeded(seed);
+        let mut process = |mean: &f64| (0..20).map(|_| mean + sd * normal.next()).collect();
+        means.iter().map(&mut process).collect()
+    }
+
+    #[test]
+    fn a_clear_gain_is_better_or_worse_by_the_direction_of_the_metric() {
+        let found = judge(&processes(1, &[0.1], 0.03), &HIGHER);
+        assert_eq!((found.verdict, found.blocks), (Verdict::Better, 20));
+        assert!(
+            found
+                .interval
+                .is_some_and(|i| i.low > 1.05 && i.high < 1.15)
+        );
+        let lower = Params {
+            better: Better::Lower,
+            ..HIGHER
+        };
+        let found = judge(&processes(1, &[0.1], 0.03), &lower);
+        assert_eq!(found.verdict, Verdict::Worse);
+    }
+
+    #[test]
+    fn little_noise_around_no_change_is_the_same_after_the_first_process() {
+        let found = judge(&processes(2, &[0.0, 0.0], 0.005), &HIGHER);
+        assert_eq!((found.verdict, found.decided_at), (Verdict::Same, Some(20)));
+        assert!(found.upheld);
+    }
+
+    #[test]
+    fn processes_that_differ_widen_the_interval() {
+        let width = |means: &[f64]| {
+            let found = judge(&processes(3, means, 0.01), &HIGHER);
+            found.interval.map(|i| i.high - i.low).unwrap()
+        };
+        let (alike, apart) = (width(&[0.1, 0.1, 0.1]), width(&[0.05, 0.1, 0.15]));
+        assert!(apart > 3.0 * alike, "{alike} and {apart}");
+    }
+
+    #[test]
+    fn nothing_is_known_without_pairs_or_with_one_that_has_no_ratio() {
+        for processes in [vec![], vec![vec![]], vec![vec![0.1; 9], vec![f64::NAN]]] {
+            let found = judge(&processes, &HIGHER);
+            assert_eq!((found.verdict, found.e_value), (Verdict::Unknown, 1.0));
+        }
+    }
+
+    #[test]
+    fn a_verdict_stands_when_later_processes_blur_it_and_says_so() {
+        let found = judge(&processes(4, &[0.1, -0.1], 0.02), &HIGHER);
+        assert_eq!(
+            (found.verdict, found.decided_at),
+            (Verdict::Better, Some(20))
+        );
+        assert!(!found.upheld);
+    }
+}

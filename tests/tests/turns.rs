@@ -1,0 +1,105 @@
+//! Arms that take turns inside one process, from the command line to the report.
+
+use serde_json::Value;
+use tests::{Bench, alone, expect_code, skipped, stderr, stdout};
+
+/// Turns of `wakeup` in 40 windows of 50 ms: two processes at most.
+fn run(bench: &Bench, arm: &str, more: &[&str]) -> std::process::Output {
+    let file = bench.file(
+        "turns.toml",
+        &format!(
+            "name = \"turns\"\n\
+             stop = {{ min-blocks = 1, max-blocks = 2 }}\n\
+             [[arm]]\nname = \"default\"\n\
+             [[arm]]\nname = \"changed\"\n{arm}\n\
+             [[workload]]\nkind = \"wakeup\"\nloads = [1]\noperations = 1\nsleep = \"20us\"\n\
+             metrics = [\"requests_per_sec\"]\nin-place = \"always\"\nturn = \"50ms\"\n\
+             duration = \"1400ms\"\nwarmup = \"100ms\"\n"
+        ),
+    );
+    let args = [&["run", &file, "-o", "out", "-q"], more].concat();
+    bench.run(&args)
+}
+
+fn report(bench: &Bench) -> Value {
+    let output = bench.run(&["report", "out", "--format", "json"]);
+    expect_code(&output, 0);
+    serde_json::from_str(&stdout(&output)).expect("valid JSON")
+}
+
+fn deciding(report: &Value) -> &Value {
+    let comparisons = report["comparisons"].as_array().expect("a list");
+    let deciding = comparisons.iter().find(|c| c["deciding"] == true);
+    deciding.expect("one decides")
+}
+
+#[test]
+fn extra_work_is_found_within_one_process_and_the_report_says_how_it_was_measured() {
+    let _turn = alone();
+    let bench = Bench::default();
+    expect_code(&run(&bench, "handicap = \"300%\"", &[]), 0);
+    let report = report(&bench);
+    let found = deciding(&report);
+    assert_eq!(found["verdict"], "worse", "{found}");
+    assert!(found["in_turns"]["pairs"].as_u64() >= Some(10), "{found}");
+    assert!(found["in_turns"]["change_ns"].as_u64() > Some(0), "{found}");
+    let text = stdout(&bench.run(&["report", "out"]));
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("in turns inside"), "{text}");
+    let page = stdout(&bench.run(&["report", "out", "--format", "html"]));
+    assert!(page.contains("in turns inside"), "{page}");
+    expect_code(&bench.run(&["verify", "out"]), 0);
+}
+
+#[test]
+fn equal_arms_have_pairs_of_windows_and_no_verdict_of_a_difference_that_is_none() {
+    let _turn = alone();
+    if !tests::is_root() {
+        return skipped("going back to a nice value of 0 needs root");
+    }
+    let bench = Bench::default();
+    expect_code(&run(&bench, "policy = { nice = 0 }", &["--seed", "3"]), 0);
+    let report = report(&bench);
+    let found = deciding(&report);
+    assert!(found["in_turns"]["pairs"].as_u64() >= Some(10), "{found}");
+    assert!(
+        found["ratio"]
+            .as_f64()
+            .is_some_and(|ratio| (0.5..2.0).contains(&ratio)),
+        "{found}"
+    );
+}
+
+#[test]
+fn an_arm_that_cannot_change_in_place_is_an_error_that_names_its_ingredient() {
+    let bench = Bench::default();
+    for (arm, key) in [
+        ("quota = \"50%\"", "quota"),
+        ("scheduler = \"scx_rusty\"", "scheduler"),
+    ] {
+        let output = run(&bench, arm, &[]);
+        expect_code(&output, 2);
+        let said = stderr(&output);
+        assert!(
+            said.contains(key) && said.contains("leave out in-place"),
+            "{said}"
+        );
+    }
+    let output = bench.run(&[
+        "check",
+        "-a",
+        "default",
+        "-a",
+        "batch",
+        "-w",
+        "hackbench",
+        "--in-place",
+        "always",
+    ]);
+    expect_code(&output, 2);
+    assert!(
+        stderr(&output).contains("window by window"),
+        "{}",
+        stderr(&output)
+    );
+}
