@@ -56,5 +56,5 @@ pub use trace::{Ran, Tracing, WorstTrace};
 pub use trial::{Trial, TrialResult, TrialState};
 pub use units::{Size, format_duration_ns, format_rate, nanos, parse_size, whole};
 pub use workload::{
-    Arrivals, Calibration, KEEP_LIMIT_BYTES, Kind, Load, Place, Slo, Variant, Workload,
+    Arrivals, Calibration, KEEP_LIMIT_BYTES, Kind, Load, Place, ShareOfMax, Slo, Variant, Workload,
 };
