@@ -2,6 +2,7 @@
 # make quickstart   the same on this machine itself, without a guest
 # make banking-local   policies on a banking service under Gatling, without a guest; 20 minutes
 # make banking-native   the same without Gatling, by our own load; 20 minutes
+# make banking-capacity   the same at shares of its highest rate; 2 hours
 # make banking   sched_ext schedulers on the same service in a guest; 50 minutes without KVM
 # make install   the program, its man pages and completions, below prefix (DESTDIR is obeyed)
 # make deb   a Debian package of the same, with experiments and documents, in target/
@@ -9,7 +10,7 @@
 # make deny   licences and known vulnerabilities of what is linked in; needs cargo-deny
 # make test-long   a thousand kills at random times, and what needs emulated CPUs for long; 35 minutes
 .DELETE_ON_ERROR:
-.PHONY: demo quickstart banking banking-local banking-native reference test deny test-long test-java test-sched check sched scx_microquanta build install deb demo-jars
+.PHONY: demo quickstart banking banking-local banking-native banking-capacity reference test deny test-long test-java test-sched check sched scx_microquanta build install deb demo-jars
 
 HOST := $(shell rustc --print host-tuple)
 SCHEDLAB := target/schedlab
@@ -31,6 +32,9 @@ banking-local: build demo-jars
 
 banking-native: build demo-jars
 	$(SCHEDLAB) run experiments/banking-native.toml || [ $$? -eq 4 ]
+
+banking-capacity: build demo-jars
+	$(SCHEDLAB) run experiments/banking-capacity.toml || [ $$? -eq 4 ]
 
 # The same in a guest, under sched_ext schedulers. The image's Debian is the host's, since the
 # schedulers are linked with its C library.

@@ -6,7 +6,7 @@ use crate::collectors::events;
 use crate::collectors::trace;
 use crate::roles;
 use load::Job;
-use model::{Arm, Experiment, Place, Problem, Side, Workload};
+use model::{Arm, Experiment, Load, Place, Problem, Side, Workload};
 use std::path::Path;
 
 /// Every problem, not only the first. Nothing is changed.
@@ -115,8 +115,19 @@ fn check_workload(workload: &Workload) -> Vec<Problem> {
         }
     };
     let cpus = collect::machine::usable_cpus();
-    let require = |load: &model::Load| driver.require(&Job::new(workload, *load, cpus));
-    workload.loads.iter().flat_map(require).collect()
+    let require = |load| driver.require(&Job::new(workload, load, cpus));
+    let mut loads: Vec<Load> = workload.loads.iter().copied().map(known_load).collect();
+    loads.dedup();
+    loads.into_iter().flat_map(require).collect()
+}
+
+/// Load by which a workload can be checked before anything was measured: the rate that a share
+/// means is not known, but how it is looked for is.
+fn known_load(load: Load) -> Load {
+    match load {
+        Load::ShareOfMax(share) => Load::MaxRate(share.slo),
+        load => load,
+    }
 }
 
 #[cfg(test)]

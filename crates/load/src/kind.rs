@@ -104,7 +104,7 @@ pub enum LoadForms {
     Counts,
     /// A number, a percentage of the CPUs, or a rate.
     CountsOrRates,
-    /// A rate, or a search for the highest rate that holds a service level.
+    /// A rate, a search for the highest rate that holds a service level, or a share of that.
     Rates,
     /// A rate.
     FixedRates,
@@ -118,7 +118,7 @@ impl LoadForms {
                 matches!(self, LoadForms::Counts | LoadForms::CountsOrRates)
             }
             Load::RatePerSec(_) => self != LoadForms::Counts,
-            Load::MaxRate(_) => self == LoadForms::Rates,
+            Load::MaxRate(_) | Load::ShareOfMax(_) => self == LoadForms::Rates,
         }
     }
 }

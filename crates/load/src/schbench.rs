@@ -201,6 +201,7 @@ impl Driver for Schbench {
         let json = usage.stderr.contains("--json") || usage.stdout.contains("--json");
         Ok(Calibration {
             values: [(JSON.to_owned(), u64::from(json))].into(),
+            ..Calibration::default()
         })
     }
 

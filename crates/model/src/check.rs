@@ -9,7 +9,7 @@ use crate::experiment::{Experiment, StopRule};
 use crate::schedule::{Cell, Plan, PlannedTrial};
 use crate::trial::Trial;
 use crate::units::format_duration_ns;
-use crate::workload::{Load, Workload};
+use crate::workload::{Calibration, Load, Workload};
 use std::collections::HashSet;
 
 /// A leap year. Every length of time in an experiment is shorter, so that sums of them
@@ -31,6 +31,8 @@ pub const MOST_COUNT: u64 = 1_000_000;
 pub const MOST_SIZE_BYTES: u64 = 1 << 40;
 /// One request a nanosecond.
 pub const MOST_PER_SEC: f64 = 1e9;
+/// Largest share of a highest rate, in percent.
+pub const MOST_SHARE: f64 = 1_000.0;
 
 /// A value that is wrong, by its key in the file it was read from.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -212,6 +214,13 @@ impl Load {
     pub fn check(&self) -> Result<(), String> {
         let rate = |per_sec: f64| per_sec > 0.0 && per_sec <= MOST_PER_SEC;
         let wrong = match self {
+            Load::ShareOfMax(share) if !(share.percent > 0.0 && share.percent <= MOST_SHARE) => {
+                Some(format!(
+                    "of {}% of the highest rate is out of range: above 0% and at most {MOST_SHARE}%",
+                    share.percent
+                ))
+            }
+            Load::ShareOfMax(share) => return Load::MaxRate(share.slo).check(),
             Load::One => None,
             Load::Count(0) => Some("of 0 measures nothing; the least is 1".to_owned()),
             Load::Count(n) if *n > MOST_COUNT => {
@@ -237,6 +246,19 @@ impl Load {
             }
         };
         wrong.map_or(Ok(()), Err)
+    }
+}
+
+impl Calibration {
+    /// Checks that a highest rate is one.
+    pub fn check(&self) -> Checked {
+        let is_rate = |rate: f64| rate > 0.0 && rate <= MOST_PER_SEC;
+        match self.max_per_sec {
+            Some(rate) if !is_rate(rate) => {
+                Err(Invalid::new("max_per_sec", format!("{rate} is no rate")))
+            }
+            _ => Ok(()),
+        }
     }
 }
 

@@ -58,5 +58,5 @@ pub use trial::{Trial, TrialResult, TrialState};
 pub use turns::{InPlace, TakingTurns, Turn, Turns, Windows};
 pub use units::{Size, format_duration_ns, format_rate, nanos, parse_size, whole};
 pub use workload::{
-    Arrivals, Calibration, KEEP_LIMIT_BYTES, Kind, Load, Place, Slo, Variant, Workload,
+    Arrivals, Calibration, KEEP_LIMIT_BYTES, Kind, Load, Place, ShareOfMax, Slo, Variant, Workload,
 };

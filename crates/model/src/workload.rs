@@ -176,6 +176,24 @@ pub enum Load {
     RatePerSec(f64),
     /// The highest rate that holds a service level: what is looked for, not offered.
     MaxRate(Slo),
+    /// A share of the highest rate at which the baseline holds a service level.
+    ShareOfMax(ShareOfMax),
+}
+
+/// A share of a highest rate that is found once, under the baseline, before the first block.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ShareOfMax {
+    /// 100 is the highest rate itself.
+    pub percent: f64,
+    /// Service level of the highest rate, and where it is looked for.
+    pub slo: Slo,
+}
+
+impl ShareOfMax {
+    /// Rate that the share means, in requests a second.
+    pub fn rate_per_sec(&self, max_per_sec: f64) -> f64 {
+        self.percent / 100.0 * max_per_sec
+    }
 }
 
 /// A service level, and where the highest rate that holds it is looked for.
@@ -215,7 +233,15 @@ impl Load {
             Load::PercentOfCpus(p) => {
                 Some(crate::whole((p / 100.0 * f64::from(cpus)).round()).max(1))
             }
-            Load::RatePerSec(_) | Load::MaxRate(_) => None,
+            Load::RatePerSec(_) | Load::MaxRate(_) | Load::ShareOfMax(_) => None,
+        }
+    }
+
+    /// Load that trials offer, where it follows from what was found before the first block.
+    pub fn offered(self, found: &Calibration) -> Load {
+        match (self, found.max_per_sec) {
+            (Load::ShareOfMax(share), Some(max)) => Load::RatePerSec(share.rate_per_sec(max)),
+            (load, _) => load,
         }
     }
 }
@@ -228,6 +254,7 @@ impl std::fmt::Display for Load {
             Load::PercentOfCpus(p) => write!(f, "{p}%"),
             Load::RatePerSec(r) => f.write_str(&format_rate(*r)),
             Load::MaxRate(slo) => write!(f, "max at {slo}"),
+            Load::ShareOfMax(share) => write!(f, "{}% of max", share.percent),
         }
     }
 }
@@ -237,6 +264,9 @@ impl std::fmt::Display for Load {
 pub struct Calibration {
     /// Named whole numbers, such as `loops`.
     pub values: BTreeMap<String, u64>,
+    /// The highest rate of the baseline, in requests a second, of which the load is a share.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_per_sec: Option<f64>,
 }
 
 impl Workload {
@@ -301,6 +331,28 @@ impl Workload {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_share_is_offered_as_a_rate_once_the_highest_rate_is_known() {
+        let slo = Slo {
+            permille: 950,
+            below_ns: 500_000_000,
+            from_per_sec: 20.0,
+            to_per_sec: 400.0,
+        };
+        let percent = 80.0;
+        let share = Load::ShareOfMax(ShareOfMax { percent, slo });
+        assert_eq!(share.to_string(), "80% of max");
+        let found = Calibration {
+            max_per_sec: Some(120.0),
+            ..Calibration::default()
+        };
+        assert_eq!(share.offered(&found), Load::RatePerSec(96.0));
+        assert_eq!(share.offered(&Calibration::default()), share);
+        assert_eq!(Load::Count(4).offered(&found), Load::Count(4));
+        let stored = serde_json::to_string(&share).unwrap();
+        assert_eq!(serde_json::from_str::<Load>(&stored).unwrap(), share);
+    }
 
     #[test]
     fn a_client_is_read_beside_the_kind_and_from_within_it_as_files_had_it_before() {

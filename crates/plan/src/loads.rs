@@ -1,8 +1,9 @@
-//! `loads`: a list, a scan (`{ from, to, step }`), or a search for the highest rate that
-//! holds a service level (`{ find = "max", slo = "p99 < 1ms" }`).
+//! `loads`: a list, a scan (`{ from, to, step }`), a search for the highest rate that holds a
+//! service level (`{ find = "max", slo = "p99 < 1ms" }`), or shares of the highest rate of the
+//! baseline (`{ shares-of-max = ["50%", "80%"], slo = "p99 < 1ms" }`).
 
-use load::units::{WrittenLoad, WrittenSlo};
-use model::{Load, Slo};
+use load::units::{Percent, WrittenLoad, WrittenSlo};
+use model::{Load, ShareOfMax, Slo};
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
@@ -21,6 +22,7 @@ pub(crate) struct Table {
     to: Option<WrittenLoad>,
     step: Option<WrittenLoad>,
     find: Option<Find>,
+    shares_of_max: Option<Vec<Percent>>,
     slo: Option<WrittenSlo>,
 }
 
@@ -37,7 +39,8 @@ impl<'de> Deserialize<'de> for Loads {
             type Value = Loads;
             fn expecting(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
                 f.write_str(
-                    "loads: [1, 4], { from, to, step }, or { find = \"max\", slo = \"p99 < 1ms\" }",
+                    "loads: [1, 4], { from, to, step }, { find = \"max\", slo = \"p99 < 1ms\" }, or \
+                     { shares-of-max = [\"50%\", \"80%\"], slo = \"p99 < 1ms\" }",
                 )
             }
             fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Loads, A::Error> {
@@ -55,17 +58,22 @@ impl<'de> Deserialize<'de> for Loads {
 }
 
 fn of_table(table: Table) -> Result<Vec<Load>, String> {
+    if let Some(percents) = &table.shares_of_max {
+        return shares(percents, &table);
+    }
     match (table.find, table.slo) {
         (Some(Find::Max), Some(WrittenSlo(slo))) => {
             if table.step.is_some() {
                 return Err("a search finds its own steps; leave out `step`".to_owned());
             }
-            Ok(vec![search(slo, table.from, table.to)?])
+            Ok(vec![Load::MaxRate(search(slo, table.from, table.to)?)])
         }
         (Some(Find::Max), None) => {
             Err("the highest rate of what? Add slo = \"p99 < 1ms\"".to_owned())
         }
-        (None, Some(_)) => Err("a service level without find = \"max\"".to_owned()),
+        (None, Some(_)) => {
+            Err("a service level without find = \"max\" or shares-of-max".to_owned())
+        }
         (None, None) => match (table.from, table.to, table.step) {
             (Some(from), Some(to), Some(step)) => scan(from.0, to.0, step.0),
             _ => Err("a scan has `from`, `to` and `step`".to_owned()),
@@ -77,7 +85,7 @@ fn search(
     (permille, below_ns): (u32, u64),
     from: Option<WrittenLoad>,
     to: Option<WrittenLoad>,
-) -> Result<Load, String> {
+) -> Result<Slo, String> {
     let rate = |written: Option<WrittenLoad>, usual| match written.map(|load| load.0) {
         None => Ok(usual),
         Some(Load::RatePerSec(rate)) => Ok(rate),
@@ -92,7 +100,29 @@ fn search(
     if slo.from_per_sec >= slo.to_per_sec {
         return Err("a search ends above where it begins".to_owned());
     }
-    Ok(Load::MaxRate(slo))
+    Ok(slo)
+}
+
+/// Shares of the rate that a search finds before the first block.
+fn shares(percents: &[Percent], table: &Table) -> Result<Vec<Load>, String> {
+    if table.find.is_some() || table.step.is_some() {
+        return Err(
+            "shares-of-max looks for the highest rate itself; leave out `find` and \
+                    `step`"
+                .to_owned(),
+        );
+    }
+    let Some(WrittenSlo(slo)) = table.slo else {
+        return Err("shares of the highest rate of what? Add slo = \"p99 < 1ms\"".to_owned());
+    };
+    let slo = search(slo, table.from, table.to)?;
+    let share = |Percent(percent): &Percent| {
+        let percent = *percent;
+        let load = Load::ShareOfMax(ShareOfMax { percent, slo });
+        load.check().map_err(|what| format!("a load {what}"))?;
+        Ok(load)
+    };
+    percents.iter().map(share).collect()
 }
 
 /// Both ends included where the steps meet the second.
@@ -126,7 +156,7 @@ fn scan(from: Load, to: Load, step: Load) -> Result<Vec<Load>, String> {
 
 fn number(load: Load) -> (f64, fn(f64) -> Load) {
     match load {
-        Load::One | Load::MaxRate(_) => (1.0, |_| Load::One),
+        Load::One | Load::MaxRate(_) | Load::ShareOfMax(_) => (1.0, |_| Load::One),
         Load::Count(count) => (count as f64, |n| Load::Count(model::whole(n.round()))),
         Load::PercentOfCpus(percent) => (percent, Load::PercentOfCpus),
         Load::RatePerSec(rate) => (rate, Load::RatePerSec),
@@ -168,8 +198,42 @@ mod tests {
     }
 
     #[test]
+    fn shares_have_the_service_level_of_the_highest_rate_and_the_ends_of_its_search() {
+        let text = r#"{ shares-of-max = ["50%", "120%"], slo = "p95 < 500ms", from = "20/s" }"#;
+        let slo = Slo {
+            permille: 950,
+            below_ns: 500_000_000,
+            from_per_sec: 20.0,
+            to_per_sec: SEARCH_TO_PER_SEC,
+        };
+        let share = |percent| Load::ShareOfMax(ShareOfMax { percent, slo });
+        assert_eq!(loads(text).unwrap(), [share(50.0), share(120.0)]);
+    }
+
+    #[test]
     fn what_is_neither_is_refused_with_the_reason() {
         for (wrong, why) in [
+            (r#"{ shares-of-max = ["50%"] }"#, "Add slo ="),
+            (
+                r#"{ shares-of-max = [50], slo = "p99 < 1ms" }"#,
+                "a percentage",
+            ),
+            (
+                r#"{ shares-of-max = ["50%", "0%"], slo = "p99 < 1ms" }"#,
+                "above 0%",
+            ),
+            (
+                r#"{ shares-of-max = ["1001%"], slo = "p99 < 1ms" }"#,
+                "at most 1000%",
+            ),
+            (
+                r#"{ shares-of-max = ["50%"], find = "max", slo = "p99 < 1ms" }"#,
+                "leave out `find`",
+            ),
+            (
+                r#"{ shares-of-max = ["50%"], slo = "p99 < 1ms", from = "9k/s", to = "1k/s" }"#,
+                "ends above",
+            ),
             (r#"{ find = "max" }"#, "slo ="),
             (r#"{ slo = "p99 < 1ms" }"#, "without find"),
             (r#"{ from = 1, to = 4 }"#, "`step`"),

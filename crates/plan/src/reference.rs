@@ -362,13 +362,20 @@ const WORKLOAD: TableDef = TableDef {
 
 const LOADS: TableDef = TableDef {
     header: "loads = { … }",
-    text: "A scan (`from`, `to`, `step`), or a search for the highest rate that holds a service \
-           level (`find`, `slo`).",
+    text: "A scan (`from`, `to`, `step`), a search in each trial for the highest rate that holds a \
+           service level (`find`, `slo`), or shares of the highest rate of the baseline, which is \
+           looked for once before the first block (`shares-of-max`, `slo`).",
     keys: &[
         KeyDef::new("from", "load", "`1k/s` in a search", "First load."),
         KeyDef::new("to", "load", "`1M/s` in a search", "Last load."),
         KeyDef::new("step", "load", "", "Step of a scan."),
         KeyDef::new("find", "`max`", "", "Begins a search."),
+        KeyDef::new(
+            "shares-of-max",
+            "list of percentages",
+            "",
+            "Shares of the highest rate, one load each.",
+        ),
         KeyDef::new(
             "slo",
             "`\"p99 < 1ms\"`",

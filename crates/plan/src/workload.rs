@@ -304,7 +304,7 @@ fn check_load(def: &KindDef, workload: &Workload, load: &Load) -> Result<(), Pla
     }
     let name = &workload.name;
     let (message, help) = match load {
-        Load::MaxRate(_) => {
+        Load::MaxRate(_) | Load::ShareOfMax(_) => {
             let able = kinds(|def| def.loads == LoadForms::Rates).join("`, `");
             (
                 format!("the workload `{name}` cannot look for its highest rate"),

@@ -37,6 +37,9 @@ pub const OWN: [&str; 7] = [
 ];
 /// Made from the rest, as the report is.
 pub const CERTIFICATE: &str = "certificate.json";
+/// Name of the directory with the rates that were tried before the first block, a table for each
+/// workload whose loads are shares of its highest rate.
+pub const SEARCHES: &str = "searches";
 /// Name of the directory with one directory for each trial.
 pub const TRIALS: &str = "trials";
 /// Below a trial: files that its services and its load left.

@@ -7,6 +7,7 @@
 //!   plan.json         calibration.json                   system.json
 //!   starts.json       build of each start (a resumed run has several) and its machines, one
 //!                     for each kernel that came up; system.json is the very first of them
+//!   searches/bank.csv   rates that were tried before the first block, where loads are shares
 //!   trials/00042-wakeup-100%-b7-bpfland/trial.json, *.hlog, *.csv, *.log
 //!   report/           made from the rest; may be deleted at any time
 //! ```

@@ -6,7 +6,10 @@
 use crate::files::{self, io, read_json};
 use crate::write::never_began;
 use crate::{FORMAT, Format, Manifest, ResultsError};
-use model::{Build, Calibration, Experiment, Invalid, Machine, Plan, Start, System, Trial};
+use model::{
+    Build, Calibration, Cell, Experiment, Invalid, Load, Machine, Plan, Start, System, Trial,
+    format_rate,
+};
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,6 +25,8 @@ pub struct ResultSet {
     pub experiment: Experiment,
     /// Order in which the trials were to run.
     pub plan: Plan,
+    /// Values that were found before the first block, by the name of the cell.
+    pub calibrations: BTreeMap<String, Calibration>,
     /// The machine with the baseline's kernel, as it first came up.
     pub system: System,
     /// The starts of the run, in order; at least one.
@@ -52,6 +57,7 @@ impl ResultSet {
         check_starts(&trials, &starts)?;
         Ok(ResultSet {
             dir: dir.to_owned(),
+            calibrations: read_calibrations(dir)?,
             system: system(dir, &experiment, &starts)?,
             starts,
             manifest,
@@ -60,6 +66,36 @@ impl ResultSet {
             trials,
             strays,
         })
+    }
+
+    /// Rate that the trials of a cell offer, in requests a second; `None` where its load is none.
+    pub fn rate_per_sec(&self, cell: &Cell) -> Option<f64> {
+        let load = match self.calibrations.get(&cell.name) {
+            Some(found) => cell.load.offered(found),
+            None => cell.load,
+        };
+        match load {
+            Load::RatePerSec(rate) => Some(rate),
+            _ => None,
+        }
+    }
+
+    /// Load of a cell in words; a share with the rate that it means: `80% of max (96/s)`.
+    pub fn load_in_words(&self, cell: &Cell) -> String {
+        cell.load.to_string() + &self.meant_rate(cell)
+    }
+
+    /// Name of a cell, and the rate that a share means: `bank 80% of max (96/s)`.
+    pub fn title(&self, cell: &Cell) -> String {
+        cell.name.clone() + &self.meant_rate(cell)
+    }
+
+    /// Rate in brackets, where the load is a share and does not say it.
+    fn meant_rate(&self, cell: &Cell) -> String {
+        match (cell.load, self.rate_per_sec(cell)) {
+            (Load::ShareOfMax(_), Some(rate)) => format!(" ({})", format_rate(rate)),
+            _ => String::new(),
+        }
     }
 }
 
@@ -162,11 +198,15 @@ fn check_starts(trials: &[StoredTrial], starts: &[Start]) -> Result<(), ResultsE
 /// Calibrations by cell name; empty if there are none yet.
 pub fn read_calibrations(dir: &Path) -> Result<BTreeMap<String, Calibration>, ResultsError> {
     let path = dir.join(files::CALIBRATION);
-    if path.exists() {
-        read_json(&path)
-    } else {
-        Ok(BTreeMap::new())
+    if !path.exists() {
+        return Ok(BTreeMap::new());
     }
+    let found: BTreeMap<String, Calibration> = read_json(&path)?;
+    found
+        .values()
+        .try_for_each(Calibration::check)
+        .map_err(invalid(&path))?;
+    Ok(found)
 }
 
 /// All finished trials, in the order of the plan. Where a place was measured again, because

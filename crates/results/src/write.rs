@@ -24,6 +24,8 @@ pub struct Writer {
     dir: PathBuf,
     manifest: Manifest,
     starts: Vec<Start>,
+    /// Tables of searches that this process wrote.
+    searches: Vec<PathBuf>,
     /// Did this process make the directory's contents?
     is_new: bool,
 }
@@ -54,6 +56,7 @@ impl Writer {
             dir: dir.to_owned(),
             manifest,
             starts: Vec::new(),
+            searches: Vec::new(),
             is_new: true,
         })
     }
@@ -67,6 +70,7 @@ impl Writer {
             dir: dir.to_owned(),
             starts: read_starts(dir, &manifest)?,
             manifest,
+            searches: Vec::new(),
             is_new: false,
         };
         writer.remove_partial()?;
@@ -128,7 +132,11 @@ impl Writer {
         for name in files::OWN {
             let _ = fs::remove_file(self.dir.join(name));
         }
+        for path in &self.searches {
+            let _ = fs::remove_file(path);
+        }
         // These fail, rightly, where something is left.
+        let _ = fs::remove_dir(self.dir.join(files::SEARCHES));
         let _ = fs::remove_dir(&trials);
         let _ = fs::remove_dir(&self.dir);
     }
@@ -139,6 +147,14 @@ impl Writer {
         calibrations: &BTreeMap<String, Calibration>,
     ) -> Result<(), ResultsError> {
         write_json(&self.dir.join(files::CALIBRATION), calibrations)
+    }
+
+    /// Stores the table of the rates that were tried for a workload before the first block.
+    pub fn add_search(&mut self, workload: &str, table: &str) -> Result<(), ResultsError> {
+        let name = format!("{}/{}.csv", files::SEARCHES, short(workload));
+        self.searches
+            .push(derived(&self.dir, &name, table.as_bytes())?);
+        Ok(())
     }
 
     /// Stores a new state of the run in the manifest.

@@ -15,8 +15,9 @@ pub use check::check;
 pub use missing::unexplained;
 pub use run::{Options, Outcome, run, says_budget_ended};
 
-use model::{PlannedTrial, Problem, Trial, Warning};
+use model::{PlannedTrial, Problem, Slo, Trial, Warning};
 use results::ResultsError;
+use schedule::Search;
 use target::TargetError;
 
 /// Events of a run, for whoever wants to show them.
@@ -26,6 +27,31 @@ pub enum Event<'a> {
     Ready {
         /// Warnings about the experiment and its target.
         warnings: &'a [Warning],
+    },
+    /// A highest rate, of which loads are shares, is about to be looked for.
+    SearchStarted {
+        /// Name of the workload.
+        workload: &'a str,
+        /// Name of the arm that it is looked for under, which is the baseline.
+        arm: &'a str,
+        /// Service level, ends and likely time of the search.
+        search: &'a Search,
+    },
+    /// The search has found a rate, and it is stored.
+    RateFound {
+        /// Name of the workload.
+        workload: &'a str,
+        /// Service level that holds at this rate and at none that is higher.
+        slo: &'a Slo,
+        /// Requests a second.
+        rate_per_sec: f64,
+    },
+    /// A search came to nothing; another one follows, or the run ends.
+    SearchFailed {
+        /// Name of the workload.
+        workload: &'a str,
+        /// Reason for which its trial does not count.
+        why: &'a str,
     },
     /// A trial is about to start.
     TrialStarted {

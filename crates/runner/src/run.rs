@@ -1,6 +1,7 @@
 //! One run: every trial of the plan that is still wanted.
 
 mod budget;
+mod capacity;
 mod snapshot;
 mod turns;
 
@@ -98,7 +99,7 @@ pub fn run(
         calibrations: options.calibrations,
         sink,
     };
-    let outcome = run.prepare().and_then(|()| run.all_blocks());
+    let outcome = run.prepare().and_then(|()| run.measure_all());
     match outcome {
         // What was being started or fetched was ended with it.
         Err(RunError::Target(_) | RunError::Unmet(_))
@@ -167,12 +168,14 @@ impl<'a> Run<'a> {
         self.open_controller()?;
         self.look_at_cells();
         let plan = self.plan;
-        if let Some(first) = plan.trials.iter().find(|place| self.is_wanted(place)) {
-            let boot = boot(&self.experiment.arms[first.arm]);
-            match self.target.can().reset {
-                Reset::Snapshot => self.open(&boot, 0)?,
-                _ => drop(self.connect(first)?),
+        let first = plan.trials.iter().find(|place| self.is_wanted(place));
+        match (first, self.boot_of_search()) {
+            (Some(_), Some(boot)) => self.open(&boot, 0)?,
+            (Some(first), None) if self.target.can().reset == Reset::Snapshot => {
+                self.open(&boot(&self.experiment.arms[first.arm]), 0)?;
             }
+            (Some(first), None) => drop(self.connect(first)?),
+            (None, _) => {}
         }
         let mut warnings =
             schedule::warnings(self.experiment, plan, target::cpus(&self.experiment.target));
@@ -203,11 +206,8 @@ impl<'a> Run<'a> {
     /// A kernel that comes up for the first time since the run was started: it must have
     /// what its arms need, and is put on record.
     fn look_at(&mut self, boot: &Boot) -> Result<(), RunError> {
+        let side = self.side();
         let connection = connected(&mut self.connection)?;
-        let side = match self.controller {
-            Some(_) => Side::Target,
-            None => Side::Both,
-        };
         let problems = connection.check(&only_arms_of(self.experiment, boot), side)?;
         if !problems.is_empty() {
             return Err(RunError::Unmet(problems));
@@ -219,6 +219,14 @@ impl<'a> Run<'a> {
             system,
         })?;
         Ok(self.writer.warn(self.target.warnings())?)
+    }
+
+    /// The part of the checks that the target's agent makes.
+    fn side(&self) -> Side {
+        match self.controller {
+            Some(_) => Side::Target,
+            None => Side::Both,
+        }
     }
 
     /// A machine is stored only if its trials may stand beside those that are there.
@@ -259,6 +267,13 @@ impl<'a> Run<'a> {
                 .to_owned(),
         });
         Ok(self.writer.warn(warnings.collect())?)
+    }
+
+    fn measure_all(&mut self) -> Result<Outcome, RunError> {
+        match self.find_rates()? {
+            true => self.all_blocks(),
+            false => Ok(self.interrupt()),
+        }
     }
 
     fn all_blocks(&mut self) -> Result<Outcome, RunError> {
@@ -523,7 +538,7 @@ impl<'a> Run<'a> {
             label: format!("{} b{} {}", cell.name, place.block, arm.name),
             arm: arm.clone(),
             workload: workload.clone(),
-            load: cell.load,
+            load: cell.load.offered(&calibration),
             calibration,
             seed: schedule::trial_seed(self.plan.seed, place),
             collect: self.experiment.collect.clone(),

@@ -9,8 +9,8 @@ use load::Chosen;
 use load::roles::{ANTAGONISTS, Readiness, SERVERS};
 use model::printable::one_line;
 use model::{
-    Antagonist, Arm, Experiment, Kind, Placement, Ready, Server, Service, TargetSpec, Workload,
-    format_duration_ns,
+    Antagonist, Arm, Calibration, Experiment, Kind, Placement, Ready, Server, Service, TargetSpec,
+    Workload, format_duration_ns, format_rate,
 };
 use plan::PlanError;
 use std::io::IsTerminal;
@@ -105,9 +105,12 @@ fn shown(earlier: &Path, wanted: &Wanted) -> Result<String, PlanError> {
         shown.workload(workload);
     }
     let calibrated = wanted.calibrations.iter();
-    for (cell, calibration) in calibrated.filter(|(_, found)| !found.values.is_empty()) {
+    for (cell, calibration) in calibrated.filter(|(_, found)| **found != Calibration::default()) {
         let values = calibration.values.iter();
-        let values: Vec<String> = values.map(|(name, n)| format!("{name} = {n}")).collect();
+        let values = values.map(|(name, n)| format!("{name} = {n}"));
+        let max = calibration.max_per_sec.map(format_rate);
+        let max = max.map(|rate| format!("max = {rate}"));
+        let values: Vec<String> = values.chain(max).collect();
         shown.entry(1, &format!("as calibrated, {cell}"), &values.join(", "));
     }
     let stop = &experiment.stop;

@@ -88,6 +88,9 @@ impl Run {
             &experiment,
             &plan,
         )?;
+        if !calibrations.is_empty() {
+            writer.write_calibrations(&calibrations)?;
+        }
         Ok(Run {
             experiment,
             plan,

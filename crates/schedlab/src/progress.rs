@@ -6,7 +6,7 @@ use indicatif::style::ProgressTracker;
 use indicatif::{MultiProgress, ProgressBar, ProgressState, ProgressStyle};
 use model::printable::one_line;
 use model::trial::headline;
-use model::{Experiment, Plan, format_duration_ns};
+use model::{Experiment, Plan, format_duration_ns, format_rate};
 use report::count;
 use runner::{Event, OpenComparison, Progress};
 use std::fmt::Write;
@@ -57,6 +57,31 @@ impl Display {
                 for warning in *warnings {
                     self.lines.say(&format!("note: {}", warning.what));
                 }
+            }
+            Event::SearchStarted {
+                workload,
+                arm,
+                search,
+            } => {
+                self.lines.say(&format!(
+                    "first the highest rate of {workload} at {} under {arm}, which takes about {}",
+                    search.slo,
+                    format_duration_ns(search.about_ns)
+                ));
+                self.place = format!("highest rate · {workload} · {arm}");
+                self.now("");
+            }
+            Event::RateFound {
+                workload,
+                slo,
+                rate_per_sec,
+            } => self.lines.say(&format!(
+                "the highest rate of {workload} at {slo} is {}; its loads are shares of that",
+                format_rate(*rate_per_sec)
+            )),
+            Event::SearchFailed { workload, why } => {
+                let line = format!("no highest rate of {workload} found: {}", headline(why));
+                self.lines.say(&line);
             }
             Event::TrialStarted {
                 place,

@@ -350,7 +350,7 @@ fn loads(forms: LoadForms) -> &'static str {
         LoadForms::Counts => "a number, or percent of the CPUs",
         LoadForms::CountsOrRates => "a number, percent of the CPUs, or a rate",
         LoadForms::FixedRates => "a rate",
-        LoadForms::Rates => "a rate, or a search for the highest rate",
+        LoadForms::Rates => "a rate, a search for the highest rate, or shares of it",
     }
 }
 

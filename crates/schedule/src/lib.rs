@@ -7,7 +7,7 @@ mod order;
 mod turns;
 mod warnings;
 
-pub use length::block_ns;
+pub use length::{Search, block_ns, search_limit_ns, searches, searches_ns};
 pub use limits::check_quota;
 pub use order::{cells, plan, trial_seed};
 pub use turns::turns;

@@ -1,6 +1,6 @@
 //! Warnings that an experiment gives reason for before its first trial.
 
-use crate::length::block_ns;
+use crate::length::{block_ns, searches_ns};
 use crate::limits;
 use model::{Experiment, Plan, Severity, Warning, Workload, format_duration_ns};
 use stats::safe_test::fewest_values;
@@ -59,18 +59,24 @@ fn short_budget(experiment: &Experiment, plan: &Plan) -> Option<Warning> {
     let budget = experiment.stop.budget_ns?;
     let block = block_ns(experiment, plan).max(1);
     let least = least_blocks(experiment);
-    let held = budget / block;
+    let searches = searches_ns(experiment);
+    let held = budget.saturating_sub(searches) / block;
+    let before = match searches {
+        0 => String::new(),
+        ns => format!(" after a search of about {}", format_duration_ns(ns)),
+    };
+    let needed = block.saturating_mul(least.into()).saturating_add(searches);
     (held < u64::from(least)).then(|| Warning {
         severity: Severity::Caution,
         what: format!(
-            "the budget of {} holds {held} blocks of about {}; {}",
+            "the budget of {} holds {held} blocks of about {}{before}; {}",
             format_duration_ns(budget),
             format_duration_ns(block),
             are_the_least(experiment, least)
         ),
         remedy: format!(
             "a budget of {} (--budget), or fewer loads, arms or workloads",
-            format_duration_ns(rounded_up(block.saturating_mul(least.into())))
+            format_duration_ns(rounded_up(needed))
         ),
     })
 }

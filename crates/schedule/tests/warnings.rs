@@ -62,3 +62,33 @@ fn a_last_block_that_cannot_decide_is_warned_of() {
     assert_eq!(with(5, &["a", "b"]), [""; 0]);
     assert_eq!(with(4, &["a"]), [""; 0], "nothing is compared");
 }
+
+const SHARES: &str = "[[arm]]\nname = \"a\"\n[[arm]]\nname = \"b\"\n[[workload]]\nkind = \"http\"\n\
+    loads = { shares-of-max = [\"50%\", \"120%\"], slo = \"p95 < 10ms\", from = \"100/s\", to = \"1600/s\" }\n\
+    duration = \"8s\"\nwarmup = \"2s\"\n";
+
+#[test]
+fn a_search_before_the_first_block_takes_of_the_budget() {
+    let with = |budget: &str| said(&format!("stop.budget = \"{budget}\"\n{SHARES}"), None);
+    let expected = "the budget of 5m holds 4 blocks of about 41.2s after a search of about 1m40s; 5 \
+                    are the least that decide";
+    assert_eq!(with("5m"), [expected]);
+    assert_eq!(with("6m"), [""; 0]);
+}
+
+#[test]
+fn a_workload_with_shares_has_one_search_which_may_take_as_long_as_all_of_its_rates() {
+    let experiment = plan::parse_experiment("x.toml", SHARES).unwrap();
+    let searches = schedule::searches(&experiment);
+    assert_eq!(searches.len(), 1);
+    assert_eq!((searches[0].workload, searches[0].slo.permille), (0, 950));
+    let workload = &experiment.workloads[0];
+    let limit = schedule::search_limit_ns(workload, &searches[0].slo);
+    // Five rates up and four within the last gap, each twice, with a second for late answers.
+    assert_eq!(limit - workload.time_limit_ns, 18 * 11_000_000_000);
+    let names: Vec<String> = schedule::cells(&experiment)
+        .into_iter()
+        .map(|c| c.name)
+        .collect();
+    assert_eq!(names, ["http 50% of max", "http 120% of max"]);
+}

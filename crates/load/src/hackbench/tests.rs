@@ -70,6 +70,7 @@ fn a_failed_run_is_an_error_whatever_it_printed() {
 fn the_command_line_says_all_parameters() {
     let calibration = Calibration {
         values: [("loops".to_owned(), 777)].into(),
+        ..Calibration::default()
     };
     let job = Job {
         calibration,

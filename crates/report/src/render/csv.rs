@@ -143,7 +143,7 @@ fn columns_of_trial(results: &ResultSet, stored: &StoredTrial) -> [String; 11] {
     [
         text(&trial.cell),
         workload.map_or(String::new(), |w| text(&w.name)),
-        cell.map_or(String::new(), |c| c.load.to_string()),
+        cell.map_or(String::new(), |c| results.load_in_words(c)),
         text(&trial.arm),
         (trial.place.arm == results.experiment.baseline).to_string(),
         trial.place.block.to_string(),

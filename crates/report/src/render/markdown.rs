@@ -106,7 +106,7 @@ fn row(cell: &CellTable, c: &Comparison) -> String {
     };
     format!(
         "| {} | {} | {} | {} | {} | {verdict} | {} | {} |",
-        escape(&cell.name),
+        escape(&cell.title),
         escape(&c.metric),
         escape(&c.arm),
         c.ratio.map_or("-".to_owned(), change),

@@ -173,6 +173,8 @@ pub fn most_common(reasons: &[&str]) -> String {
 struct CellScope<'a> {
     experiment: &'a Experiment,
     cell: &'a Cell,
+    title: String,
+    load: String,
     index: usize,
     workload: &'a Workload,
     /// The trials of this cell that are ok.
@@ -202,6 +204,8 @@ impl<'a> CellScope<'a> {
         CellScope {
             experiment: &results.experiment,
             cell,
+            title: results.title(cell),
+            load: results.load_in_words(cell),
             index,
             workload: &results.experiment.workloads[cell.workload],
             trials: all.filter(|t| t.place.cell == index && t.is_ok()).collect(),
@@ -214,8 +218,9 @@ impl<'a> CellScope<'a> {
         let heads = self.metric_heads();
         CellTable {
             name: self.cell.name.clone(),
+            title: self.title.clone(),
             workload: self.workload.name.clone(),
-            load: self.cell.load.to_string(),
+            load: self.load.clone(),
             comparisons: self.timed(self.comparisons(&heads)),
             metrics: heads.iter().map(|head| self.metric_row(head)).collect(),
             not_measured: self.not_measured.clone(),
@@ -310,7 +315,7 @@ impl<'a> CellScope<'a> {
         let judged = judge::judge(&xs, head.better, &experiment.stop);
         Comparison {
             workload: self.workload.name.clone(),
-            load: self.cell.load.to_string(),
+            load: self.load.clone(),
             metric: head.name.to_owned(),
             unit: head.unit.to_owned(),
             better: head.better,

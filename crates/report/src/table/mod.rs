@@ -105,6 +105,9 @@ impl Tally {
 pub struct CellTable {
     /// `wakeup 100%`.
     pub name: String,
+    /// The name as it is read out, with the rate that a share means.
+    #[serde(skip)]
+    pub(crate) title: String,
     pub(crate) workload: String,
     pub(crate) load: String,
     /// Deciding metrics first; within a metric in the order of the arms.

@@ -36,6 +36,7 @@ pub fn is_stored(name: &str) -> bool {
     let parts: Vec<&str> = name.split('/').collect();
     match parts[..] {
         [top] => TOP.contains(&top),
+        [files::SEARCHES, table] => is_plain(table),
         [files::TRIALS, trial, file] => [trial, file].iter().all(|part| is_plain(part)),
         [files::TRIALS, trial, files::KEPT, ref path @ ..] => {
             is_plain(trial) && path.len() <= MOST_FOLDERS && path.iter().all(|part| is_plain(part))
@@ -106,6 +107,7 @@ mod tests {
     fn results_are_a_few_files_and_what_lies_in_trials() {
         for name in [
             "manifest.json",
+            "searches/bank.csv",
             "trials/00000-make-b1-a/trial.json",
             "trials/x/stdout.log",
             "trials/x/kept/load/report/index.html",
@@ -116,6 +118,7 @@ mod tests {
             "notes.txt",
             "report/report.html",
             "trials/notes.txt",
+            "searches/bank/x.csv",
             "trials/x/y/z",
             "trials/x/kept/load/../a",
             "trials/.partial-x/trial.json",

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod apart;
+mod capacity;
 mod kernels;
 mod place;
 mod resume;

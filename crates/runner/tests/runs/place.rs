@@ -3,9 +3,9 @@
 use model::{
     Arm, Better, Build, Experiment, Kind, Measurement, Plan, StopRule, TargetSpec, Trial, Workload,
 };
+use results::read::read_calibrations;
 use results::{FORMAT, Manifest, ResultSet, RunState, Writer};
 use runner::{Event, Options, Outcome, RunError, run};
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use target::Target;
@@ -112,7 +112,7 @@ impl Place {
             controller: controller.as_mut().map(|c| c as &mut dyn Target),
             interrupted: &interrupted,
             done,
-            calibrations: BTreeMap::new(),
+            calibrations: read_calibrations(self.path()).unwrap(),
             began: "2026-11-21T10:00:00Z".to_owned(),
             build: Build::default(),
             anyway: self.anyway,

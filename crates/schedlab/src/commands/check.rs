@@ -52,6 +52,7 @@ pub fn check(args: &CheckArgs) -> Result<ExitCode, CliError> {
                 report::count(plan.cells.len(), "cell"),
                 experiment.target.kind()
             );
+            super::plan::print_searches(&experiment);
             super::plan::print_warnings(&warnings);
         }
     }
@@ -59,6 +60,21 @@ pub fn check(args: &CheckArgs) -> Result<ExitCode, CliError> {
         true => exit::DONE,
         false => exit::UNMET,
     }))
+}
+
+/// Searches before the first block, each with the time that it is likely to take.
+fn searches(experiment: &Experiment) -> Vec<serde_json::Value> {
+    let search = |search: schedule::Search| {
+        serde_json::json!({
+            "workload": experiment.workloads[search.workload].name,
+            "slo": search.slo.to_string(),
+            "about_ns": search.about_ns,
+        })
+    };
+    schedule::searches(experiment)
+        .into_iter()
+        .map(search)
+        .collect()
 }
 
 fn print_json(
@@ -73,6 +89,7 @@ fn print_json(
         "arms": experiment.arms.len(),
         "cells": cells,
         "missing": problems,
+        "searches": searches(experiment),
         "warnings": warnings,
     }))
 }

@@ -5,7 +5,7 @@ use crate::exit::CliError;
 use crate::output::{self, Plain, say};
 use crate::request::wanted;
 use model::printable::one_line;
-use model::{Experiment, Plan, Severity, Warning, format_duration_ns};
+use model::{Experiment, Plan, Severity, Warning, format_duration_ns, format_rate};
 use std::process::ExitCode;
 
 pub fn plan(args: &PlanArgs) -> Result<ExitCode, CliError> {
@@ -40,6 +40,7 @@ fn print(experiment: &Experiment, plan: &Plan, blocks: u32) {
             one_line(&load::summary(workload))
         );
     }
+    print_searches(experiment);
     for trial in plan.trials.iter().take_while(|t| t.block <= blocks) {
         let cell = &plan.cells[trial.cell].name;
         let arm = &experiment.arms[trial.arm].name;
@@ -67,6 +68,24 @@ pub fn print_warnings(warnings: &[Warning]) {
     }
 }
 
+/// Prints what is measured before the first block.
+pub fn print_searches(experiment: &Experiment) {
+    let baseline = &experiment.arms[experiment.baseline].name;
+    for search in schedule::searches(experiment) {
+        let workload = &experiment.workloads[search.workload];
+        let (from, to) = (search.slo.from_per_sec, search.slo.to_per_sec);
+        say!(
+            "before the first block: the highest rate of {} at {} under {baseline}, from {} to {}, \
+             about {}",
+            one_line(&workload.name),
+            search.slo,
+            format_rate(from),
+            format_rate(to),
+            format_duration_ns(search.about_ns)
+        );
+    }
+}
+
 fn print_time(experiment: &Experiment, plan: &Plan) {
     let stop = &experiment.stop;
     say!(
@@ -77,6 +96,7 @@ fn print_time(experiment: &Experiment, plan: &Plan) {
     );
     let block = schedule::block_ns(experiment, plan);
     let all = block.saturating_mul(u64::from(stop.max_blocks));
+    let all = all.saturating_add(schedule::searches_ns(experiment));
     let most = stop.budget_ns.map_or(all, |budget| budget.min(all));
     say!(
         "a block takes about {}{}, the whole at most about {}",

@@ -53,7 +53,7 @@ impl Setup {
                     CellSetup {
                         cell: cell.name.clone(),
                         work: work(workload),
-                        load: cell.load.to_string(),
+                        load: results.load_in_words(cell),
                         window: window(workload),
                         warmup: match workload.warmup_ns {
                             0 => "none".to_owned(),

@@ -296,7 +296,7 @@ impl<'a> View<'a> {
         let nothing: Vec<&str> = nothing.iter().map(|row| row.metric.as_str()).collect();
         CellView {
             id: cell_id(index),
-            name: &cell.name,
+            name: &cell.title,
             rows: self.rows(cell.deciding()),
             further: self.rows(cell.further()),
             further_differ: cell.further().filter(|c| c.verdict.is_call()).count(),

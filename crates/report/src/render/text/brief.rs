@@ -46,7 +46,7 @@ impl Page {
             let rows: Vec<&Comparison> = cell.deciding().filter(is_shown).collect();
             shown += rows.len();
             if !rows.is_empty() {
-                self.heading(&format!("{} (against {})", cell.name, table.baseline()));
+                self.heading(&format!("{} (against {})", cell.title, table.baseline()));
                 self.comparisons(table, &rows, Shape::short(table));
             }
         }

@@ -50,7 +50,7 @@ impl Page {
 
     fn verdicts(&mut self, table: &Table) {
         for cell in &table.cells {
-            let title = format!("{} (against {})", cell.name, table.baseline());
+            let title = format!("{} (against {})", cell.title, table.baseline());
             let shown: Vec<&Comparison> = cell.deciding().collect();
             self.titled(&title, table, &shown);
         }
@@ -75,7 +75,7 @@ impl Page {
     fn further(&mut self, table: &Table) {
         for cell in &table.cells {
             let shown: Vec<&Comparison> = cell.further().collect();
-            self.titled(&format!("{}, further metrics", cell.name), table, &shown);
+            self.titled(&format!("{}, further metrics", cell.title), table, &shown);
         }
     }
 
@@ -98,7 +98,7 @@ impl Page {
             }
             let (none, shown): (Vec<&MetricRow>, Vec<&MetricRow>) =
                 cell.metrics.iter().partition(|row| row.is_nothing());
-            self.heading(&format!("{}, medians of all trials", cell.name));
+            self.heading(&format!("{}, medians of all trials", cell.title));
             let abreast = self.abreast();
             for start in (0..names.len()).step_by(abreast) {
                 let end = names.len().min(start + abreast);

@@ -140,7 +140,7 @@ impl Page {
 
     /// One arm alone has room for what its trials vary by.
     fn spread(&mut self, cell: &CellTable, most: usize) {
-        self.heading(&cell.name);
+        self.heading(&cell.title);
         self.columns(&full::spread_columns(cell, most));
         let more = cell.metrics.len().saturating_sub(most);
         if more > 0 {

@@ -131,7 +131,7 @@ fn row(
     let arms = 0..results.experiment.arms.len();
     Some(InterferenceRow {
         placement: variant.placement.clone(),
-        load: cell.load.to_string(),
+        load: results.load_in_words(cell),
         beside: variant.beside.clone()?,
         arms: arms
             .map(|arm| slowdown(results, (beside, alone), arm, measured))

@@ -1,7 +1,7 @@
 //! A latency over the offered rate, for each arm, with its knee.
 
 use super::{GeometricMean, Measured, deciding, figures, geometric_mean, is_overloaded};
-use model::{Better, Load};
+use model::Better;
 use results::{ResultSet, overload};
 use serde::Serialize;
 
@@ -57,7 +57,7 @@ pub fn scans(results: &ResultSet) -> Vec<Scan> {
 fn scan(results: &ResultSet, workload: usize) -> Option<Scan> {
     let mut cells = Vec::new();
     for (index, cell) in results.plan.cells.iter().enumerate() {
-        if let Load::RatePerSec(rate) = cell.load
+        if let Some(rate) = results.rate_per_sec(cell)
             && cell.workload == workload
         {
             cells.push((rate, index));
