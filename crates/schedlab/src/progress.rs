@@ -58,30 +58,8 @@ impl Display {
                     self.lines.say(&format!("note: {}", warning.what));
                 }
             }
-            Event::SearchStarted {
-                workload,
-                arm,
-                search,
-            } => {
-                self.lines.say(&format!(
-                    "first the highest rate of {workload} at {} under {arm}, which takes about {}",
-                    search.slo,
-                    format_duration_ns(search.about_ns)
-                ));
-                self.place = format!("highest rate · {workload} · {arm}");
-                self.now("");
-            }
-            Event::RateFound {
-                workload,
-                slo,
-                rate_per_sec,
-            } => self.lines.say(&format!(
-                "the highest rate of {workload} at {slo} is {}; its loads are shares of that",
-                format_rate(*rate_per_sec)
-            )),
-            Event::SearchFailed { workload, why } => {
-                let line = format!("no highest rate of {workload} found: {}", headline(why));
-                self.lines.say(&line);
+            Event::SearchStarted { .. } | Event::RateFound { .. } | Event::SearchFailed { .. } => {
+                self.search(event)
             }
             Event::TrialStarted {
                 place,
@@ -115,6 +93,38 @@ impl Display {
                 self.lines.say(&line);
             }
             Event::BlockEnded { state } => self.block_ended(state),
+        }
+    }
+
+    /// The search for a highest rate, before the first block.
+    fn search(&mut self, event: &Event) {
+        match event {
+            Event::SearchStarted {
+                workload,
+                arm,
+                search,
+            } => {
+                self.lines.say(&format!(
+                    "first the highest rate of {workload} at {} under {arm}, which takes about {}",
+                    search.slo,
+                    format_duration_ns(search.about_ns)
+                ));
+                self.place = format!("highest rate · {workload} · {arm}");
+                self.now("");
+            }
+            Event::RateFound {
+                workload,
+                slo,
+                rate_per_sec,
+            } => self.lines.say(&format!(
+                "the highest rate of {workload} at {slo} is {}; its loads are shares of that",
+                format_rate(*rate_per_sec)
+            )),
+            Event::SearchFailed { workload, why } => {
+                let line = format!("no highest rate of {workload} found: {}", headline(why));
+                self.lines.say(&line);
+            }
+            _ => {}
         }
     }
 
