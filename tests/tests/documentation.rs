@@ -48,11 +48,18 @@ fn commands(page: &Path, program: &str) -> Vec<String> {
 /// Command that can be run here in place of one of the documentation.
 fn in_place_of(command: &str) -> String {
     let words: Vec<&str> = command.split_whitespace().collect();
+    // Options that `plan` has not; with `--help` at the end all words are still read.
+    let only_of_run = ["--notify", "--fail-on", "--wait"];
+    let only_of_run = words.iter().any(|word| only_of_run.contains(word));
     match words.get(1) {
+        Some(&"run") if only_of_run => {
+            let (command, _) = command.split_once(" > ").unwrap_or((command, ""));
+            format!("{command} --help")
+        }
         Some(&"run") if words.len() > 2 => command.replacen("schedlab run", "schedlab plan", 1),
         Some(&("list" | "plan")) => command.to_owned(),
         // Sub-commands with a sub-command of their own.
-        Some(&("scheduler" | "tool" | "kernel" | "vm" | "image")) => {
+        Some(&("scheduler" | "service" | "tool" | "kernel" | "vm" | "image")) => {
             format!("{} --help", words[..3.min(words.len())].join(" "))
         }
         _ => format!("{} --help", words[..2.min(words.len())].join(" ")),

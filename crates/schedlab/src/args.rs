@@ -1,5 +1,9 @@
 //! The command line as it is typed. Its meaning is in `request.rs` and in the commands.
 
+mod installed;
+
+pub use installed::{SchedulerCommand, ServiceCommand, ServiceInstall, TargetCommand, ToolCommand};
+
 use crate::commands::vm::{ImageCommand, KernelCommand, VmCommand};
 use crate::examples;
 use crate::output::Plain;
@@ -559,88 +563,6 @@ impl Listing {
         let value = self.to_possible_value();
         value.map_or_else(String::new, |value| value.get_name().to_owned())
     }
-}
-
-#[derive(Debug, Subcommand)]
-pub enum TargetCommand {
-    /// What a machine lacks for experiments; only the agent is copied there
-    Check {
-        /// ssh:HOST, or an experiment file with its target
-        #[arg(value_name = "KIND:NAME|FILE")]
-        target: String,
-        #[arg(long, value_enum, default_value_t = Plain::Text)]
-        format: Plain,
-    },
-}
-
-#[derive(Debug, Subcommand)]
-pub enum SchedulerCommand {
-    /// Build a scheduler from crates.io into the cache: scx_rusty, scx_rusty@1.1.4,
-    /// scx_rusty@latest; without a version the one that `scheduler list` calls default
-    Install {
-        scheduler: String,
-        /// Build as root, and not as who called sudo, or nobody: build scripts of all
-        /// dependencies then run as root
-        #[arg(long)]
-        as_root: bool,
-        #[arg(long, value_enum, default_value_t = Plain::Text)]
-        format: Plain,
-    },
-    /// Schedulers that are installed, and those that could be
-    List {
-        #[arg(long, value_enum, default_value_t = Plain::Text)]
-        format: Plain,
-    },
-}
-
-#[derive(Debug, Subcommand)]
-pub enum ServiceCommand {
-    /// Write a service and its timer, and start the timer
-    Install(ServiceInstall),
-    /// Stop the timer of an experiment and remove its units; results are kept
-    Remove {
-        /// Name of the experiment
-        name: String,
-    },
-}
-
-#[derive(Debug, Args)]
-pub struct ServiceInstall {
-    /// Experiment file (TOML)
-    pub file: PathBuf,
-    /// When it runs: hour, night (01:30), week, or a calendar event of systemd.time(7)
-    #[arg(long, value_name = "WHEN", default_value = "night")]
-    pub every: String,
-    /// Directory whose results/ the runs are in [default: /var/lib/schedlab]
-    #[arg(long, value_name = "DIR")]
-    pub directory: Option<PathBuf>,
-    /// Tell somebody, as `schedlab run --notify` does
-    #[arg(long, value_name = "WHERE")]
-    pub notify: Vec<String>,
-    /// Print the units and change nothing
-    #[arg(long)]
-    pub dry_run: bool,
-}
-
-#[derive(Debug, Subcommand)]
-pub enum ToolCommand {
-    /// Fetch a benchmark, check it and build it into the cache, where workloads find it:
-    /// schbench, netperf, tbench, rt-app
-    Install {
-        /// NAME, or NAME@COMMIT for a commit that was not tried
-        tool: String,
-        /// Take it from here: a clone of the repository, a mirror of Debian, or the package, as
-        /// a path or a URL
-        #[arg(long, value_name = "PATH|URL")]
-        from: Option<String>,
-        #[arg(long, value_enum, default_value_t = Plain::Text)]
-        format: Plain,
-    },
-    /// Benchmarks that are installed, and those that could be, with their licences
-    List {
-        #[arg(long, value_enum, default_value_t = Plain::Text)]
-        format: Plain,
-    },
 }
 
 impl ExperimentArgs {

@@ -30,8 +30,8 @@ const KEYS: &[KeyDef] = &[
         "runtime",
         "duration",
         "`1ms`",
-        "CPU time of a job on an idle machine. It is calibrated once for each cell, so that \
-         every arm has the same work. `0s`: a job only wakes up.",
+        "Median CPU time of a job. Its work is calibrated once for each cell, so that every arm \
+         has the same. `0s`: a job only wakes up.",
     ),
     KeyDef::new(
         "deadline",
@@ -214,6 +214,10 @@ impl Params for Periodic {
 }
 
 impl Periodic {
+    fn rows_per_sec(&self) -> u64 {
+        calibrate::rows_per_sec(self.footprint_bytes, self.runtime_ns, self.period_ns)
+    }
+
     fn deadline_ns(&self) -> u64 {
         self.deadline_ns.unwrap_or(self.period_ns)
     }
@@ -254,7 +258,7 @@ impl Driver for Periodic {
     fn calibrate(&self, _job: &Job, _run: &mut Run) -> Result<Calibration, String> {
         let mut calibration = Calibration::default();
         if self.runtime_ns > 0 {
-            let rows = calibrate::rows_per_sec(self.footprint_bytes);
+            let rows = self.rows_per_sec();
             calibration.values.insert(ROWS_PER_SEC.to_owned(), rows);
         }
         Ok(calibration)

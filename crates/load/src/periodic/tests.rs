@@ -46,8 +46,8 @@ fn every_release_in_the_window_is_counted() {
 fn a_job_takes_about_the_cpu_time_that_was_asked_for() {
     let parsed = run(&periodic()).unwrap();
     let cpu = value(&parsed, "job_cpu_p50");
-    // The calibration has the fastest batch; a shared machine is up to some times slower.
-    assert!((80_000.0..1_000_000.0).contains(&cpu), "{cpu} ns");
+    // A shared machine does up to twice as much in one second as in another, and at times less.
+    assert!((50_000.0..1_000_000.0).contains(&cpu), "{cpu} ns");
 }
 
 #[test]
@@ -91,8 +91,8 @@ fn times_that_cannot_be_are_refused_by_their_key() {
 
 #[test]
 fn the_calibration_is_of_the_footprint() {
-    let small = calibrate::rows_per_sec(4 << 10);
-    let large = calibrate::rows_per_sec(256 << 10);
+    let small = calibrate::rows_per_sec(4 << 10, 1_000_000, 2_000_000);
+    let large = calibrate::rows_per_sec(256 << 10, 1_000_000, 2_000_000);
     // A row of the larger matrices has 64 times as many products.
     assert!(small > 8 * large, "{small} and {large} rows");
 }

@@ -87,9 +87,8 @@ fn rows(params: &Periodic, job: &Job) -> u64 {
         return 0;
     }
     let calibrated = job.calibration.values.get(ROWS_PER_SEC).copied();
-    let per_sec = calibrated.unwrap_or_else(|| calibrate::rows_per_sec(params.footprint_bytes));
-    let rows = u128::from(per_sec) * u128::from(params.runtime_ns) / 1_000_000_000;
-    u64::try_from(rows).unwrap_or(u64::MAX).max(1)
+    let per_sec = calibrated.unwrap_or_else(|| params.rows_per_sec());
+    calibrate::share(per_sec, params.runtime_ns)
 }
 
 impl Worker {
