@@ -9,9 +9,9 @@ const BATCHES: usize = 20;
 const NS_PER_SEC: u64 = 1_000_000_000;
 /// Longest sleep between two jobs: after it a CPU is as idle, and caches are as cold, as after
 /// a longer one.
-const LONGEST_SLEEP_NS: u64 = 5_000_000;
+const LONGEST_SLEEP_NS: u64 = 20_000_000;
 /// Time that all jobs may take, and their number.
-const JOBS_NS: u64 = 500_000_000;
+const JOBS_NS: u64 = 1_000_000_000;
 const FEWEST_JOBS: u64 = 11;
 const MOST_JOBS: u64 = 101;
 
