@@ -91,7 +91,12 @@ fn expect_shares(bench: &Bench, max: f64) {
         // Whole requests within a window of a second.
         assert!((offered - share * max).abs() <= 1.5, "{offered}: {trial:?}");
         let overloaded = trial.metric("overloaded").unwrap().value;
-        assert_eq!(overloaded > 0.0, share > 1.0, "{trial:?}");
+        // The service does 100 a second; a search on a busy machine may have found less.
+        match share * max {
+            rate if rate > 105.0 => assert_eq!(overloaded, 1.0, "{trial:?}"),
+            rate if rate < 90.0 => assert_eq!(overloaded, 0.0, "{trial:?}"),
+            _ => {}
+        }
     }
 }
 
