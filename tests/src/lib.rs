@@ -175,6 +175,16 @@ pub fn own_mounts_or_skip() -> bool {
     works
 }
 
+/// True if python3, which serves as the application of a test, is there.
+pub fn python_or_skip() -> bool {
+    let python = Command::new("python3").arg("-V").output();
+    let is_there = python.is_ok_and(|output| output.status.success());
+    if !is_there {
+        skipped("python3 is not installed");
+    }
+    is_there
+}
+
 /// True if the tests run as root.
 pub fn is_root() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0)

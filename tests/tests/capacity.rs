@@ -39,15 +39,6 @@ min-blocks = 1
 max-blocks = 1
 "#;
 
-fn can_run() -> bool {
-    let python = std::process::Command::new("python3").arg("-V").output();
-    let is_there = python.is_ok_and(|output| output.status.success());
-    if !is_there {
-        tests::skipped("python3 is not installed");
-    }
-    is_there
-}
-
 /// The experiment, changed so.
 fn file(bench: &Bench, from: &str, to: &str) -> String {
     assert!(EXPERIMENT.contains(from), "{from}");
@@ -102,7 +93,7 @@ fn expect_shares(bench: &Bench, max: f64) {
 
 #[test]
 fn arms_are_compared_at_shares_of_what_the_baseline_sustains_and_a_resume_has_the_same() {
-    if !can_run() {
+    if !tests::python_or_skip() {
         return;
     }
     let _turn = alone();
@@ -146,7 +137,7 @@ fn arms_are_compared_at_shares_of_what_the_baseline_sustains_and_a_resume_has_th
 
 #[test]
 fn a_capacity_beyond_the_ends_of_the_search_ends_the_run_with_the_end_to_move() {
-    if !can_run() {
+    if !tests::python_or_skip() {
         return;
     }
     let _turn = alone();

@@ -41,15 +41,6 @@ max-blocks = 1
 max-attempts = 1
 "#;
 
-fn can_run() -> bool {
-    let python = std::process::Command::new("python3").arg("-V").output();
-    let is_there = python.is_ok_and(|output| output.status.success());
-    if !is_there {
-        tests::skipped("python3 is not installed");
-    }
-    is_there
-}
-
 /// The error that the trial failed with, where the service is limited so and listens there.
 fn failure(limit: &str, port: &str) -> String {
     let bench = Bench::default();
@@ -93,7 +84,7 @@ fn expect_nothing_left(bench: &Bench) {
 
 #[test]
 fn a_service_whose_port_is_taken_fails_the_trial_with_its_words() {
-    if !can_run() {
+    if !tests::python_or_skip() {
         return;
     }
     let _turn = alone();
@@ -109,7 +100,7 @@ fn a_service_whose_port_is_taken_fails_the_trial_with_its_words() {
 
 #[test]
 fn a_service_that_runs_out_of_memory_fails_the_trial_with_its_words() {
-    if !can_run() {
+    if !tests::python_or_skip() {
         return;
     }
     let _turn = alone();

@@ -71,15 +71,6 @@ max-blocks = 1
 max-attempts = 1
 "#;
 
-fn can_run() -> bool {
-    let python = std::process::Command::new("python3").arg("-V").output();
-    let is_there = python.is_ok_and(|output| output.status.success());
-    if !is_there {
-        tests::skipped("python3 is not installed");
-    }
-    is_there
-}
-
 fn text(bench: &Bench) -> String {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/notes.py");
     let cities = bench.file("cities.txt", "Bad Ems\nUlm\n");
@@ -118,7 +109,7 @@ fn counts(dir: &Path) -> BTreeMap<String, (f64, f64)> {
 
 #[test]
 fn every_kind_has_its_share_its_figures_and_the_values_that_were_taken() {
-    if !can_run() {
+    if !tests::python_or_skip() {
         return;
     }
     let _turn = alone();
@@ -161,7 +152,7 @@ fn every_kind_has_its_share_its_figures_and_the_values_that_were_taken() {
 
 #[test]
 fn requests_with_another_answer_than_the_right_one_fail_and_are_named() {
-    if !can_run() {
+    if !tests::python_or_skip() {
         return;
     }
     let _turn = alone();
@@ -193,7 +184,7 @@ fn failure(from: &str, to: &str) -> String {
 
 #[test]
 fn a_set_up_that_fails_and_a_service_that_dies_fail_the_trial_with_their_words() {
-    if !can_run() {
+    if !tests::python_or_skip() {
         return;
     }
     let _turn = alone();
