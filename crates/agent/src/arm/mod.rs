@@ -2,6 +2,7 @@
 //! it.
 
 mod asked;
+mod busy;
 pub(crate) mod cpus;
 mod handicap;
 pub mod ingredient;

@@ -1,5 +1,6 @@
 //! The scheduling policy of threads: sched_setattr(2), read back with sched_getattr(2).
 
+use crate::arm::busy;
 use collect::sys::{RESET_ON_FORK, SchedAttr, sched_getattr, sched_setattr};
 use collect::tasks::{self, Pid};
 use model::{Class, Policy};
@@ -7,7 +8,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyError {
@@ -122,24 +123,12 @@ pub fn apply_before_exec(tid: Pid, policy: &Policy) -> Result<(), PolicyError> {
     apply_with(tid, policy, flags)
 }
 
-/// Sets the attributes. The kernel keeps the bandwidth of a deadline thread that has ended for up to
-/// its period (`task_non_contending`, kernel/sched/deadline.c), and admits no other in its place
-/// before: that is waited for.
+/// Sets the attributes. A deadline thread may have to wait for the bandwidth of one that has ended.
 fn set(tid: Pid, attr: &SchedAttr) -> io::Result<()> {
     const LIMIT: Duration = Duration::from_millis(300);
-    const LOOK: Duration = Duration::from_millis(5);
     let deadline = Class::from_number(attr.policy) == Some(Class::Deadline);
-    let end = Instant::now() + LIMIT;
-    loop {
-        match sched_setattr(tid, attr) {
-            Err(e)
-                if deadline && e.kind() == io::ErrorKind::ResourceBusy && Instant::now() < end =>
-            {
-                std::thread::sleep(LOOK);
-            }
-            done => return done,
-        }
-    }
+    let is_busy = |e: &io::Error| deadline && e.kind() == io::ErrorKind::ResourceBusy;
+    busy::waited_for(LIMIT, is_busy, || sched_setattr(tid, attr))
 }
 
 fn apply_with(tid: Pid, policy: &Policy, flags: u64) -> Result<(), PolicyError> {

@@ -4,15 +4,14 @@ use super::sysctl;
 use super::table::Tunable;
 use super::value::named;
 use super::{FEATURE, TunableError};
+use crate::arm::busy;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// A kernel that is busy with what has just ended is asked again for so long, and so often.
+/// A kernel that is busy with what has just ended is asked again for so long.
 const BUSY_LIMIT: Duration = Duration::from_secs(5);
-const BUSY_LOOK: Duration = Duration::from_millis(10);
 const DEBUGFS: &str = "sys/kernel/debug";
 const FEATURES: &str = "sys/kernel/debug/sched/features";
 
@@ -149,16 +148,8 @@ impl Knob {
         if self.read()? == before {
             return Ok(());
         }
-        // The kernel keeps the bandwidth of a deadline thread for up to a period after its end
-        // (`task_non_contending`, kernel/sched/deadline.c), and refuses a bound on deadline and
-        // real-time threads below what it keeps.
-        let end = Instant::now() + BUSY_LIMIT;
-        loop {
-            match self.write_and_read_back(before) {
-                Err(error) if error.is_busy() && Instant::now() < end => thread::sleep(BUSY_LOOK),
-                done => return done,
-            }
-        }
+        let step = || self.write_and_read_back(before);
+        busy::waited_for(BUSY_LIMIT, TunableError::is_busy, step)
     }
 
     pub(super) fn write_and_read_back(&self, value: &str) -> Result<(), TunableError> {
