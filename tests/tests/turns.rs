@@ -71,19 +71,38 @@ fn equal_arms_have_pairs_of_windows_and_no_verdict_of_a_difference_that_is_none(
 }
 
 #[test]
+fn a_quota_of_the_load_comes_and_goes_under_the_process() {
+    let _turn = alone();
+    if !tests::is_root() {
+        return skipped("a cgroup needs root");
+    }
+    let bench = Bench::default();
+    let output = run(&bench, "quota = \"1ms/50ms\"", &[]);
+    if stderr(&output).contains("no cgroup controller") {
+        return skipped("no cgroup controller for CPU time is mounted");
+    }
+    expect_code(&output, 0);
+    let found = report(&bench);
+    let found = deciding(&found);
+    assert_eq!(found["verdict"], "worse", "{found}");
+}
+
+#[test]
 fn an_arm_that_cannot_change_in_place_is_an_error_that_names_its_ingredient() {
     let bench = Bench::default();
-    for (arm, key) in [
-        ("quota = \"50%\"", "quota"),
-        ("scheduler = \"scx_rusty\"", "scheduler"),
+    for (arm, key, remedy) in [
+        (
+            "to = \"server\"\ncpus = \"0\"",
+            "cpus",
+            "leave out in-place",
+        ),
+        ("scheduler = \"scx_rusty\"", "scx_rusty", "washout = \"1s\""),
     ] {
         let output = run(&bench, arm, &[]);
         expect_code(&output, 2);
         let said = stderr(&output);
-        assert!(
-            said.contains(key) && said.contains("leave out in-place"),
-            "{said}"
-        );
+        assert!(said.contains(key) || said.contains("sched_ext"), "{said}");
+        assert!(said.contains(remedy), "{said}");
     }
     let output = bench.run(&[
         "check",

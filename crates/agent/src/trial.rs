@@ -390,15 +390,20 @@ impl<'a, 'c> Trial<'a, 'c> {
 
     fn run_workload(&mut self, launch: &Launch) -> Result<(Output, Vec<Measurement>), Stop> {
         self.start_collectors();
-        let name = format!("{}-load", self.fence.name());
-        let (root, journal) = (self.context.root, &mut *self.context.journal);
-        let limited = self.roles.limit_load(root, &name, self.arm, journal);
-        limited.map_err(|e| Stop::Void(format!("the load: {e}")))?;
+        self.limit_load()?;
         if launch.phased {
             self.run_phased(launch)
         } else {
             self.run_whole(launch)
         }
+    }
+
+    /// Makes the cgroup of a load that the arm limits.
+    pub fn limit_load(&mut self) -> Result<(), Stop> {
+        let name = format!("{}-load", self.fence.name());
+        let (root, journal) = (self.context.root, &mut *self.context.journal);
+        let limited = self.roles.limit_load(root, &name, self.arm, journal);
+        limited.map_err(|e| Stop::Void(format!("the load: {e}")))
     }
 
     /// From here on the time limit of the load holds. A load on the controller is prepared

@@ -31,7 +31,7 @@ pub fn resolved(spec: &TrialSpec) -> TrialSpec {
         return spec;
     };
     for ingredient in INGREDIENTS.all() {
-        ingredient.name_in_all(&mut taking.arms);
+        ingredient.name_in_all(&mut taking.arms, &spec.workload);
     }
     let first = taking.turns.order.first().map_or(0, |turn| turn.arm);
     if let Some(arm) = taking.arms.get(first) {
@@ -80,6 +80,17 @@ struct Turned {
     void: Option<String>,
 }
 
+impl Turned {
+    /// A turn that comes after an arm was lost.
+    fn without_arm(why: &str) -> Self {
+        Turned {
+            evidence: Evidence::default(),
+            change_ns: 0,
+            void: Some(format!("an earlier turn ended all: {why}")),
+        }
+    }
+}
+
 impl<'a> Trial<'a, '_> {
     /// The trial from the start of the load to the figures of each arm.
     pub fn measure_turns(
@@ -91,9 +102,9 @@ impl<'a> Trial<'a, '_> {
     ) -> Result<(), Stop> {
         let limit = Duration::from_nanos(self.spec.workload.time_limit_ns)
             + Duration::from_nanos(taking.turns.all_ns());
-        self.context
-            .progress("measuring in turns", limit + KILL_LIMIT);
         self.until = Instant::now() + limit;
+        self.say_measuring();
+        self.limit_load()?;
         let mut process = self.start(launch, None)?;
         let turned = self.take_turns(&mut process, taking);
         let (turned, ended) = match turned {
@@ -115,6 +126,12 @@ impl<'a> Trial<'a, '_> {
         self.of_arms = of_arms(taking, &parsed, turned)?;
         self.warn_of_short_windows();
         Ok(())
+    }
+
+    fn say_measuring(&mut self) {
+        let left = self.until.saturating_duration_since(Instant::now());
+        self.context
+            .progress("measuring in turns", left + KILL_LIMIT);
     }
 
     /// A quantile that decides needs enough requests in each window.
@@ -150,20 +167,17 @@ impl<'a> Trial<'a, '_> {
         let _ = process.send(&format!("{}\n", phase::GO));
         let begin = self.opening(process)?;
         let mut turned: Vec<Turned> = Vec::with_capacity(turns.order.len());
+        let mut over = None;
         for (index, turn) in (0..).zip(&turns.order) {
             let start = begin + Duration::from_nanos(turns.lengths.turn_ns()) * index;
-            self.pause(process, start)?;
-            if let Some(last) = turned.last_mut() {
-                self.close(process.pid, last);
-            }
-            let arm = arm_at(taking, turn.arm)?;
-            turned.push(self.turn_to(arm, process.pid, start, turns)?);
+            over = over.or(self.end_of_turn(process, start, turned.last_mut())?);
+            turned.push(match &over {
+                None => self.turn_to(arm_at(taking, turn.arm)?, process.pid, start, turns)?,
+                Some(why) => Turned::without_arm(why),
+            });
         }
         let end = begin + Duration::from_nanos(turns.all_ns());
-        self.pause(process, end)?;
-        if let Some(last) = turned.last_mut() {
-            self.close(process.pid, last);
-        }
+        self.end_of_turn(process, end, turned.last_mut())?;
         self.window_ns = (self.since_start(begin), self.since_start(end));
         self.prove_roles()?;
         let _ = process.send(&format!("{}\n", phase::SEEN));
@@ -188,7 +202,31 @@ impl<'a> Trial<'a, '_> {
         }
     }
 
-    /// Waits for the start of a turn.
+    /// Waits for the end of a turn, and judges its window. Gives the reason for which no arm can
+    /// be trusted from here on: a scheduler that the kernel ejected, or that ended.
+    fn end_of_turn(
+        &mut self,
+        process: &mut Process,
+        end: Instant,
+        turned: Option<&mut Turned>,
+    ) -> Result<Option<String>, Stop> {
+        self.pause(process, end)?;
+        let Some(turned) = turned else {
+            self.check_arm()?;
+            return Ok(None);
+        };
+        let was_void = turned.void.is_some();
+        self.close(process.pid, turned);
+        if let Err(ended) = self.check_arm() {
+            let why = ended.in_words();
+            turned.void.get_or_insert_with(|| why.clone());
+            return Ok(Some(why));
+        }
+        let is_lost = self.arm.scheduler.is_some() && !was_void;
+        Ok(turned.void.clone().filter(|_| is_lost))
+    }
+
+    /// Waits for a moment at which the workload has to be there still.
     fn pause(&mut self, process: &mut Process, until: Instant) -> Result<(), Stop> {
         loop {
             match process.wait(self.context.interrupt, until) {
@@ -197,7 +235,7 @@ impl<'a> Trial<'a, '_> {
                 Event::Exited => return Err(crate::window::ended_early(process, phase::END)),
                 Event::Timeout => {
                     self.check_time()?;
-                    return self.check_beside();
+                    return self.roles.check_alive(self.context.interrupt);
                 }
             }
         }
@@ -216,9 +254,13 @@ impl<'a> Trial<'a, '_> {
         self.arm = arm;
         self.changes = ingredient::changes(arm, &self.spec.workload);
         let changed = self.apply().and_then(|()| self.equip(load));
+        if self.changes.iter().any(|change| change.step().is_some()) {
+            self.say_measuring();
+        }
         let mut turned = Turned {
             evidence: Evidence {
                 points: vec![self.look(Phase::Before, Some(load))],
+                scheduler_binary: self.changes.iter().find_map(|c| c.program().cloned()),
                 ..Evidence::default()
             },
             change_ns: model::nanos(start.elapsed()),
@@ -227,8 +269,9 @@ impl<'a> Trial<'a, '_> {
         let limit_ns = turns.lengths.washout_ns / 2;
         if turned.void.is_none() && turned.change_ns > limit_ns {
             turned.void = Some(format!(
-                "the arm was proven to be in force after more than {}, half of the washout",
-                model::format_duration_ns(limit_ns)
+                "the arm was proven to be in force after {}, which is more than half of the \
+                 washout; give a longer one (`--washout`)",
+                model::format_duration_ns(turned.change_ns)
             ));
         }
         Ok(turned)
@@ -253,6 +296,8 @@ impl<'a> Trial<'a, '_> {
         if let Some(policy) = self.policy_of_load() {
             self.follow(load, policy)?;
         }
+        let regrouped = self.roles.regroup(self.arm);
+        regrouped.map_err(|e| Stop::Void(e.to_string()))?;
         if let Some(cpus) = cpus::of_role(self.arm, &Role::Load) {
             cpus::keep_tree(self.context.root, load, cpus).map_err(Stop::Void)?;
         }
@@ -325,7 +370,11 @@ fn of_arm(
             Some(why) => {
                 windows.void.push(VoidWindow { window: index, why });
             }
-            None => evidence.points.extend(outcome.evidence.points),
+            None => {
+                evidence.points.extend(outcome.evidence.points);
+                let program = outcome.evidence.scheduler_binary;
+                evidence.scheduler_binary = program.or(evidence.scheduler_binary);
+            }
         }
     }
     evidence.settle();

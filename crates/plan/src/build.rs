@@ -49,6 +49,8 @@ pub struct CommandLine {
     pub in_place: Option<String>,
     /// Length of a window of arms that take turns, as after `--turn`.
     pub turn: Option<String>,
+    /// Time before each window that does not count, as after `--washout`.
+    pub washout: Option<String>,
     /// Events of `perf`, as after `--perf`.
     pub perf: Vec<String>,
     /// Keys of `[target]`; empty: this machine.

@@ -313,6 +313,13 @@ const WORKLOAD: TableDef = TableDef {
              99th percentile a thousand.",
         ),
         KeyDef::new(
+            "washout",
+            "duration",
+            "a tenth of the turn, at least `\"20ms\"`",
+            "Time before each window that does not count. An arm must be proven to be in force \
+             within its first half; a sched_ext scheduler needs a second or more to attach.",
+        ),
+        KeyDef::new(
             "files",
             "table of texts",
             "",

@@ -13,6 +13,11 @@ const HELP: &str = "leave out in-place: each trial is a process of its own then"
 const LEAST_WINDOW_NS: u64 = 10_000_000;
 /// The longest window: the change of a machine within it is what turns are to be faster than.
 const MOST_WINDOW_NS: u64 = 60_000_000_000;
+/// The shortest washout: its half is for a change and its proof.
+const LEAST_WASHOUT_NS: u64 = 1_000_000;
+/// The shortest washout in which a sched_ext scheduler could end and another be verified and
+/// attached, on a fast machine.
+const LEAST_TO_ATTACH_NS: u64 = 200_000_000;
 
 /// Refuses a workload that has no windows of which each could have another arm.
 pub(crate) fn check(def: &KindDef, workload: &Workload) -> Result<(), PlanError> {
@@ -46,16 +51,21 @@ pub(crate) fn check(def: &KindDef, workload: &Workload) -> Result<(), PlanError>
 }
 
 fn check_lengths(lengths: InPlace) -> Result<(), PlanError> {
-    if (LEAST_WINDOW_NS..=MOST_WINDOW_NS).contains(&lengths.window_ns) {
-        return Ok(());
+    let out_of_range = |key: &str, ns: u64, help: &str| {
+        let what = format!(
+            "a {key} of {} is out of range",
+            model::format_duration_ns(ns)
+        );
+        Err(PlanError::new(what).with_help(help).about(key))
+    };
+    let (window_ns, washout_ns) = (lengths.window_ns, lengths.washout_ns);
+    if !(LEAST_WINDOW_NS..=MOST_WINDOW_NS).contains(&window_ns) {
+        return out_of_range("turn", window_ns, "from 10ms to 60s: turn = \"200ms\"");
     }
-    let what = format!(
-        "a turn of {} is out of range",
-        model::format_duration_ns(lengths.window_ns)
-    );
-    Err(PlanError::new(what)
-        .with_help("from 10ms to 60s: turn = \"200ms\"")
-        .about("turn"))
+    if !(LEAST_WASHOUT_NS..=MOST_WINDOW_NS).contains(&washout_ns) {
+        return out_of_range("washout", washout_ns, "from 1ms to 60s: washout = \"20ms\"");
+    }
+    Ok(())
 }
 
 /// Refuses arms that cannot change under a process that runs.
@@ -77,6 +87,7 @@ pub(crate) fn check_arms(experiment: &Experiment) -> Result<(), PlanError> {
         ))
         .with_help("a shorter duration, or a longer turn"));
     }
+    check_attaching(experiment)?;
     for arm in &experiment.arms {
         if let Some(key) = fixed(arm) {
             return wrong(format!(
@@ -103,6 +114,27 @@ pub(crate) fn check_arms(experiment: &Experiment) -> Result<(), PlanError> {
     match experiment.trace {
         Some(_) => wrong("a trace is of one arm, not of arms that take turns".to_owned()),
         None => Ok(()),
+    }
+}
+
+/// Refuses turns that end before a scheduler of theirs could be attached.
+fn check_attaching(experiment: &Experiment) -> Result<(), PlanError> {
+    let Some(arm) = experiment.arms.iter().find(|arm| arm.scheduler.is_some()) else {
+        return Ok(());
+    };
+    let lengths = experiment.workloads.iter().filter_map(|w| w.in_place);
+    let shortest = lengths.map(|lengths| lengths.washout_ns).min();
+    match shortest.filter(|washout_ns| *washout_ns < LEAST_TO_ATTACH_NS) {
+        None => Ok(()),
+        Some(washout_ns) => Err(PlanError::new(format!(
+            "arm `{}`: a sched_ext scheduler is not attached within half a washout of {}",
+            arm.name,
+            model::format_duration_ns(washout_ns)
+        ))
+        .with_help(
+            "turns of seconds: turn = \"2s\", washout = \"1s\"; twice as long in a guest \
+             without KVM",
+        )),
     }
 }
 

@@ -137,7 +137,11 @@ fn set_duration(tables: &mut [Table], duration: &str) -> Result<(), PlanError> {
 
 /// Turns are for the workloads that record window by window.
 fn set_turns(tables: &mut [Table], line: &CommandLine) -> Result<(), PlanError> {
-    let keys = [("in-place", &line.in_place), ("turn", &line.turn)];
+    let keys = [
+        ("in-place", &line.in_place),
+        ("turn", &line.turn),
+        ("washout", &line.washout),
+    ];
     for (key, value) in keys
         .into_iter()
         .filter_map(|(key, v)| Some((key, v.as_ref()?)))

@@ -34,6 +34,7 @@ pub(crate) struct CommonKeys {
     load_on: Option<Place>,
     in_place: Option<Turning>,
     turn: Option<Duration>,
+    washout: Option<Duration>,
     files: Option<BTreeMap<String, String>>,
     keep: Option<Vec<String>>,
     keep_limit: Option<Size>,
@@ -172,7 +173,7 @@ fn workload(
         keep: keys.keep.unwrap_or_default(),
         keep_limit_bytes: keys.keep_limit.map(|size| size.0),
         load_on: keys.load_on.unwrap_or_default(),
-        in_place: in_place(keys.in_place, keys.turn)?,
+        in_place: in_place(keys.in_place, keys.turn, keys.washout)?,
         variant: None,
     })
 }
@@ -181,17 +182,26 @@ fn workload(
 fn in_place(
     turning: Option<Turning>,
     turn: Option<Duration>,
+    washout: Option<Duration>,
 ) -> Result<Option<InPlace>, PlanError> {
-    match (turning, turn) {
-        (Some(Turning::Always), turn) => Ok(Some(InPlace::new(
-            turn.map_or(USUAL_WINDOW_NS, |turn| turn.0),
-        ))),
-        (_, None) => Ok(None),
-        (_, Some(_)) => Err(PlanError::new(
-            "`turn` is the length of a window of arms that take turns",
-        )
-        .with_help("in-place = \"always\", or leave out turn")
-        .about("turn")),
+    if turning == Some(Turning::Always) {
+        let mut lengths = InPlace::new(turn.map_or(USUAL_WINDOW_NS, |turn| turn.0));
+        if let Some(washout) = washout {
+            lengths.washout_ns = washout.0;
+        }
+        return Ok(Some(lengths));
+    }
+    let of_turns = [
+        ("turn", turn, "the length of a window"),
+        ("washout", washout, "the time before a window"),
+    ];
+    match of_turns.into_iter().find(|(_, value, _)| value.is_some()) {
+        None => Ok(None),
+        Some((key, _, what)) => Err(PlanError::new(format!(
+            "`{key}` is {what} of arms that take turns"
+        ))
+        .with_help(format!("in-place = \"always\", or leave out {key}"))
+        .about(key)),
     }
 }
 

@@ -256,6 +256,15 @@ pub struct ExperimentArgs {
         conflicts_with = "file"
     )]
     pub turn: Option<String>,
+    /// Time before each window of --in-place that does not count: 1s for sched_ext schedulers
+    /// [default: a tenth of the turn]
+    #[arg(
+        long,
+        value_name = "TIME",
+        requires = "in_place",
+        conflicts_with = "file"
+    )]
+    pub washout: Option<String>,
     /// Any command as a workload (wall time, CPU time)
     #[arg(last = true, conflicts_with = "file")]
     pub command: Vec<String>,
@@ -274,7 +283,7 @@ pub struct RunArgs {
         value_name = "FILE|DIR",
         conflicts_with_all = [
             "file", "arms", "profiles", "workloads", "command", "metrics", "server", "beside", "perf",
-            "vm", "target", "duration", "in_place", "turn", "resume"
+            "vm", "target", "duration", "in_place", "turn", "washout", "resume"
         ]
     )]
     pub like: Option<PathBuf>,

@@ -115,6 +115,7 @@ fn words(args: &ExperimentArgs) -> Result<CommandLine, CliError> {
         duration: args.duration.clone(),
         in_place: args.in_place.clone(),
         turn: args.turn.clone(),
+        washout: args.washout.clone(),
         perf: args.perf.clone(),
         target: target_keys(args)?,
         seed: args.seed,

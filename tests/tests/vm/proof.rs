@@ -11,7 +11,7 @@ fn faulty() -> Option<PathBuf> {
 }
 
 /// Why guests with a scheduler that fails cannot be tested here, if so.
-fn no_faulty_guests() -> Option<&'static str> {
+pub fn no_faulty_guests() -> Option<&'static str> {
     if let Some(why) = no_guests() {
         return Some(why);
     }
@@ -22,7 +22,7 @@ fn no_faulty_guests() -> Option<&'static str> {
 }
 
 /// One arm of the file below: its name, its fault, what else it says.
-fn arm(name: &str, fault: &str, more: &str) -> String {
+pub fn arm(name: &str, fault: &str, more: &str) -> String {
     let program = faulty().expect("looked for before");
     format!(
         "[[arm]]\nname = \"{name}\"\nscheduler = \"{}\"\nargs = [\"--fault\", \"{fault}\"]\n{more}\n",

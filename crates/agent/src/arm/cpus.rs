@@ -60,7 +60,7 @@ impl Ingredient for RoleCpus {
         arm.to == Role::Load
     }
 
-    fn name_in_all(&self, arms: &mut [Arm]) {
+    fn name_in_all(&self, arms: &mut [Arm], _: &Workload) {
         if arms.iter().any(|arm| written(arm).is_some()) {
             let all = list(&load::allowed_cpus());
             for arm in arms.iter_mut().filter(|arm| written(arm).is_none()) {

@@ -85,7 +85,7 @@ pub trait Ingredient: Sync {
 
     /// Names in each of the arms that take turns what any of them changes, where there is nothing
     /// that could be undone: so each turn sets it and proves it.
-    fn name_in_all(&self, _arms: &mut [Arm]) {}
+    fn name_in_all(&self, _arms: &mut [Arm], _of: &Workload) {}
 
     /// Refuses what no machine could put in force.
     fn check(&self, _arm: &Arm, _around: &Around) -> Result<(), Invalid> {

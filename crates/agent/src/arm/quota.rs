@@ -1,6 +1,7 @@
 //! Arms that give the processes of a role a quota of CPU time: each is in a cgroup of its own
 //! with `cpu.max` (v2) or `cpu.cfs_quota_us` (v1). The cgroup is made with the process (`roles`,
-//! `trial`) and removed with it, so there is nothing to apply or undo here.
+//! `trial`) and removed with it, so there is nothing to apply or undo here. Arms that take turns
+//! change it where it is (`Roles::regroup`).
 
 use super::asked::Asked;
 use super::ingredient::{
@@ -59,6 +60,29 @@ impl Ingredient for RoleQuota {
 
     fn of_role(&self) -> bool {
         true
+    }
+
+    fn in_place(&self, _: &Arm) -> bool {
+        true
+    }
+
+    /// The quota of a placement is one to go back to, and so is none.
+    fn name_in_all(&self, arms: &mut [Arm], of: &Workload) {
+        if arms.iter().all(|arm| of_arm(arm).is_none()) {
+            return;
+        }
+        for arm in arms.iter_mut().filter(|arm| of_arm(arm).is_none()) {
+            let own = match &arm.to {
+                Role::Load => None,
+                Role::Server => of.server.iter().find_map(|s| s.placement.quota_percent),
+                Role::Antagonist => {
+                    let mut placements = of.antagonists.iter().map(|a| &a.placement);
+                    placements.find_map(|placement| placement.quota_percent)
+                }
+            };
+            let text = own.map_or("max".to_owned(), |percent| format!("{percent}%"));
+            arm.ingredients.insert(KEY.to_owned(), text.into());
+        }
     }
 
     fn check(&self, arm: &Arm, _: &Around) -> Result<(), Invalid> {

@@ -73,7 +73,7 @@ impl Ingredient for Uclamp {
     }
 
     /// Without clamps a thread has the whole range.
-    fn name_in_all(&self, arms: &mut [Arm]) {
+    fn name_in_all(&self, arms: &mut [Arm], _: &Workload) {
         if arms.iter().all(|arm| of_arm(arm).is_none()) {
             return;
         }

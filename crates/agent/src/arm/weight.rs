@@ -1,5 +1,6 @@
 //! Arms that change the weight of the server's cgroup. The cgroup is made with the server
-//! (`roles`) and removed with it, so there is nothing to apply or undo here.
+//! (`roles`) and removed with it, so there is nothing to apply or undo here. Arms that take turns change it
+//! where it is (`Roles::regroup`).
 
 use super::asked::Asked;
 use super::ingredient::{Around, At, Change, Form, Ingredient, problem, twice, value_of};
@@ -9,6 +10,9 @@ use model::readings::WEIGHT;
 use model::{Arm, Fact, Invalid, Problem, Role, Workload};
 use serde_json::Map;
 use std::path::Path;
+
+/// Weight of a new cgroup (`CGROUP_WEIGHT_DFL` in include/linux/cgroup.h).
+const USUAL_WEIGHT: u32 = 100;
 
 pub struct ServerWeight;
 
@@ -44,6 +48,20 @@ impl Ingredient for ServerWeight {
             Some(first) => Err(twice("weight", first, weight)),
             None => Ok(()),
         })
+    }
+
+    fn in_place(&self, _: &Arm) -> bool {
+        true
+    }
+
+    /// The weight of the server's placement is one to go back to, and so is that of a new cgroup.
+    fn name_in_all(&self, arms: &mut [Arm], of: &Workload) {
+        if arms.iter().any(|arm| arm.weight.is_some()) {
+            let own = of.server.as_ref().and_then(|s| s.placement.weight);
+            for arm in arms {
+                arm.weight = arm.weight.or(own).or(Some(USUAL_WEIGHT));
+            }
+        }
     }
 
     fn check(&self, arm: &Arm, around: &Around) -> Result<(), Invalid> {

@@ -129,9 +129,7 @@ impl Groups {
         fs::create_dir(&path).map_err(|source| failed("make", &path, source))?;
         self.made.push(path.clone());
         let group = Cgroup { version, path };
-        for (file, text) in settings.texts(version) {
-            group.write(file, &text)?;
-        }
+        group.set(settings)?;
         Ok(Some(group))
     }
 
@@ -168,6 +166,12 @@ impl Cgroup {
             Some(runtime) => self.write(file, &runtime),
             None => Ok(()),
         }
+    }
+
+    /// Gives the group these settings; what they leave out stays as it is.
+    pub fn set(&self, settings: Settings) -> Result<(), CgroupError> {
+        let mut texts = settings.texts(self.version).into_iter();
+        texts.try_for_each(|(file, text)| self.write(file, &text))
     }
 
     /// Moves a process into the group; what it starts later stays there.

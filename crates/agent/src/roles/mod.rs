@@ -267,6 +267,17 @@ impl Roles {
         Ok(())
     }
 
+    /// Gives the groups that are there what another arm asks of them, where arms take turns.
+    pub fn regroup(&self, arm: &Arm) -> Result<(), CgroupError> {
+        let groups = self.running.iter().map(|r| (&r.role, r.group.as_ref()));
+        for (role, group) in groups.chain([(&Role::Load, self.load_group.as_ref())]) {
+            if let Some(group) = group {
+                group.set(placement::of_arm(role, arm))?;
+            }
+        }
+        Ok(())
+    }
+
     /// The group that the load is to run in.
     pub fn load_group(&self) -> Option<&Cgroup> {
         self.load_group.as_ref()

@@ -35,6 +35,14 @@ pub fn group(placement: &Placement, role: &Role, arm: &Arm) -> Settings {
     }
 }
 
+/// Settings that an arm asks of the cgroup of a role.
+pub fn of_arm(role: &Role, arm: &Arm) -> Settings {
+    Settings {
+        weight: arm.weight.filter(|_| *role == Role::Server),
+        quota: quota::of_role(arm, role),
+    }
+}
+
 /// Places a process that waits at its gate.
 pub fn apply(pid: Pid, placement: &Placement, group: Option<&Cgroup>) -> Result<(), String> {
     if let Some(list) = &placement.cpus {

@@ -47,7 +47,7 @@ impl Ingredient for ThreadPolicy {
     }
 
     /// The policy that threads start with is one to go back to.
-    fn name_in_all(&self, arms: &mut [Arm]) {
+    fn name_in_all(&self, arms: &mut [Arm], _: &Workload) {
         if arms.iter().all(|arm| arm.policy.is_none()) {
             return;
         }

@@ -83,6 +83,10 @@ impl Ingredient for OwnScheduler {
         })
     }
 
+    fn in_place(&self, _: &Arm) -> bool {
+        true
+    }
+
     fn require(&self, root: &Path, arm: &Arm, _: &[Workload]) -> Vec<Problem> {
         let Some(wanted) = &arm.scheduler else {
             return Vec::new();
