@@ -145,6 +145,7 @@ mod tests {
                 program: "scx_there_is_none".to_owned(),
                 args: Vec::new(),
                 attach_limit_ns: None,
+                built_from: None,
             }),
             ..Arm::unchanged("none")
         }

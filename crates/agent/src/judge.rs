@@ -55,6 +55,7 @@ mod tests {
                 program: program.to_owned(),
                 args: Vec::new(),
                 attach_limit_ns: None,
+                built_from: None,
             }),
             ..Arm::unchanged("scheduled")
         }

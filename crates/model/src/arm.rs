@@ -275,16 +275,52 @@ pub struct Scheduler {
     /// scheduler on emulated CPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attach_limit_ns: Option<u64>,
+    /// Commit of a repository that the program was built from, where it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub built_from: Option<Revision>,
+}
+
+/// A commit of a git repository.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Revision {
+    /// Path or URL of the repository.
+    pub repository: String,
+    /// Name of the commit as it was asked for; `None`: the one that the repository was at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<String>,
+    /// Commit with its 40 digits.
+    pub commit: String,
 }
 
 /// Characters of an argument that are shown; the layers of scx_layered have hundreds.
 const SHOWN_CHARS: usize = 40;
 
 impl Scheduler {
+    /// Name of the program without its directory.
+    pub fn name(&self) -> &str {
+        self.program.rsplit('/').next().unwrap_or(&self.program)
+    }
+
+    /// The program as an experiment names it: one of a repository by its commit, so that it can be
+    /// built again elsewhere.
+    pub fn written(&self) -> String {
+        match &self.built_from {
+            Some(of) => format!("{}@git:{}#{}", self.name(), of.repository, of.commit),
+            None => self.program.clone(),
+        }
+    }
+
     /// Program and arguments with blanks between them, to be shown and not to be run: a long
     /// argument is cut.
     pub fn command_line(&self) -> String {
-        let mut line = self.program.clone();
+        let mut line = match &self.built_from {
+            Some(revision) => {
+                let shown = revision.asked.as_deref();
+                let short = revision.commit.get(..12).unwrap_or(&revision.commit);
+                format!("{}@{}", self.name(), shown.unwrap_or(short))
+            }
+            None => self.program.clone(),
+        };
         for arg in &self.args {
             line.push(' ');
             line.extend(arg.chars().take(SHOWN_CHARS));

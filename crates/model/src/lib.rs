@@ -33,7 +33,7 @@ pub mod turns;
 pub mod units;
 pub mod workload;
 
-pub use arm::{Arm, Class, Policy, Role, Scheduler, Tunables};
+pub use arm::{Arm, Class, Policy, Revision, Role, Scheduler, Tunables};
 pub use check::Invalid;
 pub use cpus::{choose_cpus, parse_cpu_list};
 pub use evidence::{Evidence, EvidencePoint, Phase, RolePolicy, SchedExt, SchedulerBinary};

@@ -55,9 +55,14 @@ fn prefix(text: &str, error: PlanError) -> PlanError {
     error.renamed(message)
 }
 
-/// The text itself; a scheduler without its path and arguments, a profile without its path. The
+/// The text itself; a scheduler without its path, repository and arguments, a profile without its path. The
 /// slash of other values (`quota=20ms/40ms`) is none of a path.
 fn short_name(text: &str) -> String {
+    if let Some((scheduler, place)) = text.split_once("@git:") {
+        let place = place.split(' ').next().unwrap_or(place);
+        let at = place.rsplit_once('#').map(|(_, revision)| revision);
+        return at.map_or(scheduler.to_owned(), |at| format!("{scheduler}@{at}"));
+    }
     let head = text.split([' ', ':']).next().unwrap_or(text);
     let path = head.strip_prefix("profile=").unwrap_or(head);
     if head.starts_with("scx_") || (path.contains('/') && !path.contains('=')) {

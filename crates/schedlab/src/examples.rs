@@ -17,6 +17,10 @@ Examples:
   schedlab certify -w wakeup --budget 5m
   schedlab certify experiments/quickstart.toml --copies 5";
 
+pub const BISECT: &str = "\
+Examples:
+  schedlab bisect scx_rusty --repository scx --good v1.1.3 --bad main -w wakeup";
+
 pub const CHECK: &str = "\
 Examples:
   schedlab check experiments/quickstart.toml

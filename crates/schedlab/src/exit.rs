@@ -286,11 +286,20 @@ impl From<tools::Error> for CliError {
     }
 }
 
+impl From<git::Error> for CliError {
+    fn from(error: git::Error) -> Self {
+        match error {
+            git::Error::Unmet(problem) => CliError::Unmet(vec![problem]),
+            error => CliError::internal(error),
+        }
+    }
+}
+
 impl From<schedulers::Error> for CliError {
     fn from(error: schedulers::Error) -> Self {
         use schedulers::Error::{
-            BadVersion, MissingTools, NoOtherUser, NoSourceTree, NoVersion, OtherVersion,
-            UnknownName,
+            BadVersion, Git, MissingTools, NoOtherUser, NoSourceTree, NoSuchCrate, NoVersion,
+            OtherVersion, UnknownName,
         };
         let message = error.to_string();
         match error {
@@ -301,6 +310,11 @@ impl From<schedulers::Error> for CliError {
             UnknownName { .. } | BadVersion { .. } | OtherVersion { .. } => CliError::Usage {
                 message,
                 help: Some("`schedlab scheduler list` has all".into()),
+            },
+            Git(error) => error.into(),
+            NoSuchCrate { .. } => CliError::Usage {
+                message,
+                help: None,
             },
             MissingTools(_) => CliError::Unmet(vec![Problem {
                 object: "building schedulers".into(),

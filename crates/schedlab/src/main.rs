@@ -16,6 +16,7 @@ mod progress;
 mod reference;
 mod request;
 mod signature;
+mod sources;
 mod targets;
 mod typed;
 
@@ -93,6 +94,7 @@ fn own_line() -> Stderr {
 fn dispatch(command: &Command) -> Result<ExitCode, CliError> {
     match command {
         Command::Run(args) => commands::run::run(args),
+        Command::Bisect(args) => commands::bisect::bisect(args),
         Command::Certify(args) => commands::certify::certify(args),
         Command::Check(args) => commands::check::check(args),
         Command::Plan(args) => commands::plan::plan(args),

@@ -2,7 +2,7 @@
 
 use crate::args::ExperimentArgs;
 use crate::exit::CliError;
-use crate::{complete, targets};
+use crate::{complete, sources, targets};
 use model::{Calibration, Experiment, TargetSpec};
 use plan::{CommandLine, PlanError};
 use serde_json::{Map, Value};
@@ -55,6 +55,13 @@ pub fn wanted(args: &ExperimentArgs) -> Result<Wanted, CliError> {
         source,
         calibrations: BTreeMap::new(),
     })
+}
+
+/// An experiment that is to be measured: what its arms name by a commit is built.
+pub fn measurable(args: &ExperimentArgs) -> Result<Wanted, CliError> {
+    let mut wanted = wanted(args)?;
+    sources::build(&mut wanted.experiment)?;
+    Ok(wanted)
 }
 
 /// On the command line as in the file.

@@ -11,6 +11,7 @@ use crate::catalog::{self, Place, Source};
 use crate::error::Error;
 use crate::own::{self, Own};
 use crate::registry;
+use crate::revision::{self, GitName};
 use crate::step::{self, Step};
 use crate::toolchain::Toolchain;
 use crate::version::{self, Version};
@@ -43,9 +44,19 @@ pub struct Installer {
 #[derive(Debug, Clone, Copy)]
 struct Wanted<'a> {
     name: &'a str,
-    version: &'a Version,
-    /// Directory of the source tree; else crates.io.
-    directory: Option<&'a Path>,
+    /// Version or commit, for messages.
+    which: &'a str,
+    from: Origin<'a>,
+    /// Directory that it is installed below.
+    root: &'a Path,
+}
+
+/// Place of a program's source.
+#[derive(Debug, Clone, Copy)]
+enum Origin<'a> {
+    CratesIo,
+    /// A directory, and the tree around it with its lock file and what it depends on.
+    Directory(&'a Path, &'a Path),
 }
 
 impl Installer {
@@ -117,12 +128,13 @@ impl Installer {
             name: name.to_owned(),
         })?;
         progress(chosen(name, &version));
-        let wanted = Wanted {
-            name,
-            version: &version,
-            directory: None,
-        };
         if self.cache.find(name, Some(&version))?.is_none() {
+            let wanted = Wanted {
+                name,
+                which: &version.to_string(),
+                from: Origin::CratesIo,
+                root: &self.cache.install_root(name, &version),
+            };
             self.build(wanted, progress)?;
         }
         Ok(version)
@@ -143,13 +155,48 @@ impl Installer {
             });
         }
         progress(chosen(name, &version));
+        let around = directory.parent().unwrap_or(&directory);
         let wanted = Wanted {
             name,
-            version: &version,
-            directory: Some(&directory),
+            which: &version.to_string(),
+            from: Origin::Directory(&directory, around),
+            root: &self.cache.install_root(name, &version),
         };
         self.build(wanted, progress)?;
         Ok(version)
+    }
+
+    /// Builds a scheduler of a repository, unless its commit was built before. Gives the program
+    /// and the commit.
+    pub fn install_git(
+        &self,
+        of: GitName,
+        progress: &mut dyn FnMut(Step),
+    ) -> Result<(PathBuf, String), Error> {
+        check_name(of.name)?;
+        let commit = git::commit_of(of.repository, of.revision)?;
+        let root = self.cache.commit_root(&commit);
+        let program = root.join("bin").join(of.name);
+        if program.is_file() {
+            return Ok((program, commit));
+        }
+        progress(Step::Commit {
+            name: of.name.to_owned(),
+            commit: commit.clone(),
+        });
+        let tree = git::tree(of.repository, &commit, &self.cache.trees())?;
+        let directory = revision::crate_of(of.name, &tree)?;
+        let wanted = Wanted {
+            name: of.name,
+            which: commit.get(..git::SHORT).unwrap_or(&commit),
+            from: Origin::Directory(&directory, &tree),
+            root: &root,
+        };
+        self.build(wanted, progress)?;
+        // The program is what is kept.
+        fs::remove_dir_all(&tree).map_err(Error::io("remove", &tree))?;
+        progress(Step::Installed);
+        Ok((program, commit))
     }
 
     /// On crates.io or, as the best that is known offline, of those installed.
@@ -171,9 +218,9 @@ impl Installer {
     }
 
     fn build(&self, wanted: Wanted, progress: &mut dyn FnMut(Step)) -> Result<(), Error> {
-        let Wanted { name, version, .. } = wanted;
+        let Wanted { name, which, .. } = wanted;
         let tools = self.tools()?;
-        let log_file = self.cache.log_file(name, version);
+        let log_file = self.cache.log_file(name, which);
         let mut log = create_log(&log_file)?;
         let workshop = self.user.as_ref();
         let workshop = workshop.map(|user| Workshop::open(user, &self.cache.schedulers()));
@@ -184,12 +231,11 @@ impl Installer {
         let tail = tail.transpose().map_err(Error::io("write", &log_file))?;
         let status = child.wait().map_err(Error::io("wait for", &tools.cargo))?;
         if status.success() {
-            let root = self.cache.install_root(name, version);
-            return workshop.map_or(Ok(()), |workshop| workshop.take(name, &root));
+            return workshop.map_or(Ok(()), |workshop| workshop.take(name, wanted.root));
         }
         Err(Error::BuildFailed {
             name: name.to_owned(),
-            version: version.to_string(),
+            version: which.to_owned(),
             user: self.user.as_ref().map(|user| user.name.clone()),
             log: log_file,
             tail: tail.unwrap_or_default().into(),
@@ -203,8 +249,7 @@ impl Installer {
         workshop: Option<&Workshop>,
     ) -> Result<Child, Error> {
         let Some(workshop) = workshop else {
-            let root = self.cache.install_root(wanted.name, wanted.version);
-            let mut command = cargo_install(&tools.cargo, wanted, &root);
+            let mut command = cargo_install(&tools.cargo, wanted, wanted.root);
             set_environment(&mut command, tools, &self.path, &self.cache.build_dir());
             return command.spawn().map_err(Error::io("start", &tools.cargo));
         };
@@ -220,8 +265,10 @@ impl Installer {
         workshop.set_up(&mut command, &path);
         set_environment(&mut command, tools, &path, &workshop.build_dir());
         let mut shown: Vec<PathBuf> = std::env::split_paths(&self.path).collect();
-        // The lock file and the dependencies of one of our own are beside it.
-        let tree = wanted.directory.and_then(Path::parent).map(Path::to_owned);
+        let tree = match wanted.from {
+            Origin::CratesIo => None,
+            Origin::Directory(_, tree) => Some(tree.to_owned()),
+        };
         shown.extend(toolchain.into_iter().chain(tree));
         workshop.start(command, &shown)
     }
@@ -249,10 +296,9 @@ fn cargo_install(cargo: &Path, wanted: Wanted, root: &Path) -> Command {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
-    let version = wanted.version.to_string();
-    match wanted.directory {
-        Some(directory) => command.args(["--force", "--path"]).arg(directory),
-        None => command.arg("--version").arg(version).arg(wanted.name),
+    match wanted.from {
+        Origin::Directory(directory, _) => command.args(["--force", "--path"]).arg(directory),
+        Origin::CratesIo => command.args(["--version", wanted.which, wanted.name]),
     };
     command
 }

@@ -68,8 +68,20 @@ impl Cache {
         self.schedulers().join("build")
     }
 
-    pub(crate) fn log_file(&self, name: &str, version: &Version) -> PathBuf {
-        self.schedulers().join(format!("log/{name}-{version}.log"))
+    /// Log of a build; `which` is a version or a commit.
+    pub(crate) fn log_file(&self, name: &str, which: &str) -> PathBuf {
+        self.schedulers().join(format!("log/{name}-{which}.log"))
+    }
+
+    /// The root that `cargo install` is given for one commit of a repository.
+    pub(crate) fn commit_root(&self, commit: &str) -> PathBuf {
+        let short = commit.get(..git::SHORT).unwrap_or(commit);
+        self.schedulers().join("git").join(short)
+    }
+
+    /// Trees of commits, while they are built.
+    pub(crate) fn trees(&self) -> PathBuf {
+        self.schedulers().join("src")
     }
 
     /// The root that `cargo install` is given for one version.

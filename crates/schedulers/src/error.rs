@@ -106,6 +106,18 @@ pub enum Error {
         /// Version that was asked for.
         wanted: Version,
     },
+    /// A commit whose files could not be taken.
+    #[error(transparent)]
+    Git(#[from] git::Error),
+    /// A repository without the crate of a scheduler.
+    #[error(
+        "the repository has no crate {name} at that commit; name one of its packages: \
+         scx_NAME@git:REPOSITORY#REVISION"
+    )]
+    NoSuchCrate {
+        /// Name of the scheduler.
+        name: String,
+    },
     /// The operating system refused a step.
     #[error("{step}: {}: {source}", object.display())]
     Io {

@@ -34,8 +34,12 @@ fn on_one_line(json: &str) -> String {
     lines.join(" ")
 }
 
-/// By file name, whichever version: `/x/bin/scx_layered`, `scx_layered@1.1.4`.
+/// By file name, whichever version: `/x/bin/scx_layered`, `scx_layered@1.1.4`,
+/// `scx_layered@git:../scx`.
 fn name(program: &str) -> Option<&str> {
+    if let Some(of) = crate::GitName::of(program) {
+        return Some(of.name);
+    }
     let file = Path::new(program).file_name()?.to_str()?;
     Some(crate::split_name(file).0)
 }

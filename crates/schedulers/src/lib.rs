@@ -9,6 +9,8 @@
 //!   scx_rusty-1.1.4/bin/scx_rusty    one root of `cargo install` a version
 //!   bin/scx_rusty                    -> the newest installed version
 //!   bin/scx_rusty@1.1.4              -> that version
+//!   git/0a1b2c3d4e5f/bin/scx_rusty   one root a commit; no plain name leads there
+//!   src/                             trees of commits, while they are built
 //!   build/                           the build directory that all of them share
 //!   build-65534/                     the same for root, whose builds are nobody's
 //!   log/scx_rusty-1.1.4.log          what cargo said
@@ -32,6 +34,7 @@ mod list;
 mod measured;
 mod own;
 mod registry;
+mod revision;
 mod step;
 mod toolchain;
 mod version;
@@ -42,6 +45,7 @@ pub use cache::{Cache, Installed};
 pub use error::Error;
 pub use layers::default_args;
 pub use list::{Entry, list};
+pub use revision::GitName;
 pub use step::Step;
 pub use version::Version;
 
@@ -58,6 +62,16 @@ pub fn install(
     let user = confine::User::in_place_of_root().filter(|_| !as_root);
     let installer = Installer::new(Cache::from_env()?).with_user(user);
     installer.install(name, None, progress)
+}
+
+/// Builds a scheduler of a repository, or finds the one of its commit. Gives the program and the
+/// commit. Root's builds run as another user.
+pub fn install_git(
+    of: GitName,
+    progress: &mut dyn FnMut(Step),
+) -> Result<(PathBuf, String), Error> {
+    let installer = Installer::new(Cache::from_env()?).with_user(confine::User::in_place_of_root());
+    installer.install_git(of, progress)
 }
 
 /// The directories in which an agent finds schedulers by name.

@@ -14,6 +14,13 @@ pub enum Step {
         /// Version that is built or found.
         version: Version,
     },
+    /// This commit of a repository is built.
+    Commit {
+        /// Name of the scheduler.
+        name: String,
+        /// Commit with its 40 digits.
+        commit: String,
+    },
     /// Sources of dependencies are being fetched.
     Downloading,
     /// Crates are being compiled.

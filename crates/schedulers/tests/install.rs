@@ -300,3 +300,59 @@ fn a_version_that_is_none_is_refused() {
     let error = machine.install("scx_rusty@new").0.unwrap_err().to_string();
     assert!(error.contains("`new` is not a version"), "{error}");
 }
+
+/// A repository with one crate, `scx_here`, and a second commit.
+fn repository(machine: &Machine) -> std::path::PathBuf {
+    let place = machine.dir.path().join("repository");
+    let directory = place.join("scheds/scx_here");
+    fs::create_dir_all(&directory).unwrap();
+    fs::write(
+        directory.join("Cargo.toml"),
+        "[package]\nname = \"scx_here\"\n",
+    )
+    .unwrap();
+    let script = "git init -q . && git add . && c='git -c user.name=a -c user.email=a@b.c commit -q' && \
+                  $c -m one && git tag first && $c --allow-empty -m two";
+    let made = std::process::Command::new("sh")
+        .args(["-c", script])
+        .current_dir(&place)
+        .status();
+    assert!(made.unwrap().success());
+    place
+}
+
+#[test]
+fn each_commit_of_a_repository_is_built_once_and_no_plain_name_leads_to_it() {
+    if which::which("git").is_err() {
+        return tests::skipped("there is no git");
+    }
+    // What it builds is the crate that it is told.
+    let script = r#"
+while [ "$1" != --root ]; do shift; done
+root=$2
+while [ "$1" != --path ]; do shift; done
+[ -e "$2/Cargo.toml" ] || exit 1
+echo built >> "$(dirname "$0")/builds"
+mkdir -p "$root/bin"; echo built > "$root/bin/scx_here"
+"#;
+    let machine = Machine::with_cargo(script);
+    let repository = repository(&machine).display().to_string();
+    let installer = Installer::new(machine.cache()).with_path(machine.bin());
+    let install = |text: &str| {
+        let text = text.replace("REPO", &repository);
+        let of = schedulers::GitName::of(&text).unwrap();
+        installer.install_git(of, &mut |_| {})
+    };
+    let (first, commit) = install("scx_here@git:REPO#first").unwrap();
+    assert_eq!((read(&first).as_str(), commit.len()), ("built\n", 40));
+    let (head, other) = install("scx_here@git:REPO").unwrap();
+    assert!(head != first && other != commit);
+    assert_eq!(install("scx_here@git:REPO#first").unwrap().0, first);
+    let builds = read(&machine.bin().join("builds"));
+    assert_eq!(builds.lines().count(), 2, "each commit once");
+    assert_eq!(machine.cache().installed().unwrap(), []);
+    let says = |text: &str| install(text).unwrap_err().to_string();
+    assert!(says("scx_here@git:REPO#no-such").contains("no commit no-such"));
+    assert!(says("scx_other@git:REPO").contains("no crate scx_other"));
+    assert!(says("here@git:REPO").contains("not a sched_ext scheduler"));
+}

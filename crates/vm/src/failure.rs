@@ -35,6 +35,23 @@ pub enum VmError {
     Garbled(String),
 }
 
+impl From<git::Error> for VmError {
+    fn from(error: git::Error) -> Self {
+        match error {
+            git::Error::Io {
+                step,
+                object,
+                source,
+            } => VmError::Io {
+                step,
+                object,
+                source,
+            },
+            git::Error::Unmet(problem) => VmError::Unmet(problem),
+        }
+    }
+}
+
 /// For `map_err` on an I/O result.
 pub fn io(step: &'static str, object: &Path) -> impl FnOnce(std::io::Error) -> VmError {
     let object = object.display().to_string();

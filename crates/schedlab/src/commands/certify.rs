@@ -4,7 +4,7 @@ use crate::args::{CertifyArgs, ExperimentArgs};
 use crate::exit::{self, CliError};
 use crate::measure::{Measured, measure_anew};
 use crate::output::{self, Plain};
-use crate::request::{Wanted, wanted};
+use crate::request::{Wanted, measurable};
 use model::{Arm, Experiment};
 use report::Table;
 use report::certificate::{self, Certificate};
@@ -12,7 +12,7 @@ use runner::Outcome;
 use std::process::ExitCode;
 
 pub fn certify(args: &CertifyArgs) -> Result<ExitCode, CliError> {
-    let asked = wanted(&of_one_arm(&args.experiment))?;
+    let asked = measurable(&of_one_arm(&args.experiment))?;
     let wanted = Wanted {
         experiment: repeated_baseline(asked.experiment, args.copies),
         // The file describes another experiment than the one that is measured.

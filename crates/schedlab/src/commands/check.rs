@@ -5,14 +5,14 @@ use crate::exit::{self, CliError};
 use crate::measure::{build, interrupt_flag};
 use crate::output::{self, Plain, say};
 use crate::progress::Steps;
-use crate::request::wanted;
+use crate::request::measurable;
 use crate::targets;
 use model::{Experiment, Problem, Warning};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
 pub fn check(args: &CheckArgs) -> Result<ExitCode, CliError> {
-    let experiment = wanted(&args.experiment)?.experiment;
+    let experiment = measurable(&args.experiment)?.experiment;
     let interrupted = interrupt_flag()?;
     let wait = WaitArgs::default();
     let _lock = match experiment.arms.iter().any(|arm| arm.scheduler.is_some()) {

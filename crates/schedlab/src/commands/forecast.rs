@@ -7,7 +7,7 @@ use crate::measure::{Measured, measure_anew};
 use crate::opened::Opened;
 use crate::output;
 use crate::output::Plain;
-use crate::request::{Wanted, override_stop, wanted};
+use crate::request::{Wanted, measurable, override_stop, wanted};
 use model::Experiment;
 use report::forecast::{Forecast, Question, Source};
 use results::ResultSet;
@@ -25,7 +25,7 @@ pub fn forecast(args: &PlanArgs) -> Result<ExitCode, CliError> {
     let effect = effect(args)?;
     let (experiment, runs) = match args.pilot {
         Some(blocks) => {
-            let wanted = wanted(&args.experiment)?;
+            let wanted = measurable(&args.experiment)?;
             let experiment = wanted.experiment.clone();
             match pilot(wanted, blocks, args.wait)? {
                 Some(results) => (experiment, vec![Run::measured(results)]),

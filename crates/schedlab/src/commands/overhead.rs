@@ -6,7 +6,7 @@ use crate::args::{ExperimentArgs, OverheadArgs};
 use crate::exit::{self, CliError};
 use crate::measure::{Measured, measure_anew};
 use crate::output::{self, Plain};
-use crate::request::{Wanted, wanted};
+use crate::request::{Wanted, measurable};
 use agent::{COLLECTORS, COSTLY, CollectorDef, Cost, Costs};
 use model::{Arm, Better, Experiment, StopRule};
 use report::{Comparison, Table};
@@ -17,7 +17,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 pub fn overhead(args: &OverheadArgs) -> Result<ExitCode, CliError> {
-    let asked = wanted(&ExperimentArgs {
+    let asked = measurable(&ExperimentArgs {
         workloads: vec![args.workload.clone()],
         arms: vec!["default".to_owned()],
         budget: args.budget.clone(),

@@ -6,7 +6,7 @@ use crate::like::wanted_like;
 use crate::measure::{Run, interrupt_flag};
 use crate::notify::Notices;
 use crate::output;
-use crate::request::wanted;
+use crate::request::measurable;
 use crate::targets;
 use model::TargetSpec;
 use report::Table;
@@ -22,7 +22,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, CliError> {
         Some(_) if args.experiment.is_empty() => None,
         _ => Some(match &args.like {
             Some(earlier) => wanted_like(earlier, args)?,
-            None => wanted(&args.experiment)?,
+            None => measurable(&args.experiment)?,
         }),
     };
     let earlier = match (&args.resume, &wanted) {

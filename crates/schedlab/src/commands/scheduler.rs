@@ -3,10 +3,9 @@
 use crate::args::SchedulerCommand;
 use crate::exit::CliError;
 use crate::output::{self, Plain, say};
-use indicatif::{ProgressBar, ProgressStyle};
-use schedulers::{Entry, Step};
+use crate::sources;
+use schedulers::Entry;
 use std::process::ExitCode;
-use std::time::Duration;
 
 pub fn scheduler(command: &SchedulerCommand) -> Result<ExitCode, CliError> {
     match command {
@@ -20,12 +19,9 @@ pub fn scheduler(command: &SchedulerCommand) -> Result<ExitCode, CliError> {
 }
 
 fn install(scheduler: &str, as_root: bool, format: Plain) -> Result<ExitCode, CliError> {
-    let bar = ProgressBar::new_spinner();
-    let style = ProgressStyle::with_template("{spinner} {elapsed} {msg}");
-    bar.set_style(style.map_err(CliError::internal)?);
-    bar.enable_steady_tick(Duration::from_millis(200));
+    let bar = sources::progress_bar()?;
     let installed = schedulers::install(scheduler, as_root, &mut |step| {
-        bar.set_message(words(&step));
+        bar.set_message(sources::words(&step));
     });
     bar.finish_and_clear();
     let installed = installed.map_err(CliError::from)?;
@@ -43,17 +39,6 @@ fn install(scheduler: &str, as_root: bool, format: Plain) -> Result<ExitCode, Cl
         }))?,
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn words(step: &Step) -> String {
-    match step {
-        Step::Chosen { name, version } => format!("{name} {version}"),
-        Step::Downloading => "downloading sources".to_owned(),
-        Step::Compiling { done, total, now } => {
-            format!("compiling {done} of {total} crates: {now}")
-        }
-        Step::Installed => "installed".to_owned(),
-    }
 }
 
 fn list(format: Plain) -> Result<ExitCode, CliError> {

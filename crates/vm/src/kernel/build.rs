@@ -6,7 +6,7 @@
 
 use super::apt::Suite;
 use super::config::Config;
-use super::{SUITES, git, list};
+use super::{SUITES, list};
 use crate::VmError;
 use crate::failure::{io, unmet};
 use crate::name;
@@ -119,7 +119,7 @@ fn source_tree(source: &str, commit: Option<&str>, cache: &Path) -> Result<PathB
         };
     }
     let tree = match commit.is_some() || git::is_url(source) {
-        true => git::tree(source, commit, cache)?,
+        true => taken(source, commit, cache)?,
         false => fs::canonicalize(source).map_err(io("find", Path::new(source)))?,
     };
     if !tree.join("scripts/kconfig/merge_config.sh").exists() {
@@ -131,6 +131,12 @@ fn source_tree(source: &str, commit: Option<&str>, cache: &Path) -> Result<PathB
         ));
     }
     Ok(tree)
+}
+
+/// The files of a commit.
+fn taken(source: &str, name: Option<&str>, cache: &Path) -> Result<PathBuf, VmError> {
+    let commit = git::commit_of(source, name)?;
+    Ok(git::tree(source, &commit, &cache.join("src"))?)
 }
 
 /// The package holds `usr/src/NAME.tar.xz`.

@@ -8,7 +8,6 @@ pub mod apt;
 mod apt_config;
 pub mod build;
 pub(crate) mod config;
-mod git;
 pub mod image;
 pub mod list;
 pub(crate) mod sources;

@@ -52,6 +52,7 @@ impl Machine {
             program: self.root.path().join("fake").display().to_string(),
             args: vec!["--fast".to_owned()],
             attach_limit_ns: None,
+            built_from: None,
         }
     }
 
@@ -199,6 +200,7 @@ fn a_kernel_without_the_class_and_a_missing_program_are_told_apart() {
         program: "scx_there_is_none".to_owned(),
         args: Vec::new(),
         attach_limit_ns: None,
+        built_from: None,
     };
     let interrupt = Interrupt::new().unwrap();
     let attach = |root: &Path| attach(root, &missing, &interrupt, QUICK);

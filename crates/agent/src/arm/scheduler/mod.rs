@@ -31,7 +31,13 @@ impl Ingredient for OwnScheduler {
     }
 
     fn read(&self, keys: &mut Keys, arm: &mut Arm) {
-        let (program, args) = (keys.get("scheduler"), keys.words("args"));
+        let program = keys.text_or_table("scheduler", |keys| {
+            let mut part = |key| keys.get::<String>(key).unwrap_or_default();
+            let revision = part("rev");
+            let at = if revision.is_empty() { "" } else { "#" };
+            format!("{}@git:{}{at}{revision}", part("package"), part("git"))
+        });
+        let args = keys.words("args");
         let attach_limit_ns = keys.duration("attach-limit");
         if program.is_none() && args.is_some() {
             keys.refuse(Invalid::new("args", "`args` without a `scheduler`"));
@@ -40,6 +46,7 @@ impl Ingredient for OwnScheduler {
             program,
             args: args.unwrap_or_default(),
             attach_limit_ns,
+            built_from: None,
         });
     }
 
@@ -47,7 +54,7 @@ impl Ingredient for OwnScheduler {
         let Some(scheduler) = &arm.scheduler else {
             return;
         };
-        keys.insert("scheduler".to_owned(), scheduler.program.as_str().into());
+        keys.insert("scheduler".to_owned(), scheduler.written().into());
         if !scheduler.args.is_empty() {
             keys.insert("args".to_owned(), scheduler.args.as_slice().into());
         }
@@ -63,7 +70,8 @@ impl Ingredient for OwnScheduler {
     fn forms(&self) -> &'static [Form] {
         &[(
             "scx_NAME [ARGS]",
-            "a sched_ext scheduler: 'scx_rusty --slice-us-overutil 5000'; a path works too",
+            "a sched_ext scheduler: 'scx_rusty --slice-us-overutil 5000'; a path works too, and a \
+             commit of a repository: 'scx_rusty@git:../scx#main'",
         )]
     }
 
@@ -142,6 +150,7 @@ fn parse_scheduler(text: &str) -> Result<Scheduler, Invalid> {
         program: program.ok_or_else(|| wrong("the scheduler has no program".to_owned()))?,
         args: words.collect(),
         attach_limit_ns: None,
+        built_from: None,
     })
 }
 
@@ -322,6 +331,7 @@ mod tests {
             program: program.to_owned(),
             args: Vec::new(),
             attach_limit_ns: None,
+            built_from: None,
         });
         let before = SchedExt {
             state: "disabled".to_owned(),

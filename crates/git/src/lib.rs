@@ -1,8 +1,13 @@
-//! A kernel's source at a tag or commit of a git repository, which is a path or a URL. git does
-//! the work, so that proxies and keys are as they are set up for it.
+//! The files of a commit of a git repository, which is a path or a URL. git does the work, so that
+//! proxies and keys are as they are set up for it.
 
-use crate::VmError;
-use crate::failure::{io, unmet};
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod bisect;
+
+pub use bisect::{Bisection, Mark, Next};
+
+use model::Problem;
 use model::printable::last_lines;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,44 +16,67 @@ use std::process::{Command, Output, Stdio};
 /// Lines of git that an error quotes.
 const QUOTED_LINES: usize = 3;
 /// Digits of a commit in the name of its tree.
-const SHORT: usize = 12;
+pub const SHORT: usize = 12;
+
+/// Error in taking a commit's files.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The operating system refused a step.
+    #[error("{step}: {object}: {source}")]
+    Io {
+        /// Verb of the step that failed, as in "create".
+        step: &'static str,
+        /// File or program that the step was about.
+        object: String,
+        /// Error of the operating system.
+        source: std::io::Error,
+    },
+    /// No git here, no such repository, or no such commit in it.
+    #[error("{}: {}; {}", .0.object, .0.what, .0.remedy)]
+    Unmet(Problem),
+}
 
 /// True for what git clones from elsewhere: `https://…`, `user@host:path`.
 pub fn is_url(source: &str) -> bool {
     source.contains("://") || (source.contains('@') && source.contains(':'))
 }
 
-/// The files of a commit, below the cache; fetched unless they are there. The repository itself
-/// is left alone. Without a name it is the repository's own branch.
-pub fn tree(source: &str, name: Option<&str>, cache: &Path) -> Result<PathBuf, VmError> {
+/// The commit of a name in a repository, with its 40 digits. Without a name it is that of the
+/// repository's own branch.
+pub fn commit_of(source: &str, name: Option<&str>) -> Result<String, Error> {
     let name = name.unwrap_or("HEAD");
     if name.starts_with('-') || name.is_empty() {
         return Err(no_commit(source, name, "that is no name of a commit"));
     }
-    let commit = match is_url(source) {
-        true => far_commit(source, name)?,
-        false => near_commit(source, name)?,
-    };
-    let all = cache.join("src");
-    let tree = all.join(format!("{}-{}", short_name(source), &commit[..SHORT]));
+    match is_url(source) {
+        true => far_commit(source, name),
+        false => near_commit(source, name),
+    }
+}
+
+/// The files of a commit, below the directory of all trees; fetched unless they are there. The
+/// repository itself is left alone.
+pub fn tree(source: &str, commit: &str, all: &Path) -> Result<PathBuf, Error> {
+    let short = commit.get(..SHORT).unwrap_or(commit);
+    let tree = all.join(format!("{}-{short}", short_name(source)));
     if tree.exists() {
         return Ok(tree);
     }
-    fs::create_dir_all(&all).map_err(io("create", &all))?;
+    fs::create_dir_all(all).map_err(io("create", all))?;
     let part = tempfile::Builder::new()
         .prefix(".part-")
-        .tempdir_in(&all)
-        .map_err(io("create", &all))?;
+        .tempdir_in(all)
+        .map_err(io("create", all))?;
     let files = part.path().join("tree");
     tracing::info!("taking {commit} from {source}");
-    fetch(source, &commit, &files)?;
+    fetch(source, commit, &files)?;
     fs::rename(&files, &tree).map_err(io("rename", &files))?;
     Ok(tree)
 }
 
 /// One commit alone where the server gives it, else the whole repository. One that is here needs
 /// no copy of its objects.
-fn fetch(source: &str, commit: &str, into: &Path) -> Result<(), VmError> {
+fn fetch(source: &str, commit: &str, into: &Path) -> Result<(), Error> {
     let directory = into.display().to_string();
     let at = |arguments: &[&str]| git(&[&["-C", &directory], arguments].concat());
     if is_url(source) {
@@ -76,7 +104,7 @@ fn fetch(source: &str, commit: &str, into: &Path) -> Result<(), VmError> {
 }
 
 /// The commit of a name in a repository of this machine.
-fn near_commit(path: &str, name: &str) -> Result<String, VmError> {
+fn near_commit(path: &str, name: &str) -> Result<String, Error> {
     let peeled = format!("{name}^{{commit}}");
     let arguments = [
         "-C",
@@ -95,7 +123,7 @@ fn near_commit(path: &str, name: &str) -> Result<String, VmError> {
 }
 
 /// The same elsewhere. A commit need not have a name there.
-fn far_commit(url: &str, name: &str) -> Result<String, VmError> {
+fn far_commit(url: &str, name: &str) -> Result<String, Error> {
     if is_commit(name) {
         return Ok(name.to_owned());
     }
@@ -139,24 +167,27 @@ fn short_name(source: &str) -> String {
         .filter(|c| c.is_ascii_alphanumeric() || "-_.".contains(*c));
     let name: String = plain.collect();
     match name.trim_matches('.').is_empty() {
-        true => "linux".to_owned(),
+        true => "tree".to_owned(),
         false => name,
     }
 }
 
-fn git(arguments: &[&str]) -> Result<Output, VmError> {
+fn git(arguments: &[&str]) -> Result<Output, Error> {
     if which::which("git").is_err() {
         let remedy = "install the package git";
-        return Err(unmet("kernel build", "git is not installed", remedy));
+        return Err(unmet("git", "it is not installed", remedy));
     }
     let mut command = Command::new("git");
     // A repository that asks for a password is none that can be fetched here.
-    command.env("GIT_TERMINAL_PROMPT", "0").args(arguments);
+    command
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .env("LC_ALL", "C")
+        .args(arguments);
     let output = command.stdin(Stdio::null()).output();
     output.map_err(io("start", Path::new("git")))
 }
 
-fn succeeded(source: &str, output: &Output) -> Result<(), VmError> {
+fn succeeded(source: &str, output: &Output) -> Result<(), Error> {
     match output.status.success() {
         true => Ok(()),
         false => Err(unmet(
@@ -167,17 +198,34 @@ fn succeeded(source: &str, output: &Output) -> Result<(), VmError> {
     }
 }
 
-fn no_commit(source: &str, name: &str, why: &str) -> VmError {
+fn no_commit(source: &str, name: &str, why: &str) -> Error {
     unmet(
         &format!("repository {source}"),
         &format!("there is no commit {name} to take: {why}"),
-        "name a tag, a branch, or a commit with its 40 digits: --ref v6.18",
+        "name a tag, a branch, or a commit with its 40 digits",
     )
 }
 
 /// The last words of git.
 fn said(output: &Output) -> String {
     last_lines(&String::from_utf8_lossy(&output.stderr), QUOTED_LINES, "; ")
+}
+
+fn io(step: &'static str, object: &Path) -> impl FnOnce(std::io::Error) -> Error {
+    let object = object.display().to_string();
+    move |source| Error::Io {
+        step,
+        object,
+        source,
+    }
+}
+
+fn unmet(object: &str, what: &str, remedy: &str) -> Error {
+    Error::Unmet(Problem {
+        object: object.to_owned(),
+        what: what.to_owned(),
+        remedy: remedy.to_owned(),
+    })
 }
 
 #[cfg(test)]
@@ -190,7 +238,7 @@ mod tests {
             ("https://git.example/a/linux.git", "linux"),
             ("git@git.example:linux-next", "linux-next"),
             ("/home/me/tip/", "tip"),
-            ("..", "linux"),
+            ("..", "tree"),
             ("https://git.example/a b/x;y", "xy"),
         ] {
             assert_eq!(short_name(source), name, "{source}");

@@ -1,0 +1,221 @@
+//! A bisection, which git(1) keeps: in a bare clone of its own, so that the repository is left alone
+//! and `git bisect log` of the clone tells how it went.
+
+use crate::{Error, git, no_commit, succeeded};
+use std::path::{Path, PathBuf};
+
+/// Bisection of a clone.
+#[derive(Debug)]
+pub struct Bisection {
+    clone: PathBuf,
+    source: String,
+}
+
+/// Judgement of a commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mark {
+    /// As the good commit.
+    Good,
+    /// As the bad one.
+    Bad,
+    /// Nothing could be said of it.
+    Skip,
+}
+
+/// State of a bisection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Next {
+    /// This commit is to be judged.
+    Try(String),
+    /// This one is the first that is bad.
+    First(String),
+    /// Only commits that were skipped are left.
+    OnlySkipped,
+}
+
+impl Mark {
+    /// Word of git bisect.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mark::Good => "good",
+            Mark::Bad => "bad",
+            Mark::Skip => "skip",
+        }
+    }
+}
+
+impl Bisection {
+    /// Begins between two commits of a repository, in a clone at `clone`; goes on with the one that
+    /// is there.
+    pub fn open(source: &str, good: &str, bad: &str, clone: &Path) -> Result<Self, Error> {
+        let bisection = Bisection {
+            clone: clone.to_owned(),
+            source: source.to_owned(),
+        };
+        if !clone.exists() {
+            let directory = clone.display().to_string();
+            succeeded(
+                source,
+                &git(&["clone", "-q", "--bare", "--", source, &directory])?,
+            )?;
+        }
+        if !clone.join("BISECT_START").exists() {
+            let ancestor = bisection.at(&["merge-base", "--is-ancestor", good, bad])?;
+            if !ancestor.status.success() {
+                let why = "the bad commit does not come after it";
+                return Err(no_commit(source, good, why));
+            }
+            let begun = bisection.at(&["bisect", "start", "--no-checkout", bad, good])?;
+            succeeded(source, &begun)?;
+        }
+        Ok(bisection)
+    }
+
+    /// Number of commits after the good one, up to the bad one.
+    pub fn commits(source: &str, good: &str, bad: &str, clone: &Path) -> Result<u32, Error> {
+        let bisection = Bisection {
+            clone: clone.to_owned(),
+            source: source.to_owned(),
+        };
+        let counted = bisection.said(&["rev-list", "--count", &format!("{good}..{bad}")])?;
+        Ok(counted.parse().unwrap_or(u32::MAX))
+    }
+
+    /// What is to be done now.
+    pub fn next(&self) -> Result<Next, Error> {
+        let log = self.log()?;
+        let first = log.lines().rev().find_map(|line| {
+            let rest = line.strip_prefix("# first bad commit: [")?;
+            Some(rest.split(']').next()?.to_owned())
+        });
+        if let Some(first) = first {
+            return Ok(Next::First(first));
+        }
+        if log.contains("# only skipped commits left to test") {
+            return Ok(Next::OnlySkipped);
+        }
+        Ok(Next::Try(self.said(&[
+            "rev-parse",
+            "--verify",
+            "BISECT_HEAD",
+        ])?))
+    }
+
+    /// Judges the commit that was to be tried.
+    pub fn mark(&self, mark: Mark) -> Result<Next, Error> {
+        // Its status is 2 where only skipped commits are left, which the log says too.
+        self.at(&["bisect", mark.name()])?;
+        self.next()
+    }
+
+    /// Text that `git bisect replay` takes.
+    pub fn log(&self) -> Result<String, Error> {
+        let log = self.at(&["bisect", "log"])?;
+        succeeded(&self.source, &log)?;
+        Ok(String::from_utf8_lossy(&log.stdout).into_owned())
+    }
+
+    /// First line of a commit's message.
+    pub fn subject(&self, commit: &str) -> Result<String, Error> {
+        self.said(&["show", "-s", "--format=%s", commit])
+    }
+
+    /// First parent of a commit.
+    pub fn parent(&self, commit: &str) -> Result<String, Error> {
+        self.said(&["rev-parse", "--verify", &format!("{commit}^")])
+    }
+
+    fn at(&self, arguments: &[&str]) -> Result<std::process::Output, Error> {
+        let clone = self.clone.display().to_string();
+        git(&[&["-C", &clone], arguments].concat())
+    }
+
+    fn said(&self, arguments: &[&str]) -> Result<String, Error> {
+        let output = self.at(arguments)?;
+        succeeded(&self.source, &output)?;
+        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    /// A repository with commits 0 to 8, whose directory is kept with it.
+    fn repository() -> tempfile::TempDir {
+        let directory = tempfile::tempdir().unwrap();
+        let script = "git init -q . && for n in 0 1 2 3 4 5 6 7 8; do \
+                      git -c user.name=a -c user.email=a@b.c commit -q --allow-empty -m $n && \
+                      git tag c$n; done";
+        let made = Command::new("sh")
+            .args(["-c", script])
+            .current_dir(directory.path())
+            .status();
+        assert!(made.unwrap().success());
+        directory
+    }
+
+    /// Bisects with this judgement of subjects, in as many sittings as there are steps.
+    fn bisected(judge: impl Fn(u32) -> Mark) -> (Next, u32, String) {
+        let repository = repository();
+        let source = repository.path().display().to_string();
+        let clone = repository.path().join("clone");
+        let commit = |name| crate::commit_of(&source, Some(name)).unwrap();
+        let (good, bad) = (commit("c0"), commit("c8"));
+        for step in 0..20 {
+            let bisection = Bisection::open(&source, &good, &bad, &clone).unwrap();
+            let next = bisection.next().unwrap();
+            let Next::Try(commit) = &next else {
+                let subject = match &next {
+                    Next::First(first) => bisection.subject(first).unwrap(),
+                    _ => String::new(),
+                };
+                return (next, step, subject);
+            };
+            let number = bisection.subject(commit).unwrap().parse().unwrap();
+            bisection.mark(judge(number)).unwrap();
+        }
+        panic!("it never ends");
+    }
+
+    #[test]
+    fn the_first_bad_commit_is_found_in_few_steps_and_in_many_sittings() {
+        if which::which("git").is_err() {
+            return;
+        }
+        for first in 1..=8 {
+            let judge = |n| if n < first { Mark::Good } else { Mark::Bad };
+            let (next, steps, subject) = bisected(judge);
+            assert!(matches!(next, Next::First(_)), "{next:?}");
+            assert_eq!(subject, first.to_string());
+            assert!(steps <= 4, "{steps}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_judged_is_skipped_and_all_of_it_is_no_answer() {
+        if which::which("git").is_err() {
+            return;
+        }
+        let some = |n| match n {
+            4 => Mark::Skip,
+            n if n < 6 => Mark::Good,
+            _ => Mark::Bad,
+        };
+        assert_eq!(bisected(some).2, "6");
+        assert_eq!(bisected(|_| Mark::Skip).0, Next::OnlySkipped);
+    }
+
+    #[test]
+    fn the_bad_commit_comes_after_the_good_one() {
+        if which::which("git").is_err() {
+            return;
+        }
+        let repository = repository();
+        let source = repository.path().display().to_string();
+        let clone = repository.path().join("clone");
+        let error = Bisection::open(&source, "c8", "c0", &clone).unwrap_err();
+        assert!(error.to_string().contains("does not come after"), "{error}");
+    }
+}

@@ -1,0 +1,340 @@
+//! `schedlab bisect`: the commit that made a sched_ext scheduler worse, each step an interleaved
+//! comparison with the good commit.
+
+mod shown;
+
+use crate::args::{BisectArgs, ExperimentArgs};
+use crate::exit::{self, CliError};
+use crate::measure::{Measured, measure_anew};
+use crate::output::{self, Plain};
+use crate::request::measurable;
+use crate::sources;
+use git::{Bisection, Mark, Next};
+use report::{Comparison, Table, Verdict};
+use runner::Outcome;
+use schedulers::GitName;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// File with the steps so far.
+const STEPS: &str = "bisect.json";
+/// File that `git bisect replay` takes.
+const LOG: &str = "bisect.log";
+/// Comparisons beside those of the bisection itself: both ends at first, the culprit with its
+/// parent at last.
+const BESIDE: u32 = 2;
+
+/// State of a bisection, as it is kept.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct State {
+    good: String,
+    bad: String,
+    /// Commits after the good one, up to the bad one.
+    commits: u32,
+    /// Confidence that all calls hold together.
+    confidence: f64,
+    /// Smallest change that was looked for.
+    smallest_effect: f64,
+    /// Comparison of both ends.
+    ends: Option<Step>,
+    steps: Vec<Step>,
+    /// First bad commit.
+    culprit: Option<String>,
+    /// Comparison of the culprit with its parent.
+    again: Option<Step>,
+}
+
+/// A commit that was judged.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Step {
+    commit: String,
+    subject: String,
+    /// `good`, `bad` or `skip`.
+    verdict: String,
+    /// Comparison that the verdict is from, or the reason for which there is none.
+    why: String,
+    /// Results directory, below that of the bisection.
+    results: Option<PathBuf>,
+}
+
+/// The result of a comparison of two commits.
+struct Judged {
+    mark: Mark,
+    why: String,
+    /// Size of the worst change for the worse, as a share of the baseline.
+    change: Option<f64>,
+}
+
+struct Bisect<'a> {
+    args: &'a BisectArgs,
+    dir: PathBuf,
+    bisection: Bisection,
+    state: State,
+}
+
+pub fn bisect(args: &BisectArgs) -> Result<ExitCode, CliError> {
+    let mut bisect = Bisect::open(args)?;
+    bisect.ends()?;
+    let next = bisect.steps()?;
+    if let Next::First(culprit) = &next {
+        bisect.again(culprit)?;
+    }
+    match args.format {
+        Plain::Json => output::json(&bisect.state)?,
+        Plain::Text => output::write(shown::text(&bisect.state, &next))?,
+    }
+    if !args.quiet {
+        eprintln!("\nResults  {}", bisect.dir.display());
+    }
+    Ok(match next {
+        Next::First(_) => ExitCode::SUCCESS,
+        _ => ExitCode::from(exit::TRIALS_LOST),
+    })
+}
+
+impl<'a> Bisect<'a> {
+    /// Begins, or goes on where the directory holds the same bisection.
+    fn open(args: &'a BisectArgs) -> Result<Self, CliError> {
+        if args.experiment.file.is_none() && args.experiment.workloads.is_empty() {
+            return Err(CliError::usage(
+                "bisect needs a workload",
+                "-w wakeup, or an experiment file without arms of its own",
+            ));
+        }
+        let commit =
+            |name: &str| git::commit_of(&args.repository, Some(name)).map_err(CliError::from);
+        let (good, bad) = (commit(&args.good)?, commit(&args.bad)?);
+        let dir = args.output.clone();
+        let dir = dir.unwrap_or_else(|| crate::measure::default_dir("bisect"));
+        let clone = dir.join("repository.git");
+        fs::create_dir_all(&dir).map_err(CliError::internal)?;
+        let bisection = Bisection::open(&args.repository, &good, &bad, &clone)?;
+        let kept = fs::read_to_string(dir.join(STEPS)).ok();
+        let state = match kept {
+            Some(text) => serde_json::from_str(&text).map_err(CliError::internal)?,
+            None => State {
+                commits: Bisection::commits(&args.repository, &good, &bad, &clone)?,
+                confidence: args.experiment.confidence.unwrap_or(0.95),
+                smallest_effect: 0.0,
+                ends: None,
+                steps: Vec::new(),
+                culprit: None,
+                again: None,
+                good: good.clone(),
+                bad: bad.clone(),
+            },
+        };
+        if (&state.good, &state.bad) != (&good, &bad) {
+            return Err(CliError::usage(
+                format!("{} holds a bisection between other commits", dir.display()),
+                "give another directory (-o)",
+            ));
+        }
+        Ok(Bisect {
+            args,
+            dir,
+            bisection,
+            state,
+        })
+    }
+
+    /// Makes sure that the bad commit is worse than the good one, and by how much.
+    fn ends(&mut self) -> Result<(), CliError> {
+        if self.state.ends.is_some() {
+            return Ok(());
+        }
+        let (good, bad) = (self.state.good.clone(), self.state.bad.clone());
+        let (step, judged) = self.compare("ends", &good, &bad)?;
+        if judged.mark != Mark::Bad {
+            return Err(CliError::usage(
+                format!(
+                    "the bad commit was not found to be worse than the good one, so there is \
+                     nothing to look for: {}",
+                    judged.why
+                ),
+                "another workload or load shows the difference, or a larger --budget",
+            ));
+        }
+        // Half of the whole change tells the commits with it from those without.
+        let half = judged.change.unwrap_or(0.04) / 2.0;
+        let asked = self.args.experiment.smallest_effect.as_deref();
+        let asked = asked.and_then(|text| load::units::parse_percent(text).ok());
+        self.state.smallest_effect = asked.map_or(half, |percent| percent / 100.0);
+        self.state.ends = Some(step);
+        self.keep()
+    }
+
+    /// Judges commits until one is left, or only those that were skipped.
+    fn steps(&mut self) -> Result<Next, CliError> {
+        let good = self.state.good.clone();
+        let mut next = self.bisection.next()?;
+        while let Next::Try(commit) = &next {
+            let commit = commit.clone();
+            let name = format!("{:02}", self.state.steps.len() + 1);
+            let (step, judged) = self.compare(&name, &good, &commit)?;
+            self.say(&step);
+            self.state.steps.push(step);
+            next = self.bisection.mark(judged.mark)?;
+            self.keep()?;
+        }
+        Ok(next)
+    }
+
+    /// Compares the culprit with its parent, which nobody compared before.
+    fn again(&mut self, culprit: &str) -> Result<(), CliError> {
+        if self.state.again.is_some() {
+            return Ok(());
+        }
+        let parent = self.bisection.parent(culprit)?;
+        let (step, _) = self.compare("again", &parent, culprit)?;
+        self.state.culprit = Some(culprit.to_owned());
+        self.state.again = Some(step);
+        self.keep()
+    }
+
+    fn say(&self, step: &Step) {
+        if !self.args.quiet {
+            let short = step.commit.get(..git::SHORT).unwrap_or(&step.commit);
+            eprintln!("{short} {}: {} ({})", step.verdict, step.subject, step.why);
+        }
+    }
+
+    fn keep(&self) -> Result<(), CliError> {
+        let json = output::json_text(&self.state)?;
+        fs::write(self.dir.join(STEPS), json).map_err(CliError::internal)?;
+        let log = self.bisection.log()?;
+        fs::write(self.dir.join(LOG), log).map_err(CliError::internal)
+    }
+
+    /// An interleaved comparison of two commits, in a results directory of its own.
+    fn compare(
+        &self,
+        name: &str,
+        baseline: &str,
+        commit: &str,
+    ) -> Result<(Step, Judged), CliError> {
+        let dir = self.dir.join(name);
+        let judged = match self.built(baseline).and(self.built(commit)) {
+            Err(CliError::Internal { message, .. }) => Judged {
+                mark: Mark::Skip,
+                why: message.lines().next().unwrap_or_default().to_owned(),
+                change: None,
+            },
+            Err(error) => return Err(error),
+            Ok(()) => self.measure(&dir, baseline, commit)?,
+        };
+        let step = Step {
+            commit: commit.to_owned(),
+            subject: self.bisection.subject(commit)?,
+            verdict: judged.mark.name().to_owned(),
+            why: judged.why.clone(),
+            results: dir.exists().then(|| PathBuf::from(name)),
+        };
+        Ok((step, judged))
+    }
+
+    fn program(&self, commit: &str) -> String {
+        let (program, args) = match self.args.scheduler.split_once(' ') {
+            Some((program, args)) => (program, format!(" {args}")),
+            None => (self.args.scheduler.as_str(), String::new()),
+        };
+        format!("{program}@git:{}#{commit}{args}", self.args.repository)
+    }
+
+    /// Builds the scheduler of a commit, unless it was built before.
+    fn built(&self, commit: &str) -> Result<(), CliError> {
+        let program = self.program(commit);
+        let program = program.split(' ').next().unwrap_or_default();
+        let of = GitName::of(program).ok_or_else(|| CliError::internal("no name of a commit"))?;
+        let bar = sources::progress_bar()?;
+        let built = schedulers::install_git(of, &mut |step| bar.set_message(sources::words(&step)));
+        bar.finish_and_clear();
+        built.map(drop).map_err(CliError::from)
+    }
+
+    fn measure(&self, dir: &Path, baseline: &str, commit: &str) -> Result<Judged, CliError> {
+        // What an interrupt left of this step begins anew.
+        let _ = fs::remove_dir_all(dir);
+        let arms = [("good", baseline), ("tried", commit)];
+        let mut wanted = measurable(&ExperimentArgs {
+            arms: arms
+                .map(|(name, at)| format!("{name}:={}", self.program(at)))
+                .to_vec(),
+            ..self.args.experiment.clone()
+        })?;
+        let stop = &mut wanted.experiment.stop;
+        let calls: usize = wanted.experiment.workloads.iter().map(calls_of).sum();
+        let share = (1.0 - self.state.confidence) / f64::from(self.most_steps());
+        stop.confidence = 1.0 - share / calls.max(1) as f64;
+        if self.state.smallest_effect > 0.0 {
+            stop.smallest_effect = self.state.smallest_effect;
+        }
+        let measured = measure_anew(Some(dir), wanted, self.args.wait, self.args.quiet)?;
+        let Measured { results, outcome } = measured;
+        if outcome == Outcome::Interrupted {
+            return Err(CliError::Interrupted);
+        }
+        let table = Table::from_results(&results);
+        super::report::write_report_files(&table, &results)?;
+        Ok(judge(&table))
+    }
+
+    /// Comparisons of the whole path.
+    fn most_steps(&self) -> u32 {
+        // git halves what is left.
+        let halvings = u32::BITS - self.state.commits.saturating_sub(1).leading_zeros();
+        halvings + BESIDE
+    }
+}
+
+/// Verdicts that a workload has part in.
+fn calls_of(workload: &model::Workload) -> usize {
+    workload.loads.len() * workload.metrics.len().max(1)
+}
+
+/// Bad where anything is worse, good where all is decided and nothing is.
+fn judge(table: &Table) -> Judged {
+    let deciding: Vec<&Comparison> = table.comparisons().filter(|c| c.deciding).collect();
+    let worse = deciding.iter().filter(|c| c.verdict == Verdict::Worse);
+    let size = |c: &&&Comparison| c.ratio.map_or(0.0, |ratio| ratio.ln().abs());
+    let worst = worse.max_by(|a, b| size(a).total_cmp(&size(b)));
+    if let Some(worst) = worst {
+        return Judged {
+            mark: Mark::Bad,
+            why: in_words(worst),
+            change: worst.ratio.map(|ratio| (ratio - 1.0).abs()),
+        };
+    }
+    let open = deciding.iter().find(|c| c.verdict == Verdict::Unknown);
+    let (mark, why) = match (open, deciding.first()) {
+        (Some(open), _) => (Mark::Skip, format!("not decided: {}", in_words(open))),
+        (None, Some(first)) => (Mark::Good, in_words(first)),
+        (None, None) => (Mark::Skip, "nothing was measured".to_owned()),
+    };
+    Judged {
+        mark,
+        why,
+        change: None,
+    }
+}
+
+/// `requests_per_sec worse, -10.2 % (-12.1 to -8.3)`
+fn in_words(comparison: &Comparison) -> String {
+    let percent = |ratio: f64| format!("{:+.1}", (ratio - 1.0) * 100.0);
+    let change = match (comparison.ratio, comparison.low, comparison.high) {
+        (Some(ratio), Some(low), Some(high)) => format!(
+            ", {} % ({} to {})",
+            percent(ratio),
+            percent(low),
+            percent(high)
+        ),
+        _ => String::new(),
+    };
+    format!(
+        "{} {}{change}",
+        comparison.metric,
+        comparison.verdict.as_str()
+    )
+}
