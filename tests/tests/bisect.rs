@@ -64,8 +64,8 @@ fn with_a_planted_slowdown(bench: &Bench) -> String {
          git config user.name a; git config user.email a@b.c; \
          git add .; git commit -q -m start; git tag good; \
          for n in $(seq 1 {COMMITS}); do echo $n >> NOTES; \
-         if [ $n = {CULPRIT} ]; then sed -i 's|^\\tdsq_insert(p, SCX_DSQ_GLOBAL.*|\\tfor (volatile int i = 0; \
-         i < 20000; i++)\\n\\t\\t;\\n&|' scx_faulty/src/bpf/main.bpf.c; fi; \
+         if [ $n = {CULPRIT} ]; then sed -i 's|^\\tdsq_insert(p, SCX_DSQ_GLOBAL.*|\\tfor (int i = 0; i < 2000; \
+         i++)\\n\\t\\tattached_at += bpf_ktime_get_ns() >> 63;\\n&|' scx_faulty/src/bpf/main.bpf.c; fi; \
          git add .; git commit -q -m \"change $n\"; done; git tag bad",
         sched.display()
     );
@@ -96,7 +96,7 @@ fn a_planted_slowdown_is_found_among_many_commits() {
         "--bad",
         "bad",
         "-w",
-        "wakeup",
+        "rr",
         "--vm",
         "debian:sid",
         "--duration",

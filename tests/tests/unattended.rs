@@ -234,3 +234,72 @@ fn a_service_of_a_wrong_experiment_or_with_an_open_secret_is_refused() {
     assert!(matches!(output.status.code(), Some(2 | 3)));
     expect_code(&bench.run(&["service", "remove", "nobody-has-this"]), 2);
 }
+
+/// What a program that asks over HTTP gets, once it holds this.
+fn asked(address: &str, until: &str) -> String {
+    let limit = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    loop {
+        let mut answer = String::new();
+        if let Ok(mut stream) = std::net::TcpStream::connect(address) {
+            let request = "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+            stream.write_all(request.as_bytes()).unwrap();
+            let _ = stream.read_to_string(&mut answer);
+        }
+        if answer.contains(until) {
+            return answer;
+        }
+        assert!(std::time::Instant::now() < limit, "{answer}");
+        thread::sleep(std::time::Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn metrics_tell_of_a_run_while_it_goes_on() {
+    let _turn = alone();
+    let bench = Bench::default();
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap().to_string();
+    drop(free);
+    let mut run = bench
+        .command(&[
+            "run",
+            "-a",
+            "default",
+            "-a",
+            "batch",
+            "--max-blocks",
+            "40",
+            "-o",
+            "out",
+            "--metrics",
+            &address,
+            "--",
+            "sleep",
+            "0.2",
+        ])
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let answer = asked(&address, "schedlab_verdict{");
+    assert!(answer.contains("application/openmetrics-text"), "{answer}");
+    assert!(answer.ends_with("# EOF\n"), "{answer}");
+    for line in [
+        "schedlab_trials_total{run=",
+        "schedlab_elapsed_seconds{run=",
+        "arm=\"batch\",metric=\"wall\"",
+        "# TYPE schedlab_trials counter",
+    ] {
+        assert!(answer.contains(line), "{line}: {answer}");
+    }
+    let pid = rustix::process::Pid::from_child(&run);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    assert_eq!(run.wait().unwrap().code(), Some(130));
+    let output = bench.run(&["run", "-a", "default", "--metrics", "nowhere", "--", "true"]);
+    expect_code(&output, 2);
+    assert!(
+        stderr(&output).contains("127.0.0.1:9464"),
+        "{}",
+        stderr(&output)
+    );
+}

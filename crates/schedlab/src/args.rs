@@ -312,6 +312,10 @@ pub struct RunArgs {
     /// exec:COMMAND, or @FILE with such lines
     #[arg(long, value_name = "WHERE")]
     pub notify: Vec<String>,
+    /// Serve the state of the run as OpenMetrics at http://ADDRESS/metrics while it goes on:
+    /// 127.0.0.1:9464
+    #[arg(long = "metrics", value_name = "ADDRESS:PORT")]
+    pub metrics_at: Option<String>,
     /// Exit with 5 when an arm is worse than the baseline, or also when that is not known
     #[arg(long, value_name = "WHAT")]
     pub fail_on: Option<FailOn>,

@@ -9,6 +9,7 @@ mod exit;
 mod latest;
 mod like;
 mod measure;
+mod metrics;
 mod notify;
 mod opened;
 mod output;

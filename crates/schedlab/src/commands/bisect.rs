@@ -309,6 +309,10 @@ fn judge(table: &Table) -> Judged {
     }
     let open = deciding.iter().find(|c| c.verdict == Verdict::Unknown);
     let (mark, why) = match (open, deciding.first()) {
+        (Some(open), _) if open.blocks == 0 => {
+            let why = "no trial of it counts; its results directory has the reasons";
+            (Mark::Skip, why.to_owned())
+        }
         (Some(open), _) => (Mark::Skip, format!("not decided: {}", in_words(open))),
         (None, Some(first)) => (Mark::Good, in_words(first)),
         (None, None) => (Mark::Skip, "nothing was measured".to_owned()),

@@ -4,6 +4,7 @@ use crate::args::RunArgs;
 use crate::exit::{self, CliError};
 use crate::like::wanted_like;
 use crate::measure::{Run, interrupt_flag};
+use crate::metrics::Metrics;
 use crate::notify::Notices;
 use crate::output;
 use crate::request::measurable;
@@ -17,6 +18,7 @@ use std::process::ExitCode;
 
 pub fn run(args: &RunArgs) -> Result<ExitCode, CliError> {
     let mut notices = Notices::to(&args.notify)?;
+    let mut metrics = Metrics::at(args.metrics_at.as_deref())?;
     let interrupted = interrupt_flag()?;
     let wanted = match &args.resume {
         Some(_) if args.experiment.is_empty() => None,
@@ -38,7 +40,11 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, CliError> {
         (None, None) => unreachable!("only a resume can do without an experiment"),
     };
     notices.start(run.name(), run.dir());
-    let mut see = |event: &Event| notices.see(event);
+    metrics.start(run.name(), run.dir());
+    let mut see = |event: &Event| {
+        notices.see(event);
+        metrics.see(event);
+    };
     let ended = run.measure(&interrupted, args.wait, args.quiet, args.anyway, &mut see);
     let ended = ended.and_then(|outcome| finish(args, &run, outcome));
     match &ended {
