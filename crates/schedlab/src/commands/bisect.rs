@@ -76,11 +76,12 @@ struct Bisect<'a> {
 
 pub fn bisect(args: &BisectArgs) -> Result<ExitCode, CliError> {
     let mut bisect = Bisect::open(args)?;
-    bisect.ends()?;
-    let next = bisect.steps()?;
-    if let Next::First(culprit) = &next {
-        bisect.again(culprit)?;
-    }
+    let next = bisect.path().inspect_err(|error| {
+        if matches!(error, CliError::Interrupted) {
+            let dir = bisect.dir.display();
+            eprintln!("The steps so far are in {dir}; the same command with -o {dir} goes on.");
+        }
+    })?;
     match args.format {
         Plain::Json => output::json(&bisect.state)?,
         Plain::Text => output::write(shown::text(&bisect.state, &next))?,
@@ -138,6 +139,16 @@ impl<'a> Bisect<'a> {
             bisection,
             state,
         })
+    }
+
+    /// The whole way, as far as it was not gone before.
+    fn path(&mut self) -> Result<Next, CliError> {
+        self.ends()?;
+        let next = self.steps()?;
+        if let Next::First(culprit) = &next {
+            self.again(culprit)?;
+        }
+        Ok(next)
     }
 
     /// Makes sure that the bad commit is worse than the good one, and by how much.
