@@ -8,6 +8,7 @@ mod kernels;
 mod manage;
 mod proof;
 mod snapshot;
+mod virtual_time;
 
 use guests::{KERNEL, experiment, trials};
 use results::StoredTrial;
