@@ -5,6 +5,7 @@ pub mod check;
 pub mod compare;
 pub mod doctor;
 pub mod forecast;
+pub mod gate;
 pub mod hidden;
 pub mod import;
 pub mod list;
