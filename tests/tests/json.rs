@@ -196,6 +196,7 @@ fn every_command_with_a_format_is_on_the_page() {
         "pack",
         "verify",
         "compare",
+        "gate",
         "restore",
         "list",
         "scheduler install",

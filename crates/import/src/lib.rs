@@ -5,6 +5,7 @@
 //! ([`model::imported`]): the report describes level and spread of each arm, and no verdict is
 //! reached. A reader of a tool's files is one module and one entry of [`TOOLS`].
 
+pub mod bench_file;
 mod convert;
 mod error;
 mod files;

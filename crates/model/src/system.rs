@@ -4,6 +4,11 @@ use crate::preflight::Check;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+/// Fact about the clock that a guest goes by, where it is not the host's.
+pub const CLOCK: &str = "vm.clock";
+/// Value of [`CLOCK`] where time is a number of instructions.
+pub const VIRTUAL: &str = "virtual";
+
 /// Kernel, CPU and memory of a machine, and the settings that move figures on it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct System {
@@ -35,4 +40,11 @@ pub struct System {
     /// Settings that move figures here; empty in results from before these were looked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub preflight: Vec<Check>,
+}
+
+impl System {
+    /// True if its time is a number of instructions.
+    pub fn in_virtual_time(&self) -> bool {
+        self.facts.get(CLOCK).is_some_and(|clock| clock == VIRTUAL)
+    }
 }

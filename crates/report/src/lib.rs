@@ -1,10 +1,11 @@
-//! From a results directory to an answer. The crate makes five products:
+//! From a results directory to an answer. The crate makes six products:
 //!
 //! - [`Table`]: everything that was measured, judged, as plain values; [`FORMATS`] says
 //!   as what it can be written;
 //! - [`certificate`]: the noise of a machine, from runs that compare an arm with itself;
 //! - [`forecast`]: the time that a question will take, from the noise of earlier results;
 //! - [`compare`]: two results side by side;
+//! - [`gate`]: a new run judged against a stored one, for a check that is to fail;
 //! - [`verify`]: every number of a report made again from the results.
 //!
 //! All read the results directory and nothing else, and the same directory always gives
@@ -13,11 +14,12 @@
 pub mod certificate;
 pub mod compare;
 pub mod forecast;
+pub mod gate;
 mod render;
 mod table;
 pub mod verify;
 
-// Shared by the five.
+// Shared by the six.
 mod columns;
 mod fold;
 pub mod hlog;

@@ -1,7 +1,9 @@
 //! The command line as it is typed. Its meaning is in `request.rs` and in the commands.
 
+mod gate;
 mod installed;
 
+pub use gate::{GateArgs, GateFormat};
 pub use installed::{SchedulerCommand, ServiceCommand, ServiceInstall, TargetCommand, ToolCommand};
 
 use crate::commands::vm::{ImageCommand, KernelCommand, VmCommand};
@@ -72,6 +74,9 @@ pub enum Command {
     /// Put two results side by side, and say what may be concluded across them
     #[command(after_help = examples::COMPARE)]
     Compare(CompareArgs),
+    /// Judge a new run against a stored one of the same experiment, for a CI
+    #[command(after_help = examples::GATE)]
+    Gate(GateArgs),
     /// Undo what a killed run, a power cut or doctor --fix left in force
     #[command(after_help = examples::RESTORE)]
     Restore {

@@ -75,6 +75,12 @@ Examples:
   schedlab compare mine.tar.gz theirs.tar.gz
   schedlab compare before.tar.gz results/latest --full";
 
+pub const GATE: &str = "\
+Examples:
+  schedlab gate stored.tar.gz results/latest
+  schedlab gate stored.tar.gz --fail-on unknown --format junit
+  schedlab gate stored.tar.gz results/latest --virtual";
+
 pub const RESTORE: &str = "\
 Examples:
   sudo schedlab restore";

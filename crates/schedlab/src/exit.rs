@@ -20,7 +20,8 @@ pub const USAGE: u8 = 2;
 pub const UNMET: u8 = 3;
 /// The run ended, but trials are missing: they failed or were void at every attempt.
 pub const TRIALS_LOST: u8 = 4;
-/// A result was found that `--fail-on` names: a regression, or a comparison that is not decided.
+/// A result was found that `--fail-on` names: a regression, a difference (`gate`), or a comparison
+/// that is not decided.
 pub const REGRESSION: u8 = 5;
 /// Interrupted; everything was undone, finished trials are on disk.
 pub const INTERRUPTED: u8 = 130;
@@ -37,7 +38,7 @@ pub const CODES: &[(u8, &str)] = &[
     ),
     (
         REGRESSION,
-        "with --fail-on: a regression was found, or a comparison is not decided",
+        "with --fail-on, or of gate: a regression or difference was found, or is not decided",
     ),
     (INTERRUPTED, "interrupted; everything was undone"),
 ];

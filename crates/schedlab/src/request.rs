@@ -82,13 +82,22 @@ pub fn expose(experiment: &mut Experiment, paths: &[String]) -> Result<(), CliEr
     Ok(expose(&mut experiment.target, paths).map_err(PlanError::from)?)
 }
 
+/// What the files of schedbench are called.
+const CLASSIC: &str = "bench";
+
 pub fn from_file(path: &Path) -> Result<(Experiment, String), CliError> {
-    let text = read_text(path).map_err(|e| {
-        CliError::usage(
-            format!("reading {}: {e}", path.display()),
-            "give the path of an experiment file, or arms and workloads: -a default -a batch -w wakeup",
-        )
-    })?;
+    let is_classic = path.extension().is_some_and(|end| end == CLASSIC);
+    let text = match is_classic {
+        true => import::bench_file::experiment(path)
+            .map_err(|e| CliError::usage(e.to_string(), e.remedy))?,
+        false => read_text(path).map_err(|e| {
+            CliError::usage(
+                format!("reading {}: {e}", path.display()),
+                "give the path of an experiment file, or arms and workloads: -a default -a batch -w \
+                 wakeup",
+            )
+        })?,
+    };
     let name = path.display().to_string();
     let experiment = plan::parse_experiment(&name, &text)?;
     let collectors = agent::COLLECTORS.map(|def| def.name);

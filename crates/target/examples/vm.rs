@@ -139,6 +139,7 @@ fn spec(args: &mut Vec<String>) -> Result<VmSpec, Failure> {
         append: option(args, "--append"),
         expose: option(args, "--expose").into_iter().collect(),
         forwards: Vec::new(),
+        clock: vm::Clock::Host,
     })
 }
 

@@ -11,7 +11,7 @@ use target::{Boot, Session, Target, TargetError};
 use vm::boot::Guest;
 use vm::frame::{Exec, Exit, Frame, FrameKind, Window};
 use vm::link::Output;
-use vm::{Options, Vm, VmError, VmSpec, qemu};
+use vm::{Clock, Options, Vm, VmError, VmSpec, qemu};
 
 /// One guest at a time: they share the CPUs of this machine.
 static TURN: Mutex<()> = Mutex::new(());
@@ -113,6 +113,31 @@ fn end(session: &mut dyn Session) -> (String, String) {
         }
     }
     panic!("the session did not end");
+}
+
+#[test]
+fn in_virtual_time_a_request_is_a_boot_and_the_same_one_each_time() {
+    let Some(mut bench) = bench(|spec, _| {
+        spec.cpus = 1;
+        spec.clock = Clock::Virtual;
+    }) else {
+        return;
+    };
+    let mut session = bench.target.open(&Boot::default()).unwrap();
+    let mut greeting = || {
+        let protocol = PROTOCOL_VERSION;
+        session.send(&Request::Hello { protocol }).unwrap();
+        loop {
+            if let Some(Reply::Hello { build, .. }) = session.receive(ANSWER).unwrap() {
+                return (build.version, session.console().unwrap());
+            }
+        }
+    };
+    let (version, console) = greeting();
+    assert!(version.starts_with("Linux version "), "{version}");
+    // The kernel's own times are in it.
+    assert!(console.contains("] "), "{console}");
+    assert_eq!(greeting(), (version, console));
 }
 
 #[test]

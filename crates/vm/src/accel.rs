@@ -124,6 +124,7 @@ fn try_kvm(kernel: &Path, initramfs: &Path, launch: &Launch) -> Result<(), Strin
         forwards: Vec::new(),
         forwards_later: false,
         incoming: None,
+        virtual_time: None,
         descriptors: Descriptors::default(),
     };
     let (machine, _channels) = Machine::start(line, launch).map_err(|e| e.to_string())?;

@@ -294,6 +294,7 @@ mod tests {
             append: None,
             expose: Vec::new(),
             forwards: Vec::new(),
+            clock: crate::Clock::Host,
         }
     }
 

@@ -80,7 +80,7 @@ impl Console {
         Some(line.unwrap_or(PANIC).to_owned())
     }
 
-    fn add(&self, bytes: &[u8]) {
+    pub(crate) fn add(&self, bytes: &[u8]) {
         let mut text = self.lock();
         text.new.extend(bytes);
         text.dropped += drop_front(&mut text.new, KEPT_BYTES);

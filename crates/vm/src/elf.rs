@@ -7,6 +7,9 @@ use object::LittleEndian;
 use object::elf::{FileHeader64, SymbolSection};
 use object::pod::from_bytes_mut;
 use object::read::elf::{FileHeader, NoteIterator, ProgramHeader};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 type Header = FileHeader64<LittleEndian>;
 
@@ -21,6 +24,16 @@ pub fn module_depends(module: &[u8]) -> Vec<String> {
         .filter(|name| !name.is_empty())
         .map(|name| name.replace('-', "_"))
         .collect()
+}
+
+/// Path of the dynamic linker that a program names; `None` for one without, and for what is no
+/// program.
+pub fn interpreter(program: &[u8]) -> Option<PathBuf> {
+    let segments = header(program)?.program_headers(LE, program).ok()?;
+    let path = segments
+        .iter()
+        .find_map(|s| s.interpreter(LE, program).ok()?)?;
+    Some(PathBuf::from(OsStr::from_bytes(path)))
 }
 
 /// A copy of a static program without what is never loaded (debug information,

@@ -197,6 +197,23 @@ pub(crate) struct Setup {
     pub modules: Option<PathBuf>,
     /// Bring up the user-mode network.
     pub network: bool,
+    /// The root is in the initramfs, and so are all requests to the agent.
+    #[serde(default)]
+    pub packed: bool,
+}
+
+/// Files of an initramfs whose guest is told nothing after it has booted: the [`Setup`], the
+/// requests to the agent, and the root.
+pub(crate) const PACKED_SETUP: &str = "setup.json";
+pub(crate) const PACKED_REQUESTS: &str = "requests";
+pub(crate) const PACKED_ROOT: &str = "packed";
+
+/// First line that such a guest writes, when all is over; the agent's replies follow.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Head {
+    pub ready: Ready,
+    /// How the agent ended.
+    pub agent: String,
 }
 
 /// Greeting of a guest that can be used.

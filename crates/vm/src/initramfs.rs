@@ -18,9 +18,9 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-const DIRECTORY: u32 = 0o040_755;
-const PROGRAM: u32 = 0o100_755;
-const FILE: u32 = 0o100_644;
+pub(crate) const DIRECTORY: u32 = 0o040_755;
+pub(crate) const PROGRAM: u32 = 0o100_755;
+pub(crate) const FILE: u32 = 0o100_644;
 /// Mount points of init.
 const DIRECTORIES: [&str; 8] = [
     "dev", "proc", "sys", "modules", "host", "image", "upper", "root",
@@ -131,7 +131,7 @@ fn archive(init: &[u8], config: &[u8], modules: &[Group]) -> std::io::Result<Vec
     Ok(out)
 }
 
-fn add(out: &mut Vec<u8>, name: &str, mode: u32, bytes: &[u8]) -> std::io::Result<()> {
+pub(crate) fn add(out: &mut Vec<u8>, name: &str, mode: u32, bytes: &[u8]) -> std::io::Result<()> {
     let size = u32::try_from(bytes.len()).map_err(std::io::Error::other)?;
     let mut writer = NewcBuilder::new(name).mode(mode).nlink(1).write(out, size);
     writer.write_all(bytes)?;

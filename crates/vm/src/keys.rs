@@ -1,6 +1,6 @@
 //! The keys of `[target]` with `kind = "vm"`.
 
-use super::spec::{Forward, Topology, VmSpec};
+use super::spec::{Clock, Forward, Topology, VmSpec};
 use model::{KeyDef, Reset, Size};
 use serde::{Deserialize, Deserializer};
 
@@ -21,6 +21,8 @@ struct FileVm {
     expose: Vec<String>,
     #[serde(default)]
     forwards: Vec<FileForward>,
+    #[serde(default)]
+    clock: Clock,
 }
 
 #[derive(Debug, Deserialize)]
@@ -60,7 +62,7 @@ pub const KEYS: &[KeyDef] = &[
     KeyDef::new(
         "cpus",
         "number",
-        "`2`, or as many as the topology has",
+        "`2`, or as many as the topology has; `1` with a virtual clock",
         "CPUs of the guest.",
     ),
     KeyDef::new("memory", "size", "`\"2G\"`", "Memory of the guest."),
@@ -110,6 +112,15 @@ pub const KEYS: &[KeyDef] = &[
         "",
         "Ports of this machine's loopback that lead into the guest.",
     ),
+    KeyDef::new(
+        "clock",
+        "`host` or `virtual`",
+        "`host`",
+        "`virtual` makes time of instructions, on one emulated CPU: each trial boots, sees nothing \
+         from outside, and gives the same figures to the bit whenever its seed is the same. The \
+         root is what the experiment names and `expose` adds, with its libraries, in memory. It \
+         tells what a scheduler decides and how late tasks are by its clock, not how fast it is.",
+    ),
 ];
 
 /// The guest that the keys describe; it is not checked.
@@ -141,9 +152,13 @@ impl From<FileVm> for VmSpec {
     fn from(file: FileVm) -> Self {
         let topology = file.topology.map(Topology::from);
         let by_topology = topology.as_ref().and_then(Topology::cpus);
+        let usual_cpus = match file.clock {
+            Clock::Host => 2,
+            Clock::Virtual => 1,
+        };
         VmSpec {
             kernel: file.kernel,
-            cpus: file.cpus.or(by_topology).unwrap_or(2),
+            cpus: file.cpus.or(by_topology).unwrap_or(usual_cpus),
             memory_bytes: file.memory.map_or(2 << 30, |m| m.0),
             root: file.root.unwrap_or_else(|| "host".to_owned()),
             reset: file.reset,
@@ -153,6 +168,7 @@ impl From<FileVm> for VmSpec {
             append: file.append,
             expose: file.expose,
             forwards: file.forwards.into_iter().map(Forward::from).collect(),
+            clock: file.clock,
         }
     }
 }

@@ -31,6 +31,7 @@ mod options;
 pub mod qemu;
 mod qmp;
 mod saved;
+pub mod scripted;
 mod spec;
 mod sys;
 mod unpack;
@@ -39,7 +40,7 @@ mod view;
 pub use failure::VmError;
 pub use options::Options;
 pub use saved::Saved;
-pub use spec::{Forward, Topology, VmSpec};
+pub use spec::{Clock, Forward, Topology, VmSpec};
 
 use accel::Choice;
 use boot::Guest;
@@ -78,6 +79,8 @@ pub struct Vm {
     forwards: Forwards,
     /// Files and directories that the experiment names.
     named: Vec<PathBuf>,
+    /// Programs that it names, for a guest that has no other files.
+    programs: Vec<PathBuf>,
     interrupted: Arc<AtomicBool>,
     confined: Option<Settled>,
     facts: BTreeMap<String, String>,
@@ -95,6 +98,7 @@ impl Vm {
             accel: None,
             forwards: Forwards::default(),
             named: Vec::new(),
+            programs: Vec::new(),
             interrupted: Arc::default(),
             confined: None,
             facts: BTreeMap::new(),
@@ -179,8 +183,12 @@ impl Vm {
         }
         let version = qemu::version().ok_or_else(machine::not_installed)?;
         let launch = self.launch(bootable)?;
+        let wanted = match self.spec.is_virtual() {
+            true => Some("tcg"),
+            false => self.spec.accel.as_deref(),
+        };
         let choice = accel::choose(
-            self.spec.accel.as_deref(),
+            wanted,
             &version,
             &self.bzimage(bootable)?,
             &bootable.initramfs,
@@ -250,12 +258,14 @@ impl Vm {
             append: self.spec.append.clone().unwrap_or_default(),
             root: match image_path(&self.spec.root) {
                 Some(image) => Root::Image(image),
+                None if self.spec.is_virtual() => Root::Nothing,
                 None => Root::Host,
             },
             shared: PathBuf::from("/"),
             forwards: self.spec.forwards.clone(),
             forwards_later: !self.forwards.ports().is_empty(),
             incoming: None,
+            virtual_time: None,
             descriptors: Descriptors::default(),
         })
     }
@@ -269,6 +279,7 @@ impl Vm {
             image: image_path(&self.spec.root).is_some(),
             modules: bootable.kernel.modules_dir.clone(),
             network: !self.host_ports().is_empty(),
+            packed: false,
         }
     }
 
@@ -357,6 +368,7 @@ impl Vm {
     pub fn check(&mut self, experiment: &Experiment) -> Vec<Problem> {
         if self.shows_the_host() {
             self.named = view::named_by(experiment, &self.options.directory);
+            self.programs = scripted::pack::programs(experiment, &self.options);
         }
         let mut problems = self.check_host();
         problems.extend(check::snapshot(&self.spec, experiment));
@@ -379,7 +391,10 @@ impl Vm {
     /// Warnings for every reader of the results (such as: emulated CPUs).
     pub fn warnings(&self) -> Vec<Warning> {
         let mut warnings = check::warnings(&self.spec, host::usable_cpus().len());
-        if let Some(choice) = self.accel.as_ref().filter(|c| c.accel == Accel::Tcg) {
+        let emulated = self.accel.as_ref().filter(|c| c.accel == Accel::Tcg);
+        if self.spec.is_virtual() {
+            warnings.insert(0, scripted::warning());
+        } else if let Some(choice) = emulated {
             let version = self.facts.get("vm.qemu").map_or("", String::as_str);
             warnings.insert(0, emulation_warning(&choice.why, version));
         }

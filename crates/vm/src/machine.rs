@@ -31,6 +31,15 @@ pub struct Machine {
     pid: u32,
     end: Arc<End>,
     monitor: Mutex<Monitor>,
+    /// Files that console and agent write into, in virtual time.
+    files: Option<Files>,
+}
+
+/// Ends of a guest that only writes.
+#[derive(Debug)]
+struct Files {
+    console: Mutex<File>,
+    agent: Mutex<File>,
 }
 
 /// The host ends of the guest's channels.
@@ -57,13 +66,24 @@ impl Machine {
         let (console, monitor, control, agent) = (pair()?, pair()?, pair()?, pair()?);
         let image = line.root.image().map(open_image).transpose()?;
         let memory = line.incoming.as_deref().map(feed).transpose()?;
+        // It has no name that QEMU could open, whoever it runs as.
+        let is_own = line.virtual_time.is_some();
+        let initramfs = is_own.then(|| open_image(&line.initramfs)).transpose()?;
+        let files = match is_own {
+            true => Some((output_file()?, output_file()?)),
+            false => None,
+        };
+        let fd = |socket: &UnixStream, file: Option<&File>| {
+            file.map_or(socket.as_raw_fd(), AsRawFd::as_raw_fd)
+        };
         line.descriptors = Descriptors {
-            console: console.1.as_raw_fd(),
+            console: fd(&console.1, files.as_ref().map(|((_, end), _)| end)),
             monitor: monitor.1.as_raw_fd(),
             control: control.1.as_raw_fd(),
-            agent: agent.1.as_raw_fd(),
+            agent: fd(&agent.1, files.as_ref().map(|(_, (_, end))| end)),
             image: image.as_ref().map(AsRawFd::as_raw_fd),
             memory: memory.as_ref().map(AsRawFd::as_raw_fd),
+            initramfs: initramfs.as_ref().map(AsRawFd::as_raw_fd),
         };
         line.shared = launch.confinement.exported().to_owned();
         let end = Arc::new(End::default());
@@ -76,12 +96,30 @@ impl Machine {
             pid,
             end,
             monitor: Mutex::new(Monitor::new(monitor.0)),
+            files: files.map(|((console, _), (agent, _))| Files {
+                console: Mutex::new(console),
+                agent: Mutex::new(agent),
+            }),
         };
         let channels = Channels {
             control: control.0,
             agent: agent.0,
         };
         Ok((machine, channels))
+    }
+
+    /// Adds what the guest has printed since the last call, where its console is a file.
+    pub(crate) fn follow_console(&self) -> std::io::Result<()> {
+        if let Some(files) = &self.files {
+            self.console.add(&rest_of(&files.console)?);
+        }
+        Ok(())
+    }
+
+    /// What the agent has written since the last call, where it writes into a file.
+    pub(crate) fn written(&self) -> std::io::Result<Vec<u8>> {
+        let files = self.files.as_ref();
+        files.map_or(Ok(Vec::new()), |files| rest_of(&files.agent))
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -137,6 +175,27 @@ impl End {
 /// Whoever QEMU runs as: who starts it may read the image.
 fn open_image(path: &Path) -> Result<File, VmError> {
     File::open(path).map_err(io("open", path))
+}
+
+/// More than any trial leaves.
+const MOST_WRITTEN: u64 = 512 << 20;
+
+fn rest_of(file: &Mutex<File>) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let file = file.lock().unwrap_or_else(PoisonError::into_inner);
+    (&*file).take(MOST_WRITTEN).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// A file in memory: an end to read from, and one that QEMU writes to.
+fn output_file() -> Result<(File, File), VmError> {
+    use rustix::fs::{MemfdFlags, memfd_create};
+    let failed = |e| io("make", Path::new("a file for a guest"))(e);
+    let file = memfd_create("guest", MemfdFlags::CLOEXEC).map_err(|e| failed(e.into()))?;
+    // Each end has a position of its own.
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let end = File::options().write(true).open(path).map_err(failed)?;
+    Ok((file.into(), end))
 }
 
 /// The memory of a saved guest, through a pipe. QEMU opens no file of its own for it.

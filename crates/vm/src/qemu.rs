@@ -101,6 +101,8 @@ pub(crate) struct Descriptors {
     pub image: Option<RawFd>,
     /// The state that a saved guest continues from.
     pub memory: Option<RawFd>,
+    /// The initramfs of a guest that has one of its own.
+    pub initramfs: Option<RawFd>,
 }
 
 impl Descriptors {
@@ -108,6 +110,7 @@ impl Descriptors {
         let mut all = vec![self.console, self.monitor, self.control, self.agent];
         all.extend(self.image);
         all.extend(self.memory);
+        all.extend(self.initramfs);
         all
     }
 }
@@ -118,7 +121,7 @@ pub(crate) enum Root {
     Host,
     /// A disk image; nothing of the host is shared.
     Image(PathBuf),
-    /// None: a probe ends before it needs one.
+    /// None: a probe ends before it needs one, and a guest in virtual time has its files in memory.
     Nothing,
 }
 
@@ -149,6 +152,8 @@ pub(crate) struct CommandLine {
     pub forwards_later: bool,
     /// The memory of a saved guest to continue from.
     pub incoming: Option<PathBuf>,
+    /// Seed of a guest in virtual time.
+    pub virtual_time: Option<u64>,
     pub descriptors: Descriptors,
 }
 
@@ -174,10 +179,30 @@ impl CommandLine {
         push(args, &["-nodefaults", "-no-user-config", "-no-reboot"]);
         push(args, &["-display", "none", "-name", "schedlab"]);
         push(args, &["-machine", "pc,hpet=off,usb=off,vmport=off"]);
+        if let Some(seed) = self.virtual_time {
+            return self.virtual_clock(args, seed);
+        }
         match self.accel {
             Accel::Kvm => push(args, &["-accel", "kvm", "-cpu", "host"]),
             Accel::Tcg => push(args, &["-accel", tcg(), "-cpu", self.emulated_cpu()]),
         }
+    }
+
+    /// An instruction takes 2 ns, and a CPU that has nothing to do goes on to the next timer at once
+    /// (docs/system/invocation of QEMU, -icount). All that a guest could learn of this machine's
+    /// time or chance is fixed: the clock's start, and by the seed what QEMU draws for it.
+    ///
+    /// QEMU's main loop moves the clock on when the CPU is idle. Without a lock it may do so between
+    /// the last instruction of a CPU that goes idle and the moment at which that one is counted, and
+    /// then the clock is ahead by some instructions: of 16 boots 3 were. A recording has that lock
+    /// (docs/devel/replay); the record itself is of no use.
+    fn virtual_clock(&self, args: &mut Vec<String>, seed: u64) {
+        push(args, &["-accel", "tcg,thread=single"]);
+        push(args, &["-cpu", self.emulated_cpu()]);
+        let recorded = "shift=1,sleep=off,rr=record,rrfile=/dev/null";
+        push(args, &["-icount", recorded]);
+        push(args, &["-rtc", "base=2026-01-01T00:00:00,clock=vm"]);
+        push(args, &["-seed", &seed.to_string()]);
     }
 
     /// Without SMAP: code that the kernel patches at boot has crashed in about one of
@@ -242,10 +267,17 @@ impl CommandLine {
                 "-kernel",
                 &text(&self.kernel),
                 "-initrd",
-                &text(&self.initramfs),
+                &self.initramfs_path(),
             ],
         );
         push(args, &["-append", &append]);
+    }
+
+    fn initramfs_path(&self) -> String {
+        match self.descriptors.initramfs {
+            Some(fd) => format!("/proc/self/fd/{fd}"),
+            None => text(&self.initramfs),
+        }
     }
 
     /// Emulated time-stamp counters agree, but a busy host delays the watchdog that
@@ -258,6 +290,9 @@ impl CommandLine {
     }
 
     fn channels(&self, args: &mut Vec<String>) {
+        if self.virtual_time.is_some() {
+            return self.ends_in_files(args);
+        }
         let fds = self.descriptors;
         for (id, fd) in [
             ("console", fds.console),
@@ -286,6 +321,23 @@ impl CommandLine {
                 ],
             );
         }
+    }
+
+    /// In virtual time the guest only writes, and into files. A socket takes some hundred single
+    /// bytes and then makes the guest wait for whoever reads, and one that is closed is an event in
+    /// the guest. A notice to a device is dealt with where the guest gives it, not by another thread
+    /// some instructions later (`ioeventfd`).
+    fn ends_in_files(&self, args: &mut Vec<String>) {
+        let fds = self.descriptors;
+        for (set, id, fd) in [(2, "console", fds.console), (3, "agent", fds.agent)] {
+            push(args, &["-add-fd", &format!("fd={fd},set={set}")]);
+            let file = format!("file,id={id},path=/dev/fdset/{set}");
+            push(args, &["-chardev", &file]);
+        }
+        push(args, &["-serial", "chardev:console"]);
+        push(args, &["-device", "virtio-serial-pci,ioeventfd=off"]);
+        let port = format!("virtserialport,chardev=agent,name={AGENT_PORT}");
+        push(args, &["-device", &port]);
     }
 
     fn file_systems(&self, args: &mut Vec<String>) {
@@ -355,6 +407,7 @@ mod tests {
             forwards: Vec::new(),
             forwards_later: false,
             incoming: None,
+            virtual_time: None,
             descriptors: Descriptors {
                 console: 3,
                 monitor: 4,
@@ -433,6 +486,22 @@ mod tests {
         assert!(args.contains("-add-fd fd=9,set=1 -drive if=virtio,read-only=on,format=qcow2"));
         assert!(args.contains("file=/dev/fdset/1"));
         assert!(!args.contains("-virtfs"));
+    }
+
+    #[test]
+    fn virtual_time_counts_instructions_and_is_seeded() {
+        let mut virtual_time = CommandLine {
+            virtual_time: Some(7),
+            root: Root::Nothing,
+            ..line()
+        };
+        virtual_time.descriptors.initramfs = Some(9);
+        let args = joined(&virtual_time);
+        assert!(args.contains("-icount shift=1,sleep=off,rr=record") && args.contains("-seed 7"));
+        assert!(args.contains("-accel tcg,thread=single") && args.contains("clock=vm"));
+        assert!(args.contains("-initrd /proc/self/fd/9") && !args.contains("-virtfs"));
+        assert!(args.contains("virtio-serial-pci,ioeventfd=off"));
+        assert!(args.contains("-add-fd fd=3,set=2 -chardev file,id=console,path=/dev/fdset/2"));
     }
 
     #[test]

@@ -41,6 +41,26 @@ pub struct VmSpec {
     /// Host port on loopback to guest port; user-mode network only if any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forwards: Vec<Forward>,
+    /// Clock that the guest goes by.
+    #[serde(default, skip_serializing_if = "Clock::is_of_host")]
+    pub clock: Clock,
+}
+
+/// Clock of a guest.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Clock {
+    /// Time of this machine.
+    #[default]
+    Host,
+    /// Number of instructions that the guest has executed, on one emulated CPU.
+    Virtual,
+}
+
+impl Clock {
+    fn is_of_host(&self) -> bool {
+        *self == Clock::Host
+    }
 }
 
 impl VmSpec {
@@ -58,7 +78,13 @@ impl VmSpec {
             append: None,
             expose: Vec::new(),
             forwards: Vec::new(),
+            clock: Clock::Host,
         }
+    }
+
+    /// True if the guest counts instructions.
+    pub fn is_virtual(&self) -> bool {
+        self.clock == Clock::Virtual
     }
 
     /// The guest that these keys describe, if they do.
@@ -94,6 +120,9 @@ impl VmSpec {
             let what = format!("a guest does not run in {bytes} bytes of memory");
             return Err(Invalid::new("memory", what).with_remedy("memory = \"2G\""));
         }
+        if self.is_virtual() {
+            self.check_virtual()?;
+        }
         if self.reset == Reset::Snapshot && image_path(&self.root).is_none() {
             let what = "QEMU cannot save a guest whose root is this machine's files";
             let remedy = "root = \"image:PATH\"; `schedlab image build` makes an image";
@@ -106,6 +135,56 @@ impl VmSpec {
         {
             Some(Err(what)) => wrong("host-cpus", what),
             _ => Ok(()),
+        }
+    }
+
+    /// Refuses what would let this machine's time in, or needs a second CPU.
+    fn check_virtual(&self) -> Result<(), Invalid> {
+        let refused = [
+            (self.cpus != 1, "cpus", "one CPU", "cpus = 1"),
+            (
+                self.accel.as_deref() == Some("kvm"),
+                "accel",
+                "an emulated CPU",
+                "leave it out",
+            ),
+            (
+                self.topology.is_some(),
+                "topology",
+                "one CPU",
+                "leave it out",
+            ),
+            (
+                self.root != "host",
+                "root",
+                "the programs that the experiment names, in memory",
+                "leave it out; `expose` packs further files",
+            ),
+            (
+                !self.forwards.is_empty(),
+                "forwards",
+                "no network outside of the guest",
+                "leave it out",
+            ),
+            (
+                self.host_cpus.is_some(),
+                "host-cpus",
+                "no CPUs of its own",
+                "leave it out",
+            ),
+            (
+                !matches!(self.reset, Reset::None | Reset::Trial),
+                "reset",
+                "a boot for each trial",
+                "leave it out",
+            ),
+        ];
+        match refused.into_iter().find(|(is, ..)| *is) {
+            None => Ok(()),
+            Some((_, key, has, remedy)) => {
+                let what = format!("a guest with clock = \"virtual\" has {has}");
+                Err(Invalid::new(key, what).with_remedy(remedy))
+            }
         }
     }
 

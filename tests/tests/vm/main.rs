@@ -9,6 +9,7 @@ mod manage;
 mod proof;
 mod snapshot;
 mod turns;
+mod virtual_time;
 
 use guests::{KERNEL, experiment, trials};
 use results::StoredTrial;

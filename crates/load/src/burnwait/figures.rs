@@ -3,8 +3,8 @@
 use super::alone::Want;
 use super::worker::{Interval, Record};
 use super::{
-    BurnWait, CPU_PERCENT, FAIRNESS, LATENESS, SHORTFALL, SPREAD, WORK_PER_SEC, WORST_INTERVAL,
-    WORST_WORKER, fair,
+    BurnWait, CPU_PERCENT, FAIRNESS, LATENESS, MISSED, SHORTFALL, SPREAD, WORK_PER_SEC,
+    WORST_INTERVAL, WORST_WORKER, fair,
 };
 use crate::figures::Figures;
 use crate::{Job, Parsed};
@@ -29,6 +29,11 @@ pub fn parsed(
     let cpu_ns: u64 = records.iter().map(Record::cpu_ns).sum();
     figures.push(WORK_PER_SEC, done as f64 / seconds);
     figures.push(CPU_PERCENT, 100.0 * cpu_ns as f64 / 1e9 / seconds);
+    let deadlines: u64 = records.iter().map(|record| record.deadlines).sum();
+    if deadlines > 0 {
+        let missed: u64 = records.iter().map(|record| record.missed).sum();
+        figures.push(MISSED, 100.0 * missed as f64 / deadlines as f64);
+    }
     let due = due_per_sec(load, job, &records)?;
     judge(&mut figures, load, job, &records, &due);
     figures

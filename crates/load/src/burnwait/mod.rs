@@ -20,8 +20,11 @@ use crate::{
     Phases, Run, Usual, Window, Work, crew, phase,
 };
 use model::{Better, Calibration, Invalid, KeyDef, Load, MetricDef, Problem, Task};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 use sets::Set;
+use std::fs;
 use worker::{Shape, Worker};
 
 const KEYS: &[KeyDef] = &[
@@ -31,7 +34,8 @@ const KEYS: &[KeyDef] = &[
         "the published sets A and B",
         "Sets of workers. Each has a `name` and `events`, a list of texts such as `\"70 200us\"`: \
          thousands of operations that are done in one piece, and the wait until they are due \
-         again. A worker of A burns 70 and waits 200us; one of B has seven events that burn 10, \
+         again; `\"70 every 10ms\"` is due at fixed times, and must end before the next of them. A \
+         worker of A burns 70 and waits 200us; one of B has seven events that burn 10, \
          20, 10, 10, 10, 10 and 30 and wait 300us each. A thousand operations take about a \
          microsecond: their unit is calibrated once for each cell. `nice` gives the workers of a \
          set another weight, by which their entitlement counts, too; `count` is a number of \
@@ -118,6 +122,12 @@ const SPREAD: MetricDef = MetricDef {
     text: "Standard deviation of the work among the equal workers of a set, in percent of its \
            mean, of the set where it is largest.",
 };
+const MISSED: MetricDef = MetricDef {
+    name: "miss_percent",
+    unit: "%",
+    better: Better::Lower,
+    text: "Deadlines that periodic events missed: those that had not ended when they were due again.",
+};
 const LATENESS_P50: MetricDef = MetricDef {
     name: "lateness_p50",
     unit: "ns",
@@ -159,6 +169,7 @@ const METRICS: &[MetricDef] = &[
     LATENESS_P99,
     LATENESS_P999,
     LATENESS_MAX,
+    MISSED,
     CPU_PERCENT,
 ];
 const LATENESS: &[Quantile] = &[
@@ -194,7 +205,33 @@ impl Params for BurnWait {
     }
 }
 
+/// Memory of one worker at least: its buffer, and as much for the histogram and the stack.
+const LEAST_WORKER_BYTES: u64 = 128 << 10;
+
+/// Too many workers for the memory that `/proc/meminfo` says is available.
+fn beyond_memory(workers: u64, meminfo: &str) -> Option<String> {
+    let line = meminfo
+        .lines()
+        .find_map(|l| l.strip_prefix("MemAvailable:"))?;
+    let available = line.trim().trim_end_matches(" kB").parse::<u64>().ok()? << 10;
+    let needed = workers.saturating_mul(LEAST_WORKER_BYTES);
+    (needed > available).then(|| {
+        format!(
+            "{workers} workers need {} MiB of memory at least, and {} MiB are available",
+            needed >> 20,
+            available >> 20
+        )
+    })
+}
+
 impl BurnWait {
+    /// Number of workers of all sets.
+    fn workers(&self, job: &Job) -> u64 {
+        let count = job.load.count(job.cpus).unwrap_or(1);
+        let counts = self.sets.iter().map(|set| set.count.unwrap_or(count));
+        counts.fold(0, u64::saturating_add)
+    }
+
     fn shape(&self, job: &Job, duration_ns: u64) -> Shape {
         let calibrated = job.calibration.values.get(OPERATIONS_PER_KOP).copied();
         Shape {
@@ -204,22 +241,28 @@ impl BurnWait {
         }
     }
 
-    /// One worker of each set, over and over, so that no set stands together in time.
+    /// One worker of each set, over and over, so that no set stands together in time. Each begins
+    /// within one wait of the load's start, as the seed of the trial says: blocks differ in how their
+    /// workers meet, and all arms of a block have the same.
     fn works(&self, job: &Job) -> Vec<crew::Work<worker::Record>> {
         let shape = self.shape(job, job.workload.duration_ns);
         let count = job.load.count(job.cpus).unwrap_or(1);
         let count_of = |set: &Set| set.count.unwrap_or(count);
         let most = self.sets.iter().map(count_of).max().unwrap_or_default();
         let mut works: Vec<crew::Work<worker::Record>> = Vec::new();
+        let mut random = ChaCha8Rng::seed_from_u64(job.seed);
         for round in 0..most {
             let sets = self.sets.iter().enumerate();
             for (index, set) in sets.filter(|(_, set)| round < count_of(set)) {
                 let set = set.clone();
+                let wait_ns = set.events.first().map_or(0, |event| event.wait_ns);
+                let after_ns = random.random_range(0..=wait_ns);
                 works.push(Box::new(move |gate| {
                     if set.nice != 0 {
                         weight::take_nice(set.nice)?;
                     }
-                    Ok(Worker::new(index, &set, shape)?.run(gate))
+                    let worker = Worker::new(index, &set, shape)?;
+                    Ok(worker.beginning_after(after_ns).run(gate))
                 }));
             }
         }
@@ -251,6 +294,10 @@ impl Driver for BurnWait {
         if self.interval_ns > job.workload.duration_ns {
             let what = "the interval is longer than the window".to_owned();
             problems.push(job.problem(what, "give the workload a shorter `interval`"));
+        }
+        let available = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+        if let Some(what) = beyond_memory(self.workers(job), &available) {
+            problems.push(job.problem(what, "lower the load, or the `count` of the sets"));
         }
         let raised = self.sets.iter().find(|set| set.nice < 0);
         if let Some(set) = raised.filter(|_| !rustix::process::geteuid().is_root()) {

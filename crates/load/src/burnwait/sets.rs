@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 
 /// Most workers of one set; more threads than this no machine starts in time.
 const MOST_WORKERS: u64 = 100_000;
+/// Timers of Linux cannot wait for less.
+const LEAST_WAIT_NS: u64 = 1_000;
 
 /// Workers that all have these events. A trial has as many of each set as its load says, unless
 /// the set says how many.
@@ -45,13 +47,21 @@ impl Set {
 pub struct Event {
     /// Work in thousands of operations, in one piece.
     pub kops: u64,
-    /// Time from the end of the work until it is due again.
+    /// Time from the end of the work until it is due again; of a periodic event from one due time to
+    /// the next.
     pub wait_ns: u64,
+    /// Is it due at fixed times, and is to end before the next of them?
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub periodic: bool,
 }
 
 /// The two sets of the published experiments.
 pub fn published() -> Vec<Set> {
-    let event = |kops, wait_ns| Event { kops, wait_ns };
+    let event = |kops, wait_ns| Event {
+        kops,
+        wait_ns,
+        periodic: false,
+    };
     let seven = [10, 20, 10, 10, 10, 10, 30];
     vec![
         Set::new("A", vec![event(70, 200_000)]),
@@ -77,7 +87,8 @@ pub fn read(keys: &mut Keys) -> Set {
             Ok(event) => events.push(event),
             Err(what) => {
                 keys.refuse(Invalid::new(format!("events.{index}"), what).with_remedy(
-                    "an event is its thousands of operations and its wait: \"70 200us\"",
+                    "an event is its thousands of operations and its wait, \"70 200us\", or its period, \
+                     \"70 every 10ms\"",
                 ))
             }
         }
@@ -89,10 +100,14 @@ pub fn read(keys: &mut Keys) -> Set {
     }
 }
 
-/// `70 200us`.
+/// `70 200us`, `70 every 10ms`.
 fn event(text: &str) -> Result<Event, String> {
     let Some((kops, wait)) = text.trim().split_once(char::is_whitespace) else {
         return Err(format!("`{text}` is no event"));
+    };
+    let (wait, periodic) = match wait.trim().strip_prefix("every ") {
+        Some(period) => (period, true),
+        None => (wait, false),
     };
     let kops: u64 = kops
         .parse()
@@ -101,6 +116,7 @@ fn event(text: &str) -> Result<Event, String> {
     Ok(Event {
         kops,
         wait_ns: wait.0,
+        periodic,
     })
 }
 
@@ -122,6 +138,19 @@ pub fn check(sets: &[Set]) -> Result<(), Invalid> {
         if set.events.iter().any(|event| event.kops == 0) {
             let what = "an event without work would be due again and again";
             return Err(Invalid::new(format!("set.{index}.events"), what));
+        }
+        if set.events.iter().any(|e| e.periodic && e.wait_ns == 0) {
+            let what = "an event every 0s would be due again and again";
+            return Err(Invalid::new(format!("set.{index}.events"), what));
+        }
+        if set
+            .events
+            .iter()
+            .any(|event| (1..LEAST_WAIT_NS).contains(&event.wait_ns))
+        {
+            let what = "a wait below 1us is shorter than timers resolve";
+            let invalid = Invalid::new(format!("set.{index}.events"), what);
+            return Err(invalid.with_remedy("wait 1us or more, or 0s for work without a pause"));
         }
         if set
             .count

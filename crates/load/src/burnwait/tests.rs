@@ -162,3 +162,47 @@ fn a_wrong_weight_or_number_of_a_set_is_said_at_its_place() {
     assert_eq!(set("nice", 20), "set.0.nice");
     assert_eq!(set("count", 0), "set.0.count");
 }
+
+#[test]
+fn periodic_events_that_take_longer_than_their_period_miss_every_deadline() {
+    let event = sets::Event {
+        kops: 3_000,
+        wait_ns: 1_000_000,
+        periodic: true,
+    };
+    let mut load = burnwait();
+    load.sets.truncate(1);
+    load.sets[0].events = vec![event];
+    let parsed = testing::generate(&load, &calibrated(&load, 1)).unwrap();
+    let missed = value(&parsed, "miss_percent");
+    assert!((99.0..=100.0).contains(&missed), "{missed}");
+}
+
+#[test]
+fn events_that_no_timer_could_wait_for_are_refused() {
+    let with = |wait_ns, periodic| {
+        let mut load = burnwait();
+        load.sets[0].events = vec![sets::Event {
+            kops: 1,
+            wait_ns,
+            periodic,
+        }];
+        load.check().map_err(|invalid| invalid.what)
+    };
+    assert!(with(500, false).unwrap_err().contains("below 1us"));
+    assert!(with(0, true).unwrap_err().contains("every 0s"));
+    assert_eq!((with(0, false), with(1_000, true)), (Ok(()), Ok(())));
+}
+
+#[test]
+fn more_workers_than_the_memory_holds_are_said_before_they_start() {
+    let meminfo = "MemTotal: 4000000 kB\nMemAvailable:  1048576 kB\n";
+    assert_eq!(beyond_memory(8_192, meminfo), None);
+    let said = beyond_memory(100_000, meminfo).unwrap();
+    assert!(
+        said.contains("12500 MiB") && said.contains("1024 MiB"),
+        "{said}"
+    );
+    // What is not known keeps nobody from trying.
+    assert_eq!(beyond_memory(100_000, ""), None);
+}

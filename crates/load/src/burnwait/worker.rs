@@ -33,6 +33,10 @@ pub struct Record {
     pub intervals: Vec<Interval>,
     /// From when an event was due until it was begun.
     pub lateness: Recorder,
+    /// Periodic events whose deadline is in the window.
+    pub deadlines: u64,
+    /// Those of them that had not ended by then.
+    pub missed: u64,
 }
 
 /// An event and when it is due.
@@ -49,6 +53,8 @@ pub struct Worker {
     operations_per_kop: u64,
     burner: Burner,
     interval_ns: u64,
+    /// Time from the start of the load until the first events are due.
+    after_ns: u64,
     record: Record,
 }
 
@@ -75,14 +81,22 @@ impl Worker {
             operations_per_kop: shape.operations_per_kop,
             burner: Burner::new(),
             interval_ns: shape.interval_ns,
+            after_ns: 0,
             record: Record {
                 set: index,
                 weight: weight::USUAL,
                 intervals: vec![Interval::default(); count],
                 lateness: Recorder::new(shape.duration_ns, longest_ns)?
                     .watched_as("lateness", At::End),
+                deadlines: 0,
+                missed: 0,
             },
         })
+    }
+
+    /// The worker whose first events are due so long after the start of the load.
+    pub fn beginning_after(self, after_ns: u64) -> Self {
+        Worker { after_ns, ..self }
     }
 
     /// From the gate to the end of the window.
@@ -99,7 +113,8 @@ impl Worker {
 
     fn work(&mut self, gate: &Gate, timing: Timing) {
         let Timing { start_ns, window } = timing;
-        self.queue.iter_mut().for_each(|due| due.at_ns = start_ns);
+        let first_ns = start_ns.saturating_add(self.after_ns);
+        self.queue.iter_mut().for_each(|due| due.at_ns = first_ns);
         while !gate.is_stopped() {
             // Among equals the first of the set, so that the order is always the same.
             let Some(next) = self.queue.iter_mut().min_by_key(|due| due.at_ns) else {
@@ -122,7 +137,12 @@ impl Worker {
                 .burn(event.kops.saturating_mul(self.operations_per_kop));
             let cpu_ns = sys::thread_cpu_ns() - before_ns;
             let ended_ns = sys::now_ns();
-            next.at_ns = ended_ns.saturating_add(event.wait_ns);
+            let from_ns = if event.periodic { at_ns } else { ended_ns };
+            next.at_ns = from_ns.saturating_add(event.wait_ns);
+            if event.periodic {
+                let deadline_ns = next.at_ns;
+                self.see_deadline(window, deadline_ns, ended_ns > deadline_ns);
+            }
             self.see_late(window, begun_ns, begun_ns - at_ns);
             if let Some(interval) = self.interval(window, ended_ns) {
                 interval.kops += event.kops;
@@ -139,6 +159,23 @@ impl Worker {
             if let Some(late_ns) = last_ns.checked_sub(self.queue[index].at_ns) {
                 self.see_late(window, last_ns, late_ns);
             }
+            let Due { at_ns, event } = self.queue[index];
+            let mut deadlines =
+                (1..).map(|n| at_ns.saturating_add(event.wait_ns.saturating_mul(n)));
+            // Those of a worker that starved are many, and all are missed.
+            while let Some(at) = deadlines
+                .next()
+                .filter(|at| event.periodic && *at < window.end_ns)
+            {
+                self.see_deadline(window, at, true);
+            }
+        }
+    }
+
+    fn see_deadline(&mut self, window: Window, at_ns: u64, is_missed: bool) {
+        if window.contains(at_ns) {
+            self.record.deadlines += 1;
+            self.record.missed += u64::from(is_missed);
         }
     }
 

@@ -10,8 +10,8 @@
 mod conclusions;
 mod differences;
 mod effects;
-mod levels;
-mod matched;
+pub(crate) mod levels;
+pub(crate) mod matched;
 mod text;
 
 use crate::table::{Table, Verdict};
@@ -126,19 +126,19 @@ impl Agreement {
 
 /// The trials of one arm there, against those of the same arm here.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-struct Level {
-    cell: String,
-    metric: String,
-    unit: String,
-    arm: String,
-    a_median: f64,
-    b_median: f64,
-    a_trials: usize,
-    b_trials: usize,
+pub(crate) struct Level {
+    pub cell: String,
+    pub metric: String,
+    pub unit: String,
+    pub arm: String,
+    pub a_median: f64,
+    pub b_median: f64,
+    pub a_trials: usize,
+    pub b_trials: usize,
     /// Hodges-Lehmann estimate of b over a.
-    ratio: Option<f64>,
-    low: Option<f64>,
-    high: Option<f64>,
+    pub ratio: Option<f64>,
+    pub low: Option<f64>,
+    pub high: Option<f64>,
 }
 
 /// `full`: every metric that is judged, not only those that decide.
@@ -174,8 +174,14 @@ pub fn side_by_side(a: Side, b: Side, full: bool) -> SideBySide {
     both
 }
 
+/// Names of the circumstances that differ, the weightiest first.
+pub(crate) fn what_differs(a: &ResultSet, b: &ResultSet) -> Vec<String> {
+    let differs = differences::differs(a, b).into_iter();
+    differs.map(|differs| differs.what).collect()
+}
+
 /// A word on two results of one run; none where they are of two.
-fn same_run(a: &ResultSet, b: &ResultSet) -> Option<String> {
+pub(crate) fn same_run(a: &ResultSet, b: &ResultSet) -> Option<String> {
     let (fewer, more) = match a.trials.len() <= b.trials.len() {
         true => (a, b),
         false => (b, a),

@@ -149,7 +149,7 @@ fn fenced(text: &str) -> String {
 /// Text that is nothing but itself. Characters that would end a table cell or start markup
 /// get a backslash. What sites make links of after that (`@name`, `scheme://`, `www.`) is
 /// broken up by code spans: a backslash does not keep them from it.
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let text = words.join(" ");
     let text = one_line(&text);

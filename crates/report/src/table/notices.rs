@@ -110,7 +110,8 @@ fn strays(names: &[String]) -> Option<Warning> {
 }
 
 fn emulation(results: &ResultSet, said: &[Gathered]) -> Option<Warning> {
-    let tcg = results.system.hypervisor == "tcg";
+    let system = &results.system;
+    let tcg = system.hypervisor == "tcg" && !system.in_virtual_time();
     let known = said.iter().any(|said| said.notice.what.contains("TCG"));
     (tcg && !known).then(|| Warning {
         severity: Severity::Serious,

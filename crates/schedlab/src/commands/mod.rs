@@ -6,6 +6,7 @@ pub mod check;
 pub mod compare;
 pub mod doctor;
 pub mod forecast;
+pub mod gate;
 pub mod hidden;
 pub mod import;
 pub mod list;

@@ -142,7 +142,7 @@ pub fn verdict_code(table: &Table, results: &ResultSet, fail_on: Option<FailOn>)
 
 /// Is there a place of the plan that was tried and has no trial that counts? One that was
 /// repeated with success lacks nothing.
-fn lacks_trials(results: &ResultSet) -> bool {
+pub fn lacks_trials(results: &ResultSet) -> bool {
     let mut counts: BTreeMap<u32, bool> = BTreeMap::new();
     for trial in results.trials.iter().map(|stored| &stored.trial) {
         *counts.entry(trial.place.index).or_default() |= trial.is_ok();

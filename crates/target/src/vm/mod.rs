@@ -2,6 +2,7 @@
 //! the arm names. Guests themselves are in the crate `vm`.
 
 mod session;
+mod virtual_time;
 
 use crate::{
     Boot, Can, Host, Keys, Made, ReadError, Session, Shown, Target, TargetDef, TargetError,
@@ -14,6 +15,7 @@ use session::VmSession;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::Path;
+use virtual_time::VirtualSession;
 
 /// Entry in the table of targets.
 pub static DEF: TargetDef = TargetDef {
@@ -38,7 +40,8 @@ fn can(spec: &VmSpec) -> Can {
     Can {
         kernels: true,
         cpus: Some(spec.cpus),
-        apart: true,
+        // Nothing from outside reaches a guest in virtual time.
+        apart: !spec.is_virtual(),
         here: true,
         reset: spec.reset,
     }
@@ -91,6 +94,11 @@ impl Target for Vm {
     }
 
     fn open(&mut self, boot: &Boot) -> Result<Box<dyn Session>, TargetError> {
+        if self.spec().is_virtual() {
+            let (_, build_id) = self.kernel(boot.kernel.as_deref())?;
+            let machine = self.scripted(boot.kernel.as_deref())?;
+            return Ok(Box::new(VirtualSession::new(machine, build_id)));
+        }
         let guest = self.boot(boot.kernel.as_deref(), true)?;
         tracing::debug!(
             "guest {} is ready after {:.1} s",
@@ -108,9 +116,10 @@ impl Target for Vm {
 
     fn opening(&self, boot: &Boot) -> String {
         let with = boot.kernel.as_ref().map(|kernel| format!(" with {kernel}"));
-        let how = match self.is_emulated() {
-            true => " (emulated: some 10 s)",
-            false => "",
+        let how = match (self.spec().is_virtual(), self.is_emulated()) {
+            (true, _) => " in virtual time (some 20 s, for each trial again)",
+            (false, true) => " (emulated: some 10 s)",
+            (false, false) => "",
         };
         format!("booting the guest{}{how}", with.unwrap_or_default())
     }

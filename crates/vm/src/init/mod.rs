@@ -9,6 +9,7 @@ mod children;
 mod command;
 mod mounts;
 mod network;
+mod packed;
 mod port;
 mod root;
 mod serve;
@@ -70,6 +71,9 @@ fn early() -> Result<(), Failure> {
         let mut console = io::stdout();
         return writeln!(console, "{}", frame::PROBE_ANSWER).map_err(at("answer the probe"));
     }
+    if packed::is_there() {
+        return packed::run();
+    }
     let mut control = port::open(frame::CONTROL_PORT)?;
     let result = serve_host(&mut control);
     if let Err(Failure(why)) = &result {
@@ -87,16 +91,19 @@ fn serve_host(control: &mut File) -> Result<(), Failure> {
         Some(args) => Some((args.clone(), port::open(frame::AGENT_PORT)?)),
         None => None,
     };
-    let ready = Ready {
+    Frame::json(FrameKind::Ready, 0, &ready())
+        .and_then(|frame| frame.write(control))
+        .map_err(at("greet the host"))?;
+    serve::run(control, &setup, agent)
+}
+
+fn ready() -> Ready {
+    Ready {
         release: release(),
         version: version(),
         build_id: build_id(),
         uptime_ns: uptime_ns(),
-    };
-    Frame::json(FrameKind::Ready, 0, &ready)
-        .and_then(|frame| frame.write(control))
-        .map_err(at("greet the host"))?;
-    serve::run(control, &setup, agent)
+    }
 }
 
 fn read_setup(control: &mut File) -> Result<Setup, Failure> {

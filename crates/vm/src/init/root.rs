@@ -1,7 +1,7 @@
 //! The guest's root: the host's files over 9p (or a disk image), read-only, below
 //! an overlay whose upper half is memory. Nothing that is written survives.
 
-use super::super::frame::{HOST_TAG, Setup};
+use super::super::frame::{HOST_TAG, PACKED_ROOT, Setup};
 use super::mounts::options;
 use super::{Failure, at, log};
 use rustix::mount::{MountFlags, mount, mount_bind, mount_move};
@@ -20,6 +20,9 @@ const SHARE_OPTIONS: &str = "trans=virtio,version=9p2000.L,msize=262144,cache=lo
 
 /// Put the root together and make it `/`.
 pub fn enter(setup: &Setup) -> Result<(), Failure> {
+    if setup.packed {
+        return enter_packed();
+    }
     let lower = if setup.image {
         mount_image()?
     } else {
@@ -27,6 +30,14 @@ pub fn enter(setup: &Setup) -> Result<(), Failure> {
         "/host"
     };
     cover(lower).map_err(at("put a tmpfs over the root"))?;
+    show_program().map_err(at("show this program in the root"))?;
+    switch().map_err(at("switch to the root"))
+}
+
+/// The files of the initramfs itself, which is memory already.
+fn enter_packed() -> Result<(), Failure> {
+    let packed = Path::new("/").join(PACKED_ROOT);
+    mount_bind(&packed, "/root").map_err(|e| at("show the packed root")(e.into()))?;
     show_program().map_err(at("show this program in the root"))?;
     switch().map_err(at("switch to the root"))
 }

@@ -63,14 +63,14 @@ fn start_agent(
     Ok(())
 }
 
-fn console() -> Stdio {
+pub fn console() -> Stdio {
     File::options()
         .write(true)
         .open("/dev/console")
         .map_or_else(|_| Stdio::null(), Stdio::from)
 }
 
-fn describe(status: WaitStatus) -> String {
+pub fn describe(status: WaitStatus) -> String {
     match (status.exit_status(), status.terminating_signal()) {
         (Some(code), _) => format!("exit status {code}"),
         (None, Some(signal)) => format!("signal {signal}"),

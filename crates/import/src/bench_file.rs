@@ -1,0 +1,518 @@
+//! The file that schedbench is given, as an experiment of our own: the same sets of workers, first
+//! one worker of each preset alone, then for every count that many of all presets together, under
+//! every scheduler.
+//!
+//! Without `Runs` its `SimpleMatrix` is planned as the tool plans it. A file that was planned
+//! already has `Runs`, and those are what is repeated, whether they were run or not.
+
+use crate::ImportError;
+use crate::files::text;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+const REMEDY: &str = "give a whole file of schedbench, as its sample.bench is";
+const NS_PER_SEC: u64 = 1_000_000_000;
+/// Length of a run that says none.
+const USUAL_SECONDS: u64 = 10;
+/// Workers of a set beyond which no machine starts in time.
+const MOST_WORKERS: u64 = 100_000;
+/// Timers of Linux cannot wait for less.
+const LEAST_WAIT_NS: u64 = 1_000;
+const POLICIES: [&str; 5] = ["other", "batch", "idle", "fifo", "rr"];
+const OF_XEN: [&str; 5] = ["credit", "credit2", "rtds", "null", "arinc653"];
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Benchmark {
+    #[serde(default)]
+    input: Option<Input>,
+    #[serde(default)]
+    runs: Option<Vec<Run>>,
+    #[serde(default)]
+    run_config: RunConfig,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "PascalCase", default)]
+struct Input {
+    worker_presets: BTreeMap<String, Params>,
+    simple_matrix: Option<Matrix>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Matrix {
+    #[serde(default)]
+    schedulers: Vec<String>,
+    workers: Vec<String>,
+    count: Vec<u64>,
+    #[serde(default)]
+    numa_disable: Vec<bool>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "PascalCase", default)]
+struct RunConfig {
+    scheduler: String,
+    cpus: Option<Vec<u32>>,
+    numa_disable: Option<bool>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Run {
+    worker_sets: Vec<WorkerSet>,
+    #[serde(default)]
+    runtime_seconds: u64,
+    #[serde(default)]
+    scheduler: String,
+    #[serde(default)]
+    run_config: RunConfig,
+    #[serde(default)]
+    numa_disable: Option<bool>,
+}
+
+#[derive(Deserialize, Clone, PartialEq, Eq)]
+#[serde(rename_all = "PascalCase")]
+struct WorkerSet {
+    params: Params,
+    count: u64,
+}
+
+#[derive(Deserialize, Clone, PartialEq, Eq)]
+#[serde(rename_all = "PascalCase")]
+struct Params {
+    #[serde(default)]
+    args: Vec<String>,
+}
+
+/// Workers that run together, each set with its name and number.
+type Together = Vec<(String, WorkerSet)>;
+
+/// What the file asks for.
+struct Wanted {
+    schedulers: Vec<String>,
+    /// Cells with their length in seconds, in order.
+    cells: Vec<(Together, u64)>,
+}
+
+#[derive(Serialize)]
+struct File {
+    name: String,
+    question: String,
+    arm: Vec<Arm>,
+    workload: Vec<Workload>,
+}
+
+#[derive(Serialize)]
+struct Arm {
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scheduler: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpus: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    policy: Option<BTreeMap<&'static str, String>>,
+}
+
+#[derive(Serialize, PartialEq)]
+struct Workload {
+    kind: &'static str,
+    name: String,
+    loads: Vec<u64>,
+    duration: String,
+    set: Vec<Set>,
+}
+
+#[derive(Serialize, PartialEq)]
+struct Set {
+    name: String,
+    events: Vec<String>,
+    /// Number of workers, where it is not the load.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    count: Option<u64>,
+}
+
+/// Text of the experiment file that does what a file of schedbench asks for.
+pub fn experiment(path: &Path) -> Result<String, ImportError> {
+    let text = text(path)?;
+    let refuse = |what: String, remedy: &str| ImportError::file(path, what, remedy);
+    if text.trim().is_empty() {
+        return Err(refuse("the file is empty".to_owned(), REMEDY));
+    }
+    let benchmark: Benchmark =
+        serde_json::from_str(&text).map_err(|e| ImportError::json(path, &e, REMEDY))?;
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let file = of(&benchmark, &stem).map_err(|(what, remedy)| refuse(what, &remedy))?;
+    let text = toml::to_string(&file).map_err(|e| refuse(e.to_string(), REMEDY))?;
+    Ok(format!(
+        "# Made of {}, a file of schedbench.\n{text}",
+        stem.replace(char::is_control, " ")
+    ))
+}
+
+type Fault = (String, String);
+
+fn fault<T>(what: impl Into<String>, remedy: &str) -> Result<T, Fault> {
+    Err((what.into(), remedy.to_owned()))
+}
+
+fn of(benchmark: &Benchmark, stem: &str) -> Result<File, Fault> {
+    refuse_numa(benchmark)?;
+    let wanted = match benchmark.runs.as_deref() {
+        Some(runs) if !runs.is_empty() => of_runs(runs, benchmark)?,
+        _ => of_matrix(benchmark)?,
+    };
+    let cpus = benchmark.run_config.cpus.as_deref().unwrap_or_default();
+    let arms = wanted.schedulers.iter().map(|name| arm(name, cpus));
+    let arms: Result<Vec<Arm>, Fault> = arms.collect();
+    let mut workloads: Vec<Workload> = Vec::new();
+    for (together, seconds) in &wanted.cells {
+        add(&mut workloads, workload(together, *seconds)?);
+    }
+    Ok(File {
+        name: named(stem, "schedbench"),
+        question: "What does each worker get of what it is entitled to?".to_owned(),
+        arm: arms?,
+        workload: workloads,
+    })
+}
+
+/// Another load of a workload that is there, or a workload.
+fn add(workloads: &mut Vec<Workload>, mut new: Workload) {
+    let mut known = workloads.iter_mut();
+    let same =
+        known.find(|w| (&w.name, &w.duration, &w.set) == (&new.name, &new.duration, &new.set));
+    match same {
+        Some(same) => same.loads.append(&mut new.loads),
+        None => workloads.push(new),
+    }
+}
+
+/// It moves guests between NUMA nodes, which only the tool's toolstack can.
+fn refuse_numa(benchmark: &Benchmark) -> Result<(), Fault> {
+    let matrix = benchmark
+        .input
+        .as_ref()
+        .and_then(|i| i.simple_matrix.as_ref());
+    let of_matrix = matrix.is_some_and(|matrix| !matrix.numa_disable.is_empty());
+    let runs = benchmark.runs.iter().flatten();
+    let of_runs = runs
+        .into_iter()
+        .any(|run| run.numa_disable.or(run.run_config.numa_disable).is_some());
+    match of_matrix || of_runs || benchmark.run_config.numa_disable.is_some() {
+        true => fault(
+            "NumaDisable is a setting of Xen's toolstack, and has no counterpart here",
+            "take NumaDisable out, and write arms of cpus = \"LIST\" in its place",
+        ),
+        false => Ok(()),
+    }
+}
+
+/// As `schedbench plan` does it.
+fn of_matrix(benchmark: &Benchmark) -> Result<Wanted, Fault> {
+    let Some(Input {
+        worker_presets: presets,
+        simple_matrix: Some(matrix),
+    }) = &benchmark.input
+    else {
+        return fault(
+            "there are neither Runs nor an Input.SimpleMatrix in it",
+            REMEDY,
+        );
+    };
+    if matrix.workers.is_empty() || matrix.count.is_empty() {
+        return fault("SimpleMatrix needs Workers and Count", REMEDY);
+    }
+    let set = |name: &String, count: u64| match presets.get(name) {
+        Some(params) => Ok((
+            name.clone(),
+            WorkerSet {
+                params: params.clone(),
+                count,
+            },
+        )),
+        None => fault(
+            format!("Workers names `{name}`, which is not in WorkerPresets"),
+            REMEDY,
+        ),
+    };
+    let mut cells = Vec::new();
+    for name in &matrix.workers {
+        cells.push((vec![set(name, 1)?], USUAL_SECONDS));
+    }
+    for &count in &matrix.count {
+        let together = matrix.workers.iter().map(|name| set(name, count));
+        cells.push((
+            together.collect::<Result<Together, Fault>>()?,
+            USUAL_SECONDS,
+        ));
+    }
+    let own = vec![benchmark.run_config.scheduler.clone()];
+    Ok(Wanted {
+        schedulers: match matrix.schedulers.is_empty() {
+            true => own,
+            false => distinct(matrix.schedulers.iter().cloned()),
+        },
+        cells,
+    })
+}
+
+/// What was planned already: each set of workers once, under each scheduler.
+fn of_runs(runs: &[Run], benchmark: &Benchmark) -> Result<Wanted, Fault> {
+    let presets = benchmark.input.as_ref().map(|input| &input.worker_presets);
+    let name = |index: usize, params: &Params| {
+        let mut known = presets.into_iter().flatten();
+        let found = known.find(|(_, preset)| *preset == params);
+        found.map_or_else(|| format!("set{}", index + 1), |(name, _)| name.clone())
+    };
+    let mut cells: Vec<(Together, u64)> = Vec::new();
+    for run in runs {
+        let sets = run.worker_sets.iter().enumerate();
+        let sets = sets.map(|(index, set)| (name(index, &set.params), set.clone()));
+        let seconds = match run.runtime_seconds {
+            0 => USUAL_SECONDS,
+            seconds => seconds,
+        };
+        let cell = (sets.collect(), seconds);
+        if !cells.contains(&cell) {
+            cells.push(cell);
+        }
+    }
+    let scheduler = |run: &Run| {
+        let said = [
+            &run.scheduler,
+            &run.run_config.scheduler,
+            &benchmark.run_config.scheduler,
+        ];
+        let said = said.into_iter().find(|name| !name.is_empty());
+        said.cloned().unwrap_or_default()
+    };
+    Ok(Wanted {
+        schedulers: distinct(runs.iter().map(scheduler)),
+        cells,
+    })
+}
+
+fn distinct(names: impl Iterator<Item = String>) -> Vec<String> {
+    let mut all = Vec::new();
+    for name in names {
+        if !all.contains(&name) {
+            all.push(name);
+        }
+    }
+    all
+}
+
+fn arm(scheduler: &str, cpus: &[u32]) -> Result<Arm, Fault> {
+    let list: Vec<String> = cpus.iter().map(u32::to_string).collect();
+    let cpus = (!list.is_empty()).then(|| list.join(","));
+    let arm = |name: &str| Arm {
+        name: name.to_owned(),
+        scheduler: None,
+        cpus: cpus.clone(),
+        policy: None,
+    };
+    let program = scheduler.split_whitespace().next().unwrap_or_default();
+    match scheduler.trim() {
+        "" | "default" | "eevdf" => Ok(arm("default")),
+        name if POLICIES.contains(&name) => Ok(Arm {
+            policy: Some(BTreeMap::from([("class", name.to_owned())])),
+            ..arm(name)
+        }),
+        text if program.starts_with("scx_") => Ok(Arm {
+            scheduler: Some(text.to_owned()),
+            ..arm(program)
+        }),
+        name if OF_XEN.contains(&name) => fault(
+            format!(
+                "Schedulers has `{name}`, a scheduler of Xen, and this experiment runs on Linux"
+            ),
+            "name schedulers of Linux: default, batch, scx_rusty; `schedlab import schedbench` reads \
+             results that the tool measured on Xen",
+        ),
+        name => fault(
+            format!("Schedulers has `{name}`, which is no scheduler"),
+            "write default, batch, idle, fifo, rr or scx_NAME; `schedlab list arms` has all that an \
+             experiment file can say",
+        ),
+    }
+}
+
+fn workload(together: &Together, seconds: u64) -> Result<Workload, Fault> {
+    let Some(first) = together.first().map(|(_, set)| set.count) else {
+        return fault("there is a run without WorkerSets", REMEDY);
+    };
+    // A number that all sets have is the load.
+    let is_load = together.iter().all(|(_, set)| set.count == first);
+    let labels = together.iter().map(|(name, set)| match is_load {
+        true => name.clone(),
+        false => format!("{name}{}", set.count),
+    });
+    let mut name = labels.collect::<Vec<_>>().join("-");
+    if together.len() == 1 && first == 1 {
+        name += "-baseline";
+    }
+    let sets = together.iter().map(|(name, set)| {
+        let of_set = of_set(name, set)?;
+        Ok(match is_load {
+            true => Set {
+                count: None,
+                ..of_set
+            },
+            false => of_set,
+        })
+    });
+    let sets = sets.collect::<Result<Vec<Set>, Fault>>()?;
+    if seconds > u64::MAX / NS_PER_SEC {
+        return fault(
+            format!("a run of {seconds} s is longer than anything lasts"),
+            REMEDY,
+        );
+    }
+    Ok(Workload {
+        kind: "burnwait",
+        name: named(&name, "workers"),
+        loads: vec![if is_load { first } else { 1 }],
+        duration: format!("{seconds}s"),
+        set: sets,
+    })
+}
+
+fn of_set(name: &str, set: &WorkerSet) -> Result<Set, Fault> {
+    if !(1..=MOST_WORKERS).contains(&set.count) {
+        return fault(
+            format!("{} workers of {name} cannot be started", set.count),
+            &format!("a Count is from 1 to {MOST_WORKERS}"),
+        );
+    }
+    let events = set.params.args.chunks(3).map(|event| of_event(name, event));
+    let events: Result<Vec<String>, Fault> = events.collect();
+    let events = events?;
+    if events.is_empty() {
+        return fault(format!("the preset {name} has no Args"), REMEDY);
+    }
+    Ok(Set {
+        name: named(name, "set"),
+        events,
+        count: Some(set.count),
+    })
+}
+
+fn of_event(name: &str, event: &[String]) -> Result<String, Fault> {
+    let form =
+        "an event is three texts: \"burnwait\", thousands of operations, nanoseconds to wait";
+    let [word, kops, wait] = event else {
+        return fault(format!("the Args of {name} end within an event"), form);
+    };
+    let numbers = (kops.parse::<u64>(), wait.parse::<u64>());
+    let (Ok(kops), Ok(wait_ns), "burnwait") = (numbers.0, numbers.1, word.as_str()) else {
+        return fault(
+            format!("`{word} {kops} {wait}` of {name} is no event"),
+            form,
+        );
+    };
+    if (1..LEAST_WAIT_NS).contains(&wait_ns) {
+        return fault(
+            format!("a wait of {wait_ns} ns, in {name}, is below what timers resolve"),
+            "wait 1000 ns or more, or 0 for work without a pause",
+        );
+    }
+    Ok(format!("{kops} {wait_ns}ns"))
+}
+
+/// A name as experiments have them.
+fn named(text: &str, otherwise: &str) -> String {
+    let keep = |c: char| match c.is_ascii_alphanumeric() || c == '-' || c == '_' {
+        true => c,
+        false => '-',
+    };
+    let name: String = text.trim().chars().map(keep).collect();
+    match name.trim_matches('-') {
+        "" => otherwise.to_owned(),
+        name => name.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAMPLE: &str = r#"{"Input": {
+        "WorkerPresets": {
+            "A": {"Args": ["burnwait", "70", "200000"]},
+            "B": {"Args": ["burnwait", "10", "300000", "burnwait", "20", "300000"]}},
+        "SimpleMatrix": {"Schedulers": ["default", "batch"], "Workers": ["A", "B"], "Count": [1, 4]}},
+        "WorkerType": 0, "RunConfig": {"Cpus": [0, 1]}}"#;
+
+    fn read(text: &str) -> Result<String, String> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("sample.bench");
+        std::fs::write(&path, text).unwrap();
+        experiment(&path).map_err(|e| e.to_string())
+    }
+
+    fn table(text: &str) -> toml::Table {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_matrix_is_planned_as_the_tool_plans_it() {
+        let table = table(&read(SAMPLE).unwrap());
+        let names = |key: &str| -> Vec<String> {
+            let all = table[key].as_array().unwrap().iter();
+            all.map(|t| t["name"].as_str().unwrap().to_owned())
+                .collect()
+        };
+        assert_eq!(names("arm"), ["default", "batch"]);
+        assert_eq!(names("workload"), ["A-baseline", "B-baseline", "A-B"]);
+        let together = &table["workload"][2];
+        assert_eq!(
+            together["set"][1]["events"][1].as_str(),
+            Some("20 300000ns")
+        );
+        assert_eq!(together["loads"].as_array().unwrap().len(), 2);
+        assert_eq!(table["arm"][0]["cpus"].as_str(), Some("0,1"));
+    }
+
+    #[test]
+    fn runs_that_were_planned_are_repeated() {
+        let run = |scheduler: &str, count: u32| {
+            format!(
+                r#"{{"Label": "x", "RuntimeSeconds": 3, "Scheduler": "{scheduler}", "WorkerSets":
+                 [{{"Params": {{"Args": ["burnwait", "70", "200000"]}}, "Count": {count}}}]}}"#
+            )
+        };
+        let runs = [run("default", 1), run("scx_rusty", 1), run("default", 2)].join(",");
+        let table = table(&read(&format!(r#"{{"Runs": [{runs}]}}"#)).unwrap());
+        assert_eq!(table["arm"].as_array().unwrap().len(), 2);
+        assert_eq!(table["arm"][1]["scheduler"].as_str(), Some("scx_rusty"));
+        let workloads = table["workload"].as_array().unwrap();
+        assert_eq!(workloads.len(), 2);
+        assert_eq!(workloads[0]["duration"].as_str(), Some("3s"));
+        assert_eq!(workloads[1]["loads"][0].as_integer(), Some(2));
+    }
+
+    #[test]
+    fn bad_files_are_refused_with_what_is_wrong() {
+        let with = |from: &str, to: &str| read(&SAMPLE.replace(from, to)).unwrap_err();
+        let truncated = read(&SAMPLE[..SAMPLE.len() / 2]).unwrap_err();
+        assert!(truncated.contains("line"), "{truncated}");
+        for (from, to, says) in [
+            ("\"batch\"", "\"credit2\"", "a scheduler of Xen"),
+            ("\"batch\"", "\"fast\"", "no scheduler"),
+            ("\"200000\"", "\"200\"", "below what timers resolve"),
+            ("[1, 4]", "[1, 0]", "cannot be started"),
+            ("[1, 4]", "[1000000]", "cannot be started"),
+            ("[\"A\", \"B\"]", "[\"A\", \"C\"]", "not in WorkerPresets"),
+            ("\"70\", \"200000\"", "\"70\"", "end within an event"),
+            ("\"burnwait\", \"70\"", "\"burn\", \"70\"", "is no event"),
+            ("[1, 4]", "[1, 4], \"NumaDisable\": [true]", "NumaDisable"),
+        ] {
+            let error = with(from, to);
+            assert!(error.contains(says), "{to}: {error}");
+        }
+        assert!(read("{}").unwrap_err().contains("neither Runs nor"));
+    }
+}

@@ -1,0 +1,113 @@
+//! Changes with an interval: of effects, and of levels.
+
+use super::{Call, Check};
+use crate::compare::levels;
+use crate::compare::matched::Matched;
+use crate::quantity::{change, interval, with_unit};
+use crate::table::{CellTable, Comparison, Table};
+use model::Better;
+use results::ResultSet;
+
+/// Is any arm compared with a baseline?
+pub fn has_effects(results: &ResultSet) -> bool {
+    let table = Table::from_results(results);
+    table.arms.iter().any(|arm| !arm.baseline && !arm.aa)
+}
+
+/// Change of the effect of each arm, for all that decides in the stored run.
+pub fn effects(matched: &Matched, stored: &ResultSet, new: &ResultSet) -> Vec<Check> {
+    let tables = [stored, new].map(Table::from_results);
+    let smallest = stored.experiment.stop.smallest_effect;
+    let mut checks = Vec::new();
+    for &(then, now) in &matched.cells {
+        let (then, now) = (&tables[0].cells[then], &tables[1].cells[now]);
+        let judged = then.comparisons.iter().filter(|c| c.deciding && !c.aa);
+        checks.extend(judged.map(|c| effect(&then.name, c, counterpart(now, c), smallest)));
+    }
+    checks
+}
+
+fn counterpart<'a>(cell: &'a CellTable, of: &Comparison) -> Option<&'a Comparison> {
+    let mut all = cell.comparisons.iter();
+    all.find(|c| c.arm == of.arm && c.metric == of.metric)
+}
+
+/// The interval holds wherever both intervals hold: no assumption, and wider than needed.
+fn effect(cell: &str, then: &Comparison, now: Option<&Comparison>, smallest: f64) -> Check {
+    let bounds = |c: &Comparison| c.low.zip(c.high);
+    let interval = bounds(then).zip(now.and_then(bounds));
+    let interval =
+        interval.map(|((low, high), (new_low, new_high))| (new_low / high, new_high / low));
+    let ratio = then.ratio.zip(now.and_then(|c| c.ratio));
+    Check {
+        cell: cell.to_owned(),
+        metric: then.metric.clone(),
+        better: then.better,
+        arm: then.arm.clone(),
+        ratio: ratio.map(|(then, now)| now / then),
+        low: interval.map(|i| i.0),
+        high: interval.map(|i| i.1),
+        call: call(interval, then.better, smallest),
+        figures: format!("{}, now {}", shown(Some(then)), shown(now)),
+    }
+}
+
+fn shown(comparison: Option<&Comparison>) -> String {
+    let bounds = |c: &Comparison| c.low.zip(c.high).map(|(l, h)| interval(l, h));
+    match comparison.and_then(|c| Some((c.ratio?, bounds(c)))) {
+        Some((ratio, Some(interval))) => format!("{} {interval}", change(ratio)),
+        Some((ratio, None)) => change(ratio),
+        None => "no figure".to_owned(),
+    }
+}
+
+/// Change of the bare figures of each arm.
+pub fn levels(matched: &Matched, stored: &ResultSet, new: &ResultSet) -> Vec<Check> {
+    let smallest = stored.experiment.stop.smallest_effect;
+    let all = levels::levels(matched, stored, new, false);
+    let checks = all.into_iter().filter_map(|level| {
+        let better = direction(stored, &level.metric)?;
+        let interval = level.low.zip(level.high);
+        let shown = |value| with_unit(value, &level.unit);
+        Some(Check {
+            figures: format!(
+                "{} in {} trials, now {} in {}",
+                shown(level.a_median),
+                level.a_trials,
+                shown(level.b_median),
+                level.b_trials
+            ),
+            cell: level.cell,
+            metric: level.metric,
+            better,
+            arm: level.arm,
+            ratio: level.ratio,
+            low: level.low,
+            high: level.high,
+            call: call(interval, better, smallest),
+        })
+    });
+    checks.collect()
+}
+
+/// Side of a metric that is better; none where neither is.
+pub fn direction(results: &ResultSet, metric: &str) -> Option<Better> {
+    let mut trials = results.trials.iter();
+    let measured = trials.find_map(|stored| stored.trial.metric(metric))?;
+    (measured.better != Better::Neither).then_some(measured.better)
+}
+
+/// The smallest effect is as wide in both directions on the scale of ratios.
+fn call(interval: Option<(f64, f64)>, better: Better, smallest: f64) -> Call {
+    let Some((low, high)) = interval else {
+        return Call::Unknown;
+    };
+    let (fell, rose) = (high < 1.0 / (1.0 + smallest), low > 1.0 + smallest);
+    let inside = low >= 1.0 / (1.0 + smallest) && high <= 1.0 + smallest;
+    match (fell, rose, better) {
+        (true, _, Better::Higher) | (_, true, Better::Lower) => Call::Regression,
+        (true, _, Better::Lower) | (_, true, Better::Higher) => Call::Improvement,
+        _ if inside => Call::Same,
+        _ => Call::Unknown,
+    }
+}

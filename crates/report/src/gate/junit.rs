@@ -1,0 +1,42 @@
+//! JUnit XML: a suite for each cell, a test case for each check. What fails is a failure, what is
+//! not known is skipped.
+
+use super::text::moved;
+use super::{Call, Check, FailOn, Gate};
+use crate::ReportError;
+use model::printable::one_line;
+use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
+
+impl Gate {
+    /// Answer for continuous integration.
+    pub fn junit(&self, fail_on: FailOn) -> Result<String, ReportError> {
+        let mut report = Report::new(&self.experiment);
+        for checks in self.checks.chunk_by(|one, next| one.cell == next.cell) {
+            let mut suite = TestSuite::new(&checks[0].cell);
+            suite.add_property(("stored", self.stored.as_str()));
+            suite.add_property(("new", self.new.as_str()));
+            suite.add_property(("error rate", self.error_rate().as_str()));
+            suite.add_test_cases(checks.iter().map(|check| case(check, fail_on)));
+            report.add_test_suite(suite);
+        }
+        Ok(report.to_string()?)
+    }
+}
+
+fn case(check: &Check, fail_on: FailOn) -> TestCase {
+    let said = format!("{}; {}", moved(check), check.figures);
+    let said = one_line(&said).into_owned();
+    let mut status = match (fail_on.fails(check.call), check.call) {
+        (true, _) => TestCaseStatus::non_success(NonSuccessKind::Failure),
+        (false, Call::Unknown) => TestCaseStatus::skipped(),
+        (false, _) => TestCaseStatus::success(),
+    };
+    if !matches!(status, TestCaseStatus::Success { .. }) {
+        status.set_message(said.clone());
+        status.set_type(check.call.as_str());
+    }
+    let mut case = TestCase::new(format!("{} of {}", check.metric, check.arm), status);
+    case.set_classname(check.cell.as_str());
+    case.set_system_out(format!("{}: {said}", check.call.as_str()));
+    case
+}

@@ -1,0 +1,72 @@
+//! The answer of a gate for the terminal.
+
+use super::{Check, FailOn, Gate};
+use crate::columns::{Align, Columns, wrap};
+use crate::quantity::{change, interval, percent};
+
+const INDENT: usize = 2;
+const WIDTHS: std::ops::RangeInclusive<usize> = 60..=120;
+
+impl Gate {
+    /// Answer for a terminal of so many columns: what fails first.
+    pub fn text(&self, fail_on: FailOn, width: usize) -> String {
+        let width = width.clamp(*WIDTHS.start(), *WIDTHS.end());
+        let failing: Vec<&Check> = self.failing(fail_on).collect();
+        let answer = match failing.len() {
+            0 => format!("passed: {}", self.summary()),
+            n => format!("FAILED on {n}: {}", self.summary()),
+        };
+        let mut lines = wrap(&answer, width, 0, INDENT);
+        let about = format!(
+            "{}: {} against {}, by {}; smallest effect {} %; {}",
+            self.experiment,
+            self.new,
+            self.stored,
+            self.by.as_str(),
+            percent(self.smallest_effect),
+            self.error_rate()
+        );
+        lines.extend(wrap(&about, width, 0, INDENT));
+        for note in &self.notes {
+            lines.extend(wrap(&format!("- {note}"), width, 0, INDENT));
+        }
+        lines.push(String::new());
+        let others = self.checks.iter().filter(|c| !fail_on.fails(c.call));
+        let ordered: Vec<&Check> = failing.iter().copied().chain(others).collect();
+        lines.extend(table(&ordered, width));
+        lines.join("\n") + "\n"
+    }
+}
+
+fn table(checks: &[&Check], width: usize) -> Vec<String> {
+    let heads = ["call", "cell", "metric", "arm", "change", "stored, now"];
+    let heads: Vec<(&str, Align)> = heads.map(|head| (head, Align::Left)).into();
+    let mut columns = Columns::new(&heads);
+    for check in checks {
+        columns.push(vec![
+            check.call.as_str().to_owned(),
+            check.cell.clone(),
+            check.metric.clone(),
+            check.arm.clone(),
+            moved(check),
+            check.figures.clone(),
+        ]);
+    }
+    if columns.natural_width(INDENT) > width {
+        return columns.stacked(INDENT, width);
+    }
+    let widths = columns.widths(INDENT, width, &[]);
+    let mut lines = vec![columns.head(INDENT, &widths)];
+    lines.extend(columns.rows(INDENT, &widths, |_, text| text));
+    lines
+}
+
+/// `+3.2% [+1.0%, +5.4%]`.
+pub(super) fn moved(check: &Check) -> String {
+    let bounds = check.low.zip(check.high);
+    match (check.ratio, bounds) {
+        (Some(ratio), Some((low, high))) => format!("{} {}", change(ratio), interval(low, high)),
+        (Some(ratio), None) => change(ratio),
+        (None, _) => "-".to_owned(),
+    }
+}

@@ -1,0 +1,55 @@
+//! `schedlab gate`: a new run judged against a stored one.
+
+use super::report::lacks_trials;
+use crate::args::{GateArgs, GateFormat};
+use crate::exit::{self, CliError};
+use crate::latest;
+use crate::opened::Opened;
+use crate::output;
+use report::gate::{Call, FailOn, Gate, GateError, gate};
+use results::ResultSet;
+use std::process::ExitCode;
+
+pub fn run(args: &GateArgs) -> Result<ExitCode, CliError> {
+    let new = latest::or_newest(args.new.as_deref())?;
+    let stored = Opened::open(&args.baseline, &args.unpack)?;
+    let new = Opened::open(&new, &args.unpack)?;
+    let (stored, new) = (ResultSet::read(stored.dir())?, ResultSet::read(new.dir())?);
+    let gate = gate(&stored, &new, args.by())?;
+    print(&gate, args)?;
+    Ok(code(&gate, args.fail_on(), &new))
+}
+
+fn print(gate: &Gate, args: &GateArgs) -> Result<(), CliError> {
+    let fail_on = args.fail_on();
+    match args.format {
+        GateFormat::Text => output::write(gate.text(fail_on, output::width())),
+        GateFormat::Json => output::json(gate),
+        GateFormat::Markdown => output::write(gate.markdown(fail_on)),
+        GateFormat::Junit => output::write(gate.junit(fail_on).map_err(CliError::internal)?),
+    }
+}
+
+/// A finding weighs more than a lost trial.
+fn code(gate: &Gate, fail_on: FailOn, new: &ResultSet) -> ExitCode {
+    if gate.failing(fail_on).next().is_some() {
+        return ExitCode::from(exit::REGRESSION);
+    }
+    let open = gate.count(Call::Unknown);
+    if open > 0 {
+        tracing::warn!(
+            "{open} of {} comparisons are not decided; --fail-on unknown fails on that, too",
+            gate.checks.len()
+        );
+    }
+    match lacks_trials(new) {
+        true => ExitCode::from(exit::TRIALS_LOST),
+        false => ExitCode::from(exit::DONE),
+    }
+}
+
+impl From<GateError> for CliError {
+    fn from(error: GateError) -> Self {
+        CliError::usage(model::printable::lines(&error.to_string()), error.remedy())
+    }
+}

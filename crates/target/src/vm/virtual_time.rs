@@ -1,0 +1,174 @@
+//! An agent in virtual time: each request is a boot of its own, which is told it beforehand and
+//! answers when it has ended. For the runner that is a session like any other.
+
+use super::session;
+use crate::{Session, TargetError};
+use ::vm::scripted::{Answer, Running, Scripted};
+use model::{Fact, PROTOCOL_VERSION, Reply, Request};
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// Seed of what is no trial: the same in every run.
+const SEED: u64 = 1;
+/// Wall time that a request may take which measures nothing.
+const SHORT: Duration = Duration::from_secs(20 * 60);
+/// Wall time that a second of the guest's time may take on a busy machine.
+const SLOWEST: u64 = 200;
+
+#[derive(Debug)]
+pub struct VirtualSession {
+    machine: Scripted,
+    build_id: Option<String>,
+    facts: Vec<Fact>,
+    /// What is read next.
+    replies: VecDeque<Reply>,
+    /// The machine as the first boot found it, which is every boot's.
+    system: Option<Reply>,
+    running: Option<Running>,
+    /// Is the greeting of the agent under way an answer to the runner?
+    greets: bool,
+    console: String,
+}
+
+impl VirtualSession {
+    pub fn new(machine: Scripted, build_id: Option<String>) -> Self {
+        VirtualSession {
+            machine,
+            build_id,
+            facts: Vec::new(),
+            replies: VecDeque::new(),
+            system: None,
+            running: None,
+            greets: false,
+            console: String::new(),
+        }
+    }
+
+    /// Boots a guest that answers these requests.
+    fn boot(
+        &mut self,
+        requests: &[Request],
+        seed: u64,
+        limit: Duration,
+    ) -> Result<(), TargetError> {
+        let mut lines = Vec::new();
+        for request in requests {
+            serde_json::to_writer(&mut lines, request)
+                .map_err(|e| TargetError::Garbled(e.to_string()))?;
+            lines.push(b'\n');
+        }
+        // One guest at a time.
+        self.running = None;
+        self.running = Some(self.machine.start(&lines, seed)?);
+        let limit = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
+        self.replies = VecDeque::from([Reply::Progress {
+            step: "in virtual time".to_owned(),
+            limit_ns: limit,
+        }]);
+        Ok(())
+    }
+
+    /// Everything that the guest left, as replies to the one request.
+    fn take(&mut self, answer: Answer, running: &Running) -> Result<(), TargetError> {
+        self.facts = session::facts(&self.machine.kernel, self.build_id.clone(), &answer.ready);
+        self.console = answer.console;
+        let mut is_answered = false;
+        for line in &answer.lines {
+            let reply: Reply =
+                serde_json::from_slice(line).map_err(|e| TargetError::Garbled(e.to_string()))?;
+            match (reply, self.greets) {
+                // They are about steps that are over.
+                (Reply::Progress { .. }, _) => {}
+                (reply @ (Reply::File { .. } | Reply::Kept { .. }), _) => {
+                    self.replies.push_back(reply);
+                }
+                (reply @ Reply::System { .. }, true) => self.system = Some(reply),
+                // A greeting is answered by one, everything else by what follows it.
+                (reply, greets) if greets == matches!(reply, Reply::Hello { .. }) => {
+                    is_answered = true;
+                    self.replies.push_back(reply);
+                }
+                _ => {}
+            }
+        }
+        match is_answered {
+            true => Ok(()),
+            false => {
+                let why = format!("the agent in the guest ended with {}", answer.agent);
+                Err(running.gone(why).into())
+            }
+        }
+    }
+}
+
+/// The request of a boot behind a greeting: the agent does nothing else.
+fn script(request: Request) -> [Request; 2] {
+    let hello = Request::Hello {
+        protocol: PROTOCOL_VERSION,
+    };
+    [hello, request]
+}
+
+/// Seed and wall time of a request.
+fn terms(request: &Request) -> (u64, Duration) {
+    let virtual_ns = match request {
+        Request::Trial { spec } => {
+            let workload = &spec.workload;
+            workload.duration_ns.saturating_add(workload.warmup_ns)
+        }
+        _ => 0,
+    };
+    let wall = Duration::from_nanos(virtual_ns.saturating_mul(SLOWEST));
+    let seed = match request {
+        Request::Trial { spec } => spec.seed,
+        _ => SEED,
+    };
+    (seed, SHORT.saturating_add(wall))
+}
+
+impl Session for VirtualSession {
+    fn send(&mut self, request: &Request) -> Result<(), TargetError> {
+        self.greets = matches!(request, Request::Hello { .. });
+        match (request, &self.system) {
+            (Request::Hello { .. }, _) => self.boot(&script(Request::Probe), SEED, SHORT),
+            (Request::Probe, Some(system)) => {
+                self.replies = VecDeque::from([system.clone()]);
+                Ok(())
+            }
+            (Request::Bye, _) => {
+                self.running = None;
+                self.replies = VecDeque::from([Reply::Bye]);
+                Ok(())
+            }
+            // They are about loads elsewhere, which this target cannot have.
+            (Request::Window { .. } | Request::LoadEnded, _) => Ok(()),
+            (request, _) => {
+                let (seed, limit) = terms(request);
+                self.boot(&script(request.clone()), seed, limit)
+            }
+        }
+    }
+
+    fn receive(&mut self, wait: Duration) -> Result<Option<Reply>, TargetError> {
+        if let Some(reply) = self.replies.pop_front() {
+            return Ok(Some(reply));
+        }
+        let Some(running) = self.running.take() else {
+            std::thread::sleep(wait);
+            return Ok(None);
+        };
+        match running.answer(wait)? {
+            Some(answer) => self.take(answer, &running)?,
+            None => self.running = Some(running),
+        }
+        Ok(self.replies.pop_front())
+    }
+
+    fn facts(&mut self) -> Vec<Fact> {
+        self.facts.clone()
+    }
+
+    fn console(&mut self) -> Option<String> {
+        Some(std::mem::take(&mut self.console))
+    }
+}

@@ -1,0 +1,102 @@
+//! A guest that is told nothing after it has booted: setup, requests and root are in its initramfs.
+//! What the agent answers stays in memory until it has ended, so that nothing outside has a part
+//! in when anything happens.
+
+use super::super::frame::{AGENT_PORT, Head, PACKED_REQUESTS, PACKED_SETUP, Setup};
+use super::children::base_command;
+use super::serve::{console, describe};
+use super::{Failure, at, port, prepare, ready};
+use model::Reply;
+use rustix::process::{WaitOptions, WaitStatus, wait};
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+
+fn place(name: &str) -> PathBuf {
+    Path::new("/").join(name)
+}
+
+/// Is this guest one of those?
+pub fn is_there() -> bool {
+    place(PACKED_SETUP).exists()
+}
+
+/// The agent's life, and then its replies to the host.
+pub fn run() -> Result<(), Failure> {
+    let text = fs::read(place(PACKED_SETUP)).map_err(at("read the setup"))?;
+    let setup: Setup = serde_json::from_slice(&text).map_err(|e| at("read the setup")(e.into()))?;
+    let requests = fs::read(place(PACKED_REQUESTS)).map_err(at("read the requests"))?;
+    prepare(&setup)?;
+    let mut agent = start(&setup).map_err(at("start the agent"))?;
+    let replies = converse(&mut agent, &requests).map_err(at("talk to the agent"))?;
+    let head = Head {
+        ready: ready(),
+        agent: describe(end(&agent)?),
+    };
+    answer(&head, &replies).map_err(at("answer the host"))
+}
+
+fn start(setup: &Setup) -> io::Result<Child> {
+    let mut command = base_command(super::root::PROGRAM, setup);
+    command
+        .args(setup.agent.iter().flatten())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(console());
+    command.spawn()
+}
+
+/// Everything that the agent says until all requests are answered. Then its input ends, and it
+/// does: an end that it sees earlier would end its trial.
+fn converse(agent: &mut Child, requests: &[u8]) -> io::Result<Vec<u8>> {
+    let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
+    let mut input = agent.stdin.take().ok_or_else(gone)?;
+    let mut output = BufReader::new(agent.stdout.take().ok_or_else(gone)?);
+    input.write_all(requests)?;
+    let mut open = requests.iter().filter(|b| **b == b'\n').count();
+    let mut replies = Vec::new();
+    while open > 0 {
+        let from = replies.len();
+        if output.read_until(b'\n', &mut replies)? == 0 {
+            return Ok(replies);
+        }
+        if is_final(&replies[from..]) {
+            open -= 1;
+        }
+    }
+    drop(input);
+    output.read_to_end(&mut replies)?;
+    Ok(replies)
+}
+
+/// Is the request answered by this line?
+fn is_final(line: &[u8]) -> bool {
+    let reply = serde_json::from_slice(line);
+    !matches!(
+        reply,
+        Ok(Reply::Progress { .. } | Reply::File { .. } | Reply::Kept { .. })
+    )
+}
+
+/// The agent's end. What it leaves as orphans is reaped on the way.
+fn end(agent: &Child) -> Result<WaitStatus, Failure> {
+    loop {
+        match wait(WaitOptions::empty()) {
+            Ok(Some((pid, status))) if pid.as_raw_nonzero().get() as u32 == agent.id() => {
+                return Ok(status);
+            }
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(e) => return Err(at("wait for the agent")(e.into())),
+        }
+    }
+}
+
+fn answer(head: &Head, replies: &[u8]) -> io::Result<()> {
+    let mut host = port::open(AGENT_PORT).map_err(|Failure(why)| io::Error::other(why))?;
+    let mut line = serde_json::to_vec(head)?;
+    line.push(b'\n');
+    host.write_all(&line)?;
+    host.write_all(replies)?;
+    host.flush()
+}

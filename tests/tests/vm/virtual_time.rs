@@ -1,0 +1,136 @@
+//! Virtual time: the same trial to the bit on a busy machine, another one with another seed or
+//! another scheduler.
+
+use crate::guests::KERNEL;
+use std::process::{Child, Command, Output};
+use tests::{Bench, alone, expect_code, no_guests, stdout};
+
+fn experiment(arms: &str, target: &str) -> String {
+    format!(
+        "[target]\nkind = \"vm\"\nkernel = \"{KERNEL}\"\nclock = \"virtual\"\nmemory = \"768M\"\n{target}\n\
+         {arms}\n\
+         [[workload]]\nkind = \"burnwait\"\nloads = [3]\nduration = \"300ms\"\nwarmup = \"50ms\"\n\
+         interval = \"100ms\"\n\
+         [stop]\nmin-blocks = 1\nmax-blocks = 1\n"
+    )
+}
+
+const ARMS: &str =
+    "[[arm]]\nname = \"eevdf\"\n[[arm]]\nname = \"short\"\npolicy = { slice = \"0.1ms\" }";
+
+/// Load on the machine, which comes and goes, until it is dropped.
+struct Busy(Vec<Child>);
+
+impl Busy {
+    fn start() -> Self {
+        let script = "while :; do timeout 0.3 sh -c 'while :; do :; done'; sleep 0.1; done";
+        let start = |_| Command::new("sh").args(["-c", script]).spawn();
+        Busy((0..3).map(start).map(|child| child.expect("sh")).collect())
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn gate(bench: &Bench, stored: &str, new: &str) -> Output {
+    bench.run(&["gate", stored, new, "--virtual"])
+}
+
+#[test]
+fn the_same_seed_gives_the_same_trials_on_a_busy_machine() {
+    if let Some(why) = no_guests() {
+        return tests::skipped(why);
+    }
+    let _turn = alone();
+    let bench = Bench::default();
+    let file = bench.file("virtual.toml", &experiment(ARMS, ""));
+    let run = |out: &str, seed: &str| {
+        let args = ["run", &file, "-o", out, "--seed", seed, "-q"];
+        expect_code(&bench.run(&args), 0);
+    };
+    run("one", "1");
+    let busy = Busy::start();
+    run("again", "1");
+    drop(busy);
+    run("other", "2");
+    let same = gate(&bench, "one", "again");
+    expect_code(&same, 0);
+    assert!(stdout(&same).contains("passed: "), "{}", stdout(&same));
+    // Runs of two seeds had other work, which the gate refuses to compare.
+    expect_code(&gate(&bench, "one", "other"), 2);
+    let figures = |out: &str| {
+        let results = results::ResultSet::read(&bench.path(out)).expect("results");
+        let trials = results.trials.iter();
+        let metrics = trials.map(|s| {
+            assert!(s.trial.is_ok(), "{:?}", s.trial.result.state);
+            s.trial.result.metrics.clone()
+        });
+        metrics.collect::<Vec<_>>()
+    };
+    let (one, other) = (figures("one"), figures("other"));
+    assert_eq!(one, figures("again"));
+    assert_ne!(one, other, "another seed is another trial");
+    assert_ne!(one[0], one[1], "another slice is another trial");
+}
+
+#[test]
+fn a_scheduler_with_one_line_changed_is_another_one() {
+    if let Some(why) = no_guests() {
+        return tests::skipped(why);
+    }
+    let Some(scheduler) = tests::sched_program("scx_microquanta") else {
+        return tests::skipped("scx_microquanta is not built: make test builds it");
+    };
+    let _turn = alone();
+    let bench = Bench::default();
+    let mine = bench.path("scx_microquanta");
+    let write = |slice: &str| {
+        let line = format!("#!/bin/sh\nexec {} --slice {slice}\n", scheduler.display());
+        tests::write_program(&mine, line);
+    };
+    let arms = format!(
+        "[[arm]]\nname = \"eevdf\"\n[[arm]]\nname = \"mine\"\nscheduler = \"{}\"",
+        mine.display()
+    );
+    let target = format!("expose = [\"{}\"]", scheduler.display());
+    let file = bench.file("mine.toml", &experiment(&arms, &target));
+    let run = |out: &str| expect_code(&bench.run(&["run", &file, "-o", out, "-q"]), 0);
+    write("3ms");
+    run("stored");
+    run("same");
+    write("1ms");
+    run("changed");
+    expect_code(&gate(&bench, "stored", "same"), 0);
+    let changed = gate(&bench, "stored", "changed");
+    expect_code(&changed, 5);
+    let json = bench.run(&["gate", "stored", "changed", "--virtual", "--format", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&stdout(&json)).expect("JSON");
+    for check in json["checks"].as_array().expect("a list") {
+        let is_same = check["call"] == "same";
+        assert!(is_same || check["arm"] == "mine", "{check}");
+    }
+}
+
+#[test]
+fn what_would_let_time_in_is_refused() {
+    let bench = Bench::default();
+    for (keys, says) in [
+        ("cpus = 2", "one CPU"),
+        ("accel = \"kvm\"", "an emulated CPU"),
+        ("root = \"image:x.squashfs\"", "in memory"),
+        ("host-cpus = \"0\"", "no CPUs of its own"),
+        ("reset = \"snapshot\"", "a boot for each trial"),
+    ] {
+        let file = bench.file("bad.toml", &experiment(ARMS, keys));
+        let output = bench.run(&["plan", &file]);
+        expect_code(&output, 2);
+        let said = tests::stderr(&output);
+        assert!(said.contains(says), "{keys}: {said}");
+    }
+}
