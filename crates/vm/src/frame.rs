@@ -197,6 +197,17 @@ pub(crate) struct Setup {
     pub modules: Option<PathBuf>,
     /// Bring up the user-mode network.
     pub network: bool,
+    /// Xen is below this kernel.
+    pub xen: Option<XenSetup>,
+}
+
+/// What dom0 needs of the host's files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct XenSetup {
+    /// Directory with the unpacked toolstack.
+    pub tools: PathBuf,
+    /// Kernel for the guests of Xen: dom0's own.
+    pub kernel: PathBuf,
 }
 
 /// Greeting of a guest that can be used.

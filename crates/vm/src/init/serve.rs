@@ -63,7 +63,7 @@ fn start_agent(
     Ok(())
 }
 
-fn console() -> Stdio {
+pub fn console() -> Stdio {
     File::options()
         .write(true)
         .open("/dev/console")
