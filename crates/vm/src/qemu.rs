@@ -276,9 +276,11 @@ impl CommandLine {
     /// compares them with slower clocks, and the kernel would fall back to those.
     fn clock(&self) -> &'static str {
         match (self.accel, &self.xen) {
+            // The clock that the guests of Xen have. Dom0 prefers the time-stamp counter, which
+            // Xen's time drifts away from where the host is busy.
+            (_, Some(_)) => "clocksource=xen",
             (Accel::Tcg, None) => "tsc=reliable",
-            // The hypervisor's clock is the same for all of its guests.
-            (Accel::Tcg, Some(_)) | (Accel::Kvm, _) => "",
+            (Accel::Kvm, None) => "",
         }
     }
 
