@@ -1,6 +1,7 @@
 //! Calibration: what all trials of a cell share, found by running the workload. Its
 //! processes are kept together, journalled and ended like those of a trial.
 
+use crate::arm::hypervisor;
 use crate::error::AgentError;
 use crate::fence::Fence;
 use crate::process::{Event, Origin, Process};
@@ -9,6 +10,9 @@ use crate::trial::Context;
 use load::{Job, Launch, Output};
 use model::{Calibration, Load};
 use std::time::{Duration, Instant};
+
+/// A guest of a hypervisor that is emulated takes its time to boot.
+const GUEST_LIMIT: Duration = Duration::from_secs(900);
 
 /// The inner error says why there is no calibration.
 pub fn calibrate(
@@ -22,6 +26,10 @@ pub fn calibrate(
     };
     let began = context.journal.length()?;
     let fence = Fence::set_up(context.root, context.mark.clone(), context.journal)?;
+    if driver.in_guests() {
+        hypervisor::record_guests(context.journal)?;
+        context.progress("calibrating in a guest", GUEST_LIMIT);
+    }
     let job = Job::new(workload, load, collect::machine::usable_cpus());
     let mut ended = Ok(());
     let found = driver.calibrate(&job, &mut |argv, limit_ns| {

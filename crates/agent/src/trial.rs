@@ -1,5 +1,6 @@
 //! One trial: require, journal, apply the arm, run the workload, prove, undo.
 
+use crate::arm::hypervisor;
 use crate::arm::ingredient::{self, Change};
 use crate::collectors::def::Start;
 use crate::collectors::events::RoleEvents;
@@ -204,6 +205,7 @@ impl<'a, 'c> Trial<'a, 'c> {
             watch: trace::watched(spec),
             turns: spec.turns.as_ref().map(|taking| taking.turns.clone()),
             handicaps: handicaps(spec),
+            guests: hypervisor::place(&spec.arm),
             ..Job::new(&spec.workload, spec.load, cpus)
         };
         let services = &spec.workload.services;

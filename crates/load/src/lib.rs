@@ -92,6 +92,9 @@ pub struct Job {
     /// Turns of arms that change places while the load runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns: Option<Turns>,
+    /// Place of guests of the hypervisor that the load runs in; `None`: Pool-0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guests: Option<GuestsIn>,
     /// `Arm::handicap_percent` of each of these arms.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub handicaps: Vec<f64>,
@@ -125,9 +128,19 @@ impl Job {
             server: None,
             watch: None,
             turns: None,
+            guests: None,
             handicaps: Vec::new(),
         }
     }
+}
+
+/// Place of guests of a hypervisor, as the arm has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuestsIn {
+    /// Pool whose CPUs they run on.
+    pub pool: String,
+    /// More lines of their configuration, xl.cfg(5).
+    pub lines: Vec<String>,
 }
 
 /// Command that starts the process of a job.
@@ -265,6 +278,10 @@ pub trait Driver {
     }
     /// All that is started or asked by the word of the file alone.
     fn chosen(&self) -> Vec<Chosen>;
+    /// True if its workers are guests of the hypervisor, and not processes.
+    fn in_guests(&self) -> bool {
+        false
+    }
     /// Problems of this target with the job; nothing is started.
     fn require(&self, job: &Job) -> Vec<Problem>;
     /// Found once for a cell, then the same for all arms.

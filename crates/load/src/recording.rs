@@ -105,6 +105,27 @@ impl Recorder {
         self.by_turn
     }
 
+    /// Each value with its count, interval by interval, to be sent elsewhere.
+    pub(crate) fn counts(&self) -> Vec<Vec<(u64, u64)>> {
+        let of_interval = |histogram: &Histogram<u32>| {
+            let values = histogram.iter_recorded();
+            values
+                .map(|value| (value.value_iterated_to(), u64::from(value.count_at_value())))
+                .collect()
+        };
+        self.intervals.iter().map(of_interval).collect()
+    }
+
+    /// Takes over values that another recorder of the same window counted.
+    pub(crate) fn add(&mut self, counts: &[Vec<(u64, u64)>]) {
+        for (histogram, counts) in self.intervals.iter_mut().zip(counts) {
+            for (value_ns, count) in counts {
+                let count = u32::try_from(*count).unwrap_or(u32::MAX);
+                histogram.saturating_record_n(*value_ns, count);
+            }
+        }
+    }
+
     /// Says when the window is; until then nothing is counted.
     pub fn open(&mut self, window: Window) {
         self.window = window;

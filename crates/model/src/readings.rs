@@ -27,6 +27,10 @@ pub const QUOTA: &str = "cgroup quota";
 pub const UCLAMP_MIN: &str = "uclamp.min";
 /// Upper utilization clamp of the threads of a role, of 1024.
 pub const UCLAMP_MAX: &str = "uclamp.max";
+/// Scheduler of the CPU pool of Xen in which guests of the load run.
+pub const POOL_SCHEDULER: &str = "scheduler of the CPU pool";
+/// Physical CPUs of that pool.
+pub const POOL_CPUS: &str = "CPUs of the CPU pool";
 /// Value where there is nothing of the kind.
 pub const NONE: &str = "none";
 

@@ -33,6 +33,10 @@ fn main() -> ExitCode {
     if vm::init::is_wanted() {
         vm::init::main();
     }
+    // So is the only one of a guest of Xen that is a worker.
+    if load::burnwait::guests::is_wanted() {
+        load::burnwait::guests::main();
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {

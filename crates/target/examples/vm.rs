@@ -138,6 +138,7 @@ fn spec(args: &mut Vec<String>) -> Result<VmSpec, Failure> {
         host_cpus: None,
         append: option(args, "--append"),
         expose: option(args, "--expose").into_iter().collect(),
+        hypervisor: None,
         forwards: Vec::new(),
         clock: vm::Clock::Host,
     })

@@ -4,7 +4,7 @@
 //! [`TARGETS`]. Whoever has to know about targets asks here: the reader of experiment
 //! files, the checks of a plan, the lists of the command line and what starts a run.
 
-use crate::{Target, TargetError, local, ssh, vm};
+use crate::{Target, TargetError, local, ssh, vm, xen};
 use model::{Invalid, KeyDef, Problem, Reset, TargetSpec};
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// All targets, this machine first.
-pub static TARGETS: &[&TargetDef] = &[&local::DEF, &vm::DEF, &ssh::DEF];
+pub static TARGETS: &[&TargetDef] = &[&local::DEF, &vm::DEF, &xen::DEF, &ssh::DEF];
 
 /// The table of a file, without `kind`.
 pub type Keys<'a> = toml::de::ValueDeserializer<'a>;

@@ -14,6 +14,7 @@ pub mod local;
 pub mod ssh;
 pub mod stream;
 pub mod vm;
+mod xen;
 
 pub use ::vm::Saved;
 

@@ -118,6 +118,7 @@ fn try_kvm(kernel: &Path, initramfs: &Path, launch: &Launch) -> Result<(), Strin
         memory_bytes: PROBE_MEMORY,
         kernel: kernel.to_owned(),
         initramfs: initramfs.to_owned(),
+        xen: None,
         append: PROBE_ARGUMENT.to_owned(),
         root: Root::Nothing,
         shared: PathBuf::new(),

@@ -293,6 +293,7 @@ mod tests {
             host_cpus: None,
             append: None,
             expose: Vec::new(),
+            hypervisor: None,
             forwards: Vec::new(),
             clock: crate::Clock::Host,
         }

@@ -200,6 +200,8 @@ pub(crate) struct Setup {
     /// The root is in the initramfs, and so are all requests to the agent.
     #[serde(default)]
     pub packed: bool,
+    /// Xen is below this kernel.
+    pub xen: Option<XenSetup>,
 }
 
 /// Files of an initramfs whose guest is told nothing after it has booted: the [`Setup`], the
@@ -214,6 +216,15 @@ pub(crate) struct Head {
     pub ready: Ready,
     /// How the agent ended.
     pub agent: String,
+}
+
+/// What dom0 needs of the host's files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct XenSetup {
+    /// Directory with the unpacked toolstack.
+    pub tools: PathBuf,
+    /// Kernel for the guests of Xen: dom0's own.
+    pub kernel: PathBuf,
 }
 
 /// Greeting of a guest that can be used.

@@ -167,6 +167,7 @@ impl From<FileVm> for VmSpec {
             host_cpus: file.host_cpus,
             append: file.append,
             expose: file.expose,
+            hypervisor: None,
             forwards: file.forwards.into_iter().map(Forward::from).collect(),
             clock: file.clock,
         }

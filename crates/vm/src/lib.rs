@@ -16,6 +16,7 @@ pub mod failure;
 pub mod forwards;
 pub mod frame;
 pub mod host;
+mod hypervisor;
 pub mod image;
 pub mod init;
 mod initramfs;
@@ -36,6 +37,7 @@ mod spec;
 mod sys;
 mod unpack;
 mod view;
+pub mod xen_keys;
 
 pub use failure::VmError;
 pub use options::Options;
@@ -46,8 +48,9 @@ use accel::Choice;
 use boot::Guest;
 use failure::io;
 use forwards::Forwards;
-use frame::{Ready, Setup};
+use frame::{Ready, Setup, XenSetup};
 use host::Watch;
+use hypervisor::Hypervisor;
 use kernel::Kernel;
 use launch::Launch;
 use model::{Experiment, Problem, Severity, Warning, parse_cpu_list};
@@ -60,12 +63,15 @@ use view::{Settled, Wanted};
 
 /// The name of this target in experiments.
 pub const NAME: &str = "vm";
+/// The name of a target with Xen below its kernel.
+pub const XEN: &str = "xen";
 
 /// A kernel that can be booted.
 #[derive(Debug, Clone)]
 pub struct Bootable {
     kernel: Kernel,
     initramfs: PathBuf,
+    hypervisor: Option<Hypervisor>,
 }
 
 /// A virtual machine as an experiment describes it. Its guests are booted one at a time,
@@ -119,7 +125,8 @@ impl Vm {
         let choice = self.accel(&bootable)?;
         let line = self.command_line(&bootable, choice.accel)?;
         let launch = self.launch(&bootable)?;
-        let guest = boot::boot(&line, &self.setup(&bootable, agent), &launch)?;
+        let setup = self.setup(&bootable, &line.kernel, agent);
+        let guest = boot::boot(&line, &setup, &launch)?;
         self.died += guest.attempts - 1;
         self.note(&bootable, &choice, &guest);
         Ok(guest)
@@ -171,10 +178,23 @@ impl Vm {
         }
         let kernel = kernel::resolve(name, &self.options.cache)?;
         modules::check(&kernel, image_path(&self.spec.root).is_none())?;
+        let hypervisor = self.hypervisor(&kernel)?;
         let initramfs = initramfs::prepare(&kernel, &self.options.program, &self.options.cache)?;
-        let bootable = Bootable { kernel, initramfs };
+        let bootable = Bootable {
+            kernel,
+            initramfs,
+            hypervisor,
+        };
         self.bootable.insert(name.to_owned(), bootable.clone());
         Ok(bootable)
+    }
+
+    fn hypervisor(&self, kernel: &Kernel) -> Result<Option<Hypervisor>, VmError> {
+        let Some(name) = &self.spec.hypervisor else {
+            return Ok(None);
+        };
+        hypervisor::check_dom0(kernel)?;
+        hypervisor::resolve(name, &self.options.cache).map(Some)
     }
 
     fn accel(&mut self, bootable: &Bootable) -> Result<Choice, VmError> {
@@ -214,7 +234,11 @@ impl Vm {
         wanted.paths.extend(self.options.shown.iter().cloned());
         wanted.paths.extend(self.named.iter().cloned());
         wanted.paths.extend(kernel.modules_dir.clone());
-        let needed = [self.bzimage(bootable)?, bootable.initramfs.clone()];
+        let mut needed = vec![self.bzimage(bootable)?, bootable.initramfs.clone()];
+        if let Some(xen) = &bootable.hypervisor {
+            needed.push(xen.image.clone());
+            wanted.paths.insert(xen.tools.clone());
+        }
         wanted.paths.extend(needed.iter().cloned());
         wanted.paths.extend([
             self.options.directory.clone(),
@@ -254,6 +278,7 @@ impl Vm {
                 Some(kernel) => kernel,
                 None => self.bzimage(bootable)?,
             },
+            xen: bootable.hypervisor.as_ref().map(|xen| xen.image.clone()),
             initramfs: bootable.initramfs.clone(),
             append: self.spec.append.clone().unwrap_or_default(),
             root: match image_path(&self.spec.root) {
@@ -270,7 +295,8 @@ impl Vm {
         })
     }
 
-    fn setup(&self, bootable: &Bootable, agent: bool) -> Setup {
+    fn setup(&self, bootable: &Bootable, kernel: &Path, agent: bool) -> Setup {
+        let xen = bootable.hypervisor.as_ref();
         Setup {
             hostname: "schedlab".to_owned(),
             environment: self.options.environment.clone(),
@@ -280,6 +306,10 @@ impl Vm {
             modules: bootable.kernel.modules_dir.clone(),
             network: !self.host_ports().is_empty(),
             packed: false,
+            xen: xen.map(|xen| XenSetup {
+                tools: xen.tools.clone(),
+                kernel: kernel.to_owned(),
+            }),
         }
     }
 
@@ -313,6 +343,10 @@ impl Vm {
             ("vm.host_cpus", host::usable_cpus().len().to_string()),
         ] {
             self.facts.insert(name.to_owned(), value);
+        }
+        if let Some(xen) = &bootable.hypervisor {
+            let origin = xen.origin.clone();
+            self.facts.insert("vm.hypervisor".to_owned(), origin);
         }
         if let Some(model) = host::cpu_model() {
             self.facts.insert("vm.host_cpu".to_owned(), model);

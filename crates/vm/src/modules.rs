@@ -29,6 +29,14 @@ const FOR_HOST_ROOT: [&str; 2] = ["9p", "9pnet_virtio"];
 const FOR_IMAGE: [&str; 4] = ["virtio_blk", "ext4", "squashfs", "erofs"];
 /// Loaded when a port is forwarded.
 const FOR_NETWORK: [&str; 1] = ["virtio_net"];
+/// Loaded in dom0, for the toolstack.
+const FOR_XEN: [&str; 5] = [
+    "xen_privcmd",
+    "xen_evtchn",
+    "xen_gntdev",
+    "xen_gntalloc",
+    "xenfs",
+];
 
 /// One module, unpacked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +59,7 @@ pub(crate) fn boot_modules(kernel: &Kernel) -> Result<Vec<Group>, VmError> {
     let groups = [
         (init::FOR_IMAGE, index.load_known(&FOR_IMAGE, &always)?),
         (init::FOR_NETWORK, index.load_known(&FOR_NETWORK, &always)?),
+        (init::FOR_XEN, index.load_known(&FOR_XEN, &always)?),
         (init::ALWAYS, always),
     ];
     Ok(groups.map(|(name, modules)| Group { name, modules }).into())

@@ -15,8 +15,15 @@ pub const PROGRAM: &str = "qemu-system-x86_64";
 /// A panic ends QEMU at once (`panic=-1` with `-no-reboot`). The rest makes booting
 /// faster and changes nothing after it: no self-tests of ciphers, and RCU in a hurry
 /// until init runs.
-const KERNEL_ARGUMENTS: &str = "console=ttyS0 quiet panic=-1 nokaslr cryptomgr.notests \
+const KERNEL_ARGUMENTS: &str = "quiet panic=-1 nokaslr cryptomgr.notests \
      rcupdate.rcu_expedited=1 rcupdate.rcu_normal_after_boot=1";
+
+/// Memory of dom0, in MiB: the initramfs, the files that it has read, and the toolstack.
+pub(crate) const DOM0_MIB: u64 = 768;
+/// One CPU of its own for dom0, so that the others are the guests'. With lazy switches of the
+/// floating-point unit, emulated CPUs corrupt the numbers of guests.
+const XEN_ARGUMENTS: &str = "dom0_mem=768M,max:768M dom0_max_vcpus=1 dom0_vcpus_pin \
+     spec-ctrl=eager-fpu com1=115200,8n1 console=com1 loglvl=warning guest_loglvl=error";
 
 /// A QEMU that answers and ends. Ctrl-C is not for it: one that was killed would be taken
 /// for one that is not installed.
@@ -142,6 +149,8 @@ pub(crate) struct CommandLine {
     pub memory_bytes: u64,
     pub kernel: PathBuf,
     pub initramfs: PathBuf,
+    /// The hypervisor below the kernel, a multiboot image.
+    pub xen: Option<PathBuf>,
     /// Kernel arguments after our own.
     pub append: String,
     pub root: Root,
@@ -256,11 +265,26 @@ impl CommandLine {
     }
 
     fn boot(&self, args: &mut Vec<String>) {
+        let console = match self.xen {
+            Some(_) => "hvc0",
+            None => "ttyS0",
+        };
         let append = format!(
-            "{KERNEL_ARGUMENTS} {} {} -- {INIT_ARGUMENT}",
+            "console={console} {KERNEL_ARGUMENTS} {} {} -- {INIT_ARGUMENT}",
             self.clock(),
             self.append
         );
+        if let Some(xen) = &self.xen {
+            let modules = format!(
+                "{} {},{}",
+                without_commas(&text(&self.kernel)),
+                without_commas(&append),
+                without_commas(&text(&self.initramfs))
+            );
+            push(args, &["-kernel", &text(xen), "-initrd", &modules]);
+            push(args, &["-append", XEN_ARGUMENTS]);
+            return;
+        }
         push(
             args,
             &[
@@ -283,9 +307,12 @@ impl CommandLine {
     /// Emulated time-stamp counters agree, but a busy host delays the watchdog that
     /// compares them with slower clocks, and the kernel would fall back to those.
     fn clock(&self) -> &'static str {
-        match self.accel {
-            Accel::Kvm => "",
-            Accel::Tcg => "tsc=reliable",
+        match (self.accel, &self.xen) {
+            // The clock that the guests of Xen have. Dom0 prefers the time-stamp counter, which
+            // Xen's time drifts away from where the host is busy.
+            (_, Some(_)) => "clocksource=xen",
+            (Accel::Tcg, None) => "tsc=reliable",
+            (Accel::Kvm, None) => "",
         }
     }
 
@@ -381,6 +408,11 @@ impl CommandLine {
     }
 }
 
+/// QEMU ends a module of `-initrd` at a comma that is not doubled.
+fn without_commas(text: &str) -> String {
+    text.replace(',', ",,")
+}
+
 fn text(path: &Path) -> String {
     path.display().to_string()
 }
@@ -401,6 +433,7 @@ mod tests {
             memory_bytes: 1 << 30,
             kernel: "/k/vmlinuz".into(),
             initramfs: "/c/i.cpio".into(),
+            xen: None,
             append: "nosmt".to_owned(),
             root: Root::Host,
             shared: "/".into(),
@@ -502,6 +535,19 @@ mod tests {
         assert!(args.contains("-initrd /proc/self/fd/9") && !args.contains("-virtfs"));
         assert!(args.contains("virtio-serial-pci,ioeventfd=off"));
         assert!(args.contains("-add-fd fd=3,set=2 -chardev file,id=console,path=/dev/fdset/2"));
+    }
+
+    #[test]
+    fn xen_is_the_kernel_and_the_kernel_its_first_module() {
+        let args = joined(&CommandLine {
+            xen: Some("/x/xen.elf".into()),
+            append: "a=1,2".to_owned(),
+            ..line()
+        });
+        let modules = "-kernel /x/xen.elf -initrd /k/vmlinuz console=hvc0 ";
+        assert!(args.contains(modules), "{args}");
+        assert!(args.contains("a=1,,2 -- schedlab.init,/c/i.cpio -append dom0_mem=768M,max:768M"));
+        assert!(!args.contains("ttyS0"));
     }
 
     #[test]

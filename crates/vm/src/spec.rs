@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 /// More than any machine has, and few enough to list.
 const MOST_CPUS: u32 = 4096;
 const LEAST_MEMORY_BYTES: u64 = 1 << 20;
+/// Xen itself and one small guest.
+const LEAST_FOR_GUESTS_MIB: u64 = 512;
 /// 1 PiB.
 const MOST_MEMORY_BYTES: u64 = 1 << 50;
 
@@ -38,6 +40,9 @@ pub struct VmSpec {
     /// Files and directories of the host that the guest sees although they are private.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub expose: Vec<String>,
+    /// Xen below the kernel, which is dom0's then: `debian:SUITE`, or a directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hypervisor: Option<String>,
     /// Host port on loopback to guest port; user-mode network only if any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forwards: Vec<Forward>,
@@ -77,6 +82,7 @@ impl VmSpec {
             host_cpus: None,
             append: None,
             expose: Vec::new(),
+            hypervisor: None,
             forwards: Vec::new(),
             clock: Clock::Host,
         }
@@ -114,6 +120,9 @@ impl VmSpec {
         if cpus > MOST_CPUS {
             let what = format!("a guest has at most {MOST_CPUS} CPUs, not {cpus}");
             return wrong("cpus", what);
+        }
+        if self.hypervisor.is_some() {
+            self.check_xen()?;
         }
         if !(LEAST_MEMORY_BYTES..=MOST_MEMORY_BYTES).contains(&self.memory_bytes) {
             let bytes = self.memory_bytes;
@@ -188,12 +197,37 @@ impl VmSpec {
         }
     }
 
+    /// Refuses a Xen host with no room for guests beside dom0.
+    fn check_xen(&self) -> Result<(), Invalid> {
+        if self.cpus < 2 {
+            let what = "a Xen host needs a CPU beside that of dom0";
+            return Err(Invalid::new("cpus", what).with_remedy("cpus = 2"));
+        }
+        let least_mib = super::qemu::DOM0_MIB + LEAST_FOR_GUESTS_MIB;
+        if self.memory_bytes >> 20 < least_mib {
+            let mib = self.memory_bytes >> 20;
+            let what = format!("{mib} MiB are too few for dom0 and a guest of Xen");
+            return Err(Invalid::new("memory", what).with_remedy("memory = \"4G\""));
+        }
+        match self.reset {
+            Reset::Snapshot => {
+                let what = "a Xen host cannot be saved and put back";
+                Err(Invalid::new("reset", what).with_remedy("reset = \"trial\""))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Description of the guest for whoever is to agree to it: first what it is, then the
     /// private files that it sees.
     pub fn shown(&self) -> Vec<(&'static str, String)> {
+        let below = self.hypervisor.as_ref().map(|xen| format!("Xen {xen}, "));
         let mut text = format!(
-            "kernel {}, {} CPUs, root {}",
-            self.kernel, self.cpus, self.root
+            "{}kernel {}, {} CPUs, root {}",
+            below.unwrap_or_default(),
+            self.kernel,
+            self.cpus,
+            self.root
         );
         if let Some(append) = &self.append {
             text += &format!(", kernel command line: {append}");
@@ -211,7 +245,10 @@ impl VmSpec {
 
 impl From<&VmSpec> for TargetSpec {
     fn from(vm: &VmSpec) -> Self {
-        TargetSpec::new(super::NAME, vm)
+        match vm.hypervisor {
+            Some(_) => TargetSpec::new(super::XEN, vm),
+            None => TargetSpec::new(super::NAME, vm),
+        }
     }
 }
 

@@ -39,6 +39,8 @@ const DOCUMENTED: &[(&str, &[&str])] = &[
     ("uclamp=MIN-MAX", &["uclamp=20%-80%", "uclamp=20%-"]),
     // It needs a boot of its own: tests/vm/proof.rs.
     ("kernel=SOURCE", &[]),
+    // It needs a hypervisor: tests/xen.rs.
+    ("hypervisor-scheduler=NAME[/KEY=VALUE]…", &[]),
     // Of the workload `wakeup` only: tests/run.rs.
     ("handicap=N%", &[]),
     ("A+B", &["batch+nice=5"]),

@@ -5,7 +5,9 @@
 //! and of the command line, the lists, the checks of an experiment, and each trial.
 
 use super::asked::Asked;
-use super::{cpus, handicap, kernel, policy, profile, quota, scheduler, tunables, uclamp, weight};
+use super::{
+    cpus, handicap, hypervisor, kernel, policy, profile, quota, scheduler, tunables, uclamp, weight,
+};
 use crate::fence::Fence;
 use crate::interrupt::Interrupt;
 use crate::journal::Journal;
@@ -35,6 +37,7 @@ pub static INGREDIENTS: Registry<dyn Ingredient> = Registry::new(&[
     &quota::RoleQuota,
     &uclamp::Uclamp,
     &kernel::OwnKernel,
+    &hypervisor::HypervisorScheduler,
     &handicap::Handicap,
 ]);
 

@@ -5,6 +5,7 @@ mod asked;
 mod busy;
 pub(crate) mod cpus;
 mod handicap;
+pub(crate) mod hypervisor;
 pub mod ingredient;
 mod kernel;
 pub(crate) mod policy;

@@ -50,6 +50,20 @@ pub enum Undo {
         /// Path of the folder.
         path: PathBuf,
     },
+    /// Destroy all guests of Xen whose names begin so.
+    DestroyGuests {
+        /// Beginning of their names.
+        prefix: String,
+    },
+    /// Remove a CPU pool of Xen that schedlab made, or make the one anew that was there before.
+    PutBackPool {
+        /// Name of the pool.
+        name: String,
+        /// Scheduler that it had; `None`: there was no such pool.
+        scheduler: Option<String>,
+        /// CPUs that it had.
+        cpus: Vec<u32>,
+    },
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -62,6 +76,8 @@ pub struct Line {
 /// Beginning of every line: `boot` is its first field. Inside a JSON string the quotes would
 /// have backslashes, so a line that was appended to a torn one is found.
 const BEGINNING: &[u8] = br#"{"boot":""#;
+/// Beginning of the names of all guests that schedlab makes.
+const OUR_GUESTS: &str = "schedlab-";
 /// Length of the part that is shown of a line that cannot be read.
 const SHOWN: usize = 200;
 
@@ -113,7 +129,11 @@ impl Entry {
             return Vec::new();
         };
         match undo {
-            Undo::Write { .. } | Undo::RemoveFolder { .. } | Undo::RemoveRing { .. } => Vec::new(),
+            Undo::Write { .. }
+            | Undo::RemoveFolder { .. }
+            | Undo::RemoveRing { .. }
+            | Undo::DestroyGuests { .. }
+            | Undo::PutBackPool { .. } => Vec::new(),
             Undo::KillMarked { variable } => processes::marked(variable),
             Undo::KillSession { pid, start_ticks } => processes::session(*pid, *start_ticks),
             Undo::RemoveCgroup { path } => cgroup::members(path),
@@ -141,6 +161,12 @@ impl Entry {
             Undo::RemoveCgroup { path } => cgroup::remove(path),
             Undo::RemoveFolder { path } => files::remove_folder(path),
             Undo::RemoveRing { name } => remove_ring(name),
+            Undo::DestroyGuests { prefix } => destroy_guests(prefix),
+            Undo::PutBackPool {
+                name,
+                scheduler,
+                cpus,
+            } => put_back_pool(name, scheduler.as_deref(), cpus),
         }
     }
 
@@ -152,6 +178,28 @@ impl Entry {
         };
         path(self).is_some() && path(self) == path(other)
     }
+}
+
+fn destroy_guests(prefix: &str) -> Result<(), String> {
+    // A line that somebody wrote must not lead to the guests of others.
+    if !prefix.starts_with(OUR_GUESTS) {
+        return Err(format!(
+            "destroy the guests of Xen called {prefix}…: they are not schedlab's"
+        ));
+    }
+    let destroyed = xen::destroy_all(prefix).map(drop);
+    destroyed.map_err(|e| format!("destroy the guests of Xen called {prefix}…: {e}"))
+}
+
+fn put_back_pool(name: &str, scheduler: Option<&str>, cpus: &[u32]) -> Result<(), String> {
+    let before = scheduler.map(|scheduler| xen::Pool {
+        name: name.to_owned(),
+        scheduler: scheduler.to_owned(),
+        cpus: cpus.to_vec(),
+        domains: 0,
+    });
+    xen::PoolWanted::put_back(name, before.as_ref())
+        .map_err(|e| format!("put back the CPU pool {name} of Xen: {e}"))
 }
 
 fn remove_ring(name: &str) -> Result<(), String> {

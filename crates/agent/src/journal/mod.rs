@@ -252,6 +252,20 @@ mod tests {
     }
 
     #[test]
+    fn guests_of_others_are_not_destroyed_and_the_line_is_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut journal = Journal::open(directory.path()).unwrap();
+        for prefix in ["", "web"] {
+            let prefix = prefix.to_owned();
+            journal.record(Undo::DestroyGuests { prefix }).unwrap();
+        }
+        let restored = journal.replay().unwrap();
+        assert_eq!(restored.failed.len(), 2);
+        let all = |why: &String| why.contains("not schedlab's");
+        assert!(restored.failed.iter().all(all), "{restored:?}");
+    }
+
+    #[test]
     fn the_oldest_value_wins_when_a_knob_was_changed_twice() {
         let directory = tempfile::tempdir().unwrap();
         let knob = knob(directory.path(), "knob", "3");

@@ -4,6 +4,7 @@ use super::sets::Set;
 use super::worker::{Shape, Worker};
 use crate::gate::{Gate, Timing};
 use model::Calibration;
+use std::time::Duration;
 
 /// Length of one run alone.
 pub const DURATION_NS: u64 = 500_000_000;
@@ -48,6 +49,11 @@ impl Want {
 /// Demand of a worker of each set, measured one after the other.
 pub fn wants(sets: &[Set], shape: Shape) -> Result<Vec<Want>, String> {
     sets.iter().map(|set| want(set, shape)).collect()
+}
+
+/// The time that [`wants`] takes, by far.
+pub fn limit(sets: &[Set]) -> Duration {
+    Duration::from_nanos(DURATION_NS) * u32::try_from(RUNS * sets.len() * 4).unwrap_or(u32::MAX)
 }
 
 fn want(set: &Set, shape: Shape) -> Result<Want, String> {

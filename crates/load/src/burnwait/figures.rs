@@ -1,9 +1,10 @@
 //! From what the workers did to metrics, a table of the sets and a table of all workers.
 
 use super::alone::Want;
+use super::guests::{OfGuest, Seen};
 use super::worker::{Interval, Record};
 use super::{
-    BurnWait, CPU_PERCENT, FAIRNESS, LATENESS, MISSED, SHORTFALL, SPREAD, WORK_PER_SEC,
+    BurnWait, CPU_PERCENT, FAIRNESS, LATENESS, MISSED, SHORTFALL, SPREAD, STEAL, WORK_PER_SEC,
     WORST_INTERVAL, WORST_WORKER, fair,
 };
 use crate::figures::Figures;
@@ -17,6 +18,7 @@ pub fn parsed(
     job: &Job,
     records: Vec<Record>,
     opened: SystemTime,
+    guests: Option<&Seen>,
 ) -> Result<Parsed, String> {
     let seconds = job.workload.duration_ns as f64 / 1e9;
     let mut figures = Figures::new(opened);
@@ -28,13 +30,19 @@ pub fn parsed(
     }
     let cpu_ns: u64 = records.iter().map(Record::cpu_ns).sum();
     figures.push(WORK_PER_SEC, done as f64 / seconds);
-    figures.push(CPU_PERCENT, 100.0 * cpu_ns as f64 / 1e9 / seconds);
+    let cpu_percent = 100.0 * cpu_ns as f64 / 1e9 / seconds;
+    // A guest does not see when it was not run.
+    figures.push(
+        CPU_PERCENT,
+        guests.map_or(cpu_percent, |seen| seen.cpu_percent),
+    );
     let deadlines: u64 = records.iter().map(|record| record.deadlines).sum();
     if deadlines > 0 {
         let missed: u64 = records.iter().map(|record| record.missed).sum();
         figures.push(MISSED, 100.0 * missed as f64 / deadlines as f64);
     }
-    let due = due_per_sec(load, job, &records)?;
+    let cpus = guests.map_or_else(|| crate::allowed_cpus().len(), |seen| seen.cpus);
+    let due = due_per_sec(load, job, &records, cpus)?;
     judge(&mut figures, load, job, &records, &due);
     figures
         .parsed
@@ -44,11 +52,21 @@ pub fn parsed(
         .parsed
         .files
         .push(workers_file(load, &records, &due));
+    if let Some(seen) = guests {
+        let steal_ns: u64 = seen.guests.iter().map(|guest| guest.steal_ns).sum();
+        figures.push(STEAL, 100.0 * steal_ns as f64 / 1e9 / seconds);
+        figures.parsed.files.push(guests_file(load, &records, seen));
+    }
     Ok(figures.finish())
 }
 
 /// Thousands of operations in a second that each worker is entitled to.
-fn due_per_sec(load: &BurnWait, job: &Job, records: &[Record]) -> Result<Vec<f64>, String> {
+fn due_per_sec(
+    load: &BurnWait,
+    job: &Job,
+    records: &[Record],
+    cpus: usize,
+) -> Result<Vec<f64>, String> {
     let wants: Option<Vec<Want>> = load
         .sets
         .iter()
@@ -57,17 +75,16 @@ fn due_per_sec(load: &BurnWait, job: &Job, records: &[Record]) -> Result<Vec<f64
     let wants = wants.ok_or("what a worker does alone was not calibrated")?;
     let of_worker = |record: &Record| wants[record.set];
     let asks = records.iter().map(|record| fair::Ask {
-        want: of_worker(record).cpus(),
+        want: of_worker(record).cpus().min(load.sets[record.set].most()),
         weight: record.weight.into(),
     });
     let asks: Vec<fair::Ask> = asks.collect();
-    let pool = crate::allowed_cpus().len() as f64;
-    let shares = fair::shares(&asks, pool);
-    let due = |(record, (share, ask)): (&Record, (&f64, &fair::Ask))| {
-        of_worker(record).kops_per_sec as f64 * share / ask.want.max(f64::MIN_POSITIVE)
+    let shares = fair::shares(&asks, cpus as f64);
+    let due = |(record, share): (&Record, &f64)| {
+        let Want { kops_per_sec, .. } = of_worker(record);
+        kops_per_sec as f64 * share / of_worker(record).cpus().max(f64::MIN_POSITIVE)
     };
-    let shares = shares.iter().zip(&asks);
-    Ok(records.iter().zip(shares).map(due).collect())
+    Ok(records.iter().zip(&shares).map(due).collect())
 }
 
 fn judge(figures: &mut Figures, load: &BurnWait, job: &Job, records: &[Record], due: &[f64]) {
@@ -167,6 +184,28 @@ fn columns(
         ",{total:.3},{:.3},{deviation:.3},{:.3},{:.3},{:.3},{:.3}",
         each.average, each.most, each.least, windows.most, windows.least
     )
+}
+
+/// Every guest: its weight and cap as the scheduler has them, its CPU time by the toolstack, and
+/// the time that others took from it.
+fn guests_file(load: &BurnWait, records: &[Record], seen: &Seen) -> TrialFile {
+    let mut text = "worker,set,guest,weight,cap,cpu_seconds,steal_ns\n".to_owned();
+    for (worker, (record, guest)) in records.iter().zip(&seen.guests).enumerate() {
+        let OfGuest {
+            name,
+            cap,
+            cpu_seconds,
+            steal_ns,
+        } = guest;
+        let (set, weight) = (&load.sets[record.set].name, record.weight);
+        text.push_str(&format!(
+            "{worker},{set},{name},{weight},{cap},{cpu_seconds:.1},{steal_ns}\n"
+        ));
+    }
+    TrialFile {
+        name: "guests.csv".to_owned(),
+        text,
+    }
 }
 
 /// Every worker and interval: what was got, and what the worker is entitled to.

@@ -10,6 +10,7 @@ mod alone;
 mod burn;
 mod fair;
 mod figures;
+pub mod guests;
 mod sets;
 mod weight;
 mod worker;
@@ -39,7 +40,14 @@ const KEYS: &[KeyDef] = &[
          20, 10, 10, 10, 10 and 30 and wait 300us each. A thousand operations take about a \
          microsecond: their unit is calibrated once for each cell. `nice` gives the workers of a \
          set another weight, by which their entitlement counts, too; `count` is a number of \
-         workers that does not follow the load.",
+         workers that does not follow the load. Workers that are guests have a `weight` (1 to 65535, \
+         usually 256) in place of the nice value, and may have a `cap` in percent of one CPU.",
+    ),
+    KeyDef::new(
+        "workers",
+        "`threads` or `guests`",
+        "`threads`",
+        "What a worker is: a thread, or a guest of Xen with one virtual CPU, on a target with Xen.",
     ),
     KeyDef::new(
         "interval",
@@ -86,7 +94,14 @@ const WORK_PER_SEC: MetricDef = MetricDef {
 const CPU_PERCENT: MetricDef = MetricDef::explaining(
     "cpu_percent",
     "%",
-    "CPU time of the work of all workers, in percent of one CPU.",
+    "CPU time of the work of all workers, in percent of one CPU; of guests, their whole CPU time, as \
+     the hypervisor has it.",
+);
+const STEAL: MetricDef = MetricDef::explaining(
+    "steal_percent",
+    "%",
+    "Time in which workers that are guests could have run and did not, as they see it themselves, of \
+     all of them together, in percent of one CPU.",
 );
 const FAIRNESS: MetricDef = MetricDef {
     name: "fairness_percent",
@@ -171,6 +186,7 @@ const METRICS: &[MetricDef] = &[
     LATENESS_MAX,
     MISSED,
     CPU_PERCENT,
+    STEAL,
 ];
 const LATENESS: &[Quantile] = &[
     (LATENESS_P50, Some(500)),
@@ -190,8 +206,28 @@ const SHORTEST_INTERVAL_NS: u64 = 10_000_000;
 pub struct BurnWait {
     /// Sets of workers, which all run together.
     pub sets: Vec<Set>,
+    /// What a worker is.
+    #[serde(default, skip_serializing_if = "Workers::are_threads")]
+    pub workers: Workers,
     /// Length of an interval.
     pub interval_ns: u64,
+}
+
+/// What a worker is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Workers {
+    /// A thread of the load.
+    #[default]
+    Threads,
+    /// A guest of Xen with one virtual CPU.
+    Guests,
+}
+
+impl Workers {
+    fn are_threads(&self) -> bool {
+        *self == Workers::Threads
+    }
 }
 
 impl Params for BurnWait {
@@ -200,6 +236,7 @@ impl Params for BurnWait {
             sets: keys
                 .tables("set", sets::read)
                 .unwrap_or_else(sets::published),
+            workers: keys.get("workers").unwrap_or_default(),
             interval_ns: keys.duration("interval").unwrap_or(1_000_000_000),
         }
     }
@@ -241,32 +278,38 @@ impl BurnWait {
         }
     }
 
-    /// One worker of each set, over and over, so that no set stands together in time. Each begins
-    /// within one wait of the load's start, as the seed of the trial says: blocks differ in how their
-    /// workers meet, and all arms of a block have the same.
-    fn works(&self, job: &Job) -> Vec<crew::Work<worker::Record>> {
-        let shape = self.shape(job, job.workload.duration_ns);
+    /// The set of each worker. One of each, over and over, so that no set stands together in
+    /// time.
+    fn order(&self, job: &Job) -> Vec<usize> {
         let count = job.load.count(job.cpus).unwrap_or(1);
         let count_of = |set: &Set| set.count.unwrap_or(count);
         let most = self.sets.iter().map(count_of).max().unwrap_or_default();
-        let mut works: Vec<crew::Work<worker::Record>> = Vec::new();
-        let mut random = ChaCha8Rng::seed_from_u64(job.seed);
-        for round in 0..most {
+        let round = |round| {
             let sets = self.sets.iter().enumerate();
-            for (index, set) in sets.filter(|(_, set)| round < count_of(set)) {
-                let set = set.clone();
-                let wait_ns = set.events.first().map_or(0, |event| event.wait_ns);
-                let after_ns = random.random_range(0..=wait_ns);
-                works.push(Box::new(move |gate| {
-                    if set.nice != 0 {
-                        weight::take_nice(set.nice)?;
-                    }
-                    let worker = Worker::new(index, &set, shape)?;
-                    Ok(worker.beginning_after(after_ns).run(gate))
-                }));
-            }
-        }
-        works
+            let left = sets.filter(move |(_, set)| round < count_of(set));
+            left.map(|(index, _)| index)
+        };
+        (0..most).flat_map(round).collect()
+    }
+
+    /// Each worker begins within one wait of the load's start, as the seed of the trial says:
+    /// blocks differ in how their workers meet, and all arms of a block have the same.
+    fn works(&self, job: &Job) -> Vec<crew::Work<worker::Record>> {
+        let shape = self.shape(job, job.workload.duration_ns);
+        let mut random = ChaCha8Rng::seed_from_u64(job.seed);
+        let work = |index: usize| -> crew::Work<worker::Record> {
+            let set = self.sets[index].clone();
+            let wait_ns = set.events.first().map_or(0, |event| event.wait_ns);
+            let after_ns = random.random_range(0..=wait_ns);
+            Box::new(move |gate| {
+                if set.nice != 0 {
+                    weight::take_nice(set.nice)?;
+                }
+                let worker = Worker::new(index, &set, shape)?;
+                Ok(worker.beginning_after(after_ns).run(gate))
+            })
+        };
+        self.order(job).into_iter().map(work).collect()
     }
 }
 
@@ -282,7 +325,11 @@ impl Driver for BurnWait {
         if self.sets.is_empty() {
             return Err(Invalid::new("set", "there are no sets of workers"));
         }
-        sets::check(&self.sets)
+        sets::check(&self.sets, self.workers)
+    }
+
+    fn in_guests(&self) -> bool {
+        self.workers == Workers::Guests
     }
 
     fn chosen(&self) -> Vec<Chosen> {
@@ -295,9 +342,13 @@ impl Driver for BurnWait {
             let what = "the interval is longer than the window".to_owned();
             problems.push(job.problem(what, "give the workload a shorter `interval`"));
         }
-        let available = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-        if let Some(what) = beyond_memory(self.workers(job), &available) {
-            problems.push(job.problem(what, "lower the load, or the `count` of the sets"));
+        if self.in_guests() {
+            problems.extend(guests::require(self, job));
+        } else {
+            let available = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+            if let Some(what) = beyond_memory(self.workers(job), &available) {
+                problems.push(job.problem(what, "lower the load, or the `count` of the sets"));
+            }
         }
         let raised = self.sets.iter().find(|set| set.nice < 0);
         if let Some(set) = raised.filter(|_| !rustix::process::geteuid().is_root()) {
@@ -311,6 +362,9 @@ impl Driver for BurnWait {
     }
 
     fn calibrate(&self, job: &Job, _run: &mut Run) -> Result<Calibration, String> {
+        if self.in_guests() {
+            return guests::calibrate(self, job);
+        }
         let mut calibration = Calibration::default();
         let unit = burn::operations_per_us();
         calibration
@@ -333,9 +387,12 @@ impl Driver for BurnWait {
     }
 
     fn generate(&self, job: &Job, phases: &mut Phases) -> Result<Parsed, NativeError> {
+        if self.in_guests() {
+            return guests::generate(self, job, phases);
+        }
         let works = self.works(job);
         let (opened, records) = crew::run(worker::THREAD, works, job, phases)?;
-        figures::parsed(self, job, records, opened).map_err(NativeError::Generator)
+        figures::parsed(self, job, records, opened, None).map_err(NativeError::Generator)
     }
 
     fn parse(&self, job: &Job, output: &Output) -> Result<Parsed, String> {

@@ -1,6 +1,6 @@
 //! Sets of equal workers: what a worker burns and how long it waits.
 
-use super::weight;
+use super::{Workers, weight};
 use crate::Keys;
 use crate::units::Duration;
 use model::Invalid;
@@ -25,6 +25,12 @@ pub struct Set {
     /// Nice value of the workers.
     #[serde(default, skip_serializing_if = "is_usual")]
     pub nice: i32,
+    /// Weight of the workers' guests, where they are guests; `None`: the usual one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<u32>,
+    /// Most that a worker's guest gets of one CPU, in percent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cap: Option<u32>,
 }
 
 fn is_usual(nice: &i32) -> bool {
@@ -32,12 +38,22 @@ fn is_usual(nice: &i32) -> bool {
 }
 
 impl Set {
+    /// Most that a worker gets of one CPU, whatever it wants.
+    pub fn most(&self) -> f64 {
+        match self.cap {
+            None | Some(0) => 1.0,
+            Some(cap) => f64::from(cap) / 100.0,
+        }
+    }
+
     fn new(name: impl Into<String>, events: Vec<Event>) -> Self {
         Set {
             name: name.into(),
             events,
             count: None,
             nice: 0,
+            weight: None,
+            cap: None,
         }
     }
 }
@@ -96,6 +112,8 @@ pub fn read(keys: &mut Keys) -> Set {
     Set {
         count: keys.get("count"),
         nice: keys.get("nice").unwrap_or_default(),
+        weight: keys.get("weight"),
+        cap: keys.get("cap"),
         ..Set::new(name.unwrap_or_default(), events)
     }
 }
@@ -121,7 +139,7 @@ fn event(text: &str) -> Result<Event, String> {
 }
 
 /// Problem of the sets, by the key in the file.
-pub fn check(sets: &[Set]) -> Result<(), Invalid> {
+pub fn check(sets: &[Set], workers: Workers) -> Result<(), Invalid> {
     for (index, set) in sets.iter().enumerate() {
         let is_good = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         if set.name.is_empty() || !set.name.chars().all(is_good) {
@@ -159,10 +177,46 @@ pub fn check(sets: &[Set]) -> Result<(), Invalid> {
             let what = format!("`count` is from 1 to {MOST_WORKERS}; left out, it is the load");
             return Err(Invalid::new(format!("set.{index}.count"), what));
         }
+        check_weights(index, set, workers)?;
         if !weight::NICE.contains(&set.nice) {
             let what = format!("nice {} is not in -20 to 19", set.nice);
             return Err(Invalid::new(format!("set.{index}.nice"), what));
         }
     }
     Ok(())
+}
+
+/// A weight of the kernel's scheduler is a nice value; guests have those of the hypervisor's.
+fn check_weights(index: usize, set: &Set, workers: Workers) -> Result<(), Invalid> {
+    let wrong = |key: &str, what: &str, remedy: &str| {
+        Err(Invalid::new(format!("set.{index}.{key}"), what).with_remedy(remedy))
+    };
+    match workers {
+        Workers::Threads if set.weight.is_some() || set.cap.is_some() => {
+            let key = if set.weight.is_some() {
+                "weight"
+            } else {
+                "cap"
+            };
+            let what = "workers that are threads have no weight or cap of a hypervisor";
+            wrong(key, what, "workers = \"guests\", or a `nice` value")
+        }
+        Workers::Guests if set.nice != 0 => {
+            let what =
+                "workers that are guests are alone in their kernels, where nice does nothing";
+            wrong("nice", what, "give the set a `weight`")
+        }
+        // xen/include/public/domctl.h
+        Workers::Guests if set.weight.is_some_and(|w| !(1..=65_535).contains(&w)) => wrong(
+            "weight",
+            "a weight is 1 to 65535",
+            "weight = 256 is the usual one",
+        ),
+        Workers::Guests if set.cap.is_some_and(|cap| cap > 100) => wrong(
+            "cap",
+            "a guest of one CPU has at most 100 % of one",
+            "cap = 50",
+        ),
+        _ => Ok(()),
+    }
 }

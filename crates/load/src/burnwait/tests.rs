@@ -5,6 +5,7 @@ use serde_json::json;
 fn burnwait() -> BurnWait {
     BurnWait {
         sets: sets::published(),
+        workers: Workers::Threads,
         interval_ns: 100_000_000,
     }
 }
@@ -205,4 +206,85 @@ fn more_workers_than_the_memory_holds_are_said_before_they_start() {
     );
     // What is not known keeps nobody from trying.
     assert_eq!(beyond_memory(100_000, ""), None);
+}
+
+#[test]
+fn guests_are_entitled_by_weight_and_cap_and_have_a_table_of_their_own() {
+    let load = read(json!({
+        "workers": "guests",
+        "interval": "100ms",
+        "set": [
+            {"name": "heavy", "events": ["200 0us"], "weight": 512},
+            {"name": "capped", "events": ["200 0us"], "cap": 10},
+        ],
+    }))
+    .unwrap();
+    assert_eq!(load.check(), Ok(()));
+    let mut job = testing::job(KIND.of(&load));
+    let whole_cpu = alone::Want {
+        kops_per_sec: 1_000_000,
+        cpu_ns_per_sec: 1_000_000_000,
+    };
+    for set in &load.sets {
+        whole_cpu.store(&set.name, &mut job.calibration);
+    }
+    let recorder = || crate::recording::Recorder::new(300_000_000, 1_000_000_000).unwrap();
+    let record = |set, weight, kops| worker::Record {
+        set,
+        weight,
+        intervals: vec![
+            worker::Interval {
+                kops,
+                ..Default::default()
+            };
+            3
+        ],
+        lateness: recorder(),
+        deadlines: 0,
+        missed: 0,
+    };
+    let guest = |cap| guests::OfGuest {
+        name: "g".to_owned(),
+        cap,
+        cpu_seconds: 0.1,
+        steal_ns: 150_000_000,
+    };
+    let seen = guests::Seen {
+        cpus: 1,
+        cpu_percent: 67.0,
+        guests: vec![guest(0), guest(10)],
+    };
+    // Each gets what it is due: of one CPU, 10 % are the capped one's and the rest the other's.
+    let records = vec![record(0, 512, 90_000), record(1, 256, 10_000)];
+    let opened = std::time::SystemTime::now();
+    let parsed = figures::parsed(&load, &job, records, opened, Some(&seen)).unwrap();
+    assert!((value(&parsed, "fairness_percent") - 100.0).abs() < 1e-6);
+    assert_eq!(value(&parsed, "cpu_percent"), 67.0);
+    assert!((value(&parsed, "steal_percent") - 100.0).abs() < 1e-6);
+    let table = file(&parsed, "guests.csv");
+    assert!(
+        table.contains("1,capped,g,256,10,0.1,150000000\n"),
+        "{table}"
+    );
+}
+
+#[test]
+fn threads_have_nice_values_and_guests_have_weights() {
+    let key = |workers: &str, key: &str, value: u32| {
+        let set = json!({"name": "C", "events": ["5 1ms"], key: value});
+        let load = read(json!({ "workers": workers, "set": [set] })).unwrap();
+        load.check().map_err(|invalid| invalid.key)
+    };
+    assert_eq!(key("guests", "weight", 512), Ok(()));
+    assert_eq!(
+        key("guests", "weight", 70_000),
+        Err("set.0.weight".to_owned())
+    );
+    assert_eq!(key("guests", "cap", 101), Err("set.0.cap".to_owned()));
+    assert_eq!(key("guests", "nice", 5), Err("set.0.nice".to_owned()));
+    assert_eq!(
+        key("threads", "weight", 512),
+        Err("set.0.weight".to_owned())
+    );
+    assert_eq!(key("threads", "cap", 50), Err("set.0.cap".to_owned()));
 }

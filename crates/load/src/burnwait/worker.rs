@@ -67,6 +67,11 @@ pub struct Shape {
     pub operations_per_kop: u64,
 }
 
+/// Longest lateness that is told apart, in a window of this length.
+pub fn longest_lateness_ns(duration_ns: u64) -> u64 {
+    duration_ns.saturating_mul(2).max(1_000_000_000)
+}
+
 impl Worker {
     pub fn new(index: usize, set: &Set, shape: Shape) -> Result<Self, String> {
         let due = |event: &Event| Due {
@@ -75,7 +80,6 @@ impl Worker {
         };
         let count = shape.duration_ns.div_ceil(shape.interval_ns);
         let count = usize::try_from(count).unwrap_or(usize::MAX);
-        let longest_ns = shape.duration_ns.saturating_mul(2).max(1_000_000_000);
         Ok(Worker {
             queue: set.events.iter().map(due).collect(),
             operations_per_kop: shape.operations_per_kop,
@@ -86,7 +90,7 @@ impl Worker {
                 set: index,
                 weight: weight::USUAL,
                 intervals: vec![Interval::default(); count],
-                lateness: Recorder::new(shape.duration_ns, longest_ns)?
+                lateness: Recorder::new(shape.duration_ns, longest_lateness_ns(shape.duration_ns))?
                     .watched_as("lateness", At::End),
                 deadlines: 0,
                 missed: 0,

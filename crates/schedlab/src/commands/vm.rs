@@ -174,6 +174,7 @@ fn request(args: &StartArgs) -> Result<StartRequest, CliError> {
         spec: VmSpec {
             root: args.root.clone(),
             expose: args.expose.clone(),
+            hypervisor: None,
             forwards: args.forward.clone(),
             topology: args.topology.clone(),
             ..VmSpec::new(&args.kernel, cpus, memory_bytes)

@@ -36,10 +36,14 @@ fn read(keys: Keys) -> Result<TargetSpec, ReadError> {
     Ok(TargetSpec::from(&vm))
 }
 
-fn can(spec: &VmSpec) -> Can {
+/// The abilities of a guest. On a Xen host the agent is in dom0, which has one CPU.
+pub(crate) fn can(spec: &VmSpec) -> Can {
     Can {
         kernels: true,
-        cpus: Some(spec.cpus),
+        cpus: Some(match spec.hypervisor {
+            Some(_) => 1,
+            None => spec.cpus,
+        }),
         // Nothing from outside reaches a guest in virtual time.
         apart: !spec.is_virtual(),
         here: true,
@@ -47,18 +51,18 @@ fn can(spec: &VmSpec) -> Can {
     }
 }
 
-fn expose(spec: &mut TargetSpec, paths: &[String]) -> Result<(), Invalid> {
+pub(crate) fn expose(spec: &mut TargetSpec, paths: &[String]) -> Result<(), Invalid> {
     let mut vm = VmSpec::of(spec)?;
     vm.expose.extend(paths.iter().cloned());
     *spec = TargetSpec::from(&vm);
     Ok(())
 }
 
-fn shown(spec: &TargetSpec) -> Result<Shown, Invalid> {
+pub(crate) fn shown(spec: &TargetSpec) -> Result<Shown, Invalid> {
     Ok(VmSpec::of(spec)?.shown())
 }
 
-fn make(spec: &TargetSpec, host: &Host) -> Made {
+pub(crate) fn make(spec: &TargetSpec, host: &Host) -> Made {
     let vm = Vm::new(VmSpec::of(spec)?, options(host)?);
     Ok(Box::new(vm.with_interrupt(host.interrupted.clone())))
 }
@@ -82,7 +86,10 @@ pub fn options(host: &Host) -> Result<Options, VmError> {
 
 impl Target for Vm {
     fn kind(&self) -> &'static str {
-        NAME
+        match self.spec().hypervisor {
+            Some(_) => ::vm::XEN,
+            None => NAME,
+        }
     }
 
     fn can(&self) -> Can {
@@ -121,7 +128,11 @@ impl Target for Vm {
             (false, true) => " (emulated: some 10 s)",
             (false, false) => "",
         };
-        format!("booting the guest{}{how}", with.unwrap_or_default())
+        let what = match self.spec().hypervisor {
+            Some(_) => "Xen and its dom0",
+            None => "the guest",
+        };
+        format!("booting {what}{}{how}", with.unwrap_or_default())
     }
 
     fn warnings(&self) -> Vec<Warning> {

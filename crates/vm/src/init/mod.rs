@@ -13,6 +13,7 @@ mod packed;
 mod port;
 mod root;
 mod serve;
+mod xen;
 
 use super::elf;
 use super::frame::{self, Frame, FrameKind, Ready, Setup};
@@ -36,6 +37,7 @@ pub(crate) const CONFIG: &str = "config";
 pub(crate) const ALWAYS: &str = "always";
 pub(crate) const FOR_IMAGE: &str = "image";
 pub(crate) const FOR_NETWORK: &str = "network";
+pub(crate) const FOR_XEN: &str = "xen";
 
 /// True if this process is the first one of a guest. The first process of a container is not:
 /// it is what its arguments say.
@@ -85,8 +87,11 @@ fn early() -> Result<(), Failure> {
 }
 
 fn serve_host(control: &mut File) -> Result<(), Failure> {
-    let setup = read_setup(control)?;
+    let mut setup = read_setup(control)?;
     prepare(&setup)?;
+    if let Some(dom0) = setup.xen.clone() {
+        xen::start(&dom0, &release(), &mut setup.environment)?;
+    }
     let agent = match &setup.agent {
         Some(args) => Some((args.clone(), port::open(frame::AGENT_PORT)?)),
         None => None,
@@ -123,6 +128,9 @@ fn prepare(setup: &Setup) -> Result<(), Failure> {
     }
     if setup.network {
         load_modules(FOR_NETWORK)?;
+    }
+    if setup.xen.is_some() {
+        load_modules(FOR_XEN)?;
     }
     root::enter(setup)?;
     mounts::all();

@@ -9,6 +9,7 @@ use crate::cache;
 use crate::failure::{io, unmet};
 use crate::name;
 use model::printable::last_lines;
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -118,27 +119,33 @@ impl Suite {
     /// The directory below `kernels` that these lists led to last time: asking apt
     /// takes longer than a guest's boot.
     pub fn found_kernel(&self, kernels: &Path) -> Option<PathBuf> {
-        let answer = self.found();
+        self.found("kernel", kernels)
+    }
+
+    /// The directory below `kept` that these lists led to, when this was asked last time.
+    pub fn found(&self, what: &str, kept: &Path) -> Option<PathBuf> {
+        let answer = self.dir.join(what);
         if age(&answer)? > age(&self.stamp())? {
             return None; // of older lists
         }
         let name = fs::read_to_string(answer).ok()?;
         let (package, version) = name.split_once('_')?;
         (name::is_package(package) && name::is_version(version))
-            .then(|| kernels.join(&name))
+            .then(|| kept.join(&name))
             .filter(|dir| dir.is_dir())
     }
 
     /// Without it the next one asks apt again.
     pub fn remember_kernel(&self, name: &str) {
-        let answer = self.found();
+        self.remember("kernel", name);
+    }
+
+    /// Keeps the name of the directory that these lists led to.
+    pub fn remember(&self, what: &str, name: &str) {
+        let answer = self.dir.join(what);
         if let Err(e) = fs::write(&answer, name) {
             tracing::debug!("{} cannot be written: {e}", answer.display());
         }
-    }
-
-    fn found(&self) -> PathBuf {
-        self.dir.join("kernel")
     }
 
     pub fn show(&self, package: &str) -> Result<Option<Package>, VmError> {
@@ -146,6 +153,34 @@ impl Suite {
         command.args(["show", "--no-all-versions", package]);
         let output = run(command)?;
         Ok(parse_stanza(&String::from_utf8_lossy(&output.stdout)))
+    }
+
+    /// Those of these packages that the suite has.
+    fn show_all(&self, packages: &[String]) -> Result<Vec<Package>, VmError> {
+        let mut command = self.apt("apt-cache");
+        command.args(["show", "--no-all-versions"]).args(packages);
+        let output = run(command)?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        Ok(text.split("\n\n").filter_map(parse_stanza).collect())
+    }
+
+    /// The packages with all libraries that they need. Everything else that they depend on is
+    /// left out: scripts, and what configures a system.
+    pub fn with_libraries(&self, mut found: Vec<Package>) -> Result<Vec<Package>, VmError> {
+        let mut seen: BTreeSet<String> = found.iter().map(|p| p.name.clone()).collect();
+        let mut next = found.clone();
+        while !next.is_empty() {
+            let depends = next.iter().flat_map(|p| p.depends.iter().cloned());
+            let new: BTreeSet<String> = depends.filter(|name| is_library(name)).collect();
+            let new: Vec<String> = new.difference(&seen).cloned().collect();
+            next = match new.is_empty() {
+                true => Vec::new(),
+                false => self.show_all(&new)?,
+            };
+            seen.extend(new);
+            found.extend(next.iter().cloned());
+        }
+        Ok(found)
     }
 
     /// All kernel packages of the suite, as `apt-cache search` prints them.
@@ -187,7 +222,7 @@ impl Suite {
         let output = run(command)?;
         if !output.status.success() {
             return Err(unmet(
-                &format!("kernel packages of Debian {}", self.name),
+                &format!("packages of Debian {}", self.name),
                 &format!("they cannot be downloaded: {}", last_words(&output)),
                 "check the network and try again",
             ));
@@ -254,6 +289,11 @@ impl Suite {
         }
         command
     }
+}
+
+/// The C library of an interpreter is no library of a program.
+fn is_library(name: &str) -> bool {
+    (name.starts_with("lib") && !name.starts_with("libpython")) || name == "zlib1g"
 }
 
 fn is_kernel_package(name: &str) -> bool {
@@ -398,7 +438,10 @@ mod tests {
         fs::create_dir_all(&dir).unwrap();
         assert_eq!(suite.found_kernel(&kernels), Some(dir));
         fetched(0);
-        let old = File::options().write(true).open(suite.found()).unwrap();
+        let old = File::options()
+            .write(true)
+            .open(suite.dir.join("kernel"))
+            .unwrap();
         old.set_modified(SystemTime::now() - Duration::from_secs(9))
             .unwrap();
         assert_eq!(suite.found_kernel(&kernels), None, "there are newer lists");

@@ -211,7 +211,7 @@ fn from_archive(suite: &Suite, package: &Package, cache: &Path) -> Result<PathBu
 }
 
 /// Unpacked beside its place, then renamed.
-fn fetch(suite: &Suite, packages: &[Package], dir: &Path) -> Result<(), VmError> {
+pub(crate) fn fetch(suite: &Suite, packages: &[Package], dir: &Path) -> Result<(), VmError> {
     let parent = dir.parent().unwrap_or(dir);
     fs::create_dir_all(parent).map_err(io("create", parent))?;
     let part = tempfile::Builder::new()
@@ -341,7 +341,7 @@ fn first_in(dir: &Path, prefix: &str) -> Option<PathBuf> {
     found.into_iter().next()
 }
 
-fn dir_name(path: &Path) -> String {
+pub(crate) fn dir_name(path: &Path) -> String {
     path.file_name()
         .map(|n| n.to_string_lossy().into_owned())
         .unwrap_or_default()

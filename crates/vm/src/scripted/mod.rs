@@ -72,14 +72,15 @@ impl Vm {
         let most = self.spec.memory_bytes / 4;
         let packed = pack::pack(named.chain(&exposed), most)?;
         self.note_virtual(&bootable.kernel, &packed);
+        let line = self.command_line(&bootable, Accel::Tcg)?;
         Ok(Scripted {
-            line: self.command_line(&bootable, Accel::Tcg)?,
             setup: Setup {
                 packed: true,
                 // They are not there.
                 modules: None,
-                ..self.setup(&bootable, true)
+                ..self.setup(&bootable, &line.kernel, true)
             },
+            line,
             launch,
             packed,
             kernel: bootable.kernel,

@@ -1,0 +1,489 @@
+//! Arms with a scheduler of the hypervisor: guests of the load run in a CPU pool of Xen that has
+//! it. The pool is made, used as it is, or refused by the rules of `xen::PoolWanted`, read back
+//! around and within each trial, and put back as it was.
+
+use super::asked::{Asked, Value};
+use super::ingredient::{
+    Around, At, Change, Form, Ground, Ingredient, Undone, parse_text, problem, write_held,
+};
+use crate::error::AgentError;
+use crate::journal::{Journal, Undo};
+use crate::stop::Stop;
+use load::burnwait::guests;
+use load::units::parse_duration;
+use load::{GuestsIn, Keys};
+use model::readings::{NONE, POOL_CPUS, POOL_SCHEDULER};
+use model::{Arm, Fact, Invalid, Problem, Workload, parse_cpu_list};
+use serde_json::{Map, Value as Json};
+use std::path::Path;
+use std::time::Duration;
+use xen::{POOL_0, Parameters, Pool, PoolWanted, Scheduler, XenError};
+
+const KEY: &str = "hypervisor-scheduler";
+/// The pool of arms that name none.
+const POOL: &str = "schedlab";
+const EXAMPLE: &str = "hypervisor-scheduler = \"credit2\", or { scheduler = \"credit\", timeslice = \
+                       \"5ms\", ratelimit = \"1ms\", pool = \"lab\", cpus = \"1-3\" }";
+/// Making a pool takes a call of the toolstack for each of its CPUs.
+const STEP_LIMIT: Duration = Duration::from_secs(120);
+/// Keys of the table, in the order of the text.
+const PARTS: [&str; 6] = ["pool", "cpus", "timeslice", "ratelimit", "budget", "period"];
+
+pub struct HypervisorScheduler;
+
+impl Ingredient for HypervisorScheduler {
+    fn name(&self) -> &'static str {
+        KEY
+    }
+
+    fn read(&self, keys: &mut Keys, arm: &mut Arm) {
+        let text = keys.text_or_table(KEY, |keys| {
+            let scheduler = keys.get::<String>("scheduler").unwrap_or_default();
+            let mut text = scheduler;
+            for part in PARTS {
+                if let Some(value) = keys.get::<String>(part) {
+                    text += &format!("/{part}={value}");
+                }
+            }
+            text
+        });
+        if let Some(text) = text {
+            arm.ingredients.insert(KEY.to_owned(), text.into());
+        }
+    }
+
+    fn write(&self, arm: &Arm, keys: &mut Map<String, Json>) {
+        write_held(KEY, arm, keys);
+    }
+
+    fn forms(&self) -> &'static [Form] {
+        &[(
+            "hypervisor-scheduler=NAME[/KEY=VALUE]…",
+            "scheduler of the CPU pool of Xen in which guests of the load run: credit, credit2, rtds, \
+             null; with pool, cpus, timeslice, ratelimit, budget, period: credit/timeslice=5ms",
+        )]
+    }
+
+    fn parse(&self, change: &str, arm: &mut Arm) -> Option<Result<(), Invalid>> {
+        parse_text(KEY, change, arm)
+    }
+
+    fn check(&self, arm: &Arm, around: &Around) -> Result<(), Invalid> {
+        let Some(value) = arm.ingredients.get(KEY) else {
+            return Ok(());
+        };
+        let wrong = |what: String| Invalid::new(KEY, what).with_remedy(EXAMPLE);
+        let text = value.as_str();
+        let text = text.ok_or_else(|| wrong("a hypervisor-scheduler is a text".to_owned()))?;
+        parse(text).map_err(wrong)?;
+        match around
+            .workloads
+            .iter()
+            .find(|workload| !has_guests(workload))
+        {
+            Some(workload) => {
+                let what = format!(
+                    "the workload `{}` runs in no guests of the hypervisor, so its scheduler changes \
+                     nothing for it",
+                    workload.name
+                );
+                let remedy =
+                    "give the workload workers = \"guests\" (kind = \"burnwait\"), or leave it out";
+                Err(Invalid::new(KEY, what).with_remedy(remedy))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn require(&self, root: &Path, arm: &Arm, _: &[Workload]) -> Vec<Problem> {
+        let Some(wanted) = of_arm(arm) else {
+            return Vec::new();
+        };
+        if !xen::is_there(root) {
+            let what = "its scheduler is one of Xen, and this is no dom0".to_owned();
+            let remedy = "use `[target] kind = \"xen\"`, or name a Xen host";
+            return vec![problem(arm, what, remedy)];
+        }
+        let lacking = lacking(root, wanted.scheduler);
+        let lacking = lacking.map(|what| {
+            problem(
+                arm,
+                what,
+                "leave the arm out, or boot a Xen that was built with it",
+            )
+        });
+        lacking.into_iter().collect()
+    }
+
+    fn asks(&self, arm: &Arm) -> Vec<Asked> {
+        let Some(wanted) = of_arm(arm) else {
+            return Vec::new();
+        };
+        let name = wanted.scheduler.name().to_owned();
+        let mut asked = vec![Asked::of_machine(POOL_SCHEDULER, Value::Is(name))];
+        for (what, value) in parameters(&wanted.parameters) {
+            asked.push(Asked::of_machine(what, Value::Is(value)));
+        }
+        asked
+    }
+
+    fn change<'a>(&self, arm: &'a Arm, workload: &'a Workload) -> Option<Box<dyn Change + 'a>> {
+        let wanted = of_arm(arm);
+        (wanted.is_some() || has_guests(workload)).then(|| {
+            let change = InPool {
+                wanted,
+                cpus: None,
+                step: None,
+                taken: false,
+            };
+            Box::new(change) as Box<dyn Change>
+        })
+    }
+}
+
+/// The hypervisor's lack of a scheduler, as far as its configuration tells.
+fn lacking(root: &Path, scheduler: Scheduler) -> Option<String> {
+    let version = xen::Host::read().ok()?.version;
+    let built = xen::schedulers(root, &version)?;
+    let names: Vec<&str> = built.iter().map(|scheduler| scheduler.name()).collect();
+    (!built.contains(&scheduler)).then(|| {
+        let names = names.join(" and ");
+        format!("Xen {version} was built without the scheduler {scheduler}; it has {names}")
+    })
+}
+
+fn has_guests(workload: &Workload) -> bool {
+    load::driver(&workload.kind).is_ok_and(|driver| driver.in_guests())
+}
+
+/// An arm's scheduler with its pool and what its guests are configured with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Wanted {
+    scheduler: Scheduler,
+    /// `None`: the pool of arms that name none, on all CPUs but the first.
+    pool: Option<String>,
+    cpus: Option<Vec<u32>>,
+    parameters: Parameters,
+    /// Runtime and period of each guest, under rtds.
+    reservation: Option<(u64, u64)>,
+}
+
+/// `credit2`, `credit/timeslice=5ms/cpus=1-3`.
+fn parse(text: &str) -> Result<Wanted, String> {
+    let mut parts = text.split('/').map(str::trim);
+    let scheduler: Scheduler = parts.next().unwrap_or_default().parse()?;
+    let mut values: Map<String, Json> = Map::new();
+    for part in parts {
+        let (key, value) = part
+            .split_once('=')
+            .ok_or_else(|| format!("`{part}` is no KEY=VALUE"))?;
+        if !PARTS.contains(&key.trim()) {
+            return Err(format!("there is no `{key}` beside {}", PARTS.join(", ")));
+        }
+        if values
+            .insert(key.trim().to_owned(), value.trim().into())
+            .is_some()
+        {
+            return Err(format!("`{key}` is there twice"));
+        }
+    }
+    let text_of = |key: &str| values.get(key).and_then(Json::as_str);
+    let time = |key: &str, unit_ns: u64| match text_of(key) {
+        None => Ok(None),
+        Some(text) => whole(key, text, unit_ns).map(Some),
+    };
+    let parameters = Parameters {
+        timeslice_ms: time("timeslice", 1_000_000)?.map(narrow).transpose()?,
+        ratelimit_us: time("ratelimit", 1_000)?.map(narrow).transpose()?,
+    };
+    parameters.check(scheduler)?;
+    let reservation = match (time("budget", 1_000)?, time("period", 1_000)?) {
+        (None, None) => None,
+        (Some(budget), Some(period)) if scheduler == Scheduler::Rtds => Some((budget, period)),
+        (Some(_), Some(_)) => return Err(format!("{scheduler} has no budget; rtds has")),
+        _ => return Err("a budget and its period belong together".to_owned()),
+    };
+    if reservation.is_some_and(|(budget, period)| budget == 0 || budget > period) {
+        return Err("the budget is more than 0 and at most the period".to_owned());
+    }
+    let pool = text_of("pool").map(str::to_owned);
+    if let Some(pool) = pool.as_ref().filter(|pool| !is_name(pool)) {
+        return Err(format!(
+            "`{pool}` is no name of a pool: letters, digits, - and _"
+        ));
+    }
+    Ok(Wanted {
+        scheduler,
+        pool,
+        cpus: text_of("cpus").map(parse_cpu_list).transpose()?,
+        parameters,
+        reservation,
+    })
+}
+
+fn whole(key: &str, text: &str, unit_ns: u64) -> Result<u64, String> {
+    let ns = parse_duration(text).map_err(|e| format!("the {key}: {e}"))?;
+    match ns % unit_ns {
+        0 => Ok(ns / unit_ns),
+        _ => Err(format!(
+            "the {key} is in whole {}",
+            match unit_ns {
+                1_000 => "microseconds",
+                _ => "milliseconds",
+            }
+        )),
+    }
+}
+
+fn narrow(value: u64) -> Result<u32, String> {
+    u32::try_from(value).map_err(|_| format!("{value} is too long"))
+}
+
+/// It becomes a word of the toolstack.
+fn is_name(pool: &str) -> bool {
+    let is_good = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    !pool.is_empty() && pool.len() < 32 && pool.chars().all(is_good)
+}
+
+fn of_arm(arm: &Arm) -> Option<Wanted> {
+    parse(arm.ingredients.get(KEY)?.as_str()?).ok()
+}
+
+/// Place of the guests of a load under this arm; `None`: where guests are anyway.
+pub fn place(arm: &Arm) -> Option<GuestsIn> {
+    let wanted = of_arm(arm)?;
+    let reservation = wanted
+        .reservation
+        .map(|(budget, period)| [format!("budget={budget}"), format!("period={period}")]);
+    Some(GuestsIn {
+        pool: wanted.pool.unwrap_or_else(|| POOL.to_owned()),
+        lines: reservation.into_iter().flatten().collect(),
+    })
+}
+
+impl Wanted {
+    /// The pool that it means on a host with these pools.
+    fn pool(&self, pools: &[Pool]) -> PoolWanted {
+        let cpus = match (&self.pool, &self.cpus) {
+            (None, None) => Some(all_but_the_first(pools)),
+            (_, cpus) => cpus.clone(),
+        };
+        PoolWanted {
+            name: self.pool.clone().unwrap_or_else(|| POOL.to_owned()),
+            scheduler: self.scheduler,
+            cpus,
+            parameters: self.parameters,
+        }
+    }
+}
+
+/// CPUs of Pool-0 and of the pool of arms that name none.
+fn all_but_the_first(pools: &[Pool]) -> Vec<u32> {
+    let free = pools
+        .iter()
+        .filter(|pool| [POOL_0, POOL].contains(&pool.name.as_str()));
+    let mut cpus: Vec<u32> = free.flat_map(|pool| pool.cpus.iter().copied()).collect();
+    cpus.sort_unstable();
+    cpus.split_off(1.min(cpus.len()))
+}
+
+/// Facts about parameters, and the values of those that are set.
+fn parameters(of: &Parameters) -> Vec<(&'static str, String)> {
+    let slice = of
+        .timeslice_ms
+        .map(|ms| ("timeslice of the CPU pool", format!("{ms}ms")));
+    let limit = of
+        .ratelimit_us
+        .map(|us| ("ratelimit of the CPU pool", format!("{us}us")));
+    slice.into_iter().chain(limit).collect()
+}
+
+/// The pool of one trial.
+struct InPool {
+    /// `None`: the guests are in Pool-0 as it is.
+    wanted: Option<Wanted>,
+    /// CPUs that the pool must have.
+    cpus: Option<Vec<u32>>,
+    step: Option<(PoolWanted, xen::Step)>,
+    /// Is there anything to be undone?
+    taken: bool,
+}
+
+impl InPool {
+    fn pool_name(&self) -> String {
+        let wanted = self.wanted.as_ref();
+        match wanted {
+            None => POOL_0.to_owned(),
+            Some(wanted) => wanted.pool.clone().unwrap_or_else(|| POOL.to_owned()),
+        }
+    }
+
+    fn before(&self) -> Option<Pool> {
+        match &self.step {
+            Some((_, xen::Step::Replace(pool))) => Some(pool.clone()),
+            _ => None,
+        }
+    }
+
+    fn changes_pool(&self) -> bool {
+        let step = self.step.as_ref().map(|(_, step)| step);
+        step.is_some_and(|step| *step != xen::Step::Use)
+    }
+}
+
+/// Records that there will be guests, and files that they start from.
+pub fn record_guests(journal: &mut Journal) -> Result<(), AgentError> {
+    journal.record(Undo::RemoveFolder {
+        path: guests::DIRECTORY.into(),
+    })?;
+    let prefix = guests::PREFIX.to_owned();
+    journal.record(Undo::DestroyGuests { prefix })
+}
+
+impl Change for InPool {
+    fn step(&self) -> Option<(String, Duration)> {
+        Some(("making the CPU pool".to_owned(), STEP_LIMIT))
+    }
+
+    fn apply(&mut self, ground: Ground) -> Result<(), Stop> {
+        let failed = |e: XenError| Stop::Void(e.to_string());
+        let unwritten = |e: AgentError| Stop::Void(e.to_string());
+        if let Some(wanted) = &self.wanted {
+            let pools = xen::pools().map_err(failed)?;
+            let pool = wanted.pool(&pools);
+            let step = pool
+                .step(&pools)
+                .map_err(|why| Stop::Failed(why).for_good())?;
+            self.cpus = pool.cpus.clone();
+            self.step = Some((pool, step));
+            if self.changes_pool() {
+                let before = self.before();
+                let undo = Undo::PutBackPool {
+                    name: self.pool_name(),
+                    scheduler: before.as_ref().map(|pool| pool.scheduler.clone()),
+                    cpus: before.map(|pool| pool.cpus).unwrap_or_default(),
+                };
+                ground.journal.record(undo).map_err(unwritten)?;
+            }
+        }
+        // Undone last first: a pool can be removed when nobody is in it.
+        record_guests(ground.journal).map_err(unwritten)?;
+        self.taken = true;
+        match &self.step {
+            Some((pool, step)) => pool.take(step).map_err(failed),
+            None => Ok(()),
+        }
+    }
+
+    fn facts(&self, _: &At) -> Vec<Fact> {
+        let name = self.pool_name();
+        let Ok(Some(pool)) = Pool::find(&name) else {
+            return vec![Fact::found(POOL_SCHEDULER, NONE)];
+        };
+        let mut cpus = Fact::found(POOL_CPUS, pool.cpu_list());
+        if let Some(wanted) = &self.cpus {
+            let words: Vec<String> = wanted.iter().map(u32::to_string).collect();
+            cpus = cpus.wants(words.join(","));
+        }
+        let scheduler: Option<Scheduler> = pool.scheduler.parse().ok();
+        let found = scheduler.map(|scheduler| Parameters::of_pool(scheduler, &name));
+        let found = found.and_then(Result::ok).unwrap_or_default();
+        let parameters = parameters(&found).into_iter();
+        let parameters = parameters.map(|(what, value)| Fact::found(what, value));
+        [Fact::found(POOL_SCHEDULER, pool.scheduler), cpus]
+            .into_iter()
+            .chain(parameters)
+            .collect()
+    }
+
+    fn undo_limit(&self) -> Duration {
+        STEP_LIMIT
+    }
+
+    fn undo(&mut self, _: &Path) -> Undone {
+        let mut errors = Vec::new();
+        if !std::mem::take(&mut self.taken) {
+            return Undone::default();
+        }
+        if let Err(e) = xen::destroy_all(guests::PREFIX) {
+            errors.push(format!("destroy the guests of the load: {e}"));
+        }
+        if self.changes_pool()
+            && let Err(e) = PoolWanted::put_back(&self.pool_name(), self.before().as_ref())
+        {
+            errors.push(format!("put back the CPU pool {}: {e}", self.pool_name()));
+        }
+        Undone { log: None, errors }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_text_and_a_table_say_the_same() {
+        let table = json!({ "hypervisor-scheduler":
+            { "scheduler": "credit", "timeslice": "5ms", "cpus": "1-2" } });
+        let mut read = Arm::unchanged("a");
+        HypervisorScheduler.read(
+            &mut Keys::new(table.as_object().unwrap().clone()),
+            &mut read,
+        );
+        let mut parsed = Arm::unchanged("a");
+        let change = "hypervisor-scheduler=credit/cpus=1-2/timeslice=5ms";
+        HypervisorScheduler
+            .parse(change, &mut parsed)
+            .unwrap()
+            .unwrap();
+        assert_eq!(read, parsed);
+        let wanted = of_arm(&read).unwrap();
+        assert_eq!(wanted.parameters.timeslice_ms, Some(5));
+        assert_eq!(wanted.cpus, Some(vec![1, 2]));
+        assert_eq!(place(&read).unwrap().pool, POOL);
+    }
+
+    #[test]
+    fn what_a_scheduler_does_not_have_is_refused() {
+        for (text, why) in [
+            (
+                "moon",
+                "is no scheduler of Xen: credit, credit2, rtds, null",
+            ),
+            ("credit2/timeslice=5ms", "credit2 has no timeslice"),
+            ("credit/timeslice=5us", "whole milliseconds"),
+            ("credit/budget=1ms/period=2ms", "no budget"),
+            ("rtds/budget=4ms", "belong together"),
+            ("rtds/budget=4ms/period=2ms", "at most the period"),
+            ("credit/slice=5ms", "there is no `slice`"),
+            ("credit/pool=a b", "no name of a pool"),
+            ("credit/cpus=x", "not a list of CPUs"),
+            ("credit/pool=a/pool=b", "twice"),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(error.contains(why), "{text}: {error}");
+        }
+        assert_eq!(
+            parse("rtds/budget=2ms/period=4ms").unwrap().reservation,
+            Some((2000, 4000))
+        );
+    }
+
+    #[test]
+    fn the_pool_of_arms_that_name_none_has_all_cpus_but_the_first() {
+        let pool = |name: &str, cpus: &[u32]| Pool {
+            name: name.to_owned(),
+            scheduler: "credit2".to_owned(),
+            cpus: cpus.to_vec(),
+            domains: 0,
+        };
+        let pools = [pool(POOL_0, &[0, 2]), pool("other", &[3]), pool(POOL, &[1])];
+        let wanted = parse("credit").unwrap().pool(&pools);
+        assert_eq!(
+            (wanted.name.as_str(), wanted.cpus),
+            (POOL, Some(vec![1, 2]))
+        );
+        assert_eq!(parse("credit/pool=other").unwrap().pool(&pools).cpus, None);
+    }
+}

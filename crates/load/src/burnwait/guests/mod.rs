@@ -1,0 +1,446 @@
+//! Workers as guests of Xen, seen from dom0: one guest of one virtual CPU for each worker.
+//!
+//! All guests are made before the first one runs, they wait at the gate when they have booted,
+//! and each is told the same window by its own clock, which it was asked for. What they did comes back over
+//! their consoles; what they used is asked of the toolstack.
+
+mod image;
+mod inside;
+mod wire;
+
+pub use image::DIRECTORY;
+pub use inside::{is_wanted, main};
+
+use super::alone::Want;
+use super::sets::Set;
+use super::worker::{self, Record, Shape};
+use super::{BurnWait, OPERATIONS_PER_KOP, figures};
+use crate::gate::{Gate, Timing};
+use crate::recording::Recorder;
+use crate::{GuestsIn, Job, NativeError, Parsed, Phases, crew, sys};
+use image::Image;
+use model::{Calibration, Problem};
+use std::time::{Duration, Instant};
+use wire::{Go, Said, Task};
+use xen::{Console, Guest, GuestConfig, POOL_0, Pool, Running, Scheduler};
+
+/// Beginning of the names of all guests that are workers.
+pub const PREFIX: &str = "schedlab-worker-";
+/// Weight of a guest for which none is asked.
+const USUAL_WEIGHT: u32 = 256;
+const ARGUMENTS: &str = "console=hvc0 quiet panic=-1 nokaslr cryptomgr.notests";
+/// Many guests boot at the same time, on one emulated CPU.
+const BOOT_LIMIT: Duration = Duration::from_secs(300);
+/// From the end of the window, or of a guest's start alone, to the end of its report.
+const REPORT_LIMIT: Duration = Duration::from_secs(60);
+const SEND_LIMIT: Duration = Duration::from_secs(10);
+/// Between two looks at whether a guest that says nothing is still there.
+const LOOK: Duration = Duration::from_secs(3);
+/// A clock that takes longer to be told is not known well enough for a common window.
+const CLOCK_WITHIN_NS: u64 = 1_000_000_000;
+/// Memory that the hypervisor takes for a guest, beside the guest's own.
+const OVERHEAD_MIB: u64 = 3;
+
+/// What a trial with guests has beside the records of the workers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Seen {
+    /// CPUs of the pool.
+    pub cpus: usize,
+    /// CPU time of all guests by the toolstack, in percent of one CPU.
+    pub cpu_percent: f64,
+    /// Guests in the order of the records.
+    pub guests: Vec<OfGuest>,
+}
+
+/// What is known of one guest.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OfGuest {
+    /// Name.
+    pub name: String,
+    /// Most of a CPU that it gets, in percent; 0 is no limit.
+    pub cap: u32,
+    /// CPU time in the window by the toolstack, as it was read.
+    pub cpu_seconds: f64,
+    /// Time in the window in which it could have run and another one did.
+    pub steal_ns: u64,
+}
+
+/// Pool that the guests of a job run in.
+fn place(job: &Job) -> GuestsIn {
+    job.guests.clone().unwrap_or(GuestsIn {
+        pool: POOL_0.to_owned(),
+        lines: Vec::new(),
+    })
+}
+
+/// Problems of this target, where the workers are guests.
+pub fn require(load: &BurnWait, job: &Job) -> Vec<Problem> {
+    let root = std::path::Path::new("/");
+    if !xen::is_there(root) {
+        let what = "its workers are guests of Xen, and this is no dom0".to_owned();
+        return vec![job.problem(what, "use `[target] kind = \"xen\"`, or name a Xen host")];
+    }
+    let kernel = image::kernel();
+    if !kernel.is_file() {
+        let remedy = "put the kernel that dom0 runs there";
+        return vec![job.problem(image::lacks_kernel(&kernel), remedy)];
+    }
+    let count = load.order(job).len() as u64;
+    let needed_mib = count * (image::memory_mib() + OVERHEAD_MIB);
+    match xen::Host::read() {
+        Ok(host) if host.free_mib < needed_mib => {
+            let free = host.free_mib;
+            let what = format!(
+                "{count} guests need {needed_mib} MiB, and the Xen host has {free} MiB free"
+            );
+            vec![job.problem(what, "give the target more `memory`, or use smaller loads")]
+        }
+        Ok(_) => Vec::new(),
+        Err(e) => vec![job.problem(e.to_string(), "see the message")],
+    }
+}
+
+/// What a worker of each set does alone, found in one guest of Pool-0.
+pub fn calibrate(load: &BurnWait, job: &Job) -> Result<Calibration, String> {
+    let image = Image::make()?;
+    let config = config(&image, 0, &load.sets[0], &place(job));
+    let guest = config.create(&image.directory).map_err(|e| e.to_string())?;
+    let mut worker = Attended::start(&guest)?;
+    let task = Task::Alone {
+        sets: load.sets.clone(),
+        interval_ns: load.interval_ns,
+    };
+    worker.hello(&task)?;
+    let limit = REPORT_LIMIT + super::alone::limit(&load.sets);
+    let Said::Wants {
+        operations_per_us,
+        wants,
+    } = worker.said_within(limit)?
+    else {
+        return Err(worker.failed("it said something else than what it wants"));
+    };
+    let mut calibration = Calibration::default();
+    let values = &mut calibration.values;
+    values.insert(OPERATIONS_PER_KOP.to_owned(), operations_per_us);
+    for (set, want) in load.sets.iter().zip(wants) {
+        let want: Want = wire::want(want);
+        want.store(&set.name, &mut calibration);
+    }
+    Ok(calibration)
+}
+
+/// One trial.
+pub fn generate(load: &BurnWait, job: &Job, phases: &mut Phases) -> Result<Parsed, NativeError> {
+    let failed = NativeError::Generator;
+    let place = place(job);
+    let pool = Pool::find(&place.pool).map_err(|e| failed(e.to_string()))?;
+    let pool = pool.ok_or_else(|| failed(format!("there is no pool {}", place.pool)))?;
+    let image = Image::make().map_err(failed)?;
+    let sets: Vec<&Set> = load
+        .order(job)
+        .into_iter()
+        .map(|set| &load.sets[set])
+        .collect();
+    let guests = make(&image, &sets, &place).map_err(failed)?;
+    let weights = Weights::read(&pool).map_err(failed)?;
+    weights.check(&guests, &sets).map_err(failed)?;
+    let shape = load.shape(job, job.workload.duration_ns);
+    let works = works(&guests, &load.order(job), &sets, shape).map_err(failed)?;
+    let (opened, done) = crew::run(worker::THREAD, works, job, phases)?;
+    let after = Weights::read(&pool).map_err(failed)?;
+    if after != weights {
+        return Err(failed(
+            "the weights of the guests changed in the window".to_owned(),
+        ));
+    }
+    drop(guests);
+    let (records, seen) = put_together(done, &weights, &pool, shape).map_err(failed)?;
+    figures::parsed(load, job, records, opened, Some(&seen)).map_err(failed)
+}
+
+/// All guests, paused.
+fn make(image: &Image, sets: &[&Set], place: &GuestsIn) -> Result<Vec<Guest>, String> {
+    let one = |(index, set): (usize, &&Set)| {
+        config(image, index, set, place)
+            .create(&image.directory)
+            .map_err(|e| e.to_string())
+    };
+    sets.iter().enumerate().map(one).collect()
+}
+
+fn config(image: &Image, index: usize, set: &Set, place: &GuestsIn) -> GuestConfig {
+    let mut lines = place.lines.clone();
+    lines.extend(set.weight.map(|weight| format!("cpu_weight={weight}")));
+    lines.extend(set.cap.map(|cap| format!("cap={cap}")));
+    GuestConfig {
+        name: format!("{PREFIX}{index}"),
+        kernel: image.kernel.clone(),
+        initramfs: image.initramfs.clone(),
+        arguments: format!("{ARGUMENTS} -- {}", wire::ARGUMENT),
+        memory_mib: image::memory_mib(),
+        pool: place.pool.clone(),
+        lines,
+    }
+}
+
+/// Weight and cap of each guest, as the scheduler has them; empty where it has none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Weights(Vec<(String, u32, u32)>);
+
+impl Weights {
+    fn read(pool: &Pool) -> Result<Self, String> {
+        let known: Option<Scheduler> = pool.scheduler.parse().ok();
+        let all = known.map(|scheduler| scheduler.of_guests(&pool.name));
+        let all = all
+            .transpose()
+            .map_err(|e| e.to_string())?
+            .unwrap_or_default();
+        let ours = all
+            .into_iter()
+            .filter(|(name, ..)| name.starts_with(PREFIX));
+        Ok(Weights(ours.collect()))
+    }
+
+    fn of(&self, guest: &str) -> (u32, u32) {
+        let found = self.0.iter().find(|(name, ..)| name == guest);
+        found.map_or((USUAL_WEIGHT, 0), |(_, weight, cap)| (*weight, *cap))
+    }
+
+    /// Has each guest what its set asks for?
+    fn check(&self, guests: &[Guest], sets: &[&Set]) -> Result<(), String> {
+        for (guest, set) in guests.iter().zip(sets) {
+            let (weight, cap) = self.of(guest.name());
+            for (what, wanted, found) in [("weight", set.weight, weight), ("cap", set.cap, cap)] {
+                if let Some(wanted) = wanted.filter(|wanted| *wanted != found) {
+                    let name = guest.name();
+                    return Err(format!(
+                        "the guest {name} has the {what} {found} and not {wanted}: does the \
+                         scheduler of its pool have {what}s?"
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What one thread brings: the index of its worker, the record, and the guest's figures.
+struct Done {
+    index: usize,
+    set: usize,
+    name: String,
+    report: wire::Report,
+    /// CPU times of all domains at both ends of the window, from the first thread.
+    used: Option<Used>,
+    timing: Timing,
+}
+
+/// Readings of the toolstack at both ends of the window.
+struct Used {
+    before: Vec<Running>,
+    after: Vec<Running>,
+    seconds: f64,
+}
+
+impl Used {
+    fn of(&self, guest: &str) -> f64 {
+        let at = |all: &[Running]| {
+            let found = all.iter().find(|running| running.name == guest);
+            found.map_or(0.0, |running| running.cpu_seconds)
+        };
+        at(&self.after) - at(&self.before)
+    }
+}
+
+/// A thread for each guest, which starts it and waits with it at the gate.
+fn works(
+    guests: &[Guest],
+    order: &[usize],
+    sets: &[&Set],
+    shape: Shape,
+) -> Result<Vec<crew::Work<Done>>, String> {
+    let mut works: Vec<crew::Work<Done>> = Vec::new();
+    for (index, (guest, set)) in guests.iter().zip(order.iter().copied()).enumerate() {
+        let mut worker = Attended::start(guest)?;
+        let task = Task::Work {
+            set: sets[index].clone(),
+            duration_ns: shape.duration_ns,
+            interval_ns: shape.interval_ns,
+            operations_per_kop: shape.operations_per_kop,
+        };
+        works.push(Box::new(move |gate| {
+            worker.hello(&task)?;
+            worker.wait_at(gate, index, set)
+        }));
+    }
+    Ok(works)
+}
+
+/// A guest with its console.
+struct Attended {
+    name: String,
+    console: Console,
+}
+
+impl Attended {
+    fn start(guest: &Guest) -> Result<Self, String> {
+        let console = guest.console().map_err(|e| e.to_string())?;
+        guest.start().map_err(|e| e.to_string())?;
+        Ok(Attended {
+            name: guest.name().to_owned(),
+            console,
+        })
+    }
+
+    /// From its boot to where it knows its task.
+    fn hello(&mut self, task: &Task) -> Result<(), String> {
+        match self.said_within(BOOT_LIMIT)? {
+            Said::Ready => {}
+            _ => return Err(self.failed("it did not say that it is ready")),
+        }
+        self.send(task)?;
+        if matches!(task, Task::Alone { .. }) {
+            return Ok(());
+        }
+        match self.said_within(BOOT_LIMIT)? {
+            Said::Waiting => Ok(()),
+            _ => Err(self.failed("it did not say that it waits")),
+        }
+    }
+
+    /// The lead of the guest's clock over this one, from a question and its answer: the guest read
+    /// it somewhere between the two.
+    fn clock_ahead_ns(&mut self) -> Result<i64, String> {
+        let asked_ns = sys::now_ns();
+        self.send(&wire::ASK)?;
+        let Said::Clock(there_ns) = self.said_within(SEND_LIMIT)? else {
+            return Err(self.failed("it did not tell its clock"));
+        };
+        let answered_ns = sys::now_ns();
+        if answered_ns - asked_ns > CLOCK_WITHIN_NS {
+            let took = model::format_duration_ns(answered_ns - asked_ns);
+            return Err(self.failed(&format!(
+                "it told its clock after {took}, too late for a common window"
+            )));
+        }
+        let middle_ns = u64::midpoint(asked_ns, answered_ns);
+        Ok(there_ns.cast_signed() - middle_ns.cast_signed())
+    }
+
+    /// From the gate to the report.
+    fn wait_at(mut self, gate: &Gate, index: usize, set: usize) -> Result<Done, String> {
+        let Some(timing) = gate.wait() else {
+            return Err("there was no load".to_owned());
+        };
+        let ahead_ns = self.clock_ahead_ns()?;
+        let there = |here_ns: u64| here_ns.saturating_add_signed(ahead_ns);
+        self.send(&Go {
+            start_ns: there(timing.start_ns),
+            begin_ns: there(timing.window.begin_ns),
+            end_ns: there(timing.window.end_ns),
+        })?;
+        let used = (index == 0).then(|| used(timing)).transpose()?;
+        sys::sleep_until(timing.window.end_ns);
+        match self.said_within(REPORT_LIMIT)? {
+            Said::Report(report) => Ok(Done {
+                index,
+                set,
+                name: self.name,
+                report,
+                used,
+                timing,
+            }),
+            _ => Err(self.failed("it said something else than its report")),
+        }
+    }
+
+    fn send(&mut self, line: &impl serde::Serialize) -> Result<(), String> {
+        let json = serde_json::to_string(line).map_err(|e| e.to_string())?;
+        let sent = self.console.send(&json, SEND_LIMIT);
+        sent.map_err(|e| self.failed(&format!("it takes no line: {e}")))
+    }
+
+    /// The next thing that it says. One that ended is told as soon as it is seen.
+    fn said_within(&mut self, limit: Duration) -> Result<Said, String> {
+        let start = Instant::now();
+        loop {
+            match self.console.line(LOOK) {
+                Ok(Some(line)) => match Said::of(&line) {
+                    Some(Ok(Said::Failed(why))) | Some(Err(why)) => return Err(self.failed(&why)),
+                    Some(Ok(said)) => return Ok(said),
+                    None => continue,
+                },
+                Ok(None) => {}
+                Err(e) => return Err(self.failed(&format!("its console ended: {e}"))),
+            }
+            self.is_there()?;
+            if start.elapsed() >= limit {
+                let seconds = limit.as_secs();
+                return Err(self.failed(&format!("it said nothing for {seconds} s")));
+            }
+        }
+    }
+
+    fn is_there(&self) -> Result<(), String> {
+        let all = Running::all().map_err(|e| self.failed(&e.to_string()))?;
+        match all.iter().find(|running| running.name == self.name) {
+            None => Err(self.failed("it is gone")),
+            Some(running) => running.end().map_or(Ok(()), |end| Err(self.failed(end))),
+        }
+    }
+
+    fn failed(&self, why: &str) -> String {
+        let name = &self.name;
+        match self.console.tail() {
+            tail if tail.is_empty() => format!("the guest {name}: {why}"),
+            tail => format!("the guest {name}: {why}; its console: {tail}"),
+        }
+    }
+}
+
+fn used(timing: Timing) -> Result<Used, String> {
+    let read = || Running::all().map_err(|e| e.to_string());
+    sys::sleep_until(timing.window.begin_ns);
+    let (from, before) = (Instant::now(), read()?);
+    sys::sleep_until(timing.window.end_ns);
+    let (to, after) = (Instant::now(), read()?);
+    Ok(Used {
+        before,
+        after,
+        seconds: (to - from).as_secs_f64(),
+    })
+}
+
+/// Records in the order of the workers, and what was seen of their guests.
+fn put_together(
+    mut done: Vec<Done>,
+    weights: &Weights,
+    pool: &Pool,
+    shape: Shape,
+) -> Result<(Vec<Record>, Seen), String> {
+    done.sort_by_key(|done| done.index);
+    let used = done.iter_mut().find_map(|done| done.used.take());
+    let used = used.ok_or("no CPU times were read")?;
+    let mut records = Vec::new();
+    let mut guests = Vec::new();
+    for one in done {
+        let (weight, cap) = weights.of(&one.name);
+        guests.push(OfGuest {
+            cap,
+            cpu_seconds: used.of(&one.name),
+            steal_ns: one.report.steal_ns,
+            name: one.name,
+        });
+        let longest_ns = worker::longest_lateness_ns(shape.duration_ns);
+        let mut lateness = Recorder::new(shape.duration_ns, longest_ns)?;
+        lateness.open(one.timing.window);
+        records.push(one.report.into_record(one.set, weight, lateness));
+    }
+    let all: f64 = guests.iter().map(|guest| guest.cpu_seconds).sum();
+    let seen = Seen {
+        cpus: pool.cpus.len(),
+        cpu_percent: 100.0 * all / used.seconds,
+        guests,
+    };
+    Ok((records, seen))
+}

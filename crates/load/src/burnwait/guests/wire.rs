@@ -1,0 +1,192 @@
+//! What dom0 and the worker in a guest say to each other over the guest's console, a line each.
+//!
+//! The guest marks its lines, since its kernel may print there too. Times are nanoseconds of the
+//! guest's CLOCK_MONOTONIC, which dom0 has asked for. Clocks of guests cannot be taken for the same:
+//! each has lost the ticks that it did not see while it booted.
+
+use super::super::alone::Want;
+use super::super::sets::Set;
+use super::super::worker::{Interval, Record};
+use crate::recording::Recorder;
+use serde::{Deserialize, Serialize};
+
+/// Beginning of each line of a guest.
+pub const MARK: &str = "schedlab: ";
+/// Last on the command line of a guest's kernel: the word that makes a program its worker.
+pub const ARGUMENT: &str = "schedlab.worker";
+
+/// First line to a guest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Task {
+    /// Be one worker of a set, when it is time.
+    Work {
+        /// Set of the worker.
+        set: Set,
+        /// Length of the window.
+        duration_ns: u64,
+        /// Length of an interval.
+        interval_ns: u64,
+        /// Operations in one of the thousands that events are written in.
+        operations_per_kop: u64,
+    },
+    /// Find out what a worker of each set does alone.
+    Alone {
+        /// The sets.
+        sets: Vec<Set>,
+        /// Length of an interval.
+        interval_ns: u64,
+    },
+}
+
+/// Second line to a worker: a question for its clock, when all guests are idle.
+pub const ASK: &str = "clock";
+
+/// Third line to a worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Go {
+    /// Start of the work.
+    pub start_ns: u64,
+    /// Opening of the window.
+    pub begin_ns: u64,
+    /// End of the window.
+    pub end_ns: u64,
+}
+
+/// Line of a guest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Said {
+    /// It is up.
+    Ready,
+    /// It knows its task and waits.
+    Waiting,
+    /// Its clock.
+    Clock(u64),
+    /// What workers of the sets do alone.
+    Wants {
+        /// Operations in a microsecond.
+        operations_per_us: u64,
+        /// Demands in the order of the sets: thousands of operations and CPU time in a second.
+        wants: Vec<(u64, u64)>,
+    },
+    /// The work is over.
+    Report(Report),
+    /// It cannot go on.
+    Failed(String),
+}
+
+/// Record of a worker, in whole numbers.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// Work, CPU time and longest lateness of each interval.
+    intervals: Vec<(u64, u64, u64)>,
+    /// Each value of lateness with its count, in each interval of its recorder.
+    lateness: Vec<Vec<(u64, u64)>>,
+    /// Periodic events with a deadline in the window, and those of them that missed it.
+    deadlines: (u64, u64),
+    /// Time in the window in which the guest could have run and another one did.
+    pub steal_ns: u64,
+}
+
+impl Report {
+    /// The report of a record.
+    pub fn of(record: &Record, steal_ns: u64) -> Self {
+        let interval = |i: &Interval| (i.kops, i.cpu_ns, i.late_ns);
+        Report {
+            intervals: record.intervals.iter().map(interval).collect(),
+            lateness: record.lateness.counts(),
+            deadlines: (record.deadlines, record.missed),
+            steal_ns,
+        }
+    }
+
+    /// The record as it was in the guest; its lateness goes into a recorder of the same window.
+    pub fn into_record(self, set: usize, weight: u32, mut lateness: Recorder) -> Record {
+        lateness.add(&self.lateness);
+        let interval = |(kops, cpu_ns, late_ns)| Interval {
+            kops,
+            cpu_ns,
+            late_ns,
+        };
+        Record {
+            set,
+            weight,
+            intervals: self.intervals.into_iter().map(interval).collect(),
+            lateness,
+            deadlines: self.deadlines.0,
+            missed: self.deadlines.1,
+        }
+    }
+}
+
+impl Said {
+    /// Its line.
+    pub fn line(&self) -> String {
+        // Numbers and texts only.
+        format!("{MARK}{}", serde_json::to_string(self).unwrap_or_default())
+    }
+
+    /// What a line of the console says; `None` where it is the kernel's.
+    pub fn of(line: &str) -> Option<Result<Self, String>> {
+        let (_, json) = line.split_once(MARK)?;
+        Some(serde_json::from_str(json).map_err(|e| format!("it said what cannot be read: {e}")))
+    }
+}
+
+/// A demand as it is sent.
+pub fn pair(want: Want) -> (u64, u64) {
+    (want.kops_per_sec, want.cpu_ns_per_sec)
+}
+
+/// A demand as it was sent.
+pub fn want((kops_per_sec, cpu_ns_per_sec): (u64, u64)) -> Want {
+    Want {
+        kops_per_sec,
+        cpu_ns_per_sec,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_the_same_after_its_way() {
+        let recorder = || Recorder::new(2_000_000_000, 4_000_000_000).unwrap();
+        let mut lateness = recorder();
+        lateness.open(crate::recording::Window {
+            begin_ns: 0,
+            end_ns: 2_000_000_000,
+        });
+        for (at_ns, late_ns) in [(5, 7), (6, 7), (1_500_000_000, 900)] {
+            lateness.record(at_ns, late_ns);
+        }
+        let interval = Interval {
+            kops: 3,
+            cpu_ns: 5,
+            late_ns: 900,
+        };
+        let record = Record {
+            set: 1,
+            weight: 512,
+            intervals: vec![interval, Interval::default()],
+            lateness,
+            deadlines: 9,
+            missed: 2,
+        };
+        let line = Said::Report(Report::of(&record, 40)).line();
+        let Some(Ok(Said::Report(report))) = Said::of(&format!("[1.0] {line}")) else {
+            panic!("{line}");
+        };
+        assert_eq!(report.steal_ns, 40);
+        let back = report.into_record(1, 512, recorder());
+        assert_eq!((back.deadlines, back.missed), (9, 2));
+        assert_eq!(back.intervals, record.intervals);
+        assert_eq!(back.lateness.counts(), record.lateness.counts());
+    }
+
+    #[test]
+    fn lines_of_the_kernel_are_passed_over_and_torn_ones_are_errors() {
+        assert_eq!(Said::of("[    1.2] random: crng init done"), None);
+        assert!(Said::of("schedlab: {\"Report\":").unwrap().is_err());
+    }
+}

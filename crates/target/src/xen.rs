@@ -1,0 +1,27 @@
+//! A Xen host in a virtual machine as a place for trials: the agent runs in dom0, and the guests
+//! that a workload asks for run beside it. The machine itself is the crate `vm`'s. On a real Xen
+//! host the target is `ssh`, to its dom0.
+
+use crate::vm::{can, expose, make, shown};
+use crate::{Keys, ReadError, TargetDef};
+use ::vm::{VmSpec, XEN, xen_keys};
+use model::TargetSpec;
+
+/// Entry in the table of targets.
+pub static DEF: TargetDef = TargetDef {
+    name: XEN,
+    summary: "Xen with a dom0 of its own, in a virtual machine (QEMU; no root needed)",
+    keys: xen_keys::KEYS,
+    short: Some("xen"),
+    read,
+    can: |spec| Ok(can(&VmSpec::of(spec)?)),
+    expose: Some(expose),
+    shown,
+    make,
+};
+
+fn read(keys: Keys) -> Result<TargetSpec, ReadError> {
+    let vm = xen_keys::read(keys)?;
+    vm.check()?;
+    Ok(TargetSpec::from(&vm))
+}

@@ -1,0 +1,113 @@
+//! The keys of `[target]` with `kind = "xen"`: a guest whose kernel is dom0 of a Xen below it.
+
+use super::spec::VmSpec;
+use model::{KeyDef, Reset, Size};
+use serde::{Deserialize, Deserializer};
+
+const SUITE: &str = "debian:bookworm";
+const USUAL_MEMORY: u64 = 4 << 30;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct FileXen {
+    xen: Option<String>,
+    kernel: Option<String>,
+    cpus: Option<u32>,
+    memory: Option<Size>,
+    #[serde(default)]
+    reset: Reset,
+    accel: Option<String>,
+    host_cpus: Option<String>,
+    append: Option<String>,
+    #[serde(default)]
+    expose: Vec<String>,
+}
+
+/// Keys of the table `[target]`.
+pub const KEYS: &[KeyDef] = &[
+    KeyDef::new(
+        "xen",
+        "`debian:SUITE`, or a directory",
+        "`debian:bookworm`",
+        "Hypervisor with its toolstack: Debian's packages, unpacked in the cache, or a directory \
+         that is laid out as they are (`boot/xen-VERSION.gz`, `usr/lib/xen-VERSION/bin`).",
+    ),
+    KeyDef::new(
+        "kernel",
+        "`debian:SUITE`, `debian:PACKAGE`, path of an image or a built tree, or `host`",
+        "`debian:bookworm`",
+        "Kernel of dom0 and of the guests of Xen, for arms that name no other.",
+    ),
+    KeyDef::new(
+        "cpus",
+        "number",
+        "`2`",
+        "Physical CPUs of the Xen host. Dom0 keeps the first, so a pool can have the others.",
+    ),
+    KeyDef::new(
+        "memory",
+        "size",
+        "`\"4G\"`",
+        "Memory of the Xen host; dom0 has 768 MiB of it.",
+    ),
+    KeyDef::new(
+        "reset",
+        "`none`, `block` or `trial`",
+        "`none`",
+        "Boots again before each block or trial; `none` boots when the kernel changes or the \
+         host died.",
+    ),
+    KeyDef::new(
+        "accel",
+        "`kvm` or `tcg`",
+        "what works",
+        "Virtualization, or emulation.",
+    ),
+    KeyDef::new(
+        "host-cpus",
+        "CPUs",
+        "",
+        "CPUs of this machine that the threads of the Xen host's CPUs are pinned to.",
+    ),
+    KeyDef::new("append", "text", "", "More arguments of dom0's kernel."),
+    KeyDef::new(
+        "expose",
+        "list of paths",
+        "",
+        "Private files and folders of this machine that dom0 sees all the same.",
+    ),
+];
+
+/// The guest that the keys describe; it is not checked.
+pub fn read<'de, D: Deserializer<'de>>(keys: D) -> Result<VmSpec, D::Error> {
+    FileXen::deserialize(keys).map(VmSpec::from)
+}
+
+impl From<FileXen> for VmSpec {
+    fn from(file: FileXen) -> Self {
+        let kernel = file.kernel.unwrap_or_else(|| SUITE.to_owned());
+        let memory = file.memory.map_or(USUAL_MEMORY, |memory| memory.0);
+        VmSpec {
+            reset: file.reset,
+            accel: file.accel,
+            host_cpus: file.host_cpus,
+            append: file.append,
+            expose: file.expose,
+            hypervisor: Some(file.xen.unwrap_or_else(|| SUITE.to_owned())),
+            ..VmSpec::new(&kernel, file.cpus.unwrap_or(2), memory)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_key_is_described() {
+        let described: BTreeSet<&str> = KEYS.iter().map(|key| key.name).collect();
+        let read = model::key::accepted::<FileXen>().iter().copied();
+        assert_eq!(described, read.collect());
+    }
+}

@@ -1,0 +1,23 @@
+//! Xen through its own toolstack: CPU pools, their schedulers, guests and their consoles.
+//!
+//! Everything is asked of xl(1) and xenstore-read(1) in dom0, so it is the same for a hypervisor
+//! in a virtual machine and for one on a real machine. What they print is read by functions that
+//! take text. Nothing here decides what is measured.
+
+mod console;
+mod guest;
+mod host;
+mod pool;
+mod scheduler;
+mod table;
+mod toolstack;
+
+pub use console::Console;
+pub use guest::{Guest, GuestConfig, Running, destroy_all};
+pub use host::{Host, schedulers};
+pub use pool::{Pool, PoolWanted, Step, pools};
+pub use scheduler::{Parameters, SCHEDULERS, Scheduler};
+pub use toolstack::{XenError, is_there};
+
+/// The pool that every domain is in unless something else was asked for. Dom0 is always in it.
+pub const POOL_0: &str = "Pool-0";

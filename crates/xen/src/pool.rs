@@ -1,0 +1,314 @@
+//! CPU pools: the classic rules by which one is made, checked, used again or refused.
+//!
+//! A pool that is named with its CPUs is managed: it is made, or made again where it differs and
+//! nobody is in it. A pool that is named without CPUs must be there as it is wanted. Pool-0, where
+//! dom0 is, is only checked.
+
+use crate::POOL_0;
+use crate::scheduler::{Parameters, Scheduler};
+use crate::table::rows;
+use crate::toolstack::{XenError, xl};
+use std::time::{Duration, Instant};
+
+/// Guests that were destroyed have left their pool by then.
+const EMPTY_LIMIT: Duration = Duration::from_secs(30);
+const LOOK: Duration = Duration::from_millis(200);
+
+/// A pool as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pool {
+    /// Name.
+    pub name: String,
+    /// Name of its scheduler.
+    pub scheduler: String,
+    /// Physical CPUs.
+    pub cpus: Vec<u32>,
+    /// Number of domains in it.
+    pub domains: u32,
+}
+
+/// A pool as it is wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PoolWanted {
+    /// Name.
+    pub name: String,
+    /// Its scheduler.
+    pub scheduler: Scheduler,
+    /// CPUs that it must have; `None`: any, of a pool that is there.
+    pub cpus: Option<Vec<u32>>,
+    /// Parameters of its scheduler.
+    pub parameters: Parameters,
+}
+
+/// The step that leads to a pool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// It is there as it is wanted.
+    Use,
+    /// It is made of CPUs of Pool-0.
+    Make,
+    /// It is there otherwise, and empty: it is removed and made anew.
+    Replace(Pool),
+}
+
+/// All pools of the host, Pool-0 first.
+pub fn pools() -> Result<Vec<Pool>, XenError> {
+    parse(&xl(&["cpupool-list"])?, &xl(&["cpupool-list", "-c"])?)
+        .ok_or_else(|| XenError::State("`xl cpupool-list` prints no table of pools".to_owned()))
+}
+
+fn parse(schedulers: &str, cpus: &str) -> Option<Vec<Pool>> {
+    let cpus: Vec<Vec<&str>> = rows(cpus).collect();
+    let mut pools = Vec::new();
+    for row in rows(schedulers) {
+        let [name, _, scheduler, _, domains] = row[..] else {
+            return None;
+        };
+        let of_pool = cpus.iter().find(|row| row.first() == Some(&name))?;
+        let list = of_pool.get(1).copied().unwrap_or_default();
+        pools.push(Pool {
+            name: name.to_owned(),
+            scheduler: scheduler.to_owned(),
+            cpus: match list {
+                "" => Vec::new(),
+                list => model::parse_cpu_list(list).ok()?,
+            },
+            domains: domains.parse().ok()?,
+        });
+    }
+    (!pools.is_empty()).then_some(pools)
+}
+
+impl Pool {
+    /// The pool of this name.
+    pub fn find(name: &str) -> Result<Option<Self>, XenError> {
+        Ok(pools()?.into_iter().find(|pool| pool.name == name))
+    }
+
+    /// `0,2`.
+    pub fn cpu_list(&self) -> String {
+        list(&self.cpus)
+    }
+}
+
+impl PoolWanted {
+    /// The step that leads to it from these pools, or why there is none. Nothing is changed.
+    pub fn step(&self, pools: &[Pool]) -> Result<Step, String> {
+        let Self { name, cpus, .. } = self;
+        let there = pools.iter().find(|pool| pool.name == *name);
+        let fault = match there {
+            Some(pool) => match self.differs(pool) {
+                None => return Ok(Step::Use),
+                Some(fault) => Some(fault),
+            },
+            None => None,
+        };
+        let Some(cpus) = cpus.as_ref().filter(|_| name != POOL_0) else {
+            return Err(match fault {
+                Some(fault) if name == POOL_0 => {
+                    format!("{fault}, and {POOL_0} is never changed: dom0 is in it")
+                }
+                Some(fault) => format!("{fault}; name its CPUs to have it made anew"),
+                None => format!("there is no pool {name}; name its CPUs to have it made"),
+            });
+        };
+        if let (Some(pool), Some(fault)) = (there, &fault)
+            && pool.domains > 0
+        {
+            let domains = pool.domains;
+            return Err(format!(
+                "{fault}, and it is in use: {domains} domains are in it"
+            ));
+        }
+        self.may_take(cpus, pools)?;
+        Ok(there.cloned().map_or(Step::Make, Step::Replace))
+    }
+
+    fn differs(&self, pool: &Pool) -> Option<String> {
+        let Self {
+            name, scheduler, ..
+        } = self;
+        if pool.scheduler != scheduler.name() {
+            let found = &pool.scheduler;
+            return Some(format!("the pool {name} has {found} and not {scheduler}"));
+        }
+        let cpus = self.cpus.as_ref().filter(|cpus| **cpus != pool.cpus)?;
+        let (wanted, found) = (list(cpus), pool.cpu_list());
+        Some(format!(
+            "the pool {name} has the CPUs {found} and not {wanted}"
+        ))
+    }
+
+    /// CPUs come from Pool-0, which keeps at least one.
+    fn may_take(&self, cpus: &[u32], pools: &[Pool]) -> Result<(), String> {
+        let of_0 = pools.iter().find(|pool| pool.name == POOL_0);
+        let of_0 = of_0.map(|pool| pool.cpus.clone()).unwrap_or_default();
+        for cpu in cpus {
+            let holder = pools.iter().find(|pool| pool.cpus.contains(cpu));
+            match holder {
+                None => return Err(format!("there is no CPU {cpu} in any pool")),
+                Some(pool) if pool.name != POOL_0 && pool.name != self.name => {
+                    return Err(format!("CPU {cpu} is in the pool {}", pool.name));
+                }
+                Some(_) => {}
+            }
+        }
+        match of_0.iter().all(|cpu| cpus.contains(cpu)) {
+            true => Err(format!("{POOL_0} must keep a CPU for dom0")),
+            false => Ok(()),
+        }
+    }
+
+    /// Takes a step that [`PoolWanted::step`] found.
+    pub fn take(&self, step: &Step) -> Result<(), XenError> {
+        if let Step::Replace(pool) = step {
+            remove(&pool.name)?;
+        }
+        if *step != Step::Use {
+            make(
+                &self.name,
+                self.scheduler.name(),
+                self.cpus.as_deref().unwrap_or_default(),
+            )?;
+        }
+        self.parameters.set(self.scheduler, &self.name)
+    }
+
+    /// Puts back what a step changed. It may be done again, and after half a step.
+    pub fn put_back(name: &str, before: Option<&Pool>) -> Result<(), XenError> {
+        let now = Pool::find(name)?;
+        let same = |pool: &Pool, before: &Pool| {
+            pool.scheduler == before.scheduler && pool.cpus == before.cpus
+        };
+        match (now, before) {
+            (Some(pool), Some(before)) if same(&pool, before) => return Ok(()),
+            (Some(_), _) => remove(name)?,
+            (None, _) => {}
+        }
+        give_back_free()?;
+        match before {
+            Some(Pool {
+                scheduler, cpus, ..
+            }) => make(name, scheduler, cpus),
+            None => Ok(()),
+        }
+    }
+}
+
+fn make(name: &str, scheduler: &str, cpus: &[u32]) -> Result<(), XenError> {
+    for cpu in cpus {
+        xl(&["cpupool-cpu-remove", POOL_0, &cpu.to_string()])?;
+    }
+    let quoted: Vec<String> = cpus.iter().map(|cpu| format!("\"{cpu}\"")).collect();
+    let name = format!("name=\"{name}\"");
+    let scheduler = format!("sched=\"{scheduler}\"");
+    let cpus = format!("cpus=[{}]", quoted.join(","));
+    let made = xl(&["cpupool-create", &name, &scheduler, &cpus]).map(drop);
+    if made.is_err() {
+        // The CPUs are in no pool now.
+        give_back_free()?;
+    }
+    made
+}
+
+/// A guest that was destroyed is in its pool until its memory is free.
+fn remove(name: &str) -> Result<(), XenError> {
+    let start = Instant::now();
+    while let Err(error) = xl(&["cpupool-destroy", name]) {
+        if start.elapsed() > EMPTY_LIMIT {
+            return Err(error);
+        }
+        std::thread::sleep(LOOK);
+    }
+    give_back_free()
+}
+
+/// CPUs that are in no pool go to Pool-0.
+fn give_back_free() -> Result<(), XenError> {
+    let pools = pools()?;
+    let count = crate::host::Host::read()?.cpus;
+    let free = (0..count).filter(|cpu| pools.iter().all(|pool| !pool.cpus.contains(cpu)));
+    for cpu in free {
+        xl(&["cpupool-cpu-add", POOL_0, &cpu.to_string()])?;
+    }
+    Ok(())
+}
+
+fn list(cpus: &[u32]) -> String {
+    let words: Vec<String> = cpus.iter().map(u32::to_string).collect();
+    words.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SCHEDULERS: &str = "Name               CPUs   Sched     Active   Domain count\n\
+                              Pool-0               2   credit2       y          1\n\
+                              schedlab             1    credit       y          2\n";
+    const CPUS: &str = "Name               CPU list\n\
+                        Pool-0             0,2\n\
+                        schedlab           1\n";
+
+    fn wanted(name: &str, scheduler: Scheduler, cpus: Option<&[u32]>) -> PoolWanted {
+        PoolWanted {
+            name: name.to_owned(),
+            scheduler,
+            cpus: cpus.map(<[u32]>::to_vec),
+            parameters: Parameters::default(),
+        }
+    }
+
+    fn pools() -> Vec<Pool> {
+        parse(SCHEDULERS, CPUS).unwrap()
+    }
+
+    #[test]
+    fn both_tables_of_xl_make_the_pools() {
+        let pools = pools();
+        assert_eq!(pools[0].cpus, [0, 2]);
+        assert_eq!(
+            (pools[1].scheduler.as_str(), pools[1].domains),
+            ("credit", 2)
+        );
+        assert_eq!(parse("", ""), None);
+    }
+
+    #[test]
+    fn a_pool_that_matches_is_used_and_one_that_is_missing_is_made_of_cpus_of_pool_0() {
+        let pools = pools();
+        let same = wanted("schedlab", Scheduler::Credit, Some(&[1]));
+        assert_eq!(same.step(&pools), Ok(Step::Use));
+        let new = wanted("other", Scheduler::Credit2, Some(&[2]));
+        assert_eq!(new.step(&pools), Ok(Step::Make));
+        let unnamed = wanted("schedlab", Scheduler::Credit, None);
+        assert_eq!(unnamed.step(&pools), Ok(Step::Use));
+    }
+
+    #[test]
+    fn a_pool_that_differs_is_made_anew_only_when_nobody_is_in_it() {
+        let mut pools = pools();
+        let other = wanted("schedlab", Scheduler::Credit2, Some(&[1]));
+        let why = other.step(&pools).unwrap_err();
+        assert!(
+            why.contains("credit and not credit2") && why.contains("2 domains"),
+            "{why}"
+        );
+        pools[1].domains = 0;
+        assert_eq!(other.step(&pools), Ok(Step::Replace(pools[1].clone())));
+    }
+
+    #[test]
+    fn what_may_not_be_made_is_refused_with_the_reason() {
+        let pools = pools();
+        let why =
+            |name: &str, scheduler, cpus| wanted(name, scheduler, cpus).step(&pools).unwrap_err();
+        assert!(why("Pool-0", Scheduler::Credit, None).contains("never changed"));
+        assert!(why("Pool-0", Scheduler::Credit2, Some(&[0])).contains("never changed"));
+        assert!(why("moon", Scheduler::Credit, None).contains("no pool moon"));
+        assert!(why("schedlab", Scheduler::Rtds, None).contains("name its CPUs"));
+        assert!(why("other", Scheduler::Credit, Some(&[1])).contains("is in the pool schedlab"));
+        assert!(why("other", Scheduler::Credit, Some(&[0, 2])).contains("must keep"));
+        assert!(why("other", Scheduler::Credit, Some(&[7])).contains("no CPU 7"));
+    }
+}

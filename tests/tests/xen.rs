@@ -1,0 +1,187 @@
+//! Xen in a virtual machine: guests of it under its schedulers, what is proven of them, and what
+//! becomes of a guest that is lost.
+
+#![allow(clippy::unwrap_used)]
+
+use model::{TrialResult, TrialState};
+use results::ResultSet;
+use std::process::Output;
+use tests::{Bench, alone, expect_code, no_guests, skipped, stderr};
+
+const TARGET: &str = "[target]\nkind = \"xen\"\naccel = \"tcg\"\nmemory = \"2G\"\n";
+
+fn arm(name: &str, scheduler: &str) -> String {
+    format!("[[arm]]\nname = \"{name}\"\nhypervisor-scheduler = {scheduler}\n")
+}
+
+/// Two workers that both want a whole CPU, one with twice the weight of the other.
+fn workload(more: &str) -> String {
+    format!(
+        "[[workload]]\nkind = \"burnwait\"\nworkers = \"guests\"\nloads = [1]\nduration = \"3s\"\n\
+         warmup = \"5s\"\ninterval = \"1s\"\ntime-limit = \"20m\"\n{more}\
+         [[workload.set]]\nname = \"heavy\"\nevents = [\"500 10us\"]\nweight = 512\n\
+         [[workload.set]]\nname = \"light\"\nevents = [\"500 10us\"]\nweight = 256\n\
+         [stop]\nmin-blocks = 1\nmax-blocks = 1\nmax-attempts = 1\n"
+    )
+}
+
+/// The packages of the hypervisor may be out of reach.
+fn not_to_be_had(output: &Output) -> Option<String> {
+    let text = stderr(output);
+    let lost = ["cannot be fetched", "cannot be downloaded"];
+    lost.iter()
+        .any(|words| text.contains(words))
+        .then_some(text)
+}
+
+/// Runs the experiment; `None`, said, where it cannot be.
+fn run(bench: &Bench, command: &str, text: &str) -> Option<Output> {
+    if let Some(why) = no_guests() {
+        skipped(why);
+        return None;
+    }
+    let _alone = alone();
+    let file = bench.file("experiment.toml", text);
+    let output = match command {
+        "run" => bench.run(&["run", &file, "--output", "out"]),
+        command => bench.run(&[command, &file]),
+    };
+    match not_to_be_had(&output) {
+        Some(why) => {
+            skipped(why);
+            None
+        }
+        None => Some(output),
+    }
+}
+
+fn found<'a>(result: &'a TrialResult, what: &str) -> &'a str {
+    let mut facts = result.evidence.facts.iter();
+    let fact = facts.find(|fact| fact.what == what);
+    &fact
+        .unwrap_or_else(|| panic!("{what}: {:?}", result.evidence))
+        .found
+}
+
+fn value(result: &TrialResult, name: &str) -> f64 {
+    let mut metrics = result.metrics.iter();
+    let metric = metrics.find(|metric| metric.metric == name);
+    metric
+        .unwrap_or_else(|| panic!("{name}: {:?}", result.metrics))
+        .value
+}
+
+#[test]
+fn guests_run_under_the_scheduler_of_the_arm_by_their_weights() {
+    let bench = Bench::default();
+    let credit = "{ scheduler = \"credit\", timeslice = \"5ms\", cpus = \"1\" }";
+    let arms = [arm("credit", credit), arm("credit2", "\"credit2\"")].concat();
+    let text = [TARGET, &arms, &workload("")].concat();
+    let Some(output) = run(&bench, "run", &text) else {
+        return;
+    };
+    expect_code(&output, 0);
+    let trials = ResultSet::read(&bench.path("out")).unwrap().trials;
+    assert_eq!(trials.len(), 2);
+    for trial in trials {
+        let result = &trial.trial.result;
+        assert_eq!(result.state, TrialState::Ok, "{result:?}");
+        assert_eq!(found(result, "scheduler of the CPU pool"), trial.trial.arm);
+        assert_eq!(found(result, "CPUs of the CPU pool"), "1");
+        if trial.trial.arm == "credit" {
+            assert_eq!(found(result, "timeslice of the CPU pool"), "5ms");
+        }
+        // Emulated CPUs are no instrument: the shares are far from equal, and no more is said.
+        let csv = std::fs::read_to_string(trial.dir.join("guests.csv")).unwrap();
+        let seconds = |set: &str| -> f64 {
+            let row = csv.lines().find(|row| row.split(',').nth(1) == Some(set));
+            let columns: Vec<&str> = row.unwrap().split(',').collect();
+            assert_eq!(columns[3], if set == "heavy" { "512" } else { "256" });
+            columns[5].parse().unwrap()
+        };
+        let ratio = seconds("heavy") / seconds("light");
+        assert!((1.4..2.8).contains(&ratio), "{}: {csv}", trial.trial.arm);
+        assert!(value(result, "fairness_percent") > 80.0, "{result:?}");
+        assert!(value(result, "steal_percent") > 10.0, "{result:?}");
+    }
+}
+
+#[test]
+fn a_guest_that_is_lost_fails_its_trial_and_says_so() {
+    let bench = Bench::default();
+    let antagonist = "[[workload.antagonist]]\nkind = \"command\"\ncommand = [\"sh\", \"-c\", \
+                      \"until xl domid schedlab-worker-1 > /dev/null 2>&1; do sleep 1; done; \
+                      xl destroy schedlab-worker-1; sleep 1000\"]\n";
+    let arms = arm("credit2", "\"credit2\"") + &arm("credit", "\"credit\"");
+    let text = [TARGET, &arms, &workload(antagonist)].concat();
+    let Some(output) = run(&bench, "run", &text) else {
+        return;
+    };
+    expect_code(&output, 4);
+    let trials = ResultSet::read(&bench.path("out")).unwrap().trials;
+    assert_eq!(trials.len(), 2, "the second finds no guest of the first");
+    for trial in trials {
+        let TrialState::Failed { why } = &trial.trial.result.state else {
+            panic!("{:?}", trial.trial.result.state);
+        };
+        assert!(why.contains("schedlab-worker-1"), "{why}");
+    }
+}
+
+#[test]
+fn a_scheduler_that_the_hypervisor_lacks_is_an_error_that_names_what_it_has() {
+    let bench = Bench::default();
+    let rtds = "{ scheduler = \"rtds\", budget = \"4ms\", period = \"10ms\" }";
+    let arms = [arm("credit2", "\"credit2\""), arm("rtds", rtds)].concat();
+    let text = [TARGET, &arms, &workload("")].concat();
+    let Some(output) = run(&bench, "check", &text) else {
+        return;
+    };
+    assert_ne!(output.status.code(), Some(0));
+    let said = stderr(&output) + &String::from_utf8_lossy(&output.stdout);
+    let words: Vec<&str> = said.split_whitespace().collect();
+    let words = words.join(" ");
+    assert!(
+        words.contains("without the scheduler rtds; it has credit and credit2"),
+        "{words}"
+    );
+}
+
+#[test]
+fn what_no_xen_host_could_be_is_refused_with_a_remedy() {
+    let bench = Bench::default();
+    let arms = arm("credit", "\"credit\"") + &arm("credit2", "\"credit2\"");
+    let moon = arm("moon", "\"moon\"");
+    for (target, arms, workload, why) in [
+        (
+            "[target]\nkind = \"xen\"\ncpus = 1\n",
+            &arms,
+            workload(""),
+            "beside that of dom0",
+        ),
+        (TARGET, &moon, workload(""), "credit, credit2, rtds, null"),
+        (
+            TARGET,
+            &arms,
+            workload("").replace("weight = 512", "nice = 5"),
+            "nice does nothing",
+        ),
+        (
+            TARGET,
+            &arms,
+            workload("").replace("workers = \"guests\"\n", ""),
+            "have no weight",
+        ),
+        (
+            TARGET,
+            &arms,
+            "[[workload]]\nkind = \"wakeup\"\n".to_owned(),
+            "runs in no guests",
+        ),
+    ] {
+        let file = bench.file("bad.toml", &[target, arms, &workload].concat());
+        let output = bench.run(&["plan", &file]);
+        assert_ne!(output.status.code(), Some(0), "{why}");
+        assert!(stderr(&output).contains(why), "{why}: {}", stderr(&output));
+    }
+}
