@@ -102,7 +102,7 @@ fn guests_run_under_the_scheduler_of_the_arm_by_their_weights() {
         let ratio = seconds("heavy") / seconds("light");
         assert!((1.4..2.8).contains(&ratio), "{}: {csv}", trial.trial.arm);
         assert!(value(result, "fairness_percent") > 80.0, "{result:?}");
-        assert!(value(result, "steal_percent") > 10.0, "{result:?}");
+        assert!(value(result, "guests_steal_percent") > 10.0, "{result:?}");
     }
 }
 

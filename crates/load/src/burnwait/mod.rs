@@ -98,7 +98,7 @@ const CPU_PERCENT: MetricDef = MetricDef::explaining(
      the hypervisor has it.",
 );
 const STEAL: MetricDef = MetricDef::explaining(
-    "steal_percent",
+    "guests_steal_percent",
     "%",
     "Time in which workers that are guests could have run and did not, as they see it themselves, of \
      all of them together, in percent of one CPU.",

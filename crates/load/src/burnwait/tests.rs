@@ -260,7 +260,7 @@ fn guests_are_entitled_by_weight_and_cap_and_have_a_table_of_their_own() {
     let parsed = figures::parsed(&load, &job, records, opened, Some(&seen)).unwrap();
     assert!((value(&parsed, "fairness_percent") - 100.0).abs() < 1e-6);
     assert_eq!(value(&parsed, "cpu_percent"), 67.0);
-    assert!((value(&parsed, "steal_percent") - 100.0).abs() < 1e-6);
+    assert!((value(&parsed, "guests_steal_percent") - 100.0).abs() < 1e-6);
     let table = file(&parsed, "guests.csv");
     assert!(
         table.contains("1,capped,g,256,10,0.1,150000000\n"),
