@@ -8,7 +8,7 @@
 # make deb   a Debian package of the same, with experiments and documents, in target/
 # make test   installs what is missing, checks and tests everything
 # make deny   licences and known vulnerabilities of what is linked in; needs cargo-deny
-# make test-long   a thousand kills at random times, and what needs emulated CPUs for long; 35 minutes
+# make test-long   a thousand kills at random times, and what needs emulated CPUs for long; 75 minutes
 .DELETE_ON_ERROR:
 .PHONY: demo quickstart banking banking-local banking-native banking-capacity reference test deny test-long test-java test-sched check sched scx_microquanta build install deb demo-jars
 
@@ -111,11 +111,13 @@ test:
 deny:
 	cargo deny $(DENY) check
 
-# What takes too long for each time: a thousand kills, and most promises of
-# scx_microquanta. docs/reliability.md and the README of the scheduler have their figures.
+# What takes too long for each time: a thousand kills, most promises of scx_microquanta, a
+# bisection and the longer trials in virtual time. docs/reliability.md and the README of the scheduler have their figures.
 test-long: build sched
 	cargo build --quiet --workspace --bins
 	cargo test --quiet -p tests --test microquanta -- --ignored
+	cargo test --quiet -p tests --test vm -- --ignored virtual_time
+	cargo test --quiet -p tests --test bisect -- --ignored
 	for name in scx_rusty@1.1.4 scx_lavd scx_bpfland; do $(SCHEDLAB) scheduler install $$name || exit; done
 	cargo test --quiet -p tests --test vm documented
 	cargo build --release --quiet -p kills

@@ -78,7 +78,7 @@ fn with_a_planted_slowdown(bench: &Bench) -> String {
 }
 
 #[test]
-#[ignore = "builds seven schedulers and measures them in guests: half an hour"]
+#[ignore = "builds seven schedulers and measures them in guests: half an hour, in make test-long"]
 fn a_planted_slowdown_is_found_among_many_commits() {
     if let Some(why) = no_guests() {
         return skipped(why);

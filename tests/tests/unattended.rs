@@ -282,19 +282,19 @@ fn metrics_tell_of_a_run_while_it_goes_on() {
         .spawn()
         .unwrap();
     let answer = asked(&address, "schedlab_verdict{");
+    let pid = rustix::process::Pid::from_child(&run);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    assert_eq!(run.wait().unwrap().code(), Some(130));
     assert!(answer.contains("application/openmetrics-text"), "{answer}");
     assert!(answer.ends_with("# EOF\n"), "{answer}");
     for line in [
         "schedlab_trials_total{run=",
         "schedlab_elapsed_seconds{run=",
-        "arm=\"batch\",metric=\"wall\"",
+        "arm=\"batch\",metric=\"wall_time\"",
         "# TYPE schedlab_trials counter",
     ] {
         assert!(answer.contains(line), "{line}: {answer}");
     }
-    let pid = rustix::process::Pid::from_child(&run);
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
-    assert_eq!(run.wait().unwrap().code(), Some(130));
     let output = bench.run(&["run", "-a", "default", "--metrics", "nowhere", "--", "true"]);
     expect_code(&output, 2);
     assert!(

@@ -17,7 +17,7 @@ fn arm(name: &str, scheduler: &str) -> String {
 /// Two workers that both want a whole CPU, one with twice the weight of the other.
 fn workload(more: &str) -> String {
     format!(
-        "[[workload]]\nkind = \"burnwait\"\nworkers = \"guests\"\nloads = [1]\nduration = \"3s\"\n\
+        "[[workload]]\nkind = \"burnwait\"\nworkers = \"guests\"\nloads = [1]\nduration = \"6s\"\n\
          warmup = \"5s\"\ninterval = \"1s\"\ntime-limit = \"20m\"\n{more}\
          [[workload.set]]\nname = \"heavy\"\nevents = [\"500 10us\"]\nweight = 512\n\
          [[workload.set]]\nname = \"light\"\nevents = [\"500 10us\"]\nweight = 256\n\
