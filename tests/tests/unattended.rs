@@ -235,7 +235,7 @@ fn a_service_of_a_wrong_experiment_or_with_an_open_secret_is_refused() {
     expect_code(&bench.run(&["service", "remove", "nobody-has-this"]), 2);
 }
 
-/// What a program that asks over HTTP gets, once it holds this.
+/// Answer to a program that asks over HTTP, once it holds this.
 fn asked(address: &str, until: &str) -> String {
     let limit = std::time::Instant::now() + std::time::Duration::from_secs(60);
     loop {

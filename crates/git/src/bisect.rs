@@ -81,7 +81,7 @@ impl Bisection {
         Ok(counted.parse().unwrap_or(u32::MAX))
     }
 
-    /// What is to be done now.
+    /// State of the bisection: the commit to be tried, or the end.
     pub fn next(&self) -> Result<Next, Error> {
         let log = self.log()?;
         let first = log.lines().rev().find_map(|line| {

@@ -90,7 +90,7 @@ struct Params {
 /// Workers that run together, each set with its name and number.
 type Together = Vec<(String, WorkerSet)>;
 
-/// What the file asks for.
+/// Contents of the file as they are asked for.
 struct Wanted {
     schedulers: Vec<String>,
     /// Cells with their length in seconds, in order.
@@ -259,7 +259,7 @@ fn of_matrix(benchmark: &Benchmark) -> Result<Wanted, Fault> {
     })
 }
 
-/// What was planned already: each set of workers once, under each scheduler.
+/// Cells that were planned already: each set of workers once, under each scheduler.
 fn of_runs(runs: &[Run], benchmark: &Benchmark) -> Result<Wanted, Fault> {
     let presets = benchmark.input.as_ref().map(|input| &input.worker_presets);
     let name = |index: usize, params: &Params| {

@@ -154,9 +154,18 @@ const ARM: TableDef = TableDef {
         ),
         KeyDef::new(
             "scheduler",
-            "name or path",
+            "name, path, or `{ git = …, rev = …, package = … }`",
             "",
-            "sched_ext program that is attached for the trials of the arm.",
+            "sched_ext program that is attached for the trials of the arm; one of a commit of a \
+             repository is built before the run.",
+        ),
+        KeyDef::new(
+            "hypervisor-scheduler",
+            "name, or table",
+            "",
+            "Scheduler of the CPU pool of Xen in which guests of the load run: `credit`, \
+             `credit2`, `rtds`, `null`. The table has `scheduler`, `pool`, `cpus`, `timeslice`, \
+             `ratelimit`, `budget` and `period`.",
         ),
         KeyDef::new("args", "list of words", "", "Arguments of the scheduler."),
         KeyDef::new(

@@ -62,6 +62,7 @@ const ARMS: &[(&str, &[&str])] = &[
             "scx_rusty --slice-us-overutil 5000",
             "scx_layered --x 'a \"b\" \\ c'",
             "/opt/scx_mine",
+            "scx_rusty@git:../scx#main",
         ],
     ),
     (
@@ -91,6 +92,8 @@ const ARMS: &[(&str, &[&str])] = &[
         &["uclamp=20%-80%", "uclamp=12.5%-", "uclamp=-80%+nice=5"],
     ),
     ("kernel=SOURCE", &["kernel=debian:trixie"]),
+    // It needs workers that are guests, which only a file can ask for.
+    ("hypervisor-scheduler=NAME[/KEY=VALUE]…", &[]),
     ("handicap=N%", &["handicap=5%", "handicap=0.7%"]),
     ("A+B", &["batch+nice=5+base_slice=1ms"]),
     ("NAME:=ARM", &["calm \"one\":=batch+nice=5"]),

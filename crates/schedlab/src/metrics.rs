@@ -79,7 +79,7 @@ struct Figures {
     verdict: Family<OfVerdict, Gauge>,
 }
 
-/// What serves the figures of a run, where that was asked for.
+/// Server of the figures of a run, where that was asked for.
 #[derive(Default)]
 pub struct Metrics {
     shown: Option<Shown>,

@@ -82,7 +82,7 @@ pub fn expose(experiment: &mut Experiment, paths: &[String]) -> Result<(), CliEr
     Ok(expose(&mut experiment.target, paths).map_err(PlanError::from)?)
 }
 
-/// What the files of schedbench are called.
+/// Extension of the files of schedbench.
 const CLASSIC: &str = "bench";
 
 pub fn from_file(path: &Path) -> Result<(Experiment, String), CliError> {

@@ -5,7 +5,7 @@ use crate::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What stands between the name of a scheduler and its repository.
+/// Mark between the name of a scheduler and its repository.
 const MARK: &str = "@git:";
 /// Directories between the top of a repository and that of a crate, at most: `scheds/rust/scx_rusty`.
 const DEPTH: u32 = 4;

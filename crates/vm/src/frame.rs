@@ -218,7 +218,7 @@ pub(crate) struct Head {
     pub agent: String,
 }
 
-/// What dom0 needs of the host's files.
+/// Files of the host that dom0 needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct XenSetup {
     /// Directory with the unpacked toolstack.

@@ -116,7 +116,7 @@ impl Machine {
         Ok(())
     }
 
-    /// What the agent has written since the last call, where it writes into a file.
+    /// Bytes that the agent has written since the last call, where it writes into a file.
     pub(crate) fn written(&self) -> std::io::Result<Vec<u8>> {
         let files = self.files.as_ref();
         files.map_or(Ok(Vec::new()), |files| rest_of(&files.agent))

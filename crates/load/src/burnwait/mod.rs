@@ -206,14 +206,14 @@ const SHORTEST_INTERVAL_NS: u64 = 10_000_000;
 pub struct BurnWait {
     /// Sets of workers, which all run together.
     pub sets: Vec<Set>,
-    /// What a worker is.
+    /// Form of a worker.
     #[serde(default, skip_serializing_if = "Workers::are_threads")]
     pub workers: Workers,
     /// Length of an interval.
     pub interval_ns: u64,
 }
 
-/// What a worker is.
+/// Form of a worker.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Workers {

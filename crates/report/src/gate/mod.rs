@@ -24,7 +24,7 @@ use model::Better;
 use results::ResultSet;
 use serde::Serialize;
 
-/// What of the two runs is compared.
+/// Figures of the two runs that are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum By {
@@ -65,7 +65,7 @@ impl Call {
     }
 }
 
-/// What makes the check fail.
+/// Calls that make the check fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailOn {
     /// A regression.
@@ -119,13 +119,13 @@ pub struct Gate {
     pub stored: String,
     /// Start of the new run.
     pub new: String,
-    /// What is compared.
+    /// Figures that are compared.
     pub by: By,
     /// Smallest change that matters, as the stored run has it.
     pub smallest_effect: f64,
     /// Most that one call is false with, between 0 and 1.
     pub risk: f64,
-    /// What the error rate needs to hold, or what else to know.
+    /// Condition under which the error rate holds, or another thing to know.
     pub notes: Vec<String>,
     /// Checks in the order of the cells.
     pub checks: Vec<Check>,
@@ -152,7 +152,7 @@ pub enum GateError {
 }
 
 impl GateError {
-    /// What to do.
+    /// Remedy.
     pub fn remedy(&self) -> &'static str {
         match self {
             GateError::OtherExperiment(_) => {

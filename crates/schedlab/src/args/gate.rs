@@ -54,7 +54,7 @@ pub enum GateFormat {
 }
 
 impl GateArgs {
-    /// What is compared; none for the usual.
+    /// Figures that are compared; none for the usual.
     pub fn by(&self) -> Option<By> {
         match (self.exact, self.by) {
             (true, _) => Some(By::Trials),
@@ -64,7 +64,7 @@ impl GateArgs {
         }
     }
 
-    /// What makes the check fail.
+    /// Calls that make the check fail.
     pub fn fail_on(&self) -> FailOn {
         match (self.fail_on, self.exact) {
             (Some(GateFailOn::Regression), _) | (None, false) => FailOn::Regression,

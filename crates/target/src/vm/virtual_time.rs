@@ -20,7 +20,7 @@ pub struct VirtualSession {
     machine: Scripted,
     build_id: Option<String>,
     facts: Vec<Fact>,
-    /// What is read next.
+    /// Place of what is read next.
     replies: VecDeque<Reply>,
     /// The machine as the first boot found it, which is every boot's.
     system: Option<Reply>,

@@ -1,5 +1,5 @@
 //! A guest that is told nothing after it has booted: setup, requests and root are in its initramfs.
-//! What the agent answers stays in memory until it has ended, so that nothing outside has a part
+//! Answers of the agent stay in memory until it has ended, so that nothing outside has a part
 //! in when anything happens.
 
 use super::super::frame::{AGENT_PORT, Head, PACKED_REQUESTS, PACKED_SETUP, Setup};

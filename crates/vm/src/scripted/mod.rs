@@ -46,7 +46,7 @@ pub struct Running {
     machine: Machine,
 }
 
-/// What a guest left: the kernel that it ran, and the lines of its agent.
+/// Remains of a guest: the kernel that it ran, and the lines of its agent.
 #[derive(Debug)]
 pub struct Answer {
     /// Greeting of the guest, with its kernel.
@@ -142,7 +142,7 @@ impl Scripted {
 }
 
 impl Running {
-    /// What the guest left, if it ends within `wait`.
+    /// Remains of the guest, if it ends within `wait`.
     pub fn answer(&self, wait: Duration) -> Result<Option<Answer>, VmError> {
         let console = &self.machine.console;
         let end = self.machine.wait_for_end(wait);
@@ -173,7 +173,7 @@ impl Running {
     }
 }
 
-/// What this mode can tell.
+/// Findings that this mode allows.
 pub(crate) fn warning() -> Warning {
     Warning {
         severity: Severity::Note,

@@ -41,7 +41,7 @@ const CLOCK_WITHIN_NS: u64 = 1_000_000_000;
 /// Memory that the hypervisor takes for a guest, beside the guest's own.
 const OVERHEAD_MIB: u64 = 3;
 
-/// What a trial with guests has beside the records of the workers.
+/// Figures of a trial with guests beside the records of the workers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Seen {
     /// CPUs of the pool.
@@ -52,7 +52,7 @@ pub struct Seen {
     pub guests: Vec<OfGuest>,
 }
 
-/// What is known of one guest.
+/// Figures of one guest.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OfGuest {
     /// Name.
@@ -100,7 +100,7 @@ pub fn require(load: &BurnWait, job: &Job) -> Vec<Problem> {
     }
 }
 
-/// What a worker of each set does alone, found in one guest of Pool-0.
+/// Demand of a worker of each set alone, found in one guest of Pool-0.
 pub fn calibrate(load: &BurnWait, job: &Job) -> Result<Calibration, String> {
     let image = Image::make()?;
     let config = config(&image, 0, &load.sets[0], &place(job));
@@ -224,7 +224,7 @@ impl Weights {
     }
 }
 
-/// What one thread brings: the index of its worker, the record, and the guest's figures.
+/// Outcome of one thread: the index of its worker, the record, and the guest's figures.
 struct Done {
     index: usize,
     set: usize,

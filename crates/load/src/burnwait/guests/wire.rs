@@ -1,4 +1,4 @@
-//! What dom0 and the worker in a guest say to each other over the guest's console, a line each.
+//! Messages between dom0 and the worker in a guest over the guest's console, a line each.
 //!
 //! The guest marks its lines, since its kernel may print there too. Times are nanoseconds of the
 //! guest's CLOCK_MONOTONIC, which dom0 has asked for. Clocks of guests cannot be taken for the same:
@@ -61,7 +61,7 @@ pub enum Said {
     Waiting,
     /// Its clock.
     Clock(u64),
-    /// What workers of the sets do alone.
+    /// Demands of workers of the sets alone.
     Wants {
         /// Operations in a microsecond.
         operations_per_us: u64,
@@ -125,7 +125,7 @@ impl Said {
         format!("{MARK}{}", serde_json::to_string(self).unwrap_or_default())
     }
 
-    /// What a line of the console says; `None` where it is the kernel's.
+    /// Meaning of a line of the console; `None` where it is the kernel's.
     pub fn of(line: &str) -> Option<Result<Self, String>> {
         let (_, json) = line.split_once(MARK)?;
         Some(serde_json::from_str(json).map_err(|e| format!("it said what cannot be read: {e}")))

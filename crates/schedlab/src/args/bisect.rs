@@ -1,0 +1,34 @@
+//! `schedlab bisect` as it is typed.
+
+use super::{ExperimentArgs, WaitArgs};
+use crate::output::Plain;
+use clap::Args;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub struct BisectArgs {
+    /// Scheduler, with arguments if it takes some: scx_rusty, 'scx_rusty --slice-us-overutil 5000'
+    pub scheduler: String,
+    /// Repository of its source, a path or a URL
+    #[arg(long, value_name = "REPOSITORY")]
+    pub repository: String,
+    /// Commit at which it was as it should be: a tag, a branch, or a commit
+    #[arg(long, value_name = "REVISION")]
+    pub good: String,
+    /// Commit at which it is worse
+    #[arg(long, value_name = "REVISION")]
+    pub bad: String,
+    #[command(flatten)]
+    pub experiment: ExperimentArgs,
+    #[command(flatten)]
+    pub wait: WaitArgs,
+    /// Directory of the bisection; one that holds it already goes on [default:
+    /// results/bisect-TIME/]
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    #[arg(long, value_enum, default_value_t = Plain::Text)]
+    pub format: Plain,
+    /// No progress, only the answer
+    #[arg(short, long)]
+    pub quiet: bool,
+}
