@@ -64,7 +64,7 @@ fn with_a_planted_slowdown(bench: &Bench) -> String {
          git config user.name a; git config user.email a@b.c; \
          git add .; git commit -q -m start; git tag good; \
          for n in $(seq 1 {COMMITS}); do echo $n >> NOTES; \
-         if [ $n = {CULPRIT} ]; then sed -i 's|^\\tdsq_insert(p, SCX_DSQ_GLOBAL.*|\\tfor (int i = 0; i < 2000; \
+         if [ $n = {CULPRIT} ]; then sed -i 's|^\\tdsq_insert(p, SCX_DSQ_GLOBAL.*|\\tfor (int i = 0; i < 20000; \
          i++)\\n\\t\\tattached_at += bpf_ktime_get_ns() >> 63;\\n&|' scx_faulty/src/bpf/main.bpf.c; fi; \
          git add .; git commit -q -m \"change $n\"; done; git tag bad",
         sched.display()
@@ -78,7 +78,7 @@ fn with_a_planted_slowdown(bench: &Bench) -> String {
 }
 
 #[test]
-#[ignore = "builds seven schedulers and measures them in guests: half an hour, in make test-long"]
+#[ignore = "builds seven schedulers and measures them in guests: ten minutes, in make test-long"]
 fn a_planted_slowdown_is_found_among_many_commits() {
     if let Some(why) = no_guests() {
         return skipped(why);
