@@ -72,12 +72,8 @@ impl Bisection {
     }
 
     /// Number of commits after the good one, up to the bad one.
-    pub fn commits(source: &str, good: &str, bad: &str, clone: &Path) -> Result<u32, Error> {
-        let bisection = Bisection {
-            clone: clone.to_owned(),
-            source: source.to_owned(),
-        };
-        let counted = bisection.said(&["rev-list", "--count", &format!("{good}..{bad}")])?;
+    pub fn commits(&self, good: &str, bad: &str) -> Result<u32, Error> {
+        let counted = self.said(&["rev-list", "--count", &format!("{good}..{bad}")])?;
         Ok(counted.parse().unwrap_or(u32::MAX))
     }
 
@@ -103,8 +99,11 @@ impl Bisection {
 
     /// Judges the commit that was to be tried.
     pub fn mark(&self, mark: Mark) -> Result<Next, Error> {
-        // Its status is 2 where only skipped commits are left, which the log says too.
-        self.at(&["bisect", mark.name()])?;
+        let marked = self.at(&["bisect", mark.name()])?;
+        // 2: only skipped commits are left, which the log says too.
+        if marked.status.code() != Some(2) {
+            succeeded(&self.source, &marked)?;
+        }
         self.next()
     }
 

@@ -40,8 +40,6 @@ pub struct State {
     /// Comparison of both ends.
     ends: Option<Step>,
     steps: Vec<Step>,
-    /// First bad commit.
-    culprit: Option<String>,
     /// Comparison of the culprit with its parent.
     again: Option<Step>,
 }
@@ -116,12 +114,11 @@ impl<'a> Bisect<'a> {
         let state = match kept {
             Some(text) => serde_json::from_str(&text).map_err(CliError::internal)?,
             None => State {
-                commits: Bisection::commits(&args.repository, &good, &bad, &clone)?,
+                commits: bisection.commits(&good, &bad)?,
                 confidence: args.experiment.confidence.unwrap_or(0.95),
                 smallest_effect: 0.0,
                 ends: None,
                 steps: Vec::new(),
-                culprit: None,
                 again: None,
                 good: good.clone(),
                 bad: bad.clone(),
@@ -200,7 +197,6 @@ impl<'a> Bisect<'a> {
         }
         let parent = self.bisection.parent(culprit)?;
         let (step, _) = self.compare("again", &parent, culprit)?;
-        self.state.culprit = Some(culprit.to_owned());
         self.state.again = Some(step);
         self.keep()
     }

@@ -7,8 +7,8 @@ use std::fmt::Write;
 /// The answer, the path that led to it, and how sure it is.
 pub fn text(state: &State, next: &Next) -> String {
     let mut text = String::new();
-    let _ = match (next, &state.culprit, &state.again) {
-        (Next::First(first), _, Some(again)) => {
+    let _ = match (next, &state.again) {
+        (Next::First(first), Some(again)) => {
             writeln!(text, "The first bad commit is {first}\n  {}", again.subject)
         }
         _ => writeln!(
@@ -80,7 +80,6 @@ mod tests {
             smallest_effect: 0.05,
             ends: Some(step("bad")),
             steps: vec![step("bad")],
-            culprit: Some("0123456789abcdef".to_owned()),
             again: Some(step(again)),
         }
     }
