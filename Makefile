@@ -112,12 +112,14 @@ deny:
 	cargo deny $(DENY) check
 
 # What takes too long for each time: a thousand kills, most promises of scx_microquanta, a
-# bisection and the longer trials in virtual time. docs/reliability.md and the README of the scheduler have their figures.
+# bisection, faults on Xen and the longer trials in virtual time. docs/reliability.md and the
+# README of the scheduler have their figures.
 test-long: build sched
 	cargo build --quiet --workspace --bins
 	cargo test --quiet -p tests --test microquanta -- --ignored
 	cargo test --quiet -p tests --test vm -- --ignored virtual_time
 	cargo test --quiet -p tests --test bisect -- --ignored
+	cargo test --quiet -p tests --test xen -- --ignored
 	for name in scx_rusty@1.1.4 scx_lavd scx_bpfland; do $(SCHEDLAB) scheduler install $$name || exit; done
 	cargo test --quiet -p tests --test vm documented
 	cargo build --release --quiet -p kills

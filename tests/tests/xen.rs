@@ -107,6 +107,7 @@ fn guests_run_under_the_scheduler_of_the_arm_by_their_weights() {
 }
 
 #[test]
+#[ignore = "two minutes of emulated Xen; make test-long runs it"]
 fn a_guest_that_is_lost_fails_its_trial_and_says_so() {
     let bench = Bench::default();
     let antagonist = "[[workload.antagonist]]\nkind = \"command\"\ncommand = [\"sh\", \"-c\", \
@@ -129,6 +130,7 @@ fn a_guest_that_is_lost_fails_its_trial_and_says_so() {
 }
 
 #[test]
+#[ignore = "a minute of emulated Xen; make test-long runs it"]
 fn a_scheduler_that_the_hypervisor_lacks_is_an_error_that_names_what_it_has() {
     let bench = Bench::default();
     let rtds = "{ scheduler = \"rtds\", budget = \"4ms\", period = \"10ms\" }";

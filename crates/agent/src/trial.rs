@@ -525,10 +525,14 @@ impl<'a, 'c> Trial<'a, 'c> {
     /// Undo everything in force; the errors say what could not be. The journal began
     /// with `began` when the trial did.
     fn undo(&mut self, began: u64) -> Result<(), String> {
-        self.context.progress("undoing", self.undo_limit());
+        let ending = KILL_LIMIT * self.kills() + self.roles.farewell_limit();
+        self.context.progress("ending its processes", ending);
         let mut errors = std::mem::take(&mut self.unended);
         errors.extend(self.collectors.stop());
         errors.extend(self.end_roles());
+        let changes: Duration = self.changes.iter().map(|c| c.undo_limit()).sum();
+        self.context
+            .progress("undoing the arm", changes + KILL_LIMIT);
         for change in self.changes.iter_mut().rev() {
             let undone = change.undo(self.context.root);
             errors.extend(undone.errors);
@@ -553,8 +557,14 @@ impl<'a, 'c> Trial<'a, 'c> {
     /// Sends the files that the trial is to keep. Nobody writes to them any more.
     fn keep_files(&mut self) {
         let workload = &self.spec.workload;
-        let of_services = workload.services.iter().map(|s| (s.name.as_str(), &s.keep));
-        let of_load = std::iter::once((LOAD, &workload.keep));
+        // Each part keeps what is on its machine.
+        let (services, load) = match self.spec.part {
+            Part::Whole => (&workload.services[..], Some(&workload.keep)),
+            Part::Beside => (&workload.services[..], None),
+            Part::Load { .. } => (&[][..], Some(&workload.keep)),
+        };
+        let of_services = services.iter().map(|s| (s.name.as_str(), &s.keep));
+        let of_load = load.map(|keep| (LOAD, keep));
         let limit = workload.keep_limit_bytes.unwrap_or(KEEP_LIMIT_BYTES);
         let mut kept = Kept::new(limit, self.context.say);
         for (name, keep) in of_services.chain(of_load) {
@@ -574,15 +584,9 @@ impl<'a, 'c> Trial<'a, 'c> {
         self.beside.remove()
     }
 
-    fn undo_limit(&self) -> Duration {
-        // Each role, and what has left them.
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "processes that a trial has started"
-        )]
-        let kills = self.roles.leaders().count() as u32 + 2;
-        let changes: Duration = self.changes.iter().map(|c| c.undo_limit()).sum();
-        KILL_LIMIT * kills + changes + self.roles.farewell_limit()
+    /// Each role, and what has left them.
+    fn kills(&self) -> u32 {
+        u32::try_from(self.roles.leaders().count() + 2).unwrap_or(u32::MAX)
     }
 
     fn into_result(mut self, outcome: Result<(), Stop>, undone: Result<(), String>) -> TrialResult {

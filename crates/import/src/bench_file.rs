@@ -20,7 +20,13 @@ const MOST_WORKERS: u64 = 100_000;
 /// Timers of Linux cannot wait for less.
 const LEAST_WAIT_NS: u64 = 1_000;
 const POLICIES: [&str; 5] = ["other", "batch", "idle", "fifo", "rr"];
-const OF_XEN: [&str; 5] = ["credit", "credit2", "rtds", "null", "arinc653"];
+const OF_XEN: [&str; 4] = ["credit", "credit2", "rtds", "null"];
+/// Guests boot, many at once, before a trial begins: none is to be told the start too late.
+const GUESTS_WARMUP: &str = "5s";
+const GUESTS_TIME_LIMIT: &str = "30m";
+/// A guest with what the hypervisor needs for it, and dom0.
+const GUEST_MIB: u64 = 256;
+const DOM0_MIB: u64 = 1024;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -101,8 +107,18 @@ struct Wanted {
 struct File {
     name: String,
     question: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<Target>,
     arm: Vec<Arm>,
     workload: Vec<Workload>,
+}
+
+/// A virtual machine with Xen.
+#[derive(Serialize)]
+struct Target {
+    kind: &'static str,
+    cpus: u32,
+    memory: String,
 }
 
 #[derive(Serialize)]
@@ -114,14 +130,25 @@ struct Arm {
     cpus: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     policy: Option<BTreeMap<&'static str, String>>,
+    #[serde(
+        rename = "hypervisor-scheduler",
+        skip_serializing_if = "Option::is_none"
+    )]
+    hypervisor_scheduler: Option<BTreeMap<&'static str, String>>,
 }
 
 #[derive(Serialize, PartialEq)]
 struct Workload {
     kind: &'static str,
     name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workers: Option<&'static str>,
     loads: Vec<u64>,
     duration: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warmup: Option<&'static str>,
+    #[serde(rename = "time-limit", skip_serializing_if = "Option::is_none")]
+    time_limit: Option<&'static str>,
     set: Vec<Set>,
 }
 
@@ -166,17 +193,67 @@ fn of(benchmark: &Benchmark, stem: &str) -> Result<File, Fault> {
     };
     let cpus = benchmark.run_config.cpus.as_deref().unwrap_or_default();
     let arms = wanted.schedulers.iter().map(|name| arm(name, cpus));
-    let arms: Result<Vec<Arm>, Fault> = arms.collect();
+    let arms = arms.collect::<Result<Vec<Arm>, Fault>>()?;
+    let is_of_xen = |arm: &Arm| arm.hypervisor_scheduler.is_some();
+    let on_xen = arms.iter().any(is_of_xen);
+    if let Some(other) = arms.iter().find(|arm| on_xen && !is_of_xen(arm)) {
+        return fault(
+            format!(
+                "Schedulers has some of Xen and `{}`, which is not",
+                other.name
+            ),
+            "make a file of each: workers are guests under those of Xen, and threads under those of Linux",
+        );
+    }
     let mut workloads: Vec<Workload> = Vec::new();
     for (together, seconds) in &wanted.cells {
-        add(&mut workloads, workload(together, *seconds)?);
+        let workload = workload(together, *seconds)?;
+        add(
+            &mut workloads,
+            if on_xen {
+                workload.in_guests()
+            } else {
+                workload
+            },
+        );
     }
     Ok(File {
         name: named(stem, "schedbench"),
         question: "What does each worker get of what it is entitled to?".to_owned(),
-        arm: arms?,
+        target: on_xen.then(|| target(&wanted, cpus)),
+        arm: arms,
         workload: workloads,
     })
+}
+
+/// A machine with the CPUs of the pool and one for dom0, and memory for the most guests.
+fn target(wanted: &Wanted, cpus: &[u32]) -> Target {
+    let guests = |(together, _): &(Together, u64)| {
+        let counts = together.iter().map(|(_, set)| set.count);
+        counts.fold(0, u64::saturating_add)
+    };
+    let most = wanted.cells.iter().map(guests).max().unwrap_or_default();
+    let mib = DOM0_MIB.saturating_add(most.saturating_mul(GUEST_MIB));
+    Target {
+        kind: "xen",
+        cpus: cpus
+            .iter()
+            .max()
+            .map_or(2, |last| last.saturating_add(1))
+            .max(2),
+        memory: format!("{}G", mib.div_ceil(1024)),
+    }
+}
+
+impl Workload {
+    fn in_guests(self) -> Self {
+        Workload {
+            workers: Some("guests"),
+            warmup: Some(GUESTS_WARMUP),
+            time_limit: Some(GUESTS_TIME_LIMIT),
+            ..self
+        }
+    }
 }
 
 /// Another load of a workload that is there, or a workload.
@@ -190,18 +267,18 @@ fn add(workloads: &mut Vec<Workload>, mut new: Workload) {
     }
 }
 
-/// It moves guests between NUMA nodes, which only the tool's toolstack can.
+/// On, it keeps guests off the NUMA nodes of the toolstack's choice. Off is what is done here.
 fn refuse_numa(benchmark: &Benchmark) -> Result<(), Fault> {
     let matrix = benchmark
         .input
         .as_ref()
         .and_then(|i| i.simple_matrix.as_ref());
-    let of_matrix = matrix.is_some_and(|matrix| !matrix.numa_disable.is_empty());
+    let of_matrix = matrix.is_some_and(|matrix| matrix.numa_disable.contains(&true));
     let runs = benchmark.runs.iter().flatten();
     let of_runs = runs
         .into_iter()
-        .any(|run| run.numa_disable.or(run.run_config.numa_disable).is_some());
-    match of_matrix || of_runs || benchmark.run_config.numa_disable.is_some() {
+        .any(|run| run.numa_disable.or(run.run_config.numa_disable) == Some(true));
+    match of_matrix || of_runs || benchmark.run_config.numa_disable == Some(true) {
         true => fault(
             "NumaDisable is a setting of Xen's toolstack, and has no counterpart here",
             "take NumaDisable out, and write arms of cpus = \"LIST\" in its place",
@@ -313,6 +390,7 @@ fn arm(scheduler: &str, cpus: &[u32]) -> Result<Arm, Fault> {
         scheduler: None,
         cpus: cpus.clone(),
         policy: None,
+        hypervisor_scheduler: None,
     };
     let program = scheduler.split_whitespace().next().unwrap_or_default();
     match scheduler.trim() {
@@ -325,16 +403,20 @@ fn arm(scheduler: &str, cpus: &[u32]) -> Result<Arm, Fault> {
             scheduler: Some(text.to_owned()),
             ..arm(program)
         }),
-        name if OF_XEN.contains(&name) => fault(
-            format!(
-                "Schedulers has `{name}`, a scheduler of Xen, and this experiment runs on Linux"
-            ),
-            "name schedulers of Linux: default, batch, scx_rusty; `schedlab import schedbench` reads \
-             results that the tool measured on Xen",
-        ),
+        name if OF_XEN.contains(&name) => {
+            let pool = cpus.clone().map(|cpus| ("cpus", cpus));
+            let parts = [("scheduler", name.to_owned())].into_iter().chain(pool);
+            Ok(Arm {
+                // The pool has them, and in it are the guests.
+                cpus: None,
+                hypervisor_scheduler: Some(parts.collect()),
+                ..arm(name)
+            })
+        }
         name => fault(
             format!("Schedulers has `{name}`, which is no scheduler"),
-            "write default, batch, idle, fifo, rr or scx_NAME; `schedlab list arms` has all that an \
+            "write default, batch, idle, fifo, rr or scx_NAME, or credit, credit2, rtds or null of \
+             Xen; `schedlab list arms` has all that an \
              experiment file can say",
         ),
     }
@@ -374,8 +456,11 @@ fn workload(together: &Together, seconds: u64) -> Result<Workload, Fault> {
     Ok(Workload {
         kind: "burnwait",
         name: named(&name, "workers"),
+        workers: None,
         loads: vec![if is_load { first } else { 1 }],
         duration: format!("{seconds}s"),
+        warmup: None,
+        time_limit: None,
         set: sets,
     })
 }
@@ -495,12 +580,36 @@ mod tests {
     }
 
     #[test]
+    fn schedulers_of_xen_make_guests_of_the_workers() {
+        let text = SAMPLE
+            .replace("\"default\", \"batch\"", "\"credit\", \"credit2\"")
+            .replace(
+                "\"Cpus\": [0, 1]",
+                "\"Cpus\": [1, 2], \"NumaDisable\": false",
+            );
+        let table = table(&read(&text).unwrap());
+        let target = table["target"].as_table().unwrap();
+        assert_eq!(target["kind"].as_str(), Some("xen"));
+        // 4 of each of two presets, at 256 MiB, and dom0.
+        assert_eq!(
+            (target["cpus"].as_integer(), target["memory"].as_str()),
+            (Some(3), Some("3G"))
+        );
+        let pool = &table["arm"][1]["hypervisor-scheduler"];
+        assert_eq!(pool["scheduler"].as_str(), Some("credit2"));
+        assert_eq!(pool["cpus"].as_str(), Some("1,2"));
+        assert!(table["arm"][1].get("cpus").is_none());
+        assert_eq!(table["workload"][2]["workers"].as_str(), Some("guests"));
+    }
+
+    #[test]
     fn bad_files_are_refused_with_what_is_wrong() {
         let with = |from: &str, to: &str| read(&SAMPLE.replace(from, to)).unwrap_err();
         let truncated = read(&SAMPLE[..SAMPLE.len() / 2]).unwrap_err();
         assert!(truncated.contains("line"), "{truncated}");
         for (from, to, says) in [
-            ("\"batch\"", "\"credit2\"", "a scheduler of Xen"),
+            ("\"batch\"", "\"credit2\"", "and `default`, which is not"),
+            ("\"batch\"", "\"arinc653\"", "no scheduler"),
             ("\"batch\"", "\"fast\"", "no scheduler"),
             ("\"200000\"", "\"200\"", "below what timers resolve"),
             ("[1, 4]", "[1, 0]", "cannot be started"),

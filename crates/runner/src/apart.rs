@@ -25,7 +25,9 @@ impl Apart<'_, '_> {
             ..spec.clone()
         };
         self.target.send(&request(beside))?;
-        let services = match self.trial.reply(self.target)? {
+        // The target says once how long the measurement may take, before it serves.
+        let mut of_target = Patience::from(Instant::now());
+        let services = match self.trial.reply(self.target, &mut of_target)? {
             Reply::Serving { services } => services,
             // It ended before there was anything to ask.
             Reply::Trial { result } => return Ok(result),
@@ -35,7 +37,7 @@ impl Apart<'_, '_> {
         self.controller.send(&request(of_load(spec, services)))?;
         // Whatever ends this leaves the load running, unless it is the load itself.
         self.load_is_left = true;
-        let load = match self.until_load_ended()? {
+        let load = match self.until_load_ended(of_target)? {
             Ok(load) => load,
             Err(result) => return Ok(result),
         };
@@ -56,9 +58,11 @@ impl Apart<'_, '_> {
 
     /// The result of the load, or that of the target where it ended first. The load is
     /// listened to, so that the target learns of its window at once.
-    fn until_load_ended(&mut self) -> Result<Result<Box<TrialResult>, Box<TrialResult>>, Cut> {
-        let now = Instant::now();
-        let (mut of_load, mut of_target) = (Patience::from(now), Patience::from(now));
+    fn until_load_ended(
+        &mut self,
+        mut of_target: Patience,
+    ) -> Result<Result<Box<TrialResult>, Box<TrialResult>>, Cut> {
+        let mut of_load = Patience::from(Instant::now());
         loop {
             match self.trial.heard(self.controller, LOOK, &mut of_load)? {
                 Some(Reply::Window { edge }) => self.target.send(&Request::Window { edge })?,

@@ -12,13 +12,12 @@ use crate::cells::{CellState, Decisions, GivenUp, OpenComparison, never_worked};
 use crate::check::{boot, has_loads_apart, only_arms_of};
 use crate::connection::{Calibrated, Connection, with_last_lines};
 use crate::mixing;
-use crate::trial::{TrialEnd, UnderWay};
+use crate::trial::{TrialEnd, UnderWay, by_our_clock, void_result};
 use crate::{Event, Progress, RunError};
 use model::trace::WORST_FILE;
 use model::{
-    Build, Calibration, Evidence, Experiment, Fact, Machine, Part, Place, Plan, PlannedTrial,
-    Problem, Reset, Severity, Side, Start, Trial, TrialFile, TrialResult, TrialSpec, TrialState,
-    Warning, Workload,
+    Build, Calibration, Experiment, Fact, Machine, Part, Place, Plan, PlannedTrial, Problem, Reset,
+    Severity, Side, Start, Trial, TrialFile, TrialResult, TrialSpec, TrialState, Warning, Workload,
 };
 use results::{TrialFiles, Writer};
 use std::collections::{BTreeMap, BTreeSet};
@@ -512,9 +511,11 @@ impl<'a> Run<'a> {
         };
         // From here on they are of this trial.
         connected(&mut self.connection)?.host_readings();
+        let began = SystemTime::now();
         let mut end = self.trial(spec)?;
         let connection = connected(&mut self.connection)?;
         if let TrialEnd::Result { result, arms, .. } = &mut end {
+            by_our_clock(result, arms, began);
             result.metrics.extend(connection.host_readings());
             let facts = connection.facts();
             arms.iter_mut().for_each(|arm| prove(arm, facts.clone()));
@@ -677,23 +678,5 @@ fn prove(result: &mut TrialResult, facts: Vec<Fact>) {
     if let (TrialState::Ok, Some(why)) = (&result.state, why) {
         result.state = TrialState::Void { why };
         result.metrics.clear();
-    }
-}
-
-/// Record of a trial whose agent or machine died.
-fn void_result(why: String, (started, at): (Instant, SystemTime)) -> TrialResult {
-    let unix = at.duration_since(SystemTime::UNIX_EPOCH);
-    TrialResult {
-        state: TrialState::Void { why },
-        started_unix_ns: unix.map(model::nanos).unwrap_or(0),
-        elapsed_ns: model::nanos(started.elapsed()),
-        window_start_ns: 0,
-        window_end_ns: 0,
-        evidence: Evidence::default(),
-        metrics: Vec::new(),
-        warnings: Vec::new(),
-        for_good: false,
-        trace: None,
-        windows: None,
     }
 }

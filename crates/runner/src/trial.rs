@@ -4,10 +4,10 @@ use crate::RunError;
 use crate::connection::{Connection, LOOK, Patience, of_lost_agent, out_of_turn};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use model::{KeptPiece, Reply, Request, TrialResult, TrialSpec};
+use model::{Evidence, KeptPiece, Reply, Request, TrialResult, TrialSpec, TrialState};
 use results::TrialFiles;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use target::TargetError;
 
 /// End of a trial, seen from here.
@@ -94,7 +94,7 @@ impl<'a> UnderWay<'a> {
 
     /// The result that an agent sends next.
     pub fn result(&mut self, from: &mut Connection) -> Ended {
-        match self.reply(from)? {
+        match self.reply(from, &mut Patience::from(Instant::now()))? {
             Reply::Trial { result } => Ok(result),
             Reply::Turns { results } if !results.is_empty() => {
                 let first = Box::new(results[0].clone());
@@ -106,10 +106,9 @@ impl<'a> UnderWay<'a> {
     }
 
     /// The next reply that is not the same in every part of a trial.
-    pub fn reply(&mut self, from: &mut Connection) -> Result<Reply, Cut> {
-        let mut patience = Patience::from(Instant::now());
+    pub fn reply(&mut self, from: &mut Connection, patience: &mut Patience) -> Result<Reply, Cut> {
         loop {
-            if let Some(reply) = self.heard(from, LOOK, &mut patience)? {
+            if let Some(reply) = self.heard(from, LOOK, patience)? {
                 return Ok(reply);
             }
         }
@@ -155,5 +154,54 @@ impl<'a> UnderWay<'a> {
 pub(crate) fn request(spec: TrialSpec) -> Request {
     Request::Trial {
         spec: Box::new(spec),
+    }
+}
+
+/// Tells the times of a trial by this machine's clock. The target's may be another, and that of a
+/// guest which goes on from a snapshot stands at the time when it was saved.
+pub fn by_our_clock(result: &mut TrialResult, arms: &mut [TrialResult], began: SystemTime) {
+    let theirs = result.started_unix_ns;
+    let ours = began.duration_since(SystemTime::UNIX_EPOCH);
+    let ours = ours.map_or(theirs, model::nanos);
+    for one in std::iter::once(result).chain(arms) {
+        let after = one.started_unix_ns.saturating_sub(theirs);
+        one.started_unix_ns = ours.saturating_add(after);
+    }
+}
+
+/// Record of a trial whose agent or machine died.
+pub fn void_result(why: String, (started, at): (Instant, SystemTime)) -> TrialResult {
+    let unix = at.duration_since(SystemTime::UNIX_EPOCH);
+    TrialResult {
+        state: TrialState::Void { why },
+        started_unix_ns: unix.map(model::nanos).unwrap_or(0),
+        elapsed_ns: model::nanos(started.elapsed()),
+        window_start_ns: 0,
+        window_end_ns: 0,
+        evidence: Evidence::default(),
+        metrics: Vec::new(),
+        warnings: Vec::new(),
+        for_good: false,
+        trace: None,
+        windows: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn times_of_a_guest_whose_clock_stands_are_those_of_this_machine() {
+        let at = |started_ns| {
+            let started = SystemTime::UNIX_EPOCH + Duration::from_nanos(started_ns);
+            void_result(String::new(), (Instant::now(), started))
+        };
+        let (mut whole, mut arms) = (at(70), [at(70), at(75)]);
+        let began = SystemTime::UNIX_EPOCH + Duration::from_nanos(1_000);
+        by_our_clock(&mut whole, &mut arms, began);
+        assert_eq!(whole.started_unix_ns, 1_000);
+        assert_eq!(arms.map(|arm| arm.started_unix_ns), [1_000, 1_005]);
     }
 }

@@ -1,6 +1,6 @@
 //! Display of a run while it goes on, on standard error. A terminal has live lines: the run,
 //! and below it each comparison that is open, as it stands. Elsewhere, in a log, there is a
-//! line for the start and for each block. Whatever a person must know is a line that stays.
+//! line for the start and for each block, and after a minute of silence one for the step under way. Whatever a person must know is a line that stays.
 
 use indicatif::style::ProgressTracker;
 use indicatif::{MultiProgress, ProgressBar, ProgressState, ProgressStyle};
@@ -9,6 +9,7 @@ use model::trial::headline;
 use model::{Experiment, Plan, format_duration_ns, format_rate};
 use report::count;
 use runner::{Event, OpenComparison, Progress};
+use std::cell::Cell;
 use std::fmt::Write;
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -202,15 +203,19 @@ impl Steps {
 /// The place that lines go to.
 enum Lines {
     Live(Live),
-    Log,
+    /// A log, with the time of its last line.
+    Log(Cell<Instant>),
     None,
 }
+
+/// A log that was silent for so long says what is under way.
+const SILENCE: Duration = Duration::from_secs(60);
 
 impl Lines {
     fn of_this_process() -> Self {
         match std::io::stderr().is_terminal() {
             true => Lines::Live(Live::new()),
-            false => Lines::Log,
+            false => Lines::Log(Cell::new(Instant::now())),
         }
     }
 
@@ -220,7 +225,7 @@ impl Lines {
         match self {
             // The bars are drawn again below it.
             Lines::Live(live) => drop(live.all.println(line)),
-            Lines::Log => eprintln!("{line}"),
+            Lines::Log(_) => self.log(&line),
             Lines::None => {}
         }
     }
@@ -233,14 +238,18 @@ impl Lines {
 
     /// A line for where nothing is live.
     fn log(&self, line: &str) {
-        if let Lines::Log = self {
+        if let Lines::Log(last) = self {
             eprintln!("{}", one_line(line));
+            last.set(Instant::now());
         }
     }
 
+    /// What is under way now.
     fn live(&self, line: &str) {
-        if let Lines::Live(live) = self {
-            live.run.set_message(one_line(line).into_owned());
+        match self {
+            Lines::Live(live) => live.run.set_message(one_line(line).into_owned()),
+            Lines::Log(last) if last.get().elapsed() >= SILENCE => self.log(line),
+            Lines::Log(_) | Lines::None => {}
         }
     }
 

@@ -32,6 +32,8 @@ use std::time::{Duration, Instant};
 const SERVER: &str = "server";
 /// Between two looks at a server that is not ready.
 const PROBE_EVERY: Duration = Duration::from_millis(5);
+/// Longest time between two looks at what is slow to answer.
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// Parts of a trial that starting a role needs.
 #[derive(Debug)]
@@ -107,8 +109,8 @@ impl Roles {
                 every: PROBE_EVERY,
             };
             let ready = program.ready();
-            self.wait_until(&wait, ground.interrupt, |_| {
-                Ok(server::probe(&ready, address))
+            self.wait_until(&wait, ground.interrupt, |_, left| {
+                Ok(server::probe(&ready, address, left))
             })?;
             self.server = Some(address);
         }
@@ -175,20 +177,22 @@ impl Roles {
         Ok(())
     }
 
-    /// Looks until what was started last is ready. The inner error of a look says what is
+    /// Looks until what was started last is ready; each look has the time that is left. The inner error of a look says what is
     /// not there yet. What gives wrong answers until the end, from its first answer on, would
     /// give them to another attempt, too.
     fn wait_until(
         &mut self,
         wait: &Wait,
         interrupt: &Interrupt,
-        mut look: impl FnMut(&mut Self) -> Result<Result<(), NotReady>, Stop>,
+        mut look: impl FnMut(&mut Self, Duration) -> Result<Result<(), NotReady>, Stop>,
     ) -> Result<(), Stop> {
         let deadline = Instant::now() + Duration::from_nanos(wait.limit_ns);
         let mut answers_wrong = false;
         let mut wavered = false;
         loop {
-            let looked = look(self)?;
+            let began = Instant::now();
+            let looked = look(self, deadline.saturating_duration_since(began))?;
+            let took = began.elapsed();
             // Looked at after the probe: somebody else may have answered it.
             self.check_alive(interrupt)?;
             let (why, is_wrong) = match looked {
@@ -211,7 +215,9 @@ impl Roles {
                     false => stop,
                 });
             }
-            self.pause(interrupt, wait.every)?;
+            // Questions are not to keep it from starting: they have a tenth of the time.
+            let pause = (took * 9).clamp(wait.every, LONGEST_PAUSE);
+            self.pause(interrupt, pause)?;
         }
     }
 

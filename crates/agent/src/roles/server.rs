@@ -8,7 +8,11 @@ use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-const PROBE_LIMIT: Duration = Duration::from_millis(500);
+/// A listening socket takes a connection at once, also while its program is busy.
+const CONNECT_LIMIT: Duration = Duration::from_millis(500);
+/// Longest wait for an answer. A service that starts may take seconds for one, and if it were
+/// given up sooner, it would go on with it and the next question would come on top.
+const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 
 /// Address on which the server shall listen. An error if the port that it names is taken.
 pub fn address(server: &dyn ServerProgram) -> Result<SocketAddr, String> {
@@ -35,22 +39,28 @@ impl From<String> for NotReady {
     }
 }
 
-/// One look; the error says what the server does not do yet.
-pub fn probe(ready: &Readiness, address: SocketAddr) -> Result<(), NotReady> {
+/// One look, in the time that is left for it; the error says what the server does not do yet.
+pub fn probe(ready: &Readiness, address: SocketAddr, left: Duration) -> Result<(), NotReady> {
     match ready {
-        Readiness::Http { path, status } => answers(address, path, *status),
+        Readiness::Http { path, status } => answers(address, path, *status, left),
         Readiness::Tcp => Ok(connects(address).map(drop)?),
     }
 }
 
 pub fn connects(address: SocketAddr) -> Result<TcpStream, String> {
-    TcpStream::connect_timeout(&address, PROBE_LIMIT)
+    TcpStream::connect_timeout(&address, CONNECT_LIMIT)
         .map_err(|e| format!("{address} takes no connection ({e})"))
 }
 
 /// A `GET` of the path is answered with this status.
-pub fn answers(address: SocketAddr, path: &str, status: u16) -> Result<(), NotReady> {
-    match http_status(connects(address)?, address, path) {
+pub fn answers(
+    address: SocketAddr,
+    path: &str,
+    status: u16,
+    left: Duration,
+) -> Result<(), NotReady> {
+    let limit = left.clamp(CONNECT_LIMIT, ANSWER_LIMIT);
+    match http_status(connects(address)?, address, path, limit) {
         Ok(found) if found == status => Ok(()),
         Ok(found) => Err(NotReady::WrongAnswer(format!(
             "GET {path} was answered with {found}, not {status}"
@@ -69,8 +79,13 @@ fn fault(error: &io::Error) -> String {
     }
 }
 
-fn http_status(mut stream: TcpStream, address: SocketAddr, path: &str) -> io::Result<u16> {
-    stream.set_read_timeout(Some(PROBE_LIMIT))?;
+fn http_status(
+    mut stream: TcpStream,
+    address: SocketAddr,
+    path: &str,
+    limit: Duration,
+) -> io::Result<u16> {
+    stream.set_read_timeout(Some(limit))?;
     let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes())?;
     let mut start = [0u8; 12];
@@ -87,6 +102,8 @@ mod tests {
     use super::*;
     use load::roles::server_command::ServerCommand;
 
+    const LEFT: Duration = Duration::from_secs(30);
+
     #[test]
     fn a_port_that_is_taken_is_named() {
         let command = |port| ServerCommand {
@@ -102,11 +119,16 @@ mod tests {
     }
 
     fn answering(answer: &'static [u8]) -> SocketAddr {
+        answering_after(Duration::ZERO, answer)
+    }
+
+    fn answering_after(pause: Duration, answer: &'static [u8]) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         std::thread::spawn(move || {
             for mut stream in listener.incoming().flatten() {
                 let _ = stream.read(&mut [0; 1024]);
+                std::thread::sleep(pause);
                 let _ = stream.write_all(answer);
             }
         });
@@ -122,7 +144,7 @@ mod tests {
 
     #[test]
     fn what_is_no_answer_is_said_in_words() {
-        let said = |answer| match probe(&ready(200), answering(answer)) {
+        let said = |answer| match probe(&ready(200), answering(answer), LEFT) {
             Err(NotReady::Yet(why)) => why,
             other => panic!("{other:?}"),
         };
@@ -134,10 +156,21 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_that_takes_its_time_is_waited_for_while_there_is_some_left() {
+        let slow = || answering_after(Duration::from_millis(900), b"HTTP/1.1 200 OK\r\n\r\n");
+        assert_eq!(probe(&ready(200), slow(), LEFT), Ok(()));
+        let over = probe(&ready(200), slow(), Duration::ZERO);
+        assert_eq!(
+            over,
+            Err(NotReady::Yet("GET /health: no answer came".to_owned()))
+        );
+    }
+
+    #[test]
     fn readiness_by_http_needs_the_right_status() {
         let address = answering(b"HTTP/1.1 503 Not yet\r\n\r\n");
-        assert_eq!(probe(&ready(503), address), Ok(()));
-        let error = probe(&ready(200), address).unwrap_err();
+        assert_eq!(probe(&ready(503), address, LEFT), Ok(()));
+        let error = probe(&ready(200), address, LEFT).unwrap_err();
         let why = "GET /health was answered with 503, not 200".to_owned();
         assert_eq!(error, NotReady::WrongAnswer(why));
     }

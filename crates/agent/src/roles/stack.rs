@@ -248,8 +248,8 @@ impl Roles {
             limit_ns: service.ready_limit_ns,
             every: LOOK_EVERY,
         };
-        self.wait_until(&wait, ground.interrupt, |roles| {
-            roles.is_ready(services, service, &mut ground)
+        self.wait_until(&wait, ground.interrupt, |roles, left| {
+            roles.is_ready(services, service, left, &mut ground)
         })?;
         for argv in &service.when_ready {
             self.step(services, service, argv, &mut ground)?;
@@ -263,6 +263,7 @@ impl Roles {
         &mut self,
         services: &[Service],
         service: &Service,
+        left: Duration,
         ground: &mut Ground,
     ) -> Result<Result<(), NotReady>, Stop> {
         let main = self.layout.address_of(service);
@@ -274,7 +275,7 @@ impl Roles {
                 Ok(connects.map_err(NotReady::from))
             }
             Ready::Http { path, status } => Ok(match main {
-                Some(address) => server::answers(address, path, *status),
+                Some(address) => server::answers(address, path, *status, left),
                 None => Err("it has no port".to_owned().into()),
             }),
             Ready::Log { text } => {

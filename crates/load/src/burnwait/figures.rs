@@ -41,8 +41,7 @@ pub fn parsed(
         let missed: u64 = records.iter().map(|record| record.missed).sum();
         figures.push(MISSED, 100.0 * missed as f64 / deadlines as f64);
     }
-    let cpus = guests.map_or_else(|| crate::allowed_cpus().len(), |seen| seen.cpus);
-    let due = due_per_sec(load, job, &records, cpus)?;
+    let due = due_per_sec(load, job, &records, guests)?;
     judge(&mut figures, load, job, &records, &due);
     figures
         .parsed
@@ -65,7 +64,7 @@ fn due_per_sec(
     load: &BurnWait,
     job: &Job,
     records: &[Record],
-    cpus: usize,
+    guests: Option<&Seen>,
 ) -> Result<Vec<f64>, String> {
     let wants: Option<Vec<Want>> = load
         .sets
@@ -74,12 +73,14 @@ fn due_per_sec(
         .collect();
     let wants = wants.ok_or("what a worker does alone was not calibrated")?;
     let of_worker = |record: &Record| wants[record.set];
+    // Guests are placed by their pool, and do not see on which CPUs.
+    let pool: Option<Vec<u32>> = guests.map(|seen| (0..).take(seen.cpus).collect());
     let asks = records.iter().map(|record| fair::Ask {
         want: of_worker(record).cpus().min(load.sets[record.set].most()),
         weight: record.weight.into(),
+        cpus: pool.as_ref().unwrap_or(&record.cpus),
     });
-    let asks: Vec<fair::Ask> = asks.collect();
-    let shares = fair::shares(&asks, cpus as f64);
+    let shares = fair::shares(&asks.collect::<Vec<fair::Ask>>());
     let due = |(record, share): (&Record, &f64)| {
         let Want { kops_per_sec, .. } = of_worker(record);
         kops_per_sec as f64 * share / of_worker(record).cpus().max(f64::MIN_POSITIVE)

@@ -11,6 +11,7 @@ mod burn;
 mod fair;
 mod figures;
 pub mod guests;
+mod pipe;
 mod sets;
 mod weight;
 mod worker;
@@ -21,12 +22,13 @@ use crate::{
     Phases, Run, Usual, Window, Work, crew, phase,
 };
 use model::{Better, Calibration, Invalid, KeyDef, Load, MetricDef, Problem, Task};
+use pipe::Pipe;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 use sets::Set;
 use std::fs;
-use worker::{Shape, Worker};
+use worker::{Own, Shape, Worker};
 
 const KEYS: &[KeyDef] = &[
     KeyDef::new(
@@ -35,12 +37,20 @@ const KEYS: &[KeyDef] = &[
         "the published sets A and B",
         "Sets of workers. Each has a `name` and `events`, a list of texts such as `\"70 200us\"`: \
          thousands of operations that are done in one piece, and the wait until they are due \
-         again; `\"70 every 10ms\"` is due at fixed times, and must end before the next of them. A \
+         again. `\"70 every 10ms\"` is due at fixed times, and must end before the next of them; \
+         `\"70 random 10ms\"` waits a time that is drawn from 0 to 20ms; `\"8x10 5ms\"` is a burst \
+         of eight pieces. A \
          worker of A burns 70 and waits 200us; one of B has seven events that burn 10, \
          20, 10, 10, 10, 10 and 30 and wait 300us each. A thousand operations take about a \
          microsecond: their unit is calibrated once for each cell. `nice` gives the workers of a \
          set another weight, by which their entitlement counts, too; `count` is a number of \
-         workers that does not follow the load. Workers that are guests have a `weight` (1 to 65535, \
+         workers that does not follow the load. `on` and `off` are the lengths of times in which \
+         its events are due and are not, by turns. `after = \"NAME\"` makes a pipeline: the first \
+         worker of that set hands over to the first of this one when a piece has ended, and so on; \
+         events of this one have no wait (`\"30\"`). `cpus` places the workers (`\"0-1\"`, \
+         `\"0%-50%\"`). `memory` is the size of a worker's memory beyond the caches, and \
+         `memory-percent` the part of its work, by time alone, that waits for it (100). Workers that \
+         are guests have a `weight` (1 to 65535, \
          usually 256) in place of the nice value, and may have a `cap` in percent of one CPU.",
     ),
     KeyDef::new(
@@ -245,13 +255,12 @@ impl Params for BurnWait {
 /// Memory of one worker at least: its buffer, and as much for the histogram and the stack.
 const LEAST_WORKER_BYTES: u64 = 128 << 10;
 
-/// Too many workers for the memory that `/proc/meminfo` says is available.
-fn beyond_memory(workers: u64, meminfo: &str) -> Option<String> {
+/// Workers that need more than the memory that `/proc/meminfo` says is available.
+fn beyond_memory(workers: u64, needed: u64, meminfo: &str) -> Option<String> {
     let line = meminfo
         .lines()
         .find_map(|l| l.strip_prefix("MemAvailable:"))?;
     let available = line.trim().trim_end_matches(" kB").parse::<u64>().ok()? << 10;
-    let needed = workers.saturating_mul(LEAST_WORKER_BYTES);
     (needed > available).then(|| {
         format!(
             "{workers} workers need {} MiB of memory at least, and {} MiB are available",
@@ -261,12 +270,35 @@ fn beyond_memory(workers: u64, meminfo: &str) -> Option<String> {
     })
 }
 
+/// The problem of a set whose CPUs the load may not use.
+fn elsewhere(job: &Job, set: &Set) -> Option<Problem> {
+    let allowed = crate::allowed_cpus();
+    let what = match model::choose_cpus(set.cpus.as_ref()?, &allowed) {
+        Ok(cpus) => {
+            let other = cpus.iter().find(|cpu| !allowed.contains(cpu))?;
+            format!(
+                "the set {} is placed on CPU {other}, which the load may not use",
+                set.name
+            )
+        }
+        Err(what) => format!("the cpus of the set {}: {what}", set.name),
+    };
+    Some(job.problem(what, "cpus = \"0-1\", or a part of them: \"0%-50%\""))
+}
+
 impl BurnWait {
-    /// Number of workers of all sets.
-    fn workers(&self, job: &Job) -> u64 {
+    /// Number of workers of all sets, and the memory that they need at least.
+    fn needs(&self, job: &Job) -> (u64, u64) {
         let count = job.load.count(job.cpus).unwrap_or(1);
-        let counts = self.sets.iter().map(|set| set.count.unwrap_or(count));
-        counts.fold(0, u64::saturating_add)
+        let of_set = |set: &Set| {
+            let bytes = LEAST_WORKER_BYTES + set.memory.map_or(0, |memory| memory.bytes);
+            let workers = set.count.unwrap_or(count);
+            (workers, workers.saturating_mul(bytes))
+        };
+        let add = |(workers, bytes): (u64, u64), (more, their): (u64, u64)| {
+            (workers.saturating_add(more), bytes.saturating_add(their))
+        };
+        self.sets.iter().map(of_set).fold((0, 0), add)
     }
 
     fn shape(&self, job: &Job, duration_ns: u64) -> Shape {
@@ -292,25 +324,53 @@ impl BurnWait {
         (0..most).flat_map(round).collect()
     }
 
-    /// Each worker begins within one wait of the load's start, as the seed of the trial says:
-    /// blocks differ in how their workers meet, and all arms of a block have the same.
+    /// Each worker begins within one wait, or one cycle, of the load's start, as the seed of the
+    /// trial says: blocks differ in how their workers meet, and all arms of a block have the same.
     fn works(&self, job: &Job) -> Vec<crew::Work<worker::Record>> {
         let shape = self.shape(job, job.workload.duration_ns);
         let mut random = ChaCha8Rng::seed_from_u64(job.seed);
-        let work = |index: usize| -> crew::Work<worker::Record> {
+        let order = self.order(job);
+        let pipes = Pipe::lay(&self.sets, &order);
+        let work = |(index, pipe): (usize, Pipe)| -> crew::Work<worker::Record> {
             let set = self.sets[index].clone();
             let wait_ns = set.events.first().map_or(0, |event| event.wait_ns);
-            let after_ns = random.random_range(0..=wait_ns);
+            let apart_ns = set.cycle.map_or(wait_ns, |cycle| cycle.ns());
+            let want = alone::Want::of(&set.name, &job.calibration);
+            let own = Own {
+                after_ns: random.random_range(0..=apart_ns),
+                seed: random.random(),
+                pipe,
+                reads_per_ms: want.map_or(0, |want| want.reads_per_ms),
+            };
             Box::new(move |gate| {
+                let placed = set.cpus.as_deref().map(place).transpose()?;
                 if set.nice != 0 {
                     weight::take_nice(set.nice)?;
                 }
-                let worker = Worker::new(index, &set, shape)?;
-                Ok(worker.beginning_after(after_ns).run(gate))
+                let record = Worker::new(index, &set, shape, own)?.run(gate);
+                match placed {
+                    // Where the load was stopped early, nobody has looked.
+                    Some(placed) if record.cpus != placed && !record.cpus.is_empty() => {
+                        Err(format!(
+                            "a worker of the set {} was on the CPUs {:?} and not on {placed:?}: does \
+                             an arm place the load?",
+                            set.name, record.cpus
+                        ))
+                    }
+                    _ => Ok(record),
+                }
             })
         };
-        self.order(job).into_iter().map(work).collect()
+        order.into_iter().zip(pipes).map(work).collect()
     }
+}
+
+/// Keeps the calling thread to its set's CPUs, which are returned.
+fn place(cpus: &str) -> Result<Vec<u32>, String> {
+    let chosen = model::choose_cpus(cpus, &crate::allowed_cpus())?;
+    let kept = crate::sys::keep_to(&chosen);
+    kept.map_err(|e| format!("keep a worker to the CPUs {cpus}: {e}"))?;
+    Ok(chosen)
 }
 
 impl Driver for BurnWait {
@@ -342,13 +402,26 @@ impl Driver for BurnWait {
             let what = "the interval is longer than the window".to_owned();
             problems.push(job.problem(what, "give the workload a shorter `interval`"));
         }
+        let long = self.sets.iter().find(|set| {
+            set.cycle
+                .is_some_and(|cycle| cycle.ns() > job.workload.duration_ns)
+        });
+        if let Some(set) = long {
+            let what = format!(
+                "the set {} is on and off for longer than the window",
+                set.name
+            );
+            problems.push(job.problem(what, "use a longer `duration`, of many of its cycles"));
+        }
         if self.in_guests() {
             problems.extend(guests::require(self, job));
         } else {
             let available = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-            if let Some(what) = beyond_memory(self.workers(job), &available) {
+            let (workers, bytes) = self.needs(job);
+            if let Some(what) = beyond_memory(workers, bytes, &available) {
                 problems.push(job.problem(what, "lower the load, or the `count` of the sets"));
             }
+            problems.extend(self.sets.iter().filter_map(|set| elsewhere(job, set)));
         }
         let raised = self.sets.iter().find(|set| set.nice < 0);
         if let Some(set) = raised.filter(|_| !rustix::process::geteuid().is_root()) {
@@ -370,12 +443,7 @@ impl Driver for BurnWait {
         calibration
             .values
             .insert(OPERATIONS_PER_KOP.to_owned(), unit);
-        let job = Job {
-            calibration,
-            ..job.clone()
-        };
-        let wants = alone::wants(&self.sets, self.shape(&job, alone::DURATION_NS))?;
-        let mut calibration = job.calibration;
+        let wants = alone::wants(&self.sets, self.interval_ns, unit)?;
         for (set, want) in self.sets.iter().zip(wants) {
             want.store(&set.name, &mut calibration);
         }

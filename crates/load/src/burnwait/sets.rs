@@ -5,11 +5,16 @@ use crate::Keys;
 use crate::units::Duration;
 use model::Invalid;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// Most workers of one set; more threads than this no machine starts in time.
 const MOST_WORKERS: u64 = 100_000;
 /// Timers of Linux cannot wait for less.
 const LEAST_WAIT_NS: u64 = 1_000;
+/// The memory that work without `memory` is on.
+const LEAST_MEMORY: u64 = 64 << 10;
+/// Different placements of one load: the entitlements look at all that some of them have together.
+const MOST_PLACEMENTS: usize = 8;
 
 /// Workers that all have these events. A trial has as many of each set as its load says, unless
 /// the set says how many.
@@ -31,6 +36,53 @@ pub struct Set {
     /// Most that a worker's guest gets of one CPU, in percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cap: Option<u32>,
+    /// Times in which its events are due; `None`: always.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cycle: Option<Cycle>,
+    /// Set whose workers hand over to those of this one, the first to the first; it is one of
+    /// those before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+    /// CPUs of the workers, as a list or a part; `None`: those of the load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<String>,
+    /// Work on memory beyond the caches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Memory>,
+}
+
+/// A worker's part of work that waits for memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Memory {
+    /// Size of the memory of each worker.
+    pub bytes: u64,
+    /// Part of its work, in percent.
+    pub percent: u64,
+}
+
+/// Times in which a worker's events are due and others in which they are not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cycle {
+    /// Length of the time in which they are due, which comes first.
+    pub on_ns: u64,
+    /// Length of the time in which they are not.
+    pub off_ns: u64,
+}
+
+impl Cycle {
+    /// Length of the whole.
+    pub fn ns(self) -> u64 {
+        self.on_ns.saturating_add(self.off_ns)
+    }
+
+    /// First time from `at_ns` on at which an event may be due, in cycles that begin at `first_ns`.
+    pub fn due(self, first_ns: u64, at_ns: u64) -> u64 {
+        let place_ns = at_ns.saturating_sub(first_ns) % self.ns();
+        match place_ns < self.on_ns {
+            true => at_ns,
+            false => at_ns.saturating_add(self.ns() - place_ns),
+        }
+    }
 }
 
 fn is_usual(nice: &i32) -> bool {
@@ -54,34 +106,76 @@ impl Set {
             nice: 0,
             weight: None,
             cap: None,
+            cycle: None,
+            after: None,
+            cpus: None,
+            memory: None,
+        }
+    }
+
+    /// Place of the set that hands over to this one.
+    pub fn front(&self, sets: &[Set]) -> Option<usize> {
+        let after = self.after.as_ref()?;
+        sets.iter().position(|set| set.name == *after)
+    }
+}
+
+/// Work that is due again and again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// Work of one piece in thousands of operations.
+    pub kops: u64,
+    /// Pieces that are due at the same time.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub pieces: u64,
+    /// Time until it is due again, which `when` gives its meaning.
+    pub wait_ns: u64,
+    /// Rule by which it is due again.
+    #[serde(default)]
+    pub when: When,
+}
+
+/// Rules by which an event is due again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum When {
+    /// Its wait after its work has ended.
+    #[default]
+    Waited,
+    /// A time after its work has ended that is drawn evenly from 0 to twice its wait.
+    Random,
+    /// At fixed times; it is to end before the next of them.
+    Every,
+    /// When the worker of the set before hands over.
+    HandedOver,
+}
+
+fn one() -> u64 {
+    1
+}
+
+fn is_one(count: &u64) -> bool {
+    *count == 1
+}
+
+impl Event {
+    /// One piece of work, due again a wait after its end.
+    pub fn waiting(kops: u64, wait_ns: u64) -> Self {
+        Event {
+            kops,
+            pieces: 1,
+            wait_ns,
+            when: When::Waited,
         }
     }
 }
 
-/// Work that is due again some time after it was done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Event {
-    /// Work in thousands of operations, in one piece.
-    pub kops: u64,
-    /// Time from the end of the work until it is due again; of a periodic event from one due time to
-    /// the next.
-    pub wait_ns: u64,
-    /// Is it due at fixed times, and is to end before the next of them?
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub periodic: bool,
-}
-
 /// The two sets of the published experiments.
 pub fn published() -> Vec<Set> {
-    let event = |kops, wait_ns| Event {
-        kops,
-        wait_ns,
-        periodic: false,
-    };
-    let seven = [10, 20, 10, 10, 10, 10, 30];
+    let seven = [10, 20, 10, 10, 10, 10, 30].map(|kops| Event::waiting(kops, 300_000));
     vec![
-        Set::new("A", vec![event(70, 200_000)]),
-        Set::new("B", seven.map(|kops| event(kops, 300_000)).to_vec()),
+        Set::new("A", vec![Event::waiting(70, 200_000)]),
+        Set::new("B", seven.to_vec()),
     ]
 }
 
@@ -103,8 +197,9 @@ pub fn read(keys: &mut Keys) -> Set {
             Ok(event) => events.push(event),
             Err(what) => {
                 keys.refuse(Invalid::new(format!("events.{index}"), what).with_remedy(
-                    "an event is its thousands of operations and its wait, \"70 200us\", or its period, \
-                     \"70 every 10ms\"",
+                    "an event is its thousands of operations and its wait, \"70 200us\", \
+                     \"8x10 random 5ms\", or its period, \"70 every 10ms\"; alone, \"70\", in a set \
+                     with `after`",
                 ))
             }
         }
@@ -114,27 +209,70 @@ pub fn read(keys: &mut Keys) -> Set {
         nice: keys.get("nice").unwrap_or_default(),
         weight: keys.get("weight"),
         cap: keys.get("cap"),
+        cycle: cycle(keys),
+        after: keys.get("after"),
+        cpus: keys.get("cpus"),
+        memory: memory(keys),
         ..Set::new(name.unwrap_or_default(), events)
     }
 }
 
-/// `70 200us`, `70 every 10ms`.
+/// `on = "50ms"` with `off = "150ms"`.
+fn cycle(keys: &mut Keys) -> Option<Cycle> {
+    match (keys.duration("on"), keys.duration("off")) {
+        (Some(on_ns), Some(off_ns)) => Some(Cycle { on_ns, off_ns }),
+        (None, None) => None,
+        _ => {
+            let alone = Invalid::new("on", "`on` and `off` belong together");
+            keys.refuse(alone.with_remedy("on = \"50ms\" and off = \"150ms\""));
+            None
+        }
+    }
+}
+
+/// `memory = "16MiB"` with `memory-percent = 30`.
+fn memory(keys: &mut Keys) -> Option<Memory> {
+    match (keys.size("memory"), keys.get("memory-percent")) {
+        (Some(bytes), percent) => Some(Memory {
+            bytes,
+            percent: percent.unwrap_or(100),
+        }),
+        (None, None) => None,
+        (None, Some(_)) => {
+            let what = "`memory-percent` is a part of the work on `memory`";
+            keys.refuse(Invalid::new("memory-percent", what).with_remedy("memory = \"16MiB\""));
+            None
+        }
+    }
+}
+
+/// `70 200us`, `70 every 10ms`, `8x10 random 5ms`, `70`.
 fn event(text: &str) -> Result<Event, String> {
-    let Some((kops, wait)) = text.trim().split_once(char::is_whitespace) else {
-        return Err(format!("`{text}` is no event"));
+    let (work, again) = match text.trim().split_once(char::is_whitespace) {
+        None => (text.trim(), None),
+        Some((work, again)) => (work, Some(again.trim())),
     };
-    let (wait, periodic) = match wait.trim().strip_prefix("every ") {
-        Some(period) => (period, true),
-        None => (wait, false),
+    let number = |digits: &str| {
+        let number: Result<u64, _> = digits.parse();
+        number.map_err(|_| format!("`{digits}` is no number of operations"))
     };
-    let kops: u64 = kops
-        .parse()
-        .map_err(|_| format!("`{kops}` is no number of operations"))?;
-    let wait: Duration = serde_json::from_value(wait.trim().into()).map_err(|e| e.to_string())?;
+    let (pieces, kops) = match work.split_once('x') {
+        None => (1, number(work)?),
+        Some((pieces, kops)) => (number(pieces)?, number(kops)?),
+    };
+    let (when, wait) = match again.map(|again| again.split_once(char::is_whitespace)) {
+        None => (When::HandedOver, None),
+        Some(Some(("every", period))) => (When::Every, Some(period)),
+        Some(Some(("random", mean))) => (When::Random, Some(mean)),
+        Some(_) => (When::Waited, again),
+    };
+    let wait = wait.map(|wait| serde_json::from_value::<Duration>(wait.trim().into()));
+    let wait = wait.transpose().map_err(|e| e.to_string())?;
     Ok(Event {
         kops,
-        wait_ns: wait.0,
-        periodic,
+        pieces,
+        wait_ns: wait.map_or(0, |wait| wait.0),
+        when,
     })
 }
 
@@ -153,23 +291,8 @@ pub fn check(sets: &[Set], workers: Workers) -> Result<(), Invalid> {
             let what = format!("two sets are named `{}`", set.name);
             return Err(Invalid::new(format!("set.{index}.name"), what));
         }
-        if set.events.iter().any(|event| event.kops == 0) {
-            let what = "an event without work would be due again and again";
-            return Err(Invalid::new(format!("set.{index}.events"), what));
-        }
-        if set.events.iter().any(|e| e.periodic && e.wait_ns == 0) {
-            let what = "an event every 0s would be due again and again";
-            return Err(Invalid::new(format!("set.{index}.events"), what));
-        }
-        if set
-            .events
-            .iter()
-            .any(|event| (1..LEAST_WAIT_NS).contains(&event.wait_ns))
-        {
-            let what = "a wait below 1us is shorter than timers resolve";
-            let invalid = Invalid::new(format!("set.{index}.events"), what);
-            return Err(invalid.with_remedy("wait 1us or more, or 0s for work without a pause"));
-        }
+        check_events(index, set)?;
+        check_shape(index, sets, workers)?;
         if set
             .count
             .is_some_and(|count| !(1..=MOST_WORKERS).contains(&count))
@@ -183,7 +306,114 @@ pub fn check(sets: &[Set], workers: Workers) -> Result<(), Invalid> {
             return Err(Invalid::new(format!("set.{index}.nice"), what));
         }
     }
+    let placements: BTreeSet<&String> = sets.iter().filter_map(|set| set.cpus.as_ref()).collect();
+    match placements.len() > MOST_PLACEMENTS {
+        true => {
+            let what = format!("the sets have more than {MOST_PLACEMENTS} different `cpus`");
+            Err(Invalid::new("set", what).with_remedy("give some sets the same CPUs"))
+        }
+        false => Ok(()),
+    }
+}
+
+fn check_events(index: usize, set: &Set) -> Result<(), Invalid> {
+    let wrong = |what: &str, remedy: &str| {
+        let invalid = Invalid::new(format!("set.{index}.events"), what);
+        Err(match remedy {
+            "" => invalid,
+            remedy => invalid.with_remedy(remedy),
+        })
+    };
+    for event in &set.events {
+        if event.kops == 0 || event.pieces == 0 {
+            return wrong("an event without work would be due again and again", "");
+        }
+        if event.wait_ns == 0 && event.when == When::Every {
+            return wrong("an event every 0s would be due again and again", "");
+        }
+        if (1..LEAST_WAIT_NS).contains(&event.wait_ns) {
+            let remedy = "wait 1us or more, or 0s for work without a pause";
+            return wrong("a wait below 1us is shorter than timers resolve", remedy);
+        }
+        match (&set.after, event.when) {
+            (None, When::HandedOver) => {
+                return wrong(
+                    "an event without a wait is due when another set hands over, and this set is \
+                     after none",
+                    "\"70 200us\", or `after` with the name of a set",
+                );
+            }
+            (Some(front), when) if when != When::HandedOver => {
+                let what =
+                    format!("its events are due when {front} hands over, so they have no wait");
+                return wrong(&what, "\"70\"");
+            }
+            (_, When::Every) if set.cycle.is_some() => {
+                return wrong(
+                    "an event at fixed times is due in `off` too",
+                    "leave out on and off",
+                );
+            }
+            _ => {}
+        }
+    }
     Ok(())
+}
+
+/// Cycle, pipeline, placement and memory of a set.
+fn check_shape(index: usize, sets: &[Set], workers: Workers) -> Result<(), Invalid> {
+    let set = &sets[index];
+    let wrong = |key: &str, what: String, remedy: &str| {
+        Err(Invalid::new(format!("set.{index}.{key}"), what).with_remedy(remedy))
+    };
+    if set
+        .cycle
+        .is_some_and(|c| c.on_ns < LEAST_WAIT_NS || c.off_ns < LEAST_WAIT_NS)
+    {
+        return wrong(
+            "on",
+            "`on` and `off` are 1us or longer".to_owned(),
+            "on = \"50ms\"",
+        );
+    }
+    if let Some(after) = &set.after {
+        let front = sets[..index].iter().find(|set| set.name == *after);
+        let Some(front) = front else {
+            let what = format!("no set before this one is named `{after}`");
+            return wrong("after", what, "name a set that is written above it");
+        };
+        if front.count != set.count {
+            let what =
+                format!("it has another number of workers than {after}, which hand over to them");
+            return wrong("count", what, "give both the same `count`, or none");
+        }
+        if set.cycle.is_some() {
+            let what = format!("its events are due when {after} hands over");
+            return wrong("on", what, "leave out on and off");
+        }
+    }
+    if let Some(Memory { bytes, percent }) = set.memory {
+        if bytes < LEAST_MEMORY {
+            let what = "less than 64 KiB of memory are in the caches anyway".to_owned();
+            return wrong("memory", what, "memory = \"16MiB\"");
+        }
+        if !(1..=100).contains(&percent) {
+            let what = "a part of the work is 1 to 100 percent".to_owned();
+            return wrong("memory-percent", what, "memory-percent = 30");
+        }
+    }
+    let of_threads = [
+        ("after", set.after.is_some()),
+        ("cpus", set.cpus.is_some()),
+        ("memory", set.memory.is_some()),
+    ];
+    match of_threads.iter().find(|(_, is_there)| *is_there) {
+        Some((key, _)) if workers == Workers::Guests => {
+            let what = format!("workers that are guests have no `{key}`");
+            wrong(key, what, "leave it out, or use workers = \"threads\"")
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A weight of the kernel's scheduler is a nice value; guests have those of the hypervisor's.

@@ -104,7 +104,7 @@ fn events_are_read_from_texts() {
 #[test]
 fn what_is_wrong_with_a_set_is_said_at_its_place() {
     let key = |keys| read(keys).unwrap_err().key;
-    for events in [json!(["5"]), json!(["x 1ms"]), json!(["5 soon"])] {
+    for events in [json!(["x 1ms"]), json!(["5 soon"]), json!(["2x 1ms"])] {
         let keys = json!({"set": [{"name": "C", "events": events}]});
         assert_eq!(key(keys), "set.0.events.0");
     }
@@ -167,9 +167,8 @@ fn a_wrong_weight_or_number_of_a_set_is_said_at_its_place() {
 #[test]
 fn periodic_events_that_take_longer_than_their_period_miss_every_deadline() {
     let event = sets::Event {
-        kops: 3_000,
-        wait_ns: 1_000_000,
-        periodic: true,
+        when: sets::When::Every,
+        ..sets::Event::waiting(3_000, 1_000_000)
     };
     let mut load = burnwait();
     load.sets.truncate(1);
@@ -181,12 +180,15 @@ fn periodic_events_that_take_longer_than_their_period_miss_every_deadline() {
 
 #[test]
 fn events_that_no_timer_could_wait_for_are_refused() {
-    let with = |wait_ns, periodic| {
+    let with = |wait_ns, is_periodic| {
         let mut load = burnwait();
+        let when = match is_periodic {
+            true => sets::When::Every,
+            false => sets::When::Waited,
+        };
         load.sets[0].events = vec![sets::Event {
-            kops: 1,
-            wait_ns,
-            periodic,
+            when,
+            ..sets::Event::waiting(1, wait_ns)
         }];
         load.check().map_err(|invalid| invalid.what)
     };
@@ -198,6 +200,8 @@ fn events_that_no_timer_could_wait_for_are_refused() {
 #[test]
 fn more_workers_than_the_memory_holds_are_said_before_they_start() {
     let meminfo = "MemTotal: 4000000 kB\nMemAvailable:  1048576 kB\n";
+    let beyond_memory =
+        |workers, meminfo| super::beyond_memory(workers, workers * LEAST_WORKER_BYTES, meminfo);
     assert_eq!(beyond_memory(8_192, meminfo), None);
     let said = beyond_memory(100_000, meminfo).unwrap();
     assert!(
@@ -224,6 +228,7 @@ fn guests_are_entitled_by_weight_and_cap_and_have_a_table_of_their_own() {
     let whole_cpu = alone::Want {
         kops_per_sec: 1_000_000,
         cpu_ns_per_sec: 1_000_000_000,
+        reads_per_ms: 0,
     };
     for set in &load.sets {
         whole_cpu.store(&set.name, &mut job.calibration);
@@ -232,6 +237,7 @@ fn guests_are_entitled_by_weight_and_cap_and_have_a_table_of_their_own() {
     let record = |set, weight, kops| worker::Record {
         set,
         weight,
+        cpus: Vec::new(),
         intervals: vec![
             worker::Interval {
                 kops,
@@ -287,4 +293,142 @@ fn threads_have_nice_values_and_guests_have_weights() {
         Err("set.0.weight".to_owned())
     );
     assert_eq!(key("threads", "cap", 50), Err("set.0.cap".to_owned()));
+}
+
+/// Rates of the sets, from the classic table: workers, and thousands of operations in a second.
+fn rates(parsed: &Parsed) -> std::collections::BTreeMap<String, f64> {
+    let rows = file(parsed, "sets.csv").lines().skip(1);
+    rows.map(|row| {
+        let cells: Vec<&str> = row.split(',').collect();
+        (cells[0].to_owned(), cells[2].parse().unwrap())
+    })
+    .collect()
+}
+
+#[test]
+fn a_pipeline_does_as_many_of_the_second_as_of_the_first() {
+    let load = read(json!({
+        "interval": "100ms",
+        "set": [
+            {"name": "front", "events": ["20 2ms"]},
+            {"name": "back", "events": ["10", "2x5"], "after": "front"},
+        ],
+    }))
+    .unwrap();
+    assert_eq!(load.check(), Ok(()));
+    let parsed = testing::generate(&load, &calibrated(&load, 2)).unwrap();
+    let rates = rates(&parsed);
+    // 20 each time here and there; the last of the window may be on its way.
+    let ratio = rates["back"] / rates["front"];
+    assert!((0.9..1.1).contains(&ratio), "{rates:?}");
+}
+
+#[test]
+fn work_is_done_in_the_on_times_only_and_bursts_are_due_at_once() {
+    let load = read(json!({
+        "interval": "10ms",
+        "set": [
+            {"name": "half", "events": ["5 1ms"], "on": "20ms", "off": "20ms"},
+            {"name": "always", "events": ["5 1ms"]},
+            {"name": "burst", "events": ["50x5 20ms"]},
+            {"name": "random", "events": ["5 random 1ms"]},
+        ],
+    }))
+    .unwrap();
+    assert_eq!(load.check(), Ok(()));
+    let job = calibrated(&load, 1);
+    let want = |set: &str| alone::Want::of(set, &job.calibration).unwrap().kops_per_sec as f64;
+    let half = want("half") / want("always");
+    assert!((0.3..0.7).contains(&half), "{half}");
+    // The draws change when it works and not how much.
+    let random = want("random") / want("always");
+    assert!((0.7..1.3).contains(&random), "{random}");
+    let parsed = testing::generate(&load, &job).unwrap();
+    // The last piece of a burst waits for all others of it: 49 times 5 us at least.
+    let lateness = value(&parsed, "lateness_p90");
+    assert!(lateness > 49.0 * 5_000.0 * 0.5, "{lateness}");
+}
+
+#[test]
+fn times_on_and_off_begin_with_on() {
+    let cycle = sets::Cycle {
+        on_ns: 20,
+        off_ns: 30,
+    };
+    let due = [0, 19, 20, 49, 50, 75].map(|at| cycle.due(1_000, 1_000 + at) - 1_000);
+    assert_eq!(due, [0, 19, 50, 50, 50, 100]);
+}
+
+#[test]
+fn work_on_memory_takes_the_time_of_the_other_work_when_it_is_alone() {
+    let load = read(json!({
+        "interval": "100ms",
+        "set": [
+            {"name": "plain", "events": ["500 1ms"]},
+            {"name": "memory", "events": ["500 1ms"], "memory": "4MiB", "memory-percent": 50},
+        ],
+    }))
+    .unwrap();
+    assert_eq!(load.check(), Ok(()));
+    let job = calibrated(&load, 1);
+    let want = |set: &str| alone::Want::of(set, &job.calibration).unwrap();
+    let (plain, memory) = (want("plain"), want("memory"));
+    assert!(
+        plain.reads_per_ms == 0 && memory.reads_per_ms > 100,
+        "{memory:?}"
+    );
+    let cpu = |want: alone::Want| want.cpu_ns_per_sec as f64 / want.kops_per_sec as f64;
+    let ratio = cpu(memory) / cpu(plain);
+    assert!((0.3..3.0).contains(&ratio), "{plain:?} {memory:?}");
+    testing::generate(&load, &job).unwrap();
+}
+
+#[test]
+fn workers_are_where_their_set_places_them_and_are_entitled_to_that() {
+    let cpus = crate::allowed_cpus();
+    let load = read(json!({
+        "interval": "100ms",
+        "set": [
+            {"name": "kept", "events": ["200 0us"], "cpus": cpus[0].to_string(), "count": 2},
+            {"name": "free", "events": ["200 0us"], "count": 1},
+        ],
+    }))
+    .unwrap();
+    let parsed = testing::generate(&load, &calibrated(&load, 1)).unwrap();
+    let due = |set: &str| -> f64 {
+        let mut rows = file(&parsed, "workers.csv").lines();
+        let row = rows.find(|row| row.split(',').nth(1) == Some(set)).unwrap();
+        row.split(',').nth(6).unwrap().parse().unwrap()
+    };
+    let ratio = due("free") / due("kept");
+    let wanted = if cpus.len() > 1 { 2.0 } else { 1.0 };
+    assert!((ratio / wanted - 1.0).abs() < 0.35, "{ratio}");
+    let set = json!({"name": "C", "events": ["5 1ms"], "cpus": "8000"});
+    let moon = read(json!({"interval": "100ms", "set": [set]})).unwrap();
+    let problems = moon.require(&testing::job(KIND.of(&moon)));
+    assert!(problems[0].what.contains("CPU 8000"), "{problems:?}");
+}
+
+#[test]
+fn what_is_wrong_with_a_shape_is_said_at_its_place() {
+    let of = |set: serde_json::Value| {
+        let front = json!({"name": "front", "events": ["5 1ms"]});
+        let load = read(json!({ "interval": "100ms", "set": [front, set] }));
+        load.and_then(|load| load.check()).unwrap_err().key
+    };
+    let wait = json!({"name": "C", "events": ["5 1ms"], "after": "front"});
+    assert_eq!(of(wait), "set.1.events");
+    assert_eq!(of(json!({"name": "C", "events": ["5"]})), "set.1.events");
+    let unknown = json!({"name": "C", "events": ["5"], "after": "back"});
+    assert_eq!(of(unknown), "set.1.after");
+    let fewer = json!({"name": "C", "events": ["5"], "after": "front", "count": 3});
+    assert_eq!(of(fewer), "set.1.count");
+    let half = json!({"name": "C", "events": ["5 1ms"], "on": "5ms"});
+    assert_eq!(of(half), "set.1.on");
+    let small = json!({"name": "C", "events": ["5 1ms"], "memory": "1KiB"});
+    assert_eq!(of(small), "set.1.memory");
+    let none = json!({"name": "C", "events": ["5 1ms"], "memory-percent": 5});
+    assert_eq!(of(none), "set.1.memory-percent");
+    let every = json!({"name": "C", "events": ["5 every 1ms"], "on": "5ms", "off": "5ms"});
+    assert_eq!(of(every), "set.1.events");
 }

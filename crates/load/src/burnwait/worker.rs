@@ -1,12 +1,15 @@
 //! One worker: a queue of events, done one after the other in the order in which they are due.
 
-use super::burn::Burner;
-use super::sets::{Event, Set};
+use super::burn::Work;
+use super::pipe::Pipe;
+use super::sets::{Cycle, Event, Set, When};
 use super::weight;
 use crate::gate::{Gate, Timing};
 use crate::recording::{Recorder, Window};
 use crate::sys;
 use crate::worst::At;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
 
 /// Name of the threads, as the agent sees it in `/proc/PID/task/TID/comm`.
 pub const THREAD: &str = "burnwait";
@@ -29,6 +32,8 @@ pub struct Record {
     pub set: usize,
     /// Weight of the thread when the window began, from its policy and nice value.
     pub weight: u32,
+    /// CPUs that the thread might use when the window began; empty in a guest, which does not know.
+    pub cpus: Vec<u32>,
     /// Every interval of the window, those without work too.
     pub intervals: Vec<Interval>,
     /// From when an event was due until it was begun.
@@ -44,17 +49,59 @@ pub struct Record {
 struct Due {
     at_ns: u64,
     event: Event,
+    /// Pieces of it that are left now.
+    left: u64,
+    /// The second of two waits that were drawn together.
+    drawn_ns: Option<u64>,
+}
+
+impl Due {
+    fn new(event: Event) -> Self {
+        Due {
+            at_ns: 0,
+            event,
+            left: event.pieces,
+            drawn_ns: None,
+        }
+    }
+
+    /// A piece has ended: when the next one is due.
+    fn go_on(&mut self, ended_ns: u64, random: &mut ChaCha8Rng) {
+        self.left -= 1;
+        if self.left > 0 {
+            return;
+        }
+        self.left = self.event.pieces;
+        self.at_ns = match self.event.when {
+            When::Every => self.at_ns.saturating_add(self.event.wait_ns),
+            When::Random => ended_ns.saturating_add(self.draw(random)),
+            When::Waited | When::HandedOver => ended_ns.saturating_add(self.event.wait_ns),
+        };
+    }
+
+    /// From 0 to twice the wait. The second of two draws is the rest of the first, so that a
+    /// worker wants the same whatever was drawn.
+    fn draw(&mut self, random: &mut ChaCha8Rng) -> u64 {
+        let twice_ns = self.event.wait_ns.saturating_mul(2);
+        self.drawn_ns.take().unwrap_or_else(|| {
+            let first_ns = random.random_range(0..=twice_ns);
+            self.drawn_ns = Some(twice_ns - first_ns);
+            first_ns
+        })
+    }
 }
 
 /// A worker before it starts.
 #[derive(Debug)]
 pub struct Worker {
     queue: Vec<Due>,
-    operations_per_kop: u64,
-    burner: Burner,
+    cycle: Option<Cycle>,
+    work: Work,
+    random: ChaCha8Rng,
     interval_ns: u64,
     /// Time from the start of the load until the first events are due.
     after_ns: u64,
+    pipe: Pipe,
     record: Record,
 }
 
@@ -67,28 +114,40 @@ pub struct Shape {
     pub operations_per_kop: u64,
 }
 
+/// What makes a worker another one than those of its set.
+#[derive(Debug, Default)]
+pub struct Own {
+    /// Time from the start of the load until its first events are due.
+    pub after_ns: u64,
+    /// Seed of its waits.
+    pub seed: u64,
+    /// Workers that it is handed over from and hands over to.
+    pub pipe: Pipe,
+    /// Reads of its large memory that take a millisecond.
+    pub reads_per_ms: u64,
+}
+
 /// Longest lateness that is told apart, in a window of this length.
 pub fn longest_lateness_ns(duration_ns: u64) -> u64 {
     duration_ns.saturating_mul(2).max(1_000_000_000)
 }
 
 impl Worker {
-    pub fn new(index: usize, set: &Set, shape: Shape) -> Result<Self, String> {
-        let due = |event: &Event| Due {
-            at_ns: 0,
-            event: *event,
-        };
+    pub fn new(index: usize, set: &Set, shape: Shape, own: Own) -> Result<Self, String> {
         let count = shape.duration_ns.div_ceil(shape.interval_ns);
         let count = usize::try_from(count).unwrap_or(usize::MAX);
         Ok(Worker {
-            queue: set.events.iter().map(due).collect(),
-            operations_per_kop: shape.operations_per_kop,
-            burner: Burner::new(),
+            queue: set.events.iter().copied().map(Due::new).collect(),
+            cycle: set.cycle,
+            work: Work::new(shape.operations_per_kop, set.memory, own.reads_per_ms),
+            random: ChaCha8Rng::seed_from_u64(own.seed),
             interval_ns: shape.interval_ns,
-            after_ns: 0,
+            after_ns: own.after_ns,
+            pipe: own.pipe,
             record: Record {
                 set: index,
                 weight: weight::USUAL,
+                cpus: Vec::new(),
                 intervals: vec![Interval::default(); count],
                 lateness: Recorder::new(shape.duration_ns, longest_lateness_ns(shape.duration_ns))?
                     .watched_as("lateness", At::End),
@@ -98,19 +157,18 @@ impl Worker {
         })
     }
 
-    /// The worker whose first events are due so long after the start of the load.
-    pub fn beginning_after(self, after_ns: u64) -> Self {
-        Worker { after_ns, ..self }
-    }
-
     /// From the gate to the end of the window.
     pub fn run(mut self, gate: &Gate) -> Record {
         sys::precise_timers();
         if let Some(timing) = gate.wait() {
             // The policy of the arm is in force by now.
             self.record.weight = weight::own();
+            self.record.cpus = sys::allowed_cpus();
             self.record.lateness.open(timing.window);
-            self.work(gate, timing);
+            match self.pipe.is_second() {
+                false => self.work(gate, timing),
+                true => self.work_when_handed(gate, timing.window),
+            }
         }
         self.record
     }
@@ -121,55 +179,99 @@ impl Worker {
         self.queue.iter_mut().for_each(|due| due.at_ns = first_ns);
         while !gate.is_stopped() {
             // Among equals the first of the set, so that the order is always the same.
-            let Some(next) = self.queue.iter_mut().min_by_key(|due| due.at_ns) else {
+            let earliest = self
+                .queue
+                .iter()
+                .enumerate()
+                .min_by_key(|(_, due)| due.at_ns);
+            let Some((index, Due { at_ns, event, .. })) =
+                earliest.map(|(index, due)| (index, *due))
+            else {
                 return;
             };
-            if next.at_ns >= window.end_ns {
+            if at_ns >= window.end_ns {
                 break;
             }
             let mut begun_ns = sys::now_ns();
-            while begun_ns < next.at_ns {
-                sys::sleep_until(next.at_ns);
+            while begun_ns < at_ns {
+                sys::sleep_until(at_ns);
                 begun_ns = sys::now_ns();
             }
             if begun_ns >= window.end_ns {
                 break;
             }
-            let Due { at_ns, event } = *next;
-            let before_ns = sys::thread_cpu_ns();
-            self.burner
-                .burn(event.kops.saturating_mul(self.operations_per_kop));
-            let cpu_ns = sys::thread_cpu_ns() - before_ns;
-            let ended_ns = sys::now_ns();
-            let from_ns = if event.periodic { at_ns } else { ended_ns };
-            next.at_ns = from_ns.saturating_add(event.wait_ns);
-            if event.periodic {
-                let deadline_ns = next.at_ns;
-                self.see_deadline(window, deadline_ns, ended_ns > deadline_ns);
+            let ended_ns = self.piece(window, at_ns, begun_ns, event.kops);
+            let due = &mut self.queue[index];
+            due.go_on(ended_ns, &mut self.random);
+            let next_ns = due.at_ns;
+            if let Some(cycle) = self.cycle {
+                due.at_ns = cycle.due(first_ns, next_ns);
             }
-            self.see_late(window, begun_ns, begun_ns - at_ns);
-            if let Some(interval) = self.interval(window, ended_ns) {
-                interval.kops += event.kops;
-                interval.cpu_ns += cpu_ns;
+            if event.when == When::Every && next_ns != at_ns {
+                self.see_deadline(window, next_ns, ended_ns > next_ns);
             }
         }
         self.left_over(window);
+    }
+
+    /// All events, once for each time that the worker before has handed over.
+    fn work_when_handed(&mut self, gate: &Gate, window: Window) {
+        while let Some(at_ns) = self.pipe.wait() {
+            for index in 0..self.queue.len() {
+                let event = self.queue[index].event;
+                for _ in 0..event.pieces {
+                    let begun_ns = sys::now_ns();
+                    if begun_ns >= window.end_ns || gate.is_stopped() {
+                        self.see_late(
+                            window,
+                            window.end_ns - 1,
+                            window.end_ns.saturating_sub(at_ns),
+                        );
+                        return self.left_in_pipe(window);
+                    }
+                    self.piece(window, at_ns, begun_ns, event.kops);
+                }
+            }
+        }
+    }
+
+    /// One piece of work, which was due at `at_ns`; the time of its end.
+    fn piece(&mut self, window: Window, at_ns: u64, begun_ns: u64, kops: u64) -> u64 {
+        let before_ns = sys::thread_cpu_ns();
+        self.work.work(kops);
+        let cpu_ns = sys::thread_cpu_ns() - before_ns;
+        let ended_ns = sys::now_ns();
+        self.pipe.hand_over(ended_ns);
+        self.see_late(window, begun_ns, begun_ns.saturating_sub(at_ns));
+        if let Some(interval) = self.interval(window, ended_ns) {
+            interval.kops += kops;
+            interval.cpu_ns += cpu_ns;
+        }
+        ended_ns
+    }
+
+    /// What was handed over and never begun is as late as it is by the end of the window.
+    fn left_in_pipe(&mut self, window: Window) {
+        let last_ns = window.end_ns.saturating_sub(1);
+        while let Some(at_ns) = self.pipe.next() {
+            self.see_late(window, last_ns, last_ns.saturating_sub(at_ns));
+        }
     }
 
     /// Events that were due and never begun are as late as they are by the end of the window.
     fn left_over(&mut self, window: Window) {
         let last_ns = window.end_ns.saturating_sub(1);
         for index in 0..self.queue.len() {
-            if let Some(late_ns) = last_ns.checked_sub(self.queue[index].at_ns) {
+            let Due { at_ns, event, .. } = self.queue[index];
+            if let Some(late_ns) = last_ns.checked_sub(at_ns) {
                 self.see_late(window, last_ns, late_ns);
             }
-            let Due { at_ns, event } = self.queue[index];
             let mut deadlines =
                 (1..).map(|n| at_ns.saturating_add(event.wait_ns.saturating_mul(n)));
             // Those of a worker that starved are many, and all are missed.
             while let Some(at) = deadlines
                 .next()
-                .filter(|at| event.periodic && *at < window.end_ns)
+                .filter(|at| event.when == When::Every && *at < window.end_ns)
             {
                 self.see_deadline(window, at, true);
             }

@@ -1,7 +1,7 @@
 //! The worker in its guest, where it is the first process and the only one: it is told its task
 //! over the console, works, and says what it recorded.
 
-use super::super::worker::{Shape, Worker};
+use super::super::worker::{Own, Shape, Worker};
 use super::super::{alone, burn};
 use super::wire::{ARGUMENT, Go, Report, Said, Task, pair};
 use crate::gate::{Gate, Timing};
@@ -50,22 +50,23 @@ fn live() -> Result<(), String> {
             duration_ns,
             interval_ns,
             operations_per_kop,
+            seed,
         } => {
             let shape = Shape {
                 duration_ns,
                 interval_ns,
                 operations_per_kop,
             };
-            work(Worker::new(0, &set, shape)?)
+            let own = Own {
+                seed,
+                ..Own::default()
+            };
+            work(Worker::new(0, &set, shape, own)?)
         }
         Task::Alone { sets, interval_ns } => {
             let operations_per_us = burn::operations_per_us();
-            let shape = Shape {
-                duration_ns: alone::DURATION_NS,
-                interval_ns,
-                operations_per_kop: operations_per_us,
-            };
-            let wants = alone::wants(&sets, shape)?.into_iter().map(pair).collect();
+            let wants = alone::wants(&sets, interval_ns, operations_per_us)?;
+            let wants = wants.into_iter().map(pair).collect();
             say(&Said::Wants {
                 operations_per_us,
                 wants,

@@ -145,7 +145,7 @@ pub fn generate(load: &BurnWait, job: &Job, phases: &mut Phases) -> Result<Parse
     let weights = Weights::read(&pool).map_err(failed)?;
     weights.check(&guests, &sets).map_err(failed)?;
     let shape = load.shape(job, job.workload.duration_ns);
-    let works = works(&guests, &load.order(job), &sets, shape).map_err(failed)?;
+    let works = works(&guests, &load.order(job), &sets, shape, job.seed).map_err(failed)?;
     let (opened, done) = crew::run(worker::THREAD, works, job, phases)?;
     let after = Weights::read(&pool).map_err(failed)?;
     if after != weights {
@@ -258,6 +258,7 @@ fn works(
     order: &[usize],
     sets: &[&Set],
     shape: Shape,
+    seed: u64,
 ) -> Result<Vec<crew::Work<Done>>, String> {
     let mut works: Vec<crew::Work<Done>> = Vec::new();
     for (index, (guest, set)) in guests.iter().zip(order.iter().copied()).enumerate() {
@@ -267,6 +268,7 @@ fn works(
             duration_ns: shape.duration_ns,
             interval_ns: shape.interval_ns,
             operations_per_kop: shape.operations_per_kop,
+            seed: seed.wrapping_add(index as u64),
         };
         works.push(Box::new(move |gate| {
             worker.hello(&task)?;

@@ -28,6 +28,8 @@ pub enum Task {
         interval_ns: u64,
         /// Operations in one of the thousands that events are written in.
         operations_per_kop: u64,
+        /// Seed of its waits.
+        seed: u64,
     },
     /// Find out what a worker of each set does alone.
     Alone {
@@ -110,6 +112,7 @@ impl Report {
         Record {
             set,
             weight,
+            cpus: Vec::new(),
             intervals: self.intervals.into_iter().map(interval).collect(),
             lateness,
             deadlines: self.deadlines.0,
@@ -142,6 +145,7 @@ pub fn want((kops_per_sec, cpu_ns_per_sec): (u64, u64)) -> Want {
     Want {
         kops_per_sec,
         cpu_ns_per_sec,
+        reads_per_ms: 0,
     }
 }
 
@@ -168,6 +172,7 @@ mod tests {
         let record = Record {
             set: 1,
             weight: 512,
+            cpus: Vec::new(),
             intervals: vec![interval, Interval::default()],
             lateness,
             deadlines: 9,

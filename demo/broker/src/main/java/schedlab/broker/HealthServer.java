@@ -16,7 +16,7 @@ import java.util.Map;
  */
 final class HealthServer implements AutoCloseable {
 
-  private static final int TIMEOUT_MS = 2_000;
+  private static final int TIMEOUT_MS = 5_000;
 
   private final HttpServer server;
   private final int brokerPort;

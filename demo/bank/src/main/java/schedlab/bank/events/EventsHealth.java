@@ -28,7 +28,7 @@ import org.springframework.stereotype.Component;
 @Component("events")
 class EventsHealth implements HealthIndicator {
 
-  private static final int TIMEOUT_MS = 2_000;
+  private static final int TIMEOUT_MS = 5_000;
   private static final Status DEGRADED =
       new Status("DEGRADED", "events are dropped: kafka.enabled=false");
 
