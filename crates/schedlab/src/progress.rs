@@ -244,7 +244,7 @@ impl Lines {
         }
     }
 
-    /// What is under way now.
+    /// The step under way now.
     fn live(&self, line: &str) {
         match self {
             Lines::Live(live) => live.run.set_message(one_line(line).into_owned()),

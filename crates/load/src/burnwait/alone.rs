@@ -85,7 +85,7 @@ fn duration_ns(set: &Set) -> u64 {
 
 struct Alone<'a> {
     sets: &'a [Set],
-    /// Of each set.
+    /// Rate of reads of each set.
     reads_per_ms: Vec<u64>,
     interval_ns: u64,
     operations_per_kop: u64,

@@ -53,7 +53,7 @@ fn pools(asks: &[Ask]) -> BTreeSet<BTreeSet<u32>> {
 
 /// Shares of workers that can go nowhere else than to the same CPUs.
 struct Filled {
-    /// What those get for each unit of their weight who get less than they want; infinite where
+    /// Share for each unit of weight of those who get less than they want; infinite where
     /// all get what they want.
     level: f64,
     shares: Vec<(usize, f64)>,

@@ -114,7 +114,7 @@ pub struct Shape {
     pub operations_per_kop: u64,
 }
 
-/// What makes a worker another one than those of its set.
+/// Properties of one worker among those of its set.
 #[derive(Debug, Default)]
 pub struct Own {
     /// Time from the start of the load until its first events are due.
@@ -250,7 +250,7 @@ impl Worker {
         ended_ns
     }
 
-    /// What was handed over and never begun is as late as it is by the end of the window.
+    /// Hand-overs that were never begun are as late as they are by the end of the window.
     fn left_in_pipe(&mut self, window: Window) {
         let last_ns = window.end_ns.saturating_sub(1);
         while let Some(at_ns) = self.pipe.next() {
