@@ -1,6 +1,7 @@
 //! Display of a run while it goes on, on standard error. A terminal has live lines: the run,
 //! and below it each comparison that is open, as it stands. Elsewhere, in a log, there is a
-//! line for the start and for each block, and after a minute of silence one for the step under way. Whatever a person must know is a line that stays.
+//! line for the start and for each block, and after a minute of silence one for the step under
+//! way. Whatever a person must know is a line that stays.
 
 use indicatif::style::ProgressTracker;
 use indicatif::{MultiProgress, ProgressBar, ProgressState, ProgressStyle};

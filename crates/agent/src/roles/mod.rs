@@ -177,9 +177,9 @@ impl Roles {
         Ok(())
     }
 
-    /// Looks until what was started last is ready; each look has the time that is left. The inner error of a look says what is
-    /// not there yet. What gives wrong answers until the end, from its first answer on, would
-    /// give them to another attempt, too.
+    /// Looks until what was started last is ready; each look has the time that is left. The inner
+    /// error of a look says what is not there yet. What gives wrong answers until the end, from its
+    /// first answer on, would give them to another attempt, too.
     fn wait_until(
         &mut self,
         wait: &Wait,
