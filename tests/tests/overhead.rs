@@ -124,7 +124,8 @@ fn run_queue_latency_is_counted_by_bpf_for_each_cpu() {
                 .value
         };
         let (half, longest) = (of("runqueue_p50"), of("runqueue_max"));
-        assert!(0.0 < half && half < longest, "{half} {longest}");
+        // Not below: where only ticks end turns, each wait is the same three turns.
+        assert!(0.0 < half && half <= longest, "{half} {longest}");
         // A turn of the others on the same CPU.
         assert!(longest > 1e6, "{longest} ns");
         let log = fs::read_to_string(stored.dir.join("runqueue.hlog")).unwrap();
