@@ -122,3 +122,96 @@ fn an_arm_that_cannot_change_in_place_is_an_error_that_names_its_ingredient() {
         stderr(&output)
     );
 }
+
+/// What the run said, and the report on it.
+fn run_auto(bench: &Bench, arm: &str, workload: &str) -> (String, Value) {
+    let text = format!(
+        "name = \"auto\"\nin-place = \"auto\"\nstop = {{ min-blocks = 1, max-blocks = 1 }}\n\
+         [[arm]]\nname = \"default\"\n[[arm]]\nname = \"changed\"\n{arm}\n\
+         [[workload]]\n{workload}\n"
+    );
+    let file = bench.file("auto.toml", &text);
+    let output = bench.run(&["run", &file, "-o", "out"]);
+    expect_code(&output, 0);
+    (stderr(&output), report(bench))
+}
+
+const AUTO_WAKEUP: &str = "kind = \"wakeup\"\nloads = [1]\nsleep = \"20us\"\n\
+                           duration = \"1900ms\"\nwarmup = \"100ms\"\n\
+                           metrics = [\"requests_per_sec\"]";
+
+#[test]
+fn a_pilot_chooses_the_windows_of_arms_that_can_take_turns() {
+    let _turn = alone();
+    let bench = Bench::default();
+    let (said, found) = run_auto(&bench, "handicap = \"300%\"", AUTO_WAKEUP);
+    assert!(said.contains("arms take turns in windows of"), "{said}");
+    let found = deciding(&found);
+    let window_ns = found["in_turns"]["window_ns"].as_u64().expect("a length");
+    assert!(window_ns >= 100_000_000, "{found}");
+    assert_eq!(found["arm"], "changed");
+    expect_code(&bench.run(&["verify", "out"]), 0);
+    // A resume has what the pilot found and asks nobody again.
+    let more = bench.run(&["run", "--resume", "out", "--max-blocks", "2"]);
+    expect_code(&more, 0);
+    assert!(!stderr(&more).contains("pilot"), "{}", stderr(&more));
+}
+
+#[test]
+fn what_cannot_take_turns_is_measured_in_whole_trials_and_the_run_says_why() {
+    let _turn = alone();
+    let bench = Bench::default();
+    let (said, found) = run_auto(
+        &bench,
+        "policy = { nice = 5 }",
+        "kind = \"command\"\ncommand = [\"true\"]",
+    );
+    assert!(said.contains("is a process of its own, since"), "{said}");
+    assert!(said.contains("does not record window by window"), "{said}");
+    assert!(deciding(&found)["in_turns"].is_null(), "{found}");
+}
+
+#[test]
+fn turns_whose_windows_do_not_fit_are_whole_trials() {
+    let _turn = alone();
+    let bench = Bench::default();
+    // A 99th percentile needs a thousand requests. A trial has two thousand at this rate, the
+    // longest window that fits some five hundred.
+    let slow = AUTO_WAKEUP
+        .replace("20us", "850us")
+        .replace("requests_per_sec", "request_p99");
+    let (said, found) = run_auto(&bench, "handicap = \"10%\"", &slow);
+    assert!(said.contains("too few requests for request_p99"), "{said}");
+    assert!(deciding(&found)["in_turns"].is_null(), "{found}");
+    let text = stdout(&bench.run(&["report", "out"]));
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        text.contains("each trial is a process of its own"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_queue_that_outlives_a_change_is_found_by_the_pilot_and_turns_are_refused() {
+    let _turn = alone();
+    if !tests::is_root() {
+        return skipped("a cgroup needs root");
+    }
+    let bench = Bench::default();
+    // The server has a hundredth of a CPU in the windows of one arm, so that requests queue: the
+    // longer the window, the longer the queue.
+    let text = "name = \"queue\"\nin-place = \"auto\"\n\
+                stop = { min-blocks = 1, max-blocks = 1, max-attempts = 1 }\n\
+                [[arm]]\nname = \"default\"\nto = \"server\"\n\
+                [[arm]]\nname = \"starved\"\nto = \"server\"\nquota = \"1ms/100ms\"\n\
+                [[workload]]\nkind = \"http\"\nloads = [\"2000/s\"]\nmetrics = [\"request_p50\"]\n\
+                duration = \"2s\"\nwarmup = \"100ms\"\n\
+                [workload.server]\nkind = \"nginx\"\n";
+    let file = bench.file("queue.toml", text);
+    let output = bench.run(&["run", &file, "-o", "out"]);
+    let said = stderr(&output);
+    if said.contains("no cgroup controller") {
+        return skipped("no cgroup controller for CPU time is mounted");
+    }
+    assert!(said.contains("something outlives a change"), "{said}");
+}

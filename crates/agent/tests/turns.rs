@@ -33,6 +33,7 @@ fn turns(arms: Vec<Arm>, pairs: u32) -> Request {
             lengths: InPlace {
                 window_ns: 40 * MS,
                 washout_ns: 40 * MS,
+                pilot: false,
             },
             order: (0..pairs).flat_map(pair).collect(),
         },

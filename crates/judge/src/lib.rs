@@ -151,16 +151,18 @@ fn of_cell<'a>(
         let deciding = overload.deciding(&workload.metrics, &here).into_iter();
         // A window may be too short for a quantile, which then cannot decide.
         let has = |metric: &&str| here.iter().any(|trial| trial.metric(metric).is_some());
-        for metric in deciding.filter(|metric| workload.in_place.is_none() || has(metric)) {
+        // A pilot may have chosen whole trials.
+        let in_turns = here.iter().any(|trial| trial.result.windows.is_some());
+        for metric in deciding.filter(|metric| !in_turns || has(metric)) {
             let better = direction(&here, metric);
             let here = here.iter().copied();
-            let judgement = match workload.in_place {
-                Some(_) => {
+            let judgement = match in_turns {
+                true => {
                     let processes = results::turns::processes(here, cell, arm, baseline);
                     let xs = processes.iter().map(|p| p.log_ratios(metric, Span::Whole));
                     judge_turns(&xs.collect::<Vec<_>>(), better, &experiment.stop)
                 }
-                None => {
+                false => {
                     let ratios = results::log_ratios(here, cell, metric, arm, baseline);
                     let xs: Vec<f64> = ratios.iter().map(|ratio| ratio.x).collect();
                     judge(&xs, better, &experiment.stop)

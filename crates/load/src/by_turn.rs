@@ -285,10 +285,7 @@ mod tests {
 
     fn turns(count: usize) -> Turns {
         Turns {
-            lengths: InPlace {
-                window_ns: 100 * MS,
-                washout_ns: 20 * MS,
-            },
+            lengths: InPlace::new(100 * MS),
             order: (0..count)
                 .map(|turn| Turn {
                     arm: turn % 2,

@@ -55,7 +55,7 @@ pub use start::{Build, Machine, Start};
 pub use system::System;
 pub use trace::{Ran, Tracing, WorstTrace};
 pub use trial::{Trial, TrialResult, TrialState};
-pub use turns::{InPlace, TakingTurns, Turn, Turns, Windows};
+pub use turns::{InPlace, Piloted, TakingTurns, Turn, Turns, Windows};
 pub use units::{Size, format_duration_ns, format_rate, nanos, parse_size, whole};
 pub use workload::{
     Arrivals, Calibration, KEEP_LIMIT_BYTES, Kind, Load, Place, ShareOfMax, Slo, Variant, Workload,

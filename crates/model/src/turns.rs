@@ -11,6 +11,23 @@ pub struct InPlace {
     /// Time between a change and its window. Its first half is for the change and its proof, the
     /// second for settling.
     pub washout_ns: u64,
+    /// True where a pilot chooses both before the first block, or finds that each trial must be a
+    /// process of its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pilot: bool,
+}
+
+/// What the pilot of a cell found whose arms may take turns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "way", rename_all = "kebab-case")]
+pub enum Piloted {
+    /// Arms take turns in windows of these lengths.
+    Turns {
+        /// Length of each window and washout.
+        lengths: InPlace,
+    },
+    /// Each trial is a process of its own; a warning of the run says why.
+    Whole,
 }
 
 /// Length of a window where nothing says another: long enough for the 99th percentile of a few
@@ -25,6 +42,7 @@ impl InPlace {
         InPlace {
             window_ns,
             washout_ns: (window_ns / 10).max(LEAST_WASHOUT_NS),
+            pilot: false,
         }
     }
 

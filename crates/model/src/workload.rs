@@ -3,7 +3,7 @@
 use crate::Placement;
 use crate::service::{Antagonist, OpenLoopParams, Server};
 use crate::stack::Service;
-use crate::turns::InPlace;
+use crate::turns::{InPlace, Piloted};
 use crate::units::{format_duration_ns, format_rate};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -57,6 +57,10 @@ pub struct Workload {
     /// process of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_place: Option<InPlace>,
+    /// Reason for which each trial is a process of its own, where arms were to take turns if they
+    /// can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub whole_because: Option<String>,
     /// Which of the cells of one table of the file it is, if that has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variant: Option<Variant>,
@@ -267,6 +271,9 @@ pub struct Calibration {
     /// The highest rate of the baseline, in requests a second, of which the load is a share.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_per_sec: Option<f64>,
+    /// What the pilot found, where arms may take turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub piloted: Option<Piloted>,
 }
 
 impl Workload {
@@ -323,6 +330,7 @@ impl Workload {
             keep_limit_bytes: None,
             load_on: Place::Target,
             in_place: None,
+            whole_because: None,
             variant: None,
         }
     }

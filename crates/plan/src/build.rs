@@ -6,7 +6,7 @@ use crate::error::PlanError;
 use crate::name::check_name;
 use crate::stop::{FileStop, stop};
 use crate::workload::of_words;
-use crate::{target, words};
+use crate::{target, turns, words};
 use model::{Arm, Experiment, TargetSpec, Tracing, Workload};
 use serde_json::{Map, Value};
 
@@ -146,6 +146,7 @@ pub(crate) fn complete(draft: Draft) -> Result<Experiment, PlanError> {
         trace: draft.trace,
         aa_arm: None,
     };
+    turns::choose(&mut experiment)?;
     check(&experiment)?;
     for workload in &mut experiment.workloads {
         if workload.metrics.is_empty() {

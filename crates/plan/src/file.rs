@@ -32,7 +32,13 @@ pub(crate) struct FileExperiment {
     #[serde(default)]
     perf: Vec<String>,
     trace: Option<Spanned<String>>,
+    /// Read as the key of each workload that has none of its own.
+    #[serde(rename = "in-place")]
+    _in_place: Option<String>,
 }
+
+/// A key of the experiment and of a workload.
+const IN_PLACE: &str = "in-place";
 
 /// Tables that are taken out of the experiment before its own keys are read.
 pub(crate) const TAKEN: [&str; 3] = ["target", "arm", "workload"];
@@ -43,7 +49,8 @@ fn parse(file_name: &str, text: &str) -> Result<Experiment, PlanError> {
     let places = Places::of_table(root.get_ref());
     let target = take(root.get_mut(), "target").map(target).transpose()?;
     let arms = items(take(root.get_mut(), "arm"), "arm")?;
-    let workloads = items(take(root.get_mut(), "workload"), "workload")?;
+    let mut workloads = items(take(root.get_mut(), "workload"), "workload")?;
+    give_each(&mut workloads, root.get_ref(), IN_PLACE);
     let rest = Value::new(span.clone(), DeValue::Table(root.into_inner()));
     let file: FileExperiment = own_keys(rest, &TAKEN)?;
     let workloads = read_workloads(workloads)?;
@@ -64,6 +71,21 @@ fn parse(file_name: &str, text: &str) -> Result<Experiment, PlanError> {
         aa: file.aa,
     };
     complete(draft).map_err(|e| e.at(span.start..span.start).at_key(&places))
+}
+
+/// Gives a key of the experiment to each workload that has none of this name.
+fn give_each<'i>(workloads: &mut [Value<'i>], experiment: &DeTable<'i>, key: &str) {
+    let mut keys = experiment.iter();
+    let Some((name, value)) = keys.find(|(name, _)| name.get_ref() == key) else {
+        return;
+    };
+    for workload in workloads {
+        if let DeValue::Table(table) = workload.get_mut()
+            && !table.keys().any(|own| own.get_ref() == key)
+        {
+            table.insert(name.clone(), value.clone());
+        }
+    }
 }
 
 fn tracing(text: Spanned<String>) -> Result<Tracing, PlanError> {

@@ -69,6 +69,12 @@ const EXPERIMENT: TableDef = TableDef {
             "Keeps the scheduling events around the worst latency of each arm in each cell, as a \
              Perfetto trace: of the first kind of latency that decides, or of this one.",
         ),
+        KeyDef::new(
+            "in-place",
+            "`auto`, `always` or `never`",
+            "`never`",
+            "The same key of each workload that does not have it.",
+        ),
         KeyDef::new("stop", "table", "", "Rule that ends the run."),
         KeyDef::new(
             "target",
@@ -309,10 +315,11 @@ const WORKLOAD: TableDef = TableDef {
         ),
         KeyDef::new(
             "in-place",
-            "`always` or `never`",
-            "`never`",
+            "`auto`, `always` or `never`",
+            "that of the experiment, or `never`",
             "Whether the arms take turns in windows of one running process, which finds small \
-             changes much sooner, or each trial is a process of its own.",
+             changes much sooner, or each trial is a process of its own. With `auto` they take \
+             turns where they can, in windows that a pilot chooses.",
         ),
         KeyDef::new(
             "turn",

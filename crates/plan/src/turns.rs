@@ -19,9 +19,55 @@ const LEAST_WASHOUT_NS: u64 = 1_000_000;
 /// attached, on a fast machine.
 const LEAST_TO_ATTACH_NS: u64 = 200_000_000;
 
+/// Decides for each workload whose arms take turns if they can whether they do.
+pub(crate) fn choose(experiment: &mut Experiment) -> Result<(), PlanError> {
+    let kept = experiment.workloads.clone();
+    for (index, workload) in kept.iter().enumerate() {
+        let Some(lengths) = workload.in_place.filter(|lengths| lengths.pilot) else {
+            continue;
+        };
+        // Alone, so that nothing of another workload is in its way.
+        let alone = Experiment {
+            workloads: vec![Workload {
+                in_place: Some(InPlace {
+                    pilot: false,
+                    ..pilot_lengths(experiment, lengths)
+                }),
+                ..workload.clone()
+            }],
+            ..experiment.clone()
+        };
+        let def = crate::workload::find(workload.kind.name())?;
+        let can = check(def, &alone.workloads[0]).and_then(|()| check_arms(&alone));
+        let chosen = &mut experiment.workloads[index];
+        match can {
+            _ if experiment.arms.len() < 2 => chosen.in_place = None,
+            Ok(()) => chosen.in_place = Some(pilot_lengths(&alone, lengths)),
+            Err(error) => {
+                chosen.in_place = None;
+                chosen.whole_because = Some(error.to_string());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Lengths that the pilot begins with.
+fn pilot_lengths(experiment: &Experiment, lengths: InPlace) -> InPlace {
+    match experiment.arms.iter().any(|arm| arm.scheduler.is_some()) {
+        true => InPlace {
+            window_ns: LEAST_TO_ATTACH_NS.saturating_mul(10),
+            washout_ns: LEAST_TO_ATTACH_NS.saturating_mul(5),
+            ..lengths
+        },
+        false => lengths,
+    }
+}
+
 /// Refuses a workload that has no windows of which each could have another arm.
 pub(crate) fn check(def: &KindDef, workload: &Workload) -> Result<(), PlanError> {
-    let Some(lengths) = workload.in_place else {
+    // One that may take turns is asked when all arms are known.
+    let Some(lengths) = workload.in_place.filter(|lengths| !lengths.pilot) else {
         return Ok(());
     };
     let name = &workload.name;

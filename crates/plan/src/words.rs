@@ -146,7 +146,9 @@ fn set_turns(tables: &mut [Table], line: &CommandLine) -> Result<(), PlanError> 
         .into_iter()
         .filter_map(|(key, v)| Some((key, v.as_ref()?)))
     {
-        let able = |table: &Table| kind_of(table).is_none_or(|def| def.turns);
+        // Others are measured in whole trials then, and the run says so.
+        let takes_all = value == "auto" || value == "never";
+        let able = |table: &Table| takes_all || kind_of(table).is_none_or(|def| def.turns);
         let mut able = tables.iter_mut().filter(|table| able(table)).peekable();
         if able.peek().is_none() {
             let with = crate::workload::kinds(|def| def.turns).join("`, `");

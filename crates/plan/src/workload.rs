@@ -44,6 +44,7 @@ pub(crate) struct CommonKeys {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Turning {
+    Auto,
     Always,
     Never,
 }
@@ -108,7 +109,7 @@ pub(crate) fn from_table(kind: &str, mut value: Value) -> Result<Workload, PlanE
 }
 
 /// The entry of the table of kinds.
-fn find(kind: &str) -> Result<&'static KindDef, PlanError> {
+pub(crate) fn find(kind: &str) -> Result<&'static KindDef, PlanError> {
     load::kind::find(kind).ok_or_else(|| {
         let error = unknown_kind("workload", kind, load::kind::names());
         match load::roles::SERVERS.find(kind) {
@@ -174,6 +175,7 @@ fn workload(
         keep_limit_bytes: keys.keep_limit.map(|size| size.0),
         load_on: keys.load_on.unwrap_or_default(),
         in_place: in_place(keys.in_place, keys.turn, keys.washout)?,
+        whole_because: None,
         variant: None,
     })
 }
@@ -184,6 +186,12 @@ fn in_place(
     turn: Option<Duration>,
     washout: Option<Duration>,
 ) -> Result<Option<InPlace>, PlanError> {
+    if turning == Some(Turning::Auto) && turn.or(washout).is_none() {
+        return Ok(Some(InPlace {
+            pilot: true,
+            ..InPlace::new(USUAL_WINDOW_NS)
+        }));
+    }
     if turning == Some(Turning::Always) {
         let mut lengths = InPlace::new(turn.map_or(USUAL_WINDOW_NS, |turn| turn.0));
         if let Some(washout) = washout {
@@ -197,11 +205,17 @@ fn in_place(
     ];
     match of_turns.into_iter().find(|(_, value, _)| value.is_some()) {
         None => Ok(None),
-        Some((key, _, what)) => Err(PlanError::new(format!(
-            "`{key}` is {what} of arms that take turns"
-        ))
-        .with_help(format!("in-place = \"always\", or leave out {key}"))
-        .about(key)),
+        Some((key, _, what)) => {
+            let chosen = match turning {
+                Some(Turning::Auto) => "; a pilot chooses it where in-place is \"auto\"",
+                _ => "",
+            };
+            Err(
+                PlanError::new(format!("`{key}` is {what} of arms that take turns{chosen}"))
+                    .with_help(format!("in-place = \"always\", or leave out {key}"))
+                    .about(key),
+            )
+        }
     }
 }
 

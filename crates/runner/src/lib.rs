@@ -53,6 +53,13 @@ pub enum Event<'a> {
         /// Reason for which its trial does not count.
         why: &'a str,
     },
+    /// The pilot of a cell has ended, whose arms take turns if they can.
+    Piloted {
+        /// Name of the cell.
+        cell: &'a str,
+        /// How the cell is measured, in words.
+        what: &'a str,
+    },
     /// A trial is about to start.
     TrialStarted {
         /// Place of the trial in the plan.

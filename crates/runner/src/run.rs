@@ -2,6 +2,7 @@
 
 mod budget;
 mod capacity;
+mod pilot;
 mod snapshot;
 mod turns;
 
@@ -269,7 +270,7 @@ impl<'a> Run<'a> {
     }
 
     fn measure_all(&mut self) -> Result<Outcome, RunError> {
-        match self.find_rates()? {
+        match self.find_rates()? && self.pilots()? {
             true => self.all_blocks(),
             false => Ok(self.interrupt()),
         }
@@ -547,7 +548,9 @@ impl<'a> Run<'a> {
             trace: self.experiment.trace.clone(),
             part: Part::Whole,
             stays: false,
-            turns: schedule::turns(self.experiment, self.plan, place),
+            turns: self
+                .lengths(place.cell)
+                .and_then(|lengths| schedule::turns(self.experiment, self.plan, place, lengths)),
         }))
     }
 

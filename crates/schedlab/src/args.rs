@@ -256,7 +256,7 @@ pub struct ExperimentArgs {
     #[arg(long, value_name = "TIME", conflicts_with = "file")]
     pub duration: Option<String>,
     /// Let the arms change places inside one running process, in short windows, rather than give
-    /// each trial a process of its own: always, never [default: never]
+    /// each trial a process of its own: auto, always, never [default: never]
     #[arg(long, value_name = "WHEN", conflicts_with = "file")]
     pub in_place: Option<String>,
     /// Length of a window of --in-place: 50ms, 1s [default: 200ms]

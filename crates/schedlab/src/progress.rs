@@ -85,6 +85,7 @@ impl Display {
                     self.lines.say(&format!("{state}: {cell}, {arm}: {why}"));
                 }
             }
+            Event::Piloted { cell, what } => self.lines.say(&format!("{cell}: {what}")),
             Event::TooLong { what } => self.lines.say(&format!("note: {what}")),
             Event::GaveUp { cell, arm, .. } => {
                 let line = format!("gave up on {arm} in {cell}: it never worked");

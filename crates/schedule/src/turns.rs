@@ -10,31 +10,53 @@ use rand_chacha::ChaCha8Rng;
 /// Sets the coins apart from what else is drawn from the seed of a trial.
 const COINS: u64 = 0x7475_726e;
 
-/// Turns of the arms in the process that a block of this cell is; `None` where each trial is a
-/// process of its own, as that of an arm that is alone.
+/// Turns of these lengths in the process that a block of this cell is; `None` for an arm that is
+/// alone.
 ///
 /// The process is measured for as long as the trials of all arms would be.
-pub fn turns(experiment: &Experiment, plan: &Plan, place: &PlannedTrial) -> Option<TakingTurns> {
+pub fn turns(
+    experiment: &Experiment,
+    plan: &Plan,
+    place: &PlannedTrial,
+    lengths: InPlace,
+) -> Option<TakingTurns> {
     let workload = &experiment.workloads[plan.cells[place.cell].workload];
-    let lengths = workload.in_place?;
     let arms = experiment.arms.len();
     if arms < 2 {
         return None;
     }
     let all_ns = workload.duration_ns.saturating_mul(arms as u64);
+    let rounds = rounds(lengths, all_ns, arms);
+    Some(drawn(experiment, plan, place, lengths, rounds))
+}
+
+/// Turns of a pilot: this many pairs of each arm with the baseline.
+pub fn pilot_turns(
+    experiment: &Experiment,
+    plan: &Plan,
+    place: &PlannedTrial,
+    lengths: InPlace,
+    pairs: u32,
+) -> TakingTurns {
+    drawn(experiment, plan, place, lengths, pairs.into())
+}
+
+fn drawn(
+    experiment: &Experiment,
+    plan: &Plan,
+    place: &PlannedTrial,
+    lengths: InPlace,
+    rounds: u64,
+) -> TakingTurns {
     let mut coins = ChaCha8Rng::seed_from_u64(trial_seed(plan.seed, place) ^ COINS);
-    Some(TakingTurns {
+    let (arms, baseline) = (experiment.arms.len(), experiment.baseline);
+    TakingTurns {
         arms: experiment.arms.clone(),
         turns: Turns {
             lengths,
-            order: order(
-                arms,
-                experiment.baseline,
-                rounds(lengths, all_ns, arms),
-                &mut coins,
-            ),
+            order: order(arms, baseline, rounds, &mut coins),
         },
-    })
+    }
 }
 
 /// Pairs of each arm with the baseline that fit into the time, one at least.

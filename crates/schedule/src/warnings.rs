@@ -17,6 +17,7 @@ pub fn warnings(experiment: &Experiment, plan: &Plan, cpus: Option<u32>) -> Vec<
         all.extend(by_arms);
         all.extend(limits::only_some_weighted(arms, workload));
         all.extend(crowded(workload, cpus));
+        all.extend(whole_trials(workload));
     }
     all.extend(limits::only_some_limited(arms));
     all.extend(short_budget(experiment, plan));
@@ -28,6 +29,19 @@ pub fn warnings(experiment: &Experiment, plan: &Plan, cpus: Option<u32>) -> Vec<
         }
     }
     once
+}
+
+/// Arms were to take turns in processes of the workload if they can, and they cannot.
+fn whole_trials(workload: &Workload) -> Option<Warning> {
+    let why = workload.whole_because.as_ref()?;
+    Some(Warning {
+        severity: Severity::Note,
+        what: format!(
+            "each trial of {} is a process of its own, since {why}",
+            workload.name
+        ),
+        remedy: "nothing; small changes take longer to find so".to_owned(),
+    })
 }
 
 /// The generator's threads take turns on its CPUs. Told only where the CPUs are known:
@@ -95,7 +109,9 @@ fn few_blocks(experiment: &Experiment) -> Option<Warning> {
 /// all arms take turns, one block has pairs enough.
 pub fn least_blocks(experiment: &Experiment) -> u32 {
     let stop = &experiment.stop;
-    let in_turns = experiment.workloads.iter().all(|w| w.in_place.is_some());
+    // A pilot may still find that each trial must be a process of its own.
+    let in_turns = |w: &Workload| w.in_place.is_some_and(|lengths| !lengths.pilot);
+    let in_turns = experiment.workloads.iter().all(in_turns);
     match experiment.arms.len() {
         0 | 1 => stop.min_blocks,
         _ if in_turns => stop.min_blocks,

@@ -4,8 +4,10 @@
 //! fits light and dark.
 
 mod labelled;
+mod turns;
 
 pub use labelled::{Labelled, Series, labelled};
+pub use turns::{TurnDots, evidence, halves, turns};
 
 use crate::quantity::{change, with_unit};
 use crate::render::histogram::{Curve, MEDIAN};

@@ -294,7 +294,8 @@ impl<'a> CellScope<'a> {
 
     fn compare(&self, head: &MetricHead, arm: usize) -> Comparison {
         let by_blocks = self.by_blocks(head, arm);
-        if self.workload.in_place.is_none() || !self.are_measured(arm) {
+        let in_turns = self.trials.iter().any(|t| t.result.windows.is_some());
+        if !in_turns || !self.are_measured(arm) {
             return by_blocks;
         }
         let baseline = self.experiment.baseline;

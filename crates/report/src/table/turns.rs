@@ -83,6 +83,7 @@ fn compare(
         .map_or(InPlace::new(0), |process| InPlace {
             window_ns: process.arm.window_ns,
             washout_ns: process.arm.washout_ns,
+            pilot: false,
         });
     let changes = processes
         .iter()

@@ -6,6 +6,7 @@
 mod charts;
 mod scale;
 mod setup;
+mod turns;
 mod view;
 mod workers;
 
@@ -22,6 +23,7 @@ pub fn render(table: &Table, results: &ResultSet) -> Result<String, ReportError>
         charts
             .percentiles
             .extend(workers::of_cell(table, results, cell));
+        charts.blocks.extend(turns::of_cell(table, results, cell));
     }
     let mut across = charts::scans(table);
     across.extend(charts::searches(table, results));

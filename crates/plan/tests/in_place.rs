@@ -1,0 +1,64 @@
+//! `in-place`: which workloads have arms that take turns, and why others do not.
+
+#![allow(clippy::unwrap_used)] // In a test a panic is the message.
+
+use model::Experiment;
+use plan::parse_experiment;
+
+fn experiment(top: &str, arm: &str, workloads: &str) -> Experiment {
+    let text = format!(
+        "name = \"turns\"\n{top}\n[[arm]]\nname = \"default\"\n[[arm]]\nname = \"other\"\n{arm}\n\
+         {workloads}"
+    );
+    parse_experiment("turns.toml", &text).unwrap()
+}
+
+const TWO: &str = "[[workload]]\nkind = \"wakeup\"\n\
+                   [[workload]]\nkind = \"hackbench\"\nname = \"messages\"\n";
+
+#[test]
+fn the_key_of_the_experiment_is_that_of_every_workload_without_one() {
+    let found = experiment("in-place = \"auto\"", "policy = { nice = 5 }", TWO);
+    let lengths = found.workloads[0].in_place.unwrap();
+    assert!(lengths.pilot);
+    assert_eq!(found.workloads[0].whole_because, None);
+    assert_eq!(found.workloads[1].in_place, None);
+    let why = found.workloads[1].whole_because.as_deref().unwrap();
+    assert!(why.contains("does not record window by window"), "{why}");
+
+    let own = "[[workload]]\nkind = \"wakeup\"\nin-place = \"never\"\n";
+    let found = experiment("in-place = \"auto\"", "policy = { nice = 5 }", own);
+    assert_eq!(found.workloads[0].in_place, None);
+    assert_eq!(found.workloads[0].whole_because, None);
+}
+
+#[test]
+fn arms_that_cannot_change_in_place_are_named_and_measured_in_whole_trials() {
+    let one = "[[workload]]\nkind = \"wakeup\"\n[workload.server]\nkind = \"echo\"\n";
+    let fixed = "to = \"server\"\ncpus = \"0\"";
+    let served = one.replace("wakeup", "rr");
+    let found = experiment("in-place = \"auto\"", fixed, &served);
+    assert_eq!(found.workloads[0].in_place, None);
+    let why = found.workloads[0].whole_because.as_deref().unwrap();
+    assert!(why.contains("arm `other`"), "{why}");
+}
+
+#[test]
+fn a_pilot_of_sched_ext_schedulers_begins_with_a_washout_in_which_one_can_attach() {
+    let one = "[[workload]]\nkind = \"wakeup\"\nduration = \"60s\"\n";
+    let found = experiment("in-place = \"auto\"", "scheduler = \"scx_rusty\"", one);
+    let lengths = found.workloads[0].in_place.unwrap();
+    assert_eq!(lengths.washout_ns, 1_000_000_000);
+    assert!(lengths.pilot);
+}
+
+#[test]
+fn lengths_that_a_pilot_chooses_cannot_be_given() {
+    let text = "name = \"turns\"\n[[arm]]\nname = \"default\"\n[[arm]]\nname = \"batch\"\n\
+                policy = { class = \"batch\" }\n\
+                [[workload]]\nkind = \"wakeup\"\nin-place = \"auto\"\nturn = \"50ms\"\n";
+    let error = parse_experiment("turns.toml", text)
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("a pilot chooses it"), "{error}");
+}
