@@ -8,6 +8,7 @@
 use crate::experiment::{Experiment, StopRule};
 use crate::schedule::{Cell, Plan, PlannedTrial};
 use crate::trial::Trial;
+use crate::turns::Piloted;
 use crate::units::format_duration_ns;
 use crate::workload::{Calibration, Load, Workload};
 use std::collections::HashSet;
@@ -25,6 +26,8 @@ pub const MOST_CELLS: usize = 1_000;
 pub const MOST_PLACES: u64 = 500_000;
 /// Windows of an arm in one process.
 pub const MOST_WINDOWS: usize = 10_000;
+/// The shortest window of an arm that takes turns, of some requests at least.
+pub const LEAST_WINDOW_NS: u64 = 10_000_000;
 /// Threads, workers, groups, connections.
 pub const MOST_COUNT: u64 = 1_000_000;
 /// The most that one part of a load may take: 1 TiB.
@@ -250,14 +253,26 @@ impl Load {
 }
 
 impl Calibration {
-    /// Checks that a highest rate is one.
+    /// Checks that a highest rate is one, and that windows have a length.
     pub fn check(&self) -> Checked {
         let is_rate = |rate: f64| rate > 0.0 && rate <= MOST_PER_SEC;
-        match self.max_per_sec {
-            Some(rate) if !is_rate(rate) => {
-                Err(Invalid::new("max_per_sec", format!("{rate} is no rate")))
-            }
-            _ => Ok(()),
+        if let Some(rate) = self.max_per_sec.filter(|rate| !is_rate(*rate)) {
+            return Err(Invalid::new("max_per_sec", format!("{rate} is no rate")));
+        }
+        let Some(Piloted::Turns { lengths }) = self.piloted else {
+            return Ok(());
+        };
+        not_too_long("piloted.lengths.washout_ns", lengths.washout_ns)?;
+        not_too_long("piloted.lengths.window_ns", lengths.window_ns)?;
+        match lengths.window_ns < LEAST_WINDOW_NS {
+            true => Err(Invalid::new(
+                "piloted.lengths.window_ns",
+                format!(
+                    "{} is too short for a window",
+                    format_duration_ns(lengths.window_ns)
+                ),
+            )),
+            false => Ok(()),
         }
     }
 }

@@ -363,6 +363,23 @@ mod tests {
     }
 
     #[test]
+    fn windows_of_a_pilot_have_a_length_that_is_none_of_a_forgery() {
+        let of = |window_ns| Calibration {
+            piloted: Some(Piloted::Turns {
+                lengths: InPlace::new(window_ns),
+            }),
+            ..Calibration::default()
+        };
+        of(100_000_000).check().unwrap();
+        for window_ns in [0, 9_999_999, u64::MAX] {
+            assert!(of(window_ns).check().is_err(), "{window_ns}");
+        }
+        let stored = serde_json::to_string(&of(100_000_000)).unwrap();
+        let read: Calibration = serde_json::from_str(&stored).unwrap();
+        assert_eq!(read, of(100_000_000));
+    }
+
+    #[test]
     fn a_client_is_read_beside_the_kind_and_from_within_it_as_files_had_it_before() {
         let client = r#"{"connections":8,"threads":2,"timeout_ns":1,"load_cpus":"1"}"#;
         let file = |within: &str, beside: &str| {

@@ -4,13 +4,11 @@ use crate::error::PlanError;
 use crate::workload::kinds;
 use agent::arm::ingredient::INGREDIENTS;
 use load::KindDef;
-use model::check::MOST_WINDOWS;
+use model::check::{LEAST_WINDOW_NS, MOST_WINDOWS};
 use model::{Arm, Experiment, InPlace, Load, Place, Reset, Workload};
 use serde_json::Map;
 
 const HELP: &str = "leave out in-place: each trial is a process of its own then";
-/// The shortest window, of some requests at least.
-const LEAST_WINDOW_NS: u64 = 10_000_000;
 /// The longest window: the change of a machine within it is what turns are to be faster than.
 const MOST_WINDOW_NS: u64 = 60_000_000_000;
 /// The shortest washout: its half is for a change and its proof.

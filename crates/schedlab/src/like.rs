@@ -9,8 +9,8 @@ use load::Chosen;
 use load::roles::{ANTAGONISTS, Readiness, SERVERS};
 use model::printable::one_line;
 use model::{
-    Antagonist, Arm, Calibration, Experiment, Kind, Placement, Ready, Server, Service, TargetSpec,
-    Workload, format_duration_ns, format_rate,
+    Antagonist, Arm, Calibration, Experiment, Kind, Piloted, Placement, Ready, Server, Service,
+    TargetSpec, Workload, format_duration_ns, format_rate,
 };
 use plan::PlanError;
 use std::io::IsTerminal;
@@ -110,7 +110,13 @@ fn shown(earlier: &Path, wanted: &Wanted) -> Result<String, PlanError> {
         let values = values.map(|(name, n)| format!("{name} = {n}"));
         let max = calibration.max_per_sec.map(format_rate);
         let max = max.map(|rate| format!("max = {rate}"));
-        let values: Vec<String> = values.chain(max).collect();
+        let piloted = calibration.piloted.map(|piloted| match piloted {
+            Piloted::Turns { lengths } => {
+                format!("turns of {}", format_duration_ns(lengths.window_ns))
+            }
+            Piloted::Whole => "whole trials".to_owned(),
+        });
+        let values: Vec<String> = values.chain(max).chain(piloted).collect();
         shown.entry(1, &format!("as calibrated, {cell}"), &values.join(", "));
     }
     let stop = &experiment.stop;

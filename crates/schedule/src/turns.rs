@@ -2,6 +2,7 @@
 //! order drawn by a fair coin.
 
 use crate::order::trial_seed;
+use model::check::MOST_WINDOWS;
 use model::{Experiment, InPlace, Plan, PlannedTrial, TakingTurns, Turn, Turns};
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
@@ -59,11 +60,13 @@ fn drawn(
     }
 }
 
-/// Pairs of each arm with the baseline that fit into the time, one at least.
+/// Pairs of each arm with the baseline that fit into the time: one at least, and no more than have
+/// a place in the results.
 fn rounds(lengths: InPlace, all_ns: u64, arms: usize) -> u64 {
     let others = arms.saturating_sub(1).max(1) as u64;
     let round_ns = lengths.turn_ns().saturating_mul(2 * others).max(1);
-    (all_ns / round_ns).max(1)
+    let most = (MOST_WINDOWS as u64 / others).max(1);
+    (all_ns / round_ns).clamp(1, most)
 }
 
 /// Rounds, in each of which every other arm has one pair, in random order.
@@ -115,5 +118,6 @@ mod tests {
         assert_eq!(rounds(lengths, 4_000_000_000, 2), 9);
         assert_eq!(rounds(lengths, 6_000_000_000, 3), 6);
         assert_eq!(rounds(lengths, 1, 2), 1);
+        assert_eq!(rounds(lengths, u64::MAX, 3), 5_000);
     }
 }

@@ -5,6 +5,7 @@ use super::{Run, connected, prove};
 use crate::connection::with_last_lines;
 use crate::trial::TrialEnd;
 use crate::{Event, RunError};
+use model::check::MOST_WINDOWS;
 use model::turns::Span;
 use model::{
     InPlace, Piloted, PlannedTrial, Severity, TakingTurns, TrialResult, TrialSpec, TrialState,
@@ -173,7 +174,8 @@ impl Run<'_> {
                 washout_ns,
                 pilot: false,
             };
-            if last.replace(lengths) == Some(lengths) {
+            let windows = process_ns / lengths.turn_ns() / 2;
+            if last.replace(lengths) == Some(lengths) || windows > MOST_WINDOWS as u64 {
                 continue;
             }
             let pairs_ns = lengths
