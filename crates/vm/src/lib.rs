@@ -53,7 +53,7 @@ use host::Watch;
 use hypervisor::Hypervisor;
 use kernel::Kernel;
 use launch::Launch;
-use model::{Experiment, Problem, Severity, Warning, parse_cpu_list};
+use model::{Experiment, Problem, Reset, Severity, Warning, parse_cpu_list};
 use qemu::{Accel, CommandLine, Descriptors, Root};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -440,6 +440,7 @@ impl Vm {
                 remedy: String::new(),
             });
         }
+        warnings.extend(one_draw(self.spec.reset));
         warnings
     }
 
@@ -520,6 +521,22 @@ fn image_path(root: &str) -> Option<PathBuf> {
     root.strip_prefix("image:").map(PathBuf::from)
 }
 
+/// Trials from one snapshot share what the programs in it had come to: code that was compiled, memory
+/// that was laid out.
+fn one_draw(reset: Reset) -> Option<Warning> {
+    (reset == Reset::Snapshot).then(|| Warning {
+        severity: Severity::Note,
+        what:
+            "all trials of a start go on from one snapshot, so a verdict is about the state that \
+               its services were saved in"
+                .to_owned(),
+        remedy:
+            "interrupt the run and resume it: each start has a snapshot of its own; or reset = \
+                 \"trial\""
+                .to_owned(),
+    })
+}
+
 fn emulation_warning(why: &str, version: &str) -> Warning {
     let mut remedy = format!("for performance, run on a host where KVM works (here: {why})");
     if !qemu::emulates_in_parallel(version) {
@@ -545,6 +562,12 @@ mod tests {
         assert!(remedy("7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)").contains("in turns"));
         assert!(!remedy("8.1.0").contains("in turns"));
         assert!(!remedy("10.0.2 (Debian 1:10.0.2+ds-2)").contains("in turns"));
+    }
+
+    #[test]
+    fn a_snapshot_is_said_to_be_one_draw() {
+        assert!(one_draw(Reset::Snapshot).is_some_and(|w| w.what.contains("one snapshot")));
+        assert_eq!(one_draw(Reset::Trial), None);
     }
 
     #[test]
