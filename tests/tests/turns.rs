@@ -123,7 +123,7 @@ fn an_arm_that_cannot_change_in_place_is_an_error_that_names_its_ingredient() {
     );
 }
 
-/// What the run said, and the report on it.
+/// Words of the run, and the report on it.
 fn run_auto(bench: &Bench, arm: &str, workload: &str) -> (String, Value) {
     let text = format!(
         "name = \"auto\"\nin-place = \"auto\"\nstop = {{ min-blocks = 1, max-blocks = 1 }}\n\

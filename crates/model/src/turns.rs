@@ -17,7 +17,7 @@ pub struct InPlace {
     pub pilot: bool,
 }
 
-/// What the pilot of a cell found whose arms may take turns.
+/// Finding of the pilot of a cell whose arms may take turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "way", rename_all = "kebab-case")]
 pub enum Piloted {

@@ -271,7 +271,7 @@ pub struct Calibration {
     /// The highest rate of the baseline, in requests a second, of which the load is a share.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_per_sec: Option<f64>,
-    /// What the pilot found, where arms may take turns.
+    /// Finding of the pilot, where arms may take turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub piloted: Option<Piloted>,
 }
