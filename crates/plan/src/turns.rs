@@ -24,12 +24,13 @@ pub(crate) fn choose(experiment: &mut Experiment) -> Result<(), PlanError> {
         let Some(lengths) = workload.in_place.filter(|lengths| lengths.pilot) else {
             continue;
         };
+        let lengths = pilot_lengths(experiment, lengths);
         // Alone, so that nothing of another workload is in its way.
         let alone = Experiment {
             workloads: vec![Workload {
                 in_place: Some(InPlace {
                     pilot: false,
-                    ..pilot_lengths(experiment, lengths)
+                    ..lengths
                 }),
                 ..workload.clone()
             }],
@@ -40,7 +41,7 @@ pub(crate) fn choose(experiment: &mut Experiment) -> Result<(), PlanError> {
         let chosen = &mut experiment.workloads[index];
         match can {
             _ if experiment.arms.len() < 2 => chosen.in_place = None,
-            Ok(()) => chosen.in_place = Some(pilot_lengths(&alone, lengths)),
+            Ok(()) => chosen.in_place = Some(lengths),
             Err(error) => {
                 chosen.in_place = None;
                 chosen.whole_because = Some(error.to_string());

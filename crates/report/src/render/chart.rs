@@ -7,7 +7,7 @@ mod labelled;
 mod turns;
 
 pub use labelled::{Labelled, Series, labelled};
-pub use turns::{TurnDots, evidence, halves, turns};
+pub use turns::{evidence, halves, turns};
 
 use crate::quantity::{change, with_unit};
 use crate::render::histogram::{Curve, MEDIAN};
@@ -104,13 +104,13 @@ fn percentile(x: f64) -> String {
     }
 }
 
-/// One arm in a chart of blocks.
+/// One arm in a chart of blocks or of windows.
 #[derive(Debug, Clone)]
 pub struct BlockDots {
     /// Number of the arm's colour.
     pub color: usize,
     pub name: String,
-    /// (block, ratio).
+    /// (block, ratio), unless the chart says otherwise.
     pub points: Vec<(f64, f64)>,
 }
 
@@ -419,11 +419,16 @@ fn dots(arm: &BlockDots) -> Plot {
         .points
         .iter()
         .map(|(block, ratio)| format!("{}, block {block}: {}", arm.name, change(*ratio)));
+    labelled_dots(arm, 4.5, labels)
+}
+
+/// Points of an arm, each with its label.
+fn labelled_dots(arm: &BlockDots, size: f64, labels: impl Iterator<Item = String>) -> Plot {
     let dots = ScatterPlot::new()
         .with_data(arm.points.clone())
         .with_color(color(arm.color))
         .with_marker(shape(arm.color))
-        .with_size(4.5)
+        .with_size(size)
         .with_tooltips()
         .with_tooltip_labels(labels);
     Plot::Scatter(dots)

@@ -1,22 +1,13 @@
 //! Charts of arms that take turns inside one process.
 
-use super::{BlockDots, WIDE, arm_line, color, custom, draw, log_y, shape, tick};
+use super::{BlockDots, WIDE, arm_line, color, custom, draw, labelled_dots, log_y, shape, tick};
 use crate::quantity::with_unit;
 use kuva::prelude::{Layout, LinePlot, Plot, ReferenceLine, ScatterPlot, ShadedRegion};
 
-/// Windows of one arm in one process.
-#[derive(Debug, Clone)]
-pub struct TurnDots {
-    /// Number of the arm's colour.
-    pub color: usize,
-    pub name: String,
-    /// (start in seconds, figure) of each window.
-    pub points: Vec<(f64, f64)>,
-}
-
-/// A figure over the time of a process, on a ribbon that shows whose turn it was. `turn_s` is the
+/// A figure over the time of a process, on a ribbon that shows whose turn it was. Points are (start of
+/// a window in seconds, figure). `turn_s` is the
 /// length of a turn in seconds. None without points.
-pub fn turns(arms: &[TurnDots], turn_s: f64, metric: &str, unit: &str) -> Option<String> {
+pub fn turns(arms: &[BlockDots], turn_s: f64, metric: &str, unit: &str) -> Option<String> {
     let points = || arms.iter().flat_map(|arm| &arm.points);
     let low = points().map(|point| point.1).fold(f64::INFINITY, f64::min);
     let high = points().map(|point| point.1).fold(0.0, f64::max);
@@ -49,19 +40,12 @@ pub fn turns(arms: &[TurnDots], turn_s: f64, metric: &str, unit: &str) -> Option
     points().next().map(|_| draw(plots, layout))
 }
 
-fn window_dots(arm: &TurnDots, unit: &str) -> Plot {
+fn window_dots(arm: &BlockDots, unit: &str) -> Plot {
     let labels = arm
         .points
         .iter()
         .map(|(start, value)| format!("{}, {start:.2} s: {}", arm.name, with_unit(*value, unit)));
-    let dots = ScatterPlot::new()
-        .with_data(arm.points.clone())
-        .with_color(color(arm.color))
-        .with_marker(shape(arm.color))
-        .with_size(3.5)
-        .with_tooltips()
-        .with_tooltip_labels(labels);
-    Plot::Scatter(dots)
+    labelled_dots(arm, 3.5, labels)
 }
 
 /// The e-value after each pair, on a log axis, and the bar that decides. None without points.
@@ -143,7 +127,7 @@ mod tests {
 
     #[test]
     fn turns_have_a_ribbon_in_the_colours_of_their_arms() {
-        let arm = |color, points: &[(f64, f64)]| TurnDots {
+        let arm = |color, points: &[(f64, f64)]| BlockDots {
             color,
             name: format!("arm {color}"),
             points: points.to_vec(),

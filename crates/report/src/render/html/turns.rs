@@ -2,7 +2,7 @@
 
 use super::charts::Figure;
 use super::view::color_of;
-use crate::render::chart::{self, BlockDots, TurnDots};
+use crate::render::chart::{self, BlockDots};
 use crate::table::{CellTable, Comparison, Table};
 use model::turns::Span;
 use model::{Trial, Windows};
@@ -114,13 +114,13 @@ fn process_figure(
     let in_it = trials.iter().filter(here).filter_map(|trial| {
         let windows = trial.result.windows.as_ref()?;
         let is_first = windows.process_unix_ns == first.process_unix_ns;
-        is_first.then(|| TurnDots {
+        is_first.then(|| BlockDots {
             color: color_of(table, &trial.arm),
             name: trial.arm.clone(),
             points: points(windows, metric, turn_s),
         })
     });
-    let arms: Vec<TurnDots> = in_it.collect();
+    let arms: Vec<BlockDots> = in_it.collect();
     Some(Figure {
         title: format!("{metric} in turns, the first process"),
         svg: chart::turns(&arms, turn_s, metric, unit)?,
