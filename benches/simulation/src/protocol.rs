@@ -1,7 +1,8 @@
 //! The ways to compare two arms: schedlab's, and what is common practice.
 
 use crate::machine::{Arm, Machine};
-use stats::{Better, Judgement, Params, Verdict, judge, rank, t_test};
+use stats::coins::judge;
+use stats::{Better, Judgement, Params, Verdict, rank, t_test};
 
 pub const ALPHA: f64 = 0.05;
 const SMALLEST_EFFECT: f64 = 0.02;

@@ -4,7 +4,8 @@ use crate::machine::{Machine, Noise};
 use crate::protocol::{ALPHA, Call, MAX_BLOCKS, MIN_BLOCKS, call_of, params};
 use crate::studies::{QUIET, Setup};
 use crate::table::{Table, percent, whole_percent};
-use stats::{Judgement, ebh, judge};
+use stats::coins::judge;
+use stats::{Judgement, ebh};
 
 /// Comparisons in one simulated report, and those of them that have an effect.
 const CELLS: u32 = 20;

@@ -44,6 +44,12 @@ pub fn judge(xs: &[f64], better: Better, stop: &StopRule) -> Judgement {
     stats::judge(xs, &params(better, stop))
 }
 
+/// The log-ratios `xs` of an arm and its baseline, whose order in each block a coin drew. Where they
+/// need different kernels the coin draws that of the kernels, and arms of one kernel follow each other.
+pub fn judge_blocks(xs: &[f64], better: Better, stop: &StopRule) -> Judgement {
+    stats::coins::judge(xs, &params(better, stop))
+}
+
 /// The log-ratios of pairs of windows, by process, held to what the experiment asks.
 pub fn judge_turns(processes: &[Vec<f64>], better: Better, stop: &StopRule) -> Judgement {
     stats::turns::judge(processes, &params(better, stop))
@@ -165,7 +171,7 @@ fn of_cell<'a>(
                 false => {
                     let ratios = results::log_ratios(here, cell, metric, arm, baseline);
                     let xs: Vec<f64> = ratios.iter().map(|ratio| ratio.x).collect();
-                    judge(&xs, better, &experiment.stop)
+                    judge_blocks(&xs, better, &experiment.stop)
                 }
             };
             all.push(Judged {

@@ -163,6 +163,20 @@ impl Windows {
         counted.map(|(_, pair)| *pair).collect()
     }
 
+    /// Pairs of the windows before which the arm was changed to itself, since the last turn was its
+    /// own and counts, too.
+    pub fn after_itself(&self) -> BTreeSet<u32> {
+        let void = self.void();
+        let turns = self.turns.iter().zip(&self.pairs);
+        let own = self.turns.iter().enumerate();
+        let own = own.filter(|(window, _)| !void.contains(window));
+        let own: BTreeSet<u32> = own.map(|(_, turn)| *turn).collect();
+        turns
+            .filter(|(turn, _)| turn.checked_sub(1).is_some_and(|last| own.contains(&last)))
+            .map(|(_, pair)| *pair)
+            .collect()
+    }
+
     /// Figures of a metric in the windows that count, by their pair.
     pub fn by_pair(&self, metric: &str, span: Span) -> BTreeMap<u32, f64> {
         let figures = match span {
@@ -216,6 +230,23 @@ mod tests {
         assert_eq!(found, BTreeMap::from([(0, 1.0), (3, 4.0)]));
         assert!(windows.by_pair("p50", Span::Whole).is_empty());
         assert!(windows.by_pair("p99", Span::FirstHalf).is_empty());
+    }
+
+    #[test]
+    fn a_window_after_one_of_the_same_arm_is_known_by_its_turn() {
+        // b a, a b, b a: the second and the third pair begin with the arm of the last turn.
+        let a = Windows {
+            turns: vec![1, 2, 5],
+            pairs: vec![0, 1, 2],
+            ..Windows::default()
+        };
+        let b = Windows {
+            turns: vec![0, 3, 4],
+            pairs: vec![0, 1, 2],
+            ..Windows::default()
+        };
+        assert_eq!(a.after_itself(), BTreeSet::from([1]));
+        assert_eq!(b.after_itself(), BTreeSet::from([2]));
     }
 
     #[test]

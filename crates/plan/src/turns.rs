@@ -40,8 +40,9 @@ pub(crate) fn choose(experiment: &mut Experiment) -> Result<(), PlanError> {
         let can = check(def, &alone.workloads[0]).and_then(|()| check_arms(&alone));
         let chosen = &mut experiment.workloads[index];
         match can {
-            _ if experiment.arms.len() < 2 => chosen.in_place = None,
             Ok(()) => chosen.in_place = Some(lengths),
+            // Whoever takes turns with it comes later: `schedlab certify` repeats it.
+            Err(_) if experiment.arms.len() < 2 => chosen.in_place = None,
             Err(error) => {
                 chosen.in_place = None;
                 chosen.whole_because = Some(error.to_string());

@@ -23,6 +23,7 @@ pub mod verify;
 mod columns;
 mod fold;
 pub mod hlog;
+mod noise;
 mod quantity;
 mod words;
 

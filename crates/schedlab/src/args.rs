@@ -384,7 +384,8 @@ pub struct PlanArgs {
     /// Print at most this many blocks
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub blocks: u32,
-    /// Measure some blocks now, and say what the budget will show
+    /// Measure some blocks now, and say what the budget will show; where arms may take turns
+    /// (in-place), twice: in turns and in whole trials
     #[arg(
         long,
         value_name = "BLOCKS",

@@ -10,6 +10,7 @@
 //! | [`verdict`] | better, worse, same or unknown, and how many blocks it would take |
 //! | [`safe_test`] | the e-value and the confidence sequence behind a verdict |
 //! | [`randomization`] | the same of pairs whose order a coin drew, whatever the noise |
+//! | [`coins`] | the verdict on blocks, by the t-test or, where some are far from the others, by coins |
 //! | [`turns`] | the verdict on such pairs, by process |
 //! | [`ebh`] | which calls survive, of many |
 //! | [`planner`] | what a number of blocks can show, and how many are needed |
@@ -24,6 +25,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod bounds;
+pub mod coins;
 pub mod correlation;
 pub mod ebh;
 pub mod levels;
@@ -43,4 +45,4 @@ mod testing;
 
 pub use model::Better;
 pub use safe_test::Interval;
-pub use verdict::{Judgement, Params, Verdict, judge, log_ratio};
+pub use verdict::{Judgement, Params, Test, Verdict, judge, log_ratio};

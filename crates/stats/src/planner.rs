@@ -14,6 +14,8 @@
 //! alpha 0.1, 0.05 and 0.01, 5 to 160 blocks, power 0.8) the change said to be
 //! detectable is 4 to 11 % larger than the true one: 2.1 % for 2 %.
 
+use crate::levels::Levels;
+use crate::randomization::fewest_pairs;
 use crate::safe_test;
 use crate::search::smallest_count;
 use crate::summary::Moments;
@@ -53,6 +55,28 @@ pub fn blocks_to_detect(change: f64, sd: f64, confidence: Confidence) -> Option<
     })
 }
 
+/// Pairs of windows that the coins of [`crate::randomization`] need more than the safe t-test needs
+/// blocks: they mix many stakes, and let no pair count for much.
+const COINS: f64 = 1.15;
+
+/// The smallest gain, as a fraction, that `pairs` pairs of windows find, whose order coins drew. `sd`
+/// is that of the log-ratio of a pair.
+pub fn detectable_change_in_turns(sd: f64, pairs: u32, confidence: Confidence) -> Option<f64> {
+    let blocks = model::whole(f64::from(pairs) / COINS);
+    let blocks = u32::try_from(blocks).unwrap_or(u32::MAX);
+    (pairs >= fewest_pairs(confidence.alpha))
+        .then(|| detectable_change(sd, blocks, confidence))
+        .flatten()
+}
+
+/// The pairs of windows it takes to find a change of this fraction.
+pub fn pairs_to_detect(change: f64, sd: f64, confidence: Confidence) -> Option<u32> {
+    let blocks = blocks_to_detect(change, sd, confidence)?;
+    let pairs = model::whole((f64::from(blocks) * COINS).ceil());
+    let pairs = u32::try_from(pairs).unwrap_or(u32::MAX);
+    Some(pairs.max(fewest_pairs(confidence.alpha)))
+}
+
 /// The blocks it takes to call two equal arms *same* within ± this fraction.
 pub fn blocks_to_show_same(smallest_effect: f64, sd: f64, confidence: Confidence) -> Option<u32> {
     let z = normal_quantile((1.0 + confidence.power) / 2.0)?;
@@ -63,6 +87,31 @@ pub fn blocks_to_show_same(smallest_effect: f64, sd: f64, confidence: Confidence
         safe_test::half_width(&expected, confidence.alpha)
             .is_some_and(|half| half + off_centre <= band)
     })
+}
+
+/// The processes it takes to call two equal arms *same*, in each of which the arms have this many
+/// pairs of windows. As in [`crate::turns`], what processes differ by widens the interval; one
+/// process is judged by its pairs alone.
+pub fn processes_to_show_same(
+    smallest_effect: f64,
+    levels: Levels,
+    pairs: u32,
+    confidence: Confidence,
+) -> Option<u32> {
+    let z = normal_quantile((1.0 + confidence.power) / 2.0)?;
+    let band = smallest_effect.ln_1p();
+    let is_shown = |processes: u32| {
+        let all = processes.saturating_mul(pairs);
+        let expected = Moments::expected(all, 0.0, levels.within.sqrt());
+        let off_centre = z * levels.standard_error(processes, pairs);
+        let more = crate::turns::half_width_between(levels, processes, confidence.alpha);
+        safe_test::half_width(&expected, confidence.alpha)
+            .is_some_and(|half| half + more + off_centre <= band)
+    };
+    match is_shown(1) {
+        true => Some(1),
+        false => smallest_count(1, MAX_BLOCKS, is_shown),
+    }
 }
 
 /// The change in standard deviations of a block that `blocks` blocks find.
@@ -136,6 +185,26 @@ mod tests {
             (0.78..0.95).contains(&found),
             "{found} with {blocks} blocks"
         );
+    }
+
+    #[test]
+    fn the_planned_pairs_find_the_change_by_coins_with_the_power_asked_for() {
+        let mut noise = Noise::seeded(12);
+        for (change, sd) in [(0.03f64, 0.1), (0.03, 0.03), (0.1, 0.1)] {
+            let pairs = pairs_to_detect(change, sd, USUAL).unwrap_or(0);
+            let mut finds = |_: &u32| {
+                let mut process = crate::randomization::Process::default();
+                (0..pairs).any(|_| {
+                    process.push(change.ln_1p() + sd * noise.next());
+                    process.ln_e() >= -USUAL.alpha.ln()
+                })
+            };
+            let found = (0..500u32).filter(|n| finds(n)).count() as f64 / 500.0;
+            assert!(
+                (0.77..0.97).contains(&found),
+                "{found} of {change} at {sd} with {pairs} pairs"
+            );
+        }
     }
 
     #[test]

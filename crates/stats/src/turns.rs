@@ -9,11 +9,11 @@
 //! ([`levels`]) at Student's quantile: it covers what further processes would show. That part is
 //! an estimate for a fixed number of processes, not valid at every look.
 
-use crate::levels;
+use crate::levels::{self, Levels};
 use crate::randomization::{self, Process};
 use crate::safe_test::{Interval, saturating_exp};
 use crate::summary::median;
-use crate::verdict::{Judgement, Params, Verdict, direction, to_ratio, undecidable};
+use crate::verdict::{Judgement, Params, Test, Verdict, direction, to_ratio, undecidable};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// Judges the log-ratios of the pairs of each process.
@@ -36,6 +36,7 @@ pub fn judge(processes: &[Vec<f64>], params: &Params) -> Judgement {
         blocks: pairs(processes.len()),
         decided_at: decision.map(|(_, count)| pairs(count)),
         upheld: decision.is_none_or(|(verdict, _)| shown.supports(verdict, params)),
+        test: Test::Coins,
     }
 }
 
@@ -117,19 +118,21 @@ impl<'a> View<'a> {
 
 /// Half the width that processes add; 0 of one process, and where they do not differ.
 fn between(processes: &[Vec<f64>], alpha: f64) -> f64 {
-    let groups: Vec<&[f64]> = processes.iter().map(Vec::as_slice).collect();
-    let groups: Vec<&[f64]> = groups
-        .into_iter()
-        .filter(|group| !group.is_empty())
-        .collect();
-    let count = groups.len() as f64;
-    let Some(levels) = levels::split(&groups).filter(|levels| levels.between > 0.0) else {
-        return 0.0;
-    };
-    let Ok(student) = StudentsT::new(0.0, 1.0, count - 1.0) else {
-        return 0.0;
-    };
-    student.inverse_cdf(1.0 - alpha / 2.0) * (levels.between / count).sqrt()
+    let groups = processes.iter().map(Vec::as_slice);
+    let groups: Vec<&[f64]> = groups.filter(|group| !group.is_empty()).collect();
+    let count = u32::try_from(groups.len()).unwrap_or(u32::MAX);
+    levels::split(&groups).map_or(0.0, |levels| half_width_between(levels, count, alpha))
+}
+
+/// Half the width that so many processes add to the interval.
+pub(crate) fn half_width_between(levels: Levels, processes: u32, alpha: f64) -> f64 {
+    let count = f64::from(processes);
+    match StudentsT::new(0.0, 1.0, count - 1.0) {
+        Ok(student) if levels.between > 0.0 => {
+            student.inverse_cdf(1.0 - alpha / 2.0) * (levels.between / count).sqrt()
+        }
+        _ => 0.0,
+    }
 }
 
 #[cfg(test)]

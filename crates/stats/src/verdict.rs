@@ -77,6 +77,17 @@ impl Verdict {
     }
 }
 
+/// Test that a verdict is by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Test {
+    /// The safe t-test of the log-ratios ([`safe_test`]).
+    #[default]
+    SafeT,
+    /// The coins that drew the order of the arms ([`crate::randomization`]).
+    Coins,
+}
+
 /// A verdict and the numbers behind it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Judgement {
@@ -85,7 +96,7 @@ pub struct Judgement {
     /// For *unknown*, the blocks in total that it takes if those to come are like those
     /// that were measured; `None` with fewer than two blocks, or beyond 10 000.
     pub blocks_needed: Option<u32>,
-    /// Geometric mean of arm / baseline over the blocks. NaN if there are no
+    /// Geometric mean of arm / baseline over the blocks; by coins the median. NaN if there are no
     /// blocks, or if one of them has no finite logarithm.
     pub ratio: f64,
     /// Interval of the ratio, at 1 − alpha and valid at every look; `None` while unbounded.
@@ -98,6 +109,8 @@ pub struct Judgement {
     pub decided_at: Option<u32>,
     /// All blocks together support the verdict; always true of *unknown*.
     pub upheld: bool,
+    /// Test that ratio, interval and evidence are by.
+    pub test: Test,
 }
 
 impl Judgement {
@@ -156,6 +169,7 @@ pub fn judge(xs: &[f64], params: &Params) -> Judgement {
         blocks: all.count(),
         decided_at: decision.map(|decision| decision.block),
         upheld: decision.is_none_or(|decision| supports(&all, decision.verdict, params)),
+        test: Test::SafeT,
     }
 }
 
@@ -185,12 +199,12 @@ fn first_decision(xs: &[f64], params: &Params) -> Option<Decision> {
     crossing
 }
 
-fn is_same(moments: &Moments, params: &Params) -> bool {
+pub(crate) fn is_same(moments: &Moments, params: &Params) -> bool {
     let band = Interval::around(0.0, params.smallest_effect.ln_1p());
     safe_test::interval(moments, params.alpha).is_some_and(|i| i.lies_within(&band))
 }
 
-fn is_different(moments: &Moments, params: &Params) -> bool {
+pub(crate) fn is_different(moments: &Moments, params: &Params) -> bool {
     safe_test::ln_e_value(moments) >= -params.alpha.ln()
 }
 
@@ -215,7 +229,7 @@ fn supports(moments: &Moments, verdict: Verdict, params: &Params) -> bool {
 
 /// The smallest number of blocks that would decide, if mean and standard
 /// deviation stayed what they are. Both criteria keep holding once they do.
-fn blocks_needed(moments: &Moments, params: &Params) -> Option<u32> {
+pub(crate) fn blocks_needed(moments: &Moments, params: &Params) -> Option<u32> {
     let (mean, sd) = (moments.mean(), moments.sd()?);
     smallest_count(moments.count(), MAX_BLOCKS_NEEDED, |count| {
         let expected = Moments::expected(count, mean, sd);
@@ -240,6 +254,7 @@ pub(crate) fn undecidable(xs: &[f64]) -> Judgement {
         blocks: u32::try_from(xs.len()).unwrap_or(u32::MAX),
         decided_at: None,
         upheld: true,
+        test: Test::SafeT,
     }
 }
 

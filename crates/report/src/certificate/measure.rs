@@ -1,9 +1,10 @@
 //! The figures of a certificate, from the trials of arms that are the same.
 
 use super::{CellNoise, Certificate, Sight, TIMES_NS};
+use crate::noise::{Series, has_turns_in};
 use model::Better;
-use results::{ResultSet, log_ratios};
-use stats::planner::{Confidence, detectable_change};
+use results::ResultSet;
+use stats::planner::{Confidence, detectable_change, detectable_change_in_turns};
 use stats::{bounds, summary};
 
 impl Certificate {
@@ -55,78 +56,93 @@ impl<'a> Scope<'a> {
     }
 
     fn noise(&self, cell: usize, metric: &str) -> Option<CellNoise> {
-        let series: Vec<Vec<f64>> = self
-            .pairs()
-            .map(|(a, b)| self.log_ratios(cell, metric, a, b))
-            .filter(|xs| !xs.is_empty())
+        let series: Vec<Series> = self
+            .pairs(cell)
+            .into_iter()
+            .map(|(a, b)| Series::of(self.results, cell, metric, b, a))
+            .filter(|series| series.len() > 0)
             .collect();
-        let blocks = in_u32(series.iter().map(Vec::len).max()?);
+        let blocks = series.iter().map(Series::blocks).max()?;
         let called = series.iter().filter(|xs| self.is_called(xs)).count();
         let spread = pooled_spread(&series);
-        let known = spread.and_then(|sd| bounds::standard_deviation(sd, self.freedom(blocks), 0.1));
+        let pairs = series.iter().find_map(Series::pairs_of_a_process);
+        let freedom = match pairs {
+            // Each pair of arms has windows of its own.
+            Some(_) => series.iter().map(|series| series.squares().1).sum(),
+            // Blocks and arms each take one from what can vary.
+            None => blocks.saturating_sub(1) * (in_u32(self.arms.len()) - 1),
+        };
+        let known = spread.and_then(|sd| bounds::standard_deviation(sd, freedom, 0.1));
         let block_ns = self.block_ns(cell);
+        let sight = |time_ns: u64| {
+            let blocks = u32::try_from(time_ns / block_ns.max(1)).unwrap_or(u32::MAX);
+            let ratios = blocks.saturating_mul(pairs.unwrap_or(1));
+            Sight {
+                time_ns,
+                blocks,
+                change: spread.and_then(|sd| match pairs {
+                    Some(_) => detectable_change_in_turns(sd, ratios, self.planned()),
+                    None => detectable_change(sd, ratios, self.planned()),
+                }),
+            }
+        };
         Some(CellNoise {
             cell: self.results.plan.cells[cell].name.clone(),
             metric: metric.to_owned(),
             comparisons: in_u32(series.len()),
             false_calls: in_u32(called),
             blocks,
+            pairs,
             spread,
             spread_low: known.map(|i| i.low),
             spread_high: known.map(|i| i.high),
             block_ns,
-            sees: TIMES_NS
-                .map(|time| self.sight(time, block_ns, spread))
-                .to_vec(),
+            sees: TIMES_NS.map(sight).to_vec(),
         })
     }
 
-    /// Each arm with each later one.
-    fn pairs(&self) -> impl Iterator<Item = (usize, usize)> {
+    /// Each arm with each later one; the baseline with each, where arms took turns in pairs with it.
+    fn pairs(&self, cell: usize) -> Vec<(usize, usize)> {
         let arms = &self.arms;
-        (1..arms.len()).flat_map(move |n| arms[n..].iter().map(move |b| (arms[n - 1], *b)))
+        if has_turns_in(self.results, cell) {
+            let baseline = self.results.experiment.baseline;
+            let others = arms.iter().filter(|arm| **arm != baseline);
+            return others.map(|arm| (baseline, *arm)).collect();
+        }
+        let from = |n: usize| arms[n..].iter().map(move |b| (arms[n - 1], *b));
+        (1..arms.len()).flat_map(from).collect()
     }
 
-    fn log_ratios(&self, cell: usize, metric: &str, a: usize, b: usize) -> Vec<f64> {
-        let trials = self.results.trials.iter().map(|stored| &stored.trial);
-        let ratios = log_ratios(trials, cell, metric, b, a);
-        ratios.iter().map(|ratio| ratio.x).collect()
-    }
-
-    fn is_called(&self, xs: &[f64]) -> bool {
-        let judged = judge::judge(xs, Better::Higher, &self.results.experiment.stop);
+    fn is_called(&self, series: &Series) -> bool {
+        let stop = &self.results.experiment.stop;
+        let judged = match series {
+            Series::Blocks(xs) => judge::judge_blocks(xs, Better::Higher, stop),
+            Series::Turns(processes) => judge::judge_turns(processes, Better::Higher, stop),
+        };
         judged.verdict.is_call()
-    }
-
-    /// Blocks and arms each take one from what can vary.
-    fn freedom(&self, blocks: u32) -> u32 {
-        blocks.saturating_sub(1) * (in_u32(self.arms.len()) - 1)
     }
 
     fn block_ns(&self, cell: usize) -> u64 {
         let trials = self.results.trials.iter().map(|stored| &stored.trial);
         let here = trials.filter(|t| t.place.cell == cell && self.arms.contains(&t.place.arm));
         let times: Vec<f64> = here.map(|t| t.result.elapsed_ns as f64).collect();
-        model::whole(2.0 * summary::mean(&times).unwrap_or(0.0))
-    }
-
-    fn sight(&self, time_ns: u64, block_ns: u64, spread: Option<f64>) -> Sight {
-        let blocks = u32::try_from(time_ns / block_ns.max(1)).unwrap_or(u32::MAX);
-        Sight {
-            time_ns,
-            blocks,
-            change: spread.and_then(|sd| detectable_change(sd, blocks, self.planned())),
-        }
+        let arms = self.results.experiment.arms.len() as f64;
+        let trials = match has_turns_in(self.results, cell) {
+            // The process is shared out between all arms, and its pairs between all but one.
+            true => arms / (arms - 1.0),
+            false => 2.0,
+        };
+        model::whole(trials * summary::mean(&times).unwrap_or(0.0))
     }
 }
 
 /// The mean variance of the pairs: with complete blocks this is twice the residual
 /// variance of blocks × arms, so every trial is used.
-fn pooled_spread(series: &[Vec<f64>]) -> Option<f64> {
-    let variances: Vec<f64> = series
-        .iter()
-        .filter_map(|xs| summary::sd(xs))
-        .map(|sd| sd * sd)
+fn pooled_spread(series: &[Series]) -> Option<f64> {
+    let squares = series.iter().map(Series::squares);
+    let variances: Vec<f64> = squares
+        .filter(|(_, freedom)| *freedom > 0)
+        .map(|(squares, freedom)| squares / f64::from(freedom))
         .collect();
     summary::mean(&variances).map(f64::sqrt)
 }
@@ -145,8 +161,13 @@ mod tests {
             [0.21, 0.08, 0.19],
             [0.00, 0.01, 0.07],
         ];
-        let pair = |a: usize, b: usize| table.iter().map(|row| row[b] - row[a]).collect();
-        let series: Vec<Vec<f64>> = vec![pair(0, 1), pair(0, 2), pair(1, 2)];
+        let pair = |a: usize, b: usize| {
+            table
+                .iter()
+                .map(|row| row[b] - row[a])
+                .collect::<Vec<f64>>()
+        };
+        let series = [pair(0, 1), pair(0, 2), pair(1, 2)].map(Series::Blocks);
         let spread = pooled_spread(&series).unwrap();
         assert!((spread - 0.08579691784155835).abs() < 1e-12, "{spread}");
     }

@@ -49,7 +49,10 @@ struct CellNoise {
     false_calls: u32,
     /// Most blocks that two arms have in common.
     blocks: u32,
-    /// Standard deviation of a block's log-ratio; none with fewer than two blocks.
+    /// Pairs of windows in a block, which is a process, where the arms took turns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pairs: Option<u32>,
+    /// Standard deviation of the log-ratio of a block, or of a pair of windows; none with fewer than two blocks.
     spread: Option<f64>,
     /// Interval of the true spread at 90 %, were the blocks normal.
     spread_low: Option<f64>,

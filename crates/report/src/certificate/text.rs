@@ -54,10 +54,14 @@ impl Certificate {
     }
 
     /// More false calls than chance allows, if they were independent. Pairs of a
-    /// cell share arms and blocks, so only every `arms - 1`th counts as a new one.
+    /// cell share arms and blocks, so only every `arms - 1`th counts as a new one; in turns each has
+    /// windows of its own.
     fn doubt(&self) -> &'static str {
         let arms = u32::try_from(self.arms).unwrap_or(u32::MAX);
-        let fold = (arms - 1).max(1);
+        let fold = match self.cells.iter().all(|cell| cell.pairs.is_some()) {
+            true => 1,
+            false => (arms - 1).max(1),
+        };
         let (hits, trials) = (self.false_calls / fold, self.comparisons.div_ceil(fold));
         let share = bounds::share(hits, trials, 1.0 - self.confidence);
         match share.is_some_and(|s| s.low > 1.0 - self.confidence) {
@@ -80,7 +84,10 @@ impl Certificate {
         let mut columns = Columns::new(&head);
         for noise in &self.cells {
             let mut row = vec![
-                noise.cell.clone(),
+                match noise.pairs {
+                    Some(_) => format!("{} (turns)", noise.cell),
+                    None => noise.cell.clone(),
+                },
                 noise.metric.clone(),
                 format!("{}/{}", noise.false_calls, noise.comparisons),
                 noise
@@ -95,9 +102,13 @@ impl Certificate {
     }
 
     fn explanation(&self) -> String {
+        let what = match self.cells.iter().any(|cell| cell.pairs.is_some()) {
+            true => "a block, or with turns of a pair of windows,",
+            false => "a block",
+        };
         format!(
-            "false: calls between arms that are the same. spread: how far a block's ratio varies \
-             (standard deviation). Then the smallest change that is called with {} % chance when \
+            "false: calls between arms that are the same. spread: how far the ratio of {what} \
+             varies (standard deviation). Then the smallest change that is called with {} % chance when \
              that time goes to this cell and one arm against the baseline; -: too few blocks.",
             percent(self.power)
         )

@@ -26,10 +26,16 @@ pub struct Runs<'a> {
     pub pause_ns: f64,
 }
 
-/// One sentence for each metric of a cell where another layout pays.
+/// One sentence for each metric of a cell where another layout pays. Turns have none: their windows
+/// are as short as a pilot or the user chose them.
 pub fn advice(runs: &Runs, wanted: &[(String, String)]) -> Vec<String> {
     let mut said = Vec::new();
-    for (cell, metric) in wanted {
+    let turned = |cell: &str| {
+        let trials = runs.sources.iter().flat_map(|s| &s.results.trials);
+        let mut here = trials.filter(|stored| stored.trial.cell == cell);
+        here.any(|stored| stored.trial.result.windows.is_some())
+    };
+    for (cell, metric) in wanted.iter().filter(|(cell, _)| !turned(cell)) {
         let place = format!("{cell}, {metric}");
         said.extend(
             runs.trial_length(cell, metric)

@@ -8,12 +8,17 @@ mod lengths;
 mod text;
 
 use crate::forecast::lengths::Runs;
+use crate::noise::{Series, has_turns};
 use model::{Experiment, Trial};
-use results::{ResultSet, log_ratios};
+use results::ResultSet;
 use serde::Serialize;
 use stats::bounds;
-use stats::planner::{Confidence, blocks_to_detect, blocks_to_show_same, detectable_change};
-use stats::summary::{self, Moments};
+use stats::levels::{self, Levels};
+use stats::planner::{
+    Confidence, blocks_to_detect, blocks_to_show_same, detectable_change,
+    detectable_change_in_turns, pairs_to_detect, processes_to_show_same,
+};
+use stats::summary;
 
 /// A pause between trials that is longer is not part of measuring: the run was
 /// interrupted and resumed.
@@ -56,6 +61,10 @@ pub struct Forecast {
     /// Cells and metrics of the experiment that the sources say nothing of.
     unknown: Vec<String>,
     advice: Vec<String>,
+    /// Answers of those sources in which each trial was a process of its own, where in others
+    /// arms took turns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    whole_trials: Option<Box<Forecast>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -71,7 +80,10 @@ struct Time {
 struct Row {
     cell: String,
     metric: String,
-    /// Standard deviation of a block's log-ratio, and as high as it may be.
+    /// Pairs of windows of each arm in a block, where arms take turns.
+    pairs: Option<u32>,
+    /// Standard deviation of the log-ratio of a block, or of a pair of windows, and as high as it
+    /// may be.
     spread: f64,
     spread_high: f64,
     /// For each of the times.
@@ -98,8 +110,22 @@ struct Answer<T> {
 }
 
 impl Forecast {
-    /// For `experiment`, from runs that had some of its cells.
+    /// For `experiment`, from runs that had some of its cells. Where arms took turns in some of
+    /// them, the others are answered beside.
     pub fn new(experiment: &Experiment, sources: &[Source], question: &Question) -> Forecast {
+        let (turns, whole): (Vec<Source>, Vec<Source>) =
+            sources.iter().partition(|source| has_turns(source.results));
+        if turns.is_empty() || whole.is_empty() {
+            return Forecast::of(experiment, sources, question);
+        }
+        let beside = Forecast::of(experiment, &whole, question);
+        Forecast {
+            whole_trials: Some(Box::new(beside)),
+            ..Forecast::of(experiment, &turns, question)
+        }
+    }
+
+    fn of(experiment: &Experiment, sources: &[Source], question: &Question) -> Forecast {
         let scope = Scope::new(experiment, sources);
         let planned = Confidence::at(1.0 - experiment.stop.confidence);
         let block_ns = scope.block_ns();
@@ -119,6 +145,7 @@ impl Forecast {
             rows: Vec::new(),
             unknown: Vec::new(),
             advice: Vec::new(),
+            whole_trials: None,
         };
         for (cell, metric) in &scope.wanted {
             match scope.noise(cell, metric) {
@@ -135,12 +162,27 @@ impl Forecast {
         if few(noise.blocks) {
             self.pilot_blocks = noise.blocks;
         }
-        let sees = |time: &Time| noise.answer(|sd| detectable_change(sd, time.blocks, planned));
-        let blocks = |effect| noise.answer(|sd| blocks_to_detect(effect, sd, planned));
+        let sees = |time: &Time| {
+            let ratios = noise.ratios(time.blocks);
+            noise.answer(|sd| match noise.pairs {
+                Some(_) => detectable_change_in_turns(sd, ratios, planned),
+                None => detectable_change(sd, ratios, planned),
+            })
+        };
+        let blocks = |effect| {
+            noise.answer(|sd| match noise.pairs {
+                Some(pairs) => {
+                    let needed = pairs_to_detect(effect, sd, planned)?;
+                    Some(needed.div_ceil(pairs))
+                }
+                None => blocks_to_detect(effect, sd, planned),
+            })
+        };
         self.rows.push(Row {
             sees: self.times.iter().map(sees).collect(),
             blocks: self.effect.map(blocks),
-            blocks_to_same: blocks_to_show_same(smallest_effect, noise.spread, planned),
+            blocks_to_same: noise.blocks_to_same(smallest_effect, planned),
+            pairs: noise.pairs,
             spread: noise.spread,
             spread_high: noise.spread_high,
             cell: noise.cell,
@@ -155,9 +197,29 @@ struct Noise {
     spread: f64,
     spread_high: f64,
     blocks: u32,
+    /// Pairs of windows of each arm in a block, where arms take turns.
+    pairs: Option<u32>,
+    /// Variance of what processes differ by, where arms take turns.
+    between: f64,
 }
 
 impl Noise {
+    /// Log-ratios of so many blocks.
+    fn ratios(&self, blocks: u32) -> u32 {
+        blocks.saturating_mul(self.pairs.unwrap_or(1))
+    }
+
+    fn blocks_to_same(&self, smallest_effect: f64, planned: Confidence) -> Option<u32> {
+        let Some(pairs) = self.pairs else {
+            return blocks_to_show_same(smallest_effect, self.spread, planned);
+        };
+        let levels = Levels {
+            within: self.spread * self.spread,
+            between: self.between,
+        };
+        processes_to_show_same(smallest_effect, levels, pairs, planned)
+    }
+
     fn answer<T>(&self, question: impl Fn(f64) -> Option<T>) -> Answer<T> {
         Answer {
             expected: question(self.spread),
@@ -199,20 +261,21 @@ impl<'a> Scope<'a> {
     }
 
     fn noise(&self, cell: &str, metric: &str) -> Option<Noise> {
-        let mut squares = 0.0;
-        let mut freedom = 0;
-        let mut arms = 0;
-        let mut blocks = 0;
-        for series in self.series(cell, metric) {
-            let moments = Moments::of(&series);
-            squares += moments.squares();
-            freedom += moments.count().saturating_sub(1);
-            arms += u32::from(moments.count() > 1);
-            blocks = blocks.max(moments.count());
-        }
+        let all = self.series(cell, metric);
+        let (squares, freedom) = all.iter().map(Series::squares).fold(
+            (0.0, 0),
+            |(squares, freedom), (more_squares, more_freedom)| {
+                (squares + more_squares, freedom + more_freedom)
+            },
+        );
         if freedom == 0 || squares == 0.0 {
             return None;
         }
+        // In turns each arm has windows of the baseline of its own.
+        let shares =
+            |series: &&Series| matches!(series, Series::Blocks(_)) && series.squares().1 > 0;
+        let arms = u32::try_from(all.iter().filter(shares).count()).unwrap_or(u32::MAX);
+        let blocks = all.iter().map(Series::blocks).max()?;
         let spread = (squares / f64::from(freedom)).sqrt();
         let known = bounds::standard_deviation(spread, effective(freedom, arms), SPREAD_ALPHA)?;
         Some(Noise {
@@ -221,11 +284,13 @@ impl<'a> Scope<'a> {
             spread,
             spread_high: known.high,
             blocks,
+            pairs: all.iter().find_map(Series::pairs_of_a_process),
+            between: between(&all),
         })
     }
 
     /// The log-ratios of every arm against its baseline, run by run.
-    fn series(&self, cell: &str, metric: &str) -> Vec<Vec<f64>> {
+    fn series(&self, cell: &str, metric: &str) -> Vec<Series> {
         let mut all = Vec::new();
         for source in self.sources {
             let results = source.results;
@@ -234,9 +299,7 @@ impl<'a> Scope<'a> {
             };
             let baseline = results.experiment.baseline;
             for arm in (0..results.experiment.arms.len()).filter(|arm| *arm != baseline) {
-                let trials = results.trials.iter().map(|stored| &stored.trial);
-                let ratios = log_ratios(trials, index, metric, arm, baseline);
-                all.push(ratios.iter().map(|ratio| ratio.x).collect());
+                all.push(Series::of(results, index, metric, arm, baseline));
             }
         }
         all
@@ -278,6 +341,19 @@ impl<'a> Scope<'a> {
             pause_ns: self.pause_ns(),
         }
     }
+}
+
+/// Mean variance of what the processes of an arm differ by; 0 of blocks.
+fn between(all: &[Series]) -> f64 {
+    let of_series = |series: &Series| {
+        let Series::Turns(processes) = series else {
+            return None;
+        };
+        let groups: Vec<&[f64]> = processes.iter().map(Vec::as_slice).collect();
+        Some(levels::split(&groups)?.between)
+    };
+    let variances: Vec<f64> = all.iter().filter_map(of_series).collect();
+    summary::mean(&variances).unwrap_or(0.0)
 }
 
 /// Arms share the trials of the baseline, so their log-ratios correlate by 1/2 and

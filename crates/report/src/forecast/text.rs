@@ -14,13 +14,40 @@ const SECOND_NS: u64 = 1_000_000_000;
 impl Forecast {
     /// Answers for the terminal.
     pub fn text(&self) -> String {
+        let mut lines = Vec::new();
+        if let Some(whole) = &self.whole_trials {
+            lines.push("With arms that take turns inside one process:".to_owned());
+            lines.extend(self.answers());
+            lines.push(String::new());
+            lines.push("With whole trials, each a process of its own:".to_owned());
+            lines.extend(whole.answers());
+            lines.push(String::new());
+            lines.extend(self.savings(whole));
+        } else {
+            lines.extend(self.answers());
+        }
+        lines.push(String::new());
+        lines.extend(wrap(&self.explanation(), WIDTH, 2, 2));
+        for forecast in [Some(self), self.whole_trials.as_deref()]
+            .into_iter()
+            .flatten()
+        {
+            lines.extend(forecast.remarks());
+        }
+        lines.join("\n") + "\n"
+    }
+
+    fn answers(&self) -> Vec<String> {
         let mut lines = self.basis();
         lines.push(String::new());
         lines.extend(self.sentences());
         lines.push(String::new());
         lines.extend(self.table());
-        lines.push(String::new());
-        lines.extend(wrap(&self.explanation(), WIDTH, 2, 2));
+        lines
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        let mut lines = Vec::new();
         for unknown in &self.unknown {
             lines.extend(wrap(
                 &format!("no answer for {unknown}: too few blocks have it"),
@@ -32,7 +59,32 @@ impl Forecast {
         for advice in &self.advice {
             lines.extend(wrap(advice, WIDTH, 2, 4));
         }
-        lines.join("\n") + "\n"
+        lines
+    }
+
+    /// The time that the same change takes in turns, beside that in whole trials. It goes with the
+    /// square of the spread.
+    fn savings(&self, whole: &Forecast) -> Vec<String> {
+        let for_one = |forecast: &Forecast, row: &Row| {
+            let ratios = f64::from(row.pairs.unwrap_or(1));
+            row.spread.powi(2) * forecast.block_ns as f64 / ratios
+        };
+        let said = |row: &Row| {
+            let mut others = whole.rows.iter();
+            let other =
+                others.find(|other| (&other.cell, &other.metric) == (&row.cell, &row.metric));
+            let times = for_one(whole, other?) / for_one(self, row);
+            (row.pairs.is_some() && times.is_finite()).then(|| {
+                let text = format!(
+                    "{}, {}: for the same change in these processes, turns take {}.",
+                    row.cell,
+                    row.metric,
+                    share_of(times)
+                );
+                wrap(&text, WIDTH, 0, 2)
+            })
+        };
+        self.rows.iter().filter_map(said).flatten().collect()
     }
 
     /// Lines on the data that the answers rest on.
@@ -41,8 +93,18 @@ impl Forecast {
             1 => String::new(),
             n => format!(" in each of {n} runs"),
         };
+        let pairs = self.rows.iter().filter_map(|row| row.pairs);
+        let pairs = match (pairs.clone().min(), pairs.max()) {
+            (Some(least), Some(most)) if least == most => {
+                format!(", of which each process has {most} pairs of windows")
+            }
+            (Some(least), Some(most)) => {
+                format!(", of which each process has {least} to {most} pairs of windows")
+            }
+            _ => String::new(),
+        };
         let text = format!(
-            "From {} blocks{runs}. One block of the whole experiment takes {}.",
+            "From {} blocks{runs}{pairs}. One block of the whole experiment takes {}.",
             self.pilot_blocks,
             time(self.block_ns)
         );
@@ -123,10 +185,14 @@ impl Forecast {
 
     fn explanation(&self) -> String {
         format!(
-            "spread: how far a block's ratio varies (standard deviation). in a time: the change that \
+            "spread: how far the ratio of {} varies (standard deviation). in a time: the change that \
              is called with {} % chance, at {} % false calls. for a change, same: the blocks that \
              it takes to call it, or to call equal arms the same. The second number of a pair: if \
              the spread is as high as it may be, told from so few blocks.",
+            match self.rows.iter().any(|row| row.pairs.is_some()) {
+                true => "a block, or of a pair of windows,",
+                false => "a block",
+            },
             percent(self.power),
             percent(1.0 - self.confidence)
         )
@@ -145,6 +211,15 @@ fn seen(rows: &[Row], asked: &Time) -> String {
         asked.blocks,
         joined(rows.iter().map(of_row).collect())
     )
+}
+
+/// `7.1% of the time`, where the other takes so many times as long.
+fn share_of(times: f64) -> String {
+    match times {
+        times if (0.95..1.05).contains(&times) => "as long".to_owned(),
+        times if times > 1.0 => format!("{} of the time", short_percent(1.0 / times)),
+        times => format!("{:.1} times as long", 1.0 / times),
+    }
 }
 
 /// `a, b and c`.

@@ -11,7 +11,7 @@ use results::Format;
 use serde::Serialize;
 
 /// The shape of this report. A reader takes any minor of its major.
-pub const REPORT_FORMAT: Format = Format { major: 1, minor: 8 };
+pub const REPORT_FORMAT: Format = Format { major: 1, minor: 9 };
 
 #[derive(Serialize)]
 struct Document<'a> {

@@ -20,6 +20,7 @@ use model::{Better, Cell, Experiment, StopRule, Trial, TrialState, Workload};
 use results::bound::{Bound, bound};
 use results::turns::processes;
 use results::{Overload, Pair, ResultSet, overload, pairs};
+use stats::Test;
 use stats::summary::mean;
 use std::collections::{BTreeMap, HashSet};
 
@@ -313,7 +314,7 @@ impl<'a> CellScope<'a> {
             pairs.clear();
         }
         let xs: Vec<f64> = pairs.iter().filter_map(Pair::log_ratio).collect();
-        let judged = judge::judge(&xs, head.better, &experiment.stop);
+        let judged = judge::judge_blocks(&xs, head.better, &experiment.stop);
         Comparison {
             workload: self.workload.name.clone(),
             load: self.load.clone(),
@@ -332,10 +333,16 @@ impl<'a> CellScope<'a> {
             blocks: xs.len(),
             in_turns: None,
             verdict: judged.verdict,
+            test: judged.test,
             blocks_needed: judged.blocks_needed,
             more_ns: None,
             baseline_level: level(&pairs, |pair| pair.baseline),
-            arm_level: level(&pairs, |pair| pair.arm),
+            arm_level: match judged.test {
+                Test::SafeT => level(&pairs, |pair| pair.arm),
+                Test::Coins => level(&pairs, |pair| pair.baseline)
+                    .zip(judged.known_ratio())
+                    .map(|(level, ratio)| level * ratio),
+            },
             baseline_median: median(pairs.iter().map(|pair| pair.baseline)),
             arm_median: median(pairs.iter().map(|pair| pair.arm)),
             survives_ebh: None,
@@ -348,6 +355,7 @@ impl<'a> CellScope<'a> {
                     self.note_bounds(head.name, arm),
                     self.note_missing(head, arm, pairs.len(), &overload),
                     note_unusable(&pairs),
+                    doubt::by_coins(&judged),
                     doubt::note(&judged),
                 ]
                 .into_iter()

@@ -1,6 +1,15 @@
 //! Doubts that a judgement leaves, in words.
 
-use stats::Judgement;
+use stats::{Judgement, Test};
+
+/// Sentence on the test where it is not the usual one.
+pub fn by_coins(judgement: &Judgement) -> Option<String> {
+    (judgement.test == Test::Coins).then(|| {
+        "some blocks are far from all others, which hides an effect from a t-test: evidence, interval \
+         and change are by the coins that drew the order of the arms in each block"
+            .to_owned()
+    })
+}
 
 /// None where there is nothing to add.
 pub fn note(judgement: &Judgement) -> Option<String> {
@@ -15,6 +24,9 @@ pub fn note(judgement: &Judgement) -> Option<String> {
              has probably changed during the run",
             judgement.blocks
         )),
+        (_, _) if judgement.interval.is_none() && judgement.test == Test::Coins => {
+            Some("no interval holds all changes that the coins allow".to_owned())
+        }
         (blocks, _) if judgement.interval.is_none() => {
             Some(format!("{blocks} blocks are too few for an interval"))
         }

@@ -19,6 +19,7 @@ pub(crate) mod why;
 pub(crate) use build::most_common;
 pub use evidence::Statement;
 pub use judge::Verdict;
+use stats::Test;
 
 use across::Across;
 use model::{Better, Severity, System};
@@ -180,6 +181,8 @@ pub struct Comparison {
     pub blocks: usize,
     /// Verdict on the arm against the baseline.
     pub verdict: Verdict,
+    /// Test that ratio, interval and evidence are by.
+    pub test: Test,
     /// For `unknown`: blocks in all that a decision is likely to take.
     pub blocks_needed: Option<u32>,
     /// Time in nanoseconds that those of `blocks_needed` that are missing are likely to take;

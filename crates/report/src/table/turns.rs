@@ -4,11 +4,12 @@ use crate::quantity::{change, with_unit};
 use crate::table::{BlockPoint, Comparison, doubt};
 use judge::{FEWEST_BLOCKS, Judgement, judge_turns};
 use model::turns::Span;
-use model::{Better, InPlace, StopRule, format_duration_ns};
+use model::{Better, InPlace, StopRule, Windows, format_duration_ns};
 use results::turns::Process;
 use serde::Serialize;
 use stats::randomization::e_value;
-use stats::summary::median;
+use stats::summary::{self, median};
+use stats::t_test;
 
 /// How a comparison was measured whose arms took turns.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -31,6 +32,22 @@ pub struct InTurns {
     pub second_half: Option<f64>,
     /// Evidence against "the difference is the same in both halves".
     pub carry_over_e_value: f64,
+    /// Price of a change that changes nothing; none with fewer than two of its windows, or where
+    /// these do not vary.
+    pub price: Option<Price>,
+}
+
+/// Price of a change of an arm to itself: what the change leaves in the window after its washout.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Price {
+    /// Windows whose last turn was of the same arm, of both arms.
+    pub windows: usize,
+    /// First half of such a window over its second half, as a geometric mean.
+    pub ratio: f64,
+    /// Interval of that at the confidence of the run (Student's t).
+    pub low: f64,
+    /// Its upper end.
+    pub high: f64,
 }
 
 /// A comparison of the trials of blocks, judged by the pairs of windows of their processes.
@@ -48,6 +65,7 @@ pub(crate) fn by_pairs(
         e_value: (judged.blocks as usize >= FEWEST_BLOCKS).then_some(judged.e_value),
         blocks: judged.blocks as usize,
         verdict: judged.verdict,
+        test: judged.test,
         blocks_needed: judged.blocks_needed,
         arm_level: level
             .zip(judged.known_ratio())
@@ -99,6 +117,7 @@ fn compare(
         first_half: half(Span::FirstHalf),
         second_half: half(Span::SecondHalf),
         carry_over_e_value: e_value(&growths(processes, metric)),
+        price: price(processes, metric, judge::alpha(stop)),
     };
     (judged, in_turns)
 }
@@ -139,6 +158,30 @@ fn growths(processes: &[Process], metric: &str) -> Vec<f64> {
     processes.iter().flat_map(of_process).collect()
 }
 
+/// Price of a change of an arm to itself. Every turn begins with a change and its proof, also
+/// where the last one was of the same arm.
+fn price(processes: &[Process], metric: &str, alpha: f64) -> Option<Price> {
+    let of_arm = |windows: &Windows| {
+        let first = windows.by_pair(metric, Span::FirstHalf);
+        let second = windows.by_pair(metric, Span::SecondHalf);
+        let ratio = |pair: u32| {
+            let (first, second) = (first.get(&pair)?, second.get(&pair)?);
+            Some((first / second).ln()).filter(|x| x.is_finite())
+        };
+        let windows = windows.after_itself().into_iter();
+        windows.filter_map(ratio).collect::<Vec<f64>>()
+    };
+    let arms = processes.iter().flat_map(|p| [p.baseline, p.arm]);
+    let xs: Vec<f64> = arms.flat_map(of_arm).collect();
+    let interval = t_test::one_sample(&xs, alpha)?.interval;
+    Some(Price {
+        windows: xs.len(),
+        ratio: summary::mean(&xs)?.exp(),
+        low: interval.low.exp(),
+        high: interval.high.exp(),
+    })
+}
+
 impl InTurns {
     /// Sentences for all reports.
     pub(crate) fn notes(&self, confidence: f64) -> Vec<String> {
@@ -149,6 +192,7 @@ impl InTurns {
                 self.void_pairs, self.pairs
             ));
         }
+        notes.extend(self.price.map(Price::in_words));
         notes.extend(self.carry_over(confidence));
         notes
     }
@@ -182,10 +226,22 @@ impl InTurns {
     }
 }
 
+impl Price {
+    fn in_words(self) -> String {
+        format!(
+            "a change of an arm to itself leaves {} ({} to {}) in the first half of a window against \
+             its second, by {} windows",
+            change(self.ratio),
+            change(self.low),
+            change(self.high),
+            self.windows
+        )
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::Windows;
     use std::collections::BTreeMap;
 
     fn windows(values: &[f64], halves: [&[f64]; 2]) -> Windows {
@@ -238,5 +294,30 @@ mod tests {
         };
         let (_, in_turns) = compare(&[process], "p50", Better::Higher, &stop);
         assert_eq!(in_turns.notes(0.95).len(), 1);
+    }
+
+    #[test]
+    fn the_price_of_a_change_is_that_of_windows_after_the_same_arm() {
+        // Every other window follows one of the same arm.
+        let turns = vec![0, 3, 4, 7, 8, 11, 12, 15, 16, 19, 20, 23];
+        let after = [100.0; 12];
+        let mut before = [150.0; 12];
+        for (pair, first) in [(2, 104.0), (4, 102.0), (6, 104.0), (8, 102.0), (10, 104.0)] {
+            before[pair] = first;
+        }
+        let arm = Windows {
+            turns,
+            ..windows(&after, [&before, &after])
+        };
+        let baseline = windows(&after, [&before, &after]);
+        let process = Process {
+            block: 1,
+            baseline: &baseline,
+            arm: &arm,
+        };
+        let found = price(&[process], "p50", 0.05).unwrap();
+        assert_eq!(found.windows, 5);
+        assert!((1.02..1.04).contains(&found.ratio), "{found:?}");
+        assert!(found.low > 1.0 && found.high < 1.05, "{found:?}");
     }
 }

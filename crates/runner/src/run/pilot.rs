@@ -59,6 +59,9 @@ impl Run<'_> {
     /// windows; `false` when interrupted.
     pub(super) fn pilots(&mut self) -> Result<bool, RunError> {
         let plan = self.plan;
+        if self.experiment.arms.len() < 2 {
+            return Ok(true);
+        }
         for (index, cell) in plan.cells.iter().enumerate() {
             let workload = &self.experiment.workloads[cell.workload];
             let start = workload.in_place.filter(|lengths| lengths.pilot);

@@ -8,7 +8,7 @@ use crate::opened::Opened;
 use crate::output;
 use crate::output::Plain;
 use crate::request::{Wanted, measurable, override_stop, wanted};
-use model::Experiment;
+use model::{Experiment, Workload};
 use report::forecast::{Forecast, Question, Source};
 use results::ResultSet;
 use runner::Outcome;
@@ -27,8 +27,8 @@ pub fn forecast(args: &PlanArgs) -> Result<ExitCode, CliError> {
         Some(blocks) => {
             let wanted = measurable(&args.experiment)?;
             let experiment = wanted.experiment.clone();
-            match pilot(wanted, blocks, args.wait)? {
-                Some(results) => (experiment, vec![Run::measured(results)]),
+            match pilots(wanted, blocks, args.wait)? {
+                Some(runs) => (experiment, runs),
                 None => return Ok(ExitCode::from(exit::INTERRUPTED)),
             }
         }
@@ -70,10 +70,37 @@ fn effect(args: &PlanArgs) -> Result<Option<f64>, CliError> {
     Ok(Some(fraction))
 }
 
+/// The pilot, and where arms may take turns a second one of whole trials, so that both can be told;
+/// `None` when interrupted.
+fn pilots(wanted: Wanted, blocks: u32, wait: WaitArgs) -> Result<Option<Vec<Run>>, CliError> {
+    let mut whole = wanted.experiment.clone();
+    let may_turn = |workload: &Workload| workload.in_place.is_some();
+    if !whole.workloads.iter().any(may_turn) {
+        return Ok(pilot(wanted, "pilot", blocks, wait)?.map(|run| vec![run]));
+    }
+    for workload in &mut whole.workloads {
+        workload.in_place = None;
+    }
+    let whole = Wanted {
+        experiment: whole,
+        source: None,
+        calibrations: wanted.calibrations.clone(),
+    };
+    let Some(turned) = pilot(wanted, "pilot", blocks, wait)? else {
+        return Ok(None);
+    };
+    let mut trials = turned.results.trials.iter();
+    if trials.all(|stored| stored.trial.result.windows.is_none()) {
+        return Ok(Some(vec![turned]));
+    }
+    let whole = pilot(whole, "pilot-whole-trials", blocks, wait)?;
+    Ok(whole.map(|whole| vec![turned, whole]))
+}
+
 /// The first blocks of the experiment, all of them; `None` when interrupted.
-fn pilot(wanted: Wanted, blocks: u32, wait: WaitArgs) -> Result<Option<ResultSet>, CliError> {
+fn pilot(wanted: Wanted, name: &str, blocks: u32, wait: WaitArgs) -> Result<Option<Run>, CliError> {
     let mut experiment = wanted.experiment;
-    experiment.name = format!("{}-pilot", experiment.name);
+    experiment.name = format!("{}-{name}", experiment.name);
     experiment.stop.budget_ns = None;
     experiment.stop.max_blocks = blocks;
     experiment.stop.min_blocks = blocks;
@@ -84,7 +111,7 @@ fn pilot(wanted: Wanted, blocks: u32, wait: WaitArgs) -> Result<Option<ResultSet
     let Measured { results, outcome } = measure_anew(None, wanted, wait, false)?;
     let dir = results.dir.display().to_string();
     eprintln!("Pilot    {dir}; ask again with --from {dir}\n");
-    Ok((outcome == Outcome::Done).then_some(results))
+    Ok((outcome == Outcome::Done).then(|| Run::measured(results)))
 }
 
 /// Results whose histograms are read while the run lives.

@@ -1,0 +1,87 @@
+//! Noise of a comparison: how far its log-ratios vary, which are those of blocks, or of pairs of
+//! windows where the arms took turns.
+
+use model::turns::Span;
+use results::{ResultSet, log_ratios};
+use stats::summary::Moments;
+
+/// Log-ratios of an arm against its baseline in one run.
+pub(crate) enum Series {
+    /// One of each block.
+    Blocks(Vec<f64>),
+    /// One of each pair of windows, by process.
+    Turns(Vec<Vec<f64>>),
+}
+
+impl Series {
+    /// The series of a cell, an arm and its baseline, by their indices in the plan of the run.
+    pub(crate) fn of(
+        results: &ResultSet,
+        cell: usize,
+        metric: &str,
+        arm: usize,
+        baseline: usize,
+    ) -> Series {
+        let trials = || results.trials.iter().map(|stored| &stored.trial);
+        let processes = results::turns::processes(trials(), cell, arm, baseline);
+        if processes.is_empty() {
+            let ratios = log_ratios(trials(), cell, metric, arm, baseline);
+            return Series::Blocks(ratios.iter().map(|ratio| ratio.x).collect());
+        }
+        let ratios = processes.iter().map(|p| p.log_ratios(metric, Span::Whole));
+        Series::Turns(ratios.filter(|xs| !xs.is_empty()).collect())
+    }
+
+    /// Groups within which the log-ratios vary: all blocks, or the pairs of each process.
+    pub(crate) fn groups(&self) -> &[Vec<f64>] {
+        match self {
+            Series::Blocks(all) => std::slice::from_ref(all),
+            Series::Turns(processes) => processes,
+        }
+    }
+
+    /// Number of log-ratios.
+    pub(crate) fn len(&self) -> usize {
+        self.groups().iter().map(Vec::len).sum()
+    }
+
+    /// Sum of the squares around the mean of each group, with its degrees of freedom.
+    pub(crate) fn squares(&self) -> (f64, u32) {
+        let moments = self.groups().iter().map(|group| Moments::of(group));
+        moments.fold((0.0, 0), |(squares, freedom), m| {
+            (squares + m.squares(), freedom + m.count().saturating_sub(1))
+        })
+    }
+
+    /// Number of blocks, which processes are where arms took turns.
+    pub(crate) fn blocks(&self) -> u32 {
+        let count = match self {
+            Series::Blocks(all) => all.len(),
+            Series::Turns(processes) => processes.len(),
+        };
+        u32::try_from(count).unwrap_or(u32::MAX)
+    }
+
+    /// Pairs of windows in one process, on average; `None` where arms took no turns.
+    pub(crate) fn pairs_of_a_process(&self) -> Option<u32> {
+        match self {
+            Series::Turns(processes) if !processes.is_empty() => {
+                let pairs = u32::try_from(self.len()).unwrap_or(u32::MAX);
+                Some((pairs / self.blocks()).max(1))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// True if arms took turns in the run.
+pub(crate) fn has_turns(results: &ResultSet) -> bool {
+    let mut trials = results.trials.iter();
+    trials.any(|stored| stored.trial.result.windows.is_some())
+}
+
+/// True if arms took turns in a cell, given by its index.
+pub(crate) fn has_turns_in(results: &ResultSet, cell: usize) -> bool {
+    let mut trials = results.trials.iter().map(|stored| &stored.trial);
+    trials.any(|trial| trial.place.cell == cell && trial.result.windows.is_some())
+}
