@@ -18,6 +18,10 @@ pub struct Ramps {
     pub down_ns: u64,
     /// Rate at the outer ends of the ramps, in percent of the steady one.
     pub from_percent: f64,
+    /// Rate at the begin of the warm-up, in percent of the steady one that it rises to. `None`: the
+    /// steady one throughout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warmup_from_percent: Option<f64>,
 }
 
 impl Ramps {
@@ -28,7 +32,9 @@ impl Ramps {
         "",
         "Ramps within the window: `ramp-up` and `ramp-down` (durations), and `from`, the rate at \
          their outer ends in percent of the steady one (`0%`). Before the window, the warm-up has \
-         the steady rate. A search for the highest rate has no ramps.",
+         the steady rate, or rises to it from `warmup-from`: a server whose code is compiled as it \
+         runs would otherwise begin with a queue that it never gets rid of. A search for the \
+         highest rate has no ramps.",
     );
 
     /// Keys as they are written.
@@ -37,6 +43,7 @@ impl Ramps {
             up_ns: keys.duration("ramp-up").unwrap_or_default(),
             down_ns: keys.duration("ramp-down").unwrap_or_default(),
             from_percent: keys.percent("from").unwrap_or_default(),
+            warmup_from_percent: keys.percent("warmup-from"),
         }
     }
 
@@ -46,6 +53,14 @@ impl Ramps {
             return Some(format!(
                 "the ramps begin at {} % of the rate; a percentage from 0 to 100 is possible",
                 self.from_percent
+            ));
+        }
+        if let Some(from) = self
+            .warmup_from_percent
+            .filter(|p| !(1.0..=100.0).contains(p))
+        {
+            return Some(format!(
+                "the warm-up begins at {from} % of the rate; a percentage from 1 to 100 is possible"
             ));
         }
         let ramps_ns = self.up_ns.saturating_add(self.down_ns);
@@ -67,6 +82,14 @@ impl Ramps {
 
     fn from(&self) -> f64 {
         self.from_percent / 100.0
+    }
+
+    fn warmup_from(&self) -> f64 {
+        self.warmup_from_percent.unwrap_or(100.0) / 100.0
+    }
+
+    fn is_flat(&self) -> bool {
+        self.up_ns == 0 && self.down_ns == 0 && self.warmup_from_percent.is_none()
     }
 }
 
@@ -92,7 +115,7 @@ impl Shaped {
     /// The next intended start, in nanoseconds since the start of the load.
     pub fn advance(&mut self) -> u64 {
         let flat_ns = self.starts.advance();
-        if self.ramps.up_ns == 0 && self.ramps.down_ns == 0 {
+        if self.ramps.is_flat() {
             return flat_ns;
         }
         self.stretched(flat_ns)
@@ -105,14 +128,17 @@ impl Shaped {
         reason = "a positive time, which saturates where no start is due any more"
     )]
     fn stretched(&self, flat_ns: u64) -> u64 {
-        let Some(in_window) = flat_ns.checked_sub(self.warmup_ns) else {
-            return flat_ns;
-        };
-        let mut left = in_window as f64;
+        let (warmup, warmup_from) = (self.warmup_ns as f64, self.ramps.warmup_from());
+        let mut left = flat_ns as f64;
+        let in_warmup = warmup * f64::midpoint(1.0, warmup_from);
+        if left < in_warmup {
+            return ramp(left, warmup, warmup_from, 1.0) as u64;
+        }
+        left -= in_warmup;
         let (up, down) = (self.ramps.up_ns as f64, self.ramps.down_ns as f64);
         let (from, steady) = (self.ramps.from(), self.duration_ns as f64 - up - down);
         let mean = f64::midpoint(1.0, from);
-        let mut at = self.warmup_ns as f64;
+        let mut at = warmup;
         if left < up * mean {
             return (at + ramp(left, up, from, 1.0)) as u64;
         }
@@ -157,6 +183,7 @@ mod tests {
         up_ns: 4 * SECOND,
         down_ns: 2 * SECOND,
         from_percent: 20.0,
+        warmup_from_percent: None,
     };
 
     fn starts(ramps: Ramps) -> Vec<u64> {
@@ -204,6 +231,24 @@ mod tests {
         let starts = starts(ramps);
         assert!(within(&starts, 2 * SECOND, 2 * SECOND + SECOND / 10) <= 2);
         assert_eq!(within(&starts, 14 * SECOND + 1, 16 * SECOND), 0);
+    }
+
+    #[test]
+    fn a_warm_up_rises_to_the_rate_of_the_window() {
+        let ramps = Ramps {
+            warmup_from_percent: Some(10.0),
+            ..Ramps::default()
+        };
+        let starts = starts(ramps);
+        let in_second = |second: u64| within(&starts, second * SECOND, (second + 1) * SECOND);
+        assert!(in_second(0).abs_diff(325) <= 2, "{}", in_second(0));
+        assert!(in_second(1).abs_diff(775) <= 2, "{}", in_second(1));
+        assert!((2..14).all(|second| in_second(second).abs_diff(1_000) <= 1));
+        let wrong = Ramps {
+            warmup_from_percent: Some(0.0),
+            ..ramps
+        };
+        assert!(wrong.fault(SECOND).unwrap().contains("1 to 100"));
     }
 
     #[test]
