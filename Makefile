@@ -2,7 +2,7 @@
 # make quickstart   the same on this machine itself, without a guest
 # make banking-local   policies on a banking service under Gatling, without a guest; 20 minutes
 # make banking-native   the same without Gatling, by our own load; 20 minutes
-# make banking-capacity   the same at shares of its highest rate; 2 hours
+# make banking-capacity   the same at shares of its highest rate; 2 and a half hours
 # make banking   sched_ext schedulers on the same service in a guest; 50 minutes without KVM
 # make install   the program, its man pages and completions, below prefix (DESTDIR is obeyed)
 # make deb   a Debian package of the same, with experiments and documents, in target/

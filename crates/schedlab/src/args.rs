@@ -213,9 +213,13 @@ pub struct ExperimentArgs {
     /// Run in a virtual machine with this kernel: debian:sid, a bzImage, a built tree, host
     #[arg(long, value_name = "KERNEL", conflicts_with = "file")]
     pub vm: Option<String>,
-    /// CPUs of the virtual machine
-    #[arg(long, value_name = "N", requires = "vm", default_value_t = 2)]
-    pub cpus: u32,
+    /// CPUs of the virtual machine [default: 2, or 1 with --clock virtual]
+    #[arg(long, value_name = "N", requires = "vm")]
+    pub cpus: Option<u32>,
+    /// Clock of the virtual machine: that of the host, or virtual, a number of instructions, with
+    /// which the same seed gives the same trial to the bit [default: host]
+    #[arg(long, value_name = "CLOCK", requires = "vm")]
+    pub clock: Option<String>,
     /// Memory of the virtual machine
     #[arg(long, value_name = "SIZE", requires = "vm", default_value = "2G")]
     pub memory: String,

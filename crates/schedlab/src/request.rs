@@ -209,7 +209,12 @@ fn target_keys(args: &ExperimentArgs) -> Result<Map<String, Value>, CliError> {
     let mut keys = Map::new();
     keys.insert("kind".to_owned(), "vm".into());
     keys.insert("kernel".to_owned(), kernel.as_str().into());
-    keys.insert("cpus".to_owned(), args.cpus.into());
+    if let Some(cpus) = args.cpus {
+        keys.insert("cpus".to_owned(), cpus.into());
+    }
+    if let Some(clock) = &args.clock {
+        keys.insert("clock".to_owned(), clock.as_str().into());
+    }
     keys.insert("memory".to_owned(), args.memory.as_str().into());
     if !args.expose.is_empty() {
         keys.insert("expose".to_owned(), args.expose.as_slice().into());

@@ -34,6 +34,12 @@ fn what_cannot_work_is_said_before_the_first_trial() {
         ),
         (vec!["--vm", KERNEL, "--memory", "10T"], 3, "memory"),
         (vec!["--vm", KERNEL, "--memory", "much"], 2, "size"),
+        (vec!["--vm", KERNEL, "--clock", "sun"], 2, "virtual"),
+        (
+            vec!["--vm", KERNEL, "--clock", "virtual", "--cpus", "2"],
+            2,
+            "one",
+        ),
     ] {
         let mut all = vec!["run", "-o", "out", "-a", "default"];
         all.extend(args.iter());

@@ -18,10 +18,12 @@ pub struct Ramps {
     pub down_ns: u64,
     /// Rate at the outer ends of the ramps, in percent of the steady one.
     pub from_percent: f64,
-    /// Rate at the begin of the warm-up, in percent of the steady one that it rises to. `None`: the
-    /// steady one throughout.
+    /// Rate at the begin of the warm-up, in percent of the steady one. `None`: that of its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warmup_from_percent: Option<f64>,
+    /// Rate at the end of the warm-up, in percent of the steady one. `None`: the steady one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warmup_to_percent: Option<f64>,
 }
 
 impl Ramps {
@@ -32,9 +34,9 @@ impl Ramps {
         "",
         "Ramps within the window: `ramp-up` and `ramp-down` (durations), and `from`, the rate at \
          their outer ends in percent of the steady one (`0%`). Before the window, the warm-up has \
-         the steady rate, or rises to it from `warmup-from`: a server whose code is compiled as it \
-         runs would otherwise begin with a queue that it never gets rid of. A search for the \
-         highest rate has no ramps.",
+         the steady rate, or goes from `warmup-from` to `warmup-to` in percent of it: a server whose \
+         code is compiled as it runs would otherwise begin with a queue that it never gets rid of. A \
+         search for the highest rate has no ramps.",
     );
 
     /// Keys as they are written.
@@ -44,6 +46,7 @@ impl Ramps {
             down_ns: keys.duration("ramp-down").unwrap_or_default(),
             from_percent: keys.percent("from").unwrap_or_default(),
             warmup_from_percent: keys.percent("warmup-from"),
+            warmup_to_percent: keys.percent("warmup-to"),
         }
     }
 
@@ -55,12 +58,11 @@ impl Ramps {
                 self.from_percent
             ));
         }
-        if let Some(from) = self
-            .warmup_from_percent
-            .filter(|p| !(1.0..=100.0).contains(p))
-        {
+        let of_warmup = [self.warmup_from_percent, self.warmup_to_percent];
+        let mut of_warmup = of_warmup.into_iter().flatten();
+        if let Some(wrong) = of_warmup.find(|percent| !(1.0..=100.0).contains(percent)) {
             return Some(format!(
-                "the warm-up begins at {from} % of the rate; a percentage from 1 to 100 is possible"
+                "the warm-up has {wrong} % of the rate; a percentage from 1 to 100 is possible"
             ));
         }
         let ramps_ns = self.up_ns.saturating_add(self.down_ns);
@@ -84,12 +86,14 @@ impl Ramps {
         self.from_percent / 100.0
     }
 
-    fn warmup_from(&self) -> f64 {
-        self.warmup_from_percent.unwrap_or(100.0) / 100.0
+    /// Rates at the begin and the end of the warm-up, of the steady one.
+    fn warmup(&self) -> (f64, f64) {
+        let to = self.warmup_to_percent.unwrap_or(100.0);
+        (self.warmup_from_percent.unwrap_or(to) / 100.0, to / 100.0)
     }
 
     fn is_flat(&self) -> bool {
-        self.up_ns == 0 && self.down_ns == 0 && self.warmup_from_percent.is_none()
+        self.up_ns == 0 && self.down_ns == 0 && self.warmup() == (1.0, 1.0)
     }
 }
 
@@ -128,11 +132,11 @@ impl Shaped {
         reason = "a positive time, which saturates where no start is due any more"
     )]
     fn stretched(&self, flat_ns: u64) -> u64 {
-        let (warmup, warmup_from) = (self.warmup_ns as f64, self.ramps.warmup_from());
+        let (warmup, (first, last)) = (self.warmup_ns as f64, self.ramps.warmup());
         let mut left = flat_ns as f64;
-        let in_warmup = warmup * f64::midpoint(1.0, warmup_from);
+        let in_warmup = warmup * f64::midpoint(first, last);
         if left < in_warmup {
-            return ramp(left, warmup, warmup_from, 1.0) as u64;
+            return ramp(left, warmup, first, last) as u64;
         }
         left -= in_warmup;
         let (up, down) = (self.ramps.up_ns as f64, self.ramps.down_ns as f64);
@@ -184,6 +188,7 @@ mod tests {
         down_ns: 2 * SECOND,
         from_percent: 20.0,
         warmup_from_percent: None,
+        warmup_to_percent: None,
     };
 
     fn starts(ramps: Ramps) -> Vec<u64> {
@@ -243,6 +248,14 @@ mod tests {
         let in_second = |second: u64| within(&starts, second * SECOND, (second + 1) * SECOND);
         assert!(in_second(0).abs_diff(325) <= 2, "{}", in_second(0));
         assert!(in_second(1).abs_diff(775) <= 2, "{}", in_second(1));
+        assert!((2..14).all(|second| in_second(second).abs_diff(1_000) <= 1));
+        let half = Ramps {
+            warmup_to_percent: Some(50.0),
+            ..Ramps::default()
+        };
+        let starts = self::starts(half);
+        let in_second = |second: u64| within(&starts, second * SECOND, (second + 1) * SECOND);
+        assert!((0..2).all(|second| in_second(second).abs_diff(500) <= 1));
         assert!((2..14).all(|second| in_second(second).abs_diff(1_000) <= 1));
         let wrong = Ramps {
             warmup_from_percent: Some(0.0),

@@ -34,23 +34,27 @@ fn leave_out_old_intervals(said: &mut Value, found: &mut Value) {
     }
 }
 
-/// Before format 1.9 blocks of which some are far from the others were judged by a t-test, too.
+/// Before format 1.9 blocks of which some are far from the others were judged by a t-test, too, and
+/// the notes on turns had no price of a change.
 fn leave_out_coins(said: &mut Value, found: &mut Value) {
     if minor(said).is_none_or(|minor| minor >= 9) {
         return;
     }
     let [said, found] = [said, found].map(|report| report.get_mut("comparisons"));
-    let lists = said
-        .and_then(Value::as_array_mut)
-        .zip(found.and_then(Value::as_array_mut));
-    let pairs = lists
-        .into_iter()
-        .flat_map(|(said, found)| said.iter_mut().zip(found));
-    for (said, found) in pairs {
-        let in_turns = found.get("in_turns").is_some();
-        if !in_turns && found.get("test").and_then(Value::as_str) == Some("coins") {
-            (*said, *found) = (Value::Null, Value::Null);
+    let [said, found] = [said, found].map(|list| list.and_then(Value::as_array_mut));
+    for (said, found) in said.into_iter().flatten().zip(found.into_iter().flatten()) {
+        let by_coins = found.get("test").and_then(Value::as_str) == Some("coins");
+        match found.get("in_turns").is_some() {
+            true => [said, found].into_iter().for_each(without_notes),
+            false if by_coins => (*said, *found) = (Value::Null, Value::Null),
+            false => {}
         }
+    }
+}
+
+fn without_notes(comparison: &mut Value) {
+    if let Some(fields) = comparison.as_object_mut() {
+        fields.remove("notes");
     }
 }
 
@@ -242,5 +246,26 @@ mod tests {
         let (mut said, mut found) = of(5);
         leave_out_old_intervals(&mut said, &mut found);
         assert_ne!(said, found);
+    }
+
+    #[test]
+    fn what_coins_say_is_no_difference_in_an_old_report_only() {
+        let report = |minor: u64, test: &str, verdict: &str| {
+            serde_json::json!({
+                "format": { "major": 1, "minor": minor },
+                "comparisons": [
+                    { "verdict": verdict, "test": test },
+                    { "verdict": "same", "test": "coins", "in_turns": {}, "notes": [test] },
+                ],
+            })
+        };
+        for (minor, differs) in [(8, false), (9, true)] {
+            let mut said = report(minor, "safe-t", "unknown");
+            let mut found = report(9, "coins", "better");
+            leave_out_coins(&mut said, &mut found);
+            assert_eq!(said["comparisons"][0] != found["comparisons"][0], differs);
+            let notes = |report: &Value| report["comparisons"][1]["notes"].clone();
+            assert_eq!(notes(&said) != notes(&found), differs);
+        }
     }
 }
