@@ -3,6 +3,7 @@
 
 use model::turns::Span;
 use results::{ResultSet, log_ratios};
+use stats::planner::{Confidence, detectable_change, detectable_change_in_turns};
 use stats::summary::Moments;
 
 /// Log-ratios of an arm against its baseline in one run.
@@ -71,6 +72,20 @@ impl Series {
             }
             _ => None,
         }
+    }
+}
+
+/// The smallest change that so many blocks find, of which each has this many pairs of windows where
+/// arms take turns.
+pub(crate) fn visible_change(
+    sd: f64,
+    blocks: u32,
+    pairs: Option<u32>,
+    planned: Confidence,
+) -> Option<f64> {
+    match pairs {
+        Some(pairs) => detectable_change_in_turns(sd, blocks.saturating_mul(pairs), planned),
+        None => detectable_change(sd, blocks, planned),
     }
 }
 

@@ -1,10 +1,10 @@
 //! The figures of a certificate, from the trials of arms that are the same.
 
 use super::{CellNoise, Certificate, Sight, TIMES_NS};
-use crate::noise::{Series, has_turns_in};
+use crate::noise::{Series, has_turns_in, visible_change};
 use model::Better;
 use results::ResultSet;
-use stats::planner::{Confidence, detectable_change, detectable_change_in_turns};
+use stats::planner::Confidence;
 use stats::{bounds, summary};
 
 impl Certificate {
@@ -76,14 +76,10 @@ impl<'a> Scope<'a> {
         let block_ns = self.block_ns(cell);
         let sight = |time_ns: u64| {
             let blocks = u32::try_from(time_ns / block_ns.max(1)).unwrap_or(u32::MAX);
-            let ratios = blocks.saturating_mul(pairs.unwrap_or(1));
             Sight {
                 time_ns,
                 blocks,
-                change: spread.and_then(|sd| match pairs {
-                    Some(_) => detectable_change_in_turns(sd, ratios, self.planned()),
-                    None => detectable_change(sd, ratios, self.planned()),
-                }),
+                change: spread.and_then(|sd| visible_change(sd, blocks, pairs, self.planned())),
             }
         };
         Some(CellNoise {

@@ -8,15 +8,14 @@ mod lengths;
 mod text;
 
 use crate::forecast::lengths::Runs;
-use crate::noise::{Series, has_turns};
+use crate::noise::{Series, has_turns, visible_change};
 use model::{Experiment, Trial};
 use results::ResultSet;
 use serde::Serialize;
 use stats::bounds;
 use stats::levels::{self, Levels};
 use stats::planner::{
-    Confidence, blocks_to_detect, blocks_to_show_same, detectable_change,
-    detectable_change_in_turns, pairs_to_detect, processes_to_show_same,
+    Confidence, blocks_to_detect, blocks_to_show_same, pairs_to_detect, processes_to_show_same,
 };
 use stats::summary;
 
@@ -162,13 +161,8 @@ impl Forecast {
         if few(noise.blocks) {
             self.pilot_blocks = noise.blocks;
         }
-        let sees = |time: &Time| {
-            let ratios = noise.ratios(time.blocks);
-            noise.answer(|sd| match noise.pairs {
-                Some(_) => detectable_change_in_turns(sd, ratios, planned),
-                None => detectable_change(sd, ratios, planned),
-            })
-        };
+        let sees =
+            |time: &Time| noise.answer(|sd| visible_change(sd, time.blocks, noise.pairs, planned));
         let blocks = |effect| {
             noise.answer(|sd| match noise.pairs {
                 Some(pairs) => {
@@ -204,11 +198,6 @@ struct Noise {
 }
 
 impl Noise {
-    /// Log-ratios of so many blocks.
-    fn ratios(&self, blocks: u32) -> u32 {
-        blocks.saturating_mul(self.pairs.unwrap_or(1))
-    }
-
     fn blocks_to_same(&self, smallest_effect: f64, planned: Confidence) -> Option<u32> {
         let Some(pairs) = self.pairs else {
             return blocks_to_show_same(smallest_effect, self.spread, planned);
