@@ -232,10 +232,10 @@ fn a_pilot_says_what_turns_save_beside_whole_trials() {
                 [[arm]]\nname = \"more\"\nhandicap = \"10%\"\n\
                 [[workload]]\nkind = \"wakeup\"\nloads = [1]\noperations = 1\nsleep = \"20us\"\n\
                 metrics = [\"requests_per_sec\"]\nin-place = \"always\"\nturn = \"50ms\"\n\
-                duration = \"600ms\"\nwarmup = \"100ms\"\n";
+                washout = \"40ms\"\nduration = \"900ms\"\nwarmup = \"100ms\"\n";
     let file = bench.file("forecast.toml", text);
     let forecast = |more: &[&str]| {
-        let args = [&["plan", &file, "--pilot=3", "--effect", "3%"], more].concat();
+        let args = [&["plan", &file, "--pilot=3", "--effect", "10%"], more].concat();
         let output = bench.run(&args);
         expect_code(&output, 0);
         stdout(&output)
@@ -269,6 +269,8 @@ fn a_certificate_of_turns_has_copies_of_the_baseline_that_take_turns_with_it() {
         "always",
         "--turn",
         "50ms",
+        "--washout",
+        "40ms",
         "--max-blocks",
         "3",
         "--format",
