@@ -57,11 +57,11 @@ impl ByTurn {
     /// Counts a value that was finished, or began, this long after the first turn began.
     pub(crate) fn record(&mut self, at_ns: u64, value_ns: u64) {
         self.finished += 1;
-        let turn_ns = self.lengths.turn_ns();
-        let (turn, within_ns) = (at_ns / turn_ns, at_ns % turn_ns);
-        let Some(in_window_ns) = within_ns.checked_sub(self.lengths.washout_ns) else {
+        let Some((turn, half)) = self.lengths.half_at(at_ns) else {
             return;
         };
+        let turn_ns = self.lengths.turn_ns();
+        let within_ns = at_ns % turn_ns;
         let longest_ns = match self.by_start {
             // Ended in this turn.
             true => turn_ns - within_ns,
@@ -71,7 +71,7 @@ impl ByTurn {
         if value_ns > longest_ns {
             return;
         }
-        let half = 2 * turn + u64::from(in_window_ns >= self.lengths.window_ns / 2);
+        let half = 2 * turn + half as u64;
         self.words
             .push(half << VALUE_BITS | value_ns.min(LARGEST_VALUE));
     }
@@ -195,7 +195,14 @@ impl<'a> InTurns<'a> {
         Ok(sorted.finished)
     }
 
-    fn set(&mut self, turn: usize, def: MetricDef, whole: Option<f64>, halves: [Option<f64>; 2]) {
+    /// Sets a figure of one turn, of its whole window and of the halves.
+    pub fn set(
+        &mut self,
+        turn: usize,
+        def: MetricDef,
+        whole: Option<f64>,
+        halves: [Option<f64>; 2],
+    ) {
         let figures = &mut self.figures[turn];
         let all = [&mut figures.whole].into_iter().chain(&mut figures.halves);
         for (into, value) in all.zip([whole].into_iter().chain(halves)) {
@@ -205,8 +212,8 @@ impl<'a> InTurns<'a> {
         }
     }
 
-    /// Unit and direction of a metric: the value is that of each arm's windows.
-    fn define(&mut self, def: MetricDef) {
+    /// Gives unit and direction of a metric that was set: the value is that of each arm's windows.
+    pub fn define(&mut self, def: MetricDef) {
         let measured = self
             .figures
             .iter()

@@ -2,13 +2,14 @@
 //! defines. A program that fails is a failed trial, not a fast one.
 
 mod find;
+mod in_turns;
 mod metric;
 
 pub use metric::{Find, OwnMetric, Pick, Source};
 
 use crate::{
-    Chosen, Driver, Job, Keys, KindDef, Launch, LoadForms, Output, Params, Parsed, Usual, Window,
-    Work, program,
+    Chosen, Driver, Job, Keys, KindDef, Launch, LoadForms, NativeError, Output, Params, Parsed,
+    Phases, Usual, Window, Work, phase, program,
 };
 use model::check::check_argv;
 use model::{Better, Invalid, KeyDef, Load, MetricDef, Problem, Program};
@@ -43,8 +44,9 @@ const KEYS: &[KeyDef] = &[
          `lower`), and one of `regex` (with one named group, applied to each line), `json` \
          (JSONPath, RFC 9535) and `csv` (name of a column); further `unit`, `from` (`stdout`, \
          `stderr` or a file) and `pick` (`only`, `first`, `last`, `min`, `max`, \
-         `sum` or `mean`). They decide \
-         in place of `wall_time`, unless `metrics` names others.",
+         `sum` or `mean`). They decide in place of `wall_time`, unless `metrics` names others. Where \
+         arms take turns, each is a `regex` on lines that the program prints as it goes, and `pick` \
+         may be `rate`, the increase of a count a second.",
     ),
 ];
 
@@ -72,7 +74,7 @@ pub static KIND: KindDef = KindDef {
     tasks: &[],
     programs: &[],
     handicap: false,
-    turns: false,
+    turns: true,
 };
 
 const WALL_TIME: MetricDef = MetricDef {
@@ -224,7 +226,34 @@ impl Driver for Command {
             .collect()
     }
 
-    fn launch(&self, _job: &Job) -> Launch {
+    fn never_in_turns(&self) -> Option<String> {
+        if self.metrics.is_empty() {
+            return Some(
+                "it has no [[workload.metric]], a figure in the lines that it prints as it goes"
+                    .to_owned(),
+            );
+        }
+        self.metrics.iter().find_map(OwnMetric::never_in_turns)
+    }
+
+    fn only_in_turns(&self) -> Option<String> {
+        let mut metrics = self.metrics.iter();
+        let rate = metrics.find(|metric| metric.pick == Pick::Rate)?;
+        Some(format!(
+            "`pick = \"rate\"` of the metric `{}` is for arms that take turns",
+            rate.name
+        ))
+    }
+
+    fn launch(&self, job: &Job) -> Launch {
+        if job.turns.is_some() {
+            // The program is started by the load, which sees when it prints what.
+            return Launch {
+                directory: self.directory(),
+                prepare: self.prepare.clone(),
+                ..phase::launch(job)
+            };
+        }
         Launch {
             directory: self.directory(),
             prepare: self.prepare.clone(),
@@ -233,7 +262,19 @@ impl Driver for Command {
         }
     }
 
-    fn parse(&self, _job: &Job, output: &Output) -> Result<Parsed, String> {
+    fn generate(&self, job: &Job, phases: &mut Phases) -> Result<Parsed, NativeError> {
+        match &job.turns {
+            Some(turns) => in_turns::run(self, job, turns, phases),
+            None => Err(NativeError::Generator(
+                "a command is started by the agent, unless arms take turns".to_owned(),
+            )),
+        }
+    }
+
+    fn parse(&self, job: &Job, output: &Output) -> Result<Parsed, String> {
+        if job.turns.is_some() {
+            return phase::parse(job, output);
+        }
         let name = self.argv.first().map_or("the command", String::as_str);
         program::succeeded(name, output)?;
         let cpu_ns = output.user_ns + output.system_ns;

@@ -282,6 +282,14 @@ pub trait Driver {
     fn in_guests(&self) -> bool {
         false
     }
+    /// Why arms cannot take turns under it, although its kind records window by window.
+    fn never_in_turns(&self) -> Option<String> {
+        None
+    }
+    /// Why it can be measured only where arms take turns.
+    fn only_in_turns(&self) -> Option<String> {
+        None
+    }
     /// Problems of this target with the job; nothing is started.
     fn require(&self, job: &Job) -> Vec<Problem>;
     /// Found once for a cell, then the same for all arms.

@@ -51,6 +51,14 @@ impl InPlace {
         self.washout_ns.saturating_add(self.window_ns)
     }
 
+    /// Turn and half of its window (0 or 1) at a time since the first turn began; `None` in a
+    /// washout.
+    pub fn half_at(&self, at_ns: u64) -> Option<(u64, usize)> {
+        let (turn, within_ns) = (at_ns / self.turn_ns(), at_ns % self.turn_ns());
+        let in_window_ns = within_ns.checked_sub(self.washout_ns)?;
+        Some((turn, usize::from(in_window_ns >= self.window_ns / 2)))
+    }
+
     /// Share of the time that is thrown away, 0 to 1.
     pub fn washout_share(&self) -> f64 {
         self.washout_ns as f64 / self.turn_ns().max(1) as f64

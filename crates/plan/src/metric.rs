@@ -4,10 +4,12 @@ use crate::error::PlanError;
 use serde_json::{Map, Value};
 
 const EXAMPLE: &str = "--metric 'ops=/ops: (?<v>[\\d.]+)/ higher', 'ops=json:$.ops higher' or \
-                       'ops=csv:ops higher'; then a unit, from=FILE, and first, last, min, max, sum or \
-                       mean";
+                       'ops=csv:ops higher'; then a unit, from=FILE, and first, last, min, max, sum, \
+                       mean or rate";
 const DIRECTIONS: [&str; 2] = ["higher", "lower"];
-const PICKS: [&str; 7] = ["only", "first", "last", "min", "max", "sum", "mean"];
+const PICKS: [&str; 8] = [
+    "only", "first", "last", "min", "max", "sum", "mean", "rate",
+];
 
 /// The keys of `[[workload.metric]]` that `NAME=/REGEX/ WORDS`, `NAME=json:PATH WORDS` or
 /// `NAME=csv:COLUMN WORDS` means. The words are a direction, a choice, `from=FILE` and a unit,

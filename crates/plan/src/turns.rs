@@ -3,7 +3,7 @@
 use crate::error::PlanError;
 use crate::workload::kinds;
 use agent::arm::ingredient::INGREDIENTS;
-use load::KindDef;
+use load::{KindDef, Window};
 use model::check::{LEAST_WINDOW_NS, MOST_WINDOWS};
 use model::{Arm, Experiment, InPlace, Load, Place, Reset, Workload};
 use serde_json::Map;
@@ -37,7 +37,9 @@ pub(crate) fn choose(experiment: &mut Experiment) -> Result<(), PlanError> {
             ..experiment.clone()
         };
         let def = crate::workload::find(workload.kind.name())?;
-        let can = check(def, &alone.workloads[0]).and_then(|()| check_arms(&alone));
+        let can = check_ends(def, workload)
+            .and_then(|()| check(def, &alone.workloads[0]))
+            .and_then(|()| check_arms(&alone));
         let chosen = &mut experiment.workloads[index];
         match can {
             Ok(()) => chosen.in_place = Some(lengths),
@@ -50,6 +52,18 @@ pub(crate) fn choose(experiment: &mut Experiment) -> Result<(), PlanError> {
         }
     }
     Ok(())
+}
+
+/// Refuses a program that ends by itself: one that takes turns runs until it is stopped, so it
+/// cannot be measured in both ways.
+fn check_ends(def: &KindDef, workload: &Workload) -> Result<(), PlanError> {
+    match def.turns && def.window == Window::Whole {
+        true => Err(PlanError::new(format!(
+            "`{}` is a program that runs to its end",
+            workload.name
+        ))),
+        false => Ok(()),
+    }
 }
 
 /// Lengths that the pilot begins with.
@@ -66,11 +80,19 @@ fn pilot_lengths(experiment: &Experiment, lengths: InPlace) -> InPlace {
 
 /// Refuses a workload that has no windows of which each could have another arm.
 pub(crate) fn check(def: &KindDef, workload: &Workload) -> Result<(), PlanError> {
+    let driver = load::driver(&workload.kind).map_err(PlanError::new)?;
+    let name = &workload.name;
+    if let Some(why) = driver
+        .only_in_turns()
+        .filter(|_| workload.in_place.is_none())
+    {
+        let help = "in-place = \"always\", or another `pick`";
+        return Err(PlanError::new(format!("`{name}`: {why}")).with_help(help));
+    }
     // One that may take turns is asked when all arms are known.
     let Some(lengths) = workload.in_place.filter(|lengths| !lengths.pilot) else {
         return Ok(());
     };
-    let name = &workload.name;
     let wrong = |what: String| Err(PlanError::new(what).with_help(HELP).about("in-place"));
     if !def.turns {
         let able = kinds(|def| def.turns).join("`, `");
@@ -83,6 +105,16 @@ pub(crate) fn check(def: &KindDef, workload: &Workload) -> Result<(), PlanError>
         return wrong(format!(
             "the load of `{name}` runs on the controller, and changes are made on the target"
         ));
+    }
+    if let Some(why) = driver.never_in_turns() {
+        return wrong(format!("arms cannot take turns under `{name}`: {why}"));
+    }
+    if def.window == Window::Whole && workload.duration_ns == 0 {
+        return Err(PlanError::new(format!(
+            "arms that take turns under `{name}` need a time for which it runs"
+        ))
+        .with_help("duration = \"10s\", the time of each arm; the program is stopped after all")
+        .about("duration"));
     }
     if workload
         .loads

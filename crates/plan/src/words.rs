@@ -51,7 +51,8 @@ pub(crate) fn workloads(line: &CommandLine) -> Result<Vec<Table>, PlanError> {
         ));
     }
     if let Some(duration) = &line.duration {
-        set_duration(&mut tables, duration)?;
+        let in_turns = line.in_place.as_deref() == Some("always");
+        set_duration(&mut tables, duration, in_turns)?;
     }
     set_turns(&mut tables, line)?;
     if !line.beside.is_empty() {
@@ -118,9 +119,13 @@ fn kind_of(table: &Table) -> Option<&'static KindDef> {
     load::kind::find(table.get("kind")?.as_str()?)
 }
 
-/// The length is for the workloads that have a window; a program that runs to its end has none.
-fn set_duration(tables: &mut [Table], duration: &str) -> Result<(), PlanError> {
-    let is_whole = |table: &Table| kind_of(table).is_some_and(|def| def.window == Window::Whole);
+/// The length is for the workloads that have a window; a program that runs to its end has none,
+/// unless it is to run until arms have taken their turns.
+fn set_duration(tables: &mut [Table], duration: &str, in_turns: bool) -> Result<(), PlanError> {
+    let is_whole = |table: &Table| {
+        let ends = kind_of(table).is_some_and(|def| def.window == Window::Whole);
+        ends && !in_turns
+    };
     let mut windows = tables
         .iter_mut()
         .filter(|table| !is_whole(table))

@@ -62,3 +62,56 @@ fn lengths_that_a_pilot_chooses_cannot_be_given() {
         .to_string();
     assert!(error.contains("a pilot chooses it"), "{error}");
 }
+
+const COUNTS: &str = "[[workload]]\nkind = \"command\"\ncommand = [\"true\"]\n\
+                      [[workload.metric]]\nname = \"ops\"\nbetter = \"higher\"\n\
+                      regex = 'ops (?<v>.+)'\n";
+
+/// What is said of two arms under a program with these keys.
+fn refused(workload: &str) -> String {
+    let text = format!(
+        "name = \"turns\"\n[[arm]]\nname = \"default\"\n[[arm]]\nname = \"other\"\n\
+         policy = {{ nice = 5 }}\n{workload}"
+    );
+    parse_experiment("turns.toml", &text)
+        .unwrap_err()
+        .to_string()
+}
+
+#[test]
+fn a_program_takes_turns_where_it_prints_as_it_goes_and_is_told_for_how_long() {
+    let always = |keys: &str, pick: &str| {
+        let keys = format!("[[workload]]\nin-place = \"always\"\n{keys}");
+        COUNTS.replace("[[workload]]\n", &keys) + pick
+    };
+    let rate = "pick = \"rate\"\n";
+    let found = experiment(
+        "",
+        "policy = { nice = 5 }",
+        &always("duration = \"10s\"\n", rate),
+    );
+    assert!(found.workloads[0].in_place.is_some());
+    let endless = refused(&always("", rate));
+    assert!(
+        endless.contains("need a time for which it runs"),
+        "{endless}"
+    );
+    let many = refused(&always("duration = \"10s\"\n", ""));
+    assert!(many.contains("is in many lines"), "{many}");
+    let in_json =
+        always("duration = \"10s\"\n", "").replace("regex = 'ops (?<v>.+)'", "json = \"$.a\"");
+    assert!(refused(&in_json).contains("takes a regex"), "{in_json}");
+    // A program that ends has one figure, and nobody sees when it was printed.
+    let whole = refused(&format!("{COUNTS}{rate}"));
+    assert!(whole.contains("for arms that take turns"), "{whole}");
+    let found = experiment("in-place = \"auto\"", "policy = { nice = 5 }", COUNTS);
+    let why = found.workloads[0].whole_because.as_deref().unwrap();
+    assert!(why.contains("runs to its end"), "{why}");
+}
+
+#[test]
+fn workers_that_are_guests_take_no_turns() {
+    let guests = "[[workload]]\nkind = \"burnwait\"\nworkers = \"guests\"\nin-place = \"always\"\n";
+    let said = refused(guests);
+    assert!(said.contains("are guests"), "{said}");
+}

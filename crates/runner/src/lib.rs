@@ -37,11 +37,22 @@ pub enum Event<'a> {
         /// Service level, ends and likely time of the search.
         search: &'a Search,
     },
-    /// The search has found a rate, and it is stored.
+    /// An ordinary trial was offered the rate that a search found, or a lower one.
+    RateTried {
+        /// Name of the workload.
+        workload: &'a str,
+        /// Requests a second.
+        rate_per_sec: f64,
+        /// Whether the service level held.
+        held: bool,
+        /// What the trial measured, in words.
+        what: &'a str,
+    },
+    /// A rate holds in an ordinary trial, and it is stored.
     RateFound {
         /// Name of the workload.
         workload: &'a str,
-        /// Service level that holds at this rate and at none that is higher.
+        /// Service level that holds at this rate.
         slo: &'a Slo,
         /// Requests a second.
         rate_per_sec: f64,

@@ -4,6 +4,7 @@ mod budget;
 mod capacity;
 mod pilot;
 mod snapshot;
+mod sustained;
 mod turns;
 
 pub use budget::says_budget_ended;

@@ -60,9 +60,10 @@ impl Display {
                     self.lines.say(&format!("note: {}", warning.what));
                 }
             }
-            Event::SearchStarted { .. } | Event::RateFound { .. } | Event::SearchFailed { .. } => {
-                self.search(event)
-            }
+            Event::SearchStarted { .. }
+            | Event::RateTried { .. }
+            | Event::RateFound { .. }
+            | Event::SearchFailed { .. } => self.search(event),
             Event::TrialStarted {
                 place,
                 cell,
@@ -115,6 +116,16 @@ impl Display {
                 self.place = format!("highest rate · {workload} · {arm}");
                 self.now("");
             }
+            Event::RateTried {
+                workload,
+                rate_per_sec,
+                held,
+                what,
+            } => self.lines.say(&format!(
+                "{workload} at {} in an ordinary trial {} ({what})",
+                format_rate(*rate_per_sec),
+                if *held { "holds" } else { "does not hold" }
+            )),
             Event::RateFound {
                 workload,
                 slo,

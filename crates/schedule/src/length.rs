@@ -7,6 +7,8 @@ use model::{Experiment, Load, Plan, Slo, TargetSpec, Workload};
 const AROUND_A_TRIAL_NS: u64 = 300_000_000;
 /// The same in a guest, whose CPUs may be emulated.
 const AROUND_IN_A_GUEST_NS: u64 = 1_000_000_000;
+/// Ordinary trials, after a search, until one holds what it found or a lower rate.
+const TRIALS_OF_A_SEARCH: u64 = 2;
 /// Attaching and detaching a sched_ext scheduler.
 const ATTACH_NS: u64 = 1_000_000_000;
 
@@ -56,10 +58,13 @@ pub fn searches(experiment: &Experiment) -> Vec<Search> {
             _ => None,
         })?;
         let loads_ns = loads_of_a_search(&slo).saturating_mul(window_ns(workload));
+        let trials_ns = window_ns(workload)
+            .saturating_add(around_ns)
+            .saturating_mul(TRIALS_OF_A_SEARCH);
         Some(Search {
             workload: index,
             slo,
-            about_ns: loads_ns.saturating_add(around_ns),
+            about_ns: loads_ns.saturating_add(around_ns).saturating_add(trials_ns),
         })
     };
     workloads.filter_map(search).collect()

@@ -70,7 +70,7 @@ const SHARES: &str = "[[arm]]\nname = \"a\"\n[[arm]]\nname = \"b\"\n[[workload]]
 #[test]
 fn a_search_before_the_first_block_takes_of_the_budget() {
     let with = |budget: &str| said(&format!("stop.budget = \"{budget}\"\n{SHARES}"), None);
-    let expected = "the budget of 5m holds 4 blocks of about 41.2s after a search of about 1m40s; 5 \
+    let expected = "the budget of 5m holds 4 blocks of about 41.2s after a search of about 2m1s; 5 \
                     are the least that decide";
     assert_eq!(with("5m"), [expected]);
     assert_eq!(with("6m"), [""; 0]);

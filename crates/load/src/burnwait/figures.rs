@@ -2,15 +2,18 @@
 
 use super::alone::Want;
 use super::guests::{OfGuest, Seen};
-use super::worker::{Interval, Record};
+use super::worker::{Interval, Record, Standing};
 use super::{
     BurnWait, CPU_PERCENT, FAIRNESS, LATENESS, MISSED, SHORTFALL, SPREAD, STEAL, WORK_PER_SEC,
     WORST_INTERVAL, WORST_WORKER, fair,
 };
+use crate::by_turn::InTurns;
 use crate::figures::Figures;
 use crate::{Job, Parsed};
-use model::TrialFile;
+use model::{MetricDef, TrialFile, Turns};
 use std::time::SystemTime;
+
+const NOTHING_ENDED: &str = "no event ended in the window; use a longer duration";
 
 /// The figures of a load whose window opened at `opened`.
 pub fn parsed(
@@ -20,13 +23,16 @@ pub fn parsed(
     opened: SystemTime,
     guests: Option<&Seen>,
 ) -> Result<Parsed, String> {
+    if let Some(turns) = &job.turns {
+        return in_turns(load, job, turns, &records, opened);
+    }
     let seconds = job.workload.duration_ns as f64 / 1e9;
     let mut figures = Figures::new(opened);
     let lateness = records.iter().map(|record| record.lateness.clone());
     figures.latency("lateness", LATENESS, lateness.collect())?;
     let done: u64 = records.iter().map(Record::kops).sum();
     if done == 0 {
-        return Err("no event ended in the window; use a longer duration".to_owned());
+        return Err(NOTHING_ENDED.to_owned());
     }
     let cpu_ns: u64 = records.iter().map(Record::cpu_ns).sum();
     figures.push(WORK_PER_SEC, done as f64 / seconds);
@@ -41,7 +47,8 @@ pub fn parsed(
         let missed: u64 = records.iter().map(|record| record.missed).sum();
         figures.push(MISSED, 100.0 * missed as f64 / deadlines as f64);
     }
-    let due = due_per_sec(load, job, &records, guests)?;
+    let stand = records.iter().map(|r| (r.set, &r.standing)).collect();
+    let due = due_per_sec(load, job, stand, guests)?;
     judge(&mut figures, load, job, &records, &due);
     figures
         .parsed
@@ -59,11 +66,73 @@ pub fn parsed(
     Ok(figures.finish())
 }
 
-/// Thousands of operations in a second that each worker is entitled to.
+/// Figures of each turn of arms that change places. Deadlines are not counted by turn, nor is
+/// there a worst interval.
+fn in_turns(
+    load: &BurnWait,
+    job: &Job,
+    turns: &Turns,
+    records: &[Record],
+    opened: SystemTime,
+) -> Result<Parsed, String> {
+    let mut figures = InTurns::new(turns, opened);
+    let lateness = records.iter().map(|record| record.lateness.clone());
+    figures.latency("lateness", LATENESS, None, lateness.collect())?;
+    if records.iter().all(|record| record.kops() == 0) {
+        return Err(NOTHING_ENDED.to_owned());
+    }
+    let seconds = turns.lengths.window_ns as f64 / 1e9;
+    for turn in 0..turns.order.len() {
+        let stand = records.iter().map(|r| {
+            let now = r.in_turns.get(turn).and_then(Option::as_ref);
+            (r.set, now.unwrap_or(&r.standing))
+        });
+        let due = due_per_sec(load, job, stand.collect(), None)?;
+        let of = |halves: &[usize], of: fn(&Interval) -> u64| -> Vec<f64> {
+            let seconds = seconds / 2.0 * halves.len() as f64;
+            let sum = |r: &Record| halves.iter().map(|h| of(&r.intervals[2 * turn + h])).sum();
+            let sums = records.iter().map(sum);
+            sums.map(|sum: u64| sum as f64 / seconds).collect()
+        };
+        let figures_of = |halves: &[usize]| {
+            let got = of(halves, |i| i.kops);
+            let cpu_percent = of(halves, |i| i.cpu_ns).iter().sum::<f64>() / 1e7;
+            let rates = [(WORK_PER_SEC, got.iter().sum()), (CPU_PERCENT, cpu_percent)];
+            rates
+                .into_iter()
+                .chain(shared(load, records, &got, &due))
+                .collect::<Vec<_>>()
+        };
+        let [first, second] = [figures_of(&[0]), figures_of(&[1])];
+        let find = |figures: &[(MetricDef, f64)], name: &str| {
+            let mut figures = figures.iter();
+            figures
+                .find(|(def, _)| def.name == name)
+                .map(|(_, value)| *value)
+        };
+        for (def, whole) in figures_of(&[0, 1]) {
+            let halves = [&first, &second].map(|half| find(half, def.name));
+            figures.set(turn, def, Some(whole), halves);
+        }
+    }
+    let all = [
+        WORK_PER_SEC,
+        CPU_PERCENT,
+        FAIRNESS,
+        SHORTFALL,
+        WORST_WORKER,
+        SPREAD,
+    ];
+    all.into_iter().for_each(|def| figures.define(def));
+    Ok(figures.finish())
+}
+
+/// Thousands of operations in a second that each worker, given by its set and its standing, is
+/// entitled to.
 fn due_per_sec(
     load: &BurnWait,
     job: &Job,
-    records: &[Record],
+    workers: Vec<(usize, &Standing)>,
     guests: Option<&Seen>,
 ) -> Result<Vec<f64>, String> {
     let wants: Option<Vec<Want>> = load
@@ -72,48 +141,61 @@ fn due_per_sec(
         .map(|set| Want::of(&set.name, &job.calibration))
         .collect();
     let wants = wants.ok_or("what a worker does alone was not calibrated")?;
-    let of_worker = |record: &Record| wants[record.set];
     // Guests are placed by their pool, and do not see on which CPUs.
     let pool: Option<Vec<u32>> = guests.map(|seen| (0..).take(seen.cpus).collect());
-    let asks = records.iter().map(|record| fair::Ask {
-        want: of_worker(record).cpus().min(load.sets[record.set].most()),
-        weight: record.weight.into(),
-        cpus: pool.as_ref().unwrap_or(&record.cpus),
+    let asks = workers.iter().map(|(set, standing)| fair::Ask {
+        want: wants[*set].cpus().min(load.sets[*set].most()),
+        weight: standing.weight.into(),
+        cpus: pool.as_ref().unwrap_or(&standing.cpus),
     });
     let shares = fair::shares(&asks.collect::<Vec<fair::Ask>>());
-    let due = |(record, share): (&Record, &f64)| {
-        let Want { kops_per_sec, .. } = of_worker(record);
-        kops_per_sec as f64 * share / of_worker(record).cpus().max(f64::MIN_POSITIVE)
+    let due = |((set, _), share): (&(usize, &Standing), &f64)| {
+        let want = wants[*set];
+        want.kops_per_sec as f64 * share / want.cpus().max(f64::MIN_POSITIVE)
     };
-    Ok(records.iter().zip(&shares).map(due).collect())
+    Ok(workers.iter().zip(&shares).map(due).collect())
 }
 
 fn judge(figures: &mut Figures, load: &BurnWait, job: &Job, records: &[Record], due: &[f64]) {
     let seconds = job.workload.duration_ns as f64 / 1e9;
     let got: Vec<f64> = records.iter().map(|r| r.kops() as f64 / seconds).collect();
-    let ratios: Vec<f64> = got.iter().zip(due).map(|(got, due)| got / due).collect();
-    let least = |ratios: &mut dyn Iterator<Item = f64>| ratios.fold(f64::INFINITY, f64::min);
-    if let Some(jain) = fair::jain(&ratios) {
-        figures.push(FAIRNESS, 100.0 * jain);
+    for (def, value) in shared(load, records, &got, due) {
+        figures.push(def, value);
     }
-    let lacks = got.iter().zip(due).map(|(got, due)| (due - got).max(0.0));
-    let shortfall = lacks.sum::<f64>() / due.iter().sum::<f64>();
-    figures.push(SHORTFALL, 100.0 * shortfall);
-    figures.push(WORST_WORKER, 100.0 * least(&mut ratios.iter().copied()));
     let whole = whole_intervals(load, job);
     let interval_seconds = load.interval_ns as f64 / 1e9;
-    let mut intervals = records.iter().zip(due).flat_map(|(record, due)| {
+    let intervals = records.iter().zip(due).flat_map(|(record, due)| {
         let part = move |i: &Interval| i.kops as f64 / interval_seconds / due;
         record.intervals.iter().take(whole).map(part)
     });
-    figures.push(WORST_INTERVAL, 100.0 * least(&mut intervals));
+    figures.push(
+        WORST_INTERVAL,
+        100.0 * intervals.fold(f64::INFINITY, f64::min),
+    );
+}
+
+/// How the CPUs were shared: what each worker got and what it is entitled to, in thousands of
+/// operations a second.
+fn shared(load: &BurnWait, records: &[Record], got: &[f64], due: &[f64]) -> Vec<(MetricDef, f64)> {
+    let ratios: Vec<f64> = got.iter().zip(due).map(|(got, due)| got / due).collect();
+    let mut figures = Vec::new();
+    if let Some(jain) = fair::jain(&ratios) {
+        figures.push((FAIRNESS, 100.0 * jain));
+    }
+    let lacks = got.iter().zip(due).map(|(got, due)| (due - got).max(0.0));
+    let shortfall = lacks.sum::<f64>() / due.iter().sum::<f64>();
+    figures.push((SHORTFALL, 100.0 * shortfall));
+    let worst = ratios.iter().copied().fold(f64::INFINITY, f64::min);
+    figures.push((WORST_WORKER, 100.0 * worst));
     let spreads = (0..load.sets.len()).filter_map(|set| {
-        let equals = records.iter().filter(|record| record.set == set);
-        fair::spread_percent(&equals.map(|r| r.kops() as f64).collect::<Vec<_>>())
+        let workers = records.iter().zip(got);
+        let equals = workers.filter(|(record, _)| record.set == set);
+        fair::spread_percent(&equals.map(|(_, got)| *got).collect::<Vec<_>>())
     });
     if let Some(spread) = spreads.reduce(f64::max) {
-        figures.push(SPREAD, spread);
+        figures.push((SPREAD, spread));
     }
+    figures
 }
 
 /// Intervals of full length.
@@ -198,7 +280,7 @@ fn guests_file(load: &BurnWait, records: &[Record], seen: &Seen) -> TrialFile {
             cpu_seconds,
             steal_ns,
         } = guest;
-        let (set, weight) = (&load.sets[record.set].name, record.weight);
+        let (set, weight) = (&load.sets[record.set].name, record.standing.weight);
         text.push_str(&format!(
             "{worker},{set},{name},{weight},{cap},{cpu_seconds:.1},{steal_ns}\n"
         ));
@@ -222,7 +304,7 @@ fn workers_file(load: &BurnWait, records: &[Record], due: &[f64]) -> TrialFile {
             } = i;
             text.push_str(&format!(
                 "{worker},{set},{index},{kops},{cpu_ns},{late_ns},{due:.1},{}\n",
-                record.weight
+                record.standing.weight
             ));
         }
     }

@@ -92,7 +92,7 @@ pub static KIND: KindDef = KindDef {
     tasks: &[Task::Thread("burnwait")],
     programs: &[],
     handicap: false,
-    turns: false,
+    turns: true,
 };
 
 const WORK_PER_SEC: MetricDef = MetricDef {
@@ -327,7 +327,7 @@ impl BurnWait {
     /// Each worker begins within one wait, or one cycle, of the load's start, as the seed of the
     /// trial says: blocks differ in how their workers meet, and all arms of a block have the same.
     fn works(&self, job: &Job) -> Vec<crew::Work<worker::Record>> {
-        let shape = self.shape(job, job.workload.duration_ns);
+        let shape = self.shape(job, job.measured_ns());
         let mut random = ChaCha8Rng::seed_from_u64(job.seed);
         let order = self.order(job);
         let pipes = Pipe::lay(&self.sets, &order);
@@ -336,6 +336,7 @@ impl BurnWait {
             let wait_ns = set.events.first().map_or(0, |event| event.wait_ns);
             let apart_ns = set.cycle.map_or(wait_ns, |cycle| cycle.ns());
             let want = alone::Want::of(&set.name, &job.calibration);
+            let turns = job.turns.clone();
             let own = Own {
                 after_ns: random.random_range(0..=apart_ns),
                 seed: random.random(),
@@ -347,16 +348,16 @@ impl BurnWait {
                 if set.nice != 0 {
                     weight::take_nice(set.nice)?;
                 }
-                let record = Worker::new(index, &set, shape, own)?.run(gate);
+                let worker = Worker::new(index, &set, shape, own)?.in_turns(turns.as_ref());
+                let record = worker.run(gate);
+                let cpus = &record.standing.cpus;
                 match placed {
                     // Where the load was stopped early, nobody has looked.
-                    Some(placed) if record.cpus != placed && !record.cpus.is_empty() => {
-                        Err(format!(
-                            "a worker of the set {} was on the CPUs {:?} and not on {placed:?}: does \
-                             an arm place the load?",
-                            set.name, record.cpus
-                        ))
-                    }
+                    Some(placed) if *cpus != placed && !cpus.is_empty() => Err(format!(
+                        "a worker of the set {} was on the CPUs {cpus:?} and not on {placed:?}: does \
+                         an arm place the load?",
+                        set.name
+                    )),
                     _ => Ok(record),
                 }
             })
@@ -390,6 +391,11 @@ impl Driver for BurnWait {
 
     fn in_guests(&self) -> bool {
         self.workers == Workers::Guests
+    }
+
+    fn never_in_turns(&self) -> Option<String> {
+        let why = "its workers are guests, which record for their whole life";
+        self.in_guests().then(|| why.to_owned())
     }
 
     fn chosen(&self) -> Vec<Chosen> {

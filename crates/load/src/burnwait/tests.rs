@@ -236,8 +236,11 @@ fn guests_are_entitled_by_weight_and_cap_and_have_a_table_of_their_own() {
     let recorder = || crate::recording::Recorder::new(300_000_000, 1_000_000_000).unwrap();
     let record = |set, weight, kops| worker::Record {
         set,
-        weight,
-        cpus: Vec::new(),
+        standing: worker::Standing {
+            weight,
+            cpus: Vec::new(),
+        },
+        in_turns: Vec::new(),
         intervals: vec![
             worker::Interval {
                 kops,
@@ -431,4 +434,34 @@ fn what_is_wrong_with_a_shape_is_said_at_its_place() {
     assert_eq!(of(none), "set.1.memory-percent");
     let every = json!({"name": "C", "events": ["5 every 1ms"], "on": "5ms", "off": "5ms"});
     assert_eq!(of(every), "set.1.events");
+}
+
+#[test]
+fn work_and_fairness_are_counted_in_each_turn_and_in_its_halves() {
+    let load = burnwait();
+    let mut job = calibrated(&load, 2);
+    let lengths = model::InPlace::new(100_000_000);
+    let turn = |arm| model::Turn { arm, pair: 0 };
+    job.turns = Some(model::Turns {
+        lengths,
+        order: [0, 1, 1, 0].map(turn).into(),
+    });
+    let parsed = testing::generate(&load, &job).unwrap();
+    assert_eq!(parsed.turns.len(), 4);
+    for turn in &parsed.turns {
+        let figure = |name: &str| turn.whole[name];
+        let fairness = figure("fairness_percent");
+        assert!(0.0 < fairness && fairness <= 100.0 + 1e-9, "{turn:?}");
+        assert!(figure("worst_worker_percent") > 0.0, "{turn:?}");
+        // Work of both halves is that of the window, and there is some of each.
+        let halves = turn.halves.each_ref().map(|half| half["work_per_sec"]);
+        let mean = halves.iter().sum::<f64>() / 2.0;
+        assert!((mean - figure("work_per_sec")).abs() < 1e-6, "{turn:?}");
+        assert!(halves[0] > 0.0 && halves[1] > 0.0, "{turn:?}");
+        assert!(figure("lateness_p50") > 0.0, "{turn:?}");
+        assert!(figure("cpu_percent") > 0.0, "{turn:?}");
+        assert!(!turn.whole.contains_key("worst_interval_percent"));
+    }
+    let names: Vec<&str> = parsed.files.iter().map(|f| f.name.as_str()).collect();
+    assert_eq!(names, ["arm-0/lateness.hlog", "arm-1/lateness.hlog"]);
 }

@@ -8,13 +8,15 @@ use crate::gate::{Gate, Timing};
 use crate::recording::{Recorder, Window};
 use crate::sys;
 use crate::worst::At;
+use model::{InPlace, Turns};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 /// Name of the threads, as the agent sees it in `/proc/PID/task/TID/comm`.
 pub const THREAD: &str = "burnwait";
 
-/// Work of one worker in one interval of the window.
+/// Work of one worker in one interval of the window; where arms take turns, in a half of the
+/// window of a turn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Interval {
     /// Work that was done, in thousands of operations.
@@ -25,17 +27,37 @@ pub struct Interval {
     pub late_ns: u64,
 }
 
+/// What the entitlement of a worker follows from, as the kernel has it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// Weight of the thread, from its policy and nice value.
+    pub weight: u32,
+    /// CPUs that the thread may use; empty in a guest, which does not know.
+    pub cpus: Vec<u32>,
+}
+
+impl Standing {
+    /// That of the calling thread, now.
+    fn own() -> Self {
+        Standing {
+            weight: weight::own(),
+            cpus: sys::allowed_cpus(),
+        }
+    }
+}
+
 /// Record of one worker.
 #[derive(Debug, Clone)]
 pub struct Record {
     /// Index of its set.
     pub set: usize,
-    /// Weight of the thread when the window began, from its policy and nice value.
-    pub weight: u32,
-    /// CPUs that the thread might use when the window began; empty in a guest, which does not know.
-    pub cpus: Vec<u32>,
-    /// Every interval of the window, those without work too.
+    /// Standing when the window began.
+    pub standing: Standing,
+    /// Every interval of the window, those without work too; where arms take turns, the two halves
+    /// of each turn's window.
     pub intervals: Vec<Interval>,
+    /// Standing in each turn, where arms take turns; `None` where the worker did nothing in it.
+    pub in_turns: Vec<Option<Standing>>,
     /// From when an event was due until it was begun.
     pub lateness: Recorder,
     /// Periodic events whose deadline is in the window.
@@ -99,6 +121,8 @@ pub struct Worker {
     work: Work,
     random: ChaCha8Rng,
     interval_ns: u64,
+    /// Lengths of the turns that arms take.
+    lengths: Option<InPlace>,
     /// Time from the start of the load until the first events are due.
     after_ns: u64,
     pipe: Pipe,
@@ -142,13 +166,17 @@ impl Worker {
             work: Work::new(shape.operations_per_kop, set.memory, own.reads_per_ms),
             random: ChaCha8Rng::seed_from_u64(own.seed),
             interval_ns: shape.interval_ns,
+            lengths: None,
             after_ns: own.after_ns,
             pipe: own.pipe,
             record: Record {
                 set: index,
-                weight: weight::USUAL,
-                cpus: Vec::new(),
+                standing: Standing {
+                    weight: weight::USUAL,
+                    cpus: Vec::new(),
+                },
                 intervals: vec![Interval::default(); count],
+                in_turns: Vec::new(),
                 lateness: Recorder::new(shape.duration_ns, longest_lateness_ns(shape.duration_ns))?
                     .watched_as("lateness", At::End),
                 deadlines: 0,
@@ -157,13 +185,24 @@ impl Worker {
         })
     }
 
+    /// Keeps what it does by turn, where arms take turns.
+    pub fn in_turns(mut self, turns: Option<&Turns>) -> Self {
+        if let Some(turns) = turns {
+            let count = turns.order.len();
+            self.lengths = Some(turns.lengths);
+            self.record.intervals = vec![Interval::default(); 2 * count];
+            self.record.in_turns = vec![None; count];
+            self.record.lateness = self.record.lateness.in_turns(Some(turns));
+        }
+        self
+    }
+
     /// From the gate to the end of the window.
     pub fn run(mut self, gate: &Gate) -> Record {
         sys::precise_timers();
         if let Some(timing) = gate.wait() {
             // The policy of the arm is in force by now.
-            self.record.weight = weight::own();
-            self.record.cpus = sys::allowed_cpus();
+            self.record.standing = Standing::own();
             self.record.lateness.open(timing.window);
             match self.pipe.is_second() {
                 false => self.work(gate, timing),
@@ -243,11 +282,41 @@ impl Worker {
         let ended_ns = sys::now_ns();
         self.pipe.hand_over(ended_ns);
         self.see_late(window, begun_ns, begun_ns.saturating_sub(at_ns));
-        if let Some(interval) = self.interval(window, ended_ns) {
+        if let Some(lengths) = self.lengths {
+            self.count_in_turn(lengths, window, begun_ns, ended_ns, (kops, cpu_ns));
+        } else if let Some(interval) = self.interval(window, ended_ns) {
             interval.kops += kops;
             interval.cpu_ns += cpu_ns;
         }
         ended_ns
+    }
+
+    /// Counts a piece in the half of a turn's window in which it ended. One that began before the
+    /// second half of the washout belongs to nobody: until then the arm was being changed.
+    fn count_in_turn(
+        &mut self,
+        lengths: InPlace,
+        window: Window,
+        begun_ns: u64,
+        ended_ns: u64,
+        (kops, cpu_ns): (u64, u64),
+    ) {
+        let half = lengths.half_at(ended_ns.saturating_sub(window.begin_ns));
+        let Some((turn, half)) = half.filter(|_| window.contains(ended_ns)) else {
+            return;
+        };
+        let turn_begin_ns = window.begin_ns + turn * lengths.turn_ns();
+        if begun_ns < turn_begin_ns + lengths.washout_ns / 2 {
+            return;
+        }
+        let turn = usize::try_from(turn).unwrap_or(usize::MAX);
+        if let Some(interval) = self.record.intervals.get_mut(2 * turn + half) {
+            interval.kops += kops;
+            interval.cpu_ns += cpu_ns;
+        }
+        if let Some(standing) = self.record.in_turns.get_mut(turn) {
+            standing.get_or_insert_with(Standing::own);
+        }
     }
 
     /// Hand-overs that were never begun are as late as they are by the end of the window.
@@ -287,6 +356,9 @@ impl Worker {
 
     fn see_late(&mut self, window: Window, at_ns: u64, late_ns: u64) {
         self.record.lateness.record(at_ns, late_ns);
+        if self.lengths.is_some() {
+            return;
+        }
         if let Some(interval) = self.interval(window, at_ns) {
             interval.late_ns = interval.late_ns.max(late_ns);
         }

@@ -109,6 +109,17 @@ pub enum Pick {
     Sum,
     /// The arithmetic mean of all.
     Mean,
+    /// The increase a second from the first to the last, of a count that the program prints as it
+    /// goes. Only where arms take turns: elsewhere nobody sees when it was printed.
+    Rate,
+}
+
+/// A line that a program printed, and when.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Line {
+    /// Time of CLOCK_MONOTONIC at which the line had come.
+    pub at_ns: u64,
+    pub text: String,
 }
 
 impl OwnMetric {
@@ -199,6 +210,54 @@ impl OwnMetric {
         })
     }
 
+    /// Why the metric cannot be measured window by window; `None` where it can.
+    pub(super) fn never_in_turns(&self) -> Option<String> {
+        let name = &self.name;
+        match (&self.find, &self.from, self.pick) {
+            (Find::Json(_) | Find::Csv(_), ..) | (_, Source::File(_), _) => Some(format!(
+                "the metric `{name}` is not in lines that the program prints as it goes, which \
+                 takes a regex, from stdout or stderr"
+            )),
+            (.., Pick::Only) => Some(format!(
+                "the metric `{name}` is in many lines; pick = \"rate\" is the increase of a count a \
+                 second, pick = \"mean\" the mean of a window"
+            )),
+            _ => None,
+        }
+    }
+
+    /// All figures of the metric in lines of a program, each with the time of its line.
+    pub(super) fn timed(&self, lines: &[Line]) -> Result<Vec<(u64, f64)>, String> {
+        let in_metric = |why: String| format!("the metric `{}`: {why}", self.name);
+        let mut figures = Vec::new();
+        let found = self.find.each(lines.iter().map(|line| line.text.as_str()));
+        for (line, found) in lines.iter().zip(found.map_err(in_metric)?) {
+            for figure in found {
+                let number = figure.number(&self.from).map_err(in_metric)?;
+                figures.push((line.at_ns, number));
+            }
+        }
+        Ok(figures)
+    }
+
+    /// The figure of one window; `None` where there are too few in it.
+    pub(super) fn picked(&self, figures: &[(u64, f64)]) -> Option<f64> {
+        let (first, last) = (figures.first()?, figures.last()?);
+        let values = || figures.iter().map(|(_, value)| *value);
+        Some(match self.pick {
+            Pick::First => first.1,
+            Pick::Only | Pick::Last => last.1,
+            Pick::Min => values().fold(f64::INFINITY, f64::min),
+            Pick::Max => values().fold(f64::NEG_INFINITY, f64::max),
+            Pick::Sum => values().sum(),
+            Pick::Mean => values().sum::<f64>() / figures.len() as f64,
+            Pick::Rate => {
+                let seconds = last.0.checked_sub(first.0).filter(|ns| *ns > 0)? as f64 / 1e9;
+                (last.1 - first.1) / seconds
+            }
+        })
+    }
+
     fn text<'a>(&self, output: &'a Output) -> Result<&'a str, String> {
         match &self.from {
             Source::Stdout => Ok(&output.stdout),
@@ -228,6 +287,7 @@ impl OwnMetric {
                 self.find,
                 found.len()
             )),
+            Pick::Rate => Err("pick = \"rate\" is for arms that take turns".to_owned()),
             Pick::Only | Pick::Last => last.number(from),
             Pick::First => first.number(from),
             Pick::Min => Ok(numbers(&found, from)?
@@ -270,6 +330,17 @@ impl Find {
                 Err(Invalid::new("csv", "a column has a name").with_remedy("csv = \"ops\""))
             }
             Find::Csv(_) => Ok(()),
+        }
+    }
+
+    /// All figures in each of the lines.
+    fn each<'t>(&self, lines: impl Iterator<Item = &'t str>) -> Result<Vec<Vec<Found>>, String> {
+        match self {
+            Find::Regex(written) => {
+                let regex = regex(written)?;
+                Ok(lines.map(|line| find::by_regex(&regex, line)).collect())
+            }
+            Find::Json(_) | Find::Csv(_) => Err("it is not in lines".to_owned()),
         }
     }
 

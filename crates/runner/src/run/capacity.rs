@@ -9,12 +9,19 @@ use crate::{Event, RunError};
 use model::{
     Calibration, Load, Part, Problem, Severity, Side, TrialResult, TrialSpec, TrialState, Workload,
 };
-use results::bound;
+use results::{TrialFiles, bound};
 use schedule::Search;
 use target::{Boot, TargetError};
 
 /// Table of the rates that a search tried, as its load names it.
 const TABLE: &str = "search.csv";
+
+/// End of a trial that no block has.
+pub(super) enum Aside {
+    Result(Box<TrialResult>, TrialFiles),
+    Lost(String),
+    Interrupted,
+}
 
 /// End of one attempt to find a rate.
 enum Ended {
@@ -115,7 +122,7 @@ impl Run<'_> {
         let mut reason = String::new();
         for _ in 0..experiment.stop.max_attempts {
             match self.search(search)? {
-                Ended::Found(rate_per_sec) => return Ok(Some(rate_per_sec)),
+                Ended::Found(rate_per_sec) => return self.sustained(search, rate_per_sec),
                 Ended::Interrupted => return Ok(None),
                 Ended::Never(problem) => return Err(RunError::Unmet(vec![problem])),
                 Ended::Again(why) => {
@@ -132,33 +139,42 @@ impl Run<'_> {
 
     /// One attempt, which is a trial of the baseline that no block has.
     fn search(&mut self, search: &Search) -> Result<Ended, RunError> {
-        let end = match self.search_trial(search) {
-            Err(RunError::Target(TargetError::Gone { why, tail })) => {
-                self.connection = None;
-                return Ok(Ended::Again(with_last_lines(why, &tail)));
-            }
-            end => end?,
-        };
         let workload = &self.experiment.workloads[search.workload].name;
-        Ok(match end {
-            TrialEnd::Interrupted => Ended::Interrupted,
-            TrialEnd::Result { result, files, .. } => {
+        Ok(match self.aside(search, Load::MaxRate(search.slo))? {
+            Aside::Interrupted => Ended::Interrupted,
+            Aside::Result(result, files) => {
                 let mut tables = files.texts.iter();
                 if let Some(tried) = tables.find(|file| file.name == TABLE) {
                     self.writer.add_search(workload, &tried.text)?;
                 }
                 ended(workload, &result)
             }
+            Aside::Lost(why) => Ended::Again(why),
+        })
+    }
+
+    /// A trial of the baseline that no block has.
+    pub(super) fn aside(&mut self, search: &Search, load: Load) -> Result<Aside, RunError> {
+        let end = match self.trial_aside(search, load) {
+            Err(RunError::Target(TargetError::Gone { why, tail })) => {
+                self.connection = None;
+                return Ok(Aside::Lost(with_last_lines(why, &tail)));
+            }
+            end => end?,
+        };
+        Ok(match end {
+            TrialEnd::Interrupted => Aside::Interrupted,
+            TrialEnd::Result { result, files, .. } => Aside::Result(result, files),
             TrialEnd::Lost { why, .. } => {
                 let console = self.connection.as_mut().and_then(Connection::console);
                 self.connection = None;
-                Ended::Again(with_last_lines(why, &console.unwrap_or_default()))
+                Aside::Lost(with_last_lines(why, &console.unwrap_or_default()))
             }
         })
     }
 
-    /// The trial of a search, on a machine that no trial of the plan gets where the target resets.
-    fn search_trial(&mut self, search: &Search) -> Result<TrialEnd, RunError> {
+    /// The trial itself, on a machine that no trial of the plan gets where the target resets.
+    fn trial_aside(&mut self, search: &Search, load: Load) -> Result<TrialEnd, RunError> {
         let experiment = self.experiment;
         let baseline = &experiment.arms[experiment.baseline];
         let (boot, workload) = (boot(baseline), &experiment.workloads[search.workload]);
@@ -175,7 +191,7 @@ impl Run<'_> {
                 time_limit_ns: schedule::search_limit_ns(workload, &search.slo),
                 ..workload.clone()
             },
-            load: Load::MaxRate(search.slo),
+            load,
             calibration: Calibration::default(),
             seed: self.plan.seed,
             collect: experiment.collect.clone(),
@@ -202,12 +218,14 @@ impl Run<'_> {
     }
 }
 
+pub(super) fn metric(result: &TrialResult, name: &str) -> Option<f64> {
+    let mut metrics = result.metrics.iter();
+    metrics.find(|m| m.metric == name).map(|m| m.value)
+}
+
 fn ended(workload: &str, result: &TrialResult) -> Ended {
-    let metric = |name: &str| {
-        let mut metrics = result.metrics.iter();
-        metrics.find(|m| m.metric == name).map(|m| m.value)
-    };
-    match (&result.state, metric(bound::METRIC), metric(bound::MARK)) {
+    let rate = metric(result, bound::METRIC);
+    match (&result.state, rate, metric(result, bound::MARK)) {
         (TrialState::Ok, Some(rate), Some(0.0)) => Ended::Found(rate),
         (TrialState::Ok, _, _) => Ended::Never(only_bound(workload, result)),
         (TrialState::Failed { why } | TrialState::Void { why }, _, _) => match result.for_good {
@@ -228,7 +246,7 @@ fn only_bound(workload: &str, result: &TrialResult) -> Problem {
 }
 
 /// A highest rate that could not be found, so that no load can be a share of it.
-fn none_found(workload: &str, why: String, remedy: &str) -> Problem {
+pub(super) fn none_found(workload: &str, why: String, remedy: &str) -> Problem {
     Problem {
         object: format!("workload {workload}"),
         what: format!("the highest rate, of which its loads are shares, was not found: {why}"),

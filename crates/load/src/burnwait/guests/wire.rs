@@ -6,7 +6,7 @@
 
 use super::super::alone::Want;
 use super::super::sets::Set;
-use super::super::worker::{Interval, Record};
+use super::super::worker::{Interval, Record, Standing};
 use crate::recording::Recorder;
 use serde::{Deserialize, Serialize};
 
@@ -111,8 +111,11 @@ impl Report {
         };
         Record {
             set,
-            weight,
-            cpus: Vec::new(),
+            standing: Standing {
+                weight,
+                cpus: Vec::new(),
+            },
+            in_turns: Vec::new(),
             intervals: self.intervals.into_iter().map(interval).collect(),
             lateness,
             deadlines: self.deadlines.0,
@@ -171,8 +174,11 @@ mod tests {
         };
         let record = Record {
             set: 1,
-            weight: 512,
-            cpus: Vec::new(),
+            standing: Standing {
+                weight: 512,
+                cpus: Vec::new(),
+            },
+            in_turns: Vec::new(),
             intervals: vec![interval, Interval::default()],
             lateness,
             deadlines: 9,

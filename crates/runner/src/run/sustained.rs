@@ -1,0 +1,200 @@
+//! The rate that ordinary trials sustain: a search offers all its rates to one server, which has
+//! minutes to warm up. A trial has a server of its own, and the same rate may be too much for it. So
+//! ordinary trials go down from the rate that the search found until one holds.
+
+use super::Run;
+use super::capacity::{Aside, metric, none_found};
+use crate::{Event, RunError};
+use model::{
+    Load, Severity, Slo, TrialResult, TrialState, Warning, format_duration_ns, format_rate,
+};
+use schedule::Search;
+
+/// A rate that does not hold in an ordinary trial is followed by this part of it, or by a little
+/// less than the rate that was answered.
+const NEXT: f64 = 0.9;
+const ANSWERED: f64 = 0.97;
+/// The same after a trial without figures.
+const AFTER_FAILURE: f64 = 0.75;
+/// Part of the rate of the search at which the descent gives up.
+const LOWEST: f64 = 0.1;
+/// Header of the table of ordinary trials.
+const TRIALS_HEADER: &str = "rate_per_sec,answered_per_sec,quantile_ns,overloaded,held\n";
+
+/// An ordinary trial at a rate.
+struct Tried {
+    answered_per_sec: Option<f64>,
+    /// `None`: too few requests for it.
+    quantile_ns: Option<f64>,
+    overloaded: bool,
+    held: bool,
+    /// Why there are no figures: a rate that is far too high can leave no request answered in the
+    /// window.
+    failed: Option<String>,
+}
+
+impl Tried {
+    /// `Err` gives the reason for which the trial says nothing about the rate.
+    fn of(slo: &Slo, result: &TrialResult) -> Result<Self, String> {
+        let failed = match &result.state {
+            TrialState::Void { why } => return Err(why.clone()),
+            TrialState::Failed { why } if result.for_good => return Err(why.clone()),
+            TrialState::Failed { why } => Some(why.clone()),
+            TrialState::Ok => None,
+        };
+        let quantile = format!("request_{}", slo.quantile().replace('.', ""));
+        let quantile_ns = metric(result, &quantile);
+        let overloaded = metric(result, "overloaded").is_some_and(|is_so| is_so > 0.0);
+        let is_fast = quantile_ns.is_none_or(|ns| ns < slo.below_ns as f64);
+        Ok(Tried {
+            answered_per_sec: metric(result, "requests_per_sec"),
+            quantile_ns,
+            overloaded,
+            held: failed.is_none() && !overloaded && is_fast,
+            failed,
+        })
+    }
+
+    /// The rate to try next.
+    fn lower(&self, rate_per_sec: f64) -> f64 {
+        if self.failed.is_some() {
+            return AFTER_FAILURE * rate_per_sec;
+        }
+        let answered = self.answered_per_sec.unwrap_or(f64::INFINITY);
+        (NEXT * rate_per_sec).min(ANSWERED * answered)
+    }
+
+    /// `p95 2.4s, 399/s answered`
+    fn words(&self, slo: &Slo) -> String {
+        if let Some(why) = &self.failed {
+            return why.clone();
+        }
+        let quantile = self.quantile_ns.map(|ns| {
+            let ns = format_duration_ns(model::whole(ns));
+            format!("{} {ns}", slo.quantile())
+        });
+        let answered = self.answered_per_sec;
+        let answered = answered.map(|rate| format!("{} answered", format_rate(rate)));
+        let said: Vec<String> = quantile.into_iter().chain(answered).collect();
+        said.join(", ")
+    }
+
+    fn row(&self, rate_per_sec: f64) -> String {
+        let number = |x: Option<f64>| x.map_or_else(String::new, |x| format!("{x:.1}"));
+        format!(
+            "{rate_per_sec:.1},{},{},{},{}\n",
+            number(self.answered_per_sec),
+            number(self.quantile_ns),
+            self.overloaded,
+            self.held
+        )
+    }
+}
+
+impl Run<'_> {
+    /// The highest rate, from that of the search downwards, that holds in an ordinary trial;
+    /// `None` when interrupted.
+    pub(super) fn sustained(
+        &mut self,
+        search: &Search,
+        found: f64,
+    ) -> Result<Option<f64>, RunError> {
+        let workload = &self.experiment.workloads[search.workload].name;
+        let most = self.experiment.stop.max_attempts;
+        let mut table = TRIALS_HEADER.to_owned();
+        let (mut rate_per_sec, mut failed) = (found, 0);
+        loop {
+            let Some(tried) = self.try_rate(search, rate_per_sec, &mut table)? else {
+                return Ok(None);
+            };
+            if tried.held {
+                break;
+            }
+            rate_per_sec = tried.lower(rate_per_sec);
+            failed = if tried.failed.is_some() {
+                failed + 1
+            } else {
+                0
+            };
+            if let Some(why) = tried.failed.clone().filter(|_| failed == most) {
+                return Err(RunError::Unmet(vec![none_found(workload, why, "")]));
+            }
+            if rate_per_sec < LOWEST * found {
+                let why = format!(
+                    "a search in one process found {}, but no ordinary trial holds even a tenth of \
+                     it, the last one with {}",
+                    format_rate(found),
+                    tried.words(&search.slo)
+                );
+                let remedy = "give the server a longer `warmup`, at rates that rise";
+                return Err(RunError::Unmet(vec![none_found(workload, why, remedy)]));
+            }
+        }
+        let name = format!("{workload} trials");
+        self.writer.add_search(&name, &table)?;
+        if rate_per_sec < found {
+            let note = lower_than_found(workload, found, rate_per_sec);
+            self.writer.warn(vec![note])?;
+        }
+        Ok(Some(rate_per_sec))
+    }
+
+    /// The rate in an ordinary trial; in a second one where only the quantile was too high, since
+    /// one disturbance is no overload. `None` when interrupted.
+    fn try_rate(
+        &mut self,
+        search: &Search,
+        rate_per_sec: f64,
+        table: &mut String,
+    ) -> Result<Option<Tried>, RunError> {
+        let experiment = self.experiment;
+        let workload = &experiment.workloads[search.workload].name;
+        let (mut lost, mut again) = (0, true);
+        loop {
+            let tried = match self.aside(search, Load::RatePerSec(rate_per_sec))? {
+                Aside::Interrupted => return Ok(None),
+                Aside::Result(result, _) => Tried::of(&search.slo, &result),
+                Aside::Lost(why) => Err(why),
+            };
+            let tried = match tried {
+                Ok(tried) => tried,
+                Err(why) => {
+                    (self.sink)(Event::SearchFailed {
+                        workload,
+                        why: &why,
+                    });
+                    lost += 1;
+                    if lost == experiment.stop.max_attempts {
+                        return Err(RunError::Unmet(vec![none_found(workload, why, "")]));
+                    }
+                    continue;
+                }
+            };
+            table.push_str(&tried.row(rate_per_sec));
+            (self.sink)(Event::RateTried {
+                workload,
+                rate_per_sec,
+                held: tried.held,
+                what: &tried.words(&search.slo),
+            });
+            if tried.held || tried.overloaded || tried.failed.is_some() || !again {
+                return Ok(Some(tried));
+            }
+            again = false;
+        }
+    }
+}
+
+/// A note for the report: what its shares are of, and why this is not what a search finds.
+fn lower_than_found(workload: &str, found: f64, held: f64) -> Warning {
+    Warning {
+        severity: Severity::Note,
+        what: format!(
+            "{workload}: the search, which has one server for all its rates, found {}; ordinary \
+             trials, each with a server of its own, hold {}. Loads are shares of the latter.",
+            format_rate(found),
+            format_rate(held)
+        ),
+        remedy: "a longer `warmup` brings them closer".to_owned(),
+    }
+}
