@@ -7,9 +7,7 @@ const EXAMPLE: &str = "--metric 'ops=/ops: (?<v>[\\d.]+)/ higher', 'ops=json:$.o
                        'ops=csv:ops higher'; then a unit, from=FILE, and first, last, min, max, sum, \
                        mean or rate";
 const DIRECTIONS: [&str; 2] = ["higher", "lower"];
-const PICKS: [&str; 8] = [
-    "only", "first", "last", "min", "max", "sum", "mean", "rate",
-];
+const PICKS: [&str; 8] = ["only", "first", "last", "min", "max", "sum", "mean", "rate"];
 
 /// The keys of `[[workload.metric]]` that `NAME=/REGEX/ WORDS`, `NAME=json:PATH WORDS` or
 /// `NAME=csv:COLUMN WORDS` means. The words are a direction, a choice, `from=FILE` and a unit,

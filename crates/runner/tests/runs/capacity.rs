@@ -183,7 +183,9 @@ fn descent(fate: fn(f64, usize) -> Fate) -> (Vec<f64>, Result<f64, String>) {
             let stored = read_calibrations(place.path()).unwrap();
             Ok(stored.values().next().unwrap().max_per_sec.unwrap())
         }
-        Err(RunError::Unmet(problems)) => Err(format!("{}; {}", problems[0].what, problems[0].remedy)),
+        Err(RunError::Unmet(problems)) => {
+            Err(format!("{}; {}", problems[0].what, problems[0].remedy))
+        }
         Err(other) => panic!("{other}"),
     };
     (tried, stored)
