@@ -73,7 +73,7 @@ pub fn results(of_trial: &TrialResult, arms: Vec<OfArm>) -> Vec<TrialResult> {
 /// Outcome of one turn.
 #[derive(Debug)]
 struct Turned {
-    /// What was read after the change and at the end of the window.
+    /// Facts that were read after the change and at the end of the window.
     evidence: Evidence,
     /// From the start of the turn until the arm was proven to be in force.
     change_ns: u64,

@@ -80,9 +80,9 @@ impl ByTurn {
 /// Figures of one turn.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TurnFigures {
-    /// Of the whole window, by metric.
+    /// Figures of the whole window, by metric.
     pub whole: BTreeMap<String, f64>,
-    /// Of the first and of the second half of the window.
+    /// Figures of the first and of the second half of the window.
     pub halves: [BTreeMap<String, f64>; 2],
 }
 

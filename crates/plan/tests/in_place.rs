@@ -67,7 +67,7 @@ const COUNTS: &str = "[[workload]]\nkind = \"command\"\ncommand = [\"true\"]\n\
                       [[workload.metric]]\nname = \"ops\"\nbetter = \"higher\"\n\
                       regex = 'ops (?<v>.+)'\n";
 
-/// What is said of two arms under a program with these keys.
+/// Error of two arms under a program with these keys.
 fn refused(workload: &str) -> String {
     let text = format!(
         "name = \"turns\"\n[[arm]]\nname = \"default\"\n[[arm]]\nname = \"other\"\n\

@@ -45,7 +45,7 @@ pub enum Event<'a> {
         rate_per_sec: f64,
         /// Whether the service level held.
         held: bool,
-        /// What the trial measured, in words.
+        /// Figures of the trial, in words.
         what: &'a str,
     },
     /// A rate holds in an ordinary trial, and it is stored.

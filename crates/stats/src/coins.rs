@@ -116,7 +116,7 @@ impl Sizes {
     }
 }
 
-/// What both tests know after some blocks.
+/// Knowledge of both tests after some blocks.
 struct Looks {
     xs: Vec<f64>,
     sizes: Sizes,

@@ -61,7 +61,7 @@ fn first_decision(processes: &[Vec<f64>], params: &Params) -> Option<(Verdict, u
     crossing
 }
 
-/// What is known after some processes.
+/// Knowledge after some processes.
 struct View<'a> {
     processes: &'a [Vec<f64>],
     all: Vec<f64>,

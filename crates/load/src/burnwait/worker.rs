@@ -27,7 +27,7 @@ pub struct Interval {
     pub late_ns: u64,
 }
 
-/// What the entitlement of a worker follows from, as the kernel has it.
+/// Weight and CPUs of a worker as the kernel has them, from which its entitlement follows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Standing {
     /// Weight of the thread, from its policy and nice value.

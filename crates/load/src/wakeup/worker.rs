@@ -49,7 +49,7 @@ impl Records {
 /// Work of a request: that of the arm whose turn it is when the request starts.
 #[derive(Debug)]
 struct Budgets {
-    /// Of each arm; one where no arms take turns.
+    /// Work of each arm; one where no arms take turns.
     of_arms: Vec<RowBudget>,
     turns: Option<Turns>,
     /// Time at which the first turn begins.

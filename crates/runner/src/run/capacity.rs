@@ -155,21 +155,32 @@ impl Run<'_> {
 
     /// A trial of the baseline that no block has.
     pub(super) fn aside(&mut self, search: &Search, load: Load) -> Result<Aside, RunError> {
-        let end = match self.trial_aside(search, load) {
-            Err(RunError::Target(TargetError::Gone { why, tail })) => {
-                self.connection = None;
-                return Ok(Aside::Lost(with_last_lines(why, &tail)));
-            }
-            end => end?,
-        };
-        Ok(match end {
+        let end = self.trial_aside(search, load);
+        Ok(match self.ended_aside(end)? {
             TrialEnd::Interrupted => Aside::Interrupted,
             TrialEnd::Result { result, files, .. } => Aside::Result(result, files),
-            TrialEnd::Lost { why, .. } => {
+            TrialEnd::Lost { why, .. } => Aside::Lost(why),
+        })
+    }
+
+    /// The end of a trial that no block has. Where its machine was lost, the connection is closed,
+    /// and the reason has the last lines of its console.
+    pub(super) fn ended_aside(
+        &mut self,
+        end: Result<TrialEnd, RunError>,
+    ) -> Result<TrialEnd, RunError> {
+        let why = match end {
+            Err(RunError::Target(TargetError::Gone { why, tail })) => with_last_lines(why, &tail),
+            Ok(TrialEnd::Lost { why, .. }) => {
                 let console = self.connection.as_mut().and_then(Connection::console);
-                self.connection = None;
-                Aside::Lost(with_last_lines(why, &console.unwrap_or_default()))
+                with_last_lines(why, &console.unwrap_or_default())
             }
+            end => return end,
+        };
+        self.connection = None;
+        Ok(TrialEnd::Lost {
+            why,
+            files: TrialFiles::default(),
         })
     }
 

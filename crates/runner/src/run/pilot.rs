@@ -2,7 +2,6 @@
 //! for the shortest windows in which they do, or find that each trial must be a process of its own.
 
 use super::{Run, connected, prove};
-use crate::connection::with_last_lines;
 use crate::trial::TrialEnd;
 use crate::{Event, RunError};
 use model::check::MOST_WINDOWS;
@@ -14,7 +13,6 @@ use model::{
 use results::turns::Process;
 use stats::rank::mann_whitney_p;
 use stats::summary::median;
-use target::TargetError;
 
 const MS: u64 = 1_000_000;
 /// Windows that are tried, in this order.
@@ -240,20 +238,11 @@ impl Run<'_> {
             ),
         });
         let turns = schedule::pilot_turns(self.experiment, self.plan, place, lengths, pairs);
-        let end = match self.pilot_trial(place, turns) {
-            Err(RunError::Target(TargetError::Gone { why, tail })) => {
-                self.connection = None;
-                return Ok(Tried::Nothing(with_last_lines(why, &tail)));
-            }
-            end => end?,
-        };
-        Ok(match end {
+        let end = self.pilot_trial(place, turns);
+        Ok(match self.ended_aside(end)? {
             TrialEnd::Interrupted => Tried::Interrupted,
             TrialEnd::Result { result, arms, .. } => tried(&result, &arms),
-            TrialEnd::Lost { why, .. } => {
-                self.connection = None;
-                Tried::Nothing(why)
-            }
+            TrialEnd::Lost { why, .. } => Tried::Nothing(why),
         })
     }
 

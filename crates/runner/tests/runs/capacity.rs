@@ -154,7 +154,7 @@ fn a_search_that_finds_a_bound_only_ends_the_run() {
     }
 }
 
-/// What ordinary trials are offered before the first block, where each ends as `fate` says, and the
+/// Rates that ordinary trials are offered before the first block, where each ends as `fate` says, and the
 /// rate that is stored.
 fn descent(fate: fn(f64, usize) -> Fate) -> (Vec<f64>, Result<f64, String>) {
     let place = Place::new(shares());

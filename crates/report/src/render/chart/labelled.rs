@@ -16,7 +16,7 @@ pub struct Series {
     pub joined: bool,
 }
 
-/// What the axes show.
+/// Quantities that the axes show.
 #[derive(Debug, Clone)]
 pub struct Labelled<'a> {
     pub x: &'a str,

@@ -115,7 +115,7 @@ impl Arm {
     }
 }
 
-/// What every set got of what it is entitled to, in percent, with the interval over trials.
+/// Part that every set got of what it is entitled to, in percent, with the interval over trials.
 fn entitled(arms: &[Arm], seconds: f64, whole: f64, alpha: f64) -> Option<Figure> {
     let names = Arm::sets(arms);
     let point = |arm: &Arm, set: &String| {
