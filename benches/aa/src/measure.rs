@@ -46,6 +46,9 @@ pub struct Amount {
     /// long for each arm
     #[arg(long)]
     pub turn: Option<String>,
+    /// Time that is thrown away before each of these windows
+    #[arg(long, requires = "turn")]
+    pub washout: Option<String>,
     /// Fewest blocks of a comparison
     #[arg(long, default_value_t = 3)]
     pub min_blocks: u32,
@@ -123,7 +126,9 @@ fn duration(text: &str) -> String {
 fn in_turns(amount: &Amount) -> String {
     let turns = amount.turn.as_ref();
     let turns = turns.map(|turn| format!("in-place = \"always\"\nturn = \"{turn}\"\n"));
-    duration(&amount.trial) + &turns.unwrap_or_default()
+    let washout = amount.washout.as_ref();
+    let washout = washout.map(|washout| format!("washout = \"{washout}\"\n"));
+    duration(&amount.trial) + &turns.unwrap_or_default() + &washout.unwrap_or_default()
 }
 
 fn arm(injected: f64) -> String {

@@ -9,7 +9,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use stats::randomization::{self, Process, STAKES};
 use stats::safe_test;
-use stats::summary::{Moments, median};
+use stats::summary::Moments;
 
 const PAIRS: u32 = 200;
 const PAIR_SD: f64 = 0.10;
@@ -160,10 +160,10 @@ impl Test {
                     coin.ln_e()
                 }
             };
-            // schedlab shows the median pair; a burst may move the mean to the other side.
+            // A burst may move the mean to the other side.
             let centre = || match self {
                 Test::SafeT | Test::MeanSquare => moments.mean(),
-                Test::Randomization => median(&xs).unwrap_or(0.0),
+                Test::Randomization => randomization::centre(&xs).unwrap_or(0.0),
             };
             (ln_e >= -ALPHA.ln()).then(|| (pair, centre() > 0.0))
         })

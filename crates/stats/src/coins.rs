@@ -14,7 +14,7 @@
 
 use crate::randomization::{self, Process};
 use crate::safe_test::saturating_exp;
-use crate::summary::{Moments, median};
+use crate::summary::Moments;
 use crate::verdict::{
     self, Judgement, Params, Test, Verdict, blocks_needed, direction, is_different, is_same,
     to_ratio,
@@ -63,7 +63,7 @@ pub fn judge(xs: &[f64], params: &Params) -> Judgement {
     }
     Judgement {
         blocks_needed: None,
-        ratio: median(xs).map_or(f64::NAN, f64::exp),
+        ratio: randomization::centre(xs).map_or(f64::NAN, f64::exp),
         interval: randomization::confidence_sequence(xs, params.alpha).map(to_ratio),
         e_value: saturating_exp(looks.coins.ln_e()),
         test: Test::Coins,
@@ -172,7 +172,7 @@ impl Looks {
 
     fn direction(&self, params: &Params) -> Verdict {
         let centre = match self.is_far {
-            true => median(&self.xs).unwrap_or(0.0),
+            true => randomization::centre(&self.xs).unwrap_or(0.0),
             false => self.moments.mean(),
         };
         direction(centre, params)

@@ -89,12 +89,17 @@ impl Process {
             0 => f64::midpoint(self.sizes[middle - 1], self.sizes[middle]),
             _ => self.sizes[middle],
         };
-        match (size > 0.0, median > 0.0) {
-            (false, _) => 0.0,
-            (true, true) => (size / median).min(LARGEST_SCORE),
-            // More than half of all values are 0.
-            (true, false) => LARGEST_SCORE,
-        }
+        score(size, median)
+    }
+}
+
+/// A size in medians of all sizes, at most [`LARGEST_SCORE`].
+fn score(size: f64, median: f64) -> f64 {
+    match (size > 0.0, median > 0.0) {
+        (false, _) => 0.0,
+        (true, true) => (size / median).min(LARGEST_SCORE),
+        // More than half of all values are 0.
+        (true, false) => LARGEST_SCORE,
     }
 }
 
@@ -114,6 +119,40 @@ pub fn fewest_pairs(alpha: f64) -> u32 {
     pairs
 }
 
+/// The shift at which the scores of `x − shift` are balanced: Huber's estimate of location with the
+/// bound of the scores, and so about the shift that the test rejects least. The median of figures that are
+/// counts, such as requests in short windows, stays at 0 where many pairs are alike; this one does not.
+pub fn centre(xs: &[f64]) -> Option<f64> {
+    let middle = median(xs)?;
+    let ends = |pick: fn(f64, f64) -> f64| xs.iter().copied().fold(middle, pick);
+    let (mut low, mut high) = (ends(f64::min), ends(f64::max));
+    for _ in 0..CENTRE_HALVINGS {
+        let between = f64::midpoint(low, high);
+        match balance(xs, between) > 0.0 {
+            true => low = between,
+            false => high = between,
+        }
+    }
+    Some(f64::midpoint(low, high))
+}
+
+/// Sum of the scores of all shifted values, each with its sign.
+fn balance(xs: &[f64], shift: f64) -> f64 {
+    let sizes: Vec<f64> = xs.iter().map(|x| (x - shift).abs()).collect();
+    let scale = median(&sizes).unwrap_or(0.0);
+    let shifted = xs.iter().map(|x| x - shift);
+    shifted.map(|x| score(x.abs(), scale) * x.signum()).sum()
+}
+
+/// Median distance from a middle, or the largest where more than half of the values are one; 0 where
+/// all are.
+fn scale_around(middle: f64, xs: &[f64]) -> f64 {
+    let sizes: Vec<f64> = xs.iter().map(|x| (x - middle).abs()).collect();
+    let largest = sizes.iter().copied().fold(0.0, f64::max);
+    let scale = median(&sizes).filter(|scale| *scale > 0.0);
+    scale.unwrap_or(largest)
+}
+
 /// The smallest interval that holds every shift which the test at `alpha` does not reject at
 /// this length. With probability 1 − alpha the true shift is in the intervals of *all* lengths.
 /// `None` while it is unbounded, and where no common shift of all pairs is left.
@@ -121,17 +160,14 @@ pub fn confidence_sequence(xs: &[f64], alpha: f64) -> Option<Interval> {
     if xs.len() < fewest_pairs(alpha) as usize {
         return None;
     }
-    let centre = median(xs)?;
-    let sizes: Vec<f64> = xs.iter().map(|x| (x - centre).abs()).collect();
-    // Where more than half of the values are one, the others tell the scale.
-    let largest = sizes.iter().copied().fold(0.0, f64::max);
-    let scale = median(&sizes)
-        .filter(|scale| *scale > 0.0)
-        .unwrap_or(largest);
+    let is_kept = |shift: f64| Process::of(xs, shift).ln_e() < -alpha.ln();
+    // Where more than half of the values are one, hardly a shift but that one is kept.
+    let centre = centre(xs).filter(|centre| is_kept(*centre));
+    let centre = centre.or_else(|| median(xs))?;
+    let scale = scale_around(centre, xs);
     if scale == 0.0 {
         return Some(Interval::around(centre, 0.0));
     }
-    let is_kept = |shift: f64| Process::of(xs, shift).ln_e() < -alpha.ln();
     let end = |side: f64| outermost(|distance| is_kept(centre + side * scale * distance));
     Some(Interval {
         low: centre - scale * end(-1.0)?,
@@ -146,6 +182,8 @@ const DISTANCE_FACTOR: f64 = 1.25;
 const DISTANCES: i32 = 62;
 /// Halvings of the last step.
 const HALVINGS: u32 = 24;
+/// Halvings of the range of all values, until no more digits change.
+const CENTRE_HALVINGS: u32 = 64;
 
 /// The largest distance that is kept; `None` where no distance is, or the last one.
 fn outermost(is_kept: impl Fn(f64) -> bool) -> Option<f64> {
@@ -205,6 +243,45 @@ mod tests {
             })
             .sum();
         assert_close(Some(sum / f64::from(coins)), 1.0);
+    }
+
+    #[test]
+    fn the_centre_of_counts_is_between_them_and_a_burst_hardly_moves_it() {
+        // 31 requests against 31, in a third of the pairs 30.
+        let counts: Vec<f64> = (0..60)
+            .map(|k| {
+                if k % 3 == 0 {
+                    (30.0_f64 / 31.0).ln()
+                } else {
+                    0.0
+                }
+            })
+            .collect();
+        let found = centre(&counts).unwrap();
+        assert!((-0.015..-0.008).contains(&found), "{found}");
+        let mut with_bursts = UP.to_vec();
+        with_bursts.extend([5.0, 9.0]);
+        let (without, with) = (centre(&UP).unwrap(), centre(&with_bursts).unwrap());
+        assert!((without - 0.031).abs() < 0.002, "{without}");
+        assert!((with - without).abs() < 0.01, "{with}");
+        assert_eq!(centre(&[0.02; 9]), Some(0.02));
+        // More than half are 0, and one burst is against all others.
+        let mut stall = vec![0.0; 120];
+        stall.extend([-0.02; 79]);
+        stall.push(3.9);
+        let found = centre(&stall).unwrap();
+        assert!((-0.012..-0.004).contains(&found), "{found}");
+        assert_eq!(centre(&[]), None);
+    }
+
+    #[test]
+    fn pairs_of_which_most_are_alike_have_an_interval_around_none() {
+        let mut xs = vec![0.0; 120];
+        xs.extend([0.02; 42]);
+        xs.extend([-0.02; 38]);
+        let found = confidence_sequence(&xs, 0.05).unwrap();
+        assert!(found.low <= 0.0 && found.high >= 0.0, "{found:?}");
+        assert!(found.high - found.low < 0.02, "{found:?}");
     }
 
     #[test]

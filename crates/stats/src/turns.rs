@@ -2,7 +2,8 @@
 //!
 //! The input is `x = ln(arm / baseline)` of each pair, in the order of measuring, by process. The
 //! order inside each pair was drawn by a fair coin, so the test is that of [`randomization`],
-//! looked at after each process. The ratio is that of the median pair.
+//! looked at after each process. The ratio is the
+//! centre of the pairs ([`randomization::centre`]).
 //!
 //! Pairs of one process share its memory layout and placement, and what they say is about this
 //! process. With two processes or more, the interval is wider by the variance between them
@@ -12,7 +13,6 @@
 use crate::levels::{self, Levels};
 use crate::randomization::{self, Process};
 use crate::safe_test::{Interval, saturating_exp};
-use crate::summary::median;
 use crate::verdict::{Judgement, Params, Test, Verdict, direction, to_ratio, undecidable};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -66,7 +66,7 @@ struct View<'a> {
     processes: &'a [Vec<f64>],
     all: Vec<f64>,
     ln_e: f64,
-    /// Median of all pairs.
+    /// Centre of all pairs.
     centre: f64,
 }
 
@@ -76,7 +76,7 @@ impl<'a> View<'a> {
         View {
             processes,
             ln_e: Process::of(&all, 0.0).ln_e(),
-            centre: median(&all).unwrap_or(f64::NAN),
+            centre: randomization::centre(&all).unwrap_or(f64::NAN),
             all,
         }
     }

@@ -96,7 +96,8 @@ pub struct Judgement {
     /// For *unknown*, the blocks in total that it takes if those to come are like those
     /// that were measured; `None` with fewer than two blocks, or beyond 10 000.
     pub blocks_needed: Option<u32>,
-    /// Geometric mean of arm / baseline over the blocks; by coins the median. NaN if there are no
+    /// Geometric mean of arm / baseline over the blocks; by coins the centre of
+    /// the logarithms. NaN if there are no
     /// blocks, or if one of them has no finite logarithm.
     pub ratio: f64,
     /// Interval of the ratio, at 1 − alpha and valid at every look; `None` while unbounded.

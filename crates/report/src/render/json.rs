@@ -11,7 +11,10 @@ use results::Format;
 use serde::Serialize;
 
 /// The shape of this report. A reader takes any minor of its major.
-pub const REPORT_FORMAT: Format = Format { major: 1, minor: 9 };
+pub const REPORT_FORMAT: Format = Format {
+    major: 1,
+    minor: 10,
+};
 
 #[derive(Serialize)]
 struct Document<'a> {

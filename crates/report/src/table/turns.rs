@@ -7,7 +7,7 @@ use model::turns::Span;
 use model::{Better, InPlace, StopRule, Windows, format_duration_ns};
 use results::turns::Process;
 use serde::Serialize;
-use stats::randomization::e_value;
+use stats::randomization::{centre, e_value};
 use stats::summary::{self, median};
 use stats::t_test;
 
@@ -92,7 +92,7 @@ fn compare(
     let judged = judge_turns(&ratios.collect::<Vec<_>>(), better, stop);
     let half = |span| {
         let all = processes.iter().flat_map(|p| p.log_ratios(metric, span));
-        median(&all.collect::<Vec<f64>>()).map(f64::exp)
+        centre(&all.collect::<Vec<f64>>()).map(f64::exp)
     };
     let counts = processes.iter().map(Process::pairs);
     let (pairs, void_pairs) = counts.fold((0, 0), |sum, own| (sum.0 + own.0, sum.1 + own.1));

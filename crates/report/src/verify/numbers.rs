@@ -20,6 +20,7 @@ pub fn report(results: &ResultSet, said: &str) -> Result<Verification, ReportErr
     leave_out_old_statements(&mut said);
     leave_out_old_intervals(&mut said, &mut found);
     leave_out_coins(&mut said, &mut found);
+    leave_out_medians(&mut said, &mut found);
     compared("report", said, found)
 }
 
@@ -40,9 +41,7 @@ fn leave_out_coins(said: &mut Value, found: &mut Value) {
     if minor(said).is_none_or(|minor| minor >= 9) {
         return;
     }
-    let [said, found] = [said, found].map(|report| report.get_mut("comparisons"));
-    let [said, found] = [said, found].map(|list| list.and_then(Value::as_array_mut));
-    for (said, found) in said.into_iter().flatten().zip(found.into_iter().flatten()) {
+    for (said, found) in pairs_of_comparisons(said, found) {
         let by_coins = found.get("test").and_then(Value::as_str) == Some("coins");
         match found.get("in_turns").is_some() {
             true => [said, found].into_iter().for_each(without_notes),
@@ -50,6 +49,43 @@ fn leave_out_coins(said: &mut Value, found: &mut Value) {
             false => {}
         }
     }
+}
+
+/// Before format 1.10 the change by coins was that of the median, from which the search for its interval
+/// began, and each half of the windows had its median.
+fn leave_out_medians(said: &mut Value, found: &mut Value) {
+    if minor(said).is_none_or(|minor| minor >= 10) {
+        return;
+    }
+    for (said, found) in pairs_of_comparisons(said, found) {
+        if found.get("test").and_then(Value::as_str) != Some("coins") {
+            continue;
+        }
+        for comparison in [said, found] {
+            without_notes(comparison);
+            if let Some(fields) = comparison.as_object_mut() {
+                fields.retain(|key, _| !BY_CENTRE.contains(&key.as_str()));
+            }
+        }
+    }
+}
+
+/// Fields of a comparison that follow from the centre of its pairs.
+const BY_CENTRE: [&str; 5] = ["ratio", "low", "high", "arm_level", "in_turns"];
+
+/// The comparisons of two reports, side by side.
+fn pairs_of_comparisons<'a>(
+    said: &'a mut Value,
+    found: &'a mut Value,
+) -> impl Iterator<Item = (&'a mut Value, &'a mut Value)> {
+    let [said, found] = [said, found].map(|report| {
+        let comparisons = report.get_mut("comparisons");
+        comparisons
+            .and_then(Value::as_array_mut)
+            .into_iter()
+            .flatten()
+    });
+    said.zip(found)
 }
 
 fn without_notes(comparison: &mut Value) {
