@@ -183,7 +183,7 @@ fn a_pilot_chooses_the_windows_of_arms_that_can_take_turns() {
     assert!(said.contains("arms take turns in windows of"), "{said}");
     let found = deciding(&found);
     let window_ns = found["in_turns"]["window_ns"].as_u64().expect("a length");
-    assert!(window_ns >= 100_000_000, "{found}");
+    assert!(window_ns >= 50_000_000, "{found}");
     assert_eq!(found["arm"], "changed");
     expect_code(&bench.run(&["verify", "out"]), 0);
     // A resume has what the pilot found and asks nobody again.

@@ -120,6 +120,15 @@ pub enum Reset {
     /// Before every trial the machine is put back to where it was when its services had been
     /// started and had answered one whole load.
     Snapshot,
+    /// The same, with services that are started and saved anew for each block.
+    BlockSnapshot,
+}
+
+impl Reset {
+    /// True where trials go on from a snapshot.
+    pub fn saves(self) -> bool {
+        matches!(self, Reset::Snapshot | Reset::BlockSnapshot)
+    }
 }
 
 /// When measuring ends. A cell ends when all its comparisons are decided, at

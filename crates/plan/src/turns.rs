@@ -5,7 +5,7 @@ use crate::workload::kinds;
 use agent::arm::ingredient::INGREDIENTS;
 use load::{KindDef, Window};
 use model::check::{LEAST_WINDOW_NS, MOST_WINDOWS};
-use model::{Arm, Experiment, InPlace, Load, Place, Reset, Workload};
+use model::{Arm, Experiment, InPlace, Load, Place, Workload};
 use serde_json::Map;
 
 const HELP: &str = "leave out in-place: each trial is a process of its own then";
@@ -16,6 +16,8 @@ const LEAST_WASHOUT_NS: u64 = 1_000_000;
 /// The shortest washout in which a sched_ext scheduler could end and another be verified and
 /// attached, on a fast machine.
 const LEAST_TO_ATTACH_NS: u64 = 200_000_000;
+/// The washout that a pilot begins with: a change with its proof takes half a millisecond or so.
+const PILOT_WASHOUT_NS: u64 = 5_000_000;
 
 /// Decides for each workload whose arms take turns if they can whether they do.
 pub(crate) fn choose(experiment: &mut Experiment) -> Result<(), PlanError> {
@@ -74,7 +76,10 @@ fn pilot_lengths(experiment: &Experiment, lengths: InPlace) -> InPlace {
             washout_ns: LEAST_TO_ATTACH_NS.saturating_mul(5),
             ..lengths
         },
-        false => lengths,
+        false => InPlace {
+            washout_ns: PILOT_WASHOUT_NS,
+            ..lengths
+        },
     }
 }
 
@@ -87,7 +92,7 @@ pub(crate) fn check(def: &KindDef, workload: &Workload) -> Result<(), PlanError>
         .filter(|_| workload.in_place.is_none())
     {
         let help = "in-place = \"always\", or another `pick`";
-        return Err(PlanError::new(format!("`{name}`: {why}")).with_help(help));
+        return Err(PlanError::new(why).with_help(help));
     }
     // One that may take turns is asked when all arms are known.
     let Some(lengths) = workload.in_place.filter(|lengths| !lengths.pilot) else {
@@ -184,7 +189,7 @@ pub(crate) fn check_arms(experiment: &Experiment) -> Result<(), PlanError> {
             ));
         }
     }
-    if ::target::can(&experiment.target)?.reset == Reset::Snapshot {
+    if ::target::can(&experiment.target)?.reset.saves() {
         return wrong(
             "with a snapshot each trial goes on from it, in a process of its own".to_owned(),
         );

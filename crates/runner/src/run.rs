@@ -144,7 +144,7 @@ struct Run<'a> {
     earlier: Duration,
     connection: Option<Connection>,
     /// Machines to go on from, by boot and workload.
-    saved: BTreeMap<(Boot, usize), Saved>,
+    saved: BTreeMap<(Boot, usize), (u32, Saved)>,
     controller: Option<&'a mut dyn Target>,
     /// The agent on the controller, which runs loads.
     beside: Option<Connection>,
@@ -172,7 +172,7 @@ impl<'a> Run<'a> {
         let first = plan.trials.iter().find(|place| self.is_wanted(place));
         match (first, self.boot_of_search()) {
             (Some(_), Some(boot)) => self.open(&boot, 0)?,
-            (Some(first), None) if self.target.can().reset == Reset::Snapshot => {
+            (Some(first), None) if self.target.can().reset.saves() => {
                 self.open(&boot(&self.experiment.arms[first.arm]), 0)?;
             }
             (Some(first), None) => drop(self.connect(first)?),
@@ -615,7 +615,7 @@ impl<'a> Run<'a> {
             Reset::None => 0,
             Reset::Block => place.block,
             Reset::Trial => place.index + 1,
-            Reset::Snapshot => return self.go_on(place, boot),
+            Reset::Snapshot | Reset::BlockSnapshot => return self.go_on(place, boot),
         };
         let fits = self.in_use.as_ref() == Some(&(boot.clone(), turn));
         if fits && self.connection.is_some() {

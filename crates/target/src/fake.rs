@@ -1,7 +1,7 @@
 //! A target without a machine, for tests of what talks to targets: a closure says
 //! what becomes of each trial.
 
-use crate::{Boot, Can, Session, Target, TargetError};
+use crate::{Boot, Can, Saved, Session, Target, TargetError};
 use model::{
     Build, Calibration, Edge, Evidence, Experiment, Fact, Listening, Measurement, PROTOCOL_VERSION,
     Part, Problem, Reply, Request, Reset, SchedulerBinary, System, TrialResult, TrialSpec,
@@ -214,6 +214,10 @@ impl Session for FakeSession {
 
     fn facts(&mut self) -> Vec<Fact> {
         self.facts.clone()
+    }
+
+    fn save(self: Box<Self>) -> Result<Saved, TargetError> {
+        Saved::nothing().map_err(|_| gone())
     }
 
     fn send(&mut self, request: &Request) -> Result<(), TargetError> {

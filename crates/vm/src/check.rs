@@ -7,7 +7,7 @@ use super::kernel::Kernel;
 use super::view::USER_VARIABLE;
 use super::{Forward, Topology, VmSpec, image_path, machine, qemu};
 use crate::VmError;
-use model::{Experiment, Problem, Reset, Severity, Warning, parse_cpu_list};
+use model::{Experiment, Problem, Severity, Warning, parse_cpu_list};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -42,22 +42,21 @@ pub fn host(spec: &VmSpec) -> Vec<Problem> {
 
 /// The server is started before the snapshot, and so before any arm.
 pub fn snapshot(spec: &VmSpec, experiment: &Experiment) -> Vec<Problem> {
-    if spec.reset != Reset::Snapshot {
+    if !spec.reset.saves() {
         return Vec::new();
     }
     let key = |arm: &model::Arm| {
         let is_of_roles = arm.to != model::Role::Load;
-        let has_quota = is_of_roles && arm.ingredients.contains_key("quota");
-        let quota = has_quota.then_some("quota");
-        arm.weight.map(|_| "weight").or(quota)
+        let mut given = ["quota", "env"].into_iter().filter(|_| is_of_roles);
+        let given = given.find(|key| arm.ingredients.contains_key(*key));
+        arm.weight.map(|_| "weight").or(given)
     };
     let problem = |arm: &model::Arm| {
         let key = key(arm)?;
         Some(Problem {
             object: format!("arm {}", arm.name),
             what: format!(
-                "a server that goes on from a snapshot is in its cgroup already, whose {key} the \
-                 arm would set"
+                "a server that goes on from a snapshot runs already, and the arm would set its {key}"
             ),
             remedy: format!("use reset = \"trial\" with `{key}`"),
         })

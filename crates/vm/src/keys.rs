@@ -74,11 +74,12 @@ pub const KEYS: &[KeyDef] = &[
     ),
     KeyDef::new(
         "reset",
-        "`none`, `block`, `trial` or `snapshot`",
+        "`none`, `block`, `trial`, `snapshot` or `block-snapshot`",
         "`none`",
         "Boots again before each block or trial; `none` boots when the kernel changes or the \
          guest died; `snapshot` puts the guest back, before each trial, to where it was when its \
-         services had answered one whole load (needs an image as `root`).",
+         services had answered one whole load, and `block-snapshot` starts and saves them anew \
+         for each block (both need an image as `root`).",
     ),
     KeyDef::new(
         "accel",

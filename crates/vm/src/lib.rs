@@ -531,7 +531,7 @@ fn one_draw(reset: Reset) -> Option<Warning> {
                its services were saved in"
                 .to_owned(),
         remedy:
-            "interrupt the run and resume it: each start has a snapshot of its own; or reset = \
+            "reset = \"block-snapshot\", which starts the services anew for each block, or reset = \
                  \"trial\""
                 .to_owned(),
     })
@@ -567,6 +567,7 @@ mod tests {
     #[test]
     fn a_snapshot_is_said_to_be_one_draw() {
         assert!(one_draw(Reset::Snapshot).is_some_and(|w| w.what.contains("one snapshot")));
+        assert_eq!(one_draw(Reset::BlockSnapshot), None);
         assert_eq!(one_draw(Reset::Trial), None);
     }
 

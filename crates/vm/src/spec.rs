@@ -132,7 +132,7 @@ impl VmSpec {
         if self.is_virtual() {
             self.check_virtual()?;
         }
-        if self.reset == Reset::Snapshot && image_path(&self.root).is_none() {
+        if self.reset.saves() && image_path(&self.root).is_none() {
             let what = "QEMU cannot save a guest whose root is this machine's files";
             let remedy = "root = \"image:PATH\"; `schedlab image build` makes an image";
             return Err(Invalid::new("reset", what).with_remedy(remedy));
@@ -209,13 +209,11 @@ impl VmSpec {
             let what = format!("{mib} MiB are too few for dom0 and a guest of Xen");
             return Err(Invalid::new("memory", what).with_remedy("memory = \"4G\""));
         }
-        match self.reset {
-            Reset::Snapshot => {
-                let what = "a Xen host cannot be saved and put back";
-                Err(Invalid::new("reset", what).with_remedy("reset = \"trial\""))
-            }
-            _ => Ok(()),
+        if self.reset.saves() {
+            let what = "a Xen host cannot be saved and put back";
+            return Err(Invalid::new("reset", what).with_remedy("reset = \"trial\""));
         }
+        Ok(())
     }
 
     /// Description of the guest for whoever is to agree to it: first what it is, then the

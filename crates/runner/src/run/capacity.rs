@@ -195,11 +195,15 @@ impl Run<'_> {
         if self.is_apart(workload) && self.beside.is_none() {
             self.open_controller()?;
         }
+        let time_limit_ns = match load {
+            Load::MaxRate(slo) => schedule::search_limit_ns(workload, &slo),
+            _ => workload.time_limit_ns,
+        };
         let mut end = self.trial(TrialSpec {
             label: format!("highest rate of {} {}", workload.name, baseline.name),
             arm: baseline.clone(),
             workload: Workload {
-                time_limit_ns: schedule::search_limit_ns(workload, &search.slo),
+                time_limit_ns,
                 ..workload.clone()
             },
             load,

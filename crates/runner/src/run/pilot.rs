@@ -7,8 +7,8 @@ use crate::{Event, RunError};
 use model::check::MOST_WINDOWS;
 use model::turns::Span;
 use model::{
-    InPlace, Piloted, PlannedTrial, Severity, TakingTurns, TrialResult, TrialSpec, TrialState,
-    Warning, Windows, Workload, format_duration_ns,
+    InPlace, Piloted, PlannedTrial, Reset, Severity, TakingTurns, TrialResult, TrialSpec,
+    TrialState, Warning, Windows, Workload, format_duration_ns,
 };
 use results::turns::Process;
 use stats::rank::mann_whitney_p;
@@ -16,13 +16,15 @@ use stats::summary::median;
 
 const MS: u64 = 1_000_000;
 /// Windows that are tried, in this order.
-const WINDOWS_MS: [u64; 10] = [
-    100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 40_000, 60_000,
+const WINDOWS_MS: [u64; 11] = [
+    50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 40_000, 60_000,
 ];
 /// A window is at least so many washouts long: at most a fifth of the time is thrown away.
 const WASHOUTS: u64 = 4;
 /// The washout in changes. Its first half must be enough for a change with its proof.
 const CHANGES: u64 = 3;
+/// Doublings of the washout after changes that came too late, before turns are given up.
+const DOUBLINGS: u32 = 4;
 /// Pairs that show whether a window is long enough for what decides.
 const FEW_PAIRS: u32 = 2;
 /// Pairs of short windows that are compared with those of long ones.
@@ -76,6 +78,10 @@ impl Run<'_> {
                 return Ok(false);
             };
             self.store_pilot(&cell.name, chosen)?;
+            if self.target.can().reset != Reset::None {
+                // The first trial of this place gets a machine that has seen no pilot.
+                self.connection = None;
+            }
         }
         Ok(true)
     }
@@ -167,9 +173,10 @@ impl Run<'_> {
         let others = self.experiment.arms.len().saturating_sub(1).max(1) as u64;
         let mut washout_ns = start.washout_ns;
         let mut why = String::new();
-        let mut tries = 2;
+        let mut tries = DOUBLINGS;
         let mut last = None;
-        for window_ms in WINDOWS_MS {
+        let mut longer = WINDOWS_MS.into_iter().peekable();
+        while let Some(window_ms) = longer.peek().copied() {
             let lengths = InPlace {
                 window_ns: (window_ms * MS).max(WASHOUTS.saturating_mul(washout_ns)),
                 washout_ns,
@@ -177,6 +184,7 @@ impl Run<'_> {
             };
             let windows = process_ns / lengths.turn_ns() / 2;
             if last.replace(lengths) == Some(lengths) || windows > MOST_WINDOWS as u64 {
+                longer.next();
                 continue;
             }
             let pairs_ns = lengths
@@ -196,10 +204,7 @@ impl Run<'_> {
                 }
                 Tried::Measured(arms) => {
                     let change_ns = arms.iter().map(|arm| arm.change_ns).max().unwrap_or(0);
-                    let needed_ns = change_ns
-                        .saturating_mul(CHANGES)
-                        .div_ceil(MS)
-                        .saturating_mul(MS);
+                    let needed_ns = washout_of(change_ns);
                     match lacking(&arms, &workload.metrics) {
                         _ if needed_ns > washout_ns => {
                             washout_ns = needed_ns;
@@ -207,6 +212,7 @@ impl Run<'_> {
                         }
                         None => return Ok(Some(Ok(lengths))),
                         Some(metric) => {
+                            longer.next();
                             why = format!(
                                 "windows of {} have too few requests for {metric}",
                                 format_duration_ns(lengths.window_ns)
@@ -270,6 +276,12 @@ impl Run<'_> {
         }
         Ok(end)
     }
+}
+
+/// Washout for changes that take so long, in whole milliseconds.
+fn washout_of(change_ns: u64) -> u64 {
+    let needed_ns = change_ns.saturating_mul(CHANGES);
+    needed_ns.div_ceil(MS).saturating_mul(MS)
 }
 
 fn tried(result: &TrialResult, arms: &[TrialResult]) -> Tried {

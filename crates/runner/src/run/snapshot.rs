@@ -1,29 +1,34 @@
 //! Trials on a target that resets to a snapshot: the machine is saved once for each boot and
-//! workload, when its services have answered one whole load under no arm, and every trial goes on
+//! workload, or once in each block for each of them, when its services have answered one whole load under no arm, and every trial goes on
 //! from there. So all arms begin with the same heap, the same compiled code, the same data.
 
 use super::Run;
 use crate::connection::Connection;
 use crate::trial::TrialEnd;
 use crate::{Event, RunError};
-use model::{Arm, PlannedTrial, TrialSpec, TrialState};
+use model::{Arm, PlannedTrial, Reset, TrialSpec, TrialState};
 use target::Boot;
 
 impl Run<'_> {
     /// A machine that goes on from the snapshot of this boot and workload, which is made where it
-    /// is not there yet. The end of the trial where it could not be made.
+    /// is not there yet, or is that of another block where each has its own. The end of the trial
+    /// where it could not be made.
     pub(super) fn go_on(
         &mut self,
         place: &PlannedTrial,
         boot: Boot,
     ) -> Result<Option<TrialEnd>, RunError> {
         let key = (boot, self.plan.cells[place.cell].workload);
+        if self.target.can().reset == Reset::BlockSnapshot {
+            // A state is as large as the memory of the guest.
+            self.saved.retain(|_, (block, _)| *block == place.block);
+        }
         if !self.saved.contains_key(&key)
             && let Some(end) = self.save(place, &key)?
         {
             return Ok(Some(end));
         }
-        let Some(saved) = self.saved.get(&key) else {
+        let Some((_, saved)) = self.saved.get(&key) else {
             return Ok(None);
         };
         // The old one first: two must never share the machine.
@@ -86,7 +91,8 @@ impl Run<'_> {
             step: "saving the guest",
         });
         if let Some(connection) = self.connection.take() {
-            self.saved.insert(key.clone(), connection.save()?);
+            self.saved
+                .insert(key.clone(), (place.block, connection.save()?));
         }
         Ok(None)
     }

@@ -158,12 +158,14 @@ fn a_search_that_finds_a_bound_only_ends_the_run() {
 /// rate that is stored.
 fn descent(fate: fn(f64, usize) -> Fate) -> (Vec<f64>, Result<f64, String>) {
     let place = Place::new(shares());
+    let limit_ns = place.experiment.workloads[0].time_limit_ns;
     let tried = Arc::new(Mutex::new(Vec::new()));
     let story = {
         let tried = tried.clone();
         move |spec: &model::TrialSpec| match spec.load {
             Load::MaxRate(_) => found(400.0, 0.0),
             Load::RatePerSec(rate) if spec.label.starts_with("highest rate") => {
+                assert_eq!(spec.workload.time_limit_ns, limit_ns, "it is no search");
                 let mut tried = tried.lock().unwrap();
                 tried.push(rate);
                 fate(rate, tried.len())

@@ -5,8 +5,10 @@
 mod apart;
 mod capacity;
 mod kernels;
+mod pilots;
 mod place;
 mod resume;
+mod snapshots;
 
 use model::{Problem, Trial, TrialState};
 use place::{Place, experiment, took, undecided, warnings, wobble};
