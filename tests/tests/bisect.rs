@@ -2,7 +2,7 @@
 //! in guests.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
 use tests::{Bench, alone, expect_code, no_guests, skipped, stderr, stdout};
 
 /// A repository of two commits without a scheduler, tagged `one` and `two`.
@@ -48,6 +48,89 @@ fn what_cannot_be_bisected_is_said_before_anything_is_built() {
         expect_code(&output, code);
         let said = stderr(&output);
         assert!(said.contains(says), "{good} {bad}: {said}");
+    }
+}
+
+/// A repository of a script that counts, built by another one: commit 11 of 16 lets it count further,
+/// and commit 8 does not build.
+fn with_a_slower_program(bench: &Bench) {
+    let script = "set -e; git init -q r; cd r; git config user.name a; git config user.email a@b.c; \
+        for n in $(seq 0 16); do test $n -lt 11 && to=50000 || to=200000; \
+        echo \"mkdir bin; echo 'i=0; while [ \\$i -lt $to ]; do i=\\$((i+1)); done' > bin/count\" > build.sh; \
+        test $n != 8 || echo 'echo no compiler; exit 1' > build.sh; \
+        echo $n > NOTES; git add .; git commit -q -m \"change $n\"; git tag v$n; done";
+    let made = Command::new("sh")
+        .args(["-c", script])
+        .current_dir(bench.dir.path())
+        .status();
+    assert!(made.is_ok_and(|status| status.success()));
+}
+
+/// A bisection of the program between the first commit and the last, built by a shell command.
+fn bisect_program(bench: &Bench, program: &str, build: &str, more: &[&str]) -> Output {
+    let repository = bench.path("r").display().to_string();
+    let first = [
+        "bisect",
+        program,
+        "--build",
+        build,
+        "--repository",
+        &repository,
+    ];
+    let between = ["--good", "v0", "--bad", "v16", "--budget", "1m"];
+    bench.run(&[&first[..], &between, more].concat())
+}
+
+#[test]
+fn the_commit_that_slows_a_program_is_found_and_one_that_does_not_build_is_skipped() {
+    let bench = Bench::default();
+    if repository(&bench).is_none() {
+        return skipped("there is no git");
+    }
+    let _turn = alone();
+    let bench = Bench::default();
+    with_a_slower_program(&bench);
+    // A file without arms of its own.
+    let text = "[[workload]]\nkind = \"command\"\ncommand = [\"sh\", \"-c\", 'sh \"$PROGRAM\"']\n";
+    let file = bench.file("count.toml", text);
+    let output = bisect_program(&bench, "bin/count", "sh build.sh", &[&file, "-o", "out"]);
+    expect_code(&output, 0);
+    let text = stdout(&output);
+    assert!(text.contains("\n  change 11\n"), "{text}");
+    let skipped = "the build failed: exit status: 1: no compiler";
+    assert!(text.contains(skipped), "{text}");
+    let steps = std::fs::read_to_string(bench.path("out/bisect.json")).expect("kept");
+    let steps: serde_json::Value = serde_json::from_str(&steps).expect("valid JSON");
+    assert_eq!(steps["again"]["verdict"], "bad", "{steps}");
+
+    // One directory holds one bisection.
+    let output = bisect_program(&bench, "bin/count", "true", &[&file, "-o", "out"]);
+    expect_code(&output, 2);
+    let said = stderr(&output);
+    assert!(said.contains("another bisection"), "{said}");
+}
+
+#[test]
+fn a_program_that_is_none_of_the_tree_is_refused() {
+    let bench = Bench::default();
+    if repository(&bench).is_none() {
+        return skipped("there is no git");
+    }
+    let bench = Bench::default();
+    with_a_slower_program(&bench);
+    let here = ["-o", "none", "--", "sh", "-c", "sh \"$PROGRAM\""];
+    let far = [&["--on", "ssh:far"], &here[..]].concat();
+    for (program, more, says) in [
+        ("bin/count", &here[..], "the build made no bin/count"),
+        ("/bin/true", &here, "no file within the tree"),
+        ("../count", &here, "no file within the tree"),
+        ("bin/a+b", &here, "plus sign"),
+        ("bin/count", &far, "is built here"),
+    ] {
+        let output = bisect_program(&bench, program, "true", more);
+        expect_code(&output, 2);
+        let said = stderr(&output);
+        assert!(said.contains(says), "{program}: {said}");
     }
 }
 

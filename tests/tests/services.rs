@@ -108,6 +108,27 @@ fn eventually(what: &str, check: impl Fn() -> bool) {
 }
 
 #[test]
+fn variables_of_an_arm_are_proven_also_of_a_server_that_writes_over_its_environment() {
+    let _turn = alone();
+    let bench = Bench::default();
+    let arms = ONE_ARM.to_owned()
+        + "[[arm]]\nname = \"own\"\nto = \"server\"\nenv = { SHOWN = \"1 2\" }\n";
+    let workload = format!("kind = \"http\"\nloads = [\"200/s\"]\n{SHORT}");
+    // Its master shows what it does in place of its arguments and variables.
+    let server = "[workload.server]\nkind = \"nginx\"\n";
+    let output = run(&bench, &experiment(&arms, &workload, server));
+    expect_figures(&output);
+    let trials = ok_trials(&bench);
+    let mut arms = trials.iter().filter(|(_, trial)| trial["arm"] == "own");
+    let (_, trial) = arms.next().expect("it counts");
+    let facts = trial["result"]["evidence"].to_string();
+    assert!(
+        facts.contains("variable SHOWN") && facts.contains("1 2"),
+        "{facts}"
+    );
+}
+
+#[test]
 fn every_kind_of_server_answers_and_is_gone_afterwards() {
     let _turn = alone();
     let echo = ("echo", "schedlab serve", "kind = \"echo\"");

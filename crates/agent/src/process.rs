@@ -30,6 +30,8 @@ const OUTPUT_LIMIT_BYTES: u64 = 64 << 20;
 
 /// Until a process that was killed must have ended.
 const END_LIMIT: Duration = Duration::from_secs(2);
+/// Time in which the kernel has the environment of a program that it starts.
+const ENVIRONMENT_LIMIT: Duration = Duration::from_millis(50);
 
 /// Program that a trial's processes come from, and the fence that keeps them together.
 #[derive(Debug, Clone, Copy)]
@@ -66,6 +68,9 @@ pub struct Process {
     lines: Option<Lines>,
     stdout: File,
     stderr: File,
+    /// Environment that it was started with, where the launch names variables. A program may write
+    /// over it later.
+    pub environment: Vec<u8>,
 }
 
 impl Process {
@@ -106,7 +111,11 @@ impl Process {
             lines: lines.map_err(io_error)?,
             stdout,
             stderr,
+            environment: Vec::new(),
         };
+        if !launch.environment.is_empty() {
+            process.environment = process.environment_at_start();
+        }
         if launch.phased {
             // A process that does not listen is noticed by its end, or by its silence.
             let _ = process.send(&launch.stdin);
@@ -200,6 +209,23 @@ impl Process {
             }
         }
         Ok(false)
+    }
+
+    /// Environment as the kernel gave it; empty where the process has ended or overwritten it. The
+    /// kernel has it a moment after the program was started.
+    fn environment_at_start(&self) -> Vec<u8> {
+        let until = Instant::now() + ENVIRONMENT_LIMIT;
+        let mut process = [PollFd::new(&self.process, PollFlags::IN)];
+        loop {
+            let environment = tasks::environment(Path::new("/"), self.pid);
+            let has_ended = !process[0].revents().is_empty();
+            if !environment.is_empty() || has_ended || Instant::now() > until {
+                let mut entries = environment.split(|byte| *byte == 0);
+                let is_given = entries.any(|entry| entry.starts_with(MARKER.as_bytes()));
+                return if is_given { environment } else { Vec::new() };
+            }
+            wait_for(&mut process, Duration::from_millis(1));
+        }
     }
 
     /// Waits until the process has ended, at most so long.

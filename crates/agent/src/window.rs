@@ -3,7 +3,7 @@
 //!
 //! Inside the window the agent sleeps in poll(2) and wakes once a second.
 
-use crate::arm::{cpus, policy, uclamp};
+use crate::arm::{cpus, env, policy, uclamp};
 use crate::collectors::def::At;
 use crate::collectors::switches;
 use crate::counters::Reading;
@@ -42,6 +42,7 @@ impl<'a> Trial<'a, '_> {
         let cpus = cpus::of_role(self.arm, &Role::Load).filter(|_| !launch.phased);
         let uclamp = uclamp::of_role(self.arm, &Role::Load).filter(|_| !launch.phased);
         let group = self.roles.load_group();
+        let launch = &env::with_variables(launch, self.arm, &Role::Load);
         let started = Process::start(launch, origin, journal, |pid| {
             collectors.before_exec(pid);
             events.open(root, &Role::Load, pid)?;
@@ -66,6 +67,7 @@ impl<'a> Trial<'a, '_> {
         if !self.collectors.wants(&switches::DEF) {
             process.counters = None;
         }
+        self.roles.load_environment.clone_from(&process.environment);
         Ok(process)
     }
 

@@ -57,8 +57,7 @@ pub fn commit_of(source: &str, name: Option<&str>) -> Result<String, Error> {
 /// The files of a commit, below the directory of all trees; fetched unless they are there. The
 /// repository itself is left alone.
 pub fn tree(source: &str, commit: &str, all: &Path) -> Result<PathBuf, Error> {
-    let short = commit.get(..SHORT).unwrap_or(commit);
-    let tree = all.join(format!("{}-{short}", short_name(source)));
+    let tree = tree_path(source, commit, all);
     if tree.exists() {
         return Ok(tree);
     }
@@ -72,6 +71,12 @@ pub fn tree(source: &str, commit: &str, all: &Path) -> Result<PathBuf, Error> {
     fetch(source, commit, &files)?;
     fs::rename(&files, &tree).map_err(io("rename", &files))?;
     Ok(tree)
+}
+
+/// The directory that [`tree`] gives.
+pub fn tree_path(source: &str, commit: &str, all: &Path) -> PathBuf {
+    let short = commit.get(..SHORT).unwrap_or(commit);
+    all.join(format!("{}-{short}", short_name(source)))
 }
 
 /// One commit alone where the server gives it, else the whole repository. One that is here needs

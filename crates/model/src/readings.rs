@@ -39,6 +39,11 @@ pub fn tunable(name: &str) -> String {
     format!("tunable {name}")
 }
 
+/// The name of the fact about an environment variable of the processes of a role.
+pub fn variable(name: &str) -> String {
+    format!("variable {name}")
+}
+
 /// The scheduler in force; a kernel without sched_ext has none.
 pub fn scheduler(state: Option<&SchedExt>) -> Fact {
     let found = match state {

@@ -159,6 +159,18 @@ pub(crate) fn complete(draft: Draft) -> Result<Experiment, PlanError> {
     }
 }
 
+/// The experiment with other arms, the first of which is the baseline.
+pub fn with_arms(experiment: Experiment, mut arms: Vec<Arm>) -> Experiment {
+    let role = usual_role(&experiment.workloads);
+    arms.iter_mut().for_each(|arm| arm.to = role.clone());
+    Experiment {
+        arms,
+        baseline: 0,
+        aa_arm: None,
+        ..experiment
+    }
+}
+
 /// The baseline once more under another name, unless it is there already.
 pub fn with_aa(mut experiment: Experiment) -> Result<Experiment, PlanError> {
     if experiment.aa_arm.is_some() {

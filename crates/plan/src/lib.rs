@@ -36,7 +36,7 @@ mod workload;
 mod written;
 
 pub use arm::{forms, parse_arm};
-pub use build::{CommandLine, parse_command_line, with_aa};
+pub use build::{CommandLine, parse_command_line, with_aa, with_arms};
 pub use check::check;
 pub use collect::check_collectors;
 pub use error::PlanError;

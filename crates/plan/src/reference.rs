@@ -156,7 +156,7 @@ const ARM: TableDef = TableDef {
             "to",
             "`load`, `server` or `antagonist`",
             "the server where every workload has one, else the load",
-            "Role that policy, `cpus`, `quota` and `uclamp` are for.",
+            "Role that policy, `cpus`, `quota`, `uclamp` and `env` are for.",
         ),
         KeyDef::new(
             "scheduler",
@@ -220,6 +220,13 @@ const ARM: TableDef = TableDef {
             "",
             "Utilization clamps of the threads of the role (sched_setattr(2)); read back of every \
              thread.",
+        ),
+        KeyDef::new(
+            "env",
+            "table of texts",
+            "",
+            "Environment variables with which the processes of the role start; read back of the first \
+             process of the load, of each service or of each antagonist.",
         ),
         KeyDef::new(
             "kernel",

@@ -91,6 +91,10 @@ const ARMS: &[(&str, &[&str])] = &[
         "uclamp=MIN-MAX",
         &["uclamp=20%-80%", "uclamp=12.5%-", "uclamp=-80%+nice=5"],
     ),
+    (
+        "env.NAME=VALUE",
+        &["env.A=1", "env.A=/x/y:z+env.B=two words+nice=5"],
+    ),
     ("kernel=SOURCE", &["kernel=debian:trixie"]),
     // It needs workers that are guests, which only a file can ask for.
     ("hypervisor-scheduler=NAME[/KEY=VALUE]…", &[]),

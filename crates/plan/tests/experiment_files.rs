@@ -517,7 +517,7 @@ fn a_policy_is_for_the_server_where_there_is_one() {
 }
 
 #[test]
-fn an_arm_can_set_the_weight_of_the_server_also_in_a_grid() {
+fn an_arm_can_set_the_weight_and_the_variables_of_the_server_also_in_a_grid() {
     let of = |arm: &str| SERVICE.replacen("name = \"default\"", &format!("name = \"w\"\n{arm}"), 1);
     let grid = of("for-each = { w = [100, 1000] }\nweight = \"{w}\"");
     let arms = parse_experiment("x.toml", &grid).expect("is right").arms;
@@ -525,6 +525,9 @@ fn an_arm_can_set_the_weight_of_the_server_also_in_a_grid() {
     assert_eq!(weights, [Some(100), Some(1000)]);
     assert_eq!(arms[1].name, "w 1000");
     assert_eq!(arms[1].summary(), "weight=1000");
+    let variables = of("for-each = { n = [1, 2] }\nenv = { GOMAXPROCS = \"{n}\" }");
+    let arms = parse_experiment("x.toml", &variables).expect("a number in a text is one");
+    assert_eq!(arms.arms[1].summary(), "env (GOMAXPROCS=2)");
 
     let heavy = of("weight = 20000");
     let (message, _, offset) = wrong(&heavy);

@@ -35,8 +35,8 @@ pub enum Command {
     /// the smallest change that each cell can see
     #[command(after_help = examples::CERTIFY)]
     Certify(Box<CertifyArgs>),
-    /// Find the commit that made a sched_ext scheduler worse: each step is an interleaved comparison
-    /// with the good commit
+    /// Find the commit that made a sched_ext scheduler, or another program, worse: each step is an
+    /// interleaved comparison with the good commit
     #[command(after_help = examples::BISECT)]
     Bisect(Box<BisectArgs>),
     /// Parse an experiment and say what the target lacks for it; nothing is changed

@@ -21,10 +21,11 @@ pub struct Wanted {
 
 pub fn wanted(args: &ExperimentArgs) -> Result<Wanted, CliError> {
     let (mut experiment, line, mut source) = match &args.file {
-        Some(path) => {
+        Some(path) if args.arms.is_empty() => {
             let (experiment, text) = from_file(path)?;
             (experiment, None, Some(text))
         }
+        Some(path) => (with_arms(path, &args.arms)?, None, None),
         None => {
             let line = words(args)?;
             (plan::parse_command_line(&line)?, Some(line), None)
@@ -103,6 +104,20 @@ pub fn from_file(path: &Path) -> Result<(Experiment, String), CliError> {
     let collectors = agent::COLLECTORS.map(|def| def.name);
     plan::check_collectors(&experiment, &collectors, (&name, &text))?;
     Ok((experiment, text))
+}
+
+/// A file with other arms than its own, if it has some.
+fn with_arms(path: &Path, arms: &[String]) -> Result<Experiment, CliError> {
+    let name = path.display().to_string();
+    let experiment = from_file(path).map(|(experiment, _)| experiment);
+    let experiment = experiment.or_else(|error| {
+        let text = read_text(path).map_err(CliError::internal)?;
+        let text = text + "\n[[arm]]\nname = \"default\"\n";
+        plan::parse_experiment(&name, &text).map_err(|_| error)
+    })?;
+    let arms = arms.iter().map(|arm| plan::parse_arm(arm));
+    let arms = arms.collect::<Result<_, PlanError>>()?;
+    Ok(plan::with_arms(experiment, arms))
 }
 
 /// The most that an experiment file has: there is much room for comments.

@@ -37,6 +37,7 @@ const DOCUMENTED: &[(&str, &[&str])] = &[
         &["quota=50%", "quota=20ms/40ms", "quota=max"],
     ),
     ("uclamp=MIN-MAX", &["uclamp=20%-80%", "uclamp=20%-"]),
+    ("env.NAME=VALUE", &["env.GOMAXPROCS=2"]),
     // It needs a boot of its own: tests/vm/proof.rs.
     ("kernel=SOURCE", &[]),
     // It needs a hypervisor: tests/xen.rs.

@@ -6,7 +6,8 @@
 
 use super::asked::Asked;
 use super::{
-    cpus, handicap, hypervisor, kernel, policy, profile, quota, scheduler, tunables, uclamp, weight,
+    cpus, env, handicap, hypervisor, kernel, policy, profile, quota, scheduler, tunables, uclamp,
+    weight,
 };
 use crate::fence::Fence;
 use crate::interrupt::Interrupt;
@@ -36,6 +37,7 @@ pub static INGREDIENTS: Registry<dyn Ingredient> = Registry::new(&[
     &cpus::RoleCpus,
     &quota::RoleQuota,
     &uclamp::Uclamp,
+    &env::Environment,
     &kernel::OwnKernel,
     &hypervisor::HypervisorScheduler,
     &handicap::Handicap,

@@ -4,6 +4,7 @@
 mod asked;
 mod busy;
 pub(crate) mod cpus;
+pub(crate) mod env;
 mod handicap;
 pub(crate) mod hypervisor;
 pub mod ingredient;

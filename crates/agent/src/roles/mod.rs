@@ -10,6 +10,7 @@ mod placement;
 mod server;
 pub mod stack;
 
+use crate::arm::env;
 use crate::collectors::events::RoleEvents;
 use crate::fence::Fence;
 use crate::interrupt::Interrupt;
@@ -80,6 +81,8 @@ pub struct Roles {
     groups: Groups,
     /// The group of the load, where the arm asks for one.
     load_group: Option<Cgroup>,
+    /// Environment that the load was started with ([`Process::environment`]).
+    pub load_environment: Vec<u8>,
     layout: stack::Layout,
     /// Held while processes of the trial are started, by the server's wish.
     network: Option<OwnNetwork>,
@@ -156,7 +159,8 @@ impl Roles {
         {
             group.allow_realtime().map_err(refused)?;
         }
-        let launch = placement::with_memory(launch, placement, ground.executable);
+        let launch = env::with_variables(launch, ground.arm, &role);
+        let launch = placement::with_memory(&launch, placement, ground.executable);
         let (root, events) = (ground.root, &mut *ground.events);
         let started = Process::start(&launch, origin, ground.journal, |pid| {
             events.open(root, &role, pid)?;
@@ -297,6 +301,16 @@ impl Roles {
             None => self.load_group.as_ref(),
         };
         group?.quota_of(root, leader)
+    }
+
+    /// Environment that a process which leads a role was started with; `None` where it was not read.
+    pub fn environment_of(&self, role: &Role, leader: Pid) -> Option<&[u8]> {
+        let mut running = self.running.iter().map(|r| &r.process);
+        let environment = match role {
+            Role::Load => &self.load_environment,
+            _ => &running.find(|p| p.pid == leader)?.environment,
+        };
+        (!environment.is_empty()).then_some(environment)
     }
 
     /// The window opens.

@@ -4,6 +4,7 @@
 use super::server;
 use super::server::NotReady;
 use super::{Ground, Roles, SERVER, Wait};
+use crate::arm::env;
 use crate::files;
 use crate::journal::{Journal, Undo};
 use crate::process::{Event, Origin, Process};
@@ -317,6 +318,7 @@ impl Roles {
         ground: &mut Ground,
     ) -> Result<Result<(), BadEnd>, Stop> {
         let launch = self.layout.launch(services, service, argv);
+        let launch = env::with_variables(&launch, ground.arm, &Role::Server);
         let words = launch.argv.join(" ");
         let origin = Origin {
             executable: ground.executable,

@@ -1,6 +1,7 @@
-//! `schedlab bisect`: the commit that made a sched_ext scheduler worse, each step an interleaved
-//! comparison with the good commit.
+//! `schedlab bisect`: the commit that made a sched_ext scheduler or another program worse, each step
+//! an interleaved comparison with the good commit.
 
+mod program;
 mod shown;
 
 use crate::args::{BisectArgs, ExperimentArgs};
@@ -26,9 +27,16 @@ const LOG: &str = "bisect.log";
 /// parent at last.
 const BESIDE: u32 = 2;
 
+/// Smallest change that counts where the whole one is a multiple of the good commit.
+const MOST_OF_AN_EFFECT: f64 = 0.5;
+
 /// State of a bisection, as it is kept.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct State {
+    /// Scheduler or program, and the command that builds it.
+    program: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    build: Option<String>,
     good: String,
     bad: String,
     /// Commits after the good one, up to the bad one.
@@ -68,6 +76,8 @@ struct Judged {
 struct Bisect<'a> {
     args: &'a BisectArgs,
     dir: PathBuf,
+    /// Directory of the trees of programs.
+    trees: PathBuf,
     bisection: Bisection,
     state: State,
 }
@@ -96,19 +106,33 @@ pub fn bisect(args: &BisectArgs) -> Result<ExitCode, CliError> {
 impl<'a> Bisect<'a> {
     /// Begins, or goes on where the directory holds the same bisection.
     fn open(args: &'a BisectArgs) -> Result<Self, CliError> {
-        if args.experiment.file.is_none() && args.experiment.workloads.is_empty() {
-            return Err(CliError::usage(
-                "bisect needs a workload",
-                "-w wakeup, or an experiment file without arms of its own",
-            ));
+        let given = &args.experiment;
+        if given.file.is_none() && given.workloads.is_empty() && given.command.is_empty() {
+            let remedy = match args.build {
+                None => "-w wakeup, or an experiment file without arms of its own",
+                Some(_) => "the command that is measured, after --: -- sh -c '$PROGRAM --size 3'",
+            };
+            return Err(CliError::usage("bisect needs a workload", remedy));
         }
         let commit =
             |name: &str| git::commit_of(&args.repository, Some(name)).map_err(CliError::from);
         let (good, bad) = (commit(&args.good)?, commit(&args.bad)?);
         let dir = args.output.clone();
         let dir = dir.unwrap_or_else(|| crate::measure::default_dir("bisect"));
-        let clone = dir.join("repository.git");
         fs::create_dir_all(&dir).map_err(CliError::internal)?;
+        // A workload finds the programs from wherever it runs.
+        let dir = fs::canonicalize(&dir).map_err(CliError::internal)?;
+        if args.build.is_some() {
+            program::check(&args.program, &dir.join(program::TREES))?;
+            let elsewhere = given.target.as_deref().or(given.clock.as_deref());
+            if let Some(elsewhere) = elsewhere {
+                return Err(CliError::usage(
+                    format!("a program that is built here is not there on {elsewhere}"),
+                    "measure it on this machine, or in a guest: --vm debian:sid",
+                ));
+            }
+        }
+        let clone = dir.join("repository.git");
         let bisection = Bisection::open(&args.repository, &good, &bad, &clone)?;
         let kept = fs::read_to_string(dir.join(STEPS)).ok();
         let state = match kept {
@@ -122,16 +146,21 @@ impl<'a> Bisect<'a> {
                 again: None,
                 good: good.clone(),
                 bad: bad.clone(),
+                program: args.program.clone(),
+                build: args.build.clone(),
             },
         };
-        if (&state.good, &state.bad) != (&good, &bad) {
+        let is_other = (&state.good, &state.bad) != (&good, &bad)
+            || (&state.program, &state.build) != (&args.program, &args.build);
+        if is_other {
             return Err(CliError::usage(
-                format!("{} holds a bisection between other commits", dir.display()),
+                format!("{} holds another bisection", dir.display()),
                 "give another directory (-o)",
             ));
         }
         Ok(Bisect {
             args,
+            trees: dir.join(program::TREES),
             dir,
             bisection,
             state,
@@ -166,7 +195,7 @@ impl<'a> Bisect<'a> {
             ));
         }
         // Half of the whole change tells the commits with it from those without.
-        let half = judged.change.unwrap_or(0.04) / 2.0;
+        let half = (judged.change.unwrap_or(0.04) / 2.0).min(MOST_OF_AN_EFFECT);
         let asked = self.args.experiment.smallest_effect.as_deref();
         let asked = asked.and_then(|text| load::units::parse_percent(text).ok());
         self.state.smallest_effect = asked.map_or(half, |percent| percent / 100.0);
@@ -223,14 +252,18 @@ impl<'a> Bisect<'a> {
         commit: &str,
     ) -> Result<(Step, Judged), CliError> {
         let dir = self.dir.join(name);
-        let judged = match self.built(baseline).and(self.built(commit)) {
-            Err(CliError::Internal { message, .. }) => Judged {
-                mark: Mark::Skip,
-                why: message.lines().next().unwrap_or_default().to_owned(),
-                change: None,
-            },
-            Err(error) => return Err(error),
-            Ok(()) => self.measure(&dir, baseline, commit)?,
+        let skip = |why| Judged {
+            mark: Mark::Skip,
+            why,
+            change: None,
+        };
+        let mut judged = self.built(baseline)?.err().map(skip);
+        if judged.is_none() {
+            judged = self.built(commit)?.err().map(skip);
+        }
+        let judged = match judged {
+            Some(judged) => judged,
+            None => self.measure(&dir, baseline, commit)?,
         };
         let step = Step {
             commit: commit.to_owned(),
@@ -242,35 +275,69 @@ impl<'a> Bisect<'a> {
         Ok((step, judged))
     }
 
-    fn program(&self, commit: &str) -> String {
-        let (program, args) = match self.args.scheduler.split_once(' ') {
+    /// The arm of a commit, as on the command line.
+    fn arm(&self, commit: &str) -> String {
+        match self.args.build {
+            Some(_) => format!("env.PROGRAM={}", self.tree(commit).program().display()),
+            None => self.scheduler(commit),
+        }
+    }
+
+    fn tree<'b>(&'b self, commit: &'b str) -> program::Tree<'b> {
+        program::Tree {
+            repository: &self.args.repository,
+            commit,
+            program: &self.args.program,
+            all: &self.trees,
+        }
+    }
+
+    fn scheduler(&self, commit: &str) -> String {
+        let (program, args) = match self.args.program.split_once(' ') {
             Some((program, args)) => (program, format!(" {args}")),
-            None => (self.args.scheduler.as_str(), String::new()),
+            None => (self.args.program.as_str(), String::new()),
         };
         format!("{program}@git:{}#{commit}{args}", self.args.repository)
     }
 
-    /// Builds the scheduler of a commit, unless it was built before.
-    fn built(&self, commit: &str) -> Result<(), CliError> {
-        let program = self.program(commit);
-        let program = program.split(' ').next().unwrap_or_default();
-        let of = GitName::of(program).ok_or_else(|| CliError::internal("no name of a commit"))?;
+    /// Builds what a commit has, unless it was built before; the inner error is why it does not
+    /// build.
+    fn built(&self, commit: &str) -> Result<Result<(), String>, CliError> {
+        if let Some(build) = &self.args.build {
+            return self.tree(commit).build(build);
+        }
+        let scheduler = self.scheduler(commit);
+        let scheduler = scheduler.split(' ').next().unwrap_or_default();
+        let of = GitName::of(scheduler).ok_or_else(|| CliError::internal("no name of a commit"))?;
         let bar = sources::progress_bar()?;
         let built = schedulers::install_git(of, &mut |step| bar.set_message(sources::words(&step)));
         bar.finish_and_clear();
-        built.map(drop).map_err(CliError::from)
+        match built.map_err(CliError::from) {
+            Ok(_) => Ok(Ok(())),
+            Err(CliError::Internal { message, .. }) => {
+                Ok(Err(message.lines().next().unwrap_or_default().to_owned()))
+            }
+            Err(error) => Err(error),
+        }
     }
 
     fn measure(&self, dir: &Path, baseline: &str, commit: &str) -> Result<Judged, CliError> {
         // What an interrupt left of this step begins anew.
         let _ = fs::remove_dir_all(dir);
         let arms = [("good", baseline), ("tried", commit)];
-        let mut wanted = measurable(&ExperimentArgs {
+        let mut given = ExperimentArgs {
             arms: arms
-                .map(|(name, at)| format!("{name}:={}", self.program(at)))
+                .map(|(name, at)| format!("{name}:={}", self.arm(at)))
                 .to_vec(),
             ..self.args.experiment.clone()
-        })?;
+        };
+        if self.args.build.is_some() && given.vm.is_some() {
+            let trees = [baseline, commit].map(|at| self.tree(at).files());
+            given
+                .expose
+                .extend(trees.map(|tree| tree.display().to_string()));
+        }
+        let mut wanted = measurable(&given)?;
         let stop = &mut wanted.experiment.stop;
         let calls: usize = wanted.experiment.workloads.iter().map(calls_of).sum();
         let share = (1.0 - self.state.confidence) / f64::from(self.most_steps());

@@ -73,6 +73,8 @@ mod tests {
 
     fn state(again: &str) -> State {
         State {
+            program: "scx_rusty".to_owned(),
+            build: None,
             good: "a".to_owned(),
             bad: "b".to_owned(),
             commits: 32,

@@ -1,0 +1,119 @@
+//! Programs of commits: each commit has a tree of its own, in which a shell command builds it.
+
+use crate::exit::CliError;
+use crate::sources;
+use model::printable::last_lines;
+use std::fs::{self, File};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Component, Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+
+/// Directory of all trees, below that of the bisection.
+pub const TREES: &str = "trees";
+/// Lines of a build that an error quotes.
+const QUOTED_LINES: usize = 3;
+/// SIGINT and SIGTERM (signal(7)).
+const INTERRUPTS: [i32; 2] = [2, 15];
+
+/// The tree of one commit.
+pub struct Tree<'a> {
+    pub repository: &'a str,
+    pub commit: &'a str,
+    /// The file that the build makes, from the top of the tree.
+    pub program: &'a str,
+    /// Directory of the trees of all commits.
+    pub all: &'a Path,
+}
+
+/// Refuses a program that no tree of a commit could have, or that no arm could name.
+pub fn check(program: &str, all: &Path) -> Result<(), CliError> {
+    let mut parts = Path::new(program).components();
+    if program.is_empty() || !parts.all(|part| matches!(part, Component::Normal(_))) {
+        return Err(CliError::usage(
+            format!("`{program}` is no file within the tree of a commit"),
+            "give its path from the top of the tree, such as bin/sort",
+        ));
+    }
+    let path = all.join(program);
+    match path.to_string_lossy().contains('+') {
+        false => Ok(()),
+        true => Err(CliError::usage(
+            format!(
+                "{} has a plus sign, which joins the changes of an arm",
+                path.display()
+            ),
+            "another directory (-o), or a build that makes a file without one",
+        )),
+    }
+}
+
+impl Tree<'_> {
+    /// Directory of its files.
+    pub fn files(&self) -> PathBuf {
+        git::tree_path(self.repository, self.commit, self.all)
+    }
+
+    /// The program, whether it is built or not.
+    pub fn program(&self) -> PathBuf {
+        self.files().join(self.program)
+    }
+
+    /// Builds the program, unless that was done before; the inner error is how the build failed. It is
+    /// built where it stays, since builds write their directory into what they make.
+    pub fn build(&self, command: &str) -> Result<Result<(), String>, CliError> {
+        let short = self.commit.get(..git::SHORT).unwrap_or(self.commit);
+        let done = self.all.join(format!("{short}.built"));
+        if done.is_file() && self.program().is_file() {
+            return Ok(Ok(()));
+        }
+        // Half of a build is no start of the next one.
+        if self.files().exists() {
+            fs::remove_dir_all(self.files()).map_err(CliError::internal)?;
+        }
+        let bar = sources::progress_bar()?;
+        bar.set_message(format!("building {short}"));
+        let built = self.build_here(command, &self.all.join(format!("{short}.log")));
+        bar.finish_and_clear();
+        if let Ok(Ok(())) = &built {
+            fs::write(done, command).map_err(CliError::internal)?;
+        }
+        built
+    }
+
+    fn build_here(&self, command: &str, log: &Path) -> Result<Result<(), String>, CliError> {
+        let files = git::tree(self.repository, self.commit, self.all)?;
+        let status = run(command, &files, log).map_err(CliError::internal)?;
+        if status
+            .signal()
+            .is_some_and(|signal| INTERRUPTS.contains(&signal))
+        {
+            return Err(CliError::Interrupted);
+        }
+        let why = match (status.success(), self.program().is_file()) {
+            (true, true) => return Ok(Ok(())),
+            (true, false) => format!("the build made no {}", self.program),
+            (false, _) => format!("the build failed: {status}"),
+        };
+        let said = fs::read_to_string(log).unwrap_or_default();
+        let said = last_lines(&said, QUOTED_LINES, "; ");
+        let quoted = if said.is_empty() {
+            said
+        } else {
+            format!(": {said}")
+        };
+        Ok(Err(format!("{why}{quoted} ({})", log.display())))
+    }
+}
+
+/// Runs a shell command in a directory, with its output in a file.
+fn run(command: &str, directory: &Path, log: &Path) -> std::io::Result<ExitStatus> {
+    let output = File::create(log)?;
+    let errors = output.try_clone()?;
+    Command::new("sh")
+        .args(["-c", command])
+        .current_dir(directory)
+        .stdin(Stdio::null())
+        .stdout(output)
+        .stderr(errors)
+        .status()
+}
