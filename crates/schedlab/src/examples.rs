@@ -20,8 +20,7 @@ Examples:
 pub const BISECT: &str = "\
 Examples:
   schedlab bisect scx_rusty --repository scx --good v1.1.3 --bad main -w wakeup
-  schedlab bisect bin/sort --build make --repository . --good v1 --bad main \\
-    -- sh -c '$PROGRAM --numbers 1000000'";
+  schedlab bisect bin/x x.toml --build make --repository . --good v1 --bad v2";
 
 pub const CHECK: &str = "\
 Examples:

@@ -51,6 +51,10 @@ impl Run<'_> {
         }
         if !searches.is_empty() {
             self.check_rates()?;
+            if self.target.can().reset.saves() {
+                // No snapshot is of the machine that the search had.
+                self.connection = None;
+            }
         }
         Ok(true)
     }
