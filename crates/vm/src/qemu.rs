@@ -51,9 +51,21 @@ pub(crate) fn path() -> Option<PathBuf> {
 /// patches its branches whenever a sched_ext scheduler attaches, and dies of an int3
 /// in `__schedule`. One thread for all CPUs cannot race, and is slower.
 pub(crate) fn emulates_in_parallel(version: &str) -> bool {
+    numbers(version) >= (8, 1)
+}
+
+/// From QEMU 9.0 on, an emulated guest with several dies that asks for the levels of its topology by
+/// leaf 0x1f of CPUID until there is none ends QEMU (`encode_topo_cpuid1f` in target/i386/cpu.c, an
+/// assertion; seen with 10.0.2).
+fn dies_of_leaf_1f(version: &str) -> bool {
+    numbers(version) >= (9, 0)
+}
+
+/// Major and minor number of a version.
+fn numbers(version: &str) -> (u32, u32) {
     let mut numbers = version.split(['.', ' ']).map(str::parse::<u32>);
     let mut number = || numbers.next().and_then(Result::ok).unwrap_or(0);
-    (number(), number()) >= (8, 1)
+    (number(), number())
 }
 
 fn tcg() -> &'static str {
@@ -219,7 +231,13 @@ impl CommandLine {
     /// cache by Intel's leaf 4 of CPUID, and Linux does not ask an AMD for it.
     fn emulated_cpu(&self) -> &'static str {
         match &self.topology {
-            Some(t) if t.llcs > 1 => "max,-smap,vendor=GenuineIntel",
+            Some(t) if t.llcs > 1 => match version() {
+                // Without leaf 0x1f Linux asks leaf 0xb, which has threads and cores.
+                Some(version) if dies_of_leaf_1f(&version) => {
+                    "max,-smap,vendor=GenuineIntel,level=30"
+                }
+                _ => "max,-smap,vendor=GenuineIntel",
+            },
             _ => "max,-smap",
         }
     }
