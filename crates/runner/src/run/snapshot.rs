@@ -1,6 +1,7 @@
 //! Trials on a target that resets to a snapshot: the machine is saved once for each boot and
-//! workload, or once in each block for each of them, when its services have answered one whole load under no arm, and every trial goes on
-//! from there. So all arms begin with the same heap, the same compiled code, the same data.
+//! workload, or once in each block for each of them, when its services have answered one whole load
+//! under no arm, and every trial goes on from there. So all arms begin with the same heap, the same
+//! compiled code, the same data.
 
 use super::Run;
 use crate::connection::Connection;
