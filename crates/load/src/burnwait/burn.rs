@@ -165,4 +165,19 @@ mod tests {
         }
         assert_eq!(seen.len(), 1000);
     }
+
+    #[test]
+    fn work_on_memory_is_the_reads_of_the_same_time() {
+        let memory = Memory {
+            bytes: 64 * 1000,
+            percent: 25,
+        };
+        let mut work = Work::new(1_000, Some(memory), 400);
+        // A millisecond: a quarter of its reads, and three quarters of its operations.
+        work.work(1_000);
+        let mut chase = Chase::new(memory.bytes);
+        chase.read(100);
+        assert_eq!(work.large.as_ref().unwrap().chase.at, chase.at);
+        assert_eq!(work.burner.next, 750_000 % CELLS);
+    }
 }

