@@ -117,7 +117,7 @@ deny:
 test-long: build sched
 	cargo build --quiet --workspace --bins
 	cargo test --quiet -p tests --test microquanta -- --ignored
-	cargo test --quiet -p tests --test vm -- --ignored virtual_time
+	cargo test --quiet -p tests --test vm -- --ignored
 	cargo test --quiet -p tests --test bisect -- --ignored
 	cargo test --quiet -p tests --test xen -- --ignored
 	for name in scx_rusty@1.1.4 scx_lavd scx_bpfland; do $(SCHEDLAB) scheduler install $$name || exit; done

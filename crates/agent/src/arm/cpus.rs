@@ -3,15 +3,12 @@
 //! with its processes, so there is nothing to undo.
 
 use super::asked::Asked;
-use super::ingredient::{
-    Around, At, Change, Form, Ingredient, parse_text, problem, without_role, write_held,
-};
+use super::ingredient::{Around, At, Change, Form, Ingredient, parse_text, problem, without_role};
 use collect::tasks::{self, Pid};
 use load::Keys;
 use model::readings::CPUS;
 use model::{Arm, Class, Fact, Invalid, Problem, Role, Workload, parse_cpu_list};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -30,10 +27,6 @@ impl Ingredient for RoleCpus {
         if let Some(list) = keys.get::<String>(KEY) {
             arm.ingredients.insert(KEY.to_owned(), list.into());
         }
-    }
-
-    fn write(&self, arm: &Arm, keys: &mut Map<String, Value>) {
-        write_held(KEY, arm, keys);
     }
 
     fn texts(&self) -> &'static [&'static str] {

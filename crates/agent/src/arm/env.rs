@@ -3,9 +3,7 @@
 //! so there is nothing to undo.
 
 use super::asked::Asked;
-use super::ingredient::{
-    Around, At, Change, Form, Ingredient, twice, value_of, without_role, write_held,
-};
+use super::ingredient::{Around, At, Change, Form, Ingredient, twice, value_of, without_role};
 use load::{Keys, Launch};
 use model::readings;
 use model::{Arm, Fact, Invalid, Problem, Role, Workload};
@@ -29,10 +27,6 @@ impl Ingredient for Environment {
         if let Some(variables) = keys.get::<Map<String, Value>>(KEY) {
             arm.ingredients.insert(KEY.to_owned(), variables.into());
         }
-    }
-
-    fn write(&self, arm: &Arm, keys: &mut Map<String, Value>) {
-        write_held(KEY, arm, keys);
     }
 
     fn texts(&self) -> &'static [&'static str] {

@@ -4,7 +4,7 @@
 
 use super::asked::{Asked, Value};
 use super::ingredient::{
-    Around, At, Change, Form, Ground, Ingredient, Undone, parse_text, problem, write_held,
+    Around, At, Change, Form, Ground, Ingredient, Undone, parse_text, problem,
 };
 use crate::error::AgentError;
 use crate::journal::{Journal, Undo};
@@ -50,10 +50,6 @@ impl Ingredient for HypervisorScheduler {
         if let Some(text) = text {
             arm.ingredients.insert(KEY.to_owned(), text.into());
         }
-    }
-
-    fn write(&self, arm: &Arm, keys: &mut Map<String, Json>) {
-        write_held(KEY, arm, keys);
     }
 
     fn forms(&self) -> &'static [Form] {

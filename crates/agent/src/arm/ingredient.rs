@@ -64,8 +64,12 @@ pub trait Ingredient: Sync {
     fn read(&self, keys: &mut Keys, arm: &mut Arm);
 
     /// Writes the keys from which [`Ingredient::read`] has its part of the arm, if the arm has
-    /// one.
-    fn write(&self, arm: &Arm, keys: &mut Map<String, Value>);
+    /// one: here the key of its name, with what the arm holds under it.
+    fn write(&self, arm: &Arm, keys: &mut Map<String, Value>) {
+        if let Some(value) = arm.ingredients.get(self.name()) {
+            keys.insert(self.name().to_owned(), value.clone());
+        }
+    }
 
     /// Keys whose values are texts, also where they look like numbers.
     fn texts(&self) -> &'static [&'static str] {
@@ -226,13 +230,6 @@ pub fn parse_text(key: &'static str, change: &str, arm: &mut Arm) -> Option<Resu
         Some(first) => Err(twice(key, first, text)),
         None => Ok(()),
     })
-}
-
-/// Writes the key of an ingredient whose value is what an arm holds.
-pub fn write_held(key: &str, arm: &Arm, keys: &mut Map<String, Value>) {
-    if let Some(value) = arm.ingredients.get(key) {
-        keys.insert(key.to_owned(), value.clone());
-    }
 }
 
 /// The value of `KEY=VALUE`, where it is this key.

@@ -4,16 +4,13 @@
 //! change it where it is (`Roles::regroup`).
 
 use super::asked::Asked;
-use super::ingredient::{
-    Around, At, Change, Form, Ingredient, parse_text, problem, without_role, write_held,
-};
+use super::ingredient::{Around, At, Change, Form, Ingredient, parse_text, problem, without_role};
 use crate::roles;
 use crate::roles::cgroup::Quota;
 use load::Keys;
 use load::units::{parse_duration, parse_percent};
 use model::readings::QUOTA;
 use model::{Arm, Class, Fact, Invalid, Problem, Role, Workload};
-use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -40,10 +37,6 @@ impl Ingredient for RoleQuota {
         if let Some(text) = text {
             arm.ingredients.insert(KEY.to_owned(), text.into());
         }
-    }
-
-    fn write(&self, arm: &Arm, keys: &mut Map<String, Value>) {
-        write_held(KEY, arm, keys);
     }
 
     fn forms(&self) -> &'static [Form] {

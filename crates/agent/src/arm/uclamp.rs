@@ -4,16 +4,13 @@
 //! ends with them, so there is nothing to undo.
 
 use super::asked::Asked;
-use super::ingredient::{
-    Around, At, Change, Form, Ingredient, parse_text, problem, without_role, write_held,
-};
+use super::ingredient::{Around, At, Change, Form, Ingredient, parse_text, problem, without_role};
 use collect::sys::{SchedAttr, UTIL_CLAMP_MAX, UTIL_CLAMP_MIN, sched_getattr, sched_setattr};
 use collect::tasks::{self, Pid};
 use load::Keys;
 use load::units::parse_percent;
 use model::readings::{UCLAMP_MAX, UCLAMP_MIN};
 use model::{Arm, Class, Fact, Invalid, Problem, Role, Severity, Warning, Workload};
-use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
@@ -47,10 +44,6 @@ impl Ingredient for Uclamp {
         if let Some(text) = text {
             arm.ingredients.insert(KEY.to_owned(), text.into());
         }
-    }
-
-    fn write(&self, arm: &Arm, keys: &mut Map<String, Value>) {
-        write_held(KEY, arm, keys);
     }
 
     fn forms(&self) -> &'static [Form] {

@@ -12,7 +12,7 @@ use stats::summary::{self, median};
 use stats::t_test;
 
 /// How a comparison was measured whose arms took turns.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct InTurns {
     /// Processes that the arms took turns in.
     pub processes: usize,
@@ -20,6 +20,9 @@ pub struct InTurns {
     pub pairs: usize,
     /// Those of which a window does not count.
     pub void_pairs: usize,
+    /// Reason of the first window that does not count, for the notes.
+    #[serde(skip)]
+    pub why_void: Option<String>,
     /// Length of a window.
     pub window_ns: u64,
     /// Share of the time that was thrown away after changes, 0 to 1.
@@ -107,10 +110,13 @@ fn compare(
         .iter()
         .flat_map(|p| [p.arm.change_ns, p.baseline.change_ns]);
     let changes: Vec<f64> = changes.map(|ns| ns as f64).collect();
+    let windows = processes.iter().flat_map(|p| [p.arm, p.baseline]);
+    let void = windows.flat_map(|windows| &windows.void);
     let in_turns = InTurns {
         processes: processes.len(),
         pairs,
         void_pairs,
+        why_void: void.map(|void| void.why.clone()).next(),
         window_ns: lengths.window_ns,
         washout_share: lengths.washout_share(),
         change_ns: model::whole(median(&changes).unwrap_or(0.0)),
@@ -187,9 +193,12 @@ impl InTurns {
     pub(crate) fn notes(&self, confidence: f64) -> Vec<String> {
         let mut notes = vec![self.way()];
         if self.void_pairs > 0 {
+            let why = self.why_void.as_deref();
             notes.push(format!(
-                "{} of {} pairs are void: a window of theirs is not proven",
-                self.void_pairs, self.pairs
+                "{} of {} pairs are void; the first one: {}",
+                self.void_pairs,
+                self.pairs,
+                why.unwrap_or("not both of its windows were measured")
             ));
         }
         notes.extend(self.price.map(Price::in_words));
@@ -242,6 +251,7 @@ impl Price {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::turns::VoidWindow;
     use std::collections::BTreeMap;
 
     fn windows(values: &[f64], halves: [&[f64]; 2]) -> Windows {
@@ -294,6 +304,18 @@ mod tests {
         };
         let (_, in_turns) = compare(&[process], "p50", Better::Higher, &stop);
         assert_eq!(in_turns.notes(0.95).len(), 1);
+        let mut late = steady.clone();
+        late.void.push(VoidWindow {
+            window: 3,
+            why: "the washout was too short".to_owned(),
+        });
+        let process = Process {
+            arm: &late,
+            ..process
+        };
+        let (_, in_turns) = compare(&[process], "p50", Better::Higher, &stop);
+        let said = "1 of 12 pairs are void; the first one: the washout was too short";
+        assert_eq!(in_turns.notes(0.95)[1], said);
     }
 
     #[test]

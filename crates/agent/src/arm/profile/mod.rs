@@ -14,7 +14,7 @@ use super::tunables::{self, Applied, Knob, TunableError, normalise};
 use crate::stop::Stop;
 use load::Keys;
 use model::{Arm, Fact, Invalid, Problem, Severity, Tunables, Warning, Workload, readings};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::path::Path;
 
 const KEY: &str = "profile";
@@ -49,12 +49,6 @@ impl Ingredient for Profile {
         match read {
             Ok(profile) => put(arm, &profile),
             Err(what) => keys.refuse(Invalid::new(KEY, what)),
-        }
-    }
-
-    fn write(&self, arm: &Arm, keys: &mut Map<String, Value>) {
-        if let Some(profile) = arm.ingredients.get(KEY) {
-            keys.insert(KEY.to_owned(), profile.clone());
         }
     }
 
