@@ -33,8 +33,8 @@ min-blocks = 1
 max-blocks = 2
 "#;
 
-/// What the loads of each block printed, in two blocks of two trials that all went on from a
-/// snapshot. `None` where that cannot be tried here.
+/// Texts that the loads of each block printed, in two blocks of two trials that all went on from
+/// a snapshot. `None` where that cannot be tried here.
 fn said_in_blocks(reset: &str) -> Option<BTreeMap<u32, BTreeSet<String>>> {
     if let Some(why) = no_guests() {
         tests::skipped(why);

@@ -136,7 +136,7 @@ struct Given<'a> {
 }
 
 impl Change for Given<'_> {
-    /// Of the environments that processes were started with: a program may write over its own.
+    /// Variables that the processes were started with, since a program may write over its own.
     fn facts(&self, at: &At) -> Vec<Fact> {
         let leaders = at.leaders.iter().filter(|(role, _)| role == self.role);
         let given = leaders.filter_map(|(role, pid)| at.roles.environment_of(role, *pid));

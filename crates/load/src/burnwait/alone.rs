@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// Length of one run alone, at least.
 const DURATION_NS: u64 = 500_000_000;
-/// Whatever else runs makes a worker slower and never faster, so the best of these counts.
+/// Number of runs, the best of which counts: other work makes a worker slower and never faster.
 const RUNS: usize = 3;
 const NS_PER_SEC: u64 = 1_000_000_000;
 

@@ -108,14 +108,17 @@ impl Config {
             return Some("the search ends below where it begins".to_owned());
         }
         let needed = samples_needed(slo.permille);
-        let requests = slo.from_per_sec * self.duration_ns as f64 / 1e9;
-        // Poisson arrivals spread by their root.
-        (requests - 4.0 * requests.sqrt() < needed as f64).then(|| {
+        let seconds = self.duration_ns as f64 / 1e9;
+        // Poisson arrivals spread by their root: four of these below the mean there must be enough.
+        let mean = (2.0 + (4.0 + needed as f64).sqrt()).powi(2);
+        (slo.from_per_sec * seconds < mean).then(|| {
             format!(
-                "{slo} needs {needed} requests in a window, and {} makes {requests:.0} of them in {}; \
-                 begin the search higher, or take a longer duration",
+                "{slo} needs {needed} requests in each window, and {} in {} may be fewer; begin the \
+                 search at {} or more, or take a duration of {:.0}s or more",
                 format_rate(slo.from_per_sec),
-                format_duration_ns(self.duration_ns)
+                format_duration_ns(self.duration_ns),
+                format_rate(two_digits_above(mean / seconds)),
+                (mean / slo.from_per_sec).ceil()
             )
         })
     }
@@ -160,6 +163,12 @@ impl Config {
             .saturating_add(self.cool_down_ns())
             .max(1_000_000_000)
     }
+}
+
+/// The next number of two digits and zeros, so that what is printed is not below the value.
+fn two_digits_above(value: f64) -> f64 {
+    let unit = 10_f64.powf(value.log10().floor() - 1.0);
+    (value / unit).ceil() * unit
 }
 
 #[cfg(test)]
@@ -226,7 +235,9 @@ mod tests {
             ..usual()
         };
         let fault = search(slo).fault().unwrap();
-        assert!(fault.contains("needs 1000 requests"), "{fault}");
+        let says = "needs 1000 requests in each window, and 500/s in 400ms may be fewer; begin the \
+                    search at 2.9k/s or more, or take a duration of 3s or more";
+        assert!(fault.contains(says), "{fault}");
         let from_per_sec = 3_000.0;
         assert_eq!(
             search(Slo {

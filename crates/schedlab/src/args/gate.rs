@@ -14,7 +14,7 @@ pub struct GateArgs {
     /// Exit with 5 on this [default: regression; with --virtual: difference]
     #[arg(long, value_name = "WHAT")]
     pub fail_on: Option<GateFailOn>,
-    /// What is compared [default: effects where there are several arms, else levels]
+    /// Compare these [default: effects where there are several arms, else levels]
     #[arg(long, value_name = "WHAT")]
     pub by: Option<Compared>,
     /// Compare each trial exactly; both runs must be in virtual time (clock = "virtual")

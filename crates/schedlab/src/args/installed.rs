@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
 pub enum TargetCommand {
-    /// What a machine lacks for experiments; only the agent is copied there
+    /// Say what a machine lacks for experiments; only the agent is copied there
     Check {
         /// ssh:HOST, or an experiment file with its target
         #[arg(value_name = "KIND:NAME|FILE")]
