@@ -86,6 +86,7 @@ impl Converted {
             created: now.clone(),
             state: RunState::Running,
             warnings: self.warnings.clone(),
+            sources: Vec::new(),
         };
         let mut writer = Writer::create(dir, manifest, None, &self.experiment, &self.plan)?;
         writer.add_start(Start {

@@ -16,6 +16,7 @@
 pub mod bound;
 pub mod capsule;
 pub mod files;
+pub mod merge;
 pub mod overload;
 mod place;
 pub mod read;
@@ -33,7 +34,7 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// The format that this version writes. A reader takes any minor of its major.
-pub const FORMAT: Format = Format { major: 1, minor: 2 };
+pub const FORMAT: Format = Format { major: 1, minor: 3 };
 
 /// Version of a format, of the results directory or of a capsule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -64,6 +65,22 @@ pub struct Manifest {
     /// Warnings about the whole run, each of them once.
     #[serde(default)]
     pub warnings: Vec<Warning>,
+    /// Runs that these results were merged from, in the order of their blocks; empty for a run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<Source>,
+}
+
+/// One of the runs that results were merged from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Source {
+    /// Machine of the run: its host name, or where that says nothing the place of its results.
+    pub machine: String,
+    /// RFC 3339, UTC.
+    pub created: String,
+    /// Seed of its plan.
+    pub seed: u64,
+    /// Number of its blocks.
+    pub blocks: u32,
 }
 
 /// State of a run, as its manifest says it.

@@ -51,6 +51,7 @@ impl ResultSet {
     /// files is missing, not valid, or in contradiction to the others.
     pub fn read(dir: &Path) -> Result<ResultSet, ResultsError> {
         let manifest = read_manifest(dir)?;
+        check_sources(&manifest).map_err(invalid(&dir.join(files::MANIFEST)))?;
         let (experiment, plan) = read_plan(dir)?;
         let (trials, strays) = trials(dir, &experiment, &plan)?;
         let starts = read_starts(dir, &manifest)?;
@@ -175,6 +176,15 @@ pub fn read_starts(dir: &Path, manifest: &Manifest) -> Result<Vec<Start>, Result
             system: read_json(&system)?,
         }],
     }])
+}
+
+/// Numbers of blocks that can be added up.
+fn check_sources(manifest: &Manifest) -> Result<(), Invalid> {
+    let mut blocks = manifest.sources.iter().map(|source| source.blocks);
+    match blocks.try_fold(0_u32, u32::checked_add) {
+        Some(_) => Ok(()),
+        None => Err(Invalid::new("sources", "have too many blocks")),
+    }
 }
 
 /// Each trial names its start, from 1 on.

@@ -1,5 +1,6 @@
 //! Writing a results directory.
 
+use crate::capsule::Found;
 use crate::files::{self, io, json, sync_parent, write_json, write_synced, write_whole};
 use crate::place;
 use crate::read::{read_manifest, read_starts};
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 pub struct TrialFiles {
     /// Histograms, tables and logs, by name.
     pub texts: Vec<TrialFile>,
-    /// Whatever the services and the load left, by path: `load/report/index.html`.
+    /// Files that the services and the load left, by path: `load/report/index.html`.
     pub kept: BTreeMap<String, Vec<u8>>,
 }
 
@@ -175,11 +176,24 @@ impl Writer {
 
     /// Store a finished trial: whole or absent.
     pub fn add_trial(&self, trial: &Trial, trial_files: &TrialFiles) -> Result<(), ResultsError> {
+        self.add(trial, |dir| write_files(dir, trial_files))
+    }
+
+    /// Stores a trial with the files beside its result in another directory of trials.
+    pub(crate) fn copy_trial(&self, trial: &Trial, from: &Path) -> Result<(), ResultsError> {
+        self.add(trial, |dir| copy_files(from, dir))
+    }
+
+    fn add(
+        &self,
+        trial: &Trial,
+        write: impl FnOnce(&Path) -> Result<(), ResultsError>,
+    ) -> Result<(), ResultsError> {
         let name = trial_dir_name(trial);
         let trials = self.dir.join(files::TRIALS);
         let partial = trials.join(format!("{}{name}", files::PARTIAL));
         let place = trials.join(&name);
-        let written = write_trial_dir(&partial, trial, trial_files).and_then(|()| {
+        let written = write_trial_dir(&partial, trial, write).and_then(|()| {
             fs::rename(&partial, &place).map_err(io("renaming to", &place))?;
             sync_parent(&place)
         });
@@ -254,20 +268,41 @@ pub fn derived(dir: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf, ResultsE
 fn write_trial_dir(
     dir: &Path,
     trial: &Trial,
-    trial_files: &TrialFiles,
+    write: impl FnOnce(&Path) -> Result<(), ResultsError>,
 ) -> Result<(), ResultsError> {
     place::make_anew(dir)?;
+    write(dir)?;
+    let path = dir.join(files::TRIAL);
+    write_synced(&path, &json(&path, trial)?)?;
+    fs::File::open(dir)
+        .and_then(|d| d.sync_all())
+        .map_err(io("syncing", dir))
+}
+
+fn write_files(dir: &Path, trial_files: &TrialFiles) -> Result<(), ResultsError> {
     for file in &trial_files.texts {
         write_synced(&dir.join(short(&file.name)), file.text.as_bytes())?;
     }
     for (path, bytes) in &trial_files.kept {
         write_kept(&dir.join(files::KEPT), path, bytes)?;
     }
-    let path = dir.join(files::TRIAL);
-    write_synced(&path, &json(&path, trial)?)?;
-    fs::File::open(dir)
-        .and_then(|d| d.sync_all())
-        .map_err(io("syncing", dir))
+    Ok(())
+}
+
+/// Everything but the result of the trial.
+fn copy_files(from: &Path, dir: &Path) -> Result<(), ResultsError> {
+    let found = Found::below(from)?;
+    if let Some(other) = found.others.first() {
+        return Err(ResultsError::NotAFile(from.join(other)));
+    }
+    for name in found.files.iter().filter(|name| *name != files::TRIAL) {
+        let (source, place) = (from.join(name), dir.join(name));
+        let parent = place.parent().unwrap_or(dir);
+        fs::create_dir_all(parent).map_err(io("making", parent))?;
+        let (mut source_file, mut copy) = (files::open(&source)?, files::create(&place)?);
+        std::io::copy(&mut source_file, &mut copy).map_err(io("copying", &source))?;
+    }
+    Ok(())
 }
 
 /// Two names that are the same once they are plain get two files.

@@ -22,6 +22,7 @@ fn manifest() -> Manifest {
         created: "2026-11-21T19:16:06Z".into(),
         state: RunState::Running,
         warnings: Vec::new(),
+        sources: Vec::new(),
     }
 }
 

@@ -76,6 +76,9 @@ pub enum Command {
     /// Put two results side by side, and say what may be concluded across them
     #[command(after_help = examples::COMPARE)]
     Compare(CompareArgs),
+    /// Make one result of several runs of an experiment: of several machines, or of several nights
+    #[command(after_help = examples::MERGE)]
+    Merge(MergeArgs),
     /// Judge a new run against a stored one of the same experiment, for a CI
     #[command(after_help = examples::GATE)]
     Gate(GateArgs),
@@ -519,6 +522,21 @@ fn fingerprint(text: &str) -> Result<String, String> {
         true => Ok(text),
         false => Err("a fingerprint has 64 hexadecimal digits".to_owned()),
     }
+}
+
+#[derive(Debug, Args)]
+pub struct MergeArgs {
+    /// Capsules or results directories, two or more
+    #[arg(required = true, num_args = 2..)]
+    pub parts: Vec<PathBuf>,
+    /// Results directory [default: results/NAME-merged-TIME]
+    #[arg(short, long)]
+    pub output: Option<PathBuf>,
+    /// Format of the report that is printed
+    #[arg(long, value_parser = format(), default_value = "text")]
+    pub format: &'static report::Format,
+    #[command(flatten)]
+    pub unpack: UnpackArgs,
 }
 
 #[derive(Debug, Args)]

@@ -76,6 +76,11 @@ Examples:
   schedlab compare mine.tar.gz theirs.tar.gz
   schedlab compare before.tar.gz results/latest --full";
 
+pub const MERGE: &str = "\
+Examples:
+  schedlab merge node1/results/latest node2/results/latest
+  schedlab merge monday.tar.gz tuesday.tar.gz -o results/both";
+
 pub const GATE: &str = "\
 Examples:
   schedlab gate stored.tar.gz results/latest

@@ -113,6 +113,7 @@ fn dispatch(command: &Command) -> Result<ExitCode, CliError> {
         Command::Pack(args) => commands::pack::pack(args),
         Command::Verify(args) => commands::verify::verify(args),
         Command::Compare(args) => commands::compare::compare(args),
+        Command::Merge(args) => commands::merge::merge(args),
         Command::Gate(args) => commands::gate::run(args),
         Command::Restore { target, format } => {
             commands::restore::restore(target.as_deref(), *format)

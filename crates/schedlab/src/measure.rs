@@ -106,6 +106,12 @@ impl Run {
         wanted: Option<Wanted>,
         args: &ExperimentArgs,
     ) -> Result<Run, CliError> {
+        if !read::read_manifest(dir)?.sources.is_empty() {
+            return Err(CliError::usage(
+                format!("{} was merged from several runs", dir.display()),
+                "resume one of them, and merge again",
+            ));
+        }
         let (before, mut plan) = read::read_plan(dir)?;
         let experiment = extended(&before, args)?;
         if wanted.is_some_and(|w| w.experiment != experiment) {
@@ -214,6 +220,7 @@ fn manifest(experiment: &Experiment) -> Manifest {
         created: jiff::Timestamp::now().to_string(),
         state: RunState::Running,
         warnings: Vec::new(),
+        sources: Vec::new(),
     }
 }
 

@@ -115,6 +115,20 @@ pub struct Judgement {
 }
 
 impl Judgement {
+    /// The judgement of a look at all blocks alone: what was decided earlier, and is not supported by
+    /// all of them, is no verdict.
+    pub fn at_the_end(self) -> Judgement {
+        match self.upheld {
+            true => self,
+            false => Judgement {
+                verdict: Verdict::Unknown,
+                decided_at: None,
+                upheld: true,
+                ..self
+            },
+        }
+    }
+
     /// None without blocks.
     pub fn known_ratio(&self) -> Option<f64> {
         Some(self.ratio).filter(|ratio| ratio.is_finite())

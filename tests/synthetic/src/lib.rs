@@ -49,6 +49,7 @@ fn manifest(scenario: &Scenario) -> Manifest {
         created: "2026-11-21T19:16:06Z".to_owned(),
         state: RunState::Done,
         warnings: scenario.warnings.clone(),
+        sources: Vec::new(),
     }
 }
 

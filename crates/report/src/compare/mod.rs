@@ -174,6 +174,12 @@ pub fn side_by_side(a: Side, b: Side, full: bool) -> SideBySide {
     both
 }
 
+/// Sentences on what is not defined alike in the two experiments; empty where their trials are of
+/// the same arms and cells.
+pub fn unmatched(a: &ResultSet, b: &ResultSet) -> Vec<String> {
+    Matched::new(a, b).unmatched
+}
+
 /// Names of the circumstances that differ, the weightiest first.
 pub(crate) fn what_differs(a: &ResultSet, b: &ResultSet) -> Vec<String> {
     let differs = differences::differs(a, b).into_iter();
@@ -181,7 +187,7 @@ pub(crate) fn what_differs(a: &ResultSet, b: &ResultSet) -> Vec<String> {
 }
 
 /// A word on two results of one run; none where they are of two.
-pub(crate) fn same_run(a: &ResultSet, b: &ResultSet) -> Option<String> {
+pub fn same_run(a: &ResultSet, b: &ResultSet) -> Option<String> {
     let (fewer, more) = match a.trials.len() <= b.trials.len() {
         true => (a, b),
         false => (b, a),

@@ -3,6 +3,7 @@
 
 mod grid;
 mod interference;
+mod machines;
 mod moved;
 mod scan;
 mod search;
@@ -93,6 +94,7 @@ pub fn sheets(table: &Table) -> Vec<Sheet> {
         .chain(scans)
         .chain(searches)
         .chain(worst)
+        .chain(machines::of_machines(table))
         .chain(requests::sheets(table))
         .collect()
 }

@@ -15,7 +15,7 @@ use crate::table::{
     Table, Tally, TrialCounts, Verdict,
 };
 use crate::words;
-use judge::{FEWEST_BLOCKS, Family, is_aa};
+use judge::{FEWEST_BLOCKS, Family, Judgement, is_aa};
 use model::{Better, Cell, Experiment, StopRule, Trial, TrialState, Workload};
 use results::bound::{Bound, bound};
 use results::turns::processes;
@@ -32,6 +32,8 @@ impl Table {
             .map(|cell| CellScope::new(results, cell, pause_ns).table())
             .collect();
         mark_survivors(&mut cells, &results.experiment.stop);
+        let machines = across::machines::by_machine(results, &cells);
+        across::machines::note(&mut cells, &machines);
         Table {
             format: results.manifest.format,
             experiment: experiment_info(results),
@@ -45,6 +47,7 @@ impl Table {
                 why: why::of_calls(results, &cells),
                 worst: across::worst::worst(results),
                 sequential: across::sequential::sequential(results),
+                machines,
                 certificate: Certificate::of(results),
             },
             trials: count_trials(results),
@@ -55,6 +58,11 @@ impl Table {
             system: results.system.clone(),
         }
     }
+}
+
+/// Comparisons of one cell, as the table has them but for what other cells say of them.
+pub(crate) fn comparisons(results: &ResultSet, cell: usize) -> Vec<Comparison> {
+    CellScope::new(results, cell, 0.0).table().comparisons
 }
 
 fn experiment_info(results: &ResultSet) -> ExperimentInfo {
@@ -183,6 +191,8 @@ struct CellScope<'a> {
     not_measured: Vec<NotMeasured>,
     /// Mean time between two trials of the run.
     pause_ns: f64,
+    /// Were the trials merged from several runs?
+    merged: bool,
 }
 
 /// A metric as the trials of a cell define it.
@@ -212,6 +222,7 @@ impl<'a> CellScope<'a> {
             trials: all.filter(|t| t.place.cell == index && t.is_ok()).collect(),
             not_measured: not_measured(results, index),
             pause_ns,
+            merged: !results.manifest.sources.is_empty(),
         }
     }
 
@@ -301,7 +312,16 @@ impl<'a> CellScope<'a> {
         }
         let baseline = self.experiment.baseline;
         let processes = processes(self.trials.iter().copied(), self.index, arm, baseline);
-        turns::by_pairs(by_blocks, &processes, &self.experiment.stop)
+        turns::by_pairs(by_blocks, &processes, &self.experiment.stop, self.merged)
+    }
+
+    /// Runs that are merged have ended, each for itself: no look at some of their blocks counts.
+    fn judge(&self, xs: &[f64], better: Better) -> Judgement {
+        let judged = judge::judge_blocks(xs, better, &self.experiment.stop);
+        match self.merged {
+            true => judged.at_the_end(),
+            false => judged,
+        }
     }
 
     fn by_blocks(&self, head: &MetricHead, arm: usize) -> Comparison {
@@ -314,7 +334,7 @@ impl<'a> CellScope<'a> {
             pairs.clear();
         }
         let xs: Vec<f64> = pairs.iter().filter_map(Pair::log_ratio).collect();
-        let judged = judge::judge_blocks(&xs, head.better, &experiment.stop);
+        let judged = self.judge(&xs, head.better);
         Comparison {
             workload: self.workload.name.clone(),
             load: self.load.clone(),

@@ -26,17 +26,19 @@ pub fn warnings(results: &ResultSet, cells: &[CellTable]) -> Vec<Warning> {
         .filter(|(_, c)| !c.block_ratios.is_empty())
         .collect();
     let series = series(results, cells);
-    [
-        changing(&compared),
-        dependent(&compared),
-        order(&series),
-        drifting(&series, results.experiment.stop.smallest_effect),
-        heat(results),
-        clock(results),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    let of_any = [dependent(&compared), order(&series)];
+    // From one run to the next the machine changes, and nothing drifts.
+    let of_one_run = || {
+        [
+            changing(&compared),
+            drifting(&series, results.experiment.stop.smallest_effect),
+            heat(results),
+            clock(results),
+        ]
+    };
+    let is_one = results.manifest.sources.is_empty();
+    let of_one_run = is_one.then(of_one_run).into_iter().flatten();
+    of_any.into_iter().chain(of_one_run).flatten().collect()
 }
 
 fn warning(severity: Severity, what: String, remedy: &str) -> Warning {

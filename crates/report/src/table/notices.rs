@@ -20,12 +20,17 @@ pub fn collect(results: &ResultSet, cells: &[CellTable]) -> Vec<Notice> {
     }
     let own = own(results, &notices);
     let drifts = drift::warnings(results, cells);
+    // Trials of two machines lie in two groups.
+    let is_one_run = results.manifest.sources.is_empty();
+    let modes = is_one_run
+        .then(|| modes::warnings(results, cells))
+        .flatten();
     for warning in own
         .iter()
         .chain(&warm::warnings(results))
         .chain(&twins::warnings(results))
         .chain(&drifts)
-        .chain(&modes::warnings(results, cells))
+        .chain(&modes)
     {
         add(&mut notices, warning, None);
     }

@@ -58,8 +58,13 @@ pub(crate) fn by_pairs(
     by_blocks: Comparison,
     processes: &[Process],
     stop: &StopRule,
+    at_the_end: bool,
 ) -> Comparison {
     let (judged, in_turns) = compare(processes, &by_blocks.metric, by_blocks.better, stop);
+    let judged = match at_the_end {
+        true => judged.at_the_end(),
+        false => judged,
+    };
     let level = by_blocks.baseline_level;
     Comparison {
         ratio: judged.known_ratio(),

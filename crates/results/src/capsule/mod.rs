@@ -20,6 +20,7 @@ mod pack;
 mod sums;
 mod unpack;
 
+pub(crate) use contents::Found;
 pub use pack::{Packed, Packer, Sign};
 pub use sums::{Tampering, check_sums};
 pub use unpack::{Limits, head, is_capsules, unpack};

@@ -84,6 +84,7 @@ impl Place {
             created: String::new(),
             state: RunState::Running,
             warnings: Vec::new(),
+            sources: Vec::new(),
         };
         Writer::create(self.path(), manifest, None, &self.experiment, &self.plan).unwrap()
     }

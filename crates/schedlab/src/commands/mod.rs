@@ -11,6 +11,7 @@ pub mod hidden;
 pub mod import;
 pub mod list;
 pub mod manual;
+pub mod merge;
 pub mod overhead;
 pub mod pack;
 pub mod plan;

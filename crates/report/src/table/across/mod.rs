@@ -4,6 +4,7 @@
 mod counts;
 pub mod grid;
 pub mod interference;
+pub mod machines;
 pub mod scan;
 pub mod search;
 pub mod sequential;
@@ -14,6 +15,7 @@ pub mod worst;
 pub use counts::fairness_by_count;
 pub use grid::Grid;
 pub use interference::Interference;
+pub use machines::ByMachine;
 pub use scan::Scan;
 pub use search::Search;
 pub use sequential::Sequential;
@@ -45,6 +47,9 @@ pub struct Across {
     /// Imported runs, which were not interleaved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequential: Option<Sequential>,
+    /// Comparisons by the machines of merged runs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub machines: Vec<ByMachine>,
     /// Certificate of a run that measured its baseline against itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub certificate: Option<Certificate>,

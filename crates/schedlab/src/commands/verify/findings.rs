@@ -156,14 +156,37 @@ impl Findings {
             return;
         }
         let before = self.wrong.len();
-        let (experiment, plan) = (&results.experiment, &results.plan);
+        let runs = results.runs();
+        let places: u32 = runs.iter().map(|run| self.plan_of_run(run)).sum();
+        if self.wrong.len() == before {
+            self.fine.push(match runs.len() {
+                1 => format!(
+                    "plan: of the first {places} places, all are measured, decided or given up"
+                ),
+                runs => format!(
+                    "plan: of the {places} places of {runs} merged runs, all are measured, decided or \
+                     given up"
+                ),
+            });
+        }
+        if !results.strays.is_empty() {
+            self.unknown.push(format!(
+                "trials: what holds no trial was left out: {}",
+                results.strays.join(", ")
+            ));
+        }
+    }
+
+    /// Number of places up to the last that has a trial.
+    fn plan_of_run(&mut self, run: &ResultSet) -> u32 {
+        let (experiment, plan) = (&run.experiment, &run.plan);
         if *plan != schedule::plan(experiment) {
             self.wrong.push(
                 "plan.json: is not what this schedlab makes of the experiment and its seed"
                     .to_owned(),
             );
         }
-        let trials: Vec<Trial> = results.trials.iter().map(|s| s.trial.clone()).collect();
+        let trials: Vec<Trial> = run.trials.iter().map(|s| s.trial.clone()).collect();
         let missing = runner::unexplained(experiment, plan, &trials);
         let name = |place: &&PlannedTrial| {
             format!(
@@ -176,18 +199,7 @@ impl Findings {
             )
         };
         self.differ(missing.iter().map(name), "places");
-        if self.wrong.len() == before {
-            let places = trials.last().map_or(0, |t| t.place.index + 1);
-            self.fine.push(format!(
-                "plan: of the first {places} places, all are measured, decided or given up"
-            ));
-        }
-        if !results.strays.is_empty() {
-            self.unknown.push(format!(
-                "trials: what holds no trial was left out: {}",
-                results.strays.join(", ")
-            ));
-        }
+        trials.last().map_or(0, |t| t.place.index + 1)
     }
 
     /// The first of many, and how many more there are.

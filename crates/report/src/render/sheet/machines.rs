@@ -1,0 +1,138 @@
+//! Comparisons on each machine of merged runs.
+
+use super::{Sheet, SheetCell, SheetRow, detail, plain, tint};
+use crate::quantity::{change, interval};
+use crate::table::across::ByMachine;
+use crate::table::across::machines::OnMachine;
+use crate::table::{CellTable, Comparison, Table, Verdict};
+use model::Better;
+
+/// Machines that have a column of their own.
+const MOST_COLUMNS: usize = 5;
+/// Ratio of the fullest tint.
+const FULL: f64 = 2.0;
+
+/// A sheet for each cell, with a row for each comparison that decides, but those of an arm that
+/// repeats the baseline; none where the results are of one machine.
+pub fn of_machines(table: &Table) -> Vec<Sheet> {
+    let cells = table.cells.iter();
+    let mut sheets: Vec<Sheet> = cells.filter_map(|cell| of_cell(table, cell)).collect();
+    let first = table.across.machines.first();
+    let is_few = first.is_some_and(|by| by.machines.len() <= MOST_COLUMNS);
+    let each = match is_few {
+        true => {
+            "Each machine by its own blocks, its verdict beside the change; with ! where its interval \
+             has no value in common with those of most others."
+        }
+        false => {
+            "Machines by the verdicts of their own blocks, and the changes at the ends; JSON has all of \
+             them."
+        }
+    };
+    if let Some(last) = sheets.last_mut() {
+        last.caption = format!(
+            "{each} Over machines: each of them counts once, and the interval is for machines of which \
+             these are a sample."
+        );
+    }
+    sheets
+}
+
+fn of_cell(table: &Table, cell: &CellTable) -> Option<Sheet> {
+    let of_cell = table
+        .across
+        .machines
+        .iter()
+        .filter(|by| by.cell == cell.name);
+    let compared = of_cell.filter_map(|by| Some((by, comparison(cell, by)?)));
+    let compared: Vec<(&ByMachine, &Comparison)> = compared.filter(|(_, c)| !c.aa).collect();
+    let (first, _) = compared.first()?;
+    let is_few = first.machines.len() <= MOST_COLUMNS;
+    let mut columns: Vec<String> = match is_few {
+        true => first.machines.iter().map(|on| on.machine.clone()).collect(),
+        false => ["better", "worse", "same", "unknown", "least", "most"]
+            .map(str::to_owned)
+            .to_vec(),
+    };
+    columns.push("over machines".to_owned());
+    let row = |(by, comparison): &(&ByMachine, &Comparison)| {
+        let machines = by.machines.iter();
+        let mut cells: Vec<SheetCell> = match is_few {
+            true => machines.map(|on| of_one(on, comparison.better)).collect(),
+            false => of_many(&by.machines).to_vec(),
+        };
+        cells.push(over(by));
+        SheetRow {
+            labels: vec![by.metric.clone(), by.arm.clone()],
+            cells,
+        }
+    };
+    Some(Sheet {
+        title: format!(
+            "{} on each of {} machines",
+            cell.title,
+            first.machines.len()
+        ),
+        labels: ["metric", "arm"].map(str::to_owned).to_vec(),
+        columns,
+        rows: compared.iter().map(row).collect(),
+        together: !is_few,
+        ..Sheet::default()
+    })
+}
+
+fn comparison<'a>(cell: &'a CellTable, by: &ByMachine) -> Option<&'a Comparison> {
+    let mut same = cell.comparisons.iter();
+    same.find(|c| c.metric == by.metric && c.arm == by.arm)
+}
+
+/// `+44.6% worse!`.
+fn of_one(on: &OnMachine, better: Better) -> SheetCell {
+    let Some(ratio) = on.ratio else {
+        return SheetCell::missing();
+    };
+    let differs = if on.differs { "!" } else { "" };
+    SheetCell {
+        text: format!("{} {}{differs}", change(ratio), on.verdict.as_str()),
+        detail: detail(on.low.zip(on.high), on.blocks),
+        tint: match on.verdict {
+            Verdict::Better | Verdict::Worse => tint(ratio, better, FULL),
+            Verdict::Same | Verdict::Unknown => 0,
+        },
+        sure: true,
+    }
+}
+
+/// Verdicts, counted, and the changes at the ends.
+fn of_many(machines: &[OnMachine]) -> [SheetCell; 6] {
+    let count = |verdict: Verdict| {
+        let same = machines.iter().filter(|on| on.verdict == verdict);
+        plain(same.count().to_string(), String::new())
+    };
+    let measured = || machines.iter().filter_map(|on| Some((on.ratio?, on)));
+    let end = |found: Option<(f64, &OnMachine)>| match found {
+        Some((ratio, on)) => plain(change(ratio), on.machine.clone()),
+        None => SheetCell::missing(),
+    };
+    [
+        count(Verdict::Better),
+        count(Verdict::Worse),
+        count(Verdict::Same),
+        count(Verdict::Unknown),
+        end(measured().min_by(|a, b| a.0.total_cmp(&b.0))),
+        end(measured().max_by(|a, b| a.0.total_cmp(&b.0))),
+    ]
+}
+
+/// `-2.9% [-9.7%, +4.4%]`.
+fn over(by: &ByMachine) -> SheetCell {
+    let Some(mean) = by.over_machines else {
+        return SheetCell::missing();
+    };
+    let ends = mean.low.zip(mean.high);
+    let ends = ends.map(|(low, high)| format!(" {}", interval(low, high)));
+    plain(
+        change(mean.value) + &ends.unwrap_or_default(),
+        String::new(),
+    )
+}

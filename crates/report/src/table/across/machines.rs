@@ -1,0 +1,143 @@
+//! Machines of merged runs: the change on each, and on machines in general.
+
+use super::{GeometricMean, geometric_mean};
+use crate::quantity::{change, interval};
+use crate::table::{CellTable, Comparison, Verdict, build};
+use results::ResultSet;
+use serde::Serialize;
+
+/// One comparison that decides, by the machines of its blocks.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ByMachine {
+    pub cell: String,
+    pub workload: String,
+    pub load: String,
+    pub metric: String,
+    pub arm: String,
+    pub baseline: String,
+    /// Geometric mean of the machines' ratios, each of them one value, and its interval: for other
+    /// machines, of which these are a sample. None with fewer than two machines that have a ratio.
+    pub over_machines: Option<GeometricMean>,
+    /// In the order in which they were merged.
+    pub machines: Vec<OnMachine>,
+}
+
+/// The comparison on one machine alone.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct OnMachine {
+    pub machine: String,
+    pub blocks: usize,
+    pub ratio: Option<f64>,
+    pub low: Option<f64>,
+    pub high: Option<f64>,
+    pub verdict: Verdict,
+    /// True if its interval has no value in common with those of most other machines.
+    pub differs: bool,
+}
+
+/// Empty where the results are of one machine.
+pub fn by_machine(results: &ResultSet, cells: &[CellTable]) -> Vec<ByMachine> {
+    let alone = results.by_machine();
+    if alone.is_empty() {
+        return Vec::new();
+    }
+    let of_cell = |(index, cell): (usize, &CellTable)| {
+        let on_each: Vec<(&str, Vec<Comparison>)> = alone
+            .iter()
+            .map(|(name, results)| (name.as_str(), build::comparisons(results, index)))
+            .collect();
+        let found = cell
+            .deciding()
+            .map(|all| ByMachine::of(cell, all, &on_each));
+        found.collect::<Vec<_>>()
+    };
+    cells.iter().enumerate().flat_map(of_cell).collect()
+}
+
+impl ByMachine {
+    fn of(cell: &CellTable, all: &Comparison, on_each: &[(&str, Vec<Comparison>)]) -> Self {
+        let on_machine = |(name, comparisons): &(&str, Vec<Comparison>)| {
+            let same = same_as(all, comparisons)?;
+            Some(OnMachine {
+                machine: (*name).to_owned(),
+                blocks: same.blocks,
+                ratio: same.ratio,
+                low: same.low,
+                high: same.high,
+                verdict: same.verdict,
+                differs: differs(name, same, all, on_each),
+            })
+        };
+        let machines: Vec<OnMachine> = on_each.iter().filter_map(on_machine).collect();
+        let ratios: Vec<f64> = machines.iter().filter_map(|found| found.ratio).collect();
+        let alpha = 1.0 - all.confidence;
+        ByMachine {
+            cell: cell.name.clone(),
+            workload: all.workload.clone(),
+            load: all.load.clone(),
+            metric: all.metric.clone(),
+            arm: all.arm.clone(),
+            baseline: all.baseline.clone(),
+            over_machines: geometric_mean(&ratios, alpha).filter(|_| ratios.len() > 1),
+            machines,
+        }
+    }
+
+    /// A sentence on each machine that differs.
+    fn doubts(&self, all: &Comparison) -> impl Iterator<Item = String> {
+        let both = all.ratio.zip(all.low.zip(all.high));
+        let differing = self.machines.iter().filter(|found| found.differs);
+        differing.filter_map(move |found| {
+            let (ratio, ends) = (found.ratio?, found.low.zip(found.high)?);
+            let (of_all, of_all_ends) = both?;
+            Some(format!(
+                "the machine {} differs from the others: {} {} on it, {} {} over all blocks",
+                found.machine,
+                change(ratio),
+                interval(ends.0, ends.1),
+                change(of_all),
+                interval(of_all_ends.0, of_all_ends.1)
+            ))
+        })
+    }
+}
+
+/// More than half of the other machines have an interval apart from this one.
+fn differs(
+    name: &str,
+    one: &Comparison,
+    all: &Comparison,
+    on_each: &[(&str, Vec<Comparison>)],
+) -> bool {
+    let others = on_each.iter().filter(|(other, _)| *other != name);
+    let others: Vec<&Comparison> = others
+        .filter_map(|(_, comparisons)| same_as(all, comparisons))
+        .collect();
+    let apart = others.iter().filter(|other| is_apart(one, other));
+    2 * apart.count() > others.len()
+}
+
+fn same_as<'a>(all: &Comparison, on_machine: &'a [Comparison]) -> Option<&'a Comparison> {
+    let mut same = on_machine.iter();
+    same.find(|c| c.metric == all.metric && c.arm == all.arm)
+}
+
+fn is_apart(a: &Comparison, b: &Comparison) -> bool {
+    let ends = a.low.zip(a.high).zip(b.low.zip(b.high));
+    ends.is_some_and(|(a, b)| a.0 > b.1 || b.0 > a.1)
+}
+
+/// Says of each comparison which machines differ.
+pub fn note(cells: &mut [CellTable], found: &[ByMachine]) {
+    for cell in cells {
+        for comparison in &mut cell.comparisons {
+            let mut same = found.iter().filter(|by| {
+                by.cell == cell.name && by.metric == comparison.metric && by.arm == comparison.arm
+            });
+            let doubts = same
+                .next()
+                .map(|by| by.doubts(comparison).collect::<Vec<_>>());
+            comparison.notes.extend(doubts.into_iter().flatten());
+        }
+    }
+}

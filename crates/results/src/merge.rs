@@ -1,0 +1,234 @@
+//! Several runs of one experiment as one set of results: of several machines, or of several nights.
+//!
+//! Each block keeps its trials, and so its machine: arms are compared within it, as in one run. The
+//! evidence of the runs adds up, since each of them stopped by what it knew itself, and a test that
+//! holds at every look (`stats::safe_test`, `stats::randomization`) holds at the end of the last.
+
+use crate::{Manifest, ResultSet, ResultsError, RunState, Source, StoredTrial, Writer};
+use model::{Experiment, Invalid, Plan, PlannedTrial, Trial};
+use std::ops::RangeInclusive;
+use std::path::Path;
+
+/// One of the runs that are merged.
+#[derive(Debug, Clone)]
+pub struct Part<'a> {
+    /// Name of its machine. Parts of the same name are of the same machine.
+    pub machine: String,
+    /// Results of the run.
+    pub results: &'a ResultSet,
+}
+
+impl Part<'_> {
+    /// Blocks that were begun.
+    fn blocks(&self) -> u32 {
+        let trials = self.results.trials.iter();
+        trials.map(|t| t.trial.place.block).max().unwrap_or(0)
+    }
+
+    /// Places of these blocks in the plan, which has them first.
+    fn places(&self) -> impl Iterator<Item = &PlannedTrial> {
+        let blocks = self.blocks();
+        let places = self.results.plan.trials.iter();
+        places.take_while(move |place| place.block <= blocks)
+    }
+}
+
+/// Numbers of the first part's places, blocks and starts that come before those of a part.
+#[derive(Debug, Clone, Copy, Default)]
+struct Before {
+    places: u32,
+    blocks: u32,
+    starts: u32,
+}
+
+impl Before {
+    fn place(self, place: &PlannedTrial) -> PlannedTrial {
+        PlannedTrial {
+            index: place.index.saturating_add(self.places),
+            block: place.block.saturating_add(self.blocks),
+            ..*place
+        }
+    }
+
+    fn trial(self, trial: &Trial) -> Trial {
+        Trial {
+            place: self.place(&trial.place),
+            start: trial.start.saturating_add(self.starts),
+            ..trial.clone()
+        }
+    }
+
+    fn after(self, part: &Part) -> Before {
+        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        Before {
+            places: self.places.saturating_add(count(part.places().count())),
+            blocks: self.blocks.saturating_add(part.blocks()),
+            starts: self.starts.saturating_add(count(part.results.starts.len())),
+        }
+    }
+}
+
+/// Writes the trials of all parts, with their files, into a new directory. An error, before
+/// anything is written, where arms or cells are not the same in all of them. Calibrations are those
+/// of all parts, or none where they differ.
+pub fn merge(parts: &[Part], dir: &Path, manifest: Manifest) -> Result<(), ResultsError> {
+    let Some(first) = parts.first().map(|part| part.results) else {
+        return Ok(());
+    };
+    parts.iter().try_for_each(|part| is_alike(first, part))?;
+    let sources = parts.iter().map(|part| Source {
+        machine: part.machine.clone(),
+        created: part.results.manifest.created.clone(),
+        seed: part.results.manifest.seed,
+        blocks: part.blocks(),
+    });
+    let manifest = Manifest {
+        sources: sources.collect(),
+        state: RunState::Running,
+        ..manifest
+    };
+    let (experiment, plan) = planned(first, parts)?;
+    let mut writer = Writer::create(dir, manifest, None, &experiment, &plan)?;
+    let mut rest = parts.iter().map(|part| &part.results.calibrations);
+    if rest.all(|other| *other == first.calibrations) && !first.calibrations.is_empty() {
+        writer.write_calibrations(&first.calibrations)?;
+    }
+    for start in parts.iter().flat_map(|part| &part.results.starts) {
+        writer.add_start(start.clone())?;
+    }
+    let mut before = Before::default();
+    for part in parts {
+        for stored in &part.results.trials {
+            writer.copy_trial(&before.trial(&stored.trial), &stored.dir)?;
+        }
+        before = before.after(part);
+    }
+    writer.set_state(RunState::Done)
+}
+
+fn is_alike(first: &ResultSet, part: &Part) -> Result<(), ResultsError> {
+    let other = part.results;
+    let arms = |r: &ResultSet| (r.experiment.arms.clone(), r.experiment.baseline);
+    for (key, same) in [
+        ("arms", arms(first) == arms(other)),
+        ("cells", first.plan.cells == other.plan.cells),
+    ] {
+        if !same {
+            let what = format!(
+                "are not those of {}, in the same order",
+                first.dir.display()
+            );
+            return Err(invalid(&other.dir, Invalid::new(key, what)));
+        }
+    }
+    Ok(())
+}
+
+/// The experiment with the blocks of all parts, and the plan of these.
+fn planned(first: &ResultSet, parts: &[Part]) -> Result<(Experiment, Plan), ResultsError> {
+    let mut before = Before::default();
+    let mut trials = Vec::new();
+    for part in parts {
+        trials.extend(part.places().map(|place| before.place(place)));
+        before = before.after(part);
+    }
+    let mut experiment = first.experiment.clone();
+    experiment.stop.max_blocks = before.blocks.max(experiment.stop.min_blocks);
+    let plan = Plan {
+        trials,
+        ..first.plan.clone()
+    };
+    let checked = experiment.check().and_then(|()| plan.check(&experiment));
+    checked.map_err(|source| invalid(&first.dir, source))?;
+    Ok((experiment, plan))
+}
+
+fn invalid(dir: &Path, source: Invalid) -> ResultsError {
+    ResultsError::Invalid {
+        path: dir.to_owned(),
+        source,
+    }
+}
+
+impl ResultSet {
+    /// Runs that these results were merged from, with the numbers that their blocks and places had
+    /// in them; the results themselves where they are of one run.
+    pub fn runs(&self) -> Vec<ResultSet> {
+        if self.manifest.sources.is_empty() {
+            return vec![self.clone()];
+        }
+        let runs = self.manifest.sources.iter().zip(self.blocks_of_sources());
+        runs.map(|(source, blocks)| self.run(source, &blocks))
+            .collect()
+    }
+
+    /// Results of each machine alone; empty where they are of one machine.
+    pub fn by_machine(&self) -> Vec<(String, ResultSet)> {
+        let mut machines: Vec<(&str, Vec<RangeInclusive<u32>>)> = Vec::new();
+        for (source, blocks) in self.manifest.sources.iter().zip(self.blocks_of_sources()) {
+            match machines
+                .iter_mut()
+                .find(|(name, _)| *name == source.machine)
+            {
+                Some((_, all)) => all.push(blocks),
+                None => machines.push((&source.machine, vec![blocks])),
+            }
+        }
+        if machines.len() < 2 {
+            return Vec::new();
+        }
+        let alone = |(name, blocks): (&str, Vec<RangeInclusive<u32>>)| {
+            let is_its = |t: &&StoredTrial| blocks.iter().any(|b| b.contains(&t.trial.place.block));
+            let mut results = ResultSet {
+                trials: self.trials.iter().filter(is_its).cloned().collect(),
+                ..self.clone()
+            };
+            results.manifest.sources.clear();
+            (name.to_owned(), results)
+        };
+        machines.into_iter().map(alone).collect()
+    }
+
+    /// Numbers of the blocks of each source.
+    fn blocks_of_sources(&self) -> impl Iterator<Item = RangeInclusive<u32>> {
+        let sources = self.manifest.sources.iter();
+        sources.scan(0_u32, |before, source| {
+            let first = before.saturating_add(1);
+            *before = before.saturating_add(source.blocks);
+            Some(first..=*before)
+        })
+    }
+
+    fn run(&self, source: &Source, blocks: &RangeInclusive<u32>) -> ResultSet {
+        let is_its = |place: &PlannedTrial| blocks.contains(&place.block);
+        let first = self.plan.trials.iter().find(|place| is_its(place));
+        let first = first.map_or(0, |place| place.index);
+        let in_run = |place: &PlannedTrial| PlannedTrial {
+            index: place.index - first,
+            block: place.block - (blocks.start() - 1),
+            ..*place
+        };
+        let stored = self.trials.iter().filter(|t| is_its(&t.trial.place));
+        let trials = stored.map(|stored| StoredTrial {
+            trial: Trial {
+                place: in_run(&stored.trial.place),
+                ..stored.trial.clone()
+            },
+            dir: stored.dir.clone(),
+        });
+        let places = self.plan.trials.iter().filter(|place| is_its(place));
+        let mut run = ResultSet {
+            trials: trials.collect(),
+            plan: Plan {
+                seed: source.seed,
+                trials: places.map(in_run).collect(),
+                ..self.plan.clone()
+            },
+            ..self.clone()
+        };
+        run.manifest.sources.clear();
+        run.experiment.seed = source.seed;
+        run.experiment.stop.max_blocks = source.blocks;
+        run
+    }
+}

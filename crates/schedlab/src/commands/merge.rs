@@ -1,0 +1,150 @@
+//! `schedlab merge`: runs of one experiment as one result, and the report on it.
+
+use crate::args::MergeArgs;
+use crate::commands::report::{print, write_report_files};
+use crate::exit::CliError;
+use crate::latest;
+use crate::measure::{build, default_dir};
+use crate::opened::Opened;
+use model::{Severity, Warning};
+use report::Table;
+use report::compare::{same_run, unmatched};
+use results::merge::Part;
+use results::{FORMAT, Manifest, ResultSet, RunState};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::ExitCode;
+
+pub fn merge(args: &MergeArgs) -> Result<ExitCode, CliError> {
+    let open = |path| Opened::open(path, &args.unpack);
+    let opened: Vec<Opened> = args
+        .parts
+        .iter()
+        .map(|path| open(path))
+        .collect::<Result<_, _>>()?;
+    let read = |opened: &Opened| ResultSet::read(opened.dir());
+    let all: Vec<ResultSet> = opened.iter().map(read).collect::<Result<_, _>>()?;
+    check(&args.parts, &all)?;
+    let part = |(path, results)| Part {
+        machine: machine(path, results),
+        results,
+    };
+    let parts: Vec<Part> = args
+        .parts
+        .iter()
+        .map(|path| path.as_path())
+        .zip(&all)
+        .map(part)
+        .collect();
+    let name = &all[0].manifest.name;
+    let dir = args.output.clone();
+    let dir = dir.unwrap_or_else(|| default_dir(&format!("{name}-merged")));
+    results::merge::merge(&parts, &dir, manifest(&parts))?;
+    latest::remember(&dir);
+    let results = ResultSet::read(&dir)?;
+    let table = Table::from_results(&results);
+    write_report_files(&table, &results)?;
+    print(args.format, &table, &results, false)?;
+    eprintln!("Results: {}", dir.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs, each of them once, of the same experiment.
+fn check(paths: &[std::path::PathBuf], all: &[ResultSet]) -> Result<(), CliError> {
+    let shown = |index: usize| paths[index].display();
+    for (index, results) in all.iter().enumerate() {
+        if results.experiment.imported().is_some() {
+            return Err(CliError::usage(
+                format!("{} was imported and has no blocks", shown(index)),
+                "merge runs of schedlab",
+            ));
+        }
+        if !results.manifest.sources.is_empty() {
+            return Err(CliError::usage(
+                format!("{} was merged itself", shown(index)),
+                "name the runs that it was merged from",
+            ));
+        }
+        let unlike = unmatched(&all[0], results);
+        if !unlike.is_empty() {
+            return Err(CliError::usage(
+                format!(
+                    "A, {}, and B, {}, are of different experiments:\n{}",
+                    shown(0),
+                    shown(index),
+                    unlike.join("\n")
+                ),
+                "merge runs of one experiment file; `schedlab compare` puts different ones side by side",
+            ));
+        }
+        let again = (0..index).find(|before| same_run(&all[*before], results).is_some());
+        if let Some(before) = again {
+            return Err(CliError::usage(
+                format!("{} and {} are the same run", shown(before), shown(index)),
+                "name each run once, since its evidence counts once",
+            ));
+        }
+        let seed = results.manifest.seed;
+        let twin = (0..index).find(|before| all[*before].manifest.seed == seed);
+        if let Some(before) = twin {
+            return Err(CliError::usage(
+                format!(
+                    "{} and {} both have the seed {seed}, and so the same order of arms in each block: \
+                     the evidence of two runs adds up only where each drew its own",
+                    shown(before),
+                    shown(index)
+                ),
+                "give each run a seed of its own: `schedlab run --seed N`",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The host name where that tells machines apart: guests have all the same.
+fn machine(path: &Path, results: &ResultSet) -> String {
+    match (
+        results.experiment.target.kind(),
+        results.system.hostname.as_str(),
+    ) {
+        ("local" | "ssh", host) if !host.is_empty() => host.to_owned(),
+        _ => path.display().to_string(),
+    }
+}
+
+fn manifest(parts: &[Part]) -> Manifest {
+    let first = &parts[0].results.manifest;
+    let machines: BTreeSet<&str> = parts.iter().map(|part| part.machine.as_str()).collect();
+    let machines: Vec<&str> = machines.into_iter().collect();
+    let merged = Warning {
+        severity: Severity::Note,
+        what: format!(
+            "Merged from {} runs, on {}. The head of the report is that of the first.",
+            parts.len(),
+            machines.join(", ")
+        ),
+        remedy: String::new(),
+    };
+    let mut warnings = vec![merged];
+    for warning in parts
+        .iter()
+        .flat_map(|part| &part.results.manifest.warnings)
+    {
+        // There are more blocks now.
+        if !warnings.contains(warning) && !runner::says_budget_ended(warning) {
+            warnings.push(warning.clone());
+        }
+    }
+    let build = build();
+    Manifest {
+        format: FORMAT,
+        tool_version: build.version,
+        tool_commit: build.commit,
+        name: first.name.clone(),
+        seed: first.seed,
+        created: jiff::Timestamp::now().to_string(),
+        state: RunState::Running,
+        warnings,
+        sources: Vec::new(),
+    }
+}
