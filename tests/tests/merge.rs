@@ -41,6 +41,16 @@ fn a_fleet_has_one_verdict_and_the_machine_that_disagrees_is_named() {
     ] {
         run_on(&bench, dir, host, seed, throughput);
     }
+    for order in [["a", "b", "c", "night"], ["c", "night", "b", "a"]] {
+        let mut args = vec!["merge", "-o", "fleet"];
+        args.extend(order);
+        let output = bench.run(&args);
+        expect_code(&output, 0);
+        let fleet = report(&bench, "fleet");
+        let all = of_batch(&fleet, "comparisons");
+        assert_eq!(all["verdict"], "unknown", "{order:?}: {all}");
+        std::fs::remove_dir_all(bench.path("fleet")).expect("removed");
+    }
     let output = bench.run(&["merge", "a", "b", "c", "night", "-o", "fleet"]);
     expect_code(&output, 0);
     assert!(
@@ -147,4 +157,11 @@ fn what_is_no_run_of_the_same_experiment_is_refused_and_nothing_is_written() {
         assert!(!bench.path("out").exists(), "{parts:?}");
     }
     expect_code(&bench.run(&["merge", "a"]), 2);
+    let both = bench.run(&["gate", "a", "ab"]);
+    expect_code(&both, 2);
+    assert!(
+        stderr(&both).contains("A and B share the run"),
+        "{}",
+        stderr(&both)
+    );
 }

@@ -55,6 +55,12 @@ pub fn judge_turns(processes: &[Vec<f64>], better: Better, stop: &StopRule) -> J
     stats::turns::judge(processes, &params(better, stop))
 }
 
+/// The judgement on all blocks together: of runs that have ended, each for itself, no look at some
+/// of their blocks counts.
+pub fn at_the_end(judged: Judgement, better: Better, stop: &StopRule) -> Judgement {
+    judged.at_the_end(&params(better, stop))
+}
+
 fn params(better: Better, stop: &StopRule) -> Params {
     Params {
         alpha: alpha(stop),

@@ -90,6 +90,13 @@ impl TargetSpec {
         &self.kind
     }
 
+    /// The target but for one of its keys.
+    pub fn without(&self, key: &str) -> Self {
+        let mut other = self.clone();
+        other.keys.remove(key);
+        other
+    }
+
     /// The keys as what they were made from.
     pub fn keys<T: DeserializeOwned>(&self) -> Result<T, Invalid> {
         let keys = Value::Object(self.keys.clone());

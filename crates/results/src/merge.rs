@@ -5,7 +5,7 @@
 //! holds at every look (`stats::safe_test`, `stats::randomization`) holds at the end of the last.
 
 use crate::{Manifest, ResultSet, ResultsError, RunState, Source, StoredTrial, Writer};
-use model::{Experiment, Invalid, Plan, PlannedTrial, Trial};
+use model::{Experiment, Invalid, Plan, PlannedTrial, StopRule, Trial, check};
 use std::ops::RangeInclusive;
 use std::path::Path;
 
@@ -68,9 +68,9 @@ impl Before {
     }
 }
 
-/// Writes the trials of all parts, with their files, into a new directory. An error, before
-/// anything is written, where arms or cells are not the same in all of them. Calibrations are those
-/// of all parts, or none where they differ.
+/// Writes the trials of all parts, with their files, into a new directory. An error where the
+/// experiments are not the same but for seed, name, question, host and length, and where something
+/// cannot be copied; then nothing is left. Calibrations are those of all parts, or none where they differ.
 pub fn merge(parts: &[Part], dir: &Path, manifest: Manifest) -> Result<(), ResultsError> {
     let Some(first) = parts.first().map(|part| part.results) else {
         return Ok(());
@@ -89,6 +89,15 @@ pub fn merge(parts: &[Part], dir: &Path, manifest: Manifest) -> Result<(), Resul
     };
     let (experiment, plan) = planned(first, parts)?;
     let mut writer = Writer::create(dir, manifest, None, &experiment, &plan)?;
+    let written = write(&mut writer, first, parts);
+    if written.is_err() {
+        // All that is in it was made here.
+        let _ = std::fs::remove_dir_all(dir);
+    }
+    written
+}
+
+fn write(writer: &mut Writer, first: &ResultSet, parts: &[Part]) -> Result<(), ResultsError> {
     let mut rest = parts.iter().map(|part| &part.results.calibrations);
     if rest.all(|other| *other == first.calibrations) && !first.calibrations.is_empty() {
         writer.write_calibrations(&first.calibrations)?;
@@ -108,20 +117,45 @@ pub fn merge(parts: &[Part], dir: &Path, manifest: Manifest) -> Result<(), Resul
 
 fn is_alike(first: &ResultSet, part: &Part) -> Result<(), ResultsError> {
     let other = part.results;
-    let arms = |r: &ResultSet| (r.experiment.arms.clone(), r.experiment.baseline);
-    for (key, same) in [
-        ("arms", arms(first) == arms(other)),
+    let wrong = |key: &str| {
+        let what = format!("not as in {}", first.dir.display());
+        Err(invalid(&other.dir, Invalid::new(key, what)))
+    };
+    let (a, b) = (&first.experiment, &other.experiment);
+    let stop = |of: &Experiment| StopRule {
+        budget_ns: None,
+        max_blocks: 0,
+        ..of.stop.clone()
+    };
+    let ways = |of: &ResultSet| -> Vec<_> {
+        let cells = of.plan.cells.iter();
+        cells
+            .map(|cell| {
+                of.calibrations
+                    .get(&cell.name)
+                    .and_then(|found| found.piloted)
+            })
+            .collect()
+    };
+    let same = [
+        (
+            "arms",
+            a.arms == b.arms && a.baseline == b.baseline && a.aa_arm == b.aa_arm,
+        ),
+        ("workloads", a.workloads == b.workloads),
         ("cells", first.plan.cells == other.plan.cells),
-    ] {
-        if !same {
-            let what = format!(
-                "are not those of {}, in the same order",
-                first.dir.display()
-            );
-            return Err(invalid(&other.dir, Invalid::new(key, what)));
-        }
+        ("stop", stop(a) == stop(b)),
+        (
+            "target",
+            a.target.without("host") == b.target.without("host"),
+        ),
+        ("collect", (&a.collect, &a.perf) == (&b.collect, &b.perf)),
+        ("in-place", ways(first) == ways(other)),
+    ];
+    match same.into_iter().find(|(_, same)| !same) {
+        Some((key, _)) => wrong(key),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// The experiment with the blocks of all parts, and the plan of these.
@@ -131,6 +165,10 @@ fn planned(first: &ResultSet, parts: &[Part]) -> Result<(Experiment, Plan), Resu
     for part in parts {
         trials.extend(part.places().map(|place| before.place(place)));
         before = before.after(part);
+    }
+    if before.blocks > check::MOST_BLOCKS {
+        let what = format!("{} in all, more than {}", before.blocks, check::MOST_BLOCKS);
+        return Err(invalid(&first.dir, Invalid::new("blocks", what)));
     }
     let mut experiment = first.experiment.clone();
     experiment.stop.max_blocks = before.blocks.max(experiment.stop.min_blocks);
@@ -162,31 +200,52 @@ impl ResultSet {
             .collect()
     }
 
-    /// Results of each machine alone; empty where they are of one machine.
-    pub fn by_machine(&self) -> Vec<(String, ResultSet)> {
-        let mut machines: Vec<(&str, Vec<RangeInclusive<u32>>)> = Vec::new();
+    /// Results of each machine alone, without the plan; empty where they are of one machine.
+    pub fn by_machine(&self) -> Vec<(&str, ResultSet)> {
+        type Run<'a> = (&'a Source, RangeInclusive<u32>);
+        let mut machines: Vec<(&str, Vec<Run>)> = Vec::new();
         for (source, blocks) in self.manifest.sources.iter().zip(self.blocks_of_sources()) {
             match machines
                 .iter_mut()
                 .find(|(name, _)| *name == source.machine)
             {
-                Some((_, all)) => all.push(blocks),
-                None => machines.push((&source.machine, vec![blocks])),
+                Some((_, all)) => all.push((source, blocks)),
+                None => machines.push((&source.machine, vec![(source, blocks)])),
             }
         }
         if machines.len() < 2 {
             return Vec::new();
         }
-        let alone = |(name, blocks): (&str, Vec<RangeInclusive<u32>>)| {
-            let is_its = |t: &&StoredTrial| blocks.iter().any(|b| b.contains(&t.trial.place.block));
-            let mut results = ResultSet {
-                trials: self.trials.iter().filter(is_its).cloned().collect(),
-                ..self.clone()
+        let alone = |(name, runs): (_, Vec<Run>)| {
+            let is_its = |t: &&StoredTrial| {
+                let block = t.trial.place.block;
+                runs.iter().any(|(_, blocks)| blocks.contains(&block))
             };
-            results.manifest.sources.clear();
-            (name.to_owned(), results)
+            let trials = self.trials.iter().filter(is_its).cloned().collect();
+            let mut results = self.with(Vec::new(), trials);
+            results.manifest.sources = runs.iter().map(|(source, _)| (*source).clone()).collect();
+            (name, results)
         };
         machines.into_iter().map(alone).collect()
+    }
+
+    /// The same, with another plan and other trials.
+    fn with(&self, places: Vec<PlannedTrial>, trials: Vec<StoredTrial>) -> ResultSet {
+        ResultSet {
+            dir: self.dir.clone(),
+            manifest: self.manifest.clone(),
+            experiment: self.experiment.clone(),
+            plan: Plan {
+                seed: self.plan.seed,
+                cells: self.plan.cells.clone(),
+                trials: places,
+            },
+            calibrations: self.calibrations.clone(),
+            system: self.system.clone(),
+            starts: self.starts.clone(),
+            trials,
+            strays: Vec::new(),
+        }
     }
 
     /// Numbers of the blocks of each source.
@@ -217,15 +276,8 @@ impl ResultSet {
             dir: stored.dir.clone(),
         });
         let places = self.plan.trials.iter().filter(|place| is_its(place));
-        let mut run = ResultSet {
-            trials: trials.collect(),
-            plan: Plan {
-                seed: source.seed,
-                trials: places.map(in_run).collect(),
-                ..self.plan.clone()
-            },
-            ..self.clone()
-        };
+        let mut run = self.with(places.map(in_run).collect(), trials.collect());
+        run.plan.seed = source.seed;
         run.manifest.sources.clear();
         run.experiment.seed = source.seed;
         run.experiment.stop.max_blocks = source.blocks;

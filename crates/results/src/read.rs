@@ -51,8 +51,8 @@ impl ResultSet {
     /// files is missing, not valid, or in contradiction to the others.
     pub fn read(dir: &Path) -> Result<ResultSet, ResultsError> {
         let manifest = read_manifest(dir)?;
-        check_sources(&manifest).map_err(invalid(&dir.join(files::MANIFEST)))?;
         let (experiment, plan) = read_plan(dir)?;
+        check_sources(&manifest, &plan).map_err(invalid(&dir.join(files::MANIFEST)))?;
         let (trials, strays) = trials(dir, &experiment, &plan)?;
         let starts = read_starts(dir, &manifest)?;
         check_starts(&trials, &starts)?;
@@ -178,12 +178,21 @@ pub fn read_starts(dir: &Path, manifest: &Manifest) -> Result<Vec<Start>, Result
     }])
 }
 
-/// Numbers of blocks that can be added up.
-fn check_sources(manifest: &Manifest) -> Result<(), Invalid> {
-    let mut blocks = manifest.sources.iter().map(|source| source.blocks);
-    match blocks.try_fold(0_u32, u32::checked_add) {
-        Some(_) => Ok(()),
-        None => Err(Invalid::new("sources", "have too many blocks")),
+/// Runs that were merged have all blocks of the plan, and a seed each.
+fn check_sources(manifest: &Manifest, plan: &Plan) -> Result<(), Invalid> {
+    let sources = &manifest.sources;
+    if sources.is_empty() {
+        return Ok(());
+    }
+    let mut blocks = sources.iter().map(|source| source.blocks);
+    let all = blocks.try_fold(0_u32, u32::checked_add);
+    if all != Some(plan.trials.last().map_or(0, |place| place.block)) {
+        return Err(Invalid::new("sources", "have not the blocks of the plan"));
+    }
+    let seeds: HashSet<u64> = sources.iter().map(|source| source.seed).collect();
+    match seeds.len() == sources.len() {
+        true => Ok(()),
+        false => Err(Invalid::new("sources", "have a seed twice")),
     }
 }
 

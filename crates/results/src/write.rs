@@ -289,18 +289,16 @@ fn write_files(dir: &Path, trial_files: &TrialFiles) -> Result<(), ResultsError>
     Ok(())
 }
 
-/// Everything but the result of the trial.
+/// Everything but the result of the trial, and links and pipes, which no trial has.
 fn copy_files(from: &Path, dir: &Path) -> Result<(), ResultsError> {
     let found = Found::below(from)?;
-    if let Some(other) = found.others.first() {
-        return Err(ResultsError::NotAFile(from.join(other)));
-    }
     for name in found.files.iter().filter(|name| *name != files::TRIAL) {
         let (source, place) = (from.join(name), dir.join(name));
         let parent = place.parent().unwrap_or(dir);
         fs::create_dir_all(parent).map_err(io("making", parent))?;
         let (mut source_file, mut copy) = (files::open(&source)?, files::create(&place)?);
         std::io::copy(&mut source_file, &mut copy).map_err(io("copying", &source))?;
+        copy.sync_all().map_err(io("syncing", &place))?;
     }
     Ok(())
 }

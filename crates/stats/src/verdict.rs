@@ -115,17 +115,23 @@ pub struct Judgement {
 }
 
 impl Judgement {
-    /// The judgement of a look at all blocks alone: what was decided earlier, and is not supported by
-    /// all of them, is no verdict.
-    pub fn at_the_end(self) -> Judgement {
-        match self.upheld {
-            true => self,
-            false => Judgement {
-                verdict: Verdict::Unknown,
-                decided_at: None,
-                upheld: true,
-                ..self
-            },
+    /// The verdict of one look at all blocks together, whatever a look at the first of them alone
+    /// would have decided.
+    pub fn at_the_end(self, params: &Params) -> Judgement {
+        let band = to_ratio(Interval::around(0.0, params.smallest_effect.ln_1p()));
+        let is_same = self.interval.is_some_and(|i| i.lies_within(&band));
+        let verdict = if is_same {
+            Verdict::Same
+        } else if self.e_value >= 1.0 / params.alpha {
+            direction(self.ratio.ln(), params)
+        } else {
+            Verdict::Unknown
+        };
+        Judgement {
+            verdict,
+            decided_at: (verdict != Verdict::Unknown).then_some(self.blocks),
+            upheld: true,
+            ..self
         }
     }
 
@@ -361,6 +367,8 @@ mod tests {
         xs.extend(noisy(6, 8, -0.10, 0.01));
         let late = judge(&xs, &HIGHER);
         assert_eq!((late.verdict, late.upheld), (Verdict::Better, false));
+        assert_eq!(late.at_the_end(&HIGHER).verdict, Verdict::Unknown);
+        assert_eq!(early.at_the_end(&HIGHER).verdict, Verdict::Better);
         assert_eq!(late.decided_at, early.decided_at);
     }
 

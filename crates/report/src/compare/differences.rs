@@ -20,7 +20,7 @@ type Circumstance = (&'static str, fn(&ResultSet) -> String);
 
 /// The weightiest first. The date always differs; it is in the head of both sides.
 const CIRCUMSTANCES: [Circumstance; 13] = [
-    ("machine", |r| r.system.hostname.clone()),
+    ("machine", |r| listed(runs(r).map(|(machine, ..)| machine))),
     ("CPU model", |r| r.system.cpu_model.clone()),
     ("CPUs", |r| r.system.cpus.to_string()),
     ("architecture", |r| r.system.architecture.clone()),
@@ -35,9 +35,35 @@ const CIRCUMSTANCES: [Circumstance; 13] = [
         r.system.kernel_command_line.clone()
     }),
     ("tool version", |r| tool(&r.manifest)),
-    ("seed", |r| r.manifest.seed.to_string()),
+    ("seed", |r| listed(runs(r).map(|(.., seed)| seed))),
     ("day", |r| day(&r.manifest.created)),
 ];
+
+/// Machine, date and seed of each run of the results.
+pub fn runs(results: &ResultSet) -> Box<dyn Iterator<Item = (&str, &str, u64)> + '_> {
+    let (manifest, sources) = (&results.manifest, &results.manifest.sources);
+    match sources.as_slice() {
+        [] => {
+            let machine = results.system.hostname.as_str();
+            Box::new(std::iter::once((
+                machine,
+                manifest.created.as_str(),
+                manifest.seed,
+            )))
+        }
+        all => Box::new(
+            all.iter()
+                .map(|run| (run.machine.as_str(), run.created.as_str(), run.seed)),
+        ),
+    }
+}
+
+/// Each of them once.
+fn listed<T: Ord + ToString>(all: impl Iterator<Item = T>) -> String {
+    let all: BTreeSet<T> = all.collect();
+    let texts: Vec<String> = all.iter().map(T::to_string).collect();
+    texts.join(", ")
+}
 
 pub fn differs(a: &ResultSet, b: &ResultSet) -> Vec<Divergence> {
     let values = CIRCUMSTANCES.iter().map(|(what, read)| Divergence {

@@ -188,6 +188,13 @@ pub(crate) fn what_differs(a: &ResultSet, b: &ResultSet) -> Vec<String> {
 
 /// A word on two results of one run; none where they are of two.
 pub fn same_run(a: &ResultSet, b: &ResultSet) -> Option<String> {
+    let shared = differences::runs(a).find(|run| differences::runs(b).any(|other| *run == other));
+    let is_merged = |r: &ResultSet| !r.manifest.sources.is_empty();
+    if let Some((machine, created, _)) = shared.filter(|_| is_merged(a) || is_merged(b)) {
+        return Some(format!(
+            "A and B share the run of {created} on {machine}: neither confirms the other."
+        ));
+    }
     let (fewer, more) = match a.trials.len() <= b.trials.len() {
         true => (a, b),
         false => (b, a),

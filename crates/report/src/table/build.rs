@@ -222,7 +222,7 @@ impl<'a> CellScope<'a> {
             trials: all.filter(|t| t.place.cell == index && t.is_ok()).collect(),
             not_measured: not_measured(results, index),
             pause_ns,
-            merged: !results.manifest.sources.is_empty(),
+            merged: results.manifest.sources.len() > 1,
         }
     }
 
@@ -315,11 +315,11 @@ impl<'a> CellScope<'a> {
         turns::by_pairs(by_blocks, &processes, &self.experiment.stop, self.merged)
     }
 
-    /// Runs that are merged have ended, each for itself: no look at some of their blocks counts.
     fn judge(&self, xs: &[f64], better: Better) -> Judgement {
-        let judged = judge::judge_blocks(xs, better, &self.experiment.stop);
+        let stop = &self.experiment.stop;
+        let judged = judge::judge_blocks(xs, better, stop);
         match self.merged {
-            true => judged.at_the_end(),
+            true => judge::at_the_end(judged, better, stop),
             false => judged,
         }
     }

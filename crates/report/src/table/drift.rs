@@ -26,11 +26,11 @@ pub fn warnings(results: &ResultSet, cells: &[CellTable]) -> Vec<Warning> {
         .filter(|(_, c)| !c.block_ratios.is_empty())
         .collect();
     let series = series(results, cells);
-    let of_any = [dependent(&compared), order(&series)];
     // From one run to the next the machine changes, and nothing drifts.
     let of_one_run = || {
         [
             changing(&compared),
+            dependent(&compared),
             drifting(&series, results.experiment.stop.smallest_effect),
             heat(results),
             clock(results),
@@ -38,7 +38,10 @@ pub fn warnings(results: &ResultSet, cells: &[CellTable]) -> Vec<Warning> {
     };
     let is_one = results.manifest.sources.is_empty();
     let of_one_run = is_one.then(of_one_run).into_iter().flatten();
-    of_any.into_iter().chain(of_one_run).flatten().collect()
+    std::iter::once(order(&series))
+        .chain(of_one_run)
+        .flatten()
+        .collect()
 }
 
 fn warning(severity: Severity, what: String, remedy: &str) -> Warning {

@@ -62,7 +62,7 @@ pub(crate) fn by_pairs(
 ) -> Comparison {
     let (judged, in_turns) = compare(processes, &by_blocks.metric, by_blocks.better, stop);
     let judged = match at_the_end {
-        true => judged.at_the_end(),
+        true => judge::at_the_end(judged, by_blocks.better, stop),
         false => judged,
     };
     let level = by_blocks.baseline_level;

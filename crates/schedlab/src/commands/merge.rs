@@ -59,6 +59,12 @@ fn check(paths: &[std::path::PathBuf], all: &[ResultSet]) -> Result<(), CliError
                 "merge runs of schedlab",
             ));
         }
+        if results.manifest.state == RunState::Running {
+            return Err(CliError::usage(
+                format!("{} is under way, or its process died", shown(index)),
+                "wait for its end, or go on with `schedlab run --resume`",
+            ));
+        }
         if !results.manifest.sources.is_empty() {
             return Err(CliError::usage(
                 format!("{} was merged itself", shown(index)),
@@ -126,6 +132,7 @@ fn manifest(parts: &[Part]) -> Manifest {
         remedy: String::new(),
     };
     let mut warnings = vec![merged];
+    warnings.extend(reservations(parts));
     for warning in parts
         .iter()
         .flat_map(|part| &part.results.manifest.warnings)
@@ -147,4 +154,38 @@ fn manifest(parts: &[Part]) -> Manifest {
         warnings,
         sources: Vec::new(),
     }
+}
+
+/// Differences between the runs that the report of one cannot know.
+fn reservations(parts: &[Part]) -> Vec<Warning> {
+    let caution = |what: String, remedy: &str| Warning {
+        severity: Severity::Caution,
+        what,
+        remedy: remedy.to_owned(),
+    };
+    let is_whole = |part: &&Part| part.results.manifest.state == RunState::Done;
+    let broken = parts.iter().filter(|part| !is_whole(part));
+    let broken: Vec<String> = broken
+        .map(|part| format!("{} ({})", part.machine, part.results.manifest.created))
+        .collect();
+    let starts = parts.iter().flat_map(|part| &part.results.starts);
+    let builds: BTreeSet<String> = starts.map(|start| start.build.to_string()).collect();
+    let mut found = Vec::new();
+    if !broken.is_empty() {
+        found.push(caution(
+            format!("Runs that ended before their plan: {}.", broken.join(", ")),
+            "go on with them by `schedlab run --resume`, and merge again",
+        ));
+    }
+    if builds.len() > 1 {
+        let builds: Vec<String> = builds.into_iter().collect();
+        found.push(caution(
+            format!(
+                "The runs are of several builds of schedlab: {}.",
+                builds.join(", ")
+            ),
+            "measure with one build, since its generators are part of the load",
+        ));
+    }
+    found
 }

@@ -44,7 +44,7 @@ pub fn by_machine(results: &ResultSet, cells: &[CellTable]) -> Vec<ByMachine> {
     let of_cell = |(index, cell): (usize, &CellTable)| {
         let on_each: Vec<(&str, Vec<Comparison>)> = alone
             .iter()
-            .map(|(name, results)| (name.as_str(), build::comparisons(results, index)))
+            .map(|(name, results)| (*name, build::comparisons(results, index)))
             .collect();
         let found = cell
             .deciding()
@@ -56,19 +56,19 @@ pub fn by_machine(results: &ResultSet, cells: &[CellTable]) -> Vec<ByMachine> {
 
 impl ByMachine {
     fn of(cell: &CellTable, all: &Comparison, on_each: &[(&str, Vec<Comparison>)]) -> Self {
-        let on_machine = |(name, comparisons): &(&str, Vec<Comparison>)| {
-            let same = same_as(all, comparisons)?;
-            Some(OnMachine {
+        let machines = on_each.iter().map(|(name, comparisons)| {
+            let same = same_as(all, comparisons);
+            OnMachine {
                 machine: (*name).to_owned(),
-                blocks: same.blocks,
-                ratio: same.ratio,
-                low: same.low,
-                high: same.high,
-                verdict: same.verdict,
-                differs: differs(name, same, all, on_each),
-            })
-        };
-        let machines: Vec<OnMachine> = on_each.iter().filter_map(on_machine).collect();
+                blocks: same.map_or(0, |c| c.blocks),
+                ratio: same.and_then(|c| c.ratio),
+                low: same.and_then(|c| c.low),
+                high: same.and_then(|c| c.high),
+                verdict: same.map_or(Verdict::Unknown, |c| c.verdict),
+                differs: same.is_some_and(|one| differs(name, one, all, on_each)),
+            }
+        });
+        let machines: Vec<OnMachine> = machines.collect();
         let ratios: Vec<f64> = machines.iter().filter_map(|found| found.ratio).collect();
         let alpha = 1.0 - all.confidence;
         ByMachine {
@@ -84,21 +84,27 @@ impl ByMachine {
     }
 
     /// A sentence on each machine that differs.
-    fn doubts(&self, all: &Comparison) -> impl Iterator<Item = String> {
-        let both = all.ratio.zip(all.low.zip(all.high));
+    fn doubts(&self) -> impl Iterator<Item = String> {
         let differing = self.machines.iter().filter(|found| found.differs);
-        differing.filter_map(move |found| {
-            let (ratio, ends) = (found.ratio?, found.low.zip(found.high)?);
-            let (of_all, of_all_ends) = both?;
+        differing.filter_map(|found| {
+            let (ratio, (low, high)) = (found.ratio?, found.low.zip(found.high)?);
+            let over = self.over_machines;
+            let over = over.map_or_else(String::new, |mean| {
+                format!("; the mean over machines is {}", change(mean.value))
+            });
             Some(format!(
-                "the machine {} differs from the others: {} {} on it, {} {} over all blocks",
+                "the machine {} differs from the others: {} {}{over}",
                 found.machine,
                 change(ratio),
-                interval(ends.0, ends.1),
-                change(of_all),
-                interval(of_all_ends.0, of_all_ends.1)
+                interval(low, high)
             ))
         })
+    }
+
+    /// Some machine has a change that the others may hide.
+    fn is_mixed(&self) -> bool {
+        let mut verdicts = self.machines.iter().map(|found| found.verdict);
+        verdicts.any(|verdict| matches!(verdict, Verdict::Better | Verdict::Worse))
     }
 }
 
@@ -110,9 +116,8 @@ fn differs(
     on_each: &[(&str, Vec<Comparison>)],
 ) -> bool {
     let others = on_each.iter().filter(|(other, _)| *other != name);
-    let others: Vec<&Comparison> = others
-        .filter_map(|(_, comparisons)| same_as(all, comparisons))
-        .collect();
+    let others = others.filter_map(|(_, comparisons)| same_as(all, comparisons));
+    let others: Vec<&Comparison> = others.filter(|c| c.low.is_some()).collect();
     let apart = others.iter().filter(|other| is_apart(one, other));
     2 * apart.count() > others.len()
 }
@@ -127,17 +132,21 @@ fn is_apart(a: &Comparison, b: &Comparison) -> bool {
     ends.is_some_and(|(a, b)| a.0 > b.1 || b.0 > a.1)
 }
 
-/// Says of each comparison which machines differ.
+/// Says of each comparison which machines differ. All blocks together are not called the same where
+/// a machine is better or worse: many blocks of others can hide it.
 pub fn note(cells: &mut [CellTable], found: &[ByMachine]) {
     for cell in cells {
         for comparison in &mut cell.comparisons {
             let mut same = found.iter().filter(|by| {
                 by.cell == cell.name && by.metric == comparison.metric && by.arm == comparison.arm
             });
-            let doubts = same
-                .next()
-                .map(|by| by.doubts(comparison).collect::<Vec<_>>());
-            comparison.notes.extend(doubts.into_iter().flatten());
+            let Some(by) = same.next() else { continue };
+            comparison.notes.extend(by.doubts());
+            if comparison.verdict == Verdict::Same && by.is_mixed() {
+                comparison.verdict = Verdict::Unknown;
+                let what = "all blocks together are the same, but not those of each machine";
+                comparison.notes.push(what.to_owned());
+            }
         }
     }
 }

@@ -218,3 +218,40 @@ fn a_grid_has_a_place_for_each_arm_and_none_for_what_is_left_out() {
     assert_eq!(slow.arm, scenario.experiment.arms[1].name);
     assert!((slow.ratio.unwrap() - 3.0).abs() < 0.01);
 }
+
+#[test]
+fn a_machine_without_the_figure_keeps_its_column() {
+    let mut results = results(&scenario(|_| {}), 1.0);
+    let source = |machine: &str, seed, blocks| results::Source {
+        machine: machine.to_owned(),
+        created: "2026-11-21T19:16:06Z".to_owned(),
+        seed,
+        blocks,
+    };
+    results.manifest.sources = vec![source("a", 1, 6), source("b", 2, 5)];
+    for stored in &mut results.trials {
+        if stored.trial.place.block > 6 {
+            stored.trial.result.metrics.clear();
+        }
+    }
+    let table = Table::from_results(&results);
+    let found = &table.across.machines[0].machines;
+    let blocks: Vec<(&str, usize)> = found
+        .iter()
+        .map(|on| (on.machine.as_str(), on.blocks))
+        .collect();
+    assert_eq!(blocks, [("a", 6), ("b", 0)]);
+    assert_eq!(found[1].ratio, None);
+    let sheets = crate::render::sheet::sheets(&table);
+    let of_machines = sheets
+        .iter()
+        .filter(|s| s.title.contains("each of 2 machines"));
+    for sheet in of_machines {
+        assert!(
+            sheet
+                .rows
+                .iter()
+                .all(|row| row.cells.len() == sheet.columns.len())
+        );
+    }
+}
