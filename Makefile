@@ -104,7 +104,7 @@ test-java:
 test:
 	@scripts/setup test
 	$(MAKE) --no-print-directory check test-sched test-java
-	cargo build --quiet --workspace --bins
+	cargo build --quiet -p schedlab
 	scripts/test
 
 # By deny.toml. `make deny DENY=--offline` asks the database of advisories that was fetched last.
@@ -115,7 +115,7 @@ deny:
 # bisection, faults on Xen and the longer trials in virtual time. docs/reliability.md and the
 # README of the scheduler have their figures.
 test-long: build sched
-	cargo build --quiet --workspace --bins
+	cargo build --quiet -p schedlab
 	cargo test --quiet -p tests --test microquanta -- --ignored
 	cargo test --quiet -p tests --test vm -- --ignored
 	cargo test --quiet -p tests --test bisect -- --ignored
