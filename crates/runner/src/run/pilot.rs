@@ -152,7 +152,7 @@ impl Run<'_> {
             match disagreement(&both[0], &both[1], baseline, &workload.metrics) {
                 None => Ok(lengths),
                 Some(what) => Err(format!(
-                    "{what} in windows of {} and of {}: something outlives a change of the arm",
+                    "in windows of {} and of {} {what}",
                     format_duration_ns(lengths.window_ns),
                     format_duration_ns(long.window_ns)
                 )),
@@ -318,7 +318,7 @@ fn lacking<'m>(arms: &[Windows], metrics: &'m [String]) -> Option<&'m str> {
     lacking.map(String::as_str)
 }
 
-/// The difference that short and long windows do not agree on, in words.
+/// The difference that short and long windows do not agree on, or why they cannot tell, in words.
 fn disagreement(
     short: &[Windows],
     long: &[Windows],
@@ -342,11 +342,32 @@ fn disagreement(
         .flat_map(|arm| metrics.iter().map(move |metric| (*arm, metric)));
     pairs.find_map(|(arm, metric)| {
         let (short, long) = (ratios(short, arm, metric), ratios(long, arm, metric));
+        if !short.is_empty() && !can_tell(short.len(), long.len()) {
+            // Long windows lack what is still in a queue at their end.
+            return Some(format!(
+                "{} and {} pairs have {metric}, too few to see whether something outlives a change",
+                short.len(),
+                long.len()
+            ));
+        }
         let p = mann_whitney_p(&short, &long)?;
         let factor = |xs: &[f64]| median(xs).map(f64::exp);
         let (in_short, in_long) = (factor(&short)?, factor(&long)?);
-        (p < alpha).then(|| format!("the factor of {metric} is {in_short:.3} and {in_long:.3}"))
+        (p < alpha).then(|| {
+            format!(
+                "the factor of {metric} is {in_short:.3} and {in_long:.3}: something outlives a change \
+                 of the arm"
+            )
+        })
     })
+}
+
+/// Would so many values be told apart if all of one kind were above all of the other?
+fn can_tell(short: usize, long: usize) -> bool {
+    let apart = |count: usize, level: f64| (0..count).map(move |n| level + n as f64);
+    let low: Vec<f64> = apart(short, 0.0).collect();
+    let high: Vec<f64> = apart(long, 1e6).collect();
+    mann_whitney_p(&low, &high).is_some_and(|p| p < ALPHA)
 }
 
 #[cfg(test)]
@@ -376,6 +397,13 @@ mod tests {
         let grown = [near(1.0, 2), near(1.5, 5)];
         let said = disagreement(&short, &grown, 0, &metrics).unwrap();
         assert!(said.starts_with("the factor of p99 is 1.0"), "{said}");
+        // Where long windows end before their requests do, few of them have a figure.
+        let queued = [near(1.0, 2), windows(&[1.5, 1.5, 0.0, 0.0, 0.0, 0.0])];
+        let said = disagreement(&short, &queued, 0, &metrics).unwrap();
+        assert!(
+            said.starts_with("8 and 2 pairs have p99, too few"),
+            "{said}"
+        );
         // What is not measured is no disagreement.
         assert_eq!(disagreement(&short, &grown, 0, &["p50".to_owned()]), None);
     }
