@@ -115,6 +115,10 @@ impl<'a> Scope<'a> {
             Series::Blocks(xs) => judge::judge_blocks(xs, Better::Higher, stop),
             Series::Turns(processes) => judge::judge_turns(processes, Better::Higher, stop),
         };
+        let judged = match self.results.manifest.sources.len() > 1 {
+            true => judge::at_the_end(judged, Better::Higher, stop),
+            false => judged,
+        };
         judged.verdict.is_call()
     }
 

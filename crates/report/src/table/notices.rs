@@ -5,7 +5,7 @@ use crate::fold::{alike, in_ranges};
 use crate::table::{ArmTrials, CellTable, Notice};
 use crate::table::{drift, modes, twins, warm};
 use model::preflight::{Check, CheckState};
-use model::{Severity, Trial, Warning};
+use model::{Severity, System, Trial, Warning};
 use results::{ResultSet, RunState};
 
 pub fn collect(results: &ResultSet, cells: &[CellTable]) -> Vec<Notice> {
@@ -97,7 +97,9 @@ fn own(results: &ResultSet, said: &[Gathered]) -> Vec<Warning> {
     own.extend(emulation(results, said));
     own.extend(unfinished(results.manifest.state));
     own.extend(many_excluded(results));
-    own.extend(settings(&results.system.preflight));
+    own.extend(settings(
+        systems(results).flat_map(|system| &system.preflight),
+    ));
     own.extend(strays(&results.strays));
     own
 }
@@ -114,9 +116,15 @@ fn strays(names: &[String]) -> Option<Warning> {
     })
 }
 
+/// The machine of the report's head, then all that came up: others, where runs were merged.
+fn systems(results: &ResultSet) -> impl Iterator<Item = &System> {
+    let machines = results.starts.iter().flat_map(|start| &start.machines);
+    std::iter::once(&results.system).chain(machines.map(|machine| &machine.system))
+}
+
 fn emulation(results: &ResultSet, said: &[Gathered]) -> Option<Warning> {
-    let system = &results.system;
-    let tcg = system.hypervisor == "tcg" && !system.in_virtual_time();
+    let tcg =
+        systems(results).any(|system| system.hypervisor == "tcg" && !system.in_virtual_time());
     let known = said.iter().any(|said| said.notice.what.contains("TCG"));
     (tcg && !known).then(|| Warning {
         severity: Severity::Serious,
@@ -144,9 +152,16 @@ fn unfinished(state: RunState) -> Option<Warning> {
 }
 
 /// Warning about the settings that were found on the machine before the first trial.
-fn settings(preflight: &[Check]) -> Option<Warning> {
-    let found = preflight.iter().filter(|c| c.state == CheckState::Caution);
-    let names: Vec<&str> = found.map(|check| check.name.as_str()).collect();
+fn settings<'a>(checks: impl IntoIterator<Item = &'a Check>) -> Option<Warning> {
+    let found = checks
+        .into_iter()
+        .filter(|check| check.state == CheckState::Caution);
+    let mut names: Vec<&str> = Vec::new();
+    for name in found.map(|check| check.name.as_str()) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
     (!names.is_empty()).then(|| Warning {
         severity: Severity::Note,
         what: format!(
