@@ -3,10 +3,12 @@
 mod bisect;
 mod gate;
 mod installed;
+mod merge;
 
 pub use bisect::BisectArgs;
 pub use gate::{GateArgs, GateFormat};
 pub use installed::{SchedulerCommand, ServiceCommand, ServiceInstall, TargetCommand, ToolCommand};
+pub use merge::MergeArgs;
 
 use crate::commands::vm::{ImageCommand, KernelCommand, VmCommand};
 use crate::examples;
@@ -522,21 +524,6 @@ fn fingerprint(text: &str) -> Result<String, String> {
         true => Ok(text),
         false => Err("a fingerprint has 64 hexadecimal digits".to_owned()),
     }
-}
-
-#[derive(Debug, Args)]
-pub struct MergeArgs {
-    /// Capsules or results directories, two or more
-    #[arg(required = true, num_args = 2..)]
-    pub parts: Vec<PathBuf>,
-    /// Results directory [default: results/NAME-merged-TIME]
-    #[arg(short, long)]
-    pub output: Option<PathBuf>,
-    /// Format of the report that is printed
-    #[arg(long, value_parser = format(), default_value = "text")]
-    pub format: &'static report::Format,
-    #[command(flatten)]
-    pub unpack: UnpackArgs,
 }
 
 #[derive(Debug, Args)]

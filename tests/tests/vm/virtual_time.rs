@@ -42,6 +42,18 @@ fn gate(bench: &Bench, stored: &str, new: &str) -> Output {
     bench.run(&["gate", stored, new, "--virtual"])
 }
 
+/// A bench with the experiment of one arm, while nothing else runs; `None` without guests.
+fn one_arm() -> Option<(Bench, String, std::sync::MutexGuard<'static, ()>)> {
+    if let Some(why) = no_guests() {
+        tests::skipped(why);
+        return None;
+    }
+    let turn = alone();
+    let bench = Bench::default();
+    let file = bench.file("virtual.toml", &experiment(ARMS, ""));
+    Some((bench, file, turn))
+}
+
 fn run(bench: &Bench, file: &str, out: &str, seed: &str) {
     let args = ["run", file, "-o", out, "--seed", seed, "-q"];
     expect_code(&bench.run(&args), 0);
@@ -60,12 +72,9 @@ fn figures(bench: &Bench, out: &str) -> Vec<impl PartialEq + std::fmt::Debug> {
 
 #[test]
 fn the_same_seed_gives_the_same_trials_on_a_busy_machine() {
-    if let Some(why) = no_guests() {
-        return tests::skipped(why);
-    }
-    let _turn = alone();
-    let bench = Bench::default();
-    let file = bench.file("virtual.toml", &experiment(ARMS, ""));
+    let Some((bench, file, _turn)) = one_arm() else {
+        return;
+    };
     run(&bench, &file, "one", "1");
     let busy = Busy::start();
     run(&bench, &file, "again", "1");
@@ -79,12 +88,9 @@ fn the_same_seed_gives_the_same_trials_on_a_busy_machine() {
 #[test]
 #[ignore = "two more boots of emulation, in make test-long"]
 fn another_seed_is_another_trial_which_no_gate_compares() {
-    if let Some(why) = no_guests() {
-        return tests::skipped(why);
-    }
-    let _turn = alone();
-    let bench = Bench::default();
-    let file = bench.file("virtual.toml", &experiment(ARMS, ""));
+    let Some((bench, file, _turn)) = one_arm() else {
+        return;
+    };
     run(&bench, &file, "one", "1");
     run(&bench, &file, "other", "2");
     expect_code(&gate(&bench, "one", "other"), 2);

@@ -1,14 +1,11 @@
 //! `schedlab import`: runs of other tools as a results directory, and the report on it.
 
 use crate::args::ImportArgs;
-use crate::commands::report::{print, write_report_files};
+use crate::commands::report::on_new;
 use crate::exit::CliError;
-use crate::latest;
 use crate::measure::{build, default_dir};
 use ::import::{Converted, ImportError, Imported, Options};
 use model::{Severity, Warning};
-use report::Table;
-use results::ResultSet;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -37,13 +34,7 @@ pub fn import(args: &ImportArgs) -> Result<ExitCode, CliError> {
     let dir = args.output.clone();
     let dir = dir.unwrap_or_else(|| default_dir(args.tool.name));
     converted.write(&dir)?;
-    latest::remember(&dir);
-    let results = ResultSet::read(&dir)?;
-    let table = Table::from_results(&results);
-    write_report_files(&table, &results)?;
-    print(args.format, &table, &results, false)?;
-    eprintln!("Results: {}", dir.display());
-    Ok(ExitCode::SUCCESS)
+    on_new(&dir, args.format)
 }
 
 fn leave_out(imported: &mut Imported) {

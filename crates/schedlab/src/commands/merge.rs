@@ -1,13 +1,11 @@
 //! `schedlab merge`: runs of one experiment as one result, and the report on it.
 
 use crate::args::MergeArgs;
-use crate::commands::report::{print, write_report_files};
+use crate::commands::report::on_new;
 use crate::exit::CliError;
-use crate::latest;
 use crate::measure::{build, default_dir};
 use crate::opened::Opened;
 use model::{Severity, Warning};
-use report::Table;
 use report::compare::{same_run, unmatched};
 use results::merge::Part;
 use results::{FORMAT, Manifest, ResultSet, RunState};
@@ -40,13 +38,7 @@ pub fn merge(args: &MergeArgs) -> Result<ExitCode, CliError> {
     let dir = args.output.clone();
     let dir = dir.unwrap_or_else(|| default_dir(&format!("{name}-merged")));
     results::merge::merge(&parts, &dir, manifest(&parts))?;
-    latest::remember(&dir);
-    let results = ResultSet::read(&dir)?;
-    let table = Table::from_results(&results);
-    write_report_files(&table, &results)?;
-    print(args.format, &table, &results, false)?;
-    eprintln!("Results: {}", dir.display());
-    Ok(ExitCode::SUCCESS)
+    on_new(&dir, args.format)
 }
 
 /// Runs, each of them once, of the same experiment.

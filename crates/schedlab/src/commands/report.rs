@@ -74,6 +74,18 @@ pub fn print(
     output::write(bytes)
 }
 
+/// The report on results that were just written by another command than `run`, with its files, and
+/// the directory on standard error.
+pub fn on_new(dir: &Path, format: &Format) -> Result<ExitCode, CliError> {
+    latest::remember(dir);
+    let results = ResultSet::read(dir)?;
+    let table = Table::from_results(&results);
+    write_report_files(&table, &results)?;
+    print(format, &table, &results, false)?;
+    eprintln!("Results: {}", dir.display());
+    Ok(ExitCode::SUCCESS)
+}
+
 /// `report/` in the results directory; gives the path of the HTML page.
 pub fn write_report_files(table: &Table, results: &ResultSet) -> Result<PathBuf, CliError> {
     let mut page = PathBuf::new();
