@@ -1,14 +1,14 @@
 # make demo   installs what is missing, builds, runs the main job, says where the report is
 # make quickstart   the same on this machine itself, without a guest
-# make banking-local   policies on a banking service under Gatling, without a guest; 15 minutes
-# make banking-native   the same without Gatling, by our own load; 15 minutes
+# make banking-local   policies on a banking service under Gatling, without a guest; 20 minutes
+# make banking-native   the same without Gatling, by our own load; 20 minutes
 # make banking-capacity   the same at shares of its highest rate; 2 and a half hours
 # make banking   sched_ext schedulers on the same service in a guest; 50 minutes without KVM
 # make install   the program, its man pages and completions, below prefix (DESTDIR is obeyed)
 # make deb   a Debian package of the same, with experiments and documents, in target/
 # make test   installs what is missing, checks and tests everything
 # make deny   licences and known vulnerabilities of what is linked in; needs cargo-deny
-# make test-long   a thousand kills at random times, and what needs emulated CPUs for long; 55 minutes
+# make test-long   a thousand kills at random times, and what needs emulated CPUs for long; 57 minutes
 .DELETE_ON_ERROR:
 .PHONY: demo quickstart banking banking-local banking-native banking-capacity reference test deny test-long test-java test-sched check sched scx_microquanta build install deb demo-jars
 
@@ -120,6 +120,7 @@ test-long: build sched
 	cargo test --quiet -p tests --test vm -- --ignored
 	cargo test --quiet -p tests --test bisect -- --ignored
 	cargo test --quiet -p tests --test xen -- --ignored
+	cargo test --quiet -p tests --test slurm -- --ignored
 	for name in scx_rusty@1.1.4 scx_lavd scx_bpfland; do $(SCHEDLAB) scheduler install $$name || exit; done
 	cargo test --quiet -p tests --test vm documented
 	cargo build --release --quiet -p kills

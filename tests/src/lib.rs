@@ -1,9 +1,11 @@
 //! Helpers that tests share: the path of the binary, one run at a time, programs that they
 //! write, and an sshd.
 
+mod slurm;
 mod sshd;
 mod terminal;
 
+pub use slurm::Cluster;
 pub use sshd::Sshd;
 pub use terminal::Terminal;
 

@@ -87,6 +87,7 @@ impl Converted {
             state: RunState::Running,
             warnings: self.warnings.clone(),
             sources: Vec::new(),
+            together: false,
         };
         let mut writer = Writer::create(dir, manifest, None, &self.experiment, &self.plan)?;
         writer.add_start(Start {

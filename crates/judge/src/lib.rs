@@ -125,13 +125,27 @@ impl Judged<'_> {
     }
 }
 
+/// Looks at the blocks that count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Looks {
+    /// One after each block, in their order: the first that decides stays.
+    AfterEach,
+    /// One at all of them together. Blocks of several machines have no order.
+    AtAll,
+}
+
 /// Every deciding comparison of the trials so far, with those of the A/A arm.
-pub fn deciding<'a>(experiment: &'a Experiment, plan: &Plan, trials: &[Trial]) -> Vec<Judged<'a>> {
+pub fn deciding<'a>(
+    experiment: &'a Experiment,
+    plan: &Plan,
+    trials: &[Trial],
+    looks: Looks,
+) -> Vec<Judged<'a>> {
     let cells = plan.cells.iter().enumerate();
     let mut all: Vec<Judged> = cells
         .flat_map(|(cell, planned)| {
             let workload = &experiment.workloads[planned.workload];
-            of_cell(experiment, workload, trials, cell)
+            of_cell(experiment, workload, trials, cell, looks)
         })
         .collect();
     let members: Vec<(Option<Family>, f64)> = all
@@ -154,6 +168,7 @@ fn of_cell<'a>(
     workload: &'a Workload,
     trials: &[Trial],
     cell: usize,
+    looks: Looks,
 ) -> Vec<Judged<'a>> {
     let here: Vec<&Trial> = trials.iter().filter(|t| t.place.cell == cell).collect();
     let baseline = experiment.baseline;
@@ -179,6 +194,10 @@ fn of_cell<'a>(
                     let xs: Vec<f64> = ratios.iter().map(|ratio| ratio.x).collect();
                     judge_blocks(&xs, better, &experiment.stop)
                 }
+            };
+            let judgement = match looks {
+                Looks::AfterEach => judgement,
+                Looks::AtAll => at_the_end(judgement, better, &experiment.stop),
             };
             all.push(Judged {
                 cell,

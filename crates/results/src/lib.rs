@@ -16,6 +16,7 @@
 pub mod bound;
 pub mod capsule;
 pub mod files;
+pub mod fleet;
 pub mod merge;
 pub mod overload;
 mod place;
@@ -34,7 +35,7 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// The format that this version writes. A reader takes any minor of its major.
-pub const FORMAT: Format = Format { major: 1, minor: 3 };
+pub const FORMAT: Format = Format { major: 1, minor: 4 };
 
 /// Version of a format, of the results directory or of a capsule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -68,6 +69,9 @@ pub struct Manifest {
     /// Runs that these results were merged from, in the order of their blocks; empty for a run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<Source>,
+    /// The run was one of several machines, and its cells were decided by the blocks of all.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub together: bool,
 }
 
 /// One of the runs that results were merged from.
@@ -81,6 +85,9 @@ pub struct Source {
     pub seed: u64,
     /// Number of its blocks.
     pub blocks: u32,
+    /// Its cells were decided by the blocks of all runs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub together: bool,
 }
 
 /// State of a run, as its manifest says it.

@@ -81,6 +81,7 @@ pub fn merge(parts: &[Part], dir: &Path, manifest: Manifest) -> Result<(), Resul
         created: part.results.manifest.created.clone(),
         seed: part.results.manifest.seed,
         blocks: part.blocks(),
+        together: part.results.manifest.together,
     });
     let manifest = Manifest {
         sources: sources.collect(),
@@ -279,6 +280,7 @@ impl ResultSet {
         let mut run = self.with(places.map(in_run).collect(), trials.collect());
         run.plan.seed = source.seed;
         run.manifest.sources.clear();
+        run.manifest.together = source.together;
         run.experiment.seed = source.seed;
         run.experiment.stop.max_blocks = source.blocks;
         run

@@ -23,6 +23,7 @@ fn manifest() -> Manifest {
         state: RunState::Running,
         warnings: Vec::new(),
         sources: Vec::new(),
+        together: false,
     }
 }
 

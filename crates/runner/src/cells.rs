@@ -8,7 +8,7 @@
 //! (docs/statistics-simulation.md). The A/A arm is judged but never waited for.
 //! Where a load is too much for an arm, goodput decides instead of latency.
 
-use judge::{Judged, deciding, is_aa};
+use judge::{Judged, Looks, deciding, is_aa};
 use model::{Experiment, Plan, Trial};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,6 +47,7 @@ pub enum CellState {
 pub struct Decisions<'a> {
     experiment: &'a Experiment,
     plan: &'a Plan,
+    looks: Looks,
 }
 
 /// Pairs of cell and arm that never worked: nothing waits for them.
@@ -78,13 +79,25 @@ const BLOCKS_ALONE: u32 = 5;
 impl<'a> Decisions<'a> {
     /// Rule for the cells of a plan of this experiment.
     pub fn new(experiment: &'a Experiment, plan: &'a Plan) -> Self {
-        Decisions { experiment, plan }
+        Decisions {
+            experiment,
+            plan,
+            looks: Looks::AfterEach,
+        }
+    }
+
+    /// The same for blocks of several machines, which have no order.
+    pub fn of_machines(experiment: &'a Experiment, plan: &'a Plan) -> Self {
+        Decisions {
+            looks: Looks::AtAll,
+            ..Decisions::new(experiment, plan)
+        }
     }
 
     /// The state of every cell of the plan.
     pub fn cells(&self, trials: &[Trial], given_up: &GivenUp) -> Vec<CellState> {
         let mut open = vec![Vec::new(); self.plan.cells.len()];
-        for judged in deciding(self.experiment, self.plan, trials) {
+        for judged in deciding(self.experiment, self.plan, trials, self.looks) {
             let waited = self
                 .judged_arms(judged.cell, given_up)
                 .contains(&judged.arm);

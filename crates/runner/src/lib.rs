@@ -7,12 +7,14 @@ mod check;
 mod connection;
 mod missing;
 mod mixing;
+mod pool;
 mod run;
 mod trial;
 
 pub use cells::{CellState, Decisions, OpenComparison};
 pub use check::check;
 pub use missing::unexplained;
+pub use pool::{Member, Pool};
 pub use run::{Options, Outcome, run, says_budget_ended};
 
 use model::{PlannedTrial, Problem, Slo, Trial, Warning};

@@ -14,11 +14,13 @@ use std::collections::{BTreeMap, BTreeSet};
 const MOST_LOOKS: usize = 100;
 
 /// The places without a trial, before the last one that has one, that no rule of a run
-/// explains. `trials` in the order of the plan.
+/// explains. `trials` in the order of the plan. `together`: the cells were decided by the blocks of
+/// other machines, too. Then a cell may have ended anywhere, and stays so.
 pub fn unexplained<'a>(
     experiment: &Experiment,
     plan: &'a Plan,
     trials: &[Trial],
+    together: bool,
 ) -> Vec<&'a PlannedTrial> {
     let tried: BTreeSet<u32> = trials.iter().map(|t| t.place.index).collect();
     let Some(last) = tried.last() else {
@@ -35,7 +37,14 @@ pub fn unexplained<'a>(
         .iter()
         .take_while(|place| place.index < *last)
         .filter(|place| !tried.contains(&place.index) && !replay.explains(place))
+        .filter(|place| !together || is_resumed(place, trials))
         .collect()
+}
+
+/// Was its cell measured in a later block?
+fn is_resumed(place: &PlannedTrial, trials: &[Trial]) -> bool {
+    let mut of_cell = trials.iter().filter(|t| t.place.cell == place.cell);
+    of_cell.any(|trial| trial.place.block > place.block)
 }
 
 struct Replay<'a> {

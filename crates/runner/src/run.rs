@@ -2,18 +2,21 @@
 
 mod budget;
 mod capacity;
+mod options;
 mod pilot;
 mod snapshot;
 mod sustained;
 mod turns;
 
 pub use budget::says_budget_ended;
+pub use options::{Options, Outcome};
 
 use crate::apart::Apart;
 use crate::cells::{CellState, Decisions, GivenUp, OpenComparison, never_worked};
 use crate::check::{boot, has_loads_apart, only_arms_of};
 use crate::connection::{Calibrated, Connection, with_last_lines};
 use crate::mixing;
+use crate::pool::Member;
 use crate::trial::{TrialEnd, UnderWay, by_our_clock, void_result};
 use crate::{Event, Progress, RunError};
 use model::trace::WORST_FILE;
@@ -26,40 +29,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 use target::{Boot, Saved, Target, TargetError};
-
-/// Needs of a run besides the experiment.
-pub struct Options<'a> {
-    /// Runs the loads that are to run on the controller, where the target is another
-    /// machine. Without it they run on the target.
-    pub controller: Option<&'a mut dyn Target>,
-    /// Set from outside (a signal) to end after undoing everything.
-    pub interrupted: &'a AtomicBool,
-    /// Trials of earlier starts of the same plan.
-    pub done: Vec<Trial>,
-    /// Calibrations of earlier starts, by the name of the cell.
-    pub calibrations: BTreeMap<String, Calibration>,
-    /// When this start began, RFC 3339 in UTC.
-    pub began: String,
-    /// Build of this runner, which agents must have as well.
-    pub build: Build,
-    /// Go on where this start differs from the earlier ones, and say so in the results.
-    pub anyway: bool,
-}
-
-impl std::fmt::Debug for Options<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Options")
-    }
-}
-
-/// End of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
-    /// Decided, at the last block, or out of budget.
-    Done,
-    /// Ended from outside, after everything was undone.
-    Interrupted,
-}
 
 /// Run what is left of the plan.
 pub fn run(
@@ -91,6 +60,7 @@ pub fn run(
         in_use: None,
         given_up: never_worked(&options.done, experiment.stop.max_attempts),
         open_comparisons: Vec::new(),
+        pool: options.pool,
         experiment,
         plan,
         target,
@@ -153,6 +123,7 @@ struct Run<'a> {
     /// Cell and arm that never once worked.
     given_up: GivenUp,
     open_comparisons: Vec<OpenComparison>,
+    pool: Option<Member<'a>>,
 }
 
 /// Results of one attempt, one for each arm that it measured, with their files.
@@ -287,20 +258,40 @@ impl<'a> Run<'a> {
                 self.warn_of_budget()?;
                 break;
             }
-            for place in block {
-                if self.interrupted.load(Ordering::Relaxed) {
-                    return Ok(self.interrupt());
-                }
-                if self.is_wanted(place) && !self.attempts(place)? {
-                    return Ok(self.interrupt());
-                }
+            let number = block[0].block;
+            if self.pool.is_some_and(|pool| !pool.takes(number)) {
+                break;
+            }
+            let before = self.trials.len();
+            let whole = self.block(block);
+            if let (Ok(false) | Err(_), Some(pool)) = (&whole, self.pool) {
+                pool.leaves(number);
+            }
+            if !whole? {
+                return Ok(self.interrupt());
             }
             self.look_at_cells();
-            self.report_progress(block[0].block);
+            // A run that goes on comes past those of before.
+            if self.trials.len() > before {
+                self.report_progress(number);
+            }
         }
         self.connection = None;
         self.beside = None;
         Ok(Outcome::Done)
+    }
+
+    /// The trials of a block that are wanted; `false` when interrupted.
+    fn block(&mut self, block: &[PlannedTrial]) -> Result<bool, RunError> {
+        for place in block {
+            if self.interrupted.load(Ordering::Relaxed) {
+                return Ok(false);
+            }
+            if self.is_wanted(place) && !self.attempts(place)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Closing the connection makes the agent undo what is in force.
@@ -383,6 +374,9 @@ impl<'a> Run<'a> {
             self.writer.remove_trace(&self.trials[lesser])?;
         }
         (self.sink)(Event::TrialEnded { trial: &trial });
+        if let Some(pool) = self.pool {
+            pool.add(&trial);
+        }
         self.trials.push(trial);
         Ok(())
     }
@@ -642,7 +636,13 @@ impl<'a> Run<'a> {
 
     fn look_at_cells(&mut self) {
         self.open_comparisons.clear();
-        let states = self.decisions.cells(&self.trials, &self.given_up);
+        let states = match self.pool {
+            Some(pool) => {
+                pool.gave_up(&self.given_up);
+                pool.cells()
+            }
+            None => self.decisions.cells(&self.trials, &self.given_up),
+        };
         for (cell, state) in states.into_iter().enumerate() {
             match state {
                 CellState::Decided => {
@@ -654,6 +654,7 @@ impl<'a> Run<'a> {
     }
 
     fn report_progress(&mut self, block: u32) {
+        let block = self.pool.map_or(block, |pool| pool.blocks());
         let state = Progress {
             block,
             decided: self.decided.len(),

@@ -207,7 +207,7 @@ pub struct ExperimentArgs {
         conflicts_with = "file"
     )]
     pub perf: Vec<String>,
-    /// Run on another machine, over ssh: ssh:HOST, ssh:USER@HOST
+    /// Run on another machine: ssh:HOST, ssh:USER@HOST, slurm:PARTITION
     #[arg(
         long,
         visible_alias = "on",

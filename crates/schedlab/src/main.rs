@@ -6,6 +6,7 @@ mod commands;
 mod complete;
 mod examples;
 mod exit;
+mod fleet;
 mod latest;
 mod like;
 mod measure;

@@ -9,7 +9,7 @@ use crate::targets;
 use model::{Build, Calibration, Experiment, Plan, Trial};
 use results::files::plain;
 use results::{FORMAT, Manifest, ResultSet, RunState, Writer, read};
-use runner::{Event, Options, Outcome};
+use runner::{Event, Member, Options, Outcome};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::collections::BTreeMap;
@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use target::Target;
 
 pub struct Run {
     experiment: Experiment,
@@ -73,6 +74,15 @@ pub fn interrupt_flag() -> Result<Arc<AtomicBool>, CliError> {
 
 impl Run {
     pub fn start(output: Option<&Path>, wanted: Wanted) -> Result<Run, CliError> {
+        Run::begin(output, wanted, false)
+    }
+
+    /// The same for one of several machines.
+    pub fn start_together(dir: &Path, wanted: Wanted) -> Result<Run, CliError> {
+        Run::begin(Some(dir), wanted, true)
+    }
+
+    fn begin(output: Option<&Path>, wanted: Wanted, together: bool) -> Result<Run, CliError> {
         let Wanted {
             experiment,
             source,
@@ -81,13 +91,11 @@ impl Run {
         plan::check(&experiment)?;
         let plan = schedule::plan(&experiment);
         let dir = output.map_or_else(|| default_dir(&experiment.name), Path::to_owned);
-        let writer = Writer::create(
-            &dir,
-            manifest(&experiment),
-            source.as_deref(),
-            &experiment,
-            &plan,
-        )?;
+        let manifest = Manifest {
+            together,
+            ..manifest(&experiment)
+        };
+        let writer = Writer::create(&dir, manifest, source.as_deref(), &experiment, &plan)?;
         if !calibrations.is_empty() {
             writer.write_calibrations(&calibrations)?;
         }
@@ -164,8 +172,27 @@ impl Run {
         also: &mut dyn FnMut(&Event),
     ) -> Result<Outcome, CliError> {
         let mut target = targets::target(&self.experiment.target, wait, interrupted)?;
-        let mut controller = targets::controller(interrupted)?;
         let mut progress = Display::new(&self.experiment, &self.plan, quiet);
+        let shown = &mut |event: Event| {
+            progress.show(&event);
+            also(&event);
+        };
+        let outcome = self.measure_on(target.as_mut(), interrupted, anyway, None, shown);
+        progress.end();
+        latest::remember(self.dir());
+        outcome
+    }
+
+    /// The same on this target, beside the other machines of a pool.
+    pub fn measure_on(
+        &mut self,
+        target: &mut dyn Target,
+        interrupted: &Arc<AtomicBool>,
+        anyway: bool,
+        pool: Option<Member>,
+        sink: &mut dyn FnMut(Event),
+    ) -> Result<Outcome, CliError> {
+        let mut controller = targets::controller(interrupted)?;
         let options = Options {
             controller: Some(controller.as_mut()),
             interrupted,
@@ -174,30 +201,30 @@ impl Run {
             began: jiff::Timestamp::now().to_string(),
             build: build(),
             anyway,
+            pool,
         };
         let outcome = runner::run(
             &self.experiment,
             &self.plan,
-            target.as_mut(),
+            target,
             &mut self.writer,
             options,
-            &mut |event| {
-                progress.show(&event);
-                also(&event);
-            },
+            sink,
         );
-        progress.end();
         let state = match &outcome {
             Ok(Outcome::Done) => RunState::Done,
             Ok(Outcome::Interrupted) => RunState::Interrupted,
             Err(_) => RunState::Aborted,
         };
         let kept = self.writer.set_state(state);
-        let outcome = outcome.map_err(|e| with_directory(e.into(), &self.writer));
-        latest::remember(self.dir());
-        let outcome = outcome?;
+        let outcome = outcome.map_err(|e| with_directory(e.into(), &self.writer))?;
         kept?;
         Ok(outcome)
+    }
+
+    /// Trials of earlier starts.
+    pub fn done(&self) -> &[Trial] {
+        &self.done
     }
 }
 
@@ -221,6 +248,7 @@ fn manifest(experiment: &Experiment) -> Manifest {
         state: RunState::Running,
         warnings: Vec::new(),
         sources: Vec::new(),
+        together: false,
     }
 }
 

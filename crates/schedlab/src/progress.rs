@@ -11,6 +11,7 @@ use model::{Experiment, Plan, format_duration_ns, format_rate};
 use report::count;
 use runner::{Event, OpenComparison, Progress};
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,6 +24,10 @@ const SHOWN: usize = 6;
 /// Display of one run.
 pub struct Display {
     lines: Lines,
+    /// The machine that events are of, with a colon; empty where there is only one.
+    machine: String,
+    /// Notes that were shown: several machines have the same.
+    noted: BTreeSet<String>,
     /// Block, cell and arm.
     place: String,
     state: String,
@@ -46,6 +51,8 @@ impl Display {
         ));
         Display {
             lines,
+            machine: String::new(),
+            noted: BTreeSet::new(),
             place: String::new(),
             state: String::new(),
             cells: plan.cells.len(),
@@ -53,11 +60,26 @@ impl Display {
         }
     }
 
+    /// Shows an event of one of several machines.
+    pub fn show_of(&mut self, machine: &str, event: &Event) {
+        self.machine = format!("{machine}: ");
+        self.show(event);
+        self.machine.clear();
+    }
+
+    /// A line about a machine, or all of them, that stays.
+    pub fn note(&mut self, line: &str) {
+        self.lines.say(line);
+    }
+
     pub fn show(&mut self, event: &Event) {
+        let machine = &self.machine;
         match event {
             Event::Ready { warnings } => {
                 for warning in *warnings {
-                    self.lines.say(&format!("note: {}", warning.what));
+                    if self.noted.insert(warning.what.clone()) {
+                        self.lines.say(&format!("note: {}", warning.what));
+                    }
                 }
             }
             Event::SearchStarted { .. }
@@ -74,7 +96,7 @@ impl Display {
                     1 => String::new(),
                     attempt => format!(", attempt {attempt}"),
                 };
-                self.place = format!("block {} · {cell} · {arm}{again}", place.block);
+                self.place = format!("{machine}block {} · {cell} · {arm}{again}", place.block);
                 self.now("");
             }
             Event::Step { step } if self.place.is_empty() => self.lines.first_steps(step),
@@ -83,17 +105,18 @@ impl Display {
                 let state = &trial.result.state;
                 if let Some(why) = state.headline() {
                     let (state, cell, arm) = (state.name(), &trial.cell, &trial.arm);
-                    self.lines.say(&format!("{state}: {cell}, {arm}: {why}"));
+                    self.lines
+                        .say(&format!("{machine}{state}: {cell}, {arm}: {why}"));
                 }
             }
-            Event::Piloted { cell, what } => self.lines.say(&format!("{cell}: {what}")),
-            Event::TooLong { what } => self.lines.say(&format!("note: {what}")),
+            Event::Piloted { cell, what } => self.lines.say(&format!("{machine}{cell}: {what}")),
+            Event::TooLong { what } => self.lines.say(&format!("{machine}note: {what}")),
             Event::GaveUp { cell, arm, .. } => {
-                let line = format!("gave up on {arm} in {cell}: it never worked");
+                let line = format!("{machine}gave up on {arm} in {cell}: it never worked");
                 self.lines.say(&line);
             }
             Event::Restarting { why } => {
-                let line = format!("starting the agent again: {}", headline(why));
+                let line = format!("{machine}starting the agent again: {}", headline(why));
                 self.lines.say(&line);
             }
             Event::BlockEnded { state } => self.block_ended(state),

@@ -51,12 +51,16 @@ fn made(
     wait: WaitArgs,
     interrupted: &Arc<AtomicBool>,
 ) -> Result<Box<dyn Target>, CliError> {
-    let host = Host {
+    Ok(target::make(spec, &host_of(wait, interrupted)?)?)
+}
+
+/// Whatever targets need of this machine, and the flag that ends what they start.
+pub fn host_of(wait: WaitArgs, interrupted: &Arc<AtomicBool>) -> Result<Host, CliError> {
+    Ok(Host {
         wait: wait.wait,
         interrupted: interrupted.clone(),
         ..host()?
-    };
-    Ok(target::make(spec, &host)?)
+    })
 }
 
 /// The CPUs that a load may use there; empty where nobody knows them beforehand.

@@ -9,6 +9,6 @@ mod warnings;
 
 pub use length::{Search, block_ns, search_limit_ns, searches, searches_ns};
 pub use limits::check_quota;
-pub use order::{cells, plan, trial_seed};
+pub use order::{cells, machine_seed, plan, trial_seed};
 pub use turns::{pilot_turns, turns};
 pub use warnings::{least_blocks, warnings};

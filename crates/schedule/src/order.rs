@@ -90,9 +90,20 @@ pub fn cells(experiment: &Experiment) -> Vec<Cell> {
 }
 
 /// Seed of a trial: the same for all arms of a block, so that they meet the same
-/// random arrivals, and different in every block (SplitMix64's finaliser).
+/// random arrivals, and different in every block.
 pub fn trial_seed(plan_seed: u64, place: &PlannedTrial) -> u64 {
-    let mut z = plan_seed ^ (u64::from(place.block) << 32) ^ place.cell as u64;
+    mixed(plan_seed ^ (u64::from(place.block) << 32) ^ place.cell as u64)
+}
+
+/// Seed of the plan of one of several machines that measure an experiment together: each draws its
+/// own order of arms. It fits into 53 bits, for readers whose numbers are floating-point.
+pub fn machine_seed(seed: u64, machine: &str) -> u64 {
+    let mixed = |seed, byte: &u8| mixed(seed ^ u64::from(*byte));
+    machine.as_bytes().iter().fold(seed, mixed) >> 11
+}
+
+/// SplitMix64's finaliser.
+fn mixed(mut z: u64) -> u64 {
     z = z.wrapping_add(0x9E37_79B9_7F4A_7C15);
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);

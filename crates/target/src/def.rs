@@ -4,7 +4,7 @@
 //! [`TARGETS`]. Whoever has to know about targets asks here: the reader of experiment
 //! files, the checks of a plan, the lists of the command line and what starts a run.
 
-use crate::{Target, TargetError, local, ssh, vm, xen};
+use crate::{Target, TargetError, local, slurm, ssh, vm, xen};
 use model::{Invalid, KeyDef, Problem, Reset, TargetSpec};
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// All targets, this machine first.
-pub static TARGETS: &[&TargetDef] = &[&local::DEF, &vm::DEF, &xen::DEF, &ssh::DEF];
+pub static TARGETS: &[&TargetDef] = &[&local::DEF, &vm::DEF, &xen::DEF, &ssh::DEF, &slurm::DEF];
 
 /// The table of a file, without `kind`.
 pub type Keys<'a> = toml::de::ValueDeserializer<'a>;
@@ -49,6 +49,47 @@ pub struct TargetDef {
     pub shown: fn(&TargetSpec) -> Result<Shown, Invalid>,
     /// Makes it; nothing is started yet.
     pub make: fn(&TargetSpec, &Host) -> Made,
+    /// Several machines of it at once, where it can have them.
+    pub fleet: Option<FleetDef>,
+}
+
+/// How a target comes to several machines at once.
+#[derive(Debug, Clone, Copy)]
+pub struct FleetDef {
+    /// Number of machines that these keys ask for.
+    pub size: fn(&TargetSpec) -> Result<u32, Invalid>,
+    /// Waits until the machines are there, and says what it waits for.
+    pub make: fn(&TargetSpec, &Host, Say) -> MadeFleet,
+}
+
+/// Machines, or why there are none.
+pub type MadeFleet = Result<Box<dyn Fleet>, TargetError>;
+
+/// Tells whoever waits what for.
+pub type Say<'a> = &'a mut dyn FnMut(&str);
+
+/// Machines that measure at the same time, until this is dropped.
+pub trait Fleet: Send + Sync {
+    /// Names of the machines.
+    fn machines(&self) -> Vec<String>;
+
+    /// The target that one of them is, as results of it alone have it.
+    fn spec(&self, machine: &str) -> TargetSpec;
+
+    /// One of them.
+    fn target(&self, machine: &str, host: &Host) -> Made;
+
+    /// Machines that should be left now.
+    fn leaving(&self) -> Vec<Leaving>;
+}
+
+/// A machine that should be left, since it will be lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leaving {
+    /// Name of the machine.
+    pub machine: String,
+    /// Reason for which it will be lost.
+    pub why: String,
 }
 
 /// The abilities of a target for an experiment.
@@ -128,6 +169,15 @@ pub fn can(spec: &TargetSpec) -> Result<Can, Invalid> {
 /// The CPUs of its agents, where that is known beforehand.
 pub fn cpus(spec: &TargetSpec) -> Option<u32> {
     can(spec).ok().and_then(|can| can.cpus)
+}
+
+/// The way to the machines of an experiment, where it wants several at once.
+pub fn fleet(spec: &TargetSpec) -> Result<Option<FleetDef>, Invalid> {
+    let Some(fleet) = def(spec)?.fleet else {
+        return Ok(None);
+    };
+    let size = (fleet.size)(spec).map_err(|e| e.within("target"))?;
+    Ok((size > 1).then_some(fleet))
 }
 
 /// The target of an experiment; nothing is started yet.

@@ -10,7 +10,9 @@ pub mod child;
 pub mod conformance;
 mod def;
 pub mod fake;
+pub mod far;
 pub mod local;
+pub mod slurm;
 pub mod ssh;
 pub mod stream;
 pub mod vm;
@@ -19,7 +21,8 @@ mod xen;
 pub use ::vm::Saved;
 
 pub use def::{
-    Can, Expose, Host, Keys, Made, ReadError, Shown, TARGETS, TargetDef, can, cpus, def, find, make,
+    Can, Expose, Fleet, FleetDef, Host, Keys, Leaving, Made, MadeFleet, ReadError, Say, Shown,
+    TARGETS, TargetDef, can, cpus, def, find, fleet, make,
 };
 
 /// Error of a target or of an agent on it.

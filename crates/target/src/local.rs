@@ -26,6 +26,7 @@ pub static DEF: TargetDef = TargetDef {
     expose: None,
     shown: |_| Ok(Vec::new()),
     make: |_, host| Ok(Box::new(LocalTarget::new(host))),
+    fleet: None,
 };
 
 const CAN: Can = Can {

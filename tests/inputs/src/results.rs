@@ -86,7 +86,12 @@ fn forecast(results: &ResultSet) {
 /// The checks of `run --resume`.
 fn resumed(results: &ResultSet) {
     let trials: Vec<_> = results.trials.iter().map(|s| s.trial.clone()).collect();
-    runner::unexplained(&results.experiment, &results.plan, &trials);
+    runner::unexplained(
+        &results.experiment,
+        &results.plan,
+        &trials,
+        results.manifest.together,
+    );
 }
 
 fn is_plain(text: &str) {

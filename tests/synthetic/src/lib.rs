@@ -50,6 +50,7 @@ fn manifest(scenario: &Scenario) -> Manifest {
         state: RunState::Done,
         warnings: scenario.warnings.clone(),
         sources: Vec::new(),
+        together: false,
     }
 }
 

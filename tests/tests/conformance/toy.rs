@@ -26,6 +26,7 @@ pub static DEF: TargetDef = TargetDef {
             host: host.clone(),
         }))
     },
+    fleet: None,
 };
 
 const CAN: Can = Can {

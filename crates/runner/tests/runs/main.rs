@@ -7,6 +7,7 @@ mod capacity;
 mod kernels;
 mod pilots;
 mod place;
+mod pool;
 mod resume;
 mod snapshots;
 
@@ -245,7 +246,7 @@ fn a_run_explains_every_place_that_it_left_out() {
         last("make") < last("noisy"),
         "one is decided before the other"
     );
-    let left_out = runner::unexplained(&place.experiment, &place.plan, &trials);
+    let left_out = runner::unexplained(&place.experiment, &place.plan, &trials, false);
     assert_eq!(left_out, [] as [&model::PlannedTrial; 0]);
 }
 
@@ -254,7 +255,7 @@ fn trials_that_were_taken_away_are_missed() {
     let (place, trials) = uneven();
     let missed = |taken: &dyn Fn(&Trial) -> bool| -> Vec<u32> {
         let left: Vec<Trial> = trials.iter().filter(|t| !taken(t)).cloned().collect();
-        let missed = runner::unexplained(&place.experiment, &place.plan, &left);
+        let missed = runner::unexplained(&place.experiment, &place.plan, &left, false);
         missed.iter().map(|place| place.index).collect()
     };
     let of = |cell: &str, block: u32| -> Vec<u32> {

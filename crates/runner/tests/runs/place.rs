@@ -5,7 +5,7 @@ use model::{
 };
 use results::read::read_calibrations;
 use results::{FORMAT, Manifest, ResultSet, RunState, Writer};
-use runner::{Event, Options, Outcome, RunError, run};
+use runner::{Event, Member, Options, Outcome, RunError, run};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use target::Target;
@@ -85,6 +85,7 @@ impl Place {
             state: RunState::Running,
             warnings: Vec::new(),
             sources: Vec::new(),
+            together: false,
         };
         Writer::create(self.path(), manifest, None, &self.experiment, &self.plan).unwrap()
     }
@@ -102,6 +103,19 @@ impl Place {
     /// With a controller for the loads that are to run there.
     pub fn run_beside(
         &self,
+        target: FakeTarget,
+        controller: Option<FakeTarget>,
+        writer: Writer,
+        done: Vec<Trial>,
+        sink: impl FnMut(&Event, &AtomicBool),
+    ) -> Result<Outcome, RunError> {
+        self.run_in(None, target, controller, writer, done, sink)
+    }
+
+    /// As one of several machines.
+    pub fn run_in(
+        &self,
+        pool: Option<Member>,
         mut target: FakeTarget,
         mut controller: Option<FakeTarget>,
         mut writer: Writer,
@@ -117,6 +131,7 @@ impl Place {
             began: "2026-11-21T10:00:00Z".to_owned(),
             build: Build::default(),
             anyway: self.anyway,
+            pool,
         };
         let mut watch = |event: Event| sink(&event, &interrupted);
         run(

@@ -37,7 +37,8 @@ pub fn merge(args: &MergeArgs) -> Result<ExitCode, CliError> {
     let name = &all[0].manifest.name;
     let dir = args.output.clone();
     let dir = dir.unwrap_or_else(|| default_dir(&format!("{name}-merged")));
-    results::merge::merge(&parts, &dir, manifest(&parts))?;
+    let go_on = "go on with them by `schedlab run --resume`, and merge again";
+    results::merge::merge(&parts, &dir, manifest(&parts, go_on))?;
     on_new(&dir, args.format)
 }
 
@@ -110,7 +111,8 @@ fn machine(path: &Path, results: &ResultSet) -> String {
     }
 }
 
-fn manifest(parts: &[Part]) -> Manifest {
+/// The manifest of merged runs. `go_on`: the remedy where one of them came to no end.
+pub fn manifest(parts: &[Part], go_on: &str) -> Manifest {
     let first = &parts[0].results.manifest;
     let machines: BTreeSet<&str> = parts.iter().map(|part| part.machine.as_str()).collect();
     let machines: Vec<&str> = machines.into_iter().collect();
@@ -124,7 +126,7 @@ fn manifest(parts: &[Part]) -> Manifest {
         remedy: String::new(),
     };
     let mut warnings = vec![merged];
-    warnings.extend(reservations(parts));
+    warnings.extend(reservations(parts, go_on));
     for warning in parts
         .iter()
         .flat_map(|part| &part.results.manifest.warnings)
@@ -145,11 +147,12 @@ fn manifest(parts: &[Part]) -> Manifest {
         state: RunState::Running,
         warnings,
         sources: Vec::new(),
+        together: false,
     }
 }
 
 /// Differences between the runs that the report of one cannot know.
-fn reservations(parts: &[Part]) -> Vec<Warning> {
+fn reservations(parts: &[Part], go_on: &str) -> Vec<Warning> {
     let caution = |what: String, remedy: &str| Warning {
         severity: Severity::Caution,
         what,
@@ -166,7 +169,7 @@ fn reservations(parts: &[Part]) -> Vec<Warning> {
     if !broken.is_empty() {
         found.push(caution(
             format!("Runs that ended before their plan: {}.", broken.join(", ")),
-            "go on with them by `schedlab run --resume`, and merge again",
+            go_on,
         ));
     }
     if builds.len() > 1 {

@@ -2,23 +2,29 @@
 
 use crate::args::RunArgs;
 use crate::exit::{self, CliError};
+use crate::fleet::Several;
 use crate::like::wanted_like;
 use crate::measure::{Run, interrupt_flag};
 use crate::metrics::Metrics;
 use crate::notify::Notices;
 use crate::output;
-use crate::request::measurable;
+use crate::request::{Wanted, measurable};
 use crate::targets;
 use model::TargetSpec;
 use report::Table;
+use results::files::SYSTEM;
 use results::{ResultSet, read};
 use runner::{Event, Outcome};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 pub fn run(args: &RunArgs) -> Result<ExitCode, CliError> {
-    let mut notices = Notices::to(&args.notify)?;
-    let mut metrics = Metrics::at(args.metrics_at.as_deref())?;
+    let mut watch = Watch {
+        notices: Notices::to(&args.notify)?,
+        metrics: Metrics::at(args.metrics_at.as_deref())?,
+    };
     let interrupted = interrupt_flag()?;
     let wanted = match &args.resume {
         Some(_) if args.experiment.is_empty() => None,
@@ -27,37 +33,82 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, CliError> {
             None => measurable(&args.experiment)?,
         }),
     };
+    let (several, wanted) = Several::of(args, wanted)?;
+    let ended = match several {
+        Some(several) => on_several(args, &several, &interrupted, &mut watch),
+        None => on_one(args, wanted, &interrupted, &mut watch)?,
+    };
+    match &ended {
+        Ok((_, text)) => watch.notices.end(text),
+        Err(error) => {
+            let text = format!("The run ended with an error: {error}");
+            watch.notices.end(&text);
+        }
+    }
+    ended.map(|(code, _)| code)
+}
+
+/// Exit code of a run, and its conclusion.
+type Ended = Result<(ExitCode, String), CliError>;
+
+/// Those that see a run from afar.
+struct Watch {
+    notices: Notices,
+    metrics: Metrics,
+}
+
+impl Watch {
+    fn start(&mut self, name: &str, dir: &Path) {
+        self.notices.start(name, dir);
+        self.metrics.start(name, dir);
+    }
+
+    fn see(&mut self, event: &Event) {
+        self.notices.see(event);
+        self.metrics.see(event);
+    }
+}
+
+/// An error where nothing was started.
+fn on_one(
+    args: &RunArgs,
+    wanted: Option<Wanted>,
+    interrupted: &Arc<AtomicBool>,
+    watch: &mut Watch,
+) -> Result<Ended, CliError> {
     let earlier = match (&args.resume, &wanted) {
         (Some(dir), None) => Some(read::read_plan(dir)?.0.target),
         _ => None,
     };
     let spec = earlier.or_else(|| wanted.as_ref().map(|w| w.experiment.target.clone()));
     let spec = spec.unwrap_or_else(TargetSpec::local);
-    let _lock = targets::made_ready(&spec, args.wait, &interrupted)?;
+    let _lock = targets::made_ready(&spec, args.wait, interrupted)?;
     let mut run = match (&args.resume, wanted) {
         (Some(dir), wanted) => Run::resume(dir, wanted, &args.experiment)?,
         (None, Some(wanted)) => Run::start(args.output.as_deref(), wanted)?,
         (None, None) => unreachable!("only a resume can do without an experiment"),
     };
-    notices.start(run.name(), run.dir());
-    metrics.start(run.name(), run.dir());
-    let mut see = |event: &Event| {
-        notices.see(event);
-        metrics.see(event);
-    };
-    let ended = run.measure(&interrupted, args.wait, args.quiet, args.anyway, &mut see);
-    let ended = ended.and_then(|outcome| finish(args, &run, outcome));
-    match &ended {
-        Ok((_, text)) => notices.end(text),
-        Err(error) => notices.end(&format!("The run ended with an error: {error}")),
-    }
-    ended.map(|(code, _)| code)
+    watch.start(run.name(), run.dir());
+    let mut see = |event: &Event| watch.see(event);
+    let ended = run.measure(interrupted, args.wait, args.quiet, args.anyway, &mut see);
+    Ok(ended.and_then(|outcome| finish(args, run.dir(), outcome)))
+}
+
+fn on_several(
+    args: &RunArgs,
+    several: &Several,
+    interrupted: &Arc<AtomicBool>,
+    watch: &mut Watch,
+) -> Ended {
+    watch.start(several.name(), several.dir());
+    let mut see = |event: &Event| watch.see(event);
+    let outcome = several.measure(args, interrupted, &mut see)?;
+    finish(args, several.dir(), outcome)
 }
 
 /// Reports on what was measured: the exit code, and the conclusion for who did not watch.
-fn finish(args: &RunArgs, run: &Run, outcome: Outcome) -> Result<(ExitCode, String), CliError> {
-    let dir = run.dir();
-    if outcome == Outcome::Interrupted && run.is_empty() {
+fn finish(args: &RunArgs, dir: &Path, outcome: Outcome) -> Ended {
+    if outcome == Outcome::Interrupted && !dir.join(SYSTEM).exists() {
         return Ok(interrupted(dir));
     }
     let results = ResultSet::read(dir)?;

@@ -1,6 +1,7 @@
 //! The keys of `[target]` with `kind = "ssh"`.
 
 use super::NAME;
+use crate::far::Sudo;
 use jiff::SignedDuration;
 use model::{Invalid, KeyDef, TargetSpec};
 use serde::{Deserialize, Serialize};
@@ -34,25 +35,6 @@ pub struct SshSpec {
     /// Time for which a lost connection is made anew; `None`: five minutes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reconnect: Option<SignedDuration>,
-}
-
-/// Use of sudo(8) by a user who is not root.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Sudo {
-    /// Where an arm changes something and sudo asks for no password.
-    #[default]
-    Auto,
-    /// Always; an error where it asks for a password.
-    Yes,
-    /// Never.
-    No,
-}
-
-impl Sudo {
-    fn is_usual(&self) -> bool {
-        *self == Sudo::Auto
-    }
 }
 
 /// Keys of the table `[target]`.
@@ -122,7 +104,7 @@ impl SshSpec {
     }
 
     /// Time for which a lost connection is made anew.
-    pub fn reconnect(&self) -> Duration {
+    pub(super) fn time_to_reconnect(&self) -> Duration {
         let wanted = self.reconnect.map(Duration::try_from);
         wanted.and_then(Result::ok).unwrap_or(RECONNECT)
     }
@@ -176,10 +158,13 @@ mod tests {
     fn keys_are_the_same_after_they_were_stored() {
         let keys = "{host = \"a@b\", port = 22, sudo = \"yes\", reconnect = \"90s\"}";
         let spec = read(keys).unwrap();
-        assert_eq!(spec.reconnect(), Duration::from_secs(90));
+        assert_eq!(spec.time_to_reconnect(), Duration::from_secs(90));
         assert_eq!(SshSpec::of(&TargetSpec::from(&spec)), Ok(spec));
         let usual = read("{host = \"lab3\"}").unwrap();
-        assert_eq!((usual.sudo, usual.reconnect()), (Sudo::Auto, RECONNECT));
+        assert_eq!(
+            (usual.sudo, usual.time_to_reconnect()),
+            (Sudo::Auto, RECONNECT)
+        );
     }
 
     #[test]

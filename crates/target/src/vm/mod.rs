@@ -28,6 +28,7 @@ pub static DEF: TargetDef = TargetDef {
     expose: Some(expose),
     shown,
     make,
+    fleet: None,
 };
 
 fn read(keys: Keys) -> Result<TargetSpec, ReadError> {

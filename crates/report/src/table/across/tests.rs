@@ -227,6 +227,7 @@ fn a_machine_without_the_figure_keeps_its_column() {
         created: "2026-11-21T19:16:06Z".to_owned(),
         seed,
         blocks,
+        together: false,
     };
     results.manifest.sources = vec![source("a", 1, 6), source("b", 2, 5)];
     for stored in &mut results.trials {

@@ -187,7 +187,7 @@ impl Findings {
             );
         }
         let trials: Vec<Trial> = run.trials.iter().map(|s| s.trial.clone()).collect();
-        let missing = runner::unexplained(experiment, plan, &trials);
+        let missing = runner::unexplained(experiment, plan, &trials, run.manifest.together);
         let name = |place: &&PlannedTrial| {
             format!(
                 "place {} of the plan ({}, {}, block {}): has no trial, though its cell was not \

@@ -56,8 +56,8 @@ impl AgentFile {
         })
     }
 
-    /// Why a machine of this name, as uname(2) gives it, cannot run the program.
-    pub fn misfit(&self, host: &str, uname: &str) -> Option<Problem> {
+    /// Why a machine of this name, as uname(2) gives it, cannot run the program, and what to do.
+    pub fn misfit(&self, uname: &str) -> Option<(String, String)> {
         let of_target = MACHINES.iter().find(|(name, _)| *name == uname);
         // A machine that nobody has met is left to try it.
         if of_target.is_none_or(|(_, number)| *number == self.machine) {
@@ -72,13 +72,10 @@ impl AgentFile {
             true => "the program that `agent` names",
             false => "this schedlab",
         };
-        Some(Problem {
-            object: format!("ssh:{host}"),
-            what: format!("the machine is {uname}, and {which} is for {own}"),
-            remedy: format!(
-                "build the same schedlab for {uname} and name the file: agent = \"PATH\""
-            ),
-        })
+        Some((
+            format!("the machine is {uname}, and {which} is for {own}"),
+            format!("build the same schedlab for {uname} and name the file: agent = \"PATH\""),
+        ))
     }
 }
 
@@ -109,24 +106,19 @@ mod tests {
 
     #[test]
     fn a_program_for_another_architecture_is_told_before_it_is_copied() {
-        let problem = agent(62).misfit("lab3", "aarch64").unwrap();
-        assert_eq!(
-            (problem.object.as_str(), problem.what.as_str()),
-            (
-                "ssh:lab3",
-                "the machine is aarch64, and this schedlab is for x86_64"
-            )
-        );
-        assert!(problem.remedy.contains("agent = "), "{problem:?}");
-        assert_eq!(agent(62).misfit("lab3", "x86_64"), None);
-        assert_eq!(agent(62).misfit("lab3", "of tomorrow"), None);
+        let (what, remedy) = agent(62).misfit("aarch64").unwrap();
+        let known = "the machine is aarch64, and this schedlab is for x86_64";
+        assert_eq!(what, known);
+        assert!(remedy.contains("agent = "), "{remedy}");
+        assert_eq!(agent(62).misfit("x86_64"), None);
+        assert_eq!(agent(62).misfit("of tomorrow"), None);
     }
 
     #[test]
     fn this_program_is_of_this_machine_and_a_text_is_no_program() {
         let own = AgentFile::read(Path::new("/proc/self/exe"), false).unwrap();
         let uname = rustix::system::uname();
-        assert_eq!(own.misfit("here", &uname.machine().to_string_lossy()), None);
+        assert_eq!(own.misfit(&uname.machine().to_string_lossy()), None);
         assert_eq!(own.hash.len(), 64);
         let text = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(text.path(), "a text, of more than a header's length").unwrap();

@@ -1,10 +1,10 @@
 //! The findings of `schedlab target check` about a machine.
 
-use super::far::Failure;
+use super::line::{Failure, Sudo};
 use super::look::Look;
-use super::{CLOCKS_S, SshTarget, Sudo};
+use super::{CLOCKS_S, FarTarget};
 use crate::{Boot, Looked, Target, TargetError};
-use model::{Check, CheckState, Problem, Reply, Request, System, format_duration_ns};
+use model::{Check, CheckState, Reply, Request, System, format_duration_ns};
 use std::time::Duration;
 
 pub(super) const SUDO_REMEDY: &str =
@@ -13,7 +13,7 @@ pub(super) const SUDO_REMEDY: &str =
 const ANSWER: Duration = Duration::from_secs(60);
 
 /// Looks from outside, then with an agent, where one can be started.
-pub(super) fn look(target: &mut SshTarget) -> Result<Looked, Failure> {
+pub(super) fn look(target: &mut FarTarget) -> Result<Looked, Failure> {
     let look = target.look()?;
     let mut looked = Looked {
         checks: of_outside(target, &look)?,
@@ -28,16 +28,17 @@ pub(super) fn look(target: &mut SshTarget) -> Result<Looked, Failure> {
     match seen {
         Ok(system) => looked.checks.extend(of_inside(&system)),
         Err(TargetError::Unmet(problem)) => looked.missing.push(problem),
-        Err(other) => looked.missing.push(Problem {
-            object: format!("ssh:{}", target.spec.host),
-            what: other.to_string(),
-            remedy: "look at what it says".to_owned(),
-        }),
+        Err(other) => {
+            let problem = target
+                .line
+                .problem(other.to_string(), "look at what it says");
+            looked.missing.push(problem);
+        }
     }
     Ok(looked)
 }
 
-fn seen_by_an_agent(target: &mut SshTarget) -> Result<System, TargetError> {
+fn seen_by_an_agent(target: &mut FarTarget) -> Result<System, TargetError> {
     let mut session = target.open(&Boot::default())?;
     session.send(&Request::Probe)?;
     match session.receive(ANSWER)? {
@@ -65,12 +66,12 @@ fn caution(name: &str, value: String, effect: &str, remedy: &str) -> Check {
     }
 }
 
-fn of_outside(target: &mut SshTarget, look: &Look) -> Result<Vec<Check>, Failure> {
+fn of_outside(target: &mut FarTarget, look: &Look) -> Result<Vec<Check>, Failure> {
     let needed_kib = target.agent()?.bytes.len() as u64 >> 10;
     Ok(vec![
         fine("architecture", look.machine.clone()),
         fine("kernel", look.release.clone()),
-        root(target.spec.sudo, look),
+        root(target.line.sudo(), look),
         clock(look.ahead_s),
         cache(look, needed_kib),
     ])

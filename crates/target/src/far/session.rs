@@ -1,14 +1,12 @@
-//! One agent on the far machine: messages over ssh(1), the loss of the connection told apart
-//! from the end of the agent, and ports that are forwarded.
+//! One agent on the far machine: messages over its line, and the loss of the connection told
+//! apart from the end of the agent.
 
-use super::far::{Failure, NO_CONNECTION};
-use super::spec::SshSpec;
+use super::line::{Failure, Forwarding, Line};
 use crate::child::ChildSession;
 use crate::{Session, TargetError};
 use model::{Fact, PROTOCOL_VERSION, Reply, Request};
-use std::io::{BufRead, BufReader, Read};
-use std::net::{Ipv4Addr, TcpListener};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -19,25 +17,25 @@ const LOOK_UP: Duration = Duration::from_millis(200);
 const UNMET: i32 = 3;
 
 #[derive(Debug)]
-pub(super) struct SshSession {
+pub(super) struct FarSession {
     agent: ChildSession,
-    spec: SshSpec,
+    line: Arc<dyn Line>,
     facts: Vec<Fact>,
     forwarding: Option<Forwarding>,
 }
 
-impl SshSession {
+impl FarSession {
     /// Starts the agent and waits until it has answered once.
     pub fn start(
         command: Command,
-        spec: &SshSpec,
+        line: &Arc<dyn Line>,
         facts: Vec<Fact>,
         interrupted: &AtomicBool,
     ) -> Result<Self, Failure> {
         let agent = ChildSession::spawn_with_signs_of_life(command).map_err(Failure::Final)?;
-        let mut session = SshSession {
+        let mut session = FarSession {
             agent,
-            spec: spec.clone(),
+            line: Arc::clone(line),
             facts,
             forwarding: None,
         };
@@ -57,7 +55,7 @@ impl SshSession {
             }
         }
         let what = format!("its agent gave no answer for {} s", GREETING.as_secs());
-        Err(spec.problem(what, "look at the load of the machine").into())
+        Err(line.problem(what, "look at the load of the machine").into())
     }
 
     /// Why there was no answer, by the exit status.
@@ -66,25 +64,24 @@ impl SshSession {
             return Failure::Final(error);
         };
         match self.agent.exit_code() {
-            Some(NO_CONNECTION) => self.spec.no_connection(&tail),
+            code if self.line.is_lost(code, &tail) => self.line.no_connection(&tail),
             Some(UNMET) => {
                 let remedy = "`--wait` waits for its end";
-                Failure::Busy(self.spec.problem(requirement(&tail), remedy))
+                Failure::Busy(self.line.problem(requirement(&tail), remedy))
             }
             _ => Failure::Final(TargetError::Gone { why, tail }),
         }
     }
 
     fn explain(&mut self, error: TargetError) -> TargetError {
-        match error {
-            TargetError::Gone { tail, .. } if self.agent.exit_code() == Some(NO_CONNECTION) => {
-                TargetError::Gone {
-                    why: format!("the connection to {} is lost", self.spec.host),
-                    tail,
-                }
-            }
-            other => other,
-        }
+        let TargetError::Gone { why, tail } = error else {
+            return error;
+        };
+        let why = match self.line.is_lost(self.agent.exit_code(), &tail) {
+            true => format!("the connection to {} is lost", self.line.machine()),
+            false => why,
+        };
+        TargetError::Gone { why, tail }
     }
 }
 
@@ -93,7 +90,7 @@ fn requirement(said: &str) -> String {
     let lines = said.lines().skip_while(|line| !line.contains("not met"));
     let lines = lines
         .skip(1)
-        .filter(|line| !line.trim_start().starts_with('→'));
+        .filter(|line| !line.trim_start().starts_with('→') && !line.starts_with("srun: "));
     let text = lines.map(str::trim).collect::<Vec<_>>().join("\n");
     match text.strip_prefix("this machine: ") {
         Some(text) => text.to_owned(),
@@ -102,7 +99,7 @@ fn requirement(said: &str) -> String {
     }
 }
 
-impl Session for SshSession {
+impl Session for FarSession {
     fn send(&mut self, request: &Request) -> Result<(), TargetError> {
         let sent = self.agent.send(request);
         sent.map_err(|error| self.explain(error))
@@ -119,68 +116,11 @@ impl Session for SshSession {
 
     fn forward(&mut self, ports: &[u16]) -> Result<Vec<u16>, TargetError> {
         self.forwarding = None;
-        let forwarding = Forwarding::start(&self.spec, ports)?;
+        let forwarding = self.line.forward(ports)?;
         let here = forwarding.here.clone();
         self.forwarding = Some(forwarding);
         Ok(here)
     }
-}
-
-/// An ssh(1) of its own that forwards ports, until it is dropped.
-#[derive(Debug)]
-struct Forwarding {
-    ssh: Child,
-    here: Vec<u16>,
-}
-
-impl Forwarding {
-    fn start(spec: &SshSpec, ports: &[u16]) -> Result<Self, TargetError> {
-        let failed = |step| {
-            move |source| TargetError::Io {
-                step,
-                object: "ssh".to_owned(),
-                source,
-            }
-        };
-        let here = free_ports(ports.len()).map_err(failed("looking for free ports for"))?;
-        let pairs: Vec<_> = here.iter().copied().zip(ports.iter().copied()).collect();
-        let mut command = spec.forwarding(&pairs);
-        command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        let mut ssh = command.spawn().map_err(failed("starting"))?;
-        let (stdout, stderr) = (ssh.stdout.take(), ssh.stderr.take());
-        let forwarding = Forwarding { ssh, here };
-        // ssh(1) listens before it runs the command there.
-        let mut line = String::new();
-        if let Some(stdout) = stdout {
-            let _ = BufReader::new(stdout).read_line(&mut line);
-        }
-        if line.ends_with('\n') {
-            return Ok(forwarding);
-        }
-        let mut said = String::new();
-        if let Some(mut stderr) = stderr {
-            let _ = stderr.read_to_string(&mut said);
-        }
-        Err(spec.no_connection(&said).into())
-    }
-}
-
-impl Drop for Forwarding {
-    fn drop(&mut self) {
-        let _ = self.ssh.kill();
-        let _ = self.ssh.wait();
-    }
-}
-
-/// Ports of the loopback address that nobody has now, each another.
-fn free_ports(count: usize) -> std::io::Result<Vec<u16>> {
-    let listeners = (0..count).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
-    let listeners = listeners.collect::<std::io::Result<Vec<_>>>()?;
-    let ports = listeners.iter().map(|l| Ok(l.local_addr()?.port()));
-    ports.collect()
 }
 
 #[cfg(test)]
@@ -196,11 +136,5 @@ mod tests {
             "another run is under way on this machine (process 7)\nschedlab agent --for kim@desk"
         );
         assert_eq!(requirement("sh: not found"), "sh: not found");
-    }
-
-    #[test]
-    fn free_ports_differ() {
-        let ports = free_ports(3).unwrap();
-        assert!(ports[0] != ports[1] && ports[1] != ports[2] && ports[0] != ports[2]);
     }
 }

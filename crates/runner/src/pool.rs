@@ -1,0 +1,163 @@
+//! Runs of one experiment on several machines at the same time, which stop when all of their blocks
+//! together have decided.
+//!
+//! Each machine has a run of its own: its own order of arms, calibrations and results. What they share
+//! is here: the trials, by which a cell is decided, and the number of blocks that are left. A block is
+//! taken by whichever machine is free. The test of a comparison holds at every look and does not
+//! depend on the order of the blocks, so it holds where they come from many machines
+//! (`docs/statistics.md`).
+
+use crate::cells::{CellState, Decisions, GivenUp};
+use model::{Experiment, Plan, Trial};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Trials of all machines, and the blocks that are left for them.
+#[derive(Debug)]
+pub struct Pool<'a> {
+    decisions: Decisions<'a>,
+    most: usize,
+    shared: Mutex<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    members: usize,
+    /// Number here of a block, by the machine that has it and its number there.
+    blocks: BTreeMap<(usize, u32), u32>,
+    /// With the numbers of blocks here, and without what only one trial's reader needs.
+    trials: Vec<Trial>,
+    /// Cell and arm that a machine has given up.
+    given_up: GivenUp,
+    last: u32,
+    /// The last look, and the number of trials at it.
+    looked: Option<(usize, Vec<CellState>)>,
+}
+
+/// A look is made when the trials are more by this part: many machines end many blocks, each look is
+/// at all of them, and none of them tells much more than the one before.
+const BETWEEN_LOOKS: usize = 64;
+
+/// A machine in the pool.
+#[derive(Debug, Clone, Copy)]
+pub struct Member<'a> {
+    pool: &'a Pool<'a>,
+    index: usize,
+}
+
+impl<'a> Pool<'a> {
+    /// An empty pool. All members have this experiment but for its seed and its machine, and plans
+    /// with the cells of this one.
+    pub fn new(experiment: &'a Experiment, plan: &'a Plan) -> Self {
+        Pool {
+            decisions: Decisions::of_machines(experiment, plan),
+            most: experiment.stop.max_blocks as usize,
+            shared: Mutex::default(),
+        }
+    }
+
+    /// A machine, with the trials that it has already.
+    pub fn member(&'a self, done: &[Trial]) -> Member<'a> {
+        let index = {
+            let mut shared = self.shared();
+            shared.members += 1;
+            shared.members - 1
+        };
+        let member = Member { pool: self, index };
+        for trial in done {
+            member.shared().number(index, trial.place.block);
+            member.add(trial);
+        }
+        member
+    }
+
+    fn shared(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shared {
+    /// The number of a block of this machine here.
+    fn number(&mut self, member: usize, block: u32) -> u32 {
+        if let Some(number) = self.blocks.get(&(member, block)) {
+            return *number;
+        }
+        self.last += 1;
+        self.blocks.insert((member, block), self.last);
+        self.last
+    }
+
+    /// Given up somewhere, and nowhere known to work.
+    fn given_up(&self) -> GivenUp {
+        let works = |pair: &(usize, usize)| {
+            let mut trials = self.trials.iter();
+            trials.any(|t| t.is_ok() && (t.place.cell, t.place.arm) == *pair)
+        };
+        let given_up = self.given_up.iter();
+        given_up.filter(|pair| !works(pair)).copied().collect()
+    }
+}
+
+impl Member<'_> {
+    fn shared(&self) -> MutexGuard<'_, Shared> {
+        self.pool.shared()
+    }
+
+    /// Takes a block for this machine; `false` where none is left. A block that it has begun is
+    /// its own.
+    pub(crate) fn takes(&self, block: u32) -> bool {
+        let mut shared = self.shared();
+        let is_left = shared.blocks.len() < self.pool.most;
+        if !is_left && !shared.blocks.contains_key(&(self.index, block)) {
+            return false;
+        }
+        shared.number(self.index, block);
+        true
+    }
+
+    /// Gives a block back that came to no end, for another machine.
+    pub(crate) fn leaves(&self, block: u32) {
+        let mut shared = self.shared();
+        if let Some(number) = shared.blocks.remove(&(self.index, block)) {
+            shared.trials.retain(|trial| trial.place.block != number);
+        }
+    }
+
+    /// A trial has ended.
+    pub(crate) fn add(&self, trial: &Trial) {
+        let mut shared = self.shared();
+        let block = shared.number(self.index, trial.place.block);
+        let mut slim = trial.clone();
+        slim.place.block = block;
+        // The rest is in the results of the machine, and there may be many machines.
+        slim.result.evidence = Default::default();
+        shared.trials.push(slim);
+    }
+
+    /// An arm that never worked on this machine.
+    pub(crate) fn gave_up(&self, given_up: &GivenUp) {
+        self.shared().given_up.extend(given_up);
+    }
+
+    /// The state of every cell after the blocks of all machines, or nearly all.
+    pub(crate) fn cells(&self) -> Vec<CellState> {
+        let mut shared = self.shared();
+        let count = shared.trials.len();
+        match &shared.looked {
+            Some((at, states)) if count.saturating_sub(*at) < at / BETWEEN_LOOKS => states.clone(),
+            _ => {
+                let states = self
+                    .pool
+                    .decisions
+                    .cells(&shared.trials, &shared.given_up());
+                shared.looked = Some((count, states.clone()));
+                states
+            }
+        }
+    }
+
+    /// Blocks that were begun, on all machines.
+    pub(crate) fn blocks(&self) -> u32 {
+        u32::try_from(self.shared().blocks.len()).unwrap_or(u32::MAX)
+    }
+}

@@ -1,0 +1,44 @@
+//! What a run is given besides the experiment, and how it ends.
+
+use crate::pool::Member;
+use model::{Build, Calibration, Trial};
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+use target::Target;
+
+/// Needs of a run besides the experiment.
+pub struct Options<'a> {
+    /// Runs the loads that are to run on the controller, where the target is another
+    /// machine. Without it they run on the target.
+    pub controller: Option<&'a mut dyn Target>,
+    /// Set from outside (a signal) to end after undoing everything.
+    pub interrupted: &'a AtomicBool,
+    /// Trials of earlier starts of the same plan.
+    pub done: Vec<Trial>,
+    /// Calibrations of earlier starts, by the name of the cell.
+    pub calibrations: BTreeMap<String, Calibration>,
+    /// When this start began, RFC 3339 in UTC.
+    pub began: String,
+    /// Build of this runner, which agents must have as well.
+    pub build: Build,
+    /// Go on where this start differs from the earlier ones, and say so in the results.
+    pub anyway: bool,
+    /// Other machines that measure the same, whose blocks decide with those of this run. The
+    /// trials in `done` are known there.
+    pub pool: Option<Member<'a>>,
+}
+
+impl std::fmt::Debug for Options<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Options")
+    }
+}
+
+/// End of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Decided, at the last block, or out of budget.
+    Done,
+    /// Ended from outside, after everything was undone.
+    Interrupted,
+}

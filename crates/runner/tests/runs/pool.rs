@@ -1,0 +1,132 @@
+//! Several machines that measure one experiment together.
+
+use super::place::{Place, experiment, took};
+use model::{Experiment, Trial};
+use runner::{Event, Outcome, Pool, RunError};
+use std::collections::BTreeSet;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use target::fake::{FakeTarget, Fate};
+
+/// What becomes of the trials of a machine.
+type Story = fn(usize, &model::TrialSpec) -> Fate;
+
+/// Trials of each machine, and how its run ended.
+fn run_on(
+    machines: usize,
+    experiment: &Experiment,
+    story: Story,
+    ends_after: fn(usize) -> Option<usize>,
+) -> Vec<(Vec<Trial>, Result<Outcome, RunError>)> {
+    let of_all = schedule::plan(experiment);
+    let pool = Pool::new(experiment, &of_all);
+    let start = Barrier::new(machines);
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..machines)
+            .map(|machine| {
+                let (member, start) = (pool.member(&[]), &start);
+                let place = Place::new(Experiment {
+                    seed: schedule::machine_seed(experiment.seed, &machine.to_string()),
+                    ..experiment.clone()
+                });
+                scope.spawn(move || {
+                    let target = FakeTarget::new(move |spec| {
+                        std::thread::sleep(Duration::from_millis(2));
+                        story(machine, spec)
+                    });
+                    let (mut trials, writer) = (Vec::new(), place.writer());
+                    let mut sink = |event: &Event, stop: &AtomicBool| {
+                        if let Event::TrialEnded { trial } = event {
+                            trials.push((*trial).clone());
+                        }
+                        stop.store(Some(trials.len()) == ends_after(machine), Ordering::Relaxed);
+                    };
+                    start.wait();
+                    let pool = Some(member);
+                    let end = place.run_in(pool, target, None, writer, Vec::new(), &mut sink);
+                    (trials, end)
+                })
+            })
+            .collect();
+        let ends = threads.into_iter().map(|thread| thread.join().unwrap());
+        ends.collect()
+    })
+}
+
+/// Noise between the arms that decides nothing in a dozen blocks.
+fn noisy(spec: &model::TrialSpec) -> Fate {
+    let noise = (spec.seed % 1000) as f64 / 1000.0;
+    took(if spec.arm.name == "default" {
+        1.0
+    } else {
+        0.5 + noise
+    })
+}
+
+fn blocks(trials: &[Trial]) -> usize {
+    let blocks: BTreeSet<u32> = trials.iter().map(|trial| trial.place.block).collect();
+    blocks.len()
+}
+
+#[test]
+fn all_machines_together_measure_as_many_blocks_as_one_would() {
+    let ends = run_on(
+        4,
+        &experiment(&["default", "same"]),
+        |_, spec| noisy(spec),
+        |_| None,
+    );
+    let counts: Vec<usize> = ends.iter().map(|(trials, _)| blocks(trials)).collect();
+    assert_eq!(counts.iter().sum::<usize>(), 12, "{counts:?}");
+    assert!(
+        counts.iter().filter(|count| **count > 0).count() > 1,
+        "{counts:?}"
+    );
+    assert!(ends.iter().all(|(_, end)| matches!(end, Ok(Outcome::Done))));
+}
+
+#[test]
+fn an_interrupted_machine_gives_its_open_block_to_the_others() {
+    let ends = run_on(
+        2,
+        &experiment(&["default", "same"]),
+        |_, spec| noisy(spec),
+        |machine| (machine == 0).then_some(3),
+    );
+    let whole: usize = ends
+        .iter()
+        .map(|(trials, _)| {
+            (1..=12)
+                .filter(|b| trials.iter().filter(|t| t.place.block == *b).count() == 2)
+                .count()
+        })
+        .sum();
+    let begun: usize = ends.iter().map(|(trials, _)| blocks(trials)).sum();
+    assert_eq!((whole, begun), (12, 13), "one was begun and given back");
+    assert!(matches!(ends[0].1, Ok(Outcome::Interrupted)));
+}
+
+#[test]
+fn sixty_four_machines_find_what_they_have_in_common() {
+    // Each machine is slower or faster as a whole, which is not the arm's doing.
+    let story: Story = |machine, spec| {
+        let of_machine = 1.0 + machine as f64 / 64.0;
+        let of_arm = if spec.arm.name == "slow" { 1.05 } else { 1.0 };
+        let noise = 1.0 + 0.02 * ((spec.seed.wrapping_mul(31) % 11) as f64 / 5.0 - 1.0);
+        let own = if spec.arm.name == "slow" { 1.0 } else { noise };
+        took(of_machine * of_arm * own)
+    };
+    let mut wanted = experiment(&["default", "slow"]);
+    wanted.stop.max_blocks = 500;
+    let ends = run_on(64, &wanted, story, |_| None);
+    let begun: usize = ends.iter().map(|(trials, _)| blocks(trials)).sum();
+    // Those under way when it was decided come to their end.
+    assert!((5..300).contains(&begun), "{begun} blocks");
+    let most = ends.iter().map(|(trials, _)| blocks(trials)).max();
+    assert!(
+        most.is_some_and(|most| most < 20),
+        "{most:?} on one machine"
+    );
+    assert!(ends.iter().all(|(_, end)| matches!(end, Ok(Outcome::Done))));
+}

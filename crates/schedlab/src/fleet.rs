@@ -1,0 +1,389 @@
+//! A run on several machines at once: a run of its own on each of them, in a thread, and one result
+//! of all.
+
+use crate::args::RunArgs;
+use crate::commands::merge;
+use crate::exit::CliError;
+use crate::latest;
+use crate::measure::{Run, default_dir};
+use crate::progress::Display;
+use crate::request::{Wanted, extended};
+use crate::targets;
+use model::{Calibration, Experiment, Plan, Severity, Warning};
+use plan::PlanError;
+use results::fleet::FleetDir;
+use results::merge::Part;
+use results::{ResultSet, read};
+use runner::{Event, Member, Outcome, Pool};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, ScopedJoinHandle};
+use std::time::{Duration, Instant};
+use target::{Fleet, FleetDef, Host, TargetError};
+
+/// Between two questions for machines that will be lost.
+const LOOK: Duration = Duration::from_secs(3);
+/// Between two looks at the flag of a signal.
+const LOOK_UP: Duration = Duration::from_millis(100);
+
+/// An experiment on several machines at once.
+pub struct Several {
+    dir: FleetDir,
+    experiment: Experiment,
+    plan: Plan,
+    calibrations: BTreeMap<String, Calibration>,
+    def: FleetDef,
+}
+
+/// One machine with its run.
+struct Machine {
+    name: String,
+    run: Run,
+    /// Set to end its run, and no other.
+    ended: Arc<AtomicBool>,
+}
+
+/// What ended the run of a machine before the others, for the reader of the results.
+type Left = Vec<(String, String)>;
+
+impl Several {
+    /// The run that the arguments mean, where it is one on several machines; otherwise the
+    /// experiment is given back.
+    pub fn of(
+        args: &RunArgs,
+        wanted: Option<Wanted>,
+    ) -> Result<(Option<Self>, Option<Wanted>), CliError> {
+        if let Some(dir) = &args.resume {
+            return match FleetDir::open(dir)? {
+                Some(fleet) => Ok((Some(Several::again(fleet, wanted, args)?), None)),
+                None => Ok((None, wanted)),
+            };
+        }
+        let Some(wanted) = wanted else {
+            return Ok((None, None));
+        };
+        let Some(def) = target::fleet(&wanted.experiment.target).map_err(PlanError::from)? else {
+            return Ok((None, Some(wanted)));
+        };
+        let Wanted {
+            experiment,
+            source,
+            calibrations,
+        } = wanted;
+        plan::check(&experiment)?;
+        refuse_auto(&experiment)?;
+        let output = args.output.clone();
+        let dir = output.unwrap_or_else(|| default_dir(&experiment.name));
+        let several = Several {
+            dir: FleetDir::create(&dir, &experiment, source.as_deref())?,
+            plan: schedule::plan(&experiment),
+            experiment,
+            calibrations,
+            def,
+        };
+        Ok((Some(several), None))
+    }
+
+    fn again(dir: FleetDir, wanted: Option<Wanted>, args: &RunArgs) -> Result<Self, CliError> {
+        let before = dir.experiment()?;
+        let experiment = extended(&before, &args.experiment)?;
+        if wanted.is_some_and(|wanted| wanted.experiment != experiment) {
+            return Err(CliError::usage(
+                format!(
+                    "{} holds another experiment than the one given",
+                    dir.dir().display()
+                ),
+                "resume without naming the experiment, or start a new run without --resume",
+            ));
+        }
+        plan::check(&experiment)?;
+        dir.extend(&experiment)?;
+        let def = target::fleet(&experiment.target).map_err(PlanError::from)?;
+        let def = def.ok_or_else(|| CliError::internal("its target is one machine"))?;
+        Ok(Several {
+            dir,
+            plan: schedule::plan(&experiment),
+            experiment,
+            calibrations: BTreeMap::new(),
+            def,
+        })
+    }
+
+    pub fn dir(&self) -> &Path {
+        self.dir.dir()
+    }
+
+    pub fn name(&self) -> &str {
+        &self.experiment.name
+    }
+
+    /// Measures on all machines until their blocks together have decided, and merges their results.
+    /// Machines that are lost leave the rest to the others.
+    pub fn measure(
+        &self,
+        args: &RunArgs,
+        interrupted: &Arc<AtomicBool>,
+        see: See,
+    ) -> Result<Outcome, CliError> {
+        let mut display = Display::new(&self.experiment, &self.plan, args.quiet);
+        let host = targets::host_of(args.wait, interrupted)?;
+        let target = &self.experiment.target;
+        let fleet = (self.def.make)(target, &host, &mut |line| display.note(line));
+        let fleet = match fleet {
+            Err(TargetError::Interrupted) => return Ok(Outcome::Interrupted),
+            fleet => fleet?,
+        };
+        let fleet = fleet.as_ref();
+        let mut machines = Vec::new();
+        for name in fleet.machines() {
+            machines.push(Machine {
+                run: self.run_on(&name, fleet, args)?,
+                name,
+                ended: Arc::default(),
+            });
+        }
+        let pool = Pool::new(&self.experiment, &self.plan);
+        for (name, dir) in self.dir.runs()? {
+            if !machines.iter().any(|machine| machine.run.dir() == dir) {
+                display.note(&format!(
+                    "{name} is not there this time; what it measured counts"
+                ));
+                let done = read::read_trials(&dir)?;
+                let done: Vec<_> = done.into_iter().map(|stored| stored.trial).collect();
+                pool.member(&done);
+            }
+        }
+        let watch = Watch {
+            shown: Mutex::new((display, see)),
+            fleet,
+            host: &host,
+            anyway: args.anyway,
+            interrupted,
+        };
+        let (ends, left) = watch.run_all(&mut machines, &pool);
+        if let Ok(mut shown) = watch.shown.lock() {
+            shown.0.end();
+        }
+        drop(machines);
+        let merged = self.merge(&left)?;
+        latest::remember(self.dir());
+        match outcome(ends, interrupted) {
+            Err(error) if !merged => Err(error),
+            Err(_) => Ok(Outcome::Interrupted),
+            Ok(outcome) => Ok(outcome),
+        }
+    }
+
+    fn run_on(&self, machine: &str, fleet: &dyn Fleet, args: &RunArgs) -> Result<Run, CliError> {
+        let dir = self.dir.of(machine);
+        if dir.join(results::files::MANIFEST).exists() {
+            return Run::resume(&dir, None, &args.experiment);
+        }
+        let experiment = Experiment {
+            seed: schedule::machine_seed(self.experiment.seed, machine),
+            target: fleet.spec(machine),
+            ..self.experiment.clone()
+        };
+        let wanted = Wanted {
+            experiment,
+            source: None,
+            calibrations: self.calibrations.clone(),
+        };
+        Run::start_together(&dir, wanted)
+    }
+
+    /// One result of all machines that have measured something; `false` where none has.
+    fn merge(&self, left: &Left) -> Result<bool, CliError> {
+        let mut all = Vec::new();
+        for (name, dir) in self.dir.runs()? {
+            let has_begun = dir.join(results::files::SYSTEM).exists();
+            if has_begun && !read::read_trials(&dir)?.is_empty() {
+                all.push((name, ResultSet::read(&dir)?));
+            }
+        }
+        if all.is_empty() {
+            return Ok(false);
+        }
+        let parts = all.iter().map(|(name, results)| Part {
+            machine: name.clone(),
+            results,
+        });
+        let parts: Vec<Part> = parts.collect();
+        let go_on = format!("go on with: schedlab run --resume {}", self.dir().display());
+        let mut manifest = merge::manifest(&parts, &go_on);
+        manifest.seed = self.experiment.seed;
+        manifest
+            .warnings
+            .extend(left.iter().map(|(machine, why)| Warning {
+                severity: Severity::Caution,
+                what: format!("{machine} left the run: {why}."),
+                remedy: go_on.clone(),
+            }));
+        manifest.warnings.extend(self.budget_ended(&parts));
+        self.dir.merge(&parts, manifest)?;
+        Ok(true)
+    }
+
+    /// The warning of a machine whose budget ended, for all of them.
+    fn budget_ended(&self, parts: &[Part]) -> Option<Warning> {
+        let mut warnings = parts
+            .iter()
+            .flat_map(|part| &part.results.manifest.warnings);
+        let ended = warnings.find(|warning| runner::says_budget_ended(warning))?;
+        let minutes = self.experiment.stop.budget_ns? / 60_000_000_000;
+        Some(Warning {
+            remedy: format!(
+                "go on with: schedlab run --resume {} --budget {}m",
+                self.dir().display(),
+                (minutes * 2).max(1)
+            ),
+            ..ended.clone()
+        })
+    }
+}
+
+/// Machines whose pilots chose different ways could not be judged together.
+fn refuse_auto(experiment: &Experiment) -> Result<(), CliError> {
+    let mut workloads = experiment.workloads.iter();
+    match workloads.find(|workload| workload.in_place.is_some_and(|way| way.pilot)) {
+        None => Ok(()),
+        Some(workload) => Err(CliError::usage(
+            format!(
+                "workload {}: with in-place = \"auto\" each machine could choose another way",
+                workload.name
+            ),
+            "say which: in-place = \"always\" or \"never\"",
+        )),
+    }
+}
+
+/// The end of all, by those of the machines.
+fn outcome(
+    ends: Vec<Result<Outcome, CliError>>,
+    interrupted: &AtomicBool,
+) -> Result<Outcome, CliError> {
+    let is_done = |end: &Result<Outcome, CliError>| matches!(end, Ok(Outcome::Done));
+    if interrupted.load(Ordering::Relaxed) {
+        return Ok(Outcome::Interrupted);
+    }
+    if ends.iter().any(is_done) {
+        return Ok(Outcome::Done);
+    }
+    ends.into_iter()
+        .find(Result::is_err)
+        .unwrap_or(Ok(Outcome::Interrupted))
+}
+
+/// Somebody else who sees the events of all machines.
+type See<'a> = &'a mut (dyn FnMut(&Event) + Send);
+
+/// Whatever the threads of the machines share.
+struct Watch<'a> {
+    shown: Mutex<(Display, See<'a>)>,
+    fleet: &'a dyn Fleet,
+    host: &'a Host,
+    anyway: bool,
+    interrupted: &'a AtomicBool,
+}
+
+impl Watch<'_> {
+    fn note(&self, line: &str) {
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        shown.0.note(line);
+    }
+
+    /// A thread for each machine, and this one to look after them.
+    fn run_all(
+        &self,
+        machines: &mut [Machine],
+        pool: &Pool,
+    ) -> (Vec<Result<Outcome, CliError>>, Left) {
+        thread::scope(|scope| {
+            let mut flags = Vec::new();
+            let mut threads = Vec::new();
+            for machine in machines {
+                flags.push((machine.name.clone(), Arc::clone(&machine.ended)));
+                let member = pool.member(machine.run.done());
+                threads.push(scope.spawn(move || self.run_one(machine, member)));
+            }
+            let mut left = self.look_after(&flags, &threads);
+            let names = flags.into_iter().map(|(name, _)| name);
+            let ends = names.zip(threads).map(|(name, thread)| {
+                let end = thread.join();
+                let end = end.unwrap_or_else(|_| Err(CliError::internal("its thread died")));
+                if let Err(error) = &end {
+                    left.push((
+                        name,
+                        model::printable::one_line(&error.to_string()).into_owned(),
+                    ));
+                }
+                end
+            });
+            (ends.collect(), left)
+        })
+    }
+
+    fn run_one(&self, machine: &mut Machine, member: Member) -> Result<Outcome, CliError> {
+        let host = Host {
+            interrupted: Arc::clone(&machine.ended),
+            ..self.host.clone()
+        };
+        let mut target = self.fleet.target(&machine.name, &host)?;
+        let name = machine.name.clone();
+        let mut sink = |event: Event| {
+            let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+            let (display, see) = &mut *shown;
+            display.show_of(&name, &event);
+            see(&event);
+        };
+        let ended = machine.run.measure_on(
+            target.as_mut(),
+            &machine.ended,
+            self.anyway,
+            Some(member),
+            &mut sink,
+        );
+        if let Err(error) = &ended {
+            self.note(&format!("{}: {error}; the others go on", machine.name));
+        }
+        ended
+    }
+
+    /// Until all have ended: a signal ends all of them, and a machine that will be lost is left in
+    /// order before it is.
+    fn look_after<T>(
+        &self,
+        flags: &[(String, Arc<AtomicBool>)],
+        threads: &[ScopedJoinHandle<T>],
+    ) -> Left {
+        let mut left = Left::new();
+        let mut looked = Instant::now();
+        while threads.iter().any(|thread| !thread.is_finished()) {
+            thread::sleep(LOOK_UP);
+            if self.interrupted.load(Ordering::Relaxed) {
+                flags
+                    .iter()
+                    .for_each(|(_, flag)| flag.store(true, Ordering::Relaxed));
+                continue;
+            }
+            if looked.elapsed() < LOOK {
+                continue;
+            }
+            for leaving in self.fleet.leaving() {
+                let of_it = flags.iter().zip(threads);
+                let mut of_it = of_it.filter(|((name, _), _)| *name == leaving.machine);
+                let Some(((name, flag), thread)) = of_it.next() else {
+                    continue;
+                };
+                if !thread.is_finished() && !flag.swap(true, Ordering::Relaxed) {
+                    self.note(&format!("{name} leaves: {}", leaving.why));
+                    left.push((name.clone(), leaving.why));
+                }
+            }
+            looked = Instant::now();
+        }
+        left
+    }
+}

@@ -1,0 +1,290 @@
+//! The way to a far machine: commands on it, a first look, the copy of the agent.
+
+use super::agent_file::AgentFile;
+use super::look::{self, Look};
+use crate::TargetError;
+use model::Problem;
+use model::printable::last_lines;
+use serde::{Deserialize, Serialize};
+use std::fmt::Debug;
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Between two looks at a command that runs.
+const LOOK_UP: Duration = Duration::from_millis(5);
+
+/// Why there is no agent on the far side.
+#[derive(Debug)]
+pub enum Failure {
+    /// No connection, which may come back.
+    Connection(Problem),
+    /// Another run is under way there.
+    Busy(Problem),
+    /// No second try changes it.
+    Final(TargetError),
+}
+
+impl From<Problem> for Failure {
+    fn from(problem: Problem) -> Self {
+        Failure::Final(TargetError::Unmet(problem))
+    }
+}
+
+impl From<Failure> for TargetError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Connection(problem) | Failure::Busy(problem) => TargetError::Unmet(problem),
+            Failure::Final(error) => error,
+        }
+    }
+}
+
+/// Use of sudo(8) by a user who is not root.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Sudo {
+    /// Where an arm changes something and sudo asks for no password.
+    #[default]
+    Auto,
+    /// Always; an error where it asks for a password.
+    Yes,
+    /// Never.
+    No,
+}
+
+impl Sudo {
+    /// True for what holds where the keys say nothing.
+    pub fn is_usual(&self) -> bool {
+        *self == Sudo::Auto
+    }
+}
+
+/// Ports of the loopback address here that lead to the far machine, while the program runs.
+#[derive(Debug)]
+pub struct Forwarding {
+    /// Program that forwards them.
+    pub program: Child,
+    /// Ports here, in the order of those there.
+    pub here: Vec<u16>,
+}
+
+impl Drop for Forwarding {
+    fn drop(&mut self) {
+        let _ = self.program.kill();
+        let _ = self.program.wait();
+    }
+}
+
+/// A program that runs commands on another machine and carries their standard streams.
+pub trait Line: Debug + Send + Sync {
+    /// Name of the target.
+    fn kind(&self) -> &'static str;
+
+    /// Name of the machine, for people.
+    fn machine(&self) -> String;
+
+    /// Build of schedlab for the machine; `None`: this one.
+    fn agent(&self) -> Option<PathBuf>;
+
+    /// Use of sudo(8) there.
+    fn sudo(&self) -> Sudo;
+
+    /// Time for which a lost connection is made anew.
+    fn reconnect(&self) -> Duration;
+
+    /// These words as a command on the far side.
+    fn command(&self, words: &[String]) -> Command;
+
+    /// True where the program has ended so since the connection was not made or was lost, and
+    /// not since the command there ended so. `code` is `None` after a signal.
+    fn is_lost(&self, code: Option<i32>, said: &str) -> bool;
+
+    /// Why there is no connection, from what the program said.
+    fn no_connection(&self, said: &str) -> Failure;
+
+    /// A command by which a person sees whether the machine answers.
+    fn trial(&self) -> String;
+
+    /// Makes ports there reachable here.
+    fn forward(&self, ports: &[u16]) -> Result<Forwarding, TargetError>;
+
+    /// Facts for `system.json`.
+    fn facts(&self) -> Vec<(String, String)>;
+
+    /// A problem with the machine.
+    fn problem(&self, what: String, remedy: &str) -> Problem {
+        Problem {
+            object: format!("{}:{}", self.kind(), self.machine()),
+            what,
+            remedy: remedy.to_owned(),
+        }
+    }
+}
+
+impl dyn Line {
+    /// Runs a command there to its end, with `input` on its standard input. Where the way there hangs,
+    /// `interrupted` ends it.
+    fn finish(
+        &self,
+        mut command: Command,
+        input: &[u8],
+        interrupted: &AtomicBool,
+    ) -> Result<Output, Failure> {
+        let program = command.get_program().to_string_lossy().into_owned();
+        let failed = |source| {
+            Failure::Final(TargetError::Io {
+                step: "starting",
+                object: program.clone(),
+                source,
+            })
+        };
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(failed)?;
+        let (stdin, stdout, stderr) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let output = std::thread::scope(|scope| {
+            if let Some(mut stdin) = stdin {
+                // An end of the other side is told by its exit status.
+                scope.spawn(move || stdin.write_all(input));
+            }
+            let stdout = scope.spawn(|| all_of(stdout));
+            let stderr = scope.spawn(|| all_of(stderr));
+            let status = loop {
+                match child.try_wait().map_err(failed)? {
+                    Some(status) => break status,
+                    None if interrupted.load(Ordering::Relaxed) => {
+                        let _ = child.kill();
+                        let _ = child.wait();
+                        return Err(Failure::Final(TargetError::Interrupted));
+                    }
+                    None => std::thread::sleep(LOOK_UP),
+                }
+            };
+            Ok(Output {
+                status,
+                stdout: stdout.join().unwrap_or_default(),
+                stderr: stderr.join().unwrap_or_default(),
+            })
+        })?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        match self.is_lost(output.status.code(), &said) {
+            true => Err(self.no_connection(&said)),
+            false => Ok(output),
+        }
+    }
+
+    /// A first look at the machine; nothing but an empty directory is made there.
+    pub(super) fn look(
+        &self,
+        hash: &str,
+        ask_sudo: bool,
+        interrupted: &AtomicBool,
+    ) -> Result<Look, Failure> {
+        let script = look::script(hash, ask_sudo);
+        let before = unix_now();
+        let command = self.command(&["sh".to_owned(), "-s".to_owned()]);
+        let output = self.finish(command, script.as_bytes(), interrupted)?;
+        let clock = before + (unix_now().saturating_sub(before)) / 2;
+        let said = String::from_utf8_lossy(&output.stdout);
+        Look::read(&said, clock).ok_or_else(|| {
+            let errors = String::from_utf8_lossy(&output.stderr);
+            let said = last_lines(&format!("{said}\n{errors}"), 5, "\n");
+            let what = format!("the machine runs no commands of sh: {said}");
+            self.problem(what, &format!("try: {} uname -a", self.trial()))
+                .into()
+        })
+    }
+
+    /// Puts the agent where the look did not find it, and has its hash compared there.
+    pub(super) fn copy(
+        &self,
+        agent: &AgentFile,
+        look: &Look,
+        interrupted: &AtomicBool,
+    ) -> Result<(), Failure> {
+        let words = ["sh", "-c", COPY, "sh", &look.cache, &agent.hash];
+        let command = self.command(&words.map(str::to_owned));
+        let output = self.finish(command, &agent.bytes, interrupted)?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let said = last_lines(&String::from_utf8_lossy(&output.stderr), 5, "; ");
+        let what = format!("the agent could not be copied to {}: {said}", look.cache);
+        let mib = (agent.bytes.len() >> 20) + 1;
+        let remedy = format!(
+            "it needs {mib} MiB in a directory of your own, from where programs may run; \
+             XDG_CACHE_HOME there names another"
+        );
+        Err(self.problem(what, &remedy).into())
+    }
+}
+
+/// `sh -c COPY sh DIRECTORY HASH`: the program from standard input, in place only when it is
+/// whole. Programs that nobody has used for a month go. In one line, for any login shell.
+const COPY: &str = "umask 077; new=$1/.agent-$2.$$; trap 'rm -f \"$new\"' EXIT; \
+    mkdir -p \"$1\" && cat > \"$new\" && set -- \"$1\" \"$2\" $(sha256sum \"$new\") && \
+    { [ \"$2\" = \"$3\" ] || { echo what came is not what was sent >&2; false; }; } && \
+    chmod 700 \"$new\" && mv \"$new\" \"$1/agent-$2\" && \
+    find \"$1\" -maxdepth 1 -name \"agent-*\" -mtime +30 -exec rm -f {} +";
+
+/// All that a stream has, until it ends.
+fn all_of(stream: Option<impl Read>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    if let Some(mut stream) = stream {
+        // What came before an error is all that there is.
+        let _ = stream.read_to_end(&mut bytes);
+    }
+    bytes
+}
+
+fn unix_now() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.ok()
+        .and_then(|time| i64::try_from(time.as_secs()).ok())
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_that_is_not_whole_is_not_put_in_place() {
+        let directory = tempfile::tempdir().unwrap();
+        let cache = directory.path().join("a cache");
+        let copy = |text: &str, hash: &str| {
+            let mut shell = Command::new("sh")
+                .args(["-c", COPY, "sh"])
+                .arg(&cache)
+                .arg(hash)
+                .stdin(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap();
+            shell
+                .stdin
+                .take()
+                .unwrap()
+                .write_all(text.as_bytes())
+                .unwrap();
+            shell.wait_with_output().unwrap()
+        };
+        // sha256sum of "abc", as FIPS 180-2 gives it.
+        let hash = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        let cut = copy("ab", hash);
+        assert!(!cut.status.success());
+        assert!(String::from_utf8_lossy(&cut.stderr).contains("not what was sent"));
+        let left = || std::fs::read_dir(&cache).unwrap().count();
+        assert_eq!(left(), 0);
+        assert!(copy("abc", hash).status.success());
+        assert_eq!(left(), 1);
+        let text = std::fs::read_to_string(cache.join(format!("agent-{hash}")));
+        assert_eq!(text.unwrap(), "abc");
+    }
+}

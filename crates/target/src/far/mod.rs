@@ -1,0 +1,284 @@
+//! Another machine, over a program that runs commands there: ssh(1), or srun(1) of Slurm. This very
+//! binary is copied and is the agent there.
+
+mod agent_file;
+mod checks;
+mod line;
+mod look;
+mod session;
+
+pub use line::{Failure, Forwarding, Line, Sudo};
+
+use crate::{Boot, Can, Host, Looked, Session, Target, TargetError};
+use agent_file::AgentFile;
+use look::Look;
+use model::{Arm, Experiment, Fact, Problem, Severity, Warning};
+use session::FarSession;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Between two tries to connect.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Clocks that differ by more are told.
+const CLOCKS_S: u64 = 60;
+
+/// Another machine, with an agent that ssh(1) starts there.
+#[derive(Debug)]
+pub struct FarTarget {
+    line: Arc<dyn Line>,
+    can: Can,
+    program: PathBuf,
+    /// Wait for the end of another run there.
+    wait: bool,
+    interrupted: Arc<AtomicBool>,
+    /// Read when it is needed first.
+    agent: Option<AgentFile>,
+    /// A look that no agent was started after.
+    fresh: Option<Look>,
+    /// The machine as it was when its first agent answered.
+    first: Option<Look>,
+    /// An arm changes something, which may need root.
+    changes: bool,
+    ahead_s: i64,
+}
+
+impl FarTarget {
+    /// Target with an agent that this line starts, and these abilities.
+    pub fn new(line: Arc<dyn Line>, can: Can, host: &Host) -> Self {
+        // This very file, also after another build took its place.
+        let this = || PathBuf::from("/proc/self/exe");
+        let given = line.agent().or_else(|| host.program.clone());
+        FarTarget {
+            program: given.unwrap_or_else(this),
+            line,
+            can,
+            wait: host.wait,
+            interrupted: host.interrupted.clone(),
+            agent: None,
+            fresh: None,
+            first: None,
+            changes: false,
+            ahead_s: 0,
+        }
+    }
+
+    fn agent(&mut self) -> Result<&AgentFile, Problem> {
+        let agent = match self.agent.take() {
+            Some(agent) => agent,
+            None => AgentFile::read(&self.program, self.line.agent().is_some())?,
+        };
+        Ok(self.agent.insert(agent))
+    }
+
+    /// The machine as it is now.
+    fn look(&mut self) -> Result<Look, Failure> {
+        if let Some(look) = self.fresh.take() {
+            return Ok(look);
+        }
+        let hash = self.agent()?.hash.clone();
+        let look = self
+            .line
+            .look(&hash, self.line.sudo() != Sudo::No, &self.interrupted)?;
+        self.ahead_s = look.ahead_s;
+        Ok(look)
+    }
+
+    /// The reason for which no agent could be started there, if there is one.
+    fn hindrance(&mut self, look: &Look) -> Result<(), Problem> {
+        let line = Arc::clone(&self.line);
+        if look.system != "Linux" {
+            let what = format!("the machine runs {}", look.system);
+            return Err(line.problem(what, "schedlab compares schedulers of Linux"));
+        }
+        if let Some((what, remedy)) = self.agent()?.misfit(&look.machine) {
+            return Err(line.problem(what, &remedy));
+        }
+        if !look.is_writable {
+            let what = format!("{} cannot be written", look.cache);
+            let remedy = "the agent is kept there; XDG_CACHE_HOME on the machine names another";
+            return Err(line.problem(what, remedy));
+        }
+        if let (Sudo::Yes, Some(Err(said))) = (line.sudo(), &look.sudo) {
+            return Err(line.problem(format!("sudo -n true: {said}"), checks::SUDO_REMEDY));
+        }
+        match self
+            .first
+            .as_ref()
+            .filter(|first| first.release != look.release)
+        {
+            Some(first) => Err(line.problem(
+                format!(
+                    "it came back with kernel {}, not {}",
+                    look.release, first.release
+                ),
+                "boot the kernel of the trials so far, then: schedlab run --resume DIR",
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// Starts a program of the machine's own schedlab, which is there afterwards.
+    fn started(&mut self, look: &Look, args: &[&str], as_root: bool) -> Result<Command, Failure> {
+        self.hindrance(look)?;
+        let line = Arc::clone(&self.line);
+        let interrupted = Arc::clone(&self.interrupted);
+        let agent = self.agent()?;
+        if look.agent.as_deref() != Some(agent.hash.as_str()) {
+            tracing::info!(
+                "copying the agent to {}: {} MiB",
+                line.machine(),
+                agent.bytes.len() >> 20
+            );
+            line.copy(agent, look, &interrupted)?;
+        }
+        let program = format!("{}/agent-{}", look.cache, agent.hash);
+        let cache = format!("SCHEDLAB_CACHE_DIR={}", look.cache);
+        let by_sudo = as_root && matches!(look.sudo, Some(Ok(())));
+        let sudo: &[&str] = if by_sudo { &["sudo", "-n"] } else { &[] };
+        let words = [sudo, &["env", &cache, &program], args].concat();
+        let words: Vec<String> = words.into_iter().map(str::to_owned).collect();
+        Ok(line.command(&words))
+    }
+
+    fn start(&mut self) -> Result<FarSession, Failure> {
+        let look = self.look()?;
+        let as_root = match self.line.sudo() {
+            Sudo::Auto => self.changes,
+            Sudo::Yes => true,
+            Sudo::No => false,
+        };
+        let controller = controller();
+        let command = self.started(&look, &["agent-here", "--for", &controller], as_root)?;
+        let first = self.first.as_ref().unwrap_or(&look);
+        let facts = vec![
+            Fact::found("kernel", look.release.clone()).wants(first.release.clone()),
+            Fact::found("machine", look.hostname.clone()).wants(first.hostname.clone()),
+        ];
+        let session = FarSession::start(command, &self.line, facts, &self.interrupted)?;
+        self.first.get_or_insert(look);
+        Ok(session)
+    }
+
+    /// The time until which another try makes sense after this one.
+    fn patience(&self, failure: &Failure) -> Option<Duration> {
+        match failure {
+            Failure::Busy(_) if self.wait => Some(Duration::MAX),
+            // The agent of the lost connection may still have the machine.
+            Failure::Busy(_) | Failure::Connection(_) if self.first.is_some() => {
+                Some(self.line.reconnect())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Who asks, for those who find the machine taken.
+fn controller() -> String {
+    let names = rustix::system::uname();
+    let host = names.nodename().to_string_lossy();
+    format!("{host}, process {}", std::process::id())
+}
+
+impl Target for FarTarget {
+    fn kind(&self) -> &'static str {
+        self.line.kind()
+    }
+
+    fn can(&self) -> Can {
+        self.can
+    }
+
+    fn check(&mut self, experiment: &Experiment) -> Vec<Problem> {
+        self.changes = experiment
+            .arms
+            .iter()
+            .any(|arm| *arm != Arm::unchanged(&arm.name));
+        let looked = self.look().and_then(|look| {
+            self.hindrance(&look)?;
+            self.fresh = Some(look);
+            Ok(())
+        });
+        match looked.map_err(TargetError::from) {
+            Ok(()) => Vec::new(),
+            Err(TargetError::Unmet(problem)) => vec![problem],
+            Err(other) => vec![
+                self.line
+                    .problem(other.to_string(), &format!("try: {}", self.line.trial())),
+            ],
+        }
+    }
+
+    fn opening(&self, _boot: &Boot) -> String {
+        format!("starting the agent on {}", self.line.machine())
+    }
+
+    fn open(&mut self, boot: &Boot) -> Result<Box<dyn Session>, TargetError> {
+        boot.is_the_targets_own()?;
+        let since = Instant::now();
+        let mut told = false;
+        loop {
+            let failure = match self.start() {
+                Ok(session) => return Ok(Box::new(session)),
+                Err(failure) => failure,
+            };
+            if self.interrupted.load(Ordering::Relaxed) {
+                return Err(TargetError::Interrupted);
+            }
+            let patience = self.patience(&failure).unwrap_or_default();
+            if since.elapsed() >= patience {
+                return Err(given_up(failure, patience));
+            }
+            if !std::mem::replace(&mut told, true) {
+                tracing::info!("{}; trying again", TargetError::from(failure));
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    fn look(&mut self) -> Result<Looked, TargetError> {
+        Ok(checks::look(self)?)
+    }
+
+    fn command(&mut self, args: &[&str]) -> Result<Command, TargetError> {
+        let look = FarTarget::look(self)?;
+        let as_root = self.line.sudo() != Sudo::No;
+        Ok(self.started(&look, args, as_root)?)
+    }
+
+    fn warnings(&self) -> Vec<Warning> {
+        let differs = self.ahead_s.unsigned_abs() > CLOCKS_S;
+        let warning = || Warning {
+            severity: Severity::Caution,
+            what: format!(
+                "The clock of {} is {} of the one where schedlab was started: times of trials \
+                 and of files differ.",
+                self.line.machine(),
+                checks::clocks(self.ahead_s)
+            ),
+            remedy: "Set it, as by NTP.".to_owned(),
+        };
+        differs.then(warning).into_iter().collect()
+    }
+
+    fn facts(&self) -> BTreeMap<String, String> {
+        self.line.facts().into_iter().collect()
+    }
+}
+
+/// The last failure, and for how long there was none other.
+fn given_up(failure: Failure, patience: Duration) -> TargetError {
+    match failure {
+        Failure::Connection(mut problem) | Failure::Busy(mut problem) if !patience.is_zero() => {
+            let for_how_long = model::format_duration_ns(model::nanos(patience));
+            problem.what = format!("tried again for {for_how_long}: {}", problem.what);
+            problem.remedy =
+                "what was measured is kept; go on with: schedlab run --resume DIR".into();
+            TargetError::Unmet(problem)
+        }
+        other => other.into(),
+    }
+}

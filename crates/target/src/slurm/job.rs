@@ -1,0 +1,398 @@
+//! A job that has nodes: of salloc(1), for as long as this process lives, or the one that this
+//! process was started in.
+
+use super::spec::SlurmSpec;
+use crate::{Leaving, TargetError};
+use model::Problem;
+use model::printable::last_lines;
+use rustix::process::{Pid, Signal, kill_process};
+use std::env;
+use std::io::{BufRead, BufReader, ErrorKind, Read};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+pub(super) const LOOK: &str = "look at the cluster: sinfo; squeue";
+/// Time before the limit of the job at which its nodes are left: trials are undone by then.
+const BEFORE_THE_END_S: u64 = 60;
+/// Between two looks at a signal while the job is in the queue.
+const LOOK_UP: Duration = Duration::from_millis(200);
+/// Says which job it is, and lasts until its standard input ends, as it does with this process.
+const SAYS: &str = r#"echo "$SLURM_JOB_ID $SLURM_JOB_NODELIST"; cat > /dev/null"#;
+
+/// Slurm gives no nodes.
+#[derive(Debug)]
+pub(super) struct Unavailable {
+    pub what: String,
+    pub remedy: String,
+}
+
+pub(super) fn problem(what: String, remedy: &str) -> Problem {
+    Problem {
+        object: "slurm".to_owned(),
+        what,
+        remedy: remedy.to_owned(),
+    }
+}
+
+/// A job with its nodes.
+#[derive(Debug)]
+pub(super) struct Job {
+    id: String,
+    nodes: Vec<String>,
+    /// Ends the job with its life; `None` for the job that this process is part of.
+    salloc: Option<Mutex<Child>>,
+}
+
+impl Job {
+    #[cfg(test)]
+    pub fn named(id: &str, nodes: &[&str]) -> Self {
+        Job {
+            id: id.to_owned(),
+            nodes: nodes.iter().map(|node| (*node).to_owned()).collect(),
+            salloc: None,
+        }
+    }
+
+    /// The job that this process was started in, or a new one, for which it waits in the queue.
+    pub fn of(
+        spec: &SlurmSpec,
+        interrupted: &AtomicBool,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<Self, TargetError> {
+        if let (Ok(id), Ok(list)) = (env::var("SLURM_JOB_ID"), env::var("SLURM_JOB_NODELIST")) {
+            return Job::around(spec, id, &list);
+        }
+        Job::allocate(spec, interrupted, say)
+    }
+
+    fn around(spec: &SlurmSpec, id: String, list: &str) -> Result<Self, TargetError> {
+        let mut nodes = hostnames(list)?;
+        if let Some(host) = &spec.host {
+            nodes.retain(|node| node == host);
+        }
+        let wanted = spec.nodes as usize;
+        if nodes.len() < wanted {
+            let has = format!("job {id}, in which this runs, has {list}");
+            return Err(Unavailable {
+                what: match &spec.host {
+                    Some(host) => format!("{has} and not {host}"),
+                    None => format!("{has}, and {wanted} nodes are wanted"),
+                },
+                remedy: "ask for more nodes (sbatch -N), or for fewer here (nodes = N)".to_owned(),
+            }
+            .into());
+        }
+        nodes.truncate(wanted);
+        Ok(Job {
+            id,
+            nodes,
+            salloc: None,
+        })
+    }
+
+    fn allocate(
+        spec: &SlurmSpec,
+        interrupted: &AtomicBool,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<Self, TargetError> {
+        let mut salloc = salloc(spec);
+        salloc
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0);
+        let mut child = salloc.spawn().map_err(|e| not_started("salloc", &e))?;
+        let said = lines(child.stderr.take());
+        let answer = lines(child.stdout.take());
+        let mut heard = Vec::new();
+        let line = loop {
+            let mut hear = |wait| {
+                while let Ok(line) = said.recv_timeout(wait) {
+                    if line.contains("queued") || line.contains("Pending") {
+                        say(&line);
+                    }
+                    heard.push(line);
+                }
+            };
+            match answer.recv_timeout(LOOK_UP) {
+                Ok(line) => break line,
+                Err(RecvTimeoutError::Timeout) => hear(Duration::ZERO),
+                Err(RecvTimeoutError::Disconnected) => {
+                    let _ = child.wait();
+                    hear(LOOK_UP);
+                    return Err(refused(&heard.join("\n")).into());
+                }
+            }
+            if interrupted.load(Ordering::Relaxed) {
+                // It takes the job out of the queue.
+                if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+                    let _ = kill_process(pid, Signal::TERM);
+                }
+                let _ = child.wait();
+                return Err(TargetError::Interrupted);
+            }
+        };
+        let (id, list) = line.split_once(' ').unwrap_or((&line, ""));
+        let mut job = Job {
+            id: id.to_owned(),
+            nodes: Vec::new(),
+            salloc: Some(Mutex::new(child)),
+        };
+        // Dropped with an error, it gives the nodes back.
+        job.nodes = hostnames(list)?;
+        say(&format!("job {id} has {}", job.nodes.join(", ")));
+        Ok(job)
+    }
+
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    pub fn nodes(&self) -> &[String] {
+        &self.nodes
+    }
+
+    /// Nodes that are about to be lost: all of them near the end of the job.
+    pub fn leaving(&self) -> Vec<Leaving> {
+        let all = |why: String| {
+            let leave = |node: &String| Leaving {
+                machine: node.clone(),
+                why: why.clone(),
+            };
+            self.nodes.iter().map(leave).collect()
+        };
+        let asked = ask("squeue", &["-h", "-j", &self.id, "-o", "%T|%L"]);
+        let state = match &asked {
+            Ok(said) => job_state(said),
+            Err(said) if said.contains("Invalid job id") => {
+                JobState::Ended("it is gone".to_owned())
+            }
+            // Its controller is away for a moment; the steps go on.
+            Err(_) => JobState::Runs { left_s: None },
+        };
+        match state {
+            JobState::Ended(how) => all(format!("job {} has ended: {how}", self.id)),
+            JobState::Runs { left_s: Some(left) } if left <= BEFORE_THE_END_S => {
+                all(format!("the time limit of job {} is near", self.id))
+            }
+            JobState::Runs { .. } => self.unfit_nodes(),
+        }
+    }
+
+    fn unfit_nodes(&self) -> Vec<Leaving> {
+        let list = self.nodes.join(",");
+        let said = ask("sinfo", &["-h", "-N", "-n", &list, "-o", "%N|%T|%E"]);
+        let mut unfit: Vec<Leaving> = Vec::new();
+        for line in said.unwrap_or_default().lines() {
+            if let Some(leaving) = unfit_node(line)
+                && !unfit.iter().any(|known| known.machine == leaving.machine)
+            {
+                unfit.push(leaving);
+            }
+        }
+        unfit
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        let Some(salloc) = self.salloc.take() else {
+            return;
+        };
+        if let Ok(mut salloc) = salloc.into_inner() {
+            // The end of its standard input ends the command of the job, and so the job.
+            drop(salloc.stdin.take());
+            let _ = salloc.wait();
+        }
+    }
+}
+
+fn salloc(spec: &SlurmSpec) -> Command {
+    let mut salloc = Command::new("salloc");
+    salloc.args(["--exclusive", "--no-kill", "--job-name=schedlab"]);
+    salloc.arg(format!("--nodes={}", spec.nodes));
+    for (option, value) in [
+        ("partition", &spec.partition),
+        ("constraint", &spec.constraint),
+        ("nodelist", &spec.host),
+    ] {
+        if let Some(value) = value {
+            salloc.arg(format!("--{option}={value}"));
+        }
+    }
+    if let Some(time) = spec.time {
+        let minutes = (time.as_secs() + 59) / 60;
+        salloc.arg(format!("--time={minutes}"));
+    }
+    salloc.args(&spec.options);
+    salloc.args(["sh", "-c", SAYS]);
+    salloc
+}
+
+/// The lines of a stream, as they come.
+fn lines(stream: Option<impl Read + Send + 'static>) -> Receiver<String> {
+    let (send, receive) = channel();
+    if let Some(stream) = stream {
+        std::thread::spawn(move || {
+            for line in BufReader::new(stream).lines().map_while(Result::ok) {
+                // Read to the end, also where nobody listens any more.
+                let _ = send.send(line);
+            }
+        });
+    }
+    receive
+}
+
+fn not_started(program: &str, error: &std::io::Error) -> Unavailable {
+    let remedy = match error.kind() {
+        ErrorKind::NotFound => "install the commands of Slurm (Debian: slurm-client)",
+        _ => LOOK,
+    };
+    Unavailable {
+        what: format!("{program}: {error}"),
+        remedy: remedy.to_owned(),
+    }
+}
+
+/// Why salloc(1) gave no nodes.
+fn refused(said: &str) -> Unavailable {
+    let has = |words: &str| said.contains(words);
+    let remedy = match () {
+        () if has("artition") => "name one that is there: sinfo",
+        () if has("feature") || has("node configuration") => {
+            "no nodes are like that: sinfo -o '%N %f' shows their features"
+        }
+        () if has("contact") => "find out whether slurmctld runs: scontrol ping",
+        () => LOOK,
+    };
+    let said = last_lines(said, 5, "\n");
+    Unavailable {
+        what: match said.is_empty() {
+            true => "salloc gave no nodes".to_owned(),
+            false => said,
+        },
+        remedy: remedy.to_owned(),
+    }
+}
+
+/// The names that a list such as `n[1-3]` means.
+fn hostnames(list: &str) -> Result<Vec<String>, Unavailable> {
+    let said = ask("scontrol", &["show", "hostnames", list]).map_err(|said| Unavailable {
+        what: format!("scontrol show hostnames {list}: {said}"),
+        remedy: LOOK.to_owned(),
+    })?;
+    let names: Vec<String> = said.split_whitespace().map(str::to_owned).collect();
+    match names.is_empty() {
+        false => Ok(names),
+        true => Err(Unavailable {
+            what: "the job has no nodes".to_owned(),
+            remedy: LOOK.to_owned(),
+        }),
+    }
+}
+
+/// The answer of a command of Slurm, or what it complains about.
+fn ask(program: &str, args: &[&str]) -> Result<String, String> {
+    let output = Command::new(program)
+        .args(args)
+        .stdin(Stdio::null())
+        .output();
+    let output = output.map_err(|error| format!("{program}: {error}"))?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    match output.status.success() {
+        true => Ok(text(&output.stdout)),
+        false => Err(last_lines(&text(&output.stderr), 3, "; ")),
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum JobState {
+    Runs { left_s: Option<u64> },
+    Ended(String),
+}
+
+/// From `RUNNING|1-02:03:04`, as `squeue -o '%T|%L'` prints it.
+fn job_state(said: &str) -> JobState {
+    let Some((state, left)) = said.trim().split_once('|') else {
+        return JobState::Ended("it is gone".to_owned());
+    };
+    match state {
+        "RUNNING" | "SUSPENDED" | "STOPPED" | "SIGNALING" | "CONFIGURING" => JobState::Runs {
+            left_s: seconds(left),
+        },
+        other => JobState::Ended(other.to_lowercase().replace('_', " ")),
+    }
+}
+
+/// Seconds of `[days-]hours:minutes:seconds`, without the first parts where they are zero.
+fn seconds(left: &str) -> Option<u64> {
+    let (days, rest) = left.split_once('-').unwrap_or(("0", left));
+    let mut total = 0;
+    for part in rest.split(':') {
+        total = total * 60 + part.parse::<u64>().ok()?;
+    }
+    Some(days.parse::<u64>().ok()? * 86_400 + total)
+}
+
+/// From `n1|draining|disk`, as `sinfo -N -o '%N|%T|%E'` prints it, where its node must be left.
+fn unfit_node(line: &str) -> Option<Leaving> {
+    let mut parts = line.splitn(3, '|');
+    let (node, state) = (parts.next()?, parts.next()?);
+    let is_unfit = ["down", "drain", "fail", "error"]
+        .iter()
+        .any(|start| state.starts_with(start));
+    let reason = parts
+        .next()
+        .map(str::trim)
+        .filter(|r| !r.is_empty() && *r != "none");
+    let reason = reason.map_or_else(String::new, |reason| format!(" ({reason})"));
+    is_unfit.then(|| Leaving {
+        machine: node.to_owned(),
+        why: format!(
+            "Slurm says that it is {}{reason}",
+            state.trim_end_matches('*')
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_that_a_job_has_left_is_read_as_slurm_prints_it() {
+        let runs = |left_s| JobState::Runs { left_s };
+        assert_eq!(job_state("RUNNING|UNLIMITED\n"), runs(None));
+        assert_eq!(job_state("RUNNING|0:45\n"), runs(Some(45)));
+        assert_eq!(job_state("RUNNING|1-02:03:04\n"), runs(Some(93_784)));
+        let ended = JobState::Ended("node fail".to_owned());
+        assert_eq!(job_state("NODE_FAIL|0:00\n"), ended);
+        assert_eq!(job_state(""), JobState::Ended("it is gone".to_owned()));
+    }
+
+    #[test]
+    fn a_node_that_is_drained_or_down_is_left_with_the_reason() {
+        let left = unfit_node("n2|draining|new disk").unwrap();
+        assert_eq!(left.machine, "n2");
+        assert_eq!(left.why, "Slurm says that it is draining (new disk)");
+        assert!(unfit_node("n1|down*|none").is_some());
+        assert_eq!(unfit_node("n1|allocated|none"), None);
+        assert_eq!(unfit_node("n1|allocated*|none"), None);
+    }
+
+    #[test]
+    fn a_refusal_says_what_to_look_at() {
+        let refused = refused("salloc: error: invalid partition specified: moon");
+        assert!(refused.what.contains("moon") && refused.remedy.contains("sinfo"));
+        let missing = std::io::Error::from(ErrorKind::NotFound);
+        assert!(
+            not_started("salloc", &missing)
+                .remedy
+                .contains("slurm-client")
+        );
+    }
+}

@@ -1,0 +1,212 @@
+//! The keys of `[target]` with `kind = "slurm"`.
+
+use super::NAME;
+use crate::far::Sudo;
+use jiff::SignedDuration;
+use model::{Invalid, KeyDef, TargetSpec};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// Nodes that a run may have at most: each has a thread and a program here.
+const MOST_NODES: u32 = 1000;
+
+/// Nodes of a cluster, as an experiment names them. Slurm(1) gives them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SlurmSpec {
+    /// Partition; `None`: the default one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partition: Option<String>,
+    /// Features that nodes must have, as for `salloc --constraint`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub constraint: Option<String>,
+    /// Number of nodes.
+    #[serde(default = "one")]
+    pub nodes: u32,
+    /// This node and no other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// Time limit of the job; `None`: that of the partition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<SignedDuration>,
+    /// Further options of salloc(1).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<String>,
+    /// Build of schedlab for the nodes; `None`: this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<PathBuf>,
+    /// Use of sudo(8) by a user who is not root.
+    #[serde(default, skip_serializing_if = "Sudo::is_usual")]
+    pub sudo: Sudo,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// Keys of the table `[target]`.
+pub const KEYS: &[KeyDef] = &[
+    KeyDef::new(
+        "partition",
+        "text",
+        "the default one",
+        "Partition of the cluster.",
+    ),
+    KeyDef::new(
+        "constraint",
+        "text",
+        "any node",
+        "Features that nodes must have, as for `salloc --constraint`.",
+    ),
+    KeyDef::new(
+        "nodes",
+        "number",
+        "`1`",
+        "Nodes that measure at the same time, each of them whole blocks; the job has them alone.",
+    ),
+    KeyDef::new("host", "text", "any node", "This node and no other."),
+    KeyDef::new(
+        "time",
+        "duration",
+        "that of the partition",
+        "Time limit of the job. The run ends in order a minute before it.",
+    ),
+    KeyDef::new(
+        "options",
+        "list of texts",
+        "none",
+        "Further options of salloc(1), such as `--account=NAME`.",
+    ),
+    KeyDef::new(
+        "agent",
+        "path",
+        "this program",
+        "Build of the same schedlab for nodes of another architecture.",
+    ),
+    KeyDef::new(
+        "sudo",
+        "`auto`, `yes` or `no`",
+        "`auto`",
+        "Use of sudo by a user who is not root, as with `ssh`.",
+    ),
+];
+
+impl SlurmSpec {
+    /// The nodes that the target of an experiment is.
+    pub fn of(spec: &TargetSpec) -> Result<Self, Invalid> {
+        let slurm: SlurmSpec = spec.keys()?;
+        slurm.check()?;
+        Ok(slurm)
+    }
+
+    /// Refuses what Slurm would take for something else, and names the key.
+    pub fn check(&self) -> Result<(), Invalid> {
+        let plain = |c: char| !c.is_whitespace() && !c.is_control();
+        let names = [
+            ("partition", &self.partition),
+            ("constraint", &self.constraint),
+            ("host", &self.host),
+        ];
+        for (key, name) in names {
+            let is_wrong = |n: &String| n.is_empty() || n.starts_with('-') || !n.chars().all(plain);
+            if let Some(name) = name.as_ref().filter(|name| is_wrong(name)) {
+                return Err(Invalid::new(key, format!("`{name}` is no name")));
+            }
+        }
+        if self.host.as_ref().is_some_and(|h| h.contains(['[', ','])) {
+            let remedy = "give the number of nodes, and name them in options = [\"--nodelist=…\"]";
+            return Err(Invalid::new("host", "it is one node").with_remedy(remedy));
+        }
+        if !(1..=MOST_NODES).contains(&self.nodes) {
+            let what = format!("from 1 to {MOST_NODES}, not {}", self.nodes);
+            return Err(Invalid::new("nodes", what));
+        }
+        if self.host.is_some() && self.nodes > 1 {
+            return Err(Invalid::new("nodes", "`host` is one node"));
+        }
+        if self.time.is_some_and(|time| time.as_secs() < 120) {
+            let what = "a run ends a minute before the limit, so it must be two minutes or more";
+            return Err(Invalid::new("time", what));
+        }
+        match self.options.iter().find(|word| !word.starts_with('-')) {
+            Some(word) => Err(Invalid::new("options", format!("`{word}` is no option"))
+                .with_remedy("each with its value in one word: options = [\"--account=lab\"]")),
+            None => Ok(()),
+        }
+    }
+
+    /// The same for one node of a job.
+    pub fn on(&self, node: &str) -> Self {
+        SlurmSpec {
+            nodes: 1,
+            host: Some(node.to_owned()),
+            ..self.clone()
+        }
+    }
+
+    /// The lines for somebody who runs a stranger's experiment.
+    pub fn shown(&self) -> Vec<(&'static str, String)> {
+        let partition = self.partition.as_deref().unwrap_or("the default partition");
+        let nodes = format!("{partition}, {} node(s)", self.nodes);
+        let agent = self.agent.as_ref().map(|path| path.display().to_string());
+        let options = (!self.options.is_empty()).then(|| self.options.join(" "));
+        let more = [("with options", options), ("which runs the program", agent)];
+        let more = more
+            .into_iter()
+            .filter_map(|(what, text)| Some((what, text?)));
+        std::iter::once(("by Slurm, on", nodes))
+            .chain(more)
+            .collect()
+    }
+}
+
+impl From<&SlurmSpec> for TargetSpec {
+    fn from(slurm: &SlurmSpec) -> Self {
+        TargetSpec::new(NAME, slurm)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    fn read(keys: &str) -> Result<SlurmSpec, String> {
+        let keys = toml::de::ValueDeserializer::parse(keys).map_err(|e| e.to_string())?;
+        let spec = SlurmSpec::deserialize(keys).map_err(|e| e.to_string())?;
+        spec.check().map_err(|e| e.to_string())?;
+        Ok(spec)
+    }
+
+    #[test]
+    fn every_key_is_described() {
+        let described: BTreeSet<&str> = KEYS.iter().map(|key| key.name).collect();
+        let read = model::key::accepted::<SlurmSpec>().iter().copied();
+        assert_eq!(described, read.collect());
+    }
+
+    #[test]
+    fn keys_are_the_same_after_they_were_stored() {
+        let keys = "{partition = \"lab\", nodes = 8, time = \"2h\", options = [\"--qos=low\"]}";
+        let spec = read(keys).unwrap();
+        assert_eq!(SlurmSpec::of(&TargetSpec::from(&spec)), Ok(spec.clone()));
+        let node = spec.on("n7");
+        assert_eq!((node.nodes, node.host.as_deref()), (1, Some("n7")));
+        assert_eq!(read("{}").unwrap().nodes, 1);
+    }
+
+    #[test]
+    fn what_slurm_would_take_for_something_else_is_refused() {
+        for (keys, key) in [
+            ("{partition = \"-x\"}", "partition"),
+            ("{nodes = 0}", "nodes"),
+            ("{nodes = 2, host = \"n1\"}", "nodes"),
+            ("{host = \"n[1-3]\"}", "host"),
+            ("{time = \"30s\"}", "time"),
+            ("{options = [\"sh\"]}", "options"),
+        ] {
+            let error = read(keys).unwrap_err();
+            assert!(error.contains(key), "{keys}: {error}");
+        }
+    }
+}

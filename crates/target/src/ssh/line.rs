@@ -1,0 +1,254 @@
+//! ssh(1) as the way to a far machine: its options, what it says where it gives no connection,
+//! and ports that it forwards.
+
+use super::NAME;
+use super::spec::SshSpec;
+use crate::TargetError;
+use crate::far::{Failure, Forwarding, Line, Sudo};
+use model::printable::last_lines;
+use std::io::{BufRead, BufReader, Read};
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// A connection that gives no answer is dead after three of these.
+const ALIVE_SECONDS: u32 = 5;
+const CONNECT_SECONDS: u32 = 15;
+/// Exit status of ssh(1) itself, for a connection that was not made or was lost.
+pub(super) const NO_CONNECTION: i32 = 255;
+/// Words of ssh(1) on what no second try changes.
+const FINAL: [&str; 6] = [
+    "Host key verification failed",
+    "Permission denied",
+    "Could not resolve hostname",
+    "Bad owner or permissions",
+    "no such identity",
+    "Too many authentication failures",
+];
+
+impl SshSpec {
+    /// ssh(1) with what holds for every connection. It asks nothing, since nobody may be there
+    /// to answer, and never changes how host keys are checked: that is the user's to say.
+    fn ssh(&self) -> Command {
+        let mut ssh = Command::new("ssh");
+        ssh.args(["-T", "-o", "BatchMode=yes", "-o", "ControlPath=none"]);
+        ssh.args(["-o", &format!("ServerAliveInterval={ALIVE_SECONDS}")]);
+        ssh.args(["-o", "ServerAliveCountMax=3"]);
+        ssh.args(["-o", &format!("ConnectTimeout={CONNECT_SECONDS}")]);
+        if let Some(config) = &self.config {
+            ssh.arg("-F").arg(config);
+        }
+        if let Some(port) = self.port {
+            ssh.args(["-p", &port.to_string()]);
+        }
+        if let Some(identity) = &self.identity {
+            ssh.arg("-i").arg(identity);
+        }
+        ssh
+    }
+
+    /// Forwards ports of this machine to ports there, and says so in a line once it does; ends
+    /// with its standard input.
+    pub(super) fn forwarding(&self, ports: &[(u16, u16)]) -> Command {
+        let mut ssh = self.ssh();
+        ssh.args(["-o", "ExitOnForwardFailure=yes"]);
+        for (here, there) in ports {
+            ssh.args(["-L", &format!("127.0.0.1:{here}:127.0.0.1:{there}")]);
+        }
+        ssh.arg("--").arg(&self.host).arg("echo; cat");
+        ssh
+    }
+}
+
+impl Line for SshSpec {
+    fn kind(&self) -> &'static str {
+        NAME
+    }
+
+    fn machine(&self) -> String {
+        self.host.clone()
+    }
+
+    fn agent(&self) -> Option<PathBuf> {
+        self.agent.clone()
+    }
+
+    fn sudo(&self) -> Sudo {
+        self.sudo
+    }
+
+    fn reconnect(&self) -> Duration {
+        self.time_to_reconnect()
+    }
+
+    /// These words of a command on the far side; any login shell there takes them.
+    fn command(&self, words: &[String]) -> Command {
+        let mut ssh = self.ssh();
+        ssh.args(["-o", "ClearAllForwardings=yes"]);
+        ssh.arg("--").arg(&self.host).arg(quoted(words));
+        ssh
+    }
+
+    fn is_lost(&self, code: Option<i32>, _said: &str) -> bool {
+        matches!(code, None | Some(NO_CONNECTION))
+    }
+
+    /// ssh(1) said this and gave no connection.
+    fn no_connection(&self, said: &str) -> Failure {
+        let said = last_lines(said, 15, "\n");
+        let what = match said.is_empty() {
+            true => "ssh gives no connection".to_owned(),
+            false => said.clone(),
+        };
+        let ssh = format!("try: ssh {}", self.host);
+        let remedy = match () {
+            () if said.contains("HOST IDENTIFICATION HAS CHANGED") => {
+                "find out why the machine has another key before you trust it"
+            }
+            () if said.contains("Host key verification failed") => {
+                "log in once by hand and compare the fingerprint of its key"
+            }
+            () => &ssh,
+        };
+        let problem = self.problem(what, remedy);
+        match FINAL.iter().any(|words| said.contains(words)) {
+            true => problem.into(),
+            false => Failure::Connection(problem),
+        }
+    }
+
+    fn trial(&self) -> String {
+        format!("ssh {}", self.host)
+    }
+
+    fn forward(&self, ports: &[u16]) -> Result<Forwarding, TargetError> {
+        let failed = |step| {
+            move |source| TargetError::Io {
+                step,
+                object: "ssh".to_owned(),
+                source,
+            }
+        };
+        let here = free_ports(ports.len()).map_err(failed("looking for free ports for"))?;
+        let pairs: Vec<_> = here.iter().copied().zip(ports.iter().copied()).collect();
+        let mut command = self.forwarding(&pairs);
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut ssh = command.spawn().map_err(failed("starting"))?;
+        let (stdout, stderr) = (ssh.stdout.take(), ssh.stderr.take());
+        let forwarding = Forwarding { program: ssh, here };
+        // ssh(1) listens before it runs the command there.
+        let mut line = String::new();
+        if let Some(stdout) = stdout {
+            let _ = BufReader::new(stdout).read_line(&mut line);
+        }
+        if line.ends_with('\n') {
+            return Ok(forwarding);
+        }
+        let mut said = String::new();
+        if let Some(mut stderr) = stderr {
+            let _ = stderr.read_to_string(&mut said);
+        }
+        Err(self.no_connection(&said).into())
+    }
+
+    fn facts(&self) -> Vec<(String, String)> {
+        vec![("ssh.host".to_owned(), self.host.clone())]
+    }
+}
+
+/// Ports of the loopback address that nobody has now, each another.
+fn free_ports(count: usize) -> std::io::Result<Vec<u16>> {
+    let listeners = (0..count).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
+    let listeners = listeners.collect::<std::io::Result<Vec<_>>>()?;
+    let ports = listeners.iter().map(|l| Ok(l.local_addr()?.port()));
+    ports.collect()
+}
+
+/// The words as one text for a login shell.
+fn quoted(words: &[String]) -> String {
+    let words: Vec<String> = words.iter().map(|word| quote(word)).collect();
+    words.join(" ")
+}
+
+/// Single quotes mean the same to every shell.
+fn quote(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec() -> SshSpec {
+        SshSpec {
+            host: "kim@lab3".to_owned(),
+            port: Some(2222),
+            identity: None,
+            config: None,
+            agent: None,
+            sudo: Sudo::Auto,
+            reconnect: None,
+        }
+    }
+
+    fn words(command: &Command) -> String {
+        let words: Vec<_> = command
+            .get_args()
+            .map(|word| word.to_string_lossy())
+            .collect();
+        words.join(" ")
+    }
+
+    #[test]
+    fn ssh_is_never_told_to_trust_a_key() {
+        let command = spec().command(&["true".to_owned()]);
+        let forwarding = spec().forwarding(&[(4000, 80)]);
+        for command in [&command, &forwarding] {
+            let words = words(command);
+            assert!(words.contains("BatchMode=yes"), "{words}");
+            for weaker in ["StrictHostKeyChecking", "KnownHosts", "CheckHostIP"] {
+                assert!(!words.contains(weaker), "{words}");
+            }
+        }
+        assert!(words(&command).ends_with("-p 2222 -o ClearAllForwardings=yes -- kim@lab3 true"));
+        assert!(words(&forwarding).contains("-L 127.0.0.1:4000:127.0.0.1:80"));
+    }
+
+    #[test]
+    fn words_reach_the_far_side_as_they_are() {
+        let said = ["a b", "it's", "", "$HOME", "plain-1.2/x"].map(str::to_owned);
+        let script = format!("printf '%s|' {}", quoted(&said));
+        let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(text, "a b|it's||$HOME|plain-1.2/x|");
+    }
+
+    #[test]
+    fn a_changed_key_is_final_and_a_refused_connection_is_not() {
+        let changed = "@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\n\
+                       Host key verification failed.";
+        let Failure::Final(TargetError::Unmet(problem)) = spec().no_connection(changed) else {
+            panic!("a changed key is tried again");
+        };
+        assert!(problem.remedy.contains("another key"), "{problem:?}");
+        let refused = "ssh: connect to host lab3 port 22: Connection refused";
+        assert!(matches!(
+            spec().no_connection(refused),
+            Failure::Connection(_)
+        ));
+    }
+
+    #[test]
+    fn free_ports_differ() {
+        let ports = free_ports(3).unwrap();
+        assert!(ports[0] != ports[1] && ports[1] != ports[2] && ports[0] != ports[2]);
+    }
+}

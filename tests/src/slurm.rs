@@ -1,0 +1,310 @@
+//! A cluster of the tests' own: real munged, slurmctld and two slurmd, whose nodes are this machine.
+//! The second node has a network of its own, so that it is another machine for schedlab's lock of
+//! ordinary users.
+
+use crate::{Bench, is_root, schedlab, skipped, write_program};
+use std::fs;
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// An ordinary user, which every Linux has: nobody.
+const USER: u32 = 65534;
+/// Time in which the nodes must be idle.
+const READY: Duration = Duration::from_secs(60);
+
+/// Two nodes, n1 and n2, of the partition `lab`. They end when it is dropped.
+#[derive(Debug)]
+pub struct Cluster {
+    bench: Bench,
+    /// In the order in which they end.
+    daemons: Vec<Child>,
+}
+
+impl Cluster {
+    /// Starts it; `None` after it was said why there is none.
+    pub fn start() -> Option<Self> {
+        if let Some(why) = not_here() {
+            skipped(why);
+            return None;
+        }
+        let mut cluster = Cluster {
+            bench: Bench::default(),
+            daemons: Vec::new(),
+        };
+        cluster.write_files();
+        let second = own_network()?;
+        let node = i32::try_from(second.id()).expect("a process");
+        cluster.daemons.push(second);
+        let (here, there) = connect(node)?;
+        cluster.configure(&here, &there);
+        cluster.munged();
+        cluster.daemon(Command::new("slurmctld").arg("-D"));
+        cluster.daemon(Command::new("slurmd").args(["-D", "-N", "n1"]));
+        let network = format!("--net=/proc/{node}/ns/net");
+        cluster.daemon(Command::new("nsenter").args([&network, "slurmd", "-D", "-N", "n2"]));
+        let limit = Instant::now() + READY;
+        while cluster
+            .ask("sinfo", &["-h", "-t", "idle", "-o", "%D"])
+            .trim()
+            != "2"
+        {
+            assert!(Instant::now() < limit, "no idle nodes:\n{}", cluster.logs());
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        Some(cluster)
+    }
+
+    /// A path in the directory of the user's runs.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.bench.path(name)
+    }
+
+    /// Writes an experiment file and gives its path.
+    pub fn file(&self, name: &str, text: &str) -> String {
+        self.bench.file(name, text)
+    }
+
+    /// `schedlab ARGS…` by an ordinary user.
+    pub fn schedlab(&self, args: &[&str]) -> Command {
+        let mut command = self.bench.command(args);
+        let mut by_user = Command::new(self.path("schedlab"));
+        by_user
+            .args(command.get_args())
+            .current_dir(self.bench.dir.path());
+        for (name, value) in command.get_envs() {
+            by_user.env(name, value.unwrap_or_default());
+        }
+        command = by_user;
+        command.env("SLURM_CONF", self.path("slurm.conf"));
+        command.env("XDG_CACHE_HOME", self.path("cache"));
+        command.env("HOME", self.bench.dir.path());
+        command.uid(USER).gid(USER);
+        command
+    }
+
+    /// Output of `schedlab ARGS…` by an ordinary user.
+    pub fn run(&self, args: &[&str]) -> Output {
+        self.schedlab(args).output().expect("schedlab starts")
+    }
+
+    /// What a command of Slurm prints.
+    pub fn ask(&self, program: &str, args: &[&str]) -> String {
+        let mut command = Command::new(program);
+        command
+            .args(args)
+            .env("SLURM_CONF", self.path("slurm.conf"));
+        let output = command.output().expect("a command of Slurm");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Jobs that are in the queue or run.
+    pub fn jobs(&self) -> String {
+        self.ask("squeue", &["-h", "-o", "%i %T"])
+    }
+
+    /// Ends everything that runs in the network of the second node, at once, and cuts its cable.
+    pub fn kill_second_node(&self) {
+        let holder = self.daemons[0].id();
+        let network = fs::read_link(format!("/proc/{holder}/ns/net")).expect("it lives");
+        // The other end of the cable has an address of the first node, and stays.
+        let network_of = format!("--net=/proc/{holder}/ns/net");
+        let down = ["ip", "link", "set", "eth0", "down"];
+        let cut = Command::new("nsenter").arg(network_of).args(down).status();
+        assert!(cut.expect("nsenter(1)").success());
+        let processes = fs::read_dir("/proc").expect("/proc").flatten();
+        for process in processes {
+            let of_it = fs::read_link(process.path().join("ns/net"));
+            let of_it = of_it.is_ok_and(|its| its == network);
+            let pid = process.file_name().to_string_lossy().parse::<i32>().ok();
+            if let Some(pid) = pid
+                .filter(|_| of_it)
+                .and_then(rustix::process::Pid::from_raw)
+            {
+                // One that ended by itself is as well.
+                let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+            }
+        }
+    }
+
+    /// The last lines of all daemons.
+    pub fn logs(&self) -> String {
+        let names = ["munged", "ctld", "n1", "n2"];
+        let logs = names.map(|name| {
+            let text = fs::read_to_string(self.path(&format!("log/{name}"))).unwrap_or_default();
+            let lines: Vec<&str> = text.lines().rev().take(10).collect();
+            let lines: Vec<&str> = lines.into_iter().rev().collect();
+            format!("{name}:\n{}", lines.join("\n"))
+        });
+        logs.join("\n")
+    }
+
+    fn write_files(&self) {
+        for name in ["ctld", "n1", "n2", "munge", "log", "cache", "state"] {
+            fs::create_dir(self.path(name)).expect("a directory");
+        }
+        let program = self.path("schedlab");
+        let linked = fs::hard_link(schedlab(), &program);
+        let there = linked.or_else(|_| fs::copy(schedlab(), &program).map(drop));
+        there.expect("a program for the user");
+        let prolog = "#!/bin/sh\necho export SCHEDLAB_STATE_DIR=\"$XDG_CACHE_HOME/state-$SLURMD_NODENAME\"\n";
+        write_program(&self.path("prolog"), prolog);
+        for name in [".", "cache", "state"] {
+            chown(self.path(name), Some(USER), Some(USER)).expect("root may");
+        }
+    }
+
+    fn configure(&self, here: &str, there: &str) {
+        let uname = fs::read_to_string("/proc/sys/kernel/hostname").expect("a host name");
+        let host = uname
+            .trim()
+            .split('.')
+            .next()
+            .unwrap_or_default()
+            .to_owned();
+        let dir = self.bench.dir.path().display().to_string();
+        let [ctld, n1, n2] = free_ports();
+        let text = format!(
+            "ClusterName=tests\nSlurmctldHost={host}({here})\nSlurmctldPort={ctld}\nSlurmUser=root\n\
+             AuthType=auth/munge\nAuthInfo=socket={dir}/munge/socket\nMpiDefault=none\n\
+             ProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nSelectType=select/linear\n\
+             ReturnToService=2\nSlurmdTimeout=20\nTaskProlog={dir}/prolog\n\
+             SlurmctldPidFile={dir}/ctld/pid\nSlurmctldLogFile={dir}/log/ctld\n\
+             StateSaveLocation={dir}/ctld\nSlurmdPidFile={dir}/%n/pid\nSlurmdLogFile={dir}/log/%n\n\
+             SlurmdSpoolDir={dir}/%n\n\
+             NodeName=n1 NodeHostname={host} NodeAddr={here} Port={n1} CPUs=1 State=UNKNOWN\n\
+             NodeName=n2 NodeHostname={host} NodeAddr={there} Port={n2} CPUs=1 State=UNKNOWN\n\
+             PartitionName=lab Nodes=n1,n2 Default=YES OverSubscribe=EXCLUSIVE State=UP\n"
+        );
+        fs::write(self.path("slurm.conf"), text).expect("a writable directory");
+    }
+
+    fn munged(&mut self) {
+        let key = self.path("munge/key");
+        let random = fs::read("/proc/sys/kernel/random/uuid").expect("random text");
+        fs::write(&key, random.repeat(4)).expect("a writable directory");
+        let mode = fs::Permissions::from_mode(0o400);
+        fs::set_permissions(&key, mode).expect("its owner may");
+        let option = |name: &str, file: &str| format!("--{name}={}", self.path(file).display());
+        let options = [
+            option("key-file", "munge/key"),
+            option("socket", "munge/socket"),
+            option("pid-file", "munge/pid"),
+            option("log-file", "log/munged"),
+            option("seed-file", "munge/seed"),
+        ];
+        let socket = self.path("munge/socket");
+        self.daemon(
+            Command::new("munged")
+                .args(["--foreground", "--force"])
+                .args(options),
+        );
+        let limit = Instant::now() + READY;
+        while !socket.exists() {
+            assert!(Instant::now() < limit, "munged: {}", self.logs());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn daemon(&mut self, command: &mut Command) {
+        let started = command
+            .env("SLURM_CONF", self.path("slurm.conf"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        self.daemons
+            .push(started.expect("a daemon of Slurm starts"));
+    }
+}
+
+impl Drop for Cluster {
+    /// Jobs end first, since slurmstepd outlives its slurmd.
+    fn drop(&mut self) {
+        self.ask("scancel", &["--user=nobody"]);
+        let limit = Instant::now() + Duration::from_secs(20);
+        while !self.jobs().trim().is_empty() && Instant::now() < limit {
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        for daemon in self.daemons.iter_mut().rev() {
+            let _ = daemon.kill();
+            let _ = daemon.wait();
+        }
+    }
+}
+
+fn not_here() -> Option<&'static str> {
+    let is_there = |program: &str| {
+        let places = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+        places
+            .iter()
+            .any(|dir| Path::new(dir).join(program).exists())
+    };
+    let needed = ["munged", "slurmctld", "slurmd", "salloc", "ip", "nsenter"];
+    match () {
+        () if !is_root() => Some("slurmd needs root to start jobs of users"),
+        () if !needed.iter().all(|program| is_there(program)) => {
+            Some("slurmctld, slurmd, slurm-client, munge or iproute2 is not installed")
+        }
+        () => None,
+    }
+}
+
+/// Ports that nobody has now, each another.
+fn free_ports() -> [u16; 3] {
+    let listeners = [(); 3].map(|()| TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)));
+    let listeners = listeners.map(|listener| listener.expect("a free port"));
+    listeners.map(|listener| listener.local_addr().expect("it has an address").port())
+}
+
+/// A process in a network of its own, which lasts as long as it does.
+fn own_network() -> Option<Child> {
+    let mut command = Command::new("unshare");
+    command.args(["--net", "sh", "-c", "echo; exec sleep infinity"]);
+    let mut child = command.stdout(Stdio::piped()).spawn().expect("unshare(1)");
+    let mut line = String::new();
+    let stdout = child.stdout.take().expect("it was asked for");
+    let read = std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut line);
+    if read.is_ok_and(|bytes| bytes > 0) {
+        return Some(child);
+    }
+    let _ = child.wait();
+    skipped("no network of its own (unshare --net)");
+    None
+}
+
+/// Addresses of this machine and of the network of a process, with a cable between them.
+fn connect(process: i32) -> Option<(String, String)> {
+    let (subnet, name) = (process % 250, format!("slurm{}", process % 100_000));
+    let (here, there) = (format!("10.213.{subnet}.1"), format!("10.213.{subnet}.2"));
+    let target = process.to_string();
+    let inside = ["--target", &target, "--net", "ip"];
+    let (of_here, of_there) = (format!("{here}/30"), format!("{there}/30"));
+    let ip = |args: &[&str]| {
+        let status = Command::new("ip").args(args).stderr(Stdio::null()).status();
+        status.is_ok_and(|status| status.success())
+    };
+    let ip_there = |args: &[&str]| {
+        let mut nsenter = Command::new("nsenter");
+        let status = nsenter
+            .args(inside)
+            .args(args)
+            .stderr(Stdio::null())
+            .status();
+        status.is_ok_and(|status| status.success())
+    };
+    let works = ip(&[
+        "link", "add", &name, "type", "veth", "peer", "name", "eth0", "netns", &target,
+    ]) && ip(&["addr", "add", &of_here, "dev", &name])
+        && ip(&["link", "set", &name, "up"])
+        && ip_there(&["addr", "add", &of_there, "dev", "eth0"])
+        && ip_there(&["link", "set", "eth0", "up"])
+        && ip_there(&["link", "set", "lo", "up"]);
+    if !works {
+        skipped("no cable between two networks (ip link add … type veth)");
+    }
+    works.then_some((here, there))
+}

@@ -1,0 +1,255 @@
+//! Runs on several nodes at once: a real slurmctld with two nodes.
+
+use results::ResultSet;
+use std::collections::BTreeSet;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+use tests::{Cluster, alone, expect_code, stderr, stdout};
+
+/// Two arms on both nodes, or on one, whose trials take this long.
+fn experiment(cluster: &Cluster, nodes: u32, trial: &str) -> String {
+    let text = format!(
+        "name = \"fleet\"\n[target]\nkind = \"slurm\"\npartition = \"lab\"\nnodes = {nodes}\n\
+         [[arm]]\nname = \"default\"\n[[arm]]\nname = \"batch\"\npolicy = {{ class = \"batch\" }}\n\
+         [[workload]]\nname = \"w\"\nkind = \"wakeup\"\nduration = \"{trial}\"\n"
+    );
+    cluster.file("fleet.toml", &text)
+}
+
+/// Never decided by this many blocks, since an interval cannot be so narrow.
+const FAINT: [&str; 2] = ["--smallest-effect", "0.01%"];
+
+fn start(cluster: &Cluster, args: &[&str]) -> Child {
+    let mut command = cluster.schedlab(args);
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
+    command.spawn().expect("schedlab starts")
+}
+
+fn errors(child: Child) -> (Option<i32>, String) {
+    let output = child.wait_with_output().expect("schedlab ends");
+    (output.status.code(), stderr(&output))
+}
+
+fn signal(child: &Child) {
+    let pid = i32::try_from(child.id()).ok();
+    let pid = pid
+        .and_then(rustix::process::Pid::from_raw)
+        .expect("a process");
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it runs");
+}
+
+#[track_caller]
+fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let limit = Instant::now() + Duration::from_secs(90);
+    while !holds() {
+        assert!(Instant::now() < limit, "never came about: {what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Trials that a node has stored.
+fn trials_of(cluster: &Cluster, node: &str) -> usize {
+    let dir = cluster.path(&format!("out/nodes/{node}/trials"));
+    std::fs::read_dir(dir).map_or(0, |entries| entries.flatten().count())
+}
+
+fn expect_no_job(cluster: &Cluster) {
+    eventually("the job is over", || cluster.jobs().trim().is_empty());
+}
+
+#[test]
+fn blocks_of_two_nodes_are_one_result_and_more_can_be_added() {
+    let _turn = alone();
+    let Some(cluster) = Cluster::start() else {
+        return;
+    };
+    let file = experiment(&cluster, 2, "100ms");
+    let run = [
+        &["run", &file, "-o", "out", "--max-blocks", "12"],
+        &FAINT[..],
+    ]
+    .concat();
+    let output = cluster.run(&run);
+    expect_code(&output, 0);
+    let said = stdout(&output);
+    assert!(said.contains("on each of 2 machines"), "{said}");
+    let results = ResultSet::read(&cluster.path("out")).expect("merged results");
+    let sources = &results.manifest.sources;
+    let machines: BTreeSet<&str> = sources.iter().map(|s| s.machine.as_str()).collect();
+    assert_eq!(machines, BTreeSet::from(["n1", "n2"]));
+    let seeds: BTreeSet<u64> = sources.iter().map(|s| s.seed).collect();
+    assert_eq!(seeds.len(), 2, "each draws its own order");
+    let blocks: u32 = sources.iter().map(|s| s.blocks).sum();
+    assert_eq!((blocks, results.trials.len()), (12, 24));
+    let node = results.starts[0].machines[0].system.facts.get("slurm.node");
+    assert!(node.is_some_and(|node| machines.contains(node.as_str())));
+    expect_code(&cluster.run(&["verify", "out"]), 0);
+    expect_no_job(&cluster);
+    let resumed = cluster.run(&["run", "--resume", "out", "--max-blocks", "16"]);
+    expect_code(&resumed, 0);
+    let results = ResultSet::read(&cluster.path("out")).expect("merged results");
+    assert_eq!(results.trials.len(), 32);
+    expect_code(&cluster.run(&["verify", "out"]), 0);
+}
+
+#[test]
+fn a_node_that_is_drained_leaves_its_blocks_to_the_other() {
+    let _turn = alone();
+    let Some(cluster) = Cluster::start() else {
+        return;
+    };
+    let file = experiment(&cluster, 2, "400ms");
+    let run = [
+        &["run", &file, "-o", "out", "--max-blocks", "12"],
+        &FAINT[..],
+    ]
+    .concat();
+    let run = start(&cluster, &run);
+    eventually("both measure", || {
+        trials_of(&cluster, "n1") > 0 && trials_of(&cluster, "n2") > 0
+    });
+    cluster.ask(
+        "scontrol",
+        &["update", "nodename=n2", "state=drain", "reason=disk"],
+    );
+    let (code, said) = errors(run);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(
+        said.contains("n2 leaves: Slurm says that it is") && said.contains("(disk)"),
+        "{said}"
+    );
+    let results = ResultSet::read(&cluster.path("out")).expect("merged results");
+    let whole = results.trials.iter().filter(|t| t.trial.is_ok()).count();
+    assert!(
+        (24..=25).contains(&whole),
+        "{whole} trials of 12 blocks, and one of the open block"
+    );
+    let warnings = &results.manifest.warnings;
+    assert!(
+        warnings
+            .iter()
+            .any(|w| w.what.starts_with("n2 left the run")),
+        "{warnings:?}"
+    );
+    expect_code(&cluster.run(&["verify", "out"]), 0);
+}
+
+#[test]
+fn a_cancelled_job_ends_the_run_in_order_and_another_job_goes_on() {
+    let _turn = alone();
+    let Some(cluster) = Cluster::start() else {
+        return;
+    };
+    let file = experiment(&cluster, 2, "300ms");
+    let run = [
+        &["run", &file, "-o", "out", "--max-blocks", "10"],
+        &FAINT[..],
+    ]
+    .concat();
+    let run = start(&cluster, &run);
+    eventually("both measure", || {
+        trials_of(&cluster, "n1") > 1 && trials_of(&cluster, "n2") > 1
+    });
+    cluster.ask("scancel", &["--user=nobody"]);
+    let (code, said) = errors(run);
+    assert_eq!(code, Some(130), "{said}");
+    assert!(said.contains("schedlab run --resume out"), "{said}");
+    let before = trials_of(&cluster, "n1") + trials_of(&cluster, "n2");
+    expect_code(&cluster.run(&["run", "--resume", "out"]), 0);
+    let results = ResultSet::read(&cluster.path("out")).expect("merged results");
+    let whole = results.trials.iter().filter(|t| t.trial.is_ok()).count();
+    assert!(
+        before > 3 && whole >= 20,
+        "{before} before, {whole} afterwards"
+    );
+    expect_code(&cluster.run(&["verify", "out"]), 0);
+    expect_no_job(&cluster);
+}
+
+#[test]
+fn what_slurm_does_not_give_is_an_error_and_leaves_no_job() {
+    let _turn = alone();
+    let Some(cluster) = Cluster::start() else {
+        return;
+    };
+    let text = "name = \"x\"\n[target]\nkind = \"slurm\"\npartition = \"moon\"\nnodes = 2\n\
+                [[arm]]\nname = \"default\"\n[[workload]]\nkind = \"wakeup\"\n";
+    let moon = cluster.file("moon.toml", text);
+    let refused = cluster.run(&["run", &moon, "-o", "moon"]);
+    expect_code(&refused, 3);
+    let said = stderr(&refused);
+    assert!(said.contains("moon") && said.contains("sinfo"), "{said}");
+    // Both nodes are another's: the job waits in the queue, until a signal.
+    let other = cluster.schedlab(&[]);
+    let mut holder = std::process::Command::new("salloc");
+    holder.args(["-N", "2", "--exclusive", "cat"]);
+    holder.stdin(Stdio::piped()).stdout(Stdio::null());
+    for (name, value) in other.get_envs() {
+        holder.env(name, value.unwrap_or_default());
+    }
+    let mut holder = holder.stderr(Stdio::null()).spawn().expect("salloc starts");
+    eventually("the nodes are taken", || cluster.jobs().contains("RUNNING"));
+    let file = experiment(&cluster, 2, "100ms");
+    let waiting = start(&cluster, &["run", &file, "-o", "out"]);
+    eventually("the job waits", || cluster.jobs().contains("PENDING"));
+    signal(&waiting);
+    let (code, said) = errors(waiting);
+    assert_eq!(code, Some(130), "{said}");
+    eventually("the job is out of the queue", || {
+        !cluster.jobs().contains("PENDING")
+    });
+    // The end of its standard input is that of the job.
+    holder.wait().expect("salloc ends");
+    // One node alone needs no fleet.
+    let checked = cluster.run(&["target", "check", "slurm:lab"]);
+    expect_code(&checked, 0);
+    assert!(stdout(&checked).contains("A run can start there"));
+}
+
+#[test]
+fn without_the_commands_of_slurm_the_package_is_named() {
+    let bench = tests::Bench::default();
+    let text = "name = \"x\"\n[target]\nkind = \"slurm\"\nnodes = 2\n[[arm]]\nname = \"default\"\n\
+                [[workload]]\nkind = \"wakeup\"\n";
+    let file = bench.file("x.toml", text);
+    let mut command = bench.command(&["run", &file, "-o", "out"]);
+    let output = command.env("PATH", bench.path("empty")).output();
+    let output = output.expect("schedlab starts");
+    expect_code(&output, 3);
+    assert!(
+        stderr(&output).contains("slurm-client"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+#[ignore = "Slurm takes half a minute to notice: make test-long"]
+fn a_node_that_dies_voids_its_block_and_the_other_goes_on() {
+    let _turn = alone();
+    let Some(cluster) = Cluster::start() else {
+        return;
+    };
+    let file = experiment(&cluster, 2, "400ms");
+    let run = [
+        &["run", &file, "-o", "out", "--max-blocks", "40"],
+        &FAINT[..],
+    ]
+    .concat();
+    let run = start(&cluster, &run);
+    eventually("both measure", || {
+        trials_of(&cluster, "n1") > 0 && trials_of(&cluster, "n2") > 0
+    });
+    cluster.kill_second_node();
+    let (code, said) = errors(run);
+    // The trial of the open block was lost.
+    assert_eq!(code, Some(4), "{said}\n{}", cluster.logs());
+    assert!(said.contains("n2"), "{said}");
+    let results = ResultSet::read(&cluster.path("out")).expect("merged results");
+    let whole = results.trials.iter().filter(|t| t.trial.is_ok()).count();
+    assert!(
+        (80..=81).contains(&whole),
+        "{whole} trials of 40 blocks, and one of the open block"
+    );
+    expect_code(&cluster.run(&["verify", "out"]), 0);
+}
