@@ -1,8 +1,8 @@
 //! A cluster of the tests' own: real munged, slurmctld and two slurmd, whose nodes are this machine.
-//! The second node has a network of its own, so that it is another machine for schedlab's lock of
-//! ordinary users.
+//! Each node has a network of its own, so that it is another machine for schedlab's lock of ordinary
+//! users.
 
-use crate::{Bench, is_root, schedlab, skipped, write_program};
+use crate::{Bench, is_root, schedlab, skipped};
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -36,16 +36,20 @@ impl Cluster {
             daemons: Vec::new(),
         };
         cluster.write_files();
-        let second = own_network()?;
-        let node = i32::try_from(second.id()).expect("a process");
-        cluster.daemons.push(second);
-        let (here, there) = connect(node)?;
-        cluster.configure(&here, &there);
+        let mut cables = Vec::new();
+        for _ in 0..2 {
+            let holder = own_network()?;
+            let process = i32::try_from(holder.id()).expect("a process");
+            cluster.daemons.push(holder);
+            cables.push(connect(process)?);
+        }
+        cluster.configure(&cables);
         cluster.munged();
         cluster.daemon(Command::new("slurmctld").arg("-D"));
-        cluster.daemon(Command::new("slurmd").args(["-D", "-N", "n1"]));
-        let network = format!("--net=/proc/{node}/ns/net");
-        cluster.daemon(Command::new("nsenter").args([&network, "slurmd", "-D", "-N", "n2"]));
+        for (index, node) in ["n1", "n2"].into_iter().enumerate() {
+            let network = cluster.network(index);
+            cluster.daemon(Command::new("nsenter").args([&network, "slurmd", "-D", "-N", node]));
+        }
         let limit = Instant::now() + READY;
         while cluster
             .ask("sinfo", &["-h", "-t", "idle", "-o", "%D"])
@@ -86,6 +90,22 @@ impl Cluster {
         command
     }
 
+    /// The same within a job that has both nodes.
+    pub fn schedlab_in_job(&self, args: &[&str]) -> Command {
+        let own = self.schedlab(args);
+        let mut salloc = Command::new("salloc");
+        salloc.args(["--nodes=2", "--exclusive", "--quiet"]);
+        salloc.arg(own.get_program()).args(own.get_args());
+        for (name, value) in own.get_envs() {
+            salloc.env(name, value.unwrap_or_default());
+        }
+        salloc
+            .current_dir(self.bench.dir.path())
+            .uid(USER)
+            .gid(USER);
+        salloc
+    }
+
     /// Output of `schedlab ARGS…` by an ordinary user.
     pub fn run(&self, args: &[&str]) -> Output {
         self.schedlab(args).output().expect("schedlab starts")
@@ -108,10 +128,10 @@ impl Cluster {
 
     /// Ends everything that runs in the network of the second node, at once, and cuts its cable.
     pub fn kill_second_node(&self) {
-        let holder = self.daemons[0].id();
+        let holder = self.daemons[1].id();
         let network = fs::read_link(format!("/proc/{holder}/ns/net")).expect("it lives");
-        // The other end of the cable has an address of the first node, and stays.
-        let network_of = format!("--net=/proc/{holder}/ns/net");
+        // Whoever waits for an answer gets none.
+        let network_of = self.network(1);
         let down = ["ip", "link", "set", "eth0", "down"];
         let cut = Command::new("nsenter").arg(network_of).args(down).status();
         assert!(cut.expect("nsenter(1)").success());
@@ -128,6 +148,11 @@ impl Cluster {
                 let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
             }
         }
+    }
+
+    /// The network of a node, as nsenter(1) is told it. The daemons that come first hold them.
+    fn network(&self, node: usize) -> String {
+        format!("--net=/proc/{}/ns/net", self.daemons[node].id())
     }
 
     /// The last lines of all daemons.
@@ -150,14 +175,14 @@ impl Cluster {
         let linked = fs::hard_link(schedlab(), &program);
         let there = linked.or_else(|_| fs::copy(schedlab(), &program).map(drop));
         there.expect("a program for the user");
-        let prolog = "#!/bin/sh\necho export SCHEDLAB_STATE_DIR=\"$XDG_CACHE_HOME/state-$SLURMD_NODENAME\"\n";
-        write_program(&self.path("prolog"), prolog);
         for name in [".", "cache", "state"] {
             chown(self.path(name), Some(USER), Some(USER)).expect("root may");
         }
     }
 
-    fn configure(&self, here: &str, there: &str) {
+    /// `cables`: for each node the address here, where slurmctld is, and its own.
+    fn configure(&self, cables: &[(String, String)]) {
+        let (here, first, second) = (&cables[0].0, &cables[0].1, &cables[1].1);
         let uname = fs::read_to_string("/proc/sys/kernel/hostname").expect("a host name");
         let host = uname
             .trim()
@@ -171,12 +196,12 @@ impl Cluster {
             "ClusterName=tests\nSlurmctldHost={host}({here})\nSlurmctldPort={ctld}\nSlurmUser=root\n\
              AuthType=auth/munge\nAuthInfo=socket={dir}/munge/socket\nMpiDefault=none\n\
              ProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nSelectType=select/linear\n\
-             ReturnToService=2\nSlurmdTimeout=20\nTaskProlog={dir}/prolog\n\
+             ReturnToService=2\nSlurmdTimeout=20\n\
              SlurmctldPidFile={dir}/ctld/pid\nSlurmctldLogFile={dir}/log/ctld\n\
              StateSaveLocation={dir}/ctld\nSlurmdPidFile={dir}/%n/pid\nSlurmdLogFile={dir}/log/%n\n\
              SlurmdSpoolDir={dir}/%n\n\
-             NodeName=n1 NodeHostname={host} NodeAddr={here} Port={n1} CPUs=1 State=UNKNOWN\n\
-             NodeName=n2 NodeHostname={host} NodeAddr={there} Port={n2} CPUs=1 State=UNKNOWN\n\
+             NodeName=n1 NodeHostname={host} NodeAddr={first} Port={n1} CPUs=1 State=UNKNOWN\n\
+             NodeName=n2 NodeHostname={host} NodeAddr={second} Port={n2} CPUs=1 State=UNKNOWN\n\
              PartitionName=lab Nodes=n1,n2 Default=YES OverSubscribe=EXCLUSIVE State=UP\n"
         );
         fs::write(self.path("slurm.conf"), text).expect("a writable directory");
@@ -302,7 +327,9 @@ fn connect(process: i32) -> Option<(String, String)> {
         && ip(&["link", "set", &name, "up"])
         && ip_there(&["addr", "add", &of_there, "dev", "eth0"])
         && ip_there(&["link", "set", "eth0", "up"])
-        && ip_there(&["link", "set", "lo", "up"]);
+        && ip_there(&["link", "set", "lo", "up"])
+        // Addresses of this machine beyond this cable are that of slurmctld.
+        && ip_there(&["route", "add", "default", "via", &here]);
     if !works {
         skipped("no cable between two networks (ip link add … type veth)");
     }

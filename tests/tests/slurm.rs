@@ -93,6 +93,37 @@ fn blocks_of_two_nodes_are_one_result_and_more_can_be_added() {
 }
 
 #[test]
+fn within_a_job_its_nodes_are_used_and_a_run_on_one_node_goes_on_on_another() {
+    let _turn = alone();
+    let Some(cluster) = Cluster::start() else {
+        return;
+    };
+    let file = experiment(&cluster, 1, "100ms");
+    let args = [
+        &["run", &file, "-o", "out", "--max-blocks", "3"],
+        &FAINT[..],
+    ]
+    .concat();
+    let mut inside = cluster.schedlab_in_job(&args);
+    let output = inside.output().expect("salloc starts");
+    expect_code(&output, 0);
+    assert!(!stderr(&output).contains("job 2"), "{}", stderr(&output));
+    assert!(trials_of(&cluster, "n1") == 6 && trials_of(&cluster, "n2") == 0);
+    cluster.ask(
+        "scontrol",
+        &["update", "nodename=n1", "state=drain", "reason=disk"],
+    );
+    let resumed = cluster.run(&["run", "--resume", "out", "--max-blocks", "5"]);
+    expect_code(&resumed, 0);
+    assert!(stderr(&resumed).contains("n1 is not there this time"));
+    assert_eq!(trials_of(&cluster, "n2"), 4);
+    expect_code(&cluster.run(&["verify", "out"]), 0);
+    expect_code(&cluster.run(&["pack", "out", "-o", "all.tar.gz"]), 0);
+    let alone = cluster.run(&["run", "--resume", "out/nodes/n1"]);
+    expect_code(&alone, 2);
+}
+
+#[test]
 fn a_node_that_is_drained_leaves_its_blocks_to_the_other() {
     let _turn = alone();
     let Some(cluster) = Cluster::start() else {

@@ -11,17 +11,21 @@ use crate::files::{self, io, read_json, write_json, write_whole};
 use crate::merge::{self, Part};
 use crate::{Manifest, ResultsError, place};
 use model::Experiment;
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Name of the directory with the results of each machine.
 const NODES: &str = "nodes";
 
-/// A directory with results of several machines, and with what they come to.
-#[derive(Debug, Clone)]
+/// Name of the file that the process which measures has locked.
+const LOCK: &str = "lock";
+
+/// A directory with results of several machines, and with what they come to. It is of one process.
+#[derive(Debug)]
 pub struct FleetDir {
     dir: PathBuf,
+    _lock: File,
 }
 
 impl FleetDir {
@@ -41,23 +45,36 @@ impl FleetDir {
         if let Some(text) = source {
             write_whole(&nodes.join(files::EXPERIMENT_SOURCE), text.as_bytes())?;
         }
+        let lock = locked(&nodes)?;
         write_json(&nodes.join(files::EXPERIMENT), experiment)?;
         Ok(FleetDir {
             dir: dir.to_owned(),
+            _lock: lock,
         })
+    }
+
+    /// Removes a new one in which nothing was begun.
+    pub fn discard(&self) {
+        if self.runs().is_ok_and(|runs| runs.is_empty()) {
+            // What is left of it holds nothing.
+            let _ = fs::remove_dir_all(self.nodes());
+            let _ = fs::remove_dir(&self.dir);
+        }
     }
 
     /// The one that is there; `None` where the directory is no such thing.
     pub fn open(dir: &Path) -> Result<Option<Self>, ResultsError> {
-        match dir.join(NODES).join(files::EXPERIMENT).exists() {
-            true => {
-                place::is_ours(dir)?;
-                Ok(Some(FleetDir {
-                    dir: dir.to_owned(),
-                }))
-            }
-            false => Ok(None),
+        if !is_fleet(dir) {
+            return Ok(None);
         }
+        let nodes = dir.join(NODES);
+        place::is_ours(dir)?;
+        place::is_directory(&nodes)?;
+        place::is_ours(&nodes)?;
+        Ok(Some(FleetDir {
+            dir: dir.to_owned(),
+            _lock: locked(&nodes)?,
+        }))
     }
 
     /// The directory of all.
@@ -110,8 +127,16 @@ impl FleetDir {
         let new = self.dir.join(format!("{}merged", files::PARTIAL));
         remove(&new)?;
         merge::merge(parts, &new, manifest)?;
+        let merged: Experiment = read_json(&new.join(files::EXPERIMENT))?;
+        let of_all = Experiment {
+            target: self.experiment()?.target,
+            ..merged
+        };
+        write_json(&new.join(files::EXPERIMENT), &of_all)?;
         // Without a manifest there are no results, until all of the new ones are in place.
-        remove(&self.dir.join(files::MANIFEST))?;
+        for old in files::OWN {
+            remove(&self.dir.join(old))?;
+        }
         let entries = fs::read_dir(&new).map_err(io("reading", &new))?;
         let mut names = Vec::new();
         for entry in entries {
@@ -131,6 +156,27 @@ impl FleetDir {
 
     fn nodes(&self) -> PathBuf {
         self.dir.join(NODES)
+    }
+}
+
+/// True for a directory with results of several machines, also before they were merged.
+pub(crate) fn is_fleet(dir: &Path) -> bool {
+    dir.join(NODES).join(files::EXPERIMENT).exists()
+}
+
+/// The right to measure into the directory, until the file is closed.
+fn locked(nodes: &Path) -> Result<File, ResultsError> {
+    let path = nodes.join(LOCK);
+    let options = File::options()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&path);
+    let file = options.map_err(io("opening", &path))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(ResultsError::InUse(nodes.to_owned())),
+        Err(TryLockError::Error(error)) => Err(io("locking", &path)(error)),
     }
 }
 

@@ -169,6 +169,15 @@ pub enum ResultsError {
     /// The list of hashes could not be signed, for the reason given.
     #[error("signing the capsule: {0}")]
     Unsigned(String),
+    /// A directory into which another process measures.
+    #[error("{}: another run measures into it", .0.display())]
+    InUse(PathBuf),
+    /// A directory with results of several machines that are not merged yet.
+    #[error(
+        "{}: the results of its machines are not merged yet; that is done when the run ends, or when \
+         it is resumed", .0.display()
+    )]
+    NotMerged(PathBuf),
     /// A directory without a manifest.
     #[error("{}: there is no manifest.json, so this is not a results directory", .0.display())]
     NotResults(PathBuf),

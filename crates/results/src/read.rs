@@ -4,6 +4,7 @@
 //! and number that others calculate with is checked here ([`model::check`]).
 
 use crate::files::{self, io, read_json};
+use crate::fleet::is_fleet;
 use crate::write::never_began;
 use crate::{FORMAT, Format, Manifest, ResultsError};
 use model::{
@@ -137,6 +138,9 @@ pub fn read_manifest(dir: &Path) -> Result<Manifest, ResultsError> {
     }
     let path = dir.join(files::MANIFEST);
     if !path.exists() {
+        if is_fleet(dir) {
+            return Err(ResultsError::NotMerged(dir.to_owned()));
+        }
         let why = match dir.join(files::EXPERIMENT).exists() && never_began(dir)? {
             true => ResultsError::NeverBegan,
             false => ResultsError::NotResults,

@@ -1,5 +1,6 @@
 //! One run: every trial of the plan that is still wanted.
 
+mod blocks;
 mod budget;
 mod capacity;
 mod options;
@@ -246,52 +247,6 @@ impl<'a> Run<'a> {
             true => self.all_blocks(),
             false => Ok(self.interrupt()),
         }
-    }
-
-    fn all_blocks(&mut self) -> Result<Outcome, RunError> {
-        let plan = self.plan;
-        for block in plan.trials.chunk_by(|a, b| a.block == b.block) {
-            if self.decided.len() == plan.cells.len() {
-                break;
-            }
-            if self.out_of_budget() {
-                self.warn_of_budget()?;
-                break;
-            }
-            let number = block[0].block;
-            if self.pool.is_some_and(|pool| !pool.takes(number)) {
-                break;
-            }
-            let before = self.trials.len();
-            let whole = self.block(block);
-            if let (Ok(false) | Err(_), Some(pool)) = (&whole, self.pool) {
-                pool.leaves(number);
-            }
-            if !whole? {
-                return Ok(self.interrupt());
-            }
-            self.look_at_cells();
-            // A run that goes on comes past those of before.
-            if self.trials.len() > before {
-                self.report_progress(number);
-            }
-        }
-        self.connection = None;
-        self.beside = None;
-        Ok(Outcome::Done)
-    }
-
-    /// The trials of a block that are wanted; `false` when interrupted.
-    fn block(&mut self, block: &[PlannedTrial]) -> Result<bool, RunError> {
-        for place in block {
-            if self.interrupted.load(Ordering::Relaxed) {
-                return Ok(false);
-            }
-            if self.is_wanted(place) && !self.attempts(place)? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
     }
 
     /// Closing the connection makes the agent undo what is in force.

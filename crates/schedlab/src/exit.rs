@@ -197,14 +197,16 @@ pub fn unrestored(failed: &[String]) -> CliError {
 
 impl From<results::ResultsError> for CliError {
     fn from(error: results::ResultsError) -> Self {
-        use results::ResultsError::{NeverBegan, NotResults, Occupied, TooNew};
+        use results::ResultsError::{InUse, NeverBegan, NotMerged, NotResults, Occupied, TooNew};
         // It names files and keys of others.
         let message = one_line(&error.to_string()).into_owned();
         match error {
-            NotResults(_) | TooNew { .. } | Occupied(_) => CliError::Usage {
-                message,
-                help: None,
-            },
+            NotResults(_) | NotMerged(_) | InUse(_) | TooNew { .. } | Occupied(_) => {
+                CliError::Usage {
+                    message,
+                    help: None,
+                }
+            }
             NeverBegan(ref dir) => CliError::usage(
                 message,
                 format!(

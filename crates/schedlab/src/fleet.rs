@@ -19,12 +19,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, ScopedJoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
 use target::{Fleet, FleetDef, Host, TargetError};
 
 /// Between two questions for machines that will be lost.
-const LOOK: Duration = Duration::from_secs(3);
+const LOOK: Duration = Duration::from_secs(5);
 /// Between two looks at the flag of a signal.
 const LOOK_UP: Duration = Duration::from_millis(100);
 
@@ -41,8 +41,16 @@ pub struct Several {
 struct Machine {
     name: String,
     run: Run,
-    /// Set to end its run, and no other.
-    ended: Arc<AtomicBool>,
+    flags: Flags,
+}
+
+/// Flags of one machine's run.
+#[derive(Clone, Default)]
+struct Flags {
+    /// Set to end it, and no other.
+    end: Arc<AtomicBool>,
+    /// Set when it has ended.
+    over: Arc<AtomicBool>,
 }
 
 /// What ended the run of a machine before the others, for the reader of the results.
@@ -132,16 +140,21 @@ impl Several {
         let target = &self.experiment.target;
         let fleet = (self.def.make)(target, &host, &mut |line| display.note(line));
         let fleet = match fleet {
-            Err(TargetError::Interrupted) => return Ok(Outcome::Interrupted),
-            fleet => fleet?,
+            Ok(fleet) => fleet,
+            Err(error) => {
+                self.dir.discard();
+                return match error {
+                    TargetError::Interrupted => Err(CliError::Interrupted),
+                    error => Err(error.into()),
+                };
+            }
         };
-        let fleet = fleet.as_ref();
         let mut machines = Vec::new();
         for name in fleet.machines() {
             machines.push(Machine {
-                run: self.run_on(&name, fleet, args)?,
+                run: self.run_on(&name, fleet.as_ref(), args)?,
                 name,
-                ended: Arc::default(),
+                flags: Flags::default(),
             });
         }
         let pool = Pool::new(&self.experiment, &self.plan);
@@ -157,7 +170,7 @@ impl Several {
         }
         let watch = Watch {
             shown: Mutex::new((display, see)),
-            fleet,
+            fleet: fleet.as_ref(),
             host: &host,
             anyway: args.anyway,
             interrupted,
@@ -166,10 +179,14 @@ impl Several {
         if let Ok(mut shown) = watch.shown.lock() {
             shown.0.end();
         }
-        drop(machines);
-        let merged = self.merge(&left)?;
+        drop((watch, machines));
+        // The machines are others' while all is merged.
+        drop(fleet);
+        let outcome = outcome(ends, interrupted);
+        let is_done = matches!(outcome, Ok(Outcome::Done));
+        let merged = self.merge(&left, is_done)?;
         latest::remember(self.dir());
-        match outcome(ends, interrupted) {
+        match outcome {
             Err(error) if !merged => Err(error),
             Err(_) => Ok(Outcome::Interrupted),
             Ok(outcome) => Ok(outcome),
@@ -195,7 +212,7 @@ impl Several {
     }
 
     /// One result of all machines that have measured something; `false` where none has.
-    fn merge(&self, left: &Left) -> Result<bool, CliError> {
+    fn merge(&self, left: &Left, is_done: bool) -> Result<bool, CliError> {
         let mut all = Vec::new();
         for (name, dir) in self.dir.runs()? {
             let has_begun = dir.join(results::files::SYSTEM).exists();
@@ -212,7 +229,7 @@ impl Several {
         });
         let parts: Vec<Part> = parts.collect();
         let go_on = format!("go on with: schedlab run --resume {}", self.dir().display());
-        let mut manifest = merge::manifest(&parts, &go_on);
+        let mut manifest = merge::manifest(&parts, Some(go_on.as_str()).filter(|_| !is_done));
         manifest.seed = self.experiment.seed;
         manifest
             .warnings
@@ -294,40 +311,61 @@ impl Watch<'_> {
         shown.0.note(line);
     }
 
-    /// A thread for each machine, and this one to look after them.
+    /// A thread for each machine, and one that asks for those that will be lost.
     fn run_all(
         &self,
         machines: &mut [Machine],
         pool: &Pool,
     ) -> (Vec<Result<Outcome, CliError>>, Left) {
+        let flags: Vec<(String, Flags)> = machines
+            .iter()
+            .map(|machine| (machine.name.clone(), machine.flags.clone()))
+            .collect();
         thread::scope(|scope| {
-            let mut flags = Vec::new();
-            let mut threads = Vec::new();
-            for machine in machines {
-                flags.push((machine.name.clone(), Arc::clone(&machine.ended)));
+            let start = |machine| {
+                let machine: &mut Machine = machine;
                 let member = pool.member(machine.run.done());
-                threads.push(scope.spawn(move || self.run_one(machine, member)));
-            }
-            let mut left = self.look_after(&flags, &threads);
-            let names = flags.into_iter().map(|(name, _)| name);
-            let ends = names.zip(threads).map(|(name, thread)| {
-                let end = thread.join();
-                let end = end.unwrap_or_else(|_| Err(CliError::internal("its thread died")));
-                if let Err(error) = &end {
-                    left.push((
-                        name,
-                        model::printable::one_line(&error.to_string()).into_owned(),
-                    ));
+                scope.spawn(move || self.run_one(machine, member))
+            };
+            let threads: Vec<_> = machines.iter_mut().map(start).collect();
+            let left = scope.spawn(|| self.leave_what_will_be_lost(&flags));
+            while !all_over(&flags) {
+                thread::sleep(LOOK_UP);
+                if self.interrupted.load(Ordering::Relaxed) {
+                    let all = flags.iter().map(|(_, flags)| &flags.end);
+                    all.for_each(|end| end.store(true, Ordering::Relaxed));
                 }
-                end
-            });
-            (ends.collect(), left)
+            }
+            let ends: Vec<_> = threads
+                .into_iter()
+                .map(|thread| {
+                    let end = thread.join();
+                    end.unwrap_or_else(|_| Err(CliError::internal("its thread died")))
+                })
+                .collect();
+            let mut left = left.join().unwrap_or_default();
+            for ((name, _), end) in flags.iter().zip(&ends) {
+                if let Err(error) = end {
+                    let said = error.to_string();
+                    let words: Vec<&str> = said.split_whitespace().collect();
+                    let why = model::printable::one_line(&words.join(" ")).into_owned();
+                    left.push((name.clone(), why));
+                }
+            }
+            (ends, left)
         })
     }
 
     fn run_one(&self, machine: &mut Machine, member: Member) -> Result<Outcome, CliError> {
+        let over = Over(Arc::clone(&machine.flags.over));
+        let ended = self.run_of(machine, member);
+        drop(over);
+        ended
+    }
+
+    fn run_of(&self, machine: &mut Machine, member: Member) -> Result<Outcome, CliError> {
         let host = Host {
-            interrupted: Arc::clone(&machine.ended),
+            interrupted: Arc::clone(&machine.flags.end),
             ..self.host.clone()
         };
         let mut target = self.fleet.target(&machine.name, &host)?;
@@ -340,44 +378,33 @@ impl Watch<'_> {
         };
         let ended = machine.run.measure_on(
             target.as_mut(),
-            &machine.ended,
+            &machine.flags.end,
             self.anyway,
             Some(member),
             &mut sink,
         );
         if let Err(error) = &ended {
-            self.note(&format!("{}: {error}; the others go on", machine.name));
+            self.note(&format!("{} leaves: {error}", machine.name));
         }
         ended
     }
 
-    /// Until all have ended: a signal ends all of them, and a machine that will be lost is left in
-    /// order before it is.
-    fn look_after<T>(
-        &self,
-        flags: &[(String, Arc<AtomicBool>)],
-        threads: &[ScopedJoinHandle<T>],
-    ) -> Left {
+    /// Until all have ended: a machine that will be lost is left in order before it is.
+    fn leave_what_will_be_lost(&self, flags: &[(String, Flags)]) -> Left {
         let mut left = Left::new();
         let mut looked = Instant::now();
-        while threads.iter().any(|thread| !thread.is_finished()) {
+        while !all_over(flags) {
             thread::sleep(LOOK_UP);
-            if self.interrupted.load(Ordering::Relaxed) {
-                flags
-                    .iter()
-                    .for_each(|(_, flag)| flag.store(true, Ordering::Relaxed));
-                continue;
-            }
             if looked.elapsed() < LOOK {
                 continue;
             }
             for leaving in self.fleet.leaving() {
-                let of_it = flags.iter().zip(threads);
-                let mut of_it = of_it.filter(|((name, _), _)| *name == leaving.machine);
-                let Some(((name, flag), thread)) = of_it.next() else {
+                let mut of_it = flags.iter().filter(|(name, _)| *name == leaving.machine);
+                let Some((name, flags)) = of_it.next() else {
                     continue;
                 };
-                if !thread.is_finished() && !flag.swap(true, Ordering::Relaxed) {
+                let is_over = flags.over.load(Ordering::Relaxed);
+                if !is_over && !flags.end.swap(true, Ordering::Relaxed) {
                     self.note(&format!("{name} leaves: {}", leaving.why));
                     left.push((name.clone(), leaving.why));
                 }
@@ -385,5 +412,20 @@ impl Watch<'_> {
             looked = Instant::now();
         }
         left
+    }
+}
+
+fn all_over(flags: &[(String, Flags)]) -> bool {
+    flags
+        .iter()
+        .all(|(_, flags)| flags.over.load(Ordering::Relaxed))
+}
+
+/// Says that a run is over, also where its thread panics.
+struct Over(Arc<AtomicBool>);
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }

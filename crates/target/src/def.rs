@@ -56,8 +56,6 @@ pub struct TargetDef {
 /// How a target comes to several machines at once.
 #[derive(Debug, Clone, Copy)]
 pub struct FleetDef {
-    /// Number of machines that these keys ask for.
-    pub size: fn(&TargetSpec) -> Result<u32, Invalid>,
     /// Waits until the machines are there, and says what it waits for.
     pub make: fn(&TargetSpec, &Host, Say) -> MadeFleet,
 }
@@ -171,13 +169,9 @@ pub fn cpus(spec: &TargetSpec) -> Option<u32> {
     can(spec).ok().and_then(|can| can.cpus)
 }
 
-/// The way to the machines of an experiment, where it wants several at once.
+/// The way to the machines of an experiment, where it can want several at once.
 pub fn fleet(spec: &TargetSpec) -> Result<Option<FleetDef>, Invalid> {
-    let Some(fleet) = def(spec)?.fleet else {
-        return Ok(None);
-    };
-    let size = (fleet.size)(spec).map_err(|e| e.within("target"))?;
-    Ok((size > 1).then_some(fleet))
+    Ok(def(spec)?.fleet)
 }
 
 /// The target of an experiment; nothing is started yet.

@@ -112,7 +112,11 @@ fn stored_files(dir: &Path) -> Result<(Vec<String>, Vec<String>), ResultsError> 
         .files
         .into_iter()
         .partition(|name| contents::is_stored(name));
-    let is_remade = |name: &String| contents::is_made(name) || contents::is_own_report(name);
+    // Results of each machine, which are merged in what is stored.
+    let is_of_machine = |name: &str| name.starts_with("nodes/");
+    let is_remade = |name: &String| {
+        contents::is_made(name) || contents::is_own_report(name) || is_of_machine(name)
+    };
     let mut left_out: Vec<String> = others.into_iter().filter(|name| !is_remade(name)).collect();
     left_out.extend(found.others);
     left_out.sort();

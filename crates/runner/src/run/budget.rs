@@ -18,6 +18,7 @@ impl Run<'_> {
     pub(super) fn warn_of_budget(&mut self) -> Result<(), RunError> {
         let least = schedule::least_blocks(self.experiment);
         let blocks = self.trials.iter().map(|t| t.place.block).max().unwrap_or(0);
+        let blocks = self.pool.map_or(blocks, |pool| pool.blocks());
         let (severity, of) = match blocks < least {
             true => (Severity::Caution, format!("{blocks} of at least {least}")),
             false => (Severity::Note, blocks.to_string()),
@@ -35,7 +36,13 @@ impl Run<'_> {
     /// Says after the first trial that counts, and not when the budget has long passed, that
     /// one block takes more than all of it.
     pub(super) fn say_if_too_long(&mut self) -> Result<(), RunError> {
-        let Some(budget) = self.experiment.stop.budget_ns else {
+        // A block of each machine is as long, and who waits for all of them sees one warning.
+        let Some(budget) = self
+            .experiment
+            .stop
+            .budget_ns
+            .filter(|_| self.pool.is_none())
+        else {
             return Ok(());
         };
         let mut counting = self.trials.iter().filter(|trial| trial.is_ok());

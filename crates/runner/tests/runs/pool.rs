@@ -108,6 +108,25 @@ fn an_interrupted_machine_gives_its_open_block_to_the_others() {
 }
 
 #[test]
+fn a_machine_on_which_nothing_works_takes_no_blocks_from_the_others() {
+    let story: Story = |machine, spec| match machine {
+        0 => Fate::Failed("the disk is full"),
+        1 if spec.arm.name == "same" => Fate::Failed("no such scheduler"),
+        _ => noisy(spec),
+    };
+    let ends = run_on(3, &experiment(&["default", "same"]), story, |_| None);
+    let good = |trials: &[Trial]| trials.iter().filter(|trial| trial.is_ok()).count();
+    assert!(
+        ends[0].0.len() <= 6 && good(&ends[0].0) == 0,
+        "{:?}",
+        ends[0].0.len()
+    );
+    assert!(ends[1].0.len() <= 4, "{:?}", ends[1].0.len());
+    assert!(good(&ends[2].0) >= 22, "the third measures nearly all");
+    assert!(ends.iter().all(|(_, end)| matches!(end, Ok(Outcome::Done))));
+}
+
+#[test]
 fn sixty_four_machines_find_what_they_have_in_common() {
     // Each machine is slower or faster as a whole, which is not the arm's doing.
     let story: Story = |machine, spec| {

@@ -38,7 +38,7 @@ pub fn merge(args: &MergeArgs) -> Result<ExitCode, CliError> {
     let dir = args.output.clone();
     let dir = dir.unwrap_or_else(|| default_dir(&format!("{name}-merged")));
     let go_on = "go on with them by `schedlab run --resume`, and merge again";
-    results::merge::merge(&parts, &dir, manifest(&parts, go_on))?;
+    results::merge::merge(&parts, &dir, manifest(&parts, Some(go_on)))?;
     on_new(&dir, args.format)
 }
 
@@ -106,21 +106,22 @@ fn machine(path: &Path, results: &ResultSet) -> String {
         results.experiment.target.kind(),
         results.system.hostname.as_str(),
     ) {
-        ("local" | "ssh", host) if !host.is_empty() => host.to_owned(),
+        ("local" | "ssh" | "slurm", host) if !host.is_empty() => host.to_owned(),
         _ => path.display().to_string(),
     }
 }
 
-/// The manifest of merged runs. `go_on`: the remedy where one of them came to no end.
-pub fn manifest(parts: &[Part], go_on: &str) -> Manifest {
+/// The manifest of merged runs. `go_on`: the remedy where one of them came to no end; `None` where it
+/// need not.
+pub fn manifest(parts: &[Part], go_on: Option<&str>) -> Manifest {
     let first = &parts[0].results.manifest;
     let machines: BTreeSet<&str> = parts.iter().map(|part| part.machine.as_str()).collect();
     let machines: Vec<&str> = machines.into_iter().collect();
     let merged = Warning {
         severity: Severity::Note,
         what: format!(
-            "Merged from {} runs, on {}. The head of the report is that of the first.",
-            parts.len(),
+            "Merged from {}, on {}. The head of the report is that of the first.",
+            report::count(parts.len(), "run"),
             machines.join(", ")
         ),
         remedy: String::new(),
@@ -152,7 +153,7 @@ pub fn manifest(parts: &[Part], go_on: &str) -> Manifest {
 }
 
 /// Differences between the runs that the report of one cannot know.
-fn reservations(parts: &[Part], go_on: &str) -> Vec<Warning> {
+fn reservations(parts: &[Part], go_on: Option<&str>) -> Vec<Warning> {
     let caution = |what: String, remedy: &str| Warning {
         severity: Severity::Caution,
         what,
@@ -166,7 +167,7 @@ fn reservations(parts: &[Part], go_on: &str) -> Vec<Warning> {
     let starts = parts.iter().flat_map(|part| &part.results.starts);
     let builds: BTreeSet<String> = starts.map(|start| start.build.to_string()).collect();
     let mut found = Vec::new();
-    if !broken.is_empty() {
+    if let (Some(go_on), false) = (go_on, broken.is_empty()) {
         found.push(caution(
             format!("Runs that ended before their plan: {}.", broken.join(", ")),
             go_on,

@@ -76,6 +76,14 @@ fn on_one(
     interrupted: &Arc<AtomicBool>,
     watch: &mut Watch,
 ) -> Result<Ended, CliError> {
+    if let Some(dir) = &args.resume
+        && read::read_manifest(dir)?.together
+    {
+        return Err(CliError::usage(
+            format!("{} is of one of several machines", dir.display()),
+            "resume the run of all of them: the directory above `nodes`",
+        ));
+    }
     let earlier = match (&args.resume, &wanted) {
         (Some(dir), None) => Some(read::read_plan(dir)?.0.target),
         _ => None,

@@ -11,8 +11,12 @@ use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+/// Time for a first look at a machine, which may have to wake up.
+const LOOK: Duration = Duration::from_secs(90);
+/// Time for the copy of the agent, over a slow line.
+const COPYING: Duration = Duration::from_secs(600);
 /// Between two looks at a command that runs.
 const LOOK_UP: Duration = Duration::from_millis(5);
 
@@ -95,6 +99,16 @@ pub trait Line: Debug + Send + Sync {
     /// Time for which a lost connection is made anew.
     fn reconnect(&self) -> Duration;
 
+    /// True where a first connection that fails is tried again, too.
+    fn is_patient(&self) -> bool {
+        false
+    }
+
+    /// Directory of what an agent without root has to undo, where the machines share its usual one.
+    fn state(&self, _cache: &str) -> Option<String> {
+        None
+    }
+
     /// These words as a command on the far side.
     fn command(&self, words: &[String]) -> Command;
 
@@ -126,13 +140,15 @@ pub trait Line: Debug + Send + Sync {
 
 impl dyn Line {
     /// Runs a command there to its end, with `input` on its standard input. Where the way there hangs,
-    /// `interrupted` ends it.
+    /// `interrupted` or the limit ends it.
     fn finish(
         &self,
         mut command: Command,
         input: &[u8],
+        limit: Duration,
         interrupted: &AtomicBool,
     ) -> Result<Output, Failure> {
+        let began = Instant::now();
         let program = command.get_program().to_string_lossy().into_owned();
         let failed = |source| {
             Failure::Final(TargetError::Io {
@@ -159,9 +175,14 @@ impl dyn Line {
                 match child.try_wait().map_err(failed)? {
                     Some(status) => break status,
                     None if interrupted.load(Ordering::Relaxed) => {
-                        let _ = child.kill();
-                        let _ = child.wait();
+                        end(&mut child);
                         return Err(Failure::Final(TargetError::Interrupted));
+                    }
+                    None if began.elapsed() > limit => {
+                        end(&mut child);
+                        let what = format!("no answer in {} s", limit.as_secs());
+                        let remedy = format!("try: {} true", self.trial());
+                        return Err(Failure::Connection(self.problem(what, &remedy)));
                     }
                     None => std::thread::sleep(LOOK_UP),
                 }
@@ -189,7 +210,7 @@ impl dyn Line {
         let script = look::script(hash, ask_sudo);
         let before = unix_now();
         let command = self.command(&["sh".to_owned(), "-s".to_owned()]);
-        let output = self.finish(command, script.as_bytes(), interrupted)?;
+        let output = self.finish(command, script.as_bytes(), LOOK, interrupted)?;
         let clock = before + (unix_now().saturating_sub(before)) / 2;
         let said = String::from_utf8_lossy(&output.stdout);
         Look::read(&said, clock).ok_or_else(|| {
@@ -210,7 +231,7 @@ impl dyn Line {
     ) -> Result<(), Failure> {
         let words = ["sh", "-c", COPY, "sh", &look.cache, &agent.hash];
         let command = self.command(&words.map(str::to_owned));
-        let output = self.finish(command, &agent.bytes, interrupted)?;
+        let output = self.finish(command, &agent.bytes, COPYING, interrupted)?;
         if output.status.success() {
             return Ok(());
         }
@@ -226,12 +247,21 @@ impl dyn Line {
 }
 
 /// `sh -c COPY sh DIRECTORY HASH`: the program from standard input, in place only when it is
-/// whole. Programs that nobody has used for a month go. In one line, for any login shell.
-const COPY: &str = "umask 077; new=$1/.agent-$2.$$; trap 'rm -f \"$new\"' EXIT; \
-    mkdir -p \"$1\" && cat > \"$new\" && set -- \"$1\" \"$2\" $(sha256sum \"$new\") && \
+/// whole. Machines may share the directory and copy at once: one that another has put there stays, since it
+/// may run. Programs that nobody has used for a month go. In one line, for any login shell.
+const COPY: &str = "umask 077; mkdir -p \"$1\" && new=$(mktemp -p \"$1\") || exit 1; \
+    trap 'rm -f \"$new\"' EXIT; \
+    cat > \"$new\" && set -- \"$1\" \"$2\" $(sha256sum \"$new\") && \
     { [ \"$2\" = \"$3\" ] || { echo what came is not what was sent >&2; false; }; } && \
-    chmod 700 \"$new\" && mv \"$new\" \"$1/agent-$2\" && \
+    chmod 700 \"$new\" && { ln \"$new\" \"$1/agent-$2\" 2>/dev/null || \
+    sha256sum < \"$1/agent-$2\" 2>/dev/null | grep -q \"^$2\" || mv \"$new\" \"$1/agent-$2\"; } && \
     find \"$1\" -maxdepth 1 -name \"agent-*\" -mtime +30 -exec rm -f {} +";
+
+fn end(child: &mut Child) {
+    // One that has ended by now is as well.
+    let _ = child.kill();
+    let _ = child.wait();
+}
 
 /// All that a stream has, until it ends.
 fn all_of(stream: Option<impl Read>) -> Vec<u8> {

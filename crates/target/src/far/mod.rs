@@ -139,7 +139,13 @@ impl FarTarget {
         let cache = format!("SCHEDLAB_CACHE_DIR={}", look.cache);
         let by_sudo = as_root && matches!(look.sudo, Some(Ok(())));
         let sudo: &[&str] = if by_sudo { &["sudo", "-n"] } else { &[] };
-        let words = [sudo, &["env", &cache, &program], args].concat();
+        // Root has a directory of its own on each machine.
+        let state = line
+            .state(&look.cache)
+            .filter(|_| !by_sudo && !look.is_root);
+        let state = state.map(|state| format!("SCHEDLAB_STATE_DIR={state}"));
+        let state: Vec<&str> = state.as_deref().into_iter().collect();
+        let words = [sudo, &["env", &cache], &state, &[&program], args].concat();
         let words: Vec<String> = words.into_iter().map(str::to_owned).collect();
         Ok(line.command(&words))
     }
@@ -171,6 +177,7 @@ impl FarTarget {
             Failure::Busy(_) | Failure::Connection(_) if self.first.is_some() => {
                 Some(self.line.reconnect())
             }
+            Failure::Connection(_) if self.line.is_patient() => Some(self.line.reconnect()),
             _ => None,
         }
     }

@@ -20,6 +20,8 @@ pub(super) const LOOK: &str = "look at the cluster: sinfo; squeue";
 const BEFORE_THE_END_S: u64 = 60;
 /// Between two looks at a signal while the job is in the queue.
 const LOOK_UP: Duration = Duration::from_millis(200);
+/// A way out of the job that a command is started in.
+const ANOTHER_JOB: &str = "env -u SLURM_JOB_ID -u SLURM_JOB_NODELIST schedlab run …";
 /// Says which job it is, and lasts until its standard input ends, as it does with this process.
 const SAYS: &str = r#"echo "$SLURM_JOB_ID $SLURM_JOB_NODELIST"; cat > /dev/null"#;
 
@@ -82,16 +84,21 @@ impl Job {
                     Some(host) => format!("{has} and not {host}"),
                     None => format!("{has}, and {wanted} nodes are wanted"),
                 },
-                remedy: "ask for more nodes (sbatch -N), or for fewer here (nodes = N)".to_owned(),
+                remedy: format!(
+                    "ask for more nodes (sbatch -N), or for fewer here (nodes = N), or for a job of its \
+                     own: {ANOTHER_JOB}"
+                ),
             }
             .into());
         }
         nodes.truncate(wanted);
-        Ok(Job {
+        let job = Job {
             id,
             nodes,
             salloc: None,
-        })
+        };
+        job.is_alone()?;
+        Ok(job)
     }
 
     fn allocate(
@@ -99,6 +106,8 @@ impl Job {
         interrupted: &AtomicBool,
         say: &mut dyn FnMut(&str),
     ) -> Result<Self, TargetError> {
+        let there = Command::new("salloc").arg("--version").output();
+        there.map_err(|e| not_started("salloc", &e))?;
         let mut salloc = salloc(spec);
         salloc
             .stdin(Stdio::piped())
@@ -144,8 +153,29 @@ impl Job {
         };
         // Dropped with an error, it gives the nodes back.
         job.nodes = hostnames(list)?;
+        job.is_alone()?;
         say(&format!("job {id} has {}", job.nodes.join(", ")));
         Ok(job)
+    }
+
+    /// Refuses nodes that others may use at the same time.
+    fn is_alone(&self) -> Result<(), Unavailable> {
+        let asked = ask("squeue", &["-h", "-j", &self.id, "-o", "%h"]);
+        let Ok(shared) = asked.as_deref().map(str::trim) else {
+            return Ok(());
+        };
+        match shared {
+            "NO" | "EXCLUSIVE" | "" => Ok(()),
+            shared => Err(Unavailable {
+                what: format!(
+                    "job {} does not have its nodes alone (squeue -o %h says {shared})",
+                    self.id
+                ),
+                remedy: format!(
+                    "sbatch --exclusive, another partition, or a job of its own: {ANOTHER_JOB}"
+                ),
+            }),
+        }
     }
 
     pub fn id(&self) -> &str {
@@ -185,7 +215,7 @@ impl Job {
 
     fn unfit_nodes(&self) -> Vec<Leaving> {
         let list = self.nodes.join(",");
-        let said = ask("sinfo", &["-h", "-N", "-n", &list, "-o", "%N|%T|%E"]);
+        let said = ask("sinfo", &["-h", "-a", "-N", "-n", &list, "-o", "%N|%T|%E"]);
         let mut unfit: Vec<Leaving> = Vec::new();
         for line in said.unwrap_or_default().lines() {
             if let Some(leaving) = unfit_node(line)
@@ -211,9 +241,24 @@ impl Drop for Job {
     }
 }
 
+/// Takes away the variables that are options of a command of Slurm: those of the job around, or of
+/// the user's shell, are for other commands than ours.
+pub(super) fn without_options(command: &mut Command, beginnings: &[&str]) {
+    const NEEDED: [&str; 3] = ["SLURM_CONF", "SLURM_CLUSTERS", "SLURM_JWT"];
+    for (name, _) in env::vars_os() {
+        let text = name.to_string_lossy();
+        let is_option = beginnings.iter().any(|start| text.starts_with(start));
+        if is_option && !NEEDED.contains(&&*text) {
+            command.env_remove(&name);
+        }
+    }
+}
+
 fn salloc(spec: &SlurmSpec) -> Command {
-    let mut salloc = Command::new("salloc");
-    salloc.args(["--exclusive", "--no-kill", "--job-name=schedlab"]);
+    // A job in the queue reads no standard input yet, and goes with this process all the same.
+    let mut salloc = Command::new("setpriv");
+    salloc.args(["--pdeathsig", "TERM", "salloc"]);
+    salloc.args(["--exclusive", "--mem=0", "--no-kill", "--job-name=schedlab"]);
     salloc.arg(format!("--nodes={}", spec.nodes));
     for (option, value) in [
         ("partition", &spec.partition),
@@ -297,10 +342,9 @@ fn hostnames(list: &str) -> Result<Vec<String>, Unavailable> {
 
 /// The answer of a command of Slurm, or what it complains about.
 fn ask(program: &str, args: &[&str]) -> Result<String, String> {
-    let output = Command::new(program)
-        .args(args)
-        .stdin(Stdio::null())
-        .output();
+    let mut command = Command::new(program);
+    without_options(&mut command, &["SQUEUE_", "SINFO_"]);
+    let output = command.args(args).stdin(Stdio::null()).output();
     let output = output.map_err(|error| format!("{program}: {error}"))?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     match output.status.success() {

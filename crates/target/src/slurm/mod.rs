@@ -41,7 +41,6 @@ pub static DEF: TargetDef = TargetDef {
     shown: |spec| Ok(SlurmSpec::of(spec)?.shown()),
     make: |spec, host| Ok(Box::new(SlurmTarget::new(SlurmSpec::of(spec)?, host))),
     fleet: Some(FleetDef {
-        size: |spec| Ok(SlurmSpec::of(spec)?.nodes),
         make: |spec, host, say| {
             let spec = SlurmSpec::of(spec)?;
             let job = Arc::new(Job::of(&spec, &host.interrupted, say)?);
@@ -113,6 +112,9 @@ impl SlurmTarget {
                     nodes: 1,
                     ..self.spec.clone()
                 };
+                if self.spec.nodes > 1 {
+                    tracing::info!("this command takes one of {} nodes", self.spec.nodes);
+                }
                 let mut say = |line: &str| tracing::info!("{line}");
                 let job = Arc::new(Job::of(&one, &self.host.interrupted, &mut say)?);
                 let node = Node::new(&one, &job, &job.nodes()[0]);

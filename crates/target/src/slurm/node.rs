@@ -15,7 +15,8 @@ use std::time::Duration;
 /// Time for which a lost step is started anew. A node that is down is told by Slurm.
 const RECONNECT: Duration = Duration::from_secs(60);
 /// Words of srun(1) about a command that has ended by itself, and about what changes nothing.
-const OF_THE_COMMAND: [&str; 2] = [": task ", "lacks support for cpu binding"];
+const OF_THE_COMMAND: [&str; 5] = [": task ", NO_BINDING, "arning:", "couldn't chdir", "oom"];
+const NO_BINDING: &str = "lacks support for cpu binding";
 /// Words of srun(1) where the job is no more.
 const NO_JOB: [&str; 3] = ["has expired", "Invalid job id", "Expired or invalid job"];
 
@@ -58,15 +59,24 @@ impl Line for Node {
         RECONNECT
     }
 
+    fn is_patient(&self) -> bool {
+        true
+    }
+
+    fn state(&self, cache: &str) -> Option<String> {
+        Some(format!("{cache}/state-{}", self.name))
+    }
+
     /// A step of the job that has all CPUs of the node, bound to none of them, beside steps that
     /// are about to end.
     fn command(&self, words: &[String]) -> Command {
         let mut srun = Command::new("srun");
         srun.arg(format!("--jobid={}", self.job.id()));
         srun.args(["--nodes=1", "--ntasks=1", "--nodelist", &self.name]);
-        srun.args(["--overlap", "--whole", "--cpu-bind=none", "--unbuffered"]);
-        // Those of an interactive shell would narrow it down again.
-        srun.env_remove("SLURM_CPUS_PER_TASK");
+        srun.args(["--overlap", "--whole", "--cpu-bind=none", "--mem=0"]);
+        // Limits of a login node are not those of what is measured.
+        srun.arg("--propagate=NONE");
+        job::without_options(&mut srun, &["SLURM_", "SRUN_"]);
         srun.arg("--").args(words);
         srun
     }
@@ -82,9 +92,7 @@ impl Line for Node {
     }
 
     fn no_connection(&self, said: &str) -> Failure {
-        let lines = said
-            .lines()
-            .filter(|line| !line.contains(OF_THE_COMMAND[1]));
+        let lines = said.lines().filter(|line| !line.contains(NO_BINDING));
         let lines: Vec<&str> = lines.collect();
         let said = last_lines(&lines.join("\n"), 15, "\n");
         let what = match said.is_empty() {

@@ -62,7 +62,7 @@ pub const KEYS: &[KeyDef] = &[
         "nodes",
         "number",
         "`1`",
-        "Nodes that measure at the same time, each of them whole blocks; the job has them alone.",
+        "Nodes that measure at the same time, each of them whole blocks; others must not use them.",
     ),
     KeyDef::new("host", "text", "any node", "This node and no other."),
     KeyDef::new(
@@ -127,6 +127,10 @@ impl SlurmSpec {
         if self.time.is_some_and(|time| time.as_secs() < 120) {
             let what = "a run ends a minute before the limit, so it must be two minutes or more";
             return Err(Invalid::new("time", what));
+        }
+        if self.options.iter().any(|word| word == "--no-shell") {
+            let what = "`--no-shell` would leave the job behind";
+            return Err(Invalid::new("options", what));
         }
         match self.options.iter().find(|word| !word.starts_with('-')) {
             Some(word) => Err(Invalid::new("options", format!("`{word}` is no option"))
@@ -204,6 +208,7 @@ mod tests {
             ("{host = \"n[1-3]\"}", "host"),
             ("{time = \"30s\"}", "time"),
             ("{options = [\"sh\"]}", "options"),
+            ("{options = [\"--no-shell\"]}", "options"),
         ] {
             let error = read(keys).unwrap_err();
             assert!(error.contains(key), "{keys}: {error}");

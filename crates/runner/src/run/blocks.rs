@@ -1,0 +1,86 @@
+//! The blocks of a run, one after the other, and those of them that another machine takes.
+
+use super::{Outcome, Run};
+use crate::RunError;
+use model::{PlannedTrial, Severity, Trial, Warning};
+use std::sync::atomic::Ordering;
+
+impl Run<'_> {
+    pub(super) fn all_blocks(&mut self) -> Result<Outcome, RunError> {
+        let plan = self.plan;
+        for block in plan.trials.chunk_by(|a, b| a.block == b.block) {
+            if self.decided.len() == plan.cells.len() {
+                break;
+            }
+            if !block.iter().any(|place| self.is_wanted(place)) {
+                continue;
+            }
+            if self.interrupted.load(Ordering::Relaxed) {
+                return Ok(self.interrupt());
+            }
+            if self.pool.is_some() && !self.can_compare() {
+                self.warn_of_idleness()?;
+                break;
+            }
+            if self.out_of_budget() {
+                self.warn_of_budget()?;
+                break;
+            }
+            let number = block[0].block;
+            if self.pool.is_some_and(|pool| !pool.takes(number)) {
+                break;
+            }
+            let before = self.trials.len();
+            let whole = self.block(block);
+            if let Some(pool) = self.pool {
+                let has_good = self.trials[before..].iter().any(Trial::is_ok);
+                if !matches!(whole, Ok(true)) || !has_good {
+                    pool.leaves(number);
+                }
+            }
+            if !whole? {
+                return Ok(self.interrupt());
+            }
+            self.look_at_cells();
+            self.report_progress(number);
+        }
+        self.connection = None;
+        self.beside = None;
+        Ok(Outcome::Done)
+    }
+
+    /// Is there an open cell in which this machine could compare arms? One on which the baseline, or
+    /// everything else, never works must not take blocks from the others.
+    fn can_compare(&self) -> bool {
+        let (arms, baseline) = (self.experiment.arms.len(), self.experiment.baseline);
+        let works = |cell, arm| !self.given_up.contains(&(cell, arm));
+        let others = |cell| (0..arms).any(|arm| arm != baseline && works(cell, arm));
+        let mut open = (0..self.plan.cells.len()).filter(|cell| !self.decided.contains(cell));
+        open.any(|cell| works(cell, baseline) && (arms == 1 || others(cell)))
+    }
+
+    /// The trials of a block that are wanted; `false` when interrupted.
+    fn block(&mut self, block: &[PlannedTrial]) -> Result<bool, RunError> {
+        for place in block {
+            if self.interrupted.load(Ordering::Relaxed) {
+                return Ok(false);
+            }
+            if self.is_wanted(place) && !self.attempts(place)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Says in the results that a machine left the blocks to the others.
+    fn warn_of_idleness(&mut self) -> Result<(), RunError> {
+        let warning = Warning {
+            severity: Severity::Serious,
+            what: "A machine took no more blocks: in the cells that are open the baseline, or all other \
+                   arms, never worked there."
+                .to_owned(),
+            remedy: "See why its trials failed, in nodes/.".to_owned(),
+        };
+        Ok(self.writer.warn(vec![warning])?)
+    }
+}
