@@ -41,7 +41,7 @@ impl Cluster {
             let holder = own_network()?;
             let process = i32::try_from(holder.id()).expect("a process");
             cluster.daemons.push(holder);
-            cables.push(connect(process)?);
+            cables.push(connect(process, cables.len())?);
         }
         cluster.configure(&cables);
         cluster.munged();
@@ -93,8 +93,8 @@ impl Cluster {
     /// The same within a job that has both nodes.
     pub fn schedlab_in_job(&self, args: &[&str]) -> Command {
         let own = self.schedlab(args);
-        let mut salloc = Command::new("salloc");
-        salloc.args(["--nodes=2", "--exclusive", "--quiet"]);
+        let mut salloc = Command::new("timeout");
+        salloc.args(["120", "salloc", "--nodes=2", "--exclusive", "--quiet"]);
         salloc.arg(own.get_program()).args(own.get_args());
         for (name, value) in own.get_envs() {
             salloc.env(name, value.unwrap_or_default());
@@ -302,9 +302,14 @@ fn own_network() -> Option<Child> {
 }
 
 /// Addresses of this machine and of the network of a process, with a cable between them.
-fn connect(process: i32) -> Option<(String, String)> {
-    let (subnet, name) = (process % 250, format!("slurm{}", process % 100_000));
-    let (here, there) = (format!("10.213.{subnet}.1"), format!("10.213.{subnet}.2"));
+fn connect(process: i32, index: usize) -> Option<(String, String)> {
+    let (of_us, name) = (
+        std::process::id() % 250,
+        format!("slurm{}", process % 100_000),
+    );
+    let subnet = format!("10.213.{of_us}");
+    let (here, there) = (4 * index + 1, 4 * index + 2);
+    let (here, there) = (format!("{subnet}.{here}"), format!("{subnet}.{there}"));
     let target = process.to_string();
     let inside = ["--target", &target, "--net", "ip"];
     let (of_here, of_there) = (format!("{here}/30"), format!("{there}/30"));

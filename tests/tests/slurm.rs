@@ -107,8 +107,9 @@ fn within_a_job_its_nodes_are_used_and_a_run_on_one_node_goes_on_on_another() {
     let mut inside = cluster.schedlab_in_job(&args);
     let output = inside.output().expect("salloc starts");
     expect_code(&output, 0);
-    assert!(!stderr(&output).contains("job 2"), "{}", stderr(&output));
-    assert!(trials_of(&cluster, "n1") == 6 && trials_of(&cluster, "n2") == 0);
+    let first = ResultSet::read(&cluster.path("out")).expect("merged results");
+    let good = |results: &ResultSet| results.trials.iter().filter(|t| t.trial.is_ok()).count();
+    assert_eq!((good(&first), trials_of(&cluster, "n2")), (6, 0));
     cluster.ask(
         "scontrol",
         &["update", "nodename=n1", "state=drain", "reason=disk"],
@@ -116,7 +117,8 @@ fn within_a_job_its_nodes_are_used_and_a_run_on_one_node_goes_on_on_another() {
     let resumed = cluster.run(&["run", "--resume", "out", "--max-blocks", "5"]);
     expect_code(&resumed, 0);
     assert!(stderr(&resumed).contains("n1 is not there this time"));
-    assert_eq!(trials_of(&cluster, "n2"), 4);
+    let both = ResultSet::read(&cluster.path("out")).expect("merged results");
+    assert_eq!(good(&both), 10);
     expect_code(&cluster.run(&["verify", "out"]), 0);
     expect_code(&cluster.run(&["pack", "out", "-o", "all.tar.gz"]), 0);
     let alone = cluster.run(&["run", "--resume", "out/nodes/n1"]);
@@ -273,8 +275,8 @@ fn a_node_that_dies_voids_its_block_and_the_other_goes_on() {
     });
     cluster.kill_second_node();
     let (code, said) = errors(run);
-    // The trial of the open block was lost.
-    assert_eq!(code, Some(4), "{said}\n{}", cluster.logs());
+    // The trial under way was lost, or it had not begun.
+    assert!(matches!(code, Some(0 | 4)), "{said}\n{}", cluster.logs());
     assert!(said.contains("n2"), "{said}");
     let results = ResultSet::read(&cluster.path("out")).expect("merged results");
     let whole = results.trials.iter().filter(|t| t.trial.is_ok()).count();

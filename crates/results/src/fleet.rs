@@ -53,13 +53,15 @@ impl FleetDir {
         })
     }
 
-    /// Removes a new one in which nothing was begun.
-    pub fn discard(&self) {
-        if self.runs().is_ok_and(|runs| runs.is_empty()) {
+    /// Removes one in which nothing was begun; `false` where something was.
+    pub fn discard(&self) -> bool {
+        let is_new = self.runs().is_ok_and(|runs| runs.is_empty());
+        if is_new {
             // What is left of it holds nothing.
             let _ = fs::remove_dir_all(self.nodes());
             let _ = fs::remove_dir(&self.dir);
         }
+        is_new
     }
 
     /// The one that is there; `None` where the directory is no such thing.

@@ -94,6 +94,11 @@ impl<'a> Decisions<'a> {
         }
     }
 
+    /// Trials of a whole block.
+    pub(crate) fn places(&self) -> usize {
+        self.plan.cells.len() * self.experiment.arms.len()
+    }
+
     /// The state of every cell of the plan.
     pub fn cells(&self, trials: &[Trial], given_up: &GivenUp) -> Vec<CellState> {
         let mut open = vec![Vec::new(); self.plan.cells.len()];

@@ -9,7 +9,7 @@
 
 use crate::cells::{CellState, Decisions, GivenUp};
 use model::{Experiment, Plan, Trial};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Trials of all machines, and the blocks that are left for them.
@@ -22,13 +22,17 @@ pub struct Pool<'a> {
 
 #[derive(Debug, Default)]
 struct Shared {
+    /// Machines that have or had a part, and those of them that are there.
     members: usize,
+    present: usize,
     /// Number here of a block, by the machine that has it and its number there.
     blocks: BTreeMap<(usize, u32), u32>,
     /// With the numbers of blocks here, and without what only one trial's reader needs.
     trials: Vec<Trial>,
-    /// Cell and arm that a machine has given up.
-    given_up: GivenUp,
+    /// Blocks under way, by machine and number there.
+    open: BTreeSet<(usize, u32)>,
+    /// The machines that have given up an arm in a cell.
+    given_up: BTreeMap<(usize, usize), BTreeSet<usize>>,
     last: u32,
     /// The last look, and the number of trials at it.
     looked: Option<(usize, Vec<CellState>)>,
@@ -37,6 +41,17 @@ struct Shared {
 /// A look is made when the trials are more by this part: many machines end many blocks, each look is
 /// at all of them, and none of them tells much more than the one before.
 const BETWEEN_LOOKS: usize = 64;
+
+/// Answer to a machine that asks for a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// The block is its own.
+    Yes,
+    /// None is left, but one that is under way elsewhere may come back.
+    NotYet,
+    /// There will be none.
+    No,
+}
 
 /// A machine in the pool.
 #[derive(Debug, Clone, Copy)]
@@ -58,17 +73,50 @@ impl<'a> Pool<'a> {
 
     /// A machine, with the trials that it has already.
     pub fn member(&'a self, done: &[Trial]) -> Member<'a> {
+        self.shared().present += 1;
+        self.with(done, |_| true)
+    }
+
+    /// A machine that was part of the run and is not there now: a block that it has not ended is
+    /// another's.
+    pub fn absent(&'a self, done: &[Trial]) {
+        let good = |block: u32| {
+            let of_block = done.iter().filter(|t| t.is_ok() && t.place.block == block);
+            of_block.count()
+        };
+        let last = done.iter().map(|t| t.place.block).max().unwrap_or(0);
+        let whole = match last {
+            0 | 1 => self.decisions.places(),
+            last => good(last - 1),
+        };
+        let is_whole = good(last) >= whole;
+        self.with(done, |block| block < last || is_whole);
+    }
+
+    fn with(&'a self, done: &[Trial], counts: impl Fn(u32) -> bool) -> Member<'a> {
         let index = {
             let mut shared = self.shared();
             shared.members += 1;
             shared.members - 1
         };
         let member = Member { pool: self, index };
-        for trial in done {
-            member.shared().number(index, trial.place.block);
+        // One without a trial that counts was given back.
+        let good: BTreeSet<u32> = done
+            .iter()
+            .filter(|trial| trial.is_ok() && counts(trial.place.block))
+            .map(|trial| trial.place.block)
+            .collect();
+        for trial in done.iter().filter(|t| good.contains(&t.place.block)) {
             member.add(trial);
         }
         member
+    }
+
+    /// True when no more blocks are needed.
+    pub fn is_decided(&self) -> bool {
+        let shared = self.shared();
+        let states = self.decisions.cells(&shared.trials, &shared.given_up());
+        states.iter().all(|state| *state == CellState::Decided)
     }
 
     fn shared(&self) -> MutexGuard<'_, Shared> {
@@ -87,14 +135,11 @@ impl Shared {
         self.last
     }
 
-    /// Given up somewhere, and nowhere known to work.
+    /// Given up by all machines that are there. Another one may yet find that it works.
     fn given_up(&self) -> GivenUp {
-        let works = |pair: &(usize, usize)| {
-            let mut trials = self.trials.iter();
-            trials.any(|t| t.is_ok() && (t.place.cell, t.place.arm) == *pair)
-        };
         let given_up = self.given_up.iter();
-        given_up.filter(|pair| !works(pair)).copied().collect()
+        let by_all = given_up.filter(|(_, members)| members.len() >= self.present);
+        by_all.map(|(pair, _)| *pair).collect()
     }
 }
 
@@ -103,21 +148,31 @@ impl Member<'_> {
         self.pool.shared()
     }
 
-    /// Takes a block for this machine; `false` where none is left. A block that it has begun is
-    /// its own.
-    pub(crate) fn takes(&self, block: u32) -> bool {
+    /// Takes a block for this machine. A block that it has begun is its own.
+    pub(crate) fn takes(&self, block: u32) -> Taken {
         let mut shared = self.shared();
+        let place = (self.index, block);
         let is_left = shared.blocks.len() < self.pool.most;
-        if !is_left && !shared.blocks.contains_key(&(self.index, block)) {
-            return false;
+        if is_left || shared.blocks.contains_key(&place) {
+            shared.number(self.index, block);
+            shared.open.insert(place);
+            return Taken::Yes;
         }
-        shared.number(self.index, block);
-        true
+        match shared.open.is_empty() {
+            true => Taken::No,
+            false => Taken::NotYet,
+        }
+    }
+
+    /// The block has come to its end.
+    pub(crate) fn ends(&self, block: u32) {
+        self.shared().open.remove(&(self.index, block));
     }
 
     /// Gives a block back that came to no end, for another machine.
     pub(crate) fn leaves(&self, block: u32) {
         let mut shared = self.shared();
+        shared.open.remove(&(self.index, block));
         if let Some(number) = shared.blocks.remove(&(self.index, block)) {
             shared.trials.retain(|trial| trial.place.block != number);
         }
@@ -136,7 +191,10 @@ impl Member<'_> {
 
     /// An arm that never worked on this machine.
     pub(crate) fn gave_up(&self, given_up: &GivenUp) {
-        self.shared().given_up.extend(given_up);
+        let mut shared = self.shared();
+        for pair in given_up {
+            shared.given_up.entry(*pair).or_default().insert(self.index);
+        }
     }
 
     /// The state of every cell after the blocks of all machines, or nearly all.

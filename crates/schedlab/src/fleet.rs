@@ -142,9 +142,10 @@ impl Several {
         let fleet = match fleet {
             Ok(fleet) => fleet,
             Err(error) => {
-                self.dir.discard();
+                let is_new = self.dir.discard();
                 return match error {
-                    TargetError::Interrupted => Err(CliError::Interrupted),
+                    TargetError::Interrupted if is_new => Err(CliError::Interrupted),
+                    TargetError::Interrupted => Ok(Outcome::Interrupted),
                     error => Err(error.into()),
                 };
             }
@@ -152,7 +153,7 @@ impl Several {
         let mut machines = Vec::new();
         for name in fleet.machines() {
             machines.push(Machine {
-                run: self.run_on(&name, fleet.as_ref(), args)?,
+                run: self.run_on(&name, fleet.as_ref())?,
                 name,
                 flags: Flags::default(),
             });
@@ -165,7 +166,7 @@ impl Several {
                 ));
                 let done = read::read_trials(&dir)?;
                 let done: Vec<_> = done.into_iter().map(|stored| stored.trial).collect();
-                pool.member(&done);
+                pool.absent(&done);
             }
         }
         let watch = Watch {
@@ -184,19 +185,23 @@ impl Several {
         drop(fleet);
         let outcome = outcome(ends, interrupted);
         let is_done = matches!(outcome, Ok(Outcome::Done));
-        let merged = self.merge(&left, is_done)?;
-        latest::remember(self.dir());
+        let merged = self.merge(&left, is_done, pool.is_decided())?;
         match outcome {
-            Err(error) if !merged => Err(error),
-            Err(_) => Ok(Outcome::Interrupted),
-            Ok(outcome) => Ok(outcome),
+            Err(error) if !merged => {
+                self.dir.discard();
+                Err(error)
+            }
+            outcome => {
+                latest::remember(self.dir());
+                Ok(outcome.unwrap_or(Outcome::Interrupted))
+            }
         }
     }
 
-    fn run_on(&self, machine: &str, fleet: &dyn Fleet, args: &RunArgs) -> Result<Run, CliError> {
+    fn run_on(&self, machine: &str, fleet: &dyn Fleet) -> Result<Run, CliError> {
         let dir = self.dir.of(machine);
         if dir.join(results::files::MANIFEST).exists() {
-            return Run::resume(&dir, None, &args.experiment);
+            return Run::resume_together(&dir, &self.experiment.stop);
         }
         let experiment = Experiment {
             seed: schedule::machine_seed(self.experiment.seed, machine),
@@ -212,7 +217,7 @@ impl Several {
     }
 
     /// One result of all machines that have measured something; `false` where none has.
-    fn merge(&self, left: &Left, is_done: bool) -> Result<bool, CliError> {
+    fn merge(&self, left: &Left, is_done: bool, is_decided: bool) -> Result<bool, CliError> {
         let mut all = Vec::new();
         for (name, dir) in self.dir.runs()? {
             let has_begun = dir.join(results::files::SYSTEM).exists();
@@ -238,7 +243,8 @@ impl Several {
                 what: format!("{machine} left the run: {why}."),
                 remedy: go_on.clone(),
             }));
-        manifest.warnings.extend(self.budget_ended(&parts));
+        let budget_ended = self.budget_ended(&parts).filter(|_| !is_decided);
+        manifest.warnings.extend(budget_ended);
         self.dir.merge(&parts, manifest)?;
         Ok(true)
     }

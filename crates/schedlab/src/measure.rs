@@ -6,7 +6,7 @@ use crate::latest;
 use crate::progress::Display;
 use crate::request::{Wanted, extended};
 use crate::targets;
-use model::{Build, Calibration, Experiment, Plan, Trial};
+use model::{Build, Calibration, Experiment, Plan, StopRule, Trial};
 use results::files::plain;
 use results::{FORMAT, Manifest, ResultSet, RunState, Writer, read};
 use runner::{Event, Member, Options, Outcome};
@@ -120,7 +120,7 @@ impl Run {
                 "resume one of them, and merge again",
             ));
         }
-        let (before, mut plan) = read::read_plan(dir)?;
+        let (before, plan) = read::read_plan(dir)?;
         let experiment = extended(&before, args)?;
         if wanted.is_some_and(|w| w.experiment != experiment) {
             return Err(CliError::usage(
@@ -131,6 +131,25 @@ impl Run {
                 "resume without naming the experiment, or start a new run without --resume",
             ));
         }
+        Run::go_on(dir, before, plan, experiment)
+    }
+
+    /// The same for one of several machines, which ends as all of them do.
+    pub fn resume_together(dir: &Path, stop: &StopRule) -> Result<Run, CliError> {
+        let (before, plan) = read::read_plan(dir)?;
+        let experiment = Experiment {
+            stop: stop.clone(),
+            ..before.clone()
+        };
+        Run::go_on(dir, before, plan, experiment)
+    }
+
+    fn go_on(
+        dir: &Path,
+        before: Experiment,
+        mut plan: Plan,
+        experiment: Experiment,
+    ) -> Result<Run, CliError> {
         let done = read::read_trials(dir)?;
         let mut writer = Writer::reopen(dir)?;
         if experiment != before {

@@ -2,8 +2,13 @@
 
 use super::{Outcome, Run};
 use crate::RunError;
+use crate::pool::Taken;
 use model::{PlannedTrial, Severity, Trial, Warning};
 use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Between two looks for a block that another machine gives back.
+const LOOK_UP: Duration = Duration::from_millis(200);
 
 impl Run<'_> {
     pub(super) fn all_blocks(&mut self) -> Result<Outcome, RunError> {
@@ -12,30 +17,31 @@ impl Run<'_> {
             if self.decided.len() == plan.cells.len() {
                 break;
             }
+            if self.pool.is_some() && !self.can_compare() {
+                self.warn_of_idleness()?;
+                break;
+            }
             if !block.iter().any(|place| self.is_wanted(place)) {
                 continue;
             }
             if self.interrupted.load(Ordering::Relaxed) {
                 return Ok(self.interrupt());
             }
-            if self.pool.is_some() && !self.can_compare() {
-                self.warn_of_idleness()?;
-                break;
-            }
             if self.out_of_budget() {
                 self.warn_of_budget()?;
                 break;
             }
             let number = block[0].block;
-            if self.pool.is_some_and(|pool| !pool.takes(number)) {
+            if !self.takes(number) {
                 break;
             }
             let before = self.trials.len();
             let whole = self.block(block);
             if let Some(pool) = self.pool {
                 let has_good = self.trials[before..].iter().any(Trial::is_ok);
-                if !matches!(whole, Ok(true)) || !has_good {
-                    pool.leaves(number);
+                match matches!(whole, Ok(true)) && has_good {
+                    true => pool.ends(number),
+                    false => pool.leaves(number),
                 }
             }
             if !whole? {
@@ -47,6 +53,26 @@ impl Run<'_> {
         self.connection = None;
         self.beside = None;
         Ok(Outcome::Done)
+    }
+
+    /// Takes a block from those of all machines, where there are others. The last ones are waited
+    /// for: a machine may be lost in the middle of one.
+    fn takes(&mut self, block: u32) -> bool {
+        let Some(pool) = self.pool else {
+            return true;
+        };
+        loop {
+            match pool.takes(block) {
+                Taken::Yes => return true,
+                Taken::No => return false,
+                Taken::NotYet if self.interrupted.load(Ordering::Relaxed) => return false,
+                Taken::NotYet => std::thread::sleep(LOOK_UP),
+            }
+            self.look_at_cells();
+            if self.decided.len() == self.plan.cells.len() {
+                return false;
+            }
+        }
     }
 
     /// Is there an open cell in which this machine could compare arms? One on which the baseline, or

@@ -9,16 +9,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use target::fake::{FakeTarget, Fate};
 
+/// Trials of a machine, how its run ended, and its warnings.
+type End = (Vec<Trial>, Result<Outcome, RunError>, Vec<String>);
 /// What becomes of the trials of a machine.
 type Story = fn(usize, &model::TrialSpec) -> Fate;
 
-/// Trials of each machine, and how its run ended.
 fn run_on(
     machines: usize,
     experiment: &Experiment,
     story: Story,
     ends_after: fn(usize) -> Option<usize>,
-) -> Vec<(Vec<Trial>, Result<Outcome, RunError>)> {
+) -> Vec<End> {
     let of_all = schedule::plan(experiment);
     let pool = Pool::new(experiment, &of_all);
     let start = Barrier::new(machines);
@@ -45,13 +46,20 @@ fn run_on(
                     start.wait();
                     let pool = Some(member);
                     let end = place.run_in(pool, target, None, writer, Vec::new(), &mut sink);
-                    (trials, end)
+                    (trials, end, said(&place))
                 })
             })
             .collect();
         let ends = threads.into_iter().map(|thread| thread.join().unwrap());
         ends.collect()
     })
+}
+
+/// Warnings of a machine, which has no results where it came too late.
+fn said(place: &Place) -> Vec<String> {
+    let manifest = results::read::read_manifest(place.path()).unwrap();
+    let warnings = manifest.warnings.into_iter();
+    warnings.map(|warning| warning.what).collect()
 }
 
 /// Noise between the arms that decides nothing in a dozen blocks.
@@ -77,13 +85,16 @@ fn all_machines_together_measure_as_many_blocks_as_one_would() {
         |_, spec| noisy(spec),
         |_| None,
     );
-    let counts: Vec<usize> = ends.iter().map(|(trials, _)| blocks(trials)).collect();
+    let counts: Vec<usize> = ends.iter().map(|(trials, ..)| blocks(trials)).collect();
     assert_eq!(counts.iter().sum::<usize>(), 12, "{counts:?}");
     assert!(
         counts.iter().filter(|count| **count > 0).count() > 1,
         "{counts:?}"
     );
-    assert!(ends.iter().all(|(_, end)| matches!(end, Ok(Outcome::Done))));
+    assert!(
+        ends.iter()
+            .all(|(_, end, _)| matches!(end, Ok(Outcome::Done)))
+    );
 }
 
 #[test]
@@ -96,13 +107,13 @@ fn an_interrupted_machine_gives_its_open_block_to_the_others() {
     );
     let whole: usize = ends
         .iter()
-        .map(|(trials, _)| {
+        .map(|(trials, ..)| {
             (1..=12)
                 .filter(|b| trials.iter().filter(|t| t.place.block == *b).count() == 2)
                 .count()
         })
         .sum();
-    let begun: usize = ends.iter().map(|(trials, _)| blocks(trials)).sum();
+    let begun: usize = ends.iter().map(|(trials, ..)| blocks(trials)).sum();
     assert_eq!((whole, begun), (12, 13), "one was begun and given back");
     assert!(matches!(ends[0].1, Ok(Outcome::Interrupted)));
 }
@@ -123,7 +134,13 @@ fn a_machine_on_which_nothing_works_takes_no_blocks_from_the_others() {
     );
     assert!(ends[1].0.len() <= 4, "{:?}", ends[1].0.len());
     assert!(good(&ends[2].0) >= 22, "the third measures nearly all");
-    assert!(ends.iter().all(|(_, end)| matches!(end, Ok(Outcome::Done))));
+    let is_told = |said: &[String]| said.iter().any(|what| what.contains("took no more blocks"));
+    assert!(is_told(&ends[0].2) && is_told(&ends[1].2), "{ends:?}");
+    assert!(!is_told(&ends[2].2));
+    assert!(
+        ends.iter()
+            .all(|(_, end, _)| matches!(end, Ok(Outcome::Done)))
+    );
 }
 
 #[test]
@@ -139,13 +156,16 @@ fn sixty_four_machines_find_what_they_have_in_common() {
     let mut wanted = experiment(&["default", "slow"]);
     wanted.stop.max_blocks = 500;
     let ends = run_on(64, &wanted, story, |_| None);
-    let begun: usize = ends.iter().map(|(trials, _)| blocks(trials)).sum();
+    let begun: usize = ends.iter().map(|(trials, ..)| blocks(trials)).sum();
     // Those under way when it was decided come to their end.
     assert!((5..300).contains(&begun), "{begun} blocks");
-    let most = ends.iter().map(|(trials, _)| blocks(trials)).max();
+    let most = ends.iter().map(|(trials, ..)| blocks(trials)).max();
     assert!(
         most.is_some_and(|most| most < 20),
         "{most:?} on one machine"
     );
-    assert!(ends.iter().all(|(_, end)| matches!(end, Ok(Outcome::Done))));
+    assert!(
+        ends.iter()
+            .all(|(_, end, _)| matches!(end, Ok(Outcome::Done)))
+    );
 }

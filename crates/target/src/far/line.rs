@@ -11,12 +11,15 @@ use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Time for a first look at a machine, which may have to wake up.
-const LOOK: Duration = Duration::from_secs(90);
+const LOOK: Duration = Duration::from_secs(60);
 /// Time for the copy of the agent, over a slow line.
-const COPYING: Duration = Duration::from_secs(600);
+const COPYING: Duration = Duration::from_secs(3600);
+/// Time in which the streams of a command end after it.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 /// Between two looks at a command that runs.
 const LOOK_UP: Duration = Duration::from_millis(5);
 
@@ -164,13 +167,13 @@ impl dyn Line {
         let mut child = command.spawn().map_err(failed)?;
         let (stdin, stdout, stderr) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        // A descendant may hold a stream open after the command has ended.
+        let (stdout, stderr) = (all_of(stdout), all_of(stderr));
         let output = std::thread::scope(|scope| {
             if let Some(mut stdin) = stdin {
                 // An end of the other side is told by its exit status.
                 scope.spawn(move || stdin.write_all(input));
             }
-            let stdout = scope.spawn(|| all_of(stdout));
-            let stderr = scope.spawn(|| all_of(stderr));
             let status = loop {
                 match child.try_wait().map_err(failed)? {
                     Some(status) => break status,
@@ -189,8 +192,8 @@ impl dyn Line {
             };
             Ok(Output {
                 status,
-                stdout: stdout.join().unwrap_or_default(),
-                stderr: stderr.join().unwrap_or_default(),
+                stdout: stdout.recv_timeout(LAST_WORDS).unwrap_or_default(),
+                stderr: stderr.recv_timeout(LAST_WORDS).unwrap_or_default(),
             })
         })?;
         let said = String::from_utf8_lossy(&output.stderr);
@@ -263,14 +266,19 @@ fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// All that a stream has, until it ends.
-fn all_of(stream: Option<impl Read>) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    if let Some(mut stream) = stream {
-        // What came before an error is all that there is.
-        let _ = stream.read_to_end(&mut bytes);
-    }
-    bytes
+/// All that a stream has, once it ends.
+fn all_of(stream: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
+    let (send, receive) = channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut stream) = stream {
+            // What came before an error is all that there is.
+            let _ = stream.read_to_end(&mut bytes);
+        }
+        // Nobody may wait for it any more.
+        let _ = send.send(bytes);
+    });
+    receive
 }
 
 fn unix_now() -> i64 {

@@ -169,6 +169,32 @@ impl FarTarget {
         Ok(session)
     }
 
+    /// Tries a step again for as long as that makes sense.
+    fn patiently<T>(
+        &mut self,
+        step: impl Fn(&mut Self) -> Result<T, Failure>,
+    ) -> Result<T, TargetError> {
+        let since = Instant::now();
+        let mut told = false;
+        loop {
+            let failure = match step(self) {
+                Ok(done) => return Ok(done),
+                Err(failure) => failure,
+            };
+            if self.interrupted.load(Ordering::Relaxed) {
+                return Err(TargetError::Interrupted);
+            }
+            let patience = self.patience(&failure).unwrap_or_default();
+            if since.elapsed() >= patience {
+                return Err(given_up(failure, patience));
+            }
+            if !std::mem::replace(&mut told, true) {
+                tracing::info!("{}; trying again", TargetError::from(failure));
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
     /// The time until which another try makes sense after this one.
     fn patience(&self, failure: &Failure) -> Option<Duration> {
         match failure {
@@ -204,12 +230,13 @@ impl Target for FarTarget {
             .arms
             .iter()
             .any(|arm| *arm != Arm::unchanged(&arm.name));
-        let looked = self.look().and_then(|look| {
-            self.hindrance(&look)?;
-            self.fresh = Some(look);
+        let looked = self.patiently(|target| {
+            let look = target.look()?;
+            target.hindrance(&look)?;
+            target.fresh = Some(look);
             Ok(())
         });
-        match looked.map_err(TargetError::from) {
+        match looked {
             Ok(()) => Vec::new(),
             Err(TargetError::Unmet(problem)) => vec![problem],
             Err(other) => vec![
@@ -225,25 +252,8 @@ impl Target for FarTarget {
 
     fn open(&mut self, boot: &Boot) -> Result<Box<dyn Session>, TargetError> {
         boot.is_the_targets_own()?;
-        let since = Instant::now();
-        let mut told = false;
-        loop {
-            let failure = match self.start() {
-                Ok(session) => return Ok(Box::new(session)),
-                Err(failure) => failure,
-            };
-            if self.interrupted.load(Ordering::Relaxed) {
-                return Err(TargetError::Interrupted);
-            }
-            let patience = self.patience(&failure).unwrap_or_default();
-            if since.elapsed() >= patience {
-                return Err(given_up(failure, patience));
-            }
-            if !std::mem::replace(&mut told, true) {
-                tracing::info!("{}; trying again", TargetError::from(failure));
-            }
-            std::thread::sleep(PAUSE);
-        }
+        let session = self.patiently(FarTarget::start)?;
+        Ok(Box::new(session))
     }
 
     fn look(&mut self) -> Result<Looked, TargetError> {

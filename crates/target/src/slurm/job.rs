@@ -255,9 +255,18 @@ pub(super) fn without_options(command: &mut Command, beginnings: &[&str]) {
 }
 
 fn salloc(spec: &SlurmSpec) -> Command {
-    // A job in the queue reads no standard input yet, and goes with this process all the same.
-    let mut salloc = Command::new("setpriv");
-    salloc.args(["--pdeathsig", "TERM", "salloc"]);
+    // A job in the queue reads no standard input yet, and goes with this process all the same, where
+    // setpriv(1) knows how (util-linux 2.33).
+    let with_us = ["--pdeathsig", "TERM"];
+    let tried = Command::new("setpriv").args(with_us).arg("true").output();
+    let mut salloc = match tried.is_ok_and(|output| output.status.success()) {
+        true => {
+            let mut setpriv = Command::new("setpriv");
+            setpriv.args(with_us).arg("salloc");
+            setpriv
+        }
+        false => Command::new("salloc"),
+    };
     salloc.args(["--exclusive", "--mem=0", "--no-kill", "--job-name=schedlab"]);
     salloc.arg(format!("--nodes={}", spec.nodes));
     for (option, value) in [

@@ -13,9 +13,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Time for which a lost step is started anew. A node that is down is told by Slurm.
-const RECONNECT: Duration = Duration::from_secs(60);
+const RECONNECT: Duration = Duration::from_secs(180);
 /// Words of srun(1) about a command that has ended by itself, and about what changes nothing.
-const OF_THE_COMMAND: [&str; 5] = [": task ", NO_BINDING, "arning:", "couldn't chdir", "oom"];
+const OF_THE_COMMAND: [&str; 6] = [
+    ": task ",
+    NO_BINDING,
+    "arning:",
+    "couldn't chdir",
+    "oom_kill",
+    "oom-kill",
+];
 const NO_BINDING: &str = "lacks support for cpu binding";
 /// Words of srun(1) where the job is no more.
 const NO_JOB: [&str; 3] = ["has expired", "Invalid job id", "Expired or invalid job"];
@@ -166,6 +173,7 @@ mod tests {
         let cancelled = "slurmstepd-n1: error: *** STEP 5.4 ON n1 CANCELLED DUE TO TIME LIMIT ***";
         assert!(node.is_lost(Some(143), cancelled) && node.is_lost(None, ""));
         assert!(!node.is_lost(Some(0), "srun: Job step 7.1 created"));
+        assert!(node.is_lost(Some(1), "srun: error: Node failure on room12"));
     }
 
     #[test]
