@@ -221,8 +221,12 @@ impl Several {
         let mut all = Vec::new();
         for (name, dir) in self.dir.runs()? {
             let has_begun = dir.join(results::files::SYSTEM).exists();
-            if has_begun && !read::read_trials(&dir)?.is_empty() {
-                all.push((name, ResultSet::read(&dir)?));
+            if !has_begun {
+                continue;
+            }
+            let results = ResultSet::read(&dir)?;
+            if !results.trials.is_empty() {
+                all.push((name, results));
             }
         }
         if all.is_empty() {
@@ -327,13 +331,13 @@ impl Watch<'_> {
             .iter()
             .map(|machine| (machine.name.clone(), machine.flags.clone()))
             .collect();
+        // All of them are there before the first begins.
+        let members = machines.iter();
+        let members = members.map(|machine| pool.member(machine.run.done()));
+        let members: Vec<Member> = members.collect();
         thread::scope(|scope| {
-            let start = |machine| {
-                let machine: &mut Machine = machine;
-                let member = pool.member(machine.run.done());
-                scope.spawn(move || self.run_one(machine, member))
-            };
-            let threads: Vec<_> = machines.iter_mut().map(start).collect();
+            let start = |(machine, member)| scope.spawn(move || self.run_one(machine, member));
+            let threads: Vec<_> = machines.iter_mut().zip(members).map(start).collect();
             let left = scope.spawn(|| self.leave_what_will_be_lost(&flags));
             while !all_over(&flags) {
                 thread::sleep(LOOK_UP);
