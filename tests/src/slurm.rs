@@ -3,6 +3,7 @@
 //! users.
 
 use crate::{Bench, is_root, schedlab, skipped};
+use std::ffi::OsStr;
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -72,38 +73,34 @@ impl Cluster {
         self.bench.file(name, text)
     }
 
+    /// A command by an ordinary user, who knows the cluster.
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command
+            .current_dir(self.bench.dir.path())
+            .env("HOME", self.bench.dir.path())
+            .env("XDG_CACHE_HOME", self.path("cache"))
+            .env("SCHEDLAB_STATE_DIR", self.path("state"))
+            .env("SLURM_CONF", self.path("slurm.conf"))
+            .env("NO_COLOR", "1")
+            .uid(USER)
+            .gid(USER);
+        command
+    }
+
     /// `schedlab ARGS…` by an ordinary user.
     pub fn schedlab(&self, args: &[&str]) -> Command {
-        let mut command = self.bench.command(args);
-        let mut by_user = Command::new(self.path("schedlab"));
-        by_user
-            .args(command.get_args())
-            .current_dir(self.bench.dir.path());
-        for (name, value) in command.get_envs() {
-            by_user.env(name, value.unwrap_or_default());
-        }
-        command = by_user;
-        command.env("SLURM_CONF", self.path("slurm.conf"));
-        command.env("XDG_CACHE_HOME", self.path("cache"));
-        command.env("HOME", self.bench.dir.path());
-        command.uid(USER).gid(USER);
+        let mut command = self.command(self.path("schedlab"));
+        command.args(args);
         command
     }
 
     /// The same within a job that has both nodes.
     pub fn schedlab_in_job(&self, args: &[&str]) -> Command {
-        let own = self.schedlab(args);
-        let mut salloc = Command::new("timeout");
-        salloc.args(["120", "salloc", "--nodes=2", "--exclusive", "--quiet"]);
-        salloc.arg(own.get_program()).args(own.get_args());
-        for (name, value) in own.get_envs() {
-            salloc.env(name, value.unwrap_or_default());
-        }
-        salloc
-            .current_dir(self.bench.dir.path())
-            .uid(USER)
-            .gid(USER);
-        salloc
+        let mut command = self.command("timeout");
+        command.args(["120", "salloc", "--nodes=2", "--exclusive", "--quiet"]);
+        command.arg(self.path("schedlab")).args(args);
+        command
     }
 
     /// Output of `schedlab ARGS…` by an ordinary user.

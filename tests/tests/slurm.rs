@@ -213,13 +213,9 @@ fn what_slurm_does_not_give_is_an_error_and_leaves_no_job() {
     let said = stderr(&refused);
     assert!(said.contains("moon") && said.contains("sinfo"), "{said}");
     // Both nodes are another's: the job waits in the queue, until a signal.
-    let other = cluster.schedlab(&[]);
-    let mut holder = std::process::Command::new("salloc");
+    let mut holder = cluster.command("salloc");
     holder.args(["-N", "2", "--exclusive", "cat"]);
     holder.stdin(Stdio::piped()).stdout(Stdio::null());
-    for (name, value) in other.get_envs() {
-        holder.env(name, value.unwrap_or_default());
-    }
     let mut holder = holder.stderr(Stdio::null()).spawn().expect("salloc starts");
     eventually("the nodes are taken", || cluster.jobs().contains("RUNNING"));
     let file = experiment(&cluster, 2, "100ms");

@@ -5,7 +5,7 @@ use crate::args::RunArgs;
 use crate::commands::merge;
 use crate::exit::CliError;
 use crate::latest;
-use crate::measure::{Run, default_dir};
+use crate::measure::{Run, default_dir, refuse_another};
 use crate::progress::Display;
 use crate::request::{Wanted, extended};
 use crate::targets;
@@ -97,15 +97,7 @@ impl Several {
     fn again(dir: FleetDir, wanted: Option<Wanted>, args: &RunArgs) -> Result<Self, CliError> {
         let before = dir.experiment()?;
         let experiment = extended(&before, &args.experiment)?;
-        if wanted.is_some_and(|wanted| wanted.experiment != experiment) {
-            return Err(CliError::usage(
-                format!(
-                    "{} holds another experiment than the one given",
-                    dir.dir().display()
-                ),
-                "resume without naming the experiment, or start a new run without --resume",
-            ));
-        }
+        refuse_another(dir.dir(), wanted, &experiment)?;
         plan::check(&experiment)?;
         dir.extend(&experiment)?;
         let def = target::fleet(&experiment.target).map_err(PlanError::from)?;

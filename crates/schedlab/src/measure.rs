@@ -122,15 +122,7 @@ impl Run {
         }
         let (before, plan) = read::read_plan(dir)?;
         let experiment = extended(&before, args)?;
-        if wanted.is_some_and(|w| w.experiment != experiment) {
-            return Err(CliError::usage(
-                format!(
-                    "{} holds another experiment than the one given",
-                    dir.display()
-                ),
-                "resume without naming the experiment, or start a new run without --resume",
-            ));
-        }
+        refuse_another(dir, wanted, &experiment)?;
         Run::go_on(dir, before, plan, experiment)
     }
 
@@ -244,6 +236,24 @@ impl Run {
     /// Trials of earlier starts.
     pub fn done(&self) -> &[Trial] {
         &self.done
+    }
+}
+
+/// Refuses an experiment that is not the one of the run that goes on.
+pub fn refuse_another(
+    dir: &Path,
+    wanted: Option<Wanted>,
+    experiment: &Experiment,
+) -> Result<(), CliError> {
+    match wanted.is_some_and(|wanted| wanted.experiment != *experiment) {
+        false => Ok(()),
+        true => Err(CliError::usage(
+            format!(
+                "{} holds another experiment than the one given",
+                dir.display()
+            ),
+            "resume without naming the experiment, or start a new run without --resume",
+        )),
     }
 }
 
