@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
-use target::{Fleet, FleetDef, Host, TargetError};
+use target::{Fleet, Host, MakeFleet, TargetError};
 
 /// Between two questions for machines that will be lost.
 const LOOK: Duration = Duration::from_secs(5);
@@ -34,7 +34,7 @@ pub struct Several {
     experiment: Experiment,
     plan: Plan,
     calibrations: BTreeMap<String, Calibration>,
-    def: FleetDef,
+    make: MakeFleet,
 }
 
 /// One machine with its run.
@@ -72,7 +72,7 @@ impl Several {
         let Some(wanted) = wanted else {
             return Ok((None, None));
         };
-        let Some(def) = target::fleet(&wanted.experiment.target).map_err(PlanError::from)? else {
+        let Some(make) = target::fleet(&wanted.experiment.target).map_err(PlanError::from)? else {
             return Ok((None, Some(wanted)));
         };
         let Wanted {
@@ -89,7 +89,7 @@ impl Several {
             plan: schedule::plan(&experiment),
             experiment,
             calibrations,
-            def,
+            make,
         };
         Ok((Some(several), None))
     }
@@ -100,14 +100,14 @@ impl Several {
         refuse_another(dir.dir(), wanted, &experiment)?;
         plan::check(&experiment)?;
         dir.extend(&experiment)?;
-        let def = target::fleet(&experiment.target).map_err(PlanError::from)?;
-        let def = def.ok_or_else(|| CliError::internal("its target is one machine"))?;
+        let make = target::fleet(&experiment.target).map_err(PlanError::from)?;
+        let make = make.ok_or_else(|| CliError::internal("its target is one machine"))?;
         Ok(Several {
             dir,
             plan: schedule::plan(&experiment),
             experiment,
             calibrations: BTreeMap::new(),
-            def,
+            make,
         })
     }
 
@@ -130,7 +130,7 @@ impl Several {
         let mut display = Display::new(&self.experiment, &self.plan, args.quiet);
         let host = targets::host_of(args.wait, interrupted)?;
         let target = &self.experiment.target;
-        let fleet = (self.def.make)(target, &host, &mut |line| display.note(line));
+        let fleet = (self.make)(target, &host, &mut |line| display.note(line));
         let fleet = match fleet {
             Ok(fleet) => fleet,
             Err(error) => {

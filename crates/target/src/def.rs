@@ -50,15 +50,11 @@ pub struct TargetDef {
     /// Makes it; nothing is started yet.
     pub make: fn(&TargetSpec, &Host) -> Made,
     /// Several machines of it at once, where it can have them.
-    pub fleet: Option<FleetDef>,
+    pub fleet: Option<MakeFleet>,
 }
 
-/// How a target comes to several machines at once.
-#[derive(Debug, Clone, Copy)]
-pub struct FleetDef {
-    /// Waits until the machines are there, and says what it waits for.
-    pub make: fn(&TargetSpec, &Host, Say) -> MadeFleet,
-}
+/// Waits until several machines are there, and says what it waits for.
+pub type MakeFleet = fn(&TargetSpec, &Host, Say) -> MadeFleet;
 
 /// Machines, or why there are none.
 pub type MadeFleet = Result<Box<dyn Fleet>, TargetError>;
@@ -170,7 +166,7 @@ pub fn cpus(spec: &TargetSpec) -> Option<u32> {
 }
 
 /// The way to the machines of an experiment, where it can want several at once.
-pub fn fleet(spec: &TargetSpec) -> Result<Option<FleetDef>, Invalid> {
+pub fn fleet(spec: &TargetSpec) -> Result<Option<MakeFleet>, Invalid> {
     Ok(def(spec)?.fleet)
 }
 

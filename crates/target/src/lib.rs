@@ -21,7 +21,7 @@ mod xen;
 pub use ::vm::Saved;
 
 pub use def::{
-    Can, Expose, Fleet, FleetDef, Host, Keys, Leaving, Made, MadeFleet, ReadError, Say, Shown,
+    Can, Expose, Fleet, Host, Keys, Leaving, Made, MadeFleet, MakeFleet, ReadError, Say, Shown,
     TARGETS, TargetDef, can, cpus, def, find, fleet, make,
 };
 

@@ -9,8 +9,7 @@ pub use spec::{KEYS, SlurmSpec};
 
 use crate::far::FarTarget;
 use crate::{
-    Boot, Can, Fleet, FleetDef, Host, Leaving, Looked, Made, Session, Target, TargetDef,
-    TargetError,
+    Boot, Can, Fleet, Host, Leaving, Looked, Made, Session, Target, TargetDef, TargetError,
 };
 use job::Job;
 use model::{Experiment, Place, Problem, Reset, TargetSpec, Warning};
@@ -40,12 +39,10 @@ pub static DEF: TargetDef = TargetDef {
     expose: None,
     shown: |spec| Ok(SlurmSpec::of(spec)?.shown()),
     make: |spec, host| Ok(Box::new(SlurmTarget::new(SlurmSpec::of(spec)?, host))),
-    fleet: Some(FleetDef {
-        make: |spec, host, say| {
-            let spec = SlurmSpec::of(spec)?;
-            let job = Arc::new(Job::of(&spec, &host.interrupted, say)?);
-            Ok(Box::new(Nodes { spec, job }))
-        },
+    fleet: Some(|spec, host, say| {
+        let spec = SlurmSpec::of(spec)?;
+        let job = Arc::new(Job::of(&spec, &host.interrupted, say)?);
+        Ok(Box::new(Nodes { spec, job }))
     }),
 };
 
