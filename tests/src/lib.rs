@@ -1,10 +1,12 @@
 //! Helpers that tests share: the path of the binary, one run at a time, programs that they
 //! write, and an sshd.
 
+mod machine;
 mod slurm;
 mod sshd;
 mod terminal;
 
+pub use machine::Machine;
 pub use slurm::Cluster;
 pub use sshd::Sshd;
 pub use terminal::Terminal;

@@ -76,12 +76,18 @@ fn guests_run_under_the_scheduler_of_the_arm_by_their_weights() {
     let bench = Bench::default();
     let credit = "{ scheduler = \"credit\", timeslice = \"5ms\", cpus = \"1\" }";
     let arms = [arm("credit", credit), arm("credit2", "\"credit2\"")].concat();
-    let text = [TARGET, &arms, &workload("")].concat();
+    // All of Xen may hang as a pool of credit is removed (`slow_down` in xen/src/pool.rs).
+    let workload = workload("").replace("max-attempts = 1", "max-attempts = 3");
+    let text = [TARGET, &arms, &workload].concat();
     let Some(output) = run(&bench, "run", &text) else {
         return;
     };
     expect_code(&output, 0);
-    let trials = ResultSet::read(&bench.path("out")).unwrap().trials;
+    let mut trials = ResultSet::read(&bench.path("out")).unwrap().trials;
+    trials.retain(|trial| {
+        let why = trial.trial.result.state.why();
+        !why.is_some_and(|why| why.contains("the agent was silent"))
+    });
     assert_eq!(trials.len(), 2);
     for trial in trials {
         let result = &trial.trial.result;

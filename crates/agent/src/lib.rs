@@ -56,5 +56,5 @@ pub use heard::{Heard, SILENCE};
 pub use journal::{Restored, another_journal_holds_something};
 pub use judge::judge as judge_evidence;
 pub use serve::{Options, serve};
-pub use state::STATE_VARIABLE;
+pub use state::{STATE_VARIABLE, state_dir};
 pub use stop::Stop;

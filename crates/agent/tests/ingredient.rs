@@ -136,6 +136,7 @@ fn an_ingredient_is_one_entry() {
     assert_eq!(arm.summary(), "knob=7", "reports need no entry");
     let around = Around {
         boots: false,
+        reboots: false,
         workloads: &[],
     };
     let unknown = ingredient::check(&arm, &around).unwrap_err();

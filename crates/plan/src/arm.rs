@@ -199,6 +199,7 @@ fn check_reach(arm: &Arm, target: Can, workload: &Workload) -> Result<(), Invali
 pub(crate) fn check_arm(arm: &Arm, target: Can, workloads: &[Workload]) -> Result<(), PlanError> {
     let around = Around {
         boots: target.kernels,
+        reboots: target.reboots,
         workloads,
     };
     let of_workloads = || {

@@ -314,7 +314,7 @@ fn what_makes_no_experiment_is_refused() {
         (wakeup.to_owned(), "no arm"),
         (
             format!("{arm}kernel = \"debian:sid\"\n{wakeup}"),
-            "machine of its own",
+            "machine that boots it",
         ),
         (
             format!("[stop]\nconfidence = 1.5\n{arm}{wakeup}"),

@@ -106,9 +106,8 @@ impl Writer {
     /// Another start of the run, with the machine that came up first. Returns its number,
     /// from 1 on.
     pub fn add_start(&mut self, start: Start) -> Result<u32, ResultsError> {
-        let first = start.machines.first().map(|machine| &machine.system);
-        if let Some(system) = first.filter(|_| self.starts.is_empty()) {
-            write_json(&self.dir.join(files::SYSTEM), system)?;
+        if let Some(machine) = start.machines.first() {
+            self.keep_first(machine)?;
         }
         self.starts.push(start);
         write_json(&self.dir.join(files::STARTS), &self.starts)?;
@@ -117,10 +116,20 @@ impl Writer {
 
     /// Another kernel of the last start came up.
     pub fn add_machine(&mut self, machine: Machine) -> Result<(), ResultsError> {
+        self.keep_first(&machine)?;
         if let Some(start) = self.starts.last_mut() {
             start.machines.push(machine);
         }
         write_json(&self.dir.join(files::STARTS), &self.starts)
+    }
+
+    /// The first machine that came up is that of the run.
+    fn keep_first(&self, machine: &Machine) -> Result<(), ResultsError> {
+        let mut earlier = self.starts.iter().flat_map(|start| &start.machines);
+        match earlier.next() {
+            Some(_) => Ok(()),
+            None => write_json(&self.dir.join(files::SYSTEM), &machine.system),
+        }
     }
 
     /// Remove a directory in which nothing was measured, if this process made it: its own

@@ -42,7 +42,7 @@ pub fn run(
 ) -> Result<Outcome, RunError> {
     let mut run = Run {
         decisions: Decisions::new(experiment, plan),
-        half_done: mixing::half_done(&options.done, experiment),
+        half_done: mixing::half_done(&options.done, experiment, target.can().reboots),
         start: 0,
         began: options.began,
         looked_at: BTreeSet::new(),
@@ -50,7 +50,7 @@ pub fn run(
         build: options.build.clone(),
         decided: BTreeSet::new(),
         started: Instant::now(),
-        earlier: earlier(&options.done),
+        earlier: earlier(&options.done).saturating_add(options.away),
         connection: None,
         saved: BTreeMap::new(),
         controller: match options.controller {
@@ -73,6 +73,10 @@ pub fn run(
     };
     let outcome = run.prepare().and_then(|()| run.measure_all());
     match outcome {
+        Err(RunError::Target(TargetError::Restarts(restart))) => {
+            run.interrupt();
+            Ok(Outcome::Restarts(restart))
+        }
         // What was being started or fetched was ended with it.
         Err(RunError::Target(_) | RunError::Unmet(_))
             if run.interrupted.load(Ordering::Relaxed) =>
@@ -147,6 +151,8 @@ impl<'a> Run<'a> {
             (Some(first), None) if self.target.can().reset.saves() => {
                 self.open(&boot(&self.experiment.arms[first.arm]), 0)?;
             }
+            // A kernel that does not come up is for its trials to say.
+            (Some(_), None) if self.target.can().reboots => {}
             (Some(first), None) => drop(self.connect(first)?),
             (None, _) => {}
         }
@@ -216,10 +222,14 @@ impl<'a> Run<'a> {
         if self.start > 0 {
             return Ok(self.writer.add_machine(machine)?);
         }
+        self.begin(vec![machine])
+    }
+
+    fn begin(&mut self, machines: Vec<Machine>) -> Result<(), RunError> {
         self.start = self.writer.add_start(Start {
             began: self.began.clone(),
             build: self.build.clone(),
-            machines: vec![machine],
+            machines,
         })?;
         Ok(())
     }
@@ -313,6 +323,10 @@ impl<'a> Run<'a> {
         result: TrialResult,
         mut files: TrialFiles,
     ) -> Result<(), RunError> {
+        if self.start == 0 {
+            // A first kernel that did not come up is a trial of a start without a machine.
+            self.begin(Vec::new())?;
+        }
         let (cell, arm) = self.names(place);
         let trial = Trial {
             place: place.clone(),

@@ -1,11 +1,13 @@
 //! The command line as it is typed. Its meaning is in `request.rs` and in the commands.
 
 mod bisect;
+mod boot;
 mod gate;
 mod installed;
 mod merge;
 
 pub use bisect::BisectArgs;
+pub use boot::{BootArm, BootCommand, BootNextArgs, BootStep};
 pub use gate::{GateArgs, GateFormat};
 pub use installed::{SchedulerCommand, ServiceCommand, ServiceInstall, TargetCommand, ToolCommand};
 pub use merge::MergeArgs;
@@ -41,6 +43,12 @@ pub enum Command {
     /// interleaved comparison with the good commit
     #[command(after_help = examples::BISECT)]
     Bisect(Box<BisectArgs>),
+    /// Compare kernels that this machine boots itself: a run that goes on after each boot
+    #[command(subcommand, after_help = examples::BOOT)]
+    Boot(BootCommand),
+    /// One boot of another kernel, for a runner on another machine
+    #[command(hide = true)]
+    BootNext(BootNextArgs),
     /// Parse an experiment and say what the target lacks for it; nothing is changed
     #[command(after_help = examples::CHECK)]
     Check(Box<CheckArgs>),

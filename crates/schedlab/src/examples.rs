@@ -102,6 +102,12 @@ Examples:
   schedlab tool install schbench
   schedlab tool install schbench --from /mirrors/schbench.git";
 
+pub const BOOT: &str = "\
+Examples:
+  schedlab boot plan my-kernels.toml
+  sudo schedlab boot arm my-kernels.toml
+  schedlab boot status";
+
 pub const SERVICE: &str = "\
 Examples:
   schedlab service install experiments/schedtests.toml --every night

@@ -19,6 +19,7 @@ mod reference;
 mod request;
 mod signature;
 mod sources;
+mod systemd;
 mod targets;
 mod typed;
 
@@ -101,6 +102,8 @@ fn dispatch(command: &Command) -> Result<ExitCode, CliError> {
     match command {
         Command::Run(args) => commands::run::run(args),
         Command::Bisect(args) => commands::bisect::bisect(args),
+        Command::Boot(command) => commands::boot::boot(command),
+        Command::BootNext(args) => commands::boot::next(args),
         Command::Certify(args) => commands::certify::certify(args),
         Command::Check(args) => commands::check::check(args),
         Command::Plan(args) => commands::plan::plan(args),

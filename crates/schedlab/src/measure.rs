@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use target::Target;
+use target::{Host, Target};
 
 pub struct Run {
     experiment: Experiment,
@@ -25,6 +25,16 @@ pub struct Run {
     writer: Writer,
     done: Vec<Trial>,
     calibrations: BTreeMap<String, Calibration>,
+    boots: Boots,
+}
+
+/// Boots of this machine that a run goes on after.
+#[derive(Default)]
+struct Boots {
+    /// Record of the run; `None` where this machine is not restarted.
+    record: Option<PathBuf>,
+    /// Time that they have taken so far.
+    away: Duration,
 }
 
 /// Results of a run.
@@ -105,6 +115,7 @@ impl Run {
             writer,
             done: Vec::new(),
             calibrations,
+            boots: Boots::default(),
         })
     }
 
@@ -156,7 +167,17 @@ impl Run {
             calibrations: read::read_calibrations(dir)?,
             done: done.into_iter().map(|t| t.trial).collect(),
             writer,
+            boots: Boots::default(),
         })
+    }
+
+    /// Lets the machine be restarted for kernels of arms: the run goes on with its record afterwards.
+    /// Boots so far took the time `away`.
+    pub fn across_boots(&mut self, record: PathBuf, away: Duration) {
+        self.boots = Boots {
+            record: Some(record),
+            away,
+        };
     }
 
     pub fn dir(&self) -> &Path {
@@ -182,7 +203,11 @@ impl Run {
         anyway: bool,
         also: &mut dyn FnMut(&Event),
     ) -> Result<Outcome, CliError> {
-        let mut target = targets::target(&self.experiment.target, wait, interrupted)?;
+        let host = Host {
+            record: self.boots.record.clone(),
+            ..targets::host_of(wait, interrupted)?
+        };
+        let mut target = target::make(&self.experiment.target, &host)?;
         let mut progress = Display::new(&self.experiment, &self.plan, quiet);
         let shown = &mut |event: Event| {
             progress.show(&event);
@@ -212,6 +237,7 @@ impl Run {
             began: jiff::Timestamp::now().to_string(),
             build: build(),
             anyway,
+            away: self.boots.away,
             pool,
         };
         let outcome = runner::run(
@@ -225,6 +251,7 @@ impl Run {
         let state = match &outcome {
             Ok(Outcome::Done) => RunState::Done,
             Ok(Outcome::Interrupted) => RunState::Interrupted,
+            Ok(Outcome::Restarts(_)) => RunState::Running,
             Err(_) => RunState::Aborted,
         };
         let kept = self.writer.set_state(state);

@@ -76,10 +76,15 @@ impl Notices {
         })
     }
 
-    /// Says that a run begins.
-    pub fn start(&mut self, name: &str, directory: &Path) {
+    /// Takes note of the run that notices are about.
+    pub fn is_about(&mut self, name: &str, directory: &Path) {
         self.name = name.to_owned();
         self.directory = directory.to_owned();
+    }
+
+    /// Says that a run begins.
+    pub fn start(&mut self, name: &str, directory: &Path) {
+        self.is_about(name, directory);
         self.send("start", "The run has begun.");
     }
 

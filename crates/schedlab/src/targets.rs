@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use target::{Host, Target};
+use target::{By, Host, Target};
 
 /// A target that gives up what it starts when `interrupted` is set.
 pub fn target(
@@ -63,11 +63,17 @@ pub fn host_of(wait: WaitArgs, interrupted: &Arc<AtomicBool>) -> Result<Host, Cl
     })
 }
 
+/// The way in which this machine boots kernels of arms, where the target is that.
+pub fn reboots(spec: &TargetSpec) -> Option<By> {
+    let local = spec.kind() == TargetSpec::local().kind();
+    target::local::reboots(spec).filter(|_| local)
+}
+
 /// The CPUs that a load may use there; empty where nobody knows them beforehand.
 pub fn cpus(spec: &TargetSpec) -> Vec<u32> {
     match target::cpus(spec) {
         Some(count) => (0..count).collect(),
-        None if *spec == TargetSpec::local() => load::allowed_cpus(),
+        None if spec.kind() == TargetSpec::local().kind() => load::allowed_cpus(),
         None => Vec::new(),
     }
 }
@@ -142,7 +148,7 @@ pub fn made_ready(
 
 /// Refuses where an agent on this machine would wait for that of another run, and names the run.
 pub fn unused(spec: &TargetSpec) -> Result<(), CliError> {
-    match *spec == TargetSpec::local() && agent::is_busy()? {
+    match spec.kind() == TargetSpec::local().kind() && agent::is_busy()? {
         true => machine_lock().map(drop),
         false => Ok(()),
     }

@@ -91,6 +91,8 @@ pub struct Leaving {
 pub struct Can {
     /// Does it boot the kernel that an arm names?
     pub kernels: bool,
+    /// Is it a machine that boots installed kernels of its own, so that each arm must name one?
+    pub reboots: bool,
     /// CPUs that its agents have, where that is known beforehand.
     pub cpus: Option<u32>,
     /// Is it another machine than the controller, which reaches its ports?
@@ -116,6 +118,8 @@ pub struct Host {
     pub needed: Vec<PathBuf>,
     /// Wait for the end of another run, where the target is a machine that has one.
     pub wait: bool,
+    /// Record of the run that goes on after each boot of this machine, where this is that run.
+    pub record: Option<PathBuf>,
     /// Set from outside to end what is being started.
     pub interrupted: Arc<AtomicBool>,
 }
@@ -208,6 +212,7 @@ mod tests {
         let spec: TargetSpec = serde_json::from_str(STORED).unwrap();
         let guest = Can {
             kernels: true,
+            reboots: false,
             cpus: Some(4),
             apart: true,
             here: true,

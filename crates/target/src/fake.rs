@@ -1,7 +1,7 @@
 //! A target without a machine, for tests of what talks to targets: a closure says
 //! what becomes of each trial.
 
-use crate::{Boot, Can, Saved, Session, Target, TargetError};
+use crate::{Boot, By, Can, Restart, Saved, Session, Target, TargetError};
 use model::{
     Build, Calibration, Edge, Evidence, Experiment, Fact, Listening, Measurement, PROTOCOL_VERSION,
     Part, Problem, Reply, Request, Reset, SchedulerBinary, System, TrialResult, TrialSpec,
@@ -44,6 +44,8 @@ pub struct FakeTarget {
     pub system: System,
     /// The release that a kernel has, by its name; empty is that of `system`.
     pub release_of: fn(Option<&str>) -> String,
+    /// The kernel that this boot was asked for, until it was used: on a machine that reboots.
+    pub asked: Option<String>,
     /// Does a kernel come up?
     pub comes_up: fn(Option<&str>) -> bool,
     /// Facts that machines are known by.
@@ -65,6 +67,7 @@ impl FakeTarget {
             story: Arc::new(Mutex::new(story)),
             can: Can {
                 kernels: true,
+                reboots: false,
                 cpus: None,
                 apart: false,
                 here: true,
@@ -75,6 +78,7 @@ impl FakeTarget {
             build: Build::default(),
             system: System::default(),
             release_of: |_| String::new(),
+            asked: None,
             comes_up: |_| true,
             facts: Vec::new(),
             scheduler: None,
@@ -100,6 +104,15 @@ impl Target for FakeTarget {
             boots.push(boot.kernel.clone());
         }
         let kernel = boot.kernel.as_deref();
+        if let Some(kernel) = kernel.filter(|_| self.can.reboots)
+            && self.asked.take().as_deref() != Some(kernel)
+        {
+            let kernel = kernel.to_owned();
+            return Err(TargetError::Restarts(Restart {
+                kernel,
+                by: By::Auto,
+            }));
+        }
         if !(self.comes_up)(kernel) {
             return Err(gone());
         }

@@ -12,12 +12,14 @@ mod def;
 pub mod fake;
 pub mod far;
 pub mod local;
+mod reboots;
 pub mod slurm;
 pub mod ssh;
 pub mod stream;
 pub mod vm;
 mod xen;
 
+pub use ::reboot::By;
 pub use ::vm::Saved;
 
 pub use def::{
@@ -52,9 +54,21 @@ pub enum TargetError {
     /// Asked for from outside while something was started.
     #[error("interrupted")]
     Interrupted,
+    /// This machine must go down for its next trial; the run goes on after the boot.
+    #[error("this machine restarts with {}", .0.kernel)]
+    Restarts(Restart),
     /// The agent sent what is no message, or more than any message has.
     #[error("the agent said something that is not a message: {0}")]
     Garbled(String),
+}
+
+/// A boot that is prepared, and waits for the machine to go down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Restart {
+    /// Release of the kernel that it boots.
+    pub kernel: String,
+    /// The way to it.
+    pub by: By,
 }
 
 /// Settings that are the same for all trials until the next open: the kernel, for a VM.

@@ -31,6 +31,7 @@ pub static DEF: TargetDef = TargetDef {
 
 const CAN: Can = Can {
     kernels: false,
+    reboots: false,
     cpus: None,
     apart: false,
     here: true,

@@ -231,6 +231,7 @@ mod tests {
     fn wrong_lists_and_cpus_that_are_not_there_are_refused() {
         let around = Around {
             boots: false,
+            reboots: false,
             workloads: &[],
         };
         let error = RoleCpus.check(&arm("1-0"), &around).unwrap_err();

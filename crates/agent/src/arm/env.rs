@@ -180,6 +180,7 @@ mod tests {
     fn fault(arm: &Arm) -> String {
         let around = Around {
             boots: false,
+            reboots: false,
             workloads: &[],
         };
         Environment.check(arm, &around).unwrap_err().what

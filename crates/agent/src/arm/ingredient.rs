@@ -51,6 +51,8 @@ pub type Form = (&'static str, &'static str);
 pub struct Around<'a> {
     /// Does its target boot the kernels of arms?
     pub boots: bool,
+    /// Are they installed kernels of a machine that is restarted for each?
+    pub reboots: bool,
     /// Workloads that the arm is measured with.
     pub workloads: &'a [Workload],
 }

@@ -30,7 +30,7 @@ impl Ingredient for OwnKernel {
     fn forms(&self) -> &'static [Form] {
         &[(
             "kernel=SOURCE",
-            "another kernel, on a vm target: kernel=debian:trixie",
+            "another kernel: on a vm target kernel=debian:trixie, on a machine that reboots its release",
         )]
     }
 
@@ -43,11 +43,53 @@ impl Ingredient for OwnKernel {
     }
 
     fn check(&self, arm: &Arm, around: &Around) -> Result<(), Invalid> {
-        if arm.kernel.is_none() || around.boots {
-            return Ok(());
+        let wrong =
+            |what: &str, remedy: &str| Err(Invalid::new("kernel", what).with_remedy(remedy));
+        match &arm.kernel {
+            None if around.reboots => wrong(
+                "it names no kernel, and the machine is restarted for each arm's",
+                "kernel = \"RELEASE\", as `uname -r` says it",
+            ),
+            Some(kernel) if around.reboots => {
+                reboot::check_name(kernel).map_err(|what| Invalid::new("kernel", what))
+            }
+            Some(_) if !around.boots => wrong(
+                "a kernel of its own needs a machine that boots it",
+                "use the target `vm`, or allow that the machine is restarted: reboots = \"auto\" in \
+                 [target]",
+            ),
+            _ => Ok(()),
         }
-        let what = "a kernel of its own needs a machine of its own";
-        Err(Invalid::new("kernel", what)
-            .with_remedy("use the target `vm`, or compare across reboots with two runs"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_arm_of_a_machine_that_reboots_names_an_installed_kernel() {
+        let refused = |kernel: Option<&str>, boots, reboots| {
+            let around = Around {
+                boots,
+                reboots,
+                workloads: &[],
+            };
+            let arm = Arm {
+                kernel: kernel.map(str::to_owned),
+                ..Arm::unchanged("a")
+            };
+            OwnKernel.check(&arm, &around).err().map(|e| e.what)
+        };
+        let guest = refused(Some("debian:sid"), true, false);
+        assert_eq!(guest, None);
+        assert_eq!(refused(None, true, false), None);
+        assert_eq!(refused(Some("6.1.0-50-amd64"), true, true), None);
+        let why = refused(None, true, true).unwrap_or_default();
+        assert!(why.contains("names no kernel"), "{why}");
+        let why = refused(Some("debian:sid"), true, true).unwrap_or_default();
+        assert!(why.contains("no release"), "{why}");
+        let why = refused(Some("6.1.0-50-amd64"), false, false).unwrap_or_default();
+        assert!(why.contains("a machine that boots it"), "{why}");
     }
 }

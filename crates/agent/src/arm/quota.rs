@@ -238,6 +238,7 @@ mod tests {
     fn a_quota_of_real_time_threads_is_refused() {
         let around = Around {
             boots: false,
+            reboots: false,
             workloads: &[],
         };
         let mut arm = arm("50%");

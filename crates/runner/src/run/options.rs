@@ -4,7 +4,8 @@ use crate::pool::Member;
 use model::{Build, Calibration, Trial};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
-use target::Target;
+use std::time::Duration;
+use target::{Restart, Target};
 
 /// Needs of a run besides the experiment.
 pub struct Options<'a> {
@@ -23,6 +24,8 @@ pub struct Options<'a> {
     pub build: Build,
     /// Go on where this start differs from the earlier ones, and say so in the results.
     pub anyway: bool,
+    /// Time that earlier starts spent beside trials, as where the machine was restarted.
+    pub away: Duration,
     /// Other machines that measure the same, whose blocks decide with those of this run. The
     /// trials in `done` are known there.
     pub pool: Option<Member<'a>>,
@@ -35,10 +38,12 @@ impl std::fmt::Debug for Options<'_> {
 }
 
 /// End of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// Decided, at the last block, or out of budget.
     Done,
     /// Ended from outside, after everything was undone.
     Interrupted,
+    /// This machine must go down for the next trial; the run goes on after the boot.
+    Restarts(Restart),
 }

@@ -8,6 +8,7 @@ mod kernels;
 mod pilots;
 mod place;
 mod pool;
+mod reboots;
 mod resume;
 mod snapshots;
 

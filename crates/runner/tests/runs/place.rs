@@ -3,11 +3,12 @@
 use model::{
     Arm, Better, Build, Experiment, Kind, Measurement, Plan, StopRule, TargetSpec, Trial, Workload,
 };
-use results::read::read_calibrations;
+use results::read::{read_calibrations, read_trials};
 use results::{FORMAT, Manifest, ResultSet, RunState, Writer};
 use runner::{Event, Member, Options, Outcome, RunError, run};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use target::Target;
 use target::fake::{FakeTarget, Fate};
 
@@ -131,6 +132,7 @@ impl Place {
             began: "2026-11-21T10:00:00Z".to_owned(),
             build: Build::default(),
             anyway: self.anyway,
+            away: Duration::ZERO,
             pool,
         };
         let mut watch = |event: Event| sink(&event, &interrupted);
@@ -157,6 +159,19 @@ impl Place {
         self.trials()
     }
 
+    /// Goes on with a run and interrupts it after some trials.
+    pub fn resume_until(&self, trials: usize, target: FakeTarget) {
+        let writer = Writer::reopen(self.path()).unwrap();
+        let mut ended = 0;
+        let outcome = self.run_with(target, writer, self.trials(), |event, stop| {
+            if matches!(event, Event::TrialEnded { .. }) {
+                ended += 1;
+                stop.store(ended == trials, Ordering::Relaxed);
+            }
+        });
+        assert_eq!(outcome.unwrap(), Outcome::Interrupted);
+    }
+
     pub fn resume(&self, target: FakeTarget) -> Result<Outcome, RunError> {
         let writer = Writer::reopen(self.path()).unwrap();
         self.run_with(target, writer, self.trials(), |_, _| {})
@@ -169,8 +184,8 @@ impl Place {
     }
 
     pub fn trials(&self) -> Vec<Trial> {
-        let set = ResultSet::read(self.path()).unwrap();
-        set.trials.into_iter().map(|t| t.trial).collect()
+        let trials = read_trials(self.path()).unwrap();
+        trials.into_iter().map(|t| t.trial).collect()
     }
 }
 

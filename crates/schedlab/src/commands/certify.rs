@@ -23,7 +23,7 @@ pub fn certify(args: &CertifyArgs) -> Result<ExitCode, CliError> {
         measure_anew(args.output.as_deref(), wanted, args.wait, args.quiet)?;
     super::report::write_report_files(&Table::from_results(&results), &results)?;
     let certificate = Certificate::of(&results).ok_or_else(|| match outcome {
-        Outcome::Interrupted => CliError::Interrupted,
+        Outcome::Interrupted | Outcome::Restarts(_) => CliError::Interrupted,
         Outcome::Done => CliError::internal(format!(
             "no block of two arms was measured; the reasons are in {}",
             results.dir.display()
@@ -39,7 +39,7 @@ pub fn certify(args: &CertifyArgs) -> Result<ExitCode, CliError> {
         eprintln!("\nResults  {}", results.dir.display());
     }
     Ok(match outcome {
-        Outcome::Interrupted => ExitCode::from(exit::INTERRUPTED),
+        Outcome::Interrupted | Outcome::Restarts(_) => ExitCode::from(exit::INTERRUPTED),
         Outcome::Done => {
             super::report::verdict_code(&Table::from_results(&results), &results, None)
         }

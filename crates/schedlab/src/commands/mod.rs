@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 pub mod bisect;
+pub mod boot;
 pub mod certify;
 pub mod check;
 pub mod compare;

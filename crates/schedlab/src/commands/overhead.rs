@@ -48,7 +48,7 @@ pub fn overhead(args: &OverheadArgs) -> Result<ExitCode, CliError> {
         eprintln!("\nResults  {}", results.dir.display());
     }
     Ok(match outcome {
-        Outcome::Interrupted => ExitCode::from(exit::INTERRUPTED),
+        Outcome::Interrupted | Outcome::Restarts(_) => ExitCode::from(exit::INTERRUPTED),
         Outcome::Done => super::report::verdict_code(&table, &results, None),
     })
 }

@@ -8,13 +8,11 @@ use crate::exit::CliError;
 use crate::notify::Notices;
 use crate::output::say;
 use crate::request::from_file;
-use model::Problem;
+use crate::systemd::{self, UNITS, quoted, refused, systemctl, unit};
 use results::files::plain;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-/// Directory of the units of this machine.
-const UNITS: &str = "/etc/systemd/system";
 /// Directory whose `results/` the runs of a service are in.
 const DIRECTORY: &str = "/var/lib/schedlab";
 /// Words in place of a calendar event of systemd.time(7).
@@ -39,15 +37,12 @@ fn install(args: &ServiceInstall) -> Result<(), CliError> {
         say!("# {}/{}.timer\n{}", UNITS, units.name, units.timer);
         return Ok(());
     }
-    require_systemd()?;
+    systemd::require("let cron run `schedlab run FILE --wait`; `--dry-run` shows the units")?;
     check_calendar(&units.calendar)?;
-    let kept = |path: &Path, text: &str| {
-        std::fs::write(path, text).map_err(|e| refused("write", path, &e))
-    };
     std::fs::create_dir_all(&units.directory)
         .map_err(|e| refused("create", &units.directory, &e))?;
-    kept(&unit(&units.name, "service"), &units.service)?;
-    kept(&unit(&units.name, "timer"), &units.timer)?;
+    systemd::write(&unit(&units.name, "service"), &units.service)?;
+    systemd::write(&unit(&units.name, "timer"), &units.timer)?;
     systemctl(&["daemon-reload"])?;
     let timer = format!("{}.timer", units.name);
     systemctl(&["enable", "--now", &timer])?;
@@ -75,10 +70,7 @@ fn remove(name: &str) -> Result<(), CliError> {
         ));
     }
     systemctl(&["disable", "--now", &format!("{name}.timer")])?;
-    for file in files.iter().filter(|file| file.exists()) {
-        std::fs::remove_file(file).map_err(|e| refused("remove", file, &e))?;
-    }
-    systemctl(&["daemon-reload"])?;
+    systemd::remove(&files)?;
     say!("{name} is removed; its results are kept");
     Ok(())
 }
@@ -145,10 +137,6 @@ fn timer_unit(what: &str, calendar: &str) -> String {
     )
 }
 
-fn unit(name: &str, kind: &str) -> PathBuf {
-    Path::new(UNITS).join(format!("{name}.{kind}"))
-}
-
 /// A name of a unit has letters, digits and a few signs (systemd.unit(5)).
 fn unit_name(experiment: &str) -> String {
     let is_good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
@@ -164,30 +152,8 @@ fn calendar(every: &str) -> &str {
     known.map_or(every, |(_, calendar)| calendar)
 }
 
-/// A word of a command line of a unit (systemd.service(5), "Command lines").
-fn quoted(word: &str) -> String {
-    let word = word.replace('\\', "\\\\").replace('"', "\\\"");
-    format!("\"{}\"", word.replace('%', "%%").replace('$', "$$"))
-}
-
 fn absolute(path: &Path) -> Result<PathBuf, CliError> {
     std::path::absolute(path).map_err(|e| refused("find", path, &e))
-}
-
-fn refused(step: &str, path: &Path, error: &std::io::Error) -> CliError {
-    CliError::internal(format!("{step} {}: {error}", path.display()))
-}
-
-fn require_systemd() -> Result<(), CliError> {
-    // sd_booted(3).
-    if Path::new("/run/systemd/system").is_dir() {
-        return Ok(());
-    }
-    Err(CliError::Unmet(vec![Problem {
-        object: "service".to_owned(),
-        what: "this machine was not booted with systemd".to_owned(),
-        remedy: "let cron run `schedlab run FILE --wait`; `--dry-run` shows the units".to_owned(),
-    }]))
 }
 
 fn check_calendar(calendar: &str) -> Result<(), CliError> {
@@ -211,25 +177,9 @@ fn check_calendar(calendar: &str) -> Result<(), CliError> {
     }
 }
 
-fn systemctl(args: &[&str]) -> Result<(), CliError> {
-    let words = format!("systemctl {}", args.join(" "));
-    let output = Command::new("systemctl").args(args).output();
-    let output = output.map_err(|e| CliError::internal(format!("{words}: {e}")))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let error = String::from_utf8_lossy(&output.stderr);
-    Err(CliError::internal(format!("{words}: {}", error.trim())))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_word_of_a_unit_is_quoted_as_systemd_reads_it() {
-        assert_eq!(quoted(r#"a "b" 5% $HOME \"#), r#""a \"b\" 5%% $$HOME \\""#);
-    }
 
     #[test]
     fn a_unit_is_named_after_its_experiment() {

@@ -2,7 +2,7 @@
 
 use super::agent_file::AgentFile;
 use super::look::{self, Look};
-use crate::TargetError;
+use crate::{By, TargetError};
 use model::Problem;
 use model::printable::last_lines;
 use serde::{Deserialize, Serialize};
@@ -112,6 +112,12 @@ pub trait Line: Debug + Send + Sync {
         None
     }
 
+    /// The way to other kernels and the time within which the machine is back, where it may be
+    /// restarted.
+    fn reboots(&self) -> Option<(By, Duration)> {
+        None
+    }
+
     /// These words as a command on the far side.
     fn command(&self, words: &[String]) -> Command;
 
@@ -144,7 +150,7 @@ pub trait Line: Debug + Send + Sync {
 impl dyn Line {
     /// Runs a command there to its end, with `input` on its standard input. Where the way there hangs,
     /// `interrupted` or the limit ends it.
-    fn finish(
+    pub(super) fn finish(
         &self,
         mut command: Command,
         input: &[u8],

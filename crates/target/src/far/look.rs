@@ -13,6 +13,7 @@ say release "$(uname -r)"
 say hostname "$(uname -n)"
 say uid "$(id -u)"
 say clock "$(date +%s)"
+say boot "$(cat /proc/sys/kernel/random/boot_id 2>/dev/null)"
 umask 077
 cache=${SCHEDLAB_CACHE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/schedlab}
 say cache "$cache"
@@ -51,6 +52,8 @@ pub(super) struct Look {
     /// Release of the running kernel.
     pub release: String,
     pub hostname: String,
+    /// Name of its boot, another one after each.
+    pub boot: String,
     pub is_root: bool,
     /// The directory of agents.
     pub cache: String,
@@ -90,6 +93,7 @@ impl Look {
             system: text("system")?,
             release: text("release")?,
             hostname: text("hostname").unwrap_or_default(),
+            boot: text("boot").unwrap_or_default(),
             is_root: named.get("uid") == Some(&"0"),
             cache: text("cache")?,
             is_writable: named.contains_key("writable"),

@@ -5,6 +5,7 @@ mod agent_file;
 mod checks;
 mod line;
 mod look;
+mod reboot;
 mod session;
 
 pub use line::{Failure, Forwarding, Line, Sudo};
@@ -105,11 +106,9 @@ impl FarTarget {
         if let (Sudo::Yes, Some(Err(said))) = (line.sudo(), &look.sudo) {
             return Err(line.problem(format!("sudo -n true: {said}"), checks::SUDO_REMEDY));
         }
-        match self
-            .first
-            .as_ref()
-            .filter(|first| first.release != look.release)
-        {
+        // Where each trial names its kernel, each proves it.
+        let first = self.first.as_ref().filter(|_| !self.can.reboots);
+        match first.filter(|first| first.release != look.release) {
             Some(first) => Err(line.problem(
                 format!(
                     "it came back with kernel {}, not {}",
@@ -233,11 +232,12 @@ impl Target for FarTarget {
         let looked = self.patiently(|target| {
             let look = target.look()?;
             target.hindrance(&look)?;
+            let problems = target.kernels_lacking(&look, experiment)?;
             target.fresh = Some(look);
-            Ok(())
+            Ok(problems)
         });
         match looked {
-            Ok(()) => Vec::new(),
+            Ok(problems) => problems,
             Err(TargetError::Unmet(problem)) => vec![problem],
             Err(other) => vec![
                 self.line
@@ -246,12 +246,19 @@ impl Target for FarTarget {
         }
     }
 
-    fn opening(&self, _boot: &Boot) -> String {
-        format!("starting the agent on {}", self.line.machine())
+    fn opening(&self, boot: &Boot) -> String {
+        let machine = self.line.machine();
+        match &boot.kernel {
+            Some(kernel) => format!("restarting {machine} with {kernel}"),
+            None => format!("starting the agent on {machine}"),
+        }
     }
 
     fn open(&mut self, boot: &Boot) -> Result<Box<dyn Session>, TargetError> {
-        boot.is_the_targets_own()?;
+        match (&boot.kernel, self.line.reboots()) {
+            (Some(kernel), Some((by, limit))) => self.reboot(kernel, by, limit)?,
+            _ => boot.is_the_targets_own()?,
+        }
         let session = self.patiently(FarTarget::start)?;
         Ok(Box::new(session))
     }

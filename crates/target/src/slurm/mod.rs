@@ -48,6 +48,7 @@ pub static DEF: TargetDef = TargetDef {
 
 const CAN: Can = Can {
     kernels: false,
+    reboots: false,
     cpus: None,
     apart: false,
     here: false,

@@ -3,8 +3,8 @@
 
 use super::NAME;
 use super::spec::SshSpec;
-use crate::TargetError;
 use crate::far::{Failure, Forwarding, Line, Sudo};
+use crate::{By, TargetError};
 use model::printable::last_lines;
 use std::io::{BufRead, BufReader, Read};
 use std::net::{Ipv4Addr, TcpListener};
@@ -76,6 +76,10 @@ impl Line for SshSpec {
 
     fn sudo(&self) -> Sudo {
         self.sudo
+    }
+
+    fn reboots(&self) -> Option<(By, Duration)> {
+        self.reboots.map(|by| (by, self.time_to_reboot()))
     }
 
     fn reconnect(&self) -> Duration {
@@ -195,6 +199,8 @@ mod tests {
             config: None,
             agent: None,
             sudo: Sudo::Auto,
+            reboots: None,
+            reboot_limit: None,
             reconnect: None,
         }
     }

@@ -6,7 +6,7 @@ mod spec;
 pub use spec::{KEYS, SshSpec};
 
 use crate::far::FarTarget;
-use crate::{Can, TargetDef};
+use crate::{Can, TargetDef, reboots};
 use model::{Reset, TargetSpec};
 use serde::Deserialize;
 use std::sync::Arc;
@@ -24,24 +24,24 @@ pub static DEF: TargetDef = TargetDef {
         ssh.check()?;
         Ok(TargetSpec::from(&ssh))
     },
-    can: |spec| {
-        SshSpec::of(spec)?;
-        Ok(CAN)
-    },
+    can: |spec| Ok(can(&SshSpec::of(spec)?)),
     expose: None,
     shown: |spec| Ok(SshSpec::of(spec)?.shown()),
     make: |spec, host| {
-        Ok(Box::new(FarTarget::new(
-            Arc::new(SshSpec::of(spec)?),
-            CAN,
-            host,
-        )))
+        let ssh = SshSpec::of(spec)?;
+        let can = can(&ssh);
+        Ok(Box::new(FarTarget::new(Arc::new(ssh), can, host)))
     },
     fleet: None,
 };
 
+fn can(spec: &SshSpec) -> Can {
+    reboots::can(CAN, spec.reboots.is_some())
+}
+
 const CAN: Can = Can {
     kernels: false,
+    reboots: false,
     cpus: None,
     apart: true,
     here: false,

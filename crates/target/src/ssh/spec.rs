@@ -1,7 +1,9 @@
 //! The keys of `[target]` with `kind = "ssh"`.
 
 use super::NAME;
+use crate::By;
 use crate::far::Sudo;
+use crate::reboots::REBOOTS;
 use jiff::SignedDuration;
 use model::{Invalid, KeyDef, TargetSpec};
 use serde::{Deserialize, Serialize};
@@ -10,10 +12,12 @@ use std::time::Duration;
 
 /// Time for which a lost connection is made anew, where the keys say nothing.
 const RECONNECT: Duration = Duration::from_secs(300);
+/// The same for a machine that was restarted: the firmware of a large one takes minutes.
+const REBOOT_LIMIT: Duration = Duration::from_secs(900);
 
 /// Another machine, as an experiment names it. ssh(1) and its configuration do the rest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct SshSpec {
     /// `user@machine`, or a `Host` of the configuration of ssh(1).
     pub host: String,
@@ -35,6 +39,12 @@ pub struct SshSpec {
     /// Time for which a lost connection is made anew; `None`: five minutes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reconnect: Option<SignedDuration>,
+    /// The way to other kernels, where the machine may be restarted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reboots: Option<By>,
+    /// Time within which it must be back; `None`: fifteen minutes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reboot_limit: Option<SignedDuration>,
 }
 
 /// Keys of the table `[target]`.
@@ -77,6 +87,13 @@ pub const KEYS: &[KeyDef] = &[
         "`\"5m\"`",
         "Time for which a lost connection is made anew; afterwards the run ends and can be resumed.",
     ),
+    REBOOTS,
+    KeyDef::new(
+        "reboot-limit",
+        "duration",
+        "`\"15m\"`",
+        "Time within which the machine is back after it was restarted; afterwards the run ends.",
+    ),
 ];
 
 impl SshSpec {
@@ -97,7 +114,8 @@ impl SshSpec {
         if self.port == Some(0) {
             return Err(Invalid::new("port", "there is no port 0"));
         }
-        if self.reconnect.is_some_and(|time| time.is_negative()) {
+        let times = [self.reconnect, self.reboot_limit];
+        if times.iter().flatten().any(|time| time.is_negative()) {
             return Err(Invalid::new("reconnect", "a time is not negative"));
         }
         Ok(())
@@ -109,6 +127,12 @@ impl SshSpec {
         wanted.and_then(Result::ok).unwrap_or(RECONNECT)
     }
 
+    /// Time within which it must be back after it was restarted.
+    pub(super) fn time_to_reboot(&self) -> Duration {
+        let wanted = self.reboot_limit.map(Duration::try_from);
+        wanted.and_then(Result::ok).unwrap_or(REBOOT_LIMIT)
+    }
+
     /// The lines for somebody who runs a stranger's experiment: a configuration of ssh(1) and
     /// the agent are programs that this machine, or the other, will run.
     pub fn shown(&self) -> Vec<(&'static str, String)> {
@@ -118,6 +142,10 @@ impl SshSpec {
             ("with the key", file(&self.identity)),
             ("with the configuration of ssh", file(&self.config)),
             ("which runs the program", file(&self.agent)),
+            (
+                "which it restarts, by",
+                self.reboots.map(|by| by.to_string()),
+            ),
         ];
         let more = more
             .into_iter()

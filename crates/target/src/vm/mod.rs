@@ -41,6 +41,7 @@ fn read(keys: Keys) -> Result<TargetSpec, ReadError> {
 pub(crate) fn can(spec: &VmSpec) -> Can {
     Can {
         kernels: true,
+        reboots: false,
         cpus: Some(match spec.hypervisor {
             Some(_) => 1,
             None => spec.cpus,

@@ -59,6 +59,7 @@ fn a_wrong_line_is_named_and_nothing_of_it_is_taken() {
     assert!(error("PROFILE_NAME=x\n").contains("no tunables"));
     let around = Around {
         boots: false,
+        reboots: false,
         workloads: &[],
     };
     let outside = arm("base_slice=1ns\n").unwrap();

@@ -1,0 +1,83 @@
+//! kexec(8): the running kernel starts the next one. A boot after that is the machine's own, since
+//! firmware and boot loader know nothing of it.
+
+use crate::program::{installed, run};
+use crate::{ARGUMENTS, image};
+use std::path::{Path, PathBuf};
+
+/// A kernel that can be started so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Kexec {
+    program: String,
+    kernel: PathBuf,
+    initrd: Option<PathBuf>,
+    arguments: String,
+}
+
+impl Kexec {
+    pub fn find(root: &Path, release: &str) -> Result<Self, String> {
+        let (kernel, initrd) = image(root, release)?;
+        let program = installed(&["kexec"]);
+        let program = program.ok_or("kexec is not installed (Debian: kexec-tools)")?;
+        let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap_or_default();
+        if read("proc/sys/kernel/kexec_load_disabled").trim() != "0" {
+            return Err("this kernel starts no other one (kexec_load_disabled)".to_owned());
+        }
+        let lockdown = read("sys/kernel/security/lockdown");
+        if lockdown.contains('[') && !lockdown.contains("[none]") {
+            return Err("this kernel is locked down, and starts only signed ones".to_owned());
+        }
+        Ok(Kexec {
+            program,
+            kernel,
+            initrd,
+            arguments: arguments(&read("proc/cmdline")),
+        })
+    }
+
+    pub fn prepare(&self) -> Result<(), String> {
+        let initrd = self.initrd.as_ref();
+        let initrd = initrd.map(|path| format!("--initrd={}", path.display()));
+        let arguments = format!("--command-line={}", self.arguments);
+        let kernel = self.kernel.display().to_string();
+        // -a: by the system call that takes files, else by the older one.
+        let mut words = vec!["-a", "-l", &kernel, &arguments];
+        words.extend(initrd.as_deref());
+        run(&self.program, &words).map(drop)
+    }
+}
+
+/// Arguments of the next kernel: those of this one, without what its boot loader or an earlier boot
+/// of ours added.
+fn arguments(running: &str) -> String {
+    let ours: Vec<&str> = ARGUMENTS.split(' ').collect();
+    let is_own = |word: &&str| {
+        !word.starts_with("BOOT_IMAGE=") && !word.starts_with("initrd=") && !ours.contains(word)
+    };
+    let kept = running.split_whitespace().filter(is_own);
+    kept.chain(ours.iter().copied())
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// Forgets a kernel that is loaded.
+pub(crate) fn clear(root: &Path) -> Result<(), String> {
+    let loaded = std::fs::read_to_string(root.join("sys/kernel/kexec_loaded"));
+    match (loaded.as_deref().map(str::trim), installed(&["kexec"])) {
+        (Ok("1"), Some(program)) => run(&program, &["-u"]).map(drop),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_kernel_has_the_arguments_of_this_one_and_restarts_after_a_panic() {
+        let running = "BOOT_IMAGE=/boot/vmlinuz-6.1 root=UUID=ab ro quiet\n";
+        let next = arguments(running);
+        assert_eq!(next, "root=UUID=ab ro quiet panic=10 schedlab.boot=once");
+        assert_eq!(arguments(&next), next);
+    }
+}

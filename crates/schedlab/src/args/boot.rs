@@ -1,0 +1,64 @@
+//! `schedlab boot` as it is typed.
+
+use super::ExperimentArgs;
+use crate::output::Plain;
+use clap::{Args, Subcommand, ValueEnum};
+use std::path::PathBuf;
+use target::By;
+
+#[derive(Debug, Subcommand)]
+pub enum BootCommand {
+    /// Say which kernels the experiment boots and how, how often, and what this machine lacks;
+    /// nothing is changed
+    Plan {
+        #[command(flatten)]
+        experiment: Box<ExperimentArgs>,
+        #[arg(long, value_enum, default_value_t = Plain::Text)]
+        format: Plain,
+    },
+    /// Start the experiment: this machine restarts now, and goes on after each boot by itself
+    Arm(Box<BootArm>),
+    /// Go on with the experiment; the unit of systemd does it after each boot
+    Resume,
+    /// Say how far the experiment is
+    Status {
+        #[arg(long, value_enum, default_value_t = Plain::Text)]
+        format: Plain,
+    },
+    /// End the experiment: the machine goes on with no more boots; results are kept
+    Disarm,
+}
+
+#[derive(Debug, Args)]
+pub struct BootArm {
+    #[command(flatten)]
+    pub experiment: ExperimentArgs,
+    /// Results directory [default: /var/lib/schedlab/results/NAME-TIME]
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Tell somebody, as `schedlab run --notify` does
+    #[arg(long, value_name = "WHERE")]
+    pub notify: Vec<String>,
+    /// Print the unit and change nothing
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// Step of one boot of another kernel, for a runner on another machine.
+#[derive(Debug, Args)]
+pub struct BootNextArgs {
+    pub step: BootStep,
+    #[arg(long, default_value_t = By::Auto)]
+    pub by: By,
+    pub kernels: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum BootStep {
+    /// Print what keeps the kernels from being booted
+    Check,
+    /// Restart with the kernel
+    Restart,
+    /// Take back what is left of the one boot
+    Clear,
+}

@@ -1,0 +1,411 @@
+//! `schedlab boot`: an experiment whose kernels this machine boots, which goes on after each boot.
+//!
+//! A unit of systemd starts `schedlab boot resume` at every boot until the run has ended. The
+//! machine's own kernel stays the default of the boot loader (`reboot`).
+
+use crate::args::{BootArm, BootCommand, BootNextArgs, BootStep, ExperimentArgs, WaitArgs};
+use crate::exit::{self, CliError};
+use crate::measure::{Run, default_dir, interrupt_flag};
+use crate::notify::Notices;
+use crate::output::{self, Plain, say};
+use crate::request::{Wanted, measurable, wanted};
+use crate::systemd::{self, quoted, systemctl, unit};
+use crate::targets;
+use model::{Experiment, Problem};
+use reboot::{By, FRUITLESS, Once, Record};
+use report::Table;
+use results::{ResultSet, read};
+use runner::{Event, Outcome};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+use target::Restart;
+
+const UNIT: &str = "schedlab-boot";
+
+pub fn boot(command: &BootCommand) -> Result<ExitCode, CliError> {
+    match command {
+        BootCommand::Plan { experiment, format } => plan(experiment, *format),
+        BootCommand::Arm(args) => arm(args),
+        BootCommand::Resume => resume(),
+        BootCommand::Status { format } => status(*format),
+        BootCommand::Disarm => disarm(),
+    }
+}
+
+/// `schedlab boot-next`: a step on the machine that another one restarts.
+pub fn next(args: &BootNextArgs) -> Result<ExitCode, CliError> {
+    let root = Path::new("/");
+    let find = |kernel: &String| Once::find(root, kernel, args.by);
+    match args.step {
+        BootStep::Check => {
+            let mut problems: Vec<Problem> = args
+                .kernels
+                .iter()
+                .filter_map(|kernel| find(kernel).err())
+                .collect();
+            if !rustix::process::geteuid().is_root() {
+                problems.push(Problem {
+                    object: "the user".to_owned(),
+                    what: "only root may restart it with another kernel".to_owned(),
+                    remedy: "log in as root, or allow sudo without a password".to_owned(),
+                });
+            }
+            output::json(&problems)?;
+        }
+        BootStep::Restart => {
+            let [kernel] = &args.kernels[..] else {
+                return Err(CliError::usage("one kernel is booted", "name its release"));
+            };
+            let once = find(kernel).map_err(unmet)?;
+            once.prepare().map_err(unmet)?;
+            reboot::restart(once.by()).map_err(unmet)?;
+        }
+        BootStep::Clear => reboot::clear(root).map_err(unmet)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn unmet(problem: Problem) -> CliError {
+    CliError::Unmet(vec![problem])
+}
+
+/// The record of the run across boots.
+fn file() -> Result<PathBuf, CliError> {
+    Ok(Record::file(&agent::state_dir()?))
+}
+
+fn record() -> Result<Option<Record>, CliError> {
+    Record::read(&file()?).map_err(CliError::internal)
+}
+
+fn keep(record: &Record) -> Result<(), CliError> {
+    record.write(&file()?).map_err(CliError::internal)
+}
+
+fn armed() -> Result<Record, CliError> {
+    record()?
+        .ok_or_else(|| CliError::usage("no run goes on across boots", "schedlab boot arm FILE"))
+}
+
+/// The kernels of an experiment and the way to each, or why there is none.
+type Kernels = BTreeMap<String, Result<By, Problem>>;
+
+fn kernels(experiment: &Experiment) -> Result<Kernels, CliError> {
+    let target = &experiment.target;
+    let by = targets::reboots(target).ok_or_else(|| {
+        CliError::usage(
+            "the experiment restarts no machine of its own",
+            "[target] kind = \"local\" with reboots = \"auto\"; over ssh `schedlab run` restarts it",
+        )
+    })?;
+    let names = experiment.arms.iter().filter_map(|arm| arm.kernel.clone());
+    let way = |name: &String| Once::find(Path::new("/"), name, by).map(|once| once.by());
+    Ok(names.map(|name| (name.clone(), way(&name))).collect())
+}
+
+fn plan(args: &ExperimentArgs, format: Plain) -> Result<ExitCode, CliError> {
+    let experiment = wanted(args)?.experiment;
+    let kernels = kernels(&experiment)?;
+    let (least, most) = (
+        schedule::least_blocks(&experiment),
+        experiment.stop.max_blocks,
+    );
+    let count = u32::try_from(kernels.len()).unwrap_or(u32::MAX);
+    let missing: Vec<&Problem> = kernels
+        .values()
+        .filter_map(|way| way.as_ref().err())
+        .collect();
+    if format == Plain::Json {
+        let ways = kernels.iter().map(|(name, way)| (name, way.as_ref().ok()));
+        output::json(&json!({
+            "name": experiment.name,
+            "kernels": ways.collect::<BTreeMap<_, _>>(),
+            "own_kernel": reboot::running(),
+            "boots": { "least": least * count, "most": most * count },
+            "missing": missing,
+        }))?;
+    } else {
+        say!("{}", experiment.name);
+        for (name, way) in &kernels {
+            let arms = experiment
+                .arms
+                .iter()
+                .filter(|arm| arm.kernel.as_ref() == Some(name));
+            let arms: Vec<&str> = arms.map(|arm| arm.name.as_str()).collect();
+            let way = way
+                .as_ref()
+                .map_or("no way to it".to_owned(), |by| format!("by {by}"));
+            say!("  {name:<28} {way:<16} arms: {}", arms.join(", "));
+        }
+        say!(
+            "each is booted once in a block, in an order of its own: at most {} boots for {most} blocks, \
+             and {} for the {least} that are the least that decide",
+            most * count,
+            least * count
+        );
+        let block = schedule::block_ns(&experiment, &schedule::plan(&experiment));
+        let block = model::format_duration_ns(block);
+        say!("trials of a block take about {block}, beside the boots");
+        say!("at the end it boots {} again", reboot::running());
+    }
+    match missing.is_empty() {
+        true => Ok(ExitCode::SUCCESS),
+        false => Err(CliError::Unmet(missing.into_iter().cloned().collect())),
+    }
+}
+
+fn arm(args: &BootArm) -> Result<ExitCode, CliError> {
+    let wanted = measurable(&args.experiment)?;
+    let missing: Vec<Problem> = kernels(&wanted.experiment)?
+        .into_values()
+        .filter_map(Result::err)
+        .collect();
+    let directory = args.output.clone().map_or_else(
+        || Ok(agent::state_dir()?.join(default_dir(&wanted.experiment.name))),
+        |given| std::path::absolute(&given).map_err(|e| systemd::refused("find", &given, &e)),
+    )?;
+    let service = service(&wanted.experiment.name)?;
+    if args.dry_run {
+        say!("# {}\n{service}", unit(UNIT, "service").display());
+        return Ok(ExitCode::SUCCESS);
+    }
+    systemd::require("over ssh another machine restarts this one: `schedlab run`")?;
+    Notices::to(&args.notify)?;
+    if !rustix::process::geteuid().is_root() {
+        return Err(unmet(Problem {
+            object: "this machine".to_owned(),
+            what: "only root may restart it with another kernel".to_owned(),
+            remedy: "run as root, or by sudo".to_owned(),
+        }));
+    }
+    if !missing.is_empty() {
+        return Err(CliError::Unmet(missing));
+    }
+    if let Some(other) = record()?.filter(|record| record.ended.is_none()) {
+        return Err(CliError::usage(
+            format!("a run goes on already, in {}", other.directory.display()),
+            "schedlab boot status; schedlab boot disarm ends it",
+        ));
+    }
+    start(&directory, wanted, args, &service)
+}
+
+/// Writes everything that goes on after a boot, and starts it.
+fn start(
+    directory: &Path,
+    wanted: Wanted,
+    args: &BootArm,
+    service: &str,
+) -> Result<ExitCode, CliError> {
+    let interrupted = interrupt_flag()?;
+    {
+        let _lock =
+            targets::made_ready(&wanted.experiment.target, WaitArgs::default(), &interrupted)?;
+        drop(Run::start(Some(directory), wanted)?);
+    }
+    let notify = args.notify.iter().map(|to| match to.strip_prefix('@') {
+        Some(file) => Ok(format!("@{}", std::path::absolute(file)?.display())),
+        None => Ok(to.clone()),
+    });
+    let notify: Result<Vec<String>, std::io::Error> = notify.collect();
+    keep(&Record::new(
+        directory.to_owned(),
+        notify.map_err(CliError::internal)?,
+    ))?;
+    systemd::write(&unit(UNIT, "service"), service)?;
+    systemctl(&["daemon-reload"])?;
+    let name = format!("{UNIT}.service");
+    systemctl(&["enable", &name])?;
+    systemctl(&["start", "--no-block", &name])?;
+    say!(
+        "this machine restarts now, and goes on after each boot; results are in {}\n\
+         how far it is: schedlab boot status\n\
+         its words:     journalctl -u {UNIT}\n\
+         to end it:     schedlab boot disarm",
+        directory.display()
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The unit that goes on at each boot, after all that starts at a boot has started.
+fn service(name: &str) -> Result<String, CliError> {
+    let program = std::env::current_exe().map_err(CliError::internal)?;
+    let command = [&program.display().to_string(), "boot", "resume"].map(quoted);
+    Ok(format!(
+        "[Unit]\nDescription=schedlab: {} across boots\nAfter=multi-user.target\n\n\
+         [Service]\nType=exec\nUser=root\nExecStart={}\nTimeoutStopSec=5min\nKillMode=mixed\n\n\
+         [Install]\nWantedBy=multi-user.target\n",
+        name.replace('%', "%%"),
+        command.join(" ")
+    ))
+}
+
+fn resume() -> Result<ExitCode, CliError> {
+    let mut record = armed()?;
+    if let Some(end) = &record.ended {
+        say!("the run in {} has ended: {end}", record.directory.display());
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut notices = Notices::to(&record.notify)?;
+    // The entry of one boot has served, also where another kernel came.
+    reboot::clear(Path::new("/")).map_err(unmet)?;
+    record.goes_on(read::read_trials(&record.directory)?.len());
+    keep(&record)?;
+    let ended = go_on(&record, &mut notices);
+    match ended {
+        Ok(Went::Down(restart)) => {
+            say!("restarting with {} ({})", restart.kernel, restart.by);
+            reboot::restart(restart.by).map_err(unmet)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Ok(Went::Stopped) => {
+            say!("stopped; it goes on with the next boot, or with: systemctl start {UNIT}");
+            Ok(ExitCode::from(exit::INTERRUPTED))
+        }
+        Ok(Went::Done(text)) => end(&text, &mut notices).map(|()| ExitCode::SUCCESS),
+        Err(error) => {
+            end(&format!("error: {error}"), &mut notices)?;
+            Err(error)
+        }
+    }
+}
+
+/// End of a part of the run between two boots.
+enum Went {
+    Down(Restart),
+    Stopped,
+    /// The run has its conclusion.
+    Done(String),
+}
+
+fn go_on(record: &Record, notices: &mut Notices) -> Result<Went, CliError> {
+    if record.fruitless >= FRUITLESS {
+        return Err(CliError::internal(format!(
+            "{FRUITLESS} boots in a row brought no trial; its words: journalctl -u {UNIT}"
+        )));
+    }
+    let interrupted = interrupt_flag()?;
+    let (experiment, _) = read::read_plan(&record.directory)?;
+    let wait = WaitArgs { wait: true };
+    let _lock = targets::made_ready(&experiment.target, wait, &interrupted)?;
+    let mut run = Run::resume(&record.directory, None, &ExperimentArgs::default())?;
+    run.across_boots(file()?, Duration::from_secs(record.away_s));
+    match record.boots {
+        0 => notices.start(run.name(), run.dir()),
+        _ => notices.is_about(run.name(), run.dir()),
+    }
+    let mut see = |event: &Event| notices.see(event);
+    match run.measure(&interrupted, wait, false, false, &mut see)? {
+        Outcome::Restarts(restart) => Ok(Went::Down(restart)),
+        Outcome::Interrupted => Ok(Went::Stopped),
+        Outcome::Done => {
+            let results = ResultSet::read(run.dir())?;
+            let table = Table::from_results(&results);
+            super::report::write_report_files(&table, &results)?;
+            Ok(Went::Done(report::conclusion(&table).join("\n")))
+        }
+    }
+}
+
+/// No more boots but one, into the machine's own kernel, where another runs.
+fn end(text: &str, notices: &mut Notices) -> Result<(), CliError> {
+    let mut record = armed()?;
+    record.ended = Some(text.to_owned());
+    record.asked = None;
+    keep(&record)?;
+    notices.end(text);
+    remove_unit()?;
+    if reboot::running() != record.own_kernel {
+        say!(
+            "restarting with the machine's own kernel, {}",
+            record.own_kernel
+        );
+        reboot::restart(By::Grub).map_err(unmet)?;
+    }
+    Ok(())
+}
+
+fn remove_unit() -> Result<(), CliError> {
+    let service = unit(UNIT, "service");
+    if service.exists() {
+        systemctl(&["disable", &format!("{UNIT}.service")])?;
+    }
+    systemd::remove(&[service])
+}
+
+fn status(format: Plain) -> Result<ExitCode, CliError> {
+    let record = armed()?;
+    let trials = read::read_trials(&record.directory)?;
+    let blocks = trials
+        .iter()
+        .map(|trial| trial.trial.place.block)
+        .max()
+        .unwrap_or(0);
+    let good = trials.iter().filter(|trial| trial.trial.is_ok()).count();
+    if format == Plain::Json {
+        output::json(&json!({
+            "record": record,
+            "running": reboot::running(),
+            "trials": trials.len(),
+            "ok": good,
+            "block": blocks,
+        }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    match &record.ended {
+        None => say!("goes on: {}", record.directory.display()),
+        Some(end) => say!(
+            "ended: {}\n  {}",
+            record.directory.display(),
+            end.replace('\n', "\n  ")
+        ),
+    }
+    say!("{good} of {} trials ok, block {blocks}", trials.len());
+    let fruitless = match record.fruitless {
+        0 => String::new(),
+        n => format!(", the last {n} without a trial so far"),
+    };
+    say!(
+        "{} boots{fruitless}; {} s of them down",
+        record.boots,
+        record.away_s
+    );
+    say!(
+        "running {}; the machine's own is {}",
+        reboot::running(),
+        record.own_kernel
+    );
+    if let Some(asked) = &record.asked {
+        say!("asked for {} by {}", asked.kernel, asked.by);
+    }
+    say!("so far: schedlab report {}", record.directory.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn disarm() -> Result<ExitCode, CliError> {
+    let mut record = armed()?;
+    if record.ended.is_none() {
+        // Its agent undoes what is in force.
+        systemctl(&["stop", &format!("{UNIT}.service")])?;
+        record = armed()?;
+    }
+    reboot::clear(Path::new("/")).map_err(unmet)?;
+    remove_unit()?;
+    record
+        .ended
+        .get_or_insert_with(|| "ended by hand".to_owned());
+    record.asked = None;
+    keep(&record)?;
+    let directory = record.directory.display();
+    say!("ended; results so far: schedlab report {directory}");
+    if reboot::running() != record.own_kernel {
+        say!(
+            "the next boot brings the machine's own kernel, {}",
+            record.own_kernel
+        );
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,73 @@
+//! Units of systemd on this machine.
+
+use crate::exit::CliError;
+use model::Problem;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Directory of the units of this machine.
+pub const UNITS: &str = "/etc/systemd/system";
+
+/// Path of the unit NAME.KIND.
+pub fn unit(name: &str, kind: &str) -> PathBuf {
+    Path::new(UNITS).join(format!("{name}.{kind}"))
+}
+
+/// A word of a command line of a unit (systemd.service(5), "Command lines").
+pub fn quoted(word: &str) -> String {
+    let word = word.replace('\\', "\\\\").replace('"', "\\\"");
+    format!("\"{}\"", word.replace('%', "%%").replace('$', "$$"))
+}
+
+/// Refuses a machine that systemd does not manage; `remedy` says what to do there.
+pub fn require(remedy: &str) -> Result<(), CliError> {
+    // sd_booted(3).
+    if Path::new("/run/systemd/system").is_dir() {
+        return Ok(());
+    }
+    Err(CliError::Unmet(vec![Problem {
+        object: "service".to_owned(),
+        what: "this machine was not booted with systemd".to_owned(),
+        remedy: remedy.to_owned(),
+    }]))
+}
+
+/// Runs systemctl(1) to its end.
+pub fn systemctl(args: &[&str]) -> Result<(), CliError> {
+    let words = format!("systemctl {}", args.join(" "));
+    let output = Command::new("systemctl").args(args).output();
+    let output = output.map_err(|e| CliError::internal(format!("{words}: {e}")))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let error = String::from_utf8_lossy(&output.stderr);
+    Err(CliError::internal(format!("{words}: {}", error.trim())))
+}
+
+/// Writes a unit.
+pub fn write(path: &Path, text: &str) -> Result<(), CliError> {
+    std::fs::write(path, text).map_err(|e| refused("write", path, &e))
+}
+
+/// Removes units that are there.
+pub fn remove(units: &[PathBuf]) -> Result<(), CliError> {
+    for file in units.iter().filter(|file| file.exists()) {
+        std::fs::remove_file(file).map_err(|e| refused("remove", file, &e))?;
+    }
+    systemctl(&["daemon-reload"])
+}
+
+/// An error about a file.
+pub fn refused(step: &str, path: &Path, error: &std::io::Error) -> CliError {
+    CliError::internal(format!("{step} {}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_of_a_unit_is_quoted_as_systemd_reads_it() {
+        assert_eq!(quoted(r#"a "b" 5% $HOME \"#), r#""a \"b\" 5%% $$HOME \\""#);
+    }
+}
