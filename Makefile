@@ -112,7 +112,7 @@ deny:
 	cargo deny $(DENY) check
 
 # What takes too long for each time: a thousand kills, most promises of scx_microquanta, a
-# bisection, faults on Xen and the longer trials in virtual time. docs/reliability.md and the
+# bisection, faults on Xen, reboots of a machine and the longer trials in virtual time. docs/reliability.md and the
 # README of the scheduler have their figures.
 test-long: build sched
 	cargo build --quiet -p schedlab
@@ -121,6 +121,8 @@ test-long: build sched
 	cargo test --quiet -p tests --test bisect -- --ignored
 	cargo test --quiet -p tests --test xen -- --ignored
 	cargo test --quiet -p tests --test slurm -- --ignored
+	@scripts/setup machine
+	cargo test --quiet -p tests --test reboots -- --ignored --test-threads 1
 	for name in scx_rusty@1.1.4 scx_lavd scx_bpfland; do $(SCHEDLAB) scheduler install $$name || exit; done
 	cargo test --quiet -p tests --test vm documented
 	cargo build --release --quiet -p kills

@@ -96,6 +96,7 @@ fn one(
         began: String::new(),
         build: Build::default(),
         anyway: false,
+        continues: false,
         away: Duration::ZERO,
         pool: Some(member),
     };

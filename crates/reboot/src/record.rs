@@ -39,6 +39,10 @@ pub struct Record {
     /// The last of them, in a row, that brought no trial.
     #[serde(default)]
     pub fruitless: u32,
+    /// Starts of the run that were there when it last began without a boot in order: later ones are
+    /// one.
+    #[serde(default)]
+    pub earlier_starts: usize,
     /// Trials that were there at the last boot.
     #[serde(default)]
     pub trials: usize,
@@ -87,6 +91,7 @@ impl Record {
             up: None,
             boots: 0,
             fruitless: 0,
+            earlier_starts: 0,
             trials: 0,
             away_s: 0,
             ended: None,
@@ -126,22 +131,28 @@ impl Record {
         replace(file, &text).map_err(failed)
     }
 
-    /// Takes note of the boot that this is, when the run goes on with so many trials.
-    pub fn goes_on(&mut self, trials: usize) {
+    /// Takes note of the boot that this is, when the run goes on with so many starts and trials. True
+    /// where its last start goes on.
+    pub fn goes_on(&mut self, starts: usize, trials: usize) -> bool {
         if trials > self.trials {
             self.fruitless = 0;
         }
         self.trials = trials;
         let boot = boot_id(Path::new("/"));
-        if let Some(asked) = self.asked.take_if(|asked| asked.from != boot) {
-            self.away_s += now_s().saturating_sub(asked.at_s);
-            self.up = Some(Up {
-                kernel: asked.kernel,
-                found: running(),
-                boot,
-                used: false,
-            });
+        match self.asked.take_if(|asked| asked.from != boot) {
+            Some(asked) => {
+                self.away_s += now_s().saturating_sub(asked.at_s);
+                self.up = Some(Up {
+                    kernel: asked.kernel,
+                    found: running(),
+                    boot,
+                    used: false,
+                });
+            }
+            // The power was cut, or somebody ended it.
+            None => self.earlier_starts = starts,
         }
+        starts > self.earlier_starts
     }
 
     /// The boot that this is, if it was asked for with this kernel and nothing was begun in it.
@@ -182,10 +193,10 @@ mod tests {
     fn a_boot_counts_once_and_only_with_the_kernel_that_was_asked_for() {
         let mut record = record();
         record.asks("6.12", By::Grub);
-        record.goes_on(0);
+        record.goes_on(0, 0);
         assert_eq!(record.up, None, "the machine has not gone down yet");
         record.asked.as_mut().unwrap().from = "another".to_owned();
-        record.goes_on(0);
+        record.goes_on(0, 0);
         assert_eq!(record.fresh("6.1"), None);
         let up = record.fresh("6.12").unwrap();
         assert_eq!(up.found, running());
@@ -194,14 +205,33 @@ mod tests {
     }
 
     #[test]
+    fn a_start_goes_on_over_boots_in_order_and_ends_with_any_other() {
+        let mut record = record();
+        let comes = |record: &mut Record, starts| {
+            record.asks("6.12", By::Grub);
+            record.asked.as_mut().unwrap().from = "another".to_owned();
+            record.goes_on(starts, 0)
+        };
+        assert!(!record.goes_on(0, 0), "it has just begun");
+        assert!(!comes(&mut record, 0), "nothing is on record yet");
+        assert!(comes(&mut record, 1));
+        assert!(!record.goes_on(1, 0), "a power cut");
+        assert!(
+            !comes(&mut record, 1),
+            "its boot in order is of a new start"
+        );
+        assert!(comes(&mut record, 2));
+    }
+
+    #[test]
     fn boots_without_a_trial_are_counted_until_one_comes() {
         let mut record = record();
         for _ in 0..2 {
             record.asks("6.12", By::Kexec);
-            record.goes_on(4);
+            record.goes_on(1, 4);
         }
         assert_eq!((record.boots, record.fruitless), (2, 1));
-        record.goes_on(5);
+        record.goes_on(1, 5);
         assert_eq!(record.fruitless, 0);
     }
 

@@ -86,13 +86,8 @@ pub fn other_scheduler(before: &[Trial], now: &Trial) -> Vec<Problem> {
 
 /// Cell and number of the blocks in which some trials count and others are missing, or
 /// which two starts share. Their trials are no neighbours in time once the rest is
-/// measured, so all of them are measured again. Where the machine `reboots` for each kernel,
-/// each kernel of a block is a start of its own, and that holds for the arms of one kernel.
-pub fn half_done(done: &[Trial], experiment: &Experiment, reboots: bool) -> BTreeSet<(usize, u32)> {
-    let kernel = |arm: &usize| match reboots {
-        true => experiment.arms[*arm].kernel.as_deref(),
-        false => None,
-    };
+/// measured, so all of them are measured again.
+pub fn half_done(done: &[Trial], experiment: &Experiment) -> BTreeSet<(usize, u32)> {
     let mut blocks: BTreeMap<(usize, u32), BTreeMap<usize, u32>> = BTreeMap::new();
     let mut tried: BTreeMap<(usize, usize), bool> = BTreeMap::new();
     for trial in done {
@@ -106,13 +101,12 @@ pub fn half_done(done: &[Trial], experiment: &Experiment, reboots: bool) -> BTre
     // An arm that was tried in vain is missing in every block.
     let is_wanted = |cell, arm: &usize| tried.get(&(cell, *arm)) != Some(&false);
     let is_whole = |cell, arms: &BTreeMap<usize, u32>| {
-        let begun: BTreeSet<_> = arms.keys().map(kernel).collect();
-        begun.into_iter().all(|of| {
-            let starts: BTreeSet<_> = arms.iter().filter(|(arm, _)| kernel(arm) == of).collect();
-            let starts: BTreeSet<&u32> = starts.into_iter().map(|(_, start)| start).collect();
-            let mut all = (0..experiment.arms.len()).filter(|arm| kernel(arm) == of);
-            starts.len() == 1 && all.all(|arm| !is_wanted(cell, &arm) || arms.contains_key(&arm))
-        })
+        let starts: BTreeSet<&u32> = arms.values().collect();
+        let all = 0..experiment.arms.len();
+        starts.len() == 1
+            && all
+                .filter(|arm| is_wanted(cell, arm))
+                .all(|arm| arms.contains_key(&arm))
     };
     blocks.retain(|(cell, _), arms| !is_whole(*cell, arms));
     blocks.into_keys().collect()

@@ -42,8 +42,11 @@ pub fn run(
 ) -> Result<Outcome, RunError> {
     let mut run = Run {
         decisions: Decisions::new(experiment, plan),
-        half_done: mixing::half_done(&options.done, experiment, target.can().reboots),
-        start: 0,
+        half_done: mixing::half_done(&options.done, experiment),
+        start: match options.continues {
+            true => u32::try_from(writer.starts().len()).unwrap_or(u32::MAX),
+            false => 0,
+        },
         began: options.began,
         looked_at: BTreeSet::new(),
         anyway: options.anyway,
@@ -213,14 +216,20 @@ impl<'a> Run<'a> {
         let mut differences = Vec::new();
         if self.trials.iter().any(Trial::is_ok) {
             let earlier = self.writer.starts();
-            if self.start == 0 {
+            if self.looked_at.is_empty() {
                 differences.extend(mixing::other_build(earlier, &self.build));
             }
             differences.extend(mixing::other_machine(earlier, &machine));
         }
         self.allow(differences)?;
         if self.start > 0 {
-            return Ok(self.writer.add_machine(machine)?);
+            let starts = self.writer.starts();
+            let of_start = starts.last().map(|start| &start.machines[..]);
+            let mut known = of_start.unwrap_or_default().iter();
+            return match known.any(|earlier| earlier.kernel == machine.kernel) {
+                true => Ok(()),
+                false => Ok(self.writer.add_machine(machine)?),
+            };
         }
         self.begin(vec![machine])
     }

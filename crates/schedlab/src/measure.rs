@@ -30,11 +30,13 @@ pub struct Run {
 
 /// Boots of this machine that a run goes on after.
 #[derive(Default)]
-struct Boots {
+pub struct Boots {
     /// Record of the run; `None` where this machine is not restarted.
-    record: Option<PathBuf>,
+    pub record: Option<PathBuf>,
+    /// The last start goes on, after a boot in order.
+    pub continues: bool,
     /// Time that they have taken so far.
-    away: Duration,
+    pub away: Duration,
 }
 
 /// Results of a run.
@@ -172,12 +174,8 @@ impl Run {
     }
 
     /// Lets the machine be restarted for kernels of arms: the run goes on with its record afterwards.
-    /// Boots so far took the time `away`.
-    pub fn across_boots(&mut self, record: PathBuf, away: Duration) {
-        self.boots = Boots {
-            record: Some(record),
-            away,
-        };
+    pub fn across_boots(&mut self, boots: Boots) {
+        self.boots = boots;
     }
 
     pub fn dir(&self) -> &Path {
@@ -237,6 +235,7 @@ impl Run {
             began: jiff::Timestamp::now().to_string(),
             build: build(),
             anyway,
+            continues: self.boots.continues,
             away: self.boots.away,
             pool,
         };
@@ -258,6 +257,11 @@ impl Run {
         let outcome = outcome.map_err(|e| with_directory(e.into(), &self.writer))?;
         kept?;
         Ok(outcome)
+    }
+
+    /// Number of earlier starts.
+    pub fn starts(&self) -> usize {
+        self.writer.starts().len()
     }
 
     /// Trials of earlier starts.

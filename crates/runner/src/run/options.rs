@@ -24,6 +24,9 @@ pub struct Options<'a> {
     pub build: Build,
     /// Go on where this start differs from the earlier ones, and say so in the results.
     pub anyway: bool,
+    /// The last start goes on: the machine was restarted in order for the next kernel. Its trials
+    /// are neighbours of those that come.
+    pub continues: bool,
     /// Time that earlier starts spent beside trials, as where the machine was restarted.
     pub away: Duration,
     /// Other machines that measure the same, whose blocks decide with those of this run. The

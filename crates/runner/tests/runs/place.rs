@@ -58,6 +58,8 @@ pub struct Place {
     pub plan: Plan,
     /// Resume although something differs?
     pub anyway: bool,
+    /// Resume after the machine was restarted in order?
+    pub continues: bool,
 }
 
 impl Place {
@@ -68,6 +70,7 @@ impl Place {
             experiment,
             plan,
             anyway: false,
+            continues: false,
         }
     }
 
@@ -132,6 +135,7 @@ impl Place {
             began: "2026-11-21T10:00:00Z".to_owned(),
             build: Build::default(),
             anyway: self.anyway,
+            continues: self.continues,
             away: Duration::ZERO,
             pool,
         };

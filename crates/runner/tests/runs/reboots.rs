@@ -2,9 +2,8 @@
 
 use crate::place::{Place, experiment, undecided};
 use model::{Reset, Trial, TrialState};
-use results::ResultSet;
+use results::{ResultSet, Writer, sample};
 use runner::Outcome;
-use std::collections::{BTreeMap, BTreeSet};
 use target::fake::FakeTarget;
 
 /// Two kernels, one with two arms, and two cells.
@@ -32,19 +31,24 @@ fn machine() -> FakeTarget {
 /// Goes on after each boot until the run has ended; the kernels that were booted. `cut` loses the
 /// power in the middle of a boot, after so many trials of it.
 fn across_boots(
-    place: &Place,
+    place: &mut Place,
     target: &FakeTarget,
     mut cut: Option<(usize, usize)>,
 ) -> Vec<String> {
     let mut boots = Vec::new();
     drop(place.writer());
     let mut target = target.clone();
+    // Starts before the last boot that came without being asked for.
+    let mut earlier = 0;
     loop {
         assert!(boots.len() < 100, "{boots:?}");
+        place.continues = starts_of(place) > earlier;
         if cut.is_some_and(|(boot, _)| boot == boots.len()) {
             let (_, trials) = cut.take().unwrap();
             place.resume_until(trials, target.clone());
             target.asked = None;
+            earlier = starts_of(place);
+            place.continues = false;
         }
         match place.resume(target.clone()).unwrap() {
             Outcome::Restarts(restart) => {
@@ -59,75 +63,73 @@ fn across_boots(
     }
 }
 
-fn starts(trials: &[Trial], place: &Place) -> BTreeMap<(u32, String), BTreeSet<u32>> {
-    let mut starts: BTreeMap<_, BTreeSet<u32>> = BTreeMap::new();
-    for trial in trials.iter().filter(|t| t.is_ok()) {
-        let kernel = place.experiment.arms[trial.place.arm]
-            .kernel
-            .clone()
-            .unwrap();
-        let of_boot = starts.entry((trial.place.block, kernel)).or_default();
-        of_boot.insert(trial.start);
-    }
-    starts
+fn starts_of(place: &Place) -> usize {
+    Writer::reopen(place.path()).unwrap().starts().len()
+}
+
+/// Blocks in which an arm and the baseline can be compared.
+fn pairs(place: &Place, arm: usize) -> usize {
+    let results = ResultSet::read(place.path()).unwrap();
+    let trials: Vec<Trial> = results.trials.into_iter().map(|t| t.trial).collect();
+    (0..2)
+        .map(|cell| sample::pairs(&trials, cell, "wall_time", arm, 0).len())
+        .sum()
 }
 
 #[test]
 fn each_kernel_is_booted_once_in_a_block_and_every_trial_is_measured_once() {
-    let place = place(3);
-    let boots = across_boots(&place, &machine(), None);
+    let mut place = place(3);
+    let boots = across_boots(&mut place, &machine(), None);
     assert_eq!(boots.len(), 6, "{boots:?}");
     let trials = place.trials();
     assert_eq!(trials.len(), 3 * 2 * 3);
     assert!(trials.iter().all(|t| t.is_ok() && t.attempt == 1));
-    let starts = starts(&trials, &place);
-    assert_eq!(starts.len(), 6);
-    assert!(
-        starts.values().all(|of_boot| of_boot.len() == 1),
-        "{starts:?}"
-    );
+    assert_eq!((pairs(&place, 1), pairs(&place, 2)), (6, 6));
+    assert_eq!(starts_of(&place), 1, "a boot in order is no new start");
 }
 
 #[test]
-fn a_power_cut_loses_no_trial_and_brings_a_boot_of_the_same_kernel() {
-    for cut in [(1, 1), (2, 1), (3, 1)] {
-        let place = place(3);
-        let boots = across_boots(&place, &machine(), Some(cut));
-        assert!(boots.len() >= 7, "{boots:?}");
-        let kernel = |boot: usize| &boots[boot - 1];
-        assert_eq!(kernel(cut.0), kernel(cut.0 + 1));
-        let good = place.trials().into_iter().filter(Trial::is_ok);
-        let places: BTreeSet<u32> = good.map(|t| t.place.index).collect();
-        assert_eq!(places.len(), 3 * 2 * 3);
+fn a_power_cut_loses_no_block_that_was_whole_and_its_own_is_measured_again() {
+    for boot in 1..=4 {
+        let mut place = place(3);
+        let boots = across_boots(&mut place, &machine(), Some((boot, 1)));
+        // The kernels of the block that was cut, again.
+        assert!((7..=8).contains(&boots.len()), "{boots:?}");
+        assert_eq!(
+            (pairs(&place, 1), pairs(&place, 2)),
+            (6, 6),
+            "{boot}: {boots:?}"
+        );
+        assert_eq!(starts_of(&place), 2);
     }
 }
 
 #[test]
 fn a_kernel_that_does_not_come_up_is_given_up_and_the_rest_goes_on() {
-    let mut place = place(2);
-    place.experiment.arms[2].kernel = Some("6.99".to_owned());
-    let place = Place::new(place.experiment);
-    let mut target = machine();
-    target.comes_up = |kernel| kernel != Some("6.99");
-    let boots = across_boots(&place, &target, None);
-    let trials = ResultSet::read(place.path()).unwrap().trials;
-    let trials: Vec<Trial> = trials.into_iter().map(|t| t.trial).collect();
-    let broken: Vec<&Trial> = trials.iter().filter(|t| t.arm == "tuned").collect();
-    let attempts = place.experiment.stop.max_attempts as usize;
-    assert_eq!(
-        broken.len(),
-        2 * attempts,
-        "in each cell, in the first block alone"
-    );
-    assert!(
-        broken
-            .iter()
-            .all(|t| matches!(t.result.state, TrialState::Void { .. }))
-    );
-    assert_eq!(
-        boots.iter().filter(|kernel| *kernel == "6.99").count(),
-        broken.len()
-    );
-    let good = trials.iter().filter(|t| t.is_ok()).count();
-    assert_eq!(good, 2 * 2 * 2);
+    for broken in [1, 2] {
+        let mut wanted = place(2).experiment;
+        wanted.arms[broken].kernel = Some("6.99".to_owned());
+        let mut place = Place::new(wanted);
+        let mut target = machine();
+        target.comes_up = |kernel| kernel != Some("6.99");
+        let boots = across_boots(&mut place, &target, None);
+        let trials = ResultSet::read(place.path()).unwrap().trials;
+        let trials: Vec<Trial> = trials.into_iter().map(|t| t.trial).collect();
+        let lost: Vec<&Trial> = trials.iter().filter(|t| t.place.arm == broken).collect();
+        let attempts = place.experiment.stop.max_attempts as usize;
+        assert_eq!(
+            lost.len(),
+            2 * attempts,
+            "in each cell, in the first block alone"
+        );
+        assert!(
+            lost.iter()
+                .all(|t| matches!(t.result.state, TrialState::Void { .. }))
+        );
+        assert_eq!(
+            boots.iter().filter(|kernel| *kernel == "6.99").count(),
+            lost.len()
+        );
+        assert_eq!((pairs(&place, 3 - broken), pairs(&place, broken)), (4, 0));
+    }
 }

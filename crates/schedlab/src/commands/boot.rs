@@ -5,7 +5,7 @@
 
 use crate::args::{BootArm, BootCommand, BootNextArgs, BootStep, ExperimentArgs, WaitArgs};
 use crate::exit::{self, CliError};
-use crate::measure::{Run, default_dir, interrupt_flag};
+use crate::measure::{Boots, Run, default_dir, interrupt_flag};
 use crate::notify::Notices;
 use crate::output::{self, Plain, say};
 use crate::request::{Wanted, measurable, wanted};
@@ -252,9 +252,7 @@ fn resume() -> Result<ExitCode, CliError> {
     let mut notices = Notices::to(&record.notify)?;
     // The entry of one boot has served, also where another kernel came.
     reboot::clear(Path::new("/")).map_err(unmet)?;
-    record.goes_on(read::read_trials(&record.directory)?.len());
-    keep(&record)?;
-    let ended = go_on(&record, &mut notices);
+    let ended = go_on(&mut record, &mut notices);
     match ended {
         Ok(Went::Down(restart)) => {
             say!("restarting with {} ({})", restart.kernel, restart.by);
@@ -281,18 +279,24 @@ enum Went {
     Done(String),
 }
 
-fn go_on(record: &Record, notices: &mut Notices) -> Result<Went, CliError> {
-    if record.fruitless >= FRUITLESS {
-        return Err(CliError::internal(format!(
-            "{FRUITLESS} boots in a row brought no trial; its words: journalctl -u {UNIT}"
-        )));
-    }
+fn go_on(record: &mut Record, notices: &mut Notices) -> Result<Went, CliError> {
     let interrupted = interrupt_flag()?;
     let (experiment, _) = read::read_plan(&record.directory)?;
     let wait = WaitArgs { wait: true };
     let _lock = targets::made_ready(&experiment.target, wait, &interrupted)?;
     let mut run = Run::resume(&record.directory, None, &ExperimentArgs::default())?;
-    run.across_boots(file()?, Duration::from_secs(record.away_s));
+    let continues = record.goes_on(run.starts(), run.done().len());
+    keep(record)?;
+    if record.fruitless >= FRUITLESS {
+        return Err(CliError::internal(format!(
+            "{FRUITLESS} boots in a row brought no trial; its words: journalctl -u {UNIT}"
+        )));
+    }
+    run.across_boots(Boots {
+        record: Some(file()?),
+        continues,
+        away: Duration::from_secs(record.away_s),
+    });
     match record.boots {
         0 => notices.start(run.name(), run.dir()),
         _ => notices.is_about(run.name(), run.dir()),

@@ -233,7 +233,8 @@ impl Target for FarTarget {
             let look = target.look()?;
             target.hindrance(&look)?;
             let problems = target.kernels_lacking(&look, experiment)?;
-            target.fresh = Some(look);
+            // Whoever was asked about kernels has a copy of the agent now.
+            target.fresh = Some(look).filter(|_| !target.can.reboots);
             Ok(problems)
         });
         match looked {
