@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::process::Command;
 use std::time::{Duration, Instant};
-use tests::{Machine, expect_code, schedlab, skipped};
+use tests::{Machine, expect_code, schedlab};
 
 const BLOCKS: u32 = 3;
 /// Fifteen boots under emulation, beside other work.
@@ -148,9 +148,5 @@ fn a_machine_is_restarted_over_ssh_for_each_kernel() {
     let results = ResultSet::read(&machine.bench().path("out")).unwrap();
     let trials: Vec<Trial> = results.trials.into_iter().map(|t| t.trial).collect();
     look_at(&trials);
-    if trials.last().unwrap().arm != "own" {
-        skipped("the machine's own kernel was not the last, so the machine keeps another one");
-        return;
-    }
     is_clean(&machine, own.trim());
 }

@@ -3,7 +3,7 @@
 //! (grub-reboot(8), "Boot once").
 
 use crate::program::{installed, run};
-use crate::{ARGUMENTS, NAME, image, replace};
+use crate::{NAME, image, read_if_there, replace, with_ours};
 use std::path::{Path, PathBuf};
 
 const DIRECTORIES: [&str; 2] = ["boot/grub", "boot/grub2"];
@@ -11,6 +11,17 @@ const BEGIN: &str = "# schedlab: one boot, begin";
 const END: &str = "# schedlab: one boot, end";
 /// Forms of a disk that GRUB reads and never writes: it could not forget the one boot.
 const NOT_WRITTEN: [&str; 2] = ["btrfs", "zfs"];
+
+/// Commands that load a kernel, and those that load it or its first file system.
+const LINUX: [&str; 3] = ["linux", "linuxefi", "linux16"];
+const LOADING: [&str; 6] = [
+    "linux",
+    "linuxefi",
+    "linux16",
+    "initrd",
+    "initrdefi",
+    "initrd16",
+];
 
 /// A kernel that GRUB has an entry for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,8 +41,12 @@ impl Grub {
                 return Err(format!("grub.cfg has no {needed}: run update-grub"));
             }
         }
+        let remedy = match text.contains("blscfg") {
+            true => "its entries are files of their own, so use kexec",
+            false => "run update-grub",
+        };
         let lines = entry(&text, release)
-            .ok_or_else(|| format!("grub.cfg has no entry for {release}: run update-grub"))?;
+            .ok_or_else(|| format!("grub.cfg has no entry for {release}: {remedy}"))?;
         if !directory.join("grubenv").is_file() {
             return Err("GRUB has no environment: run grub-editenv - create".to_owned());
         }
@@ -44,7 +59,7 @@ impl Grub {
 
     pub fn prepare(&self) -> Result<(), String> {
         let path = self.directory.join("custom.cfg");
-        let others = without_ours(&std::fs::read_to_string(&path).unwrap_or_default());
+        let others = without_ours(&read_if_there(&path)?);
         let text = format!(
             "{others}{BEGIN}\nmenuentry '{NAME}' --unrestricted --id {NAME} {{\n{}}}\n{END}\n",
             self.entry
@@ -95,7 +110,7 @@ fn entry(text: &str, release: &str) -> Option<String> {
             .collect();
         let is_linux = |line: &&&str| {
             let mut words = line.split_whitespace();
-            matches!(words.next(), Some("linux" | "linuxefi" | "linux16"))
+            words.next().is_some_and(|word| LINUX.contains(&word))
                 && words.next().is_some_and(|path| path.ends_with(&image))
         };
         let Some(linux) = body.iter().find(is_linux) else {
@@ -107,9 +122,18 @@ fn entry(text: &str, release: &str) -> Option<String> {
         {
             continue;
         }
-        let ours = |line: &&str| match line == linux {
-            true => format!("{} {ARGUMENTS}\n", line.trim_end()),
-            false => format!("{line}\n"),
+        let ours = |line: &&str| {
+            let first = line.split_whitespace().next().unwrap_or_default();
+            let line = if line == linux {
+                with_ours(line)
+            } else {
+                (*line).to_owned()
+            };
+            // GRUB would wait in its menu for somebody: a restart boots the machine's own kernel.
+            match LOADING.contains(&first) {
+                true => format!("if {}; then true; else reboot; fi\n", line.trim()),
+                false => format!("{line}\n"),
+            }
         };
         return Some(body.iter().map(ours).collect());
     }
@@ -136,7 +160,7 @@ pub(crate) fn clear(root: &Path) -> Result<(), String> {
         return Ok(());
     };
     let path = directory.join("custom.cfg");
-    let text = std::fs::read_to_string(&path).unwrap_or_default();
+    let text = read_if_there(&path)?;
     if !text.contains(BEGIN) {
         return Ok(());
     }
@@ -153,6 +177,7 @@ pub(crate) fn clear(root: &Path) -> Result<(), String> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::ARGUMENTS;
 
     /// As 10_linux of Debian 12 writes it, shortened.
     const CONFIGURATION: &str = "\
@@ -190,9 +215,12 @@ fi
         assert_eq!(lines.len(), 5, "{entry}");
         assert_eq!(
             lines[3],
-            "linux\t/boot/vmlinuz-6.1.0-50-amd64 root=UUID=ab ro panic=10 schedlab.boot=once"
+            format!(
+                "if linux\t/boot/vmlinuz-6.1.0-50-amd64 root=UUID=ab ro {ARGUMENTS}; then true; else \
+                 reboot; fi"
+            )
         );
-        assert_eq!(lines[4], "initrd\t/boot/initrd.img-6.1.0-50-amd64");
+        assert!(lines[4].starts_with("if initrd\t/boot/initrd.img-6.1.0-50-amd64; then"));
         assert_eq!(super::entry(CONFIGURATION, "6.1.0-5-amd64"), None);
         assert_eq!(super::entry(CONFIGURATION, "1.0-50-amd64"), None);
     }

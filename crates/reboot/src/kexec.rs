@@ -2,7 +2,7 @@
 //! firmware and boot loader know nothing of it.
 
 use crate::program::{installed, run};
-use crate::{ARGUMENTS, image};
+use crate::{ARGUMENTS, image, with_ours};
 use std::path::{Path, PathBuf};
 
 /// A kernel that can be started so.
@@ -54,10 +54,8 @@ fn arguments(running: &str) -> String {
     let is_own = |word: &&str| {
         !word.starts_with("BOOT_IMAGE=") && !word.starts_with("initrd=") && !ours.contains(word)
     };
-    let kept = running.split_whitespace().filter(is_own);
-    kept.chain(ours.iter().copied())
-        .collect::<Vec<_>>()
-        .join(" ")
+    let kept: Vec<&str> = running.split_whitespace().filter(is_own).collect();
+    with_ours(&kept.join(" "))
 }
 
 /// Forgets a kernel that is loaded.
@@ -77,7 +75,11 @@ mod tests {
     fn the_next_kernel_has_the_arguments_of_this_one_and_restarts_after_a_panic() {
         let running = "BOOT_IMAGE=/boot/vmlinuz-6.1 root=UUID=ab ro quiet\n";
         let next = arguments(running);
-        assert_eq!(next, "root=UUID=ab ro quiet panic=10 schedlab.boot=once");
+        assert_eq!(next, format!("root=UUID=ab ro quiet {ARGUMENTS}"));
         assert_eq!(arguments(&next), next);
+        assert_eq!(
+            arguments("ro -- single"),
+            format!("ro {ARGUMENTS} -- single")
+        );
     }
 }

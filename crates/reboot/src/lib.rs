@@ -18,9 +18,14 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// Arguments of a kernel that is booted once. `panic` is in seconds and rules the kernel as well as
-/// the first file system of Debian (kernel-parameters.txt, initramfs-tools(7)).
-const ARGUMENTS: &str = "panic=10 schedlab.boot=once";
+/// Argument by which a boot is known to be one of ours.
+const MARK: &str = "schedlab.boot=once";
+/// Arguments of a kernel that is booted once, so that what does not come up restarts. `panic` is in
+/// seconds and rules the kernel as well as the first file system of Debian (kernel-parameters.txt,
+/// initramfs-tools(7)); the first file system of others is dracut's (dracut.cmdline(7)), and the
+/// last one is of systemd(1).
+const ARGUMENTS: &str =
+    "panic=10 rd.shell=0 rd.emergency=reboot systemd.crash_reboot=1 schedlab.boot=once";
 /// Name of the one boot where a boot loader wants one.
 const NAME: &str = "schedlab-once";
 
@@ -142,6 +147,30 @@ pub fn restart(by: By) -> Result<(), Problem> {
     })
 }
 
+/// Waits until everything that starts at a boot has started, at most for a minute.
+pub fn settle() {
+    for _ in 0..60 {
+        // Its status is not 0 where a unit has failed, too.
+        let state = std::process::Command::new("systemctl")
+            .arg("is-system-running")
+            .output();
+        let state = state.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+        if !matches!(
+            state.as_deref().map(str::trim),
+            Ok("initializing" | "starting")
+        ) {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_secs(1));
+    }
+}
+
+/// Is this a boot that was prepared here? The next one is the machine's own.
+pub fn is_once(root: &Path) -> bool {
+    let arguments = std::fs::read_to_string(root.join("proc/cmdline")).unwrap_or_default();
+    arguments.split_whitespace().any(|word| word == MARK)
+}
+
 /// Takes back what [`Once::prepare`] left, after the boot or in place of it. It may be done again.
 pub fn clear(root: &Path) -> Result<(), Problem> {
     let cleared = [
@@ -210,12 +239,36 @@ fn image(root: &Path, release: &str) -> Result<(PathBuf, Option<PathBuf>), Strin
     Ok((kernel, first.find(|path| path.is_file())))
 }
 
-/// Replaces a file in one step; what was there stays until then.
+/// A file that may not be there. One that cannot be read is an error: it must not be replaced.
+fn read_if_there(path: &Path) -> Result<String, String> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(text),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
+        Err(e) => Err(format!("read {}: {e}", path.display())),
+    }
+}
+
+/// These arguments of a kernel with ours. What is behind ` -- ` is for the first process.
+fn with_ours(arguments: &str) -> String {
+    match arguments.split_once(" -- ") {
+        Some((kernel, first)) => format!("{kernel} {ARGUMENTS} -- {first}"),
+        None => format!("{} {ARGUMENTS}", arguments.trim_end()),
+    }
+}
+
+/// Replaces a file in one step, with its mode; what was there stays until then.
 fn replace(path: &Path, text: &str) -> Result<(), String> {
     let failed = |e: std::io::Error| format!("write {}: {e}", path.display());
+    let there = std::fs::canonicalize(path);
+    let path = there.as_deref().unwrap_or(path);
     let directory = path.parent().unwrap_or(Path::new("/"));
     let mut file = tempfile::NamedTempFile::new_in(directory).map_err(failed)?;
     std::io::Write::write_all(&mut file, text.as_bytes()).map_err(failed)?;
+    if let Ok(before) = std::fs::metadata(path) {
+        file.as_file()
+            .set_permissions(before.permissions())
+            .map_err(failed)?;
+    }
     file.as_file().sync_all().map_err(failed)?;
     file.persist(path).map_err(|e| failed(e.error))?;
     let directory = std::fs::File::open(directory).map_err(failed)?;
@@ -234,6 +287,17 @@ mod tests {
         }
         for bad in ["", "debian:sid", "../x", "a b", "-x", "a\"b"] {
             assert!(check_name(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_boot_of_ours_is_known_by_its_arguments() {
+        let root = tempfile::tempdir().unwrap();
+        assert!(ARGUMENTS.ends_with(MARK));
+        std::fs::create_dir(root.path().join("proc")).unwrap();
+        for (arguments, once) in [("ro quiet", false), (ARGUMENTS, true)] {
+            std::fs::write(root.path().join("proc/cmdline"), arguments).unwrap();
+            assert_eq!(is_once(root.path()), once);
         }
     }
 

@@ -2,6 +2,7 @@
 
 use crate::{By, boot_id, replace, running};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -43,6 +44,9 @@ pub struct Record {
     /// one.
     #[serde(default)]
     pub earlier_starts: usize,
+    /// Boots in a row of a kernel that ended by themselves after trials were begun in them.
+    #[serde(default)]
+    pub lost: BTreeMap<String, u32>,
     /// Trials that were there at the last boot.
     #[serde(default)]
     pub trials: usize,
@@ -92,6 +96,7 @@ impl Record {
             boots: 0,
             fruitless: 0,
             earlier_starts: 0,
+            lost: BTreeMap::new(),
             trials: 0,
             away_s: 0,
             ended: None,
@@ -139,7 +144,14 @@ impl Record {
         }
         self.trials = trials;
         let boot = boot_id(Path::new("/"));
-        match self.asked.take_if(|asked| asked.from != boot) {
+        let asked = self.asked.take_if(|asked| asked.from != boot);
+        if let Some(left) = self.up.take_if(|up| up.boot != boot)
+            && left.used
+        {
+            let lost = self.lost.entry(left.kernel).or_default();
+            *lost = if asked.is_some() { 0 } else { *lost + 1 };
+        }
+        match asked {
             Some(asked) => {
                 self.away_s += now_s().saturating_sub(asked.at_s);
                 self.up = Some(Up {
@@ -153,6 +165,13 @@ impl Record {
             None => self.earlier_starts = starts,
         }
         starts > self.earlier_starts
+    }
+
+    /// A kernel that brought the machine down so often that the run must not go on: it would for ever.
+    pub fn brings_down(&self) -> Option<&str> {
+        let mut lost = self.lost.iter();
+        let most = lost.find(|(_, count)| **count >= FRUITLESS);
+        most.map(|(kernel, _)| kernel.as_str())
     }
 
     /// The boot that this is, if it was asked for with this kernel and nothing was begun in it.
@@ -221,6 +240,23 @@ mod tests {
             "its boot in order is of a new start"
         );
         assert!(comes(&mut record, 2));
+    }
+
+    #[test]
+    fn a_kernel_that_brings_the_machine_down_each_time_ends_the_run() {
+        let mut record = record();
+        for lost in 0..FRUITLESS {
+            assert_eq!(record.brings_down(), None, "{lost}");
+            record.up = Some(Up {
+                kernel: "6.12".to_owned(),
+                found: "6.12".to_owned(),
+                boot: format!("boot {lost}"),
+                used: true,
+            });
+            // Another kernel brings trials in between.
+            record.goes_on(1, lost as usize);
+        }
+        assert_eq!(record.brings_down(), Some("6.12"));
     }
 
     #[test]

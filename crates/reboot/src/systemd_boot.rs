@@ -47,8 +47,9 @@ fn directories(root: &Path) -> Vec<PathBuf> {
     all.into_iter().filter(|path| path.is_dir()).collect()
 }
 
+/// Entries that are not sorted otherwise come by their names, the last one first.
 fn file_name() -> String {
-    format!("{NAME}.conf")
+    format!("a-{NAME}.conf")
 }
 
 fn one_shot(entry: &str) -> Result<(), String> {
@@ -62,8 +63,8 @@ pub(crate) fn clear(root: &Path) -> Result<(), String> {
     for directory in directories(root) {
         let path = directory.join(file_name());
         if path.exists() {
-            one_shot("")?;
             std::fs::remove_file(&path).map_err(|e| format!("remove {}: {e}", path.display()))?;
+            one_shot("")?;
         }
     }
     Ok(())

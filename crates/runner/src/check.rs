@@ -41,7 +41,7 @@ pub fn check(
         on_step(&target.opening(&boot));
         let mut connection = Connection::open(target, &boot, build)?;
         let experiment = match target.can().reboots {
-            true => experiment.clone(),
+            true => only_arms_of(experiment, &running(experiment, &mut connection)?),
             false => only_arms_of(experiment, &boot),
         };
         let missing = connection.check(&experiment, side)?;
@@ -62,6 +62,16 @@ pub fn check(
     }
     problems.dedup();
     Ok(problems)
+}
+
+/// The boot of the arms that can be looked at now: those of the kernel that runs, or those of the
+/// first arm.
+fn running(experiment: &Experiment, connection: &mut Connection) -> Result<Boot, RunError> {
+    let release = Some(connection.probe()?.kernel_release);
+    let mut arms = experiment.arms.iter();
+    let arm = arms.find(|arm| arm.kernel == release);
+    let arm = arm.or(experiment.arms.first());
+    Ok(arm.map(boot).unwrap_or_default())
 }
 
 /// Does a load of the experiment run on another machine than its services?

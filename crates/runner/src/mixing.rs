@@ -119,13 +119,20 @@ fn text(value: &str) -> &str {
     }
 }
 
+/// Arguments of a kernel without those that say by which program it was loaded.
+fn without_loader(arguments: &str) -> String {
+    let words = arguments.split_whitespace();
+    let kept = words.filter(|w| !w.starts_with("BOOT_IMAGE=") && !w.starts_with("initrd="));
+    kept.collect::<Vec<_>>().join(" ")
+}
+
 fn described(system: &System) -> Vec<(&'static str, String)> {
     let mut all = vec![
         ("the kernel", system.kernel_release.clone()),
         ("the kernel's build", system.kernel_version.clone()),
         (
             "the kernel's command line",
-            system.kernel_command_line.clone(),
+            without_loader(&system.kernel_command_line),
         ),
         ("the machine's name", system.hostname.clone()),
         ("the CPU", system.cpu_model.clone()),

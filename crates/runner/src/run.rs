@@ -80,6 +80,12 @@ pub fn run(
             run.interrupt();
             Ok(Outcome::Restarts(restart))
         }
+        Ok(Outcome::Done) => {
+            if let Err(error) = run.target.leave() {
+                tracing::warn!("the machine is not as it was found: {error}");
+            }
+            Ok(Outcome::Done)
+        }
         // What was being started or fetched was ended with it.
         Err(RunError::Target(_) | RunError::Unmet(_))
             if run.interrupted.load(Ordering::Relaxed) =>
@@ -281,6 +287,15 @@ impl<'a> Run<'a> {
             && !given_up(place.arm)
             && !given_up(self.experiment.baseline)
             && !self.is_done(place)
+            && !self.is_spent(place)
+    }
+
+    /// Were all its attempts made in this start, over the boots in it?
+    fn is_spent(&self, place: &PlannedTrial) -> bool {
+        let mut here = self.trials.iter().rev();
+        let here = here.by_ref().filter(|t| t.place.index == place.index);
+        let failed = here.take_while(|t| !t.is_ok() && t.start == self.start);
+        failed.count() >= self.experiment.stop.max_attempts as usize
     }
 
     fn is_done(&self, place: &PlannedTrial) -> bool {

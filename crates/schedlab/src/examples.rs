@@ -104,9 +104,9 @@ Examples:
 
 pub const BOOT: &str = "\
 Examples:
-  schedlab boot plan my-kernels.toml
+  sudo schedlab boot plan my-kernels.toml
   sudo schedlab boot arm my-kernels.toml
-  schedlab boot status";
+  sudo schedlab boot status";
 
 pub const SERVICE: &str = "\
 Examples:

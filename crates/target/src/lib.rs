@@ -21,6 +21,7 @@ mod xen;
 
 pub use ::reboot::By;
 pub use ::vm::Saved;
+pub use reboots::needs_root;
 
 pub use def::{
     Can, Expose, Fleet, Host, Keys, Leaving, Made, MadeFleet, MakeFleet, ReadError, Say, Shown,
@@ -123,6 +124,11 @@ pub trait Target {
     /// Continues an agent and its machine from where they were saved, for this boot.
     fn go_on(&mut self, boot: &Boot, _saved: &Saved) -> Result<Box<dyn Session>, TargetError> {
         self.open(boot)
+    }
+
+    /// Leaves the machine as it was found, when a run has its end.
+    fn leave(&mut self) -> Result<(), TargetError> {
+        Ok(())
     }
 
     /// Looks at what the target lacks; nothing is applied there.

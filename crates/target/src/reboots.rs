@@ -50,7 +50,7 @@ pub(crate) fn came_with_another(wanted: &str, found: &str) -> TargetError {
 }
 
 /// A machine without root, which alone may restart it.
-pub(crate) fn needs_root(object: &str) -> Problem {
+pub fn needs_root(object: &str) -> Problem {
     Problem {
         object: object.to_owned(),
         what: "only root may restart it with another kernel".to_owned(),

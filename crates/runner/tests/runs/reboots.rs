@@ -1,10 +1,10 @@
 //! Kernels that the machine of the run boots itself: a start for each boot.
 
-use crate::place::{Place, experiment, undecided};
+use crate::place::{Place, experiment, took, undecided};
 use model::{Reset, Trial, TrialState};
 use results::{ResultSet, Writer, sample};
 use runner::Outcome;
-use target::fake::FakeTarget;
+use target::fake::{FakeTarget, Fate};
 
 /// Two kernels, one with two arms, and two cells.
 fn place(blocks: u32) -> Place {
@@ -132,4 +132,21 @@ fn a_kernel_that_does_not_come_up_is_given_up_and_the_rest_goes_on() {
         );
         assert_eq!((pairs(&place, 3 - broken), pairs(&place, broken)), (4, 0));
     }
+}
+
+#[test]
+fn a_place_that_had_all_its_attempts_is_not_tried_again_after_each_boot() {
+    let mut place = place(3);
+    let mut target = FakeTarget::new(|spec| match spec.label.as_str() {
+        "make b2 new" => Fate::Void("its first file system is broken"),
+        _ => took(1.0),
+    });
+    target.can = machine().can;
+    across_boots(&mut place, &target, None);
+    let trials = place.trials();
+    let attempts = place.experiment.stop.max_attempts as usize;
+    let lost = trials.iter().filter(|t| !t.is_ok()).count();
+    assert_eq!(lost, attempts);
+    // The block that lacks it is no block of that cell.
+    assert_eq!((pairs(&place, 1), pairs(&place, 2)), (5, 6));
 }

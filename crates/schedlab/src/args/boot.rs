@@ -36,6 +36,9 @@ pub struct BootArm {
     /// Results directory [default: /var/lib/schedlab/results/NAME-TIME]
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
+    /// Go on with a run that has ended, or was ended, in this directory
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["file", "output"])]
+    pub resume: Option<PathBuf>,
     /// Tell somebody, as `schedlab run --notify` does
     #[arg(long, value_name = "WHERE")]
     pub notify: Vec<String>,
@@ -61,4 +64,6 @@ pub enum BootStep {
     Restart,
     /// Take back what is left of the one boot
     Clear,
+    /// Restart with the machine's own kernel, where another was booted once
+    Home,
 }

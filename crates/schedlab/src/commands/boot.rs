@@ -20,6 +20,7 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use target::Restart;
 
@@ -47,11 +48,7 @@ pub fn next(args: &BootNextArgs) -> Result<ExitCode, CliError> {
                 .filter_map(|kernel| find(kernel).err())
                 .collect();
             if !rustix::process::geteuid().is_root() {
-                problems.push(Problem {
-                    object: "the user".to_owned(),
-                    what: "only root may restart it with another kernel".to_owned(),
-                    remedy: "log in as root, or allow sudo without a password".to_owned(),
-                });
+                problems.push(target::needs_root("the user"));
             }
             output::json(&problems)?;
         }
@@ -63,7 +60,11 @@ pub fn next(args: &BootNextArgs) -> Result<ExitCode, CliError> {
             once.prepare().map_err(unmet)?;
             reboot::restart(once.by()).map_err(unmet)?;
         }
-        BootStep::Clear => reboot::clear(root).map_err(unmet)?,
+        BootStep::Clear => {
+            reboot::clear(root).map_err(unmet)?;
+            reboot::settle();
+        }
+        BootStep::Home => home()?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -86,8 +87,19 @@ fn keep(record: &Record) -> Result<(), CliError> {
 }
 
 fn armed() -> Result<Record, CliError> {
-    record()?
-        .ok_or_else(|| CliError::usage("no run goes on across boots", "schedlab boot arm FILE"))
+    let help = match rustix::process::geteuid().is_root() {
+        true => "schedlab boot arm FILE",
+        false => "root has the record: run as root, or by sudo",
+    };
+    record()?.ok_or_else(|| CliError::usage("no run goes on across boots", help))
+}
+
+/// Only root may do it.
+fn require_root() -> Result<(), CliError> {
+    match rustix::process::geteuid().is_root() {
+        true => Ok(()),
+        false => Err(unmet(target::needs_root("this machine"))),
+    }
 }
 
 /// The kernels of an experiment and the way to each, or why there is none.
@@ -149,6 +161,10 @@ fn plan(args: &ExperimentArgs, format: Plain) -> Result<ExitCode, CliError> {
         let block = schedule::block_ns(&experiment, &schedule::plan(&experiment));
         let block = model::format_duration_ns(block);
         say!("trials of a block take about {block}, beside the boots");
+        let tries = experiment.stop.max_attempts;
+        say!(
+            "a kernel that does not come up is tried {tries} times in each cell of the first block"
+        );
         say!("at the end it boots {} again", reboot::running());
     }
     match missing.is_empty() {
@@ -158,68 +174,84 @@ fn plan(args: &ExperimentArgs, format: Plain) -> Result<ExitCode, CliError> {
 }
 
 fn arm(args: &BootArm) -> Result<ExitCode, CliError> {
-    let wanted = measurable(&args.experiment)?;
-    let missing: Vec<Problem> = kernels(&wanted.experiment)?
-        .into_values()
-        .filter_map(Result::err)
-        .collect();
-    let directory = args.output.clone().map_or_else(
-        || Ok(agent::state_dir()?.join(default_dir(&wanted.experiment.name))),
-        |given| std::path::absolute(&given).map_err(|e| systemd::refused("find", &given, &e)),
-    )?;
-    let service = service(&wanted.experiment.name)?;
+    let (experiment, wanted) = match &args.resume {
+        Some(directory) => (read::read_plan(directory)?.0, None),
+        None => {
+            let wanted = measurable(&args.experiment)?;
+            (wanted.experiment.clone(), Some(wanted))
+        }
+    };
+    let given = args.resume.as_ref().or(args.output.as_ref());
+    let directory = match given {
+        Some(given) => absolute(given)?,
+        None => agent::state_dir()?.join(default_dir(&experiment.name)),
+    };
+    let service = service(&experiment.name, &directory)?;
     if args.dry_run {
         say!("# {}\n{service}", unit(UNIT, "service").display());
         return Ok(ExitCode::SUCCESS);
     }
     systemd::require("over ssh another machine restarts this one: `schedlab run`")?;
     Notices::to(&args.notify)?;
-    if !rustix::process::geteuid().is_root() {
-        return Err(unmet(Problem {
-            object: "this machine".to_owned(),
-            what: "only root may restart it with another kernel".to_owned(),
-            remedy: "run as root, or by sudo".to_owned(),
-        }));
+    require_root()?;
+    if reboot::is_once(Path::new("/")) {
+        return Err(CliError::usage(
+            "this machine runs a kernel that was booted once, and not its own",
+            "restart it first",
+        ));
     }
+    let missing: Vec<Problem> = kernels(&experiment)?
+        .into_values()
+        .filter_map(Result::err)
+        .collect();
     if !missing.is_empty() {
         return Err(CliError::Unmet(missing));
     }
+    start(&directory, &experiment, wanted, args, &service)
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, CliError> {
+    std::path::absolute(path).map_err(|e| systemd::refused("find", path, &e))
+}
+
+/// Writes everything that goes on after a boot, and starts it.
+fn start(
+    directory: &Path,
+    experiment: &Experiment,
+    wanted: Option<Wanted>,
+    args: &BootArm,
+    service: &str,
+) -> Result<ExitCode, CliError> {
+    let interrupted = interrupt_flag()?;
+    let lock = targets::made_ready(&experiment.target, WaitArgs::default(), &interrupted)?;
     if let Some(other) = record()?.filter(|record| record.ended.is_none()) {
         return Err(CliError::usage(
             format!("a run goes on already, in {}", other.directory.display()),
             "schedlab boot status; schedlab boot disarm ends it",
         ));
     }
-    start(&directory, wanted, args, &service)
-}
-
-/// Writes everything that goes on after a boot, and starts it.
-fn start(
-    directory: &Path,
-    wanted: Wanted,
-    args: &BootArm,
-    service: &str,
-) -> Result<ExitCode, CliError> {
-    let interrupted = interrupt_flag()?;
-    {
-        let _lock =
-            targets::made_ready(&wanted.experiment.target, WaitArgs::default(), &interrupted)?;
+    let mut notify = Vec::new();
+    for to in &args.notify {
+        notify.push(match to.strip_prefix('@') {
+            Some(file) => format!("@{}", absolute(Path::new(file))?.display()),
+            None => to.clone(),
+        });
+    }
+    if let Some(wanted) = wanted {
         drop(Run::start(Some(directory), wanted)?);
     }
-    let notify = args.notify.iter().map(|to| match to.strip_prefix('@') {
-        Some(file) => Ok(format!("@{}", std::path::absolute(file)?.display())),
-        None => Ok(to.clone()),
-    });
-    let notify: Result<Vec<String>, std::io::Error> = notify.collect();
-    keep(&Record::new(
-        directory.to_owned(),
-        notify.map_err(CliError::internal)?,
-    ))?;
-    systemd::write(&unit(UNIT, "service"), service)?;
-    systemctl(&["daemon-reload"])?;
     let name = format!("{UNIT}.service");
-    systemctl(&["enable", &name])?;
-    systemctl(&["start", "--no-block", &name])?;
+    let begun = systemd::write(&unit(UNIT, "service"), service)
+        .and_then(|()| systemctl(&["daemon-reload"]))
+        .and_then(|()| systemctl(&["enable", &name]))
+        .and_then(|()| keep(&Record::new(directory.to_owned(), notify)));
+    drop(lock);
+    if let Err(error) = begun.and_then(|()| systemctl(&["start", "--no-block", &name])) {
+        // Nothing goes on that was not begun whole.
+        let _ = std::fs::remove_file(file()?);
+        let _ = remove_unit();
+        return Err(error);
+    }
     say!(
         "this machine restarts now, and goes on after each boot; results are in {}\n\
          how far it is: schedlab boot status\n\
@@ -231,15 +263,26 @@ fn start(
 }
 
 /// The unit that goes on at each boot, after all that starts at a boot has started.
-fn service(name: &str) -> Result<String, CliError> {
+fn service(name: &str, directory: &Path) -> Result<String, CliError> {
     let program = std::env::current_exe().map_err(CliError::internal)?;
-    let command = [&program.display().to_string(), "boot", "resume"].map(quoted);
+    let program = program.display().to_string();
+    let command = [&program, "boot", "resume"].map(quoted).join(" ");
+    let mounts = [directory.display().to_string(), program].map(|path| quoted(&path));
+    let variables = [agent::STATE_VARIABLE, "SCHEDLAB_CACHE_DIR"];
+    let variables = variables.iter().filter_map(|name| {
+        let value = std::env::var(name).ok()?;
+        Some(format!(
+            "Environment={}\n",
+            quoted(&format!("{name}={value}"))
+        ))
+    });
     Ok(format!(
-        "[Unit]\nDescription=schedlab: {} across boots\nAfter=multi-user.target\n\n\
-         [Service]\nType=exec\nUser=root\nExecStart={}\nTimeoutStopSec=5min\nKillMode=mixed\n\n\
-         [Install]\nWantedBy=multi-user.target\n",
+        "[Unit]\nDescription=schedlab: {} across boots\nAfter=multi-user.target\n\
+         RequiresMountsFor={}\n\n[Service]\nType=exec\nUser=root\n{}ExecStart={command}\n\
+         TimeoutStopSec=5min\nKillMode=mixed\n\n[Install]\nWantedBy=multi-user.target\n",
         name.replace('%', "%%"),
-        command.join(" ")
+        mounts.join(" "),
+        variables.collect::<String>(),
     ))
 }
 
@@ -247,19 +290,22 @@ fn resume() -> Result<ExitCode, CliError> {
     let mut record = armed()?;
     if let Some(end) = &record.ended {
         say!("the run in {} has ended: {end}", record.directory.display());
+        remove_unit()?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut notices = Notices::to(&record.notify)?;
-    // The entry of one boot has served, also where another kernel came.
-    reboot::clear(Path::new("/")).map_err(unmet)?;
-    let ended = go_on(&mut record, &mut notices);
-    match ended {
+    let mut notices = Notices::default();
+    match go_on(&mut record, &mut notices) {
         Ok(Went::Down(restart)) => {
             say!("restarting with {} ({})", restart.kernel, restart.by);
             reboot::restart(restart.by).map_err(unmet)?;
             Ok(ExitCode::SUCCESS)
         }
         Ok(Went::Stopped) => {
+            // The next boot is nobody's wish.
+            let mut record = armed()?;
+            record.asked = None;
+            keep(&record)?;
+            reboot::clear(Path::new("/")).map_err(unmet)?;
             say!("stopped; it goes on with the next boot, or with: systemctl start {UNIT}");
             Ok(ExitCode::from(exit::INTERRUPTED))
         }
@@ -280,6 +326,9 @@ enum Went {
 }
 
 fn go_on(record: &mut Record, notices: &mut Notices) -> Result<Went, CliError> {
+    *notices = Notices::to(&record.notify)?;
+    // The entry of one boot has served, also where another kernel came.
+    reboot::clear(Path::new("/")).map_err(unmet)?;
     let interrupted = interrupt_flag()?;
     let (experiment, _) = read::read_plan(&record.directory)?;
     let wait = WaitArgs { wait: true };
@@ -287,11 +336,7 @@ fn go_on(record: &mut Record, notices: &mut Notices) -> Result<Went, CliError> {
     let mut run = Run::resume(&record.directory, None, &ExperimentArgs::default())?;
     let continues = record.goes_on(run.starts(), run.done().len());
     keep(record)?;
-    if record.fruitless >= FRUITLESS {
-        return Err(CliError::internal(format!(
-            "{FRUITLESS} boots in a row brought no trial; its words: journalctl -u {UNIT}"
-        )));
-    }
+    may_go_on(record)?;
     run.across_boots(Boots {
         record: Some(file()?),
         continues,
@@ -303,6 +348,7 @@ fn go_on(record: &mut Record, notices: &mut Notices) -> Result<Went, CliError> {
     }
     let mut see = |event: &Event| notices.see(event);
     match run.measure(&interrupted, wait, false, false, &mut see)? {
+        Outcome::Restarts(_) if interrupted.load(Ordering::Relaxed) => Ok(Went::Stopped),
         Outcome::Restarts(restart) => Ok(Went::Down(restart)),
         Outcome::Interrupted => Ok(Went::Stopped),
         Outcome::Done => {
@@ -314,22 +360,47 @@ fn go_on(record: &mut Record, notices: &mut Notices) -> Result<Went, CliError> {
     }
 }
 
-/// No more boots but one, into the machine's own kernel, where another runs.
+/// Ends a run that would boot for ever.
+fn may_go_on(record: &Record) -> Result<(), CliError> {
+    let why = match record.brings_down() {
+        Some(kernel) => {
+            format!("{FRUITLESS} times the machine went down under {kernel}, in its trials")
+        }
+        None if record.fruitless > FRUITLESS => {
+            format!("{FRUITLESS} boots in a row brought no trial")
+        }
+        None => return Ok(()),
+    };
+    let directory = record.directory.display();
+    Err(CliError::Internal {
+        message: format!("{why}; its words: journalctl -u {UNIT}"),
+        help: Some(format!(
+            "go on with: schedlab boot arm --resume {directory}"
+        )),
+    })
+}
+
+/// No more boots but one, into the machine's own kernel, where another runs. What can be done is
+/// done, also where the record cannot be kept.
 fn end(text: &str, notices: &mut Notices) -> Result<(), CliError> {
+    notices.end(text);
+    let cleared = reboot::clear(Path::new("/")).map_err(unmet);
+    let removed = remove_unit();
     let mut record = armed()?;
     record.ended = Some(text.to_owned());
     record.asked = None;
-    keep(&record)?;
-    notices.end(text);
-    remove_unit()?;
-    if reboot::running() != record.own_kernel {
-        say!(
-            "restarting with the machine's own kernel, {}",
-            record.own_kernel
-        );
-        reboot::restart(By::Grub).map_err(unmet)?;
+    let kept = keep(&record);
+    home()?;
+    cleared.and(removed).and(kept)
+}
+
+/// Restarts with the machine's own kernel, where this is a boot of ours.
+fn home() -> Result<(), CliError> {
+    if !reboot::is_once(Path::new("/")) {
+        return Ok(());
     }
-    Ok(())
+    say!("restarting with the machine's own kernel");
+    reboot::restart(By::Grub).map_err(unmet)
 }
 
 fn remove_unit() -> Result<(), CliError> {
@@ -338,6 +409,19 @@ fn remove_unit() -> Result<(), CliError> {
         systemctl(&["disable", &format!("{UNIT}.service")])?;
     }
     systemd::remove(&[service])
+}
+
+/// Is the unit at work, or will it be when the boot has come so far?
+fn is_active() -> bool {
+    let state = std::process::Command::new("systemctl")
+        .args(["is-active", UNIT])
+        .output();
+    let said = state.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    let booting = std::process::Command::new("systemctl")
+        .arg("is-system-running")
+        .output();
+    let booting = booting.is_ok_and(|output| output.stdout.starts_with(b"starting"));
+    booting || said.is_ok_and(|said| ["active", "activating"].contains(&said.as_str()))
 }
 
 fn status(format: Plain) -> Result<ExitCode, CliError> {
@@ -360,6 +444,10 @@ fn status(format: Plain) -> Result<ExitCode, CliError> {
         return Ok(ExitCode::SUCCESS);
     }
     match &record.ended {
+        None if !is_active() => say!(
+            "stopped: {}\n  to go on: systemctl start {UNIT}",
+            record.directory.display()
+        ),
         None => say!("goes on: {}", record.directory.display()),
         Some(end) => say!(
             "ended: {}\n  {}",
@@ -390,22 +478,33 @@ fn status(format: Plain) -> Result<ExitCode, CliError> {
 }
 
 fn disarm() -> Result<ExitCode, CliError> {
-    let mut record = armed()?;
-    if record.ended.is_none() {
+    require_root()?;
+    if unit(UNIT, "service").exists() {
         // Its agent undoes what is in force.
         systemctl(&["stop", &format!("{UNIT}.service")])?;
-        record = armed()?;
     }
-    reboot::clear(Path::new("/")).map_err(unmet)?;
     remove_unit()?;
+    reboot::clear(Path::new("/")).map_err(unmet)?;
+    let mut record = match record() {
+        Ok(record) => record.map_or_else(armed, Ok)?,
+        Err(unreadable) => {
+            // It says nothing any more, and must not keep another run from beginning.
+            let file = file()?;
+            let _ = std::fs::rename(&file, file.with_extension("unreadable"));
+            return Err(unreadable);
+        }
+    };
     record
         .ended
         .get_or_insert_with(|| "ended by hand".to_owned());
     record.asked = None;
     keep(&record)?;
     let directory = record.directory.display();
-    say!("ended; results so far: schedlab report {directory}");
-    if reboot::running() != record.own_kernel {
+    say!(
+        "ended; results so far: schedlab report {directory}\n\
+         to go on:             schedlab boot arm --resume {directory}"
+    );
+    if reboot::is_once(Path::new("/")) {
         say!(
             "the next boot brings the machine's own kernel, {}",
             record.own_kernel

@@ -264,6 +264,13 @@ impl Target for FarTarget {
         Ok(Box::new(session))
     }
 
+    fn leave(&mut self) -> Result<(), TargetError> {
+        match self.line.reboots() {
+            Some((by, _)) if self.first.is_some() => self.home(by),
+            _ => Ok(()),
+        }
+    }
+
     fn look(&mut self) -> Result<Looked, TargetError> {
         Ok(checks::look(self)?)
     }

@@ -44,11 +44,12 @@ impl FarTarget {
         by: By,
         limit: Duration,
     ) -> Result<(), TargetError> {
-        let before = self.patiently(|target| {
-            let look = target.look()?;
-            target.boot_next(&look, by, "restart", &[kernel])?;
-            Ok(look)
-        })?;
+        let before = self.patiently(FarTarget::look)?;
+        match self.boot_next(&before, by, "restart", &[kernel]) {
+            // It may have gone down before it could say so.
+            Ok(_) | Err(Failure::Connection(_)) => {}
+            Err(failure) => return Err(failure.into()),
+        }
         let look = self.back(&before, limit)?;
         // A copy, so that the entry of one boot is gone also where another kernel came.
         self.patiently(|target| target.boot_next(&look, by, "clear", &[]))?;
@@ -59,6 +60,13 @@ impl FarTarget {
             first.release = look.release.clone();
         }
         self.fresh = Some(look);
+        Ok(())
+    }
+
+    /// Restarts the machine with its own kernel, where another was booted once. It is not waited for.
+    pub(super) fn home(&mut self, by: By) -> Result<(), TargetError> {
+        let look = self.patiently(FarTarget::look)?;
+        self.patiently(|target| target.boot_next(&look, by, "home", &[]))?;
         Ok(())
     }
 

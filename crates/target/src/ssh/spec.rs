@@ -114,9 +114,13 @@ impl SshSpec {
         if self.port == Some(0) {
             return Err(Invalid::new("port", "there is no port 0"));
         }
-        let times = [self.reconnect, self.reboot_limit];
-        if times.iter().flatten().any(|time| time.is_negative()) {
-            return Err(Invalid::new("reconnect", "a time is not negative"));
+        for (key, time) in [
+            ("reconnect", self.reconnect),
+            ("reboot-limit", self.reboot_limit),
+        ] {
+            if time.is_some_and(|time| time.is_negative()) {
+                return Err(Invalid::new(key, "a time is not negative"));
+            }
         }
         Ok(())
     }
