@@ -8,7 +8,7 @@
 # make deb   a Debian package of the same, with experiments and documents, in target/
 # make test   installs what is missing, checks and tests everything
 # make deny   licences and known vulnerabilities of what is linked in; needs cargo-deny
-# make test-long   a thousand kills at random times, and what needs emulated CPUs for long; 57 minutes
+# make test-long   a thousand kills at random times, and what needs emulated CPUs for long; 75 minutes
 .DELETE_ON_ERROR:
 .PHONY: demo quickstart banking banking-local banking-native banking-capacity reference test deny test-long test-java test-sched check sched scx_microquanta build install deb demo-jars
 
