@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::process::Command;
 use std::time::{Duration, Instant};
-use tests::{Machine, expect_code, schedlab};
+use tests::{Bench, Machine, expect_code, schedlab, stderr};
 
 const BLOCKS: u32 = 3;
 /// Fifteen boots under emulation, beside other work.
@@ -77,6 +77,45 @@ fn is_clean(machine: &Machine, own: &str) {
         }
         assert!(Instant::now() < limit, "{found}");
         std::thread::sleep(Duration::from_secs(5));
+    }
+}
+
+#[test]
+fn what_could_not_go_on_or_boot_is_refused_with_a_remedy_and_leaves_nothing() {
+    let bench = Bench::default();
+    let text = "[target]\nkind = \"local\"\nreboots = \"grub\"\n\
+                [[arm]]\nname = \"a\"\nkernel = \"6.0.0-none\"\n\
+                [[arm]]\nname = \"b\"\nkernel = \"6.0.1-none\"\n\
+                [[workload]]\nkind = \"wakeup\"\n";
+    let file = bench.file("kernels.toml", text);
+    for (args, code, words) in [
+        (
+            ["run", &file, "--output", "out"],
+            2,
+            "schedlab boot arm FILE",
+        ),
+        (
+            ["boot", "plan", &file, "--format=text"],
+            3,
+            "kernel 6.0.1-none",
+        ),
+        (["boot", "plan", &file, "--reboots=yes"], 2, "--reboots"),
+        (["boot", "status", "--format", "json"], 2, "no run goes on"),
+    ] {
+        let mut command = bench.command(&args);
+        let output = command
+            .env("SCHEDLAB_STATE_DIR", bench.path("state"))
+            .output();
+        let output = output.unwrap();
+        expect_code(&output, code);
+        assert!(
+            stderr(&output).contains(words),
+            "{args:?}: {}",
+            stderr(&output)
+        );
+    }
+    for left in ["out", "state", "results"] {
+        assert!(!bench.path(left).exists(), "{left}");
     }
 }
 

@@ -52,6 +52,7 @@ pub fn measure_anew(
     wait: WaitArgs,
     quiet: bool,
 ) -> Result<Measured, CliError> {
+    targets::stays_up(&wanted.experiment.target)?;
     let interrupted = interrupt_flag()?;
     let _lock = targets::made_ready(&wanted.experiment.target, wait, &interrupted)?;
     let mut run = Run::start(output, wanted)?;
@@ -201,12 +202,6 @@ impl Run {
         anyway: bool,
         also: &mut dyn FnMut(&Event),
     ) -> Result<Outcome, CliError> {
-        if targets::reboots(&self.experiment.target).is_some() && self.boots.record.is_none() {
-            return Err(CliError::usage(
-                "this machine must be restarted for its kernels, and the run would not go on afterwards",
-                "schedlab boot arm FILE; for a run that was begun so: schedlab boot arm --resume DIR",
-            ));
-        }
         let host = Host {
             record: self.boots.record.clone(),
             ..targets::host_of(wait, interrupted)?

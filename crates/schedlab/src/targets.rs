@@ -69,6 +69,17 @@ pub fn reboots(spec: &TargetSpec) -> Option<By> {
     target::local::reboots(spec).filter(|_| local)
 }
 
+/// Refuses a run of which this process would not see the end.
+pub fn stays_up(spec: &TargetSpec) -> Result<(), CliError> {
+    match reboots(spec) {
+        None => Ok(()),
+        Some(_) => Err(CliError::usage(
+            "this machine must be restarted for its kernels, and the run would not go on afterwards",
+            "schedlab boot arm FILE; for a run that was begun so: schedlab boot arm --resume DIR",
+        )),
+    }
+}
+
 /// The CPUs that a load may use there; empty where nobody knows them beforehand.
 pub fn cpus(spec: &TargetSpec) -> Vec<u32> {
     match target::cpus(spec) {

@@ -90,6 +90,7 @@ fn on_one(
     };
     let spec = earlier.or_else(|| wanted.as_ref().map(|w| w.experiment.target.clone()));
     let spec = spec.unwrap_or_else(TargetSpec::local);
+    targets::stays_up(&spec)?;
     let _lock = targets::made_ready(&spec, args.wait, interrupted)?;
     let mut run = match (&args.resume, wanted) {
         (Some(dir), wanted) => Run::resume(dir, wanted, &args.experiment)?,
