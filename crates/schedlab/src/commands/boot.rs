@@ -136,7 +136,7 @@ fn plan(args: &ExperimentArgs, format: Plain) -> Result<ExitCode, CliError> {
             "name": experiment.name,
             "kernels": ways.collect::<BTreeMap<_, _>>(),
             "own_kernel": reboot::running(),
-            "boots": { "least": least * count, "most": most * count },
+            "boots": { "least": least.saturating_mul(count), "most": most.saturating_mul(count) },
             "missing": missing,
         }))?;
     } else {
@@ -155,8 +155,8 @@ fn plan(args: &ExperimentArgs, format: Plain) -> Result<ExitCode, CliError> {
         say!(
             "each is booted once in a block, in an order of its own: at most {} boots for {most} blocks, \
              and {} for the {least} that are the least that decide",
-            most * count,
-            least * count
+            most.saturating_mul(count),
+            least.saturating_mul(count)
         );
         let block = schedule::block_ns(&experiment, &schedule::plan(&experiment));
         let block = model::format_duration_ns(block);
