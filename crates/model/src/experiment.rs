@@ -85,6 +85,11 @@ impl TargetSpec {
         }
     }
 
+    /// True for this machine, with whatever keys.
+    pub fn is_local(&self) -> bool {
+        self.kind == Self::local().kind
+    }
+
     /// Name of the target, as in the table of targets.
     pub fn kind(&self) -> &str {
         &self.kind

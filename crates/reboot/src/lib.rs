@@ -147,18 +147,23 @@ pub fn restart(by: By) -> Result<(), Problem> {
     })
 }
 
+/// Is there something that starts at a boot and has not started yet?
+pub fn is_starting() -> bool {
+    // Its status is not 0 where a unit has failed, too.
+    let state = std::process::Command::new("systemctl")
+        .arg("is-system-running")
+        .output();
+    let state = state.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    matches!(
+        state.as_deref().map(str::trim),
+        Ok("initializing" | "starting")
+    )
+}
+
 /// Waits until everything that starts at a boot has started, at most for a minute.
 pub fn settle() {
     for _ in 0..60 {
-        // Its status is not 0 where a unit has failed, too.
-        let state = std::process::Command::new("systemctl")
-            .arg("is-system-running")
-            .output();
-        let state = state.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
-        if !matches!(
-            state.as_deref().map(str::trim),
-            Ok("initializing" | "starting")
-        ) {
+        if !is_starting() {
             return;
         }
         std::thread::sleep(std::time::Duration::from_secs(1));

@@ -5,6 +5,7 @@
 //! arguments of another program, which everybody on the machine can read.
 
 use crate::exit::CliError;
+use crate::systemd;
 use model::Problem;
 use model::trial::headline;
 use runner::Event;
@@ -55,6 +56,14 @@ struct Notice<'a> {
     directory: String,
     time: String,
     text: &'a str,
+}
+
+/// The address for a process that is started in another directory.
+pub fn from_anywhere(address: &str) -> Result<String, CliError> {
+    Ok(match address.strip_prefix('@') {
+        Some(file) => format!("@{}", systemd::absolute(Path::new(file))?.display()),
+        None => address.to_owned(),
+    })
 }
 
 impl Notices {

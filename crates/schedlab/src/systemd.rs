@@ -57,6 +57,11 @@ pub fn remove(units: &[PathBuf]) -> Result<(), CliError> {
     systemctl(&["daemon-reload"])
 }
 
+/// A path as a unit may have it.
+pub fn absolute(path: &Path) -> Result<PathBuf, CliError> {
+    std::path::absolute(path).map_err(|e| refused("find", path, &e))
+}
+
 /// An error about a file.
 pub fn refused(step: &str, path: &Path, error: &std::io::Error) -> CliError {
     CliError::internal(format!("{step} {}: {error}", path.display()))

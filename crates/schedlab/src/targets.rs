@@ -65,8 +65,7 @@ pub fn host_of(wait: WaitArgs, interrupted: &Arc<AtomicBool>) -> Result<Host, Cl
 
 /// The way in which this machine boots kernels of arms, where the target is that.
 pub fn reboots(spec: &TargetSpec) -> Option<By> {
-    let local = spec.kind() == TargetSpec::local().kind();
-    target::local::reboots(spec).filter(|_| local)
+    target::local::reboots(spec).filter(|_| spec.is_local())
 }
 
 /// Refuses a run of which this process would not see the end.
@@ -84,7 +83,7 @@ pub fn stays_up(spec: &TargetSpec) -> Result<(), CliError> {
 pub fn cpus(spec: &TargetSpec) -> Vec<u32> {
     match target::cpus(spec) {
         Some(count) => (0..count).collect(),
-        None if spec.kind() == TargetSpec::local().kind() => load::allowed_cpus(),
+        None if spec.is_local() => load::allowed_cpus(),
         None => Vec::new(),
     }
 }
@@ -159,7 +158,7 @@ pub fn made_ready(
 
 /// Refuses where an agent on this machine would wait for that of another run, and names the run.
 pub fn unused(spec: &TargetSpec) -> Result<(), CliError> {
-    match spec.kind() == TargetSpec::local().kind() && agent::is_busy()? {
+    match spec.is_local() && agent::is_busy()? {
         true => machine_lock().map(drop),
         false => Ok(()),
     }

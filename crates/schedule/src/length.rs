@@ -1,6 +1,6 @@
 //! Length of blocks, and of what comes before the first, as far as the experiment tells.
 
-use model::{Experiment, Load, Plan, Slo, TargetSpec, Workload};
+use model::{Experiment, Load, Plan, Slo, Workload};
 
 /// Applying, proving and undoing an arm, and starting a process: measured on a
 /// small machine, rounded up.
@@ -93,7 +93,7 @@ pub fn search_limit_ns(workload: &Workload, slo: &Slo) -> u64 {
 }
 
 fn around_a_trial_ns(experiment: &Experiment) -> u64 {
-    match experiment.target.kind() == TargetSpec::local().kind() {
+    match experiment.target.is_local() {
         true => AROUND_A_TRIAL_NS,
         false => AROUND_IN_A_GUEST_NS,
     }

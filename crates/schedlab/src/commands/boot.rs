@@ -6,7 +6,7 @@
 use crate::args::{BootArm, BootCommand, BootNextArgs, BootStep, ExperimentArgs, WaitArgs};
 use crate::exit::{self, CliError};
 use crate::measure::{Boots, Run, default_dir, interrupt_flag};
-use crate::notify::Notices;
+use crate::notify::{self, Notices};
 use crate::output::{self, Plain, say};
 use crate::request::{Wanted, measurable, wanted};
 use crate::systemd::{self, quoted, systemctl, unit};
@@ -183,7 +183,7 @@ fn arm(args: &BootArm) -> Result<ExitCode, CliError> {
     };
     let given = args.resume.as_ref().or(args.output.as_ref());
     let directory = match given {
-        Some(given) => absolute(given)?,
+        Some(given) => systemd::absolute(given)?,
         None => agent::state_dir()?.join(default_dir(&experiment.name)),
     };
     let service = service(&experiment.name, &directory)?;
@@ -210,10 +210,6 @@ fn arm(args: &BootArm) -> Result<ExitCode, CliError> {
     start(&directory, &experiment, wanted, args, &service)
 }
 
-fn absolute(path: &Path) -> Result<PathBuf, CliError> {
-    std::path::absolute(path).map_err(|e| systemd::refused("find", path, &e))
-}
-
 /// Writes everything that goes on after a boot, and starts it.
 fn start(
     directory: &Path,
@@ -230,13 +226,8 @@ fn start(
             "schedlab boot status; schedlab boot disarm ends it",
         ));
     }
-    let mut notify = Vec::new();
-    for to in &args.notify {
-        notify.push(match to.strip_prefix('@') {
-            Some(file) => format!("@{}", absolute(Path::new(file))?.display()),
-            None => to.clone(),
-        });
-    }
+    let notify = args.notify.iter().map(|to| notify::from_anywhere(to));
+    let notify = notify.collect::<Result<_, _>>()?;
     if let Some(wanted) = wanted {
         drop(Run::start(Some(directory), wanted)?);
     }
@@ -417,11 +408,8 @@ fn is_active() -> bool {
         .args(["is-active", UNIT])
         .output();
     let said = state.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
-    let booting = std::process::Command::new("systemctl")
-        .arg("is-system-running")
-        .output();
-    let booting = booting.is_ok_and(|output| output.stdout.starts_with(b"starting"));
-    booting || said.is_ok_and(|said| ["active", "activating"].contains(&said.as_str()))
+    reboot::is_starting()
+        || said.is_ok_and(|said| ["active", "activating"].contains(&said.as_str()))
 }
 
 fn status(format: Plain) -> Result<ExitCode, CliError> {

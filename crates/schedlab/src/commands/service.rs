@@ -5,10 +5,10 @@
 
 use crate::args::{ServiceCommand, ServiceInstall};
 use crate::exit::CliError;
-use crate::notify::Notices;
+use crate::notify::{self, Notices};
 use crate::output::say;
 use crate::request::from_file;
-use crate::systemd::{self, UNITS, quoted, refused, systemctl, unit};
+use crate::systemd::{self, UNITS, absolute, quoted, refused, systemctl, unit};
 use results::files::plain;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -102,11 +102,7 @@ impl Units {
         let mut command = vec![program.display().to_string(), "run".to_owned()];
         command.extend([file.display().to_string(), "--wait".to_owned()]);
         for to in &args.notify {
-            let to = match to.strip_prefix('@') {
-                Some(file) => format!("@{}", absolute(Path::new(file))?.display()),
-                None => to.clone(),
-            };
-            command.extend(["--notify".to_owned(), to]);
+            command.extend(["--notify".to_owned(), notify::from_anywhere(to)?]);
         }
         let command: Vec<String> = command.iter().map(|word| quoted(word)).collect();
         let calendar = calendar(&args.every).to_owned();
@@ -150,10 +146,6 @@ fn unit_name(experiment: &str) -> String {
 fn calendar(every: &str) -> &str {
     let known = EVERY.iter().find(|(word, _)| *word == every);
     known.map_or(every, |(_, calendar)| calendar)
-}
-
-fn absolute(path: &Path) -> Result<PathBuf, CliError> {
-    std::path::absolute(path).map_err(|e| refused("find", path, &e))
 }
 
 fn check_calendar(calendar: &str) -> Result<(), CliError> {

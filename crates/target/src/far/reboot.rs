@@ -51,7 +51,7 @@ impl FarTarget {
             Err(failure) => return Err(failure.into()),
         }
         let look = self.back(&before, limit)?;
-        // A copy, so that the entry of one boot is gone also where another kernel came.
+        // The entry of one boot is to go also where another kernel came.
         self.patiently(|target| target.boot_next(&look, by, "clear", &[]))?;
         if look.release != kernel {
             return Err(came_with_another(kernel, &look.release));
