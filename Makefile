@@ -3,7 +3,7 @@
 # make banking-local   policies on a banking service under Gatling, without a guest; 20 minutes
 # make banking-native   the same without Gatling, by our own load; 20 minutes
 # make banking-capacity   the same at shares of its highest rate; 2 and a half hours
-# make banking   sched_ext schedulers on the same service in a guest; 50 minutes without KVM
+# make banking   sched_ext schedulers on the same service in a guest; 40 minutes without KVM
 # make install   the program, its man pages and completions, below prefix (DESTDIR is obeyed)
 # make deb   a Debian package of the same, with experiments and documents, in target/
 # make test   installs what is missing, checks and tests everything
@@ -111,18 +111,21 @@ test:
 deny:
 	cargo deny $(DENY) check
 
-# What takes too long for each time: a thousand kills, most promises of scx_microquanta, a
-# bisection, faults on Xen, reboots of a machine and the longer trials in virtual time. docs/reliability.md and the
+# What takes too long for each time: a thousand kills, most promises of scx_microquanta, bisections
+# of a scheduler and of a kernel, faults on Xen, reboots of a machine, a connection that is cut fifty
+# times, and the longer trials in virtual time. docs/reliability.md and the
 # README of the scheduler have their figures.
 test-long: build sched
 	cargo build --quiet -p schedlab
 	cargo test --quiet -p tests --test microquanta -- --ignored
 	cargo test --quiet -p tests --test vm -- --ignored
-	cargo test --quiet -p tests --test bisect -- --ignored
+	@scripts/setup kernel
+	cargo test --quiet -p tests --test bisect -- --ignored --test-threads 1
 	cargo test --quiet -p tests --test xen -- --ignored
 	cargo test --quiet -p tests --test slurm -- --ignored
 	@scripts/setup machine
 	cargo test --quiet -p tests --test reboots -- --ignored --test-threads 1
+	cargo test --quiet -p tests --test soak -- --ignored
 	for name in scx_rusty@1.1.4 scx_lavd scx_bpfland; do $(SCHEDLAB) scheduler install $$name || exit; done
 	cargo test --quiet -p tests --test vm documented
 	cargo build --release --quiet -p kills

@@ -1,5 +1,5 @@
-//! `schedlab bisect`: what it says before anything is measured, and a whole bisection of a scheduler
-//! in guests.
+//! `schedlab bisect`: what it says before anything is measured, and whole bisections of a scheduler
+//! and of a kernel in guests.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -132,6 +132,123 @@ fn a_program_that_is_none_of_the_tree_is_refused() {
         let said = stderr(&output);
         assert!(said.contains(says), "{program}: {said}");
     }
+}
+
+#[test]
+fn what_is_no_way_to_bisect_a_kernel_is_refused_before_anything_is_built() {
+    let bench = Bench::default();
+    let Some(repository) = repository(&bench) else {
+        return skipped("there is no git");
+    };
+    let bisect = |program: &str, more: &[&str]| {
+        let first = ["bisect", program, "--repository", &repository];
+        let between = ["--good", "one", "--bad", "two", "-w", "wakeup"];
+        bench.run(&[&first[..], &between, more].concat())
+    };
+    for (program, more, says) in [
+        (
+            "kernel",
+            ["-o", "out", "--target", "ssh:far"],
+            "booted in guests",
+        ),
+        (
+            "kernel",
+            ["-o", "a+b", "--config", "defconfig"],
+            "plus sign",
+        ),
+        (
+            "scx_none",
+            ["-o", "out", "--config", "defconfig"],
+            "are of a kernel",
+        ),
+        (
+            "scx_none",
+            ["-o", "out", "--fragment", "my.config"],
+            "are of a kernel",
+        ),
+    ] {
+        let output = bisect(program, &more);
+        expect_code(&output, 2);
+        let said = stderr(&output);
+        assert!(said.contains(says), "{program} {more:?}: {said}");
+    }
+}
+
+/// Commits of the kernel after the first one: the one that makes it slower, and one that does not build.
+const KERNELS: u32 = 8;
+const SLOWER: u32 = 6;
+const BROKEN: u32 = 4;
+
+/// Configuration of a small kernel, which schedlab completes.
+const SMALL: &str = "tinyconfig";
+
+/// A repository of Debian's kernel, in which one commit of many lets each enqueueing of a task of
+/// the fair class take its time. `None`, said, where its source or a program for the build is out of
+/// reach.
+fn kernel_with_a_planted_slowdown(bench: &Bench) -> Option<String> {
+    let package = "debian:linux-source-6.12";
+    let mut build = bench.command(&["kernel", "build", package, "--config", SMALL]);
+    let built = build
+        .args(["-o", "first"])
+        .env("XDG_CACHE_HOME", bench.path("cache"))
+        .output();
+    let built = built.expect("schedlab starts");
+    if built.status.code() == Some(3) {
+        skipped(stderr(&built));
+        return None;
+    }
+    expect_code(&built, 0);
+    let script = format!(
+        "set -e; mv cache/schedlab/src/linux-source-* r; cd r; git init -q .; \
+         git config user.name a; git config user.email a@b.c; git config gc.auto 0; \
+         fair=kernel/sched/fair.c; git add -f .; git commit -q -m start; git tag v0; \
+         for n in $(seq 1 {KERNELS}); do echo $n >> NOTES; \
+         if [ $n = {SLOWER} ]; then sed -i '/^enqueue_task_fair(/{{n;s/.*/&\\n\\tfor (int i = 0; i < 30000; i++)\\n\\t\\tbarrier();/}}' $fair; fi; \
+         if [ $n = {BROKEN} ]; then echo '#error broken' >> $fair; fi; \
+         if [ $n = $(({BROKEN} + 1)) ]; then sed -i '/^#error broken/d' $fair; fi; \
+         git add -f NOTES $fair; git commit -q -m \"change $n\"; git tag v$n; done"
+    );
+    let made = Command::new("sh")
+        .args(["-c", &script])
+        .current_dir(bench.dir.path())
+        .status();
+    assert!(made.is_ok_and(|status| status.success()));
+    Some(bench.path("r").display().to_string())
+}
+
+#[test]
+#[ignore = "builds kernels and boots them in guests: half an hour, in make test-long"]
+fn the_commit_that_slows_a_kernel_is_found() {
+    if let Some(why) = no_guests() {
+        return skipped(why);
+    }
+    let _turn = alone();
+    let bench = Bench::default();
+    let Some(repository) = kernel_with_a_planted_slowdown(&bench) else {
+        return;
+    };
+    let last = format!("v{KERNELS}");
+    let first = ["bisect", "kernel", "--repository", &repository];
+    let between = ["--good", "v0", "--bad", &last, "--config", SMALL];
+    let how = [
+        "-w",
+        "rr",
+        "--duration",
+        "1s",
+        "--budget",
+        "5m",
+        "-o",
+        "out",
+    ];
+    let output = bench.run(&[&first[..], &between, &how].concat());
+    expect_code(&output, 0);
+    let text = stdout(&output);
+    eprintln!("{text}");
+    assert!(text.contains(&format!("\n  change {SLOWER}\n")), "{text}");
+    assert!(text.contains("broken"), "{text}");
+    let steps = std::fs::read_to_string(bench.path("out/bisect.json")).expect("kept");
+    let steps: serde_json::Value = serde_json::from_str(&steps).expect("valid JSON");
+    assert_eq!(steps["again"]["verdict"], "bad", "{steps}");
 }
 
 /// Commits after the first one, and the one of them that makes the scheduler slower.

@@ -124,6 +124,21 @@ impl Bisection {
         self.said(&["rev-parse", "--verify", &format!("{commit}^")])
     }
 
+    /// Puts the files of a commit into a work tree of the clone, which is made at first. Files that are
+    /// the same in the commit before keep their times, so that make(1) builds only what changed.
+    pub fn checkout(&self, commit: &str, tree: &Path) -> Result<(), Error> {
+        let directory = tree.display().to_string();
+        let output = match tree.exists() {
+            true => git(&[
+                "-C", &directory, "checkout", "-q", "--force", "--detach", commit,
+            ])?,
+            false => self.at(&[
+                "worktree", "add", "-q", "--force", "--detach", &directory, commit,
+            ])?,
+        };
+        succeeded(&self.source, &output)
+    }
+
     fn at(&self, arguments: &[&str]) -> Result<std::process::Output, Error> {
         let clone = self.clone.display().to_string();
         git(&[&["-C", &clone], arguments].concat())

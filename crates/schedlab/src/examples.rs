@@ -20,6 +20,7 @@ Examples:
 pub const BISECT: &str = "\
 Examples:
   schedlab bisect scx_rusty --repository scx --good v1.1.3 --bad main -w wakeup
+  schedlab bisect kernel --repository linux --good v6.17 --bad v6.18 -w wakeup
   schedlab bisect bin/x x.toml --build make --repository . --good v1 --bad v2";
 
 pub const CHECK: &str = "\

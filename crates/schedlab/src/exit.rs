@@ -232,6 +232,7 @@ impl From<vm::VmError> for CliError {
     fn from(error: vm::VmError) -> Self {
         match error {
             vm::VmError::Unmet(problem) => CliError::Unmet(vec![problem]),
+            vm::VmError::Interrupted => CliError::Interrupted,
             error => CliError::internal(error),
         }
     }

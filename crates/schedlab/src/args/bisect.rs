@@ -8,12 +8,18 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 pub struct BisectArgs {
     /// Scheduler, with arguments if it takes some: scx_rusty, 'scx_rusty --slice-us-overutil 5000';
-    /// with --build a file that it makes in the tree: bin/sort
+    /// kernel: Linux itself, which guests boot; with --build a file that it makes in the tree: bin/sort
     pub program: String,
     /// Shell command that builds the program in the tree of a commit; the workload finds the path
     /// of the program in the variable PROGRAM. It runs as you do
     #[arg(long, value_name = "COMMAND")]
     pub build: Option<String>,
+    /// Start of a kernel's configuration: a target of its make, or a file [default: defconfig]
+    #[arg(long, value_name = "CONFIG", conflicts_with = "build")]
+    pub config: Option<String>,
+    /// File of options that are merged into a kernel's configuration
+    #[arg(long, value_name = "FILE", conflicts_with = "build")]
+    pub fragment: Vec<PathBuf>,
     /// Repository of its source, a path or a URL
     #[arg(long, value_name = "REPOSITORY")]
     pub repository: String,

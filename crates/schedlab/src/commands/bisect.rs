@@ -1,6 +1,7 @@
-//! `schedlab bisect`: the commit that made a sched_ext scheduler or another program worse, each step
-//! an interleaved comparison with the good commit.
+//! `schedlab bisect`: the commit that made a kernel, a sched_ext scheduler or another program worse,
+//! each step an interleaved comparison with the good commit.
 
+mod kernel;
 mod program;
 mod shown;
 
@@ -8,9 +9,10 @@ use crate::args::{BisectArgs, ExperimentArgs};
 use crate::exit::{self, CliError};
 use crate::measure::{Measured, measure_anew};
 use crate::output::{self, Plain};
-use crate::request::measurable;
+use crate::request::{measurable, wanted};
 use crate::sources;
 use git::{Bisection, Mark, Next};
+use plan::PlanError;
 use report::{Comparison, Table, Verdict};
 use runner::Outcome;
 use schedulers::GitName;
@@ -31,12 +33,16 @@ const BESIDE: u32 = 2;
 const MOST_OF_AN_EFFECT: f64 = 0.5;
 
 /// State of a bisection, as it is kept.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct State {
-    /// Scheduler or program, and the command that builds it.
+    /// Scheduler or program, and the command that builds it; or `kernel` and its configuration.
     program: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     build: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    config: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    fragments: Vec<PathBuf>,
     good: String,
     bad: String,
     /// Commits after the good one, up to the bad one.
@@ -50,6 +56,15 @@ pub struct State {
     steps: Vec<Step>,
     /// Comparison of the culprit with its parent.
     again: Option<Step>,
+}
+
+impl State {
+    /// True where both look for the same.
+    fn is_of(&self, other: &State) -> bool {
+        (&self.good, &self.bad) == (&other.good, &other.bad)
+            && (&self.program, &self.build) == (&other.program, &other.build)
+            && (&self.config, &self.fragments) == (&other.config, &other.fragments)
+    }
 }
 
 /// A commit that was judged.
@@ -73,8 +88,18 @@ struct Judged {
     change: Option<f64>,
 }
 
+/// Kinds of things that are bisected.
+#[derive(Debug, Clone, Copy)]
+enum Subject<'a> {
+    Scheduler,
+    /// Made by this shell command.
+    Program(&'a str),
+    Kernel,
+}
+
 struct Bisect<'a> {
     args: &'a BisectArgs,
+    subject: Subject<'a>,
     dir: PathBuf,
     /// Directory of the trees of programs.
     trees: PathBuf,
@@ -106,14 +131,7 @@ pub fn bisect(args: &BisectArgs) -> Result<ExitCode, CliError> {
 impl<'a> Bisect<'a> {
     /// Begins, or goes on where the directory holds the same bisection.
     fn open(args: &'a BisectArgs) -> Result<Self, CliError> {
-        let given = &args.experiment;
-        if given.file.is_none() && given.workloads.is_empty() && given.command.is_empty() {
-            let remedy = match args.build {
-                None => "-w wakeup, or an experiment file without arms of its own",
-                Some(_) => "the command that is measured, after --: -- sh -c '$PROGRAM --size 3'",
-            };
-            return Err(CliError::usage("bisect needs a workload", remedy));
-        }
+        let subject = subject(args)?;
         let commit =
             |name: &str| git::commit_of(&args.repository, Some(name)).map_err(CliError::from);
         let (good, bad) = (commit(&args.good)?, commit(&args.bad)?);
@@ -122,37 +140,36 @@ impl<'a> Bisect<'a> {
         fs::create_dir_all(&dir).map_err(CliError::internal)?;
         // A workload finds the programs from wherever it runs.
         let dir = fs::canonicalize(&dir).map_err(CliError::internal)?;
-        if args.build.is_some() {
-            program::check(&args.program, &dir.join(program::TREES))?;
-            let elsewhere = given.target.as_deref().or(given.clock.as_deref());
-            if let Some(elsewhere) = elsewhere {
-                return Err(CliError::usage(
-                    format!("a program that is built here is not there on {elsewhere}"),
-                    "measure it on this machine, or in a guest: --vm debian:sid",
-                ));
+        match subject {
+            Subject::Scheduler => {}
+            Subject::Program(_) => program::check(&args.program, &dir.join(program::TREES))?,
+            Subject::Kernel => {
+                boots_kernels(&args.experiment)?;
+                kernel::check(&dir)?;
             }
         }
         let clone = dir.join("repository.git");
         let bisection = Bisection::open(&args.repository, &good, &bad, &clone)?;
+        let begun = State {
+            commits: bisection.commits(&good, &bad)?,
+            confidence: args.experiment.confidence.unwrap_or(0.95),
+            smallest_effect: 0.0,
+            ends: None,
+            steps: Vec::new(),
+            again: None,
+            good,
+            bad,
+            program: args.program.clone(),
+            build: args.build.clone(),
+            config: args.config.clone(),
+            fragments: whole(&args.fragment)?,
+        };
         let kept = fs::read_to_string(dir.join(STEPS)).ok();
         let state = match kept {
             Some(text) => serde_json::from_str(&text).map_err(CliError::internal)?,
-            None => State {
-                commits: bisection.commits(&good, &bad)?,
-                confidence: args.experiment.confidence.unwrap_or(0.95),
-                smallest_effect: 0.0,
-                ends: None,
-                steps: Vec::new(),
-                again: None,
-                good: good.clone(),
-                bad: bad.clone(),
-                program: args.program.clone(),
-                build: args.build.clone(),
-            },
+            None => begun.clone(),
         };
-        let is_other = (&state.good, &state.bad) != (&good, &bad)
-            || (&state.program, &state.build) != (&args.program, &args.build);
-        if is_other {
+        if !state.is_of(&begun) {
             return Err(CliError::usage(
                 format!("{} holds another bisection", dir.display()),
                 "give another directory (-o)",
@@ -160,6 +177,7 @@ impl<'a> Bisect<'a> {
         }
         Ok(Bisect {
             args,
+            subject,
             trees: dir.join(program::TREES),
             dir,
             bisection,
@@ -183,6 +201,7 @@ impl<'a> Bisect<'a> {
             return Ok(());
         }
         let (good, bad) = (self.state.good.clone(), self.state.bad.clone());
+        self.ends_build()?;
         let (step, judged) = self.compare("ends", &good, &bad)?;
         if judged.mark != Mark::Bad {
             return Err(CliError::usage(
@@ -201,6 +220,20 @@ impl<'a> Bisect<'a> {
         self.state.smallest_effect = asked.map_or(half, |percent| percent / 100.0);
         self.state.ends = Some(step);
         self.keep()
+    }
+
+    /// Without both ends there is nothing to look for.
+    fn ends_build(&self) -> Result<(), CliError> {
+        for commit in [&self.state.good, &self.state.bad] {
+            if let Err(why) = self.built(commit)? {
+                let short = commit.get(..git::SHORT).unwrap_or(commit);
+                return Err(CliError::usage(
+                    format!("both ends must build, and {short} does not: {why}"),
+                    "name commits that build here, or mend what the build says",
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Judges commits until one is left, or only those that were skipped.
@@ -277,9 +310,19 @@ impl<'a> Bisect<'a> {
 
     /// The arm of a commit, as on the command line.
     fn arm(&self, commit: &str) -> String {
-        match self.args.build {
-            Some(_) => format!("env.PROGRAM={}", self.tree(commit).program().display()),
-            None => self.scheduler(commit),
+        match self.subject {
+            Subject::Scheduler => self.scheduler(commit),
+            Subject::Program(_) => format!("env.PROGRAM={}", self.tree(commit).program().display()),
+            Subject::Kernel => format!("kernel={}", self.kernels().of(commit).display()),
+        }
+    }
+
+    fn kernels(&self) -> kernel::Kernels<'_> {
+        kernel::Kernels {
+            bisection: &self.bisection,
+            dir: &self.dir,
+            config: self.args.config.as_deref().unwrap_or(kernel::CONFIG),
+            fragments: &self.state.fragments,
         }
     }
 
@@ -303,9 +346,14 @@ impl<'a> Bisect<'a> {
     /// Builds what a commit has, unless it was built before; the inner error is why it does not
     /// build.
     fn built(&self, commit: &str) -> Result<Result<(), String>, CliError> {
-        if let Some(build) = &self.args.build {
-            return self.tree(commit).build(build);
+        match self.subject {
+            Subject::Scheduler => self.built_scheduler(commit),
+            Subject::Program(build) => self.tree(commit).build(build),
+            Subject::Kernel => self.kernels().build(commit),
         }
+    }
+
+    fn built_scheduler(&self, commit: &str) -> Result<Result<(), String>, CliError> {
         let scheduler = self.scheduler(commit);
         let scheduler = scheduler.split(' ').next().unwrap_or_default();
         let of = GitName::of(scheduler).ok_or_else(|| CliError::internal("no name of a commit"))?;
@@ -331,11 +379,18 @@ impl<'a> Bisect<'a> {
                 .to_vec(),
             ..self.args.experiment.clone()
         };
-        if self.args.build.is_some() && given.vm.is_some() {
-            let trees = [baseline, commit].map(|at| self.tree(at).files());
-            given
-                .expose
-                .extend(trees.map(|tree| tree.display().to_string()));
+        match self.subject {
+            Subject::Program(_) if given.vm.is_some() => {
+                let trees = [baseline, commit].map(|at| self.tree(at).files());
+                given
+                    .expose
+                    .extend(trees.map(|tree| tree.display().to_string()));
+            }
+            // A kernel needs a guest, of which a file may say more.
+            Subject::Kernel if given.file.is_none() && given.vm.is_none() => {
+                given.vm = Some(self.kernels().of(baseline).display().to_string());
+            }
+            _ => {}
         }
         let mut wanted = measurable(&given)?;
         let stop = &mut wanted.experiment.stop;
@@ -360,6 +415,79 @@ impl<'a> Bisect<'a> {
         // git halves what is left.
         let halvings = u32::BITS - self.state.commits.saturating_sub(1).leading_zeros();
         halvings + BESIDE
+    }
+}
+
+/// The paths from the root, since the same command may be given from elsewhere.
+fn whole(paths: &[PathBuf]) -> Result<Vec<PathBuf>, CliError> {
+    let whole = |path: &PathBuf| {
+        fs::canonicalize(path).map_err(|error| {
+            let what = format!("--fragment {}: {error}", path.display());
+            CliError::usage(what, "name a file of options of the kernel")
+        })
+    };
+    paths.iter().map(whole).collect()
+}
+
+/// Refuses a file whose target does not boot kernels that are built here.
+fn boots_kernels(given: &ExperimentArgs) -> Result<(), CliError> {
+    if given.file.is_none() {
+        return Ok(());
+    }
+    let unchanged = ExperimentArgs {
+        arms: vec!["default".to_owned()],
+        ..given.clone()
+    };
+    let target = wanted(&unchanged)?.experiment.target;
+    let can = target::can(&target).map_err(PlanError::from)?;
+    match can.kernels && !can.reboots {
+        true => Ok(()),
+        false => Err(CliError::usage(
+            format!(
+                "target {} does not boot a kernel that is built here",
+                target.kind()
+            ),
+            "[target] kind = \"vm\" in the file",
+        )),
+    }
+}
+
+/// The kind of what is to be bisected, where it can be measured as asked.
+fn subject(args: &BisectArgs) -> Result<Subject<'_>, CliError> {
+    let subject = match &args.build {
+        Some(build) => Subject::Program(build),
+        None if args.program == kernel::NAME => Subject::Kernel,
+        None => Subject::Scheduler,
+    };
+    let given = &args.experiment;
+    if given.file.is_none() && given.workloads.is_empty() && given.command.is_empty() {
+        let remedy = match subject {
+            Subject::Program(_) => {
+                "the command that is measured, after --: -- sh -c '$PROGRAM --size 3'"
+            }
+            _ => "-w wakeup, or an experiment file without arms of its own",
+        };
+        return Err(CliError::usage("bisect needs a workload", remedy));
+    }
+    let elsewhere = given.target.as_deref().or(given.clock.as_deref());
+    match (subject, elsewhere, given.target.as_deref()) {
+        (Subject::Program(_), Some(elsewhere), _) => Err(CliError::usage(
+            format!("a program that is built here is not there on {elsewhere}"),
+            "measure it on this machine, or in a guest: --vm debian:sid",
+        )),
+        (Subject::Kernel, _, Some(target)) => Err(CliError::usage(
+            format!("{target} does not boot a kernel that is built here"),
+            "leave it out: the kernels of commits are booted in guests",
+        )),
+        (Subject::Scheduler | Subject::Program(_), ..)
+            if args.config.is_some() || !args.fragment.is_empty() =>
+        {
+            Err(CliError::usage(
+                "`--config` and `--fragment` are of a kernel",
+                "leave them out, or bisect the kernel: schedlab bisect kernel --repository linux",
+            ))
+        }
+        _ => Ok(subject),
     }
 }
 

@@ -214,6 +214,8 @@ pub fn kernel(command: &KernelCommand) -> Result<ExitCode, CliError> {
                 fragments: fragment.clone(),
                 output: output.clone(),
                 jobs: jobs.unwrap_or(cpus),
+                sched_ext: true,
+                log: None,
             };
             let built = kernel::build::build(&request, &cache::directory()?)?;
             match format {

@@ -10,7 +10,8 @@ use super::{SUITES, list};
 use crate::VmError;
 use crate::failure::{io, unmet};
 use crate::name;
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -32,6 +33,9 @@ const HEADERS: [(&str, &str); 2] = [
     ("openssl/opensslv.h", "libssl-dev"),
 ];
 
+/// SIGINT and SIGTERM (signal(7)).
+const INTERRUPTS: [i32; 2] = [2, 15];
+
 /// Request for a kernel with everything that schedlab can use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BuildRequest {
@@ -48,7 +52,22 @@ pub struct BuildRequest {
     pub output: Option<PathBuf>,
     /// Jobs of make at a time.
     pub jobs: usize,
+    /// True where it is an error that the kernel cannot have sched_ext.
+    pub sched_ext: bool,
+    /// File with all that make says; `None`: its errors go to the standard error.
+    pub log: Option<PathBuf>,
 }
+
+/// What every guest's kernel must have, without `CONFIG_`.
+const FOR_GUESTS: [&str; 5] = [
+    "VIRTIO_PCI",
+    "VIRTIO_CONSOLE",
+    "NET_9P_VIRTIO",
+    "9P_FS",
+    "OVERLAY_FS",
+];
+/// What schedulers of sched_ext need besides.
+const FOR_SCHED_EXT: [&str; 3] = ["BPF_SYSCALL", "DEBUG_INFO_BTF", "SCHED_CLASS_EXT"];
 
 /// The output directory, which is what an experiment names as its kernel.
 pub fn build(request: &BuildRequest, cache: &Path) -> Result<PathBuf, VmError> {
@@ -69,11 +88,12 @@ fn build_with_tools(request: &BuildRequest, cache: &Path) -> Result<PathBuf, VmE
     let mut build = make(&tree, &output);
     build.arg(format!("-j{}", request.jobs.max(1)));
     build.arg("bzImage").stdout(std::io::stderr());
-    run(build, "make")?;
+    run(build, "make", request.log.as_deref())?;
     Ok(output)
 }
 
-fn check_tools() -> Result<(), VmError> {
+/// An error that names the packages where something that a build needs is not installed.
+pub fn check_tools() -> Result<(), VmError> {
     let mut missing: Vec<&str> = Vec::new();
     missing.extend(
         TOOLS
@@ -180,17 +200,18 @@ fn unpack_source(suite: &Suite, package: &super::apt::Package, tree: &Path) -> R
         .join(format!("{}.tar.xz", package.name));
     let mut tar = Command::new("tar");
     tar.arg("-xf").arg(&archive).arg("-C").arg(part.path());
-    run(tar, "unpack the kernel's source")?;
+    run(tar, "unpack the kernel's source", None)?;
     let top = part.path().join(&package.name);
     fs::rename(&top, tree).map_err(io("rename", &top))
 }
 
 fn configure(request: &BuildRequest, tree: &Path, output: &Path) -> Result<(), VmError> {
     let config = output.join(".config");
+    let log = request.log.as_deref();
     if Path::new(&request.base).is_file() {
         fs::copy(&request.base, &config).map_err(io("copy", Path::new(&request.base)))?;
     } else {
-        configure_by(tree, output, &request.base)?;
+        configure_by(tree, output, &request.base, log)?;
     }
     let shipped = output.join("schedlab.config");
     fs::write(&shipped, FRAGMENT).map_err(io("write", &shipped))?;
@@ -199,28 +220,23 @@ fn configure(request: &BuildRequest, tree: &Path, output: &Path) -> Result<(), V
         .args(["-m", "-O"])
         .arg(output)
         .arg(&config)
-        .arg(&shipped)
-        .args(&request.fragments);
+        .arg(&shipped);
+    // It runs in the tree.
+    for fragment in &request.fragments {
+        merge.arg(fs::canonicalize(fragment).map_err(io("find", fragment))?);
+    }
     merge.current_dir(tree).stdout(Stdio::null());
-    run(merge, "merge the kernel's configuration")?;
-    configure_by(tree, output, "olddefconfig")?;
+    run(merge, "merge the kernel's configuration", log)?;
+    configure_by(tree, output, "olddefconfig", log)?;
     let text = fs::read_to_string(&config).map_err(io("read", &config))?;
-    check_needed(&Config::parse(&text))
+    check_needed(&Config::parse(&text), request.sched_ext)
 }
 
 /// Kconfig drops what it cannot have without a word.
-fn check_needed(config: &Config) -> Result<(), VmError> {
-    const NEEDED: [&str; 8] = [
-        "VIRTIO_PCI",
-        "VIRTIO_CONSOLE",
-        "NET_9P_VIRTIO",
-        "9P_FS",
-        "OVERLAY_FS",
-        "BPF_SYSCALL",
-        "DEBUG_INFO_BTF",
-        "SCHED_CLASS_EXT",
-    ];
-    let lost: Vec<&str> = NEEDED.into_iter().filter(|o| !config.built_in(o)).collect();
+fn check_needed(config: &Config, sched_ext: bool) -> Result<(), VmError> {
+    let besides = FOR_SCHED_EXT.iter().filter(|_| sched_ext);
+    let needed = FOR_GUESTS.iter().chain(besides);
+    let lost: Vec<&str> = needed.copied().filter(|o| !config.built_in(o)).collect();
     if lost.is_empty() {
         return Ok(());
     }
@@ -244,15 +260,26 @@ fn compiler(with_ccache: bool) -> Option<&'static str> {
     with_ccache.then_some("CC=ccache gcc")
 }
 
-fn configure_by(tree: &Path, output: &Path, make_target: &str) -> Result<(), VmError> {
+fn configure_by(
+    tree: &Path,
+    output: &Path,
+    make_target: &str,
+    log: Option<&Path>,
+) -> Result<(), VmError> {
     let mut configure = make(tree, output);
     configure.args(["-s", make_target]).stdout(Stdio::null());
-    run(configure, "make")
+    run(configure, "make", log)
 }
 
-/// Runs a program, whose errors go straight to the standard error of the user.
-fn run(mut command: Command, step: &'static str) -> Result<(), VmError> {
+/// Runs a program. What it says goes straight to the standard error of the user, or to the log.
+fn run(mut command: Command, step: &'static str, log: Option<&Path>) -> Result<(), VmError> {
     let program = PathBuf::from(command.get_program());
+    if let Some(log) = log {
+        let file = File::options().create(true).append(true).open(log);
+        let file = file.map_err(io("open", log))?;
+        let errors = file.try_clone().map_err(io("open", log))?;
+        command.stdout(file).stderr(errors);
+    }
     let status = command
         .stdin(Stdio::null())
         .status()
@@ -260,10 +287,17 @@ fn run(mut command: Command, step: &'static str) -> Result<(), VmError> {
     if status.success() {
         return Ok(());
     }
+    if status.signal().is_some_and(|s| INTERRUPTS.contains(&s)) {
+        return Err(VmError::Interrupted);
+    }
+    let see = match log {
+        None => "see its messages above".to_owned(),
+        Some(log) => format!("see {}", log.display()),
+    };
     Err(unmet(
         "kernel build",
         &format!("`{step}` failed with {status}"),
-        "see its messages above",
+        &see,
     ))
 }
 
@@ -279,19 +313,20 @@ mod tests {
 
     #[test]
     fn the_shipped_fragment_has_what_every_guest_needs() {
-        assert!(check_needed(&Config::parse(FRAGMENT)).is_ok());
+        assert!(check_needed(&Config::parse(FRAGMENT), true).is_ok());
     }
 
     #[test]
     fn what_kconfig_dropped_is_named() {
         let without = FRAGMENT.replace("CONFIG_DEBUG_INFO_BTF=y\n", "");
-        let error = check_needed(&Config::parse(&without))
+        let error = check_needed(&Config::parse(&without), true)
             .unwrap_err()
             .to_string();
         assert!(
             error.contains("DEBUG_INFO_BTF") && error.contains("pahole"),
             "{error}"
         );
+        assert!(check_needed(&Config::parse(&without), false).is_ok());
     }
 
     #[test]
@@ -360,6 +395,8 @@ bzImage:
             fragments: fragments.to_vec(),
             output: None,
             jobs: 1,
+            sched_ext: true,
+            log: None,
         }
     }
 

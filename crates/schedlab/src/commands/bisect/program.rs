@@ -34,7 +34,11 @@ pub fn check(program: &str, all: &Path) -> Result<(), CliError> {
             "give its path from the top of the tree, such as bin/sort",
         ));
     }
-    let path = all.join(program);
+    check_name(&all.join(program))
+}
+
+/// Refuses a path that no arm could name.
+pub fn check_name(path: &Path) -> Result<(), CliError> {
     match path.to_string_lossy().contains('+') {
         false => Ok(()),
         true => Err(CliError::usage(

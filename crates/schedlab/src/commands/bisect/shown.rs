@@ -75,6 +75,8 @@ mod tests {
         State {
             program: "scx_rusty".to_owned(),
             build: None,
+            config: None,
+            fragments: Vec::new(),
             good: "a".to_owned(),
             bad: "b".to_owned(),
             commits: 32,
