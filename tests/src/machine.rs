@@ -1,9 +1,11 @@
 //! A real Debian with GRUB, systemd and sshd on a disk of its own, in QEMU: what reboots are tested
 //! on. `scripts/machine-image` makes the disk, which is kept below target/.
 
-use crate::{Bench, is_root, no_guests, skipped, stdout};
+use crate::{Bench, is_root, no_guests, schedlab, skipped, stdout};
 use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -11,11 +13,16 @@ use std::time::{Duration, Instant};
 /// Under emulation, beside other work.
 const UP: Duration = Duration::from_secs(600);
 
+/// QEMU's name of its network.
+const NETWORK: &str = "net0";
+
 /// A machine that is up, or has no power.
 #[derive(Debug)]
 pub struct Machine {
     bench: Bench,
     port: u16,
+    /// The same here and there, for slurmd.
+    slurmd: u16,
     power: Option<Child>,
 }
 
@@ -31,12 +38,13 @@ impl Machine {
             return None;
         }
         let image = image()?;
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-        let port = listener.local_addr().expect("it has an address").port();
-        drop(listener);
+        let ports = [(); 2].map(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
+        let ports = ports.map(|listener| listener.expect("a free port"));
+        let [port, slurmd] = ports.map(|l| l.local_addr().expect("it has an address").port());
         let mut machine = Machine {
             bench: Bench::default(),
             port,
+            slurmd,
             power: None,
         };
         let disk = machine.bench.path("disk");
@@ -51,7 +59,7 @@ impl Machine {
 
     fn write_configuration(&self) {
         let text = format!(
-            "Host machine\nHostName 127.0.0.1\nPort {}\nUser root\nIdentityFile {}\nIdentitiesOnly yes\n\
+            "Host machine\nHostName 127.0.0.1\nPort {}\nIdentityFile {}\nIdentitiesOnly yes\n\
              UserKnownHostsFile {}\nGlobalKnownHostsFile none\nStrictHostKeyChecking accept-new\n",
             self.port,
             key().display(),
@@ -65,11 +73,28 @@ impl Machine {
         &self.bench
     }
 
+    /// Port of slurmd, here and there.
+    pub fn slurmd(&self) -> u16 {
+        self.slurmd
+    }
+
+    /// This program without what a debugger needs, which is a fraction of its size.
+    pub fn stripped(&self) -> PathBuf {
+        let stripped = self.bench.path("schedlab");
+        if !stripped.exists() {
+            run(Command::new("strip")
+                .arg("-o")
+                .arg(&stripped)
+                .arg(schedlab()));
+        }
+        stripped
+    }
+
     /// The table `[target]` of an experiment that restarts it over ssh.
     pub fn target(&self) -> String {
         let config = self.bench.path("config");
         format!(
-            "[target]\nkind = \"ssh\"\nhost = \"machine\"\nconfig = \"{}\"\nreboots = \"grub\"\n",
+            "[target]\nkind = \"ssh\"\nhost = \"root@machine\"\nconfig = \"{}\"\nreboots = \"grub\"\n",
             config.display()
         )
     }
@@ -90,8 +115,14 @@ impl Machine {
         let disk = format!("file={},if=virtio,format=raw,cache=unsafe", disk.display());
         qemu.args(["-drive", &disk]);
         let port = self.port;
-        let network = format!("user,model=virtio-net-pci,hostfwd=tcp:127.0.0.1:{port}-:22");
+        let network =
+            format!("user,id={NETWORK},model=virtio-net-pci,hostfwd=tcp:127.0.0.1:{port}-:22");
+        let slurmd = self.slurmd;
+        let network = format!("{network},hostfwd=tcp:127.0.0.1:{slurmd}-:{slurmd}");
         qemu.args(["-nic", &network]);
+        let monitor = self.bench.path("monitor");
+        let monitor = format!("unix:{},server=on,wait=off", monitor.display());
+        qemu.args(["-qmp", &monitor]);
         qemu.stdin(Stdio::null())
             .stdout(console)
             .stderr(Stdio::null());
@@ -107,12 +138,28 @@ impl Machine {
         }
     }
 
+    /// Pulls its network's plug, or puts it back.
+    pub fn plug(&self, is_in: bool) {
+        let monitor = UnixStream::connect(self.bench.path("monitor")).expect("QEMU listens");
+        let mut said = BufReader::new(&monitor).lines().map_while(Result::ok);
+        let link = format!(
+            "{{\"execute\":\"set_link\",\"arguments\":{{\"name\":\"{NETWORK}\",\"up\":{is_in}}}}}"
+        );
+        for asked in ["{\"execute\":\"qmp_capabilities\"}", &link] {
+            (&monitor).write_all(asked.as_bytes()).expect("QEMU reads");
+            let answer =
+                said.find(|line| line.contains("\"return\"") || line.contains("\"error\""));
+            let answer = answer.expect("QEMU answers");
+            assert!(answer.contains("return"), "{asked}: {answer}");
+        }
+    }
+
     /// A shell command there.
     pub fn command(&self, script: &str) -> Command {
         let mut ssh = Command::new("ssh");
         ssh.arg("-F").arg(self.bench.path("config"));
         ssh.args(["-o", "BatchMode=yes", "-o", "ConnectTimeout=10"]);
-        ssh.args(["-o", "ServerAliveInterval=10", "machine", script]);
+        ssh.args(["-o", "ServerAliveInterval=10", "root@machine", script]);
         ssh
     }
 
@@ -169,10 +216,12 @@ fn key() -> PathBuf {
     directory().join("key")
 }
 
-/// The disk as it was made; `None`, said, where Debian or a program for it is out of reach.
+/// The disk as the script makes it now; `None`, said, where Debian or a program for it is out of reach.
 fn image() -> Option<PathBuf> {
     let image = directory().join("machine.img");
-    if image.exists() {
+    let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../scripts/machine-image");
+    let modified = |path: &Path| path.metadata().and_then(|m| m.modified()).ok();
+    if modified(&image) > modified(&script) {
         return Some(image);
     }
     std::fs::create_dir_all(directory()).expect("a writable directory");
@@ -181,7 +230,6 @@ fn image() -> Option<PathBuf> {
             .args(["-q", "-t", "ed25519", "-N", "", "-f"])
             .arg(key()));
     }
-    let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../scripts/machine-image");
     let made = Command::new(script)
         .arg(&image)
         .arg(directory().join("key.pub"))

@@ -2,7 +2,7 @@
 //! Each node has a network of its own, so that it is another machine for schedlab's lock of ordinary
 //! users.
 
-use crate::{Bench, is_root, schedlab, skipped};
+use crate::{Bench, Machine, is_root, schedlab, skipped, write_program};
 use std::ffi::OsStr;
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
@@ -14,8 +14,28 @@ use std::time::{Duration, Instant};
 
 /// An ordinary user, which every Linux has: nobody.
 const USER: u32 = 65534;
-/// Time in which the nodes must be idle.
+/// Time in which the nodes must be idle; ten times as much under emulation.
 const READY: Duration = Duration::from_secs(60);
+
+/// Starts slurmd with the kernel that was prepared last, again whenever it ends, as firmware starts a
+/// machine. The other kernel is this one under the name that old programs see (personality(2)).
+const FIRMWARE: &str = r#"#!/bin/sh
+while :; do
+  case "$(cat next-$NODE 2>/dev/null)" in *_2.6.*) way="setarch --uname-2.6" ;; *) way= ;; esac
+  rm -f next-$NODE
+  echo boot >> boots-$NODE
+  $way slurmd -D -b -N $NODE
+done
+"#;
+/// The helper of node_features/helpers: what is prepared is kept for the firmware.
+const HELPER: &str = r#"#!/bin/sh
+cd "$(dirname "$0")"
+test $# = 0 && exec ./schedlab boot feature
+echo "$1" > next-$NODE
+"#;
+const REBOOT: &str = r#"#!/bin/sh
+kill "$(cat "$(dirname "$0")/$NODE/pid")"
+"#;
 
 /// Two nodes, n1 and n2, of the partition `lab`. They end when it is dropped.
 #[derive(Debug)]
@@ -23,20 +43,121 @@ pub struct Cluster {
     bench: Bench,
     /// In the order in which they end.
     daemons: Vec<Child>,
+    /// Kernels that its nodes can be restarted with; none where they are not restarted.
+    kernels: Vec<String>,
 }
 
 impl Cluster {
     /// Starts it; `None` after it was said why there is none.
     pub fn start() -> Option<Self> {
+        Cluster::start_with(Vec::new())
+    }
+
+    /// The same with nodes that Slurm restarts for their kernels: this machine's, and the name of it
+    /// that old programs see.
+    pub fn start_with_kernels() -> Option<Self> {
+        let release = |program: &str, args: &[&str]| {
+            let output = Command::new(program).args(args).output().ok()?;
+            let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+            output.status.success().then_some(text)
+        };
+        let other = release("setarch", &["--uname-2.6", "uname", "-r"]);
+        let Some((own, other)) = release("uname", &["-r"]).zip(other) else {
+            skipped("setarch(8) of util-linux is not installed");
+            return None;
+        };
+        Cluster::start_with(vec![own, other])
+    }
+
+    /// A cluster whose one node is a machine that Slurm restarts for these kernels, which schedlab is
+    /// installed on.
+    pub fn start_with_machine(machine: &Machine, kernels: Vec<String>) -> Option<Self> {
+        let mut cluster = Cluster::prepare(kernels)?;
+        let [ctld, _, _] = free_ports();
+        let dir = cluster.path("").display().to_string();
+        let helper = "/usr/local/sbin/schedlab-kernel";
+        let features = features(&cluster.kernels);
+        let all = features.join(",");
+        let common = |here: &str| {
+            let host = host_name();
+            let port = machine.slurmd();
+            format!(
+                "ClusterName=tests\nSlurmctldHost={host}({here})\nSlurmctldPort={ctld}\nSlurmUser=root\n\
+                 AuthType=auth/munge\nMpiDefault=none\nProctrackType=proctrack/linuxproc\n\
+                 TaskPlugin=task/none\nSelectType=select/linear\nReturnToService=2\nSlurmdTimeout=300\n\
+                 ResumeTimeout=600\nDebugFlags=NO_CONF_HASH\nNodeFeaturesPlugins=node_features/helpers\n\
+                 RebootProgram=/sbin/reboot\n\
+                 NodeName=m1 NodeHostname=machine NodeAddr=127.0.0.1 Port={port} CPUs=1 Feature={all} \
+                 State=UNKNOWN\n\
+                 PartitionName=lab Nodes=m1 Default=YES OverSubscribe=EXCLUSIVE State=UP\n"
+            )
+        };
+        let here = format!(
+            "AuthInfo=socket={dir}/munge/socket\nSlurmctldPidFile={dir}/ctld/pid\n\
+             SlurmctldLogFile={dir}/log/ctld\nStateSaveLocation={dir}/ctld\n{}",
+            common("127.0.0.1")
+        );
+        let helpers = helpers(&features, helper);
+        // The address of this machine in QEMU's user network.
+        let there = format!("SlurmdLogFile=/var/log/slurmd\n{}", common("10.0.2.2"));
+        // Otherwise slurmd asks systemd over D-Bus, which is not there.
+        let cgroup = "IgnoreSystemd=yes\n".to_owned();
+        for (name, text) in [
+            ("slurm.conf", &here),
+            ("there.conf", &there),
+            ("helpers.conf", &helpers),
+            ("cgroup.conf", &cgroup),
+        ] {
+            fs::write(cluster.path(name), text).expect("a writable directory");
+        }
+        cluster.munged();
+        cluster.daemon(Command::new("slurmctld").arg("-D"));
+        let script = "#!/bin/sh\nexec /usr/local/bin/schedlab boot feature \"$@\"\n";
+        write_program(&cluster.path("kernel-helper"), script);
+        for (from, to) in [
+            ("munge/key", "/etc/munge/munge.key"),
+            ("there.conf", "/etc/slurm/slurm.conf"),
+            ("helpers.conf", "/etc/slurm/helpers.conf"),
+            ("cgroup.conf", "/etc/slurm/cgroup.conf"),
+            ("kernel-helper", helper),
+        ] {
+            machine.copy(&cluster.path(from), to);
+        }
+        machine.wait(
+            "chown munge: /etc/munge/munge.key && chmod 400 /etc/munge/munge.key && \
+             systemctl enable --now munge slurmd",
+        );
+        cluster.ready("1", READY * 10);
+        Some(cluster)
+    }
+
+    /// Its files, without daemons; `None` after it was said why there can be none.
+    fn prepare(kernels: Vec<String>) -> Option<Self> {
         if let Some(why) = not_here() {
             skipped(why);
             return None;
         }
-        let mut cluster = Cluster {
+        let cluster = Cluster {
             bench: Bench::default(),
             daemons: Vec::new(),
+            kernels,
         };
         cluster.write_files();
+        Some(cluster)
+    }
+
+    /// Waits until so many nodes are idle.
+    fn ready(&self, nodes: &str, time: Duration) {
+        let limit = Instant::now() + time;
+        let idle = ["-h", "-t", "idle", "-o", "%D"];
+        while self.ask("sinfo", &idle).trim() != nodes {
+            assert!(Instant::now() < limit, "no idle nodes:\n{}", self.logs());
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    fn start_with(kernels: Vec<String>) -> Option<Self> {
+        let mut cluster = Cluster::prepare(kernels)?;
         let mut cables = Vec::new();
         for _ in 0..2 {
             let holder = own_network()?;
@@ -49,18 +170,21 @@ impl Cluster {
         cluster.daemon(Command::new("slurmctld").arg("-D"));
         for (index, node) in ["n1", "n2"].into_iter().enumerate() {
             let network = cluster.network(index);
-            cluster.daemon(Command::new("nsenter").args([&network, "slurmd", "-D", "-N", node]));
+            let mut slurmd = Command::new("nsenter");
+            match cluster.kernels.is_empty() {
+                true => slurmd.args([&network, "slurmd", "-D", "-N", node]),
+                false => slurmd.args([&network, "./firmware"]).env("NODE", node),
+            };
+            let dir = cluster.path("");
+            cluster.daemon(slurmd.current_dir(dir));
         }
-        let limit = Instant::now() + READY;
-        while cluster
-            .ask("sinfo", &["-h", "-t", "idle", "-o", "%D"])
-            .trim()
-            != "2"
-        {
-            assert!(Instant::now() < limit, "no idle nodes:\n{}", cluster.logs());
-            std::thread::sleep(Duration::from_millis(100));
-        }
+        cluster.ready("2", READY);
         Some(cluster)
+    }
+
+    /// Kernels of its nodes, by their releases.
+    pub fn kernels(&self) -> &[String] {
+        &self.kernels
     }
 
     /// A path in the directory of the user's runs.
@@ -180,15 +304,10 @@ impl Cluster {
     /// `cables`: for each node the address here, where slurmctld is, and its own.
     fn configure(&self, cables: &[(String, String)]) {
         let (here, first, second) = (&cables[0].0, &cables[0].1, &cables[1].1);
-        let uname = fs::read_to_string("/proc/sys/kernel/hostname").expect("a host name");
-        let host = uname
-            .trim()
-            .split('.')
-            .next()
-            .unwrap_or_default()
-            .to_owned();
+        let host = host_name();
         let dir = self.bench.dir.path().display().to_string();
         let [ctld, n1, n2] = free_ports();
+        let (features, restarts) = self.restarts(&dir);
         let text = format!(
             "ClusterName=tests\nSlurmctldHost={host}({here})\nSlurmctldPort={ctld}\nSlurmUser=root\n\
              AuthType=auth/munge\nAuthInfo=socket={dir}/munge/socket\nMpiDefault=none\n\
@@ -197,11 +316,32 @@ impl Cluster {
              SlurmctldPidFile={dir}/ctld/pid\nSlurmctldLogFile={dir}/log/ctld\n\
              StateSaveLocation={dir}/ctld\nSlurmdPidFile={dir}/%n/pid\nSlurmdLogFile={dir}/log/%n\n\
              SlurmdSpoolDir={dir}/%n\n\
-             NodeName=n1 NodeHostname={host} NodeAddr={first} Port={n1} CPUs=1 State=UNKNOWN\n\
-             NodeName=n2 NodeHostname={host} NodeAddr={second} Port={n2} CPUs=1 State=UNKNOWN\n\
-             PartitionName=lab Nodes=n1,n2 Default=YES OverSubscribe=EXCLUSIVE State=UP\n"
+             NodeName=n1 NodeHostname={host} NodeAddr={first} Port={n1} CPUs=1 {features} State=UNKNOWN\n\
+             NodeName=n2 NodeHostname={host} NodeAddr={second} Port={n2} CPUs=1 {features} State=UNKNOWN\n\
+             PartitionName=lab Nodes=n1,n2 Default=YES OverSubscribe=EXCLUSIVE State=UP\n{restarts}"
         );
         fs::write(self.path("slurm.conf"), text).expect("a writable directory");
+    }
+
+    /// Lines of slurm.conf about nodes that are restarted, with the files that they need.
+    fn restarts(&self, dir: &str) -> (String, String) {
+        if self.kernels.is_empty() {
+            return (String::new(), String::new());
+        }
+        let programs = [
+            ("firmware", FIRMWARE),
+            ("helper", HELPER),
+            ("reboot", REBOOT),
+        ];
+        for (name, text) in programs {
+            write_program(&self.path(name), text);
+        }
+        let features = features(&self.kernels);
+        let helpers = helpers(&features, &format!("{dir}/helper"));
+        fs::write(self.path("helpers.conf"), helpers).expect("a writable directory");
+        let restarts =
+            format!("NodeFeaturesPlugins=node_features/helpers\nRebootProgram={dir}/reboot\n");
+        (format!("Feature={}", features.join(",")), restarts)
     }
 
     fn munged(&mut self) {
@@ -255,7 +395,39 @@ impl Drop for Cluster {
             let _ = daemon.kill();
             let _ = daemon.wait();
         }
+        // What the firmware has started outlives it.
+        for node in ["n1", "n2"].iter().filter(|_| !self.kernels.is_empty()) {
+            let pid = fs::read_to_string(self.path(&format!("{node}/pid")));
+            let pid = pid.ok().and_then(|pid| pid.trim().parse().ok());
+            if let Some(pid) = pid.and_then(rustix::process::Pid::from_raw) {
+                let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+            }
+        }
     }
+}
+
+fn host_name() -> String {
+    let uname = fs::read_to_string("/proc/sys/kernel/hostname").expect("a host name");
+    let host = uname.trim().split('.').next();
+    host.unwrap_or_default().to_owned()
+}
+
+/// Features of nodes with these kernels, as `schedlab boot feature` calls them.
+fn features(kernels: &[String]) -> Vec<String> {
+    let feature = |kernel: &String| format!("kernel_{}", kernel.replace(['+', '-'], "_"));
+    kernels.iter().map(feature).collect()
+}
+
+/// helpers.conf(5) for these features.
+fn helpers(features: &[String], helper: &str) -> String {
+    let lines = features
+        .iter()
+        .map(|feature| format!("Feature={feature} Helper={helper}\n"));
+    let all = features.join(",");
+    format!(
+        "{}MutuallyExclusive={all}\nBootTime=600\n",
+        lines.collect::<String>()
+    )
 }
 
 fn not_here() -> Option<&'static str> {

@@ -9,24 +9,30 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::process::Command;
 use std::time::{Duration, Instant};
-use tests::{Bench, Machine, expect_code, schedlab, stderr};
+use tests::{Bench, Cluster, Machine, expect_code, stderr};
 
 const BLOCKS: u32 = 3;
 /// Fifteen boots under emulation, beside other work.
 const LIMIT: Duration = Duration::from_secs(3000);
 
-/// Two kernels of Debian and one that panics, the machine's own first.
-fn experiment(target: &str, machine: &Machine) -> String {
+/// The machine's own kernel, and the other one that boots.
+fn kernels(machine: &Machine) -> [String; 2] {
     let kernels = machine.wait("uname -r; ls /boot | sed -n 's/^vmlinuz-//p' | grep -v broken");
     let mut kernels = kernels.lines();
     let own = kernels.next().unwrap();
     let other = kernels.find(|kernel| *kernel != own).unwrap();
+    [own.to_owned(), other.to_owned()]
+}
+
+/// Two kernels of Debian and one that panics, the machine's own first.
+fn experiment(target: &str, machine: &Machine) -> String {
+    let [own, other] = kernels(machine);
     let arm =
         |name: &str, kernel: &str| format!("[[arm]]\nname = \"{name}\"\nkernel = \"{kernel}\"\n");
     [
         target,
-        &arm("own", own),
-        &arm("other", other),
+        &arm("own", &own),
+        &arm("other", &other),
         &arm("broken", "6.1.0-broken"),
         "[[workload]]\nkind = \"wakeup\"\nduration = \"2s\"\nwarmup = \"1s\"\n",
         &format!("[stop]\nmin-blocks = {BLOCKS}\nmax-blocks = {BLOCKS}\nmax-attempts = 1\n"),
@@ -34,13 +40,8 @@ fn experiment(target: &str, machine: &Machine) -> String {
     .concat()
 }
 
-/// This program there, without what a debugger needs.
 fn install(machine: &Machine) {
-    let stripped = machine.bench().path("schedlab");
-    let mut strip = Command::new("strip");
-    let strip = strip.arg("-o").arg(&stripped).arg(schedlab());
-    assert!(strip.status().unwrap().success());
-    machine.copy(&stripped, "/usr/local/bin/schedlab");
+    machine.copy(&machine.stripped(), "/usr/local/bin/schedlab");
 }
 
 /// All that was measured is there, each trial on its kernel.
@@ -188,4 +189,32 @@ fn a_machine_is_restarted_over_ssh_for_each_kernel() {
     let trials: Vec<Trial> = results.trials.into_iter().map(|t| t.trial).collect();
     look_at(&trials);
     is_clean(&machine, own.trim());
+}
+
+#[test]
+#[ignore = "a dozen boots under emulation; make test-long runs it"]
+fn slurm_restarts_a_machine_for_each_kernel() {
+    let Some(machine) = Machine::start() else {
+        return;
+    };
+    install(&machine);
+    let broken = "6.1.0-broken".to_owned();
+    let all = [&kernels(&machine)[..], &[broken]].concat();
+    let Some(cluster) = Cluster::start_with_machine(&machine, all) else {
+        return;
+    };
+    let agent = cluster.path("agent").display().to_string();
+    std::fs::copy(machine.stripped(), &agent).unwrap();
+    let target = format!(
+        "[target]\nkind = \"slurm\"\npartition = \"lab\"\nkernel-feature = \"kernel_{{kernel}}\"\n\
+         agent = \"{agent}\"\n"
+    );
+    let file = cluster.file("kernels.toml", &experiment(&target, &machine));
+    let output = cluster.run(&["run", &file, "--output", "out"]);
+    eprintln!("{}", String::from_utf8_lossy(&output.stderr));
+    // A trial is missing: that of the kernel that panics.
+    expect_code(&output, 4);
+    let results = ResultSet::read(&cluster.path("out")).unwrap();
+    let trials: Vec<Trial> = results.trials.into_iter().map(|t| t.trial).collect();
+    look_at(&trials);
 }

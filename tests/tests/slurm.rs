@@ -168,6 +168,69 @@ fn a_node_that_is_drained_leaves_its_blocks_to_the_other() {
 }
 
 #[test]
+fn nodes_are_restarted_by_slurm_for_the_kernels_of_arms() {
+    let _turn = alone();
+    let Some(cluster) = Cluster::start_with_kernels() else {
+        return;
+    };
+    let [own, other] = cluster.kernels() else {
+        panic!("two kernels");
+    };
+    let text = |other: &str| {
+        format!(
+            "name = \"kernels\"\n[target]\nkind = \"slurm\"\npartition = \"lab\"\nnodes = 2\n\
+             kernel-feature = \"kernel_{{kernel}}\"\n\
+             [[arm]]\nname = \"own\"\nkernel = \"{own}\"\n\
+             [[arm]]\nname = \"other\"\nkernel = \"{other}\"\n\
+             [[workload]]\nname = \"w\"\nkind = \"wakeup\"\nduration = \"100ms\"\n"
+        )
+    };
+    let none = cluster.file("none.toml", &text("9.9.9"));
+    let output = cluster.run(&["run", &none, "-o", "none"]);
+    expect_code(&output, 3);
+    let said = stderr(&output);
+    assert!(said.contains("feature kernel_9.9.9"), "{said}");
+
+    let file = cluster.file("kernels.toml", &text(other));
+    let run = [
+        &["run", &file, "-o", "out", "--max-blocks", "4"],
+        &FAINT[..],
+    ]
+    .concat();
+    let output = cluster.run(&run);
+    expect_code(&output, 0);
+    let results = ResultSet::read(&cluster.path("out")).expect("merged results");
+    let machines: BTreeSet<&str> = results
+        .manifest
+        .sources
+        .iter()
+        .map(|source| source.machine.as_str())
+        .collect();
+    assert_eq!(machines, BTreeSet::from(["n1", "n2"]));
+    // Each node may have begun a block more.
+    let count = results.trials.len();
+    assert!((8..=10).contains(&count), "{count} trials of 4 blocks");
+    for stored in &results.trials {
+        let wanted = match stored.trial.arm.as_str() {
+            "own" => own,
+            _ => other,
+        };
+        let facts = &stored.trial.result.evidence.facts;
+        let kernel = facts.iter().find(|fact| fact.what == "kernel");
+        assert_eq!(&kernel.expect("a fact").found, wanted, "{stored:?}");
+        assert!(stored.trial.is_ok(), "{stored:?}");
+    }
+    let boots = |node: &str| {
+        let boots = std::fs::read_to_string(cluster.path(&format!("boots-{node}")));
+        boots.map_or(0, |text| text.lines().count())
+    };
+    // The first at its start, and one at least where the order of a block is as of the one before.
+    assert!(boots("n1") > 1 && boots("n2") > 1);
+    expect_code(&cluster.run(&["verify", "out"]), 0);
+    expect_no_job(&cluster);
+}
+
+#[test]
 fn a_cancelled_job_ends_the_run_in_order_and_another_job_goes_on() {
     let _turn = alone();
     let Some(cluster) = Cluster::start() else {

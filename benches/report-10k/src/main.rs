@@ -1,7 +1,8 @@
-//! Time and peak memory of a report over ten thousand synthetic trials.
+//! Time and peak memory of a report over ten thousand synthetic trials, of one run or merged from
+//! those of many machines.
 //!
 //! ```text
-//! cargo run --release -p report-10k [-- TRIALS]
+//! cargo run --release -p report-10k [-- TRIALS [MACHINES]]
 //! ```
 //! Each format is made in a process of its own, from reading the directory to the
 //! finished text, five times: the peak memory of a process is that of one report.
@@ -9,7 +10,8 @@
 #![allow(clippy::print_stdout, reason = "what it measured goes to stdout")]
 
 use report::{FORMATS, Format, Options, Table};
-use results::ResultSet;
+use results::merge::{Part, merge};
+use results::{Manifest, ResultSet};
 use std::error::Error;
 use std::path::Path;
 use std::process::Command;
@@ -24,29 +26,64 @@ fn main() -> Outcome<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match args.as_slice() {
         [once, dir, format] if once == "--once" => once_in_this_process(Path::new(dir), format),
-        [] => measure(TRIALS),
-        [trials] => measure(trials.parse()?),
-        _ => Err("usage: report-10k [TRIALS]".into()),
+        [] => measure(TRIALS, 1),
+        [trials] => measure(trials.parse()?, 1),
+        [trials, machines] => measure(trials.parse()?, machines.parse::<u32>()?.max(1)),
+        _ => Err("usage: report-10k [TRIALS [MACHINES]]".into()),
     }
 }
 
-fn measure(trials: u32) -> Outcome<()> {
+fn measure(trials: u32, machines: u32) -> Outcome<()> {
     let dir = tempfile::tempdir()?;
-    let scenario = synthetic::many(trials);
-    eprintln!("writing {} trials ...", scenario.plan.trials.len());
-    synthetic::write(dir.path(), &scenario)?;
-    println!(
-        "{} trials, median of {REPEATS} runs (lowest to highest)",
-        scenario.plan.trials.len()
-    );
+    eprintln!("writing {trials} trials ...");
+    let results = dir.path().join("results");
+    let written = match machines {
+        1 => one_run(&results, trials)?,
+        machines => merged(dir.path(), &results, trials, machines)?,
+    };
+    println!("{written} trials, median of {REPEATS} runs (lowest to highest)");
     println!(
         "{:<10} {:>24} {:>12} {:>12} {:>12}",
         "format", "seconds", "CPU seconds", "peak MiB", "output KiB"
     );
     for format in FORMATS {
-        println!("{}", line(dir.path(), format)?);
+        println!("{}", line(&results, format)?);
     }
     Ok(())
+}
+
+fn one_run(dir: &Path, trials: u32) -> Outcome<usize> {
+    let scenario = synthetic::many(trials);
+    synthetic::write(dir, &scenario)?;
+    Ok(scenario.plan.trials.len())
+}
+
+/// Runs of so many machines, each with an order of its own, and what they are together.
+fn merged(all: &Path, dir: &Path, trials: u32, machines: u32) -> Outcome<usize> {
+    let mut scenario = synthetic::many(trials.div_ceil(machines));
+    let runs = (1..=machines).map(|number| {
+        let run = all.join(number.to_string());
+        scenario.experiment.seed = u64::from(number);
+        scenario.plan.seed = u64::from(number);
+        scenario.system.hostname = format!("lab{number}");
+        synthetic::write(&run, &scenario)?;
+        Ok(ResultSet::read(&run)?)
+    });
+    let runs = runs.collect::<Outcome<Vec<ResultSet>>>()?;
+    let parts = runs.iter().map(|results| Part {
+        machine: results.system.hostname.clone(),
+        results,
+    });
+    let parts: Vec<Part> = parts.collect();
+    let manifest = runs.first().map(|run| Manifest {
+        name: "merged".to_owned(),
+        ..run.manifest.clone()
+    });
+    let started = Instant::now();
+    merge(&parts, dir, manifest.ok_or("no machines")?)?;
+    let seconds = started.elapsed().as_secs_f64();
+    println!("merged from {machines} machines in {seconds:.1} s");
+    Ok(runs.iter().map(|run| run.trials.len()).sum())
 }
 
 fn line(dir: &Path, format: &Format) -> Outcome<String> {

@@ -211,6 +211,24 @@ pub fn running() -> String {
     names.release().to_string_lossy().into_owned()
 }
 
+/// True for an argument that a kernel which is booted once has besides its own.
+pub fn is_of_once(argument: &str) -> bool {
+    ARGUMENTS.split(' ').any(|ours| ours == argument)
+}
+
+/// Releases of the kernels that are installed here.
+pub fn installed(root: &Path) -> Vec<String> {
+    let files = std::fs::read_dir(root.join("boot")).into_iter().flatten();
+    let names = files
+        .flatten()
+        .map(|file| file.file_name().to_string_lossy().into_owned());
+    let mut releases: Vec<String> = names
+        .filter_map(|name| name.strip_prefix("vmlinuz-").map(str::to_owned))
+        .collect();
+    releases.sort();
+    releases
+}
+
 /// Name of this boot, another one after each (proc(5), random/boot_id).
 pub fn boot_id(root: &Path) -> String {
     let path = root.join("proc/sys/kernel/random/boot_id");

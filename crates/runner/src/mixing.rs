@@ -119,10 +119,14 @@ fn text(value: &str) -> &str {
     }
 }
 
-/// Arguments of a kernel without those that say by which program it was loaded.
+/// Arguments of a kernel without those that say by which program it was loaded, and whether for one
+/// boot only.
 fn without_loader(arguments: &str) -> String {
+    let of_the_loader = |word: &&str| {
+        word.starts_with("BOOT_IMAGE=") || word.starts_with("initrd=") || reboot::is_of_once(word)
+    };
     let words = arguments.split_whitespace();
-    let kept = words.filter(|w| !w.starts_with("BOOT_IMAGE=") && !w.starts_with("initrd="));
+    let kept = words.filter(|word| !of_the_loader(word));
     kept.collect::<Vec<_>>().join(" ")
 }
 

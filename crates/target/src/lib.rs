@@ -22,6 +22,7 @@ mod xen;
 pub use ::reboot::By;
 pub use ::vm::Saved;
 pub use reboots::needs_root;
+pub use slurm::kernel_feature;
 
 pub use def::{
     Can, Expose, Fleet, Host, Keys, Leaving, Made, MadeFleet, MakeFleet, ReadError, Say, Shown,

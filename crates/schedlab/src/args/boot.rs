@@ -27,6 +27,19 @@ pub enum BootCommand {
     },
     /// End the experiment: the machine goes on with no more boots; results are kept
     Disarm,
+    /// Helper of Slurm's plugin node_features/helpers, for kernels of nodes: says which feature this
+    /// node has, or prepares one boot of the kernel of another
+    Feature {
+        /// Feature whose kernel the next boot is to run [default: say the one that runs]
+        feature: Option<String>,
+        /// Name of the feature of a kernel, as `kernel-feature` in experiments
+        #[arg(long, default_value = "kernel_{kernel}")]
+        name: String,
+        /// Way of the one boot: grub, systemd-boot; with kexec, RebootProgram of Slurm must be the path
+        /// of a script that runs `systemctl kexec`
+        #[arg(long, default_value_t = By::Grub)]
+        by: By,
+    },
 }
 
 #[derive(Debug, Args)]

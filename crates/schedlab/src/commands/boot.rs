@@ -33,7 +33,42 @@ pub fn boot(command: &BootCommand) -> Result<ExitCode, CliError> {
         BootCommand::Resume => resume(),
         BootCommand::Status { format } => status(*format),
         BootCommand::Disarm => disarm(),
+        BootCommand::Feature { feature, name, by } => match feature {
+            None => {
+                let root = Path::new("/");
+                // slurmd asks when it starts, which is when the entry of this boot has done its work.
+                if reboot::is_once(root) && rustix::process::geteuid().is_root() {
+                    reboot::clear(root).map_err(unmet)?;
+                }
+                say!("{}", target::kernel_feature(name, &reboot::running()));
+                Ok(ExitCode::SUCCESS)
+            }
+            Some(feature) => prepare(feature, name, *by),
+        },
     }
+}
+
+/// Makes the kernel of a feature that of the next boot; Slurm restarts the node afterwards.
+fn prepare(feature: &str, name: &str, by: By) -> Result<ExitCode, CliError> {
+    let root = Path::new("/");
+    let releases = reboot::installed(root);
+    let kernel = releases
+        .iter()
+        .find(|release| target::kernel_feature(name, release) == feature);
+    let kernel = kernel.ok_or_else(|| {
+        let features = releases
+            .iter()
+            .map(|release| target::kernel_feature(name, release));
+        unmet(Problem {
+            object: format!("feature {feature}"),
+            what: "it is that of no kernel that is installed here".to_owned(),
+            remedy: format!("those are {}", features.collect::<Vec<_>>().join(", ")),
+        })
+    })?;
+    require_root()?;
+    let once = Once::find(root, kernel, by).map_err(unmet)?;
+    once.prepare().map_err(unmet)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// `schedlab boot-next`: a step on the machine that another one restarts.

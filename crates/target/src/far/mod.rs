@@ -168,6 +168,14 @@ impl FarTarget {
         Ok(session)
     }
 
+    /// Release of the kernel that it runs.
+    pub fn release(&mut self) -> Result<String, TargetError> {
+        let look = self.patiently(FarTarget::look)?;
+        let release = look.release.clone();
+        self.fresh = Some(look);
+        Ok(release)
+    }
+
     /// Tries a step again for as long as that makes sense.
     fn patiently<T>(
         &mut self,

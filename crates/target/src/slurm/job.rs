@@ -1,11 +1,12 @@
 //! A job that has nodes: of salloc(1), for as long as this process lives, or the one that this
 //! process was started in.
 
-use super::spec::SlurmSpec;
+use super::spec::{SlurmSpec, kernel_feature};
 use crate::{Leaving, TargetError};
 use model::Problem;
 use model::printable::last_lines;
 use rustix::process::{Pid, Signal, kill_process};
+use std::collections::BTreeSet;
 use std::env;
 use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::os::unix::process::CommandExt;
@@ -13,13 +14,15 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub(super) const LOOK: &str = "look at the cluster: sinfo; squeue";
 /// Time before the limit of the job at which its nodes are left: trials are undone by then.
 const BEFORE_THE_END_S: u64 = 60;
 /// Between two looks at a signal while the job is in the queue.
 const LOOK_UP: Duration = Duration::from_millis(200);
+/// The longest time for which the end of a job is waited for; Slurm's own, KillWait, is half a minute.
+const MOST_OF_AN_END: Duration = Duration::from_secs(120);
 /// A way out of the job that a command is started in.
 const ANOTHER_JOB: &str = "env -u SLURM_JOB_ID -u SLURM_JOB_NODELIST schedlab run …";
 /// Says which job it is, and lasts until its standard input ends, as it does with this process.
@@ -66,7 +69,14 @@ impl Job {
         say: &mut dyn FnMut(&str),
     ) -> Result<Self, TargetError> {
         if let (Ok(id), Ok(list)) = (env::var("SLURM_JOB_ID"), env::var("SLURM_JOB_NODELIST")) {
-            return Job::around(spec, id, &list);
+            return match spec.kernel_feature {
+                None => Job::around(spec, id, &list),
+                Some(_) => Err(Unavailable {
+                    what: format!("each kernel is a job of its own, and this runs in job {id}"),
+                    remedy: "start it outside of a job, where salloc gives it nodes".to_owned(),
+                }
+                .into()),
+            };
         }
         Job::allocate(spec, interrupted, say)
     }
@@ -121,7 +131,10 @@ impl Job {
         let line = loop {
             let mut hear = |wait| {
                 while let Ok(line) = said.recv_timeout(wait) {
-                    if line.contains("queued") || line.contains("Pending") {
+                    if ["queued", "Pending", "configuration"]
+                        .iter()
+                        .any(|word| line.contains(word))
+                    {
                         say(&line);
                     }
                     heard.push(line);
@@ -209,22 +222,8 @@ impl Job {
             JobState::Runs { left_s: Some(left) } if left <= BEFORE_THE_END_S => {
                 all(format!("the time limit of job {} is near", self.id))
             }
-            JobState::Runs { .. } => self.unfit_nodes(),
+            JobState::Runs { .. } => unfit(&self.nodes),
         }
-    }
-
-    fn unfit_nodes(&self) -> Vec<Leaving> {
-        let list = self.nodes.join(",");
-        let said = ask("sinfo", &["-h", "-a", "-N", "-n", &list, "-o", "%N|%T|%E"]);
-        let mut unfit: Vec<Leaving> = Vec::new();
-        for line in said.unwrap_or_default().lines() {
-            if let Some(leaving) = unfit_node(line)
-                && !unfit.iter().any(|known| known.machine == leaving.machine)
-            {
-                unfit.push(leaving);
-            }
-        }
-        unfit
     }
 }
 
@@ -269,6 +268,10 @@ fn salloc(spec: &SlurmSpec) -> Command {
     };
     salloc.args(["--exclusive", "--mem=0", "--no-kill", "--job-name=schedlab"]);
     salloc.arg(format!("--nodes={}", spec.nodes));
+    if spec.kernel_feature.is_some() {
+        // Otherwise it says that it has the node while that boots.
+        salloc.arg("--wait-all-nodes=1");
+    }
     for (option, value) in [
         ("partition", &spec.partition),
         ("constraint", &spec.constraint),
@@ -310,6 +313,19 @@ fn not_started(program: &str, error: &std::io::Error) -> Unavailable {
         what: format!("{program}: {error}"),
         remedy: remedy.to_owned(),
     }
+}
+
+/// True for words about a node that did not boot, or a job that was lost since it did not.
+pub(super) fn is_of_the_boot(said: &str) -> bool {
+    const WORDS: [&str; 6] = [
+        "revoked",
+        "boot",
+        "not ready",
+        "failure on",
+        "Node failure",
+        "tried again for",
+    ];
+    WORDS.iter().any(|words| said.contains(words))
 }
 
 /// Why salloc(1) gave no nodes.
@@ -391,6 +407,60 @@ fn seconds(left: &str) -> Option<u64> {
     Some(days.parse::<u64>().ok()? * 86_400 + total)
 }
 
+/// Nodes that must be left. One that a job waits for while it is restarted is none of them.
+pub(super) fn unfit(nodes: &[String]) -> Vec<Leaving> {
+    let list = nodes.join(",");
+    let said = ask("sinfo", &["-h", "-a", "-N", "-n", &list, "-o", "%N|%T|%E"]);
+    let mut unfit: Vec<Leaving> = Vec::new();
+    for line in said.unwrap_or_default().lines() {
+        if let Some(leaving) = unfit_node(line)
+            && !unfit.iter().any(|known| known.machine == leaving.machine)
+        {
+            unfit.push(leaving);
+        }
+    }
+    unfit
+}
+
+/// Waits until the job before has left a node. Slurm refuses a job for which a node must be restarted, and
+/// does not queue it, while another one is ending there (22.05: "never runnable").
+pub(super) fn wait_for_the_end(node: &str, interrupted: &AtomicBool) {
+    let since = Instant::now();
+    while since.elapsed() < MOST_OF_AN_END && !interrupted.load(Ordering::Relaxed) {
+        let state = ask("sinfo", &["-h", "-a", "-N", "-n", node, "-o", "%T"]);
+        if !state.is_ok_and(|state| state.contains("completing")) {
+            return;
+        }
+        std::thread::sleep(LOOK_UP);
+    }
+}
+
+/// Kernels that Slurm knows of no node to boot.
+pub(super) fn kernels_lacking(spec: &SlurmSpec, kernels: &BTreeSet<&str>) -> Vec<Problem> {
+    let Some(pattern) = &spec.kernel_feature else {
+        return Vec::new();
+    };
+    let mut asked = vec!["-h", "-a", "-N", "-o", "%f"];
+    asked.extend(spec.host.iter().flat_map(|host| ["-n", host]));
+    let known = match ask("sinfo", &asked) {
+        Ok(known) => known,
+        Err(said) => return vec![problem(format!("sinfo: {said}"), LOOK)],
+    };
+    let known: BTreeSet<&str> = known.split([',', '\n']).map(str::trim).collect();
+    let features = kernels
+        .iter()
+        .map(|kernel| kernel_feature(pattern, kernel))
+        .filter(|feature| !known.contains(feature.as_str()));
+    let lacking = features.map(|feature| Problem {
+        object: format!("feature {feature}"),
+        what: "Slurm can give it to none of these nodes".to_owned(),
+        remedy: "add it to Feature= of the nodes in slurm.conf and of the helper in helpers.conf \
+                 (`schedlab boot feature`)"
+            .to_owned(),
+    });
+    lacking.collect()
+}
+
 /// From `n1|draining|disk`, as `sinfo -N -o '%N|%T|%E'` prints it, where its node must be left.
 fn unfit_node(line: &str) -> Option<Leaving> {
     let mut parts = line.splitn(3, '|');
@@ -434,7 +504,7 @@ mod tests {
         assert_eq!(left.why, "Slurm says that it is draining (new disk)");
         assert!(unfit_node("n1|down*|none").is_some());
         assert_eq!(unfit_node("n1|allocated|none"), None);
-        assert_eq!(unfit_node("n1|allocated*|none"), None);
+        assert_eq!(unfit_node("n1|allocated#|none"), None);
     }
 
     #[test]

@@ -5,9 +5,10 @@ mod job;
 mod node;
 mod spec;
 
-pub use spec::{KEYS, SlurmSpec};
+pub use spec::{KEYS, SlurmSpec, kernel_feature};
 
 use crate::far::FarTarget;
+use crate::reboots::{self, came_with_another};
 use crate::{
     Boot, Can, Fleet, Host, Leaving, Looked, Made, Session, Target, TargetDef, TargetError,
 };
@@ -32,17 +33,17 @@ pub static DEF: TargetDef = TargetDef {
         slurm.check()?;
         Ok(TargetSpec::from(&slurm))
     },
-    can: |spec| {
-        SlurmSpec::of(spec)?;
-        Ok(CAN)
-    },
+    can: |spec| Ok(can(&SlurmSpec::of(spec)?)),
     expose: None,
     shown: |spec| Ok(SlurmSpec::of(spec)?.shown()),
     make: |spec, host| Ok(Box::new(SlurmTarget::new(SlurmSpec::of(spec)?, host))),
     fleet: Some(|spec, host, say| {
         let spec = SlurmSpec::of(spec)?;
-        let job = Arc::new(Job::of(&spec, &host.interrupted, say)?);
-        Ok(Box::new(Nodes { spec, job }))
+        let job = Job::of(&spec, &host.interrupted, say)?;
+        let nodes = job.nodes().to_vec();
+        // Each kernel is a job of its own on its node.
+        let job = spec.kernel_feature.is_none().then(|| Arc::new(job));
+        Ok(Box::new(Nodes { spec, nodes, job }))
     }),
 };
 
@@ -55,16 +56,21 @@ const CAN: Can = Can {
     reset: Reset::None,
 };
 
-/// The nodes of one job.
+fn can(spec: &SlurmSpec) -> Can {
+    reboots::can(CAN, spec.kernel_feature.is_some())
+}
+
+/// The nodes of one job, or of a job for each kernel on each of them.
 #[derive(Debug)]
 struct Nodes {
     spec: SlurmSpec,
-    job: Arc<Job>,
+    nodes: Vec<String>,
+    job: Option<Arc<Job>>,
 }
 
 impl Fleet for Nodes {
     fn machines(&self) -> Vec<String> {
-        self.job.nodes().to_vec()
+        self.nodes.clone()
     }
 
     fn spec(&self, machine: &str) -> TargetSpec {
@@ -72,16 +78,22 @@ impl Fleet for Nodes {
     }
 
     fn target(&self, machine: &str, host: &Host) -> Made {
-        let node = Node::new(&self.spec, &self.job, machine);
+        let spec = self.spec.on(machine);
+        let far = self.job.as_ref().map(|job| {
+            let node = Node::new(&self.spec, job, machine);
+            FarTarget::new(Arc::new(node), CAN, host)
+        });
         Ok(Box::new(SlurmTarget {
-            spec: self.spec.on(machine),
-            host: host.clone(),
-            far: Some(FarTarget::new(Arc::new(node), CAN, host)),
+            far,
+            ..SlurmTarget::new(spec, host)
         }))
     }
 
     fn leaving(&self) -> Vec<Leaving> {
-        self.job.leaving()
+        match &self.job {
+            Some(job) => job.leaving(),
+            None => job::unfit(&self.nodes),
+        }
     }
 }
 
@@ -91,6 +103,8 @@ struct SlurmTarget {
     spec: SlurmSpec,
     host: Host,
     far: Option<FarTarget>,
+    /// The kernel that a job has asked for, and the job.
+    booted: Option<(String, Arc<Job>)>,
 }
 
 impl SlurmTarget {
@@ -99,27 +113,70 @@ impl SlurmTarget {
             spec,
             host: host.clone(),
             far: None,
+            booted: None,
         }
     }
 
     fn far(&mut self) -> Result<&mut FarTarget, TargetError> {
         let far = match self.far.take() {
             Some(far) => far,
-            None => {
-                let one = SlurmSpec {
-                    nodes: 1,
-                    ..self.spec.clone()
-                };
-                if self.spec.nodes > 1 {
-                    tracing::info!("this command takes one of {} nodes", self.spec.nodes);
-                }
-                let mut say = |line: &str| tracing::info!("{line}");
-                let job = Arc::new(Job::of(&one, &self.host.interrupted, &mut say)?);
-                let node = Node::new(&one, &job, &job.nodes()[0]);
-                FarTarget::new(Arc::new(node), CAN, &self.host)
-            }
+            None => self.job(&self.spec.clone())?.0,
         };
         Ok(self.far.insert(far))
+    }
+
+    /// A node of a job of its own.
+    fn job(&mut self, spec: &SlurmSpec) -> Result<(FarTarget, Arc<Job>), TargetError> {
+        let one = SlurmSpec {
+            nodes: 1,
+            ..spec.clone()
+        };
+        if spec.nodes > 1 {
+            tracing::info!("this command takes one of {} nodes", spec.nodes);
+        }
+        let mut say = |line: &str| tracing::info!("{line}");
+        let job = Arc::new(Job::of(&one, &self.host.interrupted, &mut say)?);
+        let name = &job.nodes()[0];
+        if spec.kernel_feature.is_some() {
+            // All kernels are compared on one machine.
+            self.spec.nodes = 1;
+            self.spec.host = Some(name.clone());
+        }
+        let node = Node::new(&one, &job, name);
+        let far = FarTarget::new(Arc::new(node), can(spec), &self.host);
+        Ok((far, job))
+    }
+
+    /// The node with this kernel, for which Slurm restarts it between two jobs.
+    fn boot(&mut self, kernel: &str) -> Result<(), TargetError> {
+        let is_there =
+            |(booted, job): &(String, Arc<Job>)| booted == kernel && job.leaving().is_empty();
+        if self.far.is_some() && self.booted.as_ref().is_some_and(is_there) {
+            return Ok(());
+        }
+        // The end of the job before, without which the node cannot be restarted.
+        (self.booted, self.far) = (None, None);
+        if let Some(node) = &self.spec.host {
+            job::wait_for_the_end(node, &self.host.interrupted);
+        }
+        let did_not_boot = |error| match error {
+            TargetError::Unmet(problem) if job::is_of_the_boot(&problem.what) => {
+                TargetError::Gone {
+                    why: format!("no node came up with {kernel}: {}", problem.what),
+                    tail: String::new(),
+                }
+            }
+            other => other,
+        };
+        let spec = self.spec.with_kernel(kernel);
+        let (mut far, job) = self.job(&spec).map_err(did_not_boot)?;
+        let release = far.release().map_err(did_not_boot)?;
+        if release != kernel {
+            return Err(came_with_another(kernel, &release));
+        }
+        self.far = Some(far);
+        self.booted = Some((kernel.to_owned(), job));
+        Ok(())
     }
 }
 
@@ -129,7 +186,7 @@ impl Target for SlurmTarget {
     }
 
     fn can(&self) -> Can {
-        CAN
+        can(&self.spec)
     }
 
     fn check(&mut self, experiment: &Experiment) -> Vec<Problem> {
@@ -143,22 +200,34 @@ impl Target for SlurmTarget {
                     .to_owned(),
             }];
         }
-        match self.far() {
+        let problems = match self.far() {
             Ok(far) => far.check(experiment),
             Err(TargetError::Unmet(problem)) => vec![problem],
             Err(other) => vec![job::problem(other.to_string(), job::LOOK)],
+        };
+        if self.spec.kernel_feature.is_none() || !problems.is_empty() {
+            return problems;
         }
+        job::kernels_lacking(&self.spec, &reboots::kernels(experiment))
     }
 
     fn opening(&self, boot: &Boot) -> String {
+        let is_new = |kernel: &&String| self.booted.as_ref().is_none_or(|(b, _)| b != *kernel);
+        if let (Some(kernel), Some(node)) = (boot.kernel.as_ref().filter(is_new), &self.spec.host) {
+            return format!("asking Slurm for {node} with {kernel}");
+        }
         let far = self.far.as_ref();
         far.map_or_else(
             || "asking Slurm for a node".to_owned(),
-            |far| far.opening(boot),
+            |far| far.opening(&Boot::default()),
         )
     }
 
     fn open(&mut self, boot: &Boot) -> Result<Box<dyn Session>, TargetError> {
+        if let (Some(kernel), Some(_)) = (&boot.kernel, &self.spec.kernel_feature) {
+            self.boot(kernel)?;
+            return self.far()?.open(&Boot::default());
+        }
         self.far()?.open(boot)
     }
 

@@ -29,6 +29,14 @@ pub struct SlurmSpec {
     /// Time limit of the job; `None`: that of the partition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<SignedDuration>,
+    /// Feature that a node has while it runs a kernel, with `{kernel}` in place of the release; nodes
+    /// are restarted for kernels of arms by Slurm. `None`: they are not.
+    #[serde(
+        rename = "kernel-feature",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub kernel_feature: Option<String>,
     /// Further options of salloc(1).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,
@@ -72,6 +80,14 @@ pub const KEYS: &[KeyDef] = &[
         "Time limit of the job. The run ends in order a minute before it.",
     ),
     KeyDef::new(
+        "kernel-feature",
+        "text with `{kernel}`",
+        "nodes are not restarted",
+        "Feature that a node has while it runs a kernel, such as `kernel_{kernel}`. Kernels of arms are \
+         installed kernels of the nodes, by their releases; each is a job of its own with the feature \
+         as constraint, for which Slurm restarts the node, once in a block.",
+    ),
+    KeyDef::new(
         "options",
         "list of texts",
         "none",
@@ -106,6 +122,7 @@ impl SlurmSpec {
             ("partition", &self.partition),
             ("constraint", &self.constraint),
             ("host", &self.host),
+            ("kernel-feature", &self.kernel_feature),
         ];
         for (key, name) in names {
             let is_wrong = |n: &String| n.is_empty() || n.starts_with('-') || !n.chars().all(plain);
@@ -113,6 +130,17 @@ impl SlurmSpec {
                 return Err(Invalid::new(key, format!("`{name}` is no name")));
             }
         }
+        if self
+            .kernel_feature
+            .as_ref()
+            .is_some_and(|f| !f.contains(KERNEL))
+        {
+            let remedy = "kernel-feature = \"kernel_{kernel}\"";
+            return Err(
+                Invalid::new("kernel-feature", "it has no {kernel} in it").with_remedy(remedy)
+            );
+        }
+        self.check_with_kernels()?;
         if self.host.as_ref().is_some_and(|h| h.contains(['[', ','])) {
             let remedy = "give the number of nodes, and name them in options = [\"--nodelist=…\"]";
             return Err(Invalid::new("host", "it is one node").with_remedy(remedy));
@@ -139,11 +167,47 @@ impl SlurmSpec {
         }
     }
 
+    /// Refuses what would keep the job of a kernel from its node and its feature.
+    fn check_with_kernels(&self) -> Result<(), Invalid> {
+        if self.kernel_feature.is_none() {
+            return Ok(());
+        }
+        let constraint = self.constraint.as_deref().unwrap_or_default();
+        if constraint.contains(['[', ']', '(', ')', '|', '*']) {
+            let what = "Slurm takes only features joined by & beside those that it changes";
+            return Err(Invalid::new("constraint", what));
+        }
+        let ours = ["-w", "-C", "-N", "--nodelist", "--constraint", "--nodes"];
+        let taken = |word: &&String| ours.iter().any(|option| word.starts_with(option));
+        match self.options.iter().find(taken) {
+            Some(word) => {
+                let what = format!("`{word}` is said by each job of a kernel itself");
+                Err(Invalid::new("options", what).with_remedy("use host, constraint, nodes"))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// The same for one node of a job.
     pub fn on(&self, node: &str) -> Self {
         SlurmSpec {
             nodes: 1,
             host: Some(node.to_owned()),
+            ..self.clone()
+        }
+    }
+
+    /// The same where the node runs this kernel.
+    pub fn with_kernel(&self, kernel: &str) -> Self {
+        let Some(pattern) = &self.kernel_feature else {
+            return self.clone();
+        };
+        let feature = kernel_feature(pattern, kernel);
+        SlurmSpec {
+            constraint: Some(match &self.constraint {
+                Some(other) => format!("{other}&{feature}"),
+                None => feature,
+            }),
             ..self.clone()
         }
     }
@@ -154,7 +218,12 @@ impl SlurmSpec {
         let nodes = format!("{partition}, {} node(s)", self.nodes);
         let agent = self.agent.as_ref().map(|path| path.display().to_string());
         let options = (!self.options.is_empty()).then(|| self.options.join(" "));
-        let more = [("with options", options), ("which runs the program", agent)];
+        let restarts = self.kernel_feature.clone();
+        let more = [
+            ("with options", options),
+            ("which runs the program", agent),
+            ("which Slurm restarts for the features", restarts),
+        ];
         let more = more
             .into_iter()
             .filter_map(|(what, text)| Some((what, text?)));
@@ -162,6 +231,20 @@ impl SlurmSpec {
             .chain(more)
             .collect()
     }
+}
+
+/// Stands for the release of a kernel in the name of a feature.
+const KERNEL: &str = "{kernel}";
+
+/// Feature of a node that runs this kernel. Slurm gives `+`, `&` and others a meaning, and its helpers
+/// take no `-` (helpers.conf(5) of 22.05 is read so), so that they are written as `_`.
+pub fn kernel_feature(pattern: &str, release: &str) -> String {
+    let plain = |c: char| match c {
+        'a'..='z' | 'A'..='Z' | '0'..='9' | '.' | '_' => c,
+        _ => '_',
+    };
+    let release: String = release.chars().map(plain).collect();
+    pattern.replace(KERNEL, &release)
 }
 
 impl From<&SlurmSpec> for TargetSpec {
@@ -200,6 +283,15 @@ mod tests {
     }
 
     #[test]
+    fn a_kernel_is_a_feature_beside_the_others() {
+        let spec = read("{constraint = \"rome\", kernel-feature = \"kernel_{kernel}\"}").unwrap();
+        let with = spec.with_kernel("7.2.13+deb14-amd64");
+        let wanted = "rome&kernel_7.2.13_deb14_amd64";
+        assert_eq!(with.constraint.as_deref(), Some(wanted));
+        assert_eq!(read("{}").unwrap().with_kernel("6.1").constraint, None);
+    }
+
+    #[test]
     fn what_slurm_would_take_for_something_else_is_refused() {
         for (keys, key) in [
             ("{partition = \"-x\"}", "partition"),
@@ -209,6 +301,16 @@ mod tests {
             ("{time = \"30s\"}", "time"),
             ("{options = [\"sh\"]}", "options"),
             ("{options = [\"--no-shell\"]}", "options"),
+            ("{kernel-feature = \"kernel\"}", "kernel-feature"),
+            ("{kernel-feature = \"a b {kernel}\"}", "kernel-feature"),
+            (
+                "{kernel-feature = \"{kernel}\", constraint = \"a|b\"}",
+                "constraint",
+            ),
+            (
+                "{kernel-feature = \"{kernel}\", options = [\"-wn1\"]}",
+                "options",
+            ),
         ] {
             let error = read(keys).unwrap_err();
             assert!(error.contains(key), "{keys}: {error}");
