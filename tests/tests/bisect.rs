@@ -203,7 +203,7 @@ fn kernel_with_a_planted_slowdown(bench: &Bench) -> Option<String> {
          git config user.name a; git config user.email a@b.c; git config gc.auto 0; \
          fair=kernel/sched/fair.c; git add -f .; git commit -q -m start; git tag v0; \
          for n in $(seq 1 {KERNELS}); do echo $n >> NOTES; \
-         if [ $n = {SLOWER} ]; then sed -i '/^enqueue_task_fair(/{{n;s/.*/&\\n\\tfor (int i = 0; i < 30000; i++)\\n\\t\\tbarrier();/}}' $fair; fi; \
+         if [ $n = {SLOWER} ]; then sed -i '/^enqueue_task_fair(/{{n;s/.*/&\\n\\tfor (int i = 0; i < 300000; i++)\\n\\t\\tbarrier();/}}' $fair; fi; \
          if [ $n = {BROKEN} ]; then echo '#error broken' >> $fair; fi; \
          if [ $n = $(({BROKEN} + 1)) ]; then sed -i '/^#error broken/d' $fair; fi; \
          git add -f NOTES $fair; git commit -q -m \"change $n\"; git tag v$n; done"
@@ -230,6 +230,8 @@ fn the_commit_that_slows_a_kernel_is_found() {
     let last = format!("v{KERNELS}");
     let first = ["bisect", "kernel", "--repository", &repository];
     let between = ["--good", "v0", "--bad", &last, "--config", SMALL];
+    // On one CPU a request is two switches of it, wherever its server would be.
+    let guest = ["--vm", "debian:sid", "--cpus", "1"];
     let how = [
         "-w",
         "rr",
@@ -240,7 +242,7 @@ fn the_commit_that_slows_a_kernel_is_found() {
         "-o",
         "out",
     ];
-    let output = bench.run(&[&first[..], &between, &how].concat());
+    let output = bench.run(&[&first[..], &between, &guest, &how].concat());
     expect_code(&output, 0);
     let text = stdout(&output);
     eprintln!("{text}");

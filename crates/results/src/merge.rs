@@ -201,8 +201,9 @@ impl ResultSet {
             .collect()
     }
 
-    /// Results of each machine alone, without the plan; empty where they are of one machine.
-    pub fn by_machine(&self) -> Vec<(&str, ResultSet)> {
+    /// Results of each machine alone, without the plan, one after the other: all at once would be all
+    /// trials a second time. Empty where they are of one machine.
+    pub fn by_machine(&self) -> impl Iterator<Item = (&str, ResultSet)> {
         type Run<'a> = (&'a Source, RangeInclusive<u32>);
         let mut machines: Vec<(&str, Vec<Run>)> = Vec::new();
         for (source, blocks) in self.manifest.sources.iter().zip(self.blocks_of_sources()) {
@@ -215,7 +216,7 @@ impl ResultSet {
             }
         }
         if machines.len() < 2 {
-            return Vec::new();
+            machines.clear();
         }
         let alone = |(name, runs): (_, Vec<Run>)| {
             let is_its = |t: &&StoredTrial| {
@@ -227,7 +228,7 @@ impl ResultSet {
             results.manifest.sources = runs.iter().map(|(source, _)| (*source).clone()).collect();
             (name, results)
         };
-        machines.into_iter().map(alone).collect()
+        machines.into_iter().map(alone)
     }
 
     /// The same, with another plan and other trials.

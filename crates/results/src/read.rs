@@ -14,6 +14,7 @@ use model::{
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 /// Everything that a results directory says.
 #[derive(Debug, Clone)]
@@ -247,7 +248,7 @@ fn trials(
     plan: &Plan,
 ) -> Result<(Vec<StoredTrial>, Vec<String>), ResultsError> {
     let dir = &dir.join(files::TRIALS);
-    let (mut trials, mut strays) = (Vec::new(), Vec::new());
+    let (mut places, mut strays) = (Vec::new(), Vec::new());
     if !is_directory(dir)? {
         return Err(ResultsError::NotADirectory(dir.to_owned()));
     }
@@ -263,10 +264,9 @@ fn trials(
             strays.push(name.into_owned());
             continue;
         }
-        let trial: Trial = read_json(&place)?;
-        trial.check(experiment, plan).map_err(invalid(&place))?;
-        trials.push(StoredTrial { trial, dir: path });
+        places.push(path);
     }
+    let mut trials = read_each(&places, experiment, plan)?;
     trials.sort_by_key(|t| key(&t.trial));
     none_twice(&trials)?;
     let last_ok: BTreeMap<u32, u32> = trials
@@ -277,6 +277,43 @@ fn trials(
     trials.retain(|t| !t.trial.is_ok() || last_ok[&t.trial.place.index] == t.trial.attempt);
     strays.sort();
     Ok((trials, strays))
+}
+
+/// Trials for which a thread more is worth its start.
+const OF_A_THREAD: usize = 1000;
+
+/// The trials in these directories. Tens of thousands of them are read by all CPUs.
+fn read_each(
+    places: &[PathBuf],
+    experiment: &Experiment,
+    plan: &Plan,
+) -> Result<Vec<StoredTrial>, ResultsError> {
+    let read = |path: &PathBuf| {
+        let place = path.join(files::TRIAL);
+        let trial: Trial = read_json(&place)?;
+        trial.check(experiment, plan).map_err(invalid(&place))?;
+        let dir = path.clone();
+        Ok(StoredTrial { trial, dir })
+    };
+    let cpus = thread::available_parallelism().map_or(1, usize::from);
+    let threads = (places.len() / OF_A_THREAD).clamp(1, cpus);
+    let share = places.len().div_ceil(threads).max(1);
+    let parts: Vec<Result<Vec<StoredTrial>, ResultsError>> = thread::scope(|scope| {
+        let read = &read;
+        let threads: Vec<_> = places
+            .chunks(share)
+            .map(|part| scope.spawn(move || part.iter().map(read).collect()))
+            .collect();
+        let ended = threads.into_iter().map(thread::ScopedJoinHandle::join);
+        ended
+            .map(|end| end.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
+    });
+    let mut trials = Vec::with_capacity(places.len());
+    for part in parts {
+        trials.extend(part?);
+    }
+    Ok(trials)
 }
 
 fn key(trial: &Trial) -> (u32, u32) {

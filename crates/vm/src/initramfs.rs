@@ -17,6 +17,7 @@ use sha2::{Digest, Sha256};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 pub(crate) const DIRECTORY: u32 = 0o040_755;
 pub(crate) const PROGRAM: u32 = 0o100_755;
@@ -41,7 +42,11 @@ pub fn prepare(kernel: &Kernel, program: &Path, cache: &Path) -> Result<PathBuf,
         kernel.key(),
         fingerprint(&init, &config)
     ));
-    if !cache::is_for_all(&path) {
+    if cache::is_for_all(&path) {
+        // It was needed now. One that another user has made stays as old as it is.
+        let file = fs::File::open(&path);
+        let _ = file.and_then(|file| file.set_modified(SystemTime::now()));
+    } else {
         let modules = modules::boot_modules(kernel)?;
         remove_older(&dir, &name::file_name_part(&kernel.release));
         cache::write_whole(
@@ -76,9 +81,11 @@ fn fingerprint(init: &[u8], config: &[u8]) -> String {
         .collect()
 }
 
-/// A new build of this program makes the older files useless; they are large.
+/// A new build of this program makes the older files useless; they are large. Files of kernels that
+/// have the same release, as builds of one tree have it, may all be needed by one run.
 fn remove_older(dir: &Path, release: &str) {
     const KEPT: usize = 3;
+    const USELESS: Duration = Duration::from_secs(24 * 3600);
     let mut older: Vec<_> = fs::read_dir(dir)
         .into_iter()
         .flatten()
@@ -93,7 +100,9 @@ fn remove_older(dir: &Path, release: &str) {
         .collect();
     older.sort();
     let excess = older.len().saturating_sub(KEPT);
-    for (_, path) in older.into_iter().take(excess) {
+    let is_useless = |used: &SystemTime| used.elapsed().is_ok_and(|time| time > USELESS);
+    let excess = older.into_iter().take(excess);
+    for (_, path) in excess.filter(|(used, _)| is_useless(used)) {
         // A guest that boots from it right now has it open already.
         let _ = fs::remove_file(path);
     }
@@ -149,6 +158,30 @@ mod tests {
             name: name.to_owned(),
             bytes: name.as_bytes().to_vec(),
         }
+    }
+
+    #[test]
+    fn only_files_that_nobody_needed_for_a_day_make_room() {
+        let dir = tempfile::tempdir().unwrap();
+        let now = SystemTime::now();
+        let days = |count: u64| now - Duration::from_secs(count * 24 * 3600);
+        for (name, used) in [
+            ("6.12-a", days(3)),
+            ("6.12-b", days(2)),
+            ("6.12-c", now),
+            ("6.12-d", now),
+            ("6.12-e", now),
+            ("6.12-f", now),
+            ("6.1-a", days(9)),
+        ] {
+            let file = fs::File::create(dir.path().join(name)).unwrap();
+            file.set_modified(used).unwrap();
+        }
+        remove_older(dir.path(), "6.12");
+        let names = fs::read_dir(dir.path()).unwrap().flatten();
+        let mut names: Vec<_> = names.map(|entry| entry.file_name()).collect();
+        names.sort();
+        assert_eq!(names, ["6.1-a", "6.12-c", "6.12-d", "6.12-e", "6.12-f"]);
     }
 
     #[test]

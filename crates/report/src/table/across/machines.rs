@@ -37,14 +37,21 @@ pub struct OnMachine {
 
 /// Empty where the results are of one machine.
 pub fn by_machine(results: &ResultSet, cells: &[CellTable]) -> Vec<ByMachine> {
-    let alone = results.by_machine();
+    let alone: Vec<(&str, Vec<Vec<Comparison>>)> = results
+        .by_machine()
+        .map(|(name, results)| {
+            let cells = 0..cells.len();
+            let of_cell = |index| build::comparisons(&results, index);
+            (name, cells.map(of_cell).collect())
+        })
+        .collect();
     if alone.is_empty() {
         return Vec::new();
     }
     let of_cell = |(index, cell): (usize, &CellTable)| {
-        let on_each: Vec<(&str, Vec<Comparison>)> = alone
+        let on_each: Vec<(&str, &[Comparison])> = alone
             .iter()
-            .map(|(name, results)| (*name, build::comparisons(results, index)))
+            .map(|(name, cells)| (*name, cells[index].as_slice()))
             .collect();
         let found = cell
             .deciding()
@@ -55,7 +62,7 @@ pub fn by_machine(results: &ResultSet, cells: &[CellTable]) -> Vec<ByMachine> {
 }
 
 impl ByMachine {
-    fn of(cell: &CellTable, all: &Comparison, on_each: &[(&str, Vec<Comparison>)]) -> Self {
+    fn of(cell: &CellTable, all: &Comparison, on_each: &[(&str, &[Comparison])]) -> Self {
         let machines = on_each.iter().map(|(name, comparisons)| {
             let same = same_as(all, comparisons);
             OnMachine {
@@ -113,7 +120,7 @@ fn differs(
     name: &str,
     one: &Comparison,
     all: &Comparison,
-    on_each: &[(&str, Vec<Comparison>)],
+    on_each: &[(&str, &[Comparison])],
 ) -> bool {
     let others = on_each.iter().filter(|(other, _)| *other != name);
     let others = others.filter_map(|(_, comparisons)| same_as(all, comparisons));
