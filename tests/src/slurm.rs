@@ -37,7 +37,8 @@ const REBOOT: &str = r#"#!/bin/sh
 kill "$(cat "$(dirname "$0")/$NODE/pid")"
 "#;
 
-/// Two nodes, n1 and n2, of the partition `lab`. They end when it is dropped.
+/// Two nodes, n1 and n2, of the partition `lab`; jobs of the partition `urgent` take them away from
+/// others. They end when it is dropped.
 #[derive(Debug)]
 pub struct Cluster {
     bench: Bench,
@@ -149,7 +150,7 @@ impl Cluster {
     /// Waits until so many nodes are idle.
     fn ready(&self, nodes: &str, time: Duration) {
         let limit = Instant::now() + time;
-        let idle = ["-h", "-t", "idle", "-o", "%D"];
+        let idle = ["-h", "-p", "lab", "-t", "idle", "-o", "%D"];
         while self.ask("sinfo", &idle).trim() != nodes {
             assert!(Instant::now() < limit, "no idle nodes:\n{}", self.logs());
             std::thread::sleep(Duration::from_millis(100));
@@ -318,7 +319,11 @@ impl Cluster {
              SlurmdSpoolDir={dir}/%n\n\
              NodeName=n1 NodeHostname={host} NodeAddr={first} Port={n1} CPUs=1 {features} State=UNKNOWN\n\
              NodeName=n2 NodeHostname={host} NodeAddr={second} Port={n2} CPUs=1 {features} State=UNKNOWN\n\
-             PartitionName=lab Nodes=n1,n2 Default=YES OverSubscribe=EXCLUSIVE State=UP\n{restarts}"
+             PreemptType=preempt/partition_prio\nPreemptMode=CANCEL\n\
+             PartitionName=lab Nodes=n1,n2 Default=YES OverSubscribe=EXCLUSIVE State=UP PriorityTier=1 \
+             GraceTime=30\n\
+             PartitionName=urgent Nodes=n1,n2 OverSubscribe=EXCLUSIVE State=UP PriorityTier=10 \
+             PreemptMode=OFF\n{restarts}"
         );
         fs::write(self.path("slurm.conf"), text).expect("a writable directory");
     }

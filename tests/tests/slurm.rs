@@ -345,3 +345,74 @@ fn a_node_that_dies_voids_its_block_and_the_other_goes_on() {
     );
     expect_code(&cluster.run(&["verify", "out"]), 0);
 }
+
+/// The end of a run whose job Slurm ends, and the run in a job that follows it, until this budget ends.
+fn ended_in_order(cluster: &Cluster, run: Child, budget: &str) {
+    let (code, said) = errors(run);
+    assert_eq!(code, Some(130), "{said}\n{}", cluster.logs());
+    assert!(said.contains("schedlab run --resume out"), "{said}");
+    let finished = || {
+        let results = ResultSet::read(&cluster.path("out")).expect("what was measured");
+        let good = results.trials.iter().filter(|stored| stored.trial.is_ok());
+        good.count()
+    };
+    let before = finished();
+    assert!(before > 2, "{said}");
+    let resumed = cluster.run(&["run", "--resume", "out", "--budget", budget]);
+    // The trial under way at the end of the first job is lost where the budget ends before its turn.
+    let code = resumed.status.code();
+    assert!(matches!(code, Some(0 | 4)), "{}", stderr(&resumed));
+    assert!(finished() > before, "{before} trials before");
+    expect_code(&cluster.run(&["verify", "out"]), 0);
+    expect_no_job(cluster);
+}
+
+#[test]
+#[ignore = "waits for a time limit: make test-long"]
+fn a_run_ends_in_order_before_the_time_limit_of_its_job() {
+    let _turn = alone();
+    let Some(cluster) = Cluster::start() else {
+        return;
+    };
+    let file = experiment(&cluster, 2, "300ms");
+    let text = std::fs::read_to_string(&file).expect("a file");
+    let text = text.replace("nodes = 2\n", "nodes = 2\ntime = \"2m\"\n");
+    std::fs::write(&file, text).expect("a writable directory");
+    let run = [
+        &["run", &file, "-o", "out", "--max-blocks", "1000"],
+        &FAINT[..],
+    ]
+    .concat();
+    let run = start(&cluster, &run);
+    ended_in_order(&cluster, run, "90s");
+}
+
+#[test]
+#[ignore = "waits for the grace time of a job: make test-long"]
+fn a_job_that_is_preempted_ends_the_run_in_order_and_another_job_goes_on() {
+    let _turn = alone();
+    let Some(cluster) = Cluster::start() else {
+        return;
+    };
+    let file = experiment(&cluster, 2, "300ms");
+    let run = [
+        &["run", &file, "-o", "out", "--max-blocks", "1000"],
+        &FAINT[..],
+    ]
+    .concat();
+    let run = start(&cluster, &run);
+    eventually("both measure", || {
+        trials_of(&cluster, "n1") > 1 && trials_of(&cluster, "n2") > 1
+    });
+    let mut urgent = cluster.command("srun");
+    urgent.args(["-p", "urgent", "-N", "2", "--exclusive", "true"]);
+    let urgent = urgent.stderr(Stdio::null()).spawn().expect("srun starts");
+    ended_in_order(&cluster, run, "80s");
+    assert!(
+        urgent
+            .wait_with_output()
+            .expect("srun ends")
+            .status
+            .success()
+    );
+}
