@@ -5,7 +5,6 @@ use super::program;
 use crate::exit::CliError;
 use crate::sources;
 use git::Bisection;
-use model::printable::last_lines;
 use std::fs;
 use std::path::{Path, PathBuf};
 use vm::VmError;
@@ -19,8 +18,6 @@ pub const CONFIG: &str = "defconfig";
 const IMAGE: &str = "arch/x86/boot/bzImage";
 /// Files that are kept of a build.
 const KEPT: [&str; 2] = [IMAGE, ".config"];
-/// Lines of a build that a reason quotes.
-const QUOTED_LINES: usize = 3;
 
 /// The kernels of a bisection.
 pub struct Kernels<'a> {
@@ -74,7 +71,7 @@ impl Kernels<'_> {
         bar.finish_and_clear();
         let built = match built {
             Ok(built) => built,
-            Err(VmError::Unmet(problem)) => return Ok(Err(failed(&problem, &log))),
+            Err(VmError::Unmet(problem)) => return Ok(Err(program::failed(&problem.what, &log))),
             Err(error) => return Err(error.into()),
         };
         keep(&built, &kernel).map_err(CliError::internal)?;
@@ -96,45 +93,4 @@ fn keep(built: &Path, kernel: &Path) -> std::io::Result<()> {
         fs::copy(built.join(file), to)?;
     }
     fs::rename(part, kernel)
-}
-
-/// The reason for which a kernel was not built, with the errors of its compiler.
-fn failed(problem: &model::Problem, log: &Path) -> String {
-    let said = fs::read_to_string(log).unwrap_or_default();
-    let errors: Vec<&str> = said.lines().filter(|l| l.contains("error:")).collect();
-    let quoted = match errors.as_slice() {
-        [] => last_lines(&said, QUOTED_LINES, "; "),
-        [first, ..] => (*first).to_owned(),
-    };
-    match quoted.is_empty() {
-        true => problem.what.clone(),
-        false => format!("{}: {quoted} ({})", problem.what, log.display()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_build_that_failed_quotes_the_compiler_and_not_the_end_of_make() {
-        let dir = tempfile::tempdir().unwrap();
-        let log = dir.path().join("log");
-        let problem = model::Problem {
-            object: "kernel build".to_owned(),
-            what: "`make` failed".to_owned(),
-            remedy: String::new(),
-        };
-        assert_eq!(failed(&problem, &log), "`make` failed");
-        let said = "  CC fair.o\nfair.c:1:1: error: expected ';'\nmake[2]: *** [fair.o] Error 1\n\
-                    make[1]: *** [kernel] Error 2\nmake: *** [sub-make] Error 2\n";
-        fs::write(&log, said).unwrap();
-        let why = failed(&problem, &log);
-        assert!(
-            why.contains("expected ';'") && !why.contains("sub-make"),
-            "{why}"
-        );
-        fs::write(&log, "make: *** No rule to make target 'bzImage'\n").unwrap();
-        assert!(failed(&problem, &log).contains("No rule"));
-    }
 }

@@ -98,15 +98,23 @@ impl Tree<'_> {
             (true, false) => format!("the build made no {}", self.program),
             (false, _) => format!("the build failed: {status}"),
         };
-        let said = fs::read_to_string(log).unwrap_or_default();
-        let said = last_lines(&said, QUOTED_LINES, "; ");
-        let quoted = if said.is_empty() {
-            said
-        } else {
-            format!(": {said}")
-        };
-        Ok(Err(format!("{why}{quoted} ({})", log.display())))
+        Ok(Err(failed(&why, log)))
     }
+}
+
+/// The reason for which a build failed, with the first error of its compiler, or else its last lines:
+/// those of make(1) only repeat that it failed.
+pub fn failed(why: &str, log: &Path) -> String {
+    let said = fs::read_to_string(log).unwrap_or_default();
+    let quoted = match said.lines().find(|line| line.contains(" error: ")) {
+        Some(error) => error.to_owned(),
+        None => last_lines(&said, QUOTED_LINES, "; "),
+    };
+    let quoted = match quoted.as_str() {
+        "" => String::new(),
+        quoted => format!(": {quoted}"),
+    };
+    format!("{why}{quoted} ({})", log.display())
 }
 
 /// Runs a shell command in a directory, with its output in a file.
@@ -120,4 +128,26 @@ fn run(command: &str, directory: &Path, log: &Path) -> std::io::Result<ExitStatu
         .stdout(output)
         .stderr(errors)
         .status()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_build_that_failed_quotes_the_compiler_and_not_the_end_of_make() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("log");
+        assert!(failed("`make` failed", &log).starts_with("`make` failed ("));
+        let said = "  CC fair.o\nfair.c:1:1: error: expected ';'\nmake[2]: *** [fair.o] Error 1\n\
+                    make[1]: *** [kernel] Error 2\nmake: *** [sub-make] Error 2\n";
+        fs::write(&log, said).unwrap();
+        let why = failed("`make` failed", &log);
+        assert!(
+            why.contains("expected ';'") && !why.contains("sub-make"),
+            "{why}"
+        );
+        fs::write(&log, "make: *** No rule to make target 'bzImage'\n").unwrap();
+        assert!(failed("`make` failed", &log).contains("No rule"));
+    }
 }
