@@ -290,8 +290,12 @@ fn read_each(
 ) -> Result<Vec<StoredTrial>, ResultsError> {
     let read = |path: &PathBuf| {
         let place = path.join(files::TRIAL);
-        let trial: Trial = read_json(&place)?;
+        let mut trial: Trial = read_json(&place)?;
         trial.check(experiment, plan).map_err(invalid(&place))?;
+        // A list that was read has room for as much again, and there are many trials.
+        trial.result.metrics.shrink_to_fit();
+        trial.result.evidence.facts.shrink_to_fit();
+        trial.result.evidence.points.shrink_to_fit();
         let dir = path.clone();
         Ok(StoredTrial { trial, dir })
     };
