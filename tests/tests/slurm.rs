@@ -19,6 +19,12 @@ fn experiment(cluster: &Cluster, nodes: u32, trial: &str) -> String {
 /// Never decided by this many blocks, since an interval cannot be so narrow.
 const FAINT: [&str; 2] = ["--smallest-effect", "0.01%"];
 
+/// Arguments of a run in `out` with so many blocks, which decide nothing.
+fn run_of<'a>(file: &'a str, most: &'a str) -> Vec<&'a str> {
+    let run = ["run", file, "-o", "out", "--max-blocks", most];
+    [&run[..], &FAINT].concat()
+}
+
 fn start(cluster: &Cluster, args: &[&str]) -> Child {
     let mut command = cluster.schedlab(args);
     command.stdout(Stdio::null()).stderr(Stdio::piped());
@@ -64,11 +70,7 @@ fn blocks_of_two_nodes_are_one_result_and_more_can_be_added() {
         return;
     };
     let file = experiment(&cluster, 2, "100ms");
-    let run = [
-        &["run", &file, "-o", "out", "--max-blocks", "12"],
-        &FAINT[..],
-    ]
-    .concat();
+    let run = run_of(&file, "12");
     let output = cluster.run(&run);
     expect_code(&output, 0);
     let said = stdout(&output);
@@ -99,11 +101,7 @@ fn within_a_job_its_nodes_are_used_and_a_run_on_one_node_goes_on_on_another() {
         return;
     };
     let file = experiment(&cluster, 1, "100ms");
-    let args = [
-        &["run", &file, "-o", "out", "--max-blocks", "3"],
-        &FAINT[..],
-    ]
-    .concat();
+    let args = run_of(&file, "3");
     let mut inside = cluster.schedlab_in_job(&args);
     let output = inside.output().expect("salloc starts");
     expect_code(&output, 0);
@@ -132,11 +130,7 @@ fn a_node_that_is_drained_leaves_its_blocks_to_the_other() {
         return;
     };
     let file = experiment(&cluster, 2, "400ms");
-    let run = [
-        &["run", &file, "-o", "out", "--max-blocks", "12"],
-        &FAINT[..],
-    ]
-    .concat();
+    let run = run_of(&file, "12");
     let run = start(&cluster, &run);
     eventually("both measure", || {
         trials_of(&cluster, "n1") > 0 && trials_of(&cluster, "n2") > 0
@@ -192,11 +186,7 @@ fn nodes_are_restarted_by_slurm_for_the_kernels_of_arms() {
     assert!(said.contains("feature kernel_9.9.9"), "{said}");
 
     let file = cluster.file("kernels.toml", &text(other));
-    let run = [
-        &["run", &file, "-o", "out", "--max-blocks", "4"],
-        &FAINT[..],
-    ]
-    .concat();
+    let run = run_of(&file, "4");
     let output = cluster.run(&run);
     expect_code(&output, 0);
     let results = ResultSet::read(&cluster.path("out")).expect("merged results");
@@ -237,11 +227,7 @@ fn a_cancelled_job_ends_the_run_in_order_and_another_job_goes_on() {
         return;
     };
     let file = experiment(&cluster, 2, "300ms");
-    let run = [
-        &["run", &file, "-o", "out", "--max-blocks", "10"],
-        &FAINT[..],
-    ]
-    .concat();
+    let run = run_of(&file, "10");
     let run = start(&cluster, &run);
     eventually("both measure", || {
         trials_of(&cluster, "n1") > 1 && trials_of(&cluster, "n2") > 1
@@ -323,11 +309,7 @@ fn a_node_that_dies_voids_its_block_and_the_other_goes_on() {
         return;
     };
     let file = experiment(&cluster, 2, "400ms");
-    let run = [
-        &["run", &file, "-o", "out", "--max-blocks", "40"],
-        &FAINT[..],
-    ]
-    .concat();
+    let run = run_of(&file, "40");
     let run = start(&cluster, &run);
     eventually("both measure", || {
         trials_of(&cluster, "n1") > 0 && trials_of(&cluster, "n2") > 0
@@ -378,11 +360,7 @@ fn a_run_ends_in_order_before_the_time_limit_of_its_job() {
     let text = std::fs::read_to_string(&file).expect("a file");
     let text = text.replace("nodes = 2\n", "nodes = 2\ntime = \"2m\"\n");
     std::fs::write(&file, text).expect("a writable directory");
-    let run = [
-        &["run", &file, "-o", "out", "--max-blocks", "1000"],
-        &FAINT[..],
-    ]
-    .concat();
+    let run = run_of(&file, "1000");
     let run = start(&cluster, &run);
     ended_in_order(&cluster, run, "90s");
 }
@@ -395,11 +373,7 @@ fn a_job_that_is_preempted_ends_the_run_in_order_and_another_job_goes_on() {
         return;
     };
     let file = experiment(&cluster, 2, "300ms");
-    let run = [
-        &["run", &file, "-o", "out", "--max-blocks", "1000"],
-        &FAINT[..],
-    ]
-    .concat();
+    let run = run_of(&file, "1000");
     let run = start(&cluster, &run);
     eventually("both measure", || {
         trials_of(&cluster, "n1") > 1 && trials_of(&cluster, "n2") > 1
