@@ -7,7 +7,7 @@ use crate::fence::Fence;
 use crate::interrupt::{Interrupt, wait_for};
 use crate::journal::Journal;
 use crate::processes::{self, MARKER};
-use crate::spawn::{SpawnError, spawn};
+use crate::spawn::{Look, SpawnError, spawn_and_look};
 use collect::perf::Counters;
 use collect::rusage::Usage;
 use collect::sys::wait4;
@@ -90,7 +90,13 @@ impl Process {
         let stderr = memory_file("stderr").map_err(io_error)?;
         let mut command = command(launch, origin);
         connect(&mut command, launch, &stdout, &stderr).map_err(io_error)?;
-        let (mut child, (process, counters, start_ticks, started)) = spawn(command, |pid| {
+        let mut environment = Vec::new();
+        let mut read = |pid| environment = tasks::environment(Path::new("/"), pid);
+        let look: Option<Look> = match launch.environment.is_empty() {
+            true => None,
+            false => Some(&mut read),
+        };
+        let prepare = |pid| {
             let process = open_pidfd(pid).map_err(|e| format!("watch process {pid}: {e}"))?;
             let counters = Counters::on_exec(pid).ok();
             let stat = tasks::stat(Path::new("/"), pid);
@@ -98,7 +104,9 @@ impl Process {
             origin.fence.admit(pid, start_ticks, journal)?;
             prepare(pid)?;
             Ok((process, counters, start_ticks, Instant::now()))
-        })?;
+        };
+        let (mut child, prepared) = spawn_and_look(command, prepare, look)?;
+        let (process, counters, start_ticks, started) = prepared;
         let lines = child.stdout.take().map(Lines::new).transpose();
         let mut process = Process {
             pid: child.id() as Pid,
@@ -111,9 +119,9 @@ impl Process {
             lines: lines.map_err(io_error)?,
             stdout,
             stderr,
-            environment: Vec::new(),
+            environment,
         };
-        if !launch.environment.is_empty() {
+        if process.environment.is_empty() && !launch.environment.is_empty() {
             process.environment = process.environment_at_start();
         }
         if launch.phased {
@@ -211,8 +219,8 @@ impl Process {
         Ok(false)
     }
 
-    /// Environment as the kernel gave it; empty where the process has ended or overwritten it. The
-    /// kernel has it a moment after the program was started.
+    /// Environment of a process that could not be looked at before its program ran; empty where it
+    /// has ended or overwritten it. The kernel has it a moment after the program was started.
     fn environment_at_start(&self) -> Vec<u8> {
         let until = Instant::now() + ENVIRONMENT_LIMIT;
         let mut process = [PollFd::new(&self.process, PollFlags::IN)];

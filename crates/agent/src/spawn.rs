@@ -16,12 +16,25 @@ pub enum SpawnError {
     Refused(String),
 }
 
+/// A look at a child whose program is loaded and has not run an instruction.
+pub type Look<'a> = &'a mut (dyn FnMut(i32) + Send);
+
 /// Start `command` in a session of its own; it dies with the calling thread.
 /// `prepare` is called, in another thread, with the id of the child before it runs
 /// its program; an error ends the child.
 pub fn spawn<T: Send>(
+    command: Command,
+    prepare: impl FnOnce(i32) -> Result<T, String> + Send,
+) -> Result<(Child, T), SpawnError> {
+    spawn_and_look(command, prepare, None)
+}
+
+/// [`spawn`] with a look at the child. Where it may not be traced (ptrace(2)), because another
+/// program traces it for example, nobody looks.
+pub fn spawn_and_look<T: Send>(
     mut command: Command,
     prepare: impl FnOnce(i32) -> Result<T, String> + Send,
+    look: Option<Look>,
 ) -> Result<(Child, T), SpawnError> {
     let program = command.get_program().to_string_lossy().into_owned();
     let start_error = |source| SpawnError::Start {
@@ -33,7 +46,7 @@ pub fn spawn<T: Send>(
     sys::own_session(&mut command);
     sys::wait_at_gate(&mut command, tell, gate);
     std::thread::scope(|scope| {
-        let porter = scope.spawn(|| attend(told.into(), open_gate.into(), prepare));
+        let porter = scope.spawn(|| attend(told.into(), open_gate.into(), prepare, look));
         // This thread must be the one that forks: the child dies with it.
         let child = command.spawn();
         // Closes our ends, so that the porter does not wait for a child that never was.
@@ -63,13 +76,19 @@ fn attend<T>(
     mut told: File,
     mut gate: File,
     prepare: impl FnOnce(i32) -> Result<T, String>,
+    look: Option<Look>,
 ) -> Result<T, Option<String>> {
     let mut pid = [0u8; 4];
     told.read_exact(&mut pid).map_err(|_| None)?;
-    let prepared = prepare(i32::from_ne_bytes(pid));
+    let pid = i32::from_ne_bytes(pid);
+    let prepared = prepare(pid);
     let answer = if prepared.is_ok() { sys::GO } else { b'x' };
+    let look = look.filter(|_| sys::stop_at_exec(pid).is_ok());
     // A child that is gone meanwhile is seen by the thread that forked.
     let _ = gate.write_all(&[answer]);
+    if let Some(look) = look {
+        sys::at_exec(pid, look);
+    }
     prepared.map_err(Some)
 }
 
@@ -85,6 +104,45 @@ mod tests {
         .unwrap();
         assert!(child.wait().unwrap().success());
         assert_ne!(name.trim(), "true");
+    }
+
+    #[test]
+    fn a_look_comes_before_the_first_instruction_of_the_program() {
+        let root = std::path::Path::new("/");
+        let mut shown = (String::new(), Vec::new(), Some(0));
+        let mut look = |pid: i32| {
+            let comm = std::fs::read_to_string(format!("/proc/{pid}/comm"));
+            let ran = collect::tasks::stat(root, pid).map(|stat| stat.user_ns);
+            shown = (comm.unwrap(), collect::tasks::environment(root, pid), ran);
+        };
+        let mut command = Command::new("sh");
+        command.args(["-c", "exit 3"]).env_clear().env("GIVEN", "1");
+        let (mut child, ()) = spawn_and_look(command, |_| Ok(()), Some(&mut look)).unwrap();
+        assert_eq!(
+            child.wait().unwrap().code(),
+            Some(3),
+            "it goes on by itself"
+        );
+        assert_eq!((shown.0.trim(), &*shown.1), ("sh", &b"GIVEN=1\0"[..]));
+        assert_eq!(shown.2, Some(0));
+    }
+
+    #[test]
+    fn a_child_that_is_to_be_looked_at_can_be_refused_and_fail_to_start() {
+        for (program, prepared, says) in [
+            ("true", Err("not today".to_owned()), "not today"),
+            (
+                "/nonexistent/program",
+                Ok(()),
+                "start /nonexistent/program: ",
+            ),
+        ] {
+            let mut looked = false;
+            let mut look = |_| looked = true;
+            let result = spawn_and_look(Command::new(program), |_| prepared, Some(&mut look));
+            let said = result.unwrap_err().to_string();
+            assert!(said.starts_with(says) && !looked, "{said}");
+        }
     }
 
     #[test]

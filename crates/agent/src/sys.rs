@@ -4,7 +4,9 @@
 //! Between fork and exec only async-signal-safe things are allowed: system calls
 //! on what was made ready before, no allocation, no locks.
 
-use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal, setsid};
+use rustix::process::{
+    Signal, WaitId, WaitIdOptions, getpid, getppid, set_parent_process_death_signal, setsid, waitid,
+};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
@@ -60,6 +62,46 @@ pub fn wait_at_gate(command: &mut Command, tell: OwnedFd, gate: OwnedFd) {
             }
         });
     }
+}
+
+/// The child, which waits at its gate, is to stop as it begins its program. [`at_exec`] is called by
+/// the same thread, which traces it from here on (ptrace(2)).
+pub fn stop_at_exec(pid: i32) -> io::Result<()> {
+    let options = libc::PTRACE_O_TRACEEXEC;
+    // SAFETY: this request reads and writes no memory of this process.
+    let done = unsafe { libc::ptrace(libc::PTRACE_SEIZE, pid, 0, options) };
+    match done {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Calls `look` while the child that [`stop_at_exec`] is for stands at the start of its program, and
+/// lets it go on. A child that ends before is left to be reaped, and one that a signal stops gets it
+/// without the look.
+pub fn at_exec(pid: i32, look: &mut dyn FnMut(i32)) {
+    const AT_EXEC: i32 = libc::SIGTRAP | (libc::PTRACE_EVENT_EXEC << 8);
+    let options = WaitIdOptions::EXITED | WaitIdOptions::STOPPED | WaitIdOptions::NOWAIT;
+    let Some(child) = rustix::process::Pid::from_raw(pid) else {
+        return;
+    };
+    let event = rustix::io::retry_on_intr(|| waitid(WaitId::Pid(child), options));
+    let Some(stop) = event
+        .ok()
+        .flatten()
+        .and_then(|event| event.trapping_signal())
+    else {
+        return;
+    };
+    let signal = match stop {
+        AT_EXEC => {
+            look(pid);
+            0
+        }
+        signal => signal & 0x7f,
+    };
+    // SAFETY: this request reads and writes no memory of this process.
+    unsafe { libc::ptrace(libc::PTRACE_DETACH, pid, 0, signal) };
 }
 
 /// The calling thread gets a network namespace of its own.
