@@ -43,6 +43,9 @@ pub struct State {
     config: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     fragments: Vec<PathBuf>,
+    /// Content of the files that configure the kernel (SHA-256).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    digests: Vec<String>,
     good: String,
     bad: String,
     /// Commits after the good one, up to the bad one.
@@ -59,11 +62,24 @@ pub struct State {
 }
 
 impl State {
-    /// True where both look for the same.
-    fn is_of(&self, other: &State) -> bool {
-        (&self.good, &self.bad) == (&other.good, &other.bad)
-            && (&self.program, &self.build) == (&other.program, &other.build)
-            && (&self.config, &self.fragments) == (&other.config, &other.fragments)
+    /// What the other one looks for that this one does not; none where both are one bisection.
+    fn differs_from(&self, other: &State) -> Option<&'static str> {
+        let configuration = |state: &State| {
+            let files = (state.fragments.clone(), state.digests.clone());
+            (state.config.clone(), files)
+        };
+        let is_same = [
+            ("program", self.program == other.program),
+            ("good commit", self.good == other.good),
+            ("bad commit", self.bad == other.bad),
+            ("build command", self.build == other.build),
+            (
+                "configuration of the kernel",
+                configuration(self) == configuration(other),
+            ),
+        ];
+        let mut differing = is_same.into_iter().filter(|(_, is_same)| !is_same);
+        differing.next().map(|(what, _)| what)
     }
 }
 
@@ -150,7 +166,9 @@ impl<'a> Bisect<'a> {
         }
         let clone = dir.join("repository.git");
         let bisection = Bisection::open(&args.repository, &good, &bad, &clone)?;
+        let fragments = whole(&args.fragment)?;
         let begun = State {
+            digests: kernel::digests(args.config.as_deref(), &fragments)?,
             commits: bisection.commits(&good, &bad)?,
             confidence: args.experiment.confidence.unwrap_or(0.95),
             smallest_effect: 0.0,
@@ -162,16 +180,16 @@ impl<'a> Bisect<'a> {
             program: args.program.clone(),
             build: args.build.clone(),
             config: args.config.clone(),
-            fragments: whole(&args.fragment)?,
+            fragments,
         };
         let kept = fs::read_to_string(dir.join(STEPS)).ok();
         let state = match kept {
             Some(text) => serde_json::from_str(&text).map_err(CliError::internal)?,
             None => begun.clone(),
         };
-        if !state.is_of(&begun) {
+        if let Some(what) = state.differs_from(&begun) {
             return Err(CliError::usage(
-                format!("{} holds another bisection", dir.display()),
+                format!("{} holds another bisection: its {what} differs", dir.display()),
                 "give another directory (-o)",
             ));
         }

@@ -85,7 +85,8 @@ pub const KEYS: &[KeyDef] = &[
         "nodes are not restarted",
         "Feature that a node has while it runs a kernel, such as `kernel_{kernel}`. Kernels of arms are \
          installed kernels of the nodes, by their releases; each is a job of its own with the feature \
-         as constraint, for which Slurm restarts the node, once in a block.",
+         as constraint, for which Slurm restarts the node: for each kernel of a block, but not where a \
+         block begins with the kernel that the one before ended with.",
     ),
     KeyDef::new(
         "options",

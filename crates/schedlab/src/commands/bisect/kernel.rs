@@ -36,6 +36,21 @@ pub fn check(dir: &Path) -> Result<(), CliError> {
     Ok(build::check_tools()?)
 }
 
+/// SHA-256 of each file that configures the kernel: with another content the images that are kept
+/// would be of another configuration.
+pub fn digests(config: Option<&str>, fragments: &[PathBuf]) -> Result<Vec<String>, CliError> {
+    let config = config.map(Path::new).filter(|path| path.is_file());
+    let files = config.into_iter().chain(fragments.iter().map(PathBuf::as_path));
+    let digest = |path: &Path| {
+        let bytes = fs::read(path).map_err(|error| {
+            let what = format!("{}: {error}", path.display());
+            CliError::usage(what, "name a file of options of the kernel")
+        })?;
+        Ok(results::capsule::sha256(&bytes))
+    };
+    files.map(digest).collect()
+}
+
 impl Kernels<'_> {
     /// Directory of the image of a commit, whether it is built or not.
     pub fn of(&self, commit: &str) -> PathBuf {
@@ -93,4 +108,24 @@ fn keep(built: &Path, kernel: &Path) -> std::io::Result<()> {
         fs::copy(built.join(file), to)?;
     }
     fs::rename(part, kernel)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_another_content_is_another_configuration() {
+        let dir = tempfile::tempdir().unwrap();
+        let config = dir.path().join("my.config");
+        let digests = |config: &str| digests(Some(config), &[]).unwrap();
+        assert!(digests("defconfig").is_empty(), "a target of make is no file");
+        fs::write(&config, "CONFIG_HZ=250\n").unwrap();
+        let before = digests(&config.display().to_string());
+        fs::write(&config, "CONFIG_HZ=1000\n").unwrap();
+        let after = digests(&config.display().to_string());
+        assert_eq!((before.len(), after.len()), (1, 1));
+        assert_ne!(before, after);
+    }
 }

@@ -77,6 +77,7 @@ mod tests {
             build: None,
             config: None,
             fragments: Vec::new(),
+            digests: Vec::new(),
             good: "a".to_owned(),
             bad: "b".to_owned(),
             commits: 32,
