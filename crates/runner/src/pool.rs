@@ -11,14 +11,20 @@ use crate::cells::{CellState, Decisions, GivenUp};
 use model::{Experiment, Plan, Trial};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Trials of all machines, and the blocks that are left for them.
 #[derive(Debug)]
 pub struct Pool<'a> {
     decisions: Decisions<'a>,
     most: usize,
+    grace: Duration,
     shared: Mutex<Shared>,
 }
+
+/// A block may take this much longer than twice the longest one before others measure it: its machine
+/// may wait for its place in the queue of a cluster.
+const GRACE: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Default)]
 struct Shared {
@@ -29,8 +35,10 @@ struct Shared {
     blocks: BTreeMap<(usize, u32), u32>,
     /// With the numbers of blocks here, and without what only one trial's reader needs.
     trials: Vec<Trial>,
-    /// Blocks under way, by machine and number there.
-    open: BTreeSet<(usize, u32)>,
+    /// Blocks under way, by machine and number there, with their beginnings.
+    open: BTreeMap<(usize, u32), Instant>,
+    /// The longest block that came to its end.
+    longest: Option<Duration>,
     /// The machines that have given up an arm in a cell.
     given_up: BTreeMap<(usize, usize), BTreeSet<usize>>,
     last: u32,
@@ -67,8 +75,14 @@ impl<'a> Pool<'a> {
         Pool {
             decisions: Decisions::of_machines(experiment, plan),
             most: experiment.stop.max_blocks as usize,
+            grace: GRACE,
             shared: Mutex::default(),
         }
+    }
+
+    /// The same with another time that a block may take beyond twice the longest.
+    pub fn with_grace(self, grace: Duration) -> Self {
+        Pool { grace, ..self }
     }
 
     /// A machine, with the trials that it has already.
@@ -112,6 +126,17 @@ impl<'a> Pool<'a> {
         member
     }
 
+    /// Time after which a block under way is late; `None` until one has come to its end.
+    pub fn patience(&self) -> Option<Duration> {
+        self.shared().patience(self.grace)
+    }
+
+    /// True when there is nothing left to begin.
+    pub fn is_over(&self) -> bool {
+        let is_left = self.shared().blocks.len() < self.most;
+        !is_left || self.is_decided()
+    }
+
     /// True when no more blocks are needed.
     pub fn is_decided(&self) -> bool {
         let shared = self.shared();
@@ -135,6 +160,30 @@ impl Shared {
         self.last
     }
 
+    fn patience(&self, grace: Duration) -> Option<Duration> {
+        Some(self.longest?.saturating_mul(2).saturating_add(grace))
+    }
+
+    /// Blocks that are late are no longer their machines'. One that ends all the same is one more.
+    fn give_back_late(&mut self, grace: Duration) {
+        let Some(patience) = self.patience(grace) else {
+            return;
+        };
+        let open = self.open.iter();
+        let late = open.filter(|(_, since)| since.elapsed() > patience);
+        let late: Vec<(usize, u32)> = late.map(|(place, _)| *place).collect();
+        for place in late {
+            self.give_back(place);
+        }
+    }
+
+    fn give_back(&mut self, place: (usize, u32)) {
+        self.open.remove(&place);
+        if let Some(number) = self.blocks.remove(&place) {
+            self.trials.retain(|trial| trial.place.block != number);
+        }
+    }
+
     /// Given up by all machines that are there. Another one may yet find that it works.
     fn given_up(&self) -> GivenUp {
         let given_up = self.given_up.iter();
@@ -152,10 +201,13 @@ impl Member<'_> {
     pub(crate) fn takes(&self, block: u32) -> Taken {
         let mut shared = self.shared();
         let place = (self.index, block);
+        if shared.blocks.len() >= self.pool.most {
+            shared.give_back_late(self.pool.grace);
+        }
         let is_left = shared.blocks.len() < self.pool.most;
         if is_left || shared.blocks.contains_key(&place) {
             shared.number(self.index, block);
-            shared.open.insert(place);
+            shared.open.insert(place, Instant::now());
             return Taken::Yes;
         }
         match shared.open.is_empty() {
@@ -166,16 +218,14 @@ impl Member<'_> {
 
     /// The block has come to its end.
     pub(crate) fn ends(&self, block: u32) {
-        self.shared().open.remove(&(self.index, block));
+        let mut shared = self.shared();
+        let since = shared.open.remove(&(self.index, block));
+        shared.longest = shared.longest.max(since.map(|since| since.elapsed()));
     }
 
     /// Gives a block back that came to no end, for another machine.
     pub(crate) fn leaves(&self, block: u32) {
-        let mut shared = self.shared();
-        shared.open.remove(&(self.index, block));
-        if let Some(number) = shared.blocks.remove(&(self.index, block)) {
-            shared.trials.retain(|trial| trial.place.block != number);
-        }
+        self.shared().give_back((self.index, block));
     }
 
     /// A trial has ended.

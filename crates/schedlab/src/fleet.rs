@@ -18,7 +18,7 @@ use runner::{Event, Member, Outcome, Pool};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 use target::{Fleet, Host, MakeFleet, TargetError};
@@ -142,14 +142,7 @@ impl Several {
                 };
             }
         };
-        let mut machines = Vec::new();
-        for name in fleet.machines() {
-            machines.push(Machine {
-                run: self.run_on(&name, fleet.as_ref())?,
-                name,
-                flags: Flags::default(),
-            });
-        }
+        let mut machines = self.machines(fleet.as_ref())?;
         let pool = Pool::new(&self.experiment, &self.plan);
         for (name, dir) in self.dir.runs()? {
             if !machines.iter().any(|machine| machine.run.dir() == dir) {
@@ -167,6 +160,7 @@ impl Several {
             host: &host,
             anyway: args.anyway,
             interrupted,
+            first_done: OnceLock::new(),
         };
         let (ends, left) = watch.run_all(&mut machines, &pool);
         if let Ok(mut shown) = watch.shown.lock() {
@@ -188,6 +182,17 @@ impl Several {
                 Ok(outcome.unwrap_or(Outcome::Interrupted))
             }
         }
+    }
+
+    fn machines(&self, fleet: &dyn Fleet) -> Result<Vec<Machine>, CliError> {
+        let machine = |name: String| {
+            Ok(Machine {
+                run: self.run_on(&name, fleet)?,
+                name,
+                flags: Flags::default(),
+            })
+        };
+        fleet.machines().into_iter().map(machine).collect()
     }
 
     fn run_on(&self, machine: &str, fleet: &dyn Fleet) -> Result<Run, CliError> {
@@ -305,6 +310,8 @@ struct Watch<'a> {
     host: &'a Host,
     anyway: bool,
     interrupted: &'a AtomicBool,
+    /// When a machine first had nothing left to measure.
+    first_done: OnceLock<Instant>,
 }
 
 impl Watch<'_> {
@@ -331,8 +338,13 @@ impl Watch<'_> {
             let start = |(machine, member)| scope.spawn(move || self.run_one(machine, member));
             let threads: Vec<_> = machines.iter_mut().zip(members).map(start).collect();
             let left = scope.spawn(|| self.leave_what_will_be_lost(&flags));
+            let mut looked = Instant::now();
             while !all_over(&flags) {
                 thread::sleep(LOOK_UP);
+                if looked.elapsed() > LOOK {
+                    self.end_the_late(&flags, pool);
+                    looked = Instant::now();
+                }
                 if self.interrupted.load(Ordering::Relaxed) {
                     let all = flags.iter().map(|(_, flags)| &flags.end);
                     all.for_each(|end| end.store(true, Ordering::Relaxed));
@@ -361,8 +373,27 @@ impl Watch<'_> {
     fn run_one(&self, machine: &mut Machine, member: Member) -> Result<Outcome, CliError> {
         let over = Over(Arc::clone(&machine.flags.over));
         let ended = self.run_of(machine, member);
+        if matches!(ended, Ok(Outcome::Done)) {
+            self.first_done.get_or_init(Instant::now);
+        }
         drop(over);
         ended
+    }
+
+    /// Ends machines that are late where there is nothing left to measure: they may wait in the queue of
+    /// a cluster for a node that others have.
+    fn end_the_late(&self, flags: &[(String, Flags)], pool: &Pool) {
+        let late = self.first_done.get().zip(pool.patience());
+        let is_late = late.is_some_and(|(done, patience)| done.elapsed() > patience);
+        if !is_late || !pool.is_over() {
+            return;
+        }
+        for (name, flags) in flags {
+            let is_over = flags.over.load(Ordering::Relaxed);
+            if !is_over && !flags.end.swap(true, Ordering::Relaxed) {
+                self.note(&format!("{name} is late; the run ends without its block"));
+            }
+        }
     }
 
     fn run_of(&self, machine: &mut Machine, member: Member) -> Result<Outcome, CliError> {

@@ -11,6 +11,8 @@ use target::fake::{FakeTarget, Fate};
 
 /// Trials of a machine, how its run ended, and its warnings.
 type End = (Vec<Trial>, Result<Outcome, RunError>, Vec<String>);
+/// Shorter than that of a run.
+const GRACE: Duration = Duration::from_secs(1);
 /// What becomes of the trials of a machine.
 type Story = fn(usize, &model::TrialSpec) -> Fate;
 
@@ -20,8 +22,25 @@ fn run_on(
     story: Story,
     ends_after: fn(usize) -> Option<usize>,
 ) -> Vec<End> {
+    // No block is late.
+    run_with_grace(
+        Duration::from_secs(600),
+        machines,
+        experiment,
+        story,
+        ends_after,
+    )
+}
+
+fn run_with_grace(
+    grace: Duration,
+    machines: usize,
+    experiment: &Experiment,
+    story: Story,
+    ends_after: fn(usize) -> Option<usize>,
+) -> Vec<End> {
     let of_all = schedule::plan(experiment);
-    let pool = Pool::new(experiment, &of_all);
+    let pool = Pool::new(experiment, &of_all).with_grace(grace);
     let start = Barrier::new(machines);
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..machines)
@@ -116,6 +135,24 @@ fn an_interrupted_machine_gives_its_open_block_to_the_others() {
     let begun: usize = ends.iter().map(|(trials, ..)| blocks(trials)).sum();
     assert_eq!((whole, begun), (12, 13), "one was begun and given back");
     assert!(matches!(ends[0].1, Ok(Outcome::Interrupted)));
+}
+
+#[test]
+fn a_block_of_a_machine_that_waits_is_measured_by_another() {
+    let story: Story = |machine, spec| {
+        if machine == 0 && spec.arm.name == "default" {
+            // Its node is somebody else's for a while.
+            std::thread::sleep(GRACE * 4);
+        }
+        noisy(spec)
+    };
+    let arms = experiment(&["default", "same"]);
+    let ends = run_with_grace(GRACE, 2, &arms, story, |_| None);
+    let counts: Vec<usize> = ends.iter().map(|(trials, ..)| blocks(trials)).collect();
+    let sum: usize = counts.iter().sum();
+    assert_eq!(sum, 13, "its own comes to an end all the same: {counts:?}");
+    let is_done = |(_, end, _): &End| matches!(end, Ok(Outcome::Done));
+    assert!(ends.iter().all(is_done));
 }
 
 #[test]

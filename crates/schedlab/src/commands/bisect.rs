@@ -189,7 +189,10 @@ impl<'a> Bisect<'a> {
         };
         if let Some(what) = state.differs_from(&begun) {
             return Err(CliError::usage(
-                format!("{} holds another bisection: its {what} differs", dir.display()),
+                format!(
+                    "{} holds another bisection: its {what} differs",
+                    dir.display()
+                ),
                 "give another directory (-o)",
             ));
         }

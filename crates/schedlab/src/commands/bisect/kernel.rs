@@ -40,7 +40,9 @@ pub fn check(dir: &Path) -> Result<(), CliError> {
 /// would be of another configuration.
 pub fn digests(config: Option<&str>, fragments: &[PathBuf]) -> Result<Vec<String>, CliError> {
     let config = config.map(Path::new).filter(|path| path.is_file());
-    let files = config.into_iter().chain(fragments.iter().map(PathBuf::as_path));
+    let files = config
+        .into_iter()
+        .chain(fragments.iter().map(PathBuf::as_path));
     let digest = |path: &Path| {
         let bytes = fs::read(path).map_err(|error| {
             let what = format!("{}: {error}", path.display());
@@ -120,7 +122,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let config = dir.path().join("my.config");
         let digests = |config: &str| digests(Some(config), &[]).unwrap();
-        assert!(digests("defconfig").is_empty(), "a target of make is no file");
+        assert!(
+            digests("defconfig").is_empty(),
+            "a target of make is no file"
+        );
         fs::write(&config, "CONFIG_HZ=250\n").unwrap();
         let before = digests(&config.display().to_string());
         fs::write(&config, "CONFIG_HZ=1000\n").unwrap();
