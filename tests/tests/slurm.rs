@@ -161,6 +161,17 @@ fn a_node_that_is_drained_leaves_its_blocks_to_the_other() {
     expect_code(&cluster.run(&["verify", "out"]), 0);
 }
 
+/// Two kernels on two nodes, which Slurm restarts for them.
+fn two_kernels(own: &str, other: &str) -> String {
+    format!(
+        "name = \"kernels\"\n[target]\nkind = \"slurm\"\npartition = \"lab\"\nnodes = 2\n\
+         kernel-feature = \"kernel_{{kernel}}\"\n\
+         [[arm]]\nname = \"own\"\nkernel = \"{own}\"\n\
+         [[arm]]\nname = \"other\"\nkernel = \"{other}\"\n\
+         [[workload]]\nname = \"w\"\nkind = \"wakeup\"\nduration = \"100ms\"\n"
+    )
+}
+
 #[test]
 fn nodes_are_restarted_by_slurm_for_the_kernels_of_arms() {
     let _turn = alone();
@@ -170,15 +181,7 @@ fn nodes_are_restarted_by_slurm_for_the_kernels_of_arms() {
     let [own, other] = cluster.kernels() else {
         panic!("two kernels");
     };
-    let text = |other: &str| {
-        format!(
-            "name = \"kernels\"\n[target]\nkind = \"slurm\"\npartition = \"lab\"\nnodes = 2\n\
-             kernel-feature = \"kernel_{{kernel}}\"\n\
-             [[arm]]\nname = \"own\"\nkernel = \"{own}\"\n\
-             [[arm]]\nname = \"other\"\nkernel = \"{other}\"\n\
-             [[workload]]\nname = \"w\"\nkind = \"wakeup\"\nduration = \"100ms\"\n"
-        )
-    };
+    let text = |other: &str| two_kernels(own, other);
     let none = cluster.file("none.toml", &text("9.9.9"));
     let output = cluster.run(&["run", &none, "-o", "none"]);
     expect_code(&output, 3);
@@ -299,6 +302,38 @@ fn without_the_commands_of_slurm_the_package_is_named() {
         "{}",
         stderr(&output)
     );
+}
+
+#[test]
+#[ignore = "waits for a machine that is late by more than a minute: make test-long"]
+fn a_node_that_others_take_between_two_kernels_holds_up_no_run() {
+    let _turn = alone();
+    let Some(cluster) = Cluster::start_with_kernels() else {
+        return;
+    };
+    let [own, other] = cluster.kernels() else {
+        panic!("two kernels");
+    };
+    let file = cluster.file("kernels.toml", &two_kernels(own, other));
+    let run = run_of(&file, "8");
+    let run = start(&cluster, &run);
+    eventually("the second node measures", || trials_of(&cluster, "n2") > 0);
+    // Granted when the run gives the node back for the other kernel.
+    let mut holder = cluster.command("salloc");
+    holder.args(["-w", "n2", "--exclusive", "cat"]);
+    holder.stdin(Stdio::piped()).stdout(Stdio::null());
+    let mut holder = holder.stderr(Stdio::null()).spawn().expect("salloc starts");
+    let (code, said) = errors(run);
+    assert_eq!(code, Some(0), "{said}\n{}", cluster.logs());
+    assert!(said.contains("n2 is late"), "{said}");
+    let results = ResultSet::read(&cluster.path("out")).expect("merged results");
+    let whole = results.trials.iter().filter(|t| t.trial.is_ok()).count();
+    assert!((16..=17).contains(&whole), "{whole} trials of 8 blocks");
+    expect_code(&cluster.run(&["verify", "out"]), 0);
+    let jobs = cluster.jobs();
+    assert_eq!(jobs.lines().count(), 1, "only the other's: {jobs}");
+    // The end of its standard input is that of the job.
+    holder.wait().expect("salloc ends");
 }
 
 #[test]
