@@ -215,10 +215,14 @@ fn make(name: &str, scheduler: &str, cpus: &[u32]) -> Result<(), XenError> {
 
 /// A guest that was destroyed is in its pool until its memory is free.
 fn remove(pool: &Pool) -> Result<(), XenError> {
-    slow_down(pool);
+    let before = slow_down(pool);
     let start = Instant::now();
     while let Err(error) = xl(&["cpupool-destroy", &pool.name]) {
         if start.elapsed() > EMPTY_LIMIT {
+            if let Some(before) = before {
+                // The pool stays, as it was.
+                before.set(Scheduler::Credit, &pool.name)?;
+            }
             return Err(error);
         }
         std::thread::sleep(LOOK);
@@ -229,11 +233,13 @@ fn remove(pool: &Pool) -> Result<(), XenError> {
 /// Makes it rare that all of Xen hangs. Credit accounts once in a timeslice, in a timer. With the last
 /// CPU of its pool it ends that timer while it holds the lock that the timer's function takes
 /// (`csched_deinit_pdata` and `csched_acct` in xen/common/sched/credit.c, seen with Xen 4.17.5: 8 of
-/// 206 pools with slices of 1 and 5 ms, none of 173 that had the longest slice at the end).
-fn slow_down(pool: &Pool) {
+/// 206 pools with slices of 1 and 5 ms, none of 173 that had the longest slice at the end). Gives the
+/// parameters that were.
+fn slow_down(pool: &Pool) -> Option<Parameters> {
     if pool.scheduler != Scheduler::Credit.name() {
-        return;
+        return None;
     }
+    let before = Parameters::of_pool(Scheduler::Credit, &pool.name).ok();
     let rare = Parameters {
         timeslice_ms: Some(LONGEST_SLICE_MS),
         ..Parameters::default()
@@ -242,6 +248,7 @@ fn slow_down(pool: &Pool) {
     let _ = rare.set(Scheduler::Credit, &pool.name);
     // The timer is set already, by the slice that was.
     std::thread::sleep(LOOK);
+    before
 }
 
 /// CPUs that are in no pool go to Pool-0.
