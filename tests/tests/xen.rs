@@ -112,6 +112,79 @@ fn guests_run_under_the_scheduler_of_the_arm_by_their_weights() {
     }
 }
 
+/// Figures of the trials of a run, all of which are ok.
+fn figures(bench: &Bench, out: &str) -> Vec<impl PartialEq + std::fmt::Debug> {
+    let trials = ResultSet::read(&bench.path(out))
+        .unwrap()
+        .trials
+        .into_iter();
+    let metrics = trials.map(|stored| {
+        let result = stored.trial.result;
+        assert_eq!(result.state, TrialState::Ok, "{result:?}");
+        result.metrics
+    });
+    metrics.collect()
+}
+
+#[test]
+#[ignore = "six boots of emulated Xen; make test-long runs it"]
+fn guests_in_virtual_time_give_the_same_figures_for_the_same_seed() {
+    let bench = Bench::default();
+    let arms = arm("credit", "\"credit\"") + &arm("credit2", "\"credit2\"");
+    let target = TARGET.to_owned() + "clock = \"virtual\"\n";
+    let workload = workload("")
+        .replace("weight = 512", "weight = 512\nsoft-cpus = \"0\"")
+        .replace(
+            "duration = \"6s\"\nwarmup = \"5s\"",
+            "duration = \"1s\"\nwarmup = \"500ms\"",
+        );
+    let text = target + &arms + &workload;
+    let Some(output) = run(&bench, "run", &text) else {
+        return;
+    };
+    expect_code(&output, 0);
+    let _alone = alone();
+    let again = bench.run(&["run", "experiment.toml", "--output", "again"]);
+    expect_code(&again, 0);
+    assert_eq!(figures(&bench, "out"), figures(&bench, "again"));
+    expect_code(&bench.run(&["gate", "out", "again", "--virtual"]), 0);
+}
+
+#[test]
+#[ignore = "a minute of a Xen that scripts/xen-hypervisor builds; make test-long runs both"]
+fn a_rebuilt_hypervisor_has_rtds_and_null_whose_pools_come_and_go() {
+    let xen = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/xen");
+    if !xen.join("boot").is_dir() {
+        return skipped("target/xen is not there: scripts/xen-hypervisor builds it");
+    }
+    let bench = Bench::default();
+    let rtds = "{ scheduler = \"rtds\", budget = \"4ms\", period = \"10ms\" }";
+    let arms = [
+        arm("credit2", "\"credit2\""),
+        arm("rtds", rtds),
+        arm("null", "\"null\""),
+    ]
+    .concat();
+    let target = format!("{TARGET}xen = \"{}\"\n", xen.display());
+    let workload = "[[workload]]\nkind = \"burnwait\"\nworkers = \"guests\"\nloads = [1]\n\
+                    duration = \"3s\"\nwarmup = \"1s\"\ntime-limit = \"10m\"\n\
+                    [[workload.set]]\nname = \"w\"\nevents = [\"70 20us\"]\n\
+                    [stop]\nmin-blocks = 2\nmax-blocks = 2\nmax-attempts = 3\n";
+    let Some(output) = run(
+        &bench,
+        "run",
+        &[target.as_str(), arms.as_str(), workload].concat(),
+    ) else {
+        return;
+    };
+    expect_code(&output, 0);
+    for trial in ResultSet::read(&bench.path("out")).unwrap().trials {
+        let result = &trial.trial.result;
+        assert_eq!(result.state, TrialState::Ok, "{result:?}");
+        assert_eq!(found(result, "scheduler of the CPU pool"), trial.trial.arm);
+    }
+}
+
 #[test]
 #[ignore = "two minutes of emulated Xen; make test-long runs it"]
 fn a_guest_that_is_lost_fails_its_trial_and_says_so() {
@@ -167,12 +240,24 @@ fn what_no_xen_host_could_be_is_refused_with_a_remedy() {
             workload(""),
             "beside that of dom0",
         ),
+        (
+            "[target]\nkind = \"xen\"\ncpus = 2\nclock = \"virtual\"\n",
+            &arms,
+            workload(""),
+            "has one CPU",
+        ),
         (TARGET, &moon, workload(""), "credit, credit2, rtds, null"),
         (
             TARGET,
             &arms,
             workload("").replace("weight = 512", "nice = 5"),
             "nice does nothing",
+        ),
+        (
+            TARGET,
+            &arms,
+            workload("").replace("weight = 512", "soft-cpus = \"x\""),
+            "not a list of CPUs of the Xen host",
         ),
         (
             TARGET,
