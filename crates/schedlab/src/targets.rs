@@ -255,4 +255,7 @@ pub fn say(restored: &Restored, by_whom: &str) {
     for pid in &restored.killed {
         eprintln!("ended, left {by_whom}: process {pid}");
     }
+    for what in &restored.removed {
+        eprintln!("removed or put back, left {by_whom}: {what}");
+    }
 }

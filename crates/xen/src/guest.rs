@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 /// The daemon of the consoles has found a guest's by then.
 const CONSOLE_LIMIT: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(50);
+/// Beginning of the UUIDs of all guests that are made here: version 4, drawn once.
+const UUID: &str = "5c4d91ab-7e02-4b6f-9d35-";
 
 /// Description of a guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,10 +36,11 @@ impl GuestConfig {
     fn text(&self) -> String {
         let quoted = |path: &Path| path.display().to_string();
         let mut text = format!(
-            "type=\"pv\"\nname=\"{}\"\nkernel=\"{}\"\nramdisk=\"{}\"\nextra=\"{}\"\nmemory={}\n\
+            "type=\"pv\"\nname=\"{}\"\nuuid=\"{}\"\nkernel=\"{}\"\nramdisk=\"{}\"\nextra=\"{}\"\nmemory={}\n\
              vcpus=1\npool=\"{}\"\ntsc_mode=\"native\"\non_poweroff=\"preserve\"\n\
              on_reboot=\"preserve\"\non_crash=\"preserve\"\n",
             self.name,
+            uuid_of(&self.name),
             quoted(&self.kernel),
             quoted(&self.initramfs),
             self.arguments,
@@ -153,14 +156,51 @@ fn parse(text: &str) -> Vec<Running> {
     rows(text).filter_map(row).collect()
 }
 
-/// Destroys all guests whose names begin so; gives their names. It may be done again.
+/// The CPUs that the virtual CPUs of each domain prefer (soft affinity), as a list or `all`.
+pub fn preferred_cpus() -> Result<Vec<(String, String)>, XenError> {
+    Ok(parse_preferred(&xl(&["vcpu-list"])?))
+}
+
+/// Rows such as `schedlab-2   2   0   1   r--   3.9  1-2 / 2`; one that is paused has `-` for its CPU.
+fn parse_preferred(text: &str) -> Vec<(String, String)> {
+    let of_row = |row: Vec<&str>| match row[..] {
+        [name, _, _, _, _, _, _, "/", soft] => Some((name.to_owned(), soft.to_owned())),
+        _ => None,
+    };
+    rows(text).filter_map(of_row).collect()
+}
+
+/// Destroys all guests whose names begin so, and those of ours that have no name yet; gives their
+/// names. It may be done again.
 pub fn destroy_all(prefix: &str) -> Result<Vec<String>, XenError> {
-    let names = Running::all()?.into_iter().map(|running| running.name);
-    let names: Vec<String> = names.filter(|name| name.starts_with(prefix)).collect();
-    for name in &names {
-        xl(&["destroy", name])?;
+    let ours = ours(&xl(&["list", "-v"])?, prefix);
+    let mut failed = Ok(());
+    for (id, _) in &ours {
+        // The others go all the same.
+        failed = failed.and(xl(&["destroy", id]).map(drop));
     }
-    Ok(names)
+    failed.map(|()| ours.into_iter().map(|(_, name)| name).collect())
+}
+
+/// ID and name of each domain of ours that does not end already, of `xl list -v`. One whose making
+/// was killed is called `(null)`, and has its UUID.
+fn ours(text: &str, prefix: &str) -> Vec<(String, String)> {
+    let of_row = |row: Vec<&str>| match row[..] {
+        [name, id, _, _, state, _, uuid, ..]
+            if !state.contains('d') && (name.starts_with(prefix) || uuid.starts_with(UUID)) =>
+        {
+            Some((id.to_owned(), name.to_owned()))
+        }
+        _ => None,
+    };
+    rows(text).filter_map(of_row).collect()
+}
+
+/// A UUID of this process's own for the guest of this name.
+fn uuid_of(name: &str) -> String {
+    let digits: String = name.chars().filter(char::is_ascii_digit).collect();
+    let number = digits.parse::<u16>().unwrap_or_default();
+    format!("{UUID}{:08x}{number:04x}", std::process::id())
 }
 
 #[cfg(test)]
@@ -178,6 +218,40 @@ mod tests {
             (domains[1].end(), domains[1].cpu_seconds),
             (Some("crashed"), 13.9)
         );
+    }
+
+    #[test]
+    fn the_list_of_virtual_cpus_has_what_they_prefer() {
+        let text = "Name                                ID  VCPU   CPU State   Time(s) Affinity (Hard / Soft)\n\
+                    Domain-0                             0     0    0   r--      12.3  0 / all\n\
+                    schedlab-worker-0                    1     0    -   --p       0.0  all / 1-2\n";
+        let preferred = parse_preferred(text);
+        let worker = ("schedlab-worker-0".to_owned(), "1-2".to_owned());
+        assert_eq!(preferred[1..], [worker]);
+        assert_eq!(preferred[0].1, "all");
+    }
+
+    #[test]
+    fn a_guest_of_ours_without_a_name_is_known_by_its_uuid() {
+        let row = |name: &str, id: u32, state: &str, uuid: &str| {
+            format!("{name} {id} 80 1 {state} 1.2 {uuid} - -\n")
+        };
+        let theirs = "00000000-0000-0000-0000-000000000000";
+        let mine = uuid_of("schedlab-worker-3");
+        assert_eq!(mine.len(), theirs.len());
+        let text = [
+            "Name ID Mem VCPUs State Time(s) UUID Reason-Code Security Label\n".to_owned(),
+            row("Domain-0", 0, "r-----", theirs),
+            row("(null)", 4, "--p---", &mine),
+            row("schedlab-worker-1", 5, "-b----", theirs),
+            row("(null)", 6, "--p--d", &mine),
+            row("(null)", 7, "--p---", theirs),
+        ];
+        let ids: Vec<String> = ours(&text.concat(), "schedlab-worker-")
+            .into_iter()
+            .map(|(id, _)| id)
+            .collect();
+        assert_eq!(ids, ["4", "5"]);
     }
 
     #[test]

@@ -13,7 +13,7 @@ mod table;
 mod toolstack;
 
 pub use console::Console;
-pub use guest::{Guest, GuestConfig, Running, destroy_all};
+pub use guest::{Guest, GuestConfig, Running, destroy_all, preferred_cpus};
 pub use host::{Host, schedulers};
 pub use pool::{Pool, PoolWanted, Step, pools};
 pub use scheduler::{Parameters, SCHEDULERS, Scheduler};

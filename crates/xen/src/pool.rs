@@ -87,6 +87,14 @@ impl Pool {
         Ok(pools()?.into_iter().find(|pool| pool.name == name))
     }
 
+    /// Parameters of its scheduler.
+    pub fn parameters(&self) -> Result<Parameters, XenError> {
+        let scheduler = self.scheduler.parse().ok();
+        scheduler.map_or(Ok(Parameters::default()), |scheduler| {
+            Parameters::of_pool(scheduler, &self.name)
+        })
+    }
+
     /// `0,2`.
     pub fn cpu_list(&self) -> String {
         list(&self.cpus)
@@ -161,6 +169,14 @@ impl PoolWanted {
         }
     }
 
+    /// Does a pool with these parameters get others?
+    pub fn changes(&self, parameters: Parameters) -> bool {
+        let differs = |wanted: Option<u32>, found: Option<u32>| wanted.is_some() && wanted != found;
+        let wanted = self.parameters;
+        differs(wanted.timeslice_ms, parameters.timeslice_ms)
+            || differs(wanted.ratelimit_us, parameters.ratelimit_us)
+    }
+
     /// Takes a step that [`PoolWanted::step`] found.
     pub fn take(&self, step: &Step) -> Result<(), XenError> {
         if let Step::Replace(pool) = step {
@@ -176,24 +192,31 @@ impl PoolWanted {
         self.parameters.set(self.scheduler, &self.name)
     }
 
-    /// Puts back what a step changed. It may be done again, and after half a step.
-    pub fn put_back(name: &str, before: Option<&Pool>) -> Result<(), XenError> {
+    /// Puts back what a step changed: the pool that was there before, with its parameters, or none. It
+    /// may be done again, and after half a step. Gives whether there was anything to be done.
+    pub fn put_back(name: &str, before: Option<(&Pool, Parameters)>) -> Result<bool, XenError> {
         let now = Pool::find(name)?;
-        let same = |pool: &Pool, before: &Pool| {
-            pool.scheduler == before.scheduler && pool.cpus == before.cpus
+        let is_before = |pool: &Pool| {
+            before.is_some_and(|(before, _)| {
+                pool.scheduler == before.scheduler && pool.cpus == before.cpus
+            })
         };
-        match (now, before) {
-            (Some(pool), Some(before)) if same(&pool, before) => return Ok(()),
-            (Some(pool), _) => remove(&pool)?,
-            (None, _) => {}
+        let mut changed = false;
+        if !now.as_ref().is_some_and(is_before) {
+            if let Some(pool) = &now {
+                remove(pool)?;
+            }
+            changed = give_back_free()? || now.is_some() || before.is_some();
+            if let Some((pool, _)) = before {
+                make(name, &pool.scheduler, &pool.cpus)?;
+            }
         }
-        give_back_free()?;
-        match before {
-            Some(Pool {
-                scheduler, cpus, ..
-            }) => make(name, scheduler, cpus),
-            None => Ok(()),
+        let scheduler = before.and_then(|(pool, _)| pool.scheduler.parse().ok());
+        if let (Some((_, parameters)), Some(scheduler)) = (before, scheduler) {
+            changed |= Parameters::of_pool(scheduler, name)? != parameters;
+            parameters.set(scheduler, name)?;
         }
+        Ok(changed)
     }
 }
 
@@ -227,7 +250,7 @@ fn remove(pool: &Pool) -> Result<(), XenError> {
         }
         std::thread::sleep(LOOK);
     }
-    give_back_free()
+    give_back_free().map(drop)
 }
 
 /// Makes it rare that all of Xen hangs. Credit accounts once in a timeslice, in a timer. With the last
@@ -251,15 +274,32 @@ fn slow_down(pool: &Pool) -> Option<Parameters> {
     before
 }
 
-/// CPUs that are in no pool go to Pool-0.
-fn give_back_free() -> Result<(), XenError> {
-    let pools = pools()?;
+/// CPUs that are in no pool go to Pool-0; gives whether there were any. xl ends in order also where
+/// it could not add one, so they are looked for again.
+fn give_back_free() -> Result<bool, XenError> {
     let count = crate::host::Host::read()?.cpus;
-    let free = (0..count).filter(|cpu| pools.iter().all(|pool| !pool.cpus.contains(cpu)));
-    for cpu in free {
+    let free = free(count, &pools()?);
+    for cpu in &free {
         xl(&["cpupool-cpu-add", POOL_0, &cpu.to_string()])?;
     }
-    Ok(())
+    let lost = match free.is_empty() {
+        true => Vec::new(),
+        false => self::free(count, &pools()?),
+    };
+    match lost.is_empty() {
+        true => Ok(!free.is_empty()),
+        false => Err(XenError::State(format!(
+            "the CPUs {} are in no pool and cannot be added to {POOL_0}: are they in one without a \
+             name (`xl cpupool-list` shows none; xenstore-ls /local/pool)?",
+            list(&lost)
+        ))),
+    }
+}
+
+/// CPUs that no pool has.
+fn free(count: u32, pools: &[Pool]) -> Vec<u32> {
+    let is_free = |cpu: &u32| pools.iter().all(|pool| !pool.cpus.contains(cpu));
+    (0..count).filter(is_free).collect()
 }
 
 fn list(cpus: &[u32]) -> String {

@@ -7,6 +7,7 @@ use super::ingredient::{
     Around, At, Change, Form, Ground, Ingredient, Undone, parse_text, problem,
 };
 use crate::error::AgentError;
+use crate::files;
 use crate::journal::{Journal, Undo};
 use crate::stop::Stop;
 use load::burnwait::guests;
@@ -130,6 +131,7 @@ impl Ingredient for HypervisorScheduler {
                 wanted,
                 cpus: None,
                 step: None,
+                before: None,
                 taken: false,
             };
             Box::new(change) as Box<dyn Change>
@@ -245,14 +247,19 @@ fn of_arm(arm: &Arm) -> Option<Wanted> {
     parse(arm.ingredients.get(KEY)?.as_str()?).ok()
 }
 
-/// Place of the guests of a load under this arm; `None`: where guests are anyway.
+/// Place of the guests of a load under this arm on this host; `None`: where guests are anyway.
 pub fn place(arm: &Arm) -> Option<GuestsIn> {
     let wanted = of_arm(arm)?;
     let reservation = wanted
         .reservation
         .map(|(budget, period)| [format!("budget={budget}"), format!("period={period}")]);
+    let usual = || {
+        xen::pools()
+            .map_or(POOL, |pools| usual_pool(&pools))
+            .to_owned()
+    };
     Some(GuestsIn {
-        pool: wanted.pool.unwrap_or_else(|| POOL.to_owned()),
+        pool: wanted.pool.unwrap_or_else(usual),
         lines: reservation.into_iter().flatten().collect(),
     })
 }
@@ -260,16 +267,26 @@ pub fn place(arm: &Arm) -> Option<GuestsIn> {
 impl Wanted {
     /// The pool that it means on a host with these pools.
     fn pool(&self, pools: &[Pool]) -> PoolWanted {
+        let usual = usual_pool(pools);
         let cpus = match (&self.pool, &self.cpus) {
+            (None, None) if usual == POOL_0 => None,
             (None, None) => Some(all_but_the_first(pools)),
             (_, cpus) => cpus.clone(),
         };
         PoolWanted {
-            name: self.pool.clone().unwrap_or_else(|| POOL.to_owned()),
+            name: self.pool.clone().unwrap_or_else(|| usual.to_owned()),
             scheduler: self.scheduler,
             cpus,
             parameters: self.parameters,
         }
+    }
+}
+
+/// The pool of arms that name none. A host of one CPU has no other than that of dom0.
+fn usual_pool(pools: &[Pool]) -> &'static str {
+    match pools {
+        [only] if only.cpus.len() == 1 => POOL_0,
+        _ => POOL,
     }
 }
 
@@ -301,29 +318,36 @@ struct InPool {
     /// CPUs that the pool must have.
     cpus: Option<Vec<u32>>,
     step: Option<(PoolWanted, xen::Step)>,
+    /// The pool that was there before, with its parameters.
+    before: Option<(Pool, Parameters)>,
     /// Is there anything to be undone?
     taken: bool,
 }
 
 impl InPool {
     fn pool_name(&self) -> String {
-        let wanted = self.wanted.as_ref();
-        match wanted {
-            None => POOL_0.to_owned(),
-            Some(wanted) => wanted.pool.clone().unwrap_or_else(|| POOL.to_owned()),
-        }
-    }
-
-    fn before(&self) -> Option<Pool> {
-        match &self.step {
-            Some((_, xen::Step::Replace(pool))) => Some(pool.clone()),
-            _ => None,
-        }
+        let pool = self.step.as_ref().map(|(pool, _)| pool.name.clone());
+        pool.unwrap_or_else(|| POOL_0.to_owned())
     }
 
     fn changes_pool(&self) -> bool {
-        let step = self.step.as_ref().map(|(_, step)| step);
-        step.is_some_and(|step| *step != xen::Step::Use)
+        self.step.as_ref().is_some_and(|(pool, step)| {
+            let before = self.before.as_ref().map(|(_, parameters)| *parameters);
+            *step != xen::Step::Use || before.is_some_and(|before| pool.changes(before))
+        })
+    }
+
+    fn undo_pool(&self) -> Undo {
+        let before = self.before.as_ref();
+        let (pool, parameters) = (before.map(|(pool, _)| pool), before.map(|(_, p)| *p));
+        let parameters = parameters.unwrap_or_default();
+        Undo::PutBackPool {
+            name: self.pool_name(),
+            scheduler: pool.map(|pool| pool.scheduler.clone()),
+            cpus: pool.map(|pool| pool.cpus.clone()).unwrap_or_default(),
+            timeslice_ms: parameters.timeslice_ms,
+            ratelimit_us: parameters.ratelimit_us,
+        }
     }
 }
 
@@ -351,14 +375,12 @@ impl Change for InPool {
                 .step(&pools)
                 .map_err(|why| Stop::Failed(why).for_good())?;
             self.cpus = pool.cpus.clone();
+            let there = pools.into_iter().find(|there| there.name == pool.name);
+            let parameters = there.as_ref().map(Pool::parameters).transpose();
+            self.before = there.zip(parameters.map_err(failed)?);
             self.step = Some((pool, step));
             if self.changes_pool() {
-                let before = self.before();
-                let undo = Undo::PutBackPool {
-                    name: self.pool_name(),
-                    scheduler: before.as_ref().map(|pool| pool.scheduler.clone()),
-                    cpus: before.map(|pool| pool.cpus).unwrap_or_default(),
-                };
+                let undo = self.undo_pool();
                 ground.journal.record(undo).map_err(unwritten)?;
             }
         }
@@ -404,8 +426,11 @@ impl Change for InPool {
         if let Err(e) = xen::destroy_all(guests::PREFIX) {
             errors.push(format!("destroy the guests of the load: {e}"));
         }
+        // A load that was killed has left what its guests started from.
+        errors.extend(files::remove_folder(Path::new(guests::DIRECTORY)).err());
+        let before = self.before.as_ref().map(|(pool, p)| (pool, *p));
         if self.changes_pool()
-            && let Err(e) = PoolWanted::put_back(&self.pool_name(), self.before().as_ref())
+            && let Err(e) = PoolWanted::put_back(&self.pool_name(), before)
         {
             errors.push(format!("put back the CPU pool {}: {e}", self.pool_name()));
         }
@@ -481,5 +506,7 @@ mod tests {
             (POOL, Some(vec![1, 2]))
         );
         assert_eq!(parse("credit/pool=other").unwrap().pool(&pools).cpus, None);
+        let one = parse("credit").unwrap().pool(&[pool(POOL_0, &[0])]);
+        assert_eq!((one.name.as_str(), one.cpus), (POOL_0, None));
     }
 }

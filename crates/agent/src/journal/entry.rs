@@ -55,7 +55,8 @@ pub enum Undo {
         /// Beginning of their names.
         prefix: String,
     },
-    /// Remove a CPU pool of Xen that schedlab made, or make the one anew that was there before.
+    /// Remove a CPU pool of Xen that schedlab made, or make the one anew that was there before, with its
+    /// parameters.
     PutBackPool {
         /// Name of the pool.
         name: String,
@@ -63,6 +64,12 @@ pub enum Undo {
         scheduler: Option<String>,
         /// CPUs that it had.
         cpus: Vec<u32>,
+        /// Time slice that it had in milliseconds, if its scheduler has one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        timeslice_ms: Option<u32>,
+        /// Rate limit that it had in microseconds, if its scheduler has one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ratelimit_us: Option<u32>,
     },
 }
 
@@ -159,14 +166,36 @@ impl Entry {
             }
             Undo::KillMarked { .. } | Undo::KillSession { .. } => Ok(()),
             Undo::RemoveCgroup { path } => cgroup::remove(path),
-            Undo::RemoveFolder { path } => files::remove_folder(path),
+            Undo::RemoveFolder { path } => {
+                let was_there = path.exists();
+                files::remove_folder(path)?;
+                let folder = was_there.then(|| format!("folder {}", path.display()));
+                restored.removed.extend(folder);
+                Ok(())
+            }
             Undo::RemoveRing { name } => remove_ring(name),
-            Undo::DestroyGuests { prefix } => destroy_guests(prefix),
+            Undo::DestroyGuests { prefix } => {
+                let names = destroy_guests(prefix)?.into_iter();
+                let guests = names.map(|name| format!("guest {name} of Xen"));
+                restored.removed.extend(guests);
+                Ok(())
+            }
             Undo::PutBackPool {
                 name,
                 scheduler,
                 cpus,
-            } => put_back_pool(name, scheduler.as_deref(), cpus),
+                timeslice_ms,
+                ratelimit_us,
+            } => {
+                let parameters = xen::Parameters {
+                    timeslice_ms: *timeslice_ms,
+                    ratelimit_us: *ratelimit_us,
+                };
+                let changed = put_back_pool(name, scheduler.as_deref(), cpus, parameters)?;
+                let pool = changed.then(|| format!("CPU pool {name} of Xen"));
+                restored.removed.extend(pool);
+                Ok(())
+            }
         }
     }
 
@@ -180,25 +209,30 @@ impl Entry {
     }
 }
 
-fn destroy_guests(prefix: &str) -> Result<(), String> {
+fn destroy_guests(prefix: &str) -> Result<Vec<String>, String> {
     // A line that somebody wrote must not lead to the guests of others.
     if !prefix.starts_with(OUR_GUESTS) {
         return Err(format!(
             "destroy the guests of Xen called {prefix}…: they are not schedlab's"
         ));
     }
-    let destroyed = xen::destroy_all(prefix).map(drop);
+    let destroyed = xen::destroy_all(prefix);
     destroyed.map_err(|e| format!("destroy the guests of Xen called {prefix}…: {e}"))
 }
 
-fn put_back_pool(name: &str, scheduler: Option<&str>, cpus: &[u32]) -> Result<(), String> {
+fn put_back_pool(
+    name: &str,
+    scheduler: Option<&str>,
+    cpus: &[u32],
+    parameters: xen::Parameters,
+) -> Result<bool, String> {
     let before = scheduler.map(|scheduler| xen::Pool {
         name: name.to_owned(),
         scheduler: scheduler.to_owned(),
         cpus: cpus.to_vec(),
         domains: 0,
     });
-    xen::PoolWanted::put_back(name, before.as_ref())
+    xen::PoolWanted::put_back(name, before.as_ref().map(|pool| (pool, parameters)))
         .map_err(|e| format!("put back the CPU pool {name} of Xen: {e}"))
 }
 

@@ -35,6 +35,8 @@ pub struct Restored {
     pub written: Vec<(PathBuf, String)>,
     /// IDs of processes that were killed.
     pub killed: Vec<i32>,
+    /// Folders, guests and CPU pools of Xen that were removed or put back, in words.
+    pub removed: Vec<String>,
     /// Entries that a reboot had undone before.
     pub stale: usize,
     /// Changes that could not be undone, and why.

@@ -29,7 +29,9 @@ pub fn restore(target: Option<&str>, format: Plain) -> Result<ExitCode, CliError
     if !failed.is_empty() {
         return Ok(ExitCode::from(exit::INTERNAL));
     }
-    let undone = |restored: &Restored| restored.written.len() + restored.killed.len();
+    let undone = |restored: &Restored| {
+        restored.written.len() + restored.killed.len() + restored.removed.len()
+    };
     if agent::another_journal_holds_something() {
         eprintln!(
             "The journal of root holds changes: a run of root's is under way, or was killed, or \
@@ -49,6 +51,7 @@ fn as_json(restored: &Restored) -> Value {
     json!({
         "written": written.collect::<Value>(),
         "killed": restored.killed,
+        "removed": restored.removed,
         "failed": restored.failed,
     })
 }
