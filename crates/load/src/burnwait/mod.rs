@@ -51,7 +51,8 @@ const KEYS: &[KeyDef] = &[
          `\"0%-50%\"`). `memory` is the size of a worker's memory beyond the caches, and \
          `memory-percent` the part of its work, by time alone, that waits for it (100). Workers that \
          are guests have a `weight` (1 to 65535, \
-         usually 256) in place of the nice value, and may have a `cap` in percent of one CPU.",
+         usually 256) in place of the nice value, and may have a `cap` in percent of one CPU and \
+         `soft-cpus`, those CPUs of the Xen host that they prefer (its soft affinity).",
     ),
     KeyDef::new(
         "workers",

@@ -36,6 +36,9 @@ pub struct Set {
     /// Most that a worker's guest gets of one CPU, in percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cap: Option<u32>,
+    /// CPUs of the Xen host that a worker's guest prefers, as a list; `None`: it prefers none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub soft_cpus: Option<String>,
     /// Times in which its events are due; `None`: always.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cycle: Option<Cycle>,
@@ -106,6 +109,7 @@ impl Set {
             nice: 0,
             weight: None,
             cap: None,
+            soft_cpus: None,
             cycle: None,
             after: None,
             cpus: None,
@@ -209,6 +213,7 @@ pub fn read(keys: &mut Keys) -> Set {
         nice: keys.get("nice").unwrap_or_default(),
         weight: keys.get("weight"),
         cap: keys.get("cap"),
+        soft_cpus: keys.get("soft-cpus"),
         cycle: cycle(keys),
         after: keys.get("after"),
         cpus: keys.get("cpus"),
@@ -416,6 +421,10 @@ fn check_shape(index: usize, sets: &[Set], workers: Workers) -> Result<(), Inval
     }
 }
 
+fn is_no_list(cpus: &str) -> bool {
+    model::parse_cpu_list(cpus).is_err()
+}
+
 /// A weight of the kernel's scheduler is a nice value; guests have those of the hypervisor's.
 fn check_weights(index: usize, set: &Set, workers: Workers) -> Result<(), Invalid> {
     let wrong = |key: &str, what: &str, remedy: &str| {
@@ -431,6 +440,11 @@ fn check_weights(index: usize, set: &Set, workers: Workers) -> Result<(), Invali
             let what = "workers that are threads have no weight or cap of a hypervisor";
             wrong(key, what, "workers = \"guests\", or a `nice` value")
         }
+        Workers::Threads if set.soft_cpus.is_some() => wrong(
+            "soft-cpus",
+            "workers that are threads prefer no CPUs of a hypervisor",
+            "workers = \"guests\", or `cpus`",
+        ),
         Workers::Guests if set.nice != 0 => {
             let what =
                 "workers that are guests are alone in their kernels, where nice does nothing";
@@ -446,6 +460,11 @@ fn check_weights(index: usize, set: &Set, workers: Workers) -> Result<(), Invali
             "cap",
             "a guest of one CPU has at most 100 % of one",
             "cap = 50",
+        ),
+        Workers::Guests if set.soft_cpus.as_deref().is_some_and(is_no_list) => wrong(
+            "soft-cpus",
+            "it is not a list of CPUs of the Xen host",
+            "soft-cpus = \"2-3\"",
         ),
         _ => Ok(()),
     }

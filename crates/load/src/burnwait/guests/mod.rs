@@ -19,7 +19,7 @@ use crate::gate::{Gate, Timing};
 use crate::recording::Recorder;
 use crate::{GuestsIn, Job, NativeError, Parsed, Phases, crew, sys};
 use image::Image;
-use model::{Calibration, Problem};
+use model::{Calibration, Problem, parse_cpu_list};
 use std::time::{Duration, Instant};
 use wire::{Go, Said, Task};
 use xen::{Console, Guest, GuestConfig, POOL_0, Pool, Running, Scheduler};
@@ -135,15 +135,17 @@ pub fn generate(load: &BurnWait, job: &Job, phases: &mut Phases) -> Result<Parse
     let place = place(job);
     let pool = Pool::find(&place.pool).map_err(|e| failed(e.to_string()))?;
     let pool = pool.ok_or_else(|| failed(format!("there is no pool {}", place.pool)))?;
-    let image = Image::make().map_err(failed)?;
     let sets: Vec<&Set> = load
         .order(job)
         .into_iter()
         .map(|set| &load.sets[set])
         .collect();
+    check_room(&pool, sets.len()).map_err(failed)?;
+    let image = Image::make().map_err(failed)?;
     let guests = make(&image, &sets, &place).map_err(failed)?;
     let weights = Weights::read(&pool).map_err(failed)?;
     weights.check(&guests, &sets).map_err(failed)?;
+    check_preferred(&guests, &sets).map_err(failed)?;
     let shape = load.shape(job, job.workload.duration_ns);
     let works = works(&guests, &load.order(job), &sets, shape, job.seed).map_err(failed)?;
     let (opened, done) = crew::run(worker::THREAD, works, job, phases)?;
@@ -156,6 +158,19 @@ pub fn generate(load: &BurnWait, job: &Job, phases: &mut Phases) -> Result<Parse
     drop(guests);
     let (records, seen) = put_together(done, &weights, &pool, shape).map_err(failed)?;
     figures::parsed(load, job, records, opened, Some(&seen)).map_err(failed)
+}
+
+/// Refuses guests that would never run: the null scheduler gives each a CPU for good.
+fn check_room(pool: &Pool, guests: usize) -> Result<(), String> {
+    let cpus = pool.cpus.len();
+    match pool.scheduler == Scheduler::Null.name() && guests > cpus {
+        true => Err(format!(
+            "under null each guest has a CPU of its own, and the pool {} has {cpus} for {guests} \
+             guests: take smaller loads, or more `cpus`",
+            pool.name
+        )),
+        false => Ok(()),
+    }
 }
 
 /// All guests, paused.
@@ -172,6 +187,8 @@ fn config(image: &Image, index: usize, set: &Set, place: &GuestsIn) -> GuestConf
     let mut lines = place.lines.clone();
     lines.extend(set.weight.map(|weight| format!("cpu_weight={weight}")));
     lines.extend(set.cap.map(|cap| format!("cap={cap}")));
+    let soft = set.soft_cpus.as_ref();
+    lines.extend(soft.map(|cpus| format!("cpus_soft=\"{cpus}\"")));
     GuestConfig {
         name: format!("{PREFIX}{index}"),
         kernel: image.kernel.clone(),
@@ -224,6 +241,28 @@ impl Weights {
     }
 }
 
+/// Prefers each guest the CPUs that its set asks for?
+fn check_preferred(guests: &[Guest], sets: &[&Set]) -> Result<(), String> {
+    if sets.iter().all(|set| set.soft_cpus.is_none()) {
+        return Ok(());
+    }
+    let all = xen::preferred_cpus().map_err(|e| e.to_string())?;
+    for (guest, set) in guests.iter().zip(sets) {
+        let Some(wanted) = &set.soft_cpus else {
+            continue;
+        };
+        let name = guest.name();
+        let found = all.iter().find(|(guest, _)| guest == name);
+        let found = found.map_or("none", |(_, cpus)| cpus);
+        if parse_cpu_list(wanted) != parse_cpu_list(found) {
+            return Err(format!(
+                "the guest {name} prefers the CPUs {found} and not {wanted}: has the host these CPUs?"
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// Outcome of one thread: the index of its worker, the record, and the guest's figures.
 struct Done {
     index: usize,
@@ -264,7 +303,7 @@ fn works(
     for (index, (guest, set)) in guests.iter().zip(order.iter().copied()).enumerate() {
         let mut worker = Attended::start(guest)?;
         let task = Task::Work {
-            set: sets[index].clone(),
+            set: Box::new(sets[index].clone()),
             duration_ns: shape.duration_ns,
             interval_ns: shape.interval_ns,
             operations_per_kop: shape.operations_per_kop,

@@ -21,7 +21,7 @@ pub enum Task {
     /// Be one worker of a set, when it is time.
     Work {
         /// Set of the worker.
-        set: Set,
+        set: Box<Set>,
         /// Length of the window.
         duration_ns: u64,
         /// Length of an interval.
