@@ -119,6 +119,7 @@ fn try_kvm(kernel: &Path, initramfs: &Path, launch: &Launch) -> Result<(), Strin
         kernel: kernel.to_owned(),
         initramfs: initramfs.to_owned(),
         xen: None,
+        xen_scheduler: None,
         append: PROBE_ARGUMENT.to_owned(),
         root: Root::Nothing,
         shared: PathBuf::new(),

@@ -279,6 +279,7 @@ impl Vm {
                 None => self.bzimage(bootable)?,
             },
             xen: bootable.hypervisor.as_ref().map(|xen| xen.image.clone()),
+            xen_scheduler: None,
             initramfs: bootable.initramfs.clone(),
             append: self.spec.append.clone().unwrap_or_default(),
             root: match image_path(&self.spec.root) {
@@ -344,12 +345,16 @@ impl Vm {
         ] {
             self.facts.insert(name.to_owned(), value);
         }
+        self.note_hypervisor(bootable);
+        if let Some(model) = host::cpu_model() {
+            self.facts.insert("vm.host_cpu".to_owned(), model);
+        }
+    }
+
+    fn note_hypervisor(&mut self, bootable: &Bootable) {
         if let Some(xen) = &bootable.hypervisor {
             let origin = xen.origin.clone();
             self.facts.insert("vm.hypervisor".to_owned(), origin);
-        }
-        if let Some(model) = host::cpu_model() {
-            self.facts.insert("vm.host_cpu".to_owned(), model);
         }
     }
 

@@ -199,7 +199,7 @@ impl VmSpec {
 
     /// Refuses a Xen host with no room for guests beside dom0.
     fn check_xen(&self) -> Result<(), Invalid> {
-        if self.cpus < 2 {
+        if self.cpus < 2 && !self.is_virtual() {
             let what = "a Xen host needs a CPU beside that of dom0";
             return Err(Invalid::new("cpus", what).with_remedy("cpus = 2"));
         }

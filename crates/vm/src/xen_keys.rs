@@ -1,6 +1,6 @@
 //! The keys of `[target]` with `kind = "xen"`: a guest whose kernel is dom0 of a Xen below it.
 
-use super::spec::VmSpec;
+use super::spec::{Clock, VmSpec};
 use model::{KeyDef, Reset, Size};
 use serde::{Deserialize, Deserializer};
 
@@ -21,6 +21,8 @@ struct FileXen {
     append: Option<String>,
     #[serde(default)]
     expose: Vec<String>,
+    #[serde(default)]
+    clock: Clock,
 }
 
 /// Keys of the table `[target]`.
@@ -41,7 +43,7 @@ pub const KEYS: &[KeyDef] = &[
     KeyDef::new(
         "cpus",
         "number",
-        "`2`",
+        "`2`, or `1` with a virtual clock",
         "Physical CPUs of the Xen host. Dom0 keeps the first, so a pool can have the others.",
     ),
     KeyDef::new(
@@ -76,6 +78,15 @@ pub const KEYS: &[KeyDef] = &[
         "",
         "Private files and folders of this machine that dom0 sees all the same.",
     ),
+    KeyDef::new(
+        "clock",
+        "`host` or `virtual`",
+        "`host`",
+        "`virtual` makes time of instructions, on one emulated CPU, which dom0 shares with the guests: \
+         each trial boots with the scheduler of its arm, sees nothing from outside, and gives the \
+         same figures to the bit whenever its seed is the same. Dom0 sees toolstack, kernel and what \
+         `expose` adds, in memory.",
+    ),
 ];
 
 /// The guest that the keys describe; it is not checked.
@@ -87,14 +98,19 @@ impl From<FileXen> for VmSpec {
     fn from(file: FileXen) -> Self {
         let kernel = file.kernel.unwrap_or_else(|| SUITE.to_owned());
         let memory = file.memory.map_or(USUAL_MEMORY, |memory| memory.0);
+        let usual_cpus = match file.clock {
+            Clock::Host => 2,
+            Clock::Virtual => 1,
+        };
         VmSpec {
             reset: file.reset,
             accel: file.accel,
             host_cpus: file.host_cpus,
             append: file.append,
             expose: file.expose,
+            clock: file.clock,
             hypervisor: Some(file.xen.unwrap_or_else(|| SUITE.to_owned())),
-            ..VmSpec::new(&kernel, file.cpus.unwrap_or(2), memory)
+            ..VmSpec::new(&kernel, file.cpus.unwrap_or(usual_cpus), memory)
         }
     }
 }

@@ -8,6 +8,8 @@ use model::{Fact, PROTOCOL_VERSION, Reply, Request};
 use std::collections::VecDeque;
 use std::time::Duration;
 
+/// Ingredient of arms of a Xen host: `credit`, `credit/timeslice=5ms`.
+const HYPERVISOR_SCHEDULER: &str = "hypervisor-scheduler";
 /// Seed of what is no trial: the same in every run.
 const SEED: u64 = 1;
 /// Wall time that a request may take which measures nothing.
@@ -44,22 +46,19 @@ impl VirtualSession {
         }
     }
 
-    /// Boots a guest that answers these requests.
-    fn boot(
-        &mut self,
-        requests: &[Request],
-        seed: u64,
-        limit: Duration,
-    ) -> Result<(), TargetError> {
+    /// Boots a guest that answers a request.
+    fn boot(&mut self, request: &Request) -> Result<(), TargetError> {
+        let (seed, limit) = terms(request);
+        let requests = script(request.clone());
         let mut lines = Vec::new();
-        for request in requests {
+        for request in &requests {
             serde_json::to_writer(&mut lines, request)
                 .map_err(|e| TargetError::Garbled(e.to_string()))?;
             lines.push(b'\n');
         }
         // One guest at a time.
         self.running = None;
-        self.running = Some(self.machine.start(&lines, seed)?);
+        self.running = Some(self.machine.start(&lines, seed, xen_scheduler(request))?);
         let limit = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
         self.replies = VecDeque::from([Reply::Progress {
             step: "in virtual time".to_owned(),
@@ -126,11 +125,22 @@ fn terms(request: &Request) -> (u64, Duration) {
     (seed, SHORT.saturating_add(wall))
 }
 
+/// The scheduler that a Xen host boots with for a trial. Its one CPU is in the pool of dom0, whose
+/// scheduler cannot be changed later.
+fn xen_scheduler(request: &Request) -> Option<String> {
+    let Request::Trial { spec } = request else {
+        return None;
+    };
+    let asked = spec.arm.ingredients.get(HYPERVISOR_SCHEDULER)?.as_str()?;
+    // Parameters follow, and the agent sets them.
+    asked.split('/').next().map(|name| name.trim().to_owned())
+}
+
 impl Session for VirtualSession {
     fn send(&mut self, request: &Request) -> Result<(), TargetError> {
         self.greets = matches!(request, Request::Hello { .. });
         match (request, &self.system) {
-            (Request::Hello { .. }, _) => self.boot(&script(Request::Probe), SEED, SHORT),
+            (Request::Hello { .. }, _) => self.boot(&Request::Probe),
             (Request::Probe, Some(system)) => {
                 self.replies = VecDeque::from([system.clone()]);
                 Ok(())
@@ -142,10 +152,7 @@ impl Session for VirtualSession {
             }
             // They are about loads elsewhere, which this target cannot have.
             (Request::Window { .. } | Request::LoadEnded, _) => Ok(()),
-            (request, _) => {
-                let (seed, limit) = terms(request);
-                self.boot(&script(request.clone()), seed, limit)
-            }
+            (request, _) => self.boot(request),
         }
     }
 

@@ -89,9 +89,7 @@ fn early() -> Result<(), Failure> {
 fn serve_host(control: &mut File) -> Result<(), Failure> {
     let mut setup = read_setup(control)?;
     prepare(&setup)?;
-    if let Some(dom0) = setup.xen.clone() {
-        xen::start(&dom0, &release(), &mut setup.environment)?;
-    }
+    start_xen(&mut setup)?;
     let agent = match &setup.agent {
         Some(args) => Some((args.clone(), port::open(frame::AGENT_PORT)?)),
         None => None,
@@ -142,6 +140,14 @@ fn prepare(setup: &Setup) -> Result<(), Failure> {
     // From here on the kernel's words go to the console: ejections, oopses, panics.
     let _ = fs::write("/proc/sys/kernel/printk", "7 4 1 7");
     Ok(())
+}
+
+/// Starts the toolstack of a dom0; any other guest has none.
+fn start_xen(setup: &mut Setup) -> Result<(), Failure> {
+    let dom0 = setup.xen.clone();
+    dom0.map_or(Ok(()), |dom0| {
+        xen::start(&dom0, &release(), &mut setup.environment)
+    })
 }
 
 fn load_modules(group: &str) -> Result<(), Failure> {

@@ -5,7 +5,7 @@
 use super::super::frame::{AGENT_PORT, Head, PACKED_REQUESTS, PACKED_SETUP, Setup};
 use super::children::base_command;
 use super::serve::{console, describe};
-use super::{Failure, at, port, prepare, ready};
+use super::{Failure, at, port, prepare, ready, start_xen};
 use model::Reply;
 use rustix::process::{WaitOptions, WaitStatus, wait};
 use std::fs;
@@ -25,9 +25,11 @@ pub fn is_there() -> bool {
 /// The agent's life, and then its replies to the host.
 pub fn run() -> Result<(), Failure> {
     let text = fs::read(place(PACKED_SETUP)).map_err(at("read the setup"))?;
-    let setup: Setup = serde_json::from_slice(&text).map_err(|e| at("read the setup")(e.into()))?;
+    let mut setup: Setup =
+        serde_json::from_slice(&text).map_err(|e| at("read the setup")(e.into()))?;
     let requests = fs::read(place(PACKED_REQUESTS)).map_err(at("read the requests"))?;
     prepare(&setup)?;
+    start_xen(&mut setup)?;
     let mut agent = start(&setup).map_err(at("start the agent"))?;
     let replies = converse(&mut agent, &requests).map_err(at("talk to the agent"))?;
     let head = Head {

@@ -10,7 +10,7 @@ use rustix::mount::{MountFlags, mount, mount_bind};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -43,6 +43,10 @@ pub fn start(
     })?;
     for directory in DIRECTORIES {
         fs::create_dir_all(directory).map_err(at(directory))?;
+    }
+    // A root of packed files has none, and the toolstack goes by this name.
+    if !Path::new("/var/run").exists() {
+        symlink("/run", "/var/run").map_err(at("/var/run"))?;
     }
     // Without it, xl complains at each call.
     File::create("/etc/xen/xl.conf").map_err(at("/etc/xen/xl.conf"))?;

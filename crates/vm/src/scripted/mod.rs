@@ -14,8 +14,8 @@ use crate::initramfs::{DIRECTORY, FILE, add};
 use crate::kernel::Kernel;
 use crate::launch::Launch;
 use crate::machine::Machine;
-use crate::qemu::{Accel, CommandLine};
-use crate::{Vm, VmError};
+use crate::qemu::{Accel, CommandLine, DOM0_MIB};
+use crate::{Bootable, Vm, VmError};
 use cpio::newc::trailer;
 use model::system::{CLOCK, VIRTUAL};
 use model::{Severity, Warning};
@@ -23,11 +23,12 @@ use pack::Packed;
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsRawFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The initramfs of a boot is found by the kernel in whole units of this.
 const ALIGNMENT: usize = 512;
+const SHELL: &str = "/bin/sh";
 
 /// A machine whose boots are told everything beforehand.
 #[derive(Debug)]
@@ -68,18 +69,29 @@ impl Vm {
         let launch = self.launch(&bootable)?;
         let exposed = crate::view::exposed(&self.spec.expose, &self.options.directory);
         let shown = |path: &&std::path::PathBuf| launch.confinement.view.is_visible(path);
+        // The toolstack is called by scripts.
+        let shell = self.spec.hypervisor.as_ref().map(|_| PathBuf::from(SHELL));
         let named = self.programs.iter().chain(&self.named).filter(shown);
-        let most = self.spec.memory_bytes / 4;
-        let packed = pack::pack(named.chain(&exposed), most)?;
-        self.note_virtual(&bootable.kernel, &packed);
+        let named = named.chain(&shell);
+        let memory_bytes = match self.spec.hypervisor {
+            Some(_) => DOM0_MIB << 20,
+            None => self.spec.memory_bytes,
+        };
+        let mut packed = pack::pack(named.chain(&exposed), memory_bytes / 4)?;
         let line = self.command_line(&bootable, Accel::Tcg)?;
+        let setup = Setup {
+            packed: true,
+            // They are not there.
+            modules: None,
+            ..self.setup(&bootable, &line.kernel, true)
+        };
+        if let Some(xen) = &setup.xen {
+            packed.add_root(&xen.tools)?;
+            packed.add_file(&xen.kernel)?;
+        }
+        self.note_virtual(&bootable, &packed);
         Ok(Scripted {
-            setup: Setup {
-                packed: true,
-                // They are not there.
-                modules: None,
-                ..self.setup(&bootable, &line.kernel, true)
-            },
+            setup,
             line,
             launch,
             packed,
@@ -87,29 +99,38 @@ impl Vm {
         })
     }
 
-    fn note_virtual(&mut self, kernel: &Kernel, packed: &Packed) {
+    fn note_virtual(&mut self, bootable: &Bootable, packed: &Packed) {
+        let kernel = &bootable.kernel;
         let memory = format!("{} MiB", self.spec.memory_bytes >> 20);
         for (name, value) in [
             (CLOCK, VIRTUAL.to_owned()),
             ("vm.accel", "tcg".to_owned()),
             ("vm.kernel", kernel.release.clone()),
             ("vm.kernel_origin", kernel.origin.clone()),
-            ("vm.cpus", "1".to_owned()),
+            ("vm.cpus", self.spec.cpus.to_string()),
             ("vm.memory", memory),
             ("vm.root", format!("{} files in memory", packed.files())),
         ] {
             self.facts.insert(name.to_owned(), value);
         }
+        self.note_hypervisor(bootable);
     }
 }
 
 impl Scripted {
-    /// Boots a guest whose agent gets these requests, lines of bytes, and nothing else.
-    pub fn start(&self, requests: &[u8], seed: u64) -> Result<Running, VmError> {
+    /// Boots a guest whose agent gets these requests, lines of bytes, and nothing else. A Xen host has
+    /// this scheduler.
+    pub fn start(
+        &self,
+        requests: &[u8],
+        seed: u64,
+        xen_scheduler: Option<String>,
+    ) -> Result<Running, VmError> {
         let failed = |e| io("make", Path::new("the initramfs of a trial"))(e);
         let initramfs = self.initramfs(requests).map_err(failed)?;
         let line = CommandLine {
             virtual_time: Some(seed),
+            xen_scheduler,
             initramfs: format!("/proc/self/fd/{}", initramfs.as_raw_fd()).into(),
             ..self.line.clone()
         };

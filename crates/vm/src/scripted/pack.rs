@@ -88,14 +88,41 @@ impl Packed {
             return Err(too_much(path, most));
         }
         let content = fs::read(path).map_err(io("read", path))?;
-        let is_program = found.permissions().mode() & 0o111 != 0;
         let libraries = match elf::interpreter(&content) {
             Some(interpreter) => libraries(&interpreter, path)?,
             None => of_script(&content).into_iter().collect(),
         };
-        let mode = if is_program { PROGRAM } else { FILE };
-        self.files.insert(path.to_owned(), (mode, content));
+        self.files.insert(path.to_owned(), (mode(&found), content));
         libraries.iter().try_for_each(|path| self.add(path, most))
+    }
+
+    /// Adds everything below the root of another system as it is: its programs have their libraries
+    /// there. A link is packed as the file that it leads to within that root.
+    pub(crate) fn add_root(&mut self, root: &Path) -> Result<(), VmError> {
+        let within = fs::canonicalize(root).map_err(io("read", root))?;
+        let mut directories = vec![root.to_owned()];
+        while let Some(directory) = directories.pop() {
+            let entries = fs::read_dir(&directory).map_err(io("read", &directory))?;
+            for entry in entries {
+                let path = entry.map_err(io("read", &directory))?.path();
+                let leads_to = fs::canonicalize(&path).unwrap_or_default();
+                if path.is_dir() && !path.is_symlink() {
+                    directories.push(path);
+                } else if leads_to.is_file() && leads_to.starts_with(&within) {
+                    self.add_file(&path)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a file as it is, without what it needs.
+    pub(crate) fn add_file(&mut self, path: &Path) -> Result<(), VmError> {
+        let found = fs::metadata(path).map_err(io("read", path))?;
+        let content = fs::read(path).map_err(io("read", path))?;
+        let mode = mode(&found);
+        self.files.insert(path.to_owned(), (mode, content));
+        Ok(())
     }
 
     fn add_directory(&mut self, path: &Path, most: u64) -> Result<(), VmError> {
@@ -128,6 +155,13 @@ impl Packed {
             add(out, &name(path), *mode, content)?;
         }
         Ok(())
+    }
+}
+
+fn mode(found: &fs::Metadata) -> u32 {
+    match found.permissions().mode() & 0o111 {
+        0 => FILE,
+        _ => PROGRAM,
     }
 }
 
