@@ -121,7 +121,7 @@ test-long: build sched
 	cargo test --quiet -p tests --test vm -- --ignored
 	@scripts/setup kernel
 	cargo test --quiet -p tests --test bisect -- --ignored --test-threads 1
-	@scripts/xen-hypervisor
+	-scripts/xen-hypervisor
 	cargo test --quiet -p tests --test xen -- --ignored
 	cargo test --quiet -p tests --test slurm -- --ignored
 	@scripts/setup machine

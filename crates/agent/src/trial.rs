@@ -489,7 +489,8 @@ impl<'a, 'c> Trial<'a, 'c> {
 
     /// The figures of the collectors, whose files and warnings go their ways.
     fn collect(&mut self, counters: &[Measurement]) -> Vec<Measurement> {
-        let collected = self.collectors.collected(counters);
+        let elsewhere = hypervisor::has_guests(&self.spec.workload);
+        let collected = self.collectors.collected(counters, elsewhere);
         // The controller is not what is measured, and a guest of its own keeps it busy.
         if !matches!(self.spec.part, Part::Load { .. }) {
             self.warnings.extend(collected.warnings);

@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 /// The daemon of the consoles has found a guest's by then.
 const CONSOLE_LIMIT: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(50);
-/// Beginning of the UUIDs of all guests that are made here: version 4, drawn once.
+/// Name of a domain without one, as xl prints it.
+const NAMELESS: &str = "(null)";
+/// Beginning of the UUIDs of all guests that are made here, by any process: version 4, drawn once.
 const UUID: &str = "5c4d91ab-7e02-4b6f-9d35-";
 
 /// Description of a guest.
@@ -179,11 +181,15 @@ pub fn destroy_all(prefix: &str) -> Result<Vec<String>, XenError> {
         // The others go all the same.
         failed = failed.and(xl(&["destroy", id]).map(drop));
     }
-    failed.map(|()| ours.into_iter().map(|(_, name)| name).collect())
+    let name = |(id, name): (String, String)| match name.as_str() {
+        NAMELESS => format!("without a name (ID {id})"),
+        _ => name,
+    };
+    failed.map(|()| ours.into_iter().map(name).collect())
 }
 
 /// ID and name of each domain of ours that does not end already, of `xl list -v`. One whose making
-/// was killed is called `(null)`, and has its UUID.
+/// was killed has no name, and has its UUID.
 fn ours(text: &str, prefix: &str) -> Vec<(String, String)> {
     let of_row = |row: Vec<&str>| match row[..] {
         [name, id, _, _, state, _, uuid, ..]
@@ -196,7 +202,7 @@ fn ours(text: &str, prefix: &str) -> Vec<(String, String)> {
     rows(text).filter_map(of_row).collect()
 }
 
-/// A UUID of this process's own for the guest of this name.
+/// A UUID for the guest of this name, which no other process gives.
 fn uuid_of(name: &str) -> String {
     let digits: String = name.chars().filter(char::is_ascii_digit).collect();
     let number = digits.parse::<u16>().unwrap_or_default();

@@ -12,6 +12,8 @@ pub struct Host {
     pub version: String,
     /// Physical CPUs.
     pub cpus: u32,
+    /// One more than the highest ID of a CPU, which may be offline.
+    pub cpu_ids: u32,
     /// Memory that no domain has, in MiB.
     pub free_mib: u64,
 }
@@ -22,6 +24,11 @@ impl Host {
         parse(&xl(&["info"])?)
             .ok_or_else(|| XenError::State("`xl info` has no CPUs and memory".to_owned()))
     }
+
+    /// IDs of all its CPUs, where none is offline.
+    pub fn all_cpus(&self) -> Vec<u32> {
+        (0..self.cpus).collect()
+    }
 }
 
 fn parse(text: &str) -> Option<Host> {
@@ -30,9 +37,12 @@ fn parse(text: &str) -> Option<Host> {
         let (_, value) = lines.find(|(key, _)| key.trim() == name)?;
         Some(value.trim())
     };
+    let cpus = field("nr_cpus")?.parse().ok()?;
+    let highest = field("max_cpu_id").and_then(|id| id.parse::<u32>().ok());
     Some(Host {
         version: field("xen_version").unwrap_or_default().to_owned(),
-        cpus: field("nr_cpus")?.parse().ok()?,
+        cpus,
+        cpu_ids: highest.map_or(cpus, |id| id.saturating_add(1).max(cpus)),
         free_mib: field("free_memory")?.parse().ok()?,
     })
 }

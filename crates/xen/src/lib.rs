@@ -15,7 +15,7 @@ mod toolstack;
 pub use console::Console;
 pub use guest::{Guest, GuestConfig, Running, destroy_all, preferred_cpus};
 pub use host::{Host, schedulers};
-pub use pool::{Pool, PoolWanted, Step, pools};
+pub use pool::{Pool, PoolWanted, Step, pools, put_back_parameters};
 pub use scheduler::{Parameters, SCHEDULERS, Scheduler};
 pub use toolstack::{XenError, is_there};
 

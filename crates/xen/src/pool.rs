@@ -1,8 +1,8 @@
 //! CPU pools: the classic rules by which one is made, checked, used again or refused.
 //!
 //! A pool that is named with its CPUs is managed: it is made, or made again where it differs and
-//! nobody is in it. A pool that is named without CPUs must be there as it is wanted. Pool-0, where
-//! dom0 is, is only checked.
+//! nobody is in it. A pool that is named without CPUs must be there as it is wanted. So must Pool-0,
+//! where dom0 is. The parameters of a pool's scheduler are set in any case.
 
 use crate::POOL_0;
 use crate::scheduler::{Parameters, Scheduler};
@@ -151,6 +151,9 @@ impl PoolWanted {
 
     /// CPUs come from Pool-0, which keeps at least one.
     fn may_take(&self, cpus: &[u32], pools: &[Pool]) -> Result<(), String> {
+        if cpus.is_empty() {
+            return Err(format!("there is no CPU for the pool {}", self.name));
+        }
         let of_0 = pools.iter().find(|pool| pool.name == POOL_0);
         let of_0 = of_0.map(|pool| pool.cpus.clone()).unwrap_or_default();
         for cpu in cpus {
@@ -169,14 +172,6 @@ impl PoolWanted {
         }
     }
 
-    /// Does a pool with these parameters get others?
-    pub fn changes(&self, parameters: Parameters) -> bool {
-        let differs = |wanted: Option<u32>, found: Option<u32>| wanted.is_some() && wanted != found;
-        let wanted = self.parameters;
-        differs(wanted.timeslice_ms, parameters.timeslice_ms)
-            || differs(wanted.ratelimit_us, parameters.ratelimit_us)
-    }
-
     /// Takes a step that [`PoolWanted::step`] found.
     pub fn take(&self, step: &Step) -> Result<(), XenError> {
         if let Step::Replace(pool) = step {
@@ -192,9 +187,18 @@ impl PoolWanted {
         self.parameters.set(self.scheduler, &self.name)
     }
 
-    /// Puts back what a step changed: the pool that was there before, with its parameters, or none. It
-    /// may be done again, and after half a step. Gives whether there was anything to be done.
-    pub fn put_back(name: &str, before: Option<(&Pool, Parameters)>) -> Result<bool, XenError> {
+    /// Puts back what a step that made a pool changed: the pool that was there before, with its
+    /// parameters, or none. The CPUs that the step took are in some pool afterwards. It may be done
+    /// again, and after half a step. Gives whether there was anything to be done.
+    pub fn put_back(
+        name: &str,
+        before: Option<(&Pool, Parameters)>,
+        taken: &[u32],
+    ) -> Result<bool, XenError> {
+        if name == POOL_0 {
+            // No step makes it.
+            return Ok(false);
+        }
         let now = Pool::find(name)?;
         let is_before = |pool: &Pool| {
             before.is_some_and(|(before, _)| {
@@ -211,13 +215,31 @@ impl PoolWanted {
                 make(name, &pool.scheduler, &pool.cpus)?;
             }
         }
-        let scheduler = before.and_then(|(pool, _)| pool.scheduler.parse().ok());
-        if let (Some((_, parameters)), Some(scheduler)) = (before, scheduler) {
-            changed |= Parameters::of_pool(scheduler, name)? != parameters;
-            parameters.set(scheduler, name)?;
+        if let Some((pool, parameters)) = before {
+            changed |= put_back_parameters(name, &pool.scheduler, parameters)?;
         }
+        check_back(taken)?;
         Ok(changed)
     }
+}
+
+/// Gives a pool that has this scheduler the parameters that it had; one that others have changed or
+/// removed since is theirs. Gives whether there was anything to be done.
+pub fn put_back_parameters(
+    name: &str,
+    scheduler: &str,
+    parameters: Parameters,
+) -> Result<bool, XenError> {
+    let pool = Pool::find(name)?;
+    let pool = pool.filter(|pool| pool.scheduler == scheduler);
+    let (Some(pool), Ok(scheduler)) = (pool, scheduler.parse::<Scheduler>()) else {
+        return Ok(false);
+    };
+    let differs = parameters.differs(pool.parameters()?);
+    if differs {
+        parameters.set(scheduler, name)?;
+    }
+    Ok(differs)
 }
 
 fn make(name: &str, scheduler: &str, cpus: &[u32]) -> Result<(), XenError> {
@@ -231,7 +253,7 @@ fn make(name: &str, scheduler: &str, cpus: &[u32]) -> Result<(), XenError> {
     let made = xl(&["cpupool-create", &name, &scheduler, &cpus]).map(drop);
     if made.is_err() {
         // The CPUs are in no pool now.
-        give_back_free()?;
+        let _ = give_back_free();
     }
     made
 }
@@ -274,20 +296,25 @@ fn slow_down(pool: &Pool) -> Option<Parameters> {
     before
 }
 
-/// CPUs that are in no pool go to Pool-0; gives whether there were any. xl ends in order also where
-/// it could not add one, so they are looked for again.
+/// CPUs that are in no pool go to Pool-0; gives whether any did. One that is offline stays.
 fn give_back_free() -> Result<bool, XenError> {
-    let count = crate::host::Host::read()?.cpus;
-    let free = free(count, &pools()?);
-    for cpu in &free {
-        xl(&["cpupool-cpu-add", POOL_0, &cpu.to_string()])?;
+    let ids = crate::host::Host::read()?.cpu_ids;
+    let before = free(0..ids, &pools()?);
+    for cpu in &before {
+        // xl ends in order also where it could not add one.
+        let _ = xl(&["cpupool-cpu-add", POOL_0, &cpu.to_string()]);
     }
-    let lost = match free.is_empty() {
-        true => Vec::new(),
-        false => self::free(count, &pools()?),
-    };
+    Ok(!before.is_empty() && free(0..ids, &pools()?) != before)
+}
+
+/// Fails where CPUs that were taken are in no pool.
+fn check_back(taken: &[u32]) -> Result<(), XenError> {
+    if taken.is_empty() {
+        return Ok(());
+    }
+    let lost = free(taken.iter().copied(), &pools()?);
     match lost.is_empty() {
-        true => Ok(!free.is_empty()),
+        true => Ok(()),
         false => Err(XenError::State(format!(
             "the CPUs {} are in no pool and cannot be added to {POOL_0}: are they in one without a \
              name (`xl cpupool-list` shows none; xenstore-ls /local/pool)?",
@@ -296,10 +323,10 @@ fn give_back_free() -> Result<bool, XenError> {
     }
 }
 
-/// CPUs that no pool has.
-fn free(count: u32, pools: &[Pool]) -> Vec<u32> {
-    let is_free = |cpu: &u32| pools.iter().all(|pool| !pool.cpus.contains(cpu));
-    (0..count).filter(is_free).collect()
+/// Those of the CPUs that no pool has.
+fn free(cpus: impl Iterator<Item = u32>, pools: &[Pool]) -> Vec<u32> {
+    cpus.filter(|cpu| pools.iter().all(|pool| !pool.cpus.contains(cpu)))
+        .collect()
 }
 
 fn list(cpus: &[u32]) -> String {

@@ -124,6 +124,13 @@ impl Parameters {
         *self == Parameters::default()
     }
 
+    /// Does a pool that has the others not have these? One that is not set differs from nothing.
+    pub fn differs(&self, others: Parameters) -> bool {
+        let differs = |wanted: Option<u32>, found: Option<u32>| wanted.is_some() && wanted != found;
+        differs(self.timeslice_ms, others.timeslice_ms)
+            || differs(self.ratelimit_us, others.ratelimit_us)
+    }
+
     /// Sets them for a pool.
     pub fn set(&self, scheduler: Scheduler, pool: &str) -> Result<(), XenError> {
         let Some(command) = scheduler.command().filter(|_| !self.is_empty()) else {
@@ -191,6 +198,18 @@ mod tests {
             Some(1000)
         );
         assert!(parse("Cpupool Pool-0: [sched params unavailable]\n").is_empty());
+    }
+
+    #[test]
+    fn parameters_that_are_not_set_differ_from_nothing() {
+        let of = |timeslice_ms, ratelimit_us| Parameters {
+            timeslice_ms,
+            ratelimit_us,
+        };
+        assert!(!of(None, None).differs(of(Some(30), Some(1000))));
+        assert!(!of(Some(30), None).differs(of(Some(30), Some(1000))));
+        assert!(of(Some(5), None).differs(of(Some(30), Some(1000))));
+        assert!(of(None, Some(0)).differs(of(Some(30), None)));
     }
 
     #[test]

@@ -150,7 +150,8 @@ fn lacking(root: &Path, scheduler: Scheduler) -> Option<String> {
     })
 }
 
-fn has_guests(workload: &Workload) -> bool {
+/// Are the workers of this workload guests of the hypervisor?
+pub fn has_guests(workload: &Workload) -> bool {
     load::driver(&workload.kind).is_ok_and(|driver| driver.in_guests())
 }
 
@@ -254,8 +255,8 @@ pub fn place(arm: &Arm) -> Option<GuestsIn> {
         .reservation
         .map(|(budget, period)| [format!("budget={budget}"), format!("period={period}")]);
     let usual = || {
-        xen::pools()
-            .map_or(POOL, |pools| usual_pool(&pools))
+        xen::Host::read()
+            .map_or(POOL, |host| usual_pool(host.cpus))
             .to_owned()
     };
     Some(GuestsIn {
@@ -266,8 +267,8 @@ pub fn place(arm: &Arm) -> Option<GuestsIn> {
 
 impl Wanted {
     /// The pool that it means on a host with these pools.
-    fn pool(&self, pools: &[Pool]) -> PoolWanted {
-        let usual = usual_pool(pools);
+    fn pool(&self, pools: &[Pool], host_cpus: u32) -> PoolWanted {
+        let usual = usual_pool(host_cpus);
         let cpus = match (&self.pool, &self.cpus) {
             (None, None) if usual == POOL_0 => None,
             (None, None) => Some(all_but_the_first(pools)),
@@ -283,9 +284,9 @@ impl Wanted {
 }
 
 /// The pool of arms that name none. A host of one CPU has no other than that of dom0.
-fn usual_pool(pools: &[Pool]) -> &'static str {
-    match pools {
-        [only] if only.cpus.len() == 1 => POOL_0,
+fn usual_pool(host_cpus: u32) -> &'static str {
+    match host_cpus {
+        1 => POOL_0,
         _ => POOL,
     }
 }
@@ -330,23 +331,54 @@ impl InPool {
         pool.unwrap_or_else(|| POOL_0.to_owned())
     }
 
-    fn changes_pool(&self) -> bool {
-        self.step.as_ref().is_some_and(|(pool, step)| {
-            let before = self.before.as_ref().map(|(_, parameters)| *parameters);
-            *step != xen::Step::Use || before.is_some_and(|before| pool.changes(before))
-        })
+    /// The undo of the step and of the parameters; `None`: nothing is changed.
+    fn undo_pool(&self) -> Option<Undo> {
+        let (wanted, step) = self.step.as_ref()?;
+        let parameters = self.before.as_ref().map(|(_, parameters)| *parameters);
+        let parameters = parameters.unwrap_or_default();
+        let (timeslice_ms, ratelimit_us) = (parameters.timeslice_ms, parameters.ratelimit_us);
+        let (name, pool) = (wanted.name.clone(), self.before.as_ref().map(|(p, _)| p));
+        let scheduler = pool.map(|pool| pool.scheduler.clone());
+        match step {
+            xen::Step::Use if wanted.parameters.differs(parameters) => {
+                Some(Undo::PutBackParameters {
+                    name,
+                    scheduler: scheduler?,
+                    timeslice_ms,
+                    ratelimit_us,
+                })
+            }
+            xen::Step::Use => None,
+            xen::Step::Make | xen::Step::Replace(_) => Some(Undo::PutBackPool {
+                name,
+                scheduler,
+                cpus: pool.map(|pool| pool.cpus.clone()).unwrap_or_default(),
+                timeslice_ms,
+                ratelimit_us,
+                taken: wanted.cpus.clone().unwrap_or_default(),
+            }),
+        }
     }
 
-    fn undo_pool(&self) -> Undo {
-        let before = self.before.as_ref();
-        let (pool, parameters) = (before.map(|(pool, _)| pool), before.map(|(_, p)| *p));
-        let parameters = parameters.unwrap_or_default();
-        Undo::PutBackPool {
-            name: self.pool_name(),
-            scheduler: pool.map(|pool| pool.scheduler.clone()),
-            cpus: pool.map(|pool| pool.cpus.clone()).unwrap_or_default(),
-            timeslice_ms: parameters.timeslice_ms,
-            ratelimit_us: parameters.ratelimit_us,
+    /// Puts back what [`InPool::undo_pool`] is recorded for.
+    fn put_back(&self) -> Result<bool, XenError> {
+        let Some((wanted, step)) = &self.step else {
+            return Ok(false);
+        };
+        let before = self.before.as_ref().map(|(pool, p)| (pool, *p));
+        match (step, before) {
+            (xen::Step::Use, Some((pool, parameters))) => {
+                // Only those that were set.
+                let changed = wanted.parameters.differs(parameters);
+                let put_back =
+                    || xen::put_back_parameters(&wanted.name, &pool.scheduler, parameters);
+                changed.then(put_back).unwrap_or(Ok(false))
+            }
+            (xen::Step::Use, None) => Ok(false),
+            (_, before) => {
+                let taken = wanted.cpus.as_deref().unwrap_or_default();
+                PoolWanted::put_back(&wanted.name, before, taken)
+            }
         }
     }
 }
@@ -370,7 +402,7 @@ impl Change for InPool {
         let unwritten = |e: AgentError| Stop::Void(e.to_string());
         if let Some(wanted) = &self.wanted {
             let pools = xen::pools().map_err(failed)?;
-            let pool = wanted.pool(&pools);
+            let pool = wanted.pool(&pools, xen::Host::read().map_err(failed)?.cpus);
             let step = pool
                 .step(&pools)
                 .map_err(|why| Stop::Failed(why).for_good())?;
@@ -379,8 +411,7 @@ impl Change for InPool {
             let parameters = there.as_ref().map(Pool::parameters).transpose();
             self.before = there.zip(parameters.map_err(failed)?);
             self.step = Some((pool, step));
-            if self.changes_pool() {
-                let undo = self.undo_pool();
+            if let Some(undo) = self.undo_pool() {
                 ground.journal.record(undo).map_err(unwritten)?;
             }
         }
@@ -428,10 +459,7 @@ impl Change for InPool {
         }
         // A load that was killed has left what its guests started from.
         errors.extend(files::remove_folder(Path::new(guests::DIRECTORY)).err());
-        let before = self.before.as_ref().map(|(pool, p)| (pool, *p));
-        if self.changes_pool()
-            && let Err(e) = PoolWanted::put_back(&self.pool_name(), before)
-        {
+        if let Err(e) = self.put_back() {
             errors.push(format!("put back the CPU pool {}: {e}", self.pool_name()));
         }
         Undone { log: None, errors }
@@ -500,13 +528,16 @@ mod tests {
             domains: 0,
         };
         let pools = [pool(POOL_0, &[0, 2]), pool("other", &[3]), pool(POOL, &[1])];
-        let wanted = parse("credit").unwrap().pool(&pools);
+        let wanted = parse("credit").unwrap().pool(&pools, 4);
         assert_eq!(
             (wanted.name.as_str(), wanted.cpus),
             (POOL, Some(vec![1, 2]))
         );
-        assert_eq!(parse("credit/pool=other").unwrap().pool(&pools).cpus, None);
-        let one = parse("credit").unwrap().pool(&[pool(POOL_0, &[0])]);
+        assert_eq!(
+            parse("credit/pool=other").unwrap().pool(&pools, 4).cpus,
+            None
+        );
+        let one = parse("credit").unwrap().pool(&[pool(POOL_0, &[0])], 1);
         assert_eq!((one.name.as_str(), one.cpus), (POOL_0, None));
     }
 }

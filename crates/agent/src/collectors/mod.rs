@@ -132,8 +132,9 @@ impl Collectors {
             .collect()
     }
 
-    /// Findings of all collectors. `counted` holds the CPU time of the load.
-    pub fn collected(&self, counted: &[Measurement]) -> Collected {
+    /// Findings of all collectors. `counted` holds the CPU time of the load. What others used of this
+    /// machine's CPUs does not matter to a load that is `elsewhere`, in guests of the hypervisor.
+    pub fn collected(&self, counted: &[Measurement], elsewhere: bool) -> Collected {
         let mut all = Collected::default();
         for found in self.running.iter().map(|c| c.collected()) {
             all.metrics.extend(found.metrics);
@@ -145,7 +146,8 @@ impl Collectors {
             let own_ns = load_ns(counted) + beside.sum::<u64>();
             let around = surroundings.figures(own_ns, self.attended);
             all.metrics.extend(around);
-            all.warnings.extend(surroundings.warnings(&all.metrics));
+            let warnings = surroundings.warnings(&all.metrics, elsewhere);
+            all.warnings.extend(warnings);
         }
         all
     }
@@ -181,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_trial_without_a_window_has_no_figures() {
-        let collected = Collectors::default().collected(&[]);
+        let collected = Collectors::default().collected(&[], false);
         assert!(collected.metrics.is_empty() && collected.warnings.is_empty());
     }
 
@@ -226,7 +228,7 @@ mod tests {
         collectors.begin(&at);
         collectors.end(&at);
         fence.remove().unwrap();
-        collectors.collected(&[])
+        collectors.collected(&[], false)
     }
 
     #[test]

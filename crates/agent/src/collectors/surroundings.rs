@@ -166,14 +166,16 @@ impl Surroundings {
     }
 
     /// Warnings about readings that are out of line. The words are the same in every trial, so
-    /// that a report says them once; the numbers are in the metrics.
-    pub fn warnings(&self, metrics: &[Measurement]) -> Vec<Warning> {
+    /// that a report says them once; the numbers are in the metrics. The CPUs of this machine are not
+    /// those of a load that is `elsewhere`.
+    pub fn warnings(&self, metrics: &[Measurement], elsewhere: bool) -> Vec<Warning> {
         let value = |def: &MetricDef| {
             let found = metrics.iter().find(|m| m.metric == def.name);
             found.map(|m| m.value)
         };
         let mut warnings: Vec<Warning> = LIMITS
             .iter()
+            .filter(|limit| !elsewhere || ![STEAL.name, FOREIGN.name].contains(&limit.metric.name))
             .filter(|limit| value(&limit.metric).is_some_and(|v| v.abs() > limit.most))
             .map(Limit::warning)
             .collect();
@@ -316,7 +318,7 @@ mod tests {
 
     fn warned_of(surroundings: &Surroundings, own_ns: u64) -> String {
         let metrics = surroundings.figures(own_ns, AttendantTimes::default());
-        let warnings = surroundings.warnings(&metrics);
+        let warnings = surroundings.warnings(&metrics, false);
         warnings.iter().map(|w| w.what.as_str()).collect()
     }
 
@@ -325,6 +327,15 @@ mod tests {
         let metrics = surroundings(|_| {}).figures(SECOND / 2, AttendantTimes::default());
         assert_eq!(value(&metrics, FOREIGN), Some(25.0));
         assert_eq!(value(&metrics, STEAL), Some(0.0));
+    }
+
+    #[test]
+    fn what_others_use_of_dom0_does_not_matter_to_guests() {
+        let surroundings = surroundings(|_| {});
+        let metrics = surroundings.figures(0, AttendantTimes::default());
+        let of = |elsewhere| surroundings.warnings(&metrics, elsewhere);
+        assert!(of(false)[0].what.starts_with("Other processes"));
+        assert_eq!(of(true), []);
     }
 
     #[test]

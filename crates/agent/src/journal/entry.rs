@@ -70,6 +70,20 @@ pub enum Undo {
         /// Rate limit that it had in microseconds, if its scheduler has one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ratelimit_us: Option<u32>,
+        /// CPUs that the pool of schedlab's took.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        taken: Vec<u32>,
+    },
+    /// Give a CPU pool of Xen, which was used as it is, the parameters that its scheduler had.
+    PutBackParameters {
+        /// Name of the pool.
+        name: String,
+        /// Its scheduler.
+        scheduler: String,
+        /// Time slice that it had in milliseconds, if its scheduler has one.
+        timeslice_ms: Option<u32>,
+        /// Rate limit that it had in microseconds, if its scheduler has one.
+        ratelimit_us: Option<u32>,
     },
 }
 
@@ -140,7 +154,8 @@ impl Entry {
             | Undo::RemoveFolder { .. }
             | Undo::RemoveRing { .. }
             | Undo::DestroyGuests { .. }
-            | Undo::PutBackPool { .. } => Vec::new(),
+            | Undo::PutBackPool { .. }
+            | Undo::PutBackParameters { .. } => Vec::new(),
             Undo::KillMarked { variable } => processes::marked(variable),
             Undo::KillSession { pid, start_ticks } => processes::session(*pid, *start_ticks),
             Undo::RemoveCgroup { path } => cgroup::members(path),
@@ -180,20 +195,9 @@ impl Entry {
                 restored.removed.extend(guests);
                 Ok(())
             }
-            Undo::PutBackPool {
-                name,
-                scheduler,
-                cpus,
-                timeslice_ms,
-                ratelimit_us,
-            } => {
-                let parameters = xen::Parameters {
-                    timeslice_ms: *timeslice_ms,
-                    ratelimit_us: *ratelimit_us,
-                };
-                let changed = put_back_pool(name, scheduler.as_deref(), cpus, parameters)?;
-                let pool = changed.then(|| format!("CPU pool {name} of Xen"));
-                restored.removed.extend(pool);
+            pool => {
+                let changed = put_back(pool)?.map(|name| format!("CPU pool {name} of Xen"));
+                restored.removed.extend(changed);
                 Ok(())
             }
         }
@@ -220,20 +224,49 @@ fn destroy_guests(prefix: &str) -> Result<Vec<String>, String> {
     destroyed.map_err(|e| format!("destroy the guests of Xen called {prefix}…: {e}"))
 }
 
-fn put_back_pool(
-    name: &str,
-    scheduler: Option<&str>,
-    cpus: &[u32],
-    parameters: xen::Parameters,
-) -> Result<bool, String> {
-    let before = scheduler.map(|scheduler| xen::Pool {
-        name: name.to_owned(),
-        scheduler: scheduler.to_owned(),
-        cpus: cpus.to_vec(),
-        domains: 0,
-    });
-    xen::PoolWanted::put_back(name, before.as_ref().map(|pool| (pool, parameters)))
-        .map_err(|e| format!("put back the CPU pool {name} of Xen: {e}"))
+/// Puts back a CPU pool of Xen or its parameters; gives its name if there was anything to be done.
+fn put_back(undo: &Undo) -> Result<Option<&str>, String> {
+    let (name, done) = match undo {
+        Undo::PutBackPool {
+            name,
+            scheduler,
+            cpus,
+            timeslice_ms,
+            ratelimit_us,
+            taken,
+        } => {
+            let before = scheduler.as_ref().map(|scheduler| xen::Pool {
+                name: name.clone(),
+                scheduler: scheduler.clone(),
+                cpus: cpus.clone(),
+                domains: 0,
+            });
+            let parameters = parameters(*timeslice_ms, *ratelimit_us);
+            let before = before.as_ref().map(|pool| (pool, parameters));
+            (name, xen::PoolWanted::put_back(name, before, taken))
+        }
+        Undo::PutBackParameters {
+            name,
+            scheduler,
+            timeslice_ms,
+            ratelimit_us,
+        } => {
+            let parameters = parameters(*timeslice_ms, *ratelimit_us);
+            (name, xen::put_back_parameters(name, scheduler, parameters))
+        }
+        _ => return Ok(None),
+    };
+    match done {
+        Ok(changed) => Ok(changed.then_some(name)),
+        Err(e) => Err(format!("put back the CPU pool {name} of Xen: {e}")),
+    }
+}
+
+fn parameters(timeslice_ms: Option<u32>, ratelimit_us: Option<u32>) -> xen::Parameters {
+    xen::Parameters {
+        timeslice_ms,
+        ratelimit_us,
+    }
 }
 
 fn remove_ring(name: &str) -> Result<(), String> {

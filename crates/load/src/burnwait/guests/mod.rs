@@ -160,13 +160,15 @@ pub fn generate(load: &BurnWait, job: &Job, phases: &mut Phases) -> Result<Parse
     figures::parsed(load, job, records, opened, Some(&seen)).map_err(failed)
 }
 
-/// Refuses guests that would never run: the null scheduler gives each a CPU for good.
+/// Refuses guests that would never run: the null scheduler gives each a CPU for good, and those of
+/// others are in the pool already.
 fn check_room(pool: &Pool, guests: usize) -> Result<(), String> {
     let cpus = pool.cpus.len();
-    match pool.scheduler == Scheduler::Null.name() && guests > cpus {
+    let domains = guests + pool.domains as usize;
+    match pool.scheduler == Scheduler::Null.name() && domains > cpus {
         true => Err(format!(
-            "under null each guest has a CPU of its own, and the pool {} has {cpus} for {guests} \
-             guests: take smaller loads, or more `cpus`",
+            "under null each guest has a CPU of its own, and the pool {} has {cpus} for {domains} \
+             domains: take smaller loads, or more `cpus`",
             pool.name
         )),
         false => Ok(()),
@@ -241,7 +243,7 @@ impl Weights {
     }
 }
 
-/// Prefers each guest the CPUs that its set asks for?
+/// Fails where a guest does not prefer the CPUs that its set asks for.
 fn check_preferred(guests: &[Guest], sets: &[&Set]) -> Result<(), String> {
     if sets.iter().all(|set| set.soft_cpus.is_none()) {
         return Ok(());
@@ -254,7 +256,12 @@ fn check_preferred(guests: &[Guest], sets: &[&Set]) -> Result<(), String> {
         let name = guest.name();
         let found = all.iter().find(|(guest, _)| guest == name);
         let found = found.map_or("none", |(_, cpus)| cpus);
-        if parse_cpu_list(wanted) != parse_cpu_list(found) {
+        // xl names all of them so.
+        let cpus = match found {
+            "all" => Ok(xen::Host::read().map_err(|e| e.to_string())?.all_cpus()),
+            list => parse_cpu_list(list),
+        };
+        if parse_cpu_list(wanted) != cpus {
             return Err(format!(
                 "the guest {name} prefers the CPUs {found} and not {wanted}: has the host these CPUs?"
             ));
