@@ -8,7 +8,7 @@ use super::ingredient::{
 };
 use crate::error::AgentError;
 use crate::files;
-use crate::journal::{Journal, Undo};
+use crate::journal::{self, Journal, Undo};
 use crate::stop::Stop;
 use load::burnwait::guests;
 use load::units::parse_duration;
@@ -359,28 +359,6 @@ impl InPool {
             }),
         }
     }
-
-    /// Puts back what [`InPool::undo_pool`] is recorded for.
-    fn put_back(&self) -> Result<bool, XenError> {
-        let Some((wanted, step)) = &self.step else {
-            return Ok(false);
-        };
-        let before = self.before.as_ref().map(|(pool, p)| (pool, *p));
-        match (step, before) {
-            (xen::Step::Use, Some((pool, parameters))) => {
-                // Only those that were set.
-                let changed = wanted.parameters.differs(parameters);
-                let put_back =
-                    || xen::put_back_parameters(&wanted.name, &pool.scheduler, parameters);
-                changed.then(put_back).unwrap_or(Ok(false))
-            }
-            (xen::Step::Use, None) => Ok(false),
-            (_, before) => {
-                let taken = wanted.cpus.as_deref().unwrap_or_default();
-                PoolWanted::put_back(&wanted.name, before, taken)
-            }
-        }
-    }
 }
 
 /// Records that there will be guests, and files that they start from.
@@ -434,9 +412,7 @@ impl Change for InPool {
             let words: Vec<String> = wanted.iter().map(u32::to_string).collect();
             cpus = cpus.wants(words.join(","));
         }
-        let scheduler: Option<Scheduler> = pool.scheduler.parse().ok();
-        let found = scheduler.map(|scheduler| Parameters::of_pool(scheduler, &name));
-        let found = found.and_then(Result::ok).unwrap_or_default();
+        let found = pool.parameters().unwrap_or_default();
         let parameters = parameters(&found).into_iter();
         let parameters = parameters.map(|(what, value)| Fact::found(what, value));
         [Fact::found(POOL_SCHEDULER, pool.scheduler), cpus]
@@ -459,9 +435,8 @@ impl Change for InPool {
         }
         // A load that was killed has left what its guests started from.
         errors.extend(files::remove_folder(Path::new(guests::DIRECTORY)).err());
-        if let Err(e) = self.put_back() {
-            errors.push(format!("put back the CPU pool {}: {e}", self.pool_name()));
-        }
+        let undo = self.undo_pool();
+        errors.extend(undo.and_then(|undo| journal::put_back(&undo).err()));
         Undone { log: None, errors }
     }
 }

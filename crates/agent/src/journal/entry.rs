@@ -225,7 +225,7 @@ fn destroy_guests(prefix: &str) -> Result<Vec<String>, String> {
 }
 
 /// Puts back a CPU pool of Xen or its parameters; gives its name if there was anything to be done.
-fn put_back(undo: &Undo) -> Result<Option<&str>, String> {
+pub fn put_back(undo: &Undo) -> Result<Option<&str>, String> {
     let (name, done) = match undo {
         Undo::PutBackPool {
             name,

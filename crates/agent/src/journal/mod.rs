@@ -12,6 +12,7 @@
 mod entry;
 mod sign;
 
+pub(crate) use entry::put_back;
 pub use entry::{Entry, Undo, lines};
 pub(crate) use sign::SIGNS;
 pub use sign::another_journal_holds_something;
