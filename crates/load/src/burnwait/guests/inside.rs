@@ -3,7 +3,7 @@
 
 use super::super::worker::{Own, Shape, Worker};
 use super::super::{alone, burn};
-use super::wire::{ARGUMENT, Go, Report, Said, Task, pair};
+use super::wire::{ARGUMENT, Order, Report, Said, Task, pair};
 use crate::gate::{Gate, Timing};
 use crate::recording::Window;
 use crate::sys;
@@ -78,9 +78,12 @@ fn live() -> Result<(), String> {
 
 fn work(worker: Worker) -> Result<(), String> {
     say(&Said::Waiting);
-    let _: String = read()?;
-    say(&Said::Clock(sys::now_ns()));
-    let go: Go = read()?;
+    let go = loop {
+        match read()? {
+            Order::TellClock => say(&Said::Clock(sys::now_ns())),
+            Order::Go(go) => break go,
+        }
+    };
     let window = Window {
         begin_ns: go.begin_ns,
         end_ns: go.end_ns,

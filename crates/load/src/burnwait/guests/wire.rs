@@ -40,10 +40,16 @@ pub enum Task {
     },
 }
 
-/// Second line to a worker: a question for its clock, when all guests are idle.
-pub const ASK: &str = "clock";
+/// Line to a worker that waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Order {
+    /// Tell the clock.
+    TellClock,
+    /// Work.
+    Go(Go),
+}
 
-/// Third line to a worker.
+/// When a worker works, by its own clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Go {
     /// Start of the work.
