@@ -158,7 +158,8 @@ fn a_rebuilt_hypervisor_has_rtds_and_null_whose_pools_come_and_go() {
         return skipped("target/xen is not there: scripts/xen-hypervisor builds it");
     }
     let bench = Bench::default();
-    let rtds = "{ scheduler = \"rtds\", budget = \"4ms\", period = \"10ms\" }";
+    // Another budget than the usual one, which the guest may not exceed.
+    let rtds = "{ scheduler = \"rtds\", budget = \"3ms\", period = \"10ms\", extratime = false }";
     let arms = [
         arm("credit2", "\"credit2\""),
         arm("rtds", rtds),
@@ -182,6 +183,44 @@ fn a_rebuilt_hypervisor_has_rtds_and_null_whose_pools_come_and_go() {
         let result = &trial.trial.result;
         assert_eq!(result.state, TrialState::Ok, "{result:?}");
         assert_eq!(found(result, "scheduler of the CPU pool"), trial.trial.arm);
+        if trial.trial.arm == "rtds" {
+            let csv = std::fs::read_to_string(trial.dir.join("guests.csv")).unwrap();
+            assert!(csv.contains(",3000,10000,false\n"), "{csv}");
+            let percent = value(result, "cpu_percent");
+            assert!((20.0..45.0).contains(&percent), "{percent}: {csv}");
+        }
+    }
+}
+
+#[test]
+#[ignore = "a minute and a half of emulated Xen; make test-long runs it"]
+fn the_toolstack_chooses_numa_nodes_unless_the_arm_keeps_it_from_that() {
+    let bench = Bench::default();
+    let anywhere = "{ scheduler = \"credit2\", numa-placement = false }";
+    let arms = arm("placed", "\"credit2\"") + &arm("anywhere", anywhere);
+    let target =
+        TARGET.replace("2G", "4G") + "topology = { sockets = 2, cores = 1, numa-nodes = 2 }\n";
+    let workload = workload("").replace("max-attempts = 1", "max-attempts = 3");
+    let Some(output) = run(&bench, "run", &[target, arms, workload].concat()) else {
+        return;
+    };
+    expect_code(&output, 0);
+    let trials = ResultSet::read(&bench.path("out")).unwrap().trials;
+    assert_eq!(trials.len(), 2);
+    for trial in trials {
+        let result = &trial.trial.result;
+        assert_eq!(result.state, TrialState::Ok, "{result:?}");
+        // The pool has the second CPU, which is the second node.
+        let cpus = if trial.trial.arm == "placed" {
+            "1"
+        } else {
+            "all"
+        };
+        let csv = std::fs::read_to_string(trial.dir.join("guests.csv")).unwrap();
+        let of = |row: &str| row.split(',').nth(7).map(str::to_owned);
+        let preferred: Vec<String> = csv.lines().skip(1).filter_map(of).collect();
+        let wanted = format!("\"{cpus}\"");
+        assert_eq!(preferred, [wanted.clone(), wanted], "{csv}");
     }
 }
 

@@ -96,9 +96,16 @@ struct Params {
 /// Workers that run together, each set with its name and number.
 type Together = Vec<(String, WorkerSet)>;
 
+/// What is compared: a scheduler, and whether Xen's toolstack is kept from choosing NUMA nodes.
+#[derive(Clone, PartialEq, Eq)]
+struct Under {
+    scheduler: String,
+    numa_disable: bool,
+}
+
 /// Contents of the file as they are asked for.
 struct Wanted {
-    schedulers: Vec<String>,
+    schedulers: Vec<Under>,
     /// Cells with their length in seconds, in order.
     cells: Vec<(Together, u64)>,
 }
@@ -134,7 +141,7 @@ struct Arm {
         rename = "hypervisor-scheduler",
         skip_serializing_if = "Option::is_none"
     )]
-    hypervisor_scheduler: Option<BTreeMap<&'static str, String>>,
+    hypervisor_scheduler: Option<BTreeMap<&'static str, toml::Value>>,
 }
 
 #[derive(Serialize, PartialEq)]
@@ -186,13 +193,12 @@ fn fault<T>(what: impl Into<String>, remedy: &str) -> Result<T, Fault> {
 }
 
 fn of(benchmark: &Benchmark, stem: &str) -> Result<File, Fault> {
-    refuse_numa(benchmark)?;
     let wanted = match benchmark.runs.as_deref() {
         Some(runs) if !runs.is_empty() => of_runs(runs, benchmark)?,
         _ => of_matrix(benchmark)?,
     };
     let cpus = benchmark.run_config.cpus.as_deref().unwrap_or_default();
-    let arms = wanted.schedulers.iter().map(|name| arm(name, cpus));
+    let arms = wanted.schedulers.iter().map(|under| arm(under, cpus));
     let arms = arms.collect::<Result<Vec<Arm>, Fault>>()?;
     let is_of_xen = |arm: &Arm| arm.hypervisor_scheduler.is_some();
     let on_xen = arms.iter().any(is_of_xen);
@@ -267,26 +273,6 @@ fn add(workloads: &mut Vec<Workload>, mut new: Workload) {
     }
 }
 
-/// On, it keeps guests off the NUMA nodes of the toolstack's choice. Off is what is done here.
-fn refuse_numa(benchmark: &Benchmark) -> Result<(), Fault> {
-    let matrix = benchmark
-        .input
-        .as_ref()
-        .and_then(|i| i.simple_matrix.as_ref());
-    let of_matrix = matrix.is_some_and(|matrix| matrix.numa_disable.contains(&true));
-    let runs = benchmark.runs.iter().flatten();
-    let of_runs = runs
-        .into_iter()
-        .any(|run| run.numa_disable.or(run.run_config.numa_disable) == Some(true));
-    match of_matrix || of_runs || benchmark.run_config.numa_disable == Some(true) {
-        true => fault(
-            "NumaDisable is a setting of Xen's toolstack, and has no counterpart here",
-            "take NumaDisable out, and write arms of cpus = \"LIST\" in its place",
-        ),
-        false => Ok(()),
-    }
-}
-
 /// As `schedbench plan` does it.
 fn of_matrix(benchmark: &Benchmark) -> Result<Wanted, Fault> {
     let Some(Input {
@@ -326,12 +312,23 @@ fn of_matrix(benchmark: &Benchmark) -> Result<Wanted, Fault> {
             USUAL_SECONDS,
         ));
     }
-    let own = vec![benchmark.run_config.scheduler.clone()];
+    let own = &benchmark.run_config;
+    let names = match matrix.schedulers.is_empty() {
+        true => std::slice::from_ref(&own.scheduler),
+        false => &matrix.schedulers,
+    };
+    let disabled = match matrix.numa_disable.is_empty() {
+        true => &[own.numa_disable.unwrap_or_default()][..],
+        false => &matrix.numa_disable,
+    };
+    let under = names.iter().flat_map(|scheduler| {
+        disabled.iter().map(|&numa_disable| Under {
+            scheduler: scheduler.clone(),
+            numa_disable,
+        })
+    });
     Ok(Wanted {
-        schedulers: match matrix.schedulers.is_empty() {
-            true => own,
-            false => distinct(matrix.schedulers.iter().cloned()),
-        },
+        schedulers: distinct(under),
         cells,
     })
 }
@@ -357,32 +354,42 @@ fn of_runs(runs: &[Run], benchmark: &Benchmark) -> Result<Wanted, Fault> {
             cells.push(cell);
         }
     }
-    let scheduler = |run: &Run| {
-        let said = [
-            &run.scheduler,
-            &run.run_config.scheduler,
-            &benchmark.run_config.scheduler,
-        ];
+    let under = |run: &Run| {
+        let (own, all) = (&run.run_config, &benchmark.run_config);
+        let said = [&run.scheduler, &own.scheduler, &all.scheduler];
         let said = said.into_iter().find(|name| !name.is_empty());
-        said.cloned().unwrap_or_default()
+        let disabled = run.numa_disable.or(own.numa_disable).or(all.numa_disable);
+        Under {
+            scheduler: said.cloned().unwrap_or_default(),
+            numa_disable: disabled.unwrap_or_default(),
+        }
     };
     Ok(Wanted {
-        schedulers: distinct(runs.iter().map(scheduler)),
+        schedulers: distinct(runs.iter().map(under)),
         cells,
     })
 }
 
-fn distinct(names: impl Iterator<Item = String>) -> Vec<String> {
+fn distinct(unders: impl Iterator<Item = Under>) -> Vec<Under> {
     let mut all = Vec::new();
-    for name in names {
-        if !all.contains(&name) {
-            all.push(name);
+    for under in unders {
+        if !all.contains(&under) {
+            all.push(under);
         }
     }
     all
 }
 
-fn arm(scheduler: &str, cpus: &[u32]) -> Result<Arm, Fault> {
+fn arm(under: &Under, cpus: &[u32]) -> Result<Arm, Fault> {
+    let scheduler = under.scheduler.as_str();
+    if under.numa_disable && !OF_XEN.contains(&scheduler.trim()) {
+        return fault(
+            format!(
+                "NumaDisable is a setting of Xen's toolstack, and `{scheduler}` is none of Xen's"
+            ),
+            "take NumaDisable out, and write arms of cpus = \"LIST\" in its place",
+        );
+    }
     let list: Vec<String> = cpus.iter().map(u32::to_string).collect();
     let cpus = (!list.is_empty()).then(|| list.join(","));
     let arm = |name: &str| Arm {
@@ -404,13 +411,19 @@ fn arm(scheduler: &str, cpus: &[u32]) -> Result<Arm, Fault> {
             ..arm(program)
         }),
         name if OF_XEN.contains(&name) => {
-            let pool = cpus.clone().map(|cpus| ("cpus", cpus));
-            let parts = [("scheduler", name.to_owned())].into_iter().chain(pool);
+            let mut parts = BTreeMap::from([("scheduler", name.into())]);
+            parts.extend(cpus.clone().map(|cpus| ("cpus", cpus.into())));
+            // Without NumaDisable the toolstack does as it does for everybody.
+            let off = under
+                .numa_disable
+                .then_some(("numa-placement", false.into()));
+            parts.extend(off);
+            let suffix = if under.numa_disable { "-numa-off" } else { "" };
             Ok(Arm {
                 // The pool has them, and in it are the guests.
                 cpus: None,
-                hypervisor_scheduler: Some(parts.collect()),
-                ..arm(name)
+                hypervisor_scheduler: Some(parts),
+                ..arm(&format!("{name}{suffix}"))
             })
         }
         name => fault(
@@ -599,7 +612,36 @@ mod tests {
         assert_eq!(pool["scheduler"].as_str(), Some("credit2"));
         assert_eq!(pool["cpus"].as_str(), Some("1,2"));
         assert!(table["arm"][1].get("cpus").is_none());
+        assert!(pool.get("numa-placement").is_none());
         assert_eq!(table["workload"][2]["workers"].as_str(), Some("guests"));
+    }
+
+    #[test]
+    fn arms_of_xen_are_with_and_without_nodes_of_the_toolstacks_choice() {
+        let text = SAMPLE
+            .replace("\"default\", \"batch\"", "\"credit\", \"credit2\"")
+            .replace("[1, 4]", "[1, 4], \"NumaDisable\": [false, true]");
+        let table = table(&read(&text).unwrap());
+        let arms = table["arm"].as_array().unwrap().iter();
+        let arms: Vec<(&str, Option<bool>)> = arms
+            .map(|arm| {
+                let off = arm["hypervisor-scheduler"].get("numa-placement");
+                (
+                    arm["name"].as_str().unwrap(),
+                    off.and_then(toml::Value::as_bool),
+                )
+            })
+            .collect();
+        let off = Some(false);
+        assert_eq!(
+            arms,
+            [
+                ("credit", None),
+                ("credit-numa-off", off),
+                ("credit2", None),
+                ("credit2-numa-off", off)
+            ]
+        );
     }
 
     #[test]

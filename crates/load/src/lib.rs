@@ -139,8 +139,46 @@ impl Job {
 pub struct GuestsIn {
     /// Pool whose CPUs they run on.
     pub pool: String,
-    /// More lines of their configuration, xl.cfg(5).
-    pub lines: Vec<String>,
+    /// Budget and period of each, in microseconds, under rtds.
+    #[serde(default)]
+    pub reservation: Option<(u64, u64)>,
+    /// May each have more than its budget where nobody else wants it? `None` is as the toolstack
+    /// has it: yes.
+    #[serde(default)]
+    pub extratime: Option<bool>,
+    /// Does the toolstack choose NUMA nodes for them? `None` is as the toolstack has it: yes.
+    #[serde(default)]
+    pub numa_placement: Option<bool>,
+}
+
+impl GuestsIn {
+    /// Guests of a pool with nothing else asked for.
+    pub fn pool(name: &str) -> Self {
+        GuestsIn {
+            pool: name.to_owned(),
+            reservation: None,
+            extratime: None,
+            numa_placement: None,
+        }
+    }
+
+    /// The reservation of each; `None` is as the toolstack has it.
+    pub fn reservation(&self) -> Option<xen::Reservation> {
+        let (budget_us, period_us) = self.reservation?;
+        Some(xen::Reservation {
+            budget_us,
+            period_us,
+            extratime: self.extratime.unwrap_or(true),
+        })
+    }
+
+    /// Most that each gets of one CPU, whatever it wants: a budget is a limit only without extratime.
+    pub fn most(&self) -> f64 {
+        match (self.reservation, self.extratime) {
+            (Some((budget, period)), Some(false)) => budget as f64 / period as f64,
+            _ => 1.0,
+        }
+    }
 }
 
 /// Command that starts the process of a job.

@@ -366,7 +366,7 @@ fn requests_without_an_answer_time_out_with_the_time_that_they_took() {
     // too, so that there are such requests within the window and not only before it.
     let connected = Arc::new(AtomicUsize::new(0));
     let address = misbehaving(move |mut stream| {
-        if connected.fetch_add(1, Ordering::Relaxed) % 2 == 0 {
+        if connected.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) {
             while heard(&mut stream) {}
         } else {
             answering(stream, FINE);

@@ -25,9 +25,10 @@ struct FileVm {
     clock: Clock,
 }
 
+/// Keys of the table `topology`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct FileTopology {
+pub struct FileTopology {
     #[serde(default = "one")]
     sockets: u32,
     #[serde(default = "one")]

@@ -1,6 +1,7 @@
 //! The keys of `[target]` with `kind = "xen"`: a guest whose kernel is dom0 of a Xen below it.
 
-use super::spec::{Clock, VmSpec};
+use super::keys::FileTopology;
+use super::spec::{Clock, Topology, VmSpec};
 use model::{KeyDef, Reset, Size};
 use serde::{Deserialize, Deserializer};
 
@@ -17,6 +18,7 @@ struct FileXen {
     #[serde(default)]
     reset: Reset,
     accel: Option<String>,
+    topology: Option<FileTopology>,
     host_cpus: Option<String>,
     append: Option<String>,
     #[serde(default)]
@@ -43,7 +45,7 @@ pub const KEYS: &[KeyDef] = &[
     KeyDef::new(
         "cpus",
         "number",
-        "`2`, or `1` with a virtual clock",
+        "`2`, or as many as the topology has; `1` with a virtual clock",
         "Physical CPUs of the Xen host. Dom0 keeps the first, so a pool can have the others.",
     ),
     KeyDef::new(
@@ -64,6 +66,12 @@ pub const KEYS: &[KeyDef] = &[
         "`kvm` or `tcg`",
         "what works",
         "Virtualization, or emulation.",
+    ),
+    KeyDef::new(
+        "topology",
+        "table `{ sockets, llcs, cores, threads, numa-nodes }`",
+        "cores only",
+        "CPUs as the Xen host has them, as for `kind = \"vm\"`.",
     ),
     KeyDef::new(
         "host-cpus",
@@ -102,15 +110,19 @@ impl From<FileXen> for VmSpec {
             Clock::Host => 2,
             Clock::Virtual => 1,
         };
+        let topology = file.topology.map(Topology::from);
+        let by_topology = topology.as_ref().and_then(Topology::cpus);
+        let cpus = file.cpus.or(by_topology).unwrap_or(usual_cpus);
         VmSpec {
             reset: file.reset,
             accel: file.accel,
+            topology,
             host_cpus: file.host_cpus,
             append: file.append,
             expose: file.expose,
             clock: file.clock,
             hypervisor: Some(file.xen.unwrap_or_else(|| SUITE.to_owned())),
-            ..VmSpec::new(&kernel, file.cpus.unwrap_or(usual_cpus), memory)
+            ..VmSpec::new(&kernel, cpus, memory)
         }
     }
 }

@@ -170,6 +170,62 @@ fn parse(text: &str) -> Parameters {
     }
 }
 
+/// Reservation of a virtual CPU under rtds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reservation {
+    /// CPU time that it is guaranteed in each period, in microseconds.
+    pub budget_us: u64,
+    /// Period in microseconds.
+    pub period_us: u64,
+    /// May it have more where nobody else wants it?
+    pub extratime: bool,
+}
+
+impl Reservation {
+    /// Gives it to all virtual CPUs of a domain in a pool of rtds. With Xen 4.17 a domain of another
+    /// pool than `Pool-0` has the usual one, whatever `budget` and `period` its configuration has.
+    pub fn give(&self, domain: &str) -> Result<(), XenError> {
+        let numbers = [self.period_us, self.budget_us].map(|us| us.to_string());
+        let [period, budget] = &numbers;
+        let extratime = if self.extratime { "1" } else { "0" };
+        let args = [
+            "sched-rtds",
+            "-d",
+            domain,
+            "-v",
+            "all",
+            "-p",
+            period,
+            "-b",
+            budget,
+            "-e",
+            extratime,
+        ];
+        xl(&args).map(drop)
+    }
+}
+
+/// Reservation of each virtual CPU in all pools of rtds, with the name of its domain.
+pub fn reservations() -> Result<Vec<(String, Reservation)>, XenError> {
+    Ok(parse_reservations(&xl(&["sched-rtds", "-v", "all"])?))
+}
+
+/// Rows such as `schedlab-1    1    0    10000    4000    yes`: the period, then the budget.
+fn parse_reservations(text: &str) -> Vec<(String, Reservation)> {
+    let of_row = |row: Vec<&str>| match row[..] {
+        [name, _, _, period, budget, extratime] => Some((
+            name.to_owned(),
+            Reservation {
+                budget_us: budget.parse().ok()?,
+                period_us: period.parse().ok()?,
+                extratime: extratime == "yes",
+            },
+        )),
+        _ => None,
+    };
+    crate::table::rows(text).filter_map(of_row).collect()
+}
+
 /// Rows such as `schedlab-1    1    256    0`.
 fn weights(text: &str) -> Vec<(String, u32, u32)> {
     let of_row = |row: Vec<&str>| match row[..] {
@@ -218,6 +274,31 @@ mod tests {
                     Name                                ID Weight  Cap\n\
                     schedlab-1                           1    512   50\n";
         assert_eq!(weights(text), [("schedlab-1".to_owned(), 512, 50)]);
+    }
+
+    #[test]
+    fn a_reservation_is_in_the_row_of_each_virtual_cpu_of_every_pool() {
+        let heading = "Name                ID VCPU    Period    Budget  Extratime\n";
+        let text = [
+            "Cpupool Pool-0: sched=RTDS\n",
+            heading,
+            "Domain-0             0    0     10000      4000        yes\n",
+            "Cpupool schedlab: sched=RTDS\n",
+            heading,
+            "schedlab-worker-0    3    0     20000      5000         no\n",
+        ];
+        let found = parse_reservations(&text.concat());
+        let reservation = |budget_us, period_us, extratime| Reservation {
+            budget_us,
+            period_us,
+            extratime,
+        };
+        let dom0 = ("Domain-0".to_owned(), reservation(4000, 10_000, true));
+        let worker = (
+            "schedlab-worker-0".to_owned(),
+            reservation(5000, 20_000, false),
+        );
+        assert_eq!(found, [dom0, worker]);
     }
 
     #[test]

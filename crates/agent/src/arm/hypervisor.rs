@@ -15,7 +15,7 @@ use load::units::parse_duration;
 use load::{GuestsIn, Keys};
 use model::readings::{NONE, POOL_CPUS, POOL_SCHEDULER};
 use model::{Arm, Fact, Invalid, Problem, Workload, parse_cpu_list};
-use serde_json::{Map, Value as Json};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 use xen::{POOL_0, Parameters, Pool, PoolWanted, Scheduler, XenError};
@@ -29,6 +29,8 @@ const EXAMPLE: &str = "hypervisor-scheduler = \"credit2\", or { scheduler = \"cr
 const STEP_LIMIT: Duration = Duration::from_secs(120);
 /// Keys of the table, in the order of the text.
 const PARTS: [&str; 6] = ["pool", "cpus", "timeslice", "ratelimit", "budget", "period"];
+/// Further keys of the table, which are true or false.
+const SWITCHES: [&str; 2] = ["extratime", "numa-placement"];
 
 pub struct HypervisorScheduler;
 
@@ -46,6 +48,11 @@ impl Ingredient for HypervisorScheduler {
                     text += &format!("/{part}={value}");
                 }
             }
+            for switch in SWITCHES {
+                if let Some(value) = keys.get::<bool>(switch) {
+                    text += &format!("/{switch}={value}");
+                }
+            }
             text
         });
         if let Some(text) = text {
@@ -57,7 +64,8 @@ impl Ingredient for HypervisorScheduler {
         &[(
             "hypervisor-scheduler=NAME[/KEY=VALUE]…",
             "scheduler of the CPU pool of Xen in which guests of the load run: credit, credit2, rtds, \
-             null; with pool, cpus, timeslice, ratelimit, budget, period: credit/timeslice=5ms",
+             null; with pool, cpus, timeslice, ratelimit, budget, period, extratime, numa-placement: \
+             credit/timeslice=5ms",
         )]
     }
 
@@ -163,49 +171,29 @@ struct Wanted {
     pool: Option<String>,
     cpus: Option<Vec<u32>>,
     parameters: Parameters,
-    /// Runtime and period of each guest, under rtds.
+    /// Budget and period of each guest in microseconds, under rtds.
     reservation: Option<(u64, u64)>,
+    /// May guests have more than their budget where nobody else wants it?
+    extratime: Option<bool>,
+    /// Does the toolstack choose NUMA nodes for guests?
+    numa_placement: Option<bool>,
 }
 
 /// `credit2`, `credit/timeslice=5ms/cpus=1-3`.
 fn parse(text: &str) -> Result<Wanted, String> {
     let mut parts = text.split('/').map(str::trim);
     let scheduler: Scheduler = parts.next().unwrap_or_default().parse()?;
-    let mut values: Map<String, Json> = Map::new();
-    for part in parts {
-        let (key, value) = part
-            .split_once('=')
-            .ok_or_else(|| format!("`{part}` is no KEY=VALUE"))?;
-        if !PARTS.contains(&key.trim()) {
-            return Err(format!("there is no `{key}` beside {}", PARTS.join(", ")));
-        }
-        if values
-            .insert(key.trim().to_owned(), value.trim().into())
-            .is_some()
-        {
-            return Err(format!("`{key}` is there twice"));
-        }
-    }
-    let text_of = |key: &str| values.get(key).and_then(Json::as_str);
-    let time = |key: &str, unit_ns: u64| match text_of(key) {
-        None => Ok(None),
-        Some(text) => whole(key, text, unit_ns).map(Some),
-    };
+    let values = Values::of(parts)?;
     let parameters = Parameters {
-        timeslice_ms: time("timeslice", 1_000_000)?.map(narrow).transpose()?,
-        ratelimit_us: time("ratelimit", 1_000)?.map(narrow).transpose()?,
+        timeslice_ms: values
+            .time("timeslice", 1_000_000)?
+            .map(narrow)
+            .transpose()?,
+        ratelimit_us: values.time("ratelimit", 1_000)?.map(narrow).transpose()?,
     };
     parameters.check(scheduler)?;
-    let reservation = match (time("budget", 1_000)?, time("period", 1_000)?) {
-        (None, None) => None,
-        (Some(budget), Some(period)) if scheduler == Scheduler::Rtds => Some((budget, period)),
-        (Some(_), Some(_)) => return Err(format!("{scheduler} has no budget; rtds has")),
-        _ => return Err("a budget and its period belong together".to_owned()),
-    };
-    if reservation.is_some_and(|(budget, period)| budget == 0 || budget > period) {
-        return Err("the budget is more than 0 and at most the period".to_owned());
-    }
-    let pool = text_of("pool").map(str::to_owned);
+    let (reservation, extratime) = reservation(scheduler, &values)?;
+    let pool = values.text("pool").map(str::to_owned);
     if let Some(pool) = pool.as_ref().filter(|pool| !is_name(pool)) {
         return Err(format!(
             "`{pool}` is no name of a pool: letters, digits, - and _"
@@ -214,10 +202,75 @@ fn parse(text: &str) -> Result<Wanted, String> {
     Ok(Wanted {
         scheduler,
         pool,
-        cpus: text_of("cpus").map(parse_cpu_list).transpose()?,
+        cpus: values.text("cpus").map(parse_cpu_list).transpose()?,
         parameters,
         reservation,
+        extratime,
+        numa_placement: values.switch("numa-placement")?,
     })
+}
+
+/// Budget and period of guests in microseconds, and whether they may have more.
+type Reserved = (Option<(u64, u64)>, Option<bool>);
+
+fn reservation(scheduler: Scheduler, values: &Values) -> Result<Reserved, String> {
+    let reservation = match (values.time("budget", 1_000)?, values.time("period", 1_000)?) {
+        (None, None) => None,
+        (Some(budget), Some(period)) if scheduler == Scheduler::Rtds => Some((budget, period)),
+        (Some(_), Some(_)) => return Err(format!("{scheduler} has no budget; rtds has")),
+        _ => return Err("a budget and its period belong together".to_owned()),
+    };
+    if reservation.is_some_and(|(budget, period)| budget == 0 || budget > period) {
+        return Err("the budget is more than 0 and at most the period".to_owned());
+    }
+    let extratime = values.switch("extratime")?;
+    if extratime.is_some() && scheduler != Scheduler::Rtds {
+        return Err(format!("{scheduler} has no extratime; rtds has"));
+    }
+    if extratime.is_some() && reservation.is_none() {
+        return Err("beside extratime there must be a budget and a period".to_owned());
+    }
+    Ok((reservation, extratime))
+}
+
+/// Values behind the name of a scheduler, by their keys.
+struct Values<'a>(BTreeMap<&'a str, &'a str>);
+
+impl<'a> Values<'a> {
+    fn of(parts: impl Iterator<Item = &'a str>) -> Result<Self, String> {
+        let mut values = BTreeMap::new();
+        for part in parts {
+            let (key, value) = part
+                .split_once('=')
+                .ok_or_else(|| format!("`{part}` is no KEY=VALUE"))?;
+            let (key, value) = (key.trim(), value.trim());
+            if !PARTS.iter().chain(&SWITCHES).any(|known| *known == key) {
+                let known = [PARTS.join(", "), SWITCHES.join(", ")].join(", ");
+                return Err(format!("there is no `{key}` beside {known}"));
+            }
+            if values.insert(key, value).is_some() {
+                return Err(format!("`{key}` is there twice"));
+            }
+        }
+        Ok(Values(values))
+    }
+
+    fn text(&self, key: &str) -> Option<&'a str> {
+        self.0.get(key).copied()
+    }
+
+    /// A time in whole units.
+    fn time(&self, key: &str, unit_ns: u64) -> Result<Option<u64>, String> {
+        let text = self.text(key);
+        text.map(|text| whole(key, text, unit_ns)).transpose()
+    }
+
+    fn switch(&self, key: &str) -> Result<Option<bool>, String> {
+        let wrong = |text| format!("{key} is true or false, not `{text}`");
+        let text = self.text(key);
+        text.map(|text| text.parse().map_err(|_| wrong(text)))
+            .transpose()
+    }
 }
 
 fn whole(key: &str, text: &str, unit_ns: u64) -> Result<u64, String> {
@@ -251,9 +304,6 @@ fn of_arm(arm: &Arm) -> Option<Wanted> {
 /// Place of the guests of a load under this arm on this host; `None`: where guests are anyway.
 pub fn place(arm: &Arm) -> Option<GuestsIn> {
     let wanted = of_arm(arm)?;
-    let reservation = wanted
-        .reservation
-        .map(|(budget, period)| [format!("budget={budget}"), format!("period={period}")]);
     let usual = || {
         xen::Host::read()
             .map_or(POOL, |host| usual_pool(host.cpus))
@@ -261,7 +311,9 @@ pub fn place(arm: &Arm) -> Option<GuestsIn> {
     };
     Some(GuestsIn {
         pool: wanted.pool.unwrap_or_else(usual),
-        lines: reservation.into_iter().flatten().collect(),
+        reservation: wanted.reservation,
+        extratime: wanted.extratime,
+        numa_placement: wanted.numa_placement,
     })
 }
 
@@ -449,14 +501,14 @@ mod tests {
     #[test]
     fn a_text_and_a_table_say_the_same() {
         let table = json!({ "hypervisor-scheduler":
-            { "scheduler": "credit", "timeslice": "5ms", "cpus": "1-2" } });
+            { "scheduler": "credit", "timeslice": "5ms", "cpus": "1-2", "numa-placement": false } });
         let mut read = Arm::unchanged("a");
         HypervisorScheduler.read(
             &mut Keys::new(table.as_object().unwrap().clone()),
             &mut read,
         );
         let mut parsed = Arm::unchanged("a");
-        let change = "hypervisor-scheduler=credit/cpus=1-2/timeslice=5ms";
+        let change = "hypervisor-scheduler=credit/cpus=1-2/timeslice=5ms/numa-placement=false";
         HypervisorScheduler
             .parse(change, &mut parsed)
             .unwrap()
@@ -465,7 +517,11 @@ mod tests {
         let wanted = of_arm(&read).unwrap();
         assert_eq!(wanted.parameters.timeslice_ms, Some(5));
         assert_eq!(wanted.cpus, Some(vec![1, 2]));
-        assert_eq!(place(&read).unwrap().pool, POOL);
+        let place = place(&read).unwrap();
+        assert_eq!(
+            (place.pool.as_str(), place.numa_placement),
+            (POOL, Some(false))
+        );
     }
 
     #[test]
@@ -481,6 +537,9 @@ mod tests {
             ("rtds/budget=4ms", "belong together"),
             ("rtds/budget=4ms/period=2ms", "at most the period"),
             ("credit/slice=5ms", "there is no `slice`"),
+            ("credit2/extratime=false", "no extratime"),
+            ("rtds/extratime=0", "true or false"),
+            ("rtds/extratime=false", "must be a budget"),
             ("credit/pool=a b", "no name of a pool"),
             ("credit/cpus=x", "not a list of CPUs"),
             ("credit/pool=a/pool=b", "twice"),

@@ -1,7 +1,7 @@
 //! From what the workers did to metrics, a table of the sets and a table of all workers.
 
 use super::alone::Want;
-use super::guests::{OfGuest, Seen};
+use super::guests::{AsMade, OfGuest, Seen};
 use super::worker::{Interval, Record, Standing};
 use super::{
     BurnWait, CPU_PERCENT, FAIRNESS, LATENESS, MISSED, SHORTFALL, SPREAD, STEAL, WORK_PER_SEC,
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::by_turn::InTurns;
 use crate::figures::Figures;
-use crate::{Job, Parsed};
+use crate::{GuestsIn, Job, Parsed};
 use model::{MetricDef, TrialFile, Turns};
 use std::time::SystemTime;
 
@@ -143,8 +143,9 @@ fn due_per_sec(
     let wants = wants.ok_or("what a worker does alone was not calibrated")?;
     // Guests are placed by their pool, and do not see on which CPUs.
     let pool: Option<Vec<u32>> = guests.map(|seen| (0..).take(seen.cpus).collect());
+    let most = job.guests.as_ref().map_or(1.0, GuestsIn::most);
     let asks = workers.iter().map(|(set, standing)| fair::Ask {
-        want: wants[*set].cpus().min(load.sets[*set].most()),
+        want: wants[*set].cpus().min(load.sets[*set].most()).min(most),
         weight: standing.weight.into(),
         cpus: pool.as_ref().unwrap_or(&standing.cpus),
     });
@@ -269,20 +270,30 @@ fn columns(
     )
 }
 
-/// Every guest: its weight and cap as the scheduler has them, its CPU time by the toolstack, and
-/// the time that others took from it.
+/// Every guest: its weight and cap as the scheduler has them, its CPU time by the toolstack, the
+/// time that others took from it, the CPUs that it prefers, and its reservation under rtds.
 fn guests_file(load: &BurnWait, records: &[Record], seen: &Seen) -> TrialFile {
-    let mut text = "worker,set,guest,weight,cap,cpu_seconds,steal_ns\n".to_owned();
+    let mut text =
+        "worker,set,guest,weight,cap,cpu_seconds,steal_ns,soft_cpus,budget_us,period_us,\
+                    extratime\n"
+            .to_owned();
     for (worker, (record, guest)) in records.iter().zip(&seen.guests).enumerate() {
         let OfGuest {
             name,
             cap,
             cpu_seconds,
             steal_ns,
+            made: AsMade {
+                soft_cpus,
+                reserved,
+            },
         } = guest;
+        let reserved = reserved.map_or(",,".to_owned(), |r| {
+            format!("{},{},{}", r.budget_us, r.period_us, r.extratime)
+        });
         let (set, weight) = (&load.sets[record.set].name, record.standing.weight);
         text.push_str(&format!(
-            "{worker},{set},{name},{weight},{cap},{cpu_seconds:.1},{steal_ns}\n"
+            "{worker},{set},{name},{weight},{cap},{cpu_seconds:.1},{steal_ns},\"{soft_cpus}\",{reserved}\n"
         ));
     }
     TrialFile {

@@ -212,6 +212,19 @@ fn more_workers_than_the_memory_holds_are_said_before_they_start() {
     assert_eq!(beyond_memory(100_000, ""), None);
 }
 
+fn guest_with_cap(cap: u32) -> guests::OfGuest {
+    guests::OfGuest {
+        name: "g".to_owned(),
+        cap,
+        cpu_seconds: 0.1,
+        steal_ns: 150_000_000,
+        made: guests::AsMade {
+            soft_cpus: "0-1,4".to_owned(),
+            reserved: None,
+        },
+    }
+}
+
 #[test]
 fn guests_are_entitled_by_weight_and_cap_and_have_a_table_of_their_own() {
     let load = read(json!({
@@ -252,16 +265,10 @@ fn guests_are_entitled_by_weight_and_cap_and_have_a_table_of_their_own() {
         deadlines: 0,
         missed: 0,
     };
-    let guest = |cap| guests::OfGuest {
-        name: "g".to_owned(),
-        cap,
-        cpu_seconds: 0.1,
-        steal_ns: 150_000_000,
-    };
     let seen = guests::Seen {
         cpus: 1,
         cpu_percent: 67.0,
-        guests: vec![guest(0), guest(10)],
+        guests: vec![guest_with_cap(0), guest_with_cap(10)],
     };
     // Each gets what it is due: of one CPU, 10 % are the capped one's and the rest the other's.
     let records = vec![record(0, 512, 90_000), record(1, 256, 10_000)];
@@ -272,7 +279,7 @@ fn guests_are_entitled_by_weight_and_cap_and_have_a_table_of_their_own() {
     assert!((value(&parsed, "guests_steal_percent") - 100.0).abs() < 1e-6);
     let table = file(&parsed, "guests.csv");
     assert!(
-        table.contains("1,capped,g,256,10,0.1,150000000\n"),
+        table.contains("1,capped,g,256,10,0.1,150000000,\"0-1,4\",,,\n"),
         "{table}"
     );
 }

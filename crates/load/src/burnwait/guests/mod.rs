@@ -6,10 +6,12 @@
 
 mod image;
 mod inside;
+mod proof;
 mod wire;
 
 pub use image::DIRECTORY;
 pub use inside::{is_wanted, main};
+pub use proof::AsMade;
 
 use super::alone::Want;
 use super::sets::Set;
@@ -19,15 +21,14 @@ use crate::gate::{Gate, Timing};
 use crate::recording::Recorder;
 use crate::{GuestsIn, Job, NativeError, Parsed, Phases, crew, sys};
 use image::Image;
-use model::{Calibration, Problem, parse_cpu_list};
+use model::{Calibration, Problem};
+use proof::{Weights, as_made, check_room};
 use std::time::{Duration, Instant};
 use wire::{Go, Order, Said, Task};
-use xen::{Console, Guest, GuestConfig, POOL_0, Pool, Running, Scheduler};
+use xen::{Console, Guest, GuestConfig, POOL_0, Pool, Running};
 
 /// Beginning of the names of all guests that are workers.
 pub const PREFIX: &str = "schedlab-worker-";
-/// Weight of a guest for which none is asked.
-const USUAL_WEIGHT: u32 = 256;
 const ARGUMENTS: &str = "console=hvc0 quiet panic=-1 nokaslr cryptomgr.notests";
 /// Many guests boot at the same time, on one emulated CPU.
 const BOOT_LIMIT: Duration = Duration::from_secs(300);
@@ -69,14 +70,14 @@ pub struct OfGuest {
     pub cpu_seconds: f64,
     /// Time in the window in which it could have run and another one did.
     pub steal_ns: u64,
+    /// Where it may run, and what is reserved for it.
+    pub made: AsMade,
 }
 
 /// Pool that the guests of a job run in.
 fn place(job: &Job) -> GuestsIn {
-    job.guests.clone().unwrap_or(GuestsIn {
-        pool: POOL_0.to_owned(),
-        lines: Vec::new(),
-    })
+    let pool_0 = || GuestsIn::pool(POOL_0);
+    job.guests.clone().unwrap_or_else(pool_0)
 }
 
 /// Problems of this target, where the workers are guests.
@@ -151,7 +152,7 @@ pub fn generate(load: &BurnWait, job: &Job, phases: &mut Phases) -> Result<Parse
     let guests = make(&image, &sets, &place).map_err(failed)?;
     let weights = Weights::read(&pool).map_err(failed)?;
     weights.check(&guests, &sets).map_err(failed)?;
-    check_preferred(&guests, &sets).map_err(failed)?;
+    let made = as_made(&guests, &sets, &place, &pool).map_err(failed)?;
     let shape = load.shape(job, job.workload.duration_ns);
     let works = works(&guests, &load.order(job), &sets, shape, job.seed).map_err(failed)?;
     let (opened, done) = crew::run(worker::THREAD, works, job, phases)?;
@@ -162,40 +163,32 @@ pub fn generate(load: &BurnWait, job: &Job, phases: &mut Phases) -> Result<Parse
         ));
     }
     drop(guests);
-    let (records, seen) = put_together(done, &weights, &pool, shape).map_err(failed)?;
+    let (records, seen) = put_together(done, made, &weights, &pool, shape).map_err(failed)?;
     figures::parsed(load, job, records, opened, Some(&seen)).map_err(failed)
-}
-
-/// Refuses guests that would never run: the null scheduler gives each a CPU for good, and those of
-/// others are in the pool already.
-fn check_room(pool: &Pool, guests: usize) -> Result<(), String> {
-    let cpus = pool.cpus.len();
-    let domains = guests + pool.domains as usize;
-    match pool.scheduler == Scheduler::Null.name() && domains > cpus {
-        true => Err(format!(
-            "under null each guest has a CPU of its own, and the pool {} has {cpus} for {domains} \
-             domains: take smaller loads, or more `cpus`",
-            pool.name
-        )),
-        false => Ok(()),
-    }
 }
 
 /// All guests, paused.
 fn make(image: &Image, sets: &[&Set], place: &GuestsIn) -> Result<Vec<Guest>, String> {
+    let reservation = place.reservation();
     let one = |(index, set): (usize, &&Set)| {
-        config(image, index, set, place)
-            .create(&image.directory)
-            .map_err(|e| e.to_string())
+        let config = config(image, index, set, place);
+        let guest = config.create(&image.directory).map_err(|e| e.to_string())?;
+        if let Some(reservation) = reservation {
+            reservation.give(guest.name()).map_err(|e| e.to_string())?;
+        }
+        Ok(guest)
     };
     sets.iter().enumerate().map(one).collect()
 }
 
 fn config(image: &Image, index: usize, set: &Set, place: &GuestsIn) -> GuestConfig {
-    let mut lines = place.lines.clone();
+    let mut lines = Vec::new();
     lines.extend(set.weight.map(|weight| format!("cpu_weight={weight}")));
     lines.extend(set.cap.map(|cap| format!("cap={cap}")));
-    let soft = set.soft_cpus.as_ref();
+    // Any preference keeps the toolstack from choosing a NUMA node; in Xen 4.17 the hard affinity
+    // `cpus="all"` does not.
+    let anywhere = (place.numa_placement == Some(false)).then_some(proof::ALL_CPUS);
+    let soft = set.soft_cpus.as_deref().or(anywhere);
     lines.extend(soft.map(|cpus| format!("cpus_soft=\"{cpus}\"")));
     GuestConfig {
         name: format!("{PREFIX}{index}"),
@@ -206,74 +199,6 @@ fn config(image: &Image, index: usize, set: &Set, place: &GuestsIn) -> GuestConf
         pool: place.pool.clone(),
         lines,
     }
-}
-
-/// Weight and cap of each guest, as the scheduler has them; empty where it has none.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Weights(Vec<(String, u32, u32)>);
-
-impl Weights {
-    fn read(pool: &Pool) -> Result<Self, String> {
-        let known: Option<Scheduler> = pool.scheduler.parse().ok();
-        let all = known.map(|scheduler| scheduler.of_guests(&pool.name));
-        let all = all
-            .transpose()
-            .map_err(|e| e.to_string())?
-            .unwrap_or_default();
-        let ours = all
-            .into_iter()
-            .filter(|(name, ..)| name.starts_with(PREFIX));
-        Ok(Weights(ours.collect()))
-    }
-
-    fn of(&self, guest: &str) -> (u32, u32) {
-        let found = self.0.iter().find(|(name, ..)| name == guest);
-        found.map_or((USUAL_WEIGHT, 0), |(_, weight, cap)| (*weight, *cap))
-    }
-
-    /// Has each guest what its set asks for?
-    fn check(&self, guests: &[Guest], sets: &[&Set]) -> Result<(), String> {
-        for (guest, set) in guests.iter().zip(sets) {
-            let (weight, cap) = self.of(guest.name());
-            for (what, wanted, found) in [("weight", set.weight, weight), ("cap", set.cap, cap)] {
-                if let Some(wanted) = wanted.filter(|wanted| *wanted != found) {
-                    let name = guest.name();
-                    return Err(format!(
-                        "the guest {name} has the {what} {found} and not {wanted}: does the \
-                         scheduler of its pool have {what}s?"
-                    ));
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Fails where a guest does not prefer the CPUs that its set asks for.
-fn check_preferred(guests: &[Guest], sets: &[&Set]) -> Result<(), String> {
-    if sets.iter().all(|set| set.soft_cpus.is_none()) {
-        return Ok(());
-    }
-    let all = xen::preferred_cpus().map_err(|e| e.to_string())?;
-    for (guest, set) in guests.iter().zip(sets) {
-        let Some(wanted) = &set.soft_cpus else {
-            continue;
-        };
-        let name = guest.name();
-        let found = all.iter().find(|(guest, _)| guest == name);
-        let found = found.map_or("none", |(_, cpus)| cpus);
-        // xl names all of them so.
-        let cpus = match found {
-            "all" => Ok(xen::Host::read().map_err(|e| e.to_string())?.all_cpus()),
-            list => parse_cpu_list(list),
-        };
-        if parse_cpu_list(wanted) != cpus {
-            return Err(format!(
-                "the guest {name} prefers the CPUs {found} and not {wanted}: has the host these CPUs?"
-            ));
-        }
-    }
-    Ok(())
 }
 
 /// Outcome of one thread: the index of its worker, the record, and the guest's figures.
@@ -492,6 +417,7 @@ fn used(timing: Timing) -> Result<Used, String> {
 /// Records in the order of the workers, and what was seen of their guests.
 fn put_together(
     mut done: Vec<Done>,
+    made: Vec<AsMade>,
     weights: &Weights,
     pool: &Pool,
     shape: Shape,
@@ -501,13 +427,14 @@ fn put_together(
     let used = used.ok_or("no CPU times were read")?;
     let mut records = Vec::new();
     let mut guests = Vec::new();
-    for one in done {
+    for (one, made) in done.into_iter().zip(made) {
         let (weight, cap) = weights.of(&one.name);
         guests.push(OfGuest {
             cap,
             cpu_seconds: used.of(&one.name),
             steal_ns: one.report.steal_ns,
             name: one.name,
+            made,
         });
         let longest_ns = worker::longest_lateness_ns(shape.duration_ns);
         let mut lateness = Recorder::new(shape.duration_ns, longest_ns)?;
