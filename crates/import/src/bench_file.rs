@@ -126,6 +126,9 @@ struct Target {
     kind: &'static str,
     cpus: u32,
     memory: String,
+    /// Nodes that the toolstack may choose among, where that is compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    topology: Option<BTreeMap<&'static str, u32>>,
 }
 
 #[derive(Serialize)]
@@ -240,14 +243,19 @@ fn target(wanted: &Wanted, cpus: &[u32]) -> Target {
     };
     let most = wanted.cells.iter().map(guests).max().unwrap_or_default();
     let mib = DOM0_MIB.saturating_add(most.saturating_mul(GUEST_MIB));
+    let cpus = cpus.iter().max().map_or(2, |last| last.saturating_add(1));
+    let is_of_nodes = wanted.schedulers.iter().any(|under| under.numa_disable);
+    // Nodes have equal shares of the CPUs.
+    let cores = cpus.div_ceil(2).max(1);
+    let nodes = [("sockets", 2), ("cores", cores), ("numa-nodes", 2)];
     Target {
         kind: "xen",
-        cpus: cpus
-            .iter()
-            .max()
-            .map_or(2, |last| last.saturating_add(1))
-            .max(2),
+        cpus: match is_of_nodes {
+            true => cores.saturating_mul(2),
+            false => cpus.max(2),
+        },
         memory: format!("{}G", mib.div_ceil(1024)),
+        topology: is_of_nodes.then(|| nodes.into()),
     }
 }
 
@@ -418,7 +426,8 @@ fn arm(under: &Under, cpus: &[u32]) -> Result<Arm, Fault> {
                 .numa_disable
                 .then_some(("numa-placement", false.into()));
             parts.extend(off);
-            let suffix = if under.numa_disable { "-numa-off" } else { "" };
+            // As the tool's own results are called when they are imported.
+            let suffix = if under.numa_disable { " NumaOff" } else { "" };
             Ok(Arm {
                 // The pool has them, and in it are the guests.
                 cpus: None,
@@ -632,14 +641,17 @@ mod tests {
                 )
             })
             .collect();
+        let target = &table["target"];
+        assert_eq!(target["cpus"].as_integer(), Some(2));
+        assert_eq!(target["topology"]["numa-nodes"].as_integer(), Some(2));
         let off = Some(false);
         assert_eq!(
             arms,
             [
                 ("credit", None),
-                ("credit-numa-off", off),
+                ("credit NumaOff", off),
                 ("credit2", None),
-                ("credit2-numa-off", off)
+                ("credit2 NumaOff", off)
             ]
         );
     }

@@ -142,11 +142,11 @@ pub struct GuestsIn {
     /// Budget and period of each, in microseconds, under rtds.
     #[serde(default)]
     pub reservation: Option<(u64, u64)>,
-    /// May each have more than its budget where nobody else wants it? `None` is as the toolstack
+    /// Right of each to more than its budget where nobody else wants it. `None` is as the toolstack
     /// has it: yes.
     #[serde(default)]
     pub extratime: Option<bool>,
-    /// Does the toolstack choose NUMA nodes for them? `None` is as the toolstack has it: yes.
+    /// Choice of a NUMA node for each by the toolstack. `None` is as the toolstack has it: yes.
     #[serde(default)]
     pub numa_placement: Option<bool>,
 }

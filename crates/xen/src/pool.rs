@@ -125,10 +125,11 @@ impl PoolWanted {
         if let (Some(pool), Some(fault)) = (there, &fault)
             && pool.domains > 0
         {
-            let domains = pool.domains;
-            return Err(format!(
-                "{fault}, and it is in use: {domains} domains are in it"
-            ));
+            let domains = match pool.domains {
+                1 => "a domain is".to_owned(),
+                domains => format!("{domains} domains are"),
+            };
+            return Err(format!("{fault}, and it is in use: {domains} in it"));
         }
         self.may_take(cpus, pools)?;
         Ok(there.cloned().map_or(Step::Make, Step::Replace))

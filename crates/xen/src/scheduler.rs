@@ -177,13 +177,14 @@ pub struct Reservation {
     pub budget_us: u64,
     /// Period in microseconds.
     pub period_us: u64,
-    /// May it have more where nobody else wants it?
+    /// Right to more where nobody else wants it.
     pub extratime: bool,
 }
 
 impl Reservation {
-    /// Gives it to all virtual CPUs of a domain in a pool of rtds. With Xen 4.17 a domain of another
-    /// pool than `Pool-0` has the usual one, whatever `budget` and `period` its configuration has.
+    /// Sets it for all virtual CPUs of a domain in a pool of rtds. With Xen 4.17 a domain of
+    /// another pool than `Pool-0` has the usual one, whatever `budget` and `period` its
+    /// configuration has.
     pub fn give(&self, domain: &str) -> Result<(), XenError> {
         let numbers = [self.period_us, self.budget_us].map(|us| us.to_string());
         let [period, budget] = &numbers;

@@ -27,6 +27,9 @@ const EXAMPLE: &str = "hypervisor-scheduler = \"credit2\", or { scheduler = \"cr
                        \"5ms\", ratelimit = \"1ms\", pool = \"lab\", cpus = \"1-3\" }";
 /// Making a pool takes a call of the toolstack for each of its CPUs.
 const STEP_LIMIT: Duration = Duration::from_secs(120);
+/// What the toolstack takes (xen/common/sched/rt.c); it keeps both in 32 bits.
+const LEAST_BUDGET_US: u64 = 10;
+const MOST_PERIOD_US: u64 = 30 * 60 * 1_000_000;
 /// Keys of the table, in the order of the text.
 const PARTS: [&str; 6] = ["pool", "cpus", "timeslice", "ratelimit", "budget", "period"];
 /// Further keys of the table, which are true or false.
@@ -173,9 +176,9 @@ struct Wanted {
     parameters: Parameters,
     /// Budget and period of each guest in microseconds, under rtds.
     reservation: Option<(u64, u64)>,
-    /// May guests have more than their budget where nobody else wants it?
+    /// Right of guests to more than their budget where nobody else wants it.
     extratime: Option<bool>,
-    /// Does the toolstack choose NUMA nodes for guests?
+    /// Choice of NUMA nodes for guests by the toolstack.
     numa_placement: Option<bool>,
 }
 
@@ -199,6 +202,12 @@ fn parse(text: &str) -> Result<Wanted, String> {
             "`{pool}` is no name of a pool: letters, digits, - and _"
         ));
     }
+    let numa_placement = values.switch("numa-placement")?;
+    if numa_placement == Some(true) {
+        return Err(
+            "the toolstack chooses NUMA nodes anyway: leave it out, or write false".to_owned(),
+        );
+    }
     Ok(Wanted {
         scheduler,
         pool,
@@ -206,7 +215,7 @@ fn parse(text: &str) -> Result<Wanted, String> {
         parameters,
         reservation,
         extratime,
-        numa_placement: values.switch("numa-placement")?,
+        numa_placement,
     })
 }
 
@@ -220,8 +229,12 @@ fn reservation(scheduler: Scheduler, values: &Values) -> Result<Reserved, String
         (Some(_), Some(_)) => return Err(format!("{scheduler} has no budget; rtds has")),
         _ => return Err("a budget and its period belong together".to_owned()),
     };
-    if reservation.is_some_and(|(budget, period)| budget == 0 || budget > period) {
-        return Err("the budget is more than 0 and at most the period".to_owned());
+    if reservation.is_some_and(|(budget, period)| {
+        budget < LEAST_BUDGET_US || budget > period || period > MOST_PERIOD_US
+    }) {
+        return Err(
+            "a budget is 10us or more and at most the period, which is at most 30m".to_owned(),
+        );
     }
     let extratime = values.switch("extratime")?;
     if extratime.is_some() && scheduler != Scheduler::Rtds {
@@ -538,7 +551,10 @@ mod tests {
             ("rtds/budget=4ms/period=2ms", "at most the period"),
             ("credit/slice=5ms", "there is no `slice`"),
             ("credit2/extratime=false", "no extratime"),
+            ("rtds/budget=5us/period=2ms", "10us or more"),
+            ("rtds/budget=1s/period=1h", "at most 30m"),
             ("rtds/extratime=0", "true or false"),
+            ("credit2/numa-placement=true", "leave it out"),
             ("rtds/extratime=false", "must be a budget"),
             ("credit/pool=a b", "no name of a pool"),
             ("credit/cpus=x", "not a list of CPUs"),

@@ -212,17 +212,61 @@ fn more_workers_than_the_memory_holds_are_said_before_they_start() {
     assert_eq!(beyond_memory(100_000, ""), None);
 }
 
-fn guest_with_cap(cap: u32) -> guests::OfGuest {
-    guests::OfGuest {
+/// A trial of two guests on one CPU, each of which wants all of it, of which each did so much in an
+/// interval of 100 ms by this weight and cap.
+fn of_guests(
+    load: &BurnWait,
+    place: Option<crate::GuestsIn>,
+    each: [(u32, u32, u64); 2],
+) -> Parsed {
+    let mut job = testing::job(KIND.of(load));
+    job.guests = place;
+    let whole_cpu = alone::Want {
+        kops_per_sec: 1_000_000,
+        cpu_ns_per_sec: 1_000_000_000,
+        reads_per_ms: 0,
+    };
+    for set in &load.sets {
+        whole_cpu.store(&set.name, &mut job.calibration);
+    }
+    let recorder = || crate::recording::Recorder::new(300_000_000, 1_000_000_000).unwrap();
+    let record = |(set, (weight, _, kops)): (usize, &(u32, u32, u64))| worker::Record {
+        set,
+        standing: worker::Standing {
+            weight: *weight,
+            cpus: Vec::new(),
+        },
+        in_turns: Vec::new(),
+        intervals: vec![
+            worker::Interval {
+                kops: *kops,
+                ..Default::default()
+            };
+            3
+        ],
+        lateness: recorder(),
+        deadlines: 0,
+        missed: 0,
+    };
+    let reserved = job.guests.as_ref().and_then(crate::GuestsIn::reservation);
+    let guest = |cap| guests::OfGuest {
         name: "g".to_owned(),
         cap,
         cpu_seconds: 0.1,
         steal_ns: 150_000_000,
         made: guests::AsMade {
             soft_cpus: "0-1,4".to_owned(),
-            reserved: None,
+            reserved,
         },
-    }
+    };
+    let seen = guests::Seen {
+        cpus: 1,
+        cpu_percent: 67.0,
+        guests: each.iter().map(|(_, cap, _)| guest(*cap)).collect(),
+    };
+    let records = each.iter().enumerate().map(record).collect();
+    let opened = std::time::SystemTime::now();
+    figures::parsed(load, &job, records, opened, Some(&seen)).unwrap()
 }
 
 #[test]
@@ -237,43 +281,8 @@ fn guests_are_entitled_by_weight_and_cap_and_have_a_table_of_their_own() {
     }))
     .unwrap();
     assert_eq!(load.check(), Ok(()));
-    let mut job = testing::job(KIND.of(&load));
-    let whole_cpu = alone::Want {
-        kops_per_sec: 1_000_000,
-        cpu_ns_per_sec: 1_000_000_000,
-        reads_per_ms: 0,
-    };
-    for set in &load.sets {
-        whole_cpu.store(&set.name, &mut job.calibration);
-    }
-    let recorder = || crate::recording::Recorder::new(300_000_000, 1_000_000_000).unwrap();
-    let record = |set, weight, kops| worker::Record {
-        set,
-        standing: worker::Standing {
-            weight,
-            cpus: Vec::new(),
-        },
-        in_turns: Vec::new(),
-        intervals: vec![
-            worker::Interval {
-                kops,
-                ..Default::default()
-            };
-            3
-        ],
-        lateness: recorder(),
-        deadlines: 0,
-        missed: 0,
-    };
-    let seen = guests::Seen {
-        cpus: 1,
-        cpu_percent: 67.0,
-        guests: vec![guest_with_cap(0), guest_with_cap(10)],
-    };
     // Each gets what it is due: of one CPU, 10 % are the capped one's and the rest the other's.
-    let records = vec![record(0, 512, 90_000), record(1, 256, 10_000)];
-    let opened = std::time::SystemTime::now();
-    let parsed = figures::parsed(&load, &job, records, opened, Some(&seen)).unwrap();
+    let parsed = of_guests(&load, None, [(512, 0, 90_000), (256, 10, 10_000)]);
     assert!((value(&parsed, "fairness_percent") - 100.0).abs() < 1e-6);
     assert_eq!(value(&parsed, "cpu_percent"), 67.0);
     assert!((value(&parsed, "guests_steal_percent") - 100.0).abs() < 1e-6);
@@ -282,6 +291,33 @@ fn guests_are_entitled_by_weight_and_cap_and_have_a_table_of_their_own() {
         table.contains("1,capped,g,256,10,0.1,150000000,\"0-1,4\",,,\n"),
         "{table}"
     );
+}
+
+#[test]
+fn a_budget_limits_what_a_guest_is_entitled_to_unless_it_may_have_more() {
+    let load = read(json!({
+        "workers": "guests",
+        "interval": "100ms",
+        "set": [{"name": "a", "events": ["200 0us"]}, {"name": "b", "events": ["200 0us"]}],
+    }))
+    .unwrap();
+    let shortfall = |extratime| {
+        let place = crate::GuestsIn {
+            reservation: Some((2_500, 10_000)),
+            extratime,
+            ..crate::GuestsIn::pool("lab")
+        };
+        // A quarter of the CPU each.
+        let parsed = of_guests(&load, Some(place), [(256, 0, 25_000), (256, 0, 25_000)]);
+        let table = file(&parsed, "guests.csv").to_owned();
+        (value(&parsed, "shortfall_percent"), table)
+    };
+    let (limited, table) = shortfall(Some(false));
+    assert!(limited.abs() < 1e-6, "{limited}");
+    assert!(table.contains(",2500,10000,false\n"), "{table}");
+    let (more, table) = shortfall(None);
+    assert!((more - 50.0).abs() < 1e-6, "{more}");
+    assert!(table.contains(",2500,10000,true\n"), "{table}");
 }
 
 #[test]

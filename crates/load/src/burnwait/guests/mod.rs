@@ -1,8 +1,8 @@
 //! Workers as guests of Xen, seen from dom0: one guest of one virtual CPU for each worker.
 //!
-//! All guests are made before the first one runs. Each is asked for its clock when it has booted,
-//! waits at the gate, and is told the same window by its own clock. What they did comes back over
-//! their consoles; what they used is asked of the toolstack.
+//! All guests are made before the first one runs. When all have booted, each is given its budget and
+//! asked for its clock, and told the same window by it. What they did comes back over their consoles;
+//! what they used is asked of the toolstack.
 
 mod image;
 mod inside;
@@ -39,12 +39,10 @@ const SEND_LIMIT: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_secs(3);
 /// A clock that takes longer to be told is not known well enough for a common window.
 const CLOCK_WITHIN_NS: u64 = 1_000_000_000;
-/// An answer as quick as this is taken at once. Others may be late because guests beside it boot.
+/// An answer as quick as this is taken at once.
 const CLOCK_SOON_NS: u64 = 50_000_000;
 /// Most questions for a clock, of which the quickest answer counts.
-const CLOCK_QUESTIONS: usize = 20;
-/// Between two questions.
-const CLOCK_PAUSE: Duration = Duration::from_millis(500);
+const CLOCK_QUESTIONS: usize = 5;
 /// Memory that the hypervisor takes for a guest, beside the guest's own.
 const OVERHEAD_MIB: u64 = 3;
 
@@ -152,9 +150,11 @@ pub fn generate(load: &BurnWait, job: &Job, phases: &mut Phases) -> Result<Parse
     let guests = make(&image, &sets, &place).map_err(failed)?;
     let weights = Weights::read(&pool).map_err(failed)?;
     weights.check(&guests, &sets).map_err(failed)?;
-    let made = as_made(&guests, &sets, &place, &pool).map_err(failed)?;
     let shape = load.shape(job, job.workload.duration_ns);
-    let works = works(&guests, &load.order(job), &sets, shape, job.seed).map_err(failed)?;
+    let workers = boot(&guests, &sets, shape, job.seed).map_err(failed)?;
+    reserve(&guests, &place).map_err(failed)?;
+    let made = as_made(&guests, &sets, &place, &pool).map_err(failed)?;
+    let works = works(workers, &load.order(job)).map_err(failed)?;
     let (opened, done) = crew::run(worker::THREAD, works, job, phases)?;
     let after = Weights::read(&pool).map_err(failed)?;
     if after != weights {
@@ -169,16 +169,22 @@ pub fn generate(load: &BurnWait, job: &Job, phases: &mut Phases) -> Result<Parse
 
 /// All guests, paused.
 fn make(image: &Image, sets: &[&Set], place: &GuestsIn) -> Result<Vec<Guest>, String> {
-    let reservation = place.reservation();
     let one = |(index, set): (usize, &&Set)| {
-        let config = config(image, index, set, place);
-        let guest = config.create(&image.directory).map_err(|e| e.to_string())?;
-        if let Some(reservation) = reservation {
-            reservation.give(guest.name()).map_err(|e| e.to_string())?;
-        }
-        Ok(guest)
+        config(image, index, set, place)
+            .create(&image.directory)
+            .map_err(|e| e.to_string())
     };
     sets.iter().enumerate().map(one).collect()
+}
+
+/// Gives each guest the budget that the arm has for it. They have booted: one that is small would
+/// make that last.
+fn reserve(guests: &[Guest], place: &GuestsIn) -> Result<(), String> {
+    let Some(reservation) = place.reservation() else {
+        return Ok(());
+    };
+    let mut guests = guests.iter();
+    guests.try_for_each(|guest| reservation.give(guest.name()).map_err(|e| e.to_string()))
 }
 
 fn config(image: &Image, index: usize, set: &Set, place: &GuestsIn) -> GuestConfig {
@@ -229,31 +235,44 @@ impl Used {
     }
 }
 
-/// A thread for each guest, which starts it and waits with it at the gate.
-fn works(
-    guests: &[Guest],
-    order: &[usize],
-    sets: &[&Set],
-    shape: Shape,
-    seed: u64,
-) -> Result<Vec<crew::Work<Done>>, String> {
-    let mut works: Vec<crew::Work<Done>> = Vec::new();
-    for (index, (guest, set)) in guests.iter().zip(order.iter().copied()).enumerate() {
-        let mut worker = Attended::start(guest)?;
-        let task = Task::Work {
-            set: Box::new(sets[index].clone()),
+/// All guests with their tasks, of which each has said that it waits. They boot beside each other.
+fn boot(guests: &[Guest], sets: &[&Set], shape: Shape, seed: u64) -> Result<Vec<Attended>, String> {
+    let workers: Result<Vec<Attended>, String> = guests.iter().map(Attended::start).collect();
+    let mut workers = workers?;
+    for (index, (worker, set)) in workers.iter_mut().zip(sets).enumerate() {
+        worker.hello(&Task::Work {
+            set: Box::new((*set).clone()),
             duration_ns: shape.duration_ns,
             interval_ns: shape.interval_ns,
             operations_per_kop: shape.operations_per_kop,
             seed: seed.wrapping_add(index as u64),
-        };
+        })?;
+    }
+    Ok(workers)
+}
+
+/// A thread for each guest, which waits with it at the gate.
+fn works(workers: Vec<Attended>, order: &[usize]) -> Result<Vec<crew::Work<Done>>, String> {
+    let mut works: Vec<crew::Work<Done>> = Vec::new();
+    for (index, (mut worker, set)) in workers.into_iter().zip(order.iter().copied()).enumerate() {
+        let ahead_ns = worker.clock_ahead_ns()?;
         works.push(Box::new(move |gate| {
-            worker.hello(&task)?;
-            let ahead_ns = worker.clock_ahead_ns()?;
             worker.wait_at(gate, index, set, ahead_ns)
         }));
     }
     Ok(works)
+}
+
+/// The quickest answer, with what it took; no further question is asked after one that was quick.
+fn quickest(mut ask: impl FnMut() -> Result<(u64, i64), String>) -> Result<(u64, i64), String> {
+    let mut best = ask()?;
+    for _ in 1..CLOCK_QUESTIONS {
+        if best.0 <= CLOCK_SOON_NS {
+            break;
+        }
+        best = best.min(ask()?);
+    }
+    Ok(best)
 }
 
 /// A guest with its console.
@@ -288,20 +307,10 @@ impl Attended {
         }
     }
 
-    /// The lead of the guest's clock over this one. It is asked for while the guest waits, so that
-    /// no worker keeps it from its answer.
+    /// The lead of the guest's clock over this one. It is asked for while all guests wait, so that
+    /// no work keeps this one from its answer.
     fn clock_ahead_ns(&mut self) -> Result<i64, String> {
-        let (mut took_ns, mut ahead_ns) = self.clock()?;
-        for _ in 1..CLOCK_QUESTIONS {
-            if took_ns <= CLOCK_SOON_NS {
-                break;
-            }
-            std::thread::sleep(CLOCK_PAUSE);
-            let again = self.clock()?;
-            if again.0 < took_ns {
-                (took_ns, ahead_ns) = again;
-            }
-        }
+        let (took_ns, ahead_ns) = quickest(|| self.clock())?;
         if took_ns > CLOCK_WITHIN_NS {
             let took = model::format_duration_ns(took_ns);
             return Err(self.failed(&format!(
@@ -448,4 +457,55 @@ fn put_together(
         guests,
     };
     Ok((records, seen))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::burnwait::sets;
+
+    #[test]
+    fn the_quickest_answer_is_taken_and_the_first_quick_one_is_the_last() {
+        let take = |answers: &[u64]| {
+            let mut asked = 0;
+            let quickest = quickest(|| {
+                asked += 1;
+                Ok((answers[asked - 1], asked as i64))
+            });
+            (quickest.unwrap(), asked)
+        };
+        let ms = 1_000_000;
+        assert_eq!(take(&[9 * ms]), ((9 * ms, 1), 1));
+        assert_eq!(take(&[70 * ms, 9 * ms]), ((9 * ms, 2), 2));
+        let late = [90, 70, 2000, 80, 75].map(|took| took * ms);
+        assert_eq!(take(&late), ((70 * ms, 2), 5));
+    }
+
+    #[test]
+    fn a_set_has_its_own_soft_cpus_or_all_where_no_node_is_to_be_chosen() {
+        let lines = |soft: Option<&str>, numa_placement| {
+            let image = Image {
+                kernel: "/k".into(),
+                initramfs: "/i".into(),
+                directory: "/d".into(),
+            };
+            let set = Set {
+                soft_cpus: soft.map(str::to_owned),
+                ..sets::published().remove(0)
+            };
+            let place = GuestsIn {
+                numa_placement,
+                ..GuestsIn::pool("lab")
+            };
+            let lines = config(&image, 0, &set, &place).lines;
+            // Dropping it removes its directory.
+            std::mem::forget(image);
+            lines
+        };
+        let none: [&str; 0] = [];
+        assert_eq!(lines(None, None), none);
+        assert_eq!(lines(None, Some(false)), ["cpus_soft=\"all\""]);
+        assert_eq!(lines(Some("2"), Some(false)), ["cpus_soft=\"2\""]);
+        assert_eq!(lines(Some("2"), None), ["cpus_soft=\"2\""]);
+    }
 }

@@ -87,18 +87,22 @@ pub fn as_made(
     let host = xen::Host::read().map_err(|e| e.to_string())?;
     let all_cpus = host.all_cpus();
     let preferred = xen::preferred_cpus().map_err(|e| e.to_string())?;
-    let reservations = match pool.scheduler == Scheduler::Rtds.name() {
+    let has_budgets = pool.scheduler == Scheduler::Rtds.name();
+    let reservations = match has_budgets {
         true => xen::reservations().map_err(|e| e.to_string())?,
         false => Vec::new(),
     };
     let one = |(guest, set): (&Guest, &&Set)| {
         let name = guest.name();
         let soft = preferred.iter().find(|(guest, _)| guest == name);
-        let soft = soft.map_or("none", |(_, cpus)| cpus);
+        let (_, soft) = soft.ok_or_else(|| format!("xl vcpu-list has no guest {name}"))?;
         check_preferred(set, place, soft, &all_cpus)
             .map_err(|why| format!("the guest {name} {why}"))?;
         let reserved = reservations.iter().find(|(guest, _)| guest == name);
         let reserved = reserved.map(|(_, reservation)| *reservation);
+        if has_budgets && reserved.is_none() {
+            return Err(format!("xl sched-rtds has no guest {name}"));
+        }
         check_reserved(place, reserved).map_err(|why| format!("the guest {name} {why}"))?;
         Ok(AsMade {
             soft_cpus: soft.to_owned(),
@@ -116,9 +120,11 @@ fn check_preferred(
     found: &str,
     all_cpus: &[u32],
 ) -> Result<(), String> {
-    let wanted = match &set.soft_cpus {
-        Some(cpus) => cpus,
-        None if place.numa_placement == Some(false) => ALL_CPUS,
+    let (wanted, why) = match &set.soft_cpus {
+        Some(cpus) => (cpus.as_str(), "has the host these CPUs?"),
+        None if place.numa_placement == Some(false) => {
+            (ALL_CPUS, "the toolstack chose a NUMA node all the same")
+        }
         None => return Ok(()),
     };
     let cpus = |list: &str| match list {
@@ -127,9 +133,7 @@ fn check_preferred(
     };
     match cpus(wanted) == cpus(found) {
         true => Ok(()),
-        false => Err(format!(
-            "prefers the CPUs {found} and not {wanted}: has the host these CPUs?"
-        )),
+        false => Err(format!("prefers the CPUs {found} and not {wanted}: {why}")),
     }
 }
 
@@ -204,7 +208,9 @@ mod tests {
         assert_eq!(check_preferred(&set(None), &place(), "2-3", &all), Ok(()));
         assert_eq!(check_preferred(&set(None), &off, "0-3", &all), Ok(()));
         let why = check_preferred(&set(None), &off, "2-3", &all).unwrap_err();
-        assert!(why.contains("prefers the CPUs 2-3 and not all"), "{why}");
+        assert!(why.contains("chose a NUMA node"), "{why}");
+        let why = check_preferred(&set(Some("9")), &place(), "2-3", &all).unwrap_err();
+        assert!(why.contains("2-3 and not 9: has the host"), "{why}");
         assert_eq!(
             check_preferred(&set(Some("2,3")), &off, "2-3", &all),
             Ok(())
