@@ -7,7 +7,7 @@
 
 use crate::ImportError;
 use crate::files::text;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -28,6 +28,11 @@ const GUESTS_TIME_LIMIT: &str = "30m";
 const GUEST_MIB: u64 = 256;
 const DOM0_MIB: u64 = 1024;
 
+/// An empty list where the tool has written `null` for one.
+fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Vec<T>, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or_default())
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Benchmark {
@@ -37,6 +42,8 @@ struct Benchmark {
     runs: Option<Vec<Run>>,
     #[serde(default)]
     run_config: RunConfig,
+    #[serde(default)]
+    soft_affinity: String,
 }
 
 #[derive(Deserialize, Default)]
@@ -49,11 +56,13 @@ struct Input {
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Matrix {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "list")]
     schedulers: Vec<String>,
+    #[serde(default, deserialize_with = "list")]
     workers: Vec<String>,
+    #[serde(default, deserialize_with = "list")]
     count: Vec<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "list")]
     numa_disable: Vec<bool>,
 }
 
@@ -61,13 +70,16 @@ struct Matrix {
 #[serde(rename_all = "PascalCase", default)]
 struct RunConfig {
     scheduler: String,
-    cpus: Option<Vec<u32>>,
+    pool: String,
+    #[serde(deserialize_with = "list")]
+    cpus: Vec<u32>,
     numa_disable: Option<bool>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Run {
+    #[serde(default, deserialize_with = "list")]
     worker_sets: Vec<WorkerSet>,
     #[serde(default)]
     runtime_seconds: u64,
@@ -77,6 +89,8 @@ struct Run {
     run_config: RunConfig,
     #[serde(default)]
     numa_disable: Option<bool>,
+    #[serde(default)]
+    soft_affinity: String,
 }
 
 #[derive(Deserialize, Clone, PartialEq, Eq)]
@@ -84,13 +98,31 @@ struct Run {
 struct WorkerSet {
     params: Params,
     count: u64,
+    #[serde(default)]
+    config: WorkerConfig,
+}
+
+#[derive(Deserialize, Clone, Default, PartialEq, Eq)]
+#[serde(rename_all = "PascalCase", default)]
+struct WorkerConfig {
+    soft_affinity: String,
 }
 
 #[derive(Deserialize, Clone, PartialEq, Eq)]
 #[serde(rename_all = "PascalCase")]
 struct Params {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "args")]
     args: Vec<String>,
+}
+
+/// The words of a worker. A file that was run has the clock of its machine before them, as `kHZ`
+/// and a number, which says nothing of the work.
+fn args<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    let mut args: Vec<String> = list(from)?;
+    if args.len() > 1 && args[0] == "kHZ" {
+        args.drain(..2);
+    }
+    Ok(args)
 }
 
 /// Workers that run together, each set with its name and number.
@@ -200,8 +232,10 @@ fn of(benchmark: &Benchmark, stem: &str) -> Result<File, Fault> {
         Some(runs) if !runs.is_empty() => of_runs(runs, benchmark)?,
         _ => of_matrix(benchmark)?,
     };
-    let cpus = benchmark.run_config.cpus.as_deref().unwrap_or_default();
-    let arms = wanted.schedulers.iter().map(|under| arm(under, cpus));
+    refuse_what_is_not_read(benchmark)?;
+    let cpus = &benchmark.run_config.cpus[..];
+    let pool = benchmark.run_config.pool.as_str();
+    let arms = wanted.schedulers.iter().map(|under| arm(under, cpus, pool));
     let arms = arms.collect::<Result<Vec<Arm>, Fault>>()?;
     let is_of_xen = |arm: &Arm| arm.hypervisor_scheduler.is_some();
     let on_xen = arms.iter().any(is_of_xen);
@@ -233,6 +267,39 @@ fn of(benchmark: &Benchmark, stem: &str) -> Result<File, Fault> {
         arm: arms,
         workload: workloads,
     })
+}
+
+/// Refuses what would make another experiment of it if it were passed over.
+fn refuse_what_is_not_read(benchmark: &Benchmark) -> Result<(), Fault> {
+    let all = &benchmark.run_config;
+    let runs = benchmark.runs.iter().flatten();
+    for run in runs.clone() {
+        let own = &run.run_config;
+        if !own.cpus.is_empty() && own.cpus != all.cpus {
+            return fault(
+                format!(
+                    "a run has the Cpus {:?}, and the file {:?}",
+                    own.cpus, all.cpus
+                ),
+                "give the file's RunConfig the CPUs of all its runs, and make a file for each list",
+            );
+        }
+    }
+    let sets = runs.clone().flat_map(|run| &run.worker_sets);
+    let mut soft = sets.map(|set| &set.config.soft_affinity);
+    let mut of_runs = runs.map(|run| &run.soft_affinity);
+    let file = &benchmark.soft_affinity;
+    match soft.find(|soft| !soft.is_empty()).or_else(|| {
+        let of_runs = of_runs.find(|soft| !soft.is_empty());
+        of_runs.or_else(|| Some(file).filter(|soft| !soft.is_empty()))
+    }) {
+        Some(soft) => fault(
+            format!("SoftAffinity `{soft}` is not read"),
+            "take it out, and write `soft-cpus` of the sets into the experiment file: \
+             `schedlab plan FILE.bench` shows it",
+        ),
+        None => Ok(()),
+    }
 }
 
 /// A machine with the CPUs of the pool and one for dom0, and memory for the most guests.
@@ -302,6 +369,7 @@ fn of_matrix(benchmark: &Benchmark) -> Result<Wanted, Fault> {
             WorkerSet {
                 params: params.clone(),
                 count,
+                config: WorkerConfig::default(),
             },
         )),
         None => fault(
@@ -315,10 +383,14 @@ fn of_matrix(benchmark: &Benchmark) -> Result<Wanted, Fault> {
     }
     for &count in &matrix.count {
         let together = matrix.workers.iter().map(|name| set(name, count));
-        cells.push((
+        let cell = (
             together.collect::<Result<Together, Fault>>()?,
             USUAL_SECONDS,
-        ));
+        );
+        // One of a lone preset is its baseline.
+        if !cells.contains(&cell) {
+            cells.push(cell);
+        }
     }
     let own = &benchmark.run_config;
     let names = match matrix.schedulers.is_empty() {
@@ -388,7 +460,7 @@ fn distinct(unders: impl Iterator<Item = Under>) -> Vec<Under> {
     all
 }
 
-fn arm(under: &Under, cpus: &[u32]) -> Result<Arm, Fault> {
+fn arm(under: &Under, cpus: &[u32], pool: &str) -> Result<Arm, Fault> {
     let scheduler = under.scheduler.as_str();
     if under.numa_disable && !OF_XEN.contains(&scheduler.trim()) {
         return fault(
@@ -421,6 +493,8 @@ fn arm(under: &Under, cpus: &[u32]) -> Result<Arm, Fault> {
         name if OF_XEN.contains(&name) => {
             let mut parts = BTreeMap::from([("scheduler", name.into())]);
             parts.extend(cpus.clone().map(|cpus| ("cpus", cpus.into())));
+            let named = (!pool.is_empty()).then_some(("pool", pool.into()));
+            parts.extend(named);
             // Without NumaDisable the toolstack does as it does for everybody.
             let off = under
                 .numa_disable
@@ -623,6 +697,45 @@ mod tests {
         assert!(table["arm"][1].get("cpus").is_none());
         assert!(pool.get("numa-placement").is_none());
         assert_eq!(table["workload"][2]["workers"].as_str(), Some("guests"));
+    }
+
+    #[test]
+    fn a_file_that_the_tool_has_written_is_read_as_the_one_it_was_given() {
+        let written = SAMPLE
+            .replace(
+                "\"burnwait\", \"70\"",
+                "\"kHZ\", \"2261062\", \"burnwait\", \"70\"",
+            )
+            .replace("[1, 4]", "[1, 4], \"NumaDisable\": null");
+        assert_eq!(read(&written), read(SAMPLE));
+        let none = SAMPLE.replace("[\"default\", \"batch\"]", "null");
+        assert_eq!(
+            table(&read(&none).unwrap())["arm"]
+                .as_array()
+                .unwrap()
+                .len(),
+            1
+        );
+        // One worker of a lone preset is its baseline, and not planned twice.
+        let lone = SAMPLE.replace("[\"A\", \"B\"]", "[\"A\"]");
+        let table = table(&read(&lone).unwrap());
+        let loads = |index: usize| table["workload"][index]["loads"].as_array().unwrap().len();
+        assert_eq!((loads(0), loads(1)), (1, 1));
+    }
+
+    #[test]
+    fn what_is_not_read_is_refused_and_not_passed_over() {
+        let run = |more: &str| {
+            format!(
+                r#"{{"Runs": [{{"WorkerSets": [{{"Params": {{"Args": ["burnwait", "70", "200000"]}},
+                "Count": 1}}], {more}}}]}}"#
+            )
+        };
+        let error = read(&run(r#""RunConfig": {"Cpus": [1]}"#)).unwrap_err();
+        assert!(error.contains("a run has the Cpus [1]"), "{error}");
+        let error = read(&run(r#""SoftAffinity": "1-2""#)).unwrap_err();
+        assert!(error.contains("SoftAffinity `1-2`"), "{error}");
+        assert!(read(&run(r#""SoftAffinity": """#)).is_ok());
     }
 
     #[test]

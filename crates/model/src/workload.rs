@@ -268,6 +268,9 @@ impl std::fmt::Display for Load {
 pub struct Calibration {
     /// Named whole numbers, such as `loops`.
     pub values: BTreeMap<String, u64>,
+    /// True if the values hold for all loads of the workload, and are found at the first.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub of_all_loads: bool,
     /// The highest rate of the baseline, in requests a second, of which the load is a share.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_per_sec: Option<f64>,

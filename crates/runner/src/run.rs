@@ -577,6 +577,11 @@ impl<'a> Run<'a> {
         if let Some(found) = self.calibrations.get(&cell.name) {
             return Ok(Some(found.clone()));
         }
+        if let Some(found) = self.of_another_load(cell.workload) {
+            self.calibrations.insert(cell.name.clone(), found.clone());
+            self.writer.write_calibrations(&self.calibrations)?;
+            return Ok(Some(found));
+        }
         let workload = &self.experiment.workloads[cell.workload];
         (self.sink)(Event::Step {
             step: &format!("calibrating {}", cell.name),
@@ -592,6 +597,22 @@ impl<'a> Run<'a> {
         self.calibrations.insert(cell.name.clone(), found.clone());
         self.writer.write_calibrations(&self.calibrations)?;
         Ok(Some(found))
+    }
+
+    /// Values that hold for all loads of the workload, where they were found at another one: cells
+    /// are compared with each other, so they have the same.
+    fn of_another_load(&self, workload: usize) -> Option<Calibration> {
+        let cells = self.plan.cells.iter();
+        let mut others = cells.filter(|cell| cell.workload == workload);
+        let found = others.find_map(|cell| {
+            let found = self.calibrations.get(&cell.name)?;
+            found.of_all_loads.then_some(found)
+        })?;
+        Some(Calibration {
+            values: found.values.clone(),
+            of_all_loads: true,
+            ..Calibration::default()
+        })
     }
 
     /// An agent on the kernel that the place needs, fresh where the target resets. The end of

@@ -4,8 +4,8 @@ use super::alone::Want;
 use super::guests::{AsMade, OfGuest, Seen};
 use super::worker::{Interval, Record, Standing};
 use super::{
-    BurnWait, CPU_PERCENT, FAIRNESS, LATENESS, MISSED, SHORTFALL, SPREAD, STEAL, WORK_PER_SEC,
-    WORST_INTERVAL, WORST_WORKER, fair,
+    BurnWait, CPU_PERCENT, FAIRNESS, LATENESS, MISSED, SHORTFALL, SPREAD, STARVED, STEAL,
+    WORK_PER_SEC, WORST_INTERVAL, WORST_WORKER, fair,
 };
 use crate::by_turn::InTurns;
 use crate::figures::Figures;
@@ -50,10 +50,7 @@ pub fn parsed(
     let stand = records.iter().map(|r| (r.set, &r.standing)).collect();
     let due = due_per_sec(load, job, stand, guests)?;
     judge(&mut figures, load, job, &records, &due);
-    figures
-        .parsed
-        .files
-        .push(sets_file(load, &records, seconds));
+    figures.parsed.files.push(sets_file(load, job, &records));
     figures
         .parsed
         .files
@@ -171,8 +168,18 @@ fn judge(figures: &mut Figures, load: &BurnWait, job: &Job, records: &[Record], 
     });
     figures.push(
         WORST_INTERVAL,
-        100.0 * intervals.fold(f64::INFINITY, f64::min),
+        100.0 * intervals.clone().fold(f64::INFINITY, f64::min),
     );
+    // A worker that is entitled to nothing starves of nothing: its part is no number.
+    let (starved, all) = intervals.fold((0_u32, 0_u32), |(starved, all), part| {
+        (
+            starved + u32::from(part == 0.0),
+            all + u32::from(!part.is_nan()),
+        )
+    });
+    if all > 0 {
+        figures.push(STARVED, 100.0 * f64::from(starved) / f64::from(all));
+    }
 }
 
 /// How the CPUs were shared: what each worker got and what it is entitled to, in thousands of
@@ -225,9 +232,11 @@ impl Summary {
 
 /// The classic table: for each set the throughput (t, thousands of operations a second) and the
 /// CPU use (u, of one CPU) in total; average, deviation, most and least of its workers; most and
-/// least of any interval.
-fn sets_file(load: &BurnWait, records: &[Record], seconds: f64) -> TrialFile {
+/// least of any interval of full length.
+fn sets_file(load: &BurnWait, job: &Job, records: &[Record]) -> TrialFile {
+    let seconds = job.workload.duration_ns as f64 / 1e9;
     let interval = load.interval_ns as f64 / 1e9;
+    let whole = whole_intervals(load, job);
     let mut text = "set,workers,ttotal,tavgavg,tstdev,tavgmax,tavgmin,ttotmax,ttotmin,\
                     utotal,uavgavg,ustdev,uavgmax,uavgmin,utotmax,utotmin\n"
         .to_owned();
@@ -237,8 +246,8 @@ fn sets_file(load: &BurnWait, records: &[Record], seconds: f64) -> TrialFile {
         text.push_str(&format!("{},{count}", set.name));
         let work = |i: &Interval| i.kops as f64;
         let cpu = |i: &Interval| i.cpu_ns as f64 / 1e9;
-        text.push_str(&columns(&workers, seconds, interval, work));
-        text.push_str(&columns(&workers, seconds, interval, cpu));
+        text.push_str(&columns(&workers, seconds, (interval, whole), work));
+        text.push_str(&columns(&workers, seconds, (interval, whole), cpu));
         text.push('\n');
     }
     TrialFile {
@@ -250,7 +259,7 @@ fn sets_file(load: &BurnWait, records: &[Record], seconds: f64) -> TrialFile {
 fn columns(
     workers: &[&Record],
     seconds: f64,
-    interval: f64,
+    (interval, whole): (f64, usize),
     of: impl Fn(&Interval) -> f64 + Copy,
 ) -> String {
     let totals = workers.iter().map(|worker| {
@@ -259,7 +268,8 @@ fn columns(
     });
     let intervals = workers
         .iter()
-        .flat_map(|worker| worker.intervals.iter().map(move |i| of(i) / interval));
+        .flat_map(|worker| worker.intervals.iter().take(whole));
+    let intervals = intervals.map(|i| of(i) / interval);
     let (each, windows) = (Summary::of(totals.clone()), Summary::of(intervals));
     let total: f64 = totals.clone().sum();
     let squares = totals.map(|value| (value - each.average).powi(2));

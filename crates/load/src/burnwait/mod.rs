@@ -141,6 +141,13 @@ const WORST_INTERVAL: MetricDef = MetricDef {
     text: "What a worker got of the work that it is entitled to in the worst interval of any of \
            them.",
 };
+const STARVED: MetricDef = MetricDef {
+    name: "starved_percent",
+    unit: "%",
+    better: Better::Lower,
+    text: "Intervals, of all workers together, in which a worker ended none of the work that it is \
+           entitled to.",
+};
 const SPREAD: MetricDef = MetricDef {
     name: "spread_percent",
     unit: "%",
@@ -189,6 +196,7 @@ const METRICS: &[MetricDef] = &[
     SHORTFALL,
     WORST_WORKER,
     WORST_INTERVAL,
+    STARVED,
     SPREAD,
     LATENESS_P50,
     LATENESS_P90,
@@ -312,14 +320,17 @@ impl BurnWait {
     }
 
     /// The set of each worker. One of each, over and over, so that no set stands together in
-    /// time.
+    /// time; the seed says which is the first.
     fn order(&self, job: &Job) -> Vec<usize> {
         let count = job.load.count(job.cpus).unwrap_or(1);
         let count_of = |set: &Set| set.count.unwrap_or(count);
         let most = self.sets.iter().map(count_of).max().unwrap_or_default();
+        let sets = self.sets.len().max(1) as u64;
+        let first = usize::try_from(job.seed % sets).unwrap_or_default();
         let round = |round| {
             let sets = self.sets.iter().enumerate();
-            let left = sets.filter(move |(_, set)| round < count_of(set));
+            let left = sets.cycle().skip(first).take(self.sets.len());
+            let left = left.filter(move |(_, set)| round < count_of(set));
             left.map(|(index, _)| index)
         };
         (0..most).flat_map(round).collect()
@@ -334,12 +345,10 @@ impl BurnWait {
         let pipes = Pipe::lay(&self.sets, &order);
         let work = |(index, pipe): (usize, Pipe)| -> crew::Work<worker::Record> {
             let set = self.sets[index].clone();
-            let wait_ns = set.events.first().map_or(0, |event| event.wait_ns);
-            let apart_ns = set.cycle.map_or(wait_ns, |cycle| cycle.ns());
             let want = alone::Want::of(&set.name, &job.calibration);
             let turns = job.turns.clone();
             let own = Own {
-                after_ns: random.random_range(0..=apart_ns),
+                after_ns: random.random_range(0..=set.apart_ns()),
                 seed: random.random(),
                 pipe,
                 reads_per_ms: want.map_or(0, |want| want.reads_per_ms),
@@ -445,7 +454,10 @@ impl Driver for BurnWait {
         if self.in_guests() {
             return guests::calibrate(self, job);
         }
-        let mut calibration = Calibration::default();
+        let mut calibration = Calibration {
+            of_all_loads: true,
+            ..Calibration::default()
+        };
         let unit = burn::operations_per_us();
         calibration
             .values

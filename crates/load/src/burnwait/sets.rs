@@ -101,6 +101,13 @@ impl Set {
         }
     }
 
+    /// Longest time from the start of the load until the first event of a worker is due: one wait,
+    /// or one cycle.
+    pub fn apart_ns(&self) -> u64 {
+        let wait_ns = self.events.first().map_or(0, |event| event.wait_ns);
+        self.cycle.map_or(wait_ns, |cycle| cycle.ns())
+    }
+
     fn new(name: impl Into<String>, events: Vec<Event>) -> Self {
         Set {
             name: name.into(),
@@ -321,6 +328,9 @@ pub fn check(sets: &[Set], workers: Workers) -> Result<(), Invalid> {
     }
 }
 
+/// Work of one piece that takes a minute, at about a microsecond for a thousand operations.
+const MOST_KOPS: u64 = 60_000_000;
+
 fn check_events(index: usize, set: &Set) -> Result<(), Invalid> {
     let wrong = |what: &str, remedy: &str| {
         let invalid = Invalid::new(format!("set.{index}.events"), what);
@@ -332,6 +342,16 @@ fn check_events(index: usize, set: &Set) -> Result<(), Invalid> {
     for event in &set.events {
         if event.kops == 0 || event.pieces == 0 {
             return wrong("an event without work would be due again and again", "");
+        }
+        if event.kops > MOST_KOPS {
+            let what = format!(
+                "an event of {} thousand operations takes more than a minute, in one piece",
+                event.kops
+            );
+            return wrong(
+                &what,
+                "smaller events, which are due again after a wait of 0s",
+            );
         }
         if event.wait_ns == 0 && event.when == When::Every {
             return wrong("an event every 0s would be due again and again", "");

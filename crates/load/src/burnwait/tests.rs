@@ -212,12 +212,12 @@ fn more_workers_than_the_memory_holds_are_said_before_they_start() {
     assert_eq!(beyond_memory(100_000, ""), None);
 }
 
-/// A trial of two guests on one CPU, each of which wants all of it, of which each did so much in an
-/// interval of 100 ms by this weight and cap.
+/// A trial of two guests on one CPU, each of which wants all of it, with weight, cap, and the work in
+/// each interval.
 fn of_guests(
     load: &BurnWait,
     place: Option<crate::GuestsIn>,
-    each: [(u32, u32, u64); 2],
+    each: [(u32, u32, &[u64]); 2],
 ) -> Parsed {
     let mut job = testing::job(KIND.of(load));
     job.guests = place;
@@ -230,20 +230,18 @@ fn of_guests(
         whole_cpu.store(&set.name, &mut job.calibration);
     }
     let recorder = || crate::recording::Recorder::new(300_000_000, 1_000_000_000).unwrap();
-    let record = |(set, (weight, _, kops)): (usize, &(u32, u32, u64))| worker::Record {
+    let interval = |kops: &u64| worker::Interval {
+        kops: *kops,
+        ..Default::default()
+    };
+    let record = |(set, (weight, _, kops)): (usize, &(u32, u32, &[u64]))| worker::Record {
         set,
         standing: worker::Standing {
             weight: *weight,
             cpus: Vec::new(),
         },
         in_turns: Vec::new(),
-        intervals: vec![
-            worker::Interval {
-                kops: *kops,
-                ..Default::default()
-            };
-            3
-        ],
+        intervals: kops.iter().map(interval).collect(),
         lateness: recorder(),
         deadlines: 0,
         missed: 0,
@@ -282,7 +280,11 @@ fn guests_are_entitled_by_weight_and_cap_and_have_a_table_of_their_own() {
     .unwrap();
     assert_eq!(load.check(), Ok(()));
     // Each gets what it is due: of one CPU, 10 % are the capped one's and the rest the other's.
-    let parsed = of_guests(&load, None, [(512, 0, 90_000), (256, 10, 10_000)]);
+    let parsed = of_guests(
+        &load,
+        None,
+        [(512, 0, &[90_000; 3]), (256, 10, &[10_000; 3])],
+    );
     assert!((value(&parsed, "fairness_percent") - 100.0).abs() < 1e-6);
     assert_eq!(value(&parsed, "cpu_percent"), 67.0);
     assert!((value(&parsed, "guests_steal_percent") - 100.0).abs() < 1e-6);
@@ -308,7 +310,11 @@ fn a_budget_limits_what_a_guest_is_entitled_to_unless_it_may_have_more() {
             ..crate::GuestsIn::pool("lab")
         };
         // A quarter of the CPU each.
-        let parsed = of_guests(&load, Some(place), [(256, 0, 25_000), (256, 0, 25_000)]);
+        let parsed = of_guests(
+            &load,
+            Some(place),
+            [(256, 0, &[25_000; 3]), (256, 0, &[25_000; 3])],
+        );
         let table = file(&parsed, "guests.csv").to_owned();
         (value(&parsed, "shortfall_percent"), table)
     };
@@ -318,6 +324,48 @@ fn a_budget_limits_what_a_guest_is_entitled_to_unless_it_may_have_more() {
     let (more, table) = shortfall(None);
     assert!((more - 50.0).abs() < 1e-6, "{more}");
     assert!(table.contains(",2500,10000,true\n"), "{table}");
+}
+
+#[test]
+fn intervals_without_work_are_counted_and_the_last_one_only_if_it_is_whole() {
+    let load = |interval: &str| {
+        let sets =
+            json!([{"name": "a", "events": ["200 0us"]}, {"name": "b", "events": ["200 0us"]}]);
+        read(json!({ "workers": "guests", "interval": interval, "set": sets })).unwrap()
+    };
+    let thirds = of_guests(
+        &load("100ms"),
+        None,
+        [(256, 0, &[0, 60_000, 60_000]), (256, 0, &[50_000; 3])],
+    );
+    assert!((value(&thirds, "starved_percent") - 100.0 / 6.0).abs() < 1e-6);
+    // The window of 300 ms has an interval of 200 ms and half a one.
+    let parts = of_guests(
+        &load("200ms"),
+        None,
+        [(256, 0, &[100_000, 0]), (256, 0, &[100_000, 50_000])],
+    );
+    assert_eq!(value(&parts, "starved_percent"), 0.0);
+    let table = file(&parts, "sets.csv");
+    let least = |row: usize| table.lines().nth(row).unwrap().split(',').nth(8).unwrap();
+    assert_eq!(
+        (least(1), least(2)),
+        ("500000.000", "500000.000"),
+        "{table}"
+    );
+}
+
+#[test]
+fn the_seed_says_which_set_is_the_first_to_start() {
+    let load = burnwait();
+    let order = |seed| {
+        let mut job = testing::job(KIND.of(&load));
+        job.load = Load::Count(2);
+        job.seed = seed;
+        load.order(&job)
+    };
+    assert_eq!(order(4), [0, 1, 0, 1]);
+    assert_eq!(order(7), [1, 0, 1, 0]);
 }
 
 #[test]

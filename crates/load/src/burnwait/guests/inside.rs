@@ -50,6 +50,7 @@ fn live() -> Result<(), String> {
             duration_ns,
             interval_ns,
             operations_per_kop,
+            after_ns,
             seed,
         } => {
             let shape = Shape {
@@ -58,6 +59,7 @@ fn live() -> Result<(), String> {
                 operations_per_kop,
             };
             let own = Own {
+                after_ns,
                 seed,
                 ..Own::default()
             };

@@ -23,6 +23,8 @@ use crate::{GuestsIn, Job, NativeError, Parsed, Phases, crew, sys};
 use image::Image;
 use model::{Calibration, Problem};
 use proof::{Weights, as_made, check_room};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
 use std::time::{Duration, Instant};
 use wire::{Go, Order, Said, Task};
 use xen::{Console, Guest, GuestConfig, POOL_0, Pool, Running};
@@ -124,7 +126,10 @@ pub fn calibrate(load: &BurnWait, job: &Job) -> Result<Calibration, String> {
     else {
         return Err(worker.failed("it said something else than what it wants"));
     };
-    let mut calibration = Calibration::default();
+    let mut calibration = Calibration {
+        of_all_loads: true,
+        ..Calibration::default()
+    };
     let values = &mut calibration.values;
     values.insert(OPERATIONS_PER_KOP.to_owned(), operations_per_us);
     for (set, want) in load.sets.iter().zip(wants) {
@@ -239,13 +244,15 @@ impl Used {
 fn boot(guests: &[Guest], sets: &[&Set], shape: Shape, seed: u64) -> Result<Vec<Attended>, String> {
     let workers: Result<Vec<Attended>, String> = guests.iter().map(Attended::start).collect();
     let mut workers = workers?;
-    for (index, (worker, set)) in workers.iter_mut().zip(sets).enumerate() {
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    for (worker, set) in workers.iter_mut().zip(sets) {
         worker.hello(&Task::Work {
             set: Box::new((*set).clone()),
             duration_ns: shape.duration_ns,
             interval_ns: shape.interval_ns,
             operations_per_kop: shape.operations_per_kop,
-            seed: seed.wrapping_add(index as u64),
+            after_ns: random.random_range(0..=set.apart_ns()),
+            seed: random.random(),
         })?;
     }
     Ok(workers)

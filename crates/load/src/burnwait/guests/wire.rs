@@ -28,6 +28,8 @@ pub enum Task {
         interval_ns: u64,
         /// Operations in one of the thousands that events are written in.
         operations_per_kop: u64,
+        /// Time from the start of the load until its first event is due.
+        after_ns: u64,
         /// Seed of its waits.
         seed: u64,
     },

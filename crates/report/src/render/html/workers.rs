@@ -123,9 +123,9 @@ fn entitled(arms: &[Arm], seconds: f64, whole: f64, alpha: f64) -> Option<Figure
             let work = trial.get(set)?;
             let got: f64 = work.whole(whole).map(|(_, kops)| kops).sum();
             let percent = 100.0 * got / (work.due_per_sec * seconds);
-            (percent > 0.0 && percent.is_finite()).then_some(percent)
+            percent.is_finite().then_some(percent)
         });
-        geometric_mean(&parts.collect::<Vec<f64>>(), alpha)
+        mean(&parts.collect::<Vec<f64>>(), alpha)
     };
     // Arms stand beside each other at each set.
     let step = 0.5 / arms.len().max(1) as f64;
@@ -155,10 +155,23 @@ fn entitled(arms: &[Arm], seconds: f64, whole: f64, alpha: f64) -> Option<Figure
             },
         )?,
         caption: "Entitled is the max-min fair share by the weights of the threads. Geometric means over \
-                  the trials, with intervals where there are trials enough. Above 100 %: more than the share, \
-                  taken from others or left by them."
+                  the trials, with intervals where there are trials enough; the plain mean of a set that \
+                  got nothing in one. Above 100 %: more than the share, taken from others or left by them."
             .to_owned(),
     })
+}
+
+/// A set that got nothing in some trial has no geometric mean, and is shown all the same.
+fn mean(parts: &[f64], alpha: f64) -> Option<GeometricMean> {
+    match parts.contains(&0.0) {
+        false => geometric_mean(parts, alpha),
+        true => Some(GeometricMean {
+            value: stats::summary::mean(parts)?,
+            low: None,
+            high: None,
+            blocks: parts.len(),
+        }),
+    }
 }
 
 /// Work of every set in each interval, the mean of all trials of an arm.
