@@ -110,6 +110,13 @@ fn real_gatling_is_measured_by_its_requests_and_its_page_is_kept() {
         .flatten()
         .filter(|run| run.path().join("index.html").is_file());
     assert_eq!(pages.count(), 1);
+    let report = dir.parent().unwrap().join("../report/report.html");
+    let report = std::fs::read_to_string(report).unwrap();
+    let link = format!(
+        "<a href=\"../trials/{}/kept/load/html/",
+        dir.file_name().unwrap().to_str().unwrap()
+    );
+    assert!(report.contains(&link), "{link}");
 }
 
 #[test]

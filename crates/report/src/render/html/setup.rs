@@ -5,6 +5,8 @@ use model::{Workload, format_duration_ns};
 use results::{ResultSet, files};
 use serde_json::Value;
 use stats::summary::median;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 /// A longer file is no part of a page.
 const MOST_BYTES: usize = 64 << 10;
@@ -15,6 +17,17 @@ pub struct Setup {
     pub host: Option<Host>,
     /// The experiment file as it was written.
     pub source: Option<String>,
+    /// Pages that loads wrote about themselves, such as Gatling's.
+    pub pages: Vec<KeptPage>,
+}
+
+/// Page of a load that is kept with its trial.
+#[derive(Debug, PartialEq, Eq)]
+pub struct KeptPage {
+    /// Directory of the trial.
+    pub trial: String,
+    /// Place of the page, seen from where a run puts its report.
+    pub link: String,
 }
 
 /// The CPU time that a guest had of its host.
@@ -43,6 +56,46 @@ pub struct CellSetup {
     pub metrics: String,
 }
 
+/// Kept folders below which pages are looked for.
+const DEEPEST: usize = 4;
+/// More of them are found in the results.
+const MOST_PAGES: usize = 200;
+
+/// Pages of the trials that count, in the order of their directories.
+fn kept_pages(results: &ResultSet) -> Vec<KeptPage> {
+    let trials = results.trials.iter();
+    let pages = trials.flat_map(|stored| {
+        let mut found = Vec::new();
+        find_pages(&stored.dir.join("kept"), DEEPEST, &mut found);
+        let trial = stored.dir.file_name().unwrap_or_default();
+        let trial = trial.to_string_lossy().into_owned();
+        found.into_iter().filter_map(move |page| {
+            let within = page.strip_prefix(stored.dir.parent()?).ok()?;
+            let link = format!("../trials/{}", within.to_str()?);
+            // Whoever made the file may have named it as he likes.
+            let plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
+            link.chars().all(plain).then(|| KeptPage {
+                trial: trial.clone(),
+                link,
+            })
+        })
+    });
+    let mut pages: Vec<KeptPage> = pages.take(MOST_PAGES).collect();
+    pages.sort_by(|a, b| a.link.cmp(&b.link));
+    pages
+}
+
+fn find_pages(directory: &Path, deep: usize, found: &mut Vec<PathBuf>) {
+    let page = directory.join("index.html");
+    if page.is_file() {
+        found.push(page);
+        return;
+    }
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let inside = entries.filter(|entry| entry.file_type().is_ok_and(|t| t.is_dir()) && deep > 0);
+    inside.for_each(|entry| find_pages(&entry.path(), deep - 1, found));
+}
+
 impl Setup {
     pub fn of(results: &ResultSet) -> Setup {
         let cells = results.plan.cells.iter();
@@ -65,6 +118,7 @@ impl Setup {
                 .collect(),
             host: host(results),
             source: source(results),
+            pages: kept_pages(results),
         }
     }
 }
@@ -157,6 +211,25 @@ fn source(results: &ResultSet) -> Option<String> {
 mod tests {
     use super::*;
     use model::Kind;
+
+    #[test]
+    fn the_first_page_of_a_folder_is_found_and_those_that_it_links_to_are_not() {
+        let kept = tempfile::tempdir().unwrap();
+        let page = |at: &str| {
+            let at = kept.path().join(at);
+            fs::create_dir_all(&at).unwrap();
+            fs::write(at.join("index.html"), "").unwrap();
+        };
+        page("load/html/simulation-1");
+        page("load/html/simulation-1/js");
+        page("1/2/3/4/5");
+        let mut found = Vec::new();
+        find_pages(kept.path(), DEEPEST, &mut found);
+        assert_eq!(
+            found,
+            [kept.path().join("load/html/simulation-1/index.html")]
+        );
+    }
 
     #[test]
     fn a_command_is_shown_with_its_words() {

@@ -109,6 +109,9 @@ class BankTest {
         "{\"fromAccountId\":1,\"toAccountId\":2,\"amount\":-5} | amount must be positive",
         "{\"fromAccountId\":1,\"toAccountId\":2,\"amount\":0.005} | at most two decimals",
         "{\"fromAccountId\":\"x\",\"toAccountId\":2,\"amount\":5} | The body cannot be read",
+        "{\"fromAccountId\":1.7,\"toAccountId\":2,\"amount\":5} | The body cannot be read",
+        "{\"fromAccountId\":\"1\",\"toAccountId\":2,\"amount\":5} | The body cannot be read",
+        "{\"fromAccountId\":true,\"toAccountId\":2,\"amount\":5} | The body cannot be read",
       })
   void a_wrong_transfer_is_a_bad_request(String body, String detail) {
     Answer answer = api.post("/api/transactions/transfer", body);
