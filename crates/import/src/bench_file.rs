@@ -5,9 +5,12 @@
 //! Without `Runs` its `SimpleMatrix` is planned as the tool plans it. A file that was planned
 //! already has `Runs`, and those are what is repeated, whether they were run or not.
 
+mod input;
+
 use crate::ImportError;
 use crate::files::text;
-use serde::{Deserialize, Deserializer, Serialize};
+use input::{Benchmark, Input, Params, Run, WorkerConfig, WorkerSet};
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -28,107 +31,10 @@ const GUESTS_TIME_LIMIT: &str = "30m";
 const GUEST_MIB: u64 = 256;
 const DOM0_MIB: u64 = 1024;
 
-/// An empty list where the tool has written `null` for one.
-fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Vec<T>, D::Error> {
-    Ok(Option::deserialize(from)?.unwrap_or_default())
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Benchmark {
-    #[serde(default)]
-    input: Option<Input>,
-    #[serde(default)]
-    runs: Option<Vec<Run>>,
-    #[serde(default)]
-    run_config: RunConfig,
-    #[serde(default)]
-    soft_affinity: String,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "PascalCase", default)]
-struct Input {
-    worker_presets: BTreeMap<String, Params>,
-    simple_matrix: Option<Matrix>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Matrix {
-    #[serde(default, deserialize_with = "list")]
-    schedulers: Vec<String>,
-    #[serde(default, deserialize_with = "list")]
-    workers: Vec<String>,
-    #[serde(default, deserialize_with = "list")]
-    count: Vec<u64>,
-    #[serde(default, deserialize_with = "list")]
-    numa_disable: Vec<bool>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "PascalCase", default)]
-struct RunConfig {
-    scheduler: String,
-    pool: String,
-    #[serde(deserialize_with = "list")]
-    cpus: Vec<u32>,
-    numa_disable: Option<bool>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Run {
-    #[serde(default, deserialize_with = "list")]
-    worker_sets: Vec<WorkerSet>,
-    #[serde(default)]
-    runtime_seconds: u64,
-    #[serde(default)]
-    scheduler: String,
-    #[serde(default)]
-    run_config: RunConfig,
-    #[serde(default)]
-    numa_disable: Option<bool>,
-    #[serde(default)]
-    soft_affinity: String,
-}
-
-#[derive(Deserialize, Clone, PartialEq, Eq)]
-#[serde(rename_all = "PascalCase")]
-struct WorkerSet {
-    params: Params,
-    count: u64,
-    #[serde(default)]
-    config: WorkerConfig,
-}
-
-#[derive(Deserialize, Clone, Default, PartialEq, Eq)]
-#[serde(rename_all = "PascalCase", default)]
-struct WorkerConfig {
-    soft_affinity: String,
-}
-
-#[derive(Deserialize, Clone, PartialEq, Eq)]
-#[serde(rename_all = "PascalCase")]
-struct Params {
-    #[serde(default, deserialize_with = "args")]
-    args: Vec<String>,
-}
-
-/// The words of a worker. A file that was run has the clock of its machine before them, as `kHZ`
-/// and a number, which says nothing of the work.
-fn args<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
-    let mut args: Vec<String> = list(from)?;
-    if args.len() > 1 && args[0] == "kHZ" {
-        args.drain(..2);
-    }
-    Ok(args)
-}
-
 /// Workers that run together, each set with its name and number.
 type Together = Vec<(String, WorkerSet)>;
 
-/// What is compared: a scheduler, and whether Xen's toolstack is kept from choosing NUMA nodes.
+/// Scheduler that is compared, and whether Xen's toolstack is kept from choosing NUMA nodes.
 #[derive(Clone, PartialEq, Eq)]
 struct Under {
     scheduler: String,

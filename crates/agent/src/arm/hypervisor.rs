@@ -27,7 +27,7 @@ const EXAMPLE: &str = "hypervisor-scheduler = \"credit2\", or { scheduler = \"cr
                        \"5ms\", ratelimit = \"1ms\", pool = \"lab\", cpus = \"1-3\" }";
 /// Making a pool takes a call of the toolstack for each of its CPUs.
 const STEP_LIMIT: Duration = Duration::from_secs(120);
-/// What the toolstack takes (xen/common/sched/rt.c); it keeps both in 32 bits.
+/// Bounds of the hypervisor (xen/common/sched/rt.c), which keeps both in 32 bits.
 const LEAST_BUDGET_US: u64 = 10;
 const MOST_PERIOD_US: u64 = 30 * 60 * 1_000_000;
 /// Keys of the table, in the order of the text.

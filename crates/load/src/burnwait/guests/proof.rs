@@ -1,5 +1,4 @@
-//! What is proven of guests of Xen before their window: that the toolstack gave each what was asked
-//! for.
+//! Proof before the window of guests of Xen: that the toolstack gave each what was asked for.
 
 use super::super::sets::Set;
 use super::PREFIX;
@@ -68,7 +67,7 @@ impl Weights {
     }
 }
 
-/// What the toolstack has of a guest beside its weight.
+/// Settings of a guest beside its weight, as the toolstack has them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AsMade {
     /// CPUs that it prefers (soft affinity), as a list or `all`.
@@ -77,7 +76,7 @@ pub struct AsMade {
     pub reserved: Option<Reservation>,
 }
 
-/// What the toolstack made of each guest. An error where that is not what was asked for.
+/// Settings of each guest. An error where they are not what was asked for.
 pub fn as_made(
     guests: &[Guest],
     sets: &[&Set],
