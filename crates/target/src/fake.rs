@@ -8,6 +8,7 @@ use model::{
     TrialState,
 };
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -52,6 +53,9 @@ pub struct FakeTarget {
     pub facts: Vec<Fact>,
     /// The program that is said to have been started as the scheduler, in every trial.
     pub scheduler: Option<SchedulerBinary>,
+    /// Do calibrations hold for all loads of a workload? Each has the number of those so far.
+    pub calibrates_all_loads: bool,
+    calibrated: Arc<AtomicU64>,
 }
 
 impl std::fmt::Debug for FakeTarget {
@@ -82,6 +86,8 @@ impl FakeTarget {
             comes_up: |_| true,
             facts: Vec::new(),
             scheduler: None,
+            calibrates_all_loads: false,
+            calibrated: Arc::default(),
         }
     }
 }
@@ -127,6 +133,8 @@ impl Target for FakeTarget {
             system,
             facts: self.facts.clone(),
             scheduler: self.scheduler.clone(),
+            calibrates_all_loads: self.calibrates_all_loads,
+            calibrated: Arc::clone(&self.calibrated),
             replies: VecDeque::new(),
             after_load: None,
             dead: false,
@@ -152,6 +160,8 @@ struct FakeSession {
     system: System,
     facts: Vec<Fact>,
     scheduler: Option<SchedulerBinary>,
+    calibrates_all_loads: bool,
+    calibrated: Arc<AtomicU64>,
     replies: VecDeque<Reply>,
     /// The end of a trial whose load runs elsewhere.
     after_load: Option<Reply>,
@@ -246,7 +256,11 @@ impl Session for FakeSession {
                 problems: Vec::new(),
             },
             Request::Calibrate { .. } => Reply::Calibrated {
-                calibration: Calibration::default(),
+                calibration: Calibration {
+                    values: [("turn".to_owned(), self.calibrated.fetch_add(1, Relaxed) + 1)].into(),
+                    of_all_loads: self.calibrates_all_loads,
+                    ..Calibration::default()
+                },
             },
             Request::Trial { spec } => {
                 self.trial(spec);

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod apart;
+mod calibrations;
 mod capacity;
 mod kernels;
 mod pilots;
