@@ -52,7 +52,7 @@ fn scaled(value: f64, units: &[(&str, f64)], smallest: &str) -> String {
 }
 
 /// `950`, `12.3k`, `4.56M`.
-fn thousands(value: f64) -> String {
+pub fn thousands(value: f64) -> String {
     const PREFIXES: [(&str, f64); 3] = [("G", 1e9), ("M", 1e6), ("k", 1e3)];
     let fits = |(_, size): &&(&str, f64)| value.abs() >= *size;
     match PREFIXES.iter().find(fits) {

@@ -3,7 +3,7 @@
 //! Text of results is text here, too: it makes no link, no image, no mention of anyone and
 //! no markup, and a report that is pasted somewhere calls nobody.
 
-use super::sheet::{Moved, Sheet, moved, sheets};
+use super::sheet::{Moved, Sheet, moved, of_sets, sheets};
 use crate::quantity::{change, interval, percent};
 use crate::table::{CellTable, Comparison, Notice, Table};
 use crate::words;
@@ -21,6 +21,7 @@ pub fn render(table: &Table) -> String {
     out.push(String::new());
     out.extend(verdicts(table));
     out.extend(sheets(table).iter().flat_map(sheet));
+    out.extend(of_sets(table).iter().flat_map(sheet));
     out.extend(moved(table).iter().flat_map(beside));
     if let Some(certificate) = &table.across.certificate {
         out.push(fenced(&certificate.text()));

@@ -8,10 +8,12 @@ mod moved;
 mod scan;
 mod search;
 mod sequential;
+mod sets;
 mod worst;
 
 pub use moved::{Moved, moved, moved_in};
 pub use scan::caption as scan_caption;
+pub use sets::of_sets;
 
 use crate::quantity::{count, interval};
 use crate::render::requests;

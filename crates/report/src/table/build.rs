@@ -46,6 +46,7 @@ impl Table {
                 grids: across::grid::grids(&results.experiment.arms, &cells),
                 why: why::of_calls(results, &cells),
                 worst: across::worst::worst(results),
+                sets: across::sets::sets(results),
                 sequential: across::sequential::sequential(results),
                 machines,
                 certificate: Certificate::of(results),

@@ -6,7 +6,7 @@ use super::setup::Setup;
 use crate::quantity::{change, interval, percent, with_unit};
 use crate::render::chart::COLORS;
 use crate::render::conclusion;
-use crate::render::sheet::{Moved, Sheet, moved_in, sheets};
+use crate::render::sheet::{Moved, Sheet, moved_in, of_sets, sheets};
 use crate::table::{CellTable, Comparison, Excluded, MetricRow, Notice, Statement, Summary, Table};
 use crate::words;
 use askama::Template;
@@ -168,7 +168,7 @@ pub fn page(
         notices: view.lesser_notices(),
         arms: table.arms.iter().map(|arm| view.arm(arm)).collect(),
         overview: view.overview(),
-        sheets: sheets(table),
+        sheets: sheets(table).into_iter().chain(of_sets(table)).collect(),
         across,
         cells: view.cells(cell_charts),
         trials: words::trials(&table.trials),

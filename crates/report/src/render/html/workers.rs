@@ -7,7 +7,7 @@ use crate::render::chart::{self, Estimate, Labelled, Series};
 use crate::table::Table;
 use crate::table::across::{GeometricMean, fairness_by_count, geometric_mean};
 use results::ResultSet;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 const NS_PER_SEC: f64 = 1e9;
@@ -19,14 +19,29 @@ struct Row {
     worker: usize,
     interval: u32,
     kops: f64,
+    cpu_ns: f64,
     due_kops_per_sec: f64,
 }
+
+/// What is drawn over time, of one interval.
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
+struct Done {
+    /// Thousands of operations.
+    kops: f64,
+    /// CPU time in seconds.
+    cpu: f64,
+}
+
+/// What was done in each interval.
+type Intervals = BTreeMap<u32, Done>;
 
 /// Work of one set in one trial.
 #[derive(Debug, Default, Clone, PartialEq)]
 struct SetWork {
-    /// Thousands of operations in each interval.
-    got: BTreeMap<u32, f64>,
+    /// Of all its workers together.
+    got: Intervals,
+    /// Of each of its workers.
+    by_worker: BTreeMap<usize, Intervals>,
     /// Thousands of operations in a second.
     due_per_sec: f64,
 }
@@ -51,7 +66,9 @@ pub fn of_cell(table: &Table, results: &ResultSet, cell: usize) -> Vec<Figure> {
     let alpha = 1.0 - results.experiment.stop.confidence;
     [
         entitled(&arms, seconds * whole, whole, alpha),
-        over_time(&arms, seconds, whole),
+        over_time(&arms, seconds, whole, &WORK, false),
+        over_time(&arms, seconds, whole, &USE, false),
+        over_time(&arms, seconds, whole, &WORK, true),
     ]
     .into_iter()
     .flatten()
@@ -174,54 +191,117 @@ fn mean(parts: &[f64], alpha: f64) -> Option<GeometricMean> {
     }
 }
 
-/// Work of every set in each interval, the mean of all trials of an arm.
-fn over_time(arms: &[Arm], seconds: f64, whole: f64) -> Option<Figure> {
+/// A quantity that is drawn over time.
+struct Quantity {
+    name: &'static str,
+    unit: &'static str,
+    of: fn(Done) -> f64,
+}
+
+const WORK: Quantity = Quantity {
+    name: "Work",
+    unit: "1000 operations/s",
+    of: |done| done.kops,
+};
+const USE: Quantity = Quantity {
+    name: "CPU use",
+    unit: "CPUs",
+    of: |done| done.cpu,
+};
+/// Lines of a picture of single workers: of more none is told from the others.
+const MOST_LINES: usize = 24;
+
+/// Every set, or every worker, in each interval: the mean of all trials of an arm.
+fn over_time(
+    arms: &[Arm],
+    seconds: f64,
+    whole: f64,
+    quantity: &Quantity,
+    each_worker: bool,
+) -> Option<Figure> {
     let names = Arm::sets(arms);
     let mut series = Vec::new();
     for arm in arms {
         for set in &names {
-            let mut sums: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
-            for work in arm.trials.iter().filter_map(|trial| trial.get(set)) {
-                for (interval, kops) in work.whole(whole) {
-                    let sum = sums.entry(interval).or_default();
-                    *sum = (sum.0 + kops / seconds, sum.1 + 1.0);
-                }
+            let works = || arm.trials.iter().filter_map(|trial| trial.get(set));
+            let mut line = |name: String, intervals: &dyn Fn(&SetWork) -> Option<Intervals>| {
+                series.push(Series {
+                    color: arm.color,
+                    name,
+                    points: means(works().filter_map(intervals), seconds, whole, quantity),
+                    joined: true,
+                });
+            };
+            if !each_worker {
+                line(format!("{}, set {set}", arm.name), &|work| {
+                    Some(work.got.clone())
+                });
+                continue;
             }
-            let points = sums.iter().map(|(interval, (sum, count))| {
-                let end = (f64::from(*interval) + 1.0) * seconds;
-                (end, Estimate::exact(sum / count))
-            });
-            series.push(Series {
-                color: arm.color,
-                name: format!("{}, set {set}", arm.name),
-                points: points.collect(),
-                joined: true,
-            });
+            let workers = works().flat_map(|work| work.by_worker.keys().copied());
+            for worker in workers.collect::<BTreeSet<usize>>() {
+                let name = format!("{}, {set}, worker {worker}", arm.name);
+                line(name, &|work| work.by_worker.get(&worker).cloned());
+            }
         }
     }
     series.retain(|line| line.points.len() > 1);
+    if each_worker && (series.len() > MOST_LINES || series.len() <= names.len() * arms.len()) {
+        // Too many, or no more than one of each set, which has a line already.
+        return None;
+    }
+    let of = if each_worker { "worker" } else { "set" };
     Some(Figure {
-        title: "Work of each set over time".to_owned(),
+        title: format!("{} of each {of} over time", quantity.name),
         svg: chart::labelled(
             &series,
             &Labelled {
                 x: "second of the window",
-                y: "1000 operations/s",
+                y: quantity.unit,
                 reference: None,
                 names: Vec::new(),
             },
         )?,
-        caption:
-            "A line for each arm and set: all workers of the set, the mean of all trials. A line \
-                  that falls to the bottom is a set that got nothing for an interval."
-                .to_owned(),
+        caption: match each_worker {
+            true => "A line for each arm and worker, the mean of all trials.".to_owned(),
+            false => {
+                "A line for each arm and set: all workers of the set, the mean of all trials. A \
+                      line that falls to the bottom is a set that got nothing for an interval."
+                    .to_owned()
+            }
+        },
     })
+}
+
+/// Means over trials in the intervals of full length, at the ends of these.
+fn means(
+    trials: impl Iterator<Item = Intervals>,
+    seconds: f64,
+    whole: f64,
+    quantity: &Quantity,
+) -> Vec<(f64, Estimate)> {
+    let mut sums: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
+    for intervals in trials {
+        let intervals = intervals.into_iter();
+        for (interval, done) in intervals.filter(|(interval, _)| f64::from(*interval) < whole) {
+            let sum = sums.entry(interval).or_default();
+            *sum = (sum.0 + (quantity.of)(done) / seconds, sum.1 + 1.0);
+        }
+    }
+    let points = sums.into_iter().map(|(interval, (sum, count))| {
+        let end = (f64::from(interval) + 1.0) * seconds;
+        (end, Estimate::exact(sum / count))
+    });
+    points.collect()
 }
 
 impl SetWork {
     /// Work in the intervals of full length.
     fn whole(&self, whole: f64) -> impl Iterator<Item = (u32, f64)> + '_ {
-        let all = self.got.iter().map(|(interval, kops)| (*interval, *kops));
+        let all = self
+            .got
+            .iter()
+            .map(|(interval, done)| (*interval, done.kops));
         all.filter(move |(interval, _)| f64::from(*interval) < whole)
     }
 }
@@ -248,7 +328,11 @@ fn by_set(rows: &[Row]) -> BTreeMap<String, SetWork> {
     let mut counted = Vec::new();
     for row in rows {
         let set = sets.entry(row.set.clone()).or_default();
-        *set.got.entry(row.interval).or_default() += row.kops;
+        let of_worker = set.by_worker.entry(row.worker).or_default();
+        for done in [&mut set.got, of_worker].map(|of| of.entry(row.interval).or_default()) {
+            done.kops += row.kops;
+            done.cpu += row.cpu_ns / NS_PER_SEC;
+        }
         // Every row of a worker says what it is entitled to.
         if !counted.contains(&row.worker) {
             counted.push(row.worker);
@@ -272,13 +356,14 @@ fn read(file: impl std::io::Read) -> Vec<Row> {
     };
     let at = |name| heads.iter().position(|head| head == name);
     let (worker, set, interval) = (at("worker"), at("set"), at("interval"));
-    let (kops, due) = (at("kops"), at("due_kops_per_sec"));
+    let (kops, cpu, due) = (at("kops"), at("cpu_ns"), at("due_kops_per_sec"));
     let row = |line: csv::StringRecord| {
         Some(Row {
             set: line.get(set?)?.to_owned(),
             worker: line.get(worker?)?.parse().ok()?,
             interval: line.get(interval?)?.parse().ok()?,
             kops: line.get(kops?)?.parse().ok()?,
+            cpu_ns: line.get(cpu?)?.parse().ok()?,
             due_kops_per_sec: line.get(due?)?.parse().ok()?,
         })
     };
@@ -301,7 +386,10 @@ mod tests {
     fn work_is_added_up_by_set_and_interval_and_entitlement_by_worker() {
         let sets = by_set(&read(TABLE.as_bytes()));
         assert_eq!(sets["A"].due_per_sec, 300.0);
-        assert_eq!(sets["A"].got, BTreeMap::from([(0, 170.0), (1, 50.0)]));
+        let kops =
+            |intervals: &Intervals| -> Vec<f64> { intervals.values().map(|d| d.kops).collect() };
+        assert_eq!(kops(&sets["A"].got), [170.0, 50.0]);
+        assert_eq!(kops(&sets["A"].by_worker[&1]), [70.0]);
         assert_eq!(sets["B"].due_per_sec, 20.0);
         assert!(rows(Path::new("/nowhere")).is_empty());
     }
@@ -318,5 +406,10 @@ mod tests {
         for part in [">A<", ">B<", ">got of entitled (%)<", "batch, A: 56.7"] {
             assert!(figure.svg.contains(part), "{part} in {}", figure.svg);
         }
+        let use_of_sets = over_time(&arms, 1.0, 2.0, &USE, false).unwrap();
+        assert_eq!(use_of_sets.title, "CPU use of each set over time");
+        assert!(use_of_sets.svg.contains(">CPUs<"), "{}", use_of_sets.svg);
+        // Of A only one worker has two intervals, so there is no line that sets have not.
+        assert!(over_time(&arms, 1.0, 2.0, &WORK, true).is_none());
     }
 }

@@ -1,6 +1,6 @@
 //! The full report: every comparison, median, and trial that does not count.
 
-use super::super::sheet::{Moved, moved, sheets};
+use super::super::sheet::{Moved, moved, of_sets, sheets};
 use super::verdicts::Shape;
 use super::{INDENT, Page, lesser};
 use crate::columns::{Align, Columns, clip};
@@ -12,7 +12,7 @@ impl Page {
     pub(super) fn everything(&mut self, table: &Table) {
         self.verdicts(table);
         self.not_measured(table);
-        for sheet in sheets(table) {
+        for sheet in sheets(table).into_iter().chain(of_sets(table)) {
             self.sheet(&sheet);
         }
         self.moved(table);

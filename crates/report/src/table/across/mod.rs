@@ -8,6 +8,7 @@ pub mod machines;
 pub mod scan;
 pub mod search;
 pub mod sequential;
+pub mod sets;
 #[cfg(test)]
 mod tests;
 pub mod worst;
@@ -19,6 +20,7 @@ pub use machines::ByMachine;
 pub use scan::Scan;
 pub use search::Search;
 pub use sequential::Sequential;
+pub use sets::SetsOfCell;
 pub use worst::WorstOfCell;
 
 use crate::certificate::Certificate;
@@ -44,6 +46,9 @@ pub struct Across {
     /// Traces of the worst latencies.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub worst: Vec<WorstOfCell>,
+    /// Sets of workers that burn and wait.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sets: Vec<SetsOfCell>,
     /// Imported runs, which were not interleaved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequential: Option<Sequential>,
