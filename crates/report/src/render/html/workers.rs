@@ -23,7 +23,7 @@ struct Row {
     due_kops_per_sec: f64,
 }
 
-/// What is drawn over time, of one interval.
+/// Figures of one interval that are drawn over time.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 struct Done {
     /// Thousands of operations.
@@ -32,15 +32,15 @@ struct Done {
     cpu: f64,
 }
 
-/// What was done in each interval.
+/// Figures of each interval.
 type Intervals = BTreeMap<u32, Done>;
 
 /// Work of one set in one trial.
 #[derive(Debug, Default, Clone, PartialEq)]
 struct SetWork {
-    /// Of all its workers together.
+    /// Sums over its workers.
     got: Intervals,
-    /// Of each of its workers.
+    /// Figures of each of its workers.
     by_worker: BTreeMap<usize, Intervals>,
     /// Thousands of operations in a second.
     due_per_sec: f64,

@@ -30,19 +30,19 @@ pub struct SetOfArm {
 /// Means over the trials, and the extremes of all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Classic {
-    /// Of all workers together.
+    /// Sum over all workers.
     pub total: f64,
-    /// Of the workers.
+    /// Average of the workers.
     pub average: f64,
     /// Standard deviation among the workers.
     pub deviation: f64,
-    /// Of the worker that did most in the trial where it did most.
+    /// Figure of the worker that did most in any trial.
     pub most: f64,
-    /// Of the worker that did least.
+    /// Figure of the worker that did least.
     pub least: f64,
-    /// Of the interval of a worker in which it did most.
+    /// Rate in the interval of a worker in which it did most.
     pub window_most: f64,
-    /// Of the interval in which it did least. Nothing is 0.
+    /// Rate in the interval in which it did least. Nothing is 0.
     pub window_least: f64,
 }
 
