@@ -192,13 +192,10 @@ fn refuse_what_is_not_read(benchmark: &Benchmark) -> Result<(), Fault> {
         }
     }
     let sets = runs.clone().flat_map(|run| &run.worker_sets);
-    let mut soft = sets.map(|set| &set.config.soft_affinity);
-    let mut of_runs = runs.map(|run| &run.soft_affinity);
-    let file = &benchmark.soft_affinity;
-    match soft.find(|soft| !soft.is_empty()).or_else(|| {
-        let of_runs = of_runs.find(|soft| !soft.is_empty());
-        of_runs.or_else(|| Some(file).filter(|soft| !soft.is_empty()))
-    }) {
+    let of_sets = sets.map(|set| &set.config.soft_affinity);
+    let of_runs = runs.map(|run| &run.soft_affinity);
+    let mut soft = of_sets.chain(of_runs).chain([&benchmark.soft_affinity]);
+    match soft.find(|soft| !soft.is_empty()) {
         Some(soft) => fault(
             format!("SoftAffinity `{soft}` is not read"),
             "take it out, and write `soft-cpus` of the sets into the experiment file: \

@@ -61,7 +61,7 @@ const DEEPEST: usize = 4;
 /// More of them are found in the results.
 const MOST_PAGES: usize = 200;
 
-/// Pages of the trials that count, in the order of their directories.
+/// Pages of all trials, in the order of their directories.
 fn kept_pages(results: &ResultSet) -> Vec<KeptPage> {
     let trials = results.trials.iter();
     let pages = trials.flat_map(|stored| {

@@ -5,7 +5,7 @@ use super::charts::Figure;
 use super::view::color_of;
 use crate::render::chart::{self, Estimate, Labelled, Series};
 use crate::table::Table;
-use crate::table::across::{GeometricMean, fairness_by_count, geometric_mean};
+use crate::table::across::{GeometricMean, counted, fairness_by_count, geometric_mean};
 use results::ResultSet;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -315,11 +315,7 @@ fn estimate(mean: &GeometricMean) -> Estimate {
 }
 
 fn trials(results: &ResultSet, cell: usize, arm: usize) -> Vec<BTreeMap<String, SetWork>> {
-    let stored = results.trials.iter().filter(|stored| {
-        let place = &stored.trial.place;
-        stored.trial.is_ok() && (place.cell, place.arm) == (cell, arm)
-    });
-    let sets = stored.map(|stored| by_set(&rows(&stored.dir)));
+    let sets = counted(results, cell, arm).map(|stored| by_set(&rows(&stored.dir)));
     sets.filter(|sets| !sets.is_empty()).collect()
 }
 

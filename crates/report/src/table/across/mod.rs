@@ -26,7 +26,7 @@ pub use worst::WorstOfCell;
 use crate::certificate::Certificate;
 use crate::table::why::Why;
 use model::{Better, Trial};
-use results::{Overload, ResultSet, overload};
+use results::{Overload, ResultSet, StoredTrial, overload};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -98,6 +98,18 @@ pub fn geometric_mean(values: &[f64], alpha: f64) -> Option<GeometricMean> {
         low: interval.and_then(|i| end(i.low)),
         high: interval.and_then(|i| end(i.high)),
         blocks: values.len(),
+    })
+}
+
+/// Trials of an arm in a cell that count, with their directories.
+pub fn counted(
+    results: &ResultSet,
+    cell: usize,
+    arm: usize,
+) -> impl DoubleEndedIterator<Item = &StoredTrial> {
+    results.trials.iter().filter(move |stored| {
+        let place = &stored.trial.place;
+        stored.trial.is_ok() && (place.cell, place.arm) == (cell, arm)
     })
 }
 

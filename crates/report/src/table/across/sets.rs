@@ -1,6 +1,7 @@
 //! The classic table of workers that burn and wait: what each set did, by arm. From the `sets.csv`
 //! of the trials, measured or imported.
 
+use super::counted;
 use results::ResultSet;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -68,11 +69,8 @@ pub fn sets(results: &ResultSet) -> Vec<SetsOfCell> {
 }
 
 fn of_arm(results: &ResultSet, cell: usize, arm: usize) -> Vec<SetOfArm> {
-    let stored = results.trials.iter().filter(|stored| {
-        let place = &stored.trial.place;
-        stored.trial.is_ok() && (place.cell, place.arm) == (cell, arm)
-    });
     let name = &results.experiment.arms[arm].name;
+    let stored = counted(results, cell, arm);
     put_together(name, stored.flat_map(|stored| rows(&stored.dir)))
 }
 

@@ -1,5 +1,6 @@
 //! The worst latency of each arm, where its trace was kept.
 
+use super::counted;
 use model::{Ran, WorstTrace};
 use results::files::{TRIALS, trace_in};
 use results::{ResultSet, StoredTrial};
@@ -44,11 +45,7 @@ pub fn worst(results: &ResultSet) -> Vec<WorstOfCell> {
 fn of_cell(results: &ResultSet, cell: usize) -> Option<WorstOfCell> {
     let arms = 0..results.experiment.arms.len();
     let found = arms.filter_map(|arm| {
-        let here = results.trials.iter().rev();
-        let here = here.filter(|stored| {
-            let place = &stored.trial.place;
-            (place.cell, place.arm) == (cell, arm) && stored.trial.is_ok()
-        });
+        let here = counted(results, cell, arm).rev();
         let traces = here.filter_map(|stored| Some((stored, stored.trial.result.trace.as_ref()?)));
         // Of equal ones the first was kept.
         let (stored, trace) = traces.max_by_key(|(_, trace)| trace.took_ns)?;
