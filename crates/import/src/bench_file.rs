@@ -198,8 +198,8 @@ fn refuse_what_is_not_read(benchmark: &Benchmark) -> Result<(), Fault> {
     match soft.find(|soft| !soft.is_empty()) {
         Some(soft) => fault(
             format!("SoftAffinity `{soft}` is not read"),
-            "take it out, and write `soft-cpus` of the sets into the experiment file: \
-             `schedlab plan FILE.bench` shows it",
+            "take it out, and write `soft-cpus` of the sets into the experiment.toml that a run of \
+             the file leaves in its results",
         ),
         None => Ok(()),
     }
