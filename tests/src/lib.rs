@@ -189,6 +189,15 @@ pub fn python_or_skip() -> bool {
     is_there
 }
 
+/// Names of cgroups of schedlab that are there, where it makes groups with a weight or a quota.
+pub fn own_cgroups() -> Vec<String> {
+    let entries = ["/sys/fs/cgroup", "/sys/fs/cgroup/cpu"]
+        .into_iter()
+        .flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten().flatten());
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.starts_with("schedlab-")).collect()
+}
+
 /// True if the tests run as root.
 pub fn is_root() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0)

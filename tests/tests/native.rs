@@ -69,6 +69,101 @@ fn pairs_periodic_workers_and_burners_are_measured_under_two_policies() {
     assert_eq!(tables.count(), 2, "of the trials of burnwait");
 }
 
+/// Two sets of processes that want all CPUs, of which one has three times the weight of the other,
+/// and a third with a quota.
+const IN_GROUPS: &str = "[[workload]]\nkind = \"burnwait\"\nworkers = \"processes\"\nloads = [2]\n\
+    duration = \"1500ms\"\nwarmup = \"200ms\"\ninterval = \"500ms\"\n\
+    [[workload.set]]\nname = \"heavy\"\nevents = [\"500 0us\"]\nweight = 300\n\
+    [[workload.set]]\nname = \"light\"\nevents = [\"500 0us\"]\n\
+    [[workload.set]]\nname = \"limited\"\nevents = [\"500 0us\"]\nquota = \"20%\"\n";
+const ONE_BLOCK: &str = "[stop]\nmax-blocks = 1\nmin-blocks = 1\n";
+
+/// CPUs that each set used, by trial, and the periods in which it was throttled.
+fn used_by_sets(bench: &Bench) -> Vec<BTreeMap<String, (f64, f64)>> {
+    let table = |path: &Path, column: usize| -> BTreeMap<String, f64> {
+        let text = fs::read_to_string(path).expect("a table");
+        let rows = text
+            .lines()
+            .skip(1)
+            .map(|row| row.split(',').collect::<Vec<_>>());
+        rows.map(|cells| {
+            (
+                cells[0].to_owned(),
+                cells[column].parse().expect("a number"),
+            )
+        })
+        .collect()
+    };
+    let trials = fs::read_dir(bench.path("out/trials")).expect("trials");
+    let of_trial = |trial: std::io::Result<fs::DirEntry>| {
+        let folder = trial.expect("an entry").path();
+        let throttled = table(&folder.join("groups.csv"), 4);
+        let used = table(&folder.join("sets.csv"), 9).into_iter();
+        used.map(|(set, cpus)| {
+            let periods = throttled[&set];
+            (set, (cpus, periods))
+        })
+        .collect()
+    };
+    trials.map(of_trial).collect()
+}
+
+#[test]
+fn sets_of_processes_share_the_cpus_by_the_weights_and_quotas_of_their_cgroups() {
+    let _turn = alone();
+    if !tests::is_root() {
+        return tests::skipped("a cgroup needs root");
+    }
+    let bench = Bench::default();
+    let text = format!("[[arm]]\nname = \"default\"\n{IN_GROUPS}{ONE_BLOCK}");
+    let file = bench.file("groups.toml", &text);
+    let checked = bench.run(&["check", &file]);
+    if tests::stdout(&checked).contains("no cgroup controller") {
+        return tests::skipped("no cgroup controller for CPU time is mounted");
+    }
+    let found = run(&bench, &file);
+    for sets in used_by_sets(&bench) {
+        let (heavy, light) = (sets["heavy"].0, sets["light"].0);
+        // 1.35 and 0.45 CPUs of two; of one, 0.6 and 0.2.
+        assert!(heavy > 1.5 * light && light > 0.0, "{sets:?}");
+        let (limited, throttled) = sets["limited"];
+        assert!(limited < 0.25 && throttled > 0.0, "{sets:?}");
+        assert_eq!(sets["heavy"].1, 0.0, "{sets:?}");
+    }
+    // What they got is what they are entitled to. Work of others on this machine only takes from it.
+    for trial in found.values().flatten() {
+        assert!(trial["fairness_percent"] > 80.0, "{trial:?}");
+        assert!(trial["latency_cost"] > 0.0, "{trial:?}");
+    }
+    let mut left = tests::own_cgroups();
+    left.retain(|group| group.contains("-part-"));
+    assert_eq!(left, Vec::<String>::new());
+}
+
+#[test]
+fn cgroups_of_sets_are_refused_where_an_arm_makes_them_mean_nothing() {
+    let _turn = alone();
+    if !tests::is_root() {
+        return tests::skipped("a cgroup needs root");
+    }
+    let bench = Bench::default();
+    for (change, why) in [
+        (
+            "policy = { class = \"fifo\" }",
+            "neither weight nor quota counts for `fifo`",
+        ),
+        ("quota = \"50%\"", "its quota is for the whole load"),
+    ] {
+        let text = format!("[[arm]]\nname = \"other\"\n{change}\n{IN_GROUPS}{ONE_BLOCK}");
+        let output = bench.run(&["run", &bench.file("groups.toml", &text), "-o", "out"]);
+        expect_code(&output, 3);
+        let said = tests::stderr(&output);
+        let words: Vec<&str> = said.split_whitespace().collect();
+        assert!(words.join(" ").replace(" │ ", " ").contains(why), "{said}");
+        assert!(!bench.path("out").exists());
+    }
+}
+
 #[test]
 fn a_profile_that_is_wrong_or_missing_is_said_with_its_line() {
     let bench = Bench::default();

@@ -220,13 +220,7 @@ fn memcached_is_measured_alone_and_beside_each_antagonist_with_the_policy_proven
 
 /// Groups of ours and servers that still run.
 fn left_behind(bench: &Bench) -> Vec<String> {
-    let groups = ["/sys/fs/cgroup", "/sys/fs/cgroup/cpu"]
-        .into_iter()
-        .flat_map(|dir| {
-            let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-            entries.map(|entry| entry.file_name().to_string_lossy().into_owned())
-        });
-    let groups = groups.filter(|name| name.starts_with("schedlab-"));
+    let groups = tests::own_cgroups().into_iter();
     groups
         .chain(running(bench, "memcached -l 127.0.0.1"))
         .collect()

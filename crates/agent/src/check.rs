@@ -47,6 +47,7 @@ pub fn check(root: &Path, experiment: &Experiment, side: Side) -> Vec<Problem> {
 
 fn check_arm(root: &Path, arm: &Arm, workloads: &[Workload]) -> Vec<Problem> {
     let mut problems = ingredient::require(root, arm, workloads);
+    problems.extend(roles::parts::require(root, arm, workloads));
     let object = format!("arm {}", arm.name);
     problems.extend(check_collectors(root, &object, arm.collect.as_deref()));
     problems

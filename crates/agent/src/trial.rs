@@ -19,7 +19,7 @@ use crate::turns::{self, OfArm};
 use crate::written::Files;
 use crate::{counters, files};
 use collect::tasks::Pid;
-use load::{Driver, Job, Launch, Output, Worst};
+use load::{Driver, GroupAt, Job, Launch, Output, Worst};
 use model::printable::last_lines;
 use model::stack::LOAD;
 use model::trace::WORST_FILE;
@@ -225,6 +225,7 @@ impl<'a, 'c> Trial<'a, 'c> {
         job.server = self.roles.server;
         job.workload.kind = self.roles.named_in(services, &spec.workload.kind);
         let driver = load::driver(&job.workload.kind).map_err(Stop::Failed)?;
+        job.groups = self.groups_of_load(&*driver)?;
         let launch = driver.launch(&job);
         if !services.is_empty() {
             // It may ask them.
@@ -408,6 +409,15 @@ impl<'a, 'c> Trial<'a, 'c> {
         limited.map_err(|e| Stop::Void(format!("the load: {e}")))
     }
 
+    /// Makes the cgroups that parts of the load are to be in.
+    fn groups_of_load(&mut self, driver: &dyn Driver) -> Result<Vec<GroupAt>, Stop> {
+        let (root, journal) = (self.context.root, &mut *self.context.journal);
+        let made = self
+            .roles
+            .make_parts(root, &self.fence.name(), driver.groups(), journal);
+        made.map_err(|e| Stop::Void(format!("the load: {e}")))
+    }
+
     /// From here on the time limit of the load holds. A load on the controller is prepared
     /// within that time too.
     fn start_collectors(&mut self) {
@@ -436,6 +446,7 @@ impl<'a, 'c> Trial<'a, 'c> {
     /// Is it proven that the arm was in force?
     fn prove(&mut self) -> Result<(), Stop> {
         self.check_arm()?;
+        self.roles.prove_parts()?;
         self.evidence.settle();
         judge(self.arm, &self.evidence).map_err(|why| {
             let reason = self.changes.iter_mut().find_map(|change| change.reason());

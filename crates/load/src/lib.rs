@@ -47,6 +47,7 @@ pub mod units;
 pub mod wakeup;
 pub mod worst;
 
+pub use burnwait::worker_main;
 pub use by_turn::TurnFigures;
 pub use keys::Keys;
 pub use kind::{
@@ -95,9 +96,32 @@ pub struct Job {
     /// Place of guests of the hypervisor that the load runs in; `None`: Pool-0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guests: Option<GuestsIn>,
+    /// Cgroups that the agent has made for parts of the load ([`Driver::groups`]).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<GroupAt>,
     /// `Arm::handicap_percent` of each of these arms.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub handicaps: Vec<f64>,
+}
+
+/// A cgroup that the agent makes for a part of a load.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartGroup {
+    /// Name of the part.
+    pub part: String,
+    /// Its `cpu.weight`.
+    pub weight: u32,
+    /// CPU time that all of it may use, in percent of one CPU; `None`: as much as there is.
+    pub quota_percent: Option<u32>,
+}
+
+/// A cgroup that the agent has made for a part of the load.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupAt {
+    /// Name of the part.
+    pub part: String,
+    /// Folder of the cgroup.
+    pub path: PathBuf,
 }
 
 impl Job {
@@ -129,6 +153,7 @@ impl Job {
             watch: None,
             turns: None,
             guests: None,
+            groups: Vec::new(),
             handicaps: Vec::new(),
         }
     }
@@ -319,6 +344,10 @@ pub trait Driver {
     /// True if its workers are guests of the hypervisor, and not processes.
     fn in_guests(&self) -> bool {
         false
+    }
+    /// Cgroups that the agent makes for parts of the load, which puts its processes there itself.
+    fn groups(&self) -> Vec<PartGroup> {
+        Vec::new()
     }
     /// Why arms cannot take turns under it, although its kind records window by window.
     fn never_in_turns(&self) -> Option<String> {

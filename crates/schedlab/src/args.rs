@@ -2,6 +2,7 @@
 
 mod bisect;
 mod boot;
+mod choices;
 mod gate;
 mod installed;
 mod merge;
@@ -15,7 +16,7 @@ pub use merge::MergeArgs;
 use crate::commands::vm::{ImageCommand, KernelCommand, VmCommand};
 use crate::examples;
 use crate::output::Plain;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use choices::{format, import_tool};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -162,19 +163,15 @@ pub enum Command {
         #[arg(long, default_value_t = 0)]
         port: u16,
     },
+    /// A worker of a native load, started by the load
+    #[command(hide = true)]
+    Worker,
     /// The native antagonist, started by the agent
     #[command(hide = true)]
     Spin {
         #[arg(long, default_value_t = 1)]
         threads: u32,
     },
-}
-
-/// The formats of a report, by name.
-fn format() -> impl TypedValueParser<Value = &'static report::Format> {
-    let names = report::FORMATS.iter().map(|format| format.name);
-    PossibleValuesParser::new(names)
-        .map(|name| report::Format::named(&name).unwrap_or(&report::FORMATS[0]))
 }
 
 /// Source of an experiment.
@@ -453,16 +450,6 @@ pub struct ReportArgs {
     pub unpack: UnpackArgs,
 }
 
-/// The tools whose results can be imported, by name.
-fn import_tool() -> impl TypedValueParser<Value = &'static import::Tool> {
-    let names = import::TOOLS
-        .iter()
-        .map(|tool| clap::builder::PossibleValue::new(tool.name).help(tool.summary));
-    let names: Vec<clap::builder::PossibleValue> = names.collect();
-    PossibleValuesParser::new(names)
-        .map(|name| import::Tool::named(&name).unwrap_or(&import::TOOLS[0]))
-}
-
 #[derive(Debug, Args)]
 pub struct ImportArgs {
     /// Tool that measured
@@ -635,6 +622,7 @@ impl Command {
                 | Command::Guard
                 | Command::Load
                 | Command::Serve { .. }
+                | Command::Worker
                 | Command::Spin { .. }
         )
     }

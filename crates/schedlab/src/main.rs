@@ -140,6 +140,7 @@ fn dispatch(command: &Command) -> Result<ExitCode, CliError> {
             pairs: true, port, ..
         } => commands::hidden::serve_pairs(*port),
         Command::Serve { threads, port, .. } => commands::hidden::serve(*threads, *port),
+        Command::Worker => commands::hidden::worker(),
         Command::Spin { threads } => commands::hidden::spin(*threads),
     }
 }

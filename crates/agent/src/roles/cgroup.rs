@@ -192,6 +192,11 @@ impl Cgroup {
         if !self.has(pid) && !has_ended() {
             return None;
         }
+        self.quota()
+    }
+
+    /// The quota of the group as the kernel has it.
+    fn quota(&self) -> Option<Quota> {
         let read = |file| collect::read_trimmed(&self.path.join(file));
         let (runtime, period) = match self.version {
             Version::V2 => {
@@ -214,9 +219,11 @@ impl Cgroup {
 
     /// The weight of the group as the kernel has it; `None` if the process is not in it.
     pub fn weight_of(&self, pid: Pid) -> Option<u32> {
-        if !self.has(pid) {
-            return None;
-        }
+        self.has(pid).then(|| self.weight())?
+    }
+
+    /// The weight of the group as the kernel has it.
+    fn weight(&self) -> Option<u32> {
         let read = |file| collect::read_number::<u64>(&self.path.join(file));
         match self.version {
             Version::V2 => read("cpu.weight")?.try_into().ok(),
@@ -225,6 +232,23 @@ impl Cgroup {
                 .try_into()
                 .ok(),
         }
+    }
+
+    /// Its folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Says which of these settings the kernel does not have.
+    pub fn differs(&self, settings: Settings) -> Option<String> {
+        let (weight, quota) = (self.weight(), self.quota());
+        if settings.weight.is_some() && weight != settings.weight {
+            let found = weight.map_or("none".to_owned(), |weight| weight.to_string());
+            return Some(format!("its cgroup has the weight {found}"));
+        }
+        let other = settings.quota.filter(|wanted| quota != Some(*wanted))?;
+        let found = quota.map_or("none".to_owned(), |quota| quota.to_string());
+        Some(format!("its cgroup has the quota {found} and not {other}"))
     }
 
     fn write(&self, file: &str, text: &str) -> Result<(), CgroupError> {

@@ -6,6 +6,7 @@
 //! window, makes it void.
 
 pub mod cgroup;
+pub mod parts;
 mod placement;
 mod server;
 pub mod stack;
@@ -81,6 +82,8 @@ pub struct Roles {
     groups: Groups,
     /// The group of the load, where the arm asks for one.
     load_group: Option<Cgroup>,
+    /// Groups of parts of the load, with what each was given.
+    parts: Vec<parts::Made>,
     /// Environment that the load was started with ([`Process::environment`]).
     pub load_environment: Vec<u8>,
     layout: stack::Layout,
@@ -341,6 +344,7 @@ impl Roles {
         self.server = None;
         self.network = None;
         self.load_group = None;
+        self.parts.clear();
         self.say_farewell();
         for running in self.running.drain(..).rev() {
             errors.extend(running.process.kill_rest(fence).err());

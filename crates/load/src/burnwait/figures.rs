@@ -2,17 +2,21 @@
 
 use super::alone::Want;
 use super::guests::{AsMade, OfGuest, Seen};
+use super::sets::Set;
 use super::worker::{Interval, Record, Standing};
 use super::{
-    BurnWait, CPU_PERCENT, FAIRNESS, LATENESS, MISSED, SHORTFALL, SPREAD, STARVED, STEAL,
-    WORK_PER_SEC, WORST_INTERVAL, WORST_WORKER, fair,
+    BurnWait, CPU_PERCENT, FAIRNESS, LATENCY_COST, LATENESS, MISSED, SHORTFALL, SPREAD, STARVED,
+    STEAL, WORK_PER_SEC, WORST_INTERVAL, WORST_WORKER, fair,
 };
 use crate::by_turn::InTurns;
 use crate::figures::Figures;
+use crate::recording::Recording;
 use crate::{GuestsIn, Job, Parsed};
 use model::{MetricDef, TrialFile, Turns};
 use std::time::SystemTime;
 
+/// Events alone that are due at once are less late than a clock tells.
+const LEAST_LATE_NS: u64 = 1_000;
 const NOTHING_ENDED: &str = "no event ended in the window; use a longer duration";
 
 /// The figures of a load whose window opened at `opened`.
@@ -55,6 +59,9 @@ pub fn parsed(
         .parsed
         .files
         .push(workers_file(load, &records, &due));
+    if let Some(cost) = latency_cost(load, job, &records) {
+        figures.push(LATENCY_COST, cost);
+    }
     if let Some(seen) = guests {
         let steal_ns: u64 = seen.guests.iter().map(|guest| guest.steal_ns).sum();
         figures.push(STEAL, 100.0 * steal_ns as f64 / 1e9 / seconds);
@@ -146,12 +153,44 @@ fn due_per_sec(
         weight: standing.weight.into(),
         cpus: pool.as_ref().unwrap_or(&standing.cpus),
     });
-    let shares = fair::shares(&asks.collect::<Vec<fair::Ask>>());
+    let asks: Vec<fair::Ask> = asks.collect();
+    let shares = match job.groups.is_empty() {
+        true => fair::shares(&asks),
+        false => shares_in_groups(load, &workers, &asks),
+    };
     let due = |((set, _), share): (&(usize, &Standing), &f64)| {
         let want = wants[*set];
         want.kops_per_sec as f64 * share / want.cpus().max(f64::MIN_POSITIVE)
     };
     Ok(workers.iter().zip(&shares).map(due).collect())
+}
+
+/// The share of each worker where every set is in a cgroup: the CPUs are shared among the sets by the
+/// weights of their groups, and a quota is the most that a set gets; its workers are equals.
+pub fn shares_in_groups(
+    load: &BurnWait,
+    workers: &[(usize, &Standing)],
+    asks: &[fair::Ask],
+) -> Vec<f64> {
+    let of_set = |(index, set): (usize, &Set)| {
+        let own = workers.iter().zip(asks).filter(|((of, _), _)| *of == index);
+        let all: Vec<&fair::Ask> = own.map(|(_, ask)| ask).collect();
+        let most = set
+            .quota_percent
+            .map_or(f64::INFINITY, |quota| f64::from(quota) / 100.0);
+        let want = all.iter().map(|ask| ask.want).sum::<f64>().min(most);
+        let ask = fair::Ask {
+            want,
+            weight: set.group_weight().into(),
+            cpus: all.first().map_or(&[], |ask| ask.cpus),
+        };
+        (ask, all.len().max(1))
+    };
+    let (groups, counts): (Vec<fair::Ask>, Vec<usize>) =
+        load.sets.iter().enumerate().map(of_set).unzip();
+    let shares = fair::shares(&groups);
+    let each = |(of, _): &(usize, &Standing)| shares[*of] / counts[*of] as f64;
+    workers.iter().map(each).collect()
 }
 
 fn judge(figures: &mut Figures, load: &BurnWait, job: &Job, records: &[Record], due: &[f64]) {
@@ -204,6 +243,19 @@ fn shared(load: &BurnWait, records: &[Record], got: &[f64], due: &[f64]) -> Vec<
         figures.push((SPREAD, spread));
     }
     figures
+}
+
+/// Mean lateness of the events of each set, as a multiple of that of one worker alone, where it
+/// is highest. `None` where it was not measured alone, or nothing was due.
+pub fn latency_cost(load: &BurnWait, job: &Job, records: &[Record]) -> Option<f64> {
+    let of_set = |(index, set): (usize, &Set)| {
+        let alone_ns = Want::of(&set.name, &job.calibration)?.late_ns?;
+        let workers = records.iter().filter(|record| record.set == index);
+        let together = Recording::merge(workers.map(|record| record.lateness.clone()))?;
+        Some(together.mean_ns()? / alone_ns.max(LEAST_LATE_NS) as f64)
+    };
+    let costs = load.sets.iter().enumerate().filter_map(of_set);
+    costs.reduce(f64::max)
 }
 
 /// Intervals of full length.

@@ -12,22 +12,27 @@ mod fair;
 mod figures;
 pub mod guests;
 mod pipe;
+mod processes;
 mod sets;
+mod told;
 mod weight;
+mod wire;
 mod worker;
 
+use crate::gate::Gate;
 use crate::latency::Quantile;
 use crate::{
     Chosen, Driver, Job, Keys, KindDef, Launch, LoadForms, NativeError, Output, Params, Parsed,
-    Phases, Run, Usual, Window, Work, crew, phase,
+    PartGroup, Phases, Run, Usual, Window, Work, crew, phase,
 };
-use model::{Better, Calibration, Invalid, KeyDef, Load, MetricDef, Problem, Task};
+use model::{Better, Calibration, Invalid, KeyDef, Load, MetricDef, Problem, Task, Turns};
 use pipe::Pipe;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 use sets::Set;
 use std::fs;
+pub use told::process_main as worker_main;
 use worker::{Own, Shape, Worker};
 
 const KEYS: &[KeyDef] = &[
@@ -49,16 +54,20 @@ const KEYS: &[KeyDef] = &[
          worker of that set hands over to the first of this one when a piece has ended, and so on; \
          events of this one have no wait (`\"30\"`). `cpus` places the workers (`\"0-1\"`, \
          `\"0%-50%\"`). `memory` is the size of a worker's memory beyond the caches, and \
-         `memory-percent` the part of its work, by time alone, that waits for it (100). Workers that \
+         `memory-percent` the part of its work, by time alone, that waits for it (100). A set of \
+         `processes` may have a `weight` (1 to 10000, usually 100) and a `quota` (`\"50%\"` of one CPU, for \
+         all its workers together): each set is in a cgroup of its own then (`cpu.weight`, `cpu.max`), and \
+         the CPUs are shared among the sets first. Workers that \
          are guests have a `weight` (1 to 65535, \
          usually 256) in place of the nice value, and may have a `cap` in percent of one CPU and \
          `soft-cpus`, those CPUs of the Xen host that they prefer (its soft affinity).",
     ),
     KeyDef::new(
         "workers",
-        "`threads` or `guests`",
+        "`threads`, `processes` or `guests`",
         "`threads`",
-        "What a worker is: a thread, or a guest of Xen with one virtual CPU, on a target with Xen.",
+        "What a worker is: a thread, a process, or a guest of Xen with one virtual CPU, on a target \
+         with Xen.",
     ),
     KeyDef::new(
         "interval",
@@ -155,6 +164,13 @@ const SPREAD: MetricDef = MetricDef {
     text: "Standard deviation of the work among the equal workers of a set, in percent of its \
            mean, of the set where it is largest.",
 };
+const LATENCY_COST: MetricDef = MetricDef {
+    name: "latency_cost",
+    unit: "times",
+    better: Better::Lower,
+    text: "Mean lateness of the events of a set, as a multiple of what one of its workers has alone \
+           (a microsecond at least), of the set where it is highest: the price of company.",
+};
 const MISSED: MetricDef = MetricDef {
     name: "miss_percent",
     unit: "%",
@@ -203,6 +219,7 @@ const METRICS: &[MetricDef] = &[
     LATENESS_P99,
     LATENESS_P999,
     LATENESS_MAX,
+    LATENCY_COST,
     MISSED,
     CPU_PERCENT,
     STEAL,
@@ -239,11 +256,22 @@ pub enum Workers {
     /// A thread of the load.
     #[default]
     Threads,
+    /// A process of its own, which ends with the load.
+    Processes,
     /// A guest of Xen with one virtual CPU.
     Guests,
 }
 
 impl Workers {
+    /// Word for it, as in experiment files.
+    fn name(self) -> &'static str {
+        match self {
+            Workers::Threads => "threads",
+            Workers::Processes => "processes",
+            Workers::Guests => "guests",
+        }
+    }
+
     fn are_threads(&self) -> bool {
         *self == Workers::Threads
     }
@@ -263,6 +291,8 @@ impl Params for BurnWait {
 
 /// Memory of one worker at least: its buffer, and as much for the histogram and the stack.
 const LEAST_WORKER_BYTES: u64 = 128 << 10;
+/// The same of one that is a process, with pages of its own for what the allocator and the kernel keep.
+const LEAST_PROCESS_BYTES: u64 = 1 << 20;
 
 /// Workers that need more than the memory that `/proc/meminfo` says is available.
 fn beyond_memory(workers: u64, needed: u64, meminfo: &str) -> Option<String> {
@@ -300,7 +330,11 @@ impl BurnWait {
     fn needs(&self, job: &Job) -> (u64, u64) {
         let count = job.load.count(job.cpus).unwrap_or(1);
         let of_set = |set: &Set| {
-            let bytes = LEAST_WORKER_BYTES + set.memory.map_or(0, |memory| memory.bytes);
+            let least = match self.workers {
+                Workers::Processes => LEAST_PROCESS_BYTES,
+                Workers::Threads | Workers::Guests => LEAST_WORKER_BYTES,
+            };
+            let bytes = least + set.memory.map_or(0, |memory| memory.bytes);
             let workers = set.count.unwrap_or(count);
             (workers, workers.saturating_mul(bytes))
         };
@@ -336,43 +370,80 @@ impl BurnWait {
         (0..most).flat_map(round).collect()
     }
 
-    /// Each worker begins within one wait, or one cycle, of the load's start, as the seed of the
-    /// trial says: blocks differ in how their workers meet, and all arms of a block have the same.
-    fn works(&self, job: &Job) -> Vec<crew::Work<worker::Record>> {
-        let shape = self.shape(job, job.measured_ns());
+    /// The set of each worker, by its index, and what the worker has for itself. Each begins within
+    /// one wait, or one cycle, of the load's start, as the seed of the trial says: blocks differ in how
+    /// their workers meet, and all arms of a block have the same.
+    fn owns(&self, job: &Job) -> Vec<(usize, Own)> {
         let mut random = ChaCha8Rng::seed_from_u64(job.seed);
         let order = self.order(job);
         let pipes = Pipe::lay(&self.sets, &order);
-        let work = |(index, pipe): (usize, Pipe)| -> crew::Work<worker::Record> {
-            let set = self.sets[index].clone();
+        let own = |(index, pipe): (usize, Pipe)| {
+            let set = &self.sets[index];
             let want = alone::Want::of(&set.name, &job.calibration);
-            let turns = job.turns.clone();
             let own = Own {
                 after_ns: random.random_range(0..=set.apart_ns()),
                 seed: random.random(),
                 pipe,
                 reads_per_ms: want.map_or(0, |want| want.reads_per_ms),
             };
+            (index, own)
+        };
+        order.into_iter().zip(pipes).map(own).collect()
+    }
+
+    /// The work of each thread.
+    fn works(&self, job: &Job) -> Vec<crew::Work<worker::Record>> {
+        let shape = self.shape(job, job.measured_ns());
+        let work = |(index, own): (usize, Own)| -> crew::Work<worker::Record> {
+            let set = self.sets[index].clone();
+            let turns = job.turns.clone();
             Box::new(move |gate| {
-                let placed = set.cpus.as_deref().map(place).transpose()?;
-                if set.nice != 0 {
-                    weight::take_nice(set.nice)?;
-                }
-                let worker = Worker::new(index, &set, shape, own)?.in_turns(turns.as_ref());
-                let record = worker.run(gate);
-                let cpus = &record.standing.cpus;
-                match placed {
-                    // Where the load was stopped early, nobody has looked.
-                    Some(placed) if *cpus != placed && !cpus.is_empty() => Err(format!(
-                        "a worker of the set {} was on the CPUs {cpus:?} and not on {placed:?}: does \
-                         an arm place the load?",
-                        set.name
-                    )),
-                    _ => Ok(record),
-                }
+                let settled = Settled::new(index, &set, shape, own)?;
+                settled.in_turns(turns.as_ref()).run(gate)
             })
         };
-        order.into_iter().zip(pipes).map(work).collect()
+        self.owns(job).into_iter().map(work).collect()
+    }
+}
+
+/// A worker on the calling thread, which has the CPUs and the nice value of its set.
+struct Settled {
+    set: String,
+    cpus: Option<Vec<u32>>,
+    worker: Worker,
+}
+
+impl Settled {
+    fn new(index: usize, set: &Set, shape: Shape, own: Own) -> Result<Self, String> {
+        let cpus = set.cpus.as_deref().map(place).transpose()?;
+        if set.nice != 0 {
+            weight::take_nice(set.nice)?;
+        }
+        Ok(Settled {
+            set: set.name.clone(),
+            cpus,
+            worker: Worker::new(index, set, shape, own)?,
+        })
+    }
+
+    fn in_turns(mut self, turns: Option<&Turns>) -> Self {
+        self.worker = self.worker.in_turns(turns);
+        self
+    }
+
+    /// From the gate to the end of the window. An error where it was not on its CPUs.
+    fn run(self, gate: &Gate) -> Result<worker::Record, String> {
+        let record = self.worker.run(gate);
+        let cpus = &record.standing.cpus;
+        match self.cpus {
+            // Where the load was stopped early, nobody has looked.
+            Some(placed) if *cpus != placed && !cpus.is_empty() => Err(format!(
+                "a worker of the set {} was on the CPUs {cpus:?} and not on {placed:?}: does an arm \
+                 place the load?",
+                self.set
+            )),
+            _ => Ok(record),
+        }
     }
 }
 
@@ -404,8 +475,21 @@ impl Driver for BurnWait {
     }
 
     fn never_in_turns(&self) -> Option<String> {
-        let why = "its workers are guests, which record for their whole life";
-        self.in_guests().then(|| why.to_owned())
+        let are = match self.workers {
+            Workers::Threads => return None,
+            Workers::Processes => "processes",
+            Workers::Guests => "guests",
+        };
+        Some(format!(
+            "its workers are {are}, which record for their whole life"
+        ))
+    }
+
+    fn groups(&self) -> Vec<PartGroup> {
+        match self.workers {
+            Workers::Processes => processes::groups(&self.sets),
+            Workers::Threads | Workers::Guests => Vec::new(),
+        }
     }
 
     fn chosen(&self) -> Vec<Chosen> {
@@ -474,8 +558,10 @@ impl Driver for BurnWait {
     }
 
     fn generate(&self, job: &Job, phases: &mut Phases) -> Result<Parsed, NativeError> {
-        if self.in_guests() {
-            return guests::generate(self, job, phases);
+        match self.workers {
+            Workers::Threads => {}
+            Workers::Processes => return processes::generate(self, job, phases),
+            Workers::Guests => return guests::generate(self, job, phases),
         }
         let works = self.works(job);
         let (opened, records) = crew::run(worker::THREAD, works, job, phases)?;

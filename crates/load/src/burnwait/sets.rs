@@ -13,6 +13,9 @@ const MOST_WORKERS: u64 = 100_000;
 const LEAST_WAIT_NS: u64 = 1_000;
 /// The memory that work without `memory` is on.
 const LEAST_MEMORY: u64 = 64 << 10;
+/// `cpu.weight` of a cgroup that nobody gives one (cgroup-v2.rst), and the most that it can be.
+const USUAL_GROUP_WEIGHT: u32 = 100;
+const MOST_GROUP_WEIGHT: u32 = 10_000;
 /// Different placements of one load: the entitlements look at all that some of them have together.
 const MOST_PLACEMENTS: usize = 8;
 
@@ -30,9 +33,14 @@ pub struct Set {
     /// Nice value of the workers.
     #[serde(default, skip_serializing_if = "is_usual")]
     pub nice: i32,
-    /// Weight of the workers' guests, where they are guests; `None`: the usual one.
+    /// Weight of each worker's guest, where they are guests; of the cgroup of the set, where they are
+    /// processes. `None`: the usual one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<u32>,
+    /// CPU time that all workers of the set together may use, where they are processes, in percent of
+    /// one CPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quota_percent: Option<u32>,
     /// Most that a worker's guest gets of one CPU, in percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cap: Option<u32>,
@@ -101,6 +109,16 @@ impl Set {
         }
     }
 
+    /// True if its workers have to be in a cgroup of their own.
+    pub fn asks_for_group(&self) -> bool {
+        self.weight.is_some() || self.quota_percent.is_some()
+    }
+
+    /// Weight of its cgroup.
+    pub fn group_weight(&self) -> u32 {
+        self.weight.unwrap_or(USUAL_GROUP_WEIGHT)
+    }
+
     /// Longest time from the start of the load until the first event of a worker is due: one wait,
     /// or one cycle.
     pub fn apart_ns(&self) -> u64 {
@@ -115,6 +133,7 @@ impl Set {
             count: None,
             nice: 0,
             weight: None,
+            quota_percent: None,
             cap: None,
             soft_cpus: None,
             cycle: None,
@@ -219,6 +238,7 @@ pub fn read(keys: &mut Keys) -> Set {
         count: keys.get("count"),
         nice: keys.get("nice").unwrap_or_default(),
         weight: keys.get("weight"),
+        quota_percent: quota(keys),
         cap: keys.get("cap"),
         soft_cpus: keys.get("soft-cpus"),
         cycle: cycle(keys),
@@ -227,6 +247,17 @@ pub fn read(keys: &mut Keys) -> Set {
         memory: memory(keys),
         ..Set::new(name.unwrap_or_default(), events)
     }
+}
+
+/// `quota = "50%"`, in whole percent.
+fn quota(keys: &mut Keys) -> Option<u32> {
+    let percent = keys.percent("quota")?;
+    if percent.fract() != 0.0 || !(1.0..=MOST_QUOTA_PERCENT).contains(&percent) {
+        let wrong = Invalid::new("quota", "a quota is a whole number of percent of one CPU");
+        keys.refuse(wrong.with_remedy("quota = \"50%\""));
+        return None;
+    }
+    u32::try_from(model::whole(percent)).ok()
 }
 
 /// `on = "50ms"` with `off = "150ms"`.
@@ -328,6 +359,8 @@ pub fn check(sets: &[Set], workers: Workers) -> Result<(), Invalid> {
     }
 }
 
+/// A thousand CPUs of a machine, and more than any of today.
+const MOST_QUOTA_PERCENT: f64 = 1e6;
 /// Work of one piece that takes a minute, at about a microsecond for a thousand operations.
 const MOST_KOPS: u64 = 60_000_000;
 
@@ -432,12 +465,18 @@ fn check_shape(index: usize, sets: &[Set], workers: Workers) -> Result<(), Inval
         ("cpus", set.cpus.is_some()),
         ("memory", set.memory.is_some()),
     ];
+    // Those that hand over to each other share memory.
+    let (are, of_threads) = match workers {
+        Workers::Threads => return Ok(()),
+        Workers::Processes => ("processes", &of_threads[..1]),
+        Workers::Guests => ("guests", &of_threads[..]),
+    };
     match of_threads.iter().find(|(_, is_there)| *is_there) {
-        Some((key, _)) if workers == Workers::Guests => {
-            let what = format!("workers that are guests have no `{key}`");
+        Some((key, _)) => {
+            let what = format!("workers that are {are} have no `{key}`");
             wrong(key, what, "leave it out, or use workers = \"threads\"")
         }
-        _ => Ok(()),
+        None => Ok(()),
     }
 }
 
@@ -445,30 +484,47 @@ fn is_no_list(cpus: &str) -> bool {
     model::parse_cpu_list(cpus).is_err()
 }
 
-/// A weight of the kernel's scheduler is a nice value; guests have those of the hypervisor's.
+/// Weights and limits that workers of this form have.
 fn check_weights(index: usize, set: &Set, workers: Workers) -> Result<(), Invalid> {
     let wrong = |key: &str, what: &str, remedy: &str| {
         Err(Invalid::new(format!("set.{index}.{key}"), what).with_remedy(remedy))
     };
-    match workers {
-        Workers::Threads if set.weight.is_some() || set.cap.is_some() => {
-            let key = if set.weight.is_some() {
-                "weight"
-            } else {
-                "cap"
-            };
-            let what = "workers that are threads have no weight or cap of a hypervisor";
-            wrong(key, what, "workers = \"guests\", or a `nice` value")
-        }
-        Workers::Threads if set.soft_cpus.is_some() => wrong(
-            "soft-cpus",
-            "workers that are threads prefer no CPUs of a hypervisor",
-            "workers = \"guests\", or `cpus`",
+    let has = [
+        (
+            "weight",
+            set.weight.is_some(),
+            &[Workers::Processes, Workers::Guests][..],
         ),
-        Workers::Guests if set.nice != 0 => {
-            let what =
-                "workers that are guests are alone in their kernels, where nice does nothing";
-            wrong("nice", what, "give the set a `weight`")
+        ("quota", set.quota_percent.is_some(), &[Workers::Processes]),
+        ("cap", set.cap.is_some(), &[Workers::Guests]),
+        ("soft-cpus", set.soft_cpus.is_some(), &[Workers::Guests]),
+        // A guest's worker is alone in its kernel, where nice does nothing.
+        (
+            "nice",
+            set.nice != 0,
+            &[Workers::Threads, Workers::Processes],
+        ),
+    ];
+    let strange = has
+        .iter()
+        .find(|(_, is_there, of)| *is_there && !of.contains(&workers));
+    if let Some((key, _, of)) = strange {
+        let words: Vec<String> = of.iter().map(|of| format!("`{}`", of.name())).collect();
+        let what = format!("`{key}` is for workers that are {}", words.join(" or "));
+        let remedy = format!("leave it out, or use workers = \"{}\"", of[0].name());
+        return wrong(key, &what, &remedy);
+    }
+    match workers {
+        Workers::Processes
+            if set
+                .weight
+                .is_some_and(|w| !(1..=MOST_GROUP_WEIGHT).contains(&w)) =>
+        {
+            wrong(
+                "weight",
+                "the weight of a cgroup is 1 to 10000",
+                "weight = 100 is the usual one",
+            )
         }
         // xen/include/public/domctl.h
         Workers::Guests if set.weight.is_some_and(|w| !(1..=65_535).contains(&w)) => wrong(

@@ -54,6 +54,7 @@ fn many_workers_share_the_cpus_and_every_one_is_in_the_tables() {
         value(&parsed, "worst_interval_percent"),
     );
     assert!(interval <= worst * 1.05, "{interval} and {worst}");
+    assert!(value(&parsed, "latency_cost") > 1.0);
     // They want about twice the CPUs that there are.
     let used = value(&parsed, "cpu_percent");
     assert!(used <= 110.0 * cpus as f64, "{used}");
@@ -212,6 +213,53 @@ fn more_workers_than_the_memory_holds_are_said_before_they_start() {
     assert_eq!(beyond_memory(100_000, ""), None);
 }
 
+#[test]
+fn company_costs_a_multiple_of_the_lateness_alone_of_the_set_where_it_is_highest() {
+    let load = burnwait();
+    let mut job = testing::job(KIND.of(&load));
+    let late = |set, late_ns: &[u64]| {
+        let mut lateness = crate::recording::Recorder::new(300_000_000, 1_000_000_000).unwrap();
+        let (begin_ns, end_ns) = (0, 300_000_000);
+        lateness.open(crate::recording::Window { begin_ns, end_ns });
+        late_ns.iter().for_each(|ns| lateness.record(5, *ns));
+        worker::Record {
+            set,
+            standing: worker::Standing::default(),
+            intervals: Vec::new(),
+            in_turns: Vec::new(),
+            lateness,
+            deadlines: 0,
+            missed: 0,
+        }
+    };
+    // A: 40 us on average; B: 300 us; and one of B that nothing was due of.
+    let records = [
+        late(0, &[20_000, 60_000]),
+        late(1, &[300_000]),
+        late(1, &[]),
+    ];
+    assert_eq!(figures::latency_cost(&load, &job, &records), None);
+    let mut alone = |set: &str, late_ns| {
+        let want = alone::Want {
+            late_ns: Some(late_ns),
+            ..Default::default()
+        };
+        want.store(set, &mut job.calibration);
+        figures::latency_cost(&load, &job, &records).unwrap()
+    };
+    let near = |cost: f64, expected: f64| {
+        assert!(
+            (cost / expected - 1.0).abs() < 0.001,
+            "{cost} and {expected}"
+        );
+    };
+    near(alone("A", 4_000), 10.0);
+    near(alone("B", 100_000), 10.0);
+    near(alone("B", 5_000), 60.0);
+    // No clock tells less than a microsecond apart.
+    near(alone("B", 7), 300.0);
+}
+
 /// A trial of two guests on one CPU, each of which wants all of it, with weight, cap, and the work in
 /// each interval.
 fn of_guests(
@@ -224,7 +272,7 @@ fn of_guests(
     let whole_cpu = alone::Want {
         kops_per_sec: 1_000_000,
         cpu_ns_per_sec: 1_000_000_000,
-        reads_per_ms: 0,
+        ..Default::default()
     };
     for set in &load.sets {
         whole_cpu.store(&set.name, &mut job.calibration);
@@ -369,7 +417,7 @@ fn the_seed_says_which_set_is_the_first_to_start() {
 }
 
 #[test]
-fn threads_have_nice_values_and_guests_have_weights() {
+fn threads_have_nice_values_processes_have_cgroups_and_guests_have_weights() {
     let key = |workers: &str, key: &str, value: u32| {
         let set = json!({"name": "C", "events": ["5 1ms"], key: value});
         let load = read(json!({ "workers": workers, "set": [set] })).unwrap();
@@ -387,6 +435,59 @@ fn threads_have_nice_values_and_guests_have_weights() {
         Err("set.0.weight".to_owned())
     );
     assert_eq!(key("threads", "cap", 50), Err("set.0.cap".to_owned()));
+    assert_eq!(key("processes", "weight", 512), Ok(()));
+    assert_eq!(key("processes", "nice", 5), Ok(()));
+    for wrong in [0, 10_001] {
+        let found = key("processes", "weight", wrong);
+        assert_eq!(found, Err("set.0.weight".to_owned()));
+    }
+    let quota = |workers: &str, quota: &str| {
+        let set = json!({"name": "C", "events": ["5 1ms"], "quota": quota});
+        let load = read(json!({ "workers": workers, "set": [set] }));
+        load.and_then(|load| load.check())
+            .map_err(|invalid| invalid.key)
+    };
+    assert_eq!(quota("processes", "50%"), Ok(()));
+    assert_eq!(quota("processes", "0.5%"), Err("set.0.quota".to_owned()));
+    assert_eq!(quota("threads", "50%"), Err("set.0.quota".to_owned()));
+    let front = json!({"name": "front", "events": ["5 1ms"]});
+    let back = json!({"name": "back", "events": ["5"], "after": "front"});
+    let pipeline = read(json!({ "workers": "processes", "set": [front, back] })).unwrap();
+    assert_eq!(pipeline.check().unwrap_err().key, "set.1.after");
+}
+
+#[test]
+fn sets_in_cgroups_are_entitled_to_what_their_groups_are() {
+    let set = |name: &str, key: &str, value: serde_json::Value| json!({"name": name, "events": ["500 0us"], key: value});
+    let load = read(json!({
+        "workers": "processes",
+        "set": [
+            set("heavy", "weight", json!(300)),
+            set("light", "nice", json!(0)),
+            set("limited", "quota", json!("20%")),
+        ],
+    }))
+    .unwrap();
+    let standing = worker::Standing {
+        weight: weight::USUAL,
+        cpus: vec![0, 1],
+    };
+    // One worker of the heavy set, two of the light one, four of the limited one, on two CPUs. All
+    // want a whole one.
+    let workers: Vec<(usize, &worker::Standing)> =
+        [0, 1, 1, 2, 2, 2, 2].map(|set| (set, &standing)).into();
+    let ask = fair::Ask {
+        want: 1.0,
+        weight: 1024.0,
+        cpus: &[0, 1],
+    };
+    let shares = figures::shares_in_groups(&load, &workers, &[ask; 7]);
+    // The quota leaves 1.8 CPUs. Three quarters of them are more than one worker can use, so the
+    // light set has 0.8, for two.
+    let expected = [1.0, 0.4, 0.4, 0.05, 0.05, 0.05, 0.05];
+    for (share, expected) in shares.iter().zip(expected) {
+        assert!((share - expected).abs() < 1e-9, "{shares:?}");
+    }
 }
 
 /// Rates of the sets, from the classic table: workers, and thousands of operations in a second.

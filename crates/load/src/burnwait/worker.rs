@@ -11,6 +11,7 @@ use crate::worst::At;
 use model::{InPlace, Turns};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
 
 /// Name of the threads, as the agent sees it in `/proc/PID/task/TID/comm`.
 pub const THREAD: &str = "burnwait";
@@ -28,7 +29,7 @@ pub struct Interval {
 }
 
 /// Weight and CPUs of a worker as the kernel has them, from which its entitlement follows.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Standing {
     /// Weight of the thread, from its policy and nice value.
     pub weight: u32,

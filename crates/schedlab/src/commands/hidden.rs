@@ -61,6 +61,11 @@ pub fn serve_pairs(port: u16) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
+pub fn worker() -> Result<ExitCode, CliError> {
+    load::worker_main().map_err(CliError::internal)?;
+    Ok(ExitCode::SUCCESS)
+}
+
 pub fn spin(threads: u32) -> Result<ExitCode, CliError> {
     load::spin_main(threads).map_err(CliError::internal)?;
     Ok(ExitCode::SUCCESS)

@@ -7,15 +7,14 @@
 mod image;
 mod inside;
 mod proof;
-mod wire;
 
 pub use image::DIRECTORY;
 pub use inside::{is_wanted, main};
 pub use proof::AsMade;
 
-use super::alone::Want;
 use super::sets::Set;
-use super::worker::{self, Record, Shape};
+use super::wire::{self, Go, Order, Said, Task};
+use super::worker::{self, Record, Shape, Standing};
 use super::{BurnWait, OPERATIONS_PER_KOP, figures};
 use crate::gate::{Gate, Timing};
 use crate::recording::Recorder;
@@ -26,7 +25,6 @@ use proof::{Weights, as_made, check_room};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::time::{Duration, Instant};
-use wire::{Go, Order, Said, Task};
 use xen::{Console, Guest, GuestConfig, POOL_0, Pool, Running};
 
 /// Beginning of the names of all guests that are workers.
@@ -133,7 +131,6 @@ pub fn calibrate(load: &BurnWait, job: &Job) -> Result<Calibration, String> {
     let values = &mut calibration.values;
     values.insert(OPERATIONS_PER_KOP.to_owned(), operations_per_us);
     for (set, want) in load.sets.iter().zip(wants) {
-        let want: Want = wire::want(want);
         want.store(&set.name, &mut calibration);
     }
     Ok(calibration)
@@ -253,6 +250,7 @@ fn boot(guests: &[Guest], sets: &[&Set], shape: Shape, seed: u64) -> Result<Vec<
             operations_per_kop: shape.operations_per_kop,
             after_ns: random.random_range(0..=set.apart_ns()),
             seed: random.random(),
+            reads_per_ms: 0,
         })?;
     }
     Ok(workers)
@@ -455,7 +453,14 @@ fn put_together(
         let longest_ns = worker::longest_lateness_ns(shape.duration_ns);
         let mut lateness = Recorder::new(shape.duration_ns, longest_ns)?;
         lateness.open(one.timing.window);
-        records.push(one.report.into_record(one.set, weight, lateness));
+        records.push(Record {
+            // A guest does not see what the hypervisor has given it.
+            standing: Standing {
+                weight,
+                cpus: Vec::new(),
+            },
+            ..one.report.into_record(one.set, lateness)
+        });
     }
     let all: f64 = guests.iter().map(|guest| guest.cpu_seconds).sum();
     let seen = Seen {

@@ -1,21 +1,22 @@
-//! Messages between dom0 and the worker in a guest over the guest's console, a line each.
+//! Messages between the load and a worker that is a process of its own, or the only one of a guest:
+//! lines over its standard streams, which are a guest's console.
 //!
-//! The guest marks its lines, since its kernel may print there too. Times are nanoseconds of the
-//! guest's CLOCK_MONOTONIC, which dom0 has asked for. Clocks of guests cannot be taken for the same:
-//! each has lost the ticks that it did not see while it booted.
+//! The worker marks its lines, since a guest's kernel may print there too. Times are nanoseconds of
+//! the worker's CLOCK_MONOTONIC, which the load has asked a guest for. Clocks of guests cannot be taken
+//! for the same: each has lost the ticks that it did not see while it booted.
 
-use super::super::alone::Want;
-use super::super::sets::Set;
-use super::super::worker::{Interval, Record, Standing};
+use super::alone::Want;
+use super::sets::Set;
+use super::worker::{Interval, Record, Standing};
 use crate::recording::Recorder;
 use serde::{Deserialize, Serialize};
 
-/// Beginning of each line of a guest.
+/// Beginning of each line of a worker.
 pub const MARK: &str = "schedlab: ";
 /// Last on the command line of a guest's kernel: the word that makes a program its worker.
 pub const ARGUMENT: &str = "schedlab.worker";
 
-/// First line to a guest.
+/// First line to a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Task {
     /// Be one worker of a set, when it is time.
@@ -32,6 +33,8 @@ pub enum Task {
         after_ns: u64,
         /// Seed of its waits.
         seed: u64,
+        /// Reads of its large memory that take a millisecond.
+        reads_per_ms: u64,
     },
     /// Find out what a worker of each set does alone.
     Alone {
@@ -62,7 +65,7 @@ pub struct Go {
     pub end_ns: u64,
 }
 
-/// Line of a guest.
+/// Line of a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Said {
     /// It is up.
@@ -75,8 +78,8 @@ pub enum Said {
     Wants {
         /// Operations in a microsecond.
         operations_per_us: u64,
-        /// Demands in the order of the sets: thousands of operations and CPU time in a second.
-        wants: Vec<(u64, u64)>,
+        /// Demands in the order of the sets.
+        wants: Vec<Want>,
     },
     /// The work is over.
     Report(Report),
@@ -93,7 +96,9 @@ pub struct Report {
     lateness: Vec<Vec<(u64, u64)>>,
     /// Periodic events with a deadline in the window, and those of them that missed it.
     deadlines: (u64, u64),
-    /// Time in the window in which the guest could have run and another one did.
+    /// Weight and CPUs of the worker when its window began, by the kernel that it is on.
+    pub standing: Standing,
+    /// Time in the window in which a guest could have run and another one did.
     pub steal_ns: u64,
 }
 
@@ -105,12 +110,13 @@ impl Report {
             intervals: record.intervals.iter().map(interval).collect(),
             lateness: record.lateness.counts(),
             deadlines: (record.deadlines, record.missed),
+            standing: record.standing.clone(),
             steal_ns,
         }
     }
 
-    /// The record as it was in the guest; its lateness goes into a recorder of the same window.
-    pub fn into_record(self, set: usize, weight: u32, mut lateness: Recorder) -> Record {
+    /// The record as it was there; its lateness goes into a recorder of the same window.
+    pub fn into_record(self, set: usize, mut lateness: Recorder) -> Record {
         lateness.add(&self.lateness);
         let interval = |(kops, cpu_ns, late_ns)| Interval {
             kops,
@@ -119,10 +125,7 @@ impl Report {
         };
         Record {
             set,
-            standing: Standing {
-                weight,
-                cpus: Vec::new(),
-            },
+            standing: self.standing,
             in_turns: Vec::new(),
             intervals: self.intervals.into_iter().map(interval).collect(),
             lateness,
@@ -143,20 +146,6 @@ impl Said {
     pub fn of(line: &str) -> Option<Result<Self, String>> {
         let (_, json) = line.split_once(MARK)?;
         Some(serde_json::from_str(json).map_err(|e| format!("it said what cannot be read: {e}")))
-    }
-}
-
-/// A demand as it is sent.
-pub fn pair(want: Want) -> (u64, u64) {
-    (want.kops_per_sec, want.cpu_ns_per_sec)
-}
-
-/// A demand as it was sent.
-pub fn want((kops_per_sec, cpu_ns_per_sec): (u64, u64)) -> Want {
-    Want {
-        kops_per_sec,
-        cpu_ns_per_sec,
-        reads_per_ms: 0,
     }
 }
 
@@ -197,7 +186,8 @@ mod tests {
             panic!("{line}");
         };
         assert_eq!(report.steal_ns, 40);
-        let back = report.into_record(1, 512, recorder());
+        let back = report.into_record(1, recorder());
+        assert_eq!(back.standing, record.standing);
         assert_eq!((back.deadlines, back.missed), (9, 2));
         assert_eq!(back.intervals, record.intervals);
         assert_eq!(back.lateness.counts(), record.lateness.counts());

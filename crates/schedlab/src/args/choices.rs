@@ -1,0 +1,20 @@
+//! Values of options that are names of a table.
+
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+
+/// The formats of a report, by name.
+pub fn format() -> impl TypedValueParser<Value = &'static report::Format> {
+    let names = report::FORMATS.iter().map(|format| format.name);
+    PossibleValuesParser::new(names)
+        .map(|name| report::Format::named(&name).unwrap_or(&report::FORMATS[0]))
+}
+
+/// The tools whose results can be imported, by name.
+pub fn import_tool() -> impl TypedValueParser<Value = &'static import::Tool> {
+    let names = import::TOOLS
+        .iter()
+        .map(|tool| PossibleValue::new(tool.name).help(tool.summary));
+    let names: Vec<PossibleValue> = names.collect();
+    PossibleValuesParser::new(names)
+        .map(|name| import::Tool::named(&name).unwrap_or(&import::TOOLS[0]))
+}
