@@ -345,6 +345,10 @@ pub trait Driver {
     fn in_guests(&self) -> bool {
         false
     }
+    /// Each part of the workload alone, by its name, where that is to be measured too.
+    fn baselines(&self) -> Vec<(String, Kind)> {
+        Vec::new()
+    }
     /// Cgroups that the agent makes for parts of the load, which puts its processes there itself.
     fn groups(&self) -> Vec<PartGroup> {
         Vec::new()

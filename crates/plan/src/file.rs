@@ -8,7 +8,7 @@ use crate::stop::FileStop;
 use crate::table::{Places, Value, items, own_keys, take, take_kind};
 use crate::target::target;
 use crate::workload;
-use model::{Experiment, TargetSpec, Tracing, Workload};
+use model::{Experiment, Load, TargetSpec, Tracing, Workload};
 use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -117,6 +117,18 @@ fn read_workloads(values: Vec<Value>) -> Result<Vec<Workload>, PlanError> {
     Ok(workloads)
 }
 
+/// Workloads of their own in which each part of this one is alone, where it asks for them.
+fn baselines(of: &Workload) -> Result<Vec<Workload>, PlanError> {
+    let driver = load::driver(&of.kind).map_err(PlanError::new)?;
+    let baseline = |(part, kind)| Workload {
+        name: format!("{} {part} alone", of.name),
+        kind,
+        loads: vec![Load::Count(1)],
+        ..of.clone()
+    };
+    Ok(driver.baselines().into_iter().map(baseline).collect())
+}
+
 /// One table, which may be several workloads.
 fn read_workload(mut value: Value) -> Result<Vec<Workload>, PlanError> {
     let kind = take_kind(
@@ -126,7 +138,8 @@ fn read_workload(mut value: Value) -> Result<Vec<Workload>, PlanError> {
     )?;
     let spread = Spread::take(&mut value)?;
     let workload = workload::from_table(&kind, value)?;
-    let workloads = spread.over(workload)?;
+    let mut workloads = baselines(&workload)?;
+    workloads.extend(spread.over(workload)?);
     workloads.iter().try_for_each(workload::check_workload)?;
     Ok(workloads)
 }

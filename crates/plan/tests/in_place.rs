@@ -110,8 +110,12 @@ fn a_program_takes_turns_where_it_prints_as_it_goes_and_is_told_for_how_long() {
 }
 
 #[test]
-fn workers_that_are_guests_take_no_turns() {
-    let guests = "[[workload]]\nkind = \"burnwait\"\nworkers = \"guests\"\nin-place = \"always\"\n";
-    let said = refused(guests);
-    assert!(said.contains("are guests"), "{said}");
+fn workers_that_are_guests_or_processes_take_no_turns() {
+    for workers in ["guests", "processes"] {
+        let workload = format!(
+            "[[workload]]\nkind = \"burnwait\"\nworkers = \"{workers}\"\nin-place = \"always\"\n"
+        );
+        let said = refused(&workload);
+        assert!(said.contains(&format!("are {workers}")), "{said}");
+    }
 }

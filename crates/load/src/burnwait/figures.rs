@@ -32,9 +32,14 @@ pub fn parsed(
     }
     let seconds = job.workload.duration_ns as f64 / 1e9;
     let mut figures = Figures::new(opened);
-    let lateness = records.iter().map(|record| record.lateness.clone());
+    let judged = || {
+        records
+            .iter()
+            .filter(|record| load.sets[record.set].is_judged())
+    };
+    let lateness = judged().map(|record| record.lateness.clone());
     figures.latency("lateness", LATENESS, lateness.collect())?;
-    let done: u64 = records.iter().map(Record::kops).sum();
+    let done: u64 = judged().map(Record::kops).sum();
     if done == 0 {
         return Err(NOTHING_ENDED.to_owned());
     }
@@ -46,14 +51,16 @@ pub fn parsed(
         CPU_PERCENT,
         guests.map_or(cpu_percent, |seen| seen.cpu_percent),
     );
-    let deadlines: u64 = records.iter().map(|record| record.deadlines).sum();
+    let deadlines: u64 = judged().map(|record| record.deadlines).sum();
     if deadlines > 0 {
-        let missed: u64 = records.iter().map(|record| record.missed).sum();
+        let missed: u64 = judged().map(|record| record.missed).sum();
         figures.push(MISSED, 100.0 * missed as f64 / deadlines as f64);
     }
     let stand = records.iter().map(|r| (r.set, &r.standing)).collect();
     let due = due_per_sec(load, job, stand, guests)?;
-    judge(&mut figures, load, job, &records, &due);
+    let all = records.iter().zip(due.iter().copied());
+    let (judged, their_due) = judged_of(load, all);
+    judge(&mut figures, load, job, &judged, &their_due);
     figures.parsed.files.push(sets_file(load, job, &records));
     figures
         .parsed
@@ -80,9 +87,15 @@ fn in_turns(
     opened: SystemTime,
 ) -> Result<Parsed, String> {
     let mut figures = InTurns::new(turns, opened);
-    let lateness = records.iter().map(|record| record.lateness.clone());
+    let is_judged = |record: &&Record| load.sets[record.set].is_judged();
+    let lateness = records.iter().filter(is_judged);
+    let lateness = lateness.map(|record| record.lateness.clone());
     figures.latency("lateness", LATENESS, None, lateness.collect())?;
-    if records.iter().all(|record| record.kops() == 0) {
+    if records
+        .iter()
+        .filter(is_judged)
+        .all(|record| record.kops() == 0)
+    {
         return Err(NOTHING_ENDED.to_owned());
     }
     let seconds = turns.lengths.window_ns as f64 / 1e9;
@@ -92,19 +105,21 @@ fn in_turns(
             (r.set, now.unwrap_or(&r.standing))
         });
         let due = due_per_sec(load, job, stand.collect(), None)?;
-        let of = |halves: &[usize], of: fn(&Interval) -> u64| -> Vec<f64> {
+        let rate = |r: &Record, halves: &[usize], of: fn(&Interval) -> u64| -> f64 {
             let seconds = seconds / 2.0 * halves.len() as f64;
-            let sum = |r: &Record| halves.iter().map(|h| of(&r.intervals[2 * turn + h])).sum();
-            let sums = records.iter().map(sum);
-            sums.map(|sum: u64| sum as f64 / seconds).collect()
+            let sum: u64 = halves.iter().map(|h| of(&r.intervals[2 * turn + h])).sum();
+            sum as f64 / seconds
         };
+        let (judged, their_due) = judged_of(load, records.iter().zip(due));
         let figures_of = |halves: &[usize]| {
-            let got = of(halves, |i| i.kops);
-            let cpu_percent = of(halves, |i| i.cpu_ns).iter().sum::<f64>() / 1e7;
+            let got = judged.iter().map(|r| rate(r, halves, |i| i.kops));
+            let got: Vec<f64> = got.collect();
+            let cpu_ns = records.iter().map(|r| rate(r, halves, |i| i.cpu_ns));
+            let cpu_percent = cpu_ns.sum::<f64>() / 1e7;
             let rates = [(WORK_PER_SEC, got.iter().sum()), (CPU_PERCENT, cpu_percent)];
             rates
                 .into_iter()
-                .chain(shared(load, records, &got, &due))
+                .chain(shared(load, &judged, &got, &their_due))
                 .collect::<Vec<_>>()
         };
         let [first, second] = [figures_of(&[0]), figures_of(&[1])];
@@ -193,7 +208,16 @@ pub fn shares_in_groups(
     workers.iter().map(each).collect()
 }
 
-fn judge(figures: &mut Figures, load: &BurnWait, job: &Job, records: &[Record], due: &[f64]) {
+/// The workers that are judged, and what they are entitled to.
+fn judged_of<'a>(
+    load: &BurnWait,
+    all: impl Iterator<Item = (&'a Record, f64)>,
+) -> (Vec<&'a Record>, Vec<f64>) {
+    all.filter(|(record, _)| load.sets[record.set].is_judged())
+        .unzip()
+}
+
+fn judge(figures: &mut Figures, load: &BurnWait, job: &Job, records: &[&Record], due: &[f64]) {
     let seconds = job.workload.duration_ns as f64 / 1e9;
     let got: Vec<f64> = records.iter().map(|r| r.kops() as f64 / seconds).collect();
     for (def, value) in shared(load, records, &got, due) {
@@ -223,7 +247,7 @@ fn judge(figures: &mut Figures, load: &BurnWait, job: &Job, records: &[Record], 
 
 /// How the CPUs were shared: what each worker got and what it is entitled to, in thousands of
 /// operations a second.
-fn shared(load: &BurnWait, records: &[Record], got: &[f64], due: &[f64]) -> Vec<(MetricDef, f64)> {
+fn shared(load: &BurnWait, records: &[&Record], got: &[f64], due: &[f64]) -> Vec<(MetricDef, f64)> {
     let ratios: Vec<f64> = got.iter().zip(due).map(|(got, due)| got / due).collect();
     let mut figures = Vec::new();
     if let Some(jain) = fair::jain(&ratios) {
@@ -254,7 +278,8 @@ pub fn latency_cost(load: &BurnWait, job: &Job, records: &[Record]) -> Option<f6
         let together = Recording::merge(workers.map(|record| record.lateness.clone()))?;
         Some(together.mean_ns()? / alone_ns.max(LEAST_LATE_NS) as f64)
     };
-    let costs = load.sets.iter().enumerate().filter_map(of_set);
+    let judged = load.sets.iter().enumerate();
+    let costs = judged.filter(|(_, set)| set.is_judged()).filter_map(of_set);
     costs.reduce(f64::max)
 }
 

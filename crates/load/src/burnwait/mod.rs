@@ -25,7 +25,7 @@ use crate::{
     Chosen, Driver, Job, Keys, KindDef, Launch, LoadForms, NativeError, Output, Params, Parsed,
     PartGroup, Phases, Run, Usual, Window, Work, crew, phase,
 };
-use model::{Better, Calibration, Invalid, KeyDef, Load, MetricDef, Problem, Task, Turns};
+use model::{Better, Calibration, Invalid, KeyDef, Kind, Load, MetricDef, Problem, Task, Turns};
 use pipe::Pipe;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -49,7 +49,8 @@ const KEYS: &[KeyDef] = &[
          20, 10, 10, 10, 10 and 30 and wait 300us each. A thousand operations take about a \
          microsecond: their unit is calibrated once for each cell. `nice` gives the workers of a \
          set another weight, by which their entitlement counts, too; `count` is a number of \
-         workers that does not follow the load. `on` and `off` are the lengths of times in which \
+         workers that does not follow the load. `role = \"antagonist\"` is for workers who are only in the \
+         way: they take part in what everybody is entitled to, and no metric but `cpu_percent` counts them. `on` and `off` are the lengths of times in which \
          its events are due and are not, by turns. `after = \"NAME\"` makes a pipeline: the first \
          worker of that set hands over to the first of this one when a piece has ended, and so on; \
          events of this one have no wait (`\"30\"`). `cpus` places the workers (`\"0-1\"`, \
@@ -68,6 +69,13 @@ const KEYS: &[KeyDef] = &[
         "`threads`",
         "What a worker is: a thread, a process, or a guest of Xen with one virtual CPU, on a target \
          with Xen.",
+    ),
+    KeyDef::new(
+        "baselines",
+        "`true` or `false`",
+        "`false`",
+        "Whether one worker of each set alone is measured as well, under all arms, as a workload \
+         `NAME SET alone`. What a worker wants is calibrated in any case, once and under no arm.",
     ),
     KeyDef::new(
         "interval",
@@ -109,7 +117,7 @@ const WORK_PER_SEC: MetricDef = MetricDef {
     name: "work_per_sec",
     unit: "1/s",
     better: Better::Higher,
-    text: "Thousands of operations that all workers did in a second.",
+    text: "Thousands of operations that all workers did in a second, antagonists left out.",
 };
 const CPU_PERCENT: MetricDef = MetricDef::explaining(
     "cpu_percent",
@@ -247,6 +255,9 @@ pub struct BurnWait {
     pub workers: Workers,
     /// Length of an interval.
     pub interval_ns: u64,
+    /// Whether each set has a cell in which one of its workers is alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub baselines: bool,
 }
 
 /// Form of a worker.
@@ -285,6 +296,7 @@ impl Params for BurnWait {
                 .unwrap_or_else(sets::published),
             workers: keys.get("workers").unwrap_or_default(),
             interval_ns: keys.duration("interval").unwrap_or(1_000_000_000),
+            baselines: keys.get("baselines").unwrap_or_default(),
         }
     }
 }
@@ -483,6 +495,29 @@ impl Driver for BurnWait {
         Some(format!(
             "its workers are {are}, which record for their whole life"
         ))
+    }
+
+    fn baselines(&self) -> Vec<(String, Kind)> {
+        // A set that another hands over to does nothing alone.
+        let apart = self
+            .sets
+            .iter()
+            .filter(|set| set.after.is_none() && set.is_judged());
+        let alone = |set: &Set| {
+            let load = BurnWait {
+                sets: vec![Set {
+                    count: Some(1),
+                    ..set.clone()
+                }],
+                baselines: false,
+                ..self.clone()
+            };
+            (set.name.clone(), KIND.of(&load))
+        };
+        match self.baselines {
+            true => apart.map(alone).collect(),
+            false => Vec::new(),
+        }
     }
 
     fn groups(&self) -> Vec<PartGroup> {

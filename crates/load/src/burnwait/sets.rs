@@ -27,6 +27,9 @@ pub struct Set {
     pub name: String,
     /// Events of one worker, all of which are due at the start.
     pub events: Vec<Event>,
+    /// Part that the workers have in the trial.
+    #[serde(default, skip_serializing_if = "Part::is_load")]
+    pub role: Part,
     /// Number of workers; `None`: the load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
@@ -60,6 +63,24 @@ pub struct Set {
     /// Work on memory beyond the caches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Memory>,
+}
+
+/// Part of a set in a trial.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Part {
+    /// Its workers are judged.
+    #[default]
+    Load,
+    /// They are in the way of the others, take part in what everybody is entitled to, and are not
+    /// judged.
+    Antagonist,
+}
+
+impl Part {
+    fn is_load(&self) -> bool {
+        *self == Part::Load
+    }
 }
 
 /// A worker's part of work that waits for memory.
@@ -109,6 +130,11 @@ impl Set {
         }
     }
 
+    /// True if figures of its workers count in the metrics.
+    pub fn is_judged(&self) -> bool {
+        self.role.is_load()
+    }
+
     /// True if its workers have to be in a cgroup of their own.
     pub fn asks_for_group(&self) -> bool {
         self.weight.is_some() || self.quota_percent.is_some()
@@ -130,6 +156,7 @@ impl Set {
         Set {
             name: name.into(),
             events,
+            role: Part::Load,
             count: None,
             nice: 0,
             weight: None,
@@ -235,6 +262,7 @@ pub fn read(keys: &mut Keys) -> Set {
         }
     }
     Set {
+        role: keys.get("role").unwrap_or_default(),
         count: keys.get("count"),
         nice: keys.get("nice").unwrap_or_default(),
         weight: keys.get("weight"),
@@ -348,6 +376,10 @@ pub fn check(sets: &[Set], workers: Workers) -> Result<(), Invalid> {
             let what = format!("nice {} is not in -20 to 19", set.nice);
             return Err(Invalid::new(format!("set.{index}.nice"), what));
         }
+    }
+    if !sets.iter().any(Set::is_judged) {
+        let what = "all sets are antagonists, so there is nothing to judge";
+        return Err(Invalid::new("set", what).with_remedy("leave out the `role` of one of them"));
     }
     let placements: BTreeSet<&String> = sets.iter().filter_map(|set| set.cpus.as_ref()).collect();
     match placements.len() > MOST_PLACEMENTS {

@@ -2,12 +2,40 @@ use super::*;
 use crate::testing;
 use serde_json::json;
 
+mod keys;
+
 fn burnwait() -> BurnWait {
     BurnWait {
         sets: sets::published(),
         workers: Workers::Threads,
         interval_ns: 100_000_000,
+        baselines: false,
     }
+}
+
+#[test]
+fn antagonists_take_part_and_are_not_judged() {
+    let sets = |role: &str| {
+        json!({"interval": "100ms", "set": [
+            {"name": "judged", "events": ["20 2ms"], "count": 1},
+            {"name": "hogs", "events": ["200 0us"], "count": 6, "role": role},
+        ]})
+    };
+    let load = read(sets("antagonist")).unwrap();
+    assert_eq!(load.check(), Ok(()));
+    let job = calibrated(&load, 1);
+    let parsed = testing::generate(&load, &job).unwrap();
+    // What the one worker did, of which the table has the same.
+    let (work, rates) = (value(&parsed, "work_per_sec"), rates(&parsed));
+    assert!((work - rates["judged"]).abs() < 0.01, "{work} {rates:?}");
+    assert!(rates["hogs"] > work, "{rates:?}");
+    // One of a kind is as fair as can be.
+    assert!((value(&parsed, "fairness_percent") - 100.0).abs() < 1e-6);
+    let together = read(sets("load")).unwrap();
+    let judged = testing::generate(&together, &job).unwrap();
+    assert!(value(&judged, "work_per_sec") > work);
+    let nobody = json!({"set": [{"name": "C", "events": ["5 1ms"], "role": "antagonist"}]});
+    assert_eq!(read(nobody).unwrap().check().unwrap_err().key, "set");
 }
 
 fn calibrated(load: &BurnWait, count: u64) -> Job {
@@ -94,33 +122,6 @@ fn read(keys: serde_json::Value) -> Result<BurnWait, Invalid> {
 }
 
 #[test]
-fn events_are_read_from_texts() {
-    let load = read(json!({"set": [{"name": "C", "events": ["5 1ms", "10  20us"]}]})).unwrap();
-    let expected = [(5, 1_000_000), (10, 20_000)];
-    let events = load.sets[0].events.iter().map(|e| (e.kops, e.wait_ns));
-    assert_eq!(events.collect::<Vec<_>>(), expected);
-    assert_eq!(read(json!({})).unwrap().sets, sets::published());
-}
-
-#[test]
-fn what_is_wrong_with_a_set_is_said_at_its_place() {
-    let key = |keys| read(keys).unwrap_err().key;
-    for events in [json!(["x 1ms"]), json!(["5 soon"]), json!(["2x 1ms"])] {
-        let keys = json!({"set": [{"name": "C", "events": events}]});
-        assert_eq!(key(keys), "set.0.events.0");
-    }
-    assert_eq!(key(json!({"set": [{"events": ["5 1ms"]}]})), "set.0");
-    assert_eq!(key(json!({"set": [{"name": "C"}]})), "set.0");
-    let set = json!({"name": "C", "events": ["5 1ms"]});
-    let twice = read(json!({"set": [set, set]})).unwrap();
-    assert_eq!(twice.check().unwrap_err().key, "set.1.name");
-    let idle = read(json!({"set": [{"name": "C", "events": ["0 1ms"]}]})).unwrap();
-    assert_eq!(idle.check().unwrap_err().key, "set.0.events");
-    let short = read(json!({"interval": "1ms"})).unwrap();
-    assert_eq!(short.check().unwrap_err().key, "interval");
-}
-
-#[test]
 fn sets_may_have_a_weight_and_a_number_of_their_own() {
     // More than any machine of tests serves, however busy it was while they were alone.
     const MANY: u64 = 60;
@@ -152,20 +153,6 @@ fn sets_may_have_a_weight_and_a_number_of_their_own() {
 }
 
 #[test]
-fn a_wrong_weight_or_number_of_a_set_is_said_at_its_place() {
-    let set = |key: &str, value: i64| {
-        let set = json!({"name": "C", "events": ["5 1ms"], key: value});
-        read(json!({ "set": [set] }))
-            .unwrap()
-            .check()
-            .unwrap_err()
-            .key
-    };
-    assert_eq!(set("nice", 20), "set.0.nice");
-    assert_eq!(set("count", 0), "set.0.count");
-}
-
-#[test]
 fn periodic_events_that_take_longer_than_their_period_miss_every_deadline() {
     let event = sets::Event {
         when: sets::When::Every,
@@ -177,25 +164,6 @@ fn periodic_events_that_take_longer_than_their_period_miss_every_deadline() {
     let parsed = testing::generate(&load, &calibrated(&load, 1)).unwrap();
     let missed = value(&parsed, "miss_percent");
     assert!((99.0..=100.0).contains(&missed), "{missed}");
-}
-
-#[test]
-fn events_that_no_timer_could_wait_for_are_refused() {
-    let with = |wait_ns, is_periodic| {
-        let mut load = burnwait();
-        let when = match is_periodic {
-            true => sets::When::Every,
-            false => sets::When::Waited,
-        };
-        load.sets[0].events = vec![sets::Event {
-            when,
-            ..sets::Event::waiting(1, wait_ns)
-        }];
-        load.check().map_err(|invalid| invalid.what)
-    };
-    assert!(with(500, false).unwrap_err().contains("below 1us"));
-    assert!(with(0, true).unwrap_err().contains("every 0s"));
-    assert_eq!((with(0, false), with(1_000, true)), (Ok(()), Ok(())));
 }
 
 #[test]
@@ -417,46 +385,6 @@ fn the_seed_says_which_set_is_the_first_to_start() {
 }
 
 #[test]
-fn threads_have_nice_values_processes_have_cgroups_and_guests_have_weights() {
-    let key = |workers: &str, key: &str, value: u32| {
-        let set = json!({"name": "C", "events": ["5 1ms"], key: value});
-        let load = read(json!({ "workers": workers, "set": [set] })).unwrap();
-        load.check().map_err(|invalid| invalid.key)
-    };
-    assert_eq!(key("guests", "weight", 512), Ok(()));
-    assert_eq!(
-        key("guests", "weight", 70_000),
-        Err("set.0.weight".to_owned())
-    );
-    assert_eq!(key("guests", "cap", 101), Err("set.0.cap".to_owned()));
-    assert_eq!(key("guests", "nice", 5), Err("set.0.nice".to_owned()));
-    assert_eq!(
-        key("threads", "weight", 512),
-        Err("set.0.weight".to_owned())
-    );
-    assert_eq!(key("threads", "cap", 50), Err("set.0.cap".to_owned()));
-    assert_eq!(key("processes", "weight", 512), Ok(()));
-    assert_eq!(key("processes", "nice", 5), Ok(()));
-    for wrong in [0, 10_001] {
-        let found = key("processes", "weight", wrong);
-        assert_eq!(found, Err("set.0.weight".to_owned()));
-    }
-    let quota = |workers: &str, quota: &str| {
-        let set = json!({"name": "C", "events": ["5 1ms"], "quota": quota});
-        let load = read(json!({ "workers": workers, "set": [set] }));
-        load.and_then(|load| load.check())
-            .map_err(|invalid| invalid.key)
-    };
-    assert_eq!(quota("processes", "50%"), Ok(()));
-    assert_eq!(quota("processes", "0.5%"), Err("set.0.quota".to_owned()));
-    assert_eq!(quota("threads", "50%"), Err("set.0.quota".to_owned()));
-    let front = json!({"name": "front", "events": ["5 1ms"]});
-    let back = json!({"name": "back", "events": ["5"], "after": "front"});
-    let pipeline = read(json!({ "workers": "processes", "set": [front, back] })).unwrap();
-    assert_eq!(pipeline.check().unwrap_err().key, "set.1.after");
-}
-
-#[test]
 fn sets_in_cgroups_are_entitled_to_what_their_groups_are() {
     let set = |name: &str, key: &str, value: serde_json::Value| json!({"name": name, "events": ["500 0us"], key: value});
     let load = read(json!({
@@ -603,30 +531,6 @@ fn workers_are_where_their_set_places_them_and_are_entitled_to_that() {
     let moon = read(json!({"interval": "100ms", "set": [set]})).unwrap();
     let problems = moon.require(&testing::job(KIND.of(&moon)));
     assert!(problems[0].what.contains("CPU 8000"), "{problems:?}");
-}
-
-#[test]
-fn what_is_wrong_with_a_shape_is_said_at_its_place() {
-    let of = |set: serde_json::Value| {
-        let front = json!({"name": "front", "events": ["5 1ms"]});
-        let load = read(json!({ "interval": "100ms", "set": [front, set] }));
-        load.and_then(|load| load.check()).unwrap_err().key
-    };
-    let wait = json!({"name": "C", "events": ["5 1ms"], "after": "front"});
-    assert_eq!(of(wait), "set.1.events");
-    assert_eq!(of(json!({"name": "C", "events": ["5"]})), "set.1.events");
-    let unknown = json!({"name": "C", "events": ["5"], "after": "back"});
-    assert_eq!(of(unknown), "set.1.after");
-    let fewer = json!({"name": "C", "events": ["5"], "after": "front", "count": 3});
-    assert_eq!(of(fewer), "set.1.count");
-    let half = json!({"name": "C", "events": ["5 1ms"], "on": "5ms"});
-    assert_eq!(of(half), "set.1.on");
-    let small = json!({"name": "C", "events": ["5 1ms"], "memory": "1KiB"});
-    assert_eq!(of(small), "set.1.memory");
-    let none = json!({"name": "C", "events": ["5 1ms"], "memory-percent": 5});
-    assert_eq!(of(none), "set.1.memory-percent");
-    let every = json!({"name": "C", "events": ["5 every 1ms"], "on": "5ms", "off": "5ms"});
-    assert_eq!(of(every), "set.1.events");
 }
 
 #[test]
