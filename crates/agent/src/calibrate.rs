@@ -19,6 +19,7 @@ pub fn calibrate(
     context: &mut Context,
     workload: &model::Workload,
     load: Load,
+    known: &Calibration,
 ) -> Result<Result<Calibration, String>, AgentError> {
     let driver = match load::driver(&workload.kind) {
         Ok(driver) => driver,
@@ -30,7 +31,10 @@ pub fn calibrate(
         hypervisor::record_guests(context.journal)?;
         context.progress("calibrating in a guest", GUEST_LIMIT);
     }
-    let job = Job::new(workload, load, collect::machine::usable_cpus());
+    let job = Job {
+        calibration: known.clone(),
+        ..Job::new(workload, load, collect::machine::usable_cpus())
+    };
     let mut ended = Ok(());
     let found = driver.calibrate(&job, &mut |argv, limit_ns| {
         let (output, all_ended) = run(context, &fence, argv, Duration::from_nanos(limit_ns));

@@ -282,15 +282,17 @@ impl Agent {
             Request::Check { experiment, side } => Reply::Checked {
                 problems: check::check(&self.options.root, &experiment, side),
             },
-            Request::Calibrate { workload, load } => {
-                self.on_a_clean_machine(inbox, say, |context| {
-                    let calibration = calibrate(context, &workload, load)?;
-                    Ok(match calibration {
-                        Ok(calibration) => Reply::Calibrated { calibration },
-                        Err(why) => Reply::Refused { why },
-                    })
+            Request::Calibrate {
+                workload,
+                load,
+                known,
+            } => self.on_a_clean_machine(inbox, say, |context| {
+                let calibration = calibrate(context, &workload, load, &known)?;
+                Ok(match calibration {
+                    Ok(calibration) => Reply::Calibrated { calibration },
+                    Err(why) => Reply::Refused { why },
                 })
-            }
+            }),
             Request::Trial { spec } => self.trial(&spec, inbox, say),
             // Its trial has ended, and with it what this was about.
             Request::Window { .. } | Request::LoadEnded => return true,

@@ -201,6 +201,7 @@ fn calibrating(number: &str) -> (tempfile::TempDir, Agent) {
     agent.send(&Request::Calibrate {
         workload: Box::new(workload(kind.with("fds", 2))),
         load: Load::Count(1),
+        known: model::Calibration::default(),
     });
     eventually("the calibration runs", || running(number).len() >= 4);
     (programs, agent)

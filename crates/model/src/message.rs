@@ -40,6 +40,10 @@ pub enum Request {
         workload: Box<Workload>,
         /// Load of the cell.
         load: Load,
+        /// Values that were found for another workload of the kind: those that are the machine's
+        /// are not found again.
+        #[serde(default)]
+        known: Calibration,
     },
     /// Reply: any number of `File` and `Progress`, then `Trial`, `Refused` or `Unrestored`.
     Trial {

@@ -119,10 +119,14 @@ impl Connection {
         cell: &str,
         workload: &Workload,
         load: Load,
+        known: Calibration,
         interrupted: &AtomicBool,
     ) -> Result<Calibrated, RunError> {
-        let workload = Box::new(workload.clone());
-        self.session.send(&Request::Calibrate { workload, load })?;
+        self.session.send(&Request::Calibrate {
+            workload: Box::new(workload.clone()),
+            load,
+            known,
+        })?;
         let mut patience = Patience::from(Instant::now());
         loop {
             if interrupted.load(Ordering::Relaxed) {

@@ -47,7 +47,7 @@ const KEYS: &[KeyDef] = &[
          of eight pieces. A \
          worker of A burns 70 and waits 200us; one of B has seven events that burn 10, \
          20, 10, 10, 10, 10 and 30 and wait 300us each. A thousand operations take about a \
-         microsecond: their unit is calibrated once for each cell. `nice` gives the workers of a \
+         microsecond: their unit is calibrated once for a run. `nice` gives the workers of a \
          set another weight, by which their entitlement counts, too; `count` is a number of \
          workers that does not follow the load. `role = \"antagonist\"` is for workers who are only in the \
          way: they take part in what everybody is entitled to, and no metric but `cpu_percent` counts them. `on` and `off` are the lengths of times in which \
@@ -577,7 +577,9 @@ impl Driver for BurnWait {
             of_all_loads: true,
             ..Calibration::default()
         };
-        let unit = burn::operations_per_us();
+        // The unit is the machine's: all workloads of a run have the same.
+        let known = job.calibration.values.get(OPERATIONS_PER_KOP).copied();
+        let unit = known.unwrap_or_else(burn::operations_per_us);
         calibration
             .values
             .insert(OPERATIONS_PER_KOP.to_owned(), unit);

@@ -70,6 +70,18 @@ fn what_a_worker_wants_alone_is_calibrated_for_each_set() {
 }
 
 #[test]
+fn the_unit_of_another_workload_is_that_of_this_one() {
+    let load = burnwait();
+    let mut job = testing::job(KIND.of(&load));
+    let known = (OPERATIONS_PER_KOP.to_owned(), 77);
+    job.calibration.values.extend([known]);
+    let found = load.calibrate(&job, &mut testing::run).unwrap();
+    assert_eq!(found.values[OPERATIONS_PER_KOP], 77);
+    // Its own demand is found all the same.
+    assert!(alone::Want::of("A", &found).is_some());
+}
+
+#[test]
 fn many_workers_share_the_cpus_and_every_one_is_in_the_tables() {
     let load = burnwait();
     let cpus = crate::allowed_cpus().len() as u64;

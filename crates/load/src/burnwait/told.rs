@@ -64,8 +64,12 @@ fn obey(home: Home) -> Result<(), String> {
             };
             work(Settled::new(0, &set, shape, own)?, home)
         }
-        Task::Alone { sets, interval_ns } => {
-            let operations_per_us = burn::operations_per_us();
+        Task::Alone {
+            sets,
+            operations_per_us,
+            interval_ns,
+        } => {
+            let operations_per_us = operations_per_us.unwrap_or_else(burn::operations_per_us);
             let wants = alone::wants(&sets, interval_ns, operations_per_us)?;
             say(&Said::Wants {
                 operations_per_us,

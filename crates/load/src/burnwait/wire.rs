@@ -40,6 +40,8 @@ pub enum Task {
     Alone {
         /// The sets.
         sets: Vec<Set>,
+        /// Operations in a microsecond, where they are known.
+        operations_per_us: Option<u64>,
         /// Length of an interval.
         interval_ns: u64,
     },

@@ -22,17 +22,28 @@ impl Run<'_> {
         (self.sink)(Event::Step {
             step: &format!("calibrating {}", cell.name),
         });
+        let known = self.of_the_kind(cell.workload);
         let connection = connected(match self.is_apart(workload) {
             true => &mut self.beside,
             false => &mut self.connection,
         })?;
-        let calibrated = connection.calibrate(&cell.name, workload, cell.load, self.interrupted)?;
+        let calibrated =
+            connection.calibrate(&cell.name, workload, cell.load, known, self.interrupted)?;
         let Calibrated::Found(found) = calibrated else {
             return Ok(None);
         };
         self.calibrations.insert(cell.name.clone(), found.clone());
         self.writer.write_calibrations(&self.calibrations)?;
         Ok(Some(found))
+    }
+
+    /// Values that were found for a workload of the same kind, or none.
+    fn of_the_kind(&self, workload: usize) -> Calibration {
+        let kind = |workload: usize| self.experiment.workloads[workload].kind.name();
+        let cells = self.plan.cells.iter();
+        let mut others = cells.filter(|cell| kind(cell.workload) == kind(workload));
+        let found = others.find_map(|cell| self.calibrations.get(&cell.name));
+        found.cloned().unwrap_or_default()
     }
 
     /// Values that hold for all loads of the workload, where they were found at another one: cells

@@ -113,6 +113,7 @@ pub fn calibrate(load: &BurnWait, job: &Job) -> Result<Calibration, String> {
     let mut worker = Attended::start(&guest)?;
     let task = Task::Alone {
         sets: load.sets.clone(),
+        operations_per_us: job.calibration.values.get(OPERATIONS_PER_KOP).copied(),
         interval_ns: load.interval_ns,
     };
     worker.hello(&task)?;
