@@ -75,7 +75,7 @@ const IN_GROUPS: &str = "[[workload]]\nkind = \"burnwait\"\nworkers = \"processe
     duration = \"1500ms\"\nwarmup = \"200ms\"\ninterval = \"500ms\"\n\
     [[workload.set]]\nname = \"heavy\"\nevents = [\"500 0us\"]\nweight = 300\n\
     [[workload.set]]\nname = \"light\"\nevents = [\"500 0us\"]\n\
-    [[workload.set]]\nname = \"limited\"\nevents = [\"500 0us\"]\nquota = \"20%\"\n";
+    [[workload.set]]\nname = \"limited\"\nevents = [\"500 0us\"]\nquota = \"5%\"\n";
 const ONE_BLOCK: &str = "[stop]\nmax-blocks = 1\nmin-blocks = 1\n";
 
 /// CPUs that each set used, by trial, and the periods in which it was throttled.
@@ -118,26 +118,51 @@ fn sets_of_processes_share_the_cpus_by_the_weights_and_quotas_of_their_cgroups()
     let text = format!("[[arm]]\nname = \"default\"\n{IN_GROUPS}{ONE_BLOCK}");
     let file = bench.file("groups.toml", &text);
     let checked = bench.run(&["check", &file]);
-    if tests::stdout(&checked).contains("no cgroup controller") {
-        return tests::skipped("no cgroup controller for CPU time is mounted");
+    let lacks = ["no cgroup controller", "no cgroup can be made"];
+    if lacks
+        .iter()
+        .any(|what| tests::stderr(&checked).contains(what))
+    {
+        return tests::skipped("no cgroup with a weight can be made here");
     }
     let found = run(&bench, &file);
     for sets in used_by_sets(&bench) {
         let (heavy, light) = (sets["heavy"].0, sets["light"].0);
-        // 1.35 and 0.45 CPUs of two; of one, 0.6 and 0.2.
+        // 1.45 and 0.5 CPUs of two; of one, 0.7 and 0.25.
         assert!(heavy > 1.5 * light && light > 0.0, "{sets:?}");
         let (limited, throttled) = sets["limited"];
-        assert!(limited < 0.25 && throttled > 0.0, "{sets:?}");
+        assert!(limited < 0.1 && throttled > 0.0, "{sets:?}");
         assert_eq!(sets["heavy"].1, 0.0, "{sets:?}");
     }
     // What they got is what they are entitled to. Work of others on this machine only takes from it.
     for trial in found.values().flatten() {
-        assert!(trial["fairness_percent"] > 80.0, "{trial:?}");
+        assert!(trial["fairness_percent"] > 60.0, "{trial:?}");
         assert!(trial["latency_cost"] > 0.0, "{trial:?}");
     }
     let mut left = tests::own_cgroups();
     left.retain(|group| group.contains("-part-"));
     assert_eq!(left, Vec::<String>::new());
+}
+
+#[test]
+fn processes_that_get_no_cpu_are_measured_as_starved() {
+    let _turn = alone();
+    if !tests::is_root() {
+        return tests::skipped("a real-time policy needs root");
+    }
+    let bench = Bench::default();
+    // Those that are first on the CPUs run until the window is over, the others not at all.
+    let text = format!(
+        "[[arm]]\nname = \"hogs\"\npolicy = {{ class = \"fifo\" }}\n\
+         [[workload]]\nkind = \"burnwait\"\nworkers = \"processes\"\nduration = \"600ms\"\n\
+         warmup = \"0s\"\ninterval = \"200ms\"\n\
+         [[workload.set]]\nname = \"hogs\"\nevents = [\"500 0us\"]\ncpus = \"0\"\ncount = 2\n{ONE_BLOCK}"
+    );
+    let found = run(&bench, &bench.file("hogs.toml", &text));
+    for trial in found.values().flatten() {
+        assert!(trial["worst_worker_percent"] < 50.0, "{trial:?}");
+        assert!(trial["starved_percent"] > 0.0, "{trial:?}");
+    }
 }
 
 #[test]

@@ -245,8 +245,9 @@ pub fn watched_log(
     load: &Load,
     trace: &Tracing,
 ) -> Result<&'static str, Problem> {
+    let is_told = crate::driver(&workload.kind).map_or(true, |driver| driver.tells_worst());
     let watched = match (find(workload.kind.name()), load) {
-        (Some(def), load) if !matches!(load, Load::MaxRate(_)) => def.watched,
+        (Some(def), load) if is_told && !matches!(load, Load::MaxRate(_)) => def.watched,
         _ => &[],
     };
     let among = |name: &str| {

@@ -345,6 +345,11 @@ pub trait Driver {
     fn in_guests(&self) -> bool {
         false
     }
+    /// False where it cannot say within the window that a latency was the worst so far, although
+    /// its kind can.
+    fn tells_worst(&self) -> bool {
+        true
+    }
     /// Each part of the workload alone, by its name, where that is to be measured too.
     fn baselines(&self) -> Vec<(String, Kind)> {
         Vec::new()

@@ -124,6 +124,7 @@ fn baselines(of: &Workload) -> Result<Vec<Workload>, PlanError> {
         name: format!("{} {part} alone", of.name),
         kind,
         loads: vec![Load::Count(1)],
+        antagonists: Vec::new(),
         ..of.clone()
     };
     Ok(driver.baselines().into_iter().map(baseline).collect())

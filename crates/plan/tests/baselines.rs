@@ -21,3 +21,21 @@ fn sets_of_workers_are_measured_alone_before_they_are_measured_together() {
     let long = experiment.workloads.iter();
     assert!(long.map(|w| w.duration_ns).all(|ns| ns == 3_000_000_000));
 }
+
+#[test]
+fn who_is_alone_has_no_antagonist_beside_it() {
+    let text = "[[arm]]\nname = \"a\"\n[[workload]]\nkind = \"burnwait\"\nbaselines = true\n\
+                antagonists = \"each\"\n[[workload.antagonist]]\nkind = \"spinner\"\n";
+    let experiment = parse_experiment("x.toml", text).expect("is right");
+    let found = experiment.workloads.iter();
+    let found: Vec<(&str, usize)> = found.map(|w| (&*w.name, w.antagonists.len())).collect();
+    assert_eq!(
+        found,
+        [
+            ("burnwait A alone", 0),
+            ("burnwait B alone", 0),
+            ("burnwait", 0),
+            ("burnwait + spinner", 1),
+        ]
+    );
+}

@@ -242,9 +242,11 @@ impl Cgroup {
     /// Says which of these settings the kernel does not have.
     pub fn differs(&self, settings: Settings) -> Option<String> {
         let (weight, quota) = (self.weight(), self.quota());
-        if settings.weight.is_some() && weight != settings.weight {
+        if let Some(wanted) = settings.weight.filter(|wanted| weight != Some(*wanted)) {
             let found = weight.map_or("none".to_owned(), |weight| weight.to_string());
-            return Some(format!("its cgroup has the weight {found}"));
+            return Some(format!(
+                "its cgroup has the weight {found} and not {wanted}"
+            ));
         }
         let other = settings.quota.filter(|wanted| quota != Some(*wanted))?;
         let found = quota.map_or("none".to_owned(), |quota| quota.to_string());

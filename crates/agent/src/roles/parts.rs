@@ -25,6 +25,8 @@ impl Roles {
         parts: Vec<PartGroup>,
         journal: &mut Journal,
     ) -> Result<Vec<GroupAt>, CgroupError> {
+        // Those of an earlier load on the same stage are removed with the stage.
+        self.parts.clear();
         let mut made = Vec::new();
         for (index, part) in parts.into_iter().enumerate() {
             let name = format!("{name}-part-{index}");
@@ -96,12 +98,10 @@ fn collides(arm: &Arm) -> Option<(String, &'static str)> {
     if arm.to != Role::Load {
         return None;
     }
-    if super::placement::group(&model::Placement::default(), &Role::Load, arm)
-        .quota
-        .is_some()
-    {
+    let settings = super::placement::group(&model::Placement::default(), &Role::Load, arm);
+    if settings.quota.is_some_and(|quota| quota != Quota::NONE) {
         let what = "its quota is for the whole load".to_owned();
-        return Some((what, "leave out the quota, or those of the sets"));
+        return Some((what, "leave out the quota, or weight and quota of the sets"));
     }
     let class = arm.policy.as_ref().map(|policy| policy.class);
     match class {

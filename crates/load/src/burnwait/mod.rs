@@ -49,7 +49,7 @@ const KEYS: &[KeyDef] = &[
          20, 10, 10, 10, 10 and 30 and wait 300us each. A thousand operations take about a \
          microsecond: their unit is calibrated once for a run. `nice` gives the workers of a \
          set another weight, by which their entitlement counts, too; `count` is a number of \
-         workers that does not follow the load. `role = \"antagonist\"` is for workers who are only in the \
+         workers that does not follow the load. `role = \"antagonist\"` is for workers that are only in the \
          way: they take part in what everybody is entitled to, and no metric but `cpu_percent` counts them. `on` and `off` are the lengths of times in which \
          its events are due and are not, by turns. `after = \"NAME\"` makes a pipeline: the first \
          worker of that set hands over to the first of this one when a piece has ended, and so on; \
@@ -304,7 +304,7 @@ impl Params for BurnWait {
 /// Memory of one worker at least: its buffer, and as much for the histogram and the stack.
 const LEAST_WORKER_BYTES: u64 = 128 << 10;
 /// The same of one that is a process, with pages of its own for what the allocator and the kernel keep.
-const LEAST_PROCESS_BYTES: u64 = 1 << 20;
+const LEAST_PROCESS_BYTES: u64 = 3 << 20;
 
 /// Workers that need more than the memory that `/proc/meminfo` says is available.
 fn beyond_memory(workers: u64, needed: u64, meminfo: &str) -> Option<String> {
@@ -503,10 +503,16 @@ impl Driver for BurnWait {
             .sets
             .iter()
             .filter(|set| set.after.is_none() && set.is_judged());
+        // It is in a cgroup where it has company in one.
+        let weight = |set: &Set| match self.groups().is_empty() {
+            true => set.weight,
+            false => Some(set.group_weight()),
+        };
         let alone = |set: &Set| {
             let load = BurnWait {
                 sets: vec![Set {
                     count: Some(1),
+                    weight: weight(set),
                     ..set.clone()
                 }],
                 baselines: false,
@@ -525,6 +531,18 @@ impl Driver for BurnWait {
             Workers::Processes => processes::groups(&self.sets),
             Workers::Threads | Workers::Guests => Vec::new(),
         }
+    }
+
+    fn deciding(&self) -> &[&'static str] {
+        match &self.sets[..] {
+            // With nobody beside it, there is nothing to be fair about.
+            [alone] if alone.count == Some(1) => &["work_per_sec", "lateness_p99"],
+            _ => &[],
+        }
+    }
+
+    fn tells_worst(&self) -> bool {
+        self.workers == Workers::Threads
     }
 
     fn chosen(&self) -> Vec<Chosen> {
@@ -557,6 +575,12 @@ impl Driver for BurnWait {
                 problems.push(job.problem(what, "lower the load, or the `count` of the sets"));
             }
             problems.extend(self.sets.iter().filter_map(|set| elsewhere(job, set)));
+            let files = match self.workers {
+                Workers::Processes => processes::beyond_files(workers, crate::sys::most_files()),
+                Workers::Threads | Workers::Guests => None,
+            };
+            let remedy = "lower the load, or raise the limit (ulimit -Hn)";
+            problems.extend(files.map(|what| job.problem(what, remedy)));
         }
         let raised = self.sets.iter().find(|set| set.nice < 0);
         if let Some(set) = raised.filter(|_| !rustix::process::geteuid().is_root()) {

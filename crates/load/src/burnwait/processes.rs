@@ -11,11 +11,17 @@ use crate::{GroupAt, Job, NativeError, Parsed, PartGroup, Phases, crew, sys};
 use model::TrialFile;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 /// Name of the thread that speaks with the workers.
 const ATTENDANT: &str = "attendant";
+/// Time that it takes to tell one worker to start, by far.
+const TELLING_NS: u64 = 50_000;
+/// Open files of the load beside the two pipes of each worker.
+const FILES_BESIDE: u64 = 64;
+/// This program, also where its file was replaced or removed meanwhile.
+const PROGRAM: &str = "/proc/self/exe";
 /// Subcommand of this program that is a worker.
 const SUBCOMMAND: &str = "worker";
 
@@ -33,6 +39,20 @@ pub fn groups(sets: &[Set]) -> Vec<PartGroup> {
     }
 }
 
+/// Open files of a load with so many workers.
+fn files_of(workers: u64) -> u64 {
+    workers.saturating_mul(2).saturating_add(FILES_BESIDE)
+}
+
+/// Workers that need more open files than a process may have.
+pub fn beyond_files(workers: u64, most: Option<u64>) -> Option<String> {
+    let needed = files_of(workers);
+    let most = most.filter(|most| *most < needed)?;
+    Some(format!(
+        "{workers} processes need {needed} open files, and the hard limit of a process is {most}"
+    ))
+}
+
 /// One trial.
 pub fn generate(load: &BurnWait, job: &Job, phases: &mut Phases) -> Result<Parsed, NativeError> {
     let failed = NativeError::Generator;
@@ -43,15 +63,17 @@ pub fn generate(load: &BurnWait, job: &Job, phases: &mut Phases) -> Result<Parse
     let (opened, attended) = crew::run(ATTENDANT, vec![attend], job, phases)?;
     let attended = attended.into_iter().next();
     let attended = attended.ok_or_else(|| failed("no worker was attended".to_owned()))?;
-    let records = attended.records(shape).map_err(failed)?;
+    let groups = groups_file(load, job, &attended.used);
+    let records = attended.into_records(shape).map_err(failed)?;
     let mut parsed = figures::parsed(load, job, records, opened, None).map_err(failed)?;
-    parsed.files.extend(groups_file(load, job, &attended.used));
+    parsed.files.extend(groups);
     Ok(parsed)
 }
 
 /// All workers, each in its group, of which each has said that it waits.
 fn start(load: &BurnWait, job: &Job, shape: Shape) -> Result<Vec<Worker>, String> {
-    let program = std::env::current_exe().map_err(|e| format!("find this program: {e}"))?;
+    let owns = load.owns(job);
+    sys::allow_files(files_of(owns.len() as u64))?;
     let mut workers = Vec::new();
     for (
         index,
@@ -61,11 +83,10 @@ fn start(load: &BurnWait, job: &Job, shape: Shape) -> Result<Vec<Worker>, String
             reads_per_ms,
             ..
         },
-    ) in load.owns(job)
+    ) in owns
     {
         let set = &load.sets[index];
-        let group = job.groups.iter().find(|group| group.part == set.name);
-        let mut worker = Worker::start(&program, index, set, group)?;
+        let mut worker = Worker::start(index, set)?;
         worker.send(&Task::Work {
             set: Box::new(set.clone()),
             duration_ns: shape.duration_ns,
@@ -83,6 +104,12 @@ fn start(load: &BurnWait, job: &Job, shape: Shape) -> Result<Vec<Worker>, String
             _ => return Err(worker.failed("it did not say that it waits")),
         }
     }
+    // Only now, so that its start does not use up the quota of a group.
+    for worker in &mut workers {
+        let name = &load.sets[worker.set].name;
+        let group = job.groups.iter().find(|group| group.part == *name);
+        group.map_or(Ok(()), |group| worker.join(group))?;
+    }
     Ok(workers)
 }
 
@@ -96,14 +123,14 @@ struct Attended {
 }
 
 impl Attended {
-    fn records(&self, shape: Shape) -> Result<Vec<Record>, String> {
+    fn into_records(self, shape: Shape) -> Result<Vec<Record>, String> {
         let longest_ns = worker::longest_lateness_ns(shape.duration_ns);
-        let record = |(set, report): &(usize, Report)| {
+        let record = |(set, report): (usize, Report)| {
             let mut lateness = Recorder::new(shape.duration_ns, longest_ns)?;
             lateness.open(self.window);
-            Ok(report.clone().into_record(*set, lateness))
+            Ok(report.into_record(set, lateness))
         };
-        self.reports.iter().map(record).collect()
+        self.reports.into_iter().map(record).collect()
     }
 }
 
@@ -112,8 +139,11 @@ fn attend(mut workers: Vec<Worker>, groups: &[GroupAt], gate: &Gate) -> Result<A
     let Some(Timing { start_ns, window }) = gate.wait() else {
         return Err("there was no load".to_owned());
     };
+    // All are to be told before the first one works.
+    let telling_ns = TELLING_NS.saturating_mul(workers.len() as u64);
+    let warmup_ns = window.begin_ns.saturating_sub(start_ns);
     let go = Order::Go(Go {
-        start_ns,
+        start_ns: start_ns.saturating_add(telling_ns.min(warmup_ns / 2)),
         begin_ns: window.begin_ns,
         end_ns: window.end_ns,
     });
@@ -226,37 +256,35 @@ struct Worker {
 }
 
 impl Worker {
-    fn start(
-        program: &Path,
-        index: usize,
-        set: &Set,
-        group: Option<&GroupAt>,
-    ) -> Result<Self, String> {
+    fn start(index: usize, set: &Set) -> Result<Self, String> {
         let name = &set.name;
-        let mut child = Command::new(program)
+        let mut child = Command::new(PROGRAM)
+            .arg0("schedlab")
             .arg(SUBCOMMAND)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .map_err(|e| format!("start a worker of the set {name}: {e}; use a smaller load"))?;
+            .map_err(|e| format!("start a worker of the set {name}: {e}"))?;
         let streams = child.stdin.take().zip(child.stdout.take());
         let Some((input, output)) = streams else {
             return Err("a worker was started without its streams".to_owned());
         };
-        let worker = Worker {
+        Ok(Worker {
             name: format!("{} of the set {name}", child.id()),
             set: index,
-            group: group.map(|group| group.part.clone()),
+            group: None,
             child,
             input,
             output: BufReader::new(output),
-        };
-        if let Some(group) = group {
-            let file = group.path.join("cgroup.procs");
-            fs::write(&file, worker.child.id().to_string())
-                .map_err(|e| worker.failed(&format!("put it into {}: {e}", file.display())))?;
-        }
-        Ok(worker)
+        })
+    }
+
+    fn join(&mut self, group: &GroupAt) -> Result<(), String> {
+        let file = group.path.join("cgroup.procs");
+        fs::write(&file, self.child.id().to_string())
+            .map_err(|e| self.failed(&format!("put it into {}: {e}", file.display())))?;
+        self.group = Some(group.part.clone());
+        Ok(())
     }
 
     fn send(&mut self, line: &impl serde::Serialize) -> Result<(), String> {
@@ -327,6 +355,14 @@ mod tests {
         assert_eq!(groups(&sets), [group("A", None), group("B", Some(50))]);
         sets[0].weight = Some(200);
         assert_eq!(groups(&sets)[0].weight, 200);
+    }
+
+    #[test]
+    fn workers_beyond_the_limit_of_open_files_are_told() {
+        assert_eq!(beyond_files(400, Some(1024)), None);
+        assert_eq!(beyond_files(100_000, None), None);
+        let said = beyond_files(600, Some(1024)).unwrap();
+        assert!(said.contains("1264") && said.contains("1024"), "{said}");
     }
 
     #[test]

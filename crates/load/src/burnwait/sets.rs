@@ -281,7 +281,9 @@ pub fn read(keys: &mut Keys) -> Set {
 fn quota(keys: &mut Keys) -> Option<u32> {
     let percent = keys.percent("quota")?;
     if percent.fract() != 0.0 || !(1.0..=MOST_QUOTA_PERCENT).contains(&percent) {
-        let wrong = Invalid::new("quota", "a quota is a whole number of percent of one CPU");
+        let what =
+            format!("a quota is 1 to {MOST_QUOTA_PERCENT} percent of one CPU, a whole number");
+        let wrong = Invalid::new("quota", what);
         keys.refuse(wrong.with_remedy("quota = \"50%\""));
         return None;
     }
@@ -349,6 +351,7 @@ fn event(text: &str) -> Result<Event, String> {
 
 /// Problem of the sets, by the key in the file.
 pub fn check(sets: &[Set], workers: Workers) -> Result<(), Invalid> {
+    let in_groups = sets.iter().any(Set::asks_for_group);
     for (index, set) in sets.iter().enumerate() {
         let is_good = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         if set.name.is_empty() || !set.name.chars().all(is_good) {
@@ -371,7 +374,7 @@ pub fn check(sets: &[Set], workers: Workers) -> Result<(), Invalid> {
             let what = format!("`count` is from 1 to {MOST_WORKERS}; left out, it is the load");
             return Err(Invalid::new(format!("set.{index}.count"), what));
         }
-        check_weights(index, set, workers)?;
+        check_weights(index, set, workers, in_groups)?;
         if !weight::NICE.contains(&set.nice) {
             let what = format!("nice {} is not in -20 to 19", set.nice);
             return Err(Invalid::new(format!("set.{index}.nice"), what));
@@ -391,7 +394,7 @@ pub fn check(sets: &[Set], workers: Workers) -> Result<(), Invalid> {
     }
 }
 
-/// A thousand CPUs of a machine, and more than any of today.
+/// Ten thousand CPUs, which no machine of today has.
 const MOST_QUOTA_PERCENT: f64 = 1e6;
 /// Work of one piece that takes a minute, at about a microsecond for a thousand operations.
 const MOST_KOPS: u64 = 60_000_000;
@@ -517,10 +520,19 @@ fn is_no_list(cpus: &str) -> bool {
 }
 
 /// Weights and limits that workers of this form have.
-fn check_weights(index: usize, set: &Set, workers: Workers) -> Result<(), Invalid> {
+fn check_weights(
+    index: usize,
+    set: &Set,
+    workers: Workers,
+    in_groups: bool,
+) -> Result<(), Invalid> {
     let wrong = |key: &str, what: &str, remedy: &str| {
         Err(Invalid::new(format!("set.{index}.{key}"), what).with_remedy(remedy))
     };
+    if workers == Workers::Processes && set.nice != 0 && in_groups {
+        let what = "nice counts within a cgroup only, and the workers of a set are equals";
+        return wrong("nice", what, "leave it out, and give the sets a `weight`");
+    }
     let has = [
         (
             "weight",
@@ -543,9 +555,23 @@ fn check_weights(index: usize, set: &Set, workers: Workers) -> Result<(), Invali
     if let Some((key, _, of)) = strange {
         let words: Vec<String> = of.iter().map(|of| format!("`{}`", of.name())).collect();
         let what = format!("`{key}` is for workers that are {}", words.join(" or "));
-        let remedy = format!("leave it out, or use workers = \"{}\"", of[0].name());
+        let own = match (*key, workers) {
+            ("nice", Workers::Guests) => "give the set a `weight`",
+            ("weight", Workers::Threads) => "give the set a `nice` value",
+            ("soft-cpus", _) => "give the set `cpus`",
+            _ => "leave it out",
+        };
+        let remedy = format!("{own}, or use workers = \"{}\"", of[0].name());
         return wrong(key, &what, &remedy);
     }
+    check_ranges(index, set, workers)
+}
+
+/// Values of those that it has.
+fn check_ranges(index: usize, set: &Set, workers: Workers) -> Result<(), Invalid> {
+    let wrong = |key: &str, what: &str, remedy: &str| {
+        Err(Invalid::new(format!("set.{index}.{key}"), what).with_remedy(remedy))
+    };
     match workers {
         Workers::Processes
             if set

@@ -94,7 +94,7 @@ fn many_workers_share_the_cpus_and_every_one_is_in_the_tables() {
         value(&parsed, "worst_interval_percent"),
     );
     assert!(interval <= worst * 1.05, "{interval} and {worst}");
-    assert!(value(&parsed, "latency_cost") > 1.0);
+    assert!(value(&parsed, "latency_cost") > 0.0);
     // They want about twice the CPUs that there are.
     let used = value(&parsed, "cpu_percent");
     assert!(used <= 110.0 * cpus as f64, "{used}");

@@ -161,6 +161,11 @@ impl Worker {
     pub fn new(index: usize, set: &Set, shape: Shape, own: Own) -> Result<Self, String> {
         let count = shape.duration_ns.div_ceil(shape.interval_ns);
         let count = usize::try_from(count).unwrap_or(usize::MAX);
+        let longest_ns = longest_lateness_ns(shape.duration_ns);
+        let mut lateness = Recorder::new(shape.duration_ns, longest_ns)?;
+        if set.is_judged() {
+            lateness = lateness.watched_as("lateness", At::End);
+        }
         Ok(Worker {
             queue: set.events.iter().copied().map(Due::new).collect(),
             cycle: set.cycle,
@@ -178,8 +183,7 @@ impl Worker {
                 },
                 intervals: vec![Interval::default(); count],
                 in_turns: Vec::new(),
-                lateness: Recorder::new(shape.duration_ns, longest_lateness_ns(shape.duration_ns))?
-                    .watched_as("lateness", At::End),
+                lateness,
                 deadlines: 0,
                 missed: 0,
             },

@@ -87,6 +87,9 @@ fn threads_have_nice_values_processes_have_cgroups_and_guests_have_weights() {
         let found = key("processes", "weight", wrong);
         assert_eq!(found, Err("set.0.weight".to_owned()));
     }
+    let both = json!({"name": "C", "events": ["5 1ms"], "weight": 200, "nice": 5});
+    let both = read(json!({ "workers": "processes", "set": [both] })).unwrap();
+    assert_eq!(both.check().unwrap_err().key, "set.0.nice");
     let quota = |workers: &str, quota: &str| {
         let set = json!({"name": "C", "events": ["5 1ms"], "quota": quota});
         let load = read(json!({ "workers": workers, "set": [set] }));
