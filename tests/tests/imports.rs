@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use tests::{Bench, expect_code, stderr, stdout};
@@ -81,4 +82,151 @@ fn a_bad_log_is_an_error_with_its_line_unless_it_is_to_be_left_out() {
     let output = bench.run(&[&import[..], &["--skip-bad"]].concat());
     expect_code(&output, 0);
     assert!(stdout(&output).contains("Left out"), "{}", stdout(&output));
+}
+
+/// Rows of a table by its heads.
+fn table(text: &str) -> Vec<BTreeMap<String, String>> {
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    reader.deserialize().map(Result::unwrap).collect()
+}
+
+/// What schedbench's own verbs print of `results.bench`, which we have written in its format: its
+/// `report` at `-v 1` for sets and workers, the points of its `htmlreport` for windows.
+fn printed_by_schedbench(name: &str) -> Vec<BTreeMap<String, String>> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/schedbench");
+    table(&fs::read_to_string(dir.join(name)).unwrap())
+}
+
+/// A run of `results.bench`: its cell and arm, and the folder of its trial.
+const RUNS: [(&str, &str, &str); 3] = [
+    ("A baseline", "credit2 NumaOn", "00000-"),
+    ("A 3 + B 2", "credit2 NumaOn", "00001-"),
+    ("A 3 + B 2", "credit NumaOn", "00002-"),
+];
+
+fn run_of(row: &BTreeMap<String, String>) -> (&str, &str, &str) {
+    RUNS[row["run"].parse::<usize>().unwrap()]
+}
+
+/// Worker 1:1 of the third run does nothing in its third window. The tool's least window of it, and
+/// of its set, is that of the windows after; ours is 0.
+fn forgets_zero(row: &BTreeMap<String, String>, column: &str) -> bool {
+    let least = ["tmin", "umin", "ttotmin", "utotmin"].contains(&column);
+    let of_worker = row.get("worker").is_none_or(|worker| worker == "1");
+    least && row["run"] == "2" && row["set"] == "1" && of_worker
+}
+
+#[test]
+fn an_import_of_schedbench_has_the_figures_that_its_own_reports_print() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out").to_string_lossy().into_owned();
+    let file = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/fixtures/schedbench/results.bench"
+    );
+    let bench = Bench::default();
+    let import = ["import", "schedbench", file, "-o", &out, "--format", "json"];
+    let output = bench.run(&import);
+    expect_code(&output, 0);
+    let report: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    sets_are_equal(&report);
+    let trials = Path::new(&out).join("trials");
+    workers_are_equal(&trials);
+    windows_are_equal(&trials);
+    let output = bench.run(&["report", &out, "--full"]);
+    // 111 823.96 and 60 347.67 of the tool's tables.
+    for figure in ["112k", "60.3k"] {
+        assert!(stdout(&output).contains(figure), "{}", stdout(&output));
+    }
+}
+
+fn sets_are_equal(report: &Value) {
+    let columns = [
+        ("total", "total"),
+        ("avgavg", "average"),
+        ("stdev", "deviation"),
+        ("avgmax", "most"),
+        ("avgmin", "least"),
+        ("totmax", "window_most"),
+        ("totmin", "window_least"),
+    ];
+    let cells = report["sets"].as_array().unwrap();
+    let printed = printed_by_schedbench("sets.csv");
+    assert_eq!(printed.len(), 5);
+    for row in &printed {
+        let (cell, arm, _) = run_of(row);
+        let name = format!("schedbench {cell}");
+        let of_cell = cells.iter().find(|of| of["cell"] == *name).unwrap();
+        let rows = of_cell["rows"].as_array().unwrap();
+        let ours = rows
+            .iter()
+            .find(|of| of["arm"] == arm && of["set"] == *row["set"]);
+        let ours = ours.unwrap();
+        for (of, key) in [("t", "throughput"), ("u", "cpu_use")] {
+            for (tool, column) in columns {
+                let tool = format!("{of}{tool}");
+                let value = ours[key][column].as_f64().unwrap();
+                let wanted = match forgets_zero(row, &tool) {
+                    true => "0.00",
+                    false => &row[&tool],
+                };
+                assert_eq!(format!("{value:.2}"), wanted, "{tool} of {row:?}");
+            }
+        }
+    }
+}
+
+/// Kept file of the trial of a run.
+fn kept(trials: &Path, run: &str, name: &str) -> Vec<BTreeMap<String, String>> {
+    let mut found = fs::read_dir(trials)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let trial = found.find(|path| path.file_name().unwrap().to_string_lossy().starts_with(run));
+    table(&fs::read_to_string(trial.unwrap().join(name)).unwrap())
+}
+
+fn workers_are_equal(trials: &Path) {
+    let printed = printed_by_schedbench("workers.csv");
+    assert_eq!(printed.len(), 11);
+    for row in &printed {
+        let rows = kept(trials, run_of(row).2, "workers.csv");
+        let same = |key: &str, of: &BTreeMap<String, String>| of[key] == row[key];
+        let ours = rows
+            .iter()
+            .find(|of| same("set", of) && same("worker", of))
+            .unwrap();
+        assert_eq!(ours["toput"], row["toput"]);
+        for column in [
+            "time", "cpu", "tavg", "tmin", "tmax", "uavg", "umin", "umax",
+        ] {
+            let value: f64 = ours[column].parse().unwrap();
+            let wanted = match forgets_zero(row, column) {
+                true => "0.00",
+                false => &row[column],
+            };
+            assert_eq!(format!("{value:.2}"), wanted, "{column} of {row:?}");
+        }
+    }
+}
+
+/// The tool draws one more point of each worker: from its start to its first report.
+fn windows_are_equal(trials: &Path) {
+    let printed = printed_by_schedbench("windows.csv");
+    let mut compared = 0;
+    for (index, (_, _, run)) in RUNS.iter().enumerate() {
+        for ours in kept(trials, run, "windows.csv") {
+            let end: f64 = ours["now_ns"].parse().unwrap();
+            let end = format!("{:.6}", end / 1e9);
+            let of_run = printed.iter().filter(|row| row["run"] == index.to_string());
+            let mut same = of_run.filter(|row| row["set"] == ours["set"] && row["end"] == end);
+            let row = same.next().unwrap();
+            assert!(same.next().is_none(), "two windows end at {end}");
+            for column in ["throughput", "utilization"] {
+                let value = |of: &BTreeMap<String, String>| of[column].parse::<f64>().unwrap();
+                assert_eq!(value(&ours), value(row), "{column} of {ours:?}");
+            }
+            compared += 1;
+        }
+    }
+    assert_eq!(compared, 55);
 }

@@ -3,7 +3,8 @@
 //! the worst lateness, in nanoseconds.
 //!
 //! The figures of windows, workers and sets follow the tool's own formulas, with one difference: a
-//! window without any work counts as 0 in the least of all windows, where the tool forgets it.
+//! window without any work counts as 0 in the least of all windows, where the tool forgets it and
+//! all windows before it.
 
 use crate::files::text;
 use crate::{ImportError, Imported, Place, Run, figure};
@@ -297,8 +298,6 @@ impl Column {
         let total: f64 = workers.iter().sum();
         let average = total / count;
         let squares: f64 = workers.iter().map(|value| (value - average).powi(2)).sum();
-        let most = |values: &[f64]| values.iter().copied().reduce(f64::max).unwrap_or(0.0);
-        let least = |values: &[f64]| values.iter().copied().reduce(f64::min).unwrap_or(0.0);
         Column {
             total,
             average,
@@ -322,6 +321,14 @@ impl Column {
         ];
         values.map(|value| format!(",{value:.6}")).concat()
     }
+}
+
+fn most(values: &[f64]) -> f64 {
+    values.iter().copied().reduce(f64::max).unwrap_or(0.0)
+}
+
+fn least(values: &[f64]) -> f64 {
+    values.iter().copied().reduce(f64::min).unwrap_or(0.0)
 }
 
 /// Throughput and CPU use of one set.
@@ -394,13 +401,31 @@ fn sets_file(run: &BenchmarkRun, sets: &[Set]) -> TrialFile {
     }
 }
 
+/// What the tool prints of each worker, under its names, and the worst lateness.
 fn workers_file(workers: &[Worker]) -> TrialFile {
-    let mut text = "set,worker,tavg,uavg,lateness_max_ns\n".to_owned();
+    let mut text =
+        "set,worker,toput,time,cpu,tavg,tmin,tmax,uavg,umin,umax,lateness_max_ns\n".to_owned();
     for worker in workers {
         let WorkerId { set, id } = worker.id;
+        let Some((first, last)) = worker.ends() else {
+            continue;
+        };
+        let (throughput, utilization): (Vec<f64>, Vec<f64>) = worker.windows().unzip();
+        let values = [
+            (last.now - first.now) as f64 / 1e9,
+            (last.cputime - first.cputime) as f64 / 1e9,
+            worker.throughput(),
+            least(&throughput),
+            most(&throughput),
+            worker.utilization(),
+            least(&utilization),
+            most(&utilization),
+        ];
+        let values = values.map(|value| format!(",{value:.6}")).concat();
         let late = worker.reports.iter().map(|report| report.max_delta).max();
-        let (t, u) = (worker.throughput(), worker.utilization());
-        let _ = writeln!(text, "{set},{id},{t:.6},{u:.6},{}", late.unwrap_or(0));
+        let (kops, late) = (last.kops, late.unwrap_or(0));
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{set},{id},{kops}{values},{late}");
     }
     TrialFile {
         name: "workers.csv".to_owned(),
@@ -410,11 +435,12 @@ fn workers_file(workers: &[Worker]) -> TrialFile {
 
 /// Each window of each worker by its end.
 fn windows_file(workers: &[Worker]) -> TrialFile {
-    let mut text = "set,worker,now_ns,throughput,utilization\n".to_owned();
+    let mut text = "set,worker,now_ns,throughput,utilization,lateness_max_ns\n".to_owned();
     for worker in workers {
         let WorkerId { set, id } = worker.id;
         for (end, (t, u)) in worker.reports.iter().skip(1).zip(worker.windows()) {
-            let _ = writeln!(text, "{set},{id},{},{t:.6},{u:.6}", end.now);
+            let (now, late) = (end.now, end.max_delta);
+            let _ = writeln!(text, "{set},{id},{now},{t:.6},{u:.6},{late}");
         }
     }
     TrialFile {
