@@ -3,9 +3,11 @@
 //! Every colour is a CSS variable of `templates/style.css`, so that one picture
 //! fits light and dark.
 
+mod bars;
 mod labelled;
 mod turns;
 
+pub use bars::{Pair, Place, pairs};
 pub use labelled::{Labelled, Series, labelled};
 pub use turns::{evidence, halves, turns};
 

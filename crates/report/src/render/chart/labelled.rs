@@ -1,4 +1,4 @@
-//! A chart of values with intervals over numbers or over names.
+//! A chart of values with intervals over numbers.
 
 use super::{Estimate, arm_line, color, custom, draw, shape};
 use crate::quantity::with_unit;
@@ -23,8 +23,6 @@ pub struct Labelled<'a> {
     pub y: &'a str,
     /// A value to compare with.
     pub reference: Option<f64>,
-    /// Names of 1, 2, … on the first axis; empty where it has numbers.
-    pub names: Vec<String>,
 }
 
 /// The chart; none without points. The second axis begins at 0: shares are read off.
@@ -37,36 +35,23 @@ pub fn labelled(series: &[Series], of: &Labelled) -> Option<String> {
                 series.points.iter().map(|(x, e)| (*x, e.ratio)).collect();
             plots.push(arm_line(&middle, series.color, 1.8));
         }
-        plots.push(dots(series, &of.names));
+        plots.push(dots(series));
     }
     let first = points().map(|(x, _)| *x).fold(f64::INFINITY, f64::min);
     let last = points().map(|(x, _)| *x).fold(0.0, f64::max);
     let top = points()
         .map(|(_, e)| e.high)
         .fold(of.reference.unwrap_or(0.0), f64::max);
+    let margin = 0.04 * (last - first).max(1.0);
     let layout = Layout::auto_from_plots(&plots)
         .with_x_label(of.x)
+        .with_x_axis_min(first - margin)
+        .with_x_axis_max(last + margin)
+        .with_x_tick_format(custom(|x| with_unit(x, "count")))
         .with_y_label(of.y)
         .with_y_axis_min(0.0)
         .with_y_axis_max(top * 1.05)
         .with_y_tick_format(custom(|value| with_unit(value, "count")));
-    let layout = match of.names.len() {
-        0 => {
-            let margin = 0.04 * (last - first).max(1.0);
-            let layout = layout
-                .with_x_axis_min(first - margin)
-                .with_x_axis_max(last + margin);
-            layout.with_x_tick_format(custom(|x| with_unit(x, "count")))
-        }
-        count => {
-            let names = of.names.clone();
-            layout
-                .with_x_axis_min(0.5)
-                .with_x_axis_max(count as f64 + 0.5)
-                .with_x_tick_step(1.0)
-                .with_x_tick_format(custom(move |x| name(&names, x)))
-        }
-    };
     let layout = match of.reference {
         Some(value) => {
             layout.with_reference_line(ReferenceLine::horizontal(value).with_color("var(--axis)"))
@@ -76,22 +61,9 @@ pub fn labelled(series: &[Series], of: &Labelled) -> Option<String> {
     points().next().map(|_| draw(plots, layout))
 }
 
-/// The name at a place of the first axis; empty between two.
-fn name(names: &[String], x: f64) -> String {
-    let at = x.round();
-    if (x - at).abs() > 1e-6 || at < 1.0 {
-        return String::new();
-    }
-    let index = usize::try_from(model::whole(at) - 1).unwrap_or(usize::MAX);
-    names.get(index).cloned().unwrap_or_default()
-}
-
-fn dots(series: &Series, names: &[String]) -> Plot {
+fn dots(series: &Series) -> Plot {
     let labels = series.points.iter().map(|(x, e)| {
-        let place = match names {
-            [] => with_unit(*x, "count"),
-            names => name(names, x.round()),
-        };
+        let place = with_unit(*x, "count");
         format!("{}, {place}: {}", series.name, with_unit(e.ratio, "count"))
     });
     let dots = ScatterPlot::new()

@@ -3,7 +3,7 @@
 
 use super::charts::Figure;
 use super::view::color_of;
-use crate::render::chart::{self, Estimate, Labelled, Series};
+use crate::render::chart::{self, Estimate, Labelled, Pair, Place, Series};
 use crate::table::Table;
 use crate::table::across::{GeometricMean, counted, fairness_by_count, geometric_mean};
 use results::ResultSet;
@@ -104,7 +104,6 @@ fn fairness(table: &Table, workload: &str, arms: &[ByCount]) -> Option<Figure> {
                 x: "workers of each set",
                 y: "fairness_percent",
                 reference: Some(100.0),
-                names: Vec::new(),
             },
         )?,
         caption: "Jain's index of what the workers got of what each is entitled to: 100 % is the same \
@@ -122,58 +121,54 @@ struct Arm {
 }
 
 impl Arm {
-    /// Names of the sets, in their order.
+    /// Names of the sets, in the order of their workers, which is that of the experiment.
     fn sets(arms: &[Arm]) -> Vec<String> {
         let trials = arms.iter().flat_map(|arm| &arm.trials);
-        let mut names: Vec<String> = trials.flat_map(|sets| sets.keys().cloned()).collect();
-        names.sort();
-        names.dedup();
-        names
+        let mut first: BTreeMap<&str, usize> = BTreeMap::new();
+        for (name, work) in trials.flatten() {
+            let worker = work.by_worker.keys().next().copied().unwrap_or(usize::MAX);
+            let known = first.entry(name).or_insert(worker);
+            *known = worker.min(*known);
+        }
+        let mut names: Vec<&str> = first.keys().copied().collect();
+        names.sort_by_key(|name| first[name]);
+        names.into_iter().map(str::to_owned).collect()
     }
 }
 
-/// Part that every set got of what it is entitled to, in percent, with the interval over trials.
+/// Work of every set beside what it is entitled to, with the interval over trials.
 fn entitled(arms: &[Arm], seconds: f64, whole: f64, alpha: f64) -> Option<Figure> {
-    let names = Arm::sets(arms);
-    let point = |arm: &Arm, set: &String| {
-        let parts = arm.trials.iter().filter_map(|trial| {
-            let work = trial.get(set)?;
-            let got: f64 = work.whole(whole).map(|(_, kops)| kops).sum();
-            let percent = 100.0 * got / (work.due_per_sec * seconds);
-            percent.is_finite().then_some(percent)
+    let pair = |arm: &Arm, set: &String| {
+        let works: Vec<&SetWork> = arm
+            .trials
+            .iter()
+            .filter_map(|trial| trial.get(set))
+            .collect();
+        let due: Vec<f64> = works.iter().map(|work| work.due_per_sec).collect();
+        let got = works.iter().map(|work| {
+            let kops: f64 = work.whole(whole).map(|(_, kops)| kops).sum();
+            kops / seconds
         });
-        mean(&parts.collect::<Vec<f64>>(), alpha)
-    };
-    // Arms stand beside each other at each set.
-    let step = 0.5 / arms.len().max(1) as f64;
-    let series = arms.iter().enumerate().map(|(index, arm)| {
-        let shift = (index as f64 - (arms.len() as f64 - 1.0) / 2.0) * step;
-        let sets = names.iter().enumerate();
-        Series {
+        let got: Vec<f64> = got.filter(|got| got.is_finite()).collect();
+        Some(Pair {
             color: arm.color,
             name: arm.name.clone(),
-            points: sets
-                .filter_map(|(at, set)| {
-                    Some((1.0 + at as f64 + shift, estimate(&point(arm, set)?)))
-                })
-                .collect(),
-            joined: false,
-        }
+            due: stats::summary::mean(&due)?,
+            got: estimate(&mean(&got, alpha)?),
+        })
+    };
+    let sets = Arm::sets(arms).into_iter();
+    let places = sets.map(|set| Place {
+        pairs: arms.iter().filter_map(|arm| pair(arm, &set)).collect(),
+        name: set,
     });
     Some(Figure {
-        title: "Work of each set, of what it is entitled to".to_owned(),
-        svg: chart::labelled(
-            &series.collect::<Vec<_>>(),
-            &Labelled {
-                x: "set",
-                y: "got of entitled (%)",
-                reference: Some(100.0),
-                names: names.clone(),
-            },
-        )?,
-        caption: "Entitled is the max-min fair share by the weights of the threads. Geometric means over \
-                  the trials, with intervals where there are trials enough; the plain mean of a set that \
-                  got nothing in one. Above 100 %: more than the share, taken from others or left by them."
+        title: "Work of each set beside what it is entitled to".to_owned(),
+        svg: chart::pairs(&places.collect::<Vec<_>>(), WORK.unit)?,
+        caption: "Faint: the max-min fair share by the weights of the threads. Strong: what all \
+                  workers of the set got. Geometric means over the trials, with intervals where there \
+                  are trials enough; the plain mean of a set that got nothing in one. Higher than the \
+                  faint bar: more than the share, taken from others or left by them."
             .to_owned(),
     })
 }
@@ -259,7 +254,6 @@ fn over_time(
                 x: "second of the window",
                 y: quantity.unit,
                 reference: None,
-                names: Vec::new(),
             },
         )?,
         caption: match each_worker {
@@ -391,6 +385,17 @@ mod tests {
     }
 
     #[test]
+    fn sets_have_the_order_of_their_workers() {
+        let file = TABLE.replace(",A,", ",steady,").replace(",B,", ",fast,");
+        let arm = Arm {
+            name: "default".to_owned(),
+            color: 0,
+            trials: vec![by_set(&read(file.as_bytes()))],
+        };
+        assert_eq!(Arm::sets(&[arm]), ["steady", "fast"]);
+    }
+
+    #[test]
     fn a_picture_has_every_set_and_the_share_that_each_is_entitled_to() {
         let arm = |name: &str, color| Arm {
             name: name.to_owned(),
@@ -399,7 +404,12 @@ mod tests {
         };
         let arms = [arm("default", 0), arm("batch", 1)];
         let figure = entitled(&arms, 1.0, 1.0, 0.05).unwrap();
-        for part in [">A<", ">B<", ">got of entitled (%)<", "batch, A: 56.7"] {
+        for part in [
+            ">A<",
+            ">B<",
+            "A: entitled to 300",
+            "batch, A: got 170, 56.7 % of it",
+        ] {
             assert!(figure.svg.contains(part), "{part} in {}", figure.svg);
         }
         let use_of_sets = over_time(&arms, 1.0, 2.0, &USE, false).unwrap();
