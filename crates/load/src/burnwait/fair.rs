@@ -113,6 +113,9 @@ pub fn spread_percent(values: &[f64]) -> Option<f64> {
 }
 
 #[cfg(test)]
+mod simulation;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
