@@ -1,11 +1,12 @@
 //! Pictures of workers that burn and wait: what each set got of what it is entitled to, when it got
-//! it, and how the fairness changes with their number. From the `workers.csv` of the trials.
+//! it, and how the fairness changes with their number. From the `workers.csv` of the trials; of
+//! imported ones, from their `windows.csv`.
 
 use super::charts::Figure;
 use super::view::color_of;
 use crate::render::chart::{self, Estimate, Labelled, Pair, Place, Series};
-use crate::table::Table;
 use crate::table::across::{GeometricMean, counted, fairness_by_count, geometric_mean};
+use crate::table::{ArmInfo, Table};
 use results::ResultSet;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -46,33 +47,58 @@ struct SetWork {
     due_per_sec: f64,
 }
 
+/// Intervals of a window as the pictures have them.
+#[derive(Debug, Clone, Copy)]
+struct Time {
+    /// Length of one.
+    seconds: f64,
+    /// Number of those of full length.
+    whole: f64,
+    label: &'static str,
+}
+
+/// Windows of an import. The tool's rates are by the second, whatever the length of its windows.
+const IMPORTED: Time = Time {
+    seconds: 1.0,
+    whole: f64::INFINITY,
+    label: "window of a worker",
+};
+
 /// The pictures of one cell; none where it has no such workers.
 pub fn of_cell(table: &Table, results: &ResultSet, cell: usize) -> Vec<Figure> {
     let workload = &results.experiment.workloads[results.plan.cells[cell].workload];
     let interval = workload.kind.params().get("interval_ns");
     let Some(interval_ns) = interval.and_then(serde_json::Value::as_f64) else {
-        return Vec::new();
+        let arms = arms(table, results, cell, imported_rows);
+        return of_time(&arms, IMPORTED).collect();
     };
-    let whole = (workload.duration_ns as f64 / interval_ns).floor();
-    let arms = table.arms.iter().enumerate();
-    let arms: Vec<Arm> = arms
-        .map(|(index, arm)| Arm {
-            name: arm.name.clone(),
-            color: color_of(table, &arm.name),
-            trials: trials(results, cell, index),
-        })
-        .collect();
-    let seconds = interval_ns / NS_PER_SEC;
+    let time = Time {
+        seconds: interval_ns / NS_PER_SEC,
+        whole: (workload.duration_ns as f64 / interval_ns).floor(),
+        label: "second of the window",
+    };
+    let arms = arms(table, results, cell, rows);
     let alpha = 1.0 - results.experiment.stop.confidence;
-    [
-        entitled(&arms, seconds * whole, whole, alpha),
-        over_time(&arms, seconds, whole, &WORK, false),
-        over_time(&arms, seconds, whole, &USE, false),
-        over_time(&arms, seconds, whole, &WORK, true),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    let entitled = entitled(&arms, time.seconds * time.whole, time.whole, alpha);
+    entitled.into_iter().chain(of_time(&arms, time)).collect()
+}
+
+fn arms(table: &Table, results: &ResultSet, cell: usize, read: fn(&Path) -> Vec<Row>) -> Vec<Arm> {
+    let arm = |(index, arm): (usize, &ArmInfo)| Arm {
+        name: arm.name.clone(),
+        color: color_of(table, &arm.name),
+        trials: trials(results, cell, index, read),
+    };
+    table.arms.iter().enumerate().map(arm).collect()
+}
+
+fn of_time(arms: &[Arm], time: Time) -> impl Iterator<Item = Figure> {
+    let figures = [
+        over_time(arms, time, &WORK, false),
+        over_time(arms, time, &USE, false),
+        over_time(arms, time, &WORK, true),
+    ];
+    figures.into_iter().flatten()
 }
 
 /// The fairness of each arm over the number of workers, for every workload with several numbers.
@@ -207,13 +233,7 @@ const USE: Quantity = Quantity {
 const MOST_LINES: usize = 24;
 
 /// Every set, or every worker, in each interval: the mean of all trials of an arm.
-fn over_time(
-    arms: &[Arm],
-    seconds: f64,
-    whole: f64,
-    quantity: &Quantity,
-    each_worker: bool,
-) -> Option<Figure> {
+fn over_time(arms: &[Arm], time: Time, quantity: &Quantity, each_worker: bool) -> Option<Figure> {
     let names = Arm::sets(arms);
     let mut series = Vec::new();
     for arm in arms {
@@ -223,7 +243,7 @@ fn over_time(
                 series.push(Series {
                     color: arm.color,
                     name,
-                    points: means(works().filter_map(intervals), seconds, whole, quantity),
+                    points: means(works().filter_map(intervals), time, quantity),
                     joined: true,
                 });
             };
@@ -251,7 +271,7 @@ fn over_time(
         svg: chart::labelled(
             &series,
             &Labelled {
-                x: "second of the window",
+                x: time.label,
                 y: quantity.unit,
                 reference: None,
             },
@@ -270,8 +290,7 @@ fn over_time(
 /// Means over trials in the intervals of full length, at the ends of these.
 fn means(
     trials: impl Iterator<Item = Intervals>,
-    seconds: f64,
-    whole: f64,
+    Time { seconds, whole, .. }: Time,
     quantity: &Quantity,
 ) -> Vec<(f64, Estimate)> {
     let mut sums: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
@@ -308,8 +327,13 @@ fn estimate(mean: &GeometricMean) -> Estimate {
     }
 }
 
-fn trials(results: &ResultSet, cell: usize, arm: usize) -> Vec<BTreeMap<String, SetWork>> {
-    let sets = counted(results, cell, arm).map(|stored| by_set(&rows(&stored.dir)));
+fn trials(
+    results: &ResultSet,
+    cell: usize,
+    arm: usize,
+    read: fn(&Path) -> Vec<Row>,
+) -> Vec<BTreeMap<String, SetWork>> {
+    let sets = counted(results, cell, arm).map(|stored| by_set(&read(&stored.dir)));
     sets.filter(|sets| !sets.is_empty()).collect()
 }
 
@@ -364,6 +388,41 @@ fn read(file: impl std::io::Read) -> Vec<Row> {
         .collect()
 }
 
+/// Rows of the table of an import: each window of a worker by its number, with its rates.
+fn imported_rows(trial: &Path) -> Vec<Row> {
+    let file = results::files::read(&trial.join("windows.csv"));
+    file.map_or_else(|_| Vec::new(), |text| read_windows(text.as_slice()))
+}
+
+fn read_windows(file: impl std::io::Read) -> Vec<Row> {
+    let mut reader = csv::Reader::from_reader(file);
+    let mut next: BTreeMap<(String, usize), u32> = BTreeMap::new();
+    let mut rows = Vec::new();
+    for line in reader.deserialize::<WindowLine>().flatten() {
+        let of_worker = next.entry((line.set.clone(), line.worker));
+        let interval = of_worker.or_default();
+        rows.push(Row {
+            set: line.set,
+            worker: line.worker,
+            interval: *interval,
+            kops: line.throughput,
+            cpu_ns: line.utilization * NS_PER_SEC,
+            due_kops_per_sec: 0.0,
+        });
+        *interval += 1;
+    }
+    rows
+}
+
+/// A line of `windows.csv`.
+#[derive(serde::Deserialize)]
+struct WindowLine {
+    set: String,
+    worker: usize,
+    throughput: f64,
+    utilization: f64,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -412,10 +471,39 @@ mod tests {
         ] {
             assert!(figure.svg.contains(part), "{part} in {}", figure.svg);
         }
-        let use_of_sets = over_time(&arms, 1.0, 2.0, &USE, false).unwrap();
+        let time = Time {
+            seconds: 1.0,
+            whole: 2.0,
+            label: "second of the window",
+        };
+        let use_of_sets = over_time(&arms, time, &USE, false).unwrap();
         assert_eq!(use_of_sets.title, "CPU use of each set over time");
         assert!(use_of_sets.svg.contains(">CPUs<"), "{}", use_of_sets.svg);
         // Of A only one worker has two intervals, so there is no line that sets have not.
-        assert!(over_time(&arms, 1.0, 2.0, &WORK, true).is_none());
+        assert!(over_time(&arms, time, &WORK, true).is_none());
+    }
+
+    #[test]
+    fn windows_of_an_import_are_drawn_by_their_number() {
+        let text = "set,worker,now_ns,throughput,utilization,lateness_max_ns\n\
+                    0,0,1200000000,100,0.5,9\n0,0,2200000000,60,0.25,9\n\
+                    0,1,1900000000,40,0.2,9\n0,1,2900000000,30,0.1,9\nx\n\
+                    1,0,1000000000,7,0.1,9\n1,0,2000000000,0,0,9\n";
+        let sets = by_set(&read_windows(text.as_bytes()));
+        let kops: Vec<f64> = sets["0"].got.values().map(|done| done.kops).collect();
+        assert_eq!(kops, [140.0, 90.0]);
+        let arm = Arm {
+            name: "credit".to_owned(),
+            color: 0,
+            trials: vec![sets],
+        };
+        let titles: Vec<String> = of_time(&[arm], IMPORTED).map(|f| f.title).collect();
+        let work = "Work of each set over time";
+        let all = [
+            work,
+            "CPU use of each set over time",
+            "Work of each worker over time",
+        ];
+        assert_eq!(titles, all);
     }
 }
