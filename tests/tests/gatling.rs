@@ -6,7 +6,8 @@
 use model::TrialState;
 use results::ResultSet;
 use std::path::{Path, PathBuf};
-use tests::{Bench, alone, expect_code, stderr};
+use std::process::Command;
+use tests::{Bench, alone, expect_code, stderr, stdout};
 
 const EXPERIMENT: &str = r#"
 [[arm]]
@@ -47,6 +48,40 @@ max-blocks = 1
 max-attempts = 1
 "#;
 
+/// A simulation that knows nothing of schedlab, as a person has it: Gatling's own log is all that
+/// it leaves.
+const OWN: &str = r#"
+[[arm]]
+name = "default"
+
+[[workload]]
+name = "notes"
+kind = "gatling"
+loads = ["50/s"]
+warmup = "2s"
+duration = "4s"
+metrics = ["request_p50"]
+command = [
+  "java", "--add-opens", "java.base/java.lang=ALL-UNNAMED",
+  "-Dhttps.proxyHost=127.0.0.1", "-Dhttps.proxyPort=9", "-Djava.util.prefs.userRoot={folder}",
+  "-Durl=http://127.0.0.1:{notes.port}", "-Drate={rate}", "-Dseconds={total}",
+  "-cp", "CLASSES:DEMO/target/gatling/*",
+  "io.gatling.app.Gatling", "-s", "NotesSimulation", "-rf", "{folder}/results", "-nr",
+]
+keep = ["results"]
+
+[[workload.service]]
+name = "notes"
+command = ["python3", "SCRIPT", "{port}"]
+ports = ["http"]
+ready = { path = "/health" }
+
+[stop]
+min-blocks = 1
+max-blocks = 1
+max-attempts = 1
+"#;
+
 fn demo() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../demo")
 }
@@ -64,7 +99,12 @@ fn trial(bench: &Bench, from: &str, to: &str, code: i32) -> (TrialState, PathBuf
     let demo = demo().canonicalize().unwrap().display().to_string();
     let text = EXPERIMENT.replace("/DEMO", &demo);
     assert!(text.contains(from), "{from}");
-    let file = bench.file("gatling.toml", &text.replacen(from, to, 1));
+    run(bench, &text.replacen(from, to, 1), code)
+}
+
+/// The one trial of an experiment, with its folder.
+fn run(bench: &Bench, text: &str, code: i32) -> (TrialState, PathBuf, ResultSet) {
+    let file = bench.file("gatling.toml", text);
     expect_code(&bench.run(&["run", &file, "-o", "out"]), code);
     let results = ResultSet::read(&bench.path("out")).unwrap();
     let stored = &results.trials[0];
@@ -117,6 +157,71 @@ fn real_gatling_is_measured_by_its_requests_and_its_page_is_kept() {
         dir.file_name().unwrap().to_str().unwrap()
     );
     assert!(report.contains(&link), "{link}");
+}
+
+/// The experiment with a simulation of one's own, compiled as `javac` does it.
+fn own(bench: &Bench) -> String {
+    let demo = demo().canonicalize().unwrap().display().to_string();
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+    let classes = bench.path("classes");
+    let compiled = Command::new("javac")
+        .args(["-cp", &format!("{demo}/target/gatling/*"), "-d"])
+        .arg(&classes)
+        .arg(fixtures.join("NotesSimulation.java"))
+        .output()
+        .unwrap();
+    expect_code(&compiled, 0);
+    OWN.replace("CLASSES", &classes.display().to_string())
+        .replace("DEMO", &demo)
+        .replace("SCRIPT", &fixtures.join("notes.py").display().to_string())
+}
+
+#[test]
+fn a_simulation_of_ones_own_is_measured_by_gatlings_own_log() {
+    if !can_run() || !tests::python_or_skip() {
+        return;
+    }
+    let _turn = alone();
+    let bench = Bench::default();
+    let (state, dir, results) = run(&bench, &own(&bench), 0);
+    assert_eq!(state, TrialState::Ok);
+    let result = &results.trials[0].trial.result;
+    let value = |name: &str| result.metrics.iter().find(|m| m.metric == name);
+    assert_eq!(value("error_percent").unwrap().value, 0.0);
+    // 25 users a second with two requests each; the window begins where a user may be half way.
+    let offered = value("offered_per_sec").unwrap().value;
+    assert!((offered - 50.0).abs() <= 1.5, "{offered}");
+    assert!(value("request_p95").unwrap().value > 0.0);
+    assert!(value("generator_cpu").unwrap().value > 0.0);
+    assert!(value("generator_lateness_p50").is_none());
+    let said: Vec<&str> = result.warnings.iter().map(|w| w.what.as_str()).collect();
+    let note = "the log does not say when requests were due";
+    assert!(said.iter().any(|what| what.contains(note)), "{said:?}");
+    let table = std::fs::read_to_string(dir.join("requests-by-name.csv")).unwrap();
+    let names: Vec<&str> = table
+        .lines()
+        .skip(1)
+        .filter_map(|l| l.split(',').next())
+        .collect();
+    assert_eq!(names, ["Read", "Write"]);
+    let report = stdout(&bench.run(&["report", "out", "--full"]));
+    assert!(report.contains(note), "{report}");
+}
+
+#[test]
+fn a_simulation_that_leaves_no_log_in_the_folder_of_the_load_is_told_how() {
+    if !can_run() || !tests::python_or_skip() {
+        return;
+    }
+    let _turn = alone();
+    let bench = Bench::default();
+    let elsewhere = bench.path("elsewhere").display().to_string();
+    let text = own(&bench).replacen("{folder}/results", &elsewhere, 1);
+    let text = text.replacen("keep = [\"results\"]", "", 1);
+    match run(&bench, &text, 4).0 {
+        TrialState::Failed { why } => assert!(why.contains("-rf {folder}"), "{why}"),
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]

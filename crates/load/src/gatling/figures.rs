@@ -8,13 +8,18 @@ use crate::openloop::metrics::REQUEST_MEAN;
 use crate::openloop::{Config, Failure, Ramps, Tally, Times, figures};
 use crate::recording::Window;
 use crate::{Job, Parsed};
-use model::{Arrivals, TrialFile};
+use model::{Arrivals, Severity, TrialFile, Warning, format_duration_ns};
 use std::collections::BTreeMap;
+use std::time::SystemTime;
 
 /// Longest latency that a histogram has a place for.
 const LONGEST_NS: u64 = 600_000_000_000;
 /// Requests of so many seconds may be under way when the window closes.
 const EDGE_SECONDS: f64 = 1.0;
+/// A pause of users who still come is shorter than this.
+const SILENT_NS: u64 = 1_000_000_000;
+/// So many times the usual pause between two requests is no pause any more.
+const SILENT_GAPS: u64 = 10;
 /// Figures of the requests that were due in the measured part; `cpus` may be used by the
 /// program.
 pub fn parsed(
@@ -23,7 +28,7 @@ pub fn parsed(
     measured: &Measured,
     cpus: usize,
 ) -> Result<Parsed, String> {
-    let window = window(job, requests)?;
+    let window = window(job, requests, measured)?;
     let config = config(job, cpus);
     let mut tally = Tally::new(job.workload.duration_ns, LONGEST_NS)?;
     tally.open(window);
@@ -34,7 +39,7 @@ pub fn parsed(
     let in_window = || {
         requests
             .iter()
-            .filter(|r| window.contains(r.due_us * 1_000))
+            .filter(|r| window.contains(r.counts_from_us() * 1_000))
     };
     let of_generator = in_window().find(|r| r.reason.contains("Too many open files"));
     let mut parsed = figures::parsed(&config, vec![tally], measured.opened)?;
@@ -43,6 +48,11 @@ pub fn parsed(
     parsed.files.push(table);
     let ways = ways_to_fail(in_window());
     parsed.warnings.extend(by_name::ways_to_fail(ways));
+    let due_unknown = in_window().any(|r| r.due_us.is_none());
+    parsed.warnings.extend(due_unknown.then(counted_as_sent));
+    let last_us = in_window().map(Request::counts_from_us).max();
+    let count = in_window().count();
+    parsed.warnings.extend(ended_early(window, count, last_us));
     if of_generator.is_some() {
         parsed.void = Some(
             "the generator had too many open files, so its requests failed; raise the limit \
@@ -53,16 +63,62 @@ pub fn parsed(
     Ok(parsed)
 }
 
-/// From the first request that counts, as long as the file says.
-fn window(job: &Job, requests: &[Request]) -> Result<Window, String> {
-    let due = requests
-        .iter()
-        .filter(|r| r.is_measured())
-        .map(|r| r.due_us);
-    let begin_ns = due.min().ok_or("no request of the log is to be measured")? * 1_000;
+/// From the first request that counts, as long as the file says. A log without phases has one
+/// clock with us: there the window is the one that the agent was told.
+fn window(job: &Job, requests: &[Request], measured: &Measured) -> Result<Window, String> {
+    let has_phases = requests.iter().any(|r| r.phase.is_some());
+    let begin_ns = match has_phases {
+        true => requests
+            .iter()
+            .filter(|r| r.is_measured())
+            .map(|r| r.counts_from_us() * 1_000)
+            .min(),
+        false => Some(since_1970_ns(measured.opened)),
+    };
+    let begin_ns = begin_ns
+        .filter(|_| !requests.is_empty())
+        .ok_or("no request of the log is to be measured")?;
     Ok(Window {
         begin_ns,
         end_ns: begin_ns + job.workload.duration_ns,
+    })
+}
+
+fn since_1970_ns(at: SystemTime) -> u64 {
+    let since = at.duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| {
+        u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+    })
+}
+
+/// The note of a log that does not say when requests were due.
+fn counted_as_sent() -> Warning {
+    Warning {
+        severity: Severity::Note,
+        what: "the log does not say when requests were due: latency counts from when they were \
+               sent, and how late the generator was is not known"
+            .to_owned(),
+        remedy: "let the simulation write requests.csv, as that of demo/ does".to_owned(),
+    }
+}
+
+/// The warning of a simulation whose users stopped coming long before the window closed, as one
+/// does that was not told how long it lasts.
+fn ended_early(window: Window, count: usize, last_us: Option<u64>) -> Option<Warning> {
+    let duration_ns = window.end_ns - window.begin_ns;
+    let silent_ns = window.end_ns.saturating_sub(last_us? * 1_000);
+    let usual_ns = (duration_ns - silent_ns) / count.max(1) as u64;
+    let is_early =
+        silent_ns > (duration_ns / 4).max(SILENT_NS) && silent_ns > SILENT_GAPS * usual_ns;
+    is_early.then(|| Warning {
+        severity: Severity::Serious,
+        what: format!(
+            "the simulation sent nothing in the last {} of the window, so its rates are too low",
+            format_duration_ns(silent_ns)
+        ),
+        remedy: "let its users come for as long as warm-up and window last together: {warmup} and \
+                 {duration} in the command"
+            .to_owned(),
     })
 }
 
@@ -96,11 +152,14 @@ fn config(job: &Job, cpus: usize) -> Config {
 
 fn count(tally: &mut Tally, request: &Request) {
     let times = Times {
-        intended_ns: request.due_us * 1_000,
+        intended_ns: request.counts_from_us() * 1_000,
         sent_ns: request.start_us * 1_000,
         kind: 0,
     };
-    tally.sent(times, times.sent_ns.saturating_sub(times.intended_ns));
+    match request.due_us {
+        Some(_) => tally.sent(times, times.sent_ns.saturating_sub(times.intended_ns)),
+        None => tally.offer(times),
+    }
     let end_ns = request.end_us * 1_000;
     match failure(request) {
         None => tally.answered(times, end_ns, None),
@@ -111,9 +170,23 @@ fn count(tally: &mut Tally, request: &Request) {
 fn failure(request: &Request) -> Option<Failure> {
     match (request.ok, request.status) {
         (true, _) => None,
-        (false, 0) => Some(Failure::Unanswered),
+        (false, 0) => Some(without_status(&request.reason)),
         (false, 400..) => Some(Failure::Refused),
         (false, _) => Some(Failure::Wrong),
+    }
+}
+
+/// A failure by Gatling's own words. A check says what it found in the answer, so there was one.
+fn without_status(reason: &str) -> Failure {
+    let says = |words: &str| reason.contains(words);
+    if says("Request timeout") {
+        Failure::Timeout
+    } else if says("Premature close") {
+        Failure::HangUp
+    } else if says(".find.") || says(", found ") {
+        Failure::Wrong
+    } else {
+        Failure::Unanswered
     }
 }
 

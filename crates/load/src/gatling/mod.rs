@@ -1,14 +1,16 @@
 //! A simulation of Gatling: the command runs it, and this process watches when its injection
 //! begins, and reads what it wrote of each request.
 //!
-//! Gatling's own report has whole milliseconds and no time at which a request was due, so the
-//! figures come from a log of requests (`requests.csv`) that the simulation of `demo/` writes.
-//! They are judged as those of our own generators are: from the intended start, with the
-//! generator's lateness and CPU time beside them.
+//! Figures come from a log of the requests. The simulation of `demo/` writes one of its own
+//! (`requests.csv`); they are judged then as those of our own generators are: from the intended
+//! start, with the generator's lateness and CPU time beside them. Any other simulation leaves
+//! Gatling's own log (`simulation.log`), which has whole milliseconds and no time at which a
+//! request was due.
 
 mod figures;
 mod requests;
 mod run;
+mod simulation_log;
 #[cfg(test)]
 mod tests;
 
@@ -30,8 +32,9 @@ const KEYS: &[KeyDef] = &[
         "list of words",
         "needed",
         "The program that runs the simulation, and its arguments. `{rate}`, `{warmup}`, \
-         `{duration}` and `{seed}` stand for those of the trial (requests/s, seconds), \
-         `{SERVICE.port}` for a port of a service, `{folder}` for the folder of the load.",
+         `{duration}` and `{seed}` stand for those of the trial (requests/s, seconds), `{total}` \
+         for the seconds of warm-up and duration together, `{SERVICE.port}` for a port of a \
+         service, `{folder}` for the folder of the load.",
     ),
     KeyDef::new(
         "directory",
@@ -42,8 +45,9 @@ const KEYS: &[KeyDef] = &[
     KeyDef::new(
         "log",
         "path",
-        "`{folder}/requests.csv`",
-        "File that the simulation writes of its requests: `requests.csv` of `demo/`.",
+        "`{folder}`",
+        "Log of the requests, a file or a folder: `requests.csv` as the simulation of `demo/` \
+         writes it, or else the one `simulation.log` of Gatling below the folder.",
     ),
     KeyDef::new(
         "load-cpus",
@@ -112,7 +116,7 @@ pub struct Gatling {
     /// Working directory of the program; `None` is that of the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
-    /// File with the requests, once the program has ended.
+    /// File with the requests, once the program has ended, or a folder of it.
     pub log: String,
     /// CPUs that the program is kept to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -132,9 +136,7 @@ impl Params for Gatling {
         Gatling {
             argv,
             directory: keys.get("directory"),
-            log: keys
-                .get("log")
-                .unwrap_or_else(|| format!("{{{FOLDER}}}/requests.csv")),
+            log: keys.get("log").unwrap_or_else(|| format!("{{{FOLDER}}}")),
             load_cpus: keys.get("load-cpus"),
         }
     }
@@ -171,6 +173,7 @@ impl Gatling {
             "rate" => Some(rate_of(job).to_string()),
             "warmup" => Some(seconds(job.workload.warmup_ns)),
             "duration" => Some(seconds(job.workload.duration_ns)),
+            "total" => Some(seconds(job.workload.warmup_ns + job.workload.duration_ns)),
             // Programs read seeds as signed numbers.
             "seed" => Some((job.seed >> 1).to_string()),
             _ => None,

@@ -1,30 +1,36 @@
 //! The requests of a run, from the log that a simulation wrote.
 
+use super::simulation_log;
 use serde::Deserialize;
-use std::fs::File;
-use std::io::{BufReader, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// First line of the log, without its number sign.
+/// First line of a log of ours, without its number sign.
 const FORMAT: &str = "schedlab requests 1";
 /// Phase of the requests that count nowhere.
 const WARM_UP: &str = "warm-up";
+/// The log that `demo/` writes, below the folder of a load.
+const OURS: &str = "requests.csv";
+/// The log that Gatling writes, in a folder of each run.
+const GATLINGS: &str = "simulation.log";
+/// Beginnings of the logs of Gatling before 3.13, which were text.
+const OLD: [&[u8]; 2] = [b"RUN\t", b"ASSERTION\t"];
 
 /// One request as it went. Times are µs since 1970.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Request {
     #[serde(rename = "request")]
     pub name: String,
-    /// Part of the run in which it was due.
-    pub phase: String,
-    pub due_us: u64,
+    /// Part of the run in which it was due, where the log says that.
+    pub phase: Option<String>,
+    /// Intended start, where the log says that.
+    pub due_us: Option<u64>,
     /// When its user began.
     pub start_us: u64,
     /// When its answer had been judged.
     pub end_us: u64,
     /// Was the answer the right one?
     pub ok: bool,
-    /// HTTP status; 0 without an answer.
+    /// HTTP status; 0 without an answer, or where the log does not say it.
     pub status: u16,
     /// Why it was not ok, for people.
     pub reason: String,
@@ -32,31 +38,84 @@ pub struct Request {
 
 impl Request {
     pub fn is_measured(&self) -> bool {
-        self.phase != WARM_UP
+        self.phase.as_deref() != Some(WARM_UP)
     }
 
-    /// From the intended start.
+    /// The intended start; the actual one where that is not known.
+    pub fn counts_from_us(&self) -> u64 {
+        self.due_us.unwrap_or(self.start_us)
+    }
+
     pub fn latency_ns(&self) -> u64 {
         self.end_us
-            .saturating_sub(self.due_us)
+            .saturating_sub(self.counts_from_us())
             .saturating_mul(1_000)
     }
 }
 
-/// Reads the log.
+/// Reads the log at a path; of a folder the one log that is in it.
 pub fn read(path: &Path) -> Result<Vec<Request>, String> {
-    let failed = |why: String| format!("read the log of requests {}: {why}", path.display());
-    let file = File::open(path).map_err(|e| failed(e.to_string()))?;
-    parse(BufReader::new(file)).map_err(failed)
+    let found = find(path)?;
+    let failed = |why: String| format!("read the log of requests {}: {why}", found.display());
+    let bytes = std::fs::read(&found).map_err(|e| failed(e.to_string()))?;
+    parse(&bytes).map_err(failed)
+}
+
+/// The log that is meant by a path.
+fn find(path: &Path) -> Result<PathBuf, String> {
+    if !path.is_dir() {
+        return Ok(path.to_owned());
+    }
+    let ours = path.join(OURS);
+    if ours.is_file() {
+        return Ok(ours);
+    }
+    let mut found = Vec::new();
+    logs_below(path, &mut found)
+        .map_err(|e| format!("look for the log of requests below {}: {e}", path.display()))?;
+    match found.as_slice() {
+        [log] => Ok(log.clone()),
+        [] => Err(format!(
+            "neither {OURS} nor a {GATLINGS} is below {}: give Gatling the folder of the load \
+             for its results (-rf {{folder}})",
+            path.display()
+        )),
+        more => Err(format!(
+            "{} files {GATLINGS} are below {}, of several runs: `log` must name the folder of one",
+            more.len(),
+            path.display()
+        )),
+    }
+}
+
+fn logs_below(folder: &Path, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            logs_below(&entry.path(), found)?;
+        } else if entry.file_name() == GATLINGS {
+            found.push(entry.path());
+        }
+    }
+    Ok(())
 }
 
 /// The requests of a log; each of its rows is checked, so that half a file is no result.
-pub fn parse(mut log: impl Read) -> Result<Vec<Request>, String> {
-    let mut text = String::new();
-    log.read_to_string(&mut text).map_err(|e| e.to_string())?;
+pub fn parse(log: &[u8]) -> Result<Vec<Request>, String> {
+    if log.first() == Some(&simulation_log::FIRST) {
+        return simulation_log::parse(log);
+    }
+    if OLD.iter().any(|old| log.starts_with(old)) {
+        return Err(
+            "Gatling wrote it as text, as it did before 3.13; use 3.13 or newer".to_owned(),
+        );
+    }
+    let text = str::from_utf8(log).map_err(|e| e.to_string())?;
     let head = text.lines().next().unwrap_or_default();
     if head.strip_prefix("# ") != Some(FORMAT) {
-        return Err(format!("its first line is not `# {FORMAT}`, but `{head}`"));
+        return Err(format!(
+            "it is no {GATLINGS}, and its first line is not `# {FORMAT}`, but `{head}`"
+        ));
     }
     let mut reader = csv::ReaderBuilder::new()
         .comment(Some(b'#'))

@@ -6,7 +6,7 @@ use crate::{Job, sys};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 /// How Gatling says that the injection begins: `Simulation my.Simulation started...`.
 const STARTED: [&str; 2] = ["Simulation ", " started..."];
@@ -34,7 +34,8 @@ pub fn run(
     let begin_ns = program.started_ns()? + job.workload.warmup_ns;
     phases.wait_until(begin_ns)?;
     program.check_alive()?;
-    let (opened, first) = (SystemTime::now(), program.cpu_ns());
+    let late = Duration::from_nanos(sys::now_ns().saturating_sub(begin_ns));
+    let (opened, first) = (SystemTime::now() - late, program.cpu_ns());
     phases.begin(begin_ns)?;
     phases.end(begin_ns + job.workload.duration_ns)?;
     // One that has ended has no file any more: it had nothing left to do.

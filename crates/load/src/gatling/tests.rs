@@ -1,3 +1,4 @@
+use super::requests::Request;
 use super::*;
 use crate::Phases;
 use crate::testing::{self, FakeProgram};
@@ -157,20 +158,25 @@ fn half_a_log_is_no_result() {
 #[test]
 fn names_in_braces_are_those_of_the_trial() {
     let mut gatling = gatling(
-        &["sim", "-r={rate}", "{warmup}+{duration}", "{seed}{x}"],
+        &[
+            "sim",
+            "-r={rate}",
+            "{warmup}+{duration}={total}",
+            "{seed}{x}",
+        ],
         "log",
     );
     gatling.directory = Some("/work".to_owned());
     let mut job = job(&gatling);
     job.seed = u64::MAX;
     let seed = i64::MAX.to_string() + "{x}";
-    assert_eq!(gatling.argv_of(&job), ["sim", "-r=100", "0.5+2", &seed]);
+    assert_eq!(gatling.argv_of(&job), ["sim", "-r=100", "0.5+2=2.5", &seed]);
     assert_eq!(gatling.log(), PathBuf::from("/work/log"));
 }
 
 #[test]
 fn what_is_missing_is_said_before_anything_runs() {
-    let mut gatling = gatling(&["no-such-program"], "{folder}/requests.csv");
+    let mut gatling = gatling(&["no-such-program"], "{folder}");
     gatling.load_cpus = Some("4000".to_owned());
     let mut job = job(&gatling);
     job.workload.metrics = vec!["request_p95".to_owned(), "request_p99".to_owned()];
@@ -191,6 +197,169 @@ fn what_is_missing_is_said_before_anything_runs() {
             .what
             .contains("needs its command")
     );
+}
+
+/// Written by Gatling 3.14.9: four users, each with two requests in a group, one that is answered
+/// with 500, one whose answer lacks what is asked for, one to where nobody listens, and a last one.
+const GATLINGS: &[u8] = include_bytes!("simulation.log");
+
+#[test]
+fn gatlings_own_log_has_every_request_with_its_group_its_times_and_its_fault() {
+    let requests = requests::parse(GATLINGS).unwrap();
+    assert_eq!(requests.len(), 24);
+    let first = &requests[0];
+    assert_eq!(first.name, "Notes / Write");
+    assert_eq!(
+        (first.start_us, first.end_us),
+        (1_795_709_896_594_000, 1_795_709_896_765_000)
+    );
+    assert!(first.ok && first.due_us.is_none() && first.phase.is_none());
+    assert_eq!(
+        (requests[2].name.as_str(), requests[2].status),
+        ("Broken", 500)
+    );
+    assert!(!requests[2].ok);
+    assert_eq!(
+        requests[3].reason,
+        "jsonPath($.nope).find.exists, found nothing"
+    );
+    assert_eq!(requests[5].name, "Grüße → é");
+    assert_eq!(
+        requests[5],
+        Request {
+            start_us: 1_795_709_896_913_000,
+            end_us: 1_795_709_896_917_000,
+            ..requests[11].clone()
+        }
+    );
+    assert_eq!(requests.iter().filter(|r| r.ok).count(), 12);
+}
+
+#[test]
+fn a_part_of_gatlings_log_is_no_result_unless_it_ends_with_a_record() {
+    let whole = requests::parse(GATLINGS).unwrap();
+    let mut with_an_end = 0;
+    for length in 1..GATLINGS.len() {
+        match requests::parse(&GATLINGS[..length]) {
+            Ok(part) => {
+                with_an_end += 1;
+                assert_eq!(part, whole[..part.len()]);
+            }
+            Err(why) => assert!(why.contains("in the middle of a record"), "{length}: {why}"),
+        }
+    }
+    // After the run, 24 requests, 4 groups, 8 times that a user came or went; the last is whole.
+    assert_eq!(with_an_end, 1 + 24 + 4 + 8 - 1);
+}
+
+#[test]
+fn other_bytes_are_refused_with_what_is_wrong() {
+    let error = |bytes: &[u8]| requests::parse(bytes).unwrap_err();
+    assert!(error(b"RUN\tmy.Simulation\t").contains("before 3.13"));
+    assert!(error(&[0, 0xff, 0, 0, 0]).contains("a text of -"));
+    let user = GATLINGS.len() - 10;
+    let kind = [&GATLINGS[..user], &[9]].concat();
+    let said = error(&kind);
+    assert!(
+        said.contains("kind 9") && said.contains("Gatling 3.14.9"),
+        "{said}"
+    );
+    let unknown = [&GATLINGS[..user], &[4, 0xff, 0xff, 0xff, 0x9c]].concat();
+    assert!(error(&unknown).contains("text -100 was never written"));
+}
+
+fn of_gatling(opened_us: u64, cpu_ns: u64) -> Parsed {
+    let requests = requests::parse(GATLINGS).unwrap();
+    let measured = run::Measured {
+        opened: SystemTime::UNIX_EPOCH + std::time::Duration::from_micros(opened_us),
+        cpu_ns,
+    };
+    let mut job = job(&gatling(&["java"], "log"));
+    job.workload.duration_ns = 1_000_000_000;
+    figures::parsed(&job, &requests, &measured, 2).unwrap()
+}
+
+#[test]
+fn of_gatlings_log_counts_what_was_sent_within_the_window_of_the_agent() {
+    // The second user's first request, sent at .994, is the first to count.
+    let parsed = of_gatling(1_795_709_896_994_000, 0);
+    assert_eq!(value(&parsed, "offered_per_sec"), 12.0);
+    assert_eq!(value(&parsed, "error_percent"), 50.0);
+    assert_eq!(value(&parsed, "requests_per_sec"), 6.0);
+    assert!((value(&parsed, "request_max") - 7e6).abs() < 1e4);
+    let has = |name: &str| parsed.metrics.iter().any(|m| m.metric == name);
+    assert!(!has("generator_lateness_p50"));
+    assert!(
+        parsed
+            .files
+            .iter()
+            .all(|f| f.name != "generator-lateness.hlog")
+    );
+    let said: Vec<&str> = parsed.warnings.iter().map(|w| w.what.as_str()).collect();
+    let failures = "2 got an error from the server, 2 got another answer than the right one, \
+                    2 were not answered";
+    assert!(said.iter().any(|what| what.contains(failures)), "{said:?}");
+    assert!(
+        said.iter()
+            .any(|what| what.contains("does not say when requests were due")),
+        "{said:?}"
+    );
+    assert!(
+        said.iter().all(|what| !what.contains("sent nothing")),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn a_simulation_that_stopped_long_before_the_window_closed_is_named() {
+    let mut log = log(right);
+    log.truncate(log.len() / 2);
+    log.truncate(log.rfind('\n').unwrap() + 1);
+    let parsed = parsed(&log);
+    let mut said = parsed.warnings.iter();
+    let early = said
+        .find(|w| w.what.contains("sent nothing in the last 1.2"))
+        .unwrap();
+    assert_eq!(early.severity, model::Severity::Serious);
+}
+
+#[test]
+fn rows_without_a_time_at_which_they_were_due_count_from_when_they_were_sent() {
+    let rows = log(right)
+        .replace(",steady,", ",steady,;")
+        .replace(",warm-up,", ",warm-up,;");
+    let rows: String = rows
+        .lines()
+        .map(|line| match line.split_once(';') {
+            Some((name, rest)) => format!("{name}{}\n", &rest[rest.find(',').unwrap()..]),
+            None => format!("{line}\n"),
+        })
+        .collect();
+    let parsed = parsed(&rows);
+    assert_eq!(value(&parsed, "offered_per_sec"), 100.0);
+    assert_eq!(value(&parsed, "request_mean"), 4e6);
+    let mut metrics = parsed.metrics.iter();
+    assert!(metrics.all(|m| !m.metric.starts_with("generator_lateness")));
+}
+
+#[test]
+fn a_folder_stands_for_the_one_log_in_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = || requests::read(folder.path()).unwrap_err();
+    assert!(error().contains("-rf {folder}"), "{}", error());
+    let run = |name: &str| {
+        let run = folder.path().join("html").join(name);
+        std::fs::create_dir_all(&run).unwrap();
+        std::fs::write(run.join("simulation.log"), GATLINGS).unwrap();
+        run
+    };
+    let one = run("tiny-1");
+    assert_eq!(requests::read(folder.path()).unwrap().len(), 24);
+    run("tiny-2");
+    assert!(error().contains("2 files simulation.log"), "{}", error());
+    assert_eq!(requests::read(&one).unwrap().len(), 24);
+    std::fs::write(folder.path().join("requests.csv"), log(right)).unwrap();
+    assert_eq!(requests::read(folder.path()).unwrap().len(), 250);
 }
 
 /// The outcome of a program for the generator, which tells it to go and that it was seen.

@@ -41,7 +41,11 @@ pub fn parsed(config: &Config, tallies: Vec<Tally>, opened: SystemTime) -> Resul
     let mut figures = Figures::new(opened);
     let request = figures.latency("request", m::REQUEST, total.request.clone())?;
     figures.latency("service", m::SERVICE, total.service.clone())?;
-    let lateness = figures.latency("generator-lateness", own::LATENESS, total.lateness.clone())?;
+    // What others sent may not say when it was due.
+    let is_timed = merged(total.lateness.clone())?.count() > 0;
+    let lateness = is_timed
+        .then(|| figures.latency("generator-lateness", own::LATENESS, total.lateness.clone()))
+        .transpose()?;
     rates(&mut figures, config, &total);
     figures.stalls(&[("request", stalls::REQUEST_STALLS, &request)]);
     // A queue that fills makes latency rise, and is said already.
@@ -52,7 +56,9 @@ pub fn parsed(config: &Config, tallies: Vec<Tally>, opened: SystemTime) -> Resul
     }
     warn_of_failures(&mut figures, &total);
     note_resent(&mut figures, &total);
-    judge_lateness(&mut figures, &request, &lateness);
+    if let Some(lateness) = lateness {
+        judge_lateness(&mut figures, &request, &lateness);
+    }
     kinds::add_figures(&mut figures.parsed, by_kind, config.duration_ns)?;
     Ok(figures.finish())
 }

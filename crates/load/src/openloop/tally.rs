@@ -138,9 +138,14 @@ impl Tally {
 
     /// A request was taken from the schedule and sent `late_ns` after it could have been.
     pub fn sent(&mut self, times: Times, late_ns: u64) {
+        self.offer(times);
+        self.lateness.record(times.intended_ns, late_ns);
+    }
+
+    /// A request was sent, and nobody knows how late that was.
+    pub fn offer(&mut self, times: Times) {
         self.offered += u64::from(self.window.contains(times.intended_ns));
         self.kind(times).map(KindTally::offer);
-        self.lateness.record(times.intended_ns, late_ns);
     }
 
     pub fn resent(&mut self, times: Times) {
