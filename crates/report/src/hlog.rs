@@ -25,10 +25,22 @@ const MOST_INFLATED_BYTES: u64 = 1 << 20;
 /// of its counts that have 64 bits.
 const MOST_SAMPLES: u64 = 1 << 56;
 
+/// Fewer samples beyond a quantile than this, and it is noise.
+pub(crate) const FEWEST_BEYOND: f64 = 10.0;
+
 const V2_COMPRESSED: [u8; 4] = 0x1c84_9314_u32.to_be_bytes();
 const V2: [u8; 4] = 0x1c84_9313_u32.to_be_bytes();
 /// Cookie, payload length, normalizing offset, digits, lowest, highest, ratio.
 const HEADER_BYTES: usize = 40;
+
+/// A histogram of three digits, for any value.
+pub(crate) fn empty() -> Histogram<u64> {
+    // The precision is a constant that is known to be valid.
+    #[allow(clippy::expect_used)]
+    let mut histogram = Histogram::new(3).expect("three significant digits are valid");
+    histogram.auto(true);
+    histogram
+}
 
 /// Adds the intervals of a log up. `buffer` is scratch space.
 pub fn add_log(text: &[u8], into: &mut Histogram<u64>, buffer: &mut Vec<u8>) -> Result<(), String> {

@@ -3,7 +3,7 @@
 //! The trials of an arm are merged for pictures and export only: no interval and
 //! no verdict comes from pooled samples. Values are nanoseconds.
 
-use crate::hlog::{add_log, count_intervals, intervals};
+use crate::hlog::{FEWEST_BEYOND, add_log, count_intervals, empty, intervals};
 use hdrhistogram::Histogram;
 use results::{ResultSet, StoredTrial};
 use std::collections::BTreeMap;
@@ -13,8 +13,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Fewer samples beyond a quantile than this, and it is noise.
-const FEWEST_BEYOND: f64 = 10.0;
 /// Blocks that are drawn by themselves; more would be a smear and a large file.
 const MOST_BLOCKS: usize = 12;
 /// Fewer intervals in a trial show nothing over time.
@@ -217,14 +215,6 @@ impl Merged {
         self.blocks.push(curve(&one));
         self.histogram.add(one).map_err(|e| e.to_string())
     }
-}
-
-fn empty() -> Histogram<u64> {
-    // The precision is a constant that is known to be valid.
-    #[allow(clippy::expect_used)]
-    let mut histogram = Histogram::new(3).expect("three significant digits are valid");
-    histogram.auto(true);
-    histogram
 }
 
 /// The percentile curve, as far as enough samples lie beyond it.

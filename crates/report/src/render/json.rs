@@ -2,6 +2,7 @@
 
 use crate::ReportError;
 use crate::table::across::Across;
+use crate::table::pooled::Pooled;
 use crate::table::{
     ArmInfo, CellTable, Comparison, Excluded, ExperimentInfo, MetricRow, NotMeasured, Notice,
     Table, Tally, TrialCounts,
@@ -13,7 +14,7 @@ use serde::Serialize;
 /// The shape of this report. A reader takes any minor of its major.
 pub const REPORT_FORMAT: Format = Format {
     major: 1,
-    minor: 12,
+    minor: 13,
 };
 
 #[derive(Serialize)]
@@ -40,6 +41,8 @@ struct CellMetrics<'a> {
     workload: &'a str,
     load: &'a str,
     metrics: &'a [MetricRow],
+    #[serde(skip_serializing_if = "<[Pooled]>::is_empty")]
+    pooled: &'a [Pooled],
     not_measured: &'a [NotMeasured],
     block_ns: Option<f64>,
 }
@@ -51,6 +54,7 @@ impl<'a> From<&'a CellTable> for CellMetrics<'a> {
             workload: &cell.workload,
             load: &cell.load,
             metrics: &cell.metrics,
+            pooled: &cell.pooled,
             not_measured: &cell.not_measured,
             block_ns: cell.block_ns,
         }

@@ -5,17 +5,18 @@ use super::sheet::{Sheet, SheetCell, SheetRow, plain};
 use crate::ReportError;
 use crate::quantity::{change, with_unit};
 use crate::render::csv::{text, written};
+use crate::table::pooled::{MARK, P95};
 use crate::table::{CellTable, Comparison, MetricRow, Table};
 use crate::words;
 
-/// A metric that only loads with several kinds of request have.
-const MARK: &str = "request_mean";
 const ERRORS: &str = "error_percent";
-const P95: &str = "request_p95";
 const GOODPUT: &str = "requests_per_sec";
 const OVERLOADED: &str = "overloaded";
+/// Footnote of a column that is pooled.
+const POOLED: &str = " Pooled: of the requests of all trials together, where a trial has too few \
+                      for a 95th percentile of its own; it decides nothing.";
 
-const HEAD: [&str; 12] = [
+const HEAD: [&str; 13] = [
     "cell",
     "arm",
     "trials",
@@ -28,6 +29,7 @@ const HEAD: [&str; 12] = [
     "ratio",
     "verdict",
     "blocks",
+    "p95_pooled",
 ];
 
 /// Medians over the trials of one arm in one cell. What was not measured is none.
@@ -37,6 +39,8 @@ struct Arm<'a> {
     success_percent: Option<f64>,
     mean_ns: Option<f64>,
     p95_ns: Option<f64>,
+    /// Is that of the requests of all trials together, for want of one of each trial?
+    p95_pooled: bool,
     goodput_per_sec: Option<f64>,
     /// In most of its trials.
     overloaded: bool,
@@ -71,12 +75,18 @@ fn arms<'a>(table: &'a Table, cell: &'a CellTable) -> Vec<Arm<'a>> {
     let row = |metric: &str| cell.metrics.iter().find(|row| row.metric == metric);
     let summary = |metric: &str, arm: usize| row(metric).and_then(|row: &MetricRow| row.arms[arm]);
     let median = |metric: &str, arm: usize| summary(metric, arm).map(|summary| summary.median);
+    // With some trials that have one and some that do not, a median would be of the former only.
+    let pooled = |arm: &str| cell.pooled.iter().find(|p| p.metric == P95 && p.arm == arm);
     let arm = |(index, info): (usize, &'a crate::table::ArmInfo)| Arm {
         name: &info.name,
         trials: summary(MARK, index).map_or(0, |summary| summary.trials),
         success_percent: median(ERRORS, index).map(|errors| 100.0 - errors),
         mean_ns: median(MARK, index),
-        p95_ns: median(P95, index),
+        p95_ns: match cell.pooled.is_empty() {
+            true => median(P95, index),
+            false => pooled(&info.name).map(|pooled| pooled.value),
+        },
+        p95_pooled: pooled(&info.name).is_some(),
         goodput_per_sec: median(GOODPUT, index),
         overloaded: median(OVERLOADED, index).is_some_and(|overloaded| overloaded >= 0.5),
         comparison: cell.deciding().find(|c| c.arm == info.name),
@@ -95,12 +105,16 @@ fn sheet(table: &Table, cell: &CellTable) -> Sheet {
     let heads = ["success", "mean", "p95", "goodput"];
     let mut columns: Vec<String> = heads.map(str::to_owned).into();
     columns.extend(deciding.map(|_| "verdict".to_owned()));
-    let caption = "Medians over the trials. Goodput counts the requests with the right answer.";
+    let mut caption =
+        "Medians over the trials. Goodput counts the requests with the right answer.".to_owned();
+    if arms.iter().any(|arm| arm.p95_pooled) {
+        caption.push_str(POOLED);
+    }
     Sheet {
         title: format!("{}, requests", cell.name),
         caption: match deciding {
             Some(_) => format!("{caption} The verdict is on {verdict}."),
-            None => caption.to_owned(),
+            None => caption,
         },
         doubt: match arms.iter().any(|arm| arm.overloaded) {
             true => "overloaded or failing, so that latency is not compared",
@@ -126,10 +140,14 @@ fn sheet_row(arm: &Arm, compared: bool) -> SheetRow {
         sure: !arm.overloaded,
         ..cell(value, "ns")
     };
+    let mut p95 = latency(arm.p95_ns);
+    if arm.p95_pooled {
+        p95.text.push_str(" (pooled)");
+    }
     let mut cells = vec![
         cell(arm.success_percent, "%"),
         latency(arm.mean_ns),
-        latency(arm.p95_ns),
+        p95,
         cell(arm.goodput_per_sec, "1/s"),
     ];
     cells.extend(compared.then(|| plain(verdict(arm), String::new())));
@@ -151,7 +169,7 @@ fn verdict(arm: &Arm) -> String {
     }
 }
 
-fn columns(cell: &CellTable, arm: &Arm) -> [String; 12] {
+fn columns(cell: &CellTable, arm: &Arm) -> [String; 13] {
     let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
     let compared = |of: fn(&Comparison) -> String| arm.comparison.map_or_else(String::new, of);
     [
@@ -167,5 +185,6 @@ fn columns(cell: &CellTable, arm: &Arm) -> [String; 12] {
         number(arm.comparison.and_then(|c| c.ratio)),
         compared(|c| words::verdict(c).to_owned()),
         compared(|c| c.blocks.to_string()),
+        arm.p95_pooled.to_string(),
     ]
 }

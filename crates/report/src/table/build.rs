@@ -7,6 +7,7 @@ use crate::table::across::{self, Across};
 use crate::table::doubt;
 use crate::table::evidence;
 use crate::table::notices;
+use crate::table::pooled::{Pooled, pooled};
 use crate::table::summary::{median, summarise};
 use crate::table::turns;
 use crate::table::why;
@@ -190,6 +191,7 @@ struct CellScope<'a> {
     /// The trials of this cell that are ok.
     trials: Vec<&'a Trial>,
     not_measured: Vec<NotMeasured>,
+    pooled: Vec<Pooled>,
     /// Mean time between two trials of the run.
     pause_ns: f64,
     /// Were the trials merged from several runs?
@@ -222,6 +224,7 @@ impl<'a> CellScope<'a> {
             workload: &results.experiment.workloads[cell.workload],
             trials: all.filter(|t| t.place.cell == index && t.is_ok()).collect(),
             not_measured: not_measured(results, index),
+            pooled: pooled(results, index),
             pause_ns,
             merged: results.manifest.sources.len() > 1,
         }
@@ -236,6 +239,7 @@ impl<'a> CellScope<'a> {
             load: self.load.clone(),
             comparisons: self.timed(self.comparisons(&heads)),
             metrics: heads.iter().map(|head| self.metric_row(head)).collect(),
+            pooled: self.pooled.clone(),
             not_measured: self.not_measured.clone(),
             block_ns: self.block_ns(),
         }

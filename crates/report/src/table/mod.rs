@@ -10,6 +10,7 @@ mod drift;
 mod evidence;
 mod modes;
 mod notices;
+pub(crate) mod pooled;
 mod summary;
 mod turns;
 mod twins;
@@ -23,6 +24,7 @@ use stats::Test;
 
 use across::Across;
 use model::{Better, Severity, System};
+use pooled::Pooled;
 use results::{Format, RunState};
 use serde::Serialize;
 pub use turns::InTurns;
@@ -115,6 +117,8 @@ pub struct CellTable {
     pub comparisons: Vec<Comparison>,
     /// Every metric that any trial of the cell measured.
     pub(crate) metrics: Vec<MetricRow>,
+    /// Quantiles of all requests of an arm, where its trials have none of their own.
+    pub(crate) pooled: Vec<Pooled>,
     /// Arms of which no trial counts.
     pub(crate) not_measured: Vec<NotMeasured>,
     /// Mean time of a block with all arms; none where no trial counts.
