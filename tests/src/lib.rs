@@ -131,6 +131,20 @@ impl Bench {
         command
     }
 
+    /// Neither a folder nor a process is left of what ran here.
+    #[track_caller]
+    pub fn expect_nothing_left(&self) {
+        let folders = std::fs::read_dir(self.path("state/folders"));
+        assert_eq!(folders.map_or(0, Iterator::count), 0, "a folder is left");
+        let state = self.path("state").display().to_string();
+        let processes = std::fs::read_dir("/proc").expect("/proc").flatten();
+        let ours = processes.filter(|process| {
+            let environ = std::fs::read(process.path().join("environ")).unwrap_or_default();
+            String::from_utf8_lossy(&environ).contains(&state)
+        });
+        assert_eq!(ours.count(), 0, "a process is left");
+    }
+
     /// Output of `schedlab ARGS…`, whatever its exit code.
     pub fn run(&self, args: &[&str]) -> Output {
         self.command(args).output().expect("schedlab starts")

@@ -43,13 +43,24 @@ max-attempts = 1
 
 /// The error that the trial failed with, where the service is limited so and listens there.
 fn failure(limit: &str, port: &str) -> String {
+    let command = format!("{limit}; exec python3 SCRIPT {port}");
+    changed(&[("LIMIT; exec python3 SCRIPT PORT", &command)])
+}
+
+/// The error that the trial failed with, where the file is changed so.
+fn changed(changes: &[(&str, &str)]) -> String {
     let bench = Bench::default();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/notes.py");
-    let text = EXPERIMENT
+    let mut text = EXPERIMENT.to_owned();
+    for (from, to) in changes {
+        assert!(text.contains(from), "{from}");
+        text = text.replace(from, to);
+    }
+    let text = text
         .replace("SCRIPT", &script.display().to_string())
         .replace("/PLACE", &bench.dir.path().display().to_string())
-        .replace("LIMIT", limit)
-        .replace("PORT", port);
+        .replace("LIMIT", "true")
+        .replace("PORT", "{port}");
     let file = bench.file("faults.toml", &text);
     expect_code(&bench.run(&["run", &file, "-o", "out"]), 4);
     expect_nothing_left(&bench);
@@ -62,15 +73,7 @@ fn failure(limit: &str, port: &str) -> String {
 
 #[track_caller]
 fn expect_nothing_left(bench: &Bench) {
-    let folders = std::fs::read_dir(bench.path("state/folders"));
-    assert_eq!(folders.map_or(0, Iterator::count), 0);
-    let state = bench.path("state").display().to_string();
-    let processes = std::fs::read_dir("/proc").unwrap().flatten();
-    let ours = processes.filter(|process| {
-        let environ = std::fs::read(process.path().join("environ")).unwrap_or_default();
-        String::from_utf8_lossy(&environ).contains(&state)
-    });
-    assert_eq!(ours.count(), 0, "a process is left");
+    bench.expect_nothing_left();
     let ports = std::fs::read_to_string(bench.path("ports")).unwrap();
     let ports: Vec<u16> = ports
         .split_whitespace()
@@ -110,4 +113,65 @@ fn a_service_that_runs_out_of_memory_fails_the_trial_with_its_words() {
         "{said}"
     );
     assert!(said.contains("notes: out of memory"), "{said}");
+}
+
+#[test]
+fn a_service_that_answers_every_request_with_an_error_fails_the_trial_with_its_log() {
+    if !tests::python_or_skip() {
+        return;
+    }
+    let _turn = alone();
+    let said = changed(&[("/hoard", "/broken")]);
+    let (headline, log) = said.split_once('\n').unwrap();
+    assert!(
+        headline.contains("no request got the right answer in the window of 2s"),
+        "{said}"
+    );
+    assert!(headline.contains("got an error from the server"), "{said}");
+    assert!(log.contains("last lines of service-notes.log:"), "{said}");
+    assert!(log.contains("notes: out of ink"), "{said}");
+}
+
+#[test]
+fn a_service_that_does_not_become_ready_fails_the_trial_with_its_log() {
+    if !tests::python_or_skip() {
+        return;
+    }
+    let _turn = alone();
+    let ready = "ready = { path = \"/health\" }\nbefore-start";
+    let never = "ready = { path = \"/broken\" }\nready-limit = \"1s\"\nbefore-start";
+    let said = changed(&[(ready, never)]);
+    let (headline, log) = said.split_once('\n').unwrap();
+    assert!(headline.contains("was not ready after 1s"), "{said}");
+    assert!(headline.contains("500"), "{said}");
+    assert!(log.contains("notes: out of ink"), "{said}");
+}
+
+#[test]
+fn a_jvm_that_runs_out_of_memory_fails_the_trial_with_its_words() {
+    let jars = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demo/target/bank");
+    if !jars.is_dir() {
+        return tests::skipped("demo/ is not built: make demo-jars");
+    }
+    if !tests::python_or_skip() {
+        return;
+    }
+    let _turn = alone();
+    let bank = format!(
+        "exec java -Xmx24m -XX:+ExitOnOutOfMemoryError -XX:TieredStopAtLevel=1 -cp '{}/*' \
+         schedlab.bank.BankApplication --server.port={{port}} --kafka.enabled=false",
+        jars.display()
+    );
+    let said = changed(&[
+        ("LIMIT; exec python3 SCRIPT PORT", &bank),
+        (
+            "\"/health\" }\nbefore-start",
+            "\"/actuator/health\" }\nready-limit = \"5m\"\nbefore-start",
+        ),
+    ]);
+    assert!(
+        said.contains("service-notes ended (exit status 3)"),
+        "{said}"
+    );
+    assert!(said.contains("java.lang.OutOfMemoryError"), "{said}");
 }

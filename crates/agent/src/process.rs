@@ -183,7 +183,7 @@ impl Process {
 
     /// The last lines on standard error, for messages.
     pub fn last_errors(&mut self) -> String {
-        last_lines(&text_of(&mut self.stderr), 3, " | ")
+        last_lines(&text_of(&mut self.stderr), 5, " | ")
     }
 
     /// End of the process, in brackets; empty while it runs.

@@ -4,6 +4,7 @@ use crate::RunError;
 use crate::connection::{Connection, LOOK, Patience, of_lost_agent, out_of_turn};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use model::printable::last_lines;
 use model::{Evidence, KeptPiece, Reply, Request, TrialResult, TrialSpec, TrialState};
 use results::TrialFiles;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -80,7 +81,7 @@ impl<'a> UnderWay<'a> {
     /// The end of the trial with the files that have arrived.
     pub fn end(self, ended: Ended) -> Result<TrialEnd, RunError> {
         let files = self.files;
-        match ended {
+        match ended.map(|result| with_words_of_services(result, &files)) {
             Ok(result) => Ok(TrialEnd::Result {
                 result,
                 arms: self.arms,
@@ -151,6 +152,37 @@ impl<'a> UnderWay<'a> {
     }
 }
 
+/// Lines of a log that stand behind the reason of a failed trial.
+const LOG_LINES: usize = 6;
+
+/// The result of a trial that failed, with the last lines of its services. What a load says of
+/// them, that none of its requests was answered rightly, has its reason there.
+fn with_words_of_services(mut result: Box<TrialResult>, files: &TrialFiles) -> Box<TrialResult> {
+    if let TrialState::Failed { why } = &mut result.state {
+        for file in files
+            .texts
+            .iter()
+            .filter(|file| is_log_of_service(&file.name))
+        {
+            // A service that ended has said a part of it.
+            let lines = last_lines(&file.text, LOG_LINES, "\n");
+            let lines = lines.lines().filter(|line| !why.contains(line.trim()));
+            let lines: Vec<&str> = lines.collect();
+            if !lines.is_empty() {
+                let name = &file.name;
+                let text = format!("\nlast lines of {name}:\n{}", lines.join("\n"));
+                why.push_str(&text);
+            }
+        }
+    }
+    result
+}
+
+/// As the agent names the logs of services and of the server.
+fn is_log_of_service(name: &str) -> bool {
+    name == "server.log" || (name.starts_with("service-") && name.ends_with(".log"))
+}
+
 pub(crate) fn request(spec: TrialSpec) -> Request {
     Request::Trial {
         spec: Box::new(spec),
@@ -190,7 +222,46 @@ pub fn void_result(why: String, (started, at): (Instant, SystemTime)) -> TrialRe
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::TrialFile;
     use std::time::Duration;
+
+    fn said(state: TrialState) -> TrialState {
+        let text = |name: &str, text: &str| TrialFile {
+            name: name.to_owned(),
+            text: text.to_owned(),
+        };
+        let files = TrialFiles {
+            texts: vec![
+                text(
+                    "service-app.log",
+                    "one\ntwo\n\n3\n4\n5\n6\nno ink left\nlast\n",
+                ),
+                text("service-quiet.log", "\n"),
+                text("server.log", "served\n"),
+                text("console.log", "of the guest\n"),
+            ],
+            ..TrialFiles::default()
+        };
+        let began = (Instant::now(), SystemTime::UNIX_EPOCH);
+        let mut result = void_result(String::new(), began);
+        result.state = state;
+        with_words_of_services(Box::new(result), &files).state
+    }
+
+    #[test]
+    fn a_failed_trial_has_the_last_lines_of_its_services_and_no_line_twice() {
+        let why = "service-app ended: no ink left".to_owned();
+        let expected = "service-app ended: no ink left\nlast lines of service-app.log:\n\
+                        3\n4\n5\n6\nlast\nlast lines of server.log:\nserved";
+        match said(TrialState::Failed { why }) {
+            TrialState::Failed { why } => assert_eq!(why, expected),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(said(TrialState::Ok), TrialState::Ok);
+        let why = "the generator was late".to_owned();
+        let void = TrialState::Void { why };
+        assert_eq!(said(void.clone()), void);
+    }
 
     #[test]
     fn times_of_a_guest_whose_clock_stands_are_those_of_this_machine() {

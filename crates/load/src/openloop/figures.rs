@@ -111,8 +111,12 @@ pub fn check(config: &Config, total: &Total) -> Result<(), String> {
         ));
     }
     if total.done == 0 {
+        let what = match total.answers() {
+            0 => "no request was answered",
+            _ => "no request got the right answer",
+        };
         return Err(format!(
-            "no request was answered in the window of {}: {}",
+            "{what} in the window of {}: {}",
             format_duration_ns(config.duration_ns),
             total.failures_in_words()
         ));
@@ -187,6 +191,13 @@ impl Total {
 
     fn failed(&self) -> u64 {
         self.failures.iter().sum()
+    }
+
+    /// Failures with an answer.
+    fn answers(&self) -> u64 {
+        let [refused, wrong] =
+            [Failure::Refused, Failure::Wrong].map(|kind| self.failures[kind as usize]);
+        refused + wrong
     }
 
     /// Failed in another way than by taking too long.
@@ -416,6 +427,18 @@ mod tests {
     fn more_than_one_error_in_a_hundred_is_an_overload() {
         assert_eq!(mark(&figures_of(load(0, MS, 10))), 0.0);
         assert_eq!(mark(&figures_of(load(0, MS, 21))), 1.0);
+    }
+
+    #[test]
+    fn a_window_without_a_right_answer_has_no_figures_and_says_whether_there_was_any() {
+        let error = |tally| parsed(&config(), vec![tally], SystemTime::UNIX_EPOCH).unwrap_err();
+        let refused = error(load(0, MS, 2_000));
+        assert_eq!(
+            refused,
+            "no request got the right answer in the window of 2s: 2000 got an error from the server"
+        );
+        let late = error(load(0, 3 * SECOND, 0));
+        assert!(late.starts_with("no request was answered in"), "{late}");
     }
 
     #[test]
