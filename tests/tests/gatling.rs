@@ -106,10 +106,9 @@ fn trial(bench: &Bench, from: &str, to: &str, code: i32) -> (TrialState, PathBuf
 fn run(bench: &Bench, text: &str, code: i32) -> (TrialState, PathBuf, ResultSet) {
     let file = bench.file("gatling.toml", text);
     expect_code(&bench.run(&["run", &file, "-o", "out"]), code);
+    bench.expect_nothing_left();
     let results = ResultSet::read(&bench.path("out")).unwrap();
     let stored = &results.trials[0];
-    let left = std::fs::read_dir(bench.path("state/folders"));
-    assert_eq!(left.map_or(0, Iterator::count), 0);
     (
         stored.trial.result.state.clone(),
         stored.dir.clone(),
@@ -218,10 +217,37 @@ fn a_simulation_that_leaves_no_log_in_the_folder_of_the_load_is_told_how() {
     let elsewhere = bench.path("elsewhere").display().to_string();
     let text = own(&bench).replacen("{folder}/results", &elsewhere, 1);
     let text = text.replacen("keep = [\"results\"]", "", 1);
-    match run(&bench, &text, 4).0 {
-        TrialState::Failed { why } => assert!(why.contains("-rf {folder}"), "{why}"),
+    let why = failure(&bench, &text);
+    assert!(why.contains("-rf {folder}"), "{why}");
+}
+
+/// Why the trial failed.
+fn failure(bench: &Bench, text: &str) -> String {
+    match run(bench, text, 4).0 {
+        TrialState::Failed { why } => why,
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn a_simulation_that_cannot_be_made_or_compiled_fails_the_trial_with_its_words() {
+    if !can_run() || !tests::python_or_skip() {
+        return;
+    }
+    let _turn = alone();
+    let bench = Bench::default();
+    let text = own(&bench);
+    let why = failure(&bench, &text.replacen("\"-Drate={rate}\", ", "", 1));
+    assert!(why.contains("-Drate is missing"), "{why}");
+    assert!(why.contains("before its injection began"), "{why}");
+
+    let bench = Bench::default();
+    let broken = bench.file("Broken.java", "class Broken { int i = ; }\n");
+    // As a build tool does it that compiles first.
+    let compile = format!("\"sh\", \"-c\", 'javac {broken} && exec \"$@\"', \"sh\", \"java\"");
+    let why = failure(&bench, &text.replacen("\"java\"", &compile, 1));
+    assert!(why.contains("illegal start of expression"), "{why}");
+    assert!(why.contains("before its injection began"), "{why}");
 }
 
 #[test]
@@ -244,6 +270,48 @@ fn a_simulation_that_is_not_there_fails_the_trial_with_its_words() {
         }
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn without_java_or_maven_the_package_is_named() {
+    let bench = Bench::default();
+    let file = bench.file("gatling.toml", &EXPERIMENT.replace("/DEMO", "."));
+    let nothing = bench.path("nothing");
+    std::fs::create_dir(&nothing).unwrap();
+    let check = bench
+        .command(&["check", &file])
+        .env("PATH", &nothing)
+        .output();
+    let check = check.unwrap();
+    expect_code(&check, 3);
+    let said = stderr(&check);
+    assert!(said.contains("there is no program `java`"), "{said}");
+    assert!(
+        said.contains("apt-get install default-jre-headless"),
+        "{said}"
+    );
+
+    // Building the jars as nobody who could install something.
+    let tools = bench.path("tools");
+    std::fs::create_dir(&tools).unwrap();
+    tests::write_program(&tools.join("id"), "#!/bin/sh\necho 1000\n");
+    let sed = Command::new("sh")
+        .args(["-c", "command -v sed"])
+        .output()
+        .unwrap();
+    std::os::unix::fs::symlink(stdout(&sed).trim(), tools.join("sed")).unwrap();
+    let setup = Command::new("/bin/bash")
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/setup"))
+        .arg("jars")
+        .env("PATH", &tools)
+        .output()
+        .unwrap();
+    expect_code(&setup, 3);
+    let said = stderr(&setup);
+    assert!(
+        said.contains("apt-get install default-jdk-headless maven"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -33,6 +33,11 @@ fn what_cannot_work_is_said_before_the_first_trial() {
             "no-such-thing",
         ),
         (vec!["--vm", KERNEL, "--memory", "10T"], 3, "memory"),
+        (
+            vec!["--vm", KERNEL, "--memory", "100M"],
+            3,
+            "100 MiB of memory are too few for a guest",
+        ),
         (vec!["--vm", KERNEL, "--memory", "much"], 2, "size"),
         (vec!["--vm", KERNEL, "--clock", "sun"], 2, "virtual"),
         (
