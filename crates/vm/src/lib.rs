@@ -445,7 +445,16 @@ impl Vm {
                 remedy: String::new(),
             });
         }
-        warnings.extend(one_draw(self.spec.reset));
+        let machine = match self.spec.hypervisor {
+            Some(_) => "Xen host",
+            None => "guest",
+        };
+        // In virtual time each trial is a boot, whatever the key says.
+        let reset = match self.spec.is_virtual() {
+            true => Reset::Trial,
+            false => self.spec.reset,
+        };
+        warnings.push(starts_from(reset, machine));
         warnings
     }
 
@@ -526,20 +535,47 @@ fn image_path(root: &str) -> Option<PathBuf> {
     root.strip_prefix("image:").map(PathBuf::from)
 }
 
-/// Trials from one snapshot share what the programs in it had come to: code that was compiled, memory
-/// that was laid out.
-fn one_draw(reset: Reset) -> Option<Warning> {
-    (reset == Reset::Snapshot).then(|| Warning {
-        severity: Severity::Note,
-        what:
-            "all trials of a start go on from one snapshot, so a verdict is about the state that \
-               its services were saved in"
-                .to_owned(),
-        remedy:
+/// The note on what each trial starts from, on a machine that is called so. Trials from one snapshot
+/// share what the programs in it had come to: code that was compiled, memory that was laid out.
+fn starts_from(reset: Reset, machine: &str) -> Warning {
+    let what = match reset {
+        Reset::None => {
+            format!(
+                "each trial starts its services anew, in a {machine} that is booted once for each kernel"
+            )
+        }
+        Reset::Block => {
+            format!(
+                "each trial starts its services anew, in a {machine} that is booted for each block"
+            )
+        }
+        Reset::Trial => format!(
+            "each trial starts from a {machine} that was just booted, with services that were just \
+             started"
+        ),
+        Reset::Snapshot => {
+            "all trials of a start go on from one snapshot, so a verdict is about the \
+                            state that its services were saved in"
+                .to_owned()
+        }
+        Reset::BlockSnapshot => {
+            "all trials of a block go on from one snapshot, whose services were \
+                                 started for that block"
+                .to_owned()
+        }
+    };
+    let remedy = match reset {
+        Reset::Snapshot => {
             "reset = \"block-snapshot\", which starts the services anew for each block, or reset = \
-                 \"trial\""
-                .to_owned(),
-    })
+             \"trial\""
+        }
+        _ => "",
+    };
+    Warning {
+        severity: Severity::Note,
+        what,
+        remedy: remedy.to_owned(),
+    }
 }
 
 fn emulation_warning(why: &str, version: &str) -> Warning {
@@ -570,10 +606,15 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_is_said_to_be_one_draw() {
-        assert!(one_draw(Reset::Snapshot).is_some_and(|w| w.what.contains("one snapshot")));
-        assert_eq!(one_draw(Reset::BlockSnapshot), None);
-        assert_eq!(one_draw(Reset::Trial), None);
+    fn what_each_trial_starts_from_is_said_of_every_reset() {
+        let said = |reset| starts_from(reset, "guest").what;
+        assert!(said(Reset::None).contains("services anew, in a guest that is booted once"));
+        assert!(
+            said(Reset::Block).contains("services anew, in a guest that is booted for each block")
+        );
+        assert!(said(Reset::Trial).contains("just booted"));
+        assert!(said(Reset::Snapshot).contains("one snapshot, so a verdict is about the state"));
+        assert!(said(Reset::BlockSnapshot).contains("started for that block"));
     }
 
     #[test]
