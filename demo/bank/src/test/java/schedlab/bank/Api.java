@@ -7,12 +7,16 @@ import com.fasterxml.jackson.databind.cfg.JsonNodeFeature;
 import com.fasterxml.jackson.databind.json.JsonMapper;
 import java.io.IOException;
 import java.math.BigDecimal;
+import java.net.Socket;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.net.http.HttpResponse.BodyHandlers;
+import java.nio.charset.StandardCharsets;
 import java.util.Map;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 
 /** The service as its users see it: over HTTP. */
 public record Api(int port) {
@@ -24,6 +28,9 @@ public record Api(int port) {
           .enable(DeserializationFeature.USE_BIG_DECIMAL_FOR_FLOATS)
           .disable(JsonNodeFeature.STRIP_TRAILING_BIGDECIMAL_ZEROES)
           .build();
+
+  private static final Pattern CONTENT_TYPE =
+      Pattern.compile("^content-type: ([^;\r\n]*)", Pattern.CASE_INSENSITIVE | Pattern.MULTILINE);
 
   public record Answer(int status, String contentType, JsonNode body, HttpResponse<String> raw) {
     public BigDecimal money(String field) {
@@ -62,6 +69,19 @@ public record Api(int port) {
     JsonNode counts = get("/api/events").body().get("topics").get(topic);
     return JSON.convertValue(
         counts, JSON.getTypeFactory().constructMapType(Map.class, String.class, Long.class));
+  }
+
+  /** The answer to a request with this line, which need not be one; it has no raw answer. */
+  public Answer line(String line) throws IOException {
+    try (Socket socket = new Socket("127.0.0.1", port)) {
+      String request = line + "\r\nHost: bank\r\nConnection: close\r\n\r\n";
+      socket.getOutputStream().write(request.getBytes(StandardCharsets.ISO_8859_1));
+      String text = new String(socket.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+      String[] parts = text.split("\r\n\r\n", 2);
+      Matcher type = CONTENT_TYPE.matcher(parts[0]);
+      int status = Integer.parseInt(text.split(" ", 3)[1]);
+      return new Answer(status, type.find() ? type.group(1) : "", JSON.readTree(parts[1]), null);
+    }
   }
 
   private HttpRequest.Builder request(String path) {

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.zaxxer.hikari.HikariDataSource;
+import java.io.IOException;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -31,7 +32,7 @@ class BankTest {
   }
 
   private static void assertProblem(Answer answer, int status) {
-    assertThat(answer.status()).as(answer.raw().body()).isEqualTo(status);
+    assertThat(answer.status()).as(String.valueOf(answer.body())).isEqualTo(status);
     assertThat(answer.contentType()).isEqualTo("application/problem+json");
     assertThat(answer.body().get("status").asInt()).isEqualTo(status);
     assertThat(answer.body().get("title").asText()).isNotBlank();
@@ -87,6 +88,9 @@ class BankTest {
         "{\"owner\":\"Ann\",\"initialBalance\":0.001} | an amount has at most two decimals",
         "{\"owner\":\"Ann\",\"initialBalance\":1e99999} | an amount is at most",
         "{\"owner\":\"Ann\",\"initialBalance\":\"much\"} | The body cannot be read",
+        "{\"owner\":5,\"initialBalance\":1} | The body cannot be read",
+        "{\"owner\":1.5,\"initialBalance\":1} | The body cannot be read",
+        "{\"owner\":true,\"initialBalance\":1} | The body cannot be read",
         "{\"owner\":\"Ann\", | The body cannot be read",
         "[] | The body cannot be read",
       })
@@ -139,6 +143,20 @@ class BankTest {
     Answer answer = api.get(path);
     assertProblem(answer, 400);
     assertThat(answer.body().get("detail").asText()).contains(detail);
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "GET /api/accounts/%zz HTTP/1.1",
+        "GET /api/accounts/{1} HTTP/1.1",
+        "GET /api/accounts/1 2 HTTP/1.1",
+        "GET /api/accounts/%00 HTTP/1.1",
+      })
+  void a_request_that_is_none_is_a_bad_request(String line) throws IOException {
+    Answer answer = api.line(line);
+    assertProblem(answer, 400);
+    assertThat(answer.body().get("type").asText()).isEqualTo("urn:bank:invalid-request");
   }
 
   @Test
