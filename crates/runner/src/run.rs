@@ -19,7 +19,7 @@ use crate::check::{boot, has_loads_apart, only_arms_of};
 use crate::connection::{Connection, with_last_lines};
 use crate::mixing;
 use crate::pool::Member;
-use crate::trial::{TrialEnd, UnderWay, by_our_clock, void_result};
+use crate::trial::{TrialEnd, UnderWay, add_out_of_memory, by_our_clock, void_result};
 use crate::{Event, Progress, RunError};
 use model::trace::WORST_FILE;
 use model::{
@@ -458,11 +458,14 @@ impl<'a> Run<'a> {
         let (results, mut files) = match end {
             TrialEnd::Interrupted => return Ok(None),
             TrialEnd::Result {
-                result,
+                mut result,
                 arms,
                 files,
             } => match arms.is_empty() {
-                true => (vec![*result], files),
+                true => {
+                    add_out_of_memory(&mut result.state, console.as_deref().unwrap_or_default());
+                    (vec![*result], files)
+                }
                 false => (arms, files),
             },
             TrialEnd::Lost { why, files } => {

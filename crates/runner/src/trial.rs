@@ -178,6 +178,22 @@ fn with_words_of_services(mut result: Box<TrialResult>, files: &TrialFiles) -> B
     result
 }
 
+/// Words of the kernel when it kills a process for want of memory.
+const OUT_OF_MEMORY: &str = "ut of memory: Killed process";
+
+/// Adds to the reason of a failed trial that its machine ran out of memory, where the console says
+/// so: of a program that was killed for that, nothing else tells.
+pub(crate) fn add_out_of_memory(state: &mut TrialState, console: &str) {
+    let killed = console.lines().rfind(|line| line.contains(OUT_OF_MEMORY));
+    if let (TrialState::Failed { why }, Some(line)) = (state, killed) {
+        // Printed by the kernel, and so with a time before it.
+        let line = line.rsplit_once("] ").map_or(line, |(_, words)| words);
+        why.push_str(&format!(
+            "\nthe machine has too little memory; its kernel says:\n{line}"
+        ));
+    }
+}
+
 /// As the agent names the logs of services and of the server.
 fn is_log_of_service(name: &str) -> bool {
     name == "server.log" || (name.starts_with("service-") && name.ends_with(".log"))
@@ -261,6 +277,26 @@ mod tests {
         let why = "the generator was late".to_owned();
         let void = TrialState::Void { why };
         assert_eq!(said(void.clone()), void);
+    }
+
+    #[test]
+    fn a_machine_without_memory_is_told_of_where_the_console_says_so() {
+        let console = "[    4.0] python3 invoked oom-killer: order=0\n\
+                       [    4.1] Out of memory: Killed process 107 (python3) total-vm:303560kB\n\
+                       [    5.0] more\n";
+        let said = |why: &str, console: &str| {
+            let mut state = TrialState::Failed {
+                why: why.to_owned(),
+            };
+            add_out_of_memory(&mut state, console);
+            state.why().unwrap().to_owned()
+        };
+        assert_eq!(
+            said("it ended (signal 9)", console),
+            "it ended (signal 9)\nthe machine has too little memory; its kernel says:\n\
+             Out of memory: Killed process 107 (python3) total-vm:303560kB"
+        );
+        assert_eq!(said("it ended", "[    4.0] all is well\n"), "it ended");
     }
 
     #[test]

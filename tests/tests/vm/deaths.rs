@@ -39,6 +39,40 @@ fn a_guest_or_an_agent_that_dies_voids_its_trial_and_the_run_goes_on() {
     assert!(!text.contains("sysrq_handle_crash"), "one line: {text}");
 }
 
+#[test]
+fn a_guest_that_is_too_small_for_its_service_is_said_to_be() {
+    const PYTHON: &str = "/usr/bin/python3";
+    if let Some(why) = no_guests() {
+        return tests::skipped(why);
+    }
+    if !std::path::Path::new(PYTHON).exists() {
+        return tests::skipped("python3 is not installed");
+    }
+    let _turn = alone();
+    let bench = Bench::default();
+    let text = format!(
+        "[target]\nkind = \"vm\"\nkernel = \"{KERNEL}\"\nmemory = \"256M\"\n\
+         [[arm]]\nname = \"eevdf\"\n\
+         [[workload]]\nkind = \"http\"\nurl = \"/hoard\"\nloads = [\"5/s\"]\nconnections = 1\n\
+         warmup = \"100ms\"\nduration = \"10s\"\nmetrics = [\"request_p50\"]\n\
+         [[workload.service]]\nname = \"notes\"\nports = [\"http\"]\n\
+         command = [\"{PYTHON}\", \"{}/fixtures/notes.py\", \"{{port}}\"]\n\
+         ready = {{ path = \"/health\" }}\nready-limit = \"2m\"\n\
+         [stop]\nmin-blocks = 1\nmax-blocks = 1\nmax-attempts = 1\n",
+        env!("CARGO_MANIFEST_DIR")
+    );
+    let file = bench.file("small.toml", &text);
+    let output = bench.run(&["run", &file, "-o", "out"]);
+    expect_code(&output, 4);
+    let trials = trials(&bench);
+    let why = of(&trials, "eevdf").trial.result.state.why();
+    let why = why.expect("it failed");
+    assert!(why.contains("service-notes ended (signal 9)"), "{why}");
+    assert!(why.contains("the machine has too little memory"), "{why}");
+    assert!(why.contains("Out of memory: Killed process"), "{why}");
+    bench.expect_nothing_left();
+}
+
 /// QEMU below this schedlab.
 fn qemu_of(schedlab: u32) -> Option<rustix::process::Pid> {
     let tasks = std::fs::read_dir(format!("/proc/{schedlab}/task")).ok()?;
