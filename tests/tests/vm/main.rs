@@ -1,6 +1,7 @@
 //! Real guests with their own kernel, here under software emulation where KVM does not work.
 
 mod apart;
+mod container;
 mod deaths;
 mod documented;
 mod guests;

@@ -132,6 +132,7 @@ fn prepare(setup: &Setup) -> Result<(), Failure> {
     }
     root::enter(setup)?;
     mounts::all();
+    root::name_loopback(setup);
     root::show_kernel(setup, &release(), &config);
     rustix::system::sethostname(setup.hostname.as_bytes())
         .map_err(|e| at("set the hostname")(e.into()))?;

@@ -104,6 +104,31 @@ fn switch() -> io::Result<()> {
     std::env::set_current_dir("/")
 }
 
+/// An image may have no name for the loopback address: the hosts file of an exported container is
+/// empty, since its engine fills it.
+pub fn name_loopback(setup: &Setup) {
+    const HOSTS: &str = "/etc/hosts";
+    if !setup.image {
+        return;
+    }
+    let text = fs::read_to_string(HOSTS).unwrap_or_default();
+    if let Some(text) = with_loopback(&text, &setup.hostname) {
+        let written = fs::create_dir_all("/etc").and_then(|()| fs::write(HOSTS, text));
+        complain("name the loopback address", written);
+    }
+}
+
+/// The text of a hosts file with the names of the loopback address; `None` where it has them.
+fn with_loopback(text: &str, hostname: &str) -> Option<String> {
+    let mut lines = text.lines().filter_map(|line| line.split('#').next());
+    let has = lines.any(|line| {
+        line.split_whitespace()
+            .skip(1)
+            .any(|name| name == "localhost")
+    });
+    (!has).then(|| format!("127.0.0.1 localhost {hostname}\n{text}"))
+}
+
 /// libbpf reads `/boot/config-RELEASE`, modprobe `/lib/modules/RELEASE`.
 pub fn show_kernel(setup: &Setup, release: &str, config: &[u8]) {
     if !config.is_empty() {
@@ -128,5 +153,23 @@ fn show_modules(modules: &Path, path: &str) -> io::Result<()> {
 fn complain(what: &str, result: io::Result<()>) {
     if let Err(e) = result {
         log(&format!("{what}: {e}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loopback_address_gets_its_names_where_an_image_has_none() {
+        let named = Some("127.0.0.1 localhost guest\n".to_owned());
+        assert_eq!(with_loopback("", "guest"), named);
+        assert_eq!(with_loopback("127.0.0.1\tlocalhost\n", "guest"), None);
+        assert_eq!(with_loopback("::1 ip6 localhost # both\n", "guest"), None);
+        let commented = "# 127.0.0.1 localhost\n10.0.0.1 db\n";
+        assert_eq!(
+            with_loopback(commented, "guest"),
+            Some(format!("127.0.0.1 localhost guest\n{commented}"))
+        );
     }
 }
