@@ -20,6 +20,7 @@ const EDGE_SECONDS: f64 = 1.0;
 const SILENT_NS: u64 = 1_000_000_000;
 /// So many times the usual pause between two requests is no pause any more.
 const SILENT_GAPS: u64 = 10;
+
 /// Figures of the requests that were due in the measured part; `cpus` may be used by the
 /// program.
 pub fn parsed(
@@ -39,7 +40,7 @@ pub fn parsed(
     let in_window = || {
         requests
             .iter()
-            .filter(|r| window.contains(r.counts_from_us() * 1_000))
+            .filter(|r| window.contains(r.counts_from_ns()))
     };
     let of_generator = in_window().find(|r| r.reason.contains("Too many open files"));
     let mut parsed = figures::parsed(&config, vec![tally], measured.opened)?;
@@ -50,9 +51,9 @@ pub fn parsed(
     parsed.warnings.extend(by_name::ways_to_fail(ways));
     let due_unknown = in_window().any(|r| r.due_us.is_none());
     parsed.warnings.extend(due_unknown.then(counted_as_sent));
-    let last_us = in_window().map(Request::counts_from_us).max();
+    let last_ns = in_window().map(Request::counts_from_ns).max();
     let count = in_window().count();
-    parsed.warnings.extend(ended_early(window, count, last_us));
+    parsed.warnings.extend(ended_early(window, count, last_ns));
     if of_generator.is_some() {
         parsed.void = Some(
             "the generator had too many open files, so its requests failed; raise the limit \
@@ -71,7 +72,7 @@ fn window(job: &Job, requests: &[Request], measured: &Measured) -> Result<Window
         true => requests
             .iter()
             .filter(|r| r.is_measured())
-            .map(|r| r.counts_from_us() * 1_000)
+            .map(Request::counts_from_ns)
             .min(),
         false => Some(since_1970_ns(measured.opened)),
     };
@@ -80,7 +81,7 @@ fn window(job: &Job, requests: &[Request], measured: &Measured) -> Result<Window
         .ok_or("no request of the log is to be measured")?;
     Ok(Window {
         begin_ns,
-        end_ns: begin_ns + job.workload.duration_ns,
+        end_ns: begin_ns.saturating_add(job.workload.duration_ns),
     })
 }
 
@@ -104,9 +105,9 @@ fn counted_as_sent() -> Warning {
 
 /// The warning of a simulation whose users stopped coming long before the window closed, as one
 /// does that was not told how long it lasts.
-fn ended_early(window: Window, count: usize, last_us: Option<u64>) -> Option<Warning> {
+fn ended_early(window: Window, count: usize, last_ns: Option<u64>) -> Option<Warning> {
     let duration_ns = window.end_ns - window.begin_ns;
-    let silent_ns = window.end_ns.saturating_sub(last_us? * 1_000);
+    let silent_ns = window.end_ns.saturating_sub(last_ns?);
     let usual_ns = (duration_ns - silent_ns) / count.max(1) as u64;
     let is_early =
         silent_ns > (duration_ns / 4).max(SILENT_NS) && silent_ns > SILENT_GAPS * usual_ns;
@@ -116,9 +117,10 @@ fn ended_early(window: Window, count: usize, last_us: Option<u64>) -> Option<War
             "the simulation sent nothing in the last {} of the window, so its rates are too low",
             format_duration_ns(silent_ns)
         ),
-        remedy: "let its users come for as long as warm-up and window last together: {warmup} and \
-                 {duration} in the command"
-            .to_owned(),
+        remedy:
+            "let its users come for as long as warm-up and window last together ({total} in the \
+                 command)"
+                .to_owned(),
     })
 }
 
@@ -152,15 +154,15 @@ fn config(job: &Job, cpus: usize) -> Config {
 
 fn count(tally: &mut Tally, request: &Request) {
     let times = Times {
-        intended_ns: request.counts_from_us() * 1_000,
-        sent_ns: request.start_us * 1_000,
+        intended_ns: request.counts_from_ns(),
+        sent_ns: request.start_us.saturating_mul(1_000),
         kind: 0,
     };
     match request.due_us {
         Some(_) => tally.sent(times, times.sent_ns.saturating_sub(times.intended_ns)),
         None => tally.offer(times),
     }
-    let end_ns = request.end_us * 1_000;
+    let end_ns = request.end_us.saturating_mul(1_000);
     match failure(request) {
         None => tally.answered(times, end_ns, None),
         Some(failure) => tally.failed(times, end_ns, failure),

@@ -42,14 +42,13 @@ impl Request {
     }
 
     /// The intended start; the actual one where that is not known.
-    pub fn counts_from_us(&self) -> u64 {
-        self.due_us.unwrap_or(self.start_us)
+    pub fn counts_from_ns(&self) -> u64 {
+        self.due_us.unwrap_or(self.start_us).saturating_mul(1_000)
     }
 
     pub fn latency_ns(&self) -> u64 {
-        self.end_us
-            .saturating_sub(self.counts_from_us())
-            .saturating_mul(1_000)
+        let end_ns = self.end_us.saturating_mul(1_000);
+        end_ns.saturating_sub(self.counts_from_ns())
     }
 }
 
