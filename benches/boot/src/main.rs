@@ -4,18 +4,22 @@
 //! ```text
 //! cargo run --release -p boot -- target/schedlab ROUNDS [OTHER COMMAND…]
 //! cargo run --release -p boot -- target/schedlab ROUNDS --saved IMAGE
+//! cargo run --release -p boot -- target/schedlab ROUNDS --saved IMAGE PATH LINE
 //! ```
 //! Power-on is the moment when the command is typed: finding the kernel and starting
 //! QEMU count. The other command boots a guest and runs `uname -r` in it; it gets a
 //! terminal from script(1), and its clock stops at the line with the kernel's release,
 //! so its power-off does not count, as ours does not. The second form boots a guest of a disk image,
-//! saves it, and measures the time until its agent answers when it goes on.
+//! saves it, and measures the time until its agent answers when it goes on. The third starts a
+//! service in it by a line of the shell first, on port 7000 of all addresses of the guest, and measures the time until
+//! the service answers a request for the path when it goes on.
 
 #![allow(clippy::print_stdout, reason = "what it measured goes to stdout")]
 
 mod guest;
 mod other;
 mod saved;
+mod service;
 
 use std::time::Duration;
 
@@ -75,10 +79,12 @@ fn main() -> Result<(), Failure> {
     let program = args.next().ok_or(usage)?;
     let rounds: u32 = args.next().ok_or(usage)?.parse()?;
     let other: Vec<String> = args.collect();
-    if let [option, image] = &other[..]
-        && option == "--saved"
-    {
-        return saved::rounds(&program, image, rounds);
+    match &other[..] {
+        [option, image] if option == "--saved" => return saved::rounds(&program, image, rounds),
+        [option, image, service @ ..] if option == "--saved" => {
+            return service::rounds(&program, image, service, rounds);
+        }
+        _ => {}
     }
 
     let mut agent = Series::new("agent ready");
