@@ -295,8 +295,8 @@ impl Params for BurnWait {
                 .tables("set", sets::read)
                 .unwrap_or_else(sets::published),
             workers: keys.get("workers").unwrap_or_default(),
-            interval_ns: keys.duration("interval").unwrap_or(1_000_000_000),
             baselines: keys.get("baselines").unwrap_or_default(),
+            interval_ns: keys.duration("interval").unwrap_or(1_000_000_000),
         }
     }
 }
