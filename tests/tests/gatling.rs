@@ -189,7 +189,7 @@ fn a_simulation_of_ones_own_is_measured_by_gatlings_own_log() {
     assert_eq!(value("error_percent").unwrap().value, 0.0);
     // 25 users a second with two requests each; the window begins where a user may be half way.
     let offered = value("offered_per_sec").unwrap().value;
-    assert!((offered - 50.0).abs() <= 1.5, "{offered}");
+    assert!((offered - 50.0).abs() <= 8.0, "{offered}");
     assert!(value("request_p95").unwrap().value > 0.0);
     assert!(value("generator_cpu").unwrap().value > 0.0);
     assert!(value("generator_lateness_p50").is_none());

@@ -295,7 +295,7 @@ fn what_no_xen_host_could_be_is_refused_with_a_remedy() {
             TARGET,
             &arms,
             workload("").replace("weight = 512", "nice = 5"),
-            "nice does nothing",
+            "`nice` is for workers that are",
         ),
         (
             TARGET,
@@ -307,7 +307,7 @@ fn what_no_xen_host_could_be_is_refused_with_a_remedy() {
             TARGET,
             &arms,
             workload("").replace("workers = \"guests\"\n", ""),
-            "have no weight",
+            "`weight` is for workers that are",
         ),
         (
             TARGET,

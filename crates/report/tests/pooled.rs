@@ -159,3 +159,25 @@ fn too_few_requests_in_all_or_a_damaged_log_leave_it_empty() {
         assert_eq!(row[12], (row[1] != arm).to_string());
     }
 }
+
+#[test]
+fn ten_requests_are_beyond_it() {
+    let (_dir, mut results) = stored(1);
+    // All trials of an arm but its first have one request.
+    let mut trials = std::collections::BTreeMap::new();
+    for stored in of_cell(&mut results) {
+        *trials.entry(stored.trial.arm.clone()).or_insert(0) += 1;
+    }
+    let mut with = |requests: u64| {
+        let mut seen = std::collections::BTreeSet::new();
+        for stored in of_cell(&mut results) {
+            if seen.insert(stored.trial.arm.clone()) {
+                let first = requests + 1 - trials[&stored.trial.arm];
+                std::fs::write(stored.dir.join("request.hlog"), log(first)).unwrap();
+            }
+        }
+        rows(&results)[1..].iter().all(|row| row[12] == "true")
+    };
+    assert!(!with(199));
+    assert!(with(200));
+}

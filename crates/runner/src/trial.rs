@@ -155,6 +155,18 @@ impl<'a> UnderWay<'a> {
 /// Lines of a log that stand behind the reason of a failed trial.
 const LOG_LINES: usize = 6;
 
+/// Characters of one of these lines, and of a line of the kernel.
+const LINE_CHARS: usize = 300;
+/// Length of a line that may be in any text by chance.
+const FEW_BYTES: usize = 8;
+
+fn shortened(line: &str) -> String {
+    match line.char_indices().nth(LINE_CHARS) {
+        Some((end, _)) => format!("{} …", &line[..end]),
+        None => line.to_owned(),
+    }
+}
+
 /// The result of a trial that failed, with the last lines of its services. What a load says of
 /// them, that none of its requests was answered rightly, has its reason there.
 fn with_words_of_services(mut result: Box<TrialResult>, files: &TrialFiles) -> Box<TrialResult> {
@@ -166,8 +178,9 @@ fn with_words_of_services(mut result: Box<TrialResult>, files: &TrialFiles) -> B
         {
             // A service that ended has said a part of it.
             let lines = last_lines(&file.text, LOG_LINES, "\n");
-            let lines = lines.lines().filter(|line| !why.contains(line.trim()));
-            let lines: Vec<&str> = lines.collect();
+            let is_said = |line: &str| line.trim().len() > FEW_BYTES && why.contains(line.trim());
+            let lines = lines.lines().filter(|line| !is_said(line));
+            let lines: Vec<String> = lines.map(shortened).collect();
             if !lines.is_empty() {
                 let name = &file.name;
                 let text = format!("\nlast lines of {name}:\n{}", lines.join("\n"));
@@ -178,23 +191,27 @@ fn with_words_of_services(mut result: Box<TrialResult>, files: &TrialFiles) -> B
     result
 }
 
+/// Words of the kernel where it is the limit of a cgroup that was reached.
+const OF_CGROUP: &str = "Memory cgroup out of memory";
 /// Words of the kernel when it kills a process for want of memory.
 const OUT_OF_MEMORY: &str = "ut of memory: Killed process";
 
-/// Adds to the reason of a failed trial that its machine ran out of memory, where the console says
+/// Addition to the reason of a failed trial, that its machine ran out of memory, where the console says
 /// so: of a program that was killed for that, nothing else tells.
 pub(crate) fn add_out_of_memory(state: &mut TrialState, console: &str) {
     let killed = console.lines().rfind(|line| line.contains(OUT_OF_MEMORY));
     if let (TrialState::Failed { why }, Some(line)) = (state, killed) {
         // Printed by the kernel, and so with a time before it.
         let line = line.rsplit_once("] ").map_or(line, |(_, words)| words);
-        why.push_str(&format!(
-            "\nthe machine has too little memory; its kernel says:\n{line}"
-        ));
+        let what = match line.contains(OF_CGROUP) {
+            true => "a memory limit of a cgroup was reached",
+            false => "the machine has too little memory",
+        };
+        why.push_str(&format!("\n{what}; its kernel says:\n{}", shortened(line)));
     }
 }
 
-/// As the agent names the logs of services and of the server.
+/// True for the names that the agent gives to logs of services and of the server.
 fn is_log_of_service(name: &str) -> bool {
     name == "server.log" || (name.starts_with("service-") && name.ends_with(".log"))
 }
@@ -280,6 +297,14 @@ mod tests {
     }
 
     #[test]
+    fn a_long_line_is_cut_at_a_character() {
+        assert_eq!(shortened("ä"), "ä");
+        let cut = shortened(&"ä".repeat(LINE_CHARS + 1));
+        assert_eq!(cut.chars().count(), LINE_CHARS + 2);
+        assert!(cut.ends_with("ä …"), "{cut}");
+    }
+
+    #[test]
     fn a_machine_without_memory_is_told_of_where_the_console_says_so() {
         let console = "[    4.0] python3 invoked oom-killer: order=0\n\
                        [    4.1] Out of memory: Killed process 107 (python3) total-vm:303560kB\n\
@@ -297,6 +322,12 @@ mod tests {
              Out of memory: Killed process 107 (python3) total-vm:303560kB"
         );
         assert_eq!(said("it ended", "[    4.0] all is well\n"), "it ended");
+        let of_cgroup = "[    4.1] Memory cgroup out of memory: Killed process 107 (python3)\n";
+        let why = said("it ended", of_cgroup);
+        assert!(
+            why.contains("a memory limit of a cgroup was reached"),
+            "{why}"
+        );
     }
 
     #[test]

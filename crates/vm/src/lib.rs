@@ -541,18 +541,15 @@ fn starts_from(reset: Reset, machine: &str) -> Warning {
     let what = match reset {
         Reset::None => {
             format!(
-                "each trial starts its services anew, in a {machine} that is booted once for each kernel"
+                "what a trial runs is started anew, in a {machine} that is booted once for each kernel"
             )
         }
         Reset::Block => {
             format!(
-                "each trial starts its services anew, in a {machine} that is booted for each block"
+                "what a trial runs is started anew, in a {machine} that is booted for each block"
             )
         }
-        Reset::Trial => format!(
-            "each trial starts from a {machine} that was just booted, with services that were just \
-             started"
-        ),
+        Reset::Trial => format!("each trial starts from a {machine} that was just booted"),
         Reset::Snapshot => {
             "all trials of a start go on from one snapshot, so a verdict is about the \
                             state that its services were saved in"

@@ -49,10 +49,11 @@ pub fn parsed(
     parsed.files.push(table);
     let ways = ways_to_fail(in_window());
     parsed.warnings.extend(by_name::ways_to_fail(ways));
-    let due_unknown = in_window().any(|r| r.due_us.is_none());
-    parsed.warnings.extend(due_unknown.then(counted_as_sent));
     let last_ns = in_window().map(Request::counts_from_ns).max();
     let count = in_window().count();
+    let unknown = in_window().filter(|r| r.due_us.is_none()).count();
+    let note = (unknown > 0).then(|| counted_as_sent(unknown, count));
+    parsed.warnings.extend(note);
     parsed.warnings.extend(ended_early(window, count, last_ns));
     if of_generator.is_some() {
         parsed.void = Some(
@@ -92,13 +93,22 @@ fn since_1970_ns(at: SystemTime) -> u64 {
     })
 }
 
-/// The note of a log that does not say when requests were due.
-fn counted_as_sent() -> Warning {
+/// The note of a log that does not say when all or some of its requests were due.
+fn counted_as_sent(unknown: usize, count: usize) -> Warning {
+    let what = match unknown == count {
+        true => {
+            "the log does not say when requests were due: latency counts from when they were sent, \
+             in whole milliseconds where Gatling wrote it, and how late the generator was is not \
+             known"
+        }
+        false => {
+            "the log does not say of all requests when they were due: the latency of the others \
+             counts from when they were sent"
+        }
+    };
     Warning {
         severity: Severity::Note,
-        what: "the log does not say when requests were due: latency counts from when they were \
-               sent, and how late the generator was is not known"
-            .to_owned(),
+        what: what.to_owned(),
         remedy: "let the simulation write requests.csv, as that of demo/ does".to_owned(),
     }
 }

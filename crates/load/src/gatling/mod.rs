@@ -215,7 +215,8 @@ impl Driver for Gatling {
                 "its log is in the folder of the load, which is made only where there are \
                  services, files or something to keep"
                     .to_owned(),
-                "keep = [\"requests.csv\"]",
+                "keep = [\"results\"], with `-rf {folder}/results` in the command; or \"requests.csv\", where \
+                 the simulation writes that",
             ));
         }
         let too_short = driver::undecidable(job, 1.0);
@@ -230,7 +231,8 @@ impl Driver for Gatling {
     fn generate(&self, job: &Job, phases: &mut Phases) -> Result<Parsed, NativeError> {
         let cpus = self.cpus().map_err(NativeError::Generator)?;
         let window = run::run(self, job, &cpus, phases)?;
-        let requests = requests::read(&self.log()).map_err(NativeError::Generator)?;
+        let requests =
+            requests::read(&self.log(), window.opened).map_err(NativeError::Generator)?;
         figures::parsed(job, &requests, &window, cpus.len()).map_err(NativeError::Generator)
     }
 

@@ -1,8 +1,12 @@
 //! The requests of a run, from the log that a simulation wrote.
 
 use super::simulation_log;
+use rustix::fs::{Mode, OFlags};
 use serde::Deserialize;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// First line of a log of ours, without its number sign.
 const FORMAT: &str = "schedlab requests 1";
@@ -12,6 +16,10 @@ const WARM_UP: &str = "warm-up";
 const OURS: &str = "requests.csv";
 /// The log that Gatling writes, in a folder of each run.
 const GATLINGS: &str = "simulation.log";
+/// Largest log that is read: of about ten million requests.
+const MOST_BYTES: u64 = 1 << 30;
+/// Characters of a strange first line that are shown.
+const MOST_QUOTED: usize = 80;
 /// Beginnings of the logs of Gatling before 3.13, which were text.
 const OLD: [&[u8]; 2] = [b"RUN\t", b"ASSERTION\t"];
 
@@ -52,12 +60,42 @@ impl Request {
     }
 }
 
-/// Reads the log at a path; of a folder the one log that is in it.
-pub fn read(path: &Path) -> Result<Vec<Request>, String> {
+/// Reads the log at a path or, where that is a folder, the one log in it. It was written after the
+/// window opened.
+pub fn read(path: &Path, opened: SystemTime) -> Result<Vec<Request>, String> {
     let found = find(path)?;
     let failed = |why: String| format!("read the log of requests {}: {why}", found.display());
-    let bytes = std::fs::read(&found).map_err(|e| failed(e.to_string()))?;
+    let bytes = bytes(&found, opened).map_err(failed)?;
     parse(&bytes).map_err(failed)
+}
+
+/// The bytes of a regular file. A pipe, a device or a link that a program left in its place is not
+/// followed: this process may be root's.
+fn bytes(path: &Path, opened: SystemTime) -> Result<Vec<u8>, String> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = rustix::fs::open(path, flags | OFlags::RDONLY, Mode::empty());
+    let file = match file {
+        Ok(file) => File::from(file),
+        Err(rustix::io::Errno::LOOP) => return Err("it is a link".to_owned()),
+        Err(e) => return Err(std::io::Error::from(e).to_string()),
+    };
+    let found = file.metadata().map_err(|e| e.to_string())?;
+    if !found.is_file() {
+        return Err("it is no regular file".to_owned());
+    }
+    if found.modified().is_ok_and(|written| written < opened) {
+        return Err(
+            "it is an old one, which the simulation did not write in this trial".to_owned(),
+        );
+    }
+    if found.len() > MOST_BYTES {
+        return Err(format!("it is larger than {} MiB", MOST_BYTES >> 20));
+    }
+    let mut bytes = Vec::new();
+    file.take(MOST_BYTES)
+        .read_to_end(&mut bytes)
+        .map_err(|e| e.to_string())?;
+    Ok(bytes)
 }
 
 /// The log that is meant by a path.
@@ -90,9 +128,10 @@ fn find(path: &Path) -> Result<PathBuf, String> {
 fn logs_below(folder: &Path, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
-        if entry.file_type()?.is_dir() {
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
             logs_below(&entry.path(), found)?;
-        } else if entry.file_name() == GATLINGS {
+        } else if kind.is_file() && entry.file_name() == GATLINGS {
             found.push(entry.path());
         }
     }
@@ -112,6 +151,7 @@ pub fn parse(log: &[u8]) -> Result<Vec<Request>, String> {
     let text = str::from_utf8(log).map_err(|e| e.to_string())?;
     let head = text.lines().next().unwrap_or_default();
     if head.strip_prefix("# ") != Some(FORMAT) {
+        let head: String = head.chars().take(MOST_QUOTED).collect();
         return Err(format!(
             "it is no {GATLINGS}, and its first line is not `# {FORMAT}`, but `{head}`"
         ));

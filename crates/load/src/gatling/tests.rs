@@ -345,7 +345,8 @@ fn rows_without_a_time_at_which_they_were_due_count_from_when_they_were_sent() {
 #[test]
 fn a_folder_stands_for_the_one_log_in_it() {
     let folder = tempfile::tempdir().unwrap();
-    let error = || requests::read(folder.path()).unwrap_err();
+    let opened = SystemTime::UNIX_EPOCH;
+    let error = || requests::read(folder.path(), opened).unwrap_err();
     assert!(error().contains("-rf {folder}"), "{}", error());
     let run = |name: &str| {
         let run = folder.path().join("html").join(name);
@@ -354,12 +355,34 @@ fn a_folder_stands_for_the_one_log_in_it() {
         run
     };
     let one = run("tiny-1");
-    assert_eq!(requests::read(folder.path()).unwrap().len(), 24);
+    assert_eq!(requests::read(folder.path(), opened).unwrap().len(), 24);
     run("tiny-2");
     assert!(error().contains("2 files simulation.log"), "{}", error());
-    assert_eq!(requests::read(&one).unwrap().len(), 24);
+    assert_eq!(requests::read(&one, opened).unwrap().len(), 24);
     std::fs::write(folder.path().join("requests.csv"), log(right)).unwrap();
-    assert_eq!(requests::read(folder.path()).unwrap().len(), 250);
+    assert_eq!(requests::read(folder.path(), opened).unwrap().len(), 250);
+}
+
+#[test]
+fn a_log_that_is_old_or_no_file_of_its_own_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("requests.csv");
+    std::fs::write(&path, log(right)).unwrap();
+    let read = |path: &std::path::Path, opened| requests::read(path, opened).map(|all| all.len());
+    assert_eq!(read(&path, SystemTime::UNIX_EPOCH), Ok(250));
+    let later = SystemTime::now() + std::time::Duration::from_secs(60);
+    assert!(read(&path, later).unwrap_err().contains("an old one"));
+    let link = folder.path().join("link.csv");
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    let of_link = read(&link, SystemTime::UNIX_EPOCH).unwrap_err();
+    assert!(of_link.contains("it is a link"), "{of_link}");
+    let device = read("/dev/null".as_ref(), SystemTime::UNIX_EPOCH).unwrap_err();
+    assert!(device.contains("no regular file"), "{device}");
+    // Neither is found where only a folder is named.
+    std::fs::remove_file(&path).unwrap();
+    std::os::unix::fs::symlink("/etc/hostname", folder.path().join("simulation.log")).unwrap();
+    let nothing = read(folder.path(), SystemTime::UNIX_EPOCH).unwrap_err();
+    assert!(nothing.contains("neither"), "{nothing}");
 }
 
 /// The outcome of a program for the generator, which tells it to go and that it was seen.

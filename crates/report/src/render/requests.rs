@@ -98,7 +98,12 @@ fn arms<'a>(table: &'a Table, cell: &'a CellTable) -> Vec<Arm<'a>> {
 fn sheet(table: &Table, cell: &CellTable) -> Sheet {
     let arms = arms(table, cell);
     let deciding = cell.deciding().next();
+    let is_pooled = arms.iter().any(|arm| arm.p95_pooled);
     let verdict = match deciding {
+        Some(comparison) if is_pooled && comparison.metric == P95 => format!(
+            "{P95} of those trials that have one against {}",
+            table.baseline()
+        ),
         Some(comparison) => format!("{} against {}", comparison.metric, table.baseline()),
         None => String::new(),
     };
@@ -107,7 +112,7 @@ fn sheet(table: &Table, cell: &CellTable) -> Sheet {
     columns.extend(deciding.map(|_| "verdict".to_owned()));
     let mut caption =
         "Medians over the trials. Goodput counts the requests with the right answer.".to_owned();
-    if arms.iter().any(|arm| arm.p95_pooled) {
+    if is_pooled {
         caption.push_str(POOLED);
     }
     Sheet {

@@ -13,6 +13,8 @@ pub const MARK: &str = "request_mean";
 /// Metric that is pooled.
 pub const P95: &str = "request_p95";
 const QUANTILE: f64 = 0.95;
+/// Percent of the requests that are beyond it.
+const PERCENT_BEYOND: u64 = 5;
 /// Log that it is a quantile of.
 const LOG: &str = "request.hlog";
 
@@ -31,7 +33,7 @@ pub struct Pooled {
     pub trials: usize,
 }
 
-/// One for each arm with enough requests, unless each trial of the cell has a value of its own: so
+/// Quantile of each arm with enough requests, unless each trial of the cell has a value of its own: so
 /// the arms of a cell are described alike.
 pub fn pooled(results: &ResultSet, cell: usize) -> Vec<Pooled> {
     let trials: Vec<&StoredTrial> = results
@@ -53,8 +55,9 @@ pub fn pooled(results: &ResultSet, cell: usize) -> Vec<Pooled> {
         let of_arm = trials.iter().filter(|t| t.trial.place.arm == arm);
         let of_arm: Vec<&StoredTrial> = of_arm.copied().collect();
         let requests = merged(&of_arm)?;
-        let beyond = requests.len() as f64 * (1.0 - QUANTILE);
-        (beyond.round() >= FEWEST_BEYOND).then(|| Pooled {
+        // In whole numbers: rounded, 190 requests would have ten beyond.
+        let beyond = requests.len() * PERCENT_BEYOND / 100;
+        (beyond as f64 >= FEWEST_BEYOND).then(|| Pooled {
             metric: P95.to_owned(),
             unit: "ns".to_owned(),
             arm: info.name.clone(),

@@ -111,22 +111,36 @@ pub fn name_loopback(setup: &Setup) {
     if !setup.image {
         return;
     }
-    let text = fs::read_to_string(HOSTS).unwrap_or_default();
-    if let Some(text) = with_loopback(&text, &setup.hostname) {
-        let written = fs::create_dir_all("/etc").and_then(|()| fs::write(HOSTS, text));
-        complain("name the loopback address", written);
-    }
+    let named = fs::read(HOSTS).or_else(|e| match e.kind() {
+        io::ErrorKind::NotFound => Ok(Vec::new()),
+        _ => Err(e),
+    });
+    let named = named.and_then(|hosts| {
+        let Some(hosts) = with_loopback(&hosts, &setup.hostname) else {
+            return Ok(());
+        };
+        fs::create_dir_all("/etc")?;
+        fs::write(HOSTS, hosts)
+    });
+    complain("name the loopback address", named);
 }
 
-/// The text of a hosts file with the names of the loopback address; `None` where it has them.
-fn with_loopback(text: &str, hostname: &str) -> Option<String> {
+/// The bytes of a hosts file with the names of the loopback address; `None` where it has them.
+fn with_loopback(hosts: &[u8], hostname: &str) -> Option<Vec<u8>> {
+    let text = String::from_utf8_lossy(hosts);
     let mut lines = text.lines().filter_map(|line| line.split('#').next());
     let has = lines.any(|line| {
-        line.split_whitespace()
-            .skip(1)
-            .any(|name| name == "localhost")
+        let mut words = line.split_whitespace();
+        let is_loopback = words
+            .next()
+            .is_some_and(|address| address.starts_with("127."));
+        is_loopback && words.any(|name| name == "localhost")
     });
-    (!has).then(|| format!("127.0.0.1 localhost {hostname}\n{text}"))
+    (!has).then(|| {
+        let mut named = format!("127.0.0.1 localhost {hostname}\n").into_bytes();
+        named.extend_from_slice(hosts);
+        named
+    })
 }
 
 /// libbpf reads `/boot/config-RELEASE`, modprobe `/lib/modules/RELEASE`.
@@ -162,14 +176,17 @@ mod tests {
 
     #[test]
     fn the_loopback_address_gets_its_names_where_an_image_has_none() {
-        let named = Some("127.0.0.1 localhost guest\n".to_owned());
-        assert_eq!(with_loopback("", "guest"), named);
-        assert_eq!(with_loopback("127.0.0.1\tlocalhost\n", "guest"), None);
-        assert_eq!(with_loopback("::1 ip6 localhost # both\n", "guest"), None);
+        let named = |hosts: &str| with_loopback(hosts.as_bytes(), "guest");
+        let with = |hosts: &str| Some(format!("127.0.0.1 localhost guest\n{hosts}").into_bytes());
+        assert_eq!(named(""), with(""));
+        assert_eq!(named("127.0.0.1\tlocalhost\n"), None);
+        assert_eq!(named("127.0.1.1 db localhost # both\n"), None);
+        // A guest may be without IPv6.
+        assert_eq!(named("::1 localhost\n"), with("::1 localhost\n"));
         let commented = "# 127.0.0.1 localhost\n10.0.0.1 db\n";
-        assert_eq!(
-            with_loopback(commented, "guest"),
-            Some(format!("127.0.0.1 localhost guest\n{commented}"))
-        );
+        assert_eq!(named(commented), with(commented));
+        // Names of the image stay, whatever bytes they are.
+        let kept = with_loopback(b"10.0.0.1 \xff\n", "guest").unwrap();
+        assert!(kept.ends_with(b"10.0.0.1 \xff\n"));
     }
 }

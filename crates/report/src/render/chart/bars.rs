@@ -87,11 +87,14 @@ fn whiskers(places: &[Place]) -> Plot {
 impl Pair {
     fn labels(&self, place: &str) -> [String; 2] {
         let value = |value| with_unit(value, "count");
-        let percent = 100.0 * self.got.ratio / self.due;
+        let part = match self.due > 0.0 {
+            true => format!(", {:.1} % of it", 100.0 * self.got.ratio / self.due),
+            false => String::new(),
+        };
         [
             format!("{}, {place}: entitled to {}", self.name, value(self.due)),
             format!(
-                "{}, {place}: got {}, {percent:.1} % of it",
+                "{}, {place}: got {}{part}",
                 self.name,
                 value(self.got.ratio),
             ),

@@ -411,6 +411,13 @@ fn read_windows(file: impl std::io::Read) -> Vec<Row> {
         });
         *interval += 1;
     }
+    // Beyond the last window that all workers of a set have, its work would be that of some.
+    let mut common: BTreeMap<String, u32> = BTreeMap::new();
+    for ((set, _), windows) in next {
+        let least = common.entry(set).or_insert(windows);
+        *least = windows.min(*least);
+    }
+    rows.retain(|row| row.interval < common[&row.set]);
     rows
 }
 
@@ -488,8 +495,10 @@ mod tests {
         let text = "set,worker,now_ns,throughput,utilization,lateness_max_ns\n\
                     0,0,1200000000,100,0.5,9\n0,0,2200000000,60,0.25,9\n\
                     0,1,1900000000,40,0.2,9\n0,1,2900000000,30,0.1,9\nx\n\
+                    0,0,3200000000,80,0.4,9\n\
                     1,0,1000000000,7,0.1,9\n1,0,2000000000,0,0,9\n";
         let sets = by_set(&read_windows(text.as_bytes()));
+        // The third window of one of two workers is not one of their set.
         let kops: Vec<f64> = sets["0"].got.values().map(|done| done.kops).collect();
         assert_eq!(kops, [140.0, 90.0]);
         let arm = Arm {

@@ -55,11 +55,13 @@ class StrictRequests {
         return;
       }
       boolean ours = status >= 500;
+      HttpStatus known = HttpStatus.resolve(status);
+      String refusal = known == null ? "Bad Request" : known.getReasonPhrase();
       String problem =
           "{\"type\":\"urn:bank:%s\",\"title\":\"%s\",\"status\":%d,\"detail\":\"%s\"}"
               .formatted(
                   ours ? "fault" : "invalid-request",
-                  ours ? "Fault" : HttpStatus.valueOf(status).getReasonPhrase(),
+                  ours ? "Fault" : refusal,
                   status,
                   ours ? "The service made a mistake." : "The request cannot be read.");
       try {
