@@ -90,7 +90,7 @@ fn table(text: &str) -> Vec<BTreeMap<String, String>> {
     reader.deserialize().map(Result::unwrap).collect()
 }
 
-/// What schedbench's own verbs print of `results.bench`, which we have written in its format: its
+/// Output of schedbench's own verbs for `results.bench`, which we have written in its format: its
 /// `report` at `-v 1` for sets and workers, the points of its `htmlreport` for windows.
 fn printed_by_schedbench(name: &str) -> Vec<BTreeMap<String, String>> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/schedbench");

@@ -5,7 +5,7 @@
 pub struct Demand {
     /// Work of a job, in microseconds.
     pub work_us: u32,
-    /// Whether jobs are due at fixed times; else each waits after the one before.
+    /// True if jobs are due at fixed times; else each waits after the one before.
     pub periodic: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What is printed.
+//! The table that is printed.
 
 use crate::demand::DEMANDS;
 use crate::read::Jobs;

@@ -401,7 +401,7 @@ fn sets_file(run: &BenchmarkRun, sets: &[Set]) -> TrialFile {
     }
 }
 
-/// What the tool prints of each worker, under its names, and the worst lateness.
+/// Figures that the tool prints of each worker, under its names, and the worst lateness.
 fn workers_file(workers: &[Worker]) -> TrialFile {
     let mut text =
         "set,worker,toput,time,cpu,tavg,tmin,tmax,uavg,umin,umax,lateness_max_ns\n".to_owned();

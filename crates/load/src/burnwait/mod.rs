@@ -255,7 +255,7 @@ pub struct BurnWait {
     pub workers: Workers,
     /// Length of an interval.
     pub interval_ns: u64,
-    /// Whether each set has a cell in which one of its workers is alone.
+    /// True if each set has a cell in which one of its workers is alone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub baselines: bool,
 }

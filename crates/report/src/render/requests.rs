@@ -39,7 +39,7 @@ struct Arm<'a> {
     success_percent: Option<f64>,
     mean_ns: Option<f64>,
     p95_ns: Option<f64>,
-    /// Is that of the requests of all trials together, for want of one of each trial?
+    /// True if that is of the requests of all trials together, for want of one of each trial.
     p95_pooled: bool,
     goodput_per_sec: Option<f64>,
     /// In most of its trials.
