@@ -3,7 +3,7 @@
 
 use super::sets::Set;
 use super::wire::{Go, Order, Report, Said, Task};
-use super::worker::{self, Own, Record, Shape};
+use super::worker::{self, Record, Shape};
 use super::{BurnWait, figures};
 use crate::gate::{Gate, Timing};
 use crate::recording::{Recorder, Window};
@@ -75,27 +75,10 @@ fn start(load: &BurnWait, job: &Job, shape: Shape) -> Result<Vec<Worker>, String
     let owns = load.owns(job);
     sys::allow_files(files_of(owns.len() as u64))?;
     let mut workers = Vec::new();
-    for (
-        index,
-        Own {
-            after_ns,
-            seed,
-            reads_per_ms,
-            ..
-        },
-    ) in owns
-    {
+    for (index, own) in owns {
         let set = &load.sets[index];
         let mut worker = Worker::start(index, set)?;
-        worker.send(&Task::Work {
-            set: Box::new(set.clone()),
-            duration_ns: shape.duration_ns,
-            interval_ns: shape.interval_ns,
-            operations_per_kop: shape.operations_per_kop,
-            after_ns,
-            seed,
-            reads_per_ms,
-        })?;
+        worker.send(&Task::work(set, shape, &own))?;
         workers.push(worker);
     }
     for worker in &mut workers {

@@ -7,7 +7,7 @@
 
 use super::alone::Want;
 use super::sets::Set;
-use super::worker::{Interval, Record, Standing};
+use super::worker::{Interval, Own, Record, Shape, Standing};
 use crate::recording::Recorder;
 use serde::{Deserialize, Serialize};
 
@@ -102,6 +102,21 @@ pub struct Report {
     pub standing: Standing,
     /// Time in the window in which a guest could have run and another one did.
     pub steal_ns: u64,
+}
+
+impl Task {
+    /// The task of one worker of a set.
+    pub fn work(set: &Set, shape: Shape, own: &Own) -> Self {
+        Task::Work {
+            set: Box::new(set.clone()),
+            duration_ns: shape.duration_ns,
+            interval_ns: shape.interval_ns,
+            operations_per_kop: shape.operations_per_kop,
+            after_ns: own.after_ns,
+            seed: own.seed,
+            reads_per_ms: own.reads_per_ms,
+        }
+    }
 }
 
 impl Report {

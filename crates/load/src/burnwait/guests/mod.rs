@@ -22,8 +22,6 @@ use crate::{GuestsIn, Job, NativeError, Parsed, Phases, crew, sys};
 use image::Image;
 use model::{Calibration, Problem};
 use proof::{Weights, as_made, check_room};
-use rand::{Rng, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 use std::time::{Duration, Instant};
 use xen::{Console, Guest, GuestConfig, POOL_0, Pool, Running};
 
@@ -154,7 +152,7 @@ pub fn generate(load: &BurnWait, job: &Job, phases: &mut Phases) -> Result<Parse
     let weights = Weights::read(&pool).map_err(failed)?;
     weights.check(&guests, &sets).map_err(failed)?;
     let shape = load.shape(job, job.workload.duration_ns);
-    let workers = boot(&guests, &sets, shape, job.seed).map_err(failed)?;
+    let workers = boot(&guests, load, job, shape).map_err(failed)?;
     reserve(&guests, &place).map_err(failed)?;
     let made = as_made(&guests, &sets, &place, &pool).map_err(failed)?;
     let works = works(workers, &load.order(job)).map_err(failed)?;
@@ -239,20 +237,16 @@ impl Used {
 }
 
 /// All guests with their tasks, of which each has said that it waits. They boot beside each other.
-fn boot(guests: &[Guest], sets: &[&Set], shape: Shape, seed: u64) -> Result<Vec<Attended>, String> {
+fn boot(
+    guests: &[Guest],
+    load: &BurnWait,
+    job: &Job,
+    shape: Shape,
+) -> Result<Vec<Attended>, String> {
     let workers: Result<Vec<Attended>, String> = guests.iter().map(Attended::start).collect();
     let mut workers = workers?;
-    let mut random = ChaCha8Rng::seed_from_u64(seed);
-    for (worker, set) in workers.iter_mut().zip(sets) {
-        worker.hello(&Task::Work {
-            set: Box::new((*set).clone()),
-            duration_ns: shape.duration_ns,
-            interval_ns: shape.interval_ns,
-            operations_per_kop: shape.operations_per_kop,
-            after_ns: random.random_range(0..=set.apart_ns()),
-            seed: random.random(),
-            reads_per_ms: 0,
-        })?;
+    for (worker, (set, own)) in workers.iter_mut().zip(load.owns(job)) {
+        worker.hello(&Task::work(&load.sets[set], shape, &own))?;
     }
     Ok(workers)
 }
