@@ -605,9 +605,9 @@ mod tests {
     #[test]
     fn what_each_trial_starts_from_is_said_of_every_reset() {
         let said = |reset| starts_from(reset, "guest").what;
-        assert!(said(Reset::None).contains("services anew, in a guest that is booted once"));
+        assert!(said(Reset::None).contains("started anew, in a guest that is booted once"));
         assert!(
-            said(Reset::Block).contains("services anew, in a guest that is booted for each block")
+            said(Reset::Block).contains("started anew, in a guest that is booted for each block")
         );
         assert!(said(Reset::Trial).contains("just booted"));
         assert!(said(Reset::Snapshot).contains("one snapshot, so a verdict is about the state"));
