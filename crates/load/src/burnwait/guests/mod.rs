@@ -22,13 +22,16 @@ use crate::{GuestsIn, Job, NativeError, Parsed, Phases, crew, sys};
 use image::Image;
 use model::{Calibration, Problem};
 use proof::{Weights, as_made, check_room};
+use std::path::Path;
 use std::time::{Duration, Instant};
 use xen::{Console, Guest, GuestConfig, POOL_0, Pool, Running};
 
 /// Beginning of the names of all guests that are workers.
 pub const PREFIX: &str = "schedlab-worker-";
-const ARGUMENTS: &str = "console=hvc0 quiet panic=-1 nokaslr cryptomgr.notests";
-/// Many guests boot at the same time, on one emulated CPU.
+/// With write protection of the kernel's code comes a check of all its pages, a tenth of the boot where
+/// CPUs are emulated.
+const ARGUMENTS: &str = "console=hvc0 quiet panic=-1 nokaslr cryptomgr.notests rodata=off";
+/// A guest boots in 5 s of an emulated CPU, which may be slow or shared.
 const BOOT_LIMIT: Duration = Duration::from_secs(300);
 /// From the end of the window, or of a guest's start alone, to the end of its report.
 const REPORT_LIMIT: Duration = Duration::from_secs(60);
@@ -148,11 +151,17 @@ pub fn generate(load: &BurnWait, job: &Job, phases: &mut Phases) -> Result<Parse
         .collect();
     check_room(&pool, sets.len()).map_err(failed)?;
     let image = Image::make().map_err(failed)?;
-    let guests = make(&image, &sets, &place).map_err(failed)?;
+    let shape = load.shape(job, job.workload.duration_ns);
+    let owns = load.owns(job).into_iter();
+    let tasks: Vec<Task> = owns
+        .map(|(set, own)| Task::work(&load.sets[set], shape, &own))
+        .collect();
+    let configs = sets.iter().enumerate();
+    let configs = configs.map(|(index, set)| config(&image, index, set, &place));
+    let (guests, workers) =
+        boot(configs, &tasks, &image.directory, pool.cpus.len()).map_err(failed)?;
     let weights = Weights::read(&pool).map_err(failed)?;
     weights.check(&guests, &sets).map_err(failed)?;
-    let shape = load.shape(job, job.workload.duration_ns);
-    let workers = boot(&guests, load, job, shape).map_err(failed)?;
     reserve(&guests, &place).map_err(failed)?;
     let made = as_made(&guests, &sets, &place, &pool).map_err(failed)?;
     let works = works(workers, &load.order(job)).map_err(failed)?;
@@ -168,14 +177,30 @@ pub fn generate(load: &BurnWait, job: &Job, phases: &mut Phases) -> Result<Parse
     figures::parsed(load, job, records, opened, Some(&seen)).map_err(failed)
 }
 
-/// All guests, paused.
-fn make(image: &Image, sets: &[&Set], place: &GuestsIn) -> Result<Vec<Guest>, String> {
-    let one = |(index, set): (usize, &&Set)| {
-        config(image, index, set, place)
-            .create(&image.directory)
-            .map_err(|e| e.to_string())
-    };
-    sets.iter().enumerate().map(one).collect()
+/// All guests with their tasks, of which each has said that it waits. As many boot at the same time as
+/// the pool has CPUs, while the next one is made: where CPUs are emulated, every switch between guests
+/// makes their boots longer.
+fn boot(
+    configs: impl Iterator<Item = GuestConfig>,
+    tasks: &[Task],
+    directory: &Path,
+    cpus: usize,
+) -> Result<(Vec<Guest>, Vec<Attended>), String> {
+    let mut guests = Vec::new();
+    let mut workers: Vec<Attended> = Vec::new();
+    for (index, config) in configs.enumerate() {
+        let guest = config.create(directory).map_err(|e| e.to_string())?;
+        if let Some(earlier) = index.checked_sub(cpus) {
+            workers[earlier].hello(&tasks[earlier])?;
+        }
+        workers.push(Attended::start(&guest)?);
+        guests.push(guest);
+    }
+    let booting = workers.len().saturating_sub(cpus);
+    for (worker, task) in workers.iter_mut().zip(tasks).skip(booting) {
+        worker.hello(task)?;
+    }
+    Ok((guests, workers))
 }
 
 /// Gives each guest the budget that the arm has for it. They have booted: one that is small would
@@ -234,21 +259,6 @@ impl Used {
         };
         at(&self.after) - at(&self.before)
     }
-}
-
-/// All guests with their tasks, of which each has said that it waits. They boot beside each other.
-fn boot(
-    guests: &[Guest],
-    load: &BurnWait,
-    job: &Job,
-    shape: Shape,
-) -> Result<Vec<Attended>, String> {
-    let workers: Result<Vec<Attended>, String> = guests.iter().map(Attended::start).collect();
-    let mut workers = workers?;
-    for (worker, (set, own)) in workers.iter_mut().zip(load.owns(job)) {
-        worker.hello(&Task::work(&load.sets[set], shape, &own))?;
-    }
-    Ok(workers)
 }
 
 /// A thread for each guest, which waits with it at the gate.
