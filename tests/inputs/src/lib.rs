@@ -16,6 +16,7 @@ mod imports;
 mod journal;
 mod pieces;
 mod results;
+mod simulations;
 
 /// A reader, by the name of its fuzz target and of the directory with its seeds.
 #[derive(Debug, Clone, Copy)]
@@ -52,6 +53,7 @@ pub const READERS: &[Reader] = &[
     reader("arms", arms::arms, 5_000),
     reader("journal", journal::journal, 5_000),
     reader("imports", imports::imports, 3_000),
+    reader("requests", simulations::requests, 20_000),
 ];
 
 /// The reader of a fuzz target.

@@ -135,4 +135,5 @@ readers! {
     any_words_of_a_command_line: "arms",
     any_journal: "journal",
     any_file_of_another_tool: "imports",
+    any_log_of_requests: "requests",
 }

@@ -14,6 +14,8 @@ mod simulation_log;
 #[cfg(test)]
 mod tests;
 
+pub use requests::{Request, parse};
+
 use crate::command::Command;
 use crate::latency as m;
 use crate::openloop::{driver, metrics};

@@ -26,6 +26,7 @@ const OLD: [&[u8]; 2] = [b"RUN\t", b"ASSERTION\t"];
 /// One request as it went. Times are µs since 1970.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Request {
+    /// Name, behind those of its groups.
     #[serde(rename = "request")]
     pub name: String,
     /// Part of the run in which it was due, where the log says that.
@@ -45,6 +46,7 @@ pub struct Request {
 }
 
 impl Request {
+    /// True unless it was sent to warm the service up.
     pub fn is_measured(&self) -> bool {
         self.phase.as_deref() != Some(WARM_UP)
     }
@@ -54,6 +56,7 @@ impl Request {
         self.due_us.unwrap_or(self.start_us).saturating_mul(1_000)
     }
 
+    /// From there to its answer.
     pub fn latency_ns(&self) -> u64 {
         let end_ns = self.end_us.saturating_mul(1_000);
         end_ns.saturating_sub(self.counts_from_ns())

@@ -23,6 +23,12 @@ const ERROR: u8 = 4;
 /// First byte of a log.
 pub const FIRST: u8 = RUN;
 
+/// Bounds of what a log may make this process hold: a few bytes name a text again. Gatling cuts no
+/// message, and an answer may be in one.
+const MOST_TEXT: usize = 1 << 20;
+const MOST_TEXTS: usize = 1 << 30;
+const MOST_GROUPS: usize = 100;
+
 const USER_BYTES: usize = 4 + 1 + 4;
 const GROUP_BYTES: usize = 3 * 4 + 1;
 
@@ -32,6 +38,7 @@ pub fn parse(bytes: &[u8]) -> Result<Vec<Request>, String> {
     let mut log = Log {
         rest: bytes,
         cache: HashMap::new(),
+        texts: 0,
     };
     if log.byte()? != RUN {
         return Err("its first record is not that of a run".to_owned());
@@ -49,6 +56,8 @@ struct Run {
 struct Log<'a> {
     rest: &'a [u8],
     cache: HashMap<i32, String>,
+    /// Bytes of all texts of the requests so far.
+    texts: usize,
 }
 
 impl<'a> Log<'a> {
@@ -85,6 +94,9 @@ impl<'a> Log<'a> {
         if length == 0 {
             return Ok(String::new());
         }
+        if length > MOST_TEXT {
+            return Err(format!("a text of {length} bytes"));
+        }
         let bytes = self.take(length)?;
         match self.byte()? {
             0 => Ok(bytes.iter().copied().map(char::from).collect()),
@@ -113,6 +125,9 @@ impl<'a> Log<'a> {
 
     fn groups(&mut self) -> Result<Vec<String>, String> {
         let count = self.length()?;
+        if count > MOST_GROUPS {
+            return Err(format!("a request in {count} groups"));
+        }
         (0..count).map(|_| self.cached()).collect()
     }
 
@@ -169,8 +184,14 @@ impl<'a> Log<'a> {
                 .map(|ms| ms.saturating_mul(1_000))
                 .map_err(|_| format!("a time {ms} ms before 1970"))
         };
+        let name = names.join(" / ");
+        self.texts += name.len() + reason.len();
+        if self.texts > MOST_TEXTS {
+            let mib = MOST_TEXTS >> 20;
+            return Err(format!("names and messages of more than {mib} MiB"));
+        }
         Ok(Some(Request {
-            name: names.join(" / "),
+            name,
             phase: None,
             due_us: None,
             start_us: micros(start)?,

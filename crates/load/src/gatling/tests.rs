@@ -257,6 +257,7 @@ fn other_bytes_are_refused_with_what_is_wrong() {
     let error = |bytes: &[u8]| requests::parse(bytes).unwrap_err();
     assert!(error(b"RUN\tmy.Simulation\t").contains("before 3.13"));
     assert!(error(&[0, 0xff, 0, 0, 0]).contains("a text of -"));
+    assert!(error(&[0, 0x7f, 0, 0, 0]).contains("a text of 2130706432 bytes"));
     let user = GATLINGS.len() - 10;
     let kind = [&GATLINGS[..user], &[9]].concat();
     let said = error(&kind);
@@ -266,6 +267,8 @@ fn other_bytes_are_refused_with_what_is_wrong() {
     );
     let unknown = [&GATLINGS[..user], &[4, 0xff, 0xff, 0xff, 0x9c]].concat();
     assert!(error(&unknown).contains("text -100 was never written"));
+    let groups = [&GATLINGS[..user], &[1, 0, 0, 1, 0]].concat();
+    assert!(error(&groups).contains("in 256 groups"));
 }
 
 fn of_gatling(opened_us: u64, cpu_ns: u64) -> Parsed {
