@@ -98,7 +98,8 @@ pub struct Check {
     pub better: Better,
     /// Name of the arm.
     pub arm: String,
-    /// New over stored; of effects: the effect now over the effect then.
+    /// New over stored; of effects: the effect now over the effect then. None where a figure rose
+    /// from 0 or fell to 0.
     pub ratio: Option<f64>,
     /// Interval of the ratio; none where there is none to give.
     pub low: Option<f64>,

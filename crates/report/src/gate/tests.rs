@@ -125,6 +125,60 @@ fn trials_in_virtual_time_are_the_same_to_the_bit_or_they_differ() {
     assert_eq!(found.failing(FailOn::Regression).count(), 0);
 }
 
+/// Call, ratio and figures by trials where the first metric that decides has these values in the
+/// blocks of the two runs, by turns.
+fn call_by_trials(better: Better, before: &[f64], after: &[f64]) -> (Call, Option<f64>, String) {
+    let scenario = again(1, in_virtual_time);
+    let with = |values: &[f64]| {
+        let (dir, mut results) = stored(&scenario);
+        let metric = results.experiment.workloads[0].metrics[0].clone();
+        for of_trial in &mut results.trials {
+            let block = of_trial.trial.place.block as usize;
+            let metrics = of_trial.trial.result.metrics.iter_mut();
+            for measured in metrics.filter(|m| m.metric == metric) {
+                measured.better = better;
+                measured.value = values[block % values.len()];
+            }
+        }
+        (dir, results, metric)
+    };
+    let ((_a, then, metric), (_b, now, _)) = (with(before), with(after));
+    let found = gate(&then, &now, Some(By::Trials)).unwrap();
+    let check = found.checks.iter().find(|c| c.metric == metric).unwrap();
+    let text = found.text(FailOn::Regression, 100);
+    assert!(!text.contains("inf%") && !text.contains("NaN"), "{text}");
+    (check.call, check.ratio, check.figures.clone())
+}
+
+#[test]
+fn what_rose_from_0_or_fell_to_0_is_judged_by_the_better_side() {
+    for (better, before, after, expected) in [
+        (Better::Higher, 5.0, 0.0, Call::Regression),
+        (Better::Lower, 5.0, 0.0, Call::Improvement),
+        (Better::Higher, 0.0, 5.0, Call::Improvement),
+        (Better::Lower, 0.0, 5.0, Call::Regression),
+        (Better::Neither, 0.0, 5.0, Call::Changed),
+    ] {
+        let (call, ratio, figures) = call_by_trials(better, &[before], &[after]);
+        assert_eq!((call, ratio), (expected, None), "{before} to {after}");
+        assert!(figures.contains(" differ; block "), "{figures}");
+    }
+}
+
+#[test]
+fn one_block_at_0_is_told_and_one_that_stays_there_hides_no_change() {
+    let (call, ratio, figures) = call_by_trials(Better::Higher, &[5.0, 4.0], &[6.0, 0.0]);
+    assert_eq!((call, ratio), (Call::Regression, None));
+    assert!(figures.contains("block 1: 4"), "{figures}");
+    // What is 0 in both runs did not change; the other block became twice as much.
+    let (call, ratio, _) = call_by_trials(Better::Lower, &[0.0, 4.0], &[0.0, 8.0]);
+    assert_eq!(call, Call::Regression);
+    assert!(ratio.is_some_and(|ratio| ratio > 1.1), "{ratio:?}");
+    // One up from 0 and one down to it: no side, and still a difference.
+    let (call, ratio, _) = call_by_trials(Better::Lower, &[0.0, 4.0], &[4.0, 0.0]);
+    assert_eq!((call, ratio), (Call::Changed, None));
+}
+
 #[test]
 fn trials_of_another_seed_had_other_work() {
     let ((_a, then), (_b, now)) = (

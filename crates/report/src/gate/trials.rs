@@ -122,27 +122,43 @@ fn of_metric(
         if before.to_bits() != after.to_bits() {
             differing.push((then.trial.place.block, before, after));
         }
-        if before > 0.0 && after > 0.0 {
-            logs.push((after / before).ln());
-        }
+        logs.push(log_ratio(before, after));
     }
     let blocks = crate::quantity::count(pairs.len(), "block");
-    let Some((block, before, after)) = differing.first() else {
+    let Some(first) = differing.first() else {
         return Some((Some(1.0), Call::Same, format!("identical in {blocks}")));
     };
-    let mean = stats::summary::mean(&logs).filter(|_| logs.len() == pairs.len());
-    let ratio = mean.map(f64::exp);
+    let ratio = (logs.iter().sum::<f64>() / logs.len() as f64).exp();
+    // A mean that a 0 made infinite, or 0, is no number to tell: the block that made it is.
+    let told = Some(ratio).filter(|ratio| ratio.is_finite() && *ratio > 0.0);
+    let mut at_zero = differing.iter();
+    let at_zero = at_zero.find(|(_, before, after)| *before == 0.0 || *after == 0.0);
+    let (block, before, after) = at_zero.filter(|_| told.is_none()).unwrap_or(first);
     let figures = format!(
         "{} of {blocks} differ; block {block}: {}, now {}",
         differing.len(),
         with_unit(*before, unit),
         with_unit(*after, unit)
     );
-    Some((ratio, changed(ratio, better, smallest), figures))
+    Some((told, changed(ratio, better, smallest), figures))
 }
 
-fn changed(ratio: Option<f64>, better: Better, smallest: f64) -> Call {
-    let ratio = ratio.unwrap_or(1.0);
+/// Logarithm of the ratio of two figures. What rose from 0 rose by more than any ratio, what fell
+/// to 0 fell by more; figures below 0 have no ratio.
+fn log_ratio(before: f64, after: f64) -> f64 {
+    if before == after {
+        0.0
+    } else if before < 0.0 || after < 0.0 {
+        f64::NAN
+    } else {
+        // The sign of a 0 says nothing.
+        (after.abs() / before.abs()).ln()
+    }
+}
+
+/// The call on a mean of ratios. One that is no number has no side: blocks rose from 0, and others
+/// fell to 0.
+fn changed(ratio: f64, better: Better, smallest: f64) -> Call {
     let (fell, rose) = (ratio < 1.0 / (1.0 + smallest), ratio > 1.0 + smallest);
     match (fell, rose, better) {
         (true, _, Better::Higher) | (_, true, Better::Lower) => Call::Regression,
