@@ -16,6 +16,7 @@ use crate::processes::{self, KILL_LIMIT};
 use crate::roles::{Ground, Roles, stack};
 use crate::stop::Stop;
 use crate::turns::{self, OfArm};
+use crate::window::interrupted;
 use crate::written::Files;
 use crate::{counters, files};
 use collect::tasks::Pid;
@@ -216,6 +217,7 @@ impl<'a, 'c> Trial<'a, 'c> {
             self.prepare(&driver.launch(&job))?;
         }
         self.apply()?;
+        self.rest()?;
         if !services.is_empty() {
             // Only now, since nobody holds the ports until the services listen, and a scheduler
             // may take minutes to attach.
@@ -244,6 +246,7 @@ impl<'a, 'c> Trial<'a, 'c> {
     /// All but the load, which runs on the controller.
     fn measure_beside(&mut self) -> Result<(), Stop> {
         self.apply()?;
+        self.rest()?;
         self.lay_out()?;
         self.start_roles()?;
         self.start_collectors();
@@ -273,6 +276,23 @@ impl<'a, 'c> Trial<'a, 'c> {
             return Ok(());
         }
         Err(failed_with("the preparation", &output))
+    }
+
+    /// Waits as long as another arm took to be put in force, where the machine must have rested as
+    /// long in all trials.
+    fn rest(&mut self) -> Result<(), Stop> {
+        self.evidence.applied_ns = self.since_start(Instant::now());
+        let left_ns = self.spec.rest_ns.saturating_sub(self.evidence.applied_ns);
+        let left = Duration::from_nanos(left_ns);
+        if left.is_zero() {
+            return Ok(());
+        }
+        self.context
+            .progress("waiting as long as another arm took", left + KILL_LIMIT);
+        match self.context.interrupt.wait(left) {
+            true => Err(interrupted()),
+            false => Ok(()),
+        }
     }
 
     pub fn apply(&mut self) -> Result<(), Stop> {

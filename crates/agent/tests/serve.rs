@@ -4,7 +4,7 @@
 
 mod harness;
 
-use harness::{Agent, command, is_root, root_or_skip, workload};
+use harness::{Agent, command, is_root, root_or_skip, trial, workload};
 use model::{Arm, Class, Fact, PROTOCOL_VERSION, Phase, Policy, Reply, Request, Role, TrialState};
 
 #[test]
@@ -36,6 +36,22 @@ fn a_probe_describes_the_machine() {
         panic!("no system");
     };
     assert!(system.cpus >= 1 && system.memory_bytes > 0);
+}
+
+#[test]
+fn nothing_starts_before_the_rest_that_other_arms_had_is_over() {
+    let mut request = trial(Arm::unchanged("default"), command("sleep 0.3"));
+    let Request::Trial { spec } = &mut request else {
+        panic!("{request:?}");
+    };
+    spec.rest_ns = 700_000_000;
+    let Reply::Trial { result } = Agent::start().ask(&request) else {
+        panic!("no trial");
+    };
+    assert_eq!(result.state, TrialState::Ok);
+    let evidence = &result.evidence;
+    assert!(evidence.points[0].at_ns >= 700_000_000, "{evidence:?}");
+    assert!(evidence.applied_ns > 0, "{evidence:?}");
 }
 
 #[test]

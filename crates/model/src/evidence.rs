@@ -20,6 +20,13 @@ pub struct Evidence {
     /// The scheduler program that was started, where the arm has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduler_binary: Option<SchedulerBinary>,
+    /// Time that it took to put the arm in force, since the start of the trial; 0 if it was not measured.
+    #[serde(skip_serializing_if = "is_no_time")]
+    pub applied_ns: u64,
+}
+
+fn is_no_time(ns: &u64) -> bool {
+    *ns == 0
 }
 
 impl Evidence {

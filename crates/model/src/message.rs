@@ -176,6 +176,14 @@ pub struct TrialSpec {
     /// Arms that take turns in this trial, the one above among them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns: Option<TakingTurns>,
+    /// Time from the start of the trial before which nothing starts that the arm is in force for, so
+    /// that an arm that takes no time to be put in force rests as long as one that does.
+    #[serde(default, skip_serializing_if = "rests_not")]
+    pub rest_ns: u64,
+}
+
+fn rests_not(ns: &u64) -> bool {
+    *ns == 0
 }
 
 /// The machine whose part of an experiment is looked at.

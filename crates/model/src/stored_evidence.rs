@@ -15,6 +15,8 @@ pub struct StoredEvidence {
     facts: Vec<Fact>,
     #[serde(default)]
     scheduler_binary: Option<SchedulerBinary>,
+    #[serde(default)]
+    applied_ns: u64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -73,6 +75,7 @@ impl From<StoredEvidence> for Evidence {
             points: stored.points.into_iter().map(StoredPoint::read).collect(),
             facts: stored.facts,
             scheduler_binary: stored.scheduler_binary,
+            applied_ns: stored.applied_ns,
         };
         if old {
             want_the_first(&mut evidence);

@@ -92,6 +92,8 @@ fn of_load(spec: TrialSpec, services: Vec<Listening>) -> TrialSpec {
         },
         collect: Some(Vec::new()),
         trace: None,
+        // It starts when the services serve.
+        rest_ns: 0,
         ..spec
     }
 }

@@ -116,6 +116,7 @@ fn attaching(arm: &str, scheduler: &Scheduler) -> TrialSpec {
         perf: Vec::new(),
         trace: None,
         turns: None,
+        rest_ns: 0,
     }
 }
 

@@ -543,7 +543,20 @@ impl<'a> Run<'a> {
             turns: self
                 .lengths(place.cell)
                 .and_then(|lengths| schedule::turns(self.experiment, self.plan, place, lengths)),
+            rest_ns: self.rest_ns(),
         }))
+    }
+
+    /// Longest time that an arm took to be put in force so far, where every trial goes on from a
+    /// snapshot: what ran when the machine was saved comes to rest meanwhile, caches and compilers too,
+    /// which would be an advantage of the arms that take long.
+    fn rest_ns(&self) -> u64 {
+        if !self.target.can().reset.saves() {
+            return 0;
+        }
+        let counted = self.trials.iter().filter(|trial| trial.is_ok());
+        let applied = counted.map(|trial| trial.result.evidence.applied_ns);
+        applied.max().unwrap_or_default()
     }
 
     fn trial(&mut self, spec: TrialSpec) -> Result<TrialEnd, RunError> {

@@ -180,6 +180,7 @@ fn trial(experiment: &Experiment, workload: usize) -> Request {
             perf: Vec::new(),
             trace: None,
             turns: None,
+            rest_ns: 0,
             part: Part::Whole,
             stays: false,
             seed: experiment.seed,

@@ -53,6 +53,8 @@ pub struct FakeTarget {
     pub facts: Vec<Fact>,
     /// The program that is said to have been started as the scheduler, in every trial.
     pub scheduler: Option<SchedulerBinary>,
+    /// Time that an arm takes to be put in force, by its name.
+    pub applied_ns: fn(&str) -> u64,
     /// Do calibrations hold for all loads of a workload? Each has the number of those so far.
     pub calibrates_all_loads: bool,
     calibrated: Arc<AtomicU64>,
@@ -86,6 +88,7 @@ impl FakeTarget {
             comes_up: |_| true,
             facts: Vec::new(),
             scheduler: None,
+            applied_ns: |_| 0,
             calibrates_all_loads: false,
             calibrated: Arc::default(),
         }
@@ -133,6 +136,7 @@ impl Target for FakeTarget {
             system,
             facts: self.facts.clone(),
             scheduler: self.scheduler.clone(),
+            applied_ns: self.applied_ns,
             calibrates_all_loads: self.calibrates_all_loads,
             calibrated: Arc::clone(&self.calibrated),
             replies: VecDeque::new(),
@@ -160,6 +164,7 @@ struct FakeSession {
     system: System,
     facts: Vec<Fact>,
     scheduler: Option<SchedulerBinary>,
+    applied_ns: fn(&str) -> u64,
     calibrates_all_loads: bool,
     calibrated: Arc<AtomicU64>,
     replies: VecDeque<Reply>,
@@ -194,6 +199,7 @@ impl FakeSession {
             window_end_ns: 1_000_000_000,
             evidence: Evidence {
                 scheduler_binary: self.scheduler.clone(),
+                applied_ns: (self.applied_ns)(&spec.arm.name),
                 ..Evidence::default()
             },
             metrics,

@@ -80,7 +80,8 @@ pub const KEYS: &[KeyDef] = &[
         "Boots again before each block or trial; `none` boots when the kernel changes or the \
          guest died; `snapshot` puts the guest back, before each trial, to where it was when its \
          services had answered one whole load, and `block-snapshot` starts and saves them anew \
-         for each block (both need an image as `root`).",
+         for each block (both need an image as `root`). Then every arm waits for as long as the \
+         slowest to be in force took so far.",
     ),
     KeyDef::new(
         "accel",

@@ -145,6 +145,7 @@ mod tests {
             perf: Vec::new(),
             trace: None,
             turns: None,
+            rest_ns: 0,
         };
         let names = |spec: &TrialSpec| -> Vec<&'static str> {
             wanted(spec).iter().map(|def| def.name).collect()

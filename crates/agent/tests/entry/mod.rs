@@ -32,6 +32,7 @@ pub fn trial(experiment: &Experiment) -> (Vec<Problem>, TrialResult) {
         perf: Vec::new(),
         trace: None,
         turns: None,
+        rest_ns: 0,
     });
     let experiment = Box::new(experiment.clone());
     let side = Side::Both;

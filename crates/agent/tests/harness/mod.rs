@@ -170,6 +170,7 @@ pub fn trial(arm: Arm, workload: Workload) -> Request {
             perf: Vec::new(),
             trace: None,
             turns: None,
+            rest_ns: 0,
         }),
     }
 }

@@ -219,6 +219,7 @@ impl Run<'_> {
             part: Part::Whole,
             stays: false,
             turns: None,
+            rest_ns: 0,
         })?;
         if let TrialEnd::Result { result, .. } = &mut end {
             prove(result, connected(&mut self.connection)?.facts());

@@ -73,6 +73,7 @@ impl Run<'_> {
             trace: None,
             turns: None,
             seed: self.plan.seed,
+            rest_ns: 0,
             ..spec
         })?;
         match &mut end {
@@ -83,7 +84,8 @@ impl Run<'_> {
                     return Ok(Some(end));
                 };
                 why.insert_str(0, "before the snapshot: ");
-                self.connection = None;
+                // Its console is read yet; the next trial gets another machine.
+                self.in_use = None;
                 return Ok(Some(end));
             }
             _ => return Ok(Some(end)),

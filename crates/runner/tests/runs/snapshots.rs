@@ -42,3 +42,39 @@ fn services_are_saved_once_for_a_run_or_once_for_each_block() {
     assert_eq!(prepared(Reset::BlockSnapshot), [1, 1, 1]);
     assert_eq!(prepared(Reset::None), [0]);
 }
+
+/// Rests of the trials of two arms, one of which takes a minute to be put in force, in their order.
+fn rests(reset: Reset) -> Vec<(String, u64)> {
+    let mut experiment = experiment(&["default", "slow"]);
+    (experiment.stop.min_blocks, experiment.stop.max_blocks) = (3, 3);
+    let place = Place::new(experiment);
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let story = {
+        let seen = seen.clone();
+        move |spec: &model::TrialSpec| {
+            let told = (spec.arm.name.clone(), spec.rest_ns);
+            seen.lock().unwrap().push(told);
+            took(wobble(spec.seed))
+        }
+    };
+    let mut target = FakeTarget::new(story);
+    target.can.reset = reset;
+    target.applied_ns = |arm| if arm == "slow" { 60_000_000_000 } else { 0 };
+    place.run(target);
+    seen.lock().unwrap().clone()
+}
+
+#[test]
+fn an_arm_that_is_quick_to_be_in_force_rests_as_long_as_one_that_is_not() {
+    let rests_of = rests(Reset::Snapshot);
+    assert_eq!(rests_of[0], ("snapshot".to_owned(), 0));
+    let first = rests_of.iter().position(|(arm, _)| arm == "slow").unwrap();
+    let (before, after) = rests_of.split_at(first + 1);
+    assert!(before.iter().all(|(_, rest)| *rest == 0), "{rests_of:?}");
+    assert!(after.len() >= 4, "{rests_of:?}");
+    assert!(
+        after.iter().all(|(_, rest)| *rest == 60_000_000_000),
+        "{rests_of:?}"
+    );
+    assert!(rests(Reset::Trial).iter().all(|(_, rest)| *rest == 0));
+}
