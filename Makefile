@@ -86,7 +86,7 @@ scx_microquanta: build
 	$(SCHEDLAB) scheduler install scx_microquanta
 
 # The banking service, its Kafka broker and its load (demo/README.md): each becomes a folder
-# of jars below demo/target. The first build fetches 250 MB; later ones need no network.
+# of jars below demo/target. The first build fetches 210 MB; later ones need no network.
 MVN = mvn -q -B -Dstyle.color=never -f demo/pom.xml
 
 demo-jars: demo/target/built

@@ -21,6 +21,8 @@ const COLUMNS: [&str; 9] = [
 const QUANTILES: [u32; 3] = [500, 950, 990];
 /// Ways to fail that a warning names.
 const NAMED: usize = 3;
+/// Characters of such a way, which may hold a whole answer.
+const MOST_CHARS: usize = 200;
 
 /// Requests of one name that were due in the window.
 #[derive(Debug)]
@@ -72,14 +74,29 @@ pub fn file(
 /// The failures as `NAME: REASON` with their numbers, the most frequent first.
 pub fn ways_to_fail(mut ways: Vec<(String, u64)>) -> Option<Warning> {
     ways.sort_by(|(one, count), (other, more)| more.cmp(count).then_with(|| one.cmp(other)));
-    let named: Vec<&str> = ways
-        .iter()
-        .take(NAMED)
-        .map(|(way, _)| way.as_str())
-        .collect();
+    let cut = |way: &str| match way.char_indices().nth(MOST_CHARS) {
+        Some((end, _)) => format!("{}…", &way[..end]),
+        None => way.to_owned(),
+    };
+    let named: Vec<String> = ways.iter().take(NAMED).map(|(way, _)| cut(way)).collect();
     (!named.is_empty()).then(|| Warning {
         severity: Severity::Note,
         what: format!("failed most often: {}", named.join("; ")),
         remedy: "see requests-by-name.csv and the logs of the services".to_owned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_reason_is_cut_between_two_characters() {
+        let ways = vec![("a: no".to_owned(), 1), ("ü".repeat(1_000_000), 2)];
+        let what = ways_to_fail(ways).unwrap().what;
+        assert_eq!(
+            what,
+            format!("failed most often: {}…; a: no", "ü".repeat(200))
+        );
+    }
 }

@@ -212,6 +212,9 @@ impl Driver for Command {
             return vec![problem(what, "create it, or correct `directory`")];
         }
         let programs = [self.argv.first(), self.prepare.first()];
+        let directory = self.directory().unwrap_or_else(|| PathBuf::from("."));
+        let no_classes = program::no_class_path(&self.argv, Some(&directory));
+        let no_classes = no_classes.map(|what| problem(what, program::BUILD_CLASSES));
         programs
             .into_iter()
             .flatten()
@@ -223,6 +226,7 @@ impl Driver for Command {
                 };
                 problem(format!("there is no program `{name}`"), &remedy)
             })
+            .chain(no_classes)
             .collect()
     }
 

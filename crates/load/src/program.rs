@@ -3,6 +3,7 @@
 
 use crate::Output;
 use model::printable::last_lines;
+use std::path::Path;
 
 /// Lines of a program's output that an error quotes.
 const QUOTED_LINES: usize = 5;
@@ -25,6 +26,38 @@ pub fn remedy(program: &str) -> String {
         None => format!("install {program}, or give its path"),
     }
 }
+
+/// Options of java(1) before a class path.
+const CLASS_PATH: [&str; 3] = ["-cp", "-classpath", "--class-path"];
+
+/// A class path of which nothing is there, in words: Java says only that it does not find the main
+/// class. Relative parts are looked up in `directory`, and believed without one.
+pub fn no_class_path(argv: &[String], directory: Option<&Path>) -> Option<String> {
+    let (program, words) = argv.split_first()?;
+    if program.rsplit('/').next() != Some("java") {
+        return None;
+    }
+    let at = words
+        .iter()
+        .position(|w| CLASS_PATH.contains(&w.as_str()))?;
+    let path = words.get(at + 1)?;
+    let is_there = |part: &str| {
+        let part = part.trim_end_matches('*');
+        let is_filled_in = part.contains('{');
+        let found = match (Path::new(part).is_absolute(), directory) {
+            (true, _) => Path::new(part).exists(),
+            (false, Some(directory)) => directory.join(part).exists(),
+            (false, None) => true,
+        };
+        is_filled_in || found
+    };
+    let has_some = path.split(':').any(is_there);
+    (!has_some).then(|| format!("nothing of its class path {path} is there"))
+}
+
+/// What to do about it.
+pub const BUILD_CLASSES: &str =
+    "build it (`make demo-jars` builds what demo/ has), or correct the path";
 
 /// Fails with the status and the last lines of a program that did not succeed.
 pub fn succeeded(what: &str, output: &Output) -> Result<(), String> {
@@ -64,6 +97,29 @@ mod tests {
         let java = "apt-get install default-jre-headless, or give its path";
         assert_eq!(remedy("java"), java);
         assert_eq!(remedy("my-server"), "install my-server, or give its path");
+    }
+
+    #[test]
+    fn a_class_path_without_anything_in_it_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("jars")).unwrap();
+        let here = Some(folder.path());
+        let said = |words: &[&str], directory| {
+            let argv: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
+            no_class_path(&argv, directory)
+        };
+        let missing = said(&["/jdk/bin/java", "-Xmx1g", "-cp", "no/*:a.jar", "M"], here);
+        assert_eq!(
+            missing.unwrap(),
+            "nothing of its class path no/*:a.jar is there"
+        );
+        for path in ["jars/*", "jars", "no/*:jars/*", "{folder}/x", "*"] {
+            assert_eq!(said(&["java", "-cp", path, "M"], here), None, "{path}");
+        }
+        assert_eq!(said(&["java", "-cp", "no/*", "M"], None), None);
+        assert!(said(&["java", "-cp", "/no/*", "M"], None).is_some());
+        assert_eq!(said(&["python3", "-cp", "/no"], here), None);
+        assert_eq!(said(&["java", "-jar", "no.jar"], here), None);
     }
 
     #[test]

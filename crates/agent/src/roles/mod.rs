@@ -477,7 +477,7 @@ fn first(command: Option<Vec<String>>) -> Vec<String> {
 
 /// Problems of the target with the roles of a workload; nothing is started.
 pub fn check(root: &Path, workload: &model::Workload) -> Vec<Problem> {
-    let mut problems = Vec::new();
+    let mut problems = no_classes(workload);
     let mut roles: Vec<(String, Vec<String>, &Placement)> = Vec::new();
     if let Some(server) = &workload.server {
         let opened = SERVERS.open(&server.program);
@@ -520,6 +520,21 @@ pub fn check(root: &Path, workload: &model::Workload) -> Vec<Problem> {
         }));
     }
     problems
+}
+
+/// Problems of services of Java without their classes.
+fn no_classes(workload: &model::Workload) -> Vec<Problem> {
+    let services = workload.services.iter();
+    let problems = services.filter_map(|service| {
+        let directory = service.directory.as_deref().map(Path::new);
+        let what = load::program::no_class_path(&service.argv, directory)?;
+        Some(Problem {
+            object: format!("workload {}, service {}", workload.name, service.name),
+            what,
+            remedy: load::program::BUILD_CLASSES.to_owned(),
+        })
+    });
+    problems.collect()
 }
 
 /// Why a server cannot listen where it has to, and what to do about it.

@@ -55,6 +55,9 @@ pub fn parsed(
     let note = (unknown > 0).then(|| counted_as_sent(unknown, count));
     parsed.warnings.extend(note);
     parsed.warnings.extend(ended_early(window, count, last_ns));
+    parsed
+        .warnings
+        .extend(measured.assertions_failed.then(assertions_failed));
     if of_generator.is_some() {
         parsed.void = Some(
             "the generator had too many open files, so its requests failed; raise the limit \
@@ -110,6 +113,16 @@ fn counted_as_sent(unknown: usize, count: usize) -> Warning {
         severity: Severity::Note,
         what: what.to_owned(),
         remedy: "let the simulation write requests.csv, as that of demo/ does".to_owned(),
+    }
+}
+
+/// The warning of a simulation that says itself that something was not as it should be.
+fn assertions_failed() -> Warning {
+    Warning {
+        severity: Severity::Caution,
+        what: "the simulation did not keep its own assertions, and its requests count all the same"
+            .to_owned(),
+        remedy: "its report and stderr.log of the trial have what it expected".to_owned(),
     }
 }
 

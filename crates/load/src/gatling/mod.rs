@@ -203,7 +203,9 @@ impl Driver for Gatling {
     }
 
     fn chosen(&self) -> Vec<Chosen> {
-        self.command().chosen()
+        let mut chosen = self.command().chosen();
+        chosen.push(Chosen::File(self.log.clone()));
+        chosen
     }
 
     fn require(&self, job: &Job) -> Vec<Problem> {

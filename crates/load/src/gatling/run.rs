@@ -10,6 +10,9 @@ use std::time::{Duration, SystemTime};
 
 /// How Gatling says that the injection begins: `Simulation my.Simulation started...`.
 const STARTED: [&str; 2] = ["Simulation ", " started..."];
+/// Exit status of Gatling after a whole simulation that did not keep its assertions
+/// (`io.gatling.shared.cli.GatlingStatusCodes`).
+const ASSERTIONS_FAILED: i32 = 2;
 
 /// The measured part of a run.
 #[derive(Debug)]
@@ -18,6 +21,8 @@ pub struct Measured {
     pub opened: SystemTime,
     /// CPU time of the program within the window.
     pub cpu_ns: u64,
+    /// True if the simulation ran to its end and its own assertions failed.
+    pub assertions_failed: bool,
 }
 
 /// Runs the program of a job in the phases that the agent gives.
@@ -41,9 +46,10 @@ pub fn run(
     // One that has ended has no file any more: it had nothing left to do.
     let last = program.cpu_ns();
     phases.seen()?;
-    program.succeed()?;
+    let assertions_failed = program.failed_assertions()?;
     Ok(Measured {
         opened,
+        assertions_failed,
         cpu_ns: first
             .zip(last)
             .map_or(0, |(first, last)| last.saturating_sub(first)),
@@ -120,11 +126,13 @@ impl Program {
         }
     }
 
-    fn succeed(&mut self) -> Result<(), NativeError> {
+    /// Whether it ended as one whose assertions failed; any other failure is an error.
+    fn failed_assertions(&mut self) -> Result<bool, NativeError> {
         let status = self.child.wait()?;
-        match status.success() {
-            true => Ok(()),
-            false => Err(failed(&format!("{} failed with {status}", self.name))),
+        match status.code() {
+            Some(0) => Ok(false),
+            Some(ASSERTIONS_FAILED) => Ok(true),
+            _ => Err(failed(&format!("{} failed with {status}", self.name))),
         }
     }
 

@@ -49,6 +49,7 @@ fn parsed(log: &str) -> Parsed {
     let measured = run::Measured {
         opened: SystemTime::UNIX_EPOCH,
         cpu_ns: 200_000_000,
+        assertions_failed: false,
     };
     let job = job(&gatling(&["java"], "log"));
     figures::parsed(&job, &requests, &measured, 2).unwrap()
@@ -150,6 +151,7 @@ fn half_a_log_is_no_result() {
     let measured = run::Measured {
         opened: SystemTime::UNIX_EPOCH,
         cpu_ns: 0,
+        assertions_failed: false,
     };
     let error = figures::parsed(&job, &none, &measured, 1).unwrap_err();
     assert!(error.contains("no request"), "{error}");
@@ -276,6 +278,7 @@ fn of_gatling(opened_us: u64, cpu_ns: u64) -> Parsed {
     let measured = run::Measured {
         opened: SystemTime::UNIX_EPOCH + std::time::Duration::from_micros(opened_us),
         cpu_ns,
+        assertions_failed: false,
     };
     let mut job = job(&gatling(&["java"], "log"));
     job.workload.duration_ns = 1_000_000_000;
@@ -428,8 +431,22 @@ fn a_program_that_fails_is_a_failed_trial() {
         before.contains("exit status: 3 before its injection began"),
         "{before}"
     );
-    let after = error(&format!("{SIMULATE}; exit 2"));
-    assert!(after.contains("failed with exit status: 2"), "{after}");
+    let after = error(&format!("{SIMULATE}; exit 3"));
+    assert!(after.contains("failed with exit status: 3"), "{after}");
     let without = error("echo Simulation a.B started...; sleep 1");
     assert!(without.contains("read the log of requests"), "{without}");
+    let asserted = error("echo Simulation a.B started...; sleep 1; exit 2");
+    assert!(asserted.contains("read the log of requests"), "{asserted}");
+}
+
+#[test]
+fn a_simulation_whose_own_assertions_fail_is_measured_and_says_so() {
+    let warned = |parsed: &Parsed| {
+        let mut warnings = parsed.warnings.iter();
+        warnings.any(|w| w.what.contains("did not keep its own assertions"))
+    };
+    let failed = run_program(&format!("{SIMULATE}; exit 2")).unwrap();
+    assert_eq!(value(&failed, "requests_per_sec"), 100.0);
+    assert!(warned(&failed));
+    assert!(!warned(&run_program(SIMULATE).unwrap()));
 }

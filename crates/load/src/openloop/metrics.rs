@@ -11,7 +11,7 @@ pub const ERROR_PERCENT: MetricDef = MetricDef {
     name: "error_percent",
     unit: "%",
     better: Better::Lower,
-    text: "Requests intended in the window that failed: timed out, cut off, refused, garbled or unanswered.",
+    text: "Requests intended in the window that failed: timed out, cut off, refused, wrong, garbled or unanswered.",
 };
 /// Highest rate that holds the service level.
 pub const SLO_RATE: MetricDef = MetricDef {
@@ -32,7 +32,7 @@ pub const REQUEST_MEAN: MetricDef = MetricDef {
     name: "request_mean",
     unit: "ns",
     better: Better::Lower,
-    text: "Mean request latency, which a few long ones rule (`http`: several kinds of request only).",
+    text: "Mean request latency, which a few long ones rule (of `gatling`, and of `http` with several kinds of request).",
 };
 /// Share of the gets that found their key.
 pub const HIT_PERCENT: MetricDef = MetricDef::explaining(

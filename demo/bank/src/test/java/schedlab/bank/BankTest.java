@@ -92,6 +92,8 @@ class BankTest {
         "{\"owner\":1.5,\"initialBalance\":1} | The body cannot be read",
         "{\"owner\":true,\"initialBalance\":1} | The body cannot be read",
         "{\"owner\":\"Ann\", | The body cannot be read",
+        "{\"owner\":\"Ann\",\"initialBalance\":1} more | The body cannot be read",
+        "{\"owner\":\"Ann\",\"initialBalance\":1}{} | The body cannot be read",
         "[] | The body cannot be read",
       })
   void a_wrong_account_is_a_bad_request(String body, String detail) {
