@@ -267,15 +267,37 @@ pub fn missing(root: &Path) -> Option<(String, String)> {
             "mount it, or leave out weight and quota".to_owned(),
         ));
     };
-    let error = rustix::fs::access(&mount.path, rustix::fs::Access::WRITE_OK).err()?;
-    Some((
-        format!(
-            "no cgroup can be made in {}: {}",
-            mount.path.display(),
-            io::Error::from(error)
-        ),
-        "run as root, or leave out weight and quota".to_owned(),
-    ))
+    if let Err(error) = rustix::fs::access(&mount.path, rustix::fs::Access::WRITE_OK) {
+        let (path, error) = (mount.path.display(), io::Error::from(error));
+        return Some((
+            format!("no cgroup can be made in {path}: {error}"),
+            "run as root, or leave out weight and quota".to_owned(),
+        ));
+    }
+    has_processes(&mount).then(|| {
+        (
+            format!(
+                "processes are in the cgroup {} itself, as in a container, and such a one has no \
+                 controller for groups below it",
+                mount.path.display()
+            ),
+            "move them into a group below it, or leave out weight and quota".to_owned(),
+        )
+    })
+}
+
+/// True where the kernel would refuse to hand the controller down with EBUSY: a group of v2 that is
+/// not the root of all, which has no `cgroup.type`, has either processes or controllers for others.
+fn has_processes(mount: &Mount) -> bool {
+    let read = |file| collect::read_trimmed(&mount.path.join(file)).unwrap_or_default();
+    mount.version == Version::V2
+        && mount.path.join("cgroup.type").exists()
+        && !hands_down_cpu(&read("cgroup.subtree_control"))
+        && !read("cgroup.procs").is_empty()
+}
+
+fn hands_down_cpu(controllers: &str) -> bool {
+    controllers.split_whitespace().any(|name| name == "cpu")
 }
 
 /// Why groups with a quota cannot be made here, and what to do about it. In v2 only a group
@@ -297,8 +319,7 @@ pub fn no_quota(root: &Path) -> Option<(String, String)> {
 /// was not so before.
 fn enable_cpu(path: &Path, journal: &mut Journal) -> Result<Option<PathBuf>, CgroupError> {
     let file = path.join("cgroup.subtree_control");
-    let enabled = collect::read_trimmed(&file).unwrap_or_default();
-    if enabled.split_whitespace().any(|name| name == "cpu") {
+    if hands_down_cpu(&collect::read_trimmed(&file).unwrap_or_default()) {
         return Ok(None);
     }
     let (path, text) = (file.clone(), DISABLE.to_owned());
@@ -397,8 +418,22 @@ mod tests {
         let (what, remedy) = missing(::tests::tree(&[]).path()).unwrap();
         assert!(what.contains("no cgroup controller"), "{what}");
         assert!(remedy.contains("leave out weight"), "{remedy}");
-        let root = ::tests::tree(&[("sys/fs/cgroup/cgroup.controllers", "cpu io\n")]);
+        let controllers = ("sys/fs/cgroup/cgroup.controllers", "cpu io\n");
+        let root = ::tests::tree(&[controllers]);
         assert_eq!(missing(root.path()), None);
+        let processes = ("sys/fs/cgroup/cgroup.procs", "1\n7\n");
+        assert_eq!(
+            missing(::tests::tree(&[controllers, processes]).path()),
+            None
+        );
+        let kind = ("sys/fs/cgroup/cgroup.type", "domain\n");
+        let container = ::tests::tree(&[controllers, processes, kind]);
+        let (what, remedy) = missing(container.path()).unwrap();
+        assert!(what.contains("as in a container"), "{what}");
+        assert!(remedy.contains("leave out weight"), "{remedy}");
+        let down = ("sys/fs/cgroup/cgroup.subtree_control", "cpu\n");
+        let handed = ::tests::tree(&[controllers, processes, kind, down]);
+        assert_eq!(missing(handed.path()), None);
     }
 
     #[test]
