@@ -27,9 +27,12 @@ pub fn calibrate(
     };
     let began = context.journal.length()?;
     let fence = Fence::set_up(context.root, context.mark.clone(), context.journal)?;
+    let within = driver.calibrates_within();
     if driver.in_guests() {
         hypervisor::record_guests(context.journal)?;
-        context.progress("calibrating in a guest", GUEST_LIMIT);
+        context.progress("calibrating in a guest", GUEST_LIMIT + within);
+    } else if !within.is_zero() {
+        context.progress("calibrating", within);
     }
     let job = Job {
         calibration: known.clone(),

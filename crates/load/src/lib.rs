@@ -68,6 +68,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// One workload at one load, as the agent asks for it. It is also what the process of a
 /// native generator is told.
@@ -368,6 +369,10 @@ pub trait Driver {
     }
     /// Problems of this target with the job; nothing is started.
     fn require(&self, job: &Job) -> Vec<Problem>;
+    /// Longest time of its calibration, beside that of the programs that it runs.
+    fn calibrates_within(&self) -> Duration {
+        Duration::ZERO
+    }
     /// Found once for a cell, then the same for all arms.
     fn calibrate(&self, _job: &Job, _run: &mut Run) -> Result<Calibration, String> {
         Ok(Calibration::default())

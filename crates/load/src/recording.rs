@@ -60,7 +60,7 @@ impl Recorder {
     /// are counted as `highest_ns`.
     pub fn new(duration_ns: u64, highest_ns: u64) -> Result<Self, String> {
         let interval_ns = interval_ns(duration_ns);
-        let intervals = (0..duration_ns.div_ceil(interval_ns).max(1))
+        let intervals = (0..intervals(duration_ns))
             .map(|_| empty(highest_ns))
             .collect::<Result<_, _>>()?;
         Ok(Recorder {
@@ -74,6 +74,13 @@ impl Recorder {
             worst: None,
             by_turn: None,
         })
+    }
+
+    /// Memory of the counts of such a recorder.
+    pub(crate) fn bytes(duration_ns: u64, highest_ns: u64) -> u64 {
+        let of_one = |one: Histogram<u32>| (one.distinct_values() * size_of::<u32>()) as u64;
+        let bytes = empty(highest_ns).map_or(0, of_one);
+        intervals(duration_ns).saturating_mul(bytes)
     }
 
     /// Keeps values of `limit_ns` and more as well, with the time of the worst.
@@ -178,6 +185,11 @@ fn interval_ns(duration_ns: u64) -> u64 {
         .div_ceil(MOST_INTERVALS * NS_PER_SEC)
         .max(1)
         .saturating_mul(NS_PER_SEC)
+}
+
+/// Number of intervals of a window.
+fn intervals(duration_ns: u64) -> u64 {
+    duration_ns.div_ceil(interval_ns(duration_ns)).max(1)
 }
 
 fn empty(highest_ns: u64) -> Result<Histogram<u32>, String> {
@@ -388,6 +400,17 @@ mod tests {
         let mut recorder = Recorder::new(3 * NS_PER_SEC, 60 * NS_PER_SEC).unwrap();
         recorder.open(WINDOW);
         recorder
+    }
+
+    #[test]
+    fn the_memory_of_a_recorder_is_that_of_all_its_counts() {
+        for seconds in [1, 3, 60] {
+            let (duration_ns, highest_ns) = (seconds * NS_PER_SEC, 2 * seconds * NS_PER_SEC);
+            let recorder = Recorder::new(duration_ns, highest_ns).unwrap();
+            let counts = recorder.intervals.iter().map(Histogram::distinct_values);
+            let bytes = Recorder::bytes(duration_ns, highest_ns);
+            assert_eq!(bytes, 4 * counts.sum::<usize>() as u64);
+        }
     }
 
     #[test]

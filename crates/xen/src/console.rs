@@ -77,7 +77,13 @@ impl Console {
             let mut buffer = [0u8; 4096];
             match self.file.read(&mut buffer) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(count) => self.take(&buffer[..count]),
+                Ok(count) => {
+                    self.take(&buffer[..count]);
+                    // One that never ends its line is not waited for beyond the limit.
+                    if start.elapsed() >= limit && !self.rest.contains(&b'\n') {
+                        return Ok(None);
+                    }
+                }
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
                     let rest = limit.saturating_sub(start.elapsed());
                     if rest.is_zero() {

@@ -26,6 +26,12 @@ pub const SCHEDULERS: [Scheduler; 4] = [
 ];
 
 impl Scheduler {
+    /// Keeps a guest to so many percent of a CPU, where it [`Self::has_weights`].
+    pub fn cap(self, domain: &str, percent: u32) -> Result<(), XenError> {
+        let command = format!("sched-{}", self.name());
+        xl(&[&command, "-d", domain, "-c", &percent.to_string()]).map(drop)
+    }
+
     /// Name, as xl(1) has it.
     pub fn name(self) -> &'static str {
         match self {

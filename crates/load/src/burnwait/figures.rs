@@ -19,23 +19,49 @@ use std::time::SystemTime;
 const LEAST_LATE_NS: u64 = 1_000;
 const NOTHING_ENDED: &str = "no event ended in the window; use a longer duration";
 
-/// The figures of a load whose window opened at `opened`.
+/// The figures of a load whose window opened at `opened`. Records may be in any order; guests are
+/// in that of their records.
 pub fn parsed(
     load: &BurnWait,
     job: &Job,
     records: Vec<Record>,
     opened: SystemTime,
+    guests: Option<Seen>,
+) -> Result<Parsed, String> {
+    let (records, guests) = in_order(records, guests);
+    match &job.turns {
+        Some(turns) => in_turns(load, job, turns, &records, opened),
+        None => of_window(load, job, &records, opened, guests.as_ref()),
+    }
+}
+
+/// Workers by their sets, and by their numbers in these, whichever started or ended first: the same
+/// row of a table is the same worker in every trial. A guest goes with its worker.
+fn in_order(mut records: Vec<Record>, guests: Option<Seen>) -> (Vec<Record>, Option<Seen>) {
+    let Some(seen) = guests else {
+        records.sort_by_key(|record| record.member);
+        return (records, None);
+    };
+    let mut pairs: Vec<(Record, OfGuest)> = records.into_iter().zip(seen.guests).collect();
+    pairs.sort_by_key(|(record, _)| record.member);
+    let (records, guests): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
+    (records, Some(Seen { guests, ..seen }))
+}
+
+/// Figures of a window that one arm has for itself.
+fn of_window(
+    load: &BurnWait,
+    job: &Job,
+    records: &[Record],
+    opened: SystemTime,
     guests: Option<&Seen>,
 ) -> Result<Parsed, String> {
-    if let Some(turns) = &job.turns {
-        return in_turns(load, job, turns, &records, opened);
-    }
     let seconds = job.workload.duration_ns as f64 / 1e9;
     let mut figures = Figures::new(opened);
     let judged = || {
         records
             .iter()
-            .filter(|record| load.sets[record.set].is_judged())
+            .filter(|record| load.sets[record.member.set].is_judged())
     };
     let lateness = judged().map(|record| record.lateness.clone());
     figures.latency("lateness", LATENESS, lateness.collect())?;
@@ -56,23 +82,20 @@ pub fn parsed(
         let missed: u64 = judged().map(|record| record.missed).sum();
         figures.push(MISSED, 100.0 * missed as f64 / deadlines as f64);
     }
-    let stand = records.iter().map(|r| (r.set, &r.standing)).collect();
-    let due = due_per_sec(load, job, stand, guests)?;
+    let stand = records.iter().map(|r| (r.member.set, &r.standing));
+    let due = due_per_sec(load, job, stand.collect(), guests)?;
     let all = records.iter().zip(due.iter().copied());
     let (judged, their_due) = judged_of(load, all);
     judge(&mut figures, load, job, &judged, &their_due);
-    figures.parsed.files.push(sets_file(load, job, &records));
-    figures
-        .parsed
-        .files
-        .push(workers_file(load, &records, &due));
-    if let Some(cost) = latency_cost(load, job, &records) {
+    figures.parsed.files.push(sets_file(load, job, records));
+    figures.parsed.files.push(workers_file(load, records, &due));
+    if let Some(cost) = latency_cost(load, job, records) {
         figures.push(LATENCY_COST, cost);
     }
     if let Some(seen) = guests {
         let steal_ns: u64 = seen.guests.iter().map(|guest| guest.steal_ns).sum();
         figures.push(STEAL, 100.0 * steal_ns as f64 / 1e9 / seconds);
-        figures.parsed.files.push(guests_file(load, &records, seen));
+        figures.parsed.files.push(guests_file(load, records, seen));
     }
     Ok(figures.finish())
 }
@@ -87,7 +110,7 @@ fn in_turns(
     opened: SystemTime,
 ) -> Result<Parsed, String> {
     let mut figures = InTurns::new(turns, opened);
-    let is_judged = |record: &&Record| load.sets[record.set].is_judged();
+    let is_judged = |record: &&Record| load.sets[record.member.set].is_judged();
     let lateness = records.iter().filter(is_judged);
     let lateness = lateness.map(|record| record.lateness.clone());
     figures.latency("lateness", LATENESS, None, lateness.collect())?;
@@ -102,7 +125,7 @@ fn in_turns(
     for turn in 0..turns.order.len() {
         let stand = records.iter().map(|r| {
             let now = r.in_turns.get(turn).and_then(Option::as_ref);
-            (r.set, now.unwrap_or(&r.standing))
+            (r.member.set, now.unwrap_or(&r.standing))
         });
         let due = due_per_sec(load, job, stand.collect(), None)?;
         let rate = |r: &Record, halves: &[usize], of: fn(&Interval) -> u64| -> f64 {
@@ -213,7 +236,7 @@ fn judged_of<'a>(
     load: &BurnWait,
     all: impl Iterator<Item = (&'a Record, f64)>,
 ) -> (Vec<&'a Record>, Vec<f64>) {
-    all.filter(|(record, _)| load.sets[record.set].is_judged())
+    all.filter(|(record, _)| load.sets[record.member.set].is_judged())
         .unzip()
 }
 
@@ -260,7 +283,7 @@ fn shared(load: &BurnWait, records: &[&Record], got: &[f64], due: &[f64]) -> Vec
     figures.push((WORST_WORKER, 100.0 * worst));
     let spreads = (0..load.sets.len()).filter_map(|set| {
         let workers = records.iter().zip(got);
-        let equals = workers.filter(|(record, _)| record.set == set);
+        let equals = workers.filter(|(record, _)| record.member.set == set);
         fair::spread_percent(&equals.map(|(_, got)| *got).collect::<Vec<_>>())
     });
     if let Some(spread) = spreads.reduce(f64::max) {
@@ -274,7 +297,7 @@ fn shared(load: &BurnWait, records: &[&Record], got: &[f64], due: &[f64]) -> Vec
 pub fn latency_cost(load: &BurnWait, job: &Job, records: &[Record]) -> Option<f64> {
     let of_set = |(index, set): (usize, &Set)| {
         let alone_ns = Want::of(&set.name, &job.calibration)?.late_ns?;
-        let workers = records.iter().filter(|record| record.set == index);
+        let workers = records.iter().filter(|record| record.member.set == index);
         let together = Recording::merge(workers.map(|record| record.lateness.clone()))?;
         Some(together.mean_ns()? / alone_ns.max(LEAST_LATE_NS) as f64)
     };
@@ -318,7 +341,8 @@ fn sets_file(load: &BurnWait, job: &Job, records: &[Record]) -> TrialFile {
                     utotal,uavgavg,ustdev,uavgmax,uavgmin,utotmax,utotmin\n"
         .to_owned();
     for (index, set) in load.sets.iter().enumerate() {
-        let workers: Vec<&Record> = records.iter().filter(|r| r.set == index).collect();
+        let workers = records.iter().filter(|r| r.member.set == index);
+        let workers: Vec<&Record> = workers.collect();
         let count = workers.len();
         text.push_str(&format!("{},{count}", set.name));
         let work = |i: &Interval| i.kops as f64;
@@ -378,7 +402,7 @@ fn guests_file(load: &BurnWait, records: &[Record], seen: &Seen) -> TrialFile {
         let reserved = reserved.map_or(",,".to_owned(), |r| {
             format!("{},{},{}", r.budget_us, r.period_us, r.extratime)
         });
-        let (set, weight) = (&load.sets[record.set].name, record.standing.weight);
+        let (set, weight) = (&load.sets[record.member.set].name, record.standing.weight);
         text.push_str(&format!(
             "{worker},{set},{name},{weight},{cap},{cpu_seconds:.1},{steal_ns},\"{soft_cpus}\",{reserved}\n"
         ));
@@ -393,7 +417,7 @@ fn guests_file(load: &BurnWait, records: &[Record], seen: &Seen) -> TrialFile {
 fn workers_file(load: &BurnWait, records: &[Record], due: &[f64]) -> TrialFile {
     let mut text = "worker,set,interval,kops,cpu_ns,late_ns,due_kops_per_sec,weight\n".to_owned();
     for (worker, (record, due)) in records.iter().zip(due).enumerate() {
-        let set = &load.sets[record.set].name;
+        let set = &load.sets[record.member.set].name;
         for (index, i) in record.intervals.iter().enumerate() {
             let Interval {
                 kops,

@@ -11,9 +11,11 @@ mod burn;
 mod fair;
 mod figures;
 pub mod guests;
+mod memory;
 mod pipe;
 mod processes;
 mod sets;
+mod tally;
 mod told;
 mod weight;
 mod wire;
@@ -32,8 +34,9 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 use sets::Set;
 use std::fs;
+use std::time::Duration;
 pub use told::process_main as worker_main;
-use worker::{Own, Shape, Worker};
+use worker::{Member, Own, Shape, Worker};
 
 const KEYS: &[KeyDef] = &[
     KeyDef::new(
@@ -242,6 +245,8 @@ const LATENESS: &[Quantile] = &[
 
 /// The calibrated unit of work: operations that take a microsecond.
 const OPERATIONS_PER_KOP: &str = "operations_per_kop";
+/// Cycles of a worker in a window, at least: what it does in fewer is by chance.
+const FEWEST_CYCLES: u64 = 3;
 /// Shorter intervals hold too few events to be told apart.
 const SHORTEST_INTERVAL_NS: u64 = 10_000_000;
 
@@ -301,26 +306,6 @@ impl Params for BurnWait {
     }
 }
 
-/// Memory of one worker at least: its buffer, and as much for the histogram and the stack.
-const LEAST_WORKER_BYTES: u64 = 128 << 10;
-/// The same of one that is a process, with pages of its own for what the allocator and the kernel keep.
-const LEAST_PROCESS_BYTES: u64 = 3 << 20;
-
-/// Workers that need more than the memory that `/proc/meminfo` says is available.
-fn beyond_memory(workers: u64, needed: u64, meminfo: &str) -> Option<String> {
-    let line = meminfo
-        .lines()
-        .find_map(|l| l.strip_prefix("MemAvailable:"))?;
-    let available = line.trim().trim_end_matches(" kB").parse::<u64>().ok()? << 10;
-    (needed > available).then(|| {
-        format!(
-            "{workers} workers need {} MiB of memory at least, and {} MiB are available",
-            needed >> 20,
-            available >> 20
-        )
-    })
-}
-
 /// The problem of a set whose CPUs the load may not use.
 fn elsewhere(job: &Job, set: &Set) -> Option<Problem> {
     let allowed = crate::allowed_cpus();
@@ -341,12 +326,14 @@ impl BurnWait {
     /// Number of workers of all sets, and the memory that they need at least.
     fn needs(&self, job: &Job) -> (u64, u64) {
         let count = job.load.count(job.cpus).unwrap_or(1);
+        // The unit of work has no part in it.
+        let shape = Shape {
+            duration_ns: job.measured_ns(),
+            interval_ns: self.interval_ns,
+            operations_per_kop: 1,
+        };
         let of_set = |set: &Set| {
-            let least = match self.workers {
-                Workers::Processes => LEAST_PROCESS_BYTES,
-                Workers::Threads | Workers::Guests => LEAST_WORKER_BYTES,
-            };
-            let bytes = least + set.memory.map_or(0, |memory| memory.bytes);
+            let bytes = memory::of_worker(set, self.workers, shape);
             let workers = set.count.unwrap_or(count);
             (workers, workers.saturating_mul(bytes))
         };
@@ -354,6 +341,20 @@ impl BurnWait {
             (workers.saturating_add(more), bytes.saturating_add(their))
         };
         self.sets.iter().map(of_set).fold((0, 0), add)
+    }
+
+    /// A set that does not do the same often enough in a window.
+    fn beyond_window(&self, duration_ns: u64) -> Option<String> {
+        let cycle_ns = |set| alone::cycle_ns(&self.sets, set);
+        let is_beyond = |set: &usize| cycle_ns(*set).saturating_mul(FEWEST_CYCLES) > duration_ns;
+        let set = (0..self.sets.len()).find(is_beyond)?;
+        Some(format!(
+            "a worker of the set {} does the same again after {}, and the window of {} has less than \
+             {FEWEST_CYCLES} of these cycles",
+            self.sets[set].name,
+            model::format_duration_ns(cycle_ns(set)),
+            model::format_duration_ns(duration_ns)
+        ))
     }
 
     fn shape(&self, job: &Job, duration_ns: u64) -> Shape {
@@ -365,32 +366,34 @@ impl BurnWait {
         }
     }
 
-    /// The set of each worker. One of each, over and over, so that no set stands together in
-    /// time; the seed says which is the first.
-    fn order(&self, job: &Job) -> Vec<usize> {
+    /// The workers in the order of their start. One of each set, over and over, so that no set
+    /// stands together in time; the seed says which is the first.
+    fn order(&self, job: &Job) -> Vec<Member> {
         let count = job.load.count(job.cpus).unwrap_or(1);
         let count_of = |set: &Set| set.count.unwrap_or(count);
         let most = self.sets.iter().map(count_of).max().unwrap_or_default();
         let sets = self.sets.len().max(1) as u64;
         let first = usize::try_from(job.seed % sets).unwrap_or_default();
-        let round = |round| {
+        let round = |round: u64| {
+            let number = usize::try_from(round).unwrap_or(usize::MAX);
             let sets = self.sets.iter().enumerate();
             let left = sets.cycle().skip(first).take(self.sets.len());
             let left = left.filter(move |(_, set)| round < count_of(set));
-            left.map(|(index, _)| index)
+            left.map(move |(set, _)| Member { set, number })
         };
         (0..most).flat_map(round).collect()
     }
 
-    /// The set of each worker, by its index, and what the worker has for itself. Each begins within
+    /// The workers in the order of their start, and what each has for itself. Each begins within
     /// one wait, or one cycle, of the load's start, as the seed of the trial says: blocks differ in how
     /// their workers meet, and all arms of a block have the same.
-    fn owns(&self, job: &Job) -> Vec<(usize, Own)> {
+    fn owns(&self, job: &Job) -> Vec<(Member, Own)> {
         let mut random = ChaCha8Rng::seed_from_u64(job.seed);
         let order = self.order(job);
-        let pipes = Pipe::lay(&self.sets, &order);
-        let own = |(index, pipe): (usize, Pipe)| {
-            let set = &self.sets[index];
+        let sets: Vec<usize> = order.iter().map(|member| member.set).collect();
+        let pipes = Pipe::lay(&self.sets, &sets);
+        let own = |(member, pipe): (Member, Pipe)| {
+            let set = &self.sets[member.set];
             let want = alone::Want::of(&set.name, &job.calibration);
             let own = Own {
                 after_ns: random.random_range(0..=set.apart_ns()),
@@ -398,7 +401,7 @@ impl BurnWait {
                 pipe,
                 reads_per_ms: want.map_or(0, |want| want.reads_per_ms),
             };
-            (index, own)
+            (member, own)
         };
         order.into_iter().zip(pipes).map(own).collect()
     }
@@ -406,11 +409,11 @@ impl BurnWait {
     /// The work of each thread.
     fn works(&self, job: &Job) -> Vec<crew::Work<worker::Record>> {
         let shape = self.shape(job, job.measured_ns());
-        let work = |(index, own): (usize, Own)| -> crew::Work<worker::Record> {
-            let set = self.sets[index].clone();
+        let work = |(member, own): (Member, Own)| -> crew::Work<worker::Record> {
+            let set = self.sets[member.set].clone();
             let turns = job.turns.clone();
             Box::new(move |gate| {
-                let settled = Settled::new(index, &set, shape, own)?;
+                let settled = Settled::new(member, &set, shape, own)?;
                 settled.in_turns(turns.as_ref()).run(gate)
             })
         };
@@ -426,7 +429,7 @@ struct Settled {
 }
 
 impl Settled {
-    fn new(index: usize, set: &Set, shape: Shape, own: Own) -> Result<Self, String> {
+    fn new(member: Member, set: &Set, shape: Shape, own: Own) -> Result<Self, String> {
         let cpus = set.cpus.as_deref().map(place).transpose()?;
         if set.nice != 0 {
             weight::take_nice(set.nice)?;
@@ -434,7 +437,7 @@ impl Settled {
         Ok(Settled {
             set: set.name.clone(),
             cpus,
-            worker: Worker::new(index, set, shape, own)?,
+            worker: Worker::new(member, set, shape, own)?,
         })
     }
 
@@ -479,7 +482,8 @@ impl Driver for BurnWait {
         if self.sets.is_empty() {
             return Err(Invalid::new("set", "there are no sets of workers"));
         }
-        sets::check(&self.sets, self.workers)
+        sets::check(&self.sets, self.workers)?;
+        alone::check(&self.sets)
     }
 
     fn in_guests(&self) -> bool {
@@ -555,15 +559,7 @@ impl Driver for BurnWait {
             let what = "the interval is longer than the window".to_owned();
             problems.push(job.problem(what, "give the workload a shorter `interval`"));
         }
-        let long = self.sets.iter().find(|set| {
-            set.cycle
-                .is_some_and(|cycle| cycle.ns() > job.workload.duration_ns)
-        });
-        if let Some(set) = long {
-            let what = format!(
-                "the set {} is on and off for longer than the window",
-                set.name
-            );
+        if let Some(what) = self.beyond_window(job.workload.duration_ns) {
             problems.push(job.problem(what, "use a longer `duration`, of many of its cycles"));
         }
         if self.in_guests() {
@@ -571,8 +567,9 @@ impl Driver for BurnWait {
         } else {
             let available = fs::read_to_string("/proc/meminfo").unwrap_or_default();
             let (workers, bytes) = self.needs(job);
-            if let Some(what) = beyond_memory(workers, bytes, &available) {
-                problems.push(job.problem(what, "lower the load, or the `count` of the sets"));
+            if let Some(what) = memory::beyond(workers, bytes, &available) {
+                let remedy = "lower the load, the `count` of the sets, or the `duration`";
+                problems.push(job.problem(what, remedy));
             }
             problems.extend(self.sets.iter().filter_map(|set| elsewhere(job, set)));
             let files = match self.workers {
@@ -591,6 +588,10 @@ impl Driver for BurnWait {
             problems.push(job.problem(what, "run as root, or raise the nice of the other sets"));
         }
         problems
+    }
+
+    fn calibrates_within(&self) -> Duration {
+        alone::limit(&self.sets)
     }
 
     fn calibrate(&self, job: &Job, _run: &mut Run) -> Result<Calibration, String> {

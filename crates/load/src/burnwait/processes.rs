@@ -3,7 +3,7 @@
 
 use super::sets::Set;
 use super::wire::{Go, Order, Report, Said, Task};
-use super::worker::{self, Record, Shape};
+use super::worker::{self, Member, Record, Shape};
 use super::{BurnWait, figures};
 use crate::gate::{Gate, Timing};
 use crate::recording::{Recorder, Window};
@@ -75,9 +75,9 @@ fn start(load: &BurnWait, job: &Job, shape: Shape) -> Result<Vec<Worker>, String
     let owns = load.owns(job);
     sys::allow_files(files_of(owns.len() as u64))?;
     let mut workers = Vec::new();
-    for (index, own) in owns {
-        let set = &load.sets[index];
-        let mut worker = Worker::start(index, set)?;
+    for (member, own) in owns {
+        let set = &load.sets[member.set];
+        let mut worker = Worker::start(member, set)?;
         worker.send(&Task::work(set, shape, &own))?;
         workers.push(worker);
     }
@@ -89,7 +89,7 @@ fn start(load: &BurnWait, job: &Job, shape: Shape) -> Result<Vec<Worker>, String
     }
     // Only now, so that its start does not use up the quota of a group.
     for worker in &mut workers {
-        let name = &load.sets[worker.set].name;
+        let name = &load.sets[worker.member.set].name;
         let group = job.groups.iter().find(|group| group.part == *name);
         group.map_or(Ok(()), |group| worker.join(group))?;
     }
@@ -98,7 +98,7 @@ fn start(load: &BurnWait, job: &Job, shape: Shape) -> Result<Vec<Worker>, String
 
 /// Workers that have reported and are still there, so that what they used can be read.
 struct Attended {
-    reports: Vec<(usize, Report)>,
+    reports: Vec<(Member, Report)>,
     window: Window,
     /// Use of each group in the window.
     used: Vec<Throttled>,
@@ -108,10 +108,10 @@ struct Attended {
 impl Attended {
     fn into_records(self, shape: Shape) -> Result<Vec<Record>, String> {
         let longest_ns = worker::longest_lateness_ns(shape.duration_ns);
-        let record = |(set, report): (usize, Report)| {
+        let record = |(member, report): (Member, Report)| {
             let mut lateness = Recorder::new(shape.duration_ns, longest_ns)?;
             lateness.open(self.window);
-            Ok(report.into_record(set, lateness))
+            Ok(report.into_record(member, lateness))
         };
         self.reports.into_iter().map(record).collect()
     }
@@ -138,7 +138,7 @@ fn attend(mut workers: Vec<Worker>, groups: &[GroupAt], gate: &Gate) -> Result<A
     let mut reports = Vec::new();
     for worker in &mut workers {
         match worker.said()? {
-            Said::Report(report) => reports.push((worker.set, report)),
+            Said::Report(report) => reports.push((worker.member, report)),
             _ => return Err(worker.failed("it said something else than its report")),
         }
     }
@@ -231,7 +231,7 @@ fn groups_file(load: &BurnWait, job: &Job, used: &[Throttled]) -> Option<TrialFi
 /// A child that is a worker. Dropped, it is ended.
 struct Worker {
     name: String,
-    set: usize,
+    member: Member,
     group: Option<String>,
     child: Child,
     input: ChildStdin,
@@ -239,7 +239,7 @@ struct Worker {
 }
 
 impl Worker {
-    fn start(index: usize, set: &Set) -> Result<Self, String> {
+    fn start(member: Member, set: &Set) -> Result<Self, String> {
         let name = &set.name;
         let mut child = Command::new(PROGRAM)
             .arg0("schedlab")
@@ -254,7 +254,7 @@ impl Worker {
         };
         Ok(Worker {
             name: format!("{} of the set {name}", child.id()),
-            set: index,
+            member,
             group: None,
             child,
             input,

@@ -3,6 +3,7 @@ use crate::testing;
 use serde_json::json;
 
 mod keys;
+mod members;
 
 fn burnwait() -> BurnWait {
     BurnWait {
@@ -99,8 +100,11 @@ fn many_workers_share_the_cpus_and_every_one_is_in_the_tables() {
     let used = value(&parsed, "cpu_percent");
     assert!(used <= 110.0 * cpus as f64, "{used}");
     assert_eq!(file(&parsed, "sets.csv").lines().count(), 3);
-    let rows = file(&parsed, "workers.csv").lines().count() as u64;
-    assert_eq!(rows, 1 + 2 * count * 3, "workers and intervals of 100 ms");
+    let rows = file(&parsed, "workers.csv").lines().skip(1);
+    let rows: Vec<&str> = rows.map(|row| row.split(',').nth(1).unwrap()).collect();
+    assert_eq!(rows.len() as u64, 2 * count * 3, "workers and intervals");
+    // They start one of each set by turns, and end as they come.
+    assert!(rows.is_sorted(), "{rows:?}");
 }
 
 #[test]
@@ -179,18 +183,16 @@ fn periodic_events_that_take_longer_than_their_period_miss_every_deadline() {
 }
 
 #[test]
-fn more_workers_than_the_memory_holds_are_said_before_they_start() {
-    let meminfo = "MemTotal: 4000000 kB\nMemAvailable:  1048576 kB\n";
-    let beyond_memory =
-        |workers, meminfo| super::beyond_memory(workers, workers * LEAST_WORKER_BYTES, meminfo);
-    assert_eq!(beyond_memory(8_192, meminfo), None);
-    let said = beyond_memory(100_000, meminfo).unwrap();
-    assert!(
-        said.contains("12500 MiB") && said.contains("1024 MiB"),
-        "{said}"
-    );
-    // What is not known keeps nobody from trying.
-    assert_eq!(beyond_memory(100_000, ""), None);
+fn the_memory_of_all_workers_has_what_each_of_them_records() {
+    const GIB: u64 = 1 << 30;
+    let load = burnwait();
+    let mut job = testing::job(KIND.of(&load));
+    job.load = Load::Count(4_000);
+    job.workload.duration_ns = 60_000_000_000;
+    let (workers, bytes) = load.needs(&job);
+    assert_eq!(workers, 8_000);
+    // About 2 MiB each, where the buffers alone are 500 MiB.
+    assert!((15 * GIB..25 * GIB).contains(&bytes), "{bytes}");
 }
 
 #[test]
@@ -203,7 +205,7 @@ fn company_costs_a_multiple_of_the_lateness_alone_of_the_set_where_it_is_highest
         lateness.open(crate::recording::Window { begin_ns, end_ns });
         late_ns.iter().for_each(|ns| lateness.record(5, *ns));
         worker::Record {
-            set,
+            member: Member { set, number: 0 },
             standing: worker::Standing::default(),
             intervals: Vec::new(),
             in_turns: Vec::new(),
@@ -240,13 +242,8 @@ fn company_costs_a_multiple_of_the_lateness_alone_of_the_set_where_it_is_highest
     near(alone("B", 7), 300.0);
 }
 
-/// A trial of two guests on one CPU, each of which wants all of it, with weight, cap, and the work in
-/// each interval.
-fn of_guests(
-    load: &BurnWait,
-    place: Option<crate::GuestsIn>,
-    each: [(u32, u32, &[u64]); 2],
-) -> Parsed {
+/// A job in guests of which each wants a whole CPU.
+fn job_of_guests(load: &BurnWait, place: Option<crate::GuestsIn>) -> Job {
     let mut job = testing::job(KIND.of(load));
     job.guests = place;
     let whole_cpu = alone::Want {
@@ -257,22 +254,39 @@ fn of_guests(
     for set in &load.sets {
         whole_cpu.store(&set.name, &mut job.calibration);
     }
-    let recorder = || crate::recording::Recorder::new(300_000_000, 1_000_000_000).unwrap();
+    job
+}
+
+/// Record of a worker of this weight, with its work in each interval.
+fn record_of(member: Member, weight: u32, kops: &[u64]) -> worker::Record {
     let interval = |kops: &u64| worker::Interval {
         kops: *kops,
         ..Default::default()
     };
-    let record = |(set, (weight, _, kops)): (usize, &(u32, u32, &[u64]))| worker::Record {
-        set,
+    worker::Record {
+        member,
         standing: worker::Standing {
-            weight: *weight,
+            weight,
             cpus: Vec::new(),
         },
         in_turns: Vec::new(),
         intervals: kops.iter().map(interval).collect(),
-        lateness: recorder(),
+        lateness: crate::recording::Recorder::new(300_000_000, 1_000_000_000).unwrap(),
         deadlines: 0,
         missed: 0,
+    }
+}
+
+/// A trial of two guests on one CPU, each of which wants all of it, with weight, cap, and the work in
+/// each interval.
+fn of_guests(
+    load: &BurnWait,
+    place: Option<crate::GuestsIn>,
+    each: [(u32, u32, &[u64]); 2],
+) -> Parsed {
+    let job = job_of_guests(load, place);
+    let record = |(set, (weight, _, kops)): (usize, &(u32, u32, &[u64]))| {
+        record_of(Member { set, number: 0 }, *weight, kops)
     };
     let reserved = job.guests.as_ref().and_then(crate::GuestsIn::reservation);
     let guest = |cap| guests::OfGuest {
@@ -292,7 +306,7 @@ fn of_guests(
     };
     let records = each.iter().enumerate().map(record).collect();
     let opened = std::time::SystemTime::now();
-    figures::parsed(load, &job, records, opened, Some(&seen)).unwrap()
+    figures::parsed(load, &job, records, opened, Some(seen)).unwrap()
 }
 
 #[test]
@@ -392,8 +406,13 @@ fn the_seed_says_which_set_is_the_first_to_start() {
         job.seed = seed;
         load.order(&job)
     };
-    assert_eq!(order(4), [0, 1, 0, 1]);
-    assert_eq!(order(7), [1, 0, 1, 0]);
+    let sets = |seed| order(seed).iter().map(|m| m.set).collect::<Vec<_>>();
+    assert_eq!(sets(4), [0, 1, 0, 1]);
+    assert_eq!(sets(7), [1, 0, 1, 0]);
+    // Whichever starts first, all have their numbers within their sets.
+    let numbers = |seed| order(seed).iter().map(|m| m.number).collect::<Vec<_>>();
+    assert_eq!(numbers(4), [0, 0, 1, 1]);
+    assert_eq!(numbers(7), numbers(4));
 }
 
 #[test]
@@ -482,6 +501,24 @@ fn work_is_done_in_the_on_times_only_and_bursts_are_due_at_once() {
     // The last piece of a burst waits for all others of it: 49 times 5 us at least.
     let lateness = value(&parsed, "lateness_p90");
     assert!(lateness > 49.0 * 5_000.0 * 0.5, "{lateness}");
+}
+
+#[test]
+fn a_window_of_few_cycles_is_refused() {
+    let problems = |set: serde_json::Value| {
+        let load = read(json!({ "interval": "100ms", "set": [set] })).unwrap();
+        assert_eq!(load.check(), Ok(()));
+        // Its window is 300 ms.
+        load.require(&testing::job(KIND.of(&load)))
+    };
+    let often = json!({"name": "often", "events": ["70 90ms"]});
+    assert_eq!(problems(often), []);
+    let rare = json!({"name": "rare", "events": ["70 110ms"]});
+    let on_and_off = json!({"name": "rare", "events": ["5 1ms"], "on": "10ms", "off": "100ms"});
+    for set in [rare, on_and_off] {
+        let found = problems(set);
+        assert!(found[0].what.contains("the set rare"), "{found:?}");
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A worker that is told its task over its standard streams: it works, and says what it recorded.
 
 use super::wire::{Order, Report, Said, Task};
-use super::worker::{self, Own, Shape};
+use super::worker::{self, Member, Own, Shape};
 use super::{Settled, alone, burn};
 use crate::gate::{Gate, Timing};
 use crate::recording::Window;
@@ -62,7 +62,8 @@ fn obey(home: Home) -> Result<(), String> {
                 reads_per_ms,
                 ..Own::default()
             };
-            work(Settled::new(0, &set, shape, own)?, home)
+            // Who it is among all, its load knows.
+            work(Settled::new(Member::default(), &set, shape, own)?, home)
         }
         Task::Alone {
             sets,

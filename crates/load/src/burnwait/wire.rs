@@ -7,7 +7,7 @@
 
 use super::alone::Want;
 use super::sets::Set;
-use super::worker::{Interval, Own, Record, Shape, Standing};
+use super::worker::{Interval, Member, Own, Record, Shape, Standing};
 use crate::recording::Recorder;
 use serde::{Deserialize, Serialize};
 
@@ -132,8 +132,8 @@ impl Report {
         }
     }
 
-    /// The record as it was there; its lateness goes into a recorder of the same window.
-    pub fn into_record(self, set: usize, mut lateness: Recorder) -> Record {
+    /// The record of a worker as it was there; its lateness goes into a recorder of the same window.
+    pub fn into_record(self, member: Member, mut lateness: Recorder) -> Record {
         lateness.add(&self.lateness);
         let interval = |(kops, cpu_ns, late_ns)| Interval {
             kops,
@@ -141,7 +141,7 @@ impl Report {
             late_ns,
         };
         Record {
-            set,
+            member,
             standing: self.standing,
             in_turns: Vec::new(),
             intervals: self.intervals.into_iter().map(interval).collect(),
@@ -187,7 +187,7 @@ mod tests {
             late_ns: 900,
         };
         let record = Record {
-            set: 1,
+            member: Member { set: 1, number: 3 },
             standing: Standing {
                 weight: 512,
                 cpus: Vec::new(),
@@ -203,7 +203,8 @@ mod tests {
             panic!("{line}");
         };
         assert_eq!(report.steal_ns, 40);
-        let back = report.into_record(1, recorder());
+        let back = report.into_record(record.member, recorder());
+        assert_eq!(back.member, record.member);
         assert_eq!(back.standing, record.standing);
         assert_eq!((back.deadlines, back.missed), (9, 2));
         assert_eq!(back.intervals, record.intervals);

@@ -3,6 +3,7 @@
 use super::burn::Work;
 use super::pipe::Pipe;
 use super::sets::{Cycle, Event, Set, When};
+use super::tally::Tally;
 use super::weight;
 use crate::gate::{Gate, Timing};
 use crate::recording::{Recorder, Window};
@@ -47,11 +48,20 @@ impl Standing {
     }
 }
 
+/// A worker's place among all, the same in every trial, in whatever order they start and end.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Member {
+    /// Index of its set.
+    pub set: usize,
+    /// Index among the workers of its set.
+    pub number: usize,
+}
+
 /// Record of one worker.
 #[derive(Debug, Clone)]
 pub struct Record {
-    /// Index of its set.
-    pub set: usize,
+    /// The worker.
+    pub member: Member,
     /// Standing when the window began.
     pub standing: Standing,
     /// Every interval of the window, those without work too; where arms take turns, the two halves
@@ -127,6 +137,8 @@ pub struct Worker {
     /// Time from the start of the load until the first events are due.
     after_ns: u64,
     pipe: Pipe,
+    /// Account of one that is alone.
+    tally: Option<Tally>,
     record: Record,
 }
 
@@ -158,7 +170,7 @@ pub fn longest_lateness_ns(duration_ns: u64) -> u64 {
 }
 
 impl Worker {
-    pub fn new(index: usize, set: &Set, shape: Shape, own: Own) -> Result<Self, String> {
+    pub fn new(member: Member, set: &Set, shape: Shape, own: Own) -> Result<Self, String> {
         let count = shape.duration_ns.div_ceil(shape.interval_ns);
         let count = usize::try_from(count).unwrap_or(usize::MAX);
         let longest_ns = longest_lateness_ns(shape.duration_ns);
@@ -175,8 +187,9 @@ impl Worker {
             lengths: None,
             after_ns: own.after_ns,
             pipe: own.pipe,
+            tally: None,
             record: Record {
-                set: index,
+                member,
                 standing: Standing {
                     weight: weight::USUAL,
                     cpus: Vec::new(),
@@ -204,6 +217,19 @@ impl Worker {
 
     /// From the gate to the end of the window.
     pub fn run(mut self, gate: &Gate) -> Record {
+        self.live(gate);
+        self.record
+    }
+
+    /// From the gate until enough was counted in the account, or to the end of the window: the lateness
+    /// and the account.
+    pub fn run_alone(mut self, gate: &Gate, tally: Tally) -> (Recorder, Tally) {
+        self.tally = Some(tally);
+        self.live(gate);
+        (self.record.lateness, self.tally.unwrap_or(tally))
+    }
+
+    fn live(&mut self, gate: &Gate) {
         sys::precise_timers();
         if let Some(timing) = gate.wait() {
             // The policy of the arm is in force by now.
@@ -214,7 +240,6 @@ impl Worker {
                 true => self.work_when_handed(gate, timing.window),
             }
         }
-        self.record
     }
 
     fn work(&mut self, gate: &Gate, timing: Timing) {
@@ -228,11 +253,10 @@ impl Worker {
                 .iter()
                 .enumerate()
                 .min_by_key(|(_, due)| due.at_ns);
-            let Some((index, Due { at_ns, event, .. })) =
-                earliest.map(|(index, due)| (index, *due))
-            else {
+            let Some((index, due)) = earliest.map(|(index, due)| (index, *due)) else {
                 return;
             };
+            let Due { at_ns, event, .. } = due;
             if at_ns >= window.end_ns {
                 break;
             }
@@ -243,6 +267,9 @@ impl Worker {
             }
             if begun_ns >= window.end_ns {
                 break;
+            }
+            if due.left == event.pieces && self.is_enough(index, at_ns, begun_ns) {
+                return;
             }
             let ended_ns = self.piece(window, at_ns, begun_ns, event.kops);
             let due = &mut self.queue[index];
@@ -256,6 +283,12 @@ impl Worker {
             }
         }
         self.left_over(window);
+    }
+
+    /// True where a worker that is alone has done enough before it begins this event.
+    fn is_enough(&mut self, index: usize, at_ns: u64, begun_ns: u64) -> bool {
+        let tally = self.tally.as_mut();
+        tally.is_some_and(|tally| tally.begins(index, at_ns, begun_ns))
     }
 
     /// All events, once for each time that the worker before has handed over.
@@ -287,6 +320,9 @@ impl Worker {
         let ended_ns = sys::now_ns();
         self.pipe.hand_over(ended_ns);
         self.see_late(window, begun_ns, begun_ns.saturating_sub(at_ns));
+        if let Some(tally) = &mut self.tally {
+            tally.add(kops, cpu_ns, begun_ns, ended_ns);
+        }
         if let Some(lengths) = self.lengths {
             self.count_in_turn(lengths, window, begun_ns, ended_ns, (kops, cpu_ns));
         } else if let Some(interval) = self.interval(window, ended_ns) {

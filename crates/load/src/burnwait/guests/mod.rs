@@ -1,6 +1,6 @@
 //! Workers as guests of Xen, seen from dom0: one guest of one virtual CPU for each worker.
 //!
-//! All guests are made before the first one runs. When all have booted, each is given its budget and
+//! Guests boot while the next ones are made. When all have booted, each is given its cap and budget and
 //! asked for its clock, and told the same window by it. What they did comes back over their consoles;
 //! what they used is asked of the toolstack.
 
@@ -14,7 +14,7 @@ pub use proof::AsMade;
 
 use super::sets::Set;
 use super::wire::{self, Go, Order, Said, Task};
-use super::worker::{self, Record, Shape, Standing};
+use super::worker::{self, Member, Record, Shape, Standing};
 use super::{BurnWait, OPERATIONS_PER_KOP, figures};
 use crate::gate::{Gate, Timing};
 use crate::recording::Recorder;
@@ -24,7 +24,7 @@ use model::{Calibration, Problem};
 use proof::{Weights, as_made, check_room};
 use std::path::Path;
 use std::time::{Duration, Instant};
-use xen::{Console, Guest, GuestConfig, POOL_0, Pool, Running};
+use xen::{Console, Guest, GuestConfig, POOL_0, Pool, Running, Scheduler};
 
 /// Beginning of the names of all guests that are workers.
 pub const PREFIX: &str = "schedlab-worker-";
@@ -144,27 +144,25 @@ pub fn generate(load: &BurnWait, job: &Job, phases: &mut Phases) -> Result<Parse
     let place = place(job);
     let pool = Pool::find(&place.pool).map_err(|e| failed(e.to_string()))?;
     let pool = pool.ok_or_else(|| failed(format!("there is no pool {}", place.pool)))?;
-    let sets: Vec<&Set> = load
-        .order(job)
-        .into_iter()
-        .map(|set| &load.sets[set])
-        .collect();
+    let order = load.order(job);
+    let sets = order.iter().map(|member| &load.sets[member.set]);
+    let sets: Vec<&Set> = sets.collect();
     check_room(&pool, sets.len()).map_err(failed)?;
     let image = Image::make().map_err(failed)?;
     let shape = load.shape(job, job.workload.duration_ns);
     let owns = load.owns(job).into_iter();
     let tasks: Vec<Task> = owns
-        .map(|(set, own)| Task::work(&load.sets[set], shape, &own))
+        .map(|(member, own)| Task::work(&load.sets[member.set], shape, &own))
         .collect();
     let configs = sets.iter().enumerate();
     let configs = configs.map(|(index, set)| config(&image, index, set, &place));
-    let (guests, workers) =
-        boot(configs, &tasks, &image.directory, pool.cpus.len()).map_err(failed)?;
+    let at_once = pool.cpus.len().max(1);
+    let (guests, workers) = boot(configs, &tasks, &image.directory, at_once).map_err(failed)?;
+    limit(&guests, &sets, &place, &pool).map_err(failed)?;
     let weights = Weights::read(&pool).map_err(failed)?;
     weights.check(&guests, &sets).map_err(failed)?;
-    reserve(&guests, &place).map_err(failed)?;
     let made = as_made(&guests, &sets, &place, &pool).map_err(failed)?;
-    let works = works(workers, &load.order(job)).map_err(failed)?;
+    let works = works(workers, &order).map_err(failed)?;
     let (opened, done) = crew::run(worker::THREAD, works, job, phases)?;
     let after = Weights::read(&pool).map_err(failed)?;
     if after != weights {
@@ -174,49 +172,55 @@ pub fn generate(load: &BurnWait, job: &Job, phases: &mut Phases) -> Result<Parse
     }
     drop(guests);
     let (records, seen) = put_together(done, made, &weights, &pool, shape).map_err(failed)?;
-    figures::parsed(load, job, records, opened, Some(&seen)).map_err(failed)
+    figures::parsed(load, job, records, opened, Some(seen)).map_err(failed)
 }
 
-/// All guests with their tasks, of which each has said that it waits. As many boot at the same time as
-/// the pool has CPUs, while the next one is made: where CPUs are emulated, every switch between guests
+/// All guests with their tasks, of which each has said that it waits. So many boot at the same time, one
+/// for each CPU of the pool, while the next one is made: where CPUs are emulated, every switch between guests
 /// makes their boots longer.
 fn boot(
     configs: impl Iterator<Item = GuestConfig>,
     tasks: &[Task],
     directory: &Path,
-    cpus: usize,
+    at_once: usize,
 ) -> Result<(Vec<Guest>, Vec<Attended>), String> {
     let mut guests = Vec::new();
     let mut workers: Vec<Attended> = Vec::new();
     for (index, config) in configs.enumerate() {
         let guest = config.create(directory).map_err(|e| e.to_string())?;
-        if let Some(earlier) = index.checked_sub(cpus) {
+        if let Some(earlier) = index.checked_sub(at_once) {
             workers[earlier].hello(&tasks[earlier])?;
         }
         workers.push(Attended::start(&guest)?);
         guests.push(guest);
     }
-    let booting = workers.len().saturating_sub(cpus);
+    let booting = workers.len().saturating_sub(at_once);
     for (worker, task) in workers.iter_mut().zip(tasks).skip(booting) {
         worker.hello(task)?;
     }
     Ok((guests, workers))
 }
 
-/// Gives each guest the budget that the arm has for it. They have booted: one that is small would
-/// make that last.
-fn reserve(guests: &[Guest], place: &GuestsIn) -> Result<(), String> {
-    let Some(reservation) = place.reservation() else {
-        return Ok(());
-    };
-    let mut guests = guests.iter();
-    guests.try_for_each(|guest| reservation.give(guest.name()).map_err(|e| e.to_string()))
+/// Gives each guest its cap, and the budget that the arm has for it. They have booted: one that is small
+/// would make that last, and what a set wants is measured in a guest without any.
+fn limit(guests: &[Guest], sets: &[&Set], place: &GuestsIn, pool: &Pool) -> Result<(), String> {
+    let failed = |e: xen::XenError| e.to_string();
+    let scheduler: Scheduler = pool.scheduler.parse()?;
+    for (guest, set) in guests.iter().zip(sets) {
+        // What is missing is told by the check of all.
+        if let Some(cap) = set.cap.filter(|_| scheduler.has_weights()) {
+            scheduler.cap(guest.name(), cap).map_err(failed)?;
+        }
+        if let Some(reservation) = place.reservation() {
+            reservation.give(guest.name()).map_err(failed)?;
+        }
+    }
+    Ok(())
 }
 
 fn config(image: &Image, index: usize, set: &Set, place: &GuestsIn) -> GuestConfig {
     let mut lines = Vec::new();
     lines.extend(set.weight.map(|weight| format!("cpu_weight={weight}")));
-    lines.extend(set.cap.map(|cap| format!("cap={cap}")));
     // Any preference keeps the toolstack from choosing a NUMA node; in Xen 4.17 the hard affinity
     // `cpus="all"` does not.
     let anywhere = (place.numa_placement == Some(false)).then_some(proof::ALL_CPUS);
@@ -233,10 +237,11 @@ fn config(image: &Image, index: usize, set: &Set, place: &GuestsIn) -> GuestConf
     }
 }
 
-/// Outcome of one thread: the index of its worker, the record, and the guest's figures.
+/// Outcome of one thread: the index of its guest as they were made, its worker, the record, and the
+/// guest's figures.
 struct Done {
     index: usize,
-    set: usize,
+    member: Member,
     name: String,
     report: wire::Report,
     /// CPU times of all domains at both ends of the window, from the first thread.
@@ -262,12 +267,13 @@ impl Used {
 }
 
 /// A thread for each guest, which waits with it at the gate.
-fn works(workers: Vec<Attended>, order: &[usize]) -> Result<Vec<crew::Work<Done>>, String> {
+fn works(workers: Vec<Attended>, order: &[Member]) -> Result<Vec<crew::Work<Done>>, String> {
     let mut works: Vec<crew::Work<Done>> = Vec::new();
-    for (index, (mut worker, set)) in workers.into_iter().zip(order.iter().copied()).enumerate() {
+    let workers = workers.into_iter().zip(order.iter().copied());
+    for (index, (mut worker, member)) in workers.enumerate() {
         let ahead_ns = worker.clock_ahead_ns()?;
         works.push(Box::new(move |gate| {
-            worker.wait_at(gate, index, set, ahead_ns)
+            worker.wait_at(gate, index, member, ahead_ns)
         }));
     }
     Ok(works)
@@ -283,6 +289,24 @@ fn quickest(mut ask: impl FnMut() -> Result<(u64, i64), String>) -> Result<(u64,
         best = best.min(ask()?);
     }
     Ok(best)
+}
+
+/// The first thing that a guest says in the lines of its console; `None` where the limit has passed
+/// before. A kernel that prints all the time does not stop the clock.
+fn first_said(
+    limit: Duration,
+    mut line: impl FnMut() -> Result<Option<String>, String>,
+) -> Result<Option<Result<Said, String>>, String> {
+    let start = Instant::now();
+    loop {
+        let said = line()?.and_then(|line| Said::of(&line));
+        if said.is_some() {
+            return Ok(said);
+        }
+        if start.elapsed() >= limit {
+            return Ok(None);
+        }
+    }
 }
 
 /// A guest with its console.
@@ -349,7 +373,7 @@ impl Attended {
         mut self,
         gate: &Gate,
         index: usize,
-        set: usize,
+        member: Member,
         ahead_ns: i64,
     ) -> Result<Done, String> {
         let Some(timing) = gate.wait() else {
@@ -366,7 +390,7 @@ impl Attended {
         match self.said_within(REPORT_LIMIT)? {
             Said::Report(report) => Ok(Done {
                 index,
-                set,
+                member,
                 name: self.name,
                 report,
                 used,
@@ -384,22 +408,22 @@ impl Attended {
 
     /// The next thing that it says. One that ended is told as soon as it is seen.
     fn said_within(&mut self, limit: Duration) -> Result<Said, String> {
-        let start = Instant::now();
-        loop {
-            match self.console.line(LOOK) {
-                Ok(Some(line)) => match Said::of(&line) {
-                    Some(Ok(Said::Failed(why))) | Some(Err(why)) => return Err(self.failed(&why)),
-                    Some(Ok(said)) => return Ok(said),
-                    None => continue,
-                },
-                Ok(None) => {}
-                Err(e) => return Err(self.failed(&format!("its console ended: {e}"))),
-            }
-            self.is_there()?;
-            if start.elapsed() >= limit {
+        match first_said(limit, || self.line())? {
+            Some(Ok(Said::Failed(why))) | Some(Err(why)) => Err(self.failed(&why)),
+            Some(Ok(said)) => Ok(said),
+            None => {
                 let seconds = limit.as_secs();
-                return Err(self.failed(&format!("it said nothing for {seconds} s")));
+                Err(self.failed(&format!("it said nothing for {seconds} s")))
             }
+        }
+    }
+
+    /// The next line of its console; `None` where there was none for a while and it is still there.
+    fn line(&mut self) -> Result<Option<String>, String> {
+        match self.console.line(LOOK) {
+            Ok(Some(line)) => Ok(Some(line)),
+            Ok(None) => self.is_there().map(|()| None),
+            Err(e) => Err(self.failed(&format!("its console ended: {e}"))),
         }
     }
 
@@ -433,7 +457,7 @@ fn used(timing: Timing) -> Result<Used, String> {
     })
 }
 
-/// Records in the order of the workers, and what was seen of their guests.
+/// Records in the order in which the guests were made, and what was seen of these.
 fn put_together(
     mut done: Vec<Done>,
     made: Vec<AsMade>,
@@ -464,7 +488,7 @@ fn put_together(
                 weight,
                 cpus: Vec::new(),
             },
-            ..one.report.into_record(one.set, lateness)
+            ..one.report.into_record(one.member, lateness)
         });
     }
     let all: f64 = guests.iter().map(|guest| guest.cpu_seconds).sum();
@@ -496,6 +520,25 @@ mod tests {
         assert_eq!(take(&[70 * ms, 9 * ms]), ((9 * ms, 2), 2));
         let late = [90, 70, 2000, 80, 75].map(|took| took * ms);
         assert_eq!(take(&late), ((70 * ms, 2), 5));
+    }
+
+    #[test]
+    fn a_guest_whose_kernel_prints_all_the_time_is_timed_out() {
+        let mut printed = 0;
+        let said = first_said(Duration::from_millis(20), || {
+            // So that a limit that is never looked at fails the test and does not hang it.
+            printed += 1;
+            std::thread::sleep(Duration::from_millis(1));
+            match printed {
+                0..1000 => Ok(Some("[    1.2] soft lockup".to_owned())),
+                _ => Err("it was never timed out".to_owned()),
+            }
+        });
+        assert_eq!(said, Ok(None));
+        let lines = ["[    1.2] random: crng init".to_owned(), Said::Ready.line()];
+        let mut lines = lines.into_iter();
+        let said = first_said(Duration::from_secs(60), || Ok(lines.next()));
+        assert_eq!(said, Ok(Some(Ok(Said::Ready))));
     }
 
     #[test]

@@ -39,9 +39,11 @@ type Intervals = BTreeMap<u32, Done>;
 /// Work of one set in one trial.
 #[derive(Debug, Default, Clone, PartialEq)]
 struct SetWork {
+    /// Place of the set among those of the table.
+    place: usize,
     /// Sums over its workers.
     got: Intervals,
-    /// Figures of each of its workers.
+    /// Figures of each of its workers, by its number within the set.
     by_worker: BTreeMap<usize, Intervals>,
     /// Thousands of operations in a second.
     due_per_sec: f64,
@@ -67,10 +69,11 @@ const IMPORTED: Time = Time {
 /// The pictures of one cell; none where it has no such workers.
 pub fn of_cell(table: &Table, results: &ResultSet, cell: usize) -> Vec<Figure> {
     let workload = &results.experiment.workloads[results.plan.cells[cell].workload];
-    let interval = workload.kind.params().get("interval_ns");
+    let params = workload.kind.params();
+    let interval = params.get("interval_ns");
     let Some(interval_ns) = interval.and_then(serde_json::Value::as_f64) else {
         let arms = arms(table, results, cell, imported_rows);
-        return of_time(&arms, IMPORTED).collect();
+        return of_time(&arms, &Arm::sets(&arms, &[]), IMPORTED).collect();
     };
     let time = Time {
         seconds: interval_ns / NS_PER_SEC,
@@ -78,9 +81,21 @@ pub fn of_cell(table: &Table, results: &ResultSet, cell: usize) -> Vec<Figure> {
         label: "second of the window",
     };
     let arms = arms(table, results, cell, rows);
+    let sets = Arm::sets(&arms, &planned(params.get("sets")));
     let alpha = 1.0 - results.experiment.stop.confidence;
-    let entitled = entitled(&arms, time.seconds * time.whole, time.whole, alpha);
-    entitled.into_iter().chain(of_time(&arms, time)).collect()
+    let entitled = entitled(&arms, &sets, time, alpha);
+    let of_time = of_time(&arms, &sets, time);
+    entitled.into_iter().chain(of_time).collect()
+}
+
+/// Names of the sets in the order of the experiment.
+fn planned(sets: Option<&serde_json::Value>) -> Vec<String> {
+    let sets = sets.and_then(serde_json::Value::as_array);
+    let names = sets.into_iter().flatten().filter_map(|set| {
+        let name = set.get("name")?.as_str()?;
+        Some(name.to_owned())
+    });
+    names.collect()
 }
 
 fn arms(table: &Table, results: &ResultSet, cell: usize, read: fn(&Path) -> Vec<Row>) -> Vec<Arm> {
@@ -92,11 +107,11 @@ fn arms(table: &Table, results: &ResultSet, cell: usize, read: fn(&Path) -> Vec<
     table.arms.iter().enumerate().map(arm).collect()
 }
 
-fn of_time(arms: &[Arm], time: Time) -> impl Iterator<Item = Figure> {
+fn of_time(arms: &[Arm], sets: &[String], time: Time) -> impl Iterator<Item = Figure> {
     let figures = [
-        over_time(arms, time, &WORK, false),
-        over_time(arms, time, &USE, false),
-        over_time(arms, time, &WORK, true),
+        sets_over_time(arms, sets, time, &WORK),
+        sets_over_time(arms, sets, time, &USE),
+        workers_over_time(arms, sets, time),
     ];
     figures.into_iter().flatten()
 }
@@ -147,23 +162,25 @@ struct Arm {
 }
 
 impl Arm {
-    /// Names of the sets, in the order of their workers, which is that of the experiment.
-    fn sets(arms: &[Arm]) -> Vec<String> {
+    /// Names of the sets in the order in which they were planned; of others, in that of the tables.
+    /// Tables alone do not tell: older ones begin with the set that the seed of the trial chose.
+    fn sets(arms: &[Arm], planned: &[String]) -> Vec<String> {
         let trials = arms.iter().flat_map(|arm| &arm.trials);
         let mut first: BTreeMap<&str, usize> = BTreeMap::new();
         for (name, work) in trials.flatten() {
-            let worker = work.by_worker.keys().next().copied().unwrap_or(usize::MAX);
-            let known = first.entry(name).or_insert(worker);
-            *known = worker.min(*known);
+            let known = first.entry(name).or_insert(work.place);
+            *known = work.place.min(*known);
         }
+        let of_plan = |name: &str| planned.iter().position(|known| known == name);
         let mut names: Vec<&str> = first.keys().copied().collect();
-        names.sort_by_key(|name| first[name]);
+        names.sort_by_key(|&name| (of_plan(name).unwrap_or(usize::MAX), first[name]));
         names.into_iter().map(str::to_owned).collect()
     }
 }
 
 /// Work of every set beside what it is entitled to, with the interval over trials.
-fn entitled(arms: &[Arm], seconds: f64, whole: f64, alpha: f64) -> Option<Figure> {
+fn entitled(arms: &[Arm], sets: &[String], time: Time, alpha: f64) -> Option<Figure> {
+    let seconds = time.seconds * time.whole;
     let pair = |arm: &Arm, set: &String| {
         let works: Vec<&SetWork> = arm
             .trials
@@ -172,7 +189,7 @@ fn entitled(arms: &[Arm], seconds: f64, whole: f64, alpha: f64) -> Option<Figure
             .collect();
         let due: Vec<f64> = works.iter().map(|work| work.due_per_sec).collect();
         let got = works.iter().map(|work| {
-            let kops: f64 = work.whole(whole).map(|(_, kops)| kops).sum();
+            let kops: f64 = work.whole(time.whole).map(|(_, kops)| kops).sum();
             kops / seconds
         });
         let got: Vec<f64> = got.filter(|got| got.is_finite()).collect();
@@ -183,10 +200,9 @@ fn entitled(arms: &[Arm], seconds: f64, whole: f64, alpha: f64) -> Option<Figure
             got: estimate(&mean(&got, alpha)?),
         })
     };
-    let sets = Arm::sets(arms).into_iter();
-    let places = sets.map(|set| Place {
-        pairs: arms.iter().filter_map(|arm| pair(arm, &set)).collect(),
-        name: set,
+    let places = sets.iter().map(|set| Place {
+        pairs: arms.iter().filter_map(|arm| pair(arm, set)).collect(),
+        name: set.clone(),
     });
     Some(Figure {
         title: "Work of each set beside what it is entitled to".to_owned(),
@@ -232,58 +248,121 @@ const USE: Quantity = Quantity {
 /// Lines of a picture of single workers: of more none is told from the others.
 const MOST_LINES: usize = 24;
 
-/// Every set, or every worker, in each interval: the mean of all trials of an arm.
-fn over_time(arms: &[Arm], time: Time, quantity: &Quantity, each_worker: bool) -> Option<Figure> {
-    let names = Arm::sets(arms);
+/// Every set in each interval: the mean of all trials of an arm.
+fn sets_over_time(
+    arms: &[Arm],
+    sets: &[String],
+    time: Time,
+    quantity: &Quantity,
+) -> Option<Figure> {
     let mut series = Vec::new();
     for arm in arms {
-        for set in &names {
-            let works = || arm.trials.iter().filter_map(|trial| trial.get(set));
-            let mut line = |name: String, intervals: &dyn Fn(&SetWork) -> Option<Intervals>| {
-                series.push(Series {
-                    color: arm.color,
-                    name,
-                    points: means(works().filter_map(intervals), time, quantity),
-                    joined: true,
-                });
-            };
-            if !each_worker {
-                line(format!("{}, set {set}", arm.name), &|work| {
-                    Some(work.got.clone())
-                });
-                continue;
-            }
-            let workers = works().flat_map(|work| work.by_worker.keys().copied());
-            for worker in workers.collect::<BTreeSet<usize>>() {
-                let name = format!("{}, {set}, worker {worker}", arm.name);
-                line(name, &|work| work.by_worker.get(&worker).cloned());
-            }
+        for set in sets {
+            let name = format!("{}, set {set}", arm.name);
+            let got = |work: &SetWork| Some(work.got.clone());
+            series.extend(line((arm, set.as_str()), name, time, quantity, got));
         }
     }
-    series.retain(|line| line.points.len() > 1);
-    if each_worker && (series.len() > MOST_LINES || series.len() <= names.len() * arms.len()) {
-        // Too many, or no more than one of each set, which has a line already.
+    let title = format!("{} of each set over time", quantity.name);
+    let caption = "A line for each arm and set: all workers of the set, the mean of all trials. A \
+                   line that falls to the bottom is a set that got nothing for an interval.";
+    figure(title, caption.to_owned(), &series, time, quantity)
+}
+
+/// Work of every worker in each interval: the mean of all trials of an arm. Where there are too many
+/// of them, of those with the least and the most work.
+fn workers_over_time(arms: &[Arm], sets: &[String], time: Time) -> Option<Figure> {
+    let mut of_sets: Vec<Vec<Series>> = Vec::new();
+    for arm in arms {
+        of_sets.extend(sets.iter().map(|set| of_workers(arm, set, time)));
+    }
+    let count = of_sets.iter().map(Vec::len).sum::<usize>();
+    if count <= of_sets.len() {
+        // No more than one of each set, which has a line already.
         return None;
     }
-    let of = if each_worker { "worker" } else { "set" };
+    let are_too_many = count > MOST_LINES;
+    if are_too_many {
+        of_sets.iter_mut().for_each(keep_least_and_most);
+    }
+    let series: Vec<Series> = of_sets.into_iter().flatten().collect();
+    if series.len() > MOST_LINES {
+        return None;
+    }
+    let (of, caption) = match are_too_many {
+        false => (
+            "each worker",
+            "A line for each arm and worker, the mean of all trials.".to_owned(),
+        ),
+        true => (
+            "single workers",
+            format!(
+                "A line for each worker that did the least or the most of its set under an arm, \
+                 the mean of all trials: of all {count}, none could be told from the others."
+            ),
+        ),
+    };
+    let title = format!("{} of {of} over time", WORK.name);
+    figure(title, caption, &series, time, &WORK)
+}
+
+/// Work of every worker of a set.
+fn of_workers(arm: &Arm, set: &str, time: Time) -> Vec<Series> {
+    let works = arm.trials.iter().filter_map(|trial| trial.get(set));
+    let workers = works.flat_map(|work| work.by_worker.keys().copied());
+    let workers: BTreeSet<usize> = workers.collect();
+    let of_worker = |worker: usize| {
+        let name = format!("{}, {set}, worker {worker}", arm.name);
+        let own = |work: &SetWork| work.by_worker.get(&worker).cloned();
+        line((arm, set), name, time, &WORK, own)
+    };
+    workers.into_iter().filter_map(of_worker).collect()
+}
+
+/// Leaves the line with the least work and that with the most.
+fn keep_least_and_most(lines: &mut Vec<Series>) {
+    let work = |line: &Series| -> f64 { line.points.iter().map(|(_, rate)| rate.ratio).sum() };
+    lines.sort_by(|one, other| work(one).total_cmp(&work(other)));
+    let most = lines.pop();
+    lines.truncate(1);
+    lines.extend(most);
+}
+
+/// A line over the intervals: the mean of all trials in which the set has it. None where it would be
+/// a point.
+fn line(
+    (arm, set): (&Arm, &str),
+    name: String,
+    time: Time,
+    quantity: &Quantity,
+    of: impl Fn(&SetWork) -> Option<Intervals>,
+) -> Option<Series> {
+    let works = arm.trials.iter().filter_map(|trial| trial.get(set));
+    let points = means(works.filter_map(of), time, quantity);
+    (points.len() > 1).then_some(Series {
+        color: arm.color,
+        name,
+        points,
+        joined: true,
+    })
+}
+
+fn figure(
+    title: String,
+    caption: String,
+    series: &[Series],
+    time: Time,
+    quantity: &Quantity,
+) -> Option<Figure> {
+    let of = Labelled {
+        x: time.label,
+        y: quantity.unit,
+        reference: None,
+    };
     Some(Figure {
-        title: format!("{} of each {of} over time", quantity.name),
-        svg: chart::labelled(
-            &series,
-            &Labelled {
-                x: time.label,
-                y: quantity.unit,
-                reference: None,
-            },
-        )?,
-        caption: match each_worker {
-            true => "A line for each arm and worker, the mean of all trials.".to_owned(),
-            false => {
-                "A line for each arm and set: all workers of the set, the mean of all trials. A \
-                      line that falls to the bottom is a set that got nothing for an interval."
-                    .to_owned()
-            }
-        },
+        title,
+        svg: chart::labelled(series, &of)?,
+        caption,
     })
 }
 
@@ -339,19 +418,27 @@ fn trials(
 
 fn by_set(rows: &[Row]) -> BTreeMap<String, SetWork> {
     let mut sets: BTreeMap<String, SetWork> = BTreeMap::new();
-    let mut counted = Vec::new();
     for row in rows {
-        let set = sets.entry(row.set.clone()).or_default();
+        let place = sets.len();
+        let set = sets.entry(row.set.clone()).or_insert_with(|| SetWork {
+            place,
+            ..SetWork::default()
+        });
+        // Every row of a worker says what it is entitled to.
+        if !set.by_worker.contains_key(&row.worker) {
+            set.due_per_sec += row.due_kops_per_sec;
+        }
         let of_worker = set.by_worker.entry(row.worker).or_default();
         for done in [&mut set.got, of_worker].map(|of| of.entry(row.interval).or_default()) {
             done.kops += row.kops;
             done.cpu += row.cpu_ns / NS_PER_SEC;
         }
-        // Every row of a worker says what it is entitled to.
-        if !counted.contains(&row.worker) {
-            counted.push(row.worker);
-            set.due_per_sec += row.due_kops_per_sec;
-        }
+    }
+    // Tables count all workers together, and older ones in the order of their start or end, which is
+    // another in each trial: only its number within the set can be the same worker.
+    for set in sets.values_mut() {
+        let workers = std::mem::take(&mut set.by_worker).into_values();
+        set.by_worker = workers.enumerate().collect();
     }
     sets
 }
@@ -446,30 +533,102 @@ mod tests {
             |intervals: &Intervals| -> Vec<f64> { intervals.values().map(|d| d.kops).collect() };
         assert_eq!(kops(&sets["A"].got), [170.0, 50.0]);
         assert_eq!(kops(&sets["A"].by_worker[&1]), [70.0]);
+        assert_eq!(kops(&sets["B"].by_worker[&0]), [9.0]);
         assert_eq!(sets["B"].due_per_sec, 20.0);
         assert!(rows(Path::new("/nowhere")).is_empty());
     }
 
+    fn arm(name: &str, color: usize, trials: Vec<BTreeMap<String, SetWork>>) -> Arm {
+        Arm {
+            name: name.to_owned(),
+            color,
+            trials,
+        }
+    }
+
+    /// A trial whose table has these workers in this order, by set and work in each of two intervals.
+    fn trial(workers: &[(&str, u32)]) -> BTreeMap<String, SetWork> {
+        let mut text = TABLE.lines().next().unwrap().to_owned();
+        for (worker, (set, kops)) in workers.iter().enumerate() {
+            for interval in 0..2 {
+                text += &format!("\n{worker},{set},{interval},{kops},1,1,9.0,1024");
+            }
+        }
+        by_set(&read(text.as_bytes()))
+    }
+
+    const TWO_SECONDS: Time = Time {
+        seconds: 1.0,
+        whole: 2.0,
+        label: "second of the window",
+    };
+
     #[test]
-    fn sets_have_the_order_of_their_workers() {
+    fn sets_have_the_order_of_the_plan_or_of_the_tables() {
         let file = TABLE.replace(",A,", ",steady,").replace(",B,", ",fast,");
-        let arm = Arm {
-            name: "default".to_owned(),
-            color: 0,
-            trials: vec![by_set(&read(file.as_bytes()))],
-        };
-        assert_eq!(Arm::sets(&[arm]), ["steady", "fast"]);
+        let one = [arm("default", 0, vec![by_set(&read(file.as_bytes()))])];
+        assert_eq!(Arm::sets(&one, &[]), ["steady", "fast"]);
+        // Each set was the first to start in one of two trials.
+        let trials = [["a", "b"], ["b", "a"]].map(|sets| trial(&sets.map(|set| (set, 1))));
+        let params = serde_json::json!([{"name": "b"}, {"name": "a"}, {"name": "idle"}]);
+        let arms = [arm("default", 0, trials.into())];
+        assert_eq!(Arm::sets(&arms, &planned(Some(&params))), ["b", "a"]);
+        assert!(planned(None).is_empty());
+    }
+
+    #[test]
+    fn a_worker_has_one_line_whichever_set_was_the_first_to_start() {
+        let trials = vec![
+            trial(&[("A", 10), ("B", 30), ("A", 0), ("B", 40)]),
+            trial(&[("B", 30), ("A", 10), ("B", 40), ("A", 0)]),
+        ];
+        let arms = [arm("default", 0, trials)];
+        let sets = Arm::sets(&arms, &[]);
+        let svg = workers_over_time(&arms, &sets, TWO_SECONDS).unwrap().svg;
+        // The second of A got nothing, which no other worker makes up for.
+        let points = [
+            "default, A, worker 0, 1: 10",
+            "default, A, worker 1, 1: 0",
+            "default, B, worker 1, 2: 40",
+        ];
+        for point in points {
+            assert!(svg.contains(point), "{point} in {svg}");
+        }
+        assert!(!svg.contains("worker 2"), "{svg}");
+    }
+
+    #[test]
+    fn of_too_many_workers_those_with_the_least_and_the_most_work_are_drawn() {
+        let eight = [30, 20, 10, 20, 30, 40, 30, 20];
+        let workers = eight.map(|kops| [("A", kops), ("B", 100 - kops)]);
+        let both = || vec![trial(workers.as_flattened())];
+        let arms = [arm("default", 0, both()), arm("batch", 1, both())];
+        let sets = Arm::sets(&arms, &[]);
+        let figure = workers_over_time(&arms, &sets, TWO_SECONDS).unwrap();
+        for arm in ["default", "batch"] {
+            for drawn in ["A, worker 2, 1: 10", "A, worker 5, 1: 40"] {
+                let point = format!("{arm}, {drawn}");
+                assert!(figure.svg.contains(&point), "{point} in {}", figure.svg);
+            }
+        }
+        assert!(figure.svg.contains("default, B, worker 2, 1: 90"));
+        assert!(!figure.svg.contains("worker 0"), "{}", figure.svg);
+        assert!(figure.caption.contains("of all 32, none"));
+        // A few have a line each.
+        let figure = workers_over_time(&arms[..1], &sets, TWO_SECONDS).unwrap();
+        assert!(figure.svg.contains("default, A, worker 0, 1: 30"));
     }
 
     #[test]
     fn a_picture_has_every_set_and_the_share_that_each_is_entitled_to() {
-        let arm = |name: &str, color| Arm {
-            name: name.to_owned(),
-            color,
-            trials: vec![by_set(&read(TABLE.as_bytes())); 6],
+        let trials = || vec![by_set(&read(TABLE.as_bytes())); 6];
+        let arms = [arm("default", 0, trials()), arm("batch", 1, trials())];
+        let sets = Arm::sets(&arms, &[]);
+        let one_second = Time {
+            whole: 1.0,
+            ..TWO_SECONDS
         };
-        let arms = [arm("default", 0), arm("batch", 1)];
-        let figure = entitled(&arms, 1.0, 1.0, 0.05).unwrap();
+        let figure = entitled(&arms, &sets, one_second, 0.05).unwrap();
         for part in [
             ">A<",
             ">B<",
@@ -478,16 +637,11 @@ mod tests {
         ] {
             assert!(figure.svg.contains(part), "{part} in {}", figure.svg);
         }
-        let time = Time {
-            seconds: 1.0,
-            whole: 2.0,
-            label: "second of the window",
-        };
-        let use_of_sets = over_time(&arms, time, &USE, false).unwrap();
+        let use_of_sets = sets_over_time(&arms, &sets, TWO_SECONDS, &USE).unwrap();
         assert_eq!(use_of_sets.title, "CPU use of each set over time");
         assert!(use_of_sets.svg.contains(">CPUs<"), "{}", use_of_sets.svg);
         // Of A only one worker has two intervals, so there is no line that sets have not.
-        assert!(over_time(&arms, time, &WORK, true).is_none());
+        assert!(workers_over_time(&arms, &sets, TWO_SECONDS).is_none());
     }
 
     #[test]
@@ -501,12 +655,9 @@ mod tests {
         // The third window of one of two workers is not one of their set.
         let kops: Vec<f64> = sets["0"].got.values().map(|done| done.kops).collect();
         assert_eq!(kops, [140.0, 90.0]);
-        let arm = Arm {
-            name: "credit".to_owned(),
-            color: 0,
-            trials: vec![sets],
-        };
-        let titles: Vec<String> = of_time(&[arm], IMPORTED).map(|f| f.title).collect();
+        let arms = [arm("credit", 0, vec![sets])];
+        let sets = Arm::sets(&arms, &[]);
+        let titles: Vec<String> = of_time(&arms, &sets, IMPORTED).map(|f| f.title).collect();
         let work = "Work of each set over time";
         let all = [
             work,
