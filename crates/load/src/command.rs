@@ -213,7 +213,9 @@ impl Driver for Command {
         }
         let programs = [self.argv.first(), self.prepare.first()];
         let directory = self.directory().unwrap_or_else(|| PathBuf::from("."));
-        let no_classes = program::no_class_path(&self.argv, Some(&directory));
+        // The command before each trial may make them.
+        let no_classes = self.prepare.is_empty().then_some(&self.argv);
+        let no_classes = no_classes.and_then(|a| program::no_class_path(a, Some(&directory)));
         let no_classes = no_classes.map(|what| problem(what, program::BUILD_CLASSES));
         programs
             .into_iter()

@@ -29,6 +29,8 @@ pub fn remedy(program: &str) -> String {
 
 /// Options of java(1) before a class path.
 const CLASS_PATH: [&str; 3] = ["-cp", "-classpath", "--class-path"];
+/// Options of java(1) that say what to run, without a class path.
+const NO_CLASS_PATH: [&str; 3] = ["-jar", "-m", "--module"];
 
 /// A class path of which nothing is there, in words: Java says only that it does not find the main
 /// class. Relative parts are looked up in `directory`, and believed without one.
@@ -37,10 +39,13 @@ pub fn no_class_path(argv: &[String], directory: Option<&Path>) -> Option<String
     if program.rsplit('/').next() != Some("java") {
         return None;
     }
-    let at = words
+    // What follows the archive or the module is for the program.
+    let mut options = words.split(|w| NO_CLASS_PATH.contains(&w.as_str()));
+    let options = options.next()?;
+    let at = options
         .iter()
         .position(|w| CLASS_PATH.contains(&w.as_str()))?;
-    let path = words.get(at + 1)?;
+    let path = options.get(at + 1)?;
     let is_there = |part: &str| {
         let part = part.trim_end_matches('*');
         let is_filled_in = part.contains('{');
@@ -119,7 +124,7 @@ mod tests {
         assert_eq!(said(&["java", "-cp", "no/*", "M"], None), None);
         assert!(said(&["java", "-cp", "/no/*", "M"], None).is_some());
         assert_eq!(said(&["python3", "-cp", "/no"], here), None);
-        assert_eq!(said(&["java", "-jar", "no.jar"], here), None);
+        assert_eq!(said(&["java", "-jar", "no.jar", "-cp", "/no"], here), None);
     }
 
     #[test]

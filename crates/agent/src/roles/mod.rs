@@ -24,7 +24,7 @@ use cgroup::{Cgroup, CgroupError, Groups, Quota};
 use collect::tasks::{self, Pid};
 use load::roles::{ANTAGONISTS, SERVERS};
 use load::{Launch, Output};
-use model::{Arm, Class, Placement, Problem, Role, format_duration_ns};
+use model::{Arm, Class, Placement, Problem, Role, Service, format_duration_ns};
 use server::NotReady;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -522,9 +522,11 @@ pub fn check(root: &Path, workload: &model::Workload) -> Vec<Problem> {
     problems
 }
 
-/// Problems of services of Java without their classes.
+/// Problems of services of Java without their classes, unless commands of services may make them.
 fn no_classes(workload: &model::Workload) -> Vec<Problem> {
+    let makes = |s: &Service| !s.before_start.is_empty() || !s.when_ready.is_empty();
     let services = workload.services.iter();
+    let services = services.take_while(|service| !makes(service));
     let problems = services.filter_map(|service| {
         let directory = service.directory.as_deref().map(Path::new);
         let what = load::program::no_class_path(&service.argv, directory)?;

@@ -136,8 +136,11 @@ impl Tally {
             return false;
         }
         self.cycles += 1;
+        // One that begins late the first time is not late by as much again, where its times are
+        // counted from the start: it would seem to have taken less.
+        let due_ns = at_ns.saturating_sub(first_due_ns);
         self.whole = Done {
-            took_ns: begun_ns.saturating_sub(first_ns),
+            took_ns: begun_ns.saturating_sub(first_ns).max(due_ns),
             ..self.all
         };
         self.whole.took_ns >= LEAST_NS && self.cycles >= self.least_cycles
@@ -227,6 +230,20 @@ mod tests {
             let busy = set(vec![event(burn_ms * 1_000, 0, When::Waited)]);
             assert_eq!(cpus(demand(&[of_one(&busy, burn_ms, burn_ms)])), 1.0);
         }
+    }
+
+    #[test]
+    fn a_late_first_begin_does_not_shorten_the_cycles() {
+        let periodic = set(vec![event(100_000, 400, When::Every)]);
+        let mut tally = Tally::new(&periodic);
+        for at_ms in (0_u64..).map(|turn| turn * 400) {
+            let begun_ms = at_ms + if at_ms == 0 { 50 } else { 0 };
+            if tally.begins(0, at_ms * MS, begun_ms * MS) {
+                break;
+            }
+            tally.add(100_000, 100 * MS, begun_ms * MS, (begun_ms + 100) * MS);
+        }
+        assert_eq!(cpus(demand(&[tally])), 0.25);
     }
 
     #[test]
