@@ -25,7 +25,7 @@ pub struct Evidence {
     pub applied_ns: u64,
 }
 
-fn is_no_time(ns: &u64) -> bool {
+pub(crate) fn is_no_time(ns: &u64) -> bool {
     *ns == 0
 }
 

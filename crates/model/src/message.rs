@@ -178,12 +178,8 @@ pub struct TrialSpec {
     pub turns: Option<TakingTurns>,
     /// Time from the start of the trial before which nothing starts that the arm is in force for, so
     /// that an arm that takes no time to be put in force rests as long as one that does.
-    #[serde(default, skip_serializing_if = "rests_not")]
+    #[serde(default, skip_serializing_if = "crate::evidence::is_no_time")]
     pub rest_ns: u64,
-}
-
-fn rests_not(ns: &u64) -> bool {
-    *ns == 0
 }
 
 /// The machine whose part of an experiment is looked at.

@@ -26,10 +26,12 @@ pub const SCHEDULERS: [Scheduler; 4] = [
 ];
 
 impl Scheduler {
-    /// Keeps a guest to so many percent of a CPU, where it [`Self::has_weights`].
+    /// Keeps a guest to so many percent of a CPU, where the scheduler has caps.
     pub fn cap(self, domain: &str, percent: u32) -> Result<(), XenError> {
-        let command = format!("sched-{}", self.name());
-        xl(&[&command, "-d", domain, "-c", &percent.to_string()]).map(drop)
+        match self.command().filter(|_| self.has_weights()) {
+            Some(command) => xl(&[command, "-d", domain, "-c", &percent.to_string()]).map(drop),
+            None => Ok(()),
+        }
     }
 
     /// Name, as xl(1) has it.

@@ -84,7 +84,7 @@ impl Run<'_> {
                     return Ok(Some(end));
                 };
                 why.insert_str(0, "before the snapshot: ");
-                // Its console is read yet; the next trial gets another machine.
+                // Its console is still to be read; the next trial gets another machine.
                 self.in_use = None;
                 return Ok(Some(end));
             }

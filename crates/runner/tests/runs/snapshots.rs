@@ -1,31 +1,37 @@
 //! Trials that go on from a snapshot.
 
 use crate::place::{Place, experiment, took, wobble};
-use model::Reset;
+use model::{Reset, TrialSpec};
 use std::sync::{Arc, Mutex};
 use target::fake::FakeTarget;
 
-/// For each block, how often a machine was prepared for a snapshot in it.
-fn prepared(reset: Reset) -> Vec<usize> {
-    let mut experiment = experiment(&["default", "nice"]);
+/// All trials of two arms in three blocks, and those before a snapshot, as the agents were told. An arm
+/// that is called slow takes a minute to be put in force.
+fn told(reset: Reset, arms: [&str; 2]) -> Vec<TrialSpec> {
+    let mut experiment = experiment(&arms);
     (experiment.stop.min_blocks, experiment.stop.max_blocks) = (3, 3);
     let place = Place::new(experiment);
     let seen = Arc::new(Mutex::new(Vec::new()));
     let story = {
         let seen = seen.clone();
-        move |spec: &model::TrialSpec| {
-            seen.lock().unwrap().push(spec.stays);
+        move |spec: &TrialSpec| {
+            seen.lock().unwrap().push(spec.clone());
             took(wobble(spec.seed))
         }
     };
     let mut target = FakeTarget::new(story);
     target.can.reset = reset;
+    target.applied_ns = |arm| if arm == "slow" { 60_000_000_000 } else { 0 };
     assert_eq!(place.run(target).len(), 6);
-    let seen = seen.lock().unwrap();
+    seen.lock().unwrap().clone()
+}
+
+/// For each block, how often a machine was prepared for a snapshot in it.
+fn prepared(reset: Reset) -> Vec<usize> {
     let mut blocks = vec![0];
     let mut trials = 0;
-    for stays in seen.iter() {
-        if !stays {
+    for spec in told(reset, ["default", "nice"]) {
+        if !spec.stays {
             trials += 1;
         } else if trials == 2 * blocks.len() {
             blocks.push(1);
@@ -43,25 +49,10 @@ fn services_are_saved_once_for_a_run_or_once_for_each_block() {
     assert_eq!(prepared(Reset::None), [0]);
 }
 
-/// Rests of the trials of two arms, one of which takes a minute to be put in force, in their order.
+/// Arm and rest of each trial, in their order.
 fn rests(reset: Reset) -> Vec<(String, u64)> {
-    let mut experiment = experiment(&["default", "slow"]);
-    (experiment.stop.min_blocks, experiment.stop.max_blocks) = (3, 3);
-    let place = Place::new(experiment);
-    let seen = Arc::new(Mutex::new(Vec::new()));
-    let story = {
-        let seen = seen.clone();
-        move |spec: &model::TrialSpec| {
-            let told = (spec.arm.name.clone(), spec.rest_ns);
-            seen.lock().unwrap().push(told);
-            took(wobble(spec.seed))
-        }
-    };
-    let mut target = FakeTarget::new(story);
-    target.can.reset = reset;
-    target.applied_ns = |arm| if arm == "slow" { 60_000_000_000 } else { 0 };
-    place.run(target);
-    seen.lock().unwrap().clone()
+    let told = told(reset, ["default", "slow"]).into_iter();
+    told.map(|spec| (spec.arm.name, spec.rest_ns)).collect()
 }
 
 #[test]

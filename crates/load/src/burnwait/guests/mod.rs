@@ -14,7 +14,7 @@ pub use proof::AsMade;
 
 use super::sets::Set;
 use super::wire::{self, Go, Order, Said, Task};
-use super::worker::{self, Member, Record, Shape, Standing};
+use super::worker::{self, Member, Own, Record, Shape, Standing};
 use super::{BurnWait, OPERATIONS_PER_KOP, figures};
 use crate::gate::{Gate, Timing};
 use crate::recording::Recorder;
@@ -144,15 +144,15 @@ pub fn generate(load: &BurnWait, job: &Job, phases: &mut Phases) -> Result<Parse
     let place = place(job);
     let pool = Pool::find(&place.pool).map_err(|e| failed(e.to_string()))?;
     let pool = pool.ok_or_else(|| failed(format!("there is no pool {}", place.pool)))?;
-    let order = load.order(job);
+    let (order, owns): (Vec<Member>, Vec<Own>) = load.owns(job).into_iter().unzip();
     let sets = order.iter().map(|member| &load.sets[member.set]);
     let sets: Vec<&Set> = sets.collect();
     check_room(&pool, sets.len()).map_err(failed)?;
     let image = Image::make().map_err(failed)?;
     let shape = load.shape(job, job.workload.duration_ns);
-    let owns = load.owns(job).into_iter();
-    let tasks: Vec<Task> = owns
-        .map(|(member, own)| Task::work(&load.sets[member.set], shape, &own))
+    let tasks = sets.iter().zip(&owns);
+    let tasks: Vec<Task> = tasks
+        .map(|(set, own)| Task::work(set, shape, own))
         .collect();
     let configs = sets.iter().enumerate();
     let configs = configs.map(|(index, set)| config(&image, index, set, &place));
@@ -207,8 +207,8 @@ fn limit(guests: &[Guest], sets: &[&Set], place: &GuestsIn, pool: &Pool) -> Resu
     let failed = |e: xen::XenError| e.to_string();
     let scheduler: Scheduler = pool.scheduler.parse()?;
     for (guest, set) in guests.iter().zip(sets) {
-        // What is missing is told by the check of all.
-        if let Some(cap) = set.cap.filter(|_| scheduler.has_weights()) {
+        // One that is missing is told by the check of all.
+        if let Some(cap) = set.cap {
             scheduler.cap(guest.name(), cap).map_err(failed)?;
         }
         if let Some(reservation) = place.reservation() {
