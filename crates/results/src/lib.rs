@@ -27,7 +27,7 @@ pub mod write;
 
 pub use overload::Overload;
 pub use read::{ResultSet, StoredTrial};
-pub use sample::{BlockRatio, Pair, log_ratios, pairs};
+pub use sample::{BlockRatio, LEAST_PERCENT, Pair, log_ratios, pairs};
 pub use write::{TrialFiles, Writer};
 
 use model::Warning;

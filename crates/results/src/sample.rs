@@ -3,12 +3,25 @@
 //! Only trials that are ok count, and only blocks in which both arms have one:
 //! a block is the independent unit, and its two trials ran close together. Latency of
 //! an overloaded trial is not compared (see [`crate::overload`]), nor two bounds of the
-//! same kind (see [`crate::bound`]).
+//! same kind (see [`crate::bound`]). A percentage of 0 counts as a very small one, so that an arm
+//! under which a worker gets nothing can be compared, too.
 
 use crate::bound::{Bound, bound};
 use crate::overload::{is_latency, is_overloaded};
 use model::Trial;
 use std::collections::BTreeMap;
+
+/// Least percentage that is told from 0. Whoever starves gets 0 % of what is due, and 0 has no
+/// ratio: without this, the blocks in which an arm is at its worst would be left out.
+pub const LEAST_PERCENT: f64 = 0.01;
+
+/// Least value of a metric with this unit that is told from 0; 0 where there is none.
+fn least_of(unit: &str) -> f64 {
+    match unit {
+        "%" => LEAST_PERCENT,
+        _ => 0.0,
+    }
+}
 
 /// One block in which an arm and its baseline were both measured.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -19,14 +32,32 @@ pub struct Pair {
     pub baseline: f64,
     /// Value of the metric in the arm's trial.
     pub arm: f64,
+    /// Least value that is told from 0: in a ratio a smaller one counts as much.
+    pub least: f64,
 }
 
 impl Pair {
     /// `ln(arm / baseline)`; `None` where a ratio has no meaning, because a value
     /// is not a positive finite number.
     pub fn log_ratio(&self) -> Option<f64> {
-        let x = (self.arm / self.baseline).ln();
-        (self.arm > 0.0 && self.baseline > 0.0 && x.is_finite()).then_some(x)
+        let [baseline, arm] = self.counted();
+        let x = (arm / baseline).ln();
+        (arm > 0.0 && baseline > 0.0 && x.is_finite()).then_some(x)
+    }
+
+    /// Values of baseline and arm as they enter the ratio.
+    pub fn counted(&self) -> [f64; 2] {
+        // Not `max`, which would take what is no number for the least.
+        [self.baseline, self.arm].map(|value| match value < self.least {
+            true => self.least,
+            false => value,
+        })
+    }
+
+    /// True if one value is too small to be told from 0 and the other is not, so that the ratio
+    /// says only that they are far apart.
+    pub fn is_from_nothing(&self) -> bool {
+        self.log_ratio().is_some() && (self.baseline < self.least) != (self.arm < self.least)
     }
 }
 
@@ -43,6 +74,7 @@ pub struct BlockRatio {
 #[derive(Debug, Clone, Copy)]
 struct Figure {
     value: f64,
+    least: f64,
     bound: Option<Bound>,
     start: u32,
 }
@@ -78,6 +110,7 @@ pub fn pairs<'a>(
         let slot = blocks.entry(place.block).or_default();
         let value = Some(Figure {
             value: measured.value,
+            least: least_of(&measured.unit),
             bound: bound(trial, metric),
             start: trial.start,
         });
@@ -94,6 +127,7 @@ pub fn pairs<'a>(
                 block,
                 baseline: baseline.value,
                 arm: arm.value,
+                least: arm.least,
             }),
             _ => None,
         })
@@ -239,6 +273,31 @@ pub(crate) mod tests {
         ];
         assert!(ratios(&trials).is_empty());
         assert_eq!(pairs(&trials, 0, "wakeup_p99", 1, 0).len(), 2);
+    }
+
+    #[test]
+    fn a_percentage_of_nothing_counts_as_a_very_small_one() {
+        let percent = |block, arm, value| {
+            let mut trial = trial(block, arm, value);
+            trial.result.metrics[0].unit = "%".into();
+            trial
+        };
+        let trials = [
+            percent(1, 0, 50.0),
+            percent(1, 1, 0.0),
+            percent(2, 0, 0.0),
+            percent(2, 1, 0.0),
+            percent(3, 0, 0.0),
+            percent(3, 1, f64::NAN),
+        ];
+        let found: Vec<f64> = ratios(&trials).iter().map(|ratio| ratio.x).collect();
+        assert_eq!(found, [(LEAST_PERCENT / 50.0).ln(), 0.0]);
+        let pairs = pairs(&trials, 0, "wakeup_p99", 1, 0);
+        let from_nothing: Vec<bool> = pairs.iter().map(Pair::is_from_nothing).collect();
+        assert_eq!(
+            (pairs[0].arm, &from_nothing[..]),
+            (0.0, &[true, false, false][..])
+        );
     }
 
     #[test]

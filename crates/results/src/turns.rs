@@ -1,7 +1,7 @@
 //! From windows of arms that took turns to the numbers that are judged: one log-ratio a pair of
 //! windows, by process.
 
-use crate::sample::Pair;
+use crate::sample::{LEAST_PERCENT, Pair};
 use model::turns::Span;
 use model::{Trial, Windows};
 use std::collections::BTreeMap;
@@ -27,11 +27,17 @@ impl Process<'_> {
     pub fn by_pair(&self, metric: &str, span: Span) -> BTreeMap<u32, f64> {
         let baseline = self.baseline.by_pair(metric, span);
         let arm = self.arm.by_pair(metric, span);
+        // Windows have no units, but only loads of our own take turns, and their names have them.
+        let least = match metric.ends_with("_percent") {
+            true => LEAST_PERCENT,
+            false => 0.0,
+        };
         let ratio = |(pair, arm): (u32, f64)| {
             let both = Pair {
                 block: self.block,
                 baseline: *baseline.get(&pair)?,
                 arm,
+                least,
             };
             Some((pair, both.log_ratio()?))
         };
@@ -127,5 +133,25 @@ mod tests {
         assert_eq!((found[0].pairs(), found[1].pairs()), ((2, 0), (2, 1)));
         assert_eq!(found[1].log_ratios("p99", Span::Whole), [0.0]);
         assert!(found[0].log_ratios("p50", Span::Whole).is_empty());
+    }
+
+    #[test]
+    fn a_percentage_of_nothing_in_a_window_counts_as_a_very_small_one() {
+        let of = |value| Windows {
+            figures: BTreeMap::from([
+                ("worst_worker_percent".to_owned(), vec![Some(value)]),
+                ("p99".to_owned(), vec![Some(value)]),
+            ]),
+            ..windows(5, &[0], &[])
+        };
+        let (baseline, arm) = (of(50.0), of(0.0));
+        let process = Process {
+            block: 1,
+            baseline: &baseline,
+            arm: &arm,
+        };
+        let found = process.log_ratios("worst_worker_percent", Span::Whole);
+        assert_eq!(found, [(LEAST_PERCENT / 50.0).ln()]);
+        assert!(process.log_ratios("p99", Span::Whole).is_empty());
     }
 }

@@ -20,7 +20,7 @@ use judge::{FEWEST_BLOCKS, Family, Judgement, is_aa};
 use model::{Better, Cell, Experiment, StopRule, Trial, TrialState, Workload};
 use results::bound::{Bound, bound};
 use results::turns::processes;
-use results::{Overload, Pair, ResultSet, overload, pairs};
+use results::{LEAST_PERCENT, Overload, Pair, ResultSet, overload, pairs};
 use stats::Test;
 use stats::summary::mean;
 use std::collections::{BTreeMap, HashSet};
@@ -361,10 +361,10 @@ impl<'a> CellScope<'a> {
             test: judged.test,
             blocks_needed: judged.blocks_needed,
             more_ns: None,
-            baseline_level: level(&pairs, |pair| pair.baseline),
+            baseline_level: level(&pairs, |[baseline, _]| baseline),
             arm_level: match judged.test {
-                Test::SafeT => level(&pairs, |pair| pair.arm),
-                Test::Coins => level(&pairs, |pair| pair.baseline)
+                Test::SafeT => level(&pairs, |[_, arm]| arm),
+                Test::Coins => level(&pairs, |[baseline, _]| baseline)
                     .zip(judged.known_ratio())
                     .map(|(level, ratio)| level * ratio),
             },
@@ -380,6 +380,7 @@ impl<'a> CellScope<'a> {
                     self.note_bounds(head.name, arm),
                     self.note_missing(head, arm, pairs.len(), &overload),
                     note_unusable(&pairs),
+                    note_from_nothing(&pairs),
                     doubt::by_coins(&judged),
                     doubt::note(&judged),
                 ]
@@ -461,9 +462,9 @@ impl<'a> CellScope<'a> {
 
 /// Geometric mean over the blocks that have a ratio, so that the levels of two arms
 /// differ by the ratio of their comparison.
-fn level(pairs: &[Pair], of: impl Fn(&Pair) -> f64) -> Option<f64> {
+fn level(pairs: &[Pair], of: impl Fn([f64; 2]) -> f64) -> Option<f64> {
     let with_ratio = pairs.iter().filter(|pair| pair.log_ratio().is_some());
-    let logarithms: Vec<f64> = with_ratio.map(|pair| of(pair).ln()).collect();
+    let logarithms: Vec<f64> = with_ratio.map(|pair| of(pair.counted()).ln()).collect();
     mean(&logarithms).map(f64::exp)
 }
 
@@ -510,6 +511,18 @@ fn note_unusable(pairs: &[Pair]) -> Option<String> {
             many.join(", ")
         )),
     }
+}
+
+/// A note on ratios of which one side is too small a percentage to be told from 0.
+fn note_from_nothing(pairs: &[Pair]) -> Option<String> {
+    let raised = pairs.iter().filter(|pair| pair.is_from_nothing()).count();
+    let all = pairs.len();
+    (raised > 0).then(|| {
+        format!(
+            "in {raised} of {all} blocks one arm has less than {LEAST_PERCENT} %, which counts as \
+             {LEAST_PERCENT} %: the ratio says no more than that it is far from the other"
+        )
+    })
 }
 
 fn tallies(experiment: &Experiment, cells: &[CellTable]) -> Vec<Tally> {

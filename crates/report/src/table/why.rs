@@ -154,8 +154,9 @@ impl<'a> Scope<'a> {
         let trials = self.trials.iter().copied();
         let mut pairs = pairs(trials, self.cell, metric, self.arm, self.baseline);
         pairs.retain(|pair| pair.arm.is_finite() && pair.baseline.is_finite());
-        let logarithms: Changes = pairs
-            .iter()
+        // A difference says more of a percentage of 0 than the ratio to a very small one.
+        let positive = pairs.iter().filter(|p| p.arm > 0.0 && p.baseline > 0.0);
+        let logarithms: Changes = positive
             .filter_map(|pair| Some((pair.block, pair.log_ratio()?)))
             .collect();
         if logarithms.len() == pairs.len() {
