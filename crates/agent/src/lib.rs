@@ -29,6 +29,7 @@ mod process;
 mod processes;
 mod roles;
 mod serve;
+mod settle;
 mod spawn;
 mod state;
 mod stop;

@@ -18,7 +18,7 @@ use crate::stop::Stop;
 use crate::turns::{self, OfArm};
 use crate::window::interrupted;
 use crate::written::Files;
-use crate::{counters, files};
+use crate::{counters, files, settle};
 use collect::tasks::Pid;
 use load::{Driver, GroupAt, Job, Launch, Output, Worst};
 use model::printable::last_lines;
@@ -81,7 +81,10 @@ pub fn run(
         None => context.journal.length()?,
     };
     let mut trial = Trial::new(context, spec, stage)?;
-    let outcome = trial.measure();
+    let mut outcome = trial.measure();
+    if spec.stays && outcome.is_ok() {
+        outcome = trial.settle();
+    }
     if spec.stays && outcome.is_ok() {
         let (left, stage) = trial.leave(began);
         return Ok((trial.into_result(outcome, left), Some(stage)));
@@ -290,6 +293,19 @@ impl<'a, 'c> Trial<'a, 'c> {
         self.context
             .progress("waiting as long as another arm took", left + KILL_LIMIT);
         match self.context.interrupt.wait(left) {
+            true => Err(interrupted()),
+            false => Ok(()),
+        }
+    }
+
+    /// Waits until what the load left to do is done, as the machine is to be saved.
+    fn settle(&mut self) -> Result<(), Stop> {
+        let workload = &self.spec.workload;
+        let load_ns = workload.warmup_ns.saturating_add(workload.duration_ns);
+        let limit = settle::limit(Duration::from_nanos(load_ns));
+        self.context
+            .progress("waiting until the machine is at rest", limit + KILL_LIMIT);
+        match settle::settle(self.context.root, self.context.interrupt, limit) {
             true => Err(interrupted()),
             false => Ok(()),
         }

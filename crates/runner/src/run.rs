@@ -32,6 +32,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 use target::{Boot, Saved, Target, TargetError};
 
+/// Longest rest of a machine that was put back to its snapshot, unless its arm takes longer.
+const MOST_REST_NS: u64 = 10_000_000_000;
+
 /// Run what is left of the plan.
 pub fn run(
     experiment: &Experiment,
@@ -547,16 +550,16 @@ impl<'a> Run<'a> {
         }))
     }
 
-    /// Longest time that an arm took to be put in force so far, where every trial goes on from a
-    /// snapshot: what ran when the machine was saved comes to rest meanwhile, caches and compilers too,
-    /// which would be an advantage of the arms that take long.
+    /// Longest time that an arm took to be put in force so far, up to a limit, where every trial goes on
+    /// from a snapshot: timers that are overdue come meanwhile, which would be an advantage of the arms
+    /// that take long. The machine was at rest when it was saved, so that more than the limit adds nothing.
     fn rest_ns(&self) -> u64 {
         if !self.target.can().reset.saves() {
             return 0;
         }
         let counted = self.trials.iter().filter(|trial| trial.is_ok());
         let applied = counted.map(|trial| trial.result.evidence.applied_ns);
-        applied.max().unwrap_or_default()
+        applied.max().unwrap_or_default().min(MOST_REST_NS)
     }
 
     fn trial(&mut self, spec: TrialSpec) -> Result<TrialEnd, RunError> {

@@ -81,7 +81,7 @@ pub const KEYS: &[KeyDef] = &[
          guest died; `snapshot` puts the guest back, before each trial, to where it was when its \
          services had answered one whole load, and `block-snapshot` starts and saves them anew \
          for each block (both need an image as `root`). Then every arm waits for as long as the \
-         slowest to be in force took so far.",
+         slowest to be in force took so far, up to 10 s.",
     ),
     KeyDef::new(
         "accel",

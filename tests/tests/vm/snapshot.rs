@@ -79,6 +79,43 @@ fn every_trial_goes_on_from_the_same_services_after_the_same_load() {
     assert_eq!((said[&1].len(), &said[&1]), (1, &said[&2]), "{said:?}");
 }
 
+/// A load on the controller that counts in the guest's memcached, and prints the count.
+const COUNTED_FROM_OUTSIDE: &str = r#"
+load-on = "controller"
+command = ["bash", "-c", """
+  exec 3<>/dev/tcp/127.0.0.1/{store.port}
+  printf 'add n 0 0 1\r\n0\r\nincr n 1\r\nquit\r\n' >&3
+  cat <&3"""]
+[[workload.service]]"#;
+
+#[test]
+fn a_load_on_the_controller_finds_the_services_as_the_snapshot_has_them() {
+    if let Some(why) = no_guests() {
+        return tests::skipped(why);
+    }
+    let _turn = alone();
+    let bench = Bench::default();
+    if let Some(why) = image(&bench, &["busybox", "memcached"]) {
+        return tests::skipped(why);
+    }
+    let (before, after) = EXPERIMENT.split_once("command = ").expect("a load");
+    let (_, services) = after.split_once("[[workload.service]]").expect("services");
+    let text = [before, COUNTED_FROM_OUTSIDE, services].concat();
+    let text = text
+        .replace("KERNEL", KERNEL)
+        .replace("max-blocks = 2", "max-blocks = 1");
+    let output = bench.run(&["run", &bench.file("outside.toml", &text), "-o", "out"]);
+    expect_code(&output, 0);
+    let trials = trials(&bench);
+    assert_eq!(trials.len(), 2);
+    for stored in &trials {
+        assert!(stored.trial.is_ok(), "{:?}", stored.trial.result.state);
+        let said = std::fs::read_to_string(stored.dir.join("stdout.log")).expect("kept");
+        // The load before the snapshot counted to 1, and the other arm's trial is forgotten.
+        assert_eq!(said, "NOT_STORED\r\n2\r\n");
+    }
+}
+
 #[test]
 #[ignore = "two boots and two snapshots, in make test-long"]
 fn every_block_has_services_and_a_snapshot_of_its_own() {
