@@ -169,6 +169,107 @@ fn processes_that_get_no_cpu_are_measured_as_starved() {
     }
 }
 
+/// Means of the metrics over the trials of each arm, by workload and load.
+fn means_by_arm(bench: &Bench, file: &str) -> BTreeMap<String, BTreeMap<String, f64>> {
+    run(bench, file);
+    let results = results::ResultSet::read(&bench.path("out")).expect("results");
+    let mut sums: BTreeMap<String, BTreeMap<String, (f64, f64)>> = BTreeMap::new();
+    for stored in &results.trials {
+        let trial = &stored.trial;
+        let of_arm = sums
+            .entry(format!("{} {}", trial.cell, trial.arm))
+            .or_default();
+        for measured in &trial.result.metrics {
+            let (sum, count) = of_arm.entry(measured.metric.clone()).or_default();
+            *sum += measured.value;
+            *count += 1.0;
+        }
+    }
+    let means = |sums: BTreeMap<String, (f64, f64)>| {
+        let mean = |(metric, (sum, count))| (metric, sum / count);
+        sums.into_iter().map(mean).collect()
+    };
+    sums.into_iter()
+        .map(|(arm, sums)| (arm, means(sums)))
+        .collect()
+}
+
+/// A shipped experiment in shorter trials, two blocks of them, in which all is on two CPUs.
+fn shortened(name: &str) -> String {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../experiments")
+        .join(name);
+    let text = fs::read_to_string(file).expect("a shipped experiment");
+    let whole = "events = [\"500 0us\"]";
+    let half = "events = [\"500 500us\"]";
+    let spinner = "kind = \"spinner\"";
+    let on_two = |key: &str| format!("{key}\ncpus = \"0-1\"");
+    text.replace("duration = \"3s\"", "duration = \"800ms\"")
+        .replace("interval = \"500ms\"", "interval = \"200ms\"")
+        .replace("loads = [5, 10]", "loads = [10]")
+        .replace(
+            "min-blocks = 5\nmax-blocks = 8",
+            "min-blocks = 1\nmax-blocks = 2",
+        )
+        .replace(whole, &on_two(whole))
+        .replace(half, &on_two(half))
+        .replace(spinner, &on_two(spinner))
+}
+
+#[test]
+fn arms_that_are_unfair_on_purpose_are_ranked_by_the_measures_of_fairness() {
+    let _turn = alone();
+    if !tests::is_root() {
+        return tests::skipped("a real-time policy, a quota and nice -10 need root");
+    }
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        return tests::skipped("workers that compete for two CPUs need them");
+    }
+    let (arms, nice) = (shortened("unfair-arms.toml"), shortened("unfair-nice.toml"));
+    let bench = Bench::default();
+    let checked = bench.run(&["check", &bench.file("arms.toml", &arms)]);
+    if tests::stderr(&checked).contains("as in a container") {
+        return tests::skipped("no cgroup with a quota can be made here");
+    }
+    let found = means_by_arm(&bench, &bench.file("arms.toml", &arms));
+    let of = |arm: &str, metric: &str| found[arm][&format!("{metric}_percent")];
+    // Hogs leave nothing to two of four workers; a quota takes half of what all are entitled to.
+    let whole = |arm: &str, metric: &str| of(&format!("whole 4 {arm}"), metric);
+    for fair in ["default", "quota"] {
+        assert!(
+            whole("hogs", "fairness") < whole(fair, "fairness") - 20.0,
+            "{found:?}"
+        );
+        assert!(
+            whole("hogs", "worst_worker") < whole(fair, "worst_worker"),
+            "{found:?}"
+        );
+        assert!(
+            whole("hogs", "starved") > whole(fair, "starved") + 20.0,
+            "{found:?}"
+        );
+    }
+    assert!(
+        whole("quota", "shortfall") > whole("default", "shortfall") + 20.0,
+        "{found:?}"
+    );
+    let half = |arm: &str, metric: &str| of(&format!("half 10 {arm}"), metric);
+    assert!(
+        half("quota", "shortfall") > half("default", "shortfall") + 20.0,
+        "{found:?}"
+    );
+
+    let bench = Bench::default();
+    let found = means_by_arm(&bench, &bench.file("nice.toml", &nice));
+    let of = |arm: &str, metric: &str| found[&format!("beside 4 {arm}")][metric];
+    let (shortfall, worst) = ("shortfall_percent", "worst_worker_percent");
+    assert!(
+        of("nice", shortfall) > of("default", shortfall) + 15.0,
+        "{found:?}"
+    );
+    assert!(of("nice", worst) < of("default", worst), "{found:?}");
+}
+
 #[test]
 fn cgroups_of_sets_are_refused_where_an_arm_makes_them_mean_nothing() {
     let _turn = alone();
