@@ -175,6 +175,12 @@ pub struct GuestsIn {
     /// Choice of a NUMA node for each by the toolstack. `None` is as the toolstack has it: yes.
     #[serde(default)]
     pub numa_placement: Option<bool>,
+    /// Weight of each whose set has none of its own.
+    #[serde(default)]
+    pub weight: Option<u32>,
+    /// Most that each gets, in percent of one CPU, beside what its set says.
+    #[serde(default)]
+    pub cap: Option<u32>,
 }
 
 impl GuestsIn {
@@ -185,6 +191,21 @@ impl GuestsIn {
             reservation: None,
             extratime: None,
             numa_placement: None,
+            weight: None,
+            cap: None,
+        }
+    }
+
+    /// Weight of a guest whose set has this one.
+    pub fn weight(&self, of_set: Option<u32>) -> Option<u32> {
+        of_set.or(self.weight)
+    }
+
+    /// Cap of a guest whose set has this one, where 0 is no limit: the lower of the two.
+    pub fn cap(&self, of_set: Option<u32>) -> Option<u32> {
+        match (of_set.filter(|cap| *cap > 0), self.cap) {
+            (Some(of_set), Some(of_arm)) => Some(of_set.min(of_arm)),
+            (limit, of_arm) => limit.or(of_arm).or(of_set),
         }
     }
 
@@ -200,9 +221,10 @@ impl GuestsIn {
 
     /// Most that each gets of one CPU, whatever it wants: a budget is a limit only without extratime.
     pub fn most(&self) -> f64 {
+        let most = self.cap.map_or(1.0, |cap| f64::from(cap) / 100.0);
         match (self.reservation, self.extratime) {
-            (Some((budget, period)), Some(false)) => budget as f64 / period as f64,
-            _ => 1.0,
+            (Some((budget, period)), Some(false)) => most.min(budget as f64 / period as f64),
+            _ => most,
         }
     }
 }
@@ -369,6 +391,10 @@ pub trait Driver {
     }
     /// Problems of this target with the job; nothing is started.
     fn require(&self, job: &Job) -> Vec<Problem>;
+    /// Longest time that it takes to be ready for a trial, beyond that of programs that start at once.
+    fn starts_within(&self, _load: Load) -> Duration {
+        Duration::ZERO
+    }
     /// Longest time of its calibration, beside that of the programs that it runs.
     fn calibrates_within(&self) -> Duration {
         Duration::ZERO

@@ -171,7 +171,7 @@ const ARM: TableDef = TableDef {
             "",
             "Scheduler of the CPU pool of Xen in which guests of the load run: `credit`, \
              `credit2`, `rtds`, `null`. The table has `scheduler`, `pool`, `cpus`, `timeslice`, \
-             `ratelimit`, `budget`, `period`, `extratime` and `numa-placement`.",
+             `ratelimit`, `budget`, `period`, `weight`, `cap`, `extratime` and `numa-placement`.",
         ),
         KeyDef::new("args", "list of words", "", "Arguments of the scheduler."),
         KeyDef::new(

@@ -125,12 +125,14 @@ pub struct Running {
     pub state: String,
     /// CPU time in seconds.
     pub cpu_seconds: f64,
+    /// CPU pool that it is in.
+    pub pool: String,
 }
 
 impl Running {
     /// All domains of the host.
     pub fn all() -> Result<Vec<Self>, XenError> {
-        Ok(parse(&xl(&["list"])?))
+        Ok(parse(&xl(&["list", "-c"])?))
     }
 
     /// How it ended, if it did.
@@ -148,10 +150,11 @@ impl Running {
 /// The columns from the right: a name may have spaces in it.
 fn parse(text: &str) -> Vec<Running> {
     let row = |row: Vec<&str>| match row[..] {
-        [name, _, _, _, state, seconds] => Some(Running {
+        [name, _, _, _, state, seconds, pool] => Some(Running {
             name: name.to_owned(),
             state: state.to_owned(),
             cpu_seconds: seconds.parse().ok()?,
+            pool: pool.to_owned(),
         }),
         _ => None,
     };
@@ -215,11 +218,14 @@ mod tests {
 
     #[test]
     fn the_list_of_domains_has_states_and_cpu_times() {
-        let text = "Name                                        ID   Mem VCPUs\tState\tTime(s)\n\
-                    Domain-0                                     0   768     1     r-----      38.2\n\
-                    schedlab-2                                   2    80     1     ---sc-      13.9\n";
+        let text = "Name                                        ID   Mem VCPUs\tState\tTime(s)         Cpupool\n\
+                    Domain-0                                     0   768     1     r-----      38.2           Pool-0\n\
+                    schedlab-2                                   2    80     1     ---sc-      13.9         schedlab\n";
         let domains = parse(text);
-        assert_eq!(domains[0].end(), None);
+        assert_eq!(
+            (domains[0].end(), domains[0].pool.as_str()),
+            (None, "Pool-0")
+        );
         assert_eq!(
             (domains[1].end(), domains[1].cpu_seconds),
             (Some("crashed"), 13.9)

@@ -32,6 +32,10 @@ const LEAST_BUDGET_US: u64 = 10;
 const MOST_PERIOD_US: u64 = 30 * 60 * 1_000_000;
 /// Keys of the table, in the order of the text.
 const PARTS: [&str; 6] = ["pool", "cpus", "timeslice", "ratelimit", "budget", "period"];
+/// Further keys of the table, which are numbers.
+const NUMBERS: [&str; 2] = ["weight", "cap"];
+/// The most that a weight can be (xl(1)).
+const MOST_WEIGHT: u32 = 65_535;
 /// Further keys of the table, which are true or false.
 const SWITCHES: [&str; 2] = ["extratime", "numa-placement"];
 
@@ -51,6 +55,11 @@ impl Ingredient for HypervisorScheduler {
                     text += &format!("/{part}={value}");
                 }
             }
+            for number in NUMBERS {
+                if let Some(value) = keys.get::<u32>(number) {
+                    text += &format!("/{number}={value}");
+                }
+            }
             for switch in SWITCHES {
                 if let Some(value) = keys.get::<bool>(switch) {
                     text += &format!("/{switch}={value}");
@@ -67,8 +76,8 @@ impl Ingredient for HypervisorScheduler {
         &[(
             "hypervisor-scheduler=NAME[/KEY=VALUE]…",
             "scheduler of the CPU pool of Xen in which guests of the load run: credit, credit2, rtds, \
-             null; with pool, cpus, timeslice, ratelimit, budget, period, extratime, numa-placement: \
-             credit/timeslice=5ms",
+             null; with pool, cpus, timeslice, ratelimit, budget, period, weight, cap, extratime, \
+             numa-placement: credit/timeslice=5ms",
         )]
     }
 
@@ -180,6 +189,10 @@ struct Wanted {
     extratime: Option<bool>,
     /// Choice of NUMA nodes for guests by the toolstack.
     numa_placement: Option<bool>,
+    /// Weight of guests whose set has none.
+    weight: Option<u32>,
+    /// Most that a guest gets, in percent of one CPU.
+    cap: Option<u32>,
 }
 
 /// `credit2`, `credit/timeslice=5ms/cpus=1-3`.
@@ -208,8 +221,11 @@ fn parse(text: &str) -> Result<Wanted, String> {
             "the toolstack chooses NUMA nodes anyway: leave it out, or write false".to_owned(),
         );
     }
+    let (weight, cap) = shares(scheduler, &values)?;
     Ok(Wanted {
         scheduler,
+        weight,
+        cap,
         pool,
         cpus: values.text("cpus").map(parse_cpu_list).transpose()?,
         parameters,
@@ -217,6 +233,30 @@ fn parse(text: &str) -> Result<Wanted, String> {
         extratime,
         numa_placement,
     })
+}
+
+/// Weight and cap of guests.
+fn shares(scheduler: Scheduler, values: &Values) -> Result<(Option<u32>, Option<u32>), String> {
+    let shares = (values.number("weight")?, values.number("cap")?);
+    let (weight, cap) = shares;
+    if let Some(name) = [weight.map(|_| "weights"), cap.map(|_| "caps")]
+        .into_iter()
+        .flatten()
+        .find(|_| !scheduler.has_weights())
+    {
+        return Err(format!(
+            "{scheduler} has no {name}; credit and credit2 have"
+        ));
+    }
+    if weight.is_some_and(|weight| !(1..=MOST_WEIGHT).contains(&weight)) {
+        return Err(format!(
+            "a weight is 1 to {MOST_WEIGHT}; 256 is the usual one"
+        ));
+    }
+    if cap.is_some_and(|cap| !(1..=100).contains(&cap)) {
+        return Err("a cap is 1 to 100 percent of one CPU".to_owned());
+    }
+    Ok(shares)
 }
 
 /// Budget and period of guests in microseconds, and whether they may have more.
@@ -257,8 +297,9 @@ impl<'a> Values<'a> {
                 .split_once('=')
                 .ok_or_else(|| format!("`{part}` is no KEY=VALUE"))?;
             let (key, value) = (key.trim(), value.trim());
-            if !PARTS.iter().chain(&SWITCHES).any(|known| *known == key) {
-                let known = [PARTS.join(", "), SWITCHES.join(", ")].join(", ");
+            let all = || PARTS.into_iter().chain(NUMBERS).chain(SWITCHES);
+            if !all().any(|known| known == key) {
+                let known = all().collect::<Vec<_>>().join(", ");
                 return Err(format!("there is no `{key}` beside {known}"));
             }
             if values.insert(key, value).is_some() {
@@ -276,6 +317,13 @@ impl<'a> Values<'a> {
     fn time(&self, key: &str, unit_ns: u64) -> Result<Option<u64>, String> {
         let text = self.text(key);
         text.map(|text| whole(key, text, unit_ns)).transpose()
+    }
+
+    fn number(&self, key: &str) -> Result<Option<u32>, String> {
+        let wrong = |text| format!("{key} is a whole number, not `{text}`");
+        let text = self.text(key);
+        text.map(|text| text.parse().map_err(|_| wrong(text)))
+            .transpose()
     }
 
     fn switch(&self, key: &str) -> Result<Option<bool>, String> {
@@ -327,6 +375,8 @@ pub fn place(arm: &Arm) -> Option<GuestsIn> {
         reservation: wanted.reservation,
         extratime: wanted.extratime,
         numa_placement: wanted.numa_placement,
+        weight: wanted.weight,
+        cap: wanted.cap,
     })
 }
 
@@ -554,6 +604,11 @@ mod tests {
             ("rtds/budget=5us/period=2ms", "10us or more"),
             ("rtds/budget=1s/period=1h", "at most 30m"),
             ("rtds/extratime=0", "true or false"),
+            ("rtds/cap=50", "no caps"),
+            ("null/weight=50", "no weights"),
+            ("credit/cap=0", "1 to 100"),
+            ("credit2/weight=70000", "1 to 65535"),
+            ("credit2/weight=half", "whole number"),
             ("credit2/numa-placement=true", "leave it out"),
             ("rtds/extratime=false", "must be a budget"),
             ("credit/pool=a b", "no name of a pool"),
@@ -567,6 +622,8 @@ mod tests {
             parse("rtds/budget=2ms/period=4ms").unwrap().reservation,
             Some((2000, 4000))
         );
+        let shares = parse("credit2/weight=512/cap=30").unwrap();
+        assert_eq!((shares.weight, shares.cap), (Some(512), Some(30)));
     }
 
     #[test]

@@ -12,11 +12,13 @@ use crate::by_turn::InTurns;
 use crate::figures::Figures;
 use crate::recording::Recording;
 use crate::{GuestsIn, Job, Parsed};
-use model::{MetricDef, TrialFile, Turns};
+use model::{MetricDef, Severity, TrialFile, Turns};
 use std::time::SystemTime;
 
 /// Events alone that are due at once are less late than a clock tells.
 const LEAST_LATE_NS: u64 = 1_000;
+/// Part of the CPUs of a pool that others may use without a warning.
+const SMALL_PART: f64 = 0.02;
 const NOTHING_ENDED: &str = "no event ended in the window; use a longer duration";
 
 /// The figures of a load whose window opened at `opened`. Records may be in any order; guests are
@@ -96,6 +98,10 @@ fn of_window(
         let steal_ns: u64 = seen.guests.iter().map(|guest| guest.steal_ns).sum();
         figures.push(STEAL, 100.0 * steal_ns as f64 / 1e9 / seconds);
         figures.parsed.files.push(guests_file(load, records, seen));
+        if let Some(what) = in_the_way(seen) {
+            let remedy = "use a pool of its own (`pool` and `cpus` of the arm), or stop them";
+            figures.warn(Severity::Caution, what, remedy);
+        }
     }
     Ok(figures.finish())
 }
@@ -249,17 +255,21 @@ fn judge(figures: &mut Figures, load: &BurnWait, job: &Job, records: &[&Record],
     let whole = whole_intervals(load, job);
     let interval_seconds = load.interval_ns as f64 / 1e9;
     let intervals = records.iter().zip(due).flat_map(|(record, due)| {
-        let part = move |i: &Interval| i.kops as f64 / interval_seconds / due;
+        let part = move |i: &Interval| (i.kops as f64 / interval_seconds / due, i.idle_ns);
         record.intervals.iter().take(whole).map(part)
     });
-    figures.push(
-        WORST_INTERVAL,
-        100.0 * intervals.clone().fold(f64::INFINITY, f64::min),
-    );
+    // Whoever has nothing to do lacks nothing.
+    let due_in = intervals
+        .clone()
+        .filter(|(_, idle_ns)| *idle_ns < load.interval_ns);
+    let worst = due_in.map(|(part, _)| part).reduce(f64::min);
+    if let Some(worst) = worst {
+        figures.push(WORST_INTERVAL, 100.0 * worst);
+    }
     // A worker that is entitled to nothing starves of nothing: its part is no number.
-    let (starved, all) = intervals.fold((0_u32, 0_u32), |(starved, all), part| {
+    let (starved, all) = intervals.fold((0_u32, 0_u32), |(starved, all), (part, idle_ns)| {
         (
-            starved + u32::from(part == 0.0),
+            starved + u32::from(part == 0.0 && idle_ns == 0),
             all + u32::from(!part.is_nan()),
         )
     });
@@ -382,18 +392,19 @@ fn columns(
 }
 
 /// Every guest: its weight and cap as the scheduler has them, its CPU time by the toolstack, the
-/// time that others took from it, the CPUs that it prefers, and its reservation under rtds.
+/// time that others took from it, the most by which its window can be off, the CPUs that it prefers, and
+/// its reservation under rtds.
 fn guests_file(load: &BurnWait, records: &[Record], seen: &Seen) -> TrialFile {
-    let mut text =
-        "worker,set,guest,weight,cap,cpu_seconds,steal_ns,soft_cpus,budget_us,period_us,\
-                    extratime\n"
-            .to_owned();
+    let mut text = "worker,set,guest,weight,cap,cpu_seconds,steal_ns,clock_ns,soft_cpus,budget_us,\
+                    period_us,extratime\n"
+        .to_owned();
     for (worker, (record, guest)) in records.iter().zip(&seen.guests).enumerate() {
         let OfGuest {
             name,
             cap,
             cpu_seconds,
             steal_ns,
+            clock_ns,
             made: AsMade {
                 soft_cpus,
                 reserved,
@@ -404,7 +415,7 @@ fn guests_file(load: &BurnWait, records: &[Record], seen: &Seen) -> TrialFile {
         });
         let (set, weight) = (&load.sets[record.member.set].name, record.standing.weight);
         text.push_str(&format!(
-            "{worker},{set},{name},{weight},{cap},{cpu_seconds:.1},{steal_ns},\"{soft_cpus}\",{reserved}\n"
+            "{worker},{set},{name},{weight},{cap},{cpu_seconds:.1},{steal_ns},{clock_ns},\"{soft_cpus}\",{reserved}\n"
         ));
     }
     TrialFile {
@@ -413,9 +424,26 @@ fn guests_file(load: &BurnWait, records: &[Record], seen: &Seen) -> TrialFile {
     }
 }
 
+/// Other domains that took what the guests are entitled to, which are not counted in that.
+fn in_the_way(seen: &Seen) -> Option<String> {
+    let all: f64 = seen.others.iter().map(|(_, percent)| percent).sum();
+    if all < SMALL_PART * 100.0 * seen.cpus as f64 {
+        return None;
+    }
+    let each = seen.others.iter();
+    let each: Vec<String> = each
+        .map(|(name, percent)| format!("{name} ({percent:.0} % of a CPU)"))
+        .collect();
+    Some(format!(
+        "other domains in the pool of the guests ran, and what they are entitled to is not counted: {}",
+        each.join(", ")
+    ))
+}
+
 /// Every worker and interval: what was got, and what the worker is entitled to.
 fn workers_file(load: &BurnWait, records: &[Record], due: &[f64]) -> TrialFile {
-    let mut text = "worker,set,interval,kops,cpu_ns,late_ns,due_kops_per_sec,weight\n".to_owned();
+    let mut text =
+        "worker,set,interval,kops,cpu_ns,late_ns,due_kops_per_sec,weight,idle_ns\n".to_owned();
     for (worker, (record, due)) in records.iter().zip(due).enumerate() {
         let set = &load.sets[record.member.set].name;
         for (index, i) in record.intervals.iter().enumerate() {
@@ -423,9 +451,10 @@ fn workers_file(load: &BurnWait, records: &[Record], due: &[f64]) -> TrialFile {
                 kops,
                 cpu_ns,
                 late_ns,
+                idle_ns,
             } = i;
             text.push_str(&format!(
-                "{worker},{set},{index},{kops},{cpu_ns},{late_ns},{due:.1},{}\n",
+                "{worker},{set},{index},{kops},{cpu_ns},{late_ns},{due:.1},{},{idle_ns}\n",
                 record.standing.weight
             ));
         }

@@ -159,14 +159,14 @@ const WORST_INTERVAL: MetricDef = MetricDef {
     unit: "%",
     better: Better::Higher,
     text: "What a worker got of the work that it is entitled to in the worst interval of any of \
-           them.",
+           them, those left out in which nothing was due.",
 };
 const STARVED: MetricDef = MetricDef {
     name: "starved_percent",
     unit: "%",
     better: Better::Lower,
-    text: "Intervals, of all workers together, in which a worker ended none of the work that it is \
-           entitled to.",
+    text: "Intervals, of all workers together, in which a worker ended nothing although something \
+           was due all the time.",
 };
 const SPREAD: MetricDef = MetricDef {
     name: "spread_percent",
@@ -341,6 +341,24 @@ impl BurnWait {
             (workers.saturating_add(more), bytes.saturating_add(their))
         };
         self.sets.iter().map(of_set).fold((0, 0), add)
+    }
+
+    /// A set with a piece of work that fills an interval, in which nothing could end.
+    fn beyond_interval(&self) -> Option<String> {
+        let longest_kops = |set: &Set| set.events.iter().map(|event| event.kops).max();
+        let longest_ns = |set: &Set| {
+            longest_kops(set)
+                .unwrap_or(0)
+                .saturating_mul(tally::NS_PER_KOP)
+        };
+        let mut sets = self.sets.iter();
+        let set = sets.find(|set| longest_ns(set).saturating_mul(2) > self.interval_ns)?;
+        Some(format!(
+            "a piece of work of the set {} takes {} or more, and the interval of {} is to have two",
+            set.name,
+            model::format_duration_ns(longest_ns(set)),
+            model::format_duration_ns(self.interval_ns)
+        ))
     }
 
     /// A set that does not do the same often enough in a window.
@@ -559,6 +577,10 @@ impl Driver for BurnWait {
             let what = "the interval is longer than the window".to_owned();
             problems.push(job.problem(what, "give the workload a shorter `interval`"));
         }
+        if let Some(what) = self.beyond_interval() {
+            problems
+                .push(job.problem(what, "use a longer `interval`, or events in several pieces"));
+        }
         if let Some(what) = self.beyond_window(job.workload.duration_ns) {
             problems.push(job.problem(what, "use a longer `duration`, of many of its cycles"));
         }
@@ -588,6 +610,17 @@ impl Driver for BurnWait {
             problems.push(job.problem(what, "run as root, or raise the nice of the other sets"));
         }
         problems
+    }
+
+    fn starts_within(&self, load: Load) -> Duration {
+        if !self.in_guests() {
+            return Duration::ZERO;
+        }
+        // Guests of a percentage of the CPUs: of two at least.
+        let count = load.count(2).unwrap_or(1);
+        let each = self.sets.iter().map(|set| set.count.unwrap_or(count));
+        let guests = u32::try_from(each.fold(0, u64::saturating_add)).unwrap_or(u32::MAX);
+        guests::BOOTS_WITHIN.saturating_mul(guests)
     }
 
     fn calibrates_within(&self) -> Duration {

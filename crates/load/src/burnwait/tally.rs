@@ -12,7 +12,7 @@ const CYCLES_OF_SEVERAL: u64 = 4;
 /// The same with drawn waits that do not make up for each other within a cycle.
 const CYCLES_OF_DRAWN: u64 = 20;
 /// A thousand operations take about a microsecond.
-const NS_PER_KOP: u64 = 1_000;
+pub const NS_PER_KOP: u64 = 1_000;
 
 /// Work of a worker in some time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -277,6 +277,21 @@ fn record_of(member: Member, weight: u32, kops: &[u64]) -> worker::Record {
     }
 }
 
+/// A guest with this cap and reservation.
+fn guest_of(cap: u32, reserved: Option<xen::Reservation>) -> guests::OfGuest {
+    guests::OfGuest {
+        name: "g".to_owned(),
+        cap,
+        cpu_seconds: 0.1,
+        steal_ns: 150_000_000,
+        clock_ns: 4_000_000,
+        made: guests::AsMade {
+            soft_cpus: "0-1,4".to_owned(),
+            reserved,
+        },
+    }
+}
+
 /// A trial of two guests on one CPU, each of which wants all of it, with weight, cap, and the work in
 /// each interval.
 fn of_guests(
@@ -289,24 +304,66 @@ fn of_guests(
         record_of(Member { set, number: 0 }, *weight, kops)
     };
     let reserved = job.guests.as_ref().and_then(crate::GuestsIn::reservation);
-    let guest = |cap| guests::OfGuest {
-        name: "g".to_owned(),
-        cap,
-        cpu_seconds: 0.1,
-        steal_ns: 150_000_000,
-        made: guests::AsMade {
-            soft_cpus: "0-1,4".to_owned(),
-            reserved,
-        },
-    };
     let seen = guests::Seen {
         cpus: 1,
+        others: Vec::new(),
         cpu_percent: 67.0,
-        guests: each.iter().map(|(_, cap, _)| guest(*cap)).collect(),
+        guests: each
+            .iter()
+            .map(|(_, cap, _)| guest_of(*cap, reserved))
+            .collect(),
     };
     let records = each.iter().enumerate().map(record).collect();
     let opened = std::time::SystemTime::now();
     figures::parsed(load, &job, records, opened, Some(seen)).unwrap()
+}
+
+#[test]
+fn the_usual_time_limit_grows_with_the_guests_that_boot() {
+    let sets = json!([{"name": "a", "events": ["200 0us"]}, {"name": "b", "events": ["200 0us"], "count": 1}]);
+    let starts_within = |workers: &str| {
+        let load = read(json!({ "workers": workers, "set": sets.clone() })).unwrap();
+        load.starts_within(model::Load::Count(4)).as_secs()
+    };
+    assert_eq!(starts_within("guests"), 5 * 60);
+    assert_eq!(starts_within("threads"), 0);
+}
+
+#[test]
+fn a_worker_with_nothing_due_does_not_starve() {
+    let set = json!([{"name": "a", "events": ["200 0us"]}]);
+    let load = read(json!({ "workers": "guests", "interval": "100ms", "set": set })).unwrap();
+    let figures_of = |idle_ns: [u64; 3]| {
+        let mut record = record_of(Member { set: 0, number: 0 }, 256, &[0, 0, 50_000]);
+        for (interval, idle_ns) in record.intervals.iter_mut().zip(idle_ns) {
+            interval.idle_ns = idle_ns;
+        }
+        let seen = guests::Seen {
+            cpus: 1,
+            others: Vec::new(),
+            cpu_percent: 10.0,
+            guests: vec![guest_of(0, None)],
+        };
+        let opened = std::time::SystemTime::now();
+        let job = job_of_guests(&load, None);
+        figures::parsed(&load, &job, vec![record], opened, Some(seen)).unwrap()
+    };
+    let (ms, starved) = (1_000_000, "starved_percent");
+    let near = |parsed: &Parsed, name: &str, expected: f64| {
+        assert!((value(parsed, name) - expected).abs() < 1e-6, "{name}");
+    };
+    let always_due = figures_of([0; 3]);
+    near(&always_due, starved, 200.0 / 3.0);
+    near(&always_due, "worst_interval_percent", 0.0);
+    let off_in_two = figures_of([100 * ms, 100 * ms, 0]);
+    near(&off_in_two, starved, 0.0);
+    near(&off_in_two, "worst_interval_percent", 50.0);
+    near(&figures_of([90 * ms, 0, 0]), starved, 100.0 / 3.0);
+    let table = file(&off_in_two, "workers.csv");
+    assert!(
+        table.contains("0,a,0,0,0,0,1000000.0,256,100000000\n"),
+        "{table}"
+    );
 }
 
 #[test]
@@ -332,7 +389,7 @@ fn guests_are_entitled_by_weight_and_cap_and_have_a_table_of_their_own() {
     assert!((value(&parsed, "guests_steal_percent") - 100.0).abs() < 1e-6);
     let table = file(&parsed, "guests.csv");
     assert!(
-        table.contains("1,capped,g,256,10,0.1,150000000,\"0-1,4\",,,\n"),
+        table.contains("1,capped,g,256,10,0.1,150000000,4000000,\"0-1,4\",,,\n"),
         "{table}"
     );
 }
@@ -388,6 +445,7 @@ fn intervals_without_work_are_counted_and_the_last_one_only_if_it_is_whole() {
         [(256, 0, &[100_000, 0]), (256, 0, &[100_000, 50_000])],
     );
     assert_eq!(value(&parts, "starved_percent"), 0.0);
+    assert_eq!(value(&parts, "worst_interval_percent"), 100.0);
     let table = file(&parts, "sets.csv");
     let least = |row: usize| table.lines().nth(row).unwrap().split(',').nth(8).unwrap();
     assert_eq!(

@@ -92,8 +92,8 @@ pub enum Said {
 /// Record of a worker, in whole numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
-    /// Work, CPU time and longest lateness of each interval.
-    intervals: Vec<(u64, u64, u64)>,
+    /// Work, CPU time, longest lateness and idle time of each interval.
+    intervals: Vec<(u64, u64, u64, u64)>,
     /// Each value of lateness with its count, in each interval of its recorder.
     lateness: Vec<Vec<(u64, u64)>>,
     /// Periodic events with a deadline in the window, and those of them that missed it.
@@ -122,7 +122,7 @@ impl Task {
 impl Report {
     /// The report of a record.
     pub fn of(record: &Record, steal_ns: u64) -> Self {
-        let interval = |i: &Interval| (i.kops, i.cpu_ns, i.late_ns);
+        let interval = |i: &Interval| (i.kops, i.cpu_ns, i.late_ns, i.idle_ns);
         Report {
             intervals: record.intervals.iter().map(interval).collect(),
             lateness: record.lateness.counts(),
@@ -135,10 +135,11 @@ impl Report {
     /// The record of a worker as it was there; its lateness goes into a recorder of the same window.
     pub fn into_record(self, member: Member, mut lateness: Recorder) -> Record {
         lateness.add(&self.lateness);
-        let interval = |(kops, cpu_ns, late_ns)| Interval {
+        let interval = |(kops, cpu_ns, late_ns, idle_ns)| Interval {
             kops,
             cpu_ns,
             late_ns,
+            idle_ns,
         };
         Record {
             member,
@@ -185,6 +186,7 @@ mod tests {
             kops: 3,
             cpu_ns: 5,
             late_ns: 900,
+            idle_ns: 7,
         };
         let record = Record {
             member: Member { set: 1, number: 3 },

@@ -27,6 +27,8 @@ pub struct Interval {
     pub cpu_ns: u64,
     /// Longest time by which an event was late.
     pub late_ns: u64,
+    /// Time in which nothing was due. It is not kept where arms take turns.
+    pub idle_ns: u64,
 }
 
 /// Weight and CPUs of a worker as the kernel has them, from which its entitlement follows.
@@ -257,10 +259,11 @@ impl Worker {
                 return;
             };
             let Due { at_ns, event, .. } = due;
+            let mut begun_ns = sys::now_ns();
+            self.see_idle(window, begun_ns, at_ns);
             if at_ns >= window.end_ns {
                 break;
             }
-            let mut begun_ns = sys::now_ns();
             while begun_ns < at_ns {
                 sys::sleep_until(at_ns);
                 begun_ns = sys::now_ns();
@@ -293,7 +296,9 @@ impl Worker {
 
     /// All events, once for each time that the worker before has handed over.
     fn work_when_handed(&mut self, gate: &Gate, window: Window) {
+        let mut free_ns = window.begin_ns;
         while let Some(at_ns) = self.pipe.wait() {
+            self.see_idle(window, free_ns, at_ns);
             for index in 0..self.queue.len() {
                 let event = self.queue[index].event;
                 for _ in 0..event.pieces {
@@ -306,10 +311,11 @@ impl Worker {
                         );
                         return self.left_in_pipe(window);
                     }
-                    self.piece(window, at_ns, begun_ns, event.kops);
+                    free_ns = self.piece(window, at_ns, begun_ns, event.kops);
                 }
             }
         }
+        self.see_idle(window, free_ns, window.end_ns);
     }
 
     /// One piece of work, which was due at `at_ns`; the time of its end.
@@ -395,6 +401,24 @@ impl Worker {
         }
     }
 
+    /// Nothing is due from one moment to the other, which may be before it.
+    fn see_idle(&mut self, window: Window, from_ns: u64, to_ns: u64) {
+        let (from_ns, to_ns) = (from_ns.max(window.begin_ns), to_ns.min(window.end_ns));
+        if self.lengths.is_some() || from_ns >= to_ns {
+            return;
+        }
+        let (from_ns, to_ns) = (from_ns - window.begin_ns, to_ns - window.begin_ns);
+        let first = from_ns / self.interval_ns;
+        let touched = (first..).take_while(|index| index * self.interval_ns < to_ns);
+        let skipped = usize::try_from(first).unwrap_or(usize::MAX);
+        let intervals = self.record.intervals.iter_mut().skip(skipped);
+        for (interval, index) in intervals.zip(touched) {
+            let begin_ns = index * self.interval_ns;
+            let end_ns = begin_ns + self.interval_ns;
+            interval.idle_ns += to_ns.min(end_ns) - from_ns.max(begin_ns);
+        }
+    }
+
     fn see_late(&mut self, window: Window, at_ns: u64, late_ns: u64) {
         self.record.lateness.record(at_ns, late_ns);
         if self.lengths.is_some() {
@@ -423,5 +447,43 @@ impl Record {
     /// CPU time of the whole window.
     pub fn cpu_ns(&self) -> u64 {
         self.intervals.iter().map(|interval| interval.cpu_ns).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sets;
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn idle_ms(spans: &[(u64, u64)]) -> Vec<u64> {
+        let shape = Shape {
+            duration_ns: 250 * MS,
+            interval_ns: 100 * MS,
+            operations_per_kop: 1,
+        };
+        let set = sets::published().remove(0);
+        let mut worker = Worker::new(Member::default(), &set, shape, Own::default()).unwrap();
+        let window = Window {
+            begin_ns: 1_000 * MS,
+            end_ns: 1_250 * MS,
+        };
+        for (from_ms, to_ms) in spans {
+            worker.see_idle(window, from_ms * MS, to_ms * MS);
+        }
+        let intervals = worker.record.intervals.iter();
+        intervals.map(|interval| interval.idle_ns / MS).collect()
+    }
+
+    #[test]
+    fn time_in_which_nothing_is_due_is_counted_in_each_interval_that_it_touches() {
+        assert_eq!(idle_ms(&[(1_010, 1_020), (1_050, 1_090)]), [50, 0, 0]);
+        assert_eq!(idle_ms(&[(1_090, 1_220)]), [10, 100, 20]);
+        assert_eq!(idle_ms(&[(900, 9_000)]), [100, 100, 50]);
+        assert_eq!(
+            idle_ms(&[(900, 1_000), (1_250, 1_300), (1_060, 1_050)]),
+            [0; 3]
+        );
     }
 }

@@ -28,18 +28,24 @@ use xen::{Console, Guest, GuestConfig, POOL_0, Pool, Running, Scheduler};
 
 /// Beginning of the names of all guests that are workers.
 pub const PREFIX: &str = "schedlab-worker-";
+/// Name of the domain that has the toolstack.
+const DOM0: &str = "Domain-0";
 /// With write protection of the kernel's code comes a check of all its pages, a tenth of the boot where
 /// CPUs are emulated.
 const ARGUMENTS: &str = "console=hvc0 quiet panic=-1 nokaslr cryptomgr.notests rodata=off";
 /// A guest boots in 5 s of an emulated CPU, which may be slow or shared.
 const BOOT_LIMIT: Duration = Duration::from_secs(300);
+/// Usual part of the time limit of a trial for each of its guests: where CPUs are emulated, one is made
+/// and boots in 10 s.
+pub const BOOTS_WITHIN: Duration = Duration::from_secs(60);
 /// From the end of the window, or of a guest's start alone, to the end of its report.
 const REPORT_LIMIT: Duration = Duration::from_secs(60);
 const SEND_LIMIT: Duration = Duration::from_secs(10);
 /// Between two looks at whether a guest that says nothing is still there.
 const LOOK: Duration = Duration::from_secs(3);
-/// A clock that takes longer to be told is not known well enough for a common window.
-const CLOCK_WITHIN_NS: u64 = 1_000_000_000;
+/// A clock is known to half the time in which it is told, which is to be this part of the window at
+/// most: else guests would not have the same one.
+const CLOCK_WITHIN: u64 = 25;
 /// An answer as quick as this is taken at once.
 const CLOCK_SOON_NS: u64 = 50_000_000;
 /// Most questions for a clock, of which the quickest answer counts.
@@ -56,6 +62,8 @@ pub struct Seen {
     pub cpu_percent: f64,
     /// Guests in the order of the records.
     pub guests: Vec<OfGuest>,
+    /// Other domains of the pool that ran in the window, with their CPU time, in percent of one CPU.
+    pub others: Vec<(String, f64)>,
 }
 
 /// Figures of one guest.
@@ -69,6 +77,8 @@ pub struct OfGuest {
     pub cpu_seconds: f64,
     /// Time in the window in which it could have run and another one did.
     pub steal_ns: u64,
+    /// Most by which its window can be off that of the others.
+    pub clock_ns: u64,
     /// Where it may run, and what is reserved for it.
     pub made: AsMade,
 }
@@ -160,9 +170,9 @@ pub fn generate(load: &BurnWait, job: &Job, phases: &mut Phases) -> Result<Parse
     let (guests, workers) = boot(configs, &tasks, &image.directory, at_once).map_err(failed)?;
     limit(&guests, &sets, &place, &pool).map_err(failed)?;
     let weights = Weights::read(&pool).map_err(failed)?;
-    weights.check(&guests, &sets).map_err(failed)?;
+    weights.check(&guests, &sets, &place).map_err(failed)?;
     let made = as_made(&guests, &sets, &place, &pool).map_err(failed)?;
-    let works = works(workers, &order).map_err(failed)?;
+    let (works, clocks) = works(workers, &order, shape.duration_ns).map_err(failed)?;
     let (opened, done) = crew::run(worker::THREAD, works, job, phases)?;
     let after = Weights::read(&pool).map_err(failed)?;
     if after != weights {
@@ -171,7 +181,8 @@ pub fn generate(load: &BurnWait, job: &Job, phases: &mut Phases) -> Result<Parse
         ));
     }
     drop(guests);
-    let (records, seen) = put_together(done, made, &weights, &pool, shape).map_err(failed)?;
+    let (records, seen) =
+        put_together(done, (made, clocks), &weights, &pool, shape).map_err(failed)?;
     figures::parsed(load, job, records, opened, Some(seen)).map_err(failed)
 }
 
@@ -208,7 +219,7 @@ fn limit(guests: &[Guest], sets: &[&Set], place: &GuestsIn, pool: &Pool) -> Resu
     let scheduler: Scheduler = pool.scheduler.parse()?;
     for (guest, set) in guests.iter().zip(sets) {
         // One that is missing is told by the check of all.
-        if let Some(cap) = set.cap {
+        if let Some(cap) = place.cap(set.cap) {
             scheduler.cap(guest.name(), cap).map_err(failed)?;
         }
         if let Some(reservation) = place.reservation() {
@@ -220,7 +231,8 @@ fn limit(guests: &[Guest], sets: &[&Set], place: &GuestsIn, pool: &Pool) -> Resu
 
 fn config(image: &Image, index: usize, set: &Set, place: &GuestsIn) -> GuestConfig {
     let mut lines = Vec::new();
-    lines.extend(set.weight.map(|weight| format!("cpu_weight={weight}")));
+    let weight = place.weight(set.weight);
+    lines.extend(weight.map(|weight| format!("cpu_weight={weight}")));
     // Any preference keeps the toolstack from choosing a NUMA node; in Xen 4.17 the hard affinity
     // `cpus="all"` does not.
     let anywhere = (place.numa_placement == Some(false)).then_some(proof::ALL_CPUS);
@@ -264,26 +276,46 @@ impl Used {
         };
         at(&self.after) - at(&self.before)
     }
+
+    /// Domains in the pool that are neither workers nor dom0, with their CPU time in seconds. Dom0 runs
+    /// there with the workers where it is their pool, which the file chose.
+    fn others(&self, pool: &str) -> Vec<(&str, f64)> {
+        let is_other = |running: &&Running| {
+            running.pool == pool && running.name != DOM0 && !running.name.starts_with(PREFIX)
+        };
+        let others = self.after.iter().filter(is_other);
+        let used = others.map(|running| (running.name.as_str(), self.of(&running.name)));
+        used.filter(|(_, seconds)| *seconds > 0.0).collect()
+    }
 }
 
-/// A thread for each guest, which waits with it at the gate.
-fn works(workers: Vec<Attended>, order: &[Member]) -> Result<Vec<crew::Work<Done>>, String> {
+/// A thread for each guest, which waits with it at the gate, and how far off its clock can be.
+fn works(
+    workers: Vec<Attended>,
+    order: &[Member],
+    duration_ns: u64,
+) -> Result<(Vec<crew::Work<Done>>, Vec<u64>), String> {
     let mut works: Vec<crew::Work<Done>> = Vec::new();
+    let mut clocks = Vec::new();
     let workers = workers.into_iter().zip(order.iter().copied());
     for (index, (mut worker, member)) in workers.enumerate() {
-        let ahead_ns = worker.clock_ahead_ns()?;
+        let (clock_ns, ahead_ns) = worker.clock_ahead_ns(duration_ns / CLOCK_WITHIN)?;
+        clocks.push(clock_ns);
         works.push(Box::new(move |gate| {
             worker.wait_at(gate, index, member, ahead_ns)
         }));
     }
-    Ok(works)
+    Ok((works, clocks))
 }
 
 /// The quickest answer, with what it took; no further question is asked after one that was quick.
-fn quickest(mut ask: impl FnMut() -> Result<(u64, i64), String>) -> Result<(u64, i64), String> {
+fn quickest(
+    soon_ns: u64,
+    mut ask: impl FnMut() -> Result<(u64, i64), String>,
+) -> Result<(u64, i64), String> {
     let mut best = ask()?;
     for _ in 1..CLOCK_QUESTIONS {
-        if best.0 <= CLOCK_SOON_NS {
+        if best.0 <= soon_ns {
             break;
         }
         best = best.min(ask()?);
@@ -341,17 +373,20 @@ impl Attended {
         }
     }
 
-    /// The lead of the guest's clock over this one. It is asked for while all guests wait, so that
+    /// The lead of the guest's clock over this one, and the most by which that is wrong. It is asked for while all guests wait, so that
     /// no work keeps this one from its answer.
-    fn clock_ahead_ns(&mut self) -> Result<i64, String> {
-        let (took_ns, ahead_ns) = quickest(|| self.clock())?;
-        if took_ns > CLOCK_WITHIN_NS {
-            let took = model::format_duration_ns(took_ns);
+    fn clock_ahead_ns(&mut self, most_ns: u64) -> Result<(u64, i64), String> {
+        let soon_ns = CLOCK_SOON_NS.min(most_ns);
+        let (took_ns, ahead_ns) = quickest(soon_ns, || self.clock())?;
+        let wrong_ns = took_ns.div_ceil(2);
+        if wrong_ns > most_ns {
+            let [took, most] = [took_ns, 2 * most_ns].map(model::format_duration_ns);
             return Err(self.failed(&format!(
-                "it told its clock after {took}, too late for a common window"
+                "it told its clock after {took}, and for a common window it has {most}; use a longer \
+                 window, or fewer guests"
             )));
         }
-        Ok(ahead_ns)
+        Ok((wrong_ns, ahead_ns))
     }
 
     /// Time that a question for the clock and its answer took, and the lead of the guest's clock:
@@ -460,7 +495,7 @@ fn used(timing: Timing) -> Result<Used, String> {
 /// Records in the order in which the guests were made, and what was seen of these.
 fn put_together(
     mut done: Vec<Done>,
-    made: Vec<AsMade>,
+    (made, clocks): (Vec<AsMade>, Vec<u64>),
     weights: &Weights,
     pool: &Pool,
     shape: Shape,
@@ -470,12 +505,13 @@ fn put_together(
     let used = used.ok_or("no CPU times were read")?;
     let mut records = Vec::new();
     let mut guests = Vec::new();
-    for (one, made) in done.into_iter().zip(made) {
+    for ((one, made), clock_ns) in done.into_iter().zip(made).zip(clocks) {
         let (weight, cap) = weights.of(&one.name);
         guests.push(OfGuest {
             cap,
             cpu_seconds: used.of(&one.name),
             steal_ns: one.report.steal_ns,
+            clock_ns,
             name: one.name,
             made,
         });
@@ -492,9 +528,14 @@ fn put_together(
         });
     }
     let all: f64 = guests.iter().map(|guest| guest.cpu_seconds).sum();
+    let percent = |seconds: f64| 100.0 * seconds / used.seconds;
+    let others = used.others(&pool.name).into_iter();
     let seen = Seen {
+        others: others
+            .map(|(name, seconds)| (name.to_owned(), percent(seconds)))
+            .collect(),
         cpus: pool.cpus.len(),
-        cpu_percent: 100.0 * all / used.seconds,
+        cpu_percent: percent(all),
         guests,
     };
     Ok((records, seen))
@@ -506,10 +547,35 @@ mod tests {
     use crate::burnwait::sets;
 
     #[test]
+    fn other_domains_of_the_pool_are_seen_by_what_they_used_in_the_window() {
+        let running = |name: &str, pool: &str, cpu_seconds| Running {
+            name: name.to_owned(),
+            state: "r-----".to_owned(),
+            cpu_seconds,
+            pool: pool.to_owned(),
+        };
+        let all = |seconds: f64| {
+            vec![
+                running(DOM0, "tests", seconds),
+                running("schedlab-worker-0", "tests", seconds),
+                running("database", "tests", 3.0 * seconds),
+                running("idle", "tests", 7.0),
+                running("elsewhere", "Pool-0", seconds),
+            ]
+        };
+        let used = Used {
+            before: all(1.0),
+            after: all(3.0),
+            seconds: 5.0,
+        };
+        assert_eq!(used.others("tests"), [("database", 6.0)]);
+    }
+
+    #[test]
     fn the_quickest_answer_is_taken_and_the_first_quick_one_is_the_last() {
         let take = |answers: &[u64]| {
             let mut asked = 0;
-            let quickest = quickest(|| {
+            let quickest = quickest(CLOCK_SOON_NS, || {
                 asked += 1;
                 Ok((answers[asked - 1], asked as i64))
             });

@@ -49,11 +49,14 @@ impl Weights {
         found.map_or((USUAL_WEIGHT, 0), |(_, weight, cap)| (*weight, *cap))
     }
 
-    /// Has each guest what its set asks for?
-    pub fn check(&self, guests: &[Guest], sets: &[&Set]) -> Result<(), String> {
+    /// Has each guest what its set and the arm ask for?
+    pub fn check(&self, guests: &[Guest], sets: &[&Set], place: &GuestsIn) -> Result<(), String> {
         for (guest, set) in guests.iter().zip(sets) {
             let (weight, cap) = self.of(guest.name());
-            for (what, wanted, found) in [("weight", set.weight, weight), ("cap", set.cap, cap)] {
+            for (what, wanted, found) in [
+                ("weight", place.weight(set.weight), weight),
+                ("cap", place.cap(set.cap), cap),
+            ] {
                 if let Some(wanted) = wanted.filter(|wanted| *wanted != found) {
                     let name = guest.name();
                     return Err(format!(
@@ -191,6 +194,26 @@ mod tests {
             check_reserved(&hard, Some(found)).unwrap_err(),
             "has 2000 us in 8000 us with extratime and not 2000 us in 8000 us without extratime"
         );
+    }
+
+    #[test]
+    fn a_guest_has_the_weight_of_its_set_or_of_the_arm_and_the_lower_of_their_caps() {
+        let asked = GuestsIn {
+            weight: Some(512),
+            cap: Some(40),
+            ..place()
+        };
+        assert_eq!(
+            (asked.weight(None), asked.weight(Some(64))),
+            (Some(512), Some(64))
+        );
+        let caps = [None, Some(0), Some(20), Some(80)];
+        assert_eq!(
+            caps.map(|cap| asked.cap(cap)),
+            [Some(40), Some(40), Some(20), Some(40)]
+        );
+        assert_eq!(caps.map(|cap| place().cap(cap)), caps);
+        assert_eq!((asked.most(), place().most()), (0.4, 1.0));
     }
 
     #[test]

@@ -28,6 +28,7 @@ fn recorded(order: &[(usize, usize)], in_guests: bool) -> Parsed {
         cap: 0,
         cpu_seconds: 0.1,
         steal_ns: 0,
+        clock_ns: 0,
         made: guests::AsMade {
             soft_cpus: "all".to_owned(),
             reserved: None,
@@ -35,12 +36,34 @@ fn recorded(order: &[(usize, usize)], in_guests: bool) -> Parsed {
     };
     let seen = guests::Seen {
         cpus: 1,
+        others: Vec::new(),
         cpu_percent: 67.0,
         guests: order.iter().map(guest).collect(),
     };
     let seen = in_guests.then_some(seen);
     let opened = std::time::SystemTime::now();
     figures::parsed(&load, &job, records.collect(), opened, seen).unwrap()
+}
+
+#[test]
+fn other_domains_that_ran_in_the_pool_are_told() {
+    let load = load();
+    let seen = |percent| guests::Seen {
+        cpus: 1,
+        cpu_percent: 67.0,
+        guests: vec![guest_of(0, None)],
+        others: vec![("database".to_owned(), percent)],
+    };
+    let told = |percent| {
+        let record = record_of(Member { set: 0, number: 0 }, 256, &[1_000]);
+        let (job, opened) = (job_of_guests(&load, None), std::time::SystemTime::now());
+        figures::parsed(&load, &job, vec![record], opened, Some(seen(percent))).unwrap()
+    };
+    let is_told = |percent| {
+        let mut warnings = told(percent).warnings.into_iter();
+        warnings.any(|warning| warning.what.ends_with("database (40 % of a CPU)"))
+    };
+    assert_eq!((is_told(40.0), is_told(1.0)), (true, false));
 }
 
 /// First columns of the rows of a table.
