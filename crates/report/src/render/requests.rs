@@ -12,6 +12,8 @@ use crate::words;
 const ERRORS: &str = "error_percent";
 const GOODPUT: &str = "requests_per_sec";
 const OVERLOADED: &str = "overloaded";
+const CAPTION: &str = "Success is a mean over the trials, the rest are medians. Goodput counts the \
+                       requests with the right answer.";
 /// Footnote of a column that is pooled.
 const POOLED: &str = " Pooled: of the requests of all trials together, where a trial has too few \
                       for a 95th percentile of its own; it decides nothing.";
@@ -32,7 +34,8 @@ const HEAD: [&str; 13] = [
     "p95_pooled",
 ];
 
-/// Medians over the trials of one arm in one cell. What was not measured is none.
+/// One arm in one cell: its success as a mean over its trials, all else as medians over them. What
+/// was not measured is none.
 struct Arm<'a> {
     name: &'a str,
     trials: usize,
@@ -80,7 +83,8 @@ fn arms<'a>(table: &'a Table, cell: &'a CellTable) -> Vec<Arm<'a>> {
     let arm = |(index, info): (usize, &'a crate::table::ArmInfo)| Arm {
         name: &info.name,
         trials: summary(MARK, index).map_or(0, |summary| summary.trials),
-        success_percent: median(ERRORS, index).map(|errors| 100.0 - errors),
+        // An arm that fails in two of five trials has no error in the median.
+        success_percent: summary(ERRORS, index).map(|summary| 100.0 - summary.mean),
         mean_ns: median(MARK, index),
         p95_ns: match cell.pooled.is_empty() {
             true => median(P95, index),
@@ -110,8 +114,7 @@ fn sheet(table: &Table, cell: &CellTable) -> Sheet {
     let heads = ["success", "mean", "p95", "goodput"];
     let mut columns: Vec<String> = heads.map(str::to_owned).into();
     columns.extend(deciding.map(|_| "verdict".to_owned()));
-    let mut caption =
-        "Medians over the trials. Goodput counts the requests with the right answer.".to_owned();
+    let mut caption = CAPTION.to_owned();
     if is_pooled {
         caption.push_str(POOLED);
     }

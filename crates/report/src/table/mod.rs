@@ -255,6 +255,9 @@ impl MetricRow {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Summary {
     pub trials: usize,
+    /// For shares, which a median would round away: few trials that fail are still failures.
+    #[serde(skip)]
+    pub(crate) mean: f64,
     pub median: f64,
     pub lower_quartile: f64,
     pub upper_quartile: f64,

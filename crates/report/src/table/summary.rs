@@ -1,13 +1,14 @@
-//! An arm by itself: the middle of its trials, without comparing.
+//! An arm by itself: the middle and the mean of its trials, without comparing.
 
 use crate::table::Summary;
-use stats::summary::quantile;
+use stats::summary::{mean, quantile};
 
 /// None where there are no values.
 pub fn summarise(values: impl Iterator<Item = f64>) -> Option<Summary> {
     let values: Vec<f64> = values.filter(|v| v.is_finite()).collect();
     Some(Summary {
         trials: values.len(),
+        mean: mean(&values)?,
         median: quantile(&values, 0.5)?,
         lower_quartile: quantile(&values, 0.25)?,
         upper_quartile: quantile(&values, 0.75)?,
