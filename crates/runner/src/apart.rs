@@ -7,6 +7,7 @@ use model::{
     Arm, Listening, Measurement, Part, Reply, Request, TrialResult, TrialSpec, TrialState, Warning,
 };
 use std::time::{Duration, Instant};
+use target::TargetError;
 
 /// The two agents of a trial.
 pub(crate) struct Apart<'a, 'b> {
@@ -49,7 +50,11 @@ impl Apart<'_, '_> {
 
     fn forwarded(&mut self, mut services: Vec<Listening>) -> Result<Vec<Listening>, Cut> {
         let ports: Vec<u16> = services.iter().map(|s| s.number).collect();
-        let here = self.target.forward(&ports)?;
+        let here = match self.target.forward(&ports) {
+            // Somebody took a port, say. The next attempt has a new session, and may have another port.
+            Err(error @ TargetError::Io { .. }) => return Err(Cut::Lost(error.to_string())),
+            forwarded => forwarded?,
+        };
         for (service, number) in services.iter_mut().zip(here) {
             service.number = number;
         }

@@ -8,7 +8,7 @@ use model::{
     TrialState,
 };
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -58,6 +58,8 @@ pub struct FakeTarget {
     /// Do calibrations hold for all loads of a workload? Each has the number of those so far.
     pub calibrates_all_loads: bool,
     calibrated: Arc<AtomicU64>,
+    /// Number of next times that ports cannot be forwarded, since somebody has them.
+    pub ports_taken: Arc<AtomicU32>,
 }
 
 impl std::fmt::Debug for FakeTarget {
@@ -91,6 +93,7 @@ impl FakeTarget {
             applied_ns: |_| 0,
             calibrates_all_loads: false,
             calibrated: Arc::default(),
+            ports_taken: Arc::default(),
         }
     }
 }
@@ -139,6 +142,7 @@ impl Target for FakeTarget {
             applied_ns: self.applied_ns,
             calibrates_all_loads: self.calibrates_all_loads,
             calibrated: Arc::clone(&self.calibrated),
+            ports_taken: Arc::clone(&self.ports_taken),
             replies: VecDeque::new(),
             after_load: None,
             dead: false,
@@ -167,6 +171,7 @@ struct FakeSession {
     applied_ns: fn(&str) -> u64,
     calibrates_all_loads: bool,
     calibrated: Arc<AtomicU64>,
+    ports_taken: Arc<AtomicU32>,
     replies: VecDeque<Reply>,
     /// The end of a trial whose load runs elsewhere.
     after_load: Option<Reply>,
@@ -238,6 +243,15 @@ impl FakeSession {
 
 impl Session for FakeSession {
     fn forward(&mut self, ports: &[u16]) -> Result<Vec<u16>, TargetError> {
+        let left = self.ports_taken.load(Relaxed);
+        if left > 0 {
+            self.ports_taken.store(left - 1, Relaxed);
+            return Err(TargetError::Io {
+                step: "forward ports of",
+                object: "the fake".to_owned(),
+                source: std::io::ErrorKind::AddrInUse.into(),
+            });
+        }
         Ok(ports.iter().map(|port| port + FORWARDED).collect())
     }
 

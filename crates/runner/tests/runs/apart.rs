@@ -95,3 +95,18 @@ fn a_controller_that_dies_voids_the_trial_and_is_started_again() {
     assert_eq!(void.len(), 1);
     assert!(trials.iter().filter(|t| t.is_ok()).count() >= 6);
 }
+
+#[test]
+fn a_port_that_somebody_took_voids_its_trial_and_not_the_run() {
+    let load = |spec: &TrialSpec| {
+        took(wobble(spec.seed) * if spec.arm.name == "slow" { 1.5 } else { 1.0 })
+    };
+    let target = FakeTarget::new(steal);
+    target.ports_taken.store(1, Ordering::Relaxed);
+    let trials = apart(load, target);
+    let void: Vec<&Trial> = trials.iter().filter(|t| !t.is_ok()).collect();
+    assert_eq!(void.len(), 1);
+    let why = void[0].result.state.why().unwrap();
+    assert!(why.starts_with("forward ports of: the fake: "), "{why}");
+    assert!(trials.iter().filter(|t| t.is_ok()).count() >= 6);
+}

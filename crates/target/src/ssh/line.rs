@@ -156,11 +156,24 @@ impl Line for SshSpec {
         if let Some(mut stderr) = stderr {
             let _ = stderr.read_to_string(&mut said);
         }
-        Err(self.no_connection(&said).into())
+        Err(not_forwarded(self.no_connection(&said)))
     }
 
     fn facts(&self) -> Vec<(String, String)> {
         vec![("ssh.host".to_owned(), self.host.clone())]
+    }
+}
+
+/// Error of ports that are not forwarded. What another try may change, as a port that somebody took
+/// just now, is no unmet requirement.
+fn not_forwarded(failure: Failure) -> TargetError {
+    match failure {
+        Failure::Connection(problem) => TargetError::Io {
+            step: "forward ports by",
+            object: "ssh".to_owned(),
+            source: std::io::Error::other(problem.what),
+        },
+        failure => failure.into(),
     }
 }
 
@@ -250,6 +263,18 @@ mod tests {
             spec().no_connection(refused),
             Failure::Connection(_)
         ));
+    }
+
+    #[test]
+    fn a_port_that_was_taken_just_now_is_no_unmet_requirement() {
+        let taken = "bind [127.0.0.1]:4000: Address already in use\n\
+                     Could not request local forwarding.";
+        let error = not_forwarded(spec().no_connection(taken));
+        assert!(matches!(error, TargetError::Io { .. }), "{error:?}");
+        assert!(error.to_string().contains("4000: Address already in use"));
+        let changed = "Host key verification failed.";
+        let error = not_forwarded(spec().no_connection(changed));
+        assert!(matches!(error, TargetError::Unmet(_)), "{error:?}");
     }
 
     #[test]
