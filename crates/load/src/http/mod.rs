@@ -214,7 +214,8 @@ const KEYS: &[KeyDef] = &[
          is found there), and `take`, values to keep of the answer by name (a JSONPath, or a \
          regular expression with a group). In path, headers and body `{NAME}` stands for a value \
          that was taken, `{NAME:other}` for another one, `{int:1..9}` and \
-         `{decimal:0.01..9.99}` for a number, `{pick:FILE}` for a line of a file.",
+         `{decimal:0.01..9.99}` for a number, `{pick:FILE}` for a line of a file, and `{{NAME}}` \
+         for the text `{NAME}`.",
     ),
     KeyDef::new(
         "setup",

@@ -1,5 +1,6 @@
 //! Texts with placeholders: `{account}`, `{account:other}`, `{int:1..1000}`,
-//! `{decimal:0.01..9.99}`, `{pick:FILE}`. Other braces are text, for JSON has its own.
+//! `{decimal:0.01..9.99}`, `{pick:FILE}`. `{{account}}` is the text `{account}`. Other braces are
+//! text, for JSON has its own.
 
 use super::pools::{MOST_POOLS, Names, Place, Pools};
 use model::Invalid;
@@ -81,6 +82,11 @@ impl Template {
         while let Some(at) = rest.find('{') {
             plain.push_str(&rest[..at]);
             rest = &rest[at..];
+            if let Some((inside, after)) = doubled(rest) {
+                plain.extend(["{", inside, "}"]);
+                rest = after;
+                continue;
+            }
             let inside = rest[1..].split_once('}');
             match inside.filter(|(inside, _)| is_placeholder(inside)) {
                 Some((inside, after)) => {
@@ -154,6 +160,14 @@ impl Template {
     }
 }
 
+/// Inside of a placeholder that is meant as text, `{{account}}`, and the text after it. No JSON has
+/// such braces: an object begins with the name of a field.
+fn doubled(text: &str) -> Option<(&str, &str)> {
+    let (inside, after) = text.strip_prefix("{{")?.split_once("}}")?;
+    let is_one = !inside.contains('}') && is_placeholder(inside);
+    is_one.then_some((inside, after))
+}
+
 /// Ports and folders of services (`{bank.port}`) are filled in before a load begins.
 fn is_placeholder(inside: &str) -> bool {
     let (name, detail) = inside.split_once(':').unwrap_or((inside, ""));
@@ -193,13 +207,14 @@ fn wrong(inside: &str, right: &str) -> Invalid {
 
 fn unknown(inside: &str, name: &str, names: &Names) -> Invalid {
     let known: Vec<String> = names.all().map(|name| format!("{{{name}}}")).collect();
+    let as_text = format!("{{{{{inside}}}}} is the text itself");
     let remedy = match model::nearest(name, names.all().chain(["int", "decimal", "pick"])) {
-        Some(near) => format!("did you mean `{near}`?"),
+        Some(near) => format!("did you mean `{near}`? {as_text}"),
         None if known.is_empty() => format!(
             "take = {{ {name} = \"$.id\" }} in a [[workload.setup]] fills it; without that there \
-             are {FORMS}"
+             are {FORMS}; {as_text}"
         ),
-        None => format!("there are {}, {FORMS}", known.join(", ")),
+        None => format!("there are {}, {FORMS}; {as_text}", known.join(", ")),
     };
     Invalid::new("", format!("`{{{inside}}}` stands for nothing")).with_remedy(remedy)
 }

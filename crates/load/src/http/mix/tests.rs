@@ -256,6 +256,21 @@ fn braces_that_are_no_placeholders_stay() {
 }
 
 #[test]
+fn a_placeholder_in_double_braces_is_the_text_of_it() {
+    let body = "{{account}} {{no-such}} {{int:1..9}} {{pick:no.txt}} {\"a\":{\"b\":{int:5..5}}} \
+                {{{int:5..5}} {{\"c\"}} {{A}}";
+    let mix = mix(json!({"request": [{"path": "/{{id}}/x", "body": body}]})).unwrap();
+    assert!(mix.files.is_empty(), "{:?}", mix.files);
+    let text = &texts(&mut thread(mix, 0), 1)[0];
+    assert!(text.starts_with("POST /{id}/x HTTP/1.1\r\n"), "{text}");
+    let expected = "{account} {no-such} {int:1..9} {pick:no.txt} {\"a\":{\"b\":5}} {{int:5..5} \
+                    {{\"c\"}} {{A}}";
+    assert!(text.ends_with(&format!("\r\n\r\n{expected}")), "{text}");
+    let unknown = fault(json!({"request": [{"path": "/{id}"}]}));
+    assert!(unknown.contains("{{id}} is the text itself"), "{unknown}");
+}
+
+#[test]
 fn parameters_are_read_back_as_they_were_stored() {
     let load = read(
         json!({"setup": [accounts(5)], "phases": {"ramp-up": "1s", "from": "20%"},
