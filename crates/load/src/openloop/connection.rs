@@ -44,6 +44,20 @@ pub enum Received {
     Fault(Fault),
 }
 
+/// A limit of this side that kept a connection from being made, which is no failure of the
+/// server, with the remedy.
+pub fn own_limit(address: SocketAddr, error: &io::Error) -> Option<String> {
+    let (who, raise) = match Errno::from_io_error(error)? {
+        Errno::MFILE => ("the generator has", "raise the limit (ulimit -n)"),
+        Errno::NFILE => ("this machine has", "raise the limit (sysctl fs.file-max)"),
+        _ => return None,
+    };
+    Some(format!(
+        "{who} too many open files, so it cannot connect to {address}; {raise}, or take fewer \
+         connections"
+    ))
+}
+
 #[derive(Debug)]
 pub struct Connection<P: Protocol> {
     /// Its place among the connections of the thread.
@@ -188,14 +202,22 @@ impl<P: Protocol> Connection<P> {
             .is_some_and(|request| protocol.is_idempotent(request))
     }
 
-    /// Drops the socket and connects anew without waiting.
-    pub fn reconnect(&mut self, address: SocketAddr, poller: &Poller, retry_ns: u64) {
+    /// Drops the socket and connects anew without waiting. The limit of this side that kept it
+    /// from that, if one did.
+    pub fn reconnect(
+        &mut self,
+        address: SocketAddr,
+        poller: &Poller,
+        retry_ns: u64,
+    ) -> Option<String> {
         self.socket = None;
         self.request = None;
-        self.state = match self.connect(address, poller) {
-            Ok(()) => State::Connecting,
-            Err(_) => State::Down { retry_ns },
+        let failed = self.connect(address, poller).err();
+        self.state = match failed {
+            None => State::Connecting,
+            Some(_) => State::Down { retry_ns },
         };
+        own_limit(address, &failed?)
     }
 
     /// Connects anew for the request that met a connection which the server had closed,
@@ -247,5 +269,25 @@ impl<P: Protocol> Connection<P> {
             self.socket = None;
             self.state = State::Down { retry_ns };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_many_open_files_are_a_limit_of_this_side_and_a_refusal_is_not() {
+        let address = SocketAddr::from(([127, 0, 0, 1], 80));
+        let said = |error: Errno| own_limit(address, &error.into());
+        let own = said(Errno::MFILE).unwrap();
+        assert!(
+            own.starts_with("the generator has") && own.contains("ulimit -n"),
+            "{own}"
+        );
+        let of_all = said(Errno::NFILE).unwrap();
+        assert!(of_all.contains("fs.file-max"), "{of_all}");
+        assert_eq!(said(Errno::CONNREFUSED), None);
+        assert_eq!(own_limit(address, &io::ErrorKind::TimedOut.into()), None);
     }
 }

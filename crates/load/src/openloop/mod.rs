@@ -24,6 +24,7 @@ mod tally;
 mod worker;
 
 pub use config::Config;
+pub(crate) use connection::own_limit;
 pub use generate::{THREAD, generate};
 pub use poller::{Events, Poller, Wait, events, index};
 pub use protocol::{Answer, Done, Fault, Protocol, Taken, Wrong};

@@ -7,7 +7,7 @@
 //! is its own queue. From the gate to the end of the load nothing is allocated.
 
 use super::config::Config;
-use super::connection::{Connection, Received, State};
+use super::connection::{Connection, Received, State, own_limit};
 use super::inbox::Inbox;
 use super::poller::{self, Events, Poller, Wait};
 use super::protocol::{Done, Fault, Protocol, Taken, Wrong};
@@ -18,6 +18,7 @@ use crate::pacing::Share;
 use crate::sys::{now_ns, sleep_until, thread_cpu_ns};
 use rustix::event::epoll::{Event, EventFlags};
 use std::collections::VecDeque;
+use std::io;
 use std::net::SocketAddr;
 
 /// Between two tries to reach a server that refuses connections.
@@ -46,6 +47,9 @@ pub struct Worker<P: Protocol> {
     /// Nor where somebody may wait for the thread: once an answer came in pieces or ended
     /// its connection, a request was not taken as a whole, or failed.
     as_they_come: bool,
+    /// The limit of this side that kept a connection from being made: what failed then says
+    /// nothing of the server.
+    limit: Option<String>,
 }
 
 impl<P: Protocol> Worker<P> {
@@ -56,7 +60,7 @@ impl<P: Protocol> Worker<P> {
         for index in 0..share.size() as usize {
             let answer = protocol.answer();
             let connection = Connection::open(index, config.address, answer, &poller)
-                .map_err(|e| format!("connect to {}: {e}", config.address))?;
+                .map_err(|e| not_connected(config.address, &e))?;
             connections.push(connection);
         }
         Ok(Worker {
@@ -67,6 +71,7 @@ impl<P: Protocol> Worker<P> {
             inbox: Inbox::new(),
             answers_wait: false,
             as_they_come: false,
+            limit: None,
             free: (0..connections.len()).collect(),
             connections,
             starts: config.schedule(share.index),
@@ -90,8 +95,15 @@ impl<P: Protocol> Worker<P> {
         let mut load = Load::new(&mut self, timing);
         load.run(gate)?;
         load.settle();
-        Ok(self.tally)
+        match self.limit {
+            Some(why) => Err(why),
+            None => Ok(self.tally),
+        }
     }
+}
+
+fn not_connected(address: SocketAddr, error: &io::Error) -> String {
+    own_limit(address, error).unwrap_or_else(|| format!("connect to {address}: {error}"))
 }
 
 /// A worker between the start and the end of the load.
@@ -128,7 +140,7 @@ impl<'a, P: Protocol> Load<'a, P> {
             self.mark(now_ns);
             now_ns = self.send_due(now_ns);
             self.sweep(now_ns);
-            if self.is_over(now_ns) || gate.is_stopped() {
+            if self.is_over(now_ns) || gate.is_stopped() || self.worker.limit.is_some() {
                 return Ok(());
             }
             match self.wait(now_ns) {
@@ -359,7 +371,11 @@ impl<'a, P: Protocol> Load<'a, P> {
 
     fn reconnect(&mut self, index: usize, now_ns: u64) {
         let worker = &mut *self.worker;
-        worker.connections[index].reconnect(worker.address, &worker.poller, now_ns + RETRY_NS);
+        let connection = &mut worker.connections[index];
+        let limit = connection.reconnect(worker.address, &worker.poller, now_ns + RETRY_NS);
+        if limit.is_some() {
+            worker.limit = limit;
+        }
     }
 
     /// Looks for time-outs and for connections to try again.

@@ -3,7 +3,7 @@
 use super::pools::Pools;
 use super::template::Draw;
 use super::{HttpAnswer, Mix, Prepared};
-use crate::openloop::{Done, Taken, Wrong};
+use crate::openloop::{Done, Taken, Wrong, own_limit};
 use rand::{RngCore, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::io::{self, ErrorKind, Read, Write};
@@ -49,7 +49,7 @@ fn in_words(address: SocketAddr, error: &io::Error) -> String {
     match error.kind() {
         // How a socket says that its time-out is over.
         ErrorKind::WouldBlock => format!("{address} did not answer for {} s", LIMIT.as_secs()),
-        _ => format!("{address}: {error}"),
+        _ => own_limit(address, error).unwrap_or_else(|| format!("{address}: {error}")),
     }
 }
 
