@@ -21,6 +21,10 @@ const SILENT_NS: u64 = 1_000_000_000;
 /// So many times the usual pause between two requests is no pause any more.
 const SILENT_GAPS: u64 = 10;
 
+/// Reason of a trial that fails by no fault of a service.
+const TOO_MANY_FILES: &str = "the generator had too many open files, so its requests failed; \
+                              raise the limit (ulimit -n)";
+
 /// Figures of the requests that were due in the measured part; `cpus` may be used by the
 /// program.
 pub fn parsed(
@@ -42,13 +46,18 @@ pub fn parsed(
             .iter()
             .filter(|r| window.contains(r.counts_from_ns()))
     };
-    let of_generator = in_window().find(|r| r.reason.contains("Too many open files"));
-    let mut parsed = figures::parsed(&config, vec![tally], measured.opened)?;
+    let of_generator = in_window().any(|r| has_too_many_files(&r.reason));
+    let ways = by_name::ways_to_fail(ways_to_fail(in_window()));
+    let parsed = figures::parsed(&config, vec![tally], measured.opened);
+    let mut parsed = match (parsed, &ways) {
+        (Err(_), _) if of_generator => return Err(TOO_MANY_FILES.to_owned()),
+        (Err(why), Some(ways)) => return Err(format!("{why}; {}", ways.what)),
+        (parsed, _) => parsed?,
+    };
     parsed.metrics.push(mean(in_window()));
     let table = by_name(in_window(), job.workload.duration_ns)?;
     parsed.files.push(table);
-    let ways = ways_to_fail(in_window());
-    parsed.warnings.extend(by_name::ways_to_fail(ways));
+    parsed.warnings.extend(ways);
     let last_ns = in_window().map(Request::counts_from_ns).max();
     let count = in_window().count();
     let unknown = in_window().filter(|r| r.due_us.is_none()).count();
@@ -58,12 +67,8 @@ pub fn parsed(
     parsed
         .warnings
         .extend(measured.assertions_failed.then(assertions_failed));
-    if of_generator.is_some() {
-        parsed.void = Some(
-            "the generator had too many open files, so its requests failed; raise the limit \
-             (ulimit -n)"
-                .to_owned(),
-        );
+    if of_generator {
+        parsed.void = Some(TOO_MANY_FILES.to_owned());
     }
     Ok(parsed)
 }
@@ -201,12 +206,19 @@ fn failure(request: &Request) -> Option<Failure> {
     }
 }
 
-/// A failure by Gatling's own words. A check says what it found in the answer, so there was one.
+/// Whether the generator could open no connection: in the words of the system, which Gatling's own
+/// log repeats, or in those of the simulation of `demo/`.
+fn has_too_many_files(reason: &str) -> bool {
+    reason.to_ascii_lowercase().contains("too many open files")
+}
+
+/// A failure by Gatling's own words, or those of the simulation of `demo/`. A check says what it
+/// found in the answer, so there was one.
 fn without_status(reason: &str) -> Failure {
     let says = |words: &str| reason.contains(words);
-    if says("Request timeout") {
+    if says("Request timeout") || reason == "no answer: timed out" {
         Failure::Timeout
-    } else if says("Premature close") {
+    } else if says("Premature close") || reason == "no answer: closed" {
         Failure::HangUp
     } else if says(".find.") || says(", found ") {
         Failure::Wrong

@@ -45,6 +45,10 @@ fn right(due: u64) -> String {
 }
 
 fn parsed(log: &str) -> Parsed {
+    result(log).unwrap()
+}
+
+fn result(log: &str) -> Result<Parsed, String> {
     let requests = requests::parse(log.as_bytes()).unwrap();
     let measured = run::Measured {
         opened: SystemTime::UNIX_EPOCH,
@@ -52,7 +56,7 @@ fn parsed(log: &str) -> Parsed {
         assertions_failed: false,
     };
     let job = job(&gatling(&["java"], "log"));
-    figures::parsed(&job, &requests, &measured, 2).unwrap()
+    figures::parsed(&job, &requests, &measured, 2)
 }
 
 fn value(parsed: &Parsed, name: &str) -> f64 {
@@ -138,6 +142,43 @@ fn a_generator_that_could_not_open_its_connections_voids_the_trial() {
         format!("{due},{due},{},0,Too many open files", due < 8 * SECOND)
     }));
     assert!(parsed.void.unwrap().contains("ulimit -n"));
+}
+
+#[test]
+fn the_reasons_of_the_simulation_of_the_demo_are_told_apart() {
+    let with = |reason: &str| {
+        parsed(&log(|due| match due % (100 * MS) {
+            0 => format!("{due},{},true,200,", due + MS),
+            _ => format!("{due},{},false,0,{reason}", due + MS),
+        }))
+    };
+    let own = with("no answer: too many open files of the load");
+    assert!(own.void.unwrap().contains("ulimit -n"));
+    for (reason, words) in [
+        ("no answer: timed out", "180 timed out"),
+        ("no answer: closed", "180 met a connection"),
+        ("no answer: refused", "180 were not answered"),
+        ("no answer", "180 were not answered"),
+    ] {
+        let parsed = with(reason);
+        assert_eq!(parsed.void, None, "{reason}");
+        let said: Vec<&str> = parsed.warnings.iter().map(|w| w.what.as_str()).collect();
+        assert!(said.iter().any(|what| what.contains(words)), "{said:?}");
+        let way = format!("Pay: {reason}");
+        assert!(said.iter().any(|what| what.contains(&way)), "{said:?}");
+    }
+}
+
+#[test]
+fn a_run_in_which_everything_failed_says_why() {
+    let error = |reason: &str| {
+        result(&log(|due| format!("{due},{},false,0,{reason}", due + MS))).unwrap_err()
+    };
+    let refused = error("no answer: refused");
+    assert!(refused.contains("no request was answered"), "{refused}");
+    assert!(refused.contains("Pay: no answer: refused"), "{refused}");
+    let own = error("no answer: too many open files of the load");
+    assert!(own.contains("ulimit -n"), "{own}");
 }
 
 #[test]

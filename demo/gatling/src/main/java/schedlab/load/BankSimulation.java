@@ -24,6 +24,7 @@ public class BankSimulation extends Simulation {
   private final Profile profile = new Profile(settings);
   private final Requests requests = new Requests(settings.rangeSize());
   private final RequestLog log = new RequestLog();
+  private final Reasons reasons = Reasons.listen();
   private final AtomicBoolean measuring = new AtomicBoolean();
   private long[] accounts;
 
@@ -123,6 +124,6 @@ public class BankSimulation extends Simulation {
         dueMs,
         session.getLong("startNs"),
         request.statusOf(session),
-        request.fault(session));
+        request.fault(session, reasons.take(session.userId())));
   }
 }

@@ -44,11 +44,13 @@ final class Requests {
     /**
      * Why this answer is not the right one; empty where it is. Not asked of Gatling's own mark of
      * failed sessions, since silent requests do not set it.
+     *
+     * @param unanswered why there is no answer; empty where there is one, or nobody knows
      */
-    String fault(Session session) {
+    String fault(Session session, String unanswered) {
       int found = statusOf(session);
       if (found == 0) {
-        return "no answer";
+        return unanswered.isEmpty() ? "no answer" : "no answer: " + unanswered;
       }
       if (found != status) {
         return "status %d instead of %d".formatted(found, status);

@@ -226,10 +226,27 @@ class BankSimulationTest {
       assertFalse(outcome.ok(), outcome.toString());
       reasons.put(outcome.request(), outcome.reason());
     }
-    assertEquals("no answer", reasons.get("Get Balance"));
+    assertEquals("no answer: closed", reasons.get("Get Balance"));
     assertEquals("wrong answer", reasons.get("Prime Search"));
     assertEquals("wrong answer", reasons.get("Fraud Check"));
     assertEquals("status 200 instead of 201", reasons.get("Transfer"));
+  }
+
+  @Test
+  void requests_to_where_nobody_listens_are_refused_those_of_the_warm_up_too() throws Exception {
+    Path accounts = Files.write(dir.resolve("accounts"), List.of("1", "2"));
+    String file = "-Dbank.accountsFile=" + accounts;
+    Jvm run = simulate(freePort(), file, "-Dbank.warmUp=1", "-Dbank.ramp=0", "-Dbank.steady=1");
+    assertEquals(0, run.await(), run.said());
+
+    List<Outcome> outcomes = RequestLog.read(dir.resolve("requests.csv"));
+    assertTrue(outcomes.stream().anyMatch(o -> o.phase() == Phase.WARM_UP));
+    for (Outcome outcome : outcomes) {
+      assertEquals("no answer: refused", outcome.reason(), outcome.toString());
+      assertEquals(0, outcome.status(), outcome.toString());
+    }
+    // What Gatling says of each failure in its log is for us and not for the console.
+    assertFalse(run.said().contains("failed for user"), run.said());
   }
 
   @Test
