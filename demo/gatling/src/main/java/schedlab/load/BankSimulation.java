@@ -31,9 +31,10 @@ public class BankSimulation extends Simulation {
   {
     List<PopulationBuilder> populations = new ArrayList<>();
     for (Kind kind : Kind.values()) {
-      if (settings.warmUp() > 0) {
+      long[] warmUpDueMs = Profile.dueMs(profile.warmUp(kind));
+      if (warmUpDueMs.length > 0) {
         populations.add(
-            users("Warm-up: " + kind.title(), kind, Profile.dueMs(profile.warmUp(kind)), true)
+            users("Warm-up: " + kind.title(), kind, warmUpDueMs, true)
                 .injectOpen(profile.warmUp(kind)));
       }
       populations.add(

@@ -35,11 +35,17 @@ record Profile(Settings settings) {
     return steps.toArray(OpenInjectionStep[]::new);
   }
 
-  /** The steps of a scenario's warm-up: its steady rate. */
+  /**
+   * The steps of a scenario's warm-up: its steady rate. There are none where the scenarios begin
+   * one after the other, so slowly that the turn of this one is after the warm-up.
+   */
   OpenInjectionStep[] warmUp(Kind kind) {
     double high = kind.highRate() * settings.rate();
     Duration delay = delay(kind);
     Duration length = Duration.ofSeconds(settings.warmUp()).minus(delay);
+    if (length.isZero() || length.isNegative()) {
+      return new OpenInjectionStep[0];
+    }
     if (delay.isZero()) {
       return new OpenInjectionStep[] {constantUsersPerSec(high).during(length)};
     }

@@ -91,6 +91,31 @@ class ProfileTest {
   }
 
   @ParameterizedTest
+  @EnumSource(Kind.class)
+  void a_scenario_whose_turn_is_after_the_warm_up_has_none(Kind kind) {
+    // A scenario begins each two seconds, so the turn of the third is when the warm-up has ended.
+    String[] slow = {"spread", "true", "steadyRate", "0.5", "warmUp", "4"};
+    Profile profile = new Profile(settings(slow));
+    assertEquals(kind.ordinal() < 2, profile.warmUp(kind).length > 0);
+    for (long dueMs : Profile.dueMs(profile.warmUp(kind))) {
+      assertTrue(dueMs < 4_000, kind + " is warmed up at " + dueMs + " ms");
+    }
+    for (long dueMs : Profile.dueMs(profile.measured(kind))) {
+      assertTrue(dueMs >= 4_000 + 2_000 * kind.ordinal(), kind + " begins at " + dueMs + " ms");
+    }
+  }
+
+  @Test
+  void without_a_warm_up_no_scenario_has_steps_of_one() {
+    for (String spread : new String[] {"true", "false"}) {
+      Profile profile = new Profile(settings("spread", spread));
+      for (Kind kind : Kind.values()) {
+        assertEquals(0, profile.warmUp(kind).length);
+      }
+    }
+  }
+
+  @ParameterizedTest
   @CsvSource({
     "0, WARM_UP",
     "6999, WARM_UP",
