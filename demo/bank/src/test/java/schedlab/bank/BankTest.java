@@ -69,6 +69,13 @@ class BankTest {
   }
 
   @Test
+  void a_decimal_number_that_no_account_has_is_not_found() {
+    for (String number : new String[] {"0", "-1", "9223372036854775807"}) {
+      assertProblem(api.get("/api/accounts/" + number), 404);
+    }
+  }
+
+  @Test
   void a_transfer_from_or_to_an_unknown_account_is_not_found_and_moves_nothing() {
     long account = api.open("100.00");
     assertProblem(api.transfer(account, 4711, "10"), 404);
@@ -118,6 +125,10 @@ class BankTest {
         "{\"fromAccountId\":1.7,\"toAccountId\":2,\"amount\":5} | The body cannot be read",
         "{\"fromAccountId\":\"1\",\"toAccountId\":2,\"amount\":5} | The body cannot be read",
         "{\"fromAccountId\":true,\"toAccountId\":2,\"amount\":5} | The body cannot be read",
+        "{\"fromAccountId\":0x1,\"toAccountId\":2,\"amount\":5} | The body cannot be read",
+        "{\"fromAccountId\":01,\"toAccountId\":2,\"amount\":5} | The body cannot be read",
+        "{\"fromAccountId\":\"0x1\",\"toAccountId\":2,\"amount\":5} | The body cannot be read",
+        "{\"fromAccountId\":1,\"toAccountId\":99999999999999999999,\"amount\":5} | cannot be read",
       })
   void a_wrong_transfer_is_a_bad_request(String body, String detail) {
     Answer answer = api.post("/api/transactions/transfer", body);
@@ -131,6 +142,17 @@ class BankTest {
       value = {
         "/api/accounts/ann | id cannot be 'ann'",
         "/api/accounts/99999999999999999999 | id cannot be",
+        "/api/accounts/0x1 | id cannot be '0x1'",
+        "/api/accounts/0X1/balance | id cannot be '0X1'",
+        "/api/accounts/-0x1/transactions | id cannot be '-0x1'",
+        "/api/accounts/%231/risk-analysis | id cannot be '#1'",
+        "/api/accounts/01/portfolio-optimization | id cannot be '01'",
+        "/api/accounts/+1/fraud-check?amount=10 | id cannot be '+1'",
+        "/api/accounts/%201 | id cannot be ' 1'",
+        "/api/accounts/1.0 | id cannot be '1.0'",
+        "/api/accounts/%EF%BC%91 | id cannot be",
+        "/api/accounts/1/transactions?limit=0x10 | limit cannot be '0x10'",
+        "/api/accounts/1/transactions?limit=010 | limit cannot be '010'",
         "/api/accounts/1/transactions?limit=0 | limit must be greater than or equal to 1",
         "/api/accounts/1/transactions?limit=101 | limit must be less than or equal to 100",
         "/api/accounts/1/fraud-check | Required parameter 'amount' is not present",
@@ -140,6 +162,7 @@ class BankTest {
         "/api/accounts/1/distributed-prime-search?rangeSize=0 | must be from 1 to 10000000, not 0",
         "/api/accounts/1/distributed-prime-search?rangeSize=10000001 | not 10000001",
         "/api/accounts/1/distributed-prime-search?rangeSize=ten | rangeSize cannot be 'ten'",
+        "/api/accounts/1/distributed-prime-search?rangeSize=0x10 | rangeSize cannot be '0x10'",
       })
   void a_wrong_question_is_a_bad_request(String path, String detail) {
     Answer answer = api.get(path);
