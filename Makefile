@@ -10,7 +10,7 @@
 # make deny   licences and known vulnerabilities of what is linked in; needs cargo-deny
 # make test-long   a thousand kills at random times, and what needs emulated CPUs for long; 75 minutes
 .DELETE_ON_ERROR:
-.PHONY: demo quickstart banking banking-local banking-native banking-capacity reference test deny test-long test-java test-sched check sched scx_microquanta build install deb demo-jars
+.PHONY: demo quickstart banking banking-local banking-native banking-capacity reference test deny test-long test-java test-sched check sched scx_microquanta build install deb demo-jars always
 
 HOST := $(shell rustc --print host-tuple)
 SCHEDLAB := target/schedlab
@@ -46,10 +46,21 @@ banking: build demo-jars
 	$(MAKE) --no-print-directory demo/target/bank.squashfs
 	$(SCHEDLAB) run experiments/banking.toml || [ $$? -eq 4 ]
 
-demo/target/bank.squashfs: demo/target/built
+demo/target/bank.squashfs: demo/target/built demo/target/schedulers
 	$(SCHEDLAB) image build $@ --suite "$$(. /etc/os-release; echo $$VERSION_CODENAME)" \
 	  default-jre-headless --copy demo/target/bank:/opt/schedlab \
 	  --copy demo/target/broker:/opt/schedlab $(addprefix --scheduler ,$(BANKING_SCHEDULERS))
+
+# Sums of the programs that --scheduler takes: the file is as old as their last change, so that the
+# image is made anew after an update and not each time. What is not installed, `image build` names.
+CACHE = $(or $(SCHEDLAB_CACHE_DIR),$(or $(filter /%,$(XDG_CACHE_HOME)),$(HOME)/.cache)/schedlab)
+
+demo/target/schedulers: always
+	@mkdir -p $(@D)
+	@for name in $(BANKING_SCHEDULERS); do \
+	  sha256sum "$(CACHE)/schedulers/bin/$$name" || echo "$$name is not installed"; \
+	done >$@.new 2>/dev/null
+	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 
 # The binary is target/schedlab.
 build:
