@@ -20,7 +20,10 @@ import java.util.concurrent.atomic.AtomicInteger;
 /** The load of the published run: eight scenarios, each user with one request. */
 public class BankSimulation extends Simulation {
 
-  private final Settings settings = Settings.load();
+  /** Gatling's own code for wrong arguments; with 2 a run would be one of failed assertions. */
+  private static final int WRONG_SETTING = 1;
+
+  private final Settings settings = settings();
   private final Profile profile = new Profile(settings);
   private final Requests requests = new Requests(settings.rangeSize());
   private final RequestLog log = new RequestLog();
@@ -49,6 +52,19 @@ public class BankSimulation extends Simulation {
                 .shareConnections()
                 // No request to anybody else.
                 .disableWarmUp());
+  }
+
+  /** The settings; a wrong one ends the program, by one line in place of a page about classes. */
+  private static Settings settings() {
+    try {
+      Settings settings = Settings.load();
+      new Profile(settings).check();
+      return settings;
+    } catch (IllegalArgumentException e) {
+      System.err.println("load: " + e.getMessage());
+      System.exit(WRONG_SETTING);
+      throw e;
+    }
   }
 
   /** The set-up: its requests do not pass through Gatling and are not counted. */

@@ -7,12 +7,22 @@ import static io.gatling.javaapi.core.CoreDsl.rampUsersPerSec;
 import io.gatling.javaapi.core.OpenInjectionStep;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import scala.collection.Iterator;
 import scala.concurrent.duration.FiniteDuration;
 
 /** When requests are due: Gatling's open model, where nobody waits for an answer to another one. */
 record Profile(Settings settings) {
+
+  /** A check that anybody comes at all. */
+  void check() {
+    if (Arrays.stream(Kind.values()).allMatch(kind -> dueMs(measured(kind)).length == 0)) {
+      throw new IllegalArgumentException(
+          "no request is due at so low a rate in so short a time: raise bank.steadyRate (or"
+              + " bank.rate) or bank.duration (or bank.steady)");
+    }
+  }
 
   /** The steps of a scenario's measured part: ramp up, steady, ramp down, after the warm-up. */
   OpenInjectionStep[] measured(Kind kind) {

@@ -1,6 +1,7 @@
 package schedlab.load;
 
 import java.net.URI;
+import java.net.URISyntaxException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.LinkedHashMap;
@@ -105,9 +106,13 @@ record Settings(
     if (2 * ramp + steady == 0) {
       throw new IllegalArgumentException("bank.ramp and bank.steady are both 0: nothing to do");
     }
+    if (Files.isDirectory(log)) {
+      throw new IllegalArgumentException(
+          "bank.log must be a file, and '%s' is a directory".formatted(log));
+    }
     accountsFile.ifPresent(
         file -> {
-          if (!Files.isReadable(file)) {
+          if (Files.isDirectory(file) || !Files.isReadable(file)) {
             throw new IllegalArgumentException("bank.accountsFile: cannot read " + file);
           }
         });
@@ -116,9 +121,12 @@ record Settings(
   private record Source(Properties properties, Map<String, String> environment) {
 
     String text(String name) {
-      String words = name.replaceAll("([A-Z])", "_$1").toUpperCase(Locale.ROOT);
-      String fallback = environment.getOrDefault("BANK_" + words, DEFAULTS.get(name));
+      String fallback = environment.getOrDefault(variable(name), DEFAULTS.get(name));
       return properties.getProperty("bank." + name, fallback).trim();
+    }
+
+    private static String variable(String name) {
+      return "BANK_" + name.replaceAll("([A-Z])", "_$1").toUpperCase(Locale.ROOT);
     }
 
     /** The factor of all rates, which may also be told as the rate that it makes. */
@@ -172,8 +180,10 @@ record Settings(
 
     double real(String name, double least, double most) {
       try {
-        double number = Double.parseDouble(text(name));
-        if (number >= least && number <= most) {
+        String text = text(name);
+        double number = Double.parseDouble(text);
+        // Java's own notations are no numbers to anybody else: 1d, 0x1p3.
+        if (text.matches("[-+.0-9eE]+") && number >= least && number <= most) {
           return number;
         }
       } catch (NumberFormatException e) {
@@ -200,15 +210,26 @@ record Settings(
 
     URI url(String name) {
       String text = text(name);
-      if (!text.matches("https?://[^/?#\\s]+")) {
-        throw wrong(name, "a URL without path, such as http://127.0.0.1:8080");
+      try {
+        URI url = new URI(text);
+        boolean isPort = url.getPort() != 0 && url.getPort() <= 65_535;
+        if (text.matches("https?://[^/?#\\s]+") && url.getHost() != null && isPort) {
+          return url;
+        }
+      } catch (URISyntaxException e) {
+        // It is reported below, together with what is no address of a service.
       }
-      return URI.create(text);
+      throw wrong(name, "a URL without path, such as http://127.0.0.1:8080");
     }
 
+    /** The setting is called what its owner called it. */
     private IllegalArgumentException wrong(String name, String wanted) {
+      String property = "bank." + name;
+      boolean isOfEnvironment =
+          properties.getProperty(property) == null && environment.containsKey(variable(name));
+      String called = isOfEnvironment ? variable(name) : property;
       return new IllegalArgumentException(
-          "bank.%s must be %s, not '%s'".formatted(name, wanted, text(name)));
+          "%s must be %s, not '%s'".formatted(called, wanted, text(name)));
     }
   }
 }

@@ -276,6 +276,15 @@ class BankSimulationTest {
   }
 
   @Test
+  void a_wrong_setting_ends_the_run_at_once_by_one_line() throws Exception {
+    Jvm run = simulate(port, "-Dbank.accounts=0");
+    assertEquals(1, run.await(), run.said());
+    String told = "load: bank.accounts must be a whole number from 2 to 1000000, not '0'";
+    assertTrue(run.said().contains(told), run.said());
+    assertFalse(run.said().contains("IllegalArgumentException"), run.said());
+  }
+
+  @Test
   void a_log_that_cannot_be_written_is_told_and_no_load_begins() throws Exception {
     Path file = Files.createFile(dir.resolve("file")).resolve("requests.csv");
     Jvm run = simulate(port, "-Dbank.ramp=0", "-Dbank.steady=1", "-Dbank.log=" + file);

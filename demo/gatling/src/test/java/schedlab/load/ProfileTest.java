@@ -1,6 +1,7 @@
 package schedlab.load;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.Arrays;
@@ -103,6 +104,14 @@ class ProfileTest {
     for (long dueMs : Profile.dueMs(profile.measured(kind))) {
       assertTrue(dueMs >= 4_000 + 2_000 * kind.ordinal(), kind + " begins at " + dueMs + " ms");
     }
+  }
+
+  @Test
+  void a_profile_in_which_nobody_comes_is_refused() {
+    new Profile(settings("steadyRate", "20", "duration", "1")).check();
+    Profile empty = new Profile(settings("steadyRate", "0.1", "duration", "1"));
+    var error = assertThrows(IllegalArgumentException.class, empty::check);
+    assertTrue(error.getMessage().contains("raise bank.steadyRate"), error.getMessage());
   }
 
   @Test

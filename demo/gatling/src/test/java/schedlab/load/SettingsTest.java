@@ -45,6 +45,23 @@ class SettingsTest {
         "spread | yes | bank.spread must be true or false, not 'yes'",
         "suspiciousShare | 1.1 | bank.suspiciousShare must be a number from 0.0 to 1.0",
         "steadyRate | 0 | bank.steadyRate must be a number from 0.1",
+        "steadyRate | -5 | bank.steadyRate must be a number from 0.1",
+        "steadyRate | 20/s | bank.steadyRate must be a number from 0.1 to 100000.0, not '20/s'",
+        "steadyRate | 20d | bank.steadyRate must be a number from 0.1",
+        "rate | 0x1p1 | bank.rate must be",
+        "rate | Infinity | bank.rate must be",
+        "warmUp | 0.5 | bank.warmUp must be a whole number from 0",
+        "duration | 0 | bank.duration must be a whole number from 1",
+        "accounts | 0 | bank.accounts must be a whole number from 2",
+        "accounts | -1 | bank.accounts must be a whole number from 2",
+        "accounts | many | bank.accounts must be a whole number from 2 to 1000000, not 'many'",
+        "rangeSize | 0 | bank.rangeSize must be a whole number from 1",
+        "suspiciousShare | half | bank.suspiciousShare must be a number from 0.0",
+        "log | / | bank.log must be a file, and '/' is a directory",
+        "accountsFile | / | bank.accountsFile: cannot read /",
+        "baseUrl | http://127.0.0.1:99999 | bank.baseUrl must be a URL without path",
+        "baseUrl | http://bank:port | bank.baseUrl must be a URL without path",
+        "baseUrl | http://[ | bank.baseUrl must be a URL without path",
         "duration | 1.5 | bank.duration must be a whole number from 1",
         "accounts | 1 | bank.accounts must be a whole number from 2",
         "baseUrl | localhost:80 | bank.baseUrl must be a URL without path",
@@ -55,6 +72,19 @@ class SettingsTest {
     var error =
         assertThrows(IllegalArgumentException.class, () -> ProfileTest.settings(name, value));
     assertTrue(error.getMessage().startsWith(message), error.getMessage());
+  }
+
+  @Test
+  void a_wrong_variable_of_the_environment_is_named_as_such() {
+    Map<String, String> environment = Map.of("BANK_WARM_UP", "soon", "BANK_ACCOUNTS", "0");
+    Properties properties = new Properties();
+    var error =
+        assertThrows(IllegalArgumentException.class, () -> Settings.of(properties, environment));
+    assertTrue(error.getMessage().startsWith("BANK_WARM_UP must be"), error.getMessage());
+    properties.setProperty("bank.warmUp", "later");
+    var other =
+        assertThrows(IllegalArgumentException.class, () -> Settings.of(properties, environment));
+    assertTrue(other.getMessage().startsWith("bank.warmUp must be"), other.getMessage());
   }
 
   @Test
