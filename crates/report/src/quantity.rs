@@ -108,6 +108,9 @@ pub fn factor(ratio: f64) -> String {
     }
 }
 
+/// Ratio from which on a sentence does not say how large it is: one of the two is next to nothing.
+const MOST_TIMES: f64 = 1000.0;
+
 /// A ratio in words: `44 % lower`, `72 % higher`, `3.9 times as high`.
 pub fn difference(ratio: f64) -> String {
     match () {
@@ -125,6 +128,8 @@ pub fn differences(low: f64, high: f64) -> String {
         format!("{} to {} %", off(high), off(low))
     } else if low > 1.0 && high < 2.0 {
         format!("{} to {} %", off(low), off(high))
+    } else if low > MOST_TIMES {
+        format!("{} times", times(low))
     } else if low >= 2.0 {
         format!("{} to {} times", times(low), times(high))
     } else {
@@ -143,7 +148,7 @@ fn off(ratio: f64) -> String {
 
 fn times(ratio: f64) -> String {
     match ratio {
-        ratio if ratio >= 1e6 => format!("{ratio:.0e}"),
+        ratio if ratio > MOST_TIMES => format!("more than {MOST_TIMES}"),
         ratio if ratio >= 9.95 => format!("{ratio:.0}"),
         ratio => format!("{ratio:.1}"),
     }
@@ -282,6 +287,9 @@ mod tests {
         assert_eq!(differences(0.44, 0.70), "30 to 56 %");
         assert_eq!(differences(1.48, 1.9), "48 to 90 %");
         assert_eq!(differences(3.45, 14.41), "3.5 to 14 times");
+        assert_eq!(difference(5000.0), "more than 1000 times as high");
+        assert_eq!(differences(90.0, 5e6), "90 to more than 1000 times");
+        assert_eq!(differences(5000.0, 5e6), "more than 1000 times");
         assert_eq!(differences(0.96, 1.33), "4.0 % lower to 33 % higher");
         assert_eq!(differences(1.5, 2.5), "50 % higher to 2.5 times as high");
     }

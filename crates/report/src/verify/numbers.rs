@@ -21,6 +21,7 @@ pub fn report(results: &ResultSet, said: &str) -> Result<Verification, ReportErr
     leave_out_old_intervals(&mut said, &mut found);
     leave_out_coins(&mut said, &mut found);
     leave_out_medians(&mut said, &mut found);
+    leave_out_nothing_at_all(&mut said, &mut found);
     compared("report", said, found)
 }
 
@@ -70,6 +71,35 @@ fn leave_out_medians(said: &mut Value, found: &mut Value) {
     }
 }
 
+/// Before format 1.14 a block in which a percentage was 0 had no ratio, and which calls hold together
+/// depended on fewer comparisons.
+fn leave_out_nothing_at_all(said: &mut Value, found: &mut Value) {
+    if minor(said).is_none_or(|minor| minor >= 14) {
+        return;
+    }
+    let (mut any, mut any_deciding) = (false, false);
+    for (said, found) in pairs_of_comparisons(said, found) {
+        if found.get("unit").and_then(Value::as_str) == Some("%")
+            && said.get("blocks") != found.get("blocks")
+        {
+            any = true;
+            any_deciding |= found.get("deciding") == Some(&Value::Bool(true));
+            (*said, *found) = (Value::Null, Value::Null);
+        }
+    }
+    if any {
+        for comparison in pairs_of_comparisons(said, found).flat_map(|(said, found)| [said, found])
+        {
+            without(comparison, "survives_ebh");
+        }
+    }
+    if any_deciding {
+        for report in [said, found] {
+            without(report, "summary");
+        }
+    }
+}
+
 /// Fields of a comparison that follow from the centre of its pairs.
 const BY_CENTRE: [&str; 5] = ["ratio", "low", "high", "arm_level", "in_turns"];
 
@@ -89,8 +119,12 @@ fn pairs_of_comparisons<'a>(
 }
 
 fn without_notes(comparison: &mut Value) {
-    if let Some(fields) = comparison.as_object_mut() {
-        fields.remove("notes");
+    without(comparison, "notes");
+}
+
+fn without(value: &mut Value, key: &str) {
+    if let Some(fields) = value.as_object_mut() {
+        fields.remove(key);
     }
 }
 
@@ -282,6 +316,26 @@ mod tests {
         let (mut said, mut found) = of(5);
         leave_out_old_intervals(&mut said, &mut found);
         assert_ne!(said, found);
+    }
+
+    #[test]
+    fn blocks_without_any_percent_are_no_difference_in_an_old_report_only() {
+        let report = |minor: u64, blocks: u64, unit: &str| {
+            serde_json::json!({
+                "format": { "major": 1, "minor": minor },
+                "summary": blocks,
+                "comparisons": [
+                    { "unit": unit, "blocks": blocks, "deciding": true },
+                    { "unit": "ns", "blocks": 5, "survives_ebh": blocks == 2 },
+                ],
+            })
+        };
+        for (minor, unit, differs) in [(13, "%", false), (14, "%", true), (13, "ns", true)] {
+            let mut said = report(minor, 0, unit);
+            let mut found = report(minor, 2, unit);
+            leave_out_nothing_at_all(&mut said, &mut found);
+            assert_eq!(said != found, differs, "{minor} {unit}");
+        }
     }
 
     #[test]
