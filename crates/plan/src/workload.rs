@@ -147,13 +147,9 @@ fn workload(
     let duration_ns = keys.duration.map_or(usual.duration_ns, |d| d.0);
     let warmup_ns = keys.warmup.map_or(usual.warmup_ns, |d| d.0);
     let time_limit_ns = keys.time_limit.map(|d| d.0).or(usual.time_limit_ns);
-    let usual_time_limit_ns = || {
-        let starts = loads.iter().map(|load| driver.starts_within(*load)).max();
-        let starts_ns = starts.map_or(0, |starts| {
-            u64::try_from(starts.as_nanos()).unwrap_or(u64::MAX)
-        });
-        usual_time_limit_ns(warmup_ns, duration_ns).saturating_add(starts_ns)
-    };
+    let starts = loads.iter().map(|load| driver.starts_within(*load)).max();
+    let starts_ns = starts.map_or(0, |s| u64::try_from(s.as_nanos()).unwrap_or(u64::MAX));
+    let usual_limit_ns = usual_time_limit_ns(warmup_ns, duration_ns).saturating_add(starts_ns);
     let server = roles.server.map(server::server).transpose();
     let services = stack::services(roles.services)?;
     let usual_server = || match driver.asks() {
@@ -166,7 +162,7 @@ fn workload(
             .or_else(|| driver.name())
             .unwrap_or_else(|| def.name.to_owned()),
         kind: own.kind,
-        time_limit_ns: time_limit_ns.unwrap_or_else(usual_time_limit_ns),
+        time_limit_ns: time_limit_ns.unwrap_or(usual_limit_ns),
         loads,
         duration_ns,
         warmup_ns,

@@ -2,6 +2,7 @@
 
 use crate::toolstack::{XenError, xl};
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 /// A scheduler of the hypervisor.
@@ -24,6 +25,9 @@ pub const SCHEDULERS: [Scheduler; 4] = [
     Scheduler::Rtds,
     Scheduler::Null,
 ];
+
+/// Weights that a guest can have, where the scheduler has them (xl(1)); 256 is the usual one.
+pub const WEIGHTS: RangeInclusive<u32> = 1..=65_535;
 
 impl Scheduler {
     /// Keeps a guest to so many percent of a CPU, where the scheduler has caps.

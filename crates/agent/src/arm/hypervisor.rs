@@ -18,7 +18,7 @@ use model::{Arm, Fact, Invalid, Problem, Workload, parse_cpu_list};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
-use xen::{POOL_0, Parameters, Pool, PoolWanted, Scheduler, XenError};
+use xen::{POOL_0, Parameters, Pool, PoolWanted, Scheduler, WEIGHTS, XenError};
 
 const KEY: &str = "hypervisor-scheduler";
 /// The pool of arms that name none.
@@ -34,8 +34,6 @@ const MOST_PERIOD_US: u64 = 30 * 60 * 1_000_000;
 const PARTS: [&str; 6] = ["pool", "cpus", "timeslice", "ratelimit", "budget", "period"];
 /// Further keys of the table, which are numbers.
 const NUMBERS: [&str; 2] = ["weight", "cap"];
-/// The most that a weight can be (xl(1)).
-const MOST_WEIGHT: u32 = 65_535;
 /// Further keys of the table, which are true or false.
 const SWITCHES: [&str; 2] = ["extratime", "numa-placement"];
 
@@ -237,26 +235,22 @@ fn parse(text: &str) -> Result<Wanted, String> {
 
 /// Weight and cap of guests.
 fn shares(scheduler: Scheduler, values: &Values) -> Result<(Option<u32>, Option<u32>), String> {
-    let shares = (values.number("weight")?, values.number("cap")?);
-    let (weight, cap) = shares;
-    if let Some(name) = [weight.map(|_| "weights"), cap.map(|_| "caps")]
-        .into_iter()
-        .flatten()
-        .find(|_| !scheduler.has_weights())
-    {
-        return Err(format!(
-            "{scheduler} has no {name}; credit and credit2 have"
-        ));
+    let (weight, cap) = (values.number("weight")?, values.number("cap")?);
+    for (name, is_there) in [("weights", weight.is_some()), ("caps", cap.is_some())] {
+        if is_there && !scheduler.has_weights() {
+            return Err(format!(
+                "{scheduler} has no {name}; credit and credit2 have"
+            ));
+        }
     }
-    if weight.is_some_and(|weight| !(1..=MOST_WEIGHT).contains(&weight)) {
-        return Err(format!(
-            "a weight is 1 to {MOST_WEIGHT}; 256 is the usual one"
-        ));
+    if weight.is_some_and(|weight| !WEIGHTS.contains(&weight)) {
+        let most = WEIGHTS.end();
+        return Err(format!("a weight is 1 to {most}; 256 is the usual one"));
     }
     if cap.is_some_and(|cap| !(1..=100).contains(&cap)) {
         return Err("a cap is 1 to 100 percent of one CPU".to_owned());
     }
-    Ok(shares)
+    Ok((weight, cap))
 }
 
 /// Budget and period of guests in microseconds, and whether they may have more.

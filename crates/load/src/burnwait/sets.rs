@@ -585,7 +585,7 @@ fn check_ranges(index: usize, set: &Set, workers: Workers) -> Result<(), Invalid
             )
         }
         // xen/include/public/domctl.h
-        Workers::Guests if set.weight.is_some_and(|w| !(1..=65_535).contains(&w)) => wrong(
+        Workers::Guests if set.weight.is_some_and(|w| !xen::WEIGHTS.contains(&w)) => wrong(
             "weight",
             "a weight is 1 to 65535",
             "weight = 256 is the usual one",

@@ -172,7 +172,7 @@ pub fn generate(load: &BurnWait, job: &Job, phases: &mut Phases) -> Result<Parse
     let weights = Weights::read(&pool).map_err(failed)?;
     weights.check(&guests, &sets, &place).map_err(failed)?;
     let made = as_made(&guests, &sets, &place, &pool).map_err(failed)?;
-    let (works, clocks) = works(workers, &order, shape.duration_ns).map_err(failed)?;
+    let works = works(workers, &order, shape.duration_ns).map_err(failed)?;
     let (opened, done) = crew::run(worker::THREAD, works, job, phases)?;
     let after = Weights::read(&pool).map_err(failed)?;
     if after != weights {
@@ -181,8 +181,7 @@ pub fn generate(load: &BurnWait, job: &Job, phases: &mut Phases) -> Result<Parse
         ));
     }
     drop(guests);
-    let (records, seen) =
-        put_together(done, (made, clocks), &weights, &pool, shape).map_err(failed)?;
+    let (records, seen) = put_together(done, made, &weights, &pool, shape).map_err(failed)?;
     figures::parsed(load, job, records, opened, Some(seen)).map_err(failed)
 }
 
@@ -249,12 +248,22 @@ fn config(image: &Image, index: usize, set: &Set, place: &GuestsIn) -> GuestConf
     }
 }
 
+/// Clock of a guest, as it was told.
+#[derive(Debug, Clone, Copy)]
+struct Clock {
+    /// Lead over the clock of dom0.
+    ahead_ns: i64,
+    /// Most by which that is wrong.
+    wrong_ns: u64,
+}
+
 /// Outcome of one thread: the index of its guest as they were made, its worker, the record, and the
 /// guest's figures.
 struct Done {
     index: usize,
     member: Member,
     name: String,
+    clock: Clock,
     report: wire::Report,
     /// CPU times of all domains at both ends of the window, from the first thread.
     used: Option<Used>,
@@ -289,23 +298,21 @@ impl Used {
     }
 }
 
-/// A thread for each guest, which waits with it at the gate, and how far off its clock can be.
+/// A thread for each guest, which waits with it at the gate.
 fn works(
     workers: Vec<Attended>,
     order: &[Member],
     duration_ns: u64,
-) -> Result<(Vec<crew::Work<Done>>, Vec<u64>), String> {
+) -> Result<Vec<crew::Work<Done>>, String> {
     let mut works: Vec<crew::Work<Done>> = Vec::new();
-    let mut clocks = Vec::new();
     let workers = workers.into_iter().zip(order.iter().copied());
     for (index, (mut worker, member)) in workers.enumerate() {
-        let (clock_ns, ahead_ns) = worker.clock_ahead_ns(duration_ns / CLOCK_WITHIN)?;
-        clocks.push(clock_ns);
+        let clock = worker.clock_within(duration_ns / CLOCK_WITHIN)?;
         works.push(Box::new(move |gate| {
-            worker.wait_at(gate, index, member, ahead_ns)
+            worker.wait_at(gate, index, member, clock)
         }));
     }
-    Ok((works, clocks))
+    Ok(works)
 }
 
 /// The quickest answer, with what it took; no further question is asked after one that was quick.
@@ -373,9 +380,9 @@ impl Attended {
         }
     }
 
-    /// The lead of the guest's clock over this one, and the most by which that is wrong. It is asked for while all guests wait, so that
-    /// no work keeps this one from its answer.
-    fn clock_ahead_ns(&mut self, most_ns: u64) -> Result<(u64, i64), String> {
+    /// Clock of the guest, which is to be known to so much. It is asked for while all guests wait, so
+    /// that no work keeps this one from its answer.
+    fn clock_within(&mut self, most_ns: u64) -> Result<Clock, String> {
         let soon_ns = CLOCK_SOON_NS.min(most_ns);
         let (took_ns, ahead_ns) = quickest(soon_ns, || self.clock())?;
         let wrong_ns = took_ns.div_ceil(2);
@@ -386,7 +393,7 @@ impl Attended {
                  window, or fewer guests"
             )));
         }
-        Ok((wrong_ns, ahead_ns))
+        Ok(Clock { ahead_ns, wrong_ns })
     }
 
     /// Time that a question for the clock and its answer took, and the lead of the guest's clock:
@@ -409,12 +416,12 @@ impl Attended {
         gate: &Gate,
         index: usize,
         member: Member,
-        ahead_ns: i64,
+        clock: Clock,
     ) -> Result<Done, String> {
         let Some(timing) = gate.wait() else {
             return Err("there was no load".to_owned());
         };
-        let there = |here_ns: u64| here_ns.saturating_add_signed(ahead_ns);
+        let there = |here_ns: u64| here_ns.saturating_add_signed(clock.ahead_ns);
         self.send(&Order::Go(Go {
             start_ns: there(timing.start_ns),
             begin_ns: there(timing.window.begin_ns),
@@ -427,6 +434,7 @@ impl Attended {
                 index,
                 member,
                 name: self.name,
+                clock,
                 report,
                 used,
                 timing,
@@ -495,7 +503,7 @@ fn used(timing: Timing) -> Result<Used, String> {
 /// Records in the order in which the guests were made, and what was seen of these.
 fn put_together(
     mut done: Vec<Done>,
-    (made, clocks): (Vec<AsMade>, Vec<u64>),
+    made: Vec<AsMade>,
     weights: &Weights,
     pool: &Pool,
     shape: Shape,
@@ -505,13 +513,13 @@ fn put_together(
     let used = used.ok_or("no CPU times were read")?;
     let mut records = Vec::new();
     let mut guests = Vec::new();
-    for ((one, made), clock_ns) in done.into_iter().zip(made).zip(clocks) {
+    for (one, made) in done.into_iter().zip(made) {
         let (weight, cap) = weights.of(&one.name);
         guests.push(OfGuest {
             cap,
             cpu_seconds: used.of(&one.name),
             steal_ns: one.report.steal_ns,
-            clock_ns,
+            clock_ns: one.clock.wrong_ns,
             name: one.name,
             made,
         });
