@@ -112,10 +112,11 @@ test-java:
 	$(MVN) package
 	@touch demo/target/built
 
+# The program is built with the tests: else its dependencies have other features, and all is compiled twice.
 test:
 	@scripts/setup test
 	$(MAKE) --no-print-directory check test-sched test-java
-	cargo build --quiet -p schedlab
+	cargo build --quiet --workspace --bin schedlab --tests
 	scripts/test
 
 # By deny.toml. `make deny DENY=--offline` asks the database of advisories that was fetched last.
