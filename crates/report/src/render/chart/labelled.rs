@@ -58,6 +58,11 @@ pub fn labelled(series: &[Series], of: &Labelled) -> Option<String> {
         }
         None => layout,
     };
+    // Between counts there is nothing to read off.
+    let layout = match points().all(|(x, _)| x.fract() == 0.0) {
+        true => layout.with_x_tick_step(((last - first) / 8.0).ceil().max(1.0)),
+        false => layout,
+    };
     points().next().map(|_| draw(plots, layout))
 }
 
@@ -75,4 +80,54 @@ fn dots(series: &Series) -> Plot {
         .with_tooltips()
         .with_tooltip_labels(labels);
     Plot::Scatter(dots)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ticks(places: &[f64]) -> Vec<String> {
+        let at = |x: &f64| {
+            let same = Estimate {
+                ratio: 50.0,
+                low: 40.0,
+                high: 60.0,
+            };
+            (*x, same)
+        };
+        let series = Series {
+            color: 0,
+            name: "default".to_owned(),
+            points: places.iter().map(at).collect(),
+            joined: true,
+        };
+        let of = Labelled {
+            x: "workers",
+            y: "share",
+            reference: None,
+        };
+        let svg = labelled(&[series], &of).unwrap();
+        let texts = svg
+            .split("</text>")
+            .filter_map(|text| text.rsplit('>').next());
+        let numbers = texts.filter(|text| text.parse::<f64>().is_ok());
+        numbers.map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn whole_numbers_have_whole_ticks_and_others_have_their_own() {
+        let of_three = ticks(&[1.0, 2.0, 3.0]);
+        assert_eq!(of_three[..3], ["1", "2", "3"], "{of_three:?}");
+        let of_many = ticks(&[1.0, 20.0]);
+        assert_eq!(
+            of_many[..6],
+            ["3", "6", "9", "12", "15", "18"],
+            "{of_many:?}"
+        );
+        let of_halves = ticks(&[0.5, 1.0, 1.5]);
+        assert!(
+            of_halves.iter().any(|tick| tick.contains('.')),
+            "{of_halves:?}"
+        );
+    }
 }
