@@ -9,7 +9,7 @@ mod input;
 
 use crate::ImportError;
 use crate::files::text;
-use input::{Benchmark, Input, Params, Run, WorkerConfig, WorkerSet};
+use input::{Benchmark, Input, Params, Run, RunConfig, WorkerConfig, WorkerSet};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,6 +24,8 @@ const MOST_WORKERS: u64 = 100_000;
 const LEAST_WAIT_NS: u64 = 1_000;
 const POLICIES: [&str; 5] = ["other", "batch", "idle", "fifo", "rr"];
 const OF_XEN: [&str; 4] = ["credit", "credit2", "rtds", "null"];
+/// The type of workers that are guests.
+const OF_GUESTS: u32 = 1;
 /// Guests boot, many at once, before a trial begins: none is to be told the start too late.
 const GUESTS_WARMUP: &str = "5s";
 const GUESTS_TIME_LIMIT: &str = "30m";
@@ -139,8 +141,7 @@ fn of(benchmark: &Benchmark, stem: &str) -> Result<File, Fault> {
         _ => of_matrix(benchmark)?,
     };
     refuse_what_is_not_read(benchmark)?;
-    let cpus = &benchmark.run_config.cpus[..];
-    let pool = benchmark.run_config.pool.as_str();
+    let (cpus, pool) = place(benchmark)?;
     let arms = wanted.schedulers.iter().map(|under| arm(under, cpus, pool));
     let arms = arms.collect::<Result<Vec<Arm>, Fault>>()?;
     let is_of_xen = |arm: &Arm| arm.hypervisor_scheduler.is_some();
@@ -152,6 +153,13 @@ fn of(benchmark: &Benchmark, stem: &str) -> Result<File, Fault> {
                 other.name
             ),
             "make a file of each: workers are guests under those of Xen, and threads under those of Linux",
+        );
+    }
+    if benchmark.worker_type == OF_GUESTS && !on_xen {
+        return fault(
+            "WorkerType 1 is guests of Xen, and there is no scheduler of Xen",
+            "write \"Schedulers\": [\"credit\", \"credit2\"]: without any, the tool takes the one that the \
+             pool has, and which that is the file does not say; or WorkerType 0 for threads of Linux",
         );
     }
     let mut workloads: Vec<Workload> = Vec::new();
@@ -175,22 +183,46 @@ fn of(benchmark: &Benchmark, stem: &str) -> Result<File, Fault> {
     })
 }
 
-/// Refuses what would make another experiment of it if it were passed over.
-fn refuse_what_is_not_read(benchmark: &Benchmark) -> Result<(), Fault> {
+/// CPUs and pool of all runs. The tool writes them into each run, which goes before what the file has.
+fn place(benchmark: &Benchmark) -> Result<(&[u32], &str), Fault> {
     let all = &benchmark.run_config;
     let runs = benchmark.runs.iter().flatten();
-    for run in runs.clone() {
-        let own = &run.run_config;
-        if !own.cpus.is_empty() && own.cpus != all.cpus {
-            return fault(
+    let mut places = runs.map(|run| place_of(run, all));
+    let Some(first) = places.next() else {
+        return Ok((&all.cpus, &all.pool));
+    };
+    match places.find(|place| *place != first) {
+        Some(other) => {
+            let in_words =
+                |(cpus, pool): (&[u32], &str)| format!("the Cpus {cpus:?} of the pool `{pool}`");
+            fault(
                 format!(
-                    "a run has the Cpus {:?}, and the file {:?}",
-                    own.cpus, all.cpus
+                    "a run has {}, and another {}",
+                    in_words(first),
+                    in_words(other)
                 ),
-                "give the file's RunConfig the CPUs of all its runs, and make a file for each list",
-            );
+                "make a file for each: all arms of an experiment have the same workloads",
+            )
         }
+        None => Ok(first),
     }
+}
+
+fn place_of<'a>(run: &'a Run, all: &'a RunConfig) -> (&'a [u32], &'a str) {
+    let own = &run.run_config;
+    let mut cpus = [&run.cpus, &own.cpus, &all.cpus].into_iter();
+    let mut pools = [&run.pool, &own.pool, &all.pool].into_iter();
+    let cpus = cpus.find(|cpus| !cpus.is_empty());
+    let pool = pools.find(|pool| !pool.is_empty());
+    (
+        cpus.map_or(&[], Vec::as_slice),
+        pool.map_or("", String::as_str),
+    )
+}
+
+/// Refuses what would make another experiment of it if it were passed over.
+fn refuse_what_is_not_read(benchmark: &Benchmark) -> Result<(), Fault> {
+    let runs = benchmark.runs.iter().flatten();
     let sets = runs.clone().flat_map(|run| &run.worker_sets);
     let of_sets = sets.map(|set| &set.config.soft_affinity);
     let of_runs = runs.map(|run| &run.soft_affinity);
@@ -520,178 +552,4 @@ fn named(text: &str, otherwise: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SAMPLE: &str = r#"{"Input": {
-        "WorkerPresets": {
-            "A": {"Args": ["burnwait", "70", "200000"]},
-            "B": {"Args": ["burnwait", "10", "300000", "burnwait", "20", "300000"]}},
-        "SimpleMatrix": {"Schedulers": ["default", "batch"], "Workers": ["A", "B"], "Count": [1, 4]}},
-        "WorkerType": 0, "RunConfig": {"Cpus": [0, 1]}}"#;
-
-    fn read(text: &str) -> Result<String, String> {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("sample.bench");
-        std::fs::write(&path, text).unwrap();
-        experiment(&path).map_err(|e| e.to_string())
-    }
-
-    fn table(text: &str) -> toml::Table {
-        text.parse().unwrap()
-    }
-
-    #[test]
-    fn a_matrix_is_planned_as_the_tool_plans_it() {
-        let table = table(&read(SAMPLE).unwrap());
-        let names = |key: &str| -> Vec<String> {
-            let all = table[key].as_array().unwrap().iter();
-            all.map(|t| t["name"].as_str().unwrap().to_owned())
-                .collect()
-        };
-        assert_eq!(names("arm"), ["default", "batch"]);
-        assert_eq!(names("workload"), ["A-baseline", "B-baseline", "A-B"]);
-        let together = &table["workload"][2];
-        assert_eq!(
-            together["set"][1]["events"][1].as_str(),
-            Some("20 300000ns")
-        );
-        assert_eq!(together["loads"].as_array().unwrap().len(), 2);
-        assert_eq!(table["arm"][0]["cpus"].as_str(), Some("0,1"));
-    }
-
-    #[test]
-    fn runs_that_were_planned_are_repeated() {
-        let run = |scheduler: &str, count: u32| {
-            format!(
-                r#"{{"Label": "x", "RuntimeSeconds": 3, "Scheduler": "{scheduler}", "WorkerSets":
-                 [{{"Params": {{"Args": ["burnwait", "70", "200000"]}}, "Count": {count}}}]}}"#
-            )
-        };
-        let runs = [run("default", 1), run("scx_rusty", 1), run("default", 2)].join(",");
-        let table = table(&read(&format!(r#"{{"Runs": [{runs}]}}"#)).unwrap());
-        assert_eq!(table["arm"].as_array().unwrap().len(), 2);
-        assert_eq!(table["arm"][1]["scheduler"].as_str(), Some("scx_rusty"));
-        let workloads = table["workload"].as_array().unwrap();
-        assert_eq!(workloads.len(), 2);
-        assert_eq!(workloads[0]["duration"].as_str(), Some("3s"));
-        assert_eq!(workloads[1]["loads"][0].as_integer(), Some(2));
-    }
-
-    #[test]
-    fn schedulers_of_xen_make_guests_of_the_workers() {
-        let text = SAMPLE
-            .replace("\"default\", \"batch\"", "\"credit\", \"credit2\"")
-            .replace(
-                "\"Cpus\": [0, 1]",
-                "\"Cpus\": [1, 2], \"NumaDisable\": false",
-            );
-        let table = table(&read(&text).unwrap());
-        let target = table["target"].as_table().unwrap();
-        assert_eq!(target["kind"].as_str(), Some("xen"));
-        // 4 of each of two presets, at 256 MiB, and dom0.
-        assert_eq!(
-            (target["cpus"].as_integer(), target["memory"].as_str()),
-            (Some(3), Some("3G"))
-        );
-        let pool = &table["arm"][1]["hypervisor-scheduler"];
-        assert_eq!(pool["scheduler"].as_str(), Some("credit2"));
-        assert_eq!(pool["cpus"].as_str(), Some("1,2"));
-        assert!(table["arm"][1].get("cpus").is_none());
-        assert!(pool.get("numa-placement").is_none());
-        assert_eq!(table["workload"][2]["workers"].as_str(), Some("guests"));
-    }
-
-    #[test]
-    fn a_file_that_the_tool_has_written_is_read_as_the_one_it_was_given() {
-        let written = SAMPLE
-            .replace(
-                "\"burnwait\", \"70\"",
-                "\"kHZ\", \"2261062\", \"burnwait\", \"70\"",
-            )
-            .replace("[1, 4]", "[1, 4], \"NumaDisable\": null");
-        assert_eq!(read(&written), read(SAMPLE));
-        let none = SAMPLE.replace("[\"default\", \"batch\"]", "null");
-        assert_eq!(
-            table(&read(&none).unwrap())["arm"]
-                .as_array()
-                .unwrap()
-                .len(),
-            1
-        );
-        // One worker of a lone preset is its baseline, and not planned twice.
-        let lone = SAMPLE.replace("[\"A\", \"B\"]", "[\"A\"]");
-        let table = table(&read(&lone).unwrap());
-        let loads = |index: usize| table["workload"][index]["loads"].as_array().unwrap().len();
-        assert_eq!((loads(0), loads(1)), (1, 1));
-    }
-
-    #[test]
-    fn what_is_not_read_is_refused_and_not_passed_over() {
-        let run = |more: &str| {
-            format!(
-                r#"{{"Runs": [{{"WorkerSets": [{{"Params": {{"Args": ["burnwait", "70", "200000"]}},
-                "Count": 1}}], {more}}}]}}"#
-            )
-        };
-        let error = read(&run(r#""RunConfig": {"Cpus": [1]}"#)).unwrap_err();
-        assert!(error.contains("a run has the Cpus [1]"), "{error}");
-        let error = read(&run(r#""SoftAffinity": "1-2""#)).unwrap_err();
-        assert!(error.contains("SoftAffinity `1-2`"), "{error}");
-        assert!(read(&run(r#""SoftAffinity": """#)).is_ok());
-    }
-
-    #[test]
-    fn arms_of_xen_are_with_and_without_nodes_of_the_toolstacks_choice() {
-        let text = SAMPLE
-            .replace("\"default\", \"batch\"", "\"credit\", \"credit2\"")
-            .replace("[1, 4]", "[1, 4], \"NumaDisable\": [false, true]");
-        let table = table(&read(&text).unwrap());
-        let arms = table["arm"].as_array().unwrap().iter();
-        let arms: Vec<(&str, Option<bool>)> = arms
-            .map(|arm| {
-                let off = arm["hypervisor-scheduler"].get("numa-placement");
-                (
-                    arm["name"].as_str().unwrap(),
-                    off.and_then(toml::Value::as_bool),
-                )
-            })
-            .collect();
-        let target = &table["target"];
-        assert_eq!(target["cpus"].as_integer(), Some(2));
-        assert_eq!(target["topology"]["numa-nodes"].as_integer(), Some(2));
-        let off = Some(false);
-        assert_eq!(
-            arms,
-            [
-                ("credit", None),
-                ("credit NumaOff", off),
-                ("credit2", None),
-                ("credit2 NumaOff", off)
-            ]
-        );
-    }
-
-    #[test]
-    fn bad_files_are_refused_with_what_is_wrong() {
-        let with = |from: &str, to: &str| read(&SAMPLE.replace(from, to)).unwrap_err();
-        let truncated = read(&SAMPLE[..SAMPLE.len() / 2]).unwrap_err();
-        assert!(truncated.contains("line"), "{truncated}");
-        for (from, to, says) in [
-            ("\"batch\"", "\"credit2\"", "and `default`, which is not"),
-            ("\"batch\"", "\"arinc653\"", "no scheduler"),
-            ("\"batch\"", "\"fast\"", "no scheduler"),
-            ("\"200000\"", "\"200\"", "below what timers resolve"),
-            ("[1, 4]", "[1, 0]", "cannot be started"),
-            ("[1, 4]", "[1000000]", "cannot be started"),
-            ("[\"A\", \"B\"]", "[\"A\", \"C\"]", "not in WorkerPresets"),
-            ("\"70\", \"200000\"", "\"70\"", "end within an event"),
-            ("\"burnwait\", \"70\"", "\"burn\", \"70\"", "is no event"),
-            ("[1, 4]", "[1, 4], \"NumaDisable\": [true]", "NumaDisable"),
-        ] {
-            let error = with(from, to);
-            assert!(error.contains(says), "{to}: {error}");
-        }
-        assert!(read("{}").unwrap_err().contains("neither Runs nor"));
-    }
-}
+mod tests;

@@ -19,6 +19,9 @@ pub struct Benchmark {
     pub run_config: RunConfig,
     #[serde(default)]
     pub soft_affinity: String,
+    /// Processes are 0, guests of Xen 1.
+    #[serde(default)]
+    pub worker_type: u32,
 }
 
 #[derive(Deserialize, Default)]
@@ -60,6 +63,10 @@ pub struct Run {
     pub runtime_seconds: u64,
     #[serde(default)]
     pub scheduler: String,
+    #[serde(default)]
+    pub pool: String,
+    #[serde(default, deserialize_with = "list")]
+    pub cpus: Vec<u32>,
     #[serde(default)]
     pub run_config: RunConfig,
     #[serde(default)]

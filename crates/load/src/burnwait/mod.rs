@@ -45,7 +45,8 @@ const KEYS: &[KeyDef] = &[
         "the published sets A and B",
         "Sets of workers. Each has a `name` and `events`, a list of texts such as `\"70 200us\"`: \
          thousands of operations that are done in one piece, and the wait until they are due \
-         again. `\"70 every 10ms\"` is due at fixed times, and must end before the next of them; \
+         again. `\"70 every 10ms\"` is due at fixed times, and is to end before the next of them, for \
+         which its worker has one CPU; \
          `\"70 random 10ms\"` waits a time that is drawn from 0 to 20ms; `\"8x10 5ms\"` is a burst \
          of eight pieces. A \
          worker of A burns 70 and waits 200us; one of B has seven events that burn 10, \
@@ -343,18 +344,27 @@ impl BurnWait {
         self.sets.iter().map(of_set).fold((0, 0), add)
     }
 
-    /// A set with a piece of work that fills an interval, in which nothing could end.
-    fn beyond_interval(&self) -> Option<String> {
-        let longest_kops = |set: &Set| set.events.iter().map(|event| event.kops).max();
+    /// A set with a piece of work that fills an interval, in which nothing could end. Among others it
+    /// lasts as many times as long as there are workers for a CPU; the pool of guests is not known yet.
+    fn beyond_interval(&self, job: &Job) -> Option<String> {
+        let (workers, _) = self.needs(job);
+        let for_a_cpu = match self.in_guests() {
+            true => 1,
+            false => (workers / u64::from(job.cpus.max(1))).max(1),
+        };
         let longest_ns = |set: &Set| {
-            longest_kops(set)
-                .unwrap_or(0)
-                .saturating_mul(tally::NS_PER_KOP)
+            let kops = set.events.iter().map(|event| event.kops).max();
+            let alone_ns = kops.unwrap_or(0).saturating_mul(tally::NS_PER_KOP);
+            alone_ns.saturating_mul(for_a_cpu)
         };
         let mut sets = self.sets.iter();
         let set = sets.find(|set| longest_ns(set).saturating_mul(2) > self.interval_ns)?;
+        let among = match for_a_cpu {
+            1 => String::new(),
+            _ => format!(", with {for_a_cpu} workers for each CPU"),
+        };
         Some(format!(
-            "a piece of work of the set {} takes {} or more, and the interval of {} is to have two",
+            "a piece of work of the set {} takes {} or more{among}, and the interval of {} is to have two",
             set.name,
             model::format_duration_ns(longest_ns(set)),
             model::format_duration_ns(self.interval_ns)
@@ -577,7 +587,7 @@ impl Driver for BurnWait {
             let what = "the interval is longer than the window".to_owned();
             problems.push(job.problem(what, "give the workload a shorter `interval`"));
         }
-        if let Some(what) = self.beyond_interval() {
+        if let Some(what) = self.beyond_interval(job) {
             problems
                 .push(job.problem(what, "use a longer `interval`, or events in several pieces"));
         }

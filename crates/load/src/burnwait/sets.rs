@@ -1,5 +1,6 @@
 //! Sets of equal workers: what a worker burns and how long it waits.
 
+use super::tally;
 use super::{Workers, weight};
 use crate::Keys;
 use crate::units::Duration;
@@ -450,7 +451,32 @@ fn check_events(index: usize, set: &Set) -> Result<(), Invalid> {
             _ => {}
         }
     }
-    Ok(())
+    check_periods(index, set)
+}
+
+/// Refuses events at fixed times that no worker could end in time.
+fn check_periods(index: usize, set: &Set) -> Result<(), Invalid> {
+    let cpus = periodic_cpus(set);
+    if cpus <= 1.0 {
+        return Ok(());
+    }
+    let what = format!(
+        "a worker of the set {} would need {cpus:.3} CPUs to end its events before they are due again, \
+         and has one",
+        set.name
+    );
+    let remedy = "longer periods, or fewer operations: a thousand take about a microsecond";
+    Err(Invalid::new(format!("set.{index}.events"), what).with_remedy(remedy))
+}
+
+/// CPUs that the events at fixed times of one worker need.
+fn periodic_cpus(set: &Set) -> f64 {
+    let events = set.events.iter().filter(|e| e.when == When::Every);
+    let need = events.map(|event| {
+        let kops = event.kops.saturating_mul(event.pieces);
+        kops.saturating_mul(tally::NS_PER_KOP) as f64 / event.wait_ns as f64
+    });
+    need.sum()
 }
 
 /// Cycle, pipeline, placement and memory of a set.

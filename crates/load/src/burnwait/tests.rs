@@ -580,6 +580,22 @@ fn a_window_of_few_cycles_is_refused() {
 }
 
 #[test]
+fn an_interval_has_two_of_the_longest_pieces_as_long_as_they_last_among_all_workers() {
+    let set = json!({"name": "long", "events": ["10000 0s"]});
+    let load = read(json!({ "interval": "50ms", "set": [set] })).unwrap();
+    let mut job = testing::job(KIND.of(&load));
+    job.cpus = 2;
+    let mut problems = |workers| {
+        job.load = Load::Count(workers);
+        load.require(&job)
+    };
+    assert_eq!(problems(5), []);
+    let found = problems(6);
+    let says = "takes 30ms or more, with 3 workers for each CPU";
+    assert!(found[0].what.contains(says), "{found:?}");
+}
+
+#[test]
 fn times_on_and_off_begin_with_on() {
     let cycle = sets::Cycle {
         on_ns: 20,

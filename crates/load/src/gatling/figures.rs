@@ -24,6 +24,9 @@ const SILENT_GAPS: u64 = 10;
 /// Reason of a trial that fails by no fault of a service.
 const TOO_MANY_FILES: &str = "the generator had too many open files, so its requests failed; \
                               raise the limit (ulimit -n)";
+/// Reason of a trial whose generator had used up the ports of its machine.
+const NO_FREE_PORT: &str = "the generator had no free port for a connection: keep connections open, \
+                            or give them more ports (sysctl net.ipv4.ip_local_port_range)";
 
 /// Figures of the requests that were due in the measured part; `cpus` may be used by the
 /// program.
@@ -46,13 +49,13 @@ pub fn parsed(
             .iter()
             .filter(|r| window.contains(r.counts_from_ns()))
     };
-    let of_generator = in_window().any(|r| has_too_many_files(&r.reason));
+    let of_generator = in_window().find_map(|r| limit_of_generator(&r.reason));
     let ways = by_name::ways_to_fail(ways_to_fail(in_window()));
     let parsed = figures::parsed(&config, vec![tally], measured.opened);
-    let mut parsed = match (parsed, &ways) {
-        (Err(_), _) if of_generator => return Err(TOO_MANY_FILES.to_owned()),
-        (Err(why), Some(ways)) => return Err(format!("{why}; {}", ways.what)),
-        (parsed, _) => parsed?,
+    let mut parsed = match (parsed, of_generator, &ways) {
+        (Err(_), Some(limit), _) => return Err(limit.to_owned()),
+        (Err(why), None, Some(ways)) => return Err(format!("{why}; {}", ways.what)),
+        (parsed, ..) => parsed?,
     };
     parsed.metrics.push(mean(in_window()));
     let table = by_name(in_window(), job.workload.duration_ns)?;
@@ -67,8 +70,8 @@ pub fn parsed(
     parsed
         .warnings
         .extend(measured.assertions_failed.then(assertions_failed));
-    if of_generator {
-        parsed.void = Some(TOO_MANY_FILES.to_owned());
+    if let Some(limit) = of_generator {
+        parsed.void = Some(limit.to_owned());
     }
     Ok(parsed)
 }
@@ -206,10 +209,18 @@ fn failure(request: &Request) -> Option<Failure> {
     }
 }
 
-/// Whether the generator could open no connection: in the words of the system, which Gatling's own
-/// log repeats, or in those of the simulation of `demo/`.
-fn has_too_many_files(reason: &str) -> bool {
-    reason.to_ascii_lowercase().contains("too many open files")
+/// Limit of its own for which the generator could open no connection: in the words of the system, which
+/// Gatling's own log repeats, or in those of the simulation of `demo/`.
+fn limit_of_generator(reason: &str) -> Option<&'static str> {
+    let reason = reason.to_ascii_lowercase();
+    let says = |words: &str| reason.contains(words);
+    if says("too many open files") {
+        Some(TOO_MANY_FILES)
+    } else if says("cannot assign requested address") || says("no free port of the load") {
+        Some(NO_FREE_PORT)
+    } else {
+        None
+    }
 }
 
 /// A failure by Gatling's own words, or those of the simulation of `demo/`. A check says what it
@@ -218,7 +229,10 @@ fn without_status(reason: &str) -> Failure {
     let says = |words: &str| reason.contains(words);
     if says("Request timeout") || reason == "no answer: timed out" {
         Failure::Timeout
-    } else if says("Premature close") || reason == "no answer: closed" {
+    } else if says("Premature close")
+        || says("Connection refused")
+        || ["no answer: closed", "no answer: refused"].contains(&reason)
+    {
         Failure::HangUp
     } else if says(".find.") || says(", found ") {
         Failure::Wrong

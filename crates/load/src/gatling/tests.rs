@@ -154,10 +154,24 @@ fn the_reasons_of_the_simulation_of_the_demo_are_told_apart() {
     };
     let own = with("no answer: too many open files of the load");
     assert!(own.void.unwrap().contains("ulimit -n"));
+    for reason in [
+        "no answer: no free port of the load",
+        "j.n.BindException: Cannot assign requested address",
+    ] {
+        let own = with(reason);
+        assert!(
+            own.void.unwrap().contains("ip_local_port_range"),
+            "{reason}"
+        );
+    }
     for (reason, words) in [
         ("no answer: timed out", "180 timed out"),
         ("no answer: closed", "180 met a connection"),
-        ("no answer: refused", "180 were not answered"),
+        ("no answer: refused", "180 met a connection"),
+        (
+            "j.n.ConnectException: Connection refused",
+            "180 met a connection",
+        ),
         ("no answer", "180 were not answered"),
     ] {
         let parsed = with(reason);
@@ -343,8 +357,8 @@ fn of_gatlings_log_counts_what_was_sent_within_the_window_of_the_agent() {
             .all(|f| f.name != "generator-lateness.hlog")
     );
     let said: Vec<&str> = parsed.warnings.iter().map(|w| w.what.as_str()).collect();
-    let failures = "2 got an error from the server, 2 got another answer than the right one, \
-                    2 were not answered";
+    let failures = "2 met a connection that the server closed or refused, 2 got an error from the \
+                    server, 2 got another answer than the right one";
     assert!(said.iter().any(|what| what.contains(failures)), "{said:?}");
     assert!(
         said.iter()

@@ -37,7 +37,7 @@ impl Failure {
     pub fn words(self) -> &'static str {
         match self {
             Failure::Timeout => "timed out",
-            Failure::HangUp => "met a connection that the server closed",
+            Failure::HangUp => "met a connection that the server closed or refused",
             Failure::HalfAnswer => "got half an answer",
             Failure::Garbage => "got garbage",
             Failure::Refused => "got an error from the server",

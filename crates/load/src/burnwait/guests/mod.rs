@@ -21,7 +21,7 @@ use crate::recording::Recorder;
 use crate::{GuestsIn, Job, NativeError, Parsed, Phases, crew, sys};
 use image::Image;
 use model::{Calibration, Problem};
-use proof::{Weights, as_made, check_room};
+use proof::{Weights, as_made, check_room, check_shares};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use xen::{Console, Guest, GuestConfig, POOL_0, Pool, Running, Scheduler};
@@ -158,6 +158,7 @@ pub fn generate(load: &BurnWait, job: &Job, phases: &mut Phases) -> Result<Parse
     let sets = order.iter().map(|member| &load.sets[member.set]);
     let sets: Vec<&Set> = sets.collect();
     check_room(&pool, sets.len()).map_err(failed)?;
+    check_shares(&pool, &sets, &place).map_err(failed)?;
     let image = Image::make().map_err(failed)?;
     let shape = load.shape(job, job.workload.duration_ns);
     let tasks = sets.iter().zip(&owns);

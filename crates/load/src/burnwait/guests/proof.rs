@@ -26,6 +26,23 @@ pub fn check_room(pool: &Pool, guests: usize) -> Result<(), String> {
     }
 }
 
+/// Refuses weights and caps that the scheduler of the pool does not have.
+pub fn check_shares(pool: &Pool, sets: &[&Set], place: &GuestsIn) -> Result<(), String> {
+    let scheduler: Scheduler = pool.scheduler.parse()?;
+    let has_shares = |set: &&&Set| {
+        let cap = place.cap(set.cap).filter(|cap| *cap > 0);
+        place.weight(set.weight).or(cap).is_some()
+    };
+    match sets.iter().find(has_shares) {
+        Some(set) if !scheduler.has_weights() => Err(format!(
+            "the set {} has a weight or a cap, which {scheduler}, the scheduler of the pool {}, does not \
+             have: credit and credit2 do",
+            set.name, pool.name
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// Weight and cap of each guest, as the scheduler has them; empty where it has none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Weights(Vec<(String, u32, u32)>);
@@ -168,6 +185,32 @@ mod tests {
 
     fn place() -> GuestsIn {
         GuestsIn::pool("lab")
+    }
+
+    #[test]
+    fn weights_and_caps_are_refused_before_a_boot_where_the_scheduler_has_none() {
+        let of = |weight, cap, scheduler: &str| {
+            let set = Set {
+                weight,
+                cap,
+                ..published().remove(0)
+            };
+            let pool = Pool {
+                name: "lab".to_owned(),
+                scheduler: scheduler.to_owned(),
+                cpus: vec![1],
+                domains: 0,
+            };
+            check_shares(&pool, &[&published()[1], &set], &place())
+        };
+        for (weight, cap) in [(Some(512), None), (None, Some(30))] {
+            for scheduler in ["rtds", "null"] {
+                let why = of(weight, cap, scheduler).unwrap_err();
+                assert!(why.contains("the set A has a weight or a cap"), "{why}");
+            }
+            assert_eq!(of(weight, cap, "credit2"), Ok(()));
+        }
+        assert_eq!(of(None, Some(0), "rtds"), Ok(()));
     }
 
     #[test]

@@ -127,6 +127,12 @@ fn what_is_wrong_with_a_shape_is_said_at_its_place() {
     assert_eq!(of(none), "set.1.memory-percent");
     let every = json!({"name": "C", "events": ["5 every 1ms"], "on": "5ms", "off": "5ms"});
     assert_eq!(of(every), "set.1.events");
+    let more_than_a_cpu = json!({"name": "C", "events": ["3000 every 1ms"]});
+    assert_eq!(of(more_than_a_cpu), "set.1.events");
+    let together = json!({"name": "C", "events": ["600 every 1ms", "5x100 every 1ms"]});
+    assert_eq!(of(together), "set.1.events");
+    let all_of_it = json!({"set": [{"name": "C", "events": ["500 every 1ms", "5x100 every 1ms"]}]});
+    assert_eq!(read(all_of_it).unwrap().check(), Ok(()));
 }
 
 #[test]

@@ -111,7 +111,8 @@ fn of_time(arms: &[Arm], sets: &[String], time: Time) -> impl Iterator<Item = Fi
     let figures = [
         sets_over_time(arms, sets, time, &WORK),
         sets_over_time(arms, sets, time, &USE),
-        workers_over_time(arms, sets, time),
+        workers_over_time(arms, sets, time, &WORK),
+        workers_over_time(arms, sets, time, &USE),
     ];
     figures.into_iter().flatten()
 }
@@ -231,17 +232,21 @@ fn mean(parts: &[f64], alpha: f64) -> Option<GeometricMean> {
 /// A quantity that is drawn over time.
 struct Quantity {
     name: &'static str,
+    /// What somebody did who has much of it.
+    did: &'static str,
     unit: &'static str,
     of: fn(Done) -> f64,
 }
 
 const WORK: Quantity = Quantity {
     name: "Work",
+    did: "did",
     unit: "1000 operations/s",
     of: |done| done.kops,
 };
 const USE: Quantity = Quantity {
     name: "CPU use",
+    did: "used",
     unit: "CPUs",
     of: |done| done.cpu,
 };
@@ -269,12 +274,17 @@ fn sets_over_time(
     figure(title, caption.to_owned(), &series, time, quantity)
 }
 
-/// Work of every worker in each interval: the mean of all trials of an arm. Where there are too many
-/// of them, of those with the least and the most work.
-fn workers_over_time(arms: &[Arm], sets: &[String], time: Time) -> Option<Figure> {
+/// Every worker in each interval: the mean of all trials of an arm. Where there are too many of them,
+/// those with the least and the most.
+fn workers_over_time(
+    arms: &[Arm],
+    sets: &[String],
+    time: Time,
+    quantity: &Quantity,
+) -> Option<Figure> {
     let mut of_sets: Vec<Vec<Series>> = Vec::new();
     for arm in arms {
-        of_sets.extend(sets.iter().map(|set| of_workers(arm, set, time)));
+        of_sets.extend(sets.iter().map(|set| of_workers(arm, set, time, quantity)));
     }
     let count = of_sets.iter().map(Vec::len).sum::<usize>();
     if count <= of_sets.len() {
@@ -297,32 +307,33 @@ fn workers_over_time(arms: &[Arm], sets: &[String], time: Time) -> Option<Figure
         true => (
             "single workers",
             format!(
-                "A line for each worker that did the least or the most of its set under an arm, \
-                 the mean of all trials: of all {count}, none could be told from the others."
+                "A line for each worker that {} the least or the most of its set under an arm, \
+                 the mean of all trials: of all {count}, none could be told from the others.",
+                quantity.did
             ),
         ),
     };
-    let title = format!("{} of {of} over time", WORK.name);
-    figure(title, caption, &series, time, &WORK)
+    let title = format!("{} of {of} over time", quantity.name);
+    figure(title, caption, &series, time, quantity)
 }
 
-/// Work of every worker of a set.
-fn of_workers(arm: &Arm, set: &str, time: Time) -> Vec<Series> {
+/// Lines of every worker of a set.
+fn of_workers(arm: &Arm, set: &str, time: Time, quantity: &Quantity) -> Vec<Series> {
     let works = arm.trials.iter().filter_map(|trial| trial.get(set));
     let workers = works.flat_map(|work| work.by_worker.keys().copied());
     let workers: BTreeSet<usize> = workers.collect();
     let of_worker = |worker: usize| {
         let name = format!("{}, {set}, worker {worker}", arm.name);
         let own = |work: &SetWork| work.by_worker.get(&worker).cloned();
-        line((arm, set), name, time, &WORK, own)
+        line((arm, set), name, time, quantity, own)
     };
     workers.into_iter().filter_map(of_worker).collect()
 }
 
-/// Leaves the line with the least work and that with the most.
+/// Leaves the line with the least in all and that with the most.
 fn keep_least_and_most(lines: &mut Vec<Series>) {
-    let work = |line: &Series| -> f64 { line.points.iter().map(|(_, rate)| rate.ratio).sum() };
-    lines.sort_by(|one, other| work(one).total_cmp(&work(other)));
+    let sum = |line: &Series| -> f64 { line.points.iter().map(|(_, rate)| rate.ratio).sum() };
+    lines.sort_by(|one, other| sum(one).total_cmp(&sum(other)));
     let most = lines.pop();
     lines.truncate(1);
     lines.extend(most);
@@ -584,7 +595,9 @@ mod tests {
         ];
         let arms = [arm("default", 0, trials)];
         let sets = Arm::sets(&arms, &[]);
-        let svg = workers_over_time(&arms, &sets, TWO_SECONDS).unwrap().svg;
+        let svg = workers_over_time(&arms, &sets, TWO_SECONDS, &WORK)
+            .unwrap()
+            .svg;
         // The second of A got nothing, which no other worker makes up for.
         let points = [
             "default, A, worker 0, 1: 10",
@@ -604,7 +617,7 @@ mod tests {
         let both = || vec![trial(workers.as_flattened())];
         let arms = [arm("default", 0, both()), arm("batch", 1, both())];
         let sets = Arm::sets(&arms, &[]);
-        let figure = workers_over_time(&arms, &sets, TWO_SECONDS).unwrap();
+        let figure = workers_over_time(&arms, &sets, TWO_SECONDS, &WORK).unwrap();
         for arm in ["default", "batch"] {
             for drawn in ["A, worker 2, 1: 10", "A, worker 5, 1: 40"] {
                 let point = format!("{arm}, {drawn}");
@@ -615,7 +628,7 @@ mod tests {
         assert!(!figure.svg.contains("worker 0"), "{}", figure.svg);
         assert!(figure.caption.contains("of all 32, none"));
         // A few have a line each.
-        let figure = workers_over_time(&arms[..1], &sets, TWO_SECONDS).unwrap();
+        let figure = workers_over_time(&arms[..1], &sets, TWO_SECONDS, &WORK).unwrap();
         assert!(figure.svg.contains("default, A, worker 0, 1: 30"));
     }
 
@@ -641,7 +654,7 @@ mod tests {
         assert_eq!(use_of_sets.title, "CPU use of each set over time");
         assert!(use_of_sets.svg.contains(">CPUs<"), "{}", use_of_sets.svg);
         // Of A only one worker has two intervals, so there is no line that sets have not.
-        assert!(workers_over_time(&arms, &sets, TWO_SECONDS).is_none());
+        assert!(workers_over_time(&arms, &sets, TWO_SECONDS, &WORK).is_none());
     }
 
     #[test]
@@ -663,6 +676,7 @@ mod tests {
             work,
             "CPU use of each set over time",
             "Work of each worker over time",
+            "CPU use of each worker over time",
         ];
         assert_eq!(titles, all);
     }
