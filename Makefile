@@ -124,13 +124,14 @@ deny:
 	cargo deny $(DENY) check
 
 # What takes too long for each time: a thousand kills, most promises of scx_microquanta, bisections
-# of a scheduler and of a kernel, faults on Xen, reboots of a machine, a connection that is cut fifty
+# of a scheduler and of a kernel, pilots of turns, faults on Xen, reboots of a machine, a connection that is cut fifty
 # times, and the longer trials in virtual time. docs/reliability.md and the
 # README of the scheduler have their figures.
 test-long: build sched
 	cargo build --quiet -p schedlab
 	cargo test --quiet -p tests --test microquanta -- --ignored
 	cargo test --quiet -p tests --test vm -- --ignored
+	cargo test --quiet -p tests --test turns -- --ignored
 	@scripts/setup kernel
 	cargo test --quiet -p tests --test bisect -- --ignored --test-threads 1
 	-scripts/xen-hypervisor

@@ -4,7 +4,8 @@
 use kills::{Campaign, Damage, Mechanism, Victim};
 use tests::{alone, skipped};
 
-const KILLS: usize = 6;
+/// One of each victim.
+const KILLS: usize = Victim::EACH.len();
 
 fn nothing_is_lost_or_left(mechanism: Mechanism) {
     let _turn = alone();

@@ -124,6 +124,7 @@ fn within_a_job_its_nodes_are_used_and_a_run_on_one_node_goes_on_on_another() {
 }
 
 #[test]
+#[ignore = "a job of Slurm that ends: make test-long"]
 fn a_node_that_is_drained_leaves_its_blocks_to_the_other() {
     let _turn = alone();
     let Some(cluster) = Cluster::start() else {
@@ -224,6 +225,7 @@ fn nodes_are_restarted_by_slurm_for_the_kernels_of_arms() {
 }
 
 #[test]
+#[ignore = "a job of Slurm that ends: make test-long"]
 fn a_cancelled_job_ends_the_run_in_order_and_another_job_goes_on() {
     let _turn = alone();
     let Some(cluster) = Cluster::start() else {

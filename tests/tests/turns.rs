@@ -240,6 +240,7 @@ fn turns_whose_windows_do_not_fit_are_whole_trials() {
 }
 
 #[test]
+#[ignore = "half a minute of pilots, in make test-long"]
 fn a_queue_that_outlives_a_change_is_found_by_the_pilot_and_turns_are_refused() {
     let _turn = alone();
     if !tests::is_root() {
@@ -279,6 +280,7 @@ fn a_queue_that_outlives_a_change_is_found_by_the_pilot_and_turns_are_refused() 
 }
 
 #[test]
+#[ignore = "half a minute of pilots, in make test-long"]
 fn a_pilot_says_what_turns_save_beside_whole_trials() {
     let _turn = alone();
     let bench = Bench::default();

@@ -105,11 +105,9 @@ fn after_trials(bench: &Bench, schedlab: u32, count: usize, signal: rustix::proc
     rustix::process::kill_process(qemu, signal).expect("it runs");
 }
 
-#[test]
-fn a_qemu_that_is_killed_or_hangs_voids_its_trial_and_the_run_goes_on() {
-    if let Some(why) = no_guests() {
-        return tests::skipped(why);
-    }
+/// A signal for the QEMU of the second of three trials: the reason of its void trial. Its trial is
+/// measured again, and the run goes on.
+fn why_void(signal: rustix::process::Signal) -> String {
     let _turn = alone();
     let bench = Bench::default();
     let text = format!(
@@ -117,34 +115,43 @@ fn a_qemu_that_is_killed_or_hangs_voids_its_trial_and_the_run_goes_on() {
          [[arm]]\nname = \"eevdf\"\n\
          [[workload]]\nkind = \"command\"\ntime-limit = \"20s\"\n\
          command = [\"sh\", \"-c\", \"echo in the guest > /dev/console; sleep 4\"]\n\
-         [stop]\nmin-blocks = 3\nmax-blocks = 3\n"
+         [stop]\nmin-blocks = 2\nmax-blocks = 2\n"
     );
     let file = bench.file("lost.toml", &text);
     let mut run = bench.command(&["run", &file, "-o", "out"]);
     let mut run = run.stdout(Stdio::null()).spawn().expect("schedlab starts");
-    after_trials(&bench, run.id(), 1, rustix::process::Signal::KILL);
-    // The void one, and its second attempt.
-    after_trials(&bench, run.id(), 3, rustix::process::Signal::STOP);
-    // Each was measured again, so nothing is missing.
+    after_trials(&bench, run.id(), 1, signal);
+    // It was measured again, so nothing is missing.
     assert_eq!(run.wait().expect("it ends").code(), Some(0));
 
     let trials = trials(&bench);
     let states: Vec<_> = trials.iter().map(|t| &t.trial.result.state).collect();
+    let void: Vec<&str> = states.iter().filter_map(|s| s.why()).collect();
+    assert_eq!((states.len(), void.len()), (3, 1), "{states:?}");
+    assert!(states.iter().any(|s| s.name() == "void"), "{states:?}");
+    let why = void[0];
     assert!(
-        states.iter().filter(|s| s.why().is_none()).count() >= 2,
-        "{states:?}"
+        why.contains("in the guest"),
+        "the console's last lines: {why}"
     );
-    assert!(states.len() >= 5, "each was tried again: {states:?}");
-    let voids = states.iter().filter(|s| s.name() == "void");
-    let voids = voids.filter_map(|s| s.why());
-    let voids: Vec<&str> = voids.collect();
-    assert_eq!(voids.len(), 2, "{voids:?}");
-    assert!(voids[0].contains("signal: 9"), "{voids:?}");
-    assert!(voids[1].contains("was silent for 60 s"), "{voids:?}");
-    for void in voids {
-        assert!(
-            void.contains("in the guest"),
-            "the console's last lines: {void}"
-        );
+    why.to_owned()
+}
+
+#[test]
+fn a_qemu_that_is_killed_voids_its_trial_and_the_run_goes_on() {
+    if let Some(why) = no_guests() {
+        return tests::skipped(why);
     }
+    let why = why_void(rustix::process::Signal::KILL);
+    assert!(why.contains("signal: 9"), "{why}");
+}
+
+#[test]
+#[ignore = "it is waited for a minute, in make test-long"]
+fn a_qemu_that_hangs_voids_its_trial_and_the_run_goes_on() {
+    if let Some(why) = no_guests() {
+        return tests::skipped(why);
+    }
+    let why = why_void(rustix::process::Signal::STOP);
+    assert!(why.contains("was silent for 60 s"), "{why}");
 }

@@ -44,6 +44,7 @@ fn a_scheduler_takes_turns_with_the_kernels_own_and_each_window_is_proven() {
 }
 
 #[test]
+#[ignore = "a boot and its turns, in make test-long"]
 fn a_scheduler_that_is_ejected_ends_the_turns_with_its_reason() {
     if let Some(why) = no_faulty_guests() {
         return tests::skipped(why);
