@@ -253,6 +253,82 @@ fn a_guest_that_is_lost_fails_its_trial_and_says_so() {
 }
 
 #[test]
+#[ignore = "two minutes of emulated Xen; make test-long runs it"]
+fn a_guest_whose_kernel_ends_fails_its_trial_and_says_so() {
+    let bench = Bench::default();
+    // Its kernel restarts at once, as one does that panics.
+    let antagonist = "[[workload.antagonist]]\nkind = \"command\"\ncommand = [\"sh\", \"-c\", \
+                      \"until xl domid schedlab-worker-1 > /dev/null 2>&1; do sleep 1; done; \
+                      while sleep 1; do xl sysrq schedlab-worker-1 b; done\"]\n";
+    let arms = arm("credit2", "\"credit2\"") + &arm("credit", "\"credit\"");
+    let text = [TARGET, &arms, &workload(antagonist)].concat();
+    let Some(output) = run(&bench, "run", &text) else {
+        return;
+    };
+    expect_code(&output, 4);
+    let trials = ResultSet::read(&bench.path("out")).unwrap().trials;
+    assert_eq!(trials.len(), 2, "the second finds no guest of the first");
+    for trial in trials {
+        let TrialState::Failed { why } = &trial.trial.result.state else {
+            panic!("{:?}", trial.trial.result.state);
+        };
+        assert!(why.contains("schedlab-worker-1"), "{why}");
+    }
+}
+
+#[test]
+#[ignore = "two minutes of emulated Xen; make test-long runs it"]
+fn parameters_of_arms_are_in_force_and_a_pool_that_may_not_be_had_gives_its_arm_up() {
+    let bench = Bench::default();
+    let capped = "{ scheduler = \"credit2\", ratelimit = \"2ms\", cap = 30, weight = 300 }";
+    let slow = "{ scheduler = \"credit\", timeslice = \"7ms\", ratelimit = \"3ms\" }";
+    // Dom0 is in it, under credit2.
+    let refused = "{ scheduler = \"credit\", pool = \"Pool-0\" }";
+    let absent = "{ scheduler = \"credit2\", pool = \"lab\" }";
+    let arms = [
+        arm("capped", capped),
+        arm("slow", slow),
+        arm("refused", refused),
+        arm("absent", absent),
+    ]
+    .concat();
+    let workload = workload("").replace("weight = 256\n", "");
+    let text = [TARGET, &arms, &workload].concat();
+    let Some(output) = run(&bench, "run", &text) else {
+        return;
+    };
+    expect_code(&output, 4);
+    let trials = ResultSet::read(&bench.path("out")).unwrap().trials;
+    let of = |name: &str| trials.iter().find(|trial| trial.trial.arm == name).unwrap();
+    for (name, pool, slice, limit) in [
+        ("capped", "credit2", None, "2000us"),
+        ("slow", "credit", Some("7ms"), "3000us"),
+    ] {
+        let result = &of(name).trial.result;
+        assert_eq!(result.state, TrialState::Ok, "{result:?}");
+        assert_eq!(found(result, "scheduler of the CPU pool"), pool);
+        assert_eq!(found(result, "ratelimit of the CPU pool"), limit);
+        if let Some(slice) = slice {
+            assert_eq!(found(result, "timeslice of the CPU pool"), slice);
+        }
+    }
+    let csv = std::fs::read_to_string(of("capped").dir.join("guests.csv")).unwrap();
+    let columns = |row: &str| -> Vec<String> { row.split(',').map(str::to_owned).collect() };
+    for row in csv.lines().skip(1).map(columns) {
+        let weight = if row[1] == "heavy" { "512" } else { "300" };
+        assert_eq!((row[3].as_str(), row[4].as_str()), (weight, "30"), "{csv}");
+        let seconds: f64 = row[5].parse().unwrap();
+        assert!((1.0..2.6).contains(&seconds), "of 6 seconds: {csv}");
+    }
+    let report = bench.run(&["report", "out"]);
+    let text = String::from_utf8_lossy(&report.stdout).into_owned();
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    println!("{text}");
+    assert!(text.contains("Pool-0"), "{text}");
+    assert!(text.contains("lab"), "{text}");
+}
+
+#[test]
 #[ignore = "a minute of emulated Xen; make test-long runs it"]
 fn a_scheduler_that_the_hypervisor_lacks_is_an_error_that_names_what_it_has() {
     let bench = Bench::default();
