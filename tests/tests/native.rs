@@ -248,6 +248,12 @@ fn arms_that_are_unfair_on_purpose_are_ranked_by_the_measures_of_fairness() {
             whole("hogs", "starved") > whole(fair, "starved") + 20.0,
             "{found:?}"
         );
+        // Half a window of 800 ms, in nanoseconds.
+        let longest = |arm: &str| found[&format!("whole 4 {arm}")]["longest_wait"];
+        assert!(
+            longest("hogs") > 4e8 && longest(fair) < longest("hogs") / 2.0,
+            "{found:?}"
+        );
     }
     assert!(
         whole("quota", "shortfall") > whole("default", "shortfall") + 20.0,

@@ -5,8 +5,8 @@ use super::guests::{AsMade, OfGuest, Seen};
 use super::sets::Set;
 use super::worker::{Interval, Record, Standing};
 use super::{
-    BurnWait, CPU_PERCENT, FAIRNESS, LATENCY_COST, LATENESS, MISSED, SHORTFALL, SPREAD, STARVED,
-    STEAL, WORK_PER_SEC, WORST_INTERVAL, WORST_WORKER, fair,
+    BurnWait, CPU_PERCENT, FAIRNESS, LATENCY_COST, LATENESS, LONGEST_WAIT, MISSED, SHORTFALL,
+    SPREAD, STARVED, STEAL, WORK_PER_SEC, WORST_INTERVAL, WORST_WORKER, fair,
 };
 use crate::by_turn::InTurns;
 use crate::figures::Figures;
@@ -275,6 +275,10 @@ fn judge(figures: &mut Figures, load: &BurnWait, job: &Job, records: &[&Record],
     });
     if all > 0 {
         figures.push(STARVED, 100.0 * f64::from(starved) / f64::from(all));
+    }
+    let longest_ns = records.iter().map(|record| record.longest_wait_ns).max();
+    if let Some(longest_ns) = longest_ns {
+        figures.push(LONGEST_WAIT, longest_ns as f64);
     }
 }
 

@@ -169,6 +169,13 @@ const STARVED: MetricDef = MetricDef {
     text: "Intervals, of all workers together, in which a worker ended nothing although something \
            was due all the time.",
 };
+const LONGEST_WAIT: MetricDef = MetricDef {
+    name: "longest_wait",
+    unit: "ns",
+    better: Better::Lower,
+    text: "Longest time in which a worker ended no piece of its work although something was due, of the \
+           worker with the longest; at least the length of a piece.",
+};
 const SPREAD: MetricDef = MetricDef {
     name: "spread_percent",
     unit: "%",
@@ -225,6 +232,7 @@ const METRICS: &[MetricDef] = &[
     WORST_WORKER,
     WORST_INTERVAL,
     STARVED,
+    LONGEST_WAIT,
     SPREAD,
     LATENESS_P50,
     LATENESS_P90,

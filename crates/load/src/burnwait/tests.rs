@@ -212,6 +212,7 @@ fn company_costs_a_multiple_of_the_lateness_alone_of_the_set_where_it_is_highest
             lateness,
             deadlines: 0,
             missed: 0,
+            longest_wait_ns: 0,
         }
     };
     // A: 40 us on average; B: 300 us; and one of B that nothing was due of.
@@ -274,6 +275,7 @@ fn record_of(member: Member, weight: u32, kops: &[u64]) -> worker::Record {
         lateness: crate::recording::Recorder::new(300_000_000, 1_000_000_000).unwrap(),
         deadlines: 0,
         missed: 0,
+        longest_wait_ns: 0,
     }
 }
 

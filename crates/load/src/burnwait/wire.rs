@@ -98,6 +98,8 @@ pub struct Report {
     lateness: Vec<Vec<(u64, u64)>>,
     /// Periodic events with a deadline in the window, and those of them that missed it.
     deadlines: (u64, u64),
+    /// Longest time in which something was due and no piece of work ended.
+    longest_wait_ns: u64,
     /// Weight and CPUs of the worker when its window began, by the kernel that it is on.
     pub standing: Standing,
     /// Time in the window in which a guest could have run and another one did.
@@ -127,6 +129,7 @@ impl Report {
             intervals: record.intervals.iter().map(interval).collect(),
             lateness: record.lateness.counts(),
             deadlines: (record.deadlines, record.missed),
+            longest_wait_ns: record.longest_wait_ns,
             standing: record.standing.clone(),
             steal_ns,
         }
@@ -149,6 +152,7 @@ impl Report {
             lateness,
             deadlines: self.deadlines.0,
             missed: self.deadlines.1,
+            longest_wait_ns: self.longest_wait_ns,
         }
     }
 }
@@ -199,6 +203,7 @@ mod tests {
             lateness,
             deadlines: 9,
             missed: 2,
+            longest_wait_ns: 901,
         };
         let line = Said::Report(Report::of(&record, 40)).line();
         let Some(Ok(Said::Report(report))) = Said::of(&format!("[1.0] {line}")) else {
@@ -209,6 +214,7 @@ mod tests {
         assert_eq!(back.member, record.member);
         assert_eq!(back.standing, record.standing);
         assert_eq!((back.deadlines, back.missed), (9, 2));
+        assert_eq!(back.longest_wait_ns, 901);
         assert_eq!(back.intervals, record.intervals);
         assert_eq!(back.lateness.counts(), record.lateness.counts());
     }

@@ -77,6 +77,9 @@ pub struct Record {
     pub deadlines: u64,
     /// Those of them that had not ended by then.
     pub missed: u64,
+    /// Longest time in the window in which something was due and no piece of work ended. It is not kept
+    /// where arms take turns.
+    pub longest_wait_ns: u64,
 }
 
 /// An event and when it is due.
@@ -139,6 +142,8 @@ pub struct Worker {
     /// Time from the start of the load until the first events are due.
     after_ns: u64,
     pipe: Pipe,
+    /// End of the piece before.
+    free_ns: u64,
     /// Account of one that is alone.
     tally: Option<Tally>,
     record: Record,
@@ -189,6 +194,7 @@ impl Worker {
             lengths: None,
             after_ns: own.after_ns,
             pipe: own.pipe,
+            free_ns: 0,
             tally: None,
             record: Record {
                 member,
@@ -201,6 +207,7 @@ impl Worker {
                 lateness,
                 deadlines: 0,
                 missed: 0,
+                longest_wait_ns: 0,
             },
         })
     }
@@ -296,9 +303,8 @@ impl Worker {
 
     /// All events, once for each time that the worker before has handed over.
     fn work_when_handed(&mut self, gate: &Gate, window: Window) {
-        let mut free_ns = window.begin_ns;
         while let Some(at_ns) = self.pipe.wait() {
-            self.see_idle(window, free_ns, at_ns);
+            self.see_idle(window, self.free_ns, at_ns);
             for index in 0..self.queue.len() {
                 let event = self.queue[index].event;
                 for _ in 0..event.pieces {
@@ -309,13 +315,14 @@ impl Worker {
                             window.end_ns - 1,
                             window.end_ns.saturating_sub(at_ns),
                         );
+                        self.see_wait(window, at_ns, window.end_ns);
                         return self.left_in_pipe(window);
                     }
-                    free_ns = self.piece(window, at_ns, begun_ns, event.kops);
+                    self.piece(window, at_ns, begun_ns, event.kops);
                 }
             }
         }
-        self.see_idle(window, free_ns, window.end_ns);
+        self.see_idle(window, self.free_ns, window.end_ns);
     }
 
     /// One piece of work, which was due at `at_ns`; the time of its end.
@@ -326,6 +333,8 @@ impl Worker {
         let ended_ns = sys::now_ns();
         self.pipe.hand_over(ended_ns);
         self.see_late(window, begun_ns, begun_ns.saturating_sub(at_ns));
+        self.see_wait(window, at_ns, ended_ns);
+        self.free_ns = ended_ns;
         if let Some(tally) = &mut self.tally {
             tally.add(kops, cpu_ns, begun_ns, ended_ns);
         }
@@ -381,6 +390,7 @@ impl Worker {
             let Due { at_ns, event, .. } = self.queue[index];
             if let Some(late_ns) = last_ns.checked_sub(at_ns) {
                 self.see_late(window, last_ns, late_ns);
+                self.see_wait(window, at_ns, window.end_ns);
             }
             let mut deadlines =
                 (1..).map(|n| at_ns.saturating_add(event.wait_ns.saturating_mul(n)));
@@ -417,6 +427,17 @@ impl Worker {
             let end_ns = begin_ns + self.interval_ns;
             interval.idle_ns += to_ns.min(end_ns) - from_ns.max(begin_ns);
         }
+    }
+
+    /// Something was due from this moment on, and no piece of work ended until the other one.
+    fn see_wait(&mut self, window: Window, due_ns: u64, ended_ns: u64) {
+        if self.lengths.is_some() {
+            return;
+        }
+        let from_ns = due_ns.max(self.free_ns).max(window.begin_ns);
+        let wait_ns = ended_ns.min(window.end_ns).saturating_sub(from_ns);
+        let longest_ns = &mut self.record.longest_wait_ns;
+        *longest_ns = wait_ns.max(*longest_ns);
     }
 
     fn see_late(&mut self, window: Window, at_ns: u64, late_ns: u64) {
@@ -457,20 +478,25 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn idle_ms(spans: &[(u64, u64)]) -> Vec<u64> {
+    const WINDOW: Window = Window {
+        begin_ns: 1_000 * MS,
+        end_ns: 1_250 * MS,
+    };
+
+    fn worker() -> Worker {
         let shape = Shape {
             duration_ns: 250 * MS,
             interval_ns: 100 * MS,
             operations_per_kop: 1,
         };
         let set = sets::published().remove(0);
-        let mut worker = Worker::new(Member::default(), &set, shape, Own::default()).unwrap();
-        let window = Window {
-            begin_ns: 1_000 * MS,
-            end_ns: 1_250 * MS,
-        };
+        Worker::new(Member::default(), &set, shape, Own::default()).unwrap()
+    }
+
+    fn idle_ms(spans: &[(u64, u64)]) -> Vec<u64> {
+        let mut worker = worker();
         for (from_ms, to_ms) in spans {
-            worker.see_idle(window, from_ms * MS, to_ms * MS);
+            worker.see_idle(WINDOW, from_ms * MS, to_ms * MS);
         }
         let intervals = worker.record.intervals.iter();
         intervals.map(|interval| interval.idle_ns / MS).collect()
@@ -485,5 +511,26 @@ mod tests {
             idle_ms(&[(900, 1_000), (1_250, 1_300), (1_060, 1_050)]),
             [0; 3]
         );
+    }
+
+    /// Longest wait after pieces that were due and ended at these moments.
+    fn wait_ms(pieces: &[(u64, u64)]) -> u64 {
+        let mut worker = worker();
+        for (due_ms, ended_ms) in pieces {
+            worker.see_wait(WINDOW, due_ms * MS, ended_ms * MS);
+            worker.free_ns = ended_ms * MS;
+        }
+        worker.record.longest_wait_ns / MS
+    }
+
+    #[test]
+    fn a_wait_is_from_when_something_is_due_or_the_piece_before_has_ended_within_the_window() {
+        assert_eq!(
+            wait_ms(&[(1_010, 1_015), (1_020, 1_050), (1_100, 1_110)]),
+            30
+        );
+        assert_eq!(wait_ms(&[(1_010, 1_100), (1_020, 1_110)]), 90);
+        assert_eq!(wait_ms(&[(900, 1_040), (1_200, 1_900)]), 50);
+        assert_eq!(wait_ms(&[(500, 900), (1_300, 1_400)]), 0);
     }
 }
