@@ -12,6 +12,7 @@ use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 use hdrhistogram::{Counter, Histogram};
 use model::Turns;
+use std::ops::Range;
 use std::time::{Duration, SystemTime};
 
 const SIGNIFICANT_DIGITS: u8 = 3;
@@ -276,13 +277,16 @@ impl Recording {
         whole.map(Histogram::len).collect()
     }
 
-    /// The first and the last third of the whole intervals; `None` with fewer than three
-    /// of them, or nothing in a third.
-    pub fn outer_thirds(&self) -> Option<[Histogram<u32>; 2]> {
+    /// The first and the last third of the whole intervals that lie in a part of the window, in
+    /// nanoseconds from its opening; `None` with fewer than three of them, or nothing in a third.
+    pub fn outer_thirds(&self, part_ns: &Range<u64>) -> Option<[Histogram<u32>; 2]> {
+        let index = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
         let whole = self.whole_intervals().len();
-        let third = whole / 3;
-        let first = sum(&self.intervals[..third])?;
-        let last = sum(&self.intervals[whole - third..whole])?;
+        let end = index(part_ns.end / self.interval_ns).min(whole);
+        let begin = index(part_ns.start.div_ceil(self.interval_ns)).min(end);
+        let third = (end - begin) / 3;
+        let first = sum(&self.intervals[begin..begin + third])?;
+        let last = sum(&self.intervals[end - third..end])?;
         (!first.is_empty() && !last.is_empty()).then_some([first, last])
     }
 

@@ -6,6 +6,7 @@
 use crate::recording::Recording;
 use hdrhistogram::Histogram;
 use model::{Measurement, MetricDef, Severity, Warning};
+use std::ops::Range;
 
 /// Change of throughput within the window.
 pub const THROUGHPUT_DRIFT: MetricDef = MetricDef::explaining(
@@ -19,8 +20,8 @@ pub const THROUGHPUT_DRIFT: MetricDef = MetricDef::explaining(
 pub const LATENCY_DRIFT: MetricDef = MetricDef::explaining(
     "latency_drift",
     "%",
-    "Median latency in the last third of the window against the first third (windows of \
-           three seconds or longer).",
+    "Median latency in the last third of the window, without its ramps, against the first third \
+           (three seconds or longer).",
 );
 
 /// From here on a trial carries a warning.
@@ -87,9 +88,13 @@ fn warning(thirds: Thirds) -> Option<Warning> {
     Some(caution(what, remedy))
 }
 
-/// The drift of the latency at a given rate, and a warning if there is much of it.
-pub fn judge_latency(answered: &Recording) -> (Option<Measurement>, Option<Warning>) {
-    let Some([first, last]) = answered.outer_thirds() else {
+/// The drift of the latency at a given rate, and a warning if there is much of it. The rate is constant
+/// in a part of the window, in nanoseconds from its opening.
+pub fn judge_latency(
+    answered: &Recording,
+    constant_ns: &Range<u64>,
+) -> (Option<Measurement>, Option<Warning>) {
+    let Some([first, last]) = answered.outer_thirds(constant_ns) else {
         return (None, None);
     };
     let (first, last) = (Median::of(&first), Median::of(&last));
@@ -170,7 +175,8 @@ mod tests {
     }
 
     fn latency(per_second: u64, latencies_ns: &[u64]) -> (f64, Option<String>) {
-        let (drift, warning) = judge_latency(&answered(per_second, latencies_ns));
+        let whole = 0..latencies_ns.len() as u64 * SECOND;
+        let (drift, warning) = judge_latency(&answered(per_second, latencies_ns), &whole);
         (drift.unwrap().value, warning.map(|w| w.what))
     }
 
@@ -188,7 +194,18 @@ mod tests {
     fn a_small_change_of_latency_and_a_few_answers_are_no_drift() {
         assert_eq!(latency(1000, &[100_000, 100_000, 110_000]).1, None);
         assert_eq!(latency(9, &[100_000, 100_000, 140_000]).1, None);
-        assert!(judge_latency(&answered(1000, &[1000, 2000])).0.is_none());
+        let short = answered(1000, &[1000, 2000]);
+        assert!(judge_latency(&short, &(0..2 * SECOND)).0.is_none());
+    }
+
+    #[test]
+    fn ramps_are_no_drift() {
+        let ramped = answered(1000, &[9000, 50_000, 50_000, 50_000, 50_000, 50_000, 9000]);
+        let drift = |part| judge_latency(&ramped, &part).0.map(|drift| drift.value);
+        let steady = drift(SECOND..6 * SECOND).unwrap();
+        assert!(steady.abs() < 1.0, "{steady}");
+        assert!(drift(0..5 * SECOND).unwrap() > 40.0);
+        assert_eq!(drift(SECOND..4 * SECOND - 1), None, "two whole seconds");
     }
 
     fn warned(counts: &[u64]) -> Option<String> {

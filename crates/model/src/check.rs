@@ -190,6 +190,10 @@ impl Workload {
         let lengths = [
             ("duration_ns", self.duration_ns),
             ("warmup_ns", self.warmup_ns),
+            (
+                "snapshot_warmup_ns",
+                self.snapshot_warmup_ns.unwrap_or_default(),
+            ),
             ("time_limit_ns", self.time_limit_ns),
             (
                 "in_place.window_ns",

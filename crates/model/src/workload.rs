@@ -24,6 +24,10 @@ pub struct Workload {
     pub duration_ns: u64,
     /// Time for which the work runs before its window opens.
     pub warmup_ns: u64,
+    /// Time for which the work runs before the window of the load after which the machine is saved, on
+    /// a target that goes on from a snapshot; `None`: `warmup_ns`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot_warmup_ns: Option<u64>,
     /// A trial that has not ended this long after its start is failed.
     pub time_limit_ns: u64,
     /// Names of the metrics that decide when a cell stops; empty: the kind's own.
@@ -322,6 +326,7 @@ impl Workload {
             loads: vec![Load::One],
             duration_ns: 0,
             warmup_ns: 0,
+            snapshot_warmup_ns: None,
             time_limit_ns: 60_000_000_000,
             metrics: Vec::new(),
             client: None,

@@ -12,7 +12,8 @@ use crate::server::check_server;
 use crate::stack::check_services;
 use crate::turns;
 use crate::workload::check_workload;
-use model::{Experiment, Place};
+use ::target::Can;
+use model::{Experiment, Place, Workload};
 use schedule::cells;
 use std::collections::BTreeSet;
 
@@ -38,10 +39,23 @@ pub fn check(experiment: &Experiment) -> Result<(), PlanError> {
         }
         check_services(&workload.services).map_err(named)?;
         check_antagonists(&workload.antagonists).map_err(named)?;
+        check_snapshot_warmup(workload, target).map_err(named)?;
     }
     turns::check_arms(experiment)?;
     check_trace(experiment)?;
     check_cells(experiment)
+}
+
+/// Only a machine that is saved has a load before that.
+fn check_snapshot_warmup(workload: &Workload, target: Can) -> Result<(), PlanError> {
+    if workload.snapshot_warmup_ns.is_none() || target.reset.saves() {
+        return Ok(());
+    }
+    let what =
+        "snapshot-warmup is of a load after which a guest is saved, and this target saves none";
+    Err(PlanError::new(what)
+        .with_help("reset = \"snapshot\" in [target], or leave snapshot-warmup out")
+        .about("snapshot-warmup"))
 }
 
 /// Each load of each workload must be able to say when its worst latency was, and the clock of

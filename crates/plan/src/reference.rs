@@ -303,6 +303,13 @@ const WORKLOAD: TableDef = TableDef {
             "Time under load before the window opens.",
         ),
         KeyDef::new(
+            "snapshot-warmup",
+            "duration",
+            "`warmup`",
+            "Warm-up of the load after which the guest is saved, with `reset = \"snapshot\"` or \
+             `\"block-snapshot\"`: it is paid once, and each trial goes on from it.",
+        ),
+        KeyDef::new(
             "time-limit",
             "duration",
             "that of the kind",

@@ -29,6 +29,7 @@ pub(crate) struct CommonKeys {
     loads: Option<Loads>,
     duration: Option<Duration>,
     warmup: Option<Duration>,
+    snapshot_warmup: Option<Duration>,
     time_limit: Option<Duration>,
     metrics: Option<Vec<String>>,
     load_on: Option<Place>,
@@ -166,6 +167,7 @@ fn workload(
         loads,
         duration_ns,
         warmup_ns,
+        snapshot_warmup_ns: keys.snapshot_warmup.map(|d| d.0),
         metrics: keys.metrics.unwrap_or_default(),
         client: own.client,
         server: server

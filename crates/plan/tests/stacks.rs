@@ -156,3 +156,15 @@ fn files_of_the_load_stay_in_its_folder_and_are_a_reason_to_have_one() {
         assert!(error.contains("no file in the folder"), "{error}");
     }
 }
+
+#[test]
+fn only_a_guest_that_is_saved_has_a_load_before_that() {
+    let text = STACK.replace("url =", "warmup = \"5s\"\nsnapshot-warmup = \"2m\"\nurl =");
+    let error = parse_experiment("x.toml", &text).unwrap_err().to_string();
+    assert!(error.contains("this target saves none"), "{error}");
+    let saved = "[target]\nkind = \"vm\"\nkernel = \"debian:sid\"\nroot = \"image:a.squashfs\"\nreset = \"snapshot\"\n";
+    let experiment = parse_experiment("x.toml", &format!("{saved}{text}")).unwrap();
+    let workload = &experiment.workloads[0];
+    assert_eq!(workload.warmup_ns, 5_000_000_000);
+    assert_eq!(workload.snapshot_warmup_ns, Some(120_000_000_000));
+}

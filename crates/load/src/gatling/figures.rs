@@ -1,7 +1,7 @@
 //! Figures from the requests of a run, judged as those of the open-loop generators.
 
 use super::rate_of;
-use super::requests::Request;
+use super::requests::{RAMP_DOWN, RAMP_UP, Request};
 use super::run::Measured;
 use crate::by_name::{self, Named};
 use crate::openloop::metrics::REQUEST_MEAN;
@@ -37,7 +37,10 @@ pub fn parsed(
     cpus: usize,
 ) -> Result<Parsed, String> {
     let window = window(job, requests, measured)?;
-    let config = config(job, cpus);
+    let config = Config {
+        ramps: ramps(requests, window),
+        ..config(job, cpus)
+    };
     let mut tally = Tally::new(job.workload.duration_ns, LONGEST_NS)?;
     tally.open(window);
     tally.cpu_ns = measured.cpu_ns;
@@ -95,6 +98,24 @@ fn window(job: &Job, requests: &[Request], measured: &Measured) -> Result<Window
         begin_ns,
         end_ns: begin_ns.saturating_add(job.workload.duration_ns),
     })
+}
+
+/// Ramps at the ends of the window, where the log says of its requests that they were due in one.
+fn ramps(requests: &[Request], window: Window) -> Ramps {
+    let of = |phase: &'static str| {
+        let in_phase = move |r: &&Request| r.phase.as_deref() == Some(phase);
+        requests
+            .iter()
+            .filter(in_phase)
+            .map(Request::counts_from_ns)
+    };
+    let up_end = of(RAMP_UP).max().unwrap_or(window.begin_ns);
+    let down_begin = of(RAMP_DOWN).min().unwrap_or(window.end_ns);
+    Ramps {
+        up_ns: up_end.saturating_sub(window.begin_ns),
+        down_ns: window.end_ns.saturating_sub(down_begin),
+        ..Ramps::default()
+    }
 }
 
 fn since_1970_ns(at: SystemTime) -> u64 {

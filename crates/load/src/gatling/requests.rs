@@ -12,6 +12,10 @@ use std::time::SystemTime;
 const FORMAT: &str = "schedlab requests 1";
 /// Phase of the requests that count nowhere.
 const WARM_UP: &str = "warm-up";
+/// Phase of requests at the beginning of the window, where their rate grows.
+pub const RAMP_UP: &str = "ramp-up";
+/// Phase of requests at its end, where their rate falls.
+pub const RAMP_DOWN: &str = "ramp-down";
 /// The log that `demo/` writes, below the folder of a load.
 const OURS: &str = "requests.csv";
 /// The log that Gatling writes, in a folder of each run.

@@ -7,6 +7,7 @@ use crate::recording::samples_needed;
 use crate::{Job, sys};
 use model::{Arrivals, Load, Slo, Turns, format_duration_ns, format_rate};
 use std::net::SocketAddr;
+use std::ops::Range;
 
 /// One trial of a load, without its requests.
 #[derive(Debug, Clone, PartialEq)]
@@ -92,6 +93,11 @@ impl Config {
             let search = self.search.as_ref().and_then(|slo| self.search_fault(slo));
             search.or_else(|| self.ramps.fault(self.duration_ns))
         }
+    }
+
+    /// Part of the window whose rate is constant, from its opening.
+    pub fn constant_ns(&self) -> Range<u64> {
+        self.ramps.up_ns..self.duration_ns.saturating_sub(self.ramps.down_ns)
     }
 
     /// The same with ramps in its window. A search compares constant rates and has none.

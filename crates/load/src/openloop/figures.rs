@@ -50,7 +50,7 @@ pub fn parsed(config: &Config, tallies: Vec<Tally>, opened: SystemTime) -> Resul
     figures.stalls(&[("request", stalls::REQUEST_STALLS, &request)]);
     // A queue that fills makes latency rise, and is said already.
     if !is_overload(config, &total) {
-        let (drift, warning) = steady::judge_latency(&request);
+        let (drift, warning) = steady::judge_latency(&request, &config.constant_ns());
         figures.parsed.metrics.extend(drift);
         figures.parsed.warnings.extend(warning);
     }

@@ -46,7 +46,7 @@ pub fn parsed(config: &Config, recorded: Recorded, opened: SystemTime) -> Result
         None => steady::judge(&request),
         // A queue that fills makes latency rise, and is said below.
         Some(_) if is_overload(offered, done, config.workers) => (None, None),
-        Some(_) => steady::judge_latency(&request),
+        Some(_) => steady::judge_latency(&request, &(0..config.duration_ns)),
     };
     figures.stalls(&[
         ("wakeup", stalls::WAKEUP_STALLS, &wakeup),

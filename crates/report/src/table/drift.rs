@@ -1,5 +1,5 @@
-//! Warnings that follow from the order of the trials: a difference that changed while it was
-//! measured, a machine that drifted, a place in the block that matters, blocks that resemble
+//! Warnings that follow from the order of the trials, or of the requests in them: a difference that
+//! changed while it was measured, trials that still warm up, a machine that drifted, a place in the block that matters, blocks that resemble
 //! each other, heat and clocks that changed from trial to trial.
 //!
 //! Only deciding metrics are looked at, each kind of look at a rate of one false
@@ -14,6 +14,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Rate of false warnings of one kind in one report.
 const FALSE_RATE: f64 = 0.01;
+/// Metrics of a trial that tell how much it changed within its window, and the least change of the usual
+/// trial that is one: half and twice are equally far.
+const WITHIN: [(&str, f64); 2] = [("throughput_drift", 1.1), ("latency_drift", 1.25)];
 /// A hotter or cooler trial than this is another machine.
 const MOST_CELSIUS: f64 = 10.0;
 /// The same for the clock.
@@ -38,7 +41,8 @@ pub fn warnings(results: &ResultSet, cells: &[CellTable]) -> Vec<Warning> {
     };
     let is_one = results.manifest.sources.is_empty();
     let of_one_run = is_one.then(of_one_run).into_iter().flatten();
-    std::iter::once(order(&series))
+    [order(&series), warming(results, cells)]
+        .into_iter()
         .chain(of_one_run)
         .flatten()
         .collect()
@@ -216,6 +220,45 @@ fn order(all: &[Series]) -> Option<Warning> {
     })
 }
 
+/// Most trials changed within their windows, by more than each could tell from chance.
+fn warming(results: &ResultSet, cells: &[CellTable]) -> Option<Warning> {
+    let limit = FALSE_RATE / (WITHIN.len() * cells.len().max(1)) as f64;
+    let found: Vec<String> = cells
+        .iter()
+        .enumerate()
+        .flat_map(|(index, cell)| WITHIN.map(|(metric, least)| (index, cell, metric, least)))
+        .filter_map(|(index, cell, metric, least)| {
+            let of_cell = results.trials.iter().map(|stored| &stored.trial);
+            let of_cell = of_cell.filter(|trial| trial.place.cell == index && trial.is_ok());
+            let logs: Vec<f64> = of_cell
+                .filter_map(|trial| Some((1.0 + trial.metric(metric)?.value / 100.0).ln()))
+                .filter(|log| log.is_finite())
+                .collect();
+            let usual = summary::median(&logs).filter(|usual| usual.abs() > least.ln())?;
+            rank::signed_rank_p(&logs).filter(|p| *p < limit)?;
+            let alike = logs.iter().filter(|log| log.signum() == usual.signum());
+            Some(format!(
+                "{metric} in {} ({} in the middle of the trials, {} of {} of this sign)",
+                cell.name,
+                change(usual.exp()),
+                alike.count(),
+                logs.len()
+            ))
+        })
+        .collect();
+    (!found.is_empty()).then(|| {
+        warning(
+            Severity::Caution,
+            format!(
+                "Trials change within their windows, from the first to the last third: {}.",
+                found.join("; ")
+            ),
+            "What is compared still warms up, or tires: use a longer warmup (snapshot-warmup, where trials \
+             go on from a snapshot), or say that how soon it warms up is part of the answer.",
+        )
+    })
+}
+
 /// The machine became faster or slower over the run.
 fn drifting(all: &[Series], smallest_effect: f64) -> Option<Warning> {
     let limit = FALSE_RATE / all.len().max(1) as f64;
@@ -323,6 +366,31 @@ mod tests {
         assert!(text.contains("changed while it was measured"), "{text}");
         assert!(text.contains("requests_per_sec of batch"), "{text}");
         assert!(text.contains("at first"), "{text}");
+    }
+
+    #[test]
+    fn trials_that_warm_up_are_told_together() {
+        let drift = |percents: [f64; 4]| {
+            warned(|trial| {
+                let percent = percents[trial.place.block as usize % 4];
+                trial.result.metrics.push(Measurement {
+                    metric: "latency_drift".to_owned(),
+                    unit: "%".to_owned(),
+                    better: model::Better::Neither,
+                    value: percent,
+                });
+            })
+        };
+        let text = drift([-30.0, -45.0, -28.0, 3.0]);
+        assert!(text.contains("within their windows"), "{text}");
+        assert!(text.contains("latency_drift in"), "{text}");
+        assert!(text.contains("-29"), "{text}");
+        assert_eq!(drift([-10.0, -12.0, -9.0, -11.0]), "", "not much");
+        assert_eq!(
+            drift([-60.0, 120.0, -50.0, 80.0]),
+            "",
+            "as often up as down"
+        );
     }
 
     #[test]

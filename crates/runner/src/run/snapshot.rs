@@ -7,7 +7,7 @@ use super::Run;
 use crate::connection::Connection;
 use crate::trial::TrialEnd;
 use crate::{Event, RunError};
-use model::{Arm, PlannedTrial, Reset, TrialSpec, TrialState};
+use model::{Arm, PlannedTrial, Reset, TrialSpec, TrialState, Workload};
 use target::Boot;
 
 impl Run<'_> {
@@ -65,9 +65,10 @@ impl Run<'_> {
         let Some(spec) = self.spec(place)? else {
             return Ok(Some(TrialEnd::Interrupted));
         };
-        let name = &self.experiment.workloads[key.1].name;
+        let workload = before_saving(spec.workload);
         let mut end = self.trial(TrialSpec {
-            label: format!("snapshot of {name}"),
+            label: format!("snapshot of {}", workload.name),
+            workload,
             arm: Arm::unchanged("snapshot"),
             stays: true,
             trace: None,
@@ -98,5 +99,18 @@ impl Run<'_> {
                 .insert(key.clone(), (place.block, connection.save()?));
         }
         Ok(None)
+    }
+}
+
+/// A workload with the warm-up that it has before the machine is saved, and the time for it.
+fn before_saving(workload: Workload) -> Workload {
+    let Some(warmup_ns) = workload.snapshot_warmup_ns else {
+        return workload;
+    };
+    let longer_ns = warmup_ns.saturating_sub(workload.warmup_ns);
+    Workload {
+        warmup_ns,
+        time_limit_ns: workload.time_limit_ns.saturating_add(longer_ns),
+        ..workload
     }
 }

@@ -1,14 +1,17 @@
 //! Trials that go on from a snapshot.
 
 use crate::place::{Place, experiment, took, wobble};
-use model::{Reset, TrialSpec};
+use model::{Experiment, Reset, TrialSpec};
 use std::sync::{Arc, Mutex};
 use target::fake::FakeTarget;
 
 /// All trials of two arms in three blocks, and those before a snapshot, as the agents were told. An arm
 /// that is called slow takes a minute to be put in force.
 fn told(reset: Reset, arms: [&str; 2]) -> Vec<TrialSpec> {
-    let mut experiment = experiment(&arms);
+    told_of(reset, experiment(&arms))
+}
+
+fn told_of(reset: Reset, mut experiment: Experiment) -> Vec<TrialSpec> {
     (experiment.stop.min_blocks, experiment.stop.max_blocks) = (3, 3);
     let place = Place::new(experiment);
     let seen = Arc::new(Mutex::new(Vec::new()));
@@ -68,4 +71,17 @@ fn an_arm_that_is_quick_to_be_in_force_rests_as_long_as_one_that_is_not_within_l
         "{rests_of:?}"
     );
     assert!(rests(Reset::Trial).iter().all(|(_, rest)| *rest == 0));
+}
+
+#[test]
+fn the_load_before_a_snapshot_has_a_warm_up_of_its_own() {
+    let mut experiment = experiment(&["default", "nice"]);
+    let workload = &mut experiment.workloads[0];
+    workload.snapshot_warmup_ns = Some(workload.warmup_ns + 100_000_000_000);
+    let (usual_ns, limit_ns) = (workload.warmup_ns, workload.time_limit_ns);
+    for spec in told_of(Reset::Snapshot, experiment) {
+        let longer_ns = if spec.stays { 100_000_000_000 } else { 0 };
+        assert_eq!(spec.workload.warmup_ns, usual_ns + longer_ns);
+        assert_eq!(spec.workload.time_limit_ns, limit_ns + longer_ns);
+    }
 }
