@@ -19,7 +19,7 @@ fn nothing_is_lost_or_left(mechanism: Mechanism) {
     let tally = campaign.finish();
     assert_eq!(tally.damage, Damage::default());
     assert!(
-        tally.kills > KILLS / 2,
+        tally.kills >= KILLS / 2,
         "most of them came in time: {tally}"
     );
     assert!(tally.completed > 0, "{tally}");

@@ -323,9 +323,15 @@ fn parameters_of_arms_are_in_force_and_a_pool_that_may_not_be_had_gives_its_arm_
     let report = bench.run(&["report", "out"]);
     let text = String::from_utf8_lossy(&report.stdout).into_owned();
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    println!("{text}");
-    assert!(text.contains("Pool-0"), "{text}");
-    assert!(text.contains("lab"), "{text}");
+    for (name, reason) in [
+        ("refused", "the pool Pool-0 has credit2 and not credit"),
+        ("absent", "there is no pool lab"),
+    ] {
+        let state = &of(name).trial.result.state;
+        let why = state.why().unwrap_or_default();
+        assert!(why.contains(reason), "{state:?}");
+        assert!(text.contains(reason), "{text}");
+    }
 }
 
 #[test]

@@ -166,11 +166,16 @@ pub fn summary(workload: &Workload) -> String {
         _ => None,
     });
     program.unwrap_or_else(|| {
+        let before = workload.snapshot_warmup_ns.map(|ns| {
+            let ns = format_duration_ns(ns);
+            format!(" ({ns} before the snapshot)")
+        });
         format!(
-            "{}, {} after {} warm-up",
+            "{}, {} after {} warm-up{}",
             workload.kind.name(),
             format_duration_ns(workload.duration_ns),
-            format_duration_ns(workload.warmup_ns)
+            format_duration_ns(workload.warmup_ns),
+            before.unwrap_or_default()
         )
     })
 }

@@ -20,8 +20,8 @@ pub const THROUGHPUT_DRIFT: MetricDef = MetricDef::explaining(
 pub const LATENCY_DRIFT: MetricDef = MetricDef::explaining(
     "latency_drift",
     "%",
-    "Median latency in the last third of the window, without its ramps, against the first third \
-           (three seconds or longer).",
+    "Median latency in the last third of the part of the window without ramps, against its first \
+           third (three whole intervals at least: seconds, or tenths of a window of more than ten).",
 );
 
 /// From here on a trial carries a warning.

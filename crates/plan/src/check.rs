@@ -13,7 +13,7 @@ use crate::stack::check_services;
 use crate::turns;
 use crate::workload::check_workload;
 use ::target::Can;
-use model::{Experiment, Place, Workload};
+use model::{Experiment, Load, Place, Workload};
 use schedule::cells;
 use std::collections::BTreeSet;
 
@@ -46,16 +46,33 @@ pub fn check(experiment: &Experiment) -> Result<(), PlanError> {
     check_cells(experiment)
 }
 
-/// Only a machine that is saved has a load before that.
+/// Only a machine that is saved has a load before that, which may be without a warm-up, or with one for each
+/// rate that it tries.
 fn check_snapshot_warmup(workload: &Workload, target: Can) -> Result<(), PlanError> {
-    if workload.snapshot_warmup_ns.is_none() || target.reset.saves() {
-        return Ok(());
+    let wrong = |what: &str, help: &str| {
+        let help = format!("{help}, or leave snapshot-warmup out");
+        let error = PlanError::new(what).with_help(help);
+        Err(error.about("snapshot-warmup"))
+    };
+    let has_warmup =
+        ::load::kind::find(workload.kind.name()).is_some_and(|def| def.usual.warmup_ns > 0);
+    let is_search = |load: &Load| matches!(load, Load::MaxRate(_));
+    match workload.snapshot_warmup_ns {
+        None => Ok(()),
+        Some(_) if !target.reset.saves() => wrong(
+            "snapshot-warmup is of a load after which a guest is saved, and this target saves none",
+            "reset = \"snapshot\" in [target]",
+        ),
+        Some(_) if !has_warmup => wrong(
+            "snapshot-warmup is a longer warm-up, and this kind of workload has none",
+            "choose a kind that has",
+        ),
+        Some(_) if workload.loads.iter().any(is_search) => wrong(
+            "a search has its warm-up at each rate that it tries, so it takes no snapshot-warmup",
+            "warmup = \"…\"",
+        ),
+        Some(_) => Ok(()),
     }
-    let what =
-        "snapshot-warmup is of a load after which a guest is saved, and this target saves none";
-    Err(PlanError::new(what)
-        .with_help("reset = \"snapshot\" in [target], or leave snapshot-warmup out")
-        .about("snapshot-warmup"))
 }
 
 /// Each load of each workload must be able to say when its worst latency was, and the clock of

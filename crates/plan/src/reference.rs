@@ -307,7 +307,8 @@ const WORKLOAD: TableDef = TableDef {
             "duration",
             "`warmup`",
             "Warm-up of the load after which the guest is saved, with `reset = \"snapshot\"` or \
-             `\"block-snapshot\"`: it is paid once, and each trial goes on from it.",
+             `\"block-snapshot\"`: each snapshot costs it once, and \
+             no trial does.",
         ),
         KeyDef::new(
             "time-limit",

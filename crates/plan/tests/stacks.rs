@@ -163,6 +163,21 @@ fn only_a_guest_that_is_saved_has_a_load_before_that() {
     let error = parse_experiment("x.toml", &text).unwrap_err().to_string();
     assert!(error.contains("this target saves none"), "{error}");
     let saved = "[target]\nkind = \"vm\"\nkernel = \"debian:sid\"\nroot = \"image:a.squashfs\"\nreset = \"snapshot\"\n";
+    let command =
+        "[[workload]]\nkind = \"command\"\ncommand = [\"true\"]\nsnapshot-warmup = \"2m\"\n";
+    let arms = "[[arm]]\nname = \"a\"\n[[arm]]\nname = \"b\"\npolicy = { nice = 1 }\n";
+    let search =
+        "loads = { find = \"max\", slo = \"p99 < 20ms\", from = \"200/s\", to = \"5k/s\" }";
+    for (text, why) in [
+        (format!("{saved}{arms}{command}"), "has none"),
+        (
+            format!("{saved}{}", text.replace("warmup = \"5s\"", search)),
+            "at each rate",
+        ),
+    ] {
+        let error = parse_experiment("x.toml", &text).unwrap_err().to_string();
+        assert!(error.contains(why), "{error}");
+    }
     let experiment = parse_experiment("x.toml", &format!("{saved}{text}")).unwrap();
     let workload = &experiment.workloads[0];
     assert_eq!(workload.warmup_ns, 5_000_000_000);

@@ -174,7 +174,7 @@ const LONGEST_WAIT: MetricDef = MetricDef {
     unit: "ns",
     better: Better::Lower,
     text: "Longest time in which a worker ended no piece of its work although something was due, of the \
-           worker with the longest; at least the length of a piece.",
+           worker with the longest: usually at least what a piece takes.",
 };
 const SPREAD: MetricDef = MetricDef {
     name: "spread_percent",

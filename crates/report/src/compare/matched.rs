@@ -62,6 +62,9 @@ fn work(workload: &Workload) -> BTreeMap<String, String> {
         ("duration", format_duration_ns(workload.duration_ns)),
         ("warm-up", format_duration_ns(workload.warmup_ns)),
     ];
+    let before = workload.snapshot_warmup_ns;
+    let before = before.map(|ns| ("warm-up before the snapshot", format_duration_ns(ns)));
+    let fixed = fixed.into_iter().chain(before);
     let fixed = fixed.map(|(name, value)| (name.to_owned(), value));
     params.chain(fixed).collect()
 }

@@ -2,7 +2,7 @@
 //! changed while it was measured, trials that still warm up, a machine that drifted, a place in the block that matters, blocks that resemble
 //! each other, heat and clocks that changed from trial to trial.
 //!
-//! Only deciding metrics are looked at, each kind of look at a rate of one false
+//! Only deciding metrics are looked at, and those of the change within a window, each kind of look at a rate of one false
 //! warning in a hundred reports, split over the comparisons (Bonferroni).
 
 use crate::quantity::change;
@@ -14,9 +14,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Rate of false warnings of one kind in one report.
 const FALSE_RATE: f64 = 0.01;
+/// Metric of a trial whose rate is given: change of its median latency within the window.
+const LATENCY_DRIFT: &str = "latency_drift";
 /// Metrics of a trial that tell how much it changed within its window, and the least change of the usual
 /// trial that is one: half and twice are equally far.
-const WITHIN: [(&str, f64); 2] = [("throughput_drift", 1.1), ("latency_drift", 1.25)];
+const WITHIN: [(&str, f64); 2] = [("throughput_drift", 1.1), (LATENCY_DRIFT, 1.25)];
 /// A hotter or cooler trial than this is another machine.
 const MOST_CELSIUS: f64 = 10.0;
 /// The same for the clock.
@@ -41,8 +43,10 @@ pub fn warnings(results: &ResultSet, cells: &[CellTable]) -> Vec<Warning> {
     };
     let is_one = results.manifest.sources.is_empty();
     let of_one_run = is_one.then(of_one_run).into_iter().flatten();
-    [order(&series), warming(results, cells)]
-        .into_iter()
+    let within = within(results, cells);
+    let of_windows = [true, false].map(|is_warming| changing_within(&within, is_warming));
+    std::iter::once(order(&series))
+        .chain(of_windows)
         .chain(of_one_run)
         .flatten()
         .collect()
@@ -220,42 +224,77 @@ fn order(all: &[Series]) -> Option<Warning> {
     })
 }
 
-/// Most trials changed within their windows, by more than each could tell from chance.
-fn warming(results: &ResultSet, cells: &[CellTable]) -> Option<Warning> {
-    let limit = FALSE_RATE / (WITHIN.len() * cells.len().max(1)) as f64;
-    let found: Vec<String> = cells
-        .iter()
-        .enumerate()
-        .flat_map(|(index, cell)| WITHIN.map(|(metric, least)| (index, cell, metric, least)))
-        .filter_map(|(index, cell, metric, least)| {
-            let of_cell = results.trials.iter().map(|stored| &stored.trial);
-            let of_cell = of_cell.filter(|trial| trial.place.cell == index && trial.is_ok());
-            let logs: Vec<f64> = of_cell
-                .filter_map(|trial| Some((1.0 + trial.metric(metric)?.value / 100.0).ln()))
-                .filter(|log| log.is_finite())
-                .collect();
-            let usual = summary::median(&logs).filter(|usual| usual.abs() > least.ln())?;
-            rank::signed_rank_p(&logs).filter(|p| *p < limit)?;
-            let alike = logs.iter().filter(|log| log.signum() == usual.signum());
-            Some(format!(
-                "{metric} in {} ({} in the middle of the trials, {} of {} of this sign)",
-                cell.name,
-                change(usual.exp()),
-                alike.count(),
-                logs.len()
-            ))
-        })
-        .collect();
-    (!found.is_empty()).then(|| {
-        warning(
-            Severity::Caution,
-            format!(
-                "Trials change within their windows, from the first to the last third: {}.",
-                found.join("; ")
-            ),
-            "What is compared still warms up, or tires: use a longer warmup (snapshot-warmup, where trials \
-             go on from a snapshot), or say that how soon it warms up is part of the answer.",
-        )
+/// A change within the windows of trials that is the same in most of them.
+struct Within {
+    /// Does it get faster?
+    is_warming: bool,
+    words: String,
+}
+
+/// Changes within windows, which each trial alone could not tell from chance. All arms of a cell are looked
+/// at together, and each by itself: one that alone still warms up is behind for that.
+fn within(results: &ResultSet, cells: &[CellTable]) -> Vec<Within> {
+    let arms = results.experiment.arms.len();
+    let limit = FALSE_RATE / (WITHIN.len() * cells.len().max(1) * (1 + arms)) as f64;
+    let mut found = Vec::new();
+    for (index, cell) in cells.iter().enumerate() {
+        for (metric, least) in WITHIN {
+            let one = |arm: Option<usize>| {
+                let logs = changes(results, index, arm, metric);
+                let usual = summary::median(&logs).filter(|usual| usual.abs() > least.ln())?;
+                rank::signed_rank_p(&logs).filter(|p| *p < limit)?;
+                let alike = logs.iter().filter(|log| log.signum() == usual.signum());
+                let of_arm = arm.map_or(String::new(), |arm| {
+                    format!(" of {}", results.experiment.arms[arm].name)
+                });
+                Some(Within {
+                    is_warming: (usual < 0.0) == (metric == LATENCY_DRIFT),
+                    words: format!(
+                        "{metric}{of_arm} in {} (median {}, in this direction in {} of {} trials)",
+                        cell.name,
+                        change(usual.exp()),
+                        alike.count(),
+                        logs.len()
+                    ),
+                })
+            };
+            match one(None) {
+                Some(all) => found.push(all),
+                None => found.extend((0..arms).filter_map(|arm| one(Some(arm)))),
+            }
+        }
+    }
+    found
+}
+
+/// Logarithms of the changes within the windows of a cell's trials, of all arms or of one.
+fn changes(results: &ResultSet, cell: usize, arm: Option<usize>, metric: &str) -> Vec<f64> {
+    let trials = results.trials.iter().map(|stored| &stored.trial);
+    let trials = trials.filter(|trial| trial.place.cell == cell && trial.is_ok());
+    let trials = trials.filter(|trial| arm.is_none_or(|arm| trial.place.arm == arm));
+    let logs = trials.filter_map(|trial| Some((1.0 + trial.metric(metric)?.value / 100.0).ln()));
+    logs.filter(|log| log.is_finite()).collect()
+}
+
+/// Warning of changes within windows in one direction.
+fn changing_within(found: &[Within], is_warming: bool) -> Option<Warning> {
+    let words = found.iter().filter(|one| one.is_warming == is_warming);
+    let words: Vec<&str> = words.map(|one| one.words.as_str()).collect();
+    let (what, remedy) = match is_warming {
+        true => (
+            "Trials get faster within their windows, from the first to the last third",
+            "Use a longer warmup (and snapshot-warmup, where trials go on from a snapshot), or say that how \
+             soon it warms up is part of the answer.",
+        ),
+        false => (
+            "Trials get slower within their windows, from the first to the last third",
+            "Look for a queue that fills, heat, or what grows with each request; a lower rate or a longer \
+             window shows which.",
+        ),
+    };
+    (!words.is_empty()).then(|| {
+        let what = format!("{what}: {}.", words.join("; "));
+        warning(Severity::Caution, what, remedy)
     })
 }
 
@@ -370,9 +409,12 @@ mod tests {
 
     #[test]
     fn trials_that_warm_up_are_told_together() {
-        let drift = |percents: [f64; 4]| {
+        let drift_of = |is_in: fn(&Trial) -> bool, percents: [f64; 4]| {
             warned(|trial| {
-                let percent = percents[trial.place.block as usize % 4];
+                let percent = match is_in(trial) {
+                    true => percents[trial.place.block as usize % 4],
+                    false => 0.0,
+                };
                 trial.result.metrics.push(Measurement {
                     metric: "latency_drift".to_owned(),
                     unit: "%".to_owned(),
@@ -381,10 +423,15 @@ mod tests {
                 });
             })
         };
+        let drift = |percents| drift_of(|_| true, percents);
         let text = drift([-30.0, -45.0, -28.0, 3.0]);
-        assert!(text.contains("within their windows"), "{text}");
+        assert!(text.contains("get faster within their windows"), "{text}");
         assert!(text.contains("latency_drift in"), "{text}");
-        assert!(text.contains("-29"), "{text}");
+        assert!(text.contains("median -28"), "{text}");
+        let text = drift([60.0, 45.0, 28.0, 50.0]);
+        assert!(text.contains("get slower within their windows"), "{text}");
+        let text = drift_of(|trial| trial.arm == "batch", [-30.0, -45.0, -28.0, -33.0]);
+        assert!(text.contains("latency_drift of batch in"), "{text}");
         assert_eq!(drift([-10.0, -12.0, -9.0, -11.0]), "", "not much");
         assert_eq!(
             drift([-60.0, 120.0, -50.0, 80.0]),

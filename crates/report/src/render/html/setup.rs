@@ -108,10 +108,7 @@ impl Setup {
                         work: work(workload),
                         load: results.load_in_words(cell),
                         window: window(workload),
-                        warmup: match workload.warmup_ns {
-                            0 => "none".to_owned(),
-                            ns => format_duration_ns(ns),
-                        },
+                        warmup: warmup(workload),
                         metrics: workload.metrics.join(", "),
                     }
                 })
@@ -154,6 +151,17 @@ fn kind(workload: &Workload) -> String {
 }
 
 /// The measured time of a trial.
+fn warmup(workload: &Workload) -> String {
+    let usual = match workload.warmup_ns {
+        0 => "none".to_owned(),
+        ns => format_duration_ns(ns),
+    };
+    match workload.snapshot_warmup_ns {
+        None => usual,
+        Some(ns) => format!("{usual}, {} before the snapshot", format_duration_ns(ns)),
+    }
+}
+
 fn window(workload: &Workload) -> String {
     match workload.duration_ns {
         0 => "from start to end".to_owned(),

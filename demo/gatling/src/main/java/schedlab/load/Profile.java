@@ -90,14 +90,17 @@ record Profile(Settings settings) {
     return due.stream().mapToLong(Long::longValue).toArray();
   }
 
+  /** The phase of a moment: it is steady while the rates of all scenarios are. */
   Phase phaseAt(long dueMs) {
-    long seconds = dueMs / 1000 - settings.warmUp();
-    if (seconds < 0) {
+    long beginMs = 1_000L * settings.warmUp();
+    if (dueMs < beginMs) {
       return Phase.WARM_UP;
     }
-    if (seconds < settings.ramp()) {
+    Kind last = Kind.values()[Kind.values().length - 1];
+    if (dueMs < beginMs + 1_000L * settings.ramp() + delay(last).toMillis()) {
       return Phase.RAMP_UP;
     }
-    return seconds < settings.ramp() + settings.steady() ? Phase.STEADY : Phase.RAMP_DOWN;
+    long endMs = beginMs + 1_000L * (settings.ramp() + settings.steady());
+    return dueMs < endMs ? Phase.STEADY : Phase.RAMP_DOWN;
   }
 }

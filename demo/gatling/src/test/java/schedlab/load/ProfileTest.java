@@ -139,4 +139,17 @@ class ProfileTest {
     Profile profile = new Profile(settings("warmUp", "7", "ramp", "2", "steady", "3"));
     assertEquals(phase, profile.phaseAt(dueMs));
   }
+
+  @Test
+  void while_a_scenario_that_begins_later_ramps_up_nothing_is_steady() {
+    Profile profile =
+        new Profile(settings("warmUp", "7", "ramp", "2", "steady", "20", "spread", "true"));
+    Kind last = Kind.values()[Kind.values().length - 1];
+    long first = Profile.dueMs(profile.measured(last))[0];
+    assertTrue(first > 7_000, last + " begins at " + first + " ms");
+    assertEquals(Phase.RAMP_UP, profile.phaseAt(9_000));
+    assertEquals(Phase.STEADY, profile.phaseAt(first + 2_000));
+    assertEquals(Phase.STEADY, profile.phaseAt(28_999));
+    assertEquals(Phase.RAMP_DOWN, profile.phaseAt(29_000));
+  }
 }
