@@ -4,8 +4,7 @@
 use kills::{Campaign, Damage, Mechanism, Victim};
 use tests::{alone, skipped};
 
-/// One of each victim.
-const KILLS: usize = Victim::EACH.len();
+const KILLS: usize = 6;
 
 fn nothing_is_lost_or_left(mechanism: Mechanism) {
     let _turn = alone();
@@ -19,7 +18,7 @@ fn nothing_is_lost_or_left(mechanism: Mechanism) {
     let tally = campaign.finish();
     assert_eq!(tally.damage, Damage::default());
     assert!(
-        tally.kills >= KILLS / 2,
+        tally.kills > KILLS / 2,
         "most of them came in time: {tally}"
     );
     assert!(tally.completed > 0, "{tally}");
