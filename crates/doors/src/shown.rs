@@ -1,0 +1,1 @@
+//! Text for a person or a program, without what a terminal would obey.

@@ -1,0 +1,1 @@
+//! Files and directories that schedlab makes, replaces or removes.
