@@ -1,1 +1,21 @@
 //! Files and directories that schedlab makes, replaces or removes.
+//!
+//! schedlab runs as root, also below directories where others may put and swap names. So whatever
+//! it writes goes through here, and four rules hold:
+//!
+//! - The way to a place is looked at from `/` on ([`make_directory`], [`real_place`]): no link of
+//!   another user is followed, and root writes only below directories of its own or of the user who
+//!   called sudo(8).
+//! - A file is whole or absent ([`write_file`], [`write_file_durably`]).
+//! - What is removed was made by schedlab, which a value or a mark knows and not a name
+//!   ([`Marked`], [`Part`]).
+//! - Files of the kernel (`/proc`, `/sys`, cgroups) are another thing: they are never made
+//!   ([`write_kernel_file`]).
+//!
+//! The places are checked by name and not held by file descriptors (`openat2`, `cap-std`): where
+//! every directory on the way is one in which nobody else can swap names, the name is as good, and
+//! every program that is given the name is safe too.
+
+mod way;
+
+pub use way::{Exposed, How, Trust, exposed, make_directory, real_directory, real_place};
