@@ -90,6 +90,58 @@ fn assert_said(cases: &[(String, &str)]) {
     }
 }
 
+/// A file whose scheduler is from a "repository" with which git would run `touch ran`.
+fn hostile_sources(mark: &str) -> Vec<String> {
+    let rev = "0123456789012345678901234567890123456789";
+    let upload = format!("--upload-pack=touch {mark}; x@y:z");
+    [
+        ("scx_x", upload.as_str(), rev),
+        ("scx_x", upload.as_str(), "main"),
+        ("scx_x", ".", upload.as_str()),
+        ("scx_x", "file:///nowhere", upload.as_str()),
+        (upload.as_str(), ".", rev),
+    ]
+    .iter()
+    .map(|(package, git, rev)| {
+        format!(
+            "{ARM}[[arm]]\nname = \"b\"\nscheduler = {{ package = \"{package}\", git = \"{git}\", \
+             rev = \"{rev}\" }}\n{WAKEUP}"
+        )
+    })
+    .collect()
+}
+
+#[test]
+fn a_strangers_repository_is_no_option_of_git() {
+    let bench = Bench::default();
+    let mark = bench.path("ran").display().to_string();
+    for text in hostile_sources(&mark) {
+        let file = bench.file("x.toml", &text);
+        for command in [["plan", &file], ["check", &file], ["run", &file]] {
+            let output = bench.run(&command);
+            assert_eq!(output.status.code(), Some(2), "{text}: {}", stderr(&output));
+            assert!(stderr(&output).contains("option"), "{}", stderr(&output));
+            assert!(!bench.path("ran").exists(), "{command:?}: {text}");
+        }
+    }
+    let source = format!("--upload-pack=touch {mark}; x@y:z");
+    let zeroes = "0".repeat(40);
+    let arm = format!("scx_x@git:{source}#{zeroes}");
+    let repository = format!("--repository={source}");
+    let from = format!("--from={source}");
+    let (good, bad) = (format!("--good={zeroes}"), format!("--bad={zeroes}"));
+    for command in [
+        vec!["check", "-a", "default", "-a", &arm, "-w", "wakeup"],
+        vec!["bisect", "scx_x", &repository, &good, &bad, "-w", "wakeup"],
+        vec!["kernel", "build", "--ref", "v1", "--", &source],
+        vec!["tool", "install", "schbench", &from],
+    ] {
+        let output = bench.run(&command);
+        assert!(!output.status.success(), "{command:?}: {}", stdout(&output));
+        assert!(!bench.path("ran").exists(), "{command:?}");
+    }
+}
+
 #[test]
 fn no_terminal_obeys_what_is_said_of_a_strangers_file() {
     let bench = Bench::default();

@@ -1,8 +1,9 @@
 //! A bisection, which git(1) keeps: in a bare clone of its own, so that the repository is left alone
 //! and `git bisect log` of the clone tells how it went.
 
-use crate::{Error, git, no_commit, succeeded};
+use crate::{Error, check_source, git, git_bisect, no_commit, succeeded};
 use std::path::{Path, PathBuf};
+use std::process::Output;
 
 /// Bisection of a clone.
 #[derive(Debug)]
@@ -52,20 +53,21 @@ impl Bisection {
             clone: clone.to_owned(),
             source: source.to_owned(),
         };
+        check_source(source)?;
         if !clone.exists() {
             let directory = clone.display().to_string();
             succeeded(
                 source,
-                &git(&["clone", "-q", "--bare", "--", source, &directory])?,
+                &git(&["clone", "-q", "--bare"], &[source, &directory])?,
             )?;
         }
         if !clone.join("BISECT_START").exists() {
-            let ancestor = bisection.at(&["merge-base", "--is-ancestor", good, bad])?;
+            let ancestor = bisection.at(&["merge-base", "--is-ancestor"], &[good, bad])?;
             if !ancestor.status.success() {
                 let why = "the bad commit does not come after it";
                 return Err(no_commit(source, good, why));
             }
-            let begun = bisection.at(&["bisect", "start", "--no-checkout", bad, good])?;
+            let begun = bisection.bisect(&["start", "--no-checkout"], &[bad, good])?;
             succeeded(source, &begun)?;
         }
         Ok(bisection)
@@ -73,7 +75,7 @@ impl Bisection {
 
     /// Number of commits after the good one, up to the bad one.
     pub fn commits(&self, good: &str, bad: &str) -> Result<u32, Error> {
-        let counted = self.said(&["rev-list", "--count", &format!("{good}..{bad}")])?;
+        let counted = self.said(&["rev-list", "--count"], &[&format!("{good}..{bad}")])?;
         Ok(counted.parse().unwrap_or(u32::MAX))
     }
 
@@ -90,16 +92,13 @@ impl Bisection {
         if log.contains("# only skipped commits left to test") {
             return Ok(Next::OnlySkipped);
         }
-        Ok(Next::Try(self.said(&[
-            "rev-parse",
-            "--verify",
-            "BISECT_HEAD",
-        ])?))
+        let head = self.said(&["rev-parse", "--verify"], &["BISECT_HEAD"])?;
+        Ok(Next::Try(head))
     }
 
     /// Judges the commit that was to be tried.
     pub fn mark(&self, mark: Mark) -> Result<Next, Error> {
-        let marked = self.at(&["bisect", mark.name()])?;
+        let marked = self.bisect(&[mark.name()], &[])?;
         // 2: only skipped commits are left, which the log says too.
         if marked.status.code() != Some(2) {
             succeeded(&self.source, &marked)?;
@@ -109,19 +108,19 @@ impl Bisection {
 
     /// Text that `git bisect replay` takes.
     pub fn log(&self) -> Result<String, Error> {
-        let log = self.at(&["bisect", "log"])?;
+        let log = self.bisect(&["log"], &[])?;
         succeeded(&self.source, &log)?;
         Ok(String::from_utf8_lossy(&log.stdout).into_owned())
     }
 
     /// First line of a commit's message.
     pub fn subject(&self, commit: &str) -> Result<String, Error> {
-        self.said(&["show", "-s", "--format=%s", commit])
+        self.said(&["show", "-s", "--format=%s"], &[commit])
     }
 
     /// First parent of a commit.
     pub fn parent(&self, commit: &str) -> Result<String, Error> {
-        self.said(&["rev-parse", "--verify", &format!("{commit}^")])
+        self.said(&["rev-parse", "--verify"], &[&format!("{commit}^")])
     }
 
     /// Puts the files of a commit into a work tree of the clone, which is made at first. Files that are
@@ -129,23 +128,30 @@ impl Bisection {
     pub fn checkout(&self, commit: &str, tree: &Path) -> Result<(), Error> {
         let directory = tree.display().to_string();
         let output = match tree.exists() {
-            true => git(&[
-                "-C", &directory, "checkout", "-q", "--force", "--detach", commit,
-            ])?,
-            false => self.at(&[
-                "worktree", "add", "-q", "--force", "--detach", &directory, commit,
-            ])?,
+            true => git(
+                &["-C", &directory, "checkout", "-q", "--force", "--detach"],
+                &[commit],
+            )?,
+            false => self.at(
+                &["worktree", "add", "-q", "--force", "--detach"],
+                &[&directory, commit],
+            )?,
         };
         succeeded(&self.source, &output)
     }
 
-    fn at(&self, arguments: &[&str]) -> Result<std::process::Output, Error> {
+    fn at(&self, ours: &[&str], words: &[&str]) -> Result<Output, Error> {
         let clone = self.clone.display().to_string();
-        git(&[&["-C", &clone], arguments].concat())
+        git(&[&["-C", &clone], ours].concat(), words)
     }
 
-    fn said(&self, arguments: &[&str]) -> Result<String, Error> {
-        let output = self.at(arguments)?;
+    fn bisect(&self, ours: &[&str], words: &[&str]) -> Result<Output, Error> {
+        let clone = self.clone.display().to_string();
+        git_bisect(&[&["-C", &clone, "bisect"], ours].concat(), words)
+    }
+
+    fn said(&self, ours: &[&str], words: &[&str]) -> Result<String, Error> {
+        let output = self.at(ours, words)?;
         succeeded(&self.source, &output)?;
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     }

@@ -13,6 +13,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+/// Ways by which git may fetch. `ext::` would start any program.
+const PROTOCOLS: [&str; 5] = ["https", "http", "ssh", "git", "file"];
 /// Lines of git that an error quotes.
 const QUOTED_LINES: usize = 3;
 /// Digits of a commit in the name of its tree.
@@ -45,6 +47,7 @@ pub fn is_url(source: &str) -> bool {
 /// repository's own branch.
 pub fn commit_of(source: &str, name: Option<&str>) -> Result<String, Error> {
     let name = name.unwrap_or("HEAD");
+    check_source(source)?;
     if name.starts_with('-') || name.is_empty() {
         return Err(no_commit(source, name, "that is no name of a commit"));
     }
@@ -54,9 +57,22 @@ pub fn commit_of(source: &str, name: Option<&str>) -> Result<String, Error> {
     }
 }
 
+/// Refuses a repository that git would take for an option.
+pub fn check_source(source: &str) -> Result<(), Error> {
+    match source.starts_with('-') || source.is_empty() {
+        false => Ok(()),
+        true => Err(unmet(
+            &format!("repository {source}"),
+            "a repository's name does not begin with a dash",
+            "name a URL, or a path: ./-NAME",
+        )),
+    }
+}
+
 /// The files of a commit, below the directory of all trees; fetched unless they are there. The
 /// repository itself is left alone.
 pub fn tree(source: &str, commit: &str, all: &Path) -> Result<PathBuf, Error> {
+    check_source(source)?;
     let tree = tree_path(source, commit, all);
     if tree.exists() {
         return Ok(tree);
@@ -83,43 +99,27 @@ pub fn tree_path(source: &str, commit: &str, all: &Path) -> PathBuf {
 /// no copy of its objects.
 fn fetch(source: &str, commit: &str, into: &Path) -> Result<(), Error> {
     let directory = into.display().to_string();
-    let at = |arguments: &[&str]| git(&[&["-C", &directory], arguments].concat());
+    let at = |ours: &[&str], words: &[&str]| git(&[&["-C", &directory], ours].concat(), words);
     if is_url(source) {
-        succeeded(source, &git(&["init", "-q", &directory])?)?;
-        let one = at(&["fetch", "-q", "--depth", "1", source, commit])?;
+        succeeded(source, &git(&["init", "-q"], &[&directory])?)?;
+        let one = at(&["fetch", "-q", "--depth", "1"], &[source, commit])?;
         if !one.status.success() {
             let all = "+refs/*:refs/all/*";
-            succeeded(source, &at(&["fetch", "-q", source, all])?)?;
+            succeeded(source, &at(&["fetch", "-q"], &[source, all])?)?;
         }
     } else {
         let path = fs::canonicalize(source).map_err(io("find", Path::new(source)))?;
         let path = path.display().to_string();
-        let clone = [
-            "clone",
-            "-q",
-            "--shared",
-            "--no-checkout",
-            "--",
-            &path,
-            &directory,
-        ];
-        succeeded(source, &git(&clone)?)?;
+        let clone = ["clone", "-q", "--shared", "--no-checkout"];
+        succeeded(source, &git(&clone, &[&path, &directory])?)?;
     }
-    succeeded(source, &at(&["checkout", "-q", "--detach", commit])?)
+    succeeded(source, &at(&["checkout", "-q", "--detach"], &[commit])?)
 }
 
 /// The commit of a name in a repository of this machine.
 fn near_commit(path: &str, name: &str) -> Result<String, Error> {
     let peeled = format!("{name}^{{commit}}");
-    let arguments = [
-        "-C",
-        path,
-        "rev-parse",
-        "--verify",
-        "--end-of-options",
-        &peeled,
-    ];
-    let found = git(&arguments)?;
+    let found = git(&["-C", path, "rev-parse", "--verify"], &[&peeled])?;
     let commit = String::from_utf8_lossy(&found.stdout).trim().to_owned();
     match found.status.success() && is_commit(&commit) {
         true => Ok(commit),
@@ -133,7 +133,7 @@ fn far_commit(url: &str, name: &str) -> Result<String, Error> {
         return Ok(name.to_owned());
     }
     let peeled = format!("{name}^{{}}");
-    let listed = git(&["ls-remote", "--", url, name, &peeled])?;
+    let listed = git(&["ls-remote"], &[url, name, &peeled])?;
     succeeded(url, &listed)?;
     let text = String::from_utf8_lossy(&listed.stdout).into_owned();
     let refs: Vec<(&str, &str)> = text.lines().filter_map(|l| l.split_once('\t')).collect();
@@ -177,7 +177,29 @@ fn short_name(source: &str) -> String {
     }
 }
 
-fn git(arguments: &[&str]) -> Result<Output, Error> {
+/// Runs git with options of ours, and then words that others chose, which are no options. An
+/// error is that git did not run.
+pub fn git(ours: &[&str], words: &[&str]) -> Result<Output, Error> {
+    let end = if words.is_empty() {
+        None
+    } else {
+        Some("--end-of-options")
+    };
+    start(ours, end, words)
+}
+
+/// Runs `git bisect`, which knows no end of options.
+fn git_bisect(ours: &[&str], words: &[&str]) -> Result<Output, Error> {
+    start(ours, None, words)
+}
+
+/// Starts git. Whatever a command of git makes of the end of options, a word with a dash is none
+/// that anybody needs here.
+fn start(ours: &[&str], end: Option<&str>, words: &[&str]) -> Result<Output, Error> {
+    if let Some(word) = words.iter().find(|word| word.starts_with('-')) {
+        let what = "git would take it for an option";
+        return Err(unmet(word, what, "leave out the dash in front of it"));
+    }
     if which::which("git").is_err() {
         let remedy = "install the package git";
         return Err(unmet("git", "it is not installed", remedy));
@@ -186,10 +208,24 @@ fn git(arguments: &[&str]) -> Result<Output, Error> {
     // A repository that asks for a password is none that can be fetched here.
     command
         .env("GIT_TERMINAL_PROMPT", "0")
+        .env("GIT_ALLOW_PROTOCOL", protocols())
         .env("LC_ALL", "C")
-        .args(arguments);
+        .args(ours)
+        .args(end)
+        .args(words);
     let output = command.stdin(Stdio::null()).output();
     output.map_err(io("start", Path::new("git")))
+}
+
+/// The protocols that are allowed, and no more than the user allows.
+fn protocols() -> String {
+    let allowed = std::env::var("GIT_ALLOW_PROTOCOL").ok();
+    let is_allowed = |protocol: &&&str| match &allowed {
+        Some(list) => list.split(':').any(|one| one == **protocol),
+        None => true,
+    };
+    let kept: Vec<&str> = PROTOCOLS.iter().filter(is_allowed).copied().collect();
+    kept.join(":")
 }
 
 fn succeeded(source: &str, output: &Output) -> Result<(), Error> {
@@ -248,6 +284,51 @@ mod tests {
         ] {
             assert_eq!(short_name(source), name, "{source}");
         }
+    }
+
+    /// Sources and names of commits with which git would run `touch MARK`.
+    fn hostile(mark: &Path) -> Vec<String> {
+        let mark = mark.display();
+        vec![
+            format!("--upload-pack=touch {mark}; x@y:z"),
+            format!("-utouch {mark}; x@y:z"),
+            format!("--upload-pack=touch {mark}"),
+            format!("--exec=touch {mark}; file://x"),
+            format!("ext::sh -c 'touch {mark}' x@y:z"),
+        ]
+    }
+
+    #[test]
+    fn no_command_of_git_takes_a_strangers_word_for_an_option() {
+        let directory = tempfile::tempdir().unwrap();
+        let here = directory.path().display().to_string();
+        let mark = directory.path().join("ran");
+        let commit = "0123456789012345678901234567890123456789";
+        for word in hostile(&mark) {
+            let all = directory.path().join("trees");
+            let clone = directory.path().join("clone");
+            let tried = [
+                commit_of(&word, None).is_err(),
+                commit_of(&word, Some("main")).is_err(),
+                commit_of(&here, Some(&word)).is_err(),
+                commit_of(&format!("file://{here}"), Some(&word)).is_err(),
+                tree(&word, commit, &all).is_err(),
+                tree(&here, &word, &all).is_err(),
+                fetch(&word, commit, &directory.path().join("into")).is_err(),
+                fetch(
+                    &format!("file://{here}"),
+                    &word,
+                    &directory.path().join("other"),
+                )
+                .is_err(),
+                Bisection::open(&word, commit, commit, &clone).is_err(),
+                Bisection::open(&here, &word, commit, &clone).is_err(),
+                Bisection::open(&here, commit, &word, &clone).is_err(),
+            ];
+            assert_eq!(tried, [true; 11], "{word}");
+            assert!(!mark.exists(), "{word}");
+        }
+        assert!(!mark.exists());
     }
 
     #[test]

@@ -277,6 +277,9 @@ impl From<runner::RunError> for CliError {
 
 impl From<tools::Error> for CliError {
     fn from(error: tools::Error) -> Self {
+        if let tools::Error::Git(error) = error {
+            return error.into();
+        }
         let message = error.to_string();
         match (error.is_usage(), error.remedy()) {
             (true, help) => CliError::Usage { message, help },

@@ -96,6 +96,9 @@ pub enum Error {
         /// Debian packages that have them.
         packages: Vec<&'static str>,
     },
+    /// git did not run.
+    #[error(transparent)]
+    Git(#[from] git::Error),
     /// The operating system refused a step.
     #[error("{step}: {}: {source}", object.display())]
     Io {
@@ -130,7 +133,7 @@ impl Error {
     /// The way out, where there is one.
     pub fn remedy(&self) -> Option<String> {
         Some(match self {
-            Error::UnknownName { .. } | Error::Io { .. } => return None,
+            Error::UnknownName { .. } | Error::Git(_) | Error::Io { .. } => return None,
             Error::BadVersion { remedy, .. } => remedy.clone(),
             Error::MissingProgram { package, .. } => format!("apt-get install {package}"),
             Error::OtherMachine { name, .. } => {

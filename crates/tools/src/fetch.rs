@@ -17,14 +17,8 @@ const APT_HELPER: &str = "/usr/lib/apt/apt-helper";
 
 /// The files of one commit, in `into`.
 pub(crate) fn checkout(tool: &Tool, from: &str, commit: &str, into: &Path) -> Result<(), Error> {
-    let git = |arguments: &[&str]| {
-        let mut command = Command::new("git");
-        // A repository that asks for a password is none that can be fetched here.
-        command.env("GIT_TERMINAL_PROMPT", "0").args(arguments);
-        output(command, "fetching a git repository", "git")
-    };
     let directory = into.display().to_string();
-    let cloned = git(&["clone", "--quiet", "--no-checkout", "--", from, &directory])?;
+    let cloned = git::git(&["clone", "--quiet", "--no-checkout"], &[from, &directory])?;
     if !cloned.status.success() {
         return Err(Error::NotFetched {
             name: tool.name,
@@ -32,7 +26,10 @@ pub(crate) fn checkout(tool: &Tool, from: &str, commit: &str, into: &Path) -> Re
             why: said(&cloned),
         });
     }
-    let found = git(&["-C", &directory, "checkout", "--quiet", "--detach", commit])?;
+    let found = git::git(
+        &["-C", &directory, "checkout", "--quiet", "--detach"],
+        &[commit],
+    )?;
     match found.status.success() {
         true => Ok(()),
         false => Err(Error::NoCommit {
@@ -119,7 +116,7 @@ fn locate(path: &str, from: &str) -> Place {
 
 fn download(tool: &Tool, url: &str, file: &Path) -> Result<(), Error> {
     let mut command = Command::new(APT_HELPER);
-    command.arg("download-file").arg(url).arg(file);
+    command.args(["download-file", "--", url]).arg(file);
     let fetched = output(command, "fetching a package of Debian", "apt")?;
     match fetched.status.success() {
         true => Ok(()),

@@ -103,6 +103,19 @@ fn a_commit_is_compiled_from_a_mirror_and_found_by_its_name() {
 }
 
 #[test]
+fn a_source_is_no_option_of_git() {
+    let root = tempfile::tempdir().unwrap();
+    let mark = root.path().join("ran");
+    let source = format!("--upload-pack=touch {}; x@y:z", mark.display());
+    let installer = Installer::new(Cache::at(root.path())).with_source(Some(source));
+    let tool = from_git(&"0".repeat(40));
+    let error = installer.install(&tool, None, &mut drop).unwrap_err();
+    assert!(matches!(error, Error::Git(_)), "{error}");
+    assert!(!mark.exists());
+    assert_eq!(left(root.path()), Vec::<String>::new());
+}
+
+#[test]
 fn another_commit_than_that_of_the_table_is_installed_by_name() {
     let (root, mirror) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let commit = repository(mirror.path(), PROGRAM);

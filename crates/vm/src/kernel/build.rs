@@ -471,6 +471,18 @@ bzImage:
     }
 
     #[test]
+    fn a_source_is_no_option_of_git() {
+        let dir = tempfile::tempdir().unwrap();
+        let mark = dir.path().join("ran");
+        let source = format!("--upload-pack=touch {}; x@y:z", mark.display());
+        for commit in [None, Some("v1"), Some(&*"0".repeat(40))] {
+            let error = source_tree(&source, commit, dir.path()).unwrap_err();
+            assert!(error.to_string().contains("begin with a dash"), "{error}");
+            assert!(!mark.exists());
+        }
+    }
+
+    #[test]
     fn ccache_is_used_where_it_is_there() {
         assert_eq!(compiler(true), Some("CC=ccache gcc"));
         assert_eq!(compiler(false), None);

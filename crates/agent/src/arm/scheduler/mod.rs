@@ -3,7 +3,7 @@
 mod attached;
 
 use super::asked::{Asked, Value};
-use super::ingredient::{At, Change, Form, Ground, Ingredient, Undone, problem, twice};
+use super::ingredient::{Around, At, Change, Form, Ground, Ingredient, Undone, problem, twice};
 use crate::stop::Stop;
 use attached::{Attached, Limits};
 use collect::tasks::Pid;
@@ -95,6 +95,19 @@ impl Ingredient for OwnScheduler {
         true
     }
 
+    fn check(&self, arm: &Arm, _: &Around) -> Result<(), Invalid> {
+        let program = arm.scheduler.as_ref().map(|s| s.program.as_str());
+        let dashed = program.into_iter().flat_map(parts);
+        match dashed.into_iter().find(|part| part.starts_with('-')) {
+            None => Ok(()),
+            Some(part) => Err(Invalid::new(
+                "scheduler",
+                format!("`{part}` would be an option of the program that reads it"),
+            )
+            .with_remedy("leave out the dash in front of it, or write a path as ./-NAME")),
+        }
+    }
+
     fn require(&self, root: &Path, arm: &Arm, _: &[Workload]) -> Vec<Problem> {
         let Some(wanted) = &arm.scheduler else {
             return Vec::new();
@@ -130,6 +143,15 @@ impl Ingredient for OwnScheduler {
             attached: None,
         }))
     }
+}
+
+/// The words of a program: its path, or package, repository and revision.
+fn parts(program: &str) -> Vec<&str> {
+    let Some((package, place)) = program.split_once("@git:") else {
+        return vec![program];
+    };
+    let revision = place.rsplit_once('#').map(|(_, revision)| revision);
+    [package, place].into_iter().chain(revision).collect()
 }
 
 /// The remedy for a program that is not here.
