@@ -45,7 +45,7 @@ pub fn calibrate(
         output
     });
     let ended = ended.and(fence.remove());
-    processes::reap_orphans(&context.keep);
+    processes::reap_orphans(&context.guard.processes());
     if let Err(why) = ended {
         // It stays in the journal.
         return Ok(Err(why));
@@ -73,7 +73,7 @@ fn run(
     };
     let event = process.wait(context.interrupt, Instant::now() + limit);
     let killed = process.kill_rest(fence).map(drop);
-    let killed = killed.and(fence.kill_strays(&context.keep).map(drop));
+    let killed = killed.and(fence.kill_strays(&context.guard.processes()).map(drop));
     let output = match (event, process.reap()) {
         (_, Err(error)) => return (Err(error.to_string()), Err(error.to_string())),
         (Event::Exited | Event::Line(_), Ok((output, _))) => Ok(output),

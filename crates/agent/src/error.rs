@@ -41,6 +41,20 @@ pub enum AgentError {
         /// User ID of its owner.
         owner: u32,
     },
+    /// There was a journal that held something, and it is gone.
+    #[error(
+        "the journal in {} is missing, and changes were in force when it was removed. A run that \
+         is under way, or its guard, undoes them from its open file; if there is neither, restart \
+         the machine, or look at what the last run changed and remove {}",
+        directory.display(),
+        sign.display()
+    )]
+    JournalMissing {
+        /// State directory.
+        directory: PathBuf,
+        /// File that says that there is a journal.
+        sign: PathBuf,
+    },
     /// No variable of the environment says where the state directory is.
     #[error(
         "there is no directory for what must be undone: neither HOME nor XDG_STATE_HOME is set and \

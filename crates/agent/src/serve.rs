@@ -5,7 +5,7 @@
 
 use crate::calibrate::calibrate;
 use crate::error::AgentError;
-use crate::guard::{Guard, PATIENCE};
+use crate::guard::{GuardKeeper, PATIENCE};
 use crate::interrupt::Interrupt;
 use crate::journal::Journal;
 use crate::roles::stack::FOLDERS;
@@ -205,8 +205,9 @@ struct Agent {
     /// Trials and calibrations so far.
     count: u64,
     journal: Journal,
-    _lock: StateLock,
-    guard: Option<Guard>,
+    /// `None` only while another takes its place.
+    lock: Option<StateLock>,
+    guard: GuardKeeper,
     interrupt: Interrupt,
     options: Options,
     /// Processes that the last trial left for the next.
@@ -227,10 +228,8 @@ impl Agent {
         let folders = files::remove_folder(&directory.join(FOLDERS));
         folders.unwrap_or_else(|error| tracing::warn!(error));
         let name = new_name();
-        let guard = match options.guard {
-            true => Some(Guard::start(&options.executable, directory, &name)?),
-            false => None,
-        };
+        let mut guard = GuardKeeper::new(&options, &name);
+        guard.look(&journal)?;
         let own = Path::new("agent");
         let interrupt = Interrupt::new().map_err(|e| AgentError::io("set up", own, e))?;
         // Orphans of a workload come to us, so that they can be found and reaped.
@@ -242,7 +241,7 @@ impl Agent {
             name,
             count: 0,
             journal,
-            _lock: lock,
+            lock: Some(lock),
             guard,
             interrupt,
             options,
@@ -320,6 +319,9 @@ impl Agent {
     /// A trial, on what the last one left if it left something.
     fn trial(&mut self, spec: &TrialSpec, inbox: &mut Inbox, say: &mut dyn FnMut(Reply)) -> Reply {
         let mut left = None;
+        if let Err(error) = self.look_after_undoing() {
+            return unrestored(error);
+        }
         let reply = match self.stage.take() {
             Some(stage) => {
                 let mut hear = |wait| inbox.within_trial(wait);
@@ -354,16 +356,34 @@ impl Agent {
         // Its processes are remains like others.
         self.stage = None;
         let mut hear = |wait| inbox.within_trial(wait);
-        let cleaned = self.clean(say).and_then(|failed| match failed.as_slice() {
+        let looked = self.look_after_undoing();
+        let cleaned = looked.and_then(|()| self.clean(say));
+        let cleaned = cleaned.and_then(|failed| match failed.as_slice() {
             [] => measure(&mut self.context(say, &mut hear)),
             _ => Ok(Reply::Unrestored { failed }),
         });
         cleaned.unwrap_or_else(unrestored)
     }
 
+    /// Nothing is put in force that nobody would undo: there are a journal that others find, and a
+    /// guard.
+    fn look_after_undoing(&mut self) -> Result<(), AgentError> {
+        if self.journal.length()? == 0 && !self.journal.has_its_name()? {
+            let directory = &self.options.state_dir;
+            self.lock = None;
+            self.lock = Some(StateLock::acquire(directory, PATIENCE)?);
+            self.journal = Journal::open(directory)?;
+            self.guard.warn(
+                format!("the journal in {} was removed", directory.display()),
+                "Leave the state directory alone while schedlab runs.",
+            );
+        }
+        self.guard.look(&self.journal)
+    }
+
     /// Remains of an earlier trial that cannot be undone or ended.
     fn clean(&mut self, say: &mut dyn FnMut(Reply)) -> Result<Vec<String>, AgentError> {
-        let keep: Vec<_> = self.guard.iter().map(Guard::pid).collect();
+        let keep = self.guard.processes();
         let strays = || processes::descendants(&keep);
         let mut failed = Vec::new();
         if self.journal.length()? > 0 || !strays().is_empty() {
@@ -391,7 +411,7 @@ impl Agent {
             interrupt: &self.interrupt,
             folders: self.options.state_dir.join(FOLDERS),
             mark: format!("{}-{}", self.name, self.count),
-            keep: self.guard.iter().map(Guard::pid).collect(),
+            guard: &mut self.guard,
             say,
             hear,
         }

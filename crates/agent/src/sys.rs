@@ -9,7 +9,7 @@ use rustix::process::{
 };
 use rustix::thread::{LinkNameSpaceType, UnshareFlags};
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -133,4 +133,21 @@ pub fn raise_loopback() -> io::Result<()> {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// What this process was given for standard output and standard error, which become /dev/null:
+/// nothing that is said by mistake gets there.
+pub fn take_output() -> io::Result<[OwnedFd; 2]> {
+    let taken = [
+        io::stdout().as_fd().try_clone_to_owned()?,
+        io::stderr().as_fd().try_clone_to_owned()?,
+    ];
+    let nowhere = std::fs::File::options().write(true).open("/dev/null")?;
+    for output in [libc::STDOUT_FILENO, libc::STDERR_FILENO] {
+        // SAFETY: both numbers are open files of this process, and stay so.
+        if unsafe { libc::dup2(nowhere.as_raw_fd(), output) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(taken)
 }

@@ -7,6 +7,7 @@ use crate::collectors::events::RoleEvents;
 use crate::collectors::{self, Collectors, trace};
 use crate::error::AgentError;
 use crate::fence::Fence;
+use crate::guard::GuardKeeper;
 use crate::interrupt::Interrupt;
 use crate::journal::Journal;
 use crate::judge::judge;
@@ -41,8 +42,8 @@ pub struct Context<'a> {
     pub folders: PathBuf,
     /// Names the trial on its processes; no other trial has it.
     pub mark: String,
-    /// Children of the agent that belong to no trial.
-    pub keep: Vec<Pid>,
+    /// Its guard, the one child of the agent that belongs to no trial.
+    pub guard: &'a mut GuardKeeper,
     pub say: &'a mut dyn FnMut(Reply),
     /// Waits for a request that belongs to the trial under way; `None` when the time has
     /// passed, or when the trial is interrupted.
@@ -167,6 +168,7 @@ impl<'a, 'c> Trial<'a, 'c> {
                 RoleEvents::new(&spec.perf),
             ),
         };
+        let warnings = context.guard.take_warnings();
         Ok(Trial {
             fence: own,
             beside,
@@ -184,7 +186,7 @@ impl<'a, 'c> Trial<'a, 'c> {
             metrics: Vec::new(),
             trace: None,
             of_arms: Vec::new(),
-            warnings: Vec::new(),
+            warnings,
             collectors: Collectors::default(),
             events,
             roles,
@@ -404,7 +406,7 @@ impl<'a, 'c> Trial<'a, 'c> {
 
     /// Processes of the trial that the end of the load does not end.
     pub fn others(&self) -> Vec<Pid> {
-        let mut others = self.context.keep.clone();
+        let mut others = self.context.guard.processes();
         others.extend(self.processes());
         others.extend(self.roles.leaders().map(|(_, pid)| pid));
         others.extend(self.collectors.processes());
@@ -593,7 +595,7 @@ impl<'a, 'c> Trial<'a, 'c> {
             self.keep_files();
             errors.extend(self.roles.remove_folders().err());
         }
-        processes::reap_orphans(&self.context.keep);
+        processes::reap_orphans(&self.context.guard.processes());
         if errors.is_empty() {
             let forgotten = self.context.journal.forget_from(began);
             return forgotten.map_err(|e| e.to_string());
@@ -627,7 +629,8 @@ impl<'a, 'c> Trial<'a, 'c> {
 
     /// Nothing that the trial started runs on.
     fn end_all(&self) -> Result<(), String> {
-        processes::kill_until_gone(|| processes::descendants(&self.context.keep))?;
+        let keep = self.context.guard.processes();
+        processes::kill_until_gone(|| processes::descendants(&keep))?;
         self.fence.remove()?;
         self.beside.remove()
     }

@@ -251,6 +251,7 @@ impl<'a> Trial<'a, '_> {
         turns: &Turns,
     ) -> Result<Turned, Stop> {
         self.take_back()?;
+        self.look_at_guard()?;
         self.arm = arm;
         self.changes = ingredient::changes(arm, &self.spec.workload);
         let changed = self.apply().and_then(|()| self.equip(load));
@@ -275,6 +276,13 @@ impl<'a> Trial<'a, '_> {
             ));
         }
         Ok(turned)
+    }
+
+    /// Nothing is put in force that nobody would undo.
+    fn look_at_guard(&mut self) -> Result<(), Stop> {
+        let looked = self.context.guard.look(self.context.journal);
+        self.warnings.extend(self.context.guard.take_warnings());
+        looked.map_err(|e| Stop::Failed(e.to_string()))
     }
 
     fn take_back(&mut self) -> Result<(), Stop> {

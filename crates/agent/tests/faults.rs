@@ -126,13 +126,8 @@ fn the_next_start_undoes_what_agent_and_guard_left() {
     assert!(running("604.25").is_empty());
 }
 
-fn guard_of(agent: &Agent) -> i32 {
-    let is_guard = |pid: &i32| running("guard").contains(pid);
-    agent.children().into_iter().find(is_guard).unwrap()
-}
-
 fn kill_guard_and_agent(agent: &mut Agent) {
-    signal(guard_of(agent), Signal::KILL);
+    agent.kill_guard();
     agent.kill();
 }
 
@@ -263,7 +258,7 @@ fn the_guard_waits_for_a_lock_that_somebody_holds() {
     let before = knob();
     let mut agent = in_a_trial("608.25");
     // A guard that sleeps cannot be faster than the test.
-    let guard = guard_of(&agent);
+    let guard = agent.guard().unwrap();
     signal(guard, Signal::STOP);
     agent.kill();
     let lock = File::open(agent.state.path().join("lock")).unwrap();

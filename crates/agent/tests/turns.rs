@@ -142,3 +142,21 @@ fn the_machine_is_as_before_after_a_kill_in_any_window() {
         eventually("the knob is as before", || knob() == before);
     }
 }
+
+#[test]
+fn a_guard_that_is_killed_within_a_trial_is_there_again_at_the_next_turn() {
+    if !root_or_skip() {
+        return;
+    }
+    let _turn = harness::knob_to_myself();
+    let before = knob();
+    let mut agent = Agent::start();
+    let arms = vec![Arm::unchanged("default"), arm_with_tunable("37ms")];
+    agent.send(&turns(arms, 200));
+    eventually("an arm is in force", || knob() == "37");
+    agent.kill_guard();
+    eventually("there is another", || agent.guard().is_some());
+    eventually("an arm is in force", || knob() == "37");
+    agent.kill();
+    eventually("the knob is as before", || knob() == before);
+}

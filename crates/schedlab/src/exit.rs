@@ -240,13 +240,13 @@ impl From<vm::VmError> for CliError {
 
 impl From<agent::AgentError> for CliError {
     fn from(error: agent::AgentError) -> Self {
-        use agent::AgentError::{Busy, Foreign, Io, NoStateDirectory};
+        use agent::AgentError::{Busy, Foreign, Io, JournalMissing, NoStateDirectory};
         let object = "what must be undone on this machine";
         let remedy = match &error {
             Io { .. } => return CliError::internal(error),
             Busy { .. } => "another agent is at work, or is just undoing what it changed",
             // They say what to do.
-            Foreign { .. } | NoStateDirectory => "",
+            Foreign { .. } | JournalMissing { .. } | NoStateDirectory => "",
         };
         CliError::Unmet(vec![Problem {
             object: object.into(),

@@ -15,7 +15,7 @@ mod sign;
 pub(crate) use entry::put_back;
 pub use entry::{Entry, Undo, lines};
 pub(crate) use sign::SIGNS;
-pub use sign::another_journal_holds_something;
+pub use sign::{another_journal_holds_something, check_not_missed};
 
 use crate::error::AgentError;
 use crate::processes;
@@ -24,9 +24,10 @@ use collect::tasks::Pid;
 use entry::Line;
 use sign::Sign;
 use std::collections::{BTreeSet, HashSet};
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::Write;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// The outcome of a replay.
@@ -50,6 +51,23 @@ impl Restored {
     }
 }
 
+/// Tells one file from another, also where a name leads to another one than before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileId {
+    device: u64,
+    inode: u64,
+}
+
+impl FileId {
+    /// The identity of what was looked at. It is given to no other file while this one is open.
+    pub fn of(found: &Metadata) -> Self {
+        FileId {
+            device: found.dev(),
+            inode: found.ino(),
+        }
+    }
+}
+
 /// The open journal. Hold the [`crate::state::StateLock`] while it lives.
 #[derive(Debug)]
 pub struct Journal {
@@ -69,19 +87,47 @@ pub fn path_in(directory: &Path) -> PathBuf {
 
 impl Journal {
     /// Opens the journal in a directory that is there, or makes one. Half a line at its end is
-    /// cut off. A file that another user could change is refused.
+    /// cut off. A file that another user could change is refused, and so is one that is missing
+    /// where there should be one.
     pub fn open(directory: &Path) -> Result<Self, AgentError> {
         let path = path_in(directory);
-        let journal = Journal {
-            file: open_private(&path)?,
-            path,
-            boot: boot_id(),
-            sign: Sign::of(directory),
-            held: HashSet::new(),
-        };
+        if !path.exists() {
+            check_not_missed(directory)?;
+        }
+        let journal = Journal::without_name(directory, open_private(&path)?);
         sync_directory(directory)?;
         journal.cut_torn_end()?;
         Ok(journal)
+    }
+
+    /// The journal of this directory whose file is open, also where its name is gone.
+    pub(crate) fn without_name(directory: &Path, file: File) -> Self {
+        Journal {
+            path: path_in(directory),
+            file,
+            boot: boot_id(),
+            sign: Sign::of(directory),
+            held: HashSet::new(),
+        }
+    }
+
+    /// Another handle of its open file.
+    pub(crate) fn open_file(&self) -> std::io::Result<OwnedFd> {
+        Ok(self.file.try_clone()?.into())
+    }
+
+    /// The identity of its open file.
+    pub(crate) fn id(&self) -> Result<FileId, AgentError> {
+        let found = self.file.metadata();
+        let found = found.map_err(|e| AgentError::io("look at", &self.path, e))?;
+        Ok(FileId::of(&found))
+    }
+
+    /// Does its name still lead to it? Not where somebody removed the directory.
+    pub(crate) fn has_its_name(&self) -> Result<bool, AgentError> {
+        let own = self.id()?;
+        let named = fs::symlink_metadata(&self.path);
+        Ok(named.is_ok_and(|named| FileId::of(&named) == own))
     }
 
     /// Must be called, and succeed, before the change is made.
@@ -164,8 +210,11 @@ impl Journal {
         }
         self.held.clear();
         self.sign.show();
-        let beside = self.path.with_extension("new");
         let text = [lines.join(&b'\n').as_slice(), b"\n"].concat();
+        if !self.has_its_name()? {
+            return self.write_in_place(&text);
+        }
+        let beside = self.path.with_extension("new");
         let replaced = write_private(&beside, &text).and_then(|()| fs::rename(&beside, &self.path));
         if let Err(error) = replaced {
             // What is undone will be undone once more, which does no harm.
@@ -176,8 +225,20 @@ impl Journal {
         self.path.parent().map_or(Ok(()), sync_directory)
     }
 
+    /// A file without a name ends with those who have it open: there is nothing to rename.
+    fn write_in_place(&self, text: &[u8]) -> Result<(), AgentError> {
+        let written = self.file.write_all_at(text, 0);
+        written
+            .and_then(|()| self.file.set_len(text.len() as u64))
+            .map_err(|e| AgentError::io("write", &self.path, e))
+    }
+
     fn read(&self) -> Result<Vec<u8>, AgentError> {
-        fs::read(&self.path).map_err(|e| AgentError::io("read", &self.path, e))
+        let length = self.length()?;
+        let mut bytes = vec![0; usize::try_from(length).unwrap_or_default()];
+        let read = self.file.read_exact_at(&mut bytes, 0);
+        read.map_err(|e| AgentError::io("read", &self.path, e))?;
+        Ok(bytes)
     }
 
     fn cut_torn_end(&self) -> Result<(), AgentError> {

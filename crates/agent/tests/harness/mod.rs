@@ -131,6 +131,22 @@ impl Agent {
         collect::tasks::tree(Path::new("/"), self.child.id() as i32)[1..].to_vec()
     }
 
+    /// The process of its guard, where there is one.
+    pub fn guard(&self) -> Option<i32> {
+        let line = |pid: &i32| fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let mut children = self.children().into_iter();
+        children.find(|pid| line(pid) == b"schedlab\0guard\0")
+    }
+
+    /// Kills the guard alone, and waits until it is gone.
+    pub fn kill_guard(&self) -> i32 {
+        eventually("there is a guard", || self.guard().is_some());
+        let guard = self.guard().unwrap();
+        signal(guard, Signal::KILL);
+        eventually("the guard has ended", || self.guard().is_none());
+        guard
+    }
+
     pub fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
