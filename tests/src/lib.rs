@@ -33,15 +33,22 @@ pub fn schedlab() -> PathBuf {
 }
 
 /// Says why a test, or a part of it, did not run. `make test` prints all of this again at
-/// its end, since the harness swallows what a passed test printed.
+/// its end, since the harness swallows what a passed test printed. As root on a Debian it fails
+/// unless `tests/may-be-skipped` lists the reason (`scripts/skipped`).
+#[track_caller]
 #[expect(clippy::print_stdout, reason = "the harness shows it beside the test")]
 pub fn skipped(why: impl std::fmt::Display) {
     println!("skipped: {why}");
     let Some(path) = std::env::var_os("SCHEDLAB_SKIPPED") else {
         return;
     };
+    let place = std::panic::Location::caller().file();
     let thread = std::thread::current();
-    let line = format!("{}: {why}\n", thread.name().unwrap_or("a thread of a test"));
+    let test = thread.name().unwrap_or("a thread of a test");
+    // One line, whatever the reason is.
+    let why = why.to_string();
+    let words: Vec<&str> = why.split_whitespace().collect();
+    let line = format!("{place}: {test}: {}\n", words.join(" "));
     let file = std::fs::File::options()
         .append(true)
         .create(true)
@@ -182,18 +189,29 @@ pub fn expect_code(output: &Output, code: i32) {
     );
 }
 
-/// True if unshare(1) gives mounts of its own. In a chroot whose root is no mount it cannot
-/// keep them from the others, and refuses.
-pub fn own_mounts_or_skip() -> bool {
-    let tried = Command::new("unshare").args(["--mount", "true"]).output();
-    let works = tried.is_ok_and(|output| output.status.success());
-    if !works {
-        skipped("no mounts of its own (unshare --mount; a chroot whose root is no mount?)");
+/// Options with which unshare(1) gives mounts that nobody else sees. In a chroot whose root is no
+/// mount it cannot make them private, and need not where they are.
+#[track_caller]
+pub fn own_mounts_or_skip() -> Option<&'static [&'static str]> {
+    let works = |options: &[&str]| {
+        let tried = Command::new("unshare").args(options).arg("true").output();
+        tried.is_ok_and(|output| output.status.success())
+    };
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let all_private = !mounts.contains(" shared:");
+    let as_they_are: &[&str] = &["--mount", "--propagation", "unchanged"];
+    if works(&["--mount"]) {
+        Some(&["--mount"])
+    } else if all_private && works(as_they_are) {
+        Some(as_they_are)
+    } else {
+        skipped("no mounts of its own (unshare --mount)");
+        None
     }
-    works
 }
 
 /// True if python3, which serves as the application of a test, is there.
+#[track_caller]
 pub fn python_or_skip() -> bool {
     let python = Command::new("python3").arg("-V").output();
     let is_there = python.is_ok_and(|output| output.status.success());

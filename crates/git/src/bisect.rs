@@ -201,9 +201,6 @@ mod tests {
 
     #[test]
     fn the_first_bad_commit_is_found_in_few_steps_and_in_many_sittings() {
-        if which::which("git").is_err() {
-            return;
-        }
         for first in 1..=8 {
             let judge = |n| if n < first { Mark::Good } else { Mark::Bad };
             let (next, steps, subject) = bisected(judge);
@@ -215,9 +212,6 @@ mod tests {
 
     #[test]
     fn what_cannot_be_judged_is_skipped_and_all_of_it_is_no_answer() {
-        if which::which("git").is_err() {
-            return;
-        }
         let some = |n| match n {
             4 => Mark::Skip,
             n if n < 6 => Mark::Good,
@@ -229,9 +223,6 @@ mod tests {
 
     #[test]
     fn the_bad_commit_comes_after_the_good_one() {
-        if which::which("git").is_err() {
-            return;
-        }
         let repository = repository();
         let source = repository.path().display().to_string();
         let clone = repository.path().join("clone");
