@@ -6,11 +6,12 @@
 # make banking   sched_ext schedulers on the same service in a guest; 40 minutes without KVM
 # make install   the program, its man pages and completions, below prefix (DESTDIR is obeyed)
 # make deb   a Debian package of the same, with experiments and documents, in target/
+# make quick   format, clippy and unit tests of the crates that changed; a minute on a warm tree
 # make test   installs what is missing, checks and tests everything
 # make deny   licences and known vulnerabilities of what is linked in; needs cargo-deny
 # make test-long   a thousand kills at random times, and what needs emulated CPUs for long; 75 minutes
 .DELETE_ON_ERROR:
-.PHONY: demo quickstart banking banking-local banking-native banking-capacity reference test deny test-long test-java test-sched check sched scx_microquanta build install deb demo-jars always
+.PHONY: demo quickstart banking banking-local banking-native banking-capacity reference test deny test-long test-java test-sched check sched scx_microquanta build install deb demo-jars quick always
 
 HOST := $(shell rustc --print host-tuple)
 SCHEDLAB := target/schedlab
@@ -120,6 +121,10 @@ test:
 	$(MAKE) --no-print-directory check test-sched test-java
 	cargo build --quiet --workspace --bin schedlab --tests
 	scripts/test
+
+# While something is being changed: scripts/quick. `make quick CRATES="stats report"` for these.
+quick:
+	@scripts/quick $(CRATES)
 
 # By deny.toml. `make deny DENY=--offline` asks the database of advisories that was fetched last.
 deny:
