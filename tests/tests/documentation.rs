@@ -19,7 +19,8 @@ fn pages() -> Vec<PathBuf> {
 }
 
 /// Lines that begin with `program `, of fenced blocks that begin with a command (the
-/// others are output, or files), without their comments, and those in tables.
+/// others are output, or files), without their comments, and those in tables. What root does is
+/// shown with sudo before it.
 fn commands(page: &Path, program: &str) -> Vec<String> {
     let text = std::fs::read_to_string(page).expect("a page");
     let is_command = |l: &str| {
@@ -29,8 +30,9 @@ fn commands(page: &Path, program: &str) -> Vec<String> {
     };
     let mut found = Vec::new();
     for block in text.split("```").skip(1).step_by(2) {
+        let block = block.replace("\\\n", " ");
         let lines = block.lines().skip(1).map(|l| l.trim_start_matches("$ "));
-        let lines: Vec<&str> = lines.collect();
+        let lines: Vec<&str> = lines.map(|l| l.trim_start_matches("sudo ")).collect();
         if !lines.first().is_some_and(|first| is_command(first)) {
             continue;
         }
@@ -41,57 +43,86 @@ fn commands(page: &Path, program: &str) -> Vec<String> {
     }
     let rows = text.lines().filter(|l| l.starts_with('|'));
     let spans = rows.flat_map(|row| row.split('`').skip(1).step_by(2));
+    let spans = spans.map(|span| span.trim_start_matches("sudo "));
     found.extend(spans.filter(|s| s.starts_with(program)).map(str::to_owned));
     found
 }
 
-/// Command that can be run here in place of one of the documentation.
+/// Command that can be run here in place of one of the documentation: a run is planned, and of
+/// others all words are read, and help is given in place of what they do.
 fn in_place_of(command: &str) -> String {
+    let (command, _) = command.split_once(" > ").unwrap_or((command, ""));
+    let (command, _) = command.split_once(" >> ").unwrap_or((command, ""));
+    let (command, _) = command.split_once(" | ").unwrap_or((command, ""));
+    // Signs for what else may be written there.
+    let command = command.replace([']', '…'], "").replace('[', "");
     let words: Vec<&str> = command.split_whitespace().collect();
-    // Options that `plan` has not; with `--help` at the end all words are still read.
-    let only_of_run = ["--notify", "--fail-on", "--wait"];
+    // Options that `plan` has not.
+    let only_of_run = ["--notify", "--fail-on", "--wait", "--format", "--target"];
     let only_of_run = words.iter().any(|word| only_of_run.contains(word));
     match words.get(1) {
-        Some(&"run") if only_of_run => {
-            let (command, _) = command.split_once(" > ").unwrap_or((command, ""));
-            format!("{command} --help")
+        Some(&"run") if words.len() > 2 && !only_of_run => {
+            command.replacen("schedlab run", "schedlab plan", 1)
         }
-        Some(&"run") if words.len() > 2 => command.replacen("schedlab run", "schedlab plan", 1),
-        Some(&("list" | "plan")) => command.to_owned(),
-        // Sub-commands with a sub-command of their own.
-        Some(&("scheduler" | "service" | "tool" | "kernel" | "vm" | "image")) => {
-            format!("{} --help", words[..3.min(words.len())].join(" "))
-        }
-        _ => format!("{} --help", words[..2.min(words.len())].join(" ")),
+        Some(&("list" | "plan")) => command,
+        // What follows is a command of the guest.
+        Some(&"vm") if words.get(2) == Some(&"exec") => command.replacen("exec", "exec --help", 1),
+        _ => match command.split_once(" -- ") {
+            Some((ours, theirs)) => format!("{ours} --help -- {theirs}"),
+            None => format!("{command} --help"),
+        },
     }
+}
+
+/// Answer of schedlab to a line of a shell.
+fn answer(line: &str) -> std::process::Output {
+    let bench = Bench::default();
+    let program = tests::schedlab().display().to_string();
+    let line = line
+        .replacen("schedlab", &program, 1)
+        .replace("import TOOL", "import mmtests")
+        .replace("FILE", "experiments/quickstart.toml");
+    std::process::Command::new("sh")
+        .args(["-c", &line])
+        .env("SCHEDLAB_STATE_DIR", bench.path("state"))
+        .current_dir(root())
+        .output()
+        .expect("sh")
 }
 
 #[test]
 fn every_schedlab_command_is_understood() {
-    let bench = Bench::default();
-    let program = tests::schedlab().display().to_string();
+    let mut wrong = Vec::new();
     let mut count = 0;
     for page in pages() {
         for command in commands(&page, "schedlab ") {
             count += 1;
-            let line = in_place_of(&command)
-                .replacen("schedlab", &program, 1)
-                .replace("FILE", "experiments/quickstart.toml");
-            let output = std::process::Command::new("sh")
-                .args(["-c", &line])
-                .env("SCHEDLAB_STATE_DIR", bench.path("state"))
-                .current_dir(root())
-                .output()
-                .expect("sh");
-            assert!(
-                output.status.success(),
-                "{}: {command}\n{}",
-                page.display(),
-                stderr(&output)
-            );
+            let output = answer(&in_place_of(&command));
+            if !output.status.success() {
+                let page = page.display();
+                wrong.push(format!("{page}: {command}\n{}", stderr(&output)));
+            }
         }
     }
-    assert!(count >= 8, "only {count} commands were found");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(count >= 90, "only {count} commands were found");
+}
+
+/// So that the test above can fail.
+#[test]
+fn a_command_with_a_wrong_option_word_or_value_is_not_understood() {
+    for command in [
+        "schedlab report results/latest --fromat html",
+        "schedlab gate old new --fail-on everything",
+        "schedlab vm snapshot create --nmae x",
+        "schedlab service install FILE --evry night",
+        "schedlab run -a bathc -w wakeup",
+        "schedlab run -a default -w wakeup --notfy mailto:me@example.com --wait",
+        "schedlab verfy x.tar.gz",
+    ] {
+        let output = answer(&in_place_of(command));
+        assert_eq!(output.status.code(), Some(2), "{command}");
+    }
 }
 
 #[test]

@@ -48,11 +48,27 @@ fn a_regression_fails_the_gate_and_noise_does_not() {
 
 #[test]
 fn what_is_not_decided_is_said_and_can_fail() {
-    let bench = bench();
-    let output = bench.run(&["gate", "good", "same"]);
-    let open = stderr(&output).contains("are not decided");
-    let code = bench.run(&["gate", "good", "same", "--fail-on", "unknown"]);
-    expect_code(&code, if open { 5 } else { 0 });
+    let bench = Bench::default();
+    let mut any_effect = synthetic::quickstart();
+    // Nothing is larger than an effect of 90 %, so no comparison is left open.
+    any_effect.experiment.stop.smallest_effect = 0.9;
+    for (name, scenario, open) in [
+        ("three-blocks", synthetic::few_blocks(3), true),
+        ("any-effect", any_effect, false),
+    ] {
+        let [old, new] = ["old", "new"].map(|of| format!("{name}-{of}"));
+        for (name, seed) in [(&old, 1), (&new, 2)] {
+            let mut scenario = scenario.clone();
+            scenario.experiment.seed = seed;
+            synthetic::write(&bench.path(name), &scenario).expect("a results directory");
+        }
+        let output = bench.run(&["gate", &old, &new]);
+        expect_code(&output, 0);
+        let said = stderr(&output);
+        assert_eq!(said.contains("are not decided"), open, "{name}: {said}");
+        let output = bench.run(&["gate", &old, &new, "--fail-on", "unknown"]);
+        expect_code(&output, if open { 5 } else { 0 });
+    }
 }
 
 #[test]

@@ -131,14 +131,23 @@ fn variables_of_an_arm_are_proven_also_of_a_server_that_writes_over_its_environm
 #[test]
 fn every_kind_of_server_answers_and_is_gone_afterwards() {
     let _turn = alone();
-    let echo = ("echo", "schedlab serve", "kind = \"echo\"");
-    let nginx = ("nginx", "nginx -c", "kind = \"nginx\"");
-    for (name, line, server) in [echo, nginx] {
+    let of_http = |name: &str| http(&format!("kind = \"{name}\""));
+    let of_kind = |kind: &str| {
+        let workload = format!("kind = \"{kind}\"\nloads = [\"200/s\"]\n{SHORT}");
+        let server = format!("[workload.server]\nkind = \"{kind}\"");
+        experiment(ONE_ARM, &workload, &server)
+    };
+    for (name, line, file) in [
+        ("echo", "schedlab serve", of_http("echo")),
+        ("nginx", "nginx -c", of_http("nginx")),
+        ("http-echo", "http-echo -listen", of_http("http-echo")),
+        ("memcached", "memcached -", of_kind("memcached")),
+    ] {
         if name != "echo" && !is_installed(name) {
             continue;
         }
         let bench = Bench::default();
-        expect_figures(&run(&bench, &http(server)));
+        expect_figures(&run(&bench, &file));
         let (_, trial) = &ok_trials(&bench)[0];
         assert_eq!(metric(trial, "error_percent"), 0.0, "{name}");
         assert!(metric(trial, "request_p50") > 0.0, "{name}");

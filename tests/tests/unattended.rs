@@ -303,3 +303,73 @@ fn metrics_tell_of_a_run_while_it_goes_on() {
         stderr(&output)
     );
 }
+
+/// A systemctl that writes down what it is asked, and how the units are at that time.
+const SYSTEMCTL: &str =
+    "#!/bin/sh\necho \"$@: $(ls /etc/systemd/system | tr '\\n' ' ')\" >> asked\n";
+
+/// What schedlab says to these commands where systemd has booted the machine, in mounts of its
+/// own: units go to an empty directory that nobody else sees.
+fn with_systemd(bench: &Bench, own_mounts: &[&str], commands: &str) -> String {
+    let bin = bench.path("bin");
+    std::fs::create_dir(&bin).unwrap();
+    write_program(&bin.join("systemctl"), SYSTEMCTL);
+    let script = format!(
+        "set -e; mount -t tmpfs none /run; mkdir -p /run/systemd/system; \
+         mount -t tmpfs none /etc/systemd/system; {commands}"
+    );
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let mut unshare = Command::new("unshare");
+    unshare.args(own_mounts).args(["sh", "-c", &script]);
+    unshare.arg(tests::schedlab()).current_dir(&bench.dir);
+    let output = unshare
+        .env("PATH", path)
+        .env("SCHEDLAB_STATE_DIR", bench.path("state"))
+        .output()
+        .expect("unshare starts");
+    expect_code(&output, 0);
+    stdout(&output)
+}
+
+#[test]
+fn a_service_is_installed_started_and_removed_and_its_units_are_those_that_were_shown() {
+    if !tests::is_root() {
+        return skipped("a unit of the machine needs root");
+    }
+    if !std::path::Path::new("/etc/systemd/system").is_dir() {
+        return skipped("systemd is not installed");
+    }
+    let Some(own_mounts) = tests::own_mounts_or_skip() else {
+        return;
+    };
+    let bench = Bench::default();
+    bench.file("e.toml", EXPERIMENT);
+    let install = "\"$0\" service install e.toml --every night --directory there";
+    let units = "/etc/systemd/system/schedlab-night-of-5-";
+    let said = with_systemd(
+        &bench,
+        own_mounts,
+        &format!(
+            "{install} --dry-run > shown; {install}; \
+             for kind in service timer; do echo \"# {units}.$kind\"; cat {units}.$kind; echo; done \
+             > written; \"$0\" service remove 'night of 5%'; ls /etc/systemd/system"
+        ),
+    );
+    let read = |name: &str| std::fs::read_to_string(bench.path(name)).unwrap();
+    assert_eq!(read("written").trim(), read("shown").trim());
+    assert!(bench.path("there").is_dir(), "where its results will be");
+    let (service, timer) = ("schedlab-night-of-5-.service", "schedlab-night-of-5-.timer");
+    let both = format!("{service} {timer} ");
+    let asked = [
+        format!("daemon-reload: {both}"),
+        format!("enable --now {timer}: {both}"),
+        format!("disable --now {timer}: {both}"),
+        "daemon-reload: ".to_owned(),
+    ];
+    assert_eq!(read("asked").lines().collect::<Vec<_>>(), asked);
+    assert!(said.contains("next time: systemctl list-timers"), "{said}");
+    assert!(
+        said.ends_with("is removed; its results are kept\n"),
+        "{said}"
+    );
+}

@@ -71,6 +71,9 @@ fn a_scheduler_developer_has_ten_minutes() {
     let mut terminal = Terminal::start(&command, COLUMNS);
     terminal.expect("default-or-batch-sleep: 2 arms × 1 cell, at most 2 blocks");
     terminal.expect("block 1 · ");
+    // Of the run, beside its last block.
+    terminal.expect("of 1 cell decided · ");
+    terminal.expect("evidence ");
     terminal.expect("sleep (against default)");
     terminal.expect("wall_time");
     terminal.expect("Results  results/default-or-batch-sleep-");
@@ -102,6 +105,41 @@ fn a_scheduler_developer_has_ten_minutes() {
     let output = bench.run(&["run", "-q", "mine.toml", "-o", "mine"]);
     expect_code(&output, 0);
     assert!(stdout(&output).contains("batch"), "{}", stdout(&output));
+}
+
+#[test]
+fn a_log_says_after_each_block_what_is_decided_open_and_left() {
+    let _turn = alone();
+    let bench = Bench::default();
+    let run = [
+        "run",
+        "-a",
+        "default",
+        "-a",
+        "batch",
+        "-a",
+        "idle",
+        "--max-blocks",
+        "3",
+    ];
+    let budget = ["--budget", "90s", "-o", "out", "--", "sleep", "0.2"];
+    let output = bench.run(&[&run[..], &budget].concat());
+    expect_figures(&output);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let of_block = |n: u32| {
+        let mut lines = said.lines();
+        let line = lines.find_map(|line| line.strip_prefix(&format!("block {n}: ")));
+        line.unwrap_or_else(|| panic!("block {n} is not in:\n{said}"))
+    };
+    for block in 1..=2 {
+        let line = of_block(block);
+        assert!(line.contains(" of 1 cell decided; at most "), "{line}");
+        assert!(line.contains("s left; sleep wall_time, "), "{line}");
+    }
+    // By then there is a change with its evidence, of the 20 that 95 % take.
+    let line = of_block(3);
+    assert!(line.contains(" %") && line.contains(" of 20"), "{line}");
+    assert!(line.ends_with("; 1 more open"), "{line}");
 }
 
 #[test]

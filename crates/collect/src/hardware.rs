@@ -82,6 +82,7 @@ fn scale(count: u64, enabled: u64, running: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::{Command, Stdio};
 
     #[test]
     fn a_count_is_scaled_by_the_share_of_time_in_which_it_was_counted() {
@@ -90,10 +91,23 @@ mod tests {
         assert_eq!(scale(0, 100, 0), 0.0);
     }
 
+    /// Counts of a shell that waits until it may run the program, as the agent's children do.
+    fn counts_of(program: &str) -> io::Result<Counts> {
+        let mut child = Command::new("sh")
+            .args(["-c", "read line; exec sh -c \"$0\"", program])
+            .stdin(Stdio::piped())
+            .spawn()?;
+        let counters = Hardware::on_exec(i32::try_from(child.id()).unwrap());
+        drop(child.stdin.take());
+        child.wait()?;
+        counters?.read()
+    }
+
     #[test]
-    fn a_machine_without_counters_says_so() {
-        if let Err(error) = Hardware::on_exec(std::process::id() as i32) {
-            ::tests::skipped(format!("no hardware counters: {error}"));
+    fn instructions_of_a_program_are_counted() {
+        match counts_of("i=0; while [ $i -lt 1000 ]; do i=$((i+1)); done") {
+            Ok(counts) => assert!(counts.instructions > 10_000.0, "{counts:?}"),
+            Err(error) => ::tests::skipped(format!("no hardware counters: {error}")),
         }
     }
 }

@@ -399,3 +399,70 @@ fn left_in_words(ns: u64) -> String {
         minutes => format!("at most {minutes}m{:02}s left", seconds % 60),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn display() -> Display {
+        Display {
+            lines: Lines::None,
+            machine: String::new(),
+            noted: BTreeSet::new(),
+            place: String::new(),
+            state: String::new(),
+            cells: 3,
+            decides: 20.0,
+        }
+    }
+
+    fn open(arm: &str, ratio: Option<f64>, e_value: f64) -> OpenComparison {
+        OpenComparison {
+            cell: "wakeup 200%".to_owned(),
+            metric: "wakeup_p99".to_owned(),
+            arm: arm.to_owned(),
+            blocks: 2,
+            blocks_needed: None,
+            ratio,
+            interval: ratio.map(|ratio| (ratio - 0.1, ratio + 0.1)),
+            e_value,
+        }
+    }
+
+    #[test]
+    fn a_comparison_has_its_change_its_interval_and_what_its_evidence_lacks() {
+        let said = display().so_far(&open("rusty", Some(0.56), 12.3));
+        let expected = "wakeup 200% wakeup_p99, rusty: -44 % (-54 to -34), evidence 12 of 20";
+        assert_eq!(said, expected);
+        // More than enough is enough.
+        let said = display().so_far(&open("rusty", Some(1.2), 1e9));
+        assert!(
+            said.ends_with("+20 % (+10 to +30), evidence 20 of 20"),
+            "{said}"
+        );
+        let said = display().so_far(&open("rusty", None, 1.0));
+        assert_eq!(said, "wakeup 200% wakeup_p99, rusty: nothing yet");
+    }
+
+    #[test]
+    fn a_log_has_the_comparison_that_is_nearest_to_its_end_and_the_number_of_the_others() {
+        let all = [
+            open("a", Some(1.0), 2.0),
+            open("b", Some(1.0), 7.0),
+            open("c", None, 1.0),
+        ];
+        let said = display().nearest(&all).unwrap();
+        assert!(said.contains("wakeup_p99, b: +0 %"), "{said}");
+        assert!(said.ends_with("evidence 7 of 20; 2 more open"), "{said}");
+        assert!(!display().nearest(&all[..1]).unwrap().contains("more open"));
+        assert_eq!(display().nearest(&[]), None);
+    }
+
+    #[test]
+    fn time_that_is_left_is_in_whole_seconds_and_minutes() {
+        assert_eq!(left_in_words(0), "at most 0s left");
+        assert_eq!(left_in_words(1), "at most 1s left");
+        assert_eq!(left_in_words(59_000_000_001), "at most 1m00s left");
+        assert_eq!(left_in_words(3_723_000_000_000), "at most 62m03s left");
+    }
+}

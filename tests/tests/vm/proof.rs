@@ -3,6 +3,8 @@
 //! `make test` builds sched/scx_faulty first, a scheduler that fails in a chosen way.
 
 use crate::guests::{KERNEL, experiment, fact, of, trials};
+use results::StoredTrial;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use tests::{Bench, alone, expect_code, no_guests, sched_program, stdout};
 
@@ -30,6 +32,21 @@ pub fn arm(name: &str, fault: &str, more: &str) -> String {
     )
 }
 
+/// Figures of `/proc/schedstat`, which not every host's kernel has and the guest's does.
+fn expect_schedstat(stored: &StoredTrial) {
+    for (name, least) in [("schedstat_run_time", 0.001), ("schedstat_timeslices", 1.0)] {
+        let found = stored.trial.metric(name).expect(name).value;
+        assert!(found >= least, "{name}: {found}");
+    }
+    let table = std::fs::read_to_string(stored.dir.join("schedstat.csv")).expect("a table");
+    let cpus = table
+        .lines()
+        .skip(1)
+        .filter_map(|row| row.split(',').next());
+    let cpus: BTreeSet<&str> = cpus.collect();
+    assert_eq!(cpus.len(), 2, "{table}");
+}
+
 #[test]
 fn a_scheduler_in_force_is_proven_before_during_and_after() {
     if let Some(why) = no_faulty_guests() {
@@ -37,13 +54,12 @@ fn a_scheduler_in_force_is_proven_before_during_and_after() {
     }
     let _turn = alone();
     let bench = Bench::default();
-    let file = bench.file(
-        "good.toml",
-        &experiment(&arm("good", "none", ""), "sleep 2"),
-    );
-    let output = bench.run(&["run", &file, "-o", "out"]);
+    let text = experiment(&arm("good", "none", ""), "sleep 2");
+    let text = format!("collect = [\"schedstat\"]\n{text}");
+    let output = bench.run(&["run", &bench.file("good.toml", &text), "-o", "out"]);
     expect_code(&output, 0);
     let trials = trials(&bench);
+    trials.iter().for_each(expect_schedstat);
     let of_good = &of(&trials, "good").trial.result;
     assert!(of_good.evidence.points.len() >= 3, "{of_good:?}");
     let scheduler = fact(of_good, "sched_ext scheduler");
