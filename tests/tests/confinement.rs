@@ -180,6 +180,54 @@ fn a_guest_of_root_has_an_ordinary_users_view_and_what_its_work_needs() {
     );
 }
 
+/// Standard output of a command in a guest in virtual time, which this program boots.
+fn in_virtual_time(bench: &Bench, command: &str, more: &str) -> String {
+    let command: Vec<String> = command.split(' ').map(|word| format!("{word:?}")).collect();
+    let text = format!(
+        "[target]\nkind = \"vm\"\nkernel = \"{KERNEL}\"\nclock = \"virtual\"\nmemory = \"768M\"\n{more}\n\
+         [[arm]]\nname = \"default\"\n\
+         [[workload]]\nkind = \"command\"\ncommand = [{}]\n\
+         [stop]\nmin-blocks = 1\nmax-blocks = 1\n",
+        command.join(", ")
+    );
+    let file = bench.file("virtual.toml", &text);
+    let output = bench.run(&["run", &file, "-o", "out", "-q"]);
+    let log = std::fs::read_dir(bench.path("out/trials")).ok();
+    let trial = log.and_then(|mut trials| trials.next()?.ok());
+    let trial = trial.unwrap_or_else(|| panic!("no trial: {}", stderr(&output)));
+    std::fs::read_to_string(trial.path().join("stdout.log")).unwrap_or_default()
+}
+
+#[test]
+fn a_guest_in_virtual_time_has_the_same_view_as_one_with_the_hosts_clock() {
+    if let Some(why) = no_guests() {
+        return tests::skipped(why);
+    }
+    if !is_root() {
+        return tests::skipped("only root's guests have another user's view");
+    }
+    let _turn = alone();
+    let bench = Bench::default();
+    set_mode(bench.dir.path(), 0o755);
+    write(&bench.path("data/open"), "open", 0o644);
+    write(&bench.path("data/for root"), "secret", 0o600);
+    write(&bench.path("data/closed/below"), "secret", 0o644);
+    set_mode(&bench.path("data/closed"), 0o700);
+    write(&bench.path("data/setuid"), "x", 0o4755);
+    let data = bench.path("data").display().to_string();
+    let listed = in_virtual_time(
+        &bench,
+        &format!("find {data} /etc -type f -printf %m:%p\\n"),
+        "",
+    );
+    let has = |line: &str| listed.lines().any(|l| l == line);
+    assert!(has(&format!("644:{data}/open")), "{listed}");
+    assert!(has(&format!("4755:{data}/setuid")), "modes stay: {listed}");
+    for hidden in ["for root", "below", "/etc/shadow", "/etc/gshadow", "_key\n"] {
+        assert!(!listed.contains(hidden), "{hidden}: {listed}");
+    }
+}
+
 #[test]
 fn what_is_private_is_shown_when_it_is_asked_for() {
     if let Some(why) = no_guests() {

@@ -94,6 +94,24 @@ impl Confinement {
         self.mounts || self.restriction.is_some() && landlock::is_there()
     }
 
+    /// True if the program sees this file or directory and its user may read it. The path has no
+    /// link in it. Where the user is who asks, only opening it tells about rights.
+    pub fn may_read(&self, path: &Path) -> bool {
+        const READ: u32 = 4;
+        const SEARCH: u32 = 1;
+        if !self.view.is_visible(path) {
+            return false;
+        }
+        let Some(user) = &self.user else {
+            return true;
+        };
+        // A mount leads past the directories above it.
+        let mounted = self.view.shown_by(path).filter(|_| self.mounts);
+        let from = mounted.unwrap_or(Path::new("/"));
+        let mut above = path.ancestors().skip(1).filter(|dir| dir.starts_with(from));
+        above.all(|dir| user.may(SEARCH, dir)) && user.may(READ, path)
+    }
+
     /// Starts a program like this, to see that it works here.
     pub fn try_out(&self) -> io::Result<()> {
         let mut command = Command::new("true");

@@ -84,6 +84,15 @@ impl View {
         !matches!(last, Some(Step::Hide(_)))
     }
 
+    /// The path that was shown and has this one in it, where the last step about it shows it.
+    pub(crate) fn shown_by(&self, path: &Path) -> Option<&Path> {
+        let last = self.steps.iter().rfind(|s| path.starts_with(s.path()));
+        match last {
+            Some(Step::Show(shown)) => Some(shown),
+            _ => None,
+        }
+    }
+
     /// The fewest paths that, each with all below it, are what can be seen.
     pub fn visible(&self) -> Vec<PathBuf> {
         let mut found = Vec::new();

@@ -4,10 +4,13 @@
 //! these functions panic.
 
 use object::LittleEndian;
-use object::elf::{FileHeader64, SymbolSection};
+use object::elf::{
+    DT_NEEDED, DT_NULL, DT_RPATH, DT_RUNPATH, DT_STRSZ, DT_STRTAB, Dyn64, FileHeader64,
+    SymbolSection,
+};
 use object::pod::from_bytes_mut;
-use object::read::elf::{FileHeader, NoteIterator, ProgramHeader};
-use std::ffi::OsStr;
+use object::read::elf::{Dyn, FileHeader, NoteIterator, ProgramHeader};
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
@@ -34,6 +37,46 @@ pub fn interpreter(program: &[u8]) -> Option<PathBuf> {
         .iter()
         .find_map(|s| s.interpreter(LE, program).ok()?)?;
     Some(PathBuf::from(OsStr::from_bytes(path)))
+}
+
+/// Words for the dynamic linker in a program or library.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Dynamic {
+    /// Names of the libraries that it is loaded with.
+    pub needed: Vec<OsString>,
+    /// Directories, joined by colons, in which its libraries are looked for.
+    pub runpath: Option<OsString>,
+    /// The same, older, and for the libraries of its libraries, too.
+    pub rpath: Option<OsString>,
+}
+
+/// Words for the dynamic linker; `None` where there are none.
+pub fn dynamic(file: &[u8]) -> Option<Dynamic> {
+    let segments = header(file)?.program_headers(LE, file).ok()?;
+    let all = segments.iter().find_map(|s| s.dynamic(LE, file).ok()?)?;
+    let end = all.iter().position(|entry| entry.tag(LE) == DT_NULL);
+    let all = &all[..end.unwrap_or(all.len())];
+    let with = |tag| all.iter().filter(move |entry| entry.tag(LE) == tag);
+    let value = |tag| with(tag).next().map(|entry| entry.val(LE));
+    let (at, size) = (value(DT_STRTAB)?, value(DT_STRSZ)?);
+    let table = segments
+        .iter()
+        .find_map(|s| s.data_range(LE, file, at, size).ok()?)?;
+    let text = |entry: &Dyn64<LittleEndian>| {
+        let text = table.get(usize::try_from(entry.val(LE)).ok()?..)?;
+        let end = text.iter().position(|byte| *byte == 0)?;
+        Some(OsStr::from_bytes(&text[..end]).to_owned())
+    };
+    Some(Dynamic {
+        needed: with(DT_NEEDED).filter_map(text).collect(),
+        runpath: with(DT_RUNPATH).find_map(text),
+        rpath: with(DT_RPATH).find_map(text),
+    })
+}
+
+/// Number of the machine that a file is for.
+pub fn machine(file: &[u8]) -> Option<u16> {
+    Some(header(file)?.e_machine(LE).0)
 }
 
 /// A copy of a static program without what is never loaded (debug information,

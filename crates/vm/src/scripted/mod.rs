@@ -5,6 +5,7 @@
 //! that they need; there is one boot for each, and the guest has no disk, no network and no
 //! host's files. What it answers leaves it when all is over.
 
+mod libraries;
 pub mod pack;
 
 use crate::boot::{death, gone};
@@ -77,7 +78,7 @@ impl Vm {
             Some(_) => DOM0_MIB << 20,
             None => self.spec.memory_bytes,
         };
-        let mut packed = pack::pack(named.chain(&exposed), memory_bytes / 4)?;
+        let mut packed = pack::pack(named.chain(&exposed), memory_bytes / 4, &launch.confinement)?;
         let line = self.command_line(&bootable, Accel::Tcg)?;
         let setup = Setup {
             packed: true,
