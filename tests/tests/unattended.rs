@@ -4,8 +4,11 @@
 #![allow(clippy::unwrap_used)]
 
 use serde_json::Value;
+use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 use tests::{Bench, alone, expect_code, skipped, stderr, stdout, write_program};
@@ -233,6 +236,62 @@ fn a_service_of_a_wrong_experiment_or_with_an_open_secret_is_refused() {
     // Exit code 3 where there is no curl.
     assert!(matches!(output.status.code(), Some(2 | 3)));
     expect_code(&bench.run(&["service", "remove", "nobody-has-this"]), 2);
+}
+
+#[test]
+fn root_runs_no_experiment_at_night_that_others_may_write() {
+    let bench = Bench::default();
+    let file = PathBuf::from(bench.file("e.toml", EXPERIMENT));
+    let install = ["service", "install", "e.toml", "--dry-run"];
+    let mode = |path: &Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let refused = |says: &str| {
+        let output = bench.run(&install);
+        expect_code(&output, 3);
+        let said = stderr(&output);
+        assert!(
+            said.contains(says) && said.contains("/etc/schedlab"),
+            "{said}"
+        );
+        assert_eq!(stdout(&output), "");
+    };
+    expect_code(&bench.run(&install), 0);
+    let file = bench.dir.path().join(file);
+    mode(&file, 0o666);
+    refused("may be written by all users");
+    mode(&file, 0o644);
+    mode(bench.dir.path(), 0o777);
+    refused("may be written by all users");
+    mode(bench.dir.path(), 0o755);
+    // Commands of a file of addresses are run by root, too.
+    let notify = bench.file("notify", "exec:true\n");
+    mode(&bench.path("notify"), 0o666);
+    let output = bench.run(&[&install[..], &["--notify", &format!("@{notify}")]].concat());
+    expect_code(&output, 3);
+    if tests::is_root() {
+        std::os::unix::fs::chown(&file, Some(65_534), None).unwrap();
+        refused("belongs to another user");
+    }
+}
+
+#[test]
+fn a_run_across_boots_keeps_whose_directory_it_writes_to() {
+    let bench = Bench::default();
+    let text = EXPERIMENT.to_owned() + "[target]\nkind = \"local\"\nreboots = \"auto\"\n";
+    let text = text.replace("[[arm]]\n", "[[arm]]\nkernel = \"6.1\"\n");
+    let file = bench.file("e.toml", &text);
+    let mut arm = bench.command(&["boot", "arm", &file, "--dry-run", "-o", "out"]);
+    let output = arm.env("SUDO_UID", "12345").env("SUDO_GID", "123").output();
+    let output = output.unwrap();
+    expect_code(&output, 0);
+    let unit = stdout(&output);
+    for line in [
+        "Environment=\"SUDO_UID=12345\"",
+        "Environment=\"SUDO_GID=123\"",
+    ] {
+        assert!(unit.contains(line), "{unit}");
+    }
 }
 
 /// Answer to a program that asks over HTTP, once it holds this.

@@ -9,11 +9,13 @@ use crate::systemd;
 use model::Problem;
 use model::trial::headline;
 use runner::Event;
+use rustix::io::ioctl_fionbio;
+use rustix::process::{Pid, Signal, kill_process_group};
 use serde::Serialize;
-use std::io::Write;
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{ChildStderr, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Remedy of every address that cannot be one.
@@ -228,17 +230,17 @@ impl Receiver {
                 let mut command = Command::new(program);
                 // `-i`: a line with a single dot is no end.
                 command.args(["-t", "-i"]);
-                tell(command, &mail(to, notice))
+                tell(command, &mail(to, notice), LIMIT)
             }
             Receiver::Webhook(url) => {
                 let mut command = Command::new("curl");
                 command.args(["--silent", "--show-error", "--fail", "--config", "-"]);
-                tell(command, &request(url, &json))
+                tell(command, &request(url, &json), LIMIT)
             }
             Receiver::Command(line) => {
                 let mut command = Command::new("sh");
                 command.args(["-c", line]);
-                tell(command, &json)
+                tell(command, &json, LIMIT)
             }
         }
     }
@@ -277,48 +279,97 @@ fn request(url: &str, json: &str) -> String {
     )
 }
 
-/// Runs a command with a text on its standard input.
-fn tell(mut command: Command, text: &str) -> Result<(), String> {
+/// Runs a command with a text on its standard input, for at most `limit`: to write, to wait and to
+/// read together. What has not ended then is killed with all that it started.
+fn tell(mut command: Command, text: &str, limit: Duration) -> Result<(), String> {
+    const LOOK: Duration = Duration::from_millis(20);
     // Ctrl-C ends the run, and that has to be told.
     command.process_group(0);
     command.stdin(Stdio::piped()).stdout(Stdio::null());
-    let mut child = command
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(|e| e.to_string())?;
-    if let Some(mut stdin) = child.stdin.take() {
-        // One that does not read is judged by its exit status.
-        let _ = stdin.write_all(text.as_bytes());
-    }
-    wait(&mut child)
-}
-
-fn wait(child: &mut Child) -> Result<(), String> {
-    const LOOK: Duration = Duration::from_millis(20);
-    let end = Instant::now() + LIMIT;
+    let child = command.stderr(Stdio::piped()).spawn();
+    let mut child = child.map_err(|e| e.to_string())?;
+    let mut input = Input::new(child.stdin.take(), text);
+    let mut errors = Errors::new(child.stderr.take());
+    let end = Instant::now() + limit;
     loop {
-        match child.try_wait().map_err(|e| e.to_string())? {
+        input.write();
+        let ended = child.try_wait().map_err(|e| e.to_string())?;
+        // What it said before it ended is in the pipe; others may hold that open for longer.
+        errors.read();
+        match ended {
             Some(status) if status.success() => return Ok(()),
-            Some(status) => return Err(format!("{status}{}", last_error(child))),
+            Some(status) => return Err(format!("{status}{}", errors.last())),
             None if Instant::now() >= end => {
-                // It ends by itself or by this; the run goes on either way.
-                let _ = child.kill();
+                let group = Pid::from_child(&child);
+                let _ = kill_process_group(group, Signal::KILL);
                 let _ = child.wait();
-                return Err(format!("it had not ended after {} s", LIMIT.as_secs()));
+                return Err(format!("it had not ended after {} s", limit.as_secs()));
             }
             None => std::thread::sleep(LOOK),
         }
     }
 }
 
-fn last_error(child: &mut Child) -> String {
-    let mut text = String::new();
-    if let Some(stderr) = &mut child.stderr {
-        let _ = std::io::Read::read_to_string(stderr, &mut text);
+/// The text that a command has not read yet.
+struct Input<'a> {
+    pipe: Option<ChildStdin>,
+    rest: &'a [u8],
+}
+
+impl<'a> Input<'a> {
+    fn new(pipe: Option<ChildStdin>, text: &'a str) -> Self {
+        let pipe = pipe.filter(|pipe| ioctl_fionbio(pipe, true).is_ok());
+        let rest = text.as_bytes();
+        Input { pipe, rest }
     }
-    match text.lines().last() {
-        Some(line) => format!(": {}", model::printable::one_line(line)),
-        None => String::new(),
+
+    /// Writes as much as there is room for. A command that does not read is judged by its exit status.
+    fn write(&mut self) {
+        while let Some(pipe) = &mut self.pipe {
+            match pipe.write(self.rest) {
+                Ok(count) if count < self.rest.len() => self.rest = &self.rest[count..],
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return,
+                _ => self.pipe = None,
+            }
+        }
+    }
+}
+
+/// The errors that a command told, as far as they are quoted.
+struct Errors {
+    pipe: Option<ChildStderr>,
+    said: Vec<u8>,
+}
+
+impl Errors {
+    /// The most that is kept of them.
+    const KEPT: usize = 8 << 10;
+
+    fn new(pipe: Option<ChildStderr>) -> Self {
+        let pipe = pipe.filter(|pipe| ioctl_fionbio(pipe, true).is_ok());
+        Errors {
+            pipe,
+            said: Vec::new(),
+        }
+    }
+
+    /// Reads what is there, and no more at a time than a pipe holds.
+    fn read(&mut self) {
+        let mut bytes = [0; 64 << 10];
+        let Some(Ok(count)) = self.pipe.as_mut().map(|pipe| pipe.read(&mut bytes)) else {
+            return;
+        };
+        self.said.extend(&bytes[..count]);
+        let excess = self.said.len().saturating_sub(Self::KEPT);
+        self.said.drain(..excess);
+    }
+
+    fn last(&self) -> String {
+        let text = String::from_utf8_lossy(&self.said);
+        match text.lines().last() {
+            Some(line) => format!(": {}", model::printable::one_line(line)),
+            None => String::new(),
+        }
     }
 }
 
@@ -392,7 +443,7 @@ mod tests {
                 .unwrap()
                 .ends_with("one by one: 1.")
         );
-        let failed = tell(Command::new("false"), "").unwrap_err();
+        let failed = tell(Command::new("false"), "", LIMIT).unwrap_err();
         assert!(failed.contains("exit status: 1"), "{failed}");
     }
 
@@ -410,5 +461,50 @@ mod tests {
         let head: Vec<&str> = mail.lines().take(4).collect();
         assert_eq!(head[1], "Subject: schedlab xBcc: y end: first");
         assert_eq!(head[3], "");
+    }
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn nobody_holds_up_a_notice_by_keeping_its_errors_open() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("pid");
+        let script = format!(
+            "echo lost >&2; sleep 600 & echo $! > {}; exit 1",
+            file.display()
+        );
+        let failed = tell(shell(&script), "", LIMIT).unwrap_err();
+        assert!(failed.ends_with(": lost"), "{failed}");
+        // It was not waited for, and ends with the test.
+        let pid = std::fs::read_to_string(&file).unwrap();
+        let ended = shell(&format!("kill {pid}")).status().unwrap();
+        assert!(ended.success(), "the sleep had ended");
+    }
+
+    #[test]
+    fn what_takes_too_long_ends_with_all_that_it_started() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("pid");
+        // It reads nothing of a text that no pipe holds.
+        let script = format!("sleep 600 & echo $! > {}; wait", file.display());
+        let text = "x".repeat(1 << 20);
+        let failed = tell(shell(&script), &text, Duration::from_secs(2)).unwrap_err();
+        assert!(failed.contains("had not ended after 2 s"), "{failed}");
+        let pid = std::fs::read_to_string(&file).unwrap();
+        let state = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
+        // Nobody may have taken note of its end yet.
+        let is_dead = state.map_or(true, |stat| stat.contains(") Z"));
+        assert!(is_dead, "sleep {pid} runs on");
+    }
+
+    #[test]
+    fn a_long_text_reaches_a_command_that_reads_slowly() {
+        let text = "x".repeat(300_000);
+        let counted = shell("sleep 0.1; test $(wc -c) = 300000");
+        tell(counted, &text, LIMIT).unwrap();
     }
 }

@@ -1,6 +1,7 @@
 //! Units of systemd on this machine.
 
 use crate::exit::CliError;
+use doors::written::{Trust, exposed};
 use model::Problem;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,6 +18,29 @@ pub fn unit(name: &str, kind: &str) -> PathBuf {
 pub fn quoted(word: &str) -> String {
     let word = word.replace('\\', "\\\\").replace('"', "\\\"");
     format!("\"{}\"", word.replace('%', "%%").replace('$', "$$"))
+}
+
+/// Refuses what a unit of root would run or read, and others could change: themselves, or on the way
+/// from `/` to it.
+pub fn for_root(path: &Path) -> Result<(), CliError> {
+    let found = exposed(path, &Trust::in_root()).map_err(|e| refused("look at", path, &e))?;
+    let Some(exposed) = found else {
+        return Ok(());
+    };
+    Err(CliError::Unmet(vec![Problem {
+        object: path.display().to_string(),
+        what: format!("root would run it, and {exposed}"),
+        remedy: "copy it to a directory that only root may write, such as /usr/local/bin or \
+                 /etc/schedlab"
+            .to_owned(),
+    }]))
+}
+
+/// This program, as a unit of root starts it.
+pub fn program_for_root() -> Result<PathBuf, CliError> {
+    let program = std::env::current_exe().map_err(CliError::internal)?;
+    for_root(&program)?;
+    Ok(program)
 }
 
 /// Refuses a machine that systemd does not manage; `remedy` says what to do there.

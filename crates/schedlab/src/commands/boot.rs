@@ -24,7 +24,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use target::Restart;
 
-const UNIT: &str = "schedlab-boot";
+/// Unit of a run that goes on across boots.
+pub const UNIT: &str = "schedlab-boot";
 
 pub fn boot(command: &BootCommand) -> Result<ExitCode, CliError> {
     match command {
@@ -290,11 +291,16 @@ fn start(
 
 /// The unit that goes on at each boot, after all that starts at a boot has started.
 fn service(name: &str, directory: &Path) -> Result<String, CliError> {
-    let program = std::env::current_exe().map_err(CliError::internal)?;
-    let program = program.display().to_string();
+    let program = systemd::program_for_root()?.display().to_string();
     let command = [&program, "boot", "resume"].map(quoted).join(" ");
     let mounts = [directory.display().to_string(), program].map(|path| quoted(&path));
-    let variables = [agent::STATE_VARIABLE, "SCHEDLAB_CACHE_DIR"];
+    // The results stay those of who called sudo, whose directories are written to at each boot.
+    let variables = [
+        agent::STATE_VARIABLE,
+        "SCHEDLAB_CACHE_DIR",
+        "SUDO_UID",
+        "SUDO_GID",
+    ];
     let variables = variables.iter().filter_map(|name| {
         let value = std::env::var(name).ok()?;
         Some(format!(

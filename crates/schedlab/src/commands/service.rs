@@ -39,6 +39,7 @@ fn install(args: &ServiceInstall) -> Result<(), CliError> {
     }
     systemd::require("let cron run `schedlab run FILE --wait`; `--dry-run` shows the units")?;
     check_calendar(&units.calendar)?;
+    units.check_free(Path::new(UNITS))?;
     std::fs::create_dir_all(&units.directory)
         .map_err(|e| refused("create", &units.directory, &e))?;
     systemd::write(&unit(&units.name, "service"), &units.service)?;
@@ -80,6 +81,8 @@ struct Units {
     name: String,
     calendar: String,
     directory: PathBuf,
+    /// The experiment's file.
+    file: PathBuf,
     service: String,
     timer: String,
 }
@@ -97,7 +100,11 @@ impl Units {
             ));
         }
         let file = absolute(&args.file)?;
-        let program = std::env::current_exe().map_err(CliError::internal)?;
+        let program = systemd::program_for_root()?;
+        systemd::for_root(&file)?;
+        for file in args.notify.iter().filter_map(|to| to.strip_prefix('@')) {
+            systemd::for_root(&absolute(Path::new(file))?)?;
+        }
         let directory = absolute(args.directory.as_deref().unwrap_or(Path::new(DIRECTORY)))?;
         let mut command = vec![program.display().to_string(), "run".to_owned()];
         command.extend([file.display().to_string(), "--wait".to_owned()]);
@@ -113,7 +120,32 @@ impl Units {
             timer: timer_unit(&what, &calendar),
             calendar,
             directory,
+            file,
         })
+    }
+
+    /// Refuses a name that another experiment's unit has: names may differ where units do not.
+    fn check_free(&self, units: &Path) -> Result<(), CliError> {
+        let unit = units.join(format!("{}.service", self.name));
+        let there = match std::fs::read_to_string(&unit) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            there => there.map_err(|e| refused("read", &unit, &e))?,
+        };
+        let runs = |text: &str, file: &Path| {
+            let word = quoted(&file.display().to_string());
+            text.lines()
+                .any(|line| line.starts_with("ExecStart=") && line.contains(&word))
+        };
+        match runs(&there, &self.file) {
+            true => Ok(()),
+            false => Err(CliError::usage(
+                format!("{} runs another file", unit.display()),
+                format!(
+                    "give the experiment another name, or remove that one: schedlab service remove {}",
+                    self.name
+                ),
+            )),
+        }
     }
 }
 
@@ -137,9 +169,13 @@ fn timer_unit(what: &str, calendar: &str) -> String {
 fn unit_name(experiment: &str) -> String {
     let is_good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let name = plain(experiment).replace(|c| !is_good(c), "-");
-    match name.strip_prefix("schedlab-") {
+    let name = match name.strip_prefix("schedlab-") {
         Some(_) => name,
         None => format!("schedlab-{name}"),
+    };
+    match name == super::boot::UNIT {
+        true => "schedlab-experiment-boot".to_owned(),
+        false => name,
     }
 }
 
@@ -177,6 +213,35 @@ mod tests {
     fn a_unit_is_named_after_its_experiment() {
         assert_eq!(unit_name("night of 5%"), "schedlab-night-of-5-");
         assert_eq!(unit_name("schedlab-x"), "schedlab-x");
+    }
+
+    #[test]
+    fn no_experiment_has_the_unit_of_a_run_across_boots() {
+        for name in ["boot", "schedlab-boot"] {
+            assert_ne!(unit_name(name), crate::commands::boot::UNIT);
+        }
+    }
+
+    #[test]
+    fn two_names_that_become_one_unit_do_not_overwrite_each_other() {
+        let dir = tempfile::tempdir().unwrap();
+        let of = |name: &str, file: &str| Units {
+            name: unit_name(name),
+            calendar: String::new(),
+            directory: PathBuf::new(),
+            file: file.into(),
+            service: format!("ExecStart=\"/bin/schedlab\" \"run\" \"{file}\"\n"),
+            timer: String::new(),
+        };
+        let first = of("a b", "/x/a.toml");
+        first.check_free(dir.path()).unwrap();
+        let unit = dir.path().join("schedlab-a-b.service");
+        std::fs::write(unit, &first.service).unwrap();
+        first.check_free(dir.path()).unwrap();
+        for other in [of("a-b", "/x/b.toml"), of("a:b", "/x/a.toml.bak")] {
+            let refused = other.check_free(dir.path()).unwrap_err();
+            assert!(refused.to_string().contains("another file"), "{refused}");
+        }
     }
 
     #[test]

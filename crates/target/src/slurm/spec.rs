@@ -157,11 +157,12 @@ impl SlurmSpec {
             let what = "a run ends a minute before the limit, so it must be two minutes or more";
             return Err(Invalid::new("time", what));
         }
-        if self.options.iter().any(|word| word == "--no-shell") {
-            let what = "`--no-shell` would leave the job behind";
+        if let Some(word) = self.options.iter().find(|word| means("--no-shell", word)) {
+            let what = format!("`{word}` would leave the job behind");
             return Err(Invalid::new("options", what));
         }
-        match self.options.iter().find(|word| !word.starts_with('-')) {
+        let is_option = |word: &str| word.starts_with('-') && !["-", "--"].contains(&word);
+        match self.options.iter().find(|word| !is_option(word)) {
             Some(word) => Err(Invalid::new("options", format!("`{word}` is no option"))
                 .with_remedy("each with its value in one word: options = [\"--account=lab\"]")),
             None => Ok(()),
@@ -179,7 +180,7 @@ impl SlurmSpec {
             return Err(Invalid::new("constraint", what));
         }
         let ours = ["-w", "-C", "-N", "--nodelist", "--constraint", "--nodes"];
-        let taken = |word: &&String| ours.iter().any(|option| word.starts_with(option));
+        let taken = |word: &&String| ours.iter().any(|option| means(option, word));
         match self.options.iter().find(taken) {
             Some(word) => {
                 let what = format!("`{word}` is said by each job of a kernel itself");
@@ -254,6 +255,21 @@ impl From<&SlurmSpec> for TargetSpec {
     }
 }
 
+/// True if salloc takes a word for this option, as getopt_long(3) reads it: the beginning of a long one
+/// stands for all of it, and a letter may come after others that have no value.
+fn means(option: &str, word: &str) -> bool {
+    const WITHOUT_VALUE: &str = "hHkOQsuvV";
+    if let Some(begun) = word.strip_prefix("--") {
+        let name = begun.split('=').next().unwrap_or(begun);
+        let long = option.strip_prefix("--");
+        return !name.is_empty() && long.is_some_and(|long| long.starts_with(name));
+    }
+    let letter = option.chars().nth(1).filter(|letter| *letter != '-');
+    let mut letters = word.chars().skip(1);
+    let said = letters.find(|letter| !WITHOUT_VALUE.contains(*letter));
+    letter.is_some() && said == letter
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -302,19 +318,32 @@ mod tests {
             ("{time = \"30s\"}", "time"),
             ("{options = [\"sh\"]}", "options"),
             ("{options = [\"--no-shell\"]}", "options"),
+            ("{options = [\"--no-she\"]}", "options"),
+            ("{options = [\"--no-s\"]}", "options"),
+            ("{options = [\"--\"]}", "options"),
             ("{kernel-feature = \"kernel\"}", "kernel-feature"),
             ("{kernel-feature = \"a b {kernel}\"}", "kernel-feature"),
             (
                 "{kernel-feature = \"{kernel}\", constraint = \"a|b\"}",
                 "constraint",
             ),
-            (
-                "{kernel-feature = \"{kernel}\", options = [\"-wn1\"]}",
-                "options",
-            ),
         ] {
             let error = read(keys).unwrap_err();
             assert!(error.contains(key), "{keys}: {error}");
+        }
+        for (option, is_ours) in [
+            ("-wn1", true),
+            ("-Qwn1", true),
+            ("--nodel=n1", true),
+            ("--nodelist=n1", true),
+            ("--node=2", true),
+            ("--constr=x", true),
+            ("--no-kill", false),
+            ("-Alabwork", false),
+            ("--qos=nodes", false),
+        ] {
+            let keys = format!("{{kernel-feature = \"{{kernel}}\", options = [\"{option}\"]}}");
+            assert_eq!(read(&keys).is_err(), is_ours, "{option}");
         }
     }
 }
