@@ -16,6 +16,16 @@
 //! every directory on the way is one in which nobody else can swap names, the name is as good, and
 //! every program that is given the name is safe too.
 
+mod file;
+mod marked;
 mod way;
 
-pub use way::{Exposed, How, Trust, exposed, make_directory, real_directory, real_place};
+pub use file::{
+    Beside, PARTIAL, create_file, create_new_file, move_durably, open_file, remove_file,
+    sync_parent, write_file, write_file_durably, write_kernel_file, write_link,
+};
+pub use marked::{Holds, MARK, Marked, Part, Patience, has_mark, no_patience, remove_marked};
+pub use way::{
+    Exposed, How, Trust, exposed, make_directory, make_new_directory, real_directory, real_path,
+    real_place,
+};

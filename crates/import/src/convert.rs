@@ -90,14 +90,23 @@ impl Converted {
             together: false,
         };
         let mut writer = Writer::create(dir, manifest, None, &self.experiment, &self.plan)?;
-        writer.add_start(Start {
+        let start = Start {
             began: now,
             build,
             machines: vec![Machine {
                 kernel: None,
                 system: self.system(),
             }],
-        })?;
+        };
+        let written = self.write_trials(&mut writer, start);
+        if written.is_err() {
+            writer.discard_all();
+        }
+        written
+    }
+
+    fn write_trials(&self, writer: &mut Writer, start: Start) -> Result<(), ResultsError> {
+        writer.add_start(start)?;
         for (trial, files) in &self.trials {
             writer.add_trial(trial, files)?;
         }

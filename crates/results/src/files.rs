@@ -2,6 +2,8 @@
 //! whole or not at all.
 
 use crate::ResultsError;
+use doors::written;
+pub use doors::written::PARTIAL;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use serde::Serialize;
@@ -51,8 +53,6 @@ pub fn trace_in(trial: &Path) -> PathBuf {
 
 /// Name of the file with the result of one trial, in the trial's directory.
 pub const TRIAL: &str = "trial.json";
-/// Prefix of what is being written; left over only by a crash.
-pub const PARTIAL: &str = ".partial-";
 
 /// A name that is one path component without spaces, whatever was in it.
 pub fn plain(name: &str) -> String {
@@ -113,13 +113,9 @@ pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, ResultsEr
     })
 }
 
-/// Write beside the place, sync, rename: readers see the old file or the new one.
+/// Readers see the old file or the new one, also after the machine lost power.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), ResultsError> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let partial = path.with_file_name(format!("{PARTIAL}{name}"));
-    write_synced(&partial, bytes)?;
-    fs::rename(&partial, path).map_err(io("renaming to", path))?;
-    sync_parent(path)
+    written::write_file_durably(path, bytes).map_err(io("writing", path))
 }
 
 pub(crate) fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), ResultsError> {
@@ -135,30 +131,10 @@ pub(crate) fn json<T: Serialize>(path: &Path, value: &T) -> Result<Vec<u8>, Resu
     Ok(bytes)
 }
 
-/// A new file in the place of whatever has its name: a link there is removed, never
-/// followed.
-pub(crate) fn create(path: &Path) -> Result<fs::File, ResultsError> {
-    match fs::remove_file(path) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => {
-            return Err(io("removing", path)(e));
-        }
-        _ => {}
-    }
-    fs::File::create_new(path).map_err(io("creating", path))
-}
-
 pub(crate) fn write_synced(path: &Path, bytes: &[u8]) -> Result<(), ResultsError> {
-    let mut file = create(path)?;
+    let mut file = written::create_file(path).map_err(io("creating", path))?;
     file.write_all(bytes).map_err(io("writing", path))?;
     file.sync_all().map_err(io("syncing", path))
-}
-
-/// A rename is on disk only when its directory is.
-pub(crate) fn sync_parent(path: &Path) -> Result<(), ResultsError> {
-    let parent = path.parent().unwrap_or(Path::new("."));
-    fs::File::open(parent)
-        .and_then(|dir| dir.sync_all())
-        .map_err(io("syncing", parent))
 }
 
 #[cfg(test)]

@@ -9,23 +9,20 @@
 
 use crate::files::{self, io, read_json, write_json, write_whole};
 use crate::merge::{self, Part};
-use crate::{Manifest, ResultsError, place};
+use crate::write::{Held, is_directory};
+use crate::{Manifest, ResultsError};
+use doors::written;
 use model::Experiment;
-use std::fs::{self, File, TryLockError};
-use std::io::ErrorKind;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Name of the directory with the results of each machine.
 const NODES: &str = "nodes";
 
-/// Name of the file that the process which measures has locked.
-const LOCK: &str = "lock";
-
 /// A directory with results of several machines, and with what they come to. It is of one process.
 #[derive(Debug)]
 pub struct FleetDir {
-    dir: PathBuf,
-    _lock: File,
+    held: Held,
 }
 
 impl FleetDir {
@@ -35,53 +32,49 @@ impl FleetDir {
         experiment: &Experiment,
         source: Option<&str>,
     ) -> Result<Self, ResultsError> {
-        let is_taken = fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some());
-        if is_taken {
-            return Err(ResultsError::Occupied(dir.to_owned()));
+        let mut fleet = FleetDir {
+            held: Held::take_new(dir)?,
+        };
+        let begun = fleet.begin(experiment, source);
+        if begun.is_err() {
+            fleet.held.remove_made();
         }
-        place::make(dir)?;
-        let nodes = dir.join(NODES);
-        place::make(&nodes)?;
+        begun.map(|()| fleet)
+    }
+
+    fn begin(&mut self, experiment: &Experiment, source: Option<&str>) -> Result<(), ResultsError> {
+        let nodes = self.nodes();
+        self.held.make_directory(NODES)?;
         if let Some(text) = source {
-            write_whole(&nodes.join(files::EXPERIMENT_SOURCE), text.as_bytes())?;
+            let name = format!("{NODES}/{}", files::EXPERIMENT_SOURCE);
+            self.held.write_new(&name, text.as_bytes())?;
         }
-        let lock = locked(&nodes)?;
-        write_json(&nodes.join(files::EXPERIMENT), experiment)?;
-        Ok(FleetDir {
-            dir: dir.to_owned(),
-            _lock: lock,
-        })
+        let experiment = files::json(&nodes, experiment)?;
+        let name = format!("{NODES}/{}", files::EXPERIMENT);
+        self.held.write_new(&name, &experiment)
     }
 
     /// Removes one in which nothing was begun; `false` where something was.
     pub fn discard(&self) -> bool {
         let is_new = self.runs().is_ok_and(|runs| runs.is_empty());
         if is_new {
-            // What is left of it holds nothing.
-            let _ = fs::remove_dir_all(self.nodes());
-            let _ = fs::remove_dir(&self.dir);
+            self.held.remove_made();
         }
         is_new
     }
 
-    /// The one that is there; `None` where the directory is no such thing.
-    pub fn open(dir: &Path) -> Result<Option<Self>, ResultsError> {
-        if !is_fleet(dir) {
-            return Ok(None);
+    /// The one that is there. The directory is given back where it is no such thing.
+    pub fn open(held: Held) -> Result<Result<Self, Held>, ResultsError> {
+        if !is_fleet(held.dir()) {
+            return Ok(Err(held));
         }
-        let nodes = dir.join(NODES);
-        place::is_ours(dir)?;
-        place::is_directory(&nodes)?;
-        place::is_ours(&nodes)?;
-        Ok(Some(FleetDir {
-            dir: dir.to_owned(),
-            _lock: locked(&nodes)?,
-        }))
+        is_directory(&held.dir().join(NODES))?;
+        Ok(Ok(FleetDir { held }))
     }
 
     /// The directory of all.
     pub fn dir(&self) -> &Path {
-        &self.dir
+        self.held.dir()
     }
 
     /// The experiment of all machines.
@@ -126,8 +119,8 @@ impl FleetDir {
 
     /// Puts the merged results of these runs in the place of those of before.
     pub fn merge(&self, parts: &[Part], manifest: Manifest) -> Result<(), ResultsError> {
-        let new = self.dir.join(format!("{}merged", files::PARTIAL));
-        remove(&new)?;
+        let new = self.dir().join(format!("{}merged", files::PARTIAL));
+        self.held.remove_below(&new)?;
         merge::merge(parts, &new, manifest)?;
         let merged: Experiment = read_json(&new.join(files::EXPERIMENT))?;
         let of_all = Experiment {
@@ -137,60 +130,33 @@ impl FleetDir {
         write_json(&new.join(files::EXPERIMENT), &of_all)?;
         // Without a manifest there are no results, until all of the new ones are in place.
         for old in files::OWN {
-            remove(&self.dir.join(old))?;
+            self.held.remove_below(&self.dir().join(old))?;
         }
         let entries = fs::read_dir(&new).map_err(io("reading", &new))?;
         let mut names = Vec::new();
         for entry in entries {
             names.push(entry.map_err(io("reading", &new))?.file_name());
         }
+        // This directory has a mark of its own.
+        names.retain(|name| *name != *written::MARK);
         names.sort_by_key(|name| *name == *files::MANIFEST);
         for name in names {
-            let to = self.dir.join(&name);
-            remove(&to)?;
-            fs::rename(new.join(&name), &to).map_err(io("moving to", &to))?;
+            let to = self.dir().join(&name);
+            self.held.remove_below(&to)?;
+            written::move_durably(&new.join(&name), &to).map_err(io("moving to", &to))?;
         }
         if let Some(text) = self.source() {
-            write_whole(&self.dir.join(files::EXPERIMENT_SOURCE), text.as_bytes())?;
+            write_whole(&self.dir().join(files::EXPERIMENT_SOURCE), text.as_bytes())?;
         }
-        remove(&new)
+        self.held.remove_below(&new)
     }
 
     fn nodes(&self) -> PathBuf {
-        self.dir.join(NODES)
+        self.dir().join(NODES)
     }
 }
 
 /// True for a directory with results of several machines, also before they were merged.
 pub(crate) fn is_fleet(dir: &Path) -> bool {
     dir.join(NODES).join(files::EXPERIMENT).exists()
-}
-
-/// The right to measure into the directory, until the file is closed.
-fn locked(nodes: &Path) -> Result<File, ResultsError> {
-    let path = nodes.join(LOCK);
-    let options = File::options()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(&path);
-    let file = options.map_err(io("opening", &path))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(ResultsError::InUse(nodes.to_owned())),
-        Err(TryLockError::Error(error)) => Err(io("locking", &path)(error)),
-    }
-}
-
-/// Removes a file or a directory, if it is there.
-fn remove(path: &Path) -> Result<(), ResultsError> {
-    let removed = match path.symlink_metadata() {
-        Ok(found) if found.is_dir() => fs::remove_dir_all(path),
-        Ok(_) => fs::remove_file(path),
-        Err(error) => Err(error),
-    };
-    match removed {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(io("removing", path)(error)),
-        _ => Ok(()),
-    }
 }

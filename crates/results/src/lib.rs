@@ -19,7 +19,6 @@ pub mod files;
 pub mod fleet;
 pub mod merge;
 pub mod overload;
-mod place;
 pub mod read;
 pub mod sample;
 pub mod turns;
@@ -28,7 +27,7 @@ pub mod write;
 pub use overload::Overload;
 pub use read::{ResultSet, StoredTrial};
 pub use sample::{BlockRatio, LEAST_PERCENT, Pair, log_ratios, pairs};
-pub use write::{TrialFiles, Writer};
+pub use write::{Held, TrialFiles, Writer};
 
 use model::Warning;
 use serde::{Deserialize, Serialize};
@@ -136,18 +135,6 @@ pub enum ResultsError {
     /// A link, a pipe, or what else is no regular file.
     #[error("{}: is a link or no regular file; results are read from regular files only", .0.display())]
     NotAFile(PathBuf),
-    /// A directory that another user can change while it is written.
-    #[error(
-        "{}: belongs to another user ({owner}), who could lead what is written elsewhere; choose \
-         another directory, or copy it",
-        path.display()
-    )]
-    OfAnother {
-        /// Path of the directory.
-        path: PathBuf,
-        /// User id of its owner.
-        owner: u32,
-    },
     /// A link, or what else is no directory.
     #[error("{}: is a link or no directory", .0.display())]
     NotADirectory(PathBuf),
@@ -170,7 +157,10 @@ pub enum ResultsError {
     #[error("signing the capsule: {0}")]
     Unsigned(String),
     /// A directory into which another process measures.
-    #[error("{}: another run measures into it", .0.display())]
+    #[error(
+        "{}: another run measures into it; wait for its end (`schedlab run --wait` does), or choose \
+         another directory", .0.display()
+    )]
     InUse(PathBuf),
     /// A directory with results of several machines that are not merged yet.
     #[error(

@@ -92,8 +92,7 @@ pub fn merge(parts: &[Part], dir: &Path, manifest: Manifest) -> Result<(), Resul
     let mut writer = Writer::create(dir, manifest, None, &experiment, &plan)?;
     let written = write(&mut writer, first, parts);
     if written.is_err() {
-        // All that is in it was made here.
-        let _ = std::fs::remove_dir_all(dir);
+        writer.discard_all();
     }
     written
 }

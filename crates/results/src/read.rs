@@ -5,8 +5,8 @@
 
 use crate::files::{self, io, read_json};
 use crate::fleet::is_fleet;
-use crate::write::never_began;
 use crate::{FORMAT, Format, Manifest, ResultsError};
+use doors::written;
 use model::{
     Build, Calibration, Cell, Experiment, Invalid, Load, Machine, Plan, Start, System, Trial,
     format_rate,
@@ -142,7 +142,7 @@ pub fn read_manifest(dir: &Path) -> Result<Manifest, ResultsError> {
         if is_fleet(dir) {
             return Err(ResultsError::NotMerged(dir.to_owned()));
         }
-        let why = match dir.join(files::EXPERIMENT).exists() && never_began(dir)? {
+        let why = match written::has_mark(dir) {
             true => ResultsError::NeverBegan,
             false => ResultsError::NotResults,
         };

@@ -1,13 +1,16 @@
 //! Writing a results directory.
 
 use crate::capsule::Found;
-use crate::files::{self, io, json, sync_parent, write_json, write_synced, write_whole};
-use crate::place;
+use crate::files::{self, io, json, write_synced, write_whole};
+use crate::fleet::is_fleet;
 use crate::read::{read_manifest, read_starts};
 use crate::{Manifest, ResultsError, RunState};
+use doors::written::{self, Holds, Marked, Patience};
 use model::{Calibration, Experiment, Machine, Plan, Start, Trial, TrialFile, Warning};
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// The files of a trial besides its result.
@@ -19,14 +22,110 @@ pub struct TrialFiles {
     pub kept: BTreeMap<String, Vec<u8>>,
 }
 
+/// Name of a file whose own has no character that is kept.
+const NAMELESS: &str = "unnamed";
+
+/// The right to write into a results directory, which one process has at a time.
+#[derive(Debug)]
+pub struct Held(Marked);
+
+impl Held {
+    /// Takes results that are there, before anything of them is read. `wait` is asked while another
+    /// process has them; `false` gives up.
+    pub fn take(dir: &Path, wait: Patience) -> Result<Held, ResultsError> {
+        if !dir.join(files::MANIFEST).exists() && !is_fleet(dir) {
+            // It says what the directory is instead.
+            read_manifest(dir)?;
+        }
+        is_directory(dir)?;
+        let taken = Marked::adopt(dir, wait).map_err(not_taken(dir));
+        taken.map(Held)
+    }
+
+    /// Takes a new directory, or one with nothing but what a killed run left.
+    pub(crate) fn take_new(dir: &Path) -> Result<Held, ResultsError> {
+        let taken = Marked::take(dir);
+        let mut taken = taken.map_err(not_taken(dir))?;
+        is_directory(dir)?;
+        let is_begun = dir.join(files::MANIFEST).exists() || is_fleet(dir);
+        if is_begun || taken.remove_listed().map_err(io("clearing", dir))? == Holds::More {
+            return Err(ResultsError::Occupied(dir.to_owned()));
+        }
+        Ok(Held(taken))
+    }
+
+    /// The directory.
+    pub fn dir(&self) -> &Path {
+        self.0.dir()
+    }
+
+    /// Writes a file that is not there.
+    pub(crate) fn write_new(&mut self, name: &str, bytes: &[u8]) -> Result<(), ResultsError> {
+        let written = self.0.write_new(name, bytes);
+        written.map_err(io("writing", &self.dir().join(name)))
+    }
+
+    /// Makes a directory that is not there.
+    pub(crate) fn make_directory(&mut self, name: &str) -> Result<(), ResultsError> {
+        let made = self.0.make_directory(name);
+        made.map_err(io("creating", &self.dir().join(name)))
+    }
+
+    /// Removes what this process made there.
+    pub(crate) fn remove_made(&self) {
+        self.0.remove_made();
+    }
+
+    /// Removes what a run made below the directory.
+    pub(crate) fn remove_below(&self, place: &Path) -> Result<(), ResultsError> {
+        self.0.remove_below(place).map_err(io("removing", place))
+    }
+
+    fn write_json<T: Serialize>(&self, name: &str, value: &T) -> Result<(), ResultsError> {
+        let path = self.dir().join(name);
+        let written = self.0.write(name, &json(&path, value)?);
+        written.map_err(io("writing", &path))
+    }
+}
+
+/// An error of the one who wanted a directory for results.
+fn not_taken(dir: &Path) -> impl Fn(std::io::Error) -> ResultsError {
+    let dir = dir.to_owned();
+    move |error| match error.kind() {
+        ErrorKind::AlreadyExists => ResultsError::Occupied(dir.clone()),
+        ErrorKind::WouldBlock => ResultsError::InUse(dir.clone()),
+        ErrorKind::NotADirectory => ResultsError::NotADirectory(dir.clone()),
+        _ => io("taking", &dir)(error),
+    }
+}
+
+/// Refuses a directory for a new run that [`Writer::create`] would refuse, before anything else is
+/// done.
+pub fn check_place(dir: &Path) -> Result<(), ResultsError> {
+    if !dir.exists() || (is_empty(dir)? && dir.is_dir()) {
+        return Ok(());
+    }
+    match written::has_mark(dir) && !dir.join(files::MANIFEST).exists() && !is_fleet(dir) {
+        true => Ok(()),
+        false => Err(ResultsError::Occupied(dir.to_owned())),
+    }
+}
+
+/// A directory, and no link to one.
+pub(crate) fn is_directory(dir: &Path) -> Result<(), ResultsError> {
+    let found = dir.symlink_metadata().map_err(io("looking at", dir))?;
+    match found.is_dir() {
+        true => Ok(()),
+        false => Err(ResultsError::NotADirectory(dir.to_owned())),
+    }
+}
+
 /// The one writer of a results directory.
 #[derive(Debug)]
 pub struct Writer {
-    dir: PathBuf,
+    held: Held,
     manifest: Manifest,
     starts: Vec<Start>,
-    /// Tables of searches that this process wrote.
-    searches: Vec<PathBuf>,
     /// Did this process make the directory's contents?
     is_new: bool,
 }
@@ -41,37 +140,54 @@ impl Writer {
         experiment: &Experiment,
         plan: &Plan,
     ) -> Result<Writer, ResultsError> {
-        if dir.exists() && !is_empty(dir)? && !never_began(dir)? {
-            return Err(ResultsError::Occupied(dir.to_owned()));
-        }
-        place::make(dir)?;
-        place::make(&dir.join(files::TRIALS))?;
-        if let Some(text) = source {
-            write_whole(&dir.join(files::EXPERIMENT_SOURCE), text.as_bytes())?;
-        }
-        write_json(&dir.join(files::EXPERIMENT), experiment)?;
-        write_json(&dir.join(files::PLAN), plan)?;
-        // Last: a directory with a manifest has everything else.
-        write_json(&dir.join(files::MANIFEST), &manifest)?;
-        Ok(Writer {
-            dir: dir.to_owned(),
+        let mut writer = Writer {
+            held: Held::take_new(dir)?,
             manifest,
             starts: Vec::new(),
-            searches: Vec::new(),
             is_new: true,
-        })
+        };
+        let written = writer.begin(source, experiment, plan);
+        if written.is_err() {
+            writer.held.remove_made();
+        }
+        written.map(|()| writer)
+    }
+
+    fn begin(
+        &mut self,
+        source: Option<&str>,
+        experiment: &Experiment,
+        plan: &Plan,
+    ) -> Result<(), ResultsError> {
+        let dir = self.dir().to_owned();
+        self.held.make_directory(files::TRIALS)?;
+        if let Some(text) = source {
+            let name = files::EXPERIMENT_SOURCE;
+            self.held.write_new(name, text.as_bytes())?;
+        }
+        let experiment = json(&dir.join(files::EXPERIMENT), experiment)?;
+        self.held.write_new(files::EXPERIMENT, &experiment)?;
+        let plan = json(&dir.join(files::PLAN), plan)?;
+        self.held.write_new(files::PLAN, &plan)?;
+        // Last: a directory with a manifest has everything else.
+        let manifest = json(&dir.join(files::MANIFEST), &self.manifest)?;
+        self.held.write_new(files::MANIFEST, &manifest)
     }
 
     /// Go on in a directory that an earlier run left.
     pub fn reopen(dir: &Path) -> Result<Writer, ResultsError> {
-        let manifest = read_manifest(dir)?;
-        place::is_ours(dir)?;
-        place::is_directory(&dir.join(files::TRIALS))?;
+        Writer::go_on(Held::take(dir, &mut written::no_patience)?)
+    }
+
+    /// Goes on in a directory that an earlier run left, and that was taken before it was read.
+    pub fn go_on(held: Held) -> Result<Writer, ResultsError> {
+        let dir = held.dir().to_owned();
+        let manifest = read_manifest(&dir)?;
+        is_directory(&dir.join(files::TRIALS))?;
         let mut writer = Writer {
-            dir: dir.to_owned(),
-            starts: read_starts(dir, &manifest)?,
+            starts: read_starts(&dir, &manifest)?,
+            held,
             manifest,
-            searches: Vec::new(),
             is_new: false,
         };
         writer.remove_partial()?;
@@ -87,15 +203,15 @@ impl Writer {
         is_outdated: impl Fn(&Warning) -> bool,
     ) -> Result<(), ResultsError> {
         // The plan first: a longer one than the experiment says does no harm.
-        write_json(&self.dir.join(files::PLAN), plan)?;
-        write_json(&self.dir.join(files::EXPERIMENT), experiment)?;
+        self.held.write_json(files::PLAN, plan)?;
+        self.held.write_json(files::EXPERIMENT, experiment)?;
         self.manifest.warnings.retain(|w| !is_outdated(w));
-        write_json(&self.dir.join(files::MANIFEST), &self.manifest)
+        self.held.write_json(files::MANIFEST, &self.manifest)
     }
 
     /// Path of the directory.
     pub fn dir(&self) -> &Path {
-        &self.dir
+        self.held.dir()
     }
 
     /// The starts before this one.
@@ -110,7 +226,7 @@ impl Writer {
             self.keep_first(machine)?;
         }
         self.starts.push(start);
-        write_json(&self.dir.join(files::STARTS), &self.starts)?;
+        self.held.write_json(files::STARTS, &self.starts)?;
         Ok(u32::try_from(self.starts.len()).unwrap_or(u32::MAX))
     }
 
@@ -120,7 +236,7 @@ impl Writer {
         if let Some(start) = self.starts.last_mut() {
             start.machines.push(machine);
         }
-        write_json(&self.dir.join(files::STARTS), &self.starts)
+        self.held.write_json(files::STARTS, &self.starts)
     }
 
     /// The first machine that came up is that of the run.
@@ -128,27 +244,25 @@ impl Writer {
         let mut earlier = self.starts.iter().flat_map(|start| &start.machines);
         match earlier.next() {
             Some(_) => Ok(()),
-            None => write_json(&self.dir.join(files::SYSTEM), &machine.system),
+            None => self.held.write_json(files::SYSTEM, &machine.system),
         }
     }
 
-    /// Remove a directory in which nothing was measured, if this process made it: its own
-    /// files by name, and nothing that somebody else put there.
+    /// Remove a directory in which nothing was measured, if this process made it: the files that it
+    /// wrote, and nothing that somebody else put there.
     pub fn discard(&self) {
-        let trials = self.dir.join(files::TRIALS);
-        if !self.is_new || !is_empty(&trials).is_ok_and(|empty| empty) {
-            return;
+        let trials = self.dir().join(files::TRIALS);
+        if self.is_new && is_empty(&trials).is_ok_and(|empty| empty) {
+            self.held.remove_made();
         }
-        for name in files::OWN {
-            let _ = fs::remove_file(self.dir.join(name));
+    }
+
+    /// Removes all that was written since the directory was made, trials too: of what can be
+    /// written again.
+    pub fn discard_all(&self) {
+        if self.is_new {
+            self.held.remove_made();
         }
-        for path in &self.searches {
-            let _ = fs::remove_file(path);
-        }
-        // These fail, rightly, where something is left.
-        let _ = fs::remove_dir(self.dir.join(files::SEARCHES));
-        let _ = fs::remove_dir(&trials);
-        let _ = fs::remove_dir(&self.dir);
     }
 
     /// Stores the calibrations so far, by cell name, in place of those stored before.
@@ -156,21 +270,21 @@ impl Writer {
         &self,
         calibrations: &BTreeMap<String, Calibration>,
     ) -> Result<(), ResultsError> {
-        write_json(&self.dir.join(files::CALIBRATION), calibrations)
+        self.held.write_json(files::CALIBRATION, calibrations)
     }
 
     /// Stores the table of the rates that were tried for a workload before the first block.
     pub fn add_search(&mut self, workload: &str, table: &str) -> Result<(), ResultsError> {
         let name = format!("{}/{}.csv", files::SEARCHES, short(workload));
-        self.searches
-            .push(derived(&self.dir, &name, table.as_bytes())?);
+        let path = derived(self.dir(), &name, table.as_bytes())?;
+        self.held.0.note(path);
         Ok(())
     }
 
     /// Stores a new state of the run in the manifest.
     pub fn set_state(&mut self, state: RunState) -> Result<(), ResultsError> {
         self.manifest.state = state;
-        write_json(&self.dir.join(files::MANIFEST), &self.manifest)
+        self.held.write_json(files::MANIFEST, &self.manifest)
     }
 
     /// Warnings about the whole run; each is kept once.
@@ -180,7 +294,7 @@ impl Writer {
                 self.manifest.warnings.push(warning);
             }
         }
-        write_json(&self.dir.join(files::MANIFEST), &self.manifest)
+        self.held.write_json(files::MANIFEST, &self.manifest)
     }
 
     /// Store a finished trial: whole or absent.
@@ -199,16 +313,18 @@ impl Writer {
         write: impl FnOnce(&Path) -> Result<(), ResultsError>,
     ) -> Result<(), ResultsError> {
         let name = trial_dir_name(trial);
-        let trials = self.dir.join(files::TRIALS);
+        let trials = self.dir().join(files::TRIALS);
         let partial = trials.join(format!("{}{name}", files::PARTIAL));
         let place = trials.join(&name);
+        // What has its name was left by a kill, or put there as a trap.
+        self.held.remove_below(&partial)?;
         let written = write_trial_dir(&partial, trial, write).and_then(|()| {
-            fs::rename(&partial, &place).map_err(io("renaming to", &place))?;
-            sync_parent(&place)
+            written::move_durably(&partial, &place).map_err(io("renaming to", &place))
         });
-        if written.is_err() {
+        match written.is_ok() {
+            true => self.held.0.note(place),
             // Best effort: what is left is ignored by readers and removed on resume.
-            let _ = fs::remove_dir_all(&partial);
+            false => drop(self.held.remove_below(&partial)),
         }
         written
     }
@@ -216,16 +332,13 @@ impl Writer {
     /// Removes the trace of a stored trial, since another one of its arm and cell has a worse
     /// latency. One that is gone is fine.
     pub fn remove_trace(&self, trial: &Trial) -> Result<(), ResultsError> {
-        let trials = self.dir.join(files::TRIALS);
+        let trials = self.dir().join(files::TRIALS);
         let path = files::trace_in(&trials.join(trial_dir_name(trial)));
-        match fs::remove_file(&path) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(io("removing", &path)(e)),
-            _ => Ok(()),
-        }
+        self.held.remove_below(&path)
     }
 
     fn remove_partial(&self) -> Result<(), ResultsError> {
-        let trials = self.dir.join(files::TRIALS);
+        let trials = self.dir().join(files::TRIALS);
         for entry in fs::read_dir(&trials).map_err(io("listing", &trials))? {
             let entry = entry.map_err(io("listing", &trials))?;
             if entry
@@ -233,8 +346,7 @@ impl Writer {
                 .to_string_lossy()
                 .starts_with(files::PARTIAL)
             {
-                let path = entry.path();
-                fs::remove_dir_all(&path).map_err(io("removing", &path))?;
+                self.held.remove_below(&entry.path())?;
             }
         }
         Ok(())
@@ -246,29 +358,11 @@ fn is_empty(dir: &Path) -> Result<bool, ResultsError> {
     Ok(entries.next().is_none())
 }
 
-/// Is there nothing but what a run writes before its manifest?
-pub(crate) fn never_began(dir: &Path) -> Result<bool, ResultsError> {
-    for entry in fs::read_dir(dir).map_err(io("listing", dir))? {
-        let name = entry.map_err(io("listing", dir))?.file_name();
-        let name = name.to_string_lossy();
-        let ours = match name.strip_prefix(files::PARTIAL).unwrap_or(&name) {
-            files::EXPERIMENT_SOURCE | files::EXPERIMENT | files::PLAN => true,
-            files::MANIFEST => name.starts_with(files::PARTIAL),
-            files::TRIALS => is_empty(&dir.join(files::TRIALS))?,
-            _ => false,
-        };
-        if !ours {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
 /// A file that is made from the results, below their directory: `report/report.txt`.
 pub fn derived(dir: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf, ResultsError> {
     let path = dir.join(name);
     if let Some(parent) = path.parent() {
-        place::make(parent)?;
+        written::make_directory(parent).map_err(io("creating", parent))?;
     }
     write_whole(&path, bytes)?;
     Ok(path)
@@ -279,7 +373,7 @@ fn write_trial_dir(
     trial: &Trial,
     write: impl FnOnce(&Path) -> Result<(), ResultsError>,
 ) -> Result<(), ResultsError> {
-    place::make_anew(dir)?;
+    written::make_new_directory(dir).map_err(io("creating", dir))?;
     write(dir)?;
     let path = dir.join(files::TRIAL);
     write_synced(&path, &json(&path, trial)?)?;
@@ -290,7 +384,13 @@ fn write_trial_dir(
 
 fn write_files(dir: &Path, trial_files: &TrialFiles) -> Result<(), ResultsError> {
     for file in &trial_files.texts {
-        write_synced(&dir.join(short(&file.name)), file.text.as_bytes())?;
+        let name = match short(&file.name) {
+            name if name.is_empty() => NAMELESS.to_owned(),
+            // Those are of the trial itself.
+            name if [files::TRIAL, files::KEPT].contains(&name.as_str()) => format!("{name}-2"),
+            name => name,
+        };
+        write_synced(&free(dir.join(name), |_| false), file.text.as_bytes())?;
     }
     for (path, bytes) in &trial_files.kept {
         write_kept(&dir.join(files::KEPT), path, bytes)?;
@@ -304,25 +404,36 @@ fn copy_files(from: &Path, dir: &Path) -> Result<(), ResultsError> {
     for name in found.files.iter().filter(|name| *name != files::TRIAL) {
         let (source, place) = (from.join(name), dir.join(name));
         let parent = place.parent().unwrap_or(dir);
-        fs::create_dir_all(parent).map_err(io("making", parent))?;
-        let (mut source_file, mut copy) = (files::open(&source)?, files::create(&place)?);
+        written::make_directory(parent).map_err(io("making", parent))?;
+        let (mut source_file, mut copy) = (files::open(&source)?, created(&place)?);
         std::io::copy(&mut source_file, &mut copy).map_err(io("copying", &source))?;
         copy.sync_all().map_err(io("syncing", &place))?;
     }
     Ok(())
 }
 
-/// Two names that are the same once they are plain get two files.
+fn created(place: &Path) -> Result<fs::File, ResultsError> {
+    written::create_file(place).map_err(io("creating", place))
+}
+
+/// Writes a kept file below a directory, by its path in the trial.
 fn write_kept(dir: &Path, path: &str, bytes: &[u8]) -> Result<(), ResultsError> {
     let parts = path.split('/').map(short).filter(|part| !part.is_empty());
-    let mut place = parts.fold(dir.to_owned(), |place, part| place.join(part));
-    if let Some(parent) = place.parent() {
-        fs::create_dir_all(parent).map_err(io("making", parent))?;
-    }
-    while place.exists() {
+    let mut folders: Vec<String> = parts.collect();
+    let file = folders.pop().unwrap_or_else(|| NAMELESS.to_owned());
+    let below = |place: PathBuf, folder| free(place.join(folder), Path::is_dir);
+    let folder = folders.iter().fold(dir.to_owned(), below);
+    written::make_directory(&folder).map_err(io("making", &folder))?;
+    write_synced(&free(folder.join(file), |_| false), bytes)
+}
+
+/// The place, or one beside it where something is that does not fit: names may be the same once they
+/// are plain, and one may be a file of another's folder.
+fn free(mut place: PathBuf, fits: impl Fn(&Path) -> bool) -> PathBuf {
+    while place.symlink_metadata().is_ok() && !fits(&place) {
         place.as_mut_os_string().push("-2");
     }
-    write_synced(&place, bytes)
+    place
 }
 
 /// `00042-wakeup-100%-b7-bpfland`; a repeated attempt adds `-a2`.

@@ -140,7 +140,7 @@ fn what_others_put_into_a_directory_is_never_removed_with_it() {
 #[test]
 fn a_directory_of_an_earlier_run_is_never_discarded() {
     let dir = tempfile::tempdir().unwrap();
-    create(dir.path());
+    drop(create(dir.path()));
     Writer::reopen(dir.path()).unwrap().discard();
     assert!(dir.path().join("manifest.json").exists());
 }
@@ -159,6 +159,112 @@ fn a_run_that_was_killed_before_it_had_a_manifest_can_be_started_again() {
     assert!(never, "{resumed:?}");
     begun(dir.path());
     assert!(Writer::reopen(dir.path()).is_ok());
+}
+
+#[test]
+fn an_experiment_of_the_user_is_neither_replaced_nor_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["experiment.toml", "plan.json", ".partial-manifest.json"] {
+        let file = dir.path().join(name);
+        std::fs::write(&file, "mine").unwrap();
+        let refused = Writer::create(dir.path(), manifest(), None, &experiment(), &plan());
+        assert!(matches!(refused, Err(ResultsError::Occupied(_))), "{name}");
+        assert!(results::write::check_place(dir.path()).is_err(), "{name}");
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine");
+        std::fs::remove_file(&file).unwrap();
+    }
+}
+
+#[test]
+fn what_the_user_changed_in_the_directory_of_a_killed_run_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(begun(dir.path()));
+    std::fs::remove_file(dir.path().join("manifest.json")).unwrap();
+    std::fs::write(dir.path().join("experiment.toml"), "mine now").unwrap();
+    let refused = Writer::create(dir.path(), manifest(), None, &experiment(), &plan());
+    assert!(matches!(refused, Err(ResultsError::Occupied(_))));
+    let text = std::fs::read_to_string(dir.path().join("experiment.toml")).unwrap();
+    assert_eq!(text, "mine now");
+}
+
+#[test]
+fn a_directory_that_the_user_made_stays_after_a_run_that_measured_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    create(dir.path()).discard();
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn all_that_was_written_goes_and_the_notes_of_the_user_stay() {
+    let parent = tempfile::tempdir().unwrap();
+    let dir = parent.path().join("merged");
+    let writer = create(&dir);
+    writer
+        .add_trial(&trial(0, 1), &TrialFiles::default())
+        .unwrap();
+    std::fs::write(dir.join("trials/notes.txt"), "mine").unwrap();
+    writer.discard_all();
+    let left: Vec<_> = std::fs::read_dir(&dir).unwrap().flatten().collect();
+    let mut left: Vec<_> = left.iter().map(|entry| entry.file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["trials"]);
+    let kept = std::fs::read_to_string(dir.join("trials/notes.txt")).unwrap();
+    assert_eq!(kept, "mine");
+}
+
+#[test]
+fn a_second_process_is_kept_out_before_it_reads_or_removes_anything() {
+    let dir = tempfile::tempdir().unwrap();
+    let writer = create(dir.path());
+    let partial = dir.path().join("trials/.partial-00000-make");
+    std::fs::create_dir(&partial).unwrap();
+    let second = Writer::reopen(dir.path());
+    assert!(matches!(second, Err(ResultsError::InUse(_))), "{second:?}");
+    assert!(partial.exists(), "the first is just writing it");
+    drop(writer);
+    assert!(Writer::reopen(dir.path()).is_ok());
+    assert!(!partial.exists());
+}
+
+#[test]
+fn results_without_a_mark_of_an_earlier_version_can_be_resumed_and_packed() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(create(dir.path()));
+    std::fs::remove_file(dir.path().join(".schedlab")).unwrap();
+    drop(Writer::reopen(dir.path()).unwrap());
+    assert!(dir.path().join(".schedlab").exists());
+}
+
+#[test]
+fn kept_files_whose_names_collide_once_they_are_plain_are_all_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let names = ["a", "a/b", "a/b/c", "a b", "a-b", "...", "trial.json"];
+    let kept = names.map(|name| (name.to_owned(), name.as_bytes().to_vec()));
+    let text = |name: &str| TrialFile {
+        name: name.into(),
+        text: name.into(),
+    };
+    let files = TrialFiles {
+        texts: names.map(text).to_vec(),
+        kept: BTreeMap::from(kept),
+    };
+    create(dir.path()).add_trial(&trial(0, 1), &files).unwrap();
+    let stored = ResultSet::read(dir.path()).unwrap().trials.remove(0);
+    assert_eq!(stored.trial, trial(0, 1));
+    let mut there = Vec::new();
+    let mut folders = vec![stored.dir.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap().flatten() {
+            match entry.path().is_dir() {
+                true => folders.push(entry.path()),
+                false => there.push(std::fs::read_to_string(entry.path()).unwrap()),
+            }
+        }
+    }
+    for name in names {
+        let count = there.iter().filter(|text| *text == name).count();
+        assert_eq!(count, 2, "{name} as a text and as a kept file");
+    }
 }
 
 #[test]

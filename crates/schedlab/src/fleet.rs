@@ -13,7 +13,7 @@ use model::{Calibration, Experiment, Plan, Severity, Warning};
 use plan::PlanError;
 use results::fleet::FleetDir;
 use results::merge::Part;
-use results::{ResultSet, read};
+use results::{Held, ResultSet, read};
 use runner::{Event, Member, Outcome, Pool};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -53,27 +53,31 @@ struct Flags {
     over: Arc<AtomicBool>,
 }
 
+/// A run on several machines, or what one on one machine goes on with.
+type Maybe = (Option<Several>, Option<Held>, Option<Wanted>);
+
 /// What ended the run of a machine before the others, for the reader of the results.
 type Left = Vec<(String, String)>;
 
 impl Several {
     /// The run that the arguments mean, where it is one on several machines; otherwise the
-    /// experiment is given back.
+    /// results and the experiment are given back.
     pub fn of(
         args: &RunArgs,
+        held: Option<Held>,
         wanted: Option<Wanted>,
-    ) -> Result<(Option<Self>, Option<Wanted>), CliError> {
-        if let Some(dir) = &args.resume {
-            return match FleetDir::open(dir)? {
-                Some(fleet) => Ok((Some(Several::again(fleet, wanted, args)?), None)),
-                None => Ok((None, wanted)),
+    ) -> Result<Maybe, CliError> {
+        if let Some(held) = held {
+            return match FleetDir::open(held)? {
+                Ok(fleet) => Ok((Some(Several::again(fleet, wanted, args)?), None, None)),
+                Err(held) => Ok((None, Some(held), wanted)),
             };
         }
         let Some(wanted) = wanted else {
-            return Ok((None, None));
+            return Ok((None, None, None));
         };
         let Some(make) = target::fleet(&wanted.experiment.target).map_err(PlanError::from)? else {
-            return Ok((None, Some(wanted)));
+            return Ok((None, None, Some(wanted)));
         };
         let Wanted {
             experiment,
@@ -91,7 +95,7 @@ impl Several {
             calibrations,
             make,
         };
-        Ok((Some(several), None))
+        Ok((Some(several), None, None))
     }
 
     fn again(dir: FleetDir, wanted: Option<Wanted>, args: &RunArgs) -> Result<Self, CliError> {

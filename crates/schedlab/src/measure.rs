@@ -6,9 +6,10 @@ use crate::latest;
 use crate::progress::Display;
 use crate::request::{Wanted, extended};
 use crate::targets;
+use doors::written::no_patience;
 use model::{Build, Calibration, Experiment, Plan, StopRule, Trial};
 use results::files::plain;
-use results::{FORMAT, Manifest, ResultSet, RunState, Writer, read};
+use results::{FORMAT, Held, Manifest, ResultSet, ResultsError, RunState, Writer, read};
 use runner::{Event, Member, Options, Outcome};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -53,6 +54,9 @@ pub fn measure_anew(
     quiet: bool,
 ) -> Result<Measured, CliError> {
     targets::stays_up(&wanted.experiment.target)?;
+    if let Some(output) = output {
+        results::write::check_place(output)?;
+    }
     let interrupted = interrupt_flag()?;
     let _lock = targets::made_ready(&wanted.experiment.target, wait, &interrupted)?;
     let mut run = Run::start(output, wanted)?;
@@ -83,6 +87,25 @@ pub fn interrupt_flag() -> Result<Arc<AtomicBool>, CliError> {
         }
     });
     Ok(flag)
+}
+
+/// Results that are there, for this process alone. Where another one has them, its end is waited for
+/// if that is wanted.
+pub fn held(dir: &Path, wait: WaitArgs, interrupted: &AtomicBool) -> Result<Held, CliError> {
+    let mut told = false;
+    let held = Held::take(dir, &mut || {
+        if wait.wait && !std::mem::replace(&mut told, true) {
+            let dir = dir.display();
+            eprintln!("Waiting: another run measures into {dir}");
+        }
+        wait.wait && !interrupted.load(Ordering::Relaxed)
+    });
+    match held {
+        Err(ResultsError::InUse(_)) if interrupted.load(Ordering::Relaxed) => {
+            Err(CliError::Interrupted)
+        }
+        held => Ok(held?),
+    }
 }
 
 impl Run {
@@ -124,10 +147,11 @@ impl Run {
 
     /// Goes on with a run, for longer where the arguments say so.
     pub fn resume(
-        dir: &Path,
+        held: Held,
         wanted: Option<Wanted>,
         args: &ExperimentArgs,
     ) -> Result<Run, CliError> {
+        let dir = held.dir();
         if !read::read_manifest(dir)?.sources.is_empty() {
             return Err(CliError::usage(
                 format!("{} was merged from several runs", dir.display()),
@@ -137,27 +161,29 @@ impl Run {
         let (before, plan) = read::read_plan(dir)?;
         let experiment = extended(&before, args)?;
         refuse_another(dir, wanted, &experiment)?;
-        Run::go_on(dir, before, plan, experiment)
+        Run::go_on(held, before, plan, experiment)
     }
 
     /// The same for one of several machines, which ends as all of them do.
     pub fn resume_together(dir: &Path, stop: &StopRule) -> Result<Run, CliError> {
+        let held = Held::take(dir, &mut no_patience)?;
         let (before, plan) = read::read_plan(dir)?;
         let experiment = Experiment {
             stop: stop.clone(),
             ..before.clone()
         };
-        Run::go_on(dir, before, plan, experiment)
+        Run::go_on(held, before, plan, experiment)
     }
 
     fn go_on(
-        dir: &Path,
+        held: Held,
         before: Experiment,
         mut plan: Plan,
         experiment: Experiment,
     ) -> Result<Run, CliError> {
-        let done = read::read_trials(dir)?;
-        let mut writer = Writer::reopen(dir)?;
+        let dir = held.dir().to_owned();
+        let done = read::read_trials(&dir)?;
+        let mut writer = Writer::go_on(held)?;
         if experiment != before {
             plan::check(&experiment)?;
             // Blocks are drawn one after the other: those of the shorter plan come first.
@@ -167,7 +193,7 @@ impl Run {
         Ok(Run {
             experiment,
             plan,
-            calibrations: read::read_calibrations(dir)?,
+            calibrations: read::read_calibrations(&dir)?,
             done: done.into_iter().map(|t| t.trial).collect(),
             writer,
             boots: Boots::default(),

@@ -3,6 +3,7 @@
 
 use crate::exit::CliError;
 use clap::ValueEnum;
+use doors::written;
 use model::printable::lines;
 use serde::Serialize;
 use std::fmt::Arguments;
@@ -76,15 +77,16 @@ pub fn write(text: impl AsRef<[u8]>) -> Result<(), CliError> {
     }
 }
 
-/// Writes a file.
+/// Writes a file, whole or not at all.
 pub fn file(path: &Path, bytes: Vec<u8>) -> Result<(), CliError> {
-    std::fs::write(path, bytes)
+    written::write_file_durably(path, bytes)
         .map_err(|e| CliError::internal(format!("writing {}: {e}", path.display())))
 }
 
 /// Makes a directory, with those above it.
 pub fn directory(dir: &Path) -> Result<(), CliError> {
-    std::fs::create_dir_all(dir)
+    written::make_directory(dir)
+        .map(drop)
         .map_err(|e| CliError::internal(format!("creating {}: {e}", dir.display())))
 }
 

@@ -52,7 +52,8 @@ impl Trust {
         trust
     }
 
-    fn has(&self, user: u32) -> bool {
+    /// True for a user whose files and directories count as ours.
+    pub fn has(&self, user: u32) -> bool {
         self.users.contains(&user)
     }
 }
@@ -272,12 +273,27 @@ pub fn make_directory(dir: &Path) -> io::Result<Vec<PathBuf>> {
     }
 }
 
+/// Makes one directory, with mode 0755 less the umask, which must not be there.
+pub fn make_new_directory(dir: &Path) -> io::Result<()> {
+    DirBuilder::new().mode(0o755).create(real_place(dir)?)
+}
+
+/// The path of what is there, without links. Refuses where somebody else could lead elsewhere
+/// what is written to it.
+pub fn real_path(path: &Path) -> io::Result<PathBuf> {
+    let trust = Trust::in_caller();
+    let missing = &mut |_: &Path| Err(ErrorKind::NotFound.into());
+    walk(path, &mut |name| check(name, &trust), missing)
+}
+
 /// A directory that is there, without links. Refuses where somebody else could lead elsewhere
 /// what is written into it.
 pub fn real_directory(dir: &Path) -> io::Result<PathBuf> {
-    let trust = Trust::in_caller();
-    let missing = &mut |_: &Path| Err(ErrorKind::NotFound.into());
-    walk(dir, &mut |name| check(name, &trust), missing)
+    let real = real_path(dir)?;
+    match real.symlink_metadata()?.is_dir() {
+        true => Ok(real),
+        false => Err(ErrorKind::NotADirectory.into()),
+    }
 }
 
 /// The place of a file, which may be missing, in its directory without links.

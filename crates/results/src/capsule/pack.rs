@@ -4,12 +4,13 @@ use super::contents::{self, Found};
 use super::{CAPSULE, Capsule, SIGNATURE, SUMS, sha256};
 use crate::files::{self, io};
 use crate::{ResultsError, read};
+use doors::written::{Beside, MARK};
 use flate2::{Compression, GzBuilder};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Makes a signature of the list of hashes; `Err` says why it could not.
 pub type Sign<'a> = &'a dyn Fn(&str) -> Result<String, String>;
@@ -52,24 +53,15 @@ impl Packer<'_> {
     /// Packs the results directory `dir` into the file `output`.
     pub fn pack(&self, dir: &Path, output: &Path) -> Result<Packed, ResultsError> {
         read::read_manifest(dir)?;
-        let partial = beside(output);
-        let packed = self.write(dir, &partial).and_then(|packed| {
-            fs::rename(&partial, output)
-                .map_err(io("renaming to", output))
-                .map(|()| packed)
-        });
-        if packed.is_err() {
-            // Best effort: half a capsule is of no use.
-            let _ = fs::remove_file(&partial);
-        }
-        packed
+        let mut beside = Beside::of(output).map_err(io("creating", output))?;
+        let packed = self.write(dir, output, beside.file())?;
+        beside.put().map_err(io("renaming to", output))?;
+        Ok(packed)
     }
 
-    fn write(&self, dir: &Path, output: &Path) -> Result<Packed, ResultsError> {
+    fn write(&self, dir: &Path, output: &Path, to: &mut fs::File) -> Result<Packed, ResultsError> {
         // No name and no time in the header, so that equal directories are equal files.
-        let gzip = GzBuilder::new()
-            .mtime(0)
-            .write(files::create(output)?, Compression::default());
+        let gzip = GzBuilder::new().mtime(0).write(to, Compression::default());
         let (stored, left_out) = stored_files(dir)?;
         let mut archive = Archive {
             tar: tar::Builder::new(gzip),
@@ -115,17 +107,15 @@ fn stored_files(dir: &Path) -> Result<(Vec<String>, Vec<String>), ResultsError> 
     // Results of each machine, which are merged in what is stored.
     let is_of_machine = |name: &str| name.starts_with("nodes/");
     let is_remade = |name: &String| {
-        contents::is_made(name) || contents::is_own_report(name) || is_of_machine(name)
+        contents::is_made(name)
+            || contents::is_own_report(name)
+            || is_of_machine(name)
+            || name == MARK
     };
     let mut left_out: Vec<String> = others.into_iter().filter(|name| !is_remade(name)).collect();
     left_out.extend(found.others);
     left_out.sort();
     Ok((stored, left_out))
-}
-
-fn beside(output: &Path) -> PathBuf {
-    let name = output.file_name().unwrap_or_default().to_string_lossy();
-    output.with_file_name(format!("{}{name}", files::PARTIAL))
 }
 
 /// The directory's own name, also when it was given as `.`, as a name that readers take.
@@ -224,7 +214,7 @@ trait Finish {
     fn finish(self) -> std::io::Result<()>;
 }
 
-impl Finish for flate2::write::GzEncoder<fs::File> {
+impl Finish for flate2::write::GzEncoder<&mut fs::File> {
     fn finish(self) -> std::io::Result<()> {
         flate2::write::GzEncoder::finish(self)?.sync_all()
     }

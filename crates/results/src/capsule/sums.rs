@@ -4,6 +4,7 @@ use super::contents::{self, Found, is_plain};
 use super::{SIGNATURE, SUMS, sha256, sha256_of};
 use crate::ResultsError;
 use crate::files::{self, io};
+use doors::written::MARK;
 use model::printable::one_line;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -52,7 +53,7 @@ pub fn check_sums(
     let there = Found::below(dir)?;
     let mut found: Vec<Tampering> = there.others.into_iter().map(Tampering::NoFile).collect();
     for name in there.files {
-        if name == SUMS || name == SIGNATURE {
+        if [SUMS, SIGNATURE, MARK].contains(&name.as_str()) {
             continue;
         }
         match listed.remove(&name) {

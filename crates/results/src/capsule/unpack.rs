@@ -8,6 +8,7 @@ use super::contents::is_plain;
 use super::{CAPSULE, CAPSULE_FORMAT, Capsule};
 use crate::ResultsError;
 use crate::files::{self, io};
+use doors::written;
 use flate2::read::MultiGzDecoder;
 use std::collections::HashSet;
 use std::fs;
@@ -192,9 +193,9 @@ impl Unpacking<'_> {
         }
         let place = self.into.join(name);
         if let Some(parent) = place.parent() {
-            fs::create_dir_all(parent).map_err(io("creating", parent))?;
+            written::make_directory(parent).map_err(io("creating", parent))?;
         }
-        let mut to = fs::File::create_new(&place).map_err(io("creating", &place))?;
+        let mut to = written::create_new_file(&place).map_err(io("creating", &place))?;
         let copied = std::io::copy(&mut entry.take(size), &mut to).map_err(|e| match e {
             // Reading and writing look alike from here; a full disk must not be called a
             // damaged capsule.

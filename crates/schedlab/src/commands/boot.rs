@@ -5,7 +5,7 @@
 
 use crate::args::{BootArm, BootCommand, BootNextArgs, BootStep, ExperimentArgs, WaitArgs};
 use crate::exit::{self, CliError};
-use crate::measure::{Boots, Run, default_dir, interrupt_flag};
+use crate::measure::{Boots, Run, default_dir, held, interrupt_flag};
 use crate::notify::{self, Notices};
 use crate::output::{self, Plain, say};
 use crate::request::{Wanted, measurable, wanted};
@@ -362,10 +362,11 @@ fn go_on(record: &mut Record, notices: &mut Notices) -> Result<Went, CliError> {
     // The entry of one boot has served, also where another kernel came.
     reboot::clear(Path::new("/")).map_err(unmet)?;
     let interrupted = interrupt_flag()?;
-    let (experiment, _) = read::read_plan(&record.directory)?;
     let wait = WaitArgs { wait: true };
+    let held = held(&record.directory, wait, &interrupted)?;
+    let (experiment, _) = read::read_plan(held.dir())?;
     let _lock = targets::made_ready(&experiment.target, wait, &interrupted)?;
-    let mut run = Run::resume(&record.directory, None, &ExperimentArgs::default())?;
+    let mut run = Run::resume(held, None, &ExperimentArgs::default())?;
     let continues = record.goes_on(run.starts(), run.done().len());
     keep(record)?;
     may_go_on(record)?;

@@ -4,7 +4,7 @@ use crate::args::RunArgs;
 use crate::exit::{self, CliError};
 use crate::fleet::Several;
 use crate::like::wanted_like;
-use crate::measure::{Run, interrupt_flag};
+use crate::measure::{Run, held, interrupt_flag};
 use crate::metrics::Metrics;
 use crate::notify::Notices;
 use crate::output;
@@ -13,7 +13,7 @@ use crate::targets;
 use model::TargetSpec;
 use report::Table;
 use results::files::SYSTEM;
-use results::{ResultSet, read};
+use results::{Held, ResultSet, read};
 use runner::{Event, Outcome};
 use std::path::Path;
 use std::process::ExitCode;
@@ -33,10 +33,15 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, CliError> {
             None => measurable(&args.experiment)?,
         }),
     };
-    let (several, wanted) = Several::of(args, wanted)?;
+    // Before anything of it is read.
+    let held = match &args.resume {
+        Some(dir) => Some(held(dir, args.wait, &interrupted)?),
+        None => None,
+    };
+    let (several, held, wanted) = Several::of(args, held, wanted)?;
     let ended = match several {
         Some(several) => on_several(args, &several, &interrupted, &mut watch),
-        None => on_one(args, wanted, &interrupted, &mut watch)?,
+        None => on_one(args, held, wanted, &interrupted, &mut watch)?,
     };
     match &ended {
         Ok((_, text)) => watch.notices.end(text),
@@ -72,11 +77,12 @@ impl Watch {
 /// An error where nothing was started.
 fn on_one(
     args: &RunArgs,
+    held: Option<Held>,
     wanted: Option<Wanted>,
     interrupted: &Arc<AtomicBool>,
     watch: &mut Watch,
 ) -> Result<Ended, CliError> {
-    if let Some(dir) = &args.resume
+    if let Some(dir) = held.as_ref().map(Held::dir)
         && read::read_manifest(dir)?.together
     {
         return Err(CliError::usage(
@@ -84,16 +90,19 @@ fn on_one(
             "resume the run of all of them: the directory above `nodes`",
         ));
     }
-    let earlier = match (&args.resume, &wanted) {
-        (Some(dir), None) => Some(read::read_plan(dir)?.0.target),
+    let earlier = match (&held, &wanted) {
+        (Some(held), None) => Some(read::read_plan(held.dir())?.0.target),
         _ => None,
     };
     let spec = earlier.or_else(|| wanted.as_ref().map(|w| w.experiment.target.clone()));
     let spec = spec.unwrap_or_else(TargetSpec::local);
     targets::stays_up(&spec)?;
+    if let (None, Some(output)) = (&held, &args.output) {
+        results::write::check_place(output)?;
+    }
     let _lock = targets::made_ready(&spec, args.wait, interrupted)?;
-    let mut run = match (&args.resume, wanted) {
-        (Some(dir), wanted) => Run::resume(dir, wanted, &args.experiment)?,
+    let mut run = match (held, wanted) {
+        (Some(held), wanted) => Run::resume(held, wanted, &args.experiment)?,
         (None, Some(wanted)) => Run::start(args.output.as_deref(), wanted)?,
         (None, None) => unreachable!("only a resume can do without an experiment"),
     };

@@ -1,0 +1,312 @@
+//! Files that are whole or absent.
+
+use super::way::{Trust, real_path, real_place};
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
+
+/// Prefix of what is being written. It is left over only by a crash.
+pub const PARTIAL: &str = ".partial-";
+/// Rights of a new file, less the umask.
+const FOR_ALL: u32 = 0o666;
+const RIGHTS: u32 = 0o777;
+
+/// Writes a file of which readers see the old content or the new one. It may be lost when the
+/// machine loses power: for what can be made again.
+pub fn write_file(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
+    put(path, bytes.as_ref(), false)
+}
+
+/// Writes a file of which readers see the old content or the new one, also after the machine lost
+/// power.
+pub fn write_file_durably(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
+    put(path, bytes.as_ref(), true)
+}
+
+fn put(path: &Path, bytes: &[u8], durably: bool) -> io::Result<()> {
+    // `-o /dev/stdout`: there is nothing to replace.
+    if let Some(mut device) = opened_device(path)? {
+        return device.write_all(bytes);
+    }
+    let mut beside = Beside::of(path)?;
+    beside.file().write_all(bytes)?;
+    match durably {
+        true => beside.put_durably(),
+        false => beside.put(),
+    }
+}
+
+/// A device or a pipe that is there, for writing. What it is called is followed as the caller
+/// says: only root can put links into `/dev` and `/proc`.
+fn opened_device(path: &Path) -> io::Result<Option<File>> {
+    let is_system = path.starts_with("/dev") || path.starts_with("/proc");
+    let is_device = |kind: fs::FileType| kind.is_char_device() || kind.is_fifo();
+    match path.metadata() {
+        Ok(found) if is_device(found.file_type()) => {}
+        _ => return Ok(None),
+    }
+    let mut options = OpenOptions::new();
+    options.write(true);
+    if is_system {
+        return options.open(path).map(Some);
+    }
+    // Without links, and of nobody else, or refused.
+    let place = real_path(path)?;
+    if !Trust::in_caller().has(place.symlink_metadata()?.uid()) {
+        return Err(ErrorKind::PermissionDenied.into());
+    }
+    options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
+    options.open(&place).map(Some)
+}
+
+/// A file that is written beside its place, and put there when it is whole. It is removed when it
+/// is dropped before.
+#[derive(Debug)]
+pub struct Beside {
+    file: NamedTempFile,
+    place: PathBuf,
+}
+
+impl Beside {
+    /// An empty file beside the place of another one. A link at the place leads to what is
+    /// replaced, where [`real_place`] lets it.
+    pub fn of(path: &Path) -> io::Result<Beside> {
+        let mut place = real_place(path)?;
+        if place.is_symlink() && place.exists() {
+            place = real_path(&place)?;
+        }
+        if place.is_dir() {
+            return Err(ErrorKind::IsADirectory.into());
+        }
+        let name = place.file_name().unwrap_or_default().to_string_lossy();
+        // Names have at most 255 bytes.
+        let name: String = name.chars().take(40).collect();
+        let directory = place.parent().unwrap_or(Path::new("/"));
+        let file = tempfile::Builder::new()
+            .prefix(&format!("{PARTIAL}{name}-"))
+            .permissions(Permissions::from_mode(FOR_ALL))
+            .tempfile_in(directory)?;
+        let beside = Beside { file, place };
+        beside.keep_rights()?;
+        Ok(beside)
+    }
+
+    /// The rights and the owner of the file that it will replace.
+    fn keep_rights(&self) -> io::Result<()> {
+        let Ok(old) = self.place.symlink_metadata() else {
+            return Ok(());
+        };
+        if !old.is_file() {
+            return Ok(());
+        }
+        let new = self.file.as_file().metadata()?;
+        if (old.uid(), old.gid()) != (new.uid(), new.gid()) {
+            // Only root can give a file away; for all others it is theirs now.
+            let _ = fchown(self.file.as_file(), Some(old.uid()), Some(old.gid()));
+        }
+        let rights = Permissions::from_mode(old.mode() & RIGHTS);
+        self.file.as_file().set_permissions(rights)
+    }
+
+    /// The file, for writing.
+    pub fn file(&mut self) -> &mut File {
+        self.file.as_file_mut()
+    }
+
+    /// Name of the file until it is put in its place.
+    pub fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// Puts it in its place.
+    pub fn put(self) -> io::Result<()> {
+        self.file.persist(&self.place).map_err(|e| e.error)?;
+        Ok(())
+    }
+
+    /// Puts it in its place, where nothing may be.
+    pub fn put_new(self) -> io::Result<()> {
+        let put = self.file.persist_noclobber(&self.place);
+        put.map(drop).map_err(|e| e.error)
+    }
+
+    /// Puts it in its place, and returns when that is on the disk.
+    pub fn put_durably(self) -> io::Result<()> {
+        self.file.as_file().sync_all()?;
+        let place = self.place.clone();
+        self.put()?;
+        sync_parent(&place)
+    }
+}
+
+/// A rename is on disk only when its directory is.
+pub fn sync_parent(path: &Path) -> io::Result<()> {
+    File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
+}
+
+/// Moves what schedlab made to another name in the same directory, and returns when that is on the
+/// disk.
+pub fn move_durably(from: &Path, to: &Path) -> io::Result<()> {
+    let to = real_place(to)?;
+    fs::rename(real_place(from)?, &to)?;
+    sync_parent(&to)
+}
+
+/// A new file in the place of whatever has its name: a link there is removed, never followed. For
+/// what grows for a while, such as the log of a build.
+pub fn create_file(path: &Path) -> io::Result<File> {
+    let place = real_place(path)?;
+    match fs::remove_file(&place) {
+        Err(e) if e.kind() != ErrorKind::NotFound => Err(e),
+        _ => File::create_new(place),
+    }
+}
+
+/// A file that was not there.
+pub fn create_new_file(path: &Path) -> io::Result<File> {
+    File::create_new(real_place(path)?)
+}
+
+/// A file for appending, which is made where it is missing and opened through no link. Others may
+/// neither read nor write it with mode 0600.
+pub fn open_file(path: &Path, mode: u32) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(mode)
+        .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
+        .open(real_place(path)?)
+}
+
+/// Writes a file of the kernel (`/proc`, `/sys`, cgroups), which is never made and never replaced.
+pub fn write_kernel_file(path: &Path, text: impl AsRef<[u8]>) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).open(path)?;
+    // One call of write(2): the kernel takes each as a whole value.
+    let written = file.write(text.as_ref())?;
+    match written == text.as_ref().len() {
+        true => Ok(()),
+        false => Err(ErrorKind::WriteZero.into()),
+    }
+}
+
+/// Replaces a link, or makes it: readers see the old one or the new one.
+pub fn write_link(target: &Path, link: &Path) -> io::Result<()> {
+    let place = real_place(link)?;
+    let directory = place.parent().unwrap_or(Path::new("/"));
+    let make = |path: &Path| std::os::unix::fs::symlink(target, path);
+    let made = tempfile::Builder::new()
+        .prefix(PARTIAL)
+        .make_in(directory, make)?;
+    let made = made.into_temp_path();
+    made.persist(place).map_err(|e| e.error)
+}
+
+/// Removes a file or a link that schedlab made, as a record or a value says, not its name alone.
+/// `false` where it is gone already.
+pub fn remove_file(path: &Path) -> io::Result<bool> {
+    let place = match real_place(path) {
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(false),
+        place => place?,
+    };
+    match fs::remove_file(place) {
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
+        removed => removed.map(|()| true),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    fn names(dir: &Path) -> Vec<String> {
+        let entries = fs::read_dir(dir).unwrap().flatten();
+        entries
+            .map(|entry| entry.file_name().into_string().unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_whole_leaves_the_old_one_and_nothing_beside() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("report.txt");
+        fs::write(&path, "old").unwrap();
+        let mut beside = Beside::of(&path).unwrap();
+        beside.file().write_all(b"half").unwrap();
+        drop(beside);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "old");
+        assert_eq!(names(dir.path()), ["report.txt"]);
+        write_file_durably(&path, "new").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+    }
+
+    #[test]
+    fn a_replaced_file_keeps_its_rights() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("secret");
+        fs::write(&path, "old").unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+        write_file(&path, "new").unwrap();
+        assert_eq!(path.metadata().unwrap().mode() & RIGHTS, 0o600);
+    }
+
+    #[test]
+    fn a_link_of_our_own_stays_and_what_it_leads_to_is_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, link) = (dir.path().join("file"), dir.path().join("link"));
+        fs::write(&file, "old").unwrap();
+        symlink("file", &link).unwrap();
+        write_file(&link, "new").unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(fs::read_to_string(&file).unwrap(), "new");
+    }
+
+    #[test]
+    fn a_link_of_somebody_else_is_neither_followed_nor_replaced() {
+        if !rustix::process::geteuid().is_root() {
+            ::tests::skipped("to give files to another user takes root");
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let elsewhere = tempfile::tempdir().unwrap();
+        let victim = elsewhere.path().join("victim");
+        fs::write(&victim, "keep").unwrap();
+        fs::set_permissions(dir.path(), Permissions::from_mode(0o1777)).unwrap();
+        let link = dir.path().join("report.txt");
+        symlink(&victim, &link).unwrap();
+        std::os::unix::fs::lchown(&link, Some(12_345), None).unwrap();
+        assert!(write_file(&link, "new").is_err());
+        assert!(open_file(&link, 0o600).is_err());
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "keep");
+    }
+
+    #[test]
+    fn a_device_is_written_to_and_stays_one() {
+        write_file(Path::new("/dev/null"), "x").unwrap();
+        let kind = Path::new("/dev/null").metadata().unwrap().file_type();
+        assert!(kind.is_char_device());
+    }
+
+    #[test]
+    fn a_file_of_the_kernel_is_never_made() {
+        let dir = tempfile::tempdir().unwrap();
+        let missing = write_kernel_file(&dir.path().join("knob"), "1").unwrap_err();
+        assert_eq!(missing.kind(), ErrorKind::NotFound);
+        assert_eq!(names(dir.path()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_link_is_replaced_by_another_one_in_one_step() {
+        let dir = tempfile::tempdir().unwrap();
+        let link = dir.path().join("latest");
+        for run in ["one", "two"] {
+            write_link(Path::new(run), &link).unwrap();
+            assert_eq!(fs::read_link(&link).unwrap(), Path::new(run));
+        }
+        assert_eq!(names(dir.path()), ["latest"]);
+    }
+}
