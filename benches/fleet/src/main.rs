@@ -132,6 +132,7 @@ fn measured(machine: u64, spec: &TrialSpec) -> Vec<Measurement> {
         unit: "s".to_owned(),
         better: Better::Lower,
         value,
+        own: None,
     };
     let further = (0..30).map(|number| of(&format!("figure_{number}")));
     std::iter::once(of("wall_time")).chain(further).collect()

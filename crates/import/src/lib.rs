@@ -178,6 +178,7 @@ pub(crate) fn figure(metric: &str, unit: &str, better: Better, value: f64) -> Me
         unit: unit.to_owned(),
         better,
         value,
+        own: None,
     }
 }
 

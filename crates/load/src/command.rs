@@ -4,6 +4,7 @@
 mod find;
 mod in_turns;
 mod metric;
+mod unit;
 
 pub use metric::{Find, OwnMetric, Pick, Source};
 
@@ -42,7 +43,9 @@ const KEYS: &[KeyDef] = &[
         "",
         "Figures in what the program prints or writes. Each has a `name`, `better` (`higher` or \
          `lower`), and one of `regex` (with one named group, applied to each line), `json` \
-         (JSONPath, RFC 9535) and `csv` (name of a column); further `unit`, `from` (`stdout`, \
+         (JSONPath, RFC 9535) and `csv` (name of a column); further `unit`, to which the unit that \
+         stands behind a figure is converted (in the group `u` of the regex, or right behind the \
+         figure), `from` (`stdout`, \
          `stderr` or a file) and `pick` (`only`, `first`, `last`, `min`, `max`, \
          `sum` or `mean`). They decide in place of `wall_time`, unless `metrics` names others. Where \
          arms take turns, each is a `regex` on lines that the program prints as it goes, and `pick` \

@@ -33,6 +33,7 @@ impl MetricDef {
             unit: self.unit.to_owned(),
             better: self.better,
             value,
+            own: None,
         }
     }
 }
@@ -60,4 +61,38 @@ pub struct Measurement {
     pub better: Better,
     /// Value, in that unit.
     pub value: f64,
+    /// What an experiment says of a metric that it defines; `None` for the metrics of schedlab.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own: Option<Box<Own>>,
+}
+
+/// Knowledge of one number of a metric that an experiment defines.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Own {
+    /// Place that the figure was read from; `None` for a 0 without a unit, which is 0 of any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quote: Option<Quote>,
+}
+
+/// Place of a figure in a text, with the unit that it became.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Quote {
+    /// Unit of the metric; `None` where no unit stands beside the figure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<String>,
+    /// The figure with its line, as messages quote them.
+    pub line: String,
+}
+
+impl Quote {
+    /// Why another figure cannot be one of the same metric; `None` where it can.
+    pub fn against(&self, other: &Quote) -> Option<String> {
+        let [one, another] = [&self.line, &other.line].map(|line| line.trim_end_matches(','));
+        let what = match (&self.unit, &other.unit) {
+            (one, another) if one == another => return None,
+            (Some(_), Some(_)) => "the units of two figures cannot be converted into each other",
+            _ => "a unit stands beside one figure and beside another none",
+        };
+        Some(format!("{what}: {one}; {another}"))
+    }
 }

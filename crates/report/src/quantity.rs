@@ -3,12 +3,17 @@
 /// `1.21 ms`, `12.3k/s`, `4.00 KiB`: a value of a metric with its unit.
 pub fn with_unit(value: f64, unit: &str) -> String {
     match unit {
-        "ns" | "us" | "ms" | "s" | "bytes" | "B" | "MHz" if value == 0.0 => "0".to_owned(),
+        "ns" | "us" | "ms" | "s" | "bytes" | "B" | "MHz" | "bit" | "bit/s" | "B/s"
+            if value == 0.0 =>
+        {
+            "0".to_owned()
+        }
         "ns" => duration(value),
         "us" => duration(value * 1e3),
         "ms" => duration(value * 1e6),
         "s" => duration(value * 1e9),
         "bytes" | "B" => bytes(value),
+        "bit" | "bit/s" | "B/s" => prefixed(value, unit),
         "MHz" => scaled(
             value * 1e6,
             &[("GHz", 1e9), ("MHz", 1e6), ("kHz", 1e3)],
@@ -51,9 +56,19 @@ fn scaled(value: f64, units: &[(&str, f64)], smallest: &str) -> String {
     }
 }
 
+const PREFIXES: [(&str, f64); 3] = [("G", 1e9), ("M", 1e6), ("k", 1e3)];
+
+/// `9.41 Gbit/s`, as networks and disks are told of.
+fn prefixed(value: f64, unit: &str) -> String {
+    let fits = |(_, size): &&(&str, f64)| value.abs() >= *size;
+    match PREFIXES.iter().find(fits) {
+        Some((prefix, size)) => format!("{} {prefix}{unit}", significant(value / size)),
+        None => format!("{} {unit}", significant(value)),
+    }
+}
+
 /// `950`, `12.3k`, `4.56M`.
 pub fn thousands(value: f64) -> String {
-    const PREFIXES: [(&str, f64); 3] = [("G", 1e9), ("M", 1e6), ("k", 1e3)];
     let fits = |(_, size): &&(&str, f64)| value.abs() >= *size;
     match PREFIXES.iter().find(fits) {
         Some((prefix, size)) => format!("{}{prefix}", significant(value / size)),
@@ -265,6 +280,8 @@ mod tests {
         assert_eq!(with_unit(37.0, "count"), "37");
         assert_eq!(with_unit(99.5, "%"), "99.5%");
         assert_eq!(with_unit(3.0, "MOps"), "3 MOps");
+        assert_eq!(with_unit(9.41e9, "bit/s"), "9.41 Gbit/s");
+        assert_eq!(with_unit(0.0, "B/s"), "0");
     }
 
     #[test]

@@ -338,6 +338,7 @@ fn the_page_says_what_the_host_gave_a_guest_under_each_arm() {
             value,
             unit: "%".to_owned(),
             better: model::Better::Neither,
+            own: None,
         };
         let waited = if index == 7 { 40.0 } else { 12.0 };
         let metrics = &mut stored.trial.result.metrics;

@@ -26,6 +26,7 @@ fn results(dir: &Path, when: impl Fn(u32) -> bool) -> ResultSet {
             unit: "count".to_owned(),
             better: Better::Neither,
             value: f64::from(u8::from(overloaded)),
+            own: None,
         });
     }
     results

@@ -20,6 +20,7 @@ fn measured(metric: &str, value: f64) -> Measurement {
         value,
         unit: "ns".to_owned(),
         better: Better::Lower,
+        own: None,
     }
 }
 

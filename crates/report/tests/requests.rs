@@ -15,6 +15,7 @@ fn measured(metric: &str, value: f64, unit: &str) -> Measurement {
         value,
         unit: unit.to_owned(),
         better: Better::Lower,
+        own: None,
     }
 }
 

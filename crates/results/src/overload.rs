@@ -115,6 +115,7 @@ mod tests {
             unit: "count".to_owned(),
             better: Better::Neither,
             value: mark,
+            own: None,
         });
         trial
     }

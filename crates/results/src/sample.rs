@@ -185,6 +185,7 @@ pub(crate) mod tests {
                     unit: "ns".into(),
                     better: Better::Lower,
                     value,
+                    own: None,
                 }],
                 warnings: Vec::new(),
                 for_good: false,
@@ -234,6 +235,7 @@ pub(crate) mod tests {
                 unit: "1/s".into(),
                 better: Better::Higher,
                 value,
+                own: None,
             });
         }
         trial
@@ -259,6 +261,7 @@ pub(crate) mod tests {
             unit: "count".into(),
             better: Better::Neither,
             value: 1.0,
+            own: None,
         });
         assert!(ratios(&[trial(1, 0, 100.0), overloaded]).is_empty());
     }

@@ -1,7 +1,9 @@
 //! Properties that must be the same in all starts of a run, or its trials cannot be compared:
 //! the build of schedlab, and the kernel and CPUs that each boot finds.
 
-use model::{Build, Experiment, Machine, Problem, SchedulerBinary, Start, System, Trial};
+use model::{
+    Build, Experiment, Machine, Measurement, Problem, SchedulerBinary, Start, System, Trial,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Facts by name that change what a trial measures and are known before the first one.
@@ -82,6 +84,22 @@ pub fn other_scheduler(before: &[Trial], now: &Trial) -> Vec<Problem> {
         remedy: REMEDY.to_owned(),
     };
     other.map(problem).into_iter().collect()
+}
+
+/// Why a figure of a program's own does not belong to the same metric as one of an earlier trial under
+/// the same workload: one has a unit that the other has not.
+pub fn other_unit<'t>(
+    before: impl Iterator<Item = &'t Trial> + Clone,
+    now: &Trial,
+) -> Option<String> {
+    let quote = |measured: &Measurement| measured.own.as_ref()?.quote.clone();
+    now.result.metrics.iter().find_map(|measured| {
+        let now = quote(measured)?;
+        let mut counted = before.clone().filter(|trial| trial.is_ok());
+        let earlier = counted.find_map(|trial| quote(trial.metric(&measured.metric)?))?;
+        let why = earlier.against(&now)?;
+        Some(format!("the metric `{}`: {why}", measured.metric))
+    })
 }
 
 /// Cell and number of the blocks in which some trials count and others are missing, or

@@ -356,7 +356,7 @@ impl<'a> Run<'a> {
             self.begin(Vec::new())?;
         }
         let (cell, arm) = self.names(place);
-        let trial = Trial {
+        let mut trial = Trial {
             place: place.clone(),
             cell: cell.to_owned(),
             arm: arm.to_owned(),
@@ -364,6 +364,7 @@ impl<'a> Run<'a> {
             start: self.start,
             result,
         };
+        self.hold_to_units(&mut trial);
         self.allow(mixing::other_scheduler(&self.trials, &trial))?;
         let lesser = self.keep_worst(&trial, &mut files);
         self.writer.add_trial(&trial, &files)?;
@@ -376,6 +377,19 @@ impl<'a> Run<'a> {
         }
         self.trials.push(trial);
         Ok(())
+    }
+
+    /// Fails a trial whose figures have another unit than those of the trials so far.
+    fn hold_to_units(&self, trial: &mut Trial) {
+        let workload = |trial: &Trial| self.plan.cells[trial.place.cell].workload;
+        let alike = self
+            .trials
+            .iter()
+            .filter(|t| workload(t) == workload(trial));
+        let why = mixing::other_unit(alike, trial);
+        if let (Some(why), TrialState::Ok) = (why, &trial.result.state) {
+            trial.result.state = TrialState::Failed { why };
+        }
     }
 
     /// Traces of an arm in a cell: the one of the worst latency is kept. Takes the new one

@@ -28,6 +28,7 @@ fn measured(scenario: &Scenario, keep: impl Fn(&Trial) -> bool) -> ResultSet {
             unit: "s".to_owned(),
             better: model::Better::Lower,
             value: x.exp(),
+            own: None,
         }];
     }
     results

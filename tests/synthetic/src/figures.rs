@@ -150,6 +150,7 @@ impl Maker {
             unit: unit.to_owned(),
             better,
             value,
+            own: None,
         });
     }
 

@@ -218,6 +218,7 @@ mod tests {
             unit: "1/s".to_owned(),
             better: Better::Higher,
             value: 4.0,
+            own: None,
         };
         let load = joules.with_load(&[rate]);
         assert_eq!(value(&load, "energy_per_request"), Some(0.5));

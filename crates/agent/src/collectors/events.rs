@@ -189,6 +189,7 @@ impl RoleEvents {
                 unit: event.unit().to_owned(),
                 better: Better::Neither,
                 value: self.count(role, at)?.scaled()?,
+                own: None,
             })
         };
         self.events

@@ -1,8 +1,10 @@
 //! Figures in a text, each with its place for messages.
 
 use super::metric::Source;
+use super::unit::{self, Unit};
+use model::Quote;
 use model::printable::last_lines;
-use regex::Regex;
+use regex::{Captures, Regex};
 use serde_json::{Deserializer, Value};
 use serde_json_path::JsonPath;
 
@@ -13,7 +15,20 @@ const QUOTED_LETTERS: usize = 160;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     text: String,
+    /// Unit that stands beside it.
+    unit: Option<String>,
     place: String,
+}
+
+/// A figure that was read, in the unit of its metric.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Figure {
+    /// Value in `unit`.
+    pub value: f64,
+    /// Unit that the text has become; `None` where no unit stands beside the figure.
+    pub unit: Option<String>,
+    /// The text and its place, for messages.
+    pub said: String,
 }
 
 impl std::fmt::Display for Found {
@@ -23,28 +38,77 @@ impl std::fmt::Display for Found {
 }
 
 impl Found {
-    /// The number that the text is.
-    pub fn number(&self, from: &Source) -> Result<f64, String> {
-        let number = self.text.trim().parse::<f64>().ok();
-        let number = number.filter(|number| number.is_finite());
-        number.ok_or_else(|| format!("{self} of {from} is no number"))
+    /// The number that the text is, in the unit that the metric declares or that of its dimension.
+    pub fn figure(&self, from: &Source, declared: Option<&str>) -> Result<Figure, String> {
+        let (number, unit) =
+            unit::split(&self.text).ok_or_else(|| format!("{self} of {from} is no number"))?;
+        let unit = unit.or(self.unit.as_deref());
+        let (value, unit) = match unit.map(|unit| unit::conversion(unit, declared)) {
+            None => (number, None),
+            Some(Ok((factor, unit))) => (factor.of(number), Some(unit)),
+            Some(Err(why)) => return Err(format!("{self} of {from}: {why}")),
+        };
+        Ok(Figure {
+            value,
+            unit,
+            said: self.to_string(),
+        })
     }
 }
 
-/// All that the only named group of the expression finds, line by line.
+impl Figure {
+    /// False for a 0 without a unit, which is 0 of any.
+    pub fn has_certain_unit(&self) -> bool {
+        self.unit.is_some() || self.value != 0.0
+    }
+
+    /// What is compared with the other figures of the metric, here and in the other trials.
+    pub fn quote(&self) -> Quote {
+        Quote {
+            unit: self.unit.clone(),
+            line: self.said.clone(),
+        }
+    }
+}
+
+/// Name of the group around the unit of a figure.
+pub const UNIT_GROUP: &str = "u";
+
+/// All that the named group of the expression finds, line by line, each with its unit.
 pub fn by_regex(regex: &Regex, text: &str) -> Vec<Found> {
-    let Some(group) = regex.capture_names().flatten().next() else {
+    let names: Vec<&str> = regex.capture_names().flatten().collect();
+    let has_unit = names.len() > 1 && names.contains(&UNIT_GROUP);
+    let mut names = names.into_iter();
+    let Some(group) = names.find(|name| !has_unit || *name != UNIT_GROUP) else {
         return Vec::new();
     };
     let of_line = |(index, line): (usize, &str)| {
-        let found = regex.captures_iter(line).filter_map(|c| c.name(group));
-        let found = found.map(|figure| Found {
-            text: figure.as_str().to_owned(),
-            place: line_place(index, line),
+        let found = regex.captures_iter(line).filter_map(|captures| {
+            let figure = captures.name(group)?;
+            let unit = match has_unit {
+                true => captures.name(UNIT_GROUP).map(|unit| unit.as_str().trim()),
+                false => unit_behind(line, &captures, figure.end()),
+            };
+            Some(Found {
+                text: figure.as_str().to_owned(),
+                unit: unit.filter(|unit| !unit.is_empty()).map(str::to_owned),
+                place: line_place(index, line),
+            })
         });
         found.collect::<Vec<_>>()
     };
     text.lines().enumerate().flat_map(of_line).collect()
+}
+
+/// The unit in the text right behind a figure. A word that is none and that the expression itself
+/// demands there is no unit that could change.
+fn unit_behind<'t>(line: &'t str, captures: &Captures, end: usize) -> Option<&'t str> {
+    let word = unit::behind(&line[end..])?;
+    let demanded = captures
+        .get(0)
+        .map_or("", |whole| &line[end..whole.end().max(end)]);
+    let is_demanded = demanded.contains(word);
+    (!is_demanded || Unit::parse(word).is_some()).then_some(word)
 }
 
 fn line_place(index: usize, line: &str) -> String {
@@ -61,6 +125,7 @@ pub fn by_json_path(path: &JsonPath, text: &str) -> Result<Vec<Found>, String> {
                 Value::String(text) => text.clone(),
                 other => other.to_string(),
             },
+            unit: None,
             place: node.location().to_string(),
         }));
     }
@@ -92,6 +157,7 @@ pub fn by_column(column: &str, text: &str) -> Result<Vec<Found>, String> {
         let row: Vec<&str> = record.iter().collect();
         found.push(Found {
             text: record.get(at).unwrap_or_default().to_owned(),
+            unit: None,
             place: format!("line {line}, `{}`,", quoted(&row.join(","))),
         });
     }

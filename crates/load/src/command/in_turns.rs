@@ -6,8 +6,8 @@ use super::metric::{Line, OwnMetric, Source};
 use crate::gate::Timing;
 use crate::phase::{NativeError, Phases};
 use crate::{Job, Parsed, TurnFigures, sys};
+use model::Turns;
 use model::printable::last_lines;
-use model::{Measurement, Turns};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
@@ -251,14 +251,14 @@ fn figures(
             Source::Stdout | Source::File(_) => stdout,
         })?;
         let mut halves = vec![[const { Vec::new() }; 2]; turns.order.len()];
-        for (at_ns, value) in timed {
+        for (at_ns, figure) in &timed {
             let since_ns = at_ns.checked_sub(begin_ns);
             let Some((turn, half)) = since_ns.and_then(|ns| turns.lengths.half_at(ns)) else {
                 continue;
             };
             let turn = usize::try_from(turn).unwrap_or(usize::MAX);
             if let Some(halves) = halves.get_mut(turn) {
-                halves[half].push((at_ns, value));
+                halves[half].push((*at_ns, figure.value));
             }
         }
         for (figures, halves) in of_turns.iter_mut().zip(&halves) {
@@ -282,12 +282,8 @@ fn figures(
             ));
         }
         // The value is that of each arm's windows.
-        parsed.metrics.push(Measurement {
-            metric: metric.name.clone(),
-            unit: metric.unit.clone(),
-            better: metric.better,
-            value: 0.0,
-        });
+        let figures = timed.iter().map(|(_, figure)| figure);
+        parsed.metrics.push(metric.measurement(0.0, figures));
     }
     parsed.turns = of_turns;
     Ok(parsed)
@@ -311,7 +307,7 @@ mod tests {
             prepare: Vec::new(),
             metrics: vec![OwnMetric {
                 name: "done_per_sec".to_owned(),
-                unit: "1/s".to_owned(),
+                unit: Some("1/s".to_owned()),
                 better: Better::Higher,
                 find: Find::Regex(regex.to_owned()),
                 from: Source::Stdout,

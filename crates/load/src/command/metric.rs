@@ -3,9 +3,9 @@
 //! A figure that is missing, that is there more often than it may be, or that is no number
 //! fails the trial: a wrong figure is worse than none.
 
-use super::find::{self, Found};
+use super::find::{self, Figure, Found, UNIT_GROUP};
 use crate::{Keys, Output};
-use model::{Better, Invalid, Measurement};
+use model::{Better, Invalid, Measurement, Own};
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 use serde_json_path::JsonPath;
@@ -15,14 +15,18 @@ use std::collections::BTreeSet;
 pub const KEY: &str = "metric";
 /// Longest name and longest unit.
 const MOST_LETTERS: usize = 40;
+/// Unit of figures that have none.
+const NO_UNIT: &str = "count";
 
 /// A metric that an experiment defines.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OwnMetric {
     /// Name, in snake_case; no other metric of the trial has it.
     pub name: String,
-    /// Unit of the figure, such as `1/s` or `MB/s`.
-    pub unit: String,
+    /// Unit of the figure, such as `1/s` or `MB/s`. Without one it is that of the dimension in which
+    /// the text says its figures, or a count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<String>,
     /// Direction in which the metric improves.
     pub better: Better,
     /// Place of the figure in the text.
@@ -39,7 +43,8 @@ pub struct OwnMetric {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Find {
-    /// Regular expression, applied to each line, with one named group around the figure.
+    /// Regular expression, applied to each line, with one named group around the figure, and
+    /// perhaps another, `u`, around its unit.
     Regex(String),
     /// JSONPath (RFC 9535) of the figure in each JSON value of the text.
     Json(String),
@@ -135,7 +140,7 @@ impl OwnMetric {
         };
         let name = needed(keys, "name");
         let better = keys.get("better");
-        let unit = keys.get("unit").unwrap_or_else(|| "count".to_owned());
+        let unit = keys.get("unit");
         let found = [
             keys.get("regex").map(Find::Regex),
             keys.get("json").map(Find::Json),
@@ -178,7 +183,7 @@ impl OwnMetric {
             ));
         }
         let is_shown = |c: char| !c.is_whitespace() && !model::printable::is_hidden(c);
-        let unit = &self.unit;
+        let unit = self.unit.as_deref().unwrap_or(NO_UNIT);
         if unit.is_empty() || !unit.chars().all(is_shown) || unit.chars().count() > MOST_LETTERS {
             let what = format!("`{unit}` is no unit");
             return Err(
@@ -201,13 +206,32 @@ impl OwnMetric {
     /// The metric's figure in the output of a trial.
     pub(super) fn measured(&self, output: &Output) -> Result<Measurement, String> {
         let in_metric = |why: String| format!("the metric `{}`: {why}", self.name);
-        let value = self.text(output).and_then(|text| self.value(text));
-        Ok(Measurement {
+        let figures = self.text(output).and_then(|text| self.figures(text));
+        let figures = figures.map_err(in_metric)?;
+        let value = self.chosen(&figures).map_err(in_metric)?;
+        Ok(self.measurement(value, &figures))
+    }
+
+    /// A value with all that is said of it.
+    pub(super) fn measurement<'f>(
+        &self,
+        value: f64,
+        figures: impl IntoIterator<Item = &'f Figure>,
+    ) -> Measurement {
+        let quoted = figures.into_iter().find(|figure| figure.has_certain_unit());
+        let unit = quoted.and_then(|figure| figure.unit.as_ref());
+        let declared = self.unit.as_ref().or(unit);
+        Measurement {
             metric: self.name.clone(),
-            unit: self.unit.clone(),
+            unit: declared.map_or_else(|| NO_UNIT.to_owned(), String::clone),
             better: self.better,
-            value: value.map_err(in_metric)?,
-        })
+            value,
+            own: quoted.map(|figure| {
+                Box::new(Own {
+                    quote: Some(figure.quote()),
+                })
+            }),
+        }
     }
 
     /// Why the metric cannot be measured window by window; `None` where it can.
@@ -227,16 +251,17 @@ impl OwnMetric {
     }
 
     /// All figures of the metric in lines of a program, each with the time of its line.
-    pub(super) fn timed(&self, lines: &[Line]) -> Result<Vec<(u64, f64)>, String> {
+    pub(super) fn timed(&self, lines: &[Line]) -> Result<Vec<(u64, Figure)>, String> {
         let in_metric = |why: String| format!("the metric `{}`: {why}", self.name);
         let mut figures = Vec::new();
         let found = self.find.each(lines.iter().map(|line| line.text.as_str()));
         for (line, found) in lines.iter().zip(found.map_err(in_metric)?) {
             for figure in found {
-                let number = figure.number(&self.from).map_err(in_metric)?;
-                figures.push((line.at_ns, number));
+                let figure = figure.figure(&self.from, self.unit.as_deref());
+                figures.push((line.at_ns, figure.map_err(in_metric)?));
             }
         }
+        same_units(figures.iter().map(|(_, figure)| figure)).map_err(in_metric)?;
         Ok(figures)
     }
 
@@ -270,7 +295,8 @@ impl OwnMetric {
         }
     }
 
-    fn value(&self, text: &str) -> Result<f64, String> {
+    /// The figures among which `pick` chooses, all of them with a unit or none of them.
+    fn figures(&self, text: &str) -> Result<Vec<Figure>, String> {
         let from = &self.from;
         let found = self
             .find
@@ -280,37 +306,48 @@ impl OwnMetric {
             let end = find::end(text);
             return Err(format!("{} is nowhere in {from}, {end}", self.find));
         };
-        match self.pick {
-            Pick::Only if found.len() > 1 => Err(format!(
-                "{} is in {from} {} times, first {first} and last {last}; \
-                 pick = \"first\", \"last\", \"min\", \"max\", \"sum\" or \"mean\" chooses",
-                self.find,
-                found.len()
-            )),
-            Pick::Rate => Err("pick = \"rate\" is for arms that take turns".to_owned()),
-            Pick::Only | Pick::Last => last.number(from),
-            Pick::First => first.number(from),
-            Pick::Min => Ok(numbers(&found, from)?
-                .into_iter()
-                .fold(f64::INFINITY, f64::min)),
-            Pick::Max => Ok(numbers(&found, from)?
-                .into_iter()
-                .fold(f64::NEG_INFINITY, f64::max)),
-            Pick::Sum => sum(&found, from),
-            Pick::Mean => Ok(sum(&found, from)? / found.len() as f64),
+        let read = |found: &Found| found.figure(from, self.unit.as_deref());
+        let figures = match self.pick {
+            Pick::Only if found.len() > 1 => {
+                return Err(format!(
+                    "{} is in {from} {} times, first {first} and last {last}; \
+                     pick = \"first\", \"last\", \"min\", \"max\", \"sum\" or \"mean\" chooses",
+                    self.find,
+                    found.len()
+                ));
+            }
+            Pick::Only | Pick::Last => vec![read(last)?],
+            Pick::First => vec![read(first)?],
+            Pick::Min | Pick::Max | Pick::Sum | Pick::Mean | Pick::Rate => {
+                found.iter().map(read).collect::<Result<_, _>>()?
+            }
+        };
+        same_units(&figures)?;
+        Ok(figures)
+    }
+
+    fn chosen(&self, figures: &[Figure]) -> Result<f64, String> {
+        if self.pick == Pick::Rate {
+            return Err("pick = \"rate\" is for arms that take turns".to_owned());
         }
+        let timed: Vec<(u64, f64)> = figures.iter().map(|figure| (0, figure.value)).collect();
+        let value = self.picked(&timed).filter(|value| value.is_finite());
+        value.ok_or_else(|| format!("the sum of the figures in {} is out of range", self.from))
     }
 }
 
-fn numbers(found: &[Found], from: &Source) -> Result<Vec<f64>, String> {
-    found.iter().map(|found| found.number(from)).collect()
-}
-
-fn sum(found: &[Found], from: &Source) -> Result<f64, String> {
-    let sum: f64 = numbers(found, from)?.into_iter().sum();
-    match sum.is_finite() {
-        true => Ok(sum),
-        false => Err(format!("the sum of the figures in {from} is out of range")),
+/// An error with both figures where one of them has a unit and the other has none, or that of
+/// something else.
+fn same_units<'f>(figures: impl IntoIterator<Item = &'f Figure>) -> Result<(), String> {
+    let mut figures = figures
+        .into_iter()
+        .filter(|figure| figure.has_certain_unit());
+    let Some(first) = figures.next().map(Figure::quote) else {
+        return Ok(());
+    };
+    match figures.find_map(|figure| first.against(&figure.quote())) {
+        None => Ok(()),
+        Some(why) => Err(why),
     }
 }
 
@@ -363,9 +400,10 @@ impl std::fmt::Display for Find {
     }
 }
 
-const GROUP: &str = "one named group around the figure: regex = 'ops: (?<v>[\\d.]+)'";
+const GROUP: &str = "one named group around the figure, and `u` around its unit if you like: \
+                     regex = 'p99: (?<v>[\\d.]+)(?<u>\\w+)'";
 
-/// The expression, which has one named group.
+/// The expression, which has one named group around the figure.
 fn regex(text: &str) -> Result<Regex, String> {
     let regex = Regex::new(text).map_err(|error| {
         // The last line says what is wrong; those before it draw the place.
@@ -373,8 +411,13 @@ fn regex(text: &str) -> Result<Regex, String> {
         let last = error.lines().last().unwrap_or_default().trim();
         format!("`{text}` is no regular expression: {last}")
     })?;
+    let has_unit = regex
+        .capture_names()
+        .flatten()
+        .any(|name| name == UNIT_GROUP);
     match regex.capture_names().flatten().count() {
         1 => Ok(regex),
+        2 if has_unit => Ok(regex),
         0 => Err(format!("`{text}` has no named group")),
         groups => Err(format!("`{text}` has {groups} named groups")),
     }

@@ -422,6 +422,7 @@ mod tests {
                     unit: "%".to_owned(),
                     better: model::Better::Neither,
                     value: percent,
+                    own: None,
                 });
             })
         };
@@ -496,6 +497,7 @@ mod tests {
                     unit: String::new(),
                     better: model::Better::Neither,
                     value,
+                    own: None,
                 });
             }
         });

@@ -34,6 +34,7 @@ fn steal(_: &TrialSpec) -> Fate {
         unit: "s".into(),
         better: Better::Neither,
         value: 0.5,
+        own: None,
     }])
 }
 

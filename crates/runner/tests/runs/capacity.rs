@@ -27,6 +27,7 @@ fn found(rate: f64, bound: f64) -> Fate {
         unit: "1/s".to_owned(),
         better: Better::Higher,
         value,
+        own: None,
     };
     Fate::Ok(vec![metric("slo_rate", rate), metric("slo_bound", bound)])
 }
@@ -47,6 +48,7 @@ fn answers(offered: f64, answered: f64, p95_ns: f64) -> Fate {
         unit: String::new(),
         better: Better::Neither,
         value,
+        own: None,
     }));
     Fate::Ok(metrics)
 }

@@ -43,6 +43,7 @@ pub fn took(seconds: f64) -> Fate {
         unit: "s".into(),
         better: Better::Lower,
         value: seconds,
+        own: None,
     }])
 }
 

@@ -189,3 +189,99 @@ fn a_metric_is_read_again_as_it_was_stored() {
         assert_eq!(serde_json::from_str::<OwnMetric>(&stored).unwrap(), metric);
     }
 }
+
+#[test]
+fn figures_of_any_size_of_a_unit_are_in_the_declared_one() {
+    let keys = json!({"regex": r"99%\s+(?<v>[\d.]+)", "unit": "ms"});
+    assert_eq!(value(keys.clone(), "99%  955.00us"), Ok(0.955));
+    assert_eq!(value(keys.clone(), "99%  1.03ms"), Ok(1.03));
+    assert_eq!(value(keys, "99%  1.50m"), Ok(90_000.0));
+    let both = json!({"regex": r"99%\s+(?<v>[\d.]+)", "unit": "ms", "pick": "max"});
+    assert_eq!(value(both, "99%  955.00us\n99%  1.03ms"), Ok(1.03));
+}
+
+/// Value and unit of a metric that declares none.
+fn undeclared(keys: serde_json::Value, stdout: &str) -> (f64, String) {
+    let measured = metric(keys).unwrap().measured(&printed(stdout)).unwrap();
+    (measured.value, measured.unit)
+}
+
+#[test]
+fn without_a_declared_unit_that_of_the_dimension_is_taken() {
+    let found = |text: &str| undeclared(json!({"regex": r"rate: (?<v>[\d.]+)"}), text);
+    assert_eq!(found("rate: 955us"), (955_000.0, "ns".to_owned()));
+    assert_eq!(found("rate: 9.41 Gbits/sec"), (9.41e9, "bit/s".to_owned()));
+    assert_eq!(found("rate: 12.3k"), (12_300.0, "count".to_owned()));
+    assert_eq!(found("rate: 2KiB/s"), (2048.0, "B/s".to_owned()));
+    assert_eq!(found("rate: 12 of 40"), (12.0, "count".to_owned()));
+}
+
+#[test]
+fn a_group_of_the_expression_may_be_the_unit() {
+    let keys = json!({"regex": r"(?<u>\w+): (?<v>[\d.]+)", "unit": "us"});
+    assert_eq!(value(keys.clone(), "ms: 3"), Ok(3000.0));
+    let error = value(keys, "fathoms: 3").unwrap_err();
+    assert!(
+        error.contains("`fathoms`") && error.contains("unit = \"us\""),
+        "{error}"
+    );
+    let optional = json!({"regex": r"ops: (?<v>[\d.]+)(?<u>[kM])?"});
+    assert_eq!(undeclared(optional, "ops: 7").0, 7.0);
+}
+
+#[test]
+fn a_unit_that_is_not_known_or_not_always_there_is_an_error_with_its_lines() {
+    let error = |text: &str| {
+        let keys = json!({"regex": r"lat: (?<v>[\d.]+)", "pick": "mean"});
+        value(keys, text).unwrap_err()
+    };
+    let unknown = error("lat: 3ms\nlat: 3fortnights");
+    assert!(
+        unknown.contains("`lat: 3fortnights`") && unknown.contains("`fortnights`"),
+        "{unknown}"
+    );
+    let missing = error("lat: 955us\nlat: 1030");
+    assert!(
+        missing.contains("`lat: 955us`") && missing.contains("`lat: 1030`"),
+        "{missing}"
+    );
+    let other = error("lat: 955us\nlat: 3MB/s");
+    assert!(
+        other.contains("`lat: 955us`") && other.contains("`lat: 3MB/s`"),
+        "{other}"
+    );
+    let cut = value(json!({"regex": r"lat: (?<v>[\d.]+)"}), "lat: 1.5e3").unwrap_err();
+    assert!(
+        cut.contains("`e`"),
+        "a figure that the expression cuts: {cut}"
+    );
+}
+
+#[test]
+fn a_zero_needs_no_unit() {
+    let keys = json!({"regex": r"lat: (?<v>[\d.]+)", "unit": "ms", "pick": "sum"});
+    assert_eq!(value(keys, "lat: 0\nlat: 500us\nlat: 0"), Ok(0.5));
+}
+
+#[test]
+fn fields_of_tables_and_texts_in_json_have_their_units() {
+    let text = "case,took\na,950us\nb,1.05ms\n";
+    let keys = json!({"csv": "took", "pick": "mean", "unit": "us"});
+    assert_eq!(value(keys, text), Ok(1000.0));
+    let json = json!({"json": "$.p99", "unit": "us"});
+    assert_eq!(value(json.clone(), r#"{"p99": "1.03ms"}"#), Ok(1030.0));
+    assert_eq!(value(json.clone(), r#"{"p99": 955}"#), Ok(955.0));
+    let wrong = value(json, r#"{"p99": "3 MB/s"}"#).unwrap_err();
+    assert!(
+        wrong.contains("`3 MB/s`") && wrong.contains("unit = \"us\""),
+        "{wrong}"
+    );
+}
+
+#[test]
+fn a_word_that_the_expression_demands_is_no_unit_that_changes() {
+    let keys = json!({"regex": r"(?<v>\d+)x faster"});
+    assert_eq!(value(keys, "12x faster"), Ok(12.0));
+    let declared = json!({"regex": r"at (?<v>\d+)", "unit": "rpm"});
+    assert_eq!(value(declared, "at 900rpm"), Ok(900.0));
+}

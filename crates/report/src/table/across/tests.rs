@@ -25,6 +25,7 @@ fn results(scenario: &Scenario, factor: f64) -> ResultSet {
             unit: "ns".to_owned(),
             better: Better::Lower,
             value,
+            own: None,
         }];
     }
     results
@@ -39,6 +40,7 @@ fn overload(results: &mut ResultSet, which: impl Fn(&model::PlannedTrial) -> boo
                 unit: "count".to_owned(),
                 better: Better::Neither,
                 value: 1.0,
+                own: None,
             });
         }
     }
@@ -146,6 +148,7 @@ fn an_overloaded_service_is_slower_by_its_goodput() {
             unit: "1/s".to_owned(),
             better: Better::Higher,
             value: 9_000.0 / (1.0 + 2.0 * stored.trial.place.cell as f64),
+            own: None,
         });
     }
     let matrices = interference::matrices(&results);
@@ -192,6 +195,7 @@ fn figure((metric, value): (&str, f64)) -> Measurement {
         unit: "1/s".to_owned(),
         better: Better::Higher,
         value,
+        own: None,
     }
 }
 

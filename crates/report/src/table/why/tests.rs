@@ -16,6 +16,7 @@ fn measured(metric: &str, better: Better, value: f64) -> Measurement {
         unit: "count".to_owned(),
         better,
         value,
+        own: None,
     }
 }
 
