@@ -23,6 +23,7 @@ mod interrupt;
 pub mod journal;
 mod judge;
 mod kept;
+mod kernel_file;
 pub mod machine_lock;
 mod network;
 mod process;

@@ -212,3 +212,38 @@ fn a_stopped_agent_whose_runner_lives_is_waited_for() {
     signal(pid, Signal::CONT);
     assert!(matches!(agent.answer(), Some(model::Reply::Trial { .. })));
 }
+
+/// Values of the kernel's limit of realtime threads, which it ties to each other, and to the share
+/// of the root group where there are such groups.
+fn realtime_limits() -> Vec<Option<String>> {
+    let files = [
+        "/proc/sys/kernel/sched_rt_period_us",
+        "/proc/sys/kernel/sched_rt_runtime_us",
+        "/sys/fs/cgroup/cpu/cpu.rt_runtime_us",
+    ];
+    files.map(|file| fs::read_to_string(file).ok()).to_vec()
+}
+
+#[test]
+fn tunables_that_the_kernel_ties_to_each_other_are_as_before_after_a_trial_and_a_kill() {
+    if !root_or_skip() {
+        return;
+    }
+    let _turn = harness::knob_to_myself();
+    let before = realtime_limits();
+    for (period, runtime) in [("100ms", "50ms"), ("2s", "1500ms"), ("900ms", "-1")] {
+        let mut arm = Arm::unchanged("tied");
+        let tunables = [("rt_period", period), ("rt_runtime", runtime)];
+        let tunables = tunables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        arm.tunables = tunables.into();
+        let mut agent = Agent::start();
+        let result = agent.trial(arm.clone(), command("true"));
+        assert_eq!(result.state, TrialState::Ok, "{period} {runtime}");
+        assert_eq!(realtime_limits(), before, "{period} {runtime}");
+        agent.send(&trial(arm, command("sleep 627.25")));
+        eventually("the workload runs", || !running("627.25").is_empty());
+        assert_ne!(realtime_limits(), before);
+        agent.kill();
+        eventually("the limits are as before", || realtime_limits() == before);
+    }
+}

@@ -3,12 +3,11 @@
 use super::Restored;
 use crate::cgroup;
 use crate::files;
+use crate::kernel_file;
 use crate::processes;
 use collect::tasks::Pid;
 use model::printable::one_line;
 use serde::{Deserialize, Serialize};
-use std::fs::File;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// One thing to undo.
@@ -203,6 +202,11 @@ impl Entry {
         }
     }
 
+    /// May it be taken by the kernel once others have their old values?
+    pub(crate) fn is_write(&self) -> bool {
+        matches!(self, Entry::Current(Undo::Write { .. }))
+    }
+
     /// Do both write the same file?
     pub(crate) fn writes_what(&self, other: &Entry) -> bool {
         let path = |entry| match entry {
@@ -309,11 +313,7 @@ fn unreadable(line: &[u8], error: &serde_json::Error) -> String {
 /// Write to a kernel file, which is never created. A change that was recorded but
 /// then not permitted left the old text in place: nothing to undo.
 fn write_back(path: &Path, text: &str) -> Result<(), String> {
-    let write = || {
-        let mut file = File::options().write(true).truncate(true).open(path)?;
-        file.write_all(text.as_bytes())
-    };
-    match write() {
+    match kernel_file::write(path, text) {
         Err(_) if collect::read_trimmed(path).as_deref() == Some(text) => Ok(()),
         Err(e) => Err(format!("write {text:?} back to {}: {e}", path.display())),
         Ok(()) => Ok(()),

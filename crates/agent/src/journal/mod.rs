@@ -187,18 +187,10 @@ impl Journal {
         };
         // What does not end fails by its own entry.
         let _ = processes::kill_until_gone(|| processes_of(&entries));
-        let mut kept: Vec<(&[u8], &Entry, String)> = Vec::new();
-        for (line, entry) in entries.iter().rev() {
-            match entry.undo(&mut restored) {
-                // The oldest text of a file is the one that counts.
-                Ok(()) => kept.retain(|(_, later, _)| !later.writes_what(entry)),
-                Err(why) => kept.push((line, entry, why)),
-            }
-        }
-        kept.reverse();
-        let lines: Vec<&[u8]> = kept.iter().map(|(line, ..)| *line).collect();
+        let kept = undo_all(&entries, &mut restored);
+        let lines: Vec<&[u8]> = kept.iter().map(|(at, _)| entries[*at].0).collect();
         self.keep(&lines)?;
-        restored.failed = kept.into_iter().map(|(.., why)| why).collect();
+        restored.failed = kept.into_iter().map(|(_, why)| why).collect();
         Ok(restored)
     }
 
@@ -252,6 +244,36 @@ impl Journal {
             .set_len((bytes.len() - torn.len()) as u64)
             .map_err(|e| AgentError::io("clear", &self.path, e))
     }
+}
+
+/// Undoes all, last first, and gives what failed by its place, with the reason. A write that the
+/// kernel refuses is tried again after the others, as long as one of them succeeds: it may depend
+/// on another that has not its old value yet.
+fn undo_all(entries: &[(&[u8], Entry)], restored: &mut Restored) -> Vec<(usize, String)> {
+    let mut kept: Vec<(usize, String)> = Vec::new();
+    let mut left: Vec<usize> = (0..entries.len()).rev().collect();
+    while !left.is_empty() {
+        let mut failed = Vec::new();
+        for at in &left {
+            let entry = &entries[*at].1;
+            kept.retain(|(other, _)| other != at);
+            match entry.undo(restored) {
+                // The oldest text of a file is the one that counts.
+                Ok(()) => kept.retain(|(later, _)| !entries[*later].1.writes_what(entry)),
+                Err(why) => {
+                    kept.push((*at, why));
+                    failed.push(*at);
+                }
+            }
+        }
+        failed.retain(|at| entries[*at].1.is_write() && kept.iter().any(|(other, _)| other == at));
+        if failed.len() >= left.len() {
+            break;
+        }
+        left = failed;
+    }
+    kept.sort_by_key(|(at, _)| *at);
+    kept
 }
 
 fn processes_of(entries: &[(&[u8], Entry)]) -> Vec<Pid> {

@@ -48,6 +48,11 @@ fn set(tunables: &Tunables, name: &str) -> Option<String> {
     normalise(name, tunables.get(name)?).ok()
 }
 
+/// Value of a tunable under an arm that may set it.
+pub(super) fn value_under(root: &Path, tunables: &Tunables, name: &str) -> Option<String> {
+    set(tunables, name).or_else(|| now(root, name))
+}
+
 /// From the microseconds of the sysctls.
 fn ns(text: String) -> Option<u64> {
     text.parse::<u64>().ok()?.checked_mul(1000)
@@ -110,7 +115,7 @@ impl Share {
     /// Share with what the arm sets; `None` where there is no bound, or it cannot be told.
     fn now(root: &Path, tunables: &Tunables) -> Option<Share> {
         let read = |name| {
-            let text = set(tunables, name).or_else(|| now(root, name))?;
+            let text = value_under(root, tunables, name)?;
             // Without a bound the runtime is -1.
             text.parse::<u64>().ok()
         };

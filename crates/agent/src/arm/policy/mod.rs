@@ -4,6 +4,7 @@
 
 mod deadline;
 mod keys;
+mod realtime;
 mod threads;
 
 pub use keys::{POLICY_KEYS, check_policy, read_policy};
@@ -117,7 +118,8 @@ impl Change for OfThreads<'_> {
 }
 
 fn try_policy(root: &Path, arm: &Arm, wanted: &Policy) -> Option<Problem> {
-    if let Some((what, remedy)) = deadline::fault(root, arm) {
+    let fault = deadline::fault(root, arm).or_else(|| realtime::fault(root, arm, wanted));
+    if let Some((what, remedy)) = fault {
         return Some(problem(arm, format!("policy {wanted}: {what}"), &remedy));
     }
     let error = try_on_this_machine(&deadline::to_try(root, wanted)).err()?;

@@ -5,6 +5,7 @@ use super::table::Tunable;
 use super::value::named;
 use super::{FEATURE, TunableError};
 use crate::arm::busy;
+use crate::kernel_file;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -40,6 +41,15 @@ impl Knob {
                 feature: None,
             }),
             None => Err(absent(root, tunable)),
+        }
+    }
+
+    /// A file of the kernel's that belongs to a tunable.
+    pub(super) fn at(name: &str, path: PathBuf) -> Self {
+        Knob {
+            name: name.to_owned(),
+            path,
+            feature: None,
         }
     }
 
@@ -135,19 +145,11 @@ impl Knob {
     }
 
     fn write(&self, value: &str) -> Result<(), TunableError> {
-        fs::File::options()
-            .write(true)
-            .truncate(true)
-            .open(&self.path)
-            .and_then(|mut file| io::Write::write_all(&mut file, self.to_write(value).as_bytes()))
-            .map_err(|e| self.io_error("write", e))
+        kernel_file::write(&self.path, &self.to_write(value)).map_err(|e| self.io_error("write", e))
     }
 
-    /// Nothing is written where nothing was changed.
-    pub(super) fn restore(&self, before: &str) -> Result<(), TunableError> {
-        if self.read()? == before {
-            return Ok(());
-        }
+    /// Writes the value that was there before the arm.
+    pub(super) fn put_back(&self, before: &str) -> Result<(), TunableError> {
         let step = || self.write_and_read_back(before);
         busy::waited_for(BUSY_LIMIT, TunableError::is_busy, step)
     }

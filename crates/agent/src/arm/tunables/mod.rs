@@ -6,11 +6,13 @@
 //! granularities from 6.6. Documentation/scheduler/sched-debug.rst.
 
 mod knob;
+mod rules;
 mod sysctl;
 mod table;
 mod value;
 
 pub(crate) use knob::Knob;
+use rules::{Wanted, Writes};
 pub use table::{TABLE, Tunable, Unit};
 pub(crate) use value::{normalise, own_name};
 
@@ -59,6 +61,19 @@ pub(crate) enum TunableError {
         wanted: String,
         found: String,
     },
+    #[error("tunable {name}: {value} is above {limit}, which is {most}")]
+    Above {
+        name: String,
+        value: i64,
+        limit: String,
+        most: i64,
+    },
+    #[error("tunable {name}: the kernel forgets {other}, which is {value}, and takes no 0 back")]
+    Forgets {
+        name: String,
+        other: String,
+        value: String,
+    },
     #[error("{0}")]
     Journal(String),
 }
@@ -85,6 +100,8 @@ impl TunableError {
             TunableError::Io { .. } | TunableError::NotTaken { .. } => {
                 "use a value that this kernel takes".to_owned()
             }
+            TunableError::Above { name, limit, .. } => format!("set {limit} and {name} together"),
+            TunableError::Forgets { other, .. } => format!("set {other}"),
             TunableError::Journal(_) => "make room in the state directory".to_owned(),
         }
     }
@@ -266,19 +283,40 @@ impl Change for Tuned<'_> {
 
 /// Everything that can be found out without writing: names, values, places, rights.
 pub(super) fn check(root: &Path, tunables: &Tunables) -> Vec<TunableError> {
-    tunables
-        .iter()
+    let each = tunables.iter();
+    let errors: Vec<TunableError> = each
         .filter_map(|(name, text)| check_one(root, name, text).err())
-        .collect()
+        .collect();
+    match errors.is_empty() {
+        true => rules::check(root, tunables),
+        false => errors,
+    }
 }
 
 fn check_one(root: &Path, name: &str, text: &str) -> Result<(), TunableError> {
     let value = normalise(name, text).map_err(TunableError::Value)?;
+    check_forgotten(root, name)?;
     match needed(root, name, &value)? {
         // What is so already needs no right to write.
         Some(knob) if knob.read()? != value => knob.try_open_for_writing(),
         _ => Ok(()),
     }
+}
+
+/// Refuses what could not be put back.
+fn check_forgotten(root: &Path, name: &str) -> Result<(), TunableError> {
+    let pairs = table::FORGOTTEN.iter();
+    for (_, other) in pairs.filter(|(first, _)| *first == name) {
+        let value = Knob::find(root, other)?.read()?;
+        if value != "0" {
+            return Err(TunableError::Forgets {
+                name: name.to_owned(),
+                other: (*other).to_owned(),
+                value,
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Its knob; `None` where a kernel without it behaves as wanted.
@@ -310,38 +348,46 @@ pub(super) fn found(root: &Path, tunables: &Tunables) -> Vec<Fact> {
     tunables.keys().map(fact).collect()
 }
 
-/// Tunables that were set, with what they were before.
+/// What takes back the tunables that were set.
 #[derive(Debug, Default)]
 pub(super) struct Applied {
-    before: Vec<(Knob, String)>,
+    undo: Vec<rules::Write>,
 }
 
 impl Applied {
-    /// Write the old values back, last first, and read them back.
+    /// Write the old values back, in the order of the rules, and read them back. What the kernel
+    /// refuses is tried again after the others, as long as one of them succeeds.
     pub(super) fn undo(self) -> Result<(), Vec<TunableError>> {
-        let errors: Vec<TunableError> = self
-            .before
-            .into_iter()
-            .rev()
-            .filter_map(|(knob, before)| knob.restore(&before).err())
-            .collect();
-        if errors.is_empty() {
-            Ok(())
-        } else {
-            Err(errors)
+        let mut left = self.undo;
+        loop {
+            let mut errors = Vec::new();
+            let tried = left.len();
+            left.retain(|(knob, before)| match knob.put_back(before) {
+                Ok(()) => false,
+                Err(error) => {
+                    errors.push(error);
+                    true
+                }
+            });
+            if left.is_empty() {
+                return Ok(());
+            }
+            if left.len() == tried {
+                return Err(errors);
+            }
         }
     }
 }
 
-/// Set all, each in the journal before it is written. All are checked before any is
-/// written; if one fails, what was set stays in `applied` for the caller to undo.
+/// Set all. All are checked, and all are in the journal, before any is written; if one fails,
+/// what was set stays in `applied` for the caller to undo.
 pub(super) fn apply(
     root: &Path,
     tunables: &Tunables,
     journal: &mut Journal,
     applied: &mut Applied,
 ) -> Result<(), TunableError> {
-    let mut ready = Vec::new();
+    let mut wanted = Vec::new();
     for (name, text) in tunables {
         let value = normalise(name, text).map_err(TunableError::Value)?;
         let Some(knob) = needed(root, name, &value)? else {
@@ -349,20 +395,27 @@ pub(super) fn apply(
         };
         let before = knob.read()?;
         if before != value {
-            ready.push((knob, before, value));
+            wanted.push(Wanted {
+                name: name.clone(),
+                knob,
+                before,
+                value,
+            });
         }
     }
-    for (knob, before, value) in ready {
-        journal
-            .record(Undo::Write {
-                path: knob.path().to_owned(),
-                text: knob.to_write(&before),
-            })
-            .map_err(|e| TunableError::Journal(e.to_string()))?;
-        applied.before.push((knob.clone(), before));
-        knob.write_and_read_back(&value)?;
+    let writes = Writes::of(root, wanted)?;
+    // The journal is replayed backwards.
+    for (knob, before) in writes.undo.iter().rev() {
+        let undo = Undo::Write {
+            path: knob.path().to_owned(),
+            text: knob.to_write(before),
+        };
+        let recorded = journal.record(undo);
+        recorded.map_err(|e| TunableError::Journal(e.to_string()))?;
     }
-    Ok(())
+    applied.undo = writes.undo;
+    let mut each = writes.apply.iter();
+    each.try_for_each(|(knob, value)| knob.write_and_read_back(value))
 }
 
 #[cfg(test)]
@@ -440,7 +493,7 @@ mod tests {
         let mut journal = Journal::open(root.path()).unwrap();
         let mut applied = Applied::default();
         apply(root.path(), &wanted, &mut journal, &mut applied).unwrap();
-        assert_eq!(applied.before.len(), 1);
+        assert_eq!(applied.undo.len(), 1);
         assert_eq!(values(root.path(), &wanted), ["1", "30"]);
     }
 

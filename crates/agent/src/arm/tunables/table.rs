@@ -36,6 +36,61 @@ pub struct Tunable {
     pub text: &'static str,
 }
 
+/// A dependency between tunables. The last one is written after the members whenever one of them
+/// is, in both directions, also where it keeps its value.
+#[derive(Debug, Clone, Copy)]
+pub struct Rule {
+    /// Tunables whose values the last one depends on.
+    pub members: &'static [&'static str],
+    /// Tunable that is written after them.
+    pub last: &'static str,
+    /// Value of the last one with which the kernel takes any value of the members. Else it refuses
+    /// every write after which the last one would be above a member.
+    pub free: Option<&'static str>,
+}
+
+/// All rules by which the kernel ties tunables to each other. To add one: one entry.
+pub const RULES: &[Rule] = &[
+    // sched_rt_global_validate in kernel/sched/rt.c.
+    Rule {
+        members: &["rt_period"],
+        last: "rt_runtime",
+        free: Some("-1"),
+    },
+    // sched_dl_sysctls in kernel/sched/deadline.c.
+    Rule {
+        members: &["deadline_period_max_us"],
+        last: "deadline_period_min_us",
+        free: Some("1"),
+    },
+    // sysctl_sched_uclamp_handler in kernel/sched/core.c.
+    Rule {
+        members: &["kernel.sched_util_clamp_max"],
+        last: "kernel.sched_util_clamp_min",
+        free: Some("0"),
+    },
+    // sched_update_scaling in kernel/sched/fair.c: from the slices as they are when the scaling is
+    // written come those that the kernel sets when a CPU goes or comes.
+    Rule {
+        members: &[
+            "base_slice",
+            "latency",
+            "min_granularity",
+            "wakeup_granularity",
+        ],
+        last: "tunable_scaling",
+        free: None,
+    },
+];
+
+/// Tunables that the kernel sets to 0 when the first is written, and which take no 0.
+pub const FORGOTTEN: &[(&str, &str)] = &[
+    ("vm.dirty_bytes", "vm.dirty_ratio"),
+    ("vm.dirty_ratio", "vm.dirty_bytes"),
+    ("vm.dirty_background_bytes", "vm.dirty_background_ratio"),
+    ("vm.dirty_background_ratio", "vm.dirty_background_bytes"),
+];
+
 const SECOND_NS: i64 = 1_000_000_000;
 
 /// All tunables by name, in the order in which they are listed.
