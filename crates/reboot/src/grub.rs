@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 const DIRECTORIES: [&str; 2] = ["boot/grub", "boot/grub2"];
 const BEGIN: &str = "# schedlab: one boot, begin";
 const END: &str = "# schedlab: one boot, end";
+/// Beginning of the line that keeps what the owner wanted to boot next.
+const BEFORE: &str = "# schedlab: next_entry was ";
 /// Forms of a disk that GRUB reads and never writes: it could not forget the one boot.
 const NOT_WRITTEN: [&str; 2] = ["btrfs", "zfs"];
 
@@ -58,16 +60,25 @@ impl Grub {
     }
 
     pub fn prepare(&self) -> Result<(), String> {
-        let path = self.directory.join("custom.cfg");
-        let others = without_ours(&read_if_there(&path)?);
-        let text = format!(
-            "{others}{BEGIN}\nmenuentry '{NAME}' --unrestricted --id {NAME} {{\n{}}}\n{END}\n",
-            self.entry
-        );
-        replace(&path, &text)?;
-        let set = format!("next_entry={NAME}");
-        environment(&self.directory, &["set", &set])
+        prepare_in(
+            &self.directory,
+            &self.entry,
+            &Environment::of(&self.directory)?,
+        )
     }
+}
+
+fn prepare_in(directory: &Path, entry: &str, environment: &Environment) -> Result<(), String> {
+    let path = directory.join("custom.cfg");
+    let Split { others, before } = split(&path)?;
+    // What an earlier preparation kept is the owner's still.
+    let before = environment.owners_entry()?.or(before);
+    let kept = before.map_or_else(String::new, |entry| format!("{BEFORE}{entry}\n"));
+    let text = format!(
+        "{others}{BEGIN}\n{kept}menuentry '{NAME}' --unrestricted --id {NAME} {{\n{entry}}}\n{END}\n"
+    );
+    replace(&path, &text)?;
+    environment.set(NAME)
 }
 
 fn directory(root: &Path) -> Option<PathBuf> {
@@ -75,11 +86,56 @@ fn directory(root: &Path) -> Option<PathBuf> {
     all.find(|path| path.join("grub.cfg").is_file())
 }
 
-fn environment(directory: &Path, words: &[&str]) -> Result<(), String> {
-    let program = installed(&["grub-editenv", "grub2-editenv"]);
-    let program = program.ok_or("grub-editenv is not installed (Debian: grub2-common)")?;
-    let file = directory.join("grubenv").display().to_string();
-    run(&program, &[&[file.as_str()], words].concat()).map(drop)
+/// The environment of GRUB, of which one variable is the entry of the next boot.
+struct Environment {
+    program: String,
+    file: PathBuf,
+}
+
+impl Environment {
+    fn of(directory: &Path) -> Result<Self, String> {
+        let program = installed(&["grub-editenv", "grub2-editenv"]);
+        let program = program.ok_or("grub-editenv is not installed (Debian: grub2-common)")?;
+        let file = directory.join("grubenv");
+        Ok(Environment { program, file })
+    }
+
+    fn edit(&self, words: &[&str]) -> Result<String, String> {
+        let file = self.file.display().to_string();
+        run(&self.program, &[&[file.as_str()], words].concat())
+    }
+
+    fn next_entry(&self) -> Result<Option<String>, String> {
+        let list = self.edit(&["list"])?;
+        let mut values = list
+            .lines()
+            .filter_map(|line| line.strip_prefix("next_entry="));
+        Ok(values
+            .next()
+            .filter(|value| !value.is_empty())
+            .map(str::to_owned))
+    }
+
+    /// The entry of the next boot where somebody else wanted it.
+    fn owners_entry(&self) -> Result<Option<String>, String> {
+        Ok(self.next_entry()?.filter(|entry| entry != NAME))
+    }
+
+    fn set(&self, entry: &str) -> Result<(), String> {
+        self.edit(&["set", &format!("next_entry={entry}")])
+            .map(drop)
+    }
+
+    /// Gives the owner's wish back. One that came since is left, and nothing is unset that is not
+    /// ours.
+    fn put_back(&self, before: Option<&str>) -> Result<(), String> {
+        let now = self.next_entry()?;
+        match (now.as_deref(), before) {
+            (Some(NAME) | None, Some(before)) => self.set(before),
+            (Some(NAME), None) => self.edit(&["unset", "next_entry"]).map(drop),
+            _ => Ok(()),
+        }
+    }
 }
 
 fn is_written_by_grub(directory: &Path) -> Result<(), String> {
@@ -140,18 +196,46 @@ fn entry(text: &str, release: &str) -> Option<String> {
     None
 }
 
-/// The file of a person's own entries without the one of ours.
-fn without_ours(text: &str) -> String {
+/// The file of a person's own entries.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Split {
+    /// Without ours.
+    others: String,
+    /// What the owner wanted to boot next, where ours keeps that.
+    before: Option<String>,
+}
+
+fn split(path: &Path) -> Result<Split, String> {
+    split_text(&read_if_there(path)?).map_err(|what| format!("{}: {what}", path.display()))
+}
+
+/// Takes out blocks that have both marks. Where one is missing nobody can say what is ours.
+fn split_text(text: &str) -> Result<Split, String> {
+    let mut split = Split::default();
     let mut inside = false;
-    let is_theirs = |line: &&str| {
-        let ours = inside || *line == BEGIN;
-        inside = ours && *line != END;
-        !ours
-    };
-    text.lines()
-        .filter(is_theirs)
-        .map(|line| format!("{line}\n"))
-        .collect()
+    for line in text.lines() {
+        match (line, inside) {
+            (BEGIN, false) => inside = true,
+            (END, true) => inside = false,
+            (BEGIN, true) | (END, false) => return Err(half_a_block()),
+            (line, true) => {
+                let before = line.strip_prefix(BEFORE).map(str::to_owned);
+                split.before = before.or(split.before);
+            }
+            (line, false) => split.others.extend([line, "\n"]),
+        }
+    }
+    match inside {
+        true => Err(half_a_block()),
+        false => Ok(split),
+    }
+}
+
+fn half_a_block() -> String {
+    format!(
+        "the marks of the entry {NAME} are not both there, so nothing was removed; remove the entry \
+         and its marks (`{BEGIN}`, `{END}`) by hand"
+    )
 }
 
 /// Removes the entry, and the wish for it.
@@ -159,17 +243,47 @@ pub(crate) fn clear(root: &Path) -> Result<(), String> {
     let Some(directory) = directory(root) else {
         return Ok(());
     };
-    let path = directory.join("custom.cfg");
-    let text = read_if_there(&path)?;
-    if !text.contains(BEGIN) {
+    let text = read_if_there(&directory.join("custom.cfg"))?;
+    if ![BEGIN, END]
+        .iter()
+        .any(|mark| text.lines().any(|line| line == *mark))
+    {
         return Ok(());
     }
-    environment(&directory, &["unset", "next_entry"])?;
-    match without_ours(&text) {
-        others if others.is_empty() => {
-            std::fs::remove_file(&path).map_err(|e| format!("remove {}: {e}", path.display()))
+    clear_in(&directory, Environment::of(&directory))
+}
+
+/// Does what can be done, and says what stays.
+fn clear_in(directory: &Path, environment: Result<Environment, String>) -> Result<(), String> {
+    let path = directory.join("custom.cfg");
+    let (split, torn) = match split(&path) {
+        Ok(split) => (Some(split), None),
+        Err(what) => (None, Some(what)),
+    };
+    let before = split.as_ref().and_then(|split| split.before.as_deref());
+    let put_back = environment.and_then(|environment| environment.put_back(before));
+    // Without the entry, GRUB boots the machine's own kernel whatever its environment says.
+    let removed = match &split {
+        Some(Split { others, .. }) if others.is_empty() => std::fs::remove_file(&path)
+            .map_err(|e| format!("the entry {NAME} stays: remove {}: {e}", path.display())),
+        Some(Split { others, .. }) => {
+            replace(&path, others).map_err(|what| format!("the entry {NAME} stays: {what}"))
         }
-        others => replace(&path, &others),
+        None => Ok(()),
+    };
+    let before = before.map_or_else(String::new, |entry| format!(", where it was {entry}"));
+    let put_back = put_back.map_err(|what| {
+        let file = directory.join("grubenv");
+        format!(
+            "next_entry stays as it is in {}{before}: {what}",
+            file.display()
+        )
+    });
+    let failed = [torn, put_back.err(), removed.err()];
+    let failed: Vec<String> = failed.into_iter().flatten().collect();
+    match failed.is_empty() {
+        true => Ok(()),
+        false => Err(failed.join("; ")),
     }
 }
 
@@ -225,11 +339,116 @@ fi
         assert_eq!(super::entry(CONFIGURATION, "1.0-50-amd64"), None);
     }
 
+    const OWN: &str = "menuentry 'mine' {\n\techo hi\n}\n";
+
+    /// A directory of GRUB, with a grub-editenv that fails while there is a file `broken`.
+    struct Boot(tempfile::TempDir);
+
+    impl Boot {
+        fn new(custom: &str, environment: &str) -> Self {
+            let boot = Boot(tempfile::tempdir().unwrap());
+            boot.write("custom.cfg", custom);
+            boot.write("grubenv", environment);
+            let script = "#!/bin/sh\nset -e\nfile=$1\n[ ! -e \"${file%/*}/broken\" ]\n\
+                case $2 in\n\
+                list) cat \"$file\" ;;\n\
+                set) sed -i /^next_entry=/d \"$file\"; echo \"$3\" >> \"$file\" ;;\n\
+                unset) sed -i \"/^$3=/d\" \"$file\" ;;\nesac\n";
+            ::tests::write_program(&boot.0.path().join("grub-editenv"), script);
+            boot
+        }
+
+        fn write(&self, name: &str, text: &str) {
+            std::fs::write(self.0.path().join(name), text).unwrap();
+        }
+
+        fn read(&self, name: &str) -> String {
+            std::fs::read_to_string(self.0.path().join(name)).unwrap_or_default()
+        }
+
+        fn environment(&self) -> Environment {
+            Environment {
+                program: self.0.path().join("grub-editenv").display().to_string(),
+                file: self.0.path().join("grubenv"),
+            }
+        }
+
+        fn prepare(&self) -> Result<(), String> {
+            prepare_in(self.0.path(), "\tlinux /vmlinuz\n", &self.environment())
+        }
+
+        fn clear(&self) -> Result<(), String> {
+            clear_in(self.0.path(), Ok(self.environment()))
+        }
+    }
+
     #[test]
     fn entries_of_a_person_stay_as_they_are() {
-        let own = "menuentry 'mine' {\n\techo hi\n}\n";
-        let both = format!("{own}{BEGIN}\nmenuentry 'x' {{\n}}\n{END}\n");
-        assert_eq!(without_ours(&both), own);
-        assert_eq!(without_ours(own), own);
+        let boot = Boot::new(OWN, "timeout=3\n");
+        for _ in 0..2 {
+            boot.prepare().unwrap();
+            assert!(boot.read("custom.cfg").starts_with(OWN));
+            assert_eq!(boot.read("custom.cfg").matches(BEGIN).count(), 1);
+            assert_eq!(
+                boot.read("grubenv"),
+                format!("timeout=3\nnext_entry={NAME}\n")
+            );
+        }
+        boot.clear().unwrap();
+        assert_eq!(boot.read("custom.cfg"), OWN);
+        assert_eq!(boot.read("grubenv"), "timeout=3\n");
+    }
+
+    #[test]
+    fn nothing_is_removed_where_a_mark_is_lost() {
+        for mark in [BEGIN, END] {
+            let boot = Boot::new(OWN, "");
+            boot.prepare().unwrap();
+            let torn = boot.read("custom.cfg").replace(&format!("{mark}\n"), "") + OWN;
+            boot.write("custom.cfg", &torn);
+            let said = boot.clear().unwrap_err();
+            assert!(said.contains("by hand"), "{said}");
+            assert_eq!(boot.read("custom.cfg"), torn);
+            // The wish for it is gone all the same, and no second entry is written.
+            assert_eq!(boot.read("grubenv"), "");
+            assert!(boot.prepare().is_err());
+            assert_eq!(boot.read("custom.cfg"), torn);
+        }
+    }
+
+    #[test]
+    fn the_next_entry_of_the_owner_is_there_again() {
+        let boot = Boot::new("", "next_entry=Other systems>0\n");
+        boot.prepare().unwrap();
+        boot.prepare().unwrap();
+        boot.clear().unwrap();
+        assert_eq!(boot.read("grubenv"), "next_entry=Other systems>0\n");
+        // GRUB forgets ours before it boots it.
+        boot.prepare().unwrap();
+        boot.write("grubenv", "");
+        boot.clear().unwrap();
+        assert_eq!(boot.read("grubenv"), "next_entry=Other systems>0\n");
+        assert!(!boot.0.path().join("custom.cfg").exists());
+    }
+
+    #[test]
+    fn what_the_owner_wished_since_is_left() {
+        let boot = Boot::new(OWN, "next_entry=first\n");
+        boot.prepare().unwrap();
+        boot.write("grubenv", "next_entry=second\n");
+        boot.clear().unwrap();
+        assert_eq!(boot.read("grubenv"), "next_entry=second\n");
+        assert_eq!(boot.read("custom.cfg"), OWN);
+    }
+
+    #[test]
+    fn a_clearing_that_fails_removes_the_entry_and_says_what_stays() {
+        let boot = Boot::new(OWN, "next_entry=first\n");
+        boot.prepare().unwrap();
+        boot.write("broken", "");
+        let said = boot.clear().unwrap_err();
+        assert!(said.contains("next_entry stays as it is in"), "{said}");
+        assert!(said.contains("where it was first"), "{said}");
+        assert_eq!(boot.read("custom.cfg"), OWN);
     }
 }

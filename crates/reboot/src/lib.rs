@@ -129,7 +129,9 @@ impl Once {
             Way::SystemdBoot(systemd_boot) => systemd_boot.prepare(),
         };
         prepared.map_err(|what| {
-            let _ = clear(Path::new("/"));
+            let stays = clear(Path::new("/")).err();
+            let stays = stays.map_or_else(String::new, |stays| format!("; {}", stays.what));
+            let what = what + &stays;
             problem(&self.release, what, "boot it once by hand to see why")
         })
     }
