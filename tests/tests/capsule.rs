@@ -514,6 +514,7 @@ fn a_capsule_that_leads_out_of_its_place_is_refused() {
     let mut header = tar::Header::new_gnu();
     header.set_size(2);
     header.as_old_mut().name[..9].copy_from_slice(b"../escape");
+    header.set_mode(0o644);
     header.set_cksum();
     archive.append(&header, &b"hi"[..]).unwrap();
     archive.into_inner().unwrap().finish().unwrap();

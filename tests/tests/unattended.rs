@@ -300,7 +300,7 @@ fn asked(address: &str, until: &str) -> String {
     loop {
         let mut answer = String::new();
         if let Ok(mut stream) = std::net::TcpStream::connect(address) {
-            let request = "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+            let request = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
             stream.write_all(request.as_bytes()).unwrap();
             let _ = stream.read_to_string(&mut answer);
         }
@@ -311,6 +311,34 @@ fn asked(address: &str, until: &str) -> String {
         thread::sleep(std::time::Duration::from_millis(50));
     }
 }
+
+/// Number in a line of `/proc/PID/status`: threads, or kibibytes.
+fn status(pid: u32, key: &str) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = text.lines().find(|line| line.starts_with(key)).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+/// Neither a header of many MiB nor hundreds of half requests take memory or threads of a run.
+fn refuses_to_be_filled(address: &str, pid: u32) {
+    let before = (status(pid, "Threads:"), status(pid, "VmHWM:"));
+    let mut endless = std::net::TcpStream::connect(address).unwrap();
+    let _ = endless.write_all(b"GET /metrics HTTP/1.1\r\nX: ");
+    let _ = endless.write_all(&vec![b'x'; 64 << 20]);
+    let half: Vec<_> = (0..600)
+        .map_while(|_| {
+            std::net::TcpStream::connect_timeout(&address.parse().unwrap(), A_SECOND).ok()
+        })
+        .map(|mut stream| stream.write_all(b"GET /metrics HTTP/1.1\r\n"))
+        .collect();
+    assert!(half.len() > 100, "only {} connections", half.len());
+    let after = (status(pid, "Threads:"), status(pid, "VmHWM:"));
+    // A trial may just have started a thread or two.
+    assert!(after.0 < before.0 + 10, "{before:?} {after:?}");
+    assert!(after.1 < before.1 + (32 << 10), "{before:?} {after:?}");
+}
+
+const A_SECOND: std::time::Duration = std::time::Duration::from_secs(1);
 
 #[test]
 fn metrics_tell_of_a_run_while_it_goes_on() {
@@ -341,6 +369,7 @@ fn metrics_tell_of_a_run_while_it_goes_on() {
         .spawn()
         .unwrap();
     let answer = asked(&address, "schedlab_verdict{");
+    refuses_to_be_filled(&address, run.id());
     let pid = rustix::process::Pid::from_child(&run);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     assert_eq!(run.wait().unwrap().code(), Some(130));

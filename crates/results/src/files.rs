@@ -2,15 +2,13 @@
 //! whole or not at all.
 
 use crate::ResultsError;
+use doors::read::{MostJson, open_file_here, stream_bytes};
 use doors::written;
 pub use doors::written::PARTIAL;
-use rustix::fs::OFlags;
-use rustix::io::Errno;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs;
-use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 /// Name of the file with format, version, seed, state and warnings.
@@ -65,6 +63,24 @@ pub fn plain(name: &str) -> String {
 /// ([`model::check::MOST_PLACES`]) well below this.
 pub const MOST_BYTES: u64 = 64 << 20;
 
+/// What a trial's file has without a list of windows.
+pub(crate) const MOST_OF_A_TRIAL: u64 = 1 << 20;
+
+/// The most that is read of the JSON file of this name. A value of two bytes takes some ten times as
+/// many in memory, so values have a limit, too.
+fn most_of(name: &str) -> MostJson {
+    let (mib, values) = match name {
+        PLAN => (64, 2_600_000),
+        // 10 000 windows, and 10 000 starts.
+        TRIAL | STARTS => (16, 300_000),
+        _ => (4, 100_000),
+    };
+    MostJson {
+        bytes: mib << 20,
+        values,
+    }
+}
+
 pub(crate) fn io<'a>(
     step: &'static str,
     path: &'a Path,
@@ -78,39 +94,44 @@ pub(crate) fn io<'a>(
 
 /// A file that is one: a link may lead out of the results, and a pipe never ends.
 pub(crate) fn open(path: &Path) -> Result<fs::File, ResultsError> {
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let opened = fs::OpenOptions::new()
-        .read(true)
-        .custom_flags(flags.bits().cast_signed())
-        .open(path);
-    let file = match opened {
-        Err(e) if e.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
-            return Err(ResultsError::NotAFile(path.to_owned()));
-        }
-        opened => opened.map_err(io("opening", path))?,
-    };
-    match file.metadata().map_err(io("looking at", path))?.is_file() {
-        true => Ok(file),
-        false => Err(ResultsError::NotAFile(path.to_owned())),
-    }
+    open_file_here(path).map_err(|error| match error.kind() {
+        ErrorKind::InvalidInput => ResultsError::NotAFile(path.to_owned()),
+        _ => io("opening", path)(error),
+    })
 }
 
 /// The bytes of one file of some results.
 pub fn read(path: &Path) -> Result<Vec<u8>, ResultsError> {
-    let mut bytes = Vec::new();
-    let mut file = open(path)?.take(MOST_BYTES + 1);
-    file.read_to_end(&mut bytes).map_err(io("reading", path))?;
-    match bytes.len() as u64 > MOST_BYTES {
-        true => Err(ResultsError::TooLarge(path.to_owned())),
-        false => Ok(bytes),
-    }
+    read_within(path, MOST_BYTES)
+}
+
+/// The bytes of one file of some results that has at most so many.
+pub fn read_within(path: &Path, most_bytes: u64) -> Result<Vec<u8>, ResultsError> {
+    stream_bytes(open(path)?, most_bytes).map_err(|error| match error.kind() {
+        ErrorKind::FileTooLarge => ResultsError::TooLarge {
+            path: path.to_owned(),
+            most_bytes,
+        },
+        _ => io("reading", path)(error),
+    })
 }
 
 pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, ResultsError> {
-    serde_json::from_slice(&read(path)?).map_err(|source| ResultsError::Json {
+    Ok(read_json_and_size(path)?.0)
+}
+
+/// The value, and the number of bytes that say it.
+pub(crate) fn read_json_and_size<T: DeserializeOwned>(
+    path: &Path,
+) -> Result<(T, u64), ResultsError> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let most = most_of(&name);
+    let text = read_within(path, most.bytes)?;
+    let value = doors::read::json(&text, most.values).map_err(|source| ResultsError::Json {
         path: path.to_owned(),
         source,
-    })
+    })?;
+    Ok((value, text.len() as u64))
 }
 
 /// Readers see the old file or the new one, also after the machine lost power.

@@ -138,13 +138,14 @@ pub enum ResultsError {
     /// A link, or what else is no directory.
     #[error("{}: is a link or no directory", .0.display())]
     NotADirectory(PathBuf),
-    /// A file with more than [`files::MOST_BYTES`].
-    #[error(
-        "{}: larger than the {} MiB that are read of one file; schedlab writes none so large",
-        .0.display(),
-        files::MOST_BYTES >> 20
-    )]
-    TooLarge(PathBuf),
+    /// A file with more bytes than are read of it.
+    #[error("{}: is larger than {} MiB, and no such file of any run is", path.display(), most_bytes >> 20)]
+    TooLarge {
+        /// Path of the file.
+        path: PathBuf,
+        /// The most that is read of it.
+        most_bytes: u64,
+    },
     /// An archive that is no capsule, or that goes beyond the limits of unpacking.
     #[error("{}: no usable capsule: {why}", path.display())]
     Capsule {

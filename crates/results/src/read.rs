@@ -1,9 +1,9 @@
 //! Reading a results directory: whatever it holds, what comes of it fits together.
 //!
-//! Only regular files are read, none beyond [`files::MOST_BYTES`], and every index, name
+//! Only regular files are read, none beyond its limit (at most [`files::MOST_BYTES`]), and every index, name
 //! and number that others calculate with is checked here ([`model::check`]).
 
-use crate::files::{self, io, read_json};
+use crate::files::{self, io, read_json, read_json_and_size};
 use crate::fleet::is_fleet;
 use crate::{FORMAT, Format, Manifest, ResultsError};
 use doors::written;
@@ -290,7 +290,13 @@ fn read_each(
 ) -> Result<Vec<StoredTrial>, ResultsError> {
     let read = |path: &PathBuf| {
         let place = path.join(files::TRIAL);
-        let mut trial: Trial = read_json(&place)?;
+        let (mut trial, bytes): (Trial, u64) = read_json_and_size(&place)?;
+        if bytes > files::MOST_OF_A_TRIAL && trial.result.windows.is_none() {
+            return Err(ResultsError::TooLarge {
+                path: place,
+                most_bytes: files::MOST_OF_A_TRIAL,
+            });
+        }
         trial.check(experiment, plan).map_err(invalid(&place))?;
         // A list that was read has room for as much again, and there are many trials.
         trial.result.metrics.shrink_to_fit();

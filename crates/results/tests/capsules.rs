@@ -190,6 +190,58 @@ fn what_is_hidden_or_does_not_show_is_refused() {
 }
 
 #[test]
+fn an_entry_that_tar_would_unpack_as_something_else_is_refused() {
+    let headers: [(fn(&mut Header), &str); 7] = [
+        (|header| header.set_mode(0o4755), "mode is 4755"),
+        (|header| header.set_mode(0o755), "mode is 755"),
+        (
+            |header| header.as_old_mut().mode = *b"rw-r--r-",
+            "mode is no number",
+        ),
+        (|header| header.set_uid(1), "has an owner"),
+        (
+            |header| header.as_old_mut().gid = *b"nobody\0\0",
+            "has an owner",
+        ),
+        (|header| header.set_mtime(1), "has a time"),
+        (
+            |header| header.as_gnu_mut().unwrap().uname[0] = b'x',
+            "more in its header",
+        ),
+    ];
+    for (change, said) in headers {
+        let mut header = header("results-1.0/x", 0, EntryType::Regular);
+        change(&mut header);
+        header.set_cksum();
+        refused(&deflated(&with(header.as_bytes())), said);
+    }
+}
+
+#[test]
+fn many_small_files_that_are_much_in_memory_are_refused_as_well() {
+    let limits = Limits { bytes: 4 << 20 };
+    // Less than 256 KiB each, which is what one file may have.
+    let notes = format!("[{}0]", "0,".repeat(20_000));
+    let entries = (0..2).map(|n| entry(&format!("results-1.0/{n}.json"), notes.as_bytes()));
+    let capsule = deflated(&with(&entries.collect::<Vec<_>>().concat()));
+    let error = unpacked(&capsule, limits).unwrap_err().to_string();
+    assert!(error.contains("JSON would take more than"), "{error}");
+}
+
+#[test]
+fn a_name_that_is_too_long_for_a_header_is_packed_and_unpacked() {
+    let dir = tempfile::tempdir().unwrap();
+    let results = dir.path().join("results");
+    copy(&fixture(), &results);
+    let trials = fs::read_dir(results.join("trials")).unwrap();
+    let trial = trials.map(|trial| trial.unwrap().path()).max().unwrap();
+    fs::write(trial.join(format!("{}.log", "x".repeat(120))), "x").unwrap();
+    let file = dir.path().join("x.tar.gz");
+    assert_eq!(pack(&results, &file).left_out, [""; 0]);
+    assert!(unpacked(&fs::read(file).unwrap(), Limits::default()).is_ok());
+}
+
+#[test]
 fn links_devices_and_other_archivers_headers_are_refused() {
     for kind in [
         EntryType::Symlink,
@@ -247,13 +299,13 @@ fn a_file_beyond_its_limit_is_refused_before_it_is_written() {
 fn all_files_together_have_a_limit_that_can_be_raised() {
     let each = vec![0; 64 << 10];
     let mut more = Vec::new();
-    for n in 0..20 {
+    for n in 0..70 {
         more.extend(entry(&format!("results-1.0/trials/x/{n}.log"), &each));
     }
     let gzip = deflated(&with(&more));
-    let error = unpacked(&gzip, Limits { bytes: 1 << 20 }).unwrap_err();
+    let error = unpacked(&gzip, Limits { bytes: 4 << 20 }).unwrap_err();
     let error = error.to_string();
-    assert!(error.contains("unpacks to more than 1 MiB"), "{error}");
+    assert!(error.contains("unpacks to more than 4 MiB"), "{error}");
     assert!(unpacked(&gzip, Limits::default()).is_ok());
 }
 

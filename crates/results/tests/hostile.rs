@@ -288,9 +288,34 @@ fn a_file_beyond_all_measure_is_not_read() {
     let dir = stored();
     let file = fs::File::create(dir.path().join("system.json")).unwrap();
     // Sparse: it takes no room on the disk.
-    file.set_len(results::files::MOST_BYTES + 1).unwrap();
+    file.set_len((4 << 20) + 1).unwrap();
     let error = ResultSet::read(dir.path()).unwrap_err().to_string();
-    assert!(error.contains("larger than the 64 MiB"), "{error}");
+    assert!(error.contains("larger than 4 MiB"), "{error}");
+}
+
+#[test]
+fn a_small_file_with_more_values_than_memory_has_room_for_is_not_read() {
+    let dir = stored();
+    let path = dir.path().join("experiment.json");
+    let text = fs::read_to_string(&path).unwrap();
+    let zeros = "0,".repeat(1 << 20);
+    let text = text.replacen("\"kind\"", &format!("\"x\": [{zeros}0], \"kind\""), 1);
+    fs::write(&path, text).unwrap();
+    let error = ResultSet::read(dir.path()).unwrap_err().to_string();
+    assert!(error.contains("more than 100000 values"), "{error}");
+}
+
+#[test]
+fn the_file_of_a_trial_is_small_unless_it_has_windows() {
+    let dir = stored();
+    let trials = fs::read_dir(dir.path().join("trials")).unwrap();
+    let path = trials.map(|trial| trial.unwrap().path()).max().unwrap();
+    let path = path.join("trial.json");
+    let mut text = fs::read_to_string(&path).unwrap();
+    text.push_str(&" ".repeat(1 << 20));
+    fs::write(&path, text).unwrap();
+    let error = ResultSet::read(dir.path()).unwrap_err().to_string();
+    assert!(error.contains("larger than 1 MiB"), "{error}");
 }
 
 #[test]

@@ -4,6 +4,8 @@
 //! that asking costs a run next to nothing. The verdicts are those of the report, made anew at most
 //! once in a quarter of a minute.
 
+mod server;
+
 use crate::exit::CliError;
 use model::TrialState;
 use prometheus_client::encoding::{EncodeLabelSet, text};
@@ -14,15 +16,12 @@ use prometheus_client::registry::{Registry, Unit};
 use report::{Comparison, Table};
 use results::ResultSet;
 use runner::{Event, Progress};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tiny_http::{Header, Response, Server};
 
-/// Media type of OpenMetrics 1.0.
-const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 /// Time between two looks at the verdicts.
 const BETWEEN: Duration = Duration::from_secs(15);
 
@@ -107,10 +106,17 @@ impl Metrics {
         let at: SocketAddr = address
             .parse()
             .map_err(|_| wrong("that is no address with a port".to_owned()))?;
-        let server = Server::http(at).map_err(|e| wrong(e.to_string()))?;
+        let listener = TcpListener::bind(at).map_err(|e| wrong(e.to_string()))?;
+        if !at.ip().to_canonical().is_loopback() {
+            eprintln!(
+                "note: --metrics {at}: everybody who reaches this address over the network can read \
+                 the figures; 127.0.0.1:{} is for this machine alone",
+                at.port()
+            );
+        }
         let text = Arc::new(Mutex::new("# EOF\n".to_owned()));
         let shown = Arc::clone(&text);
-        std::thread::spawn(move || serve(&server, &shown));
+        std::thread::spawn(move || server::serve(&listener, &shown));
         let (registry, figures) = registered();
         Ok(Metrics {
             shown: Some(Shown {
@@ -262,25 +268,4 @@ fn registered() -> (Registry, Figures) {
     let help = "1 for the verdict on the arm so far: better, worse, same or unknown";
     registry.register("verdict", help, f.verdict.clone());
     (registry, figures)
-}
-
-fn serve(server: &Server, text: &Mutex<String>) {
-    for request in server.incoming_requests() {
-        let path = request.url().split('?').next().unwrap_or_default();
-        // Who does not wait for the answer misses it.
-        let _ = match path {
-            "/metrics" => {
-                let body = text.lock().unwrap_or_else(PoisonError::into_inner).clone();
-                let header = Header::from_bytes("Content-Type", TYPE);
-                let response = Response::from_string(body);
-                request.respond(match header {
-                    Ok(header) => response.with_header(header),
-                    Err(()) => response,
-                })
-            }
-            _ => request.respond(
-                Response::from_string("the figures are at /metrics\n").with_status_code(404),
-            ),
-        };
-    }
 }

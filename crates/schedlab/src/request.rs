@@ -7,7 +7,6 @@ use model::{Calibration, Experiment, TargetSpec};
 use plan::{CommandLine, PlanError};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use std::io::Read;
 use std::path::Path;
 
 /// An experiment.
@@ -123,15 +122,9 @@ fn with_arms(path: &Path, arms: &[String]) -> Result<Experiment, CliError> {
 /// The most that an experiment file has: there is much room for comments.
 const MOST_FILE_BYTES: u64 = 4 << 20;
 
-/// Text of a file, or of a pipe.
+/// Text of a file, or of a pipe that somebody writes to.
 fn read_text(path: &Path) -> std::io::Result<String> {
-    let mut text = String::new();
-    let file = std::fs::File::open(path)?;
-    file.take(MOST_FILE_BYTES + 1).read_to_string(&mut text)?;
-    match text.len() as u64 > MOST_FILE_BYTES {
-        true => Err(std::io::Error::other("it is larger than 4 MiB")),
-        false => Ok(text),
-    }
+    doors::read::text_of_file_or_pipe(path, MOST_FILE_BYTES)
 }
 
 fn words(args: &ExperimentArgs) -> Result<CommandLine, CliError> {

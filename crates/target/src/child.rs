@@ -3,8 +3,9 @@
 
 use crate::stream::Stream;
 use crate::{Session, TargetError};
+use doors::read::Lines;
 use model::{Reply, Request};
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStderr, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, Weak};
@@ -189,7 +190,7 @@ impl Tail {
         let lines = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&lines);
         let reader = std::thread::spawn(move || {
-            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+            for line in Lines::of(stderr) {
                 let Ok(mut kept) = kept.lock() else { break };
                 if kept.len() == TAIL_LINES {
                     kept.remove(0);
@@ -232,6 +233,21 @@ mod tests {
             (lines.len(), lines[0], lines[19]),
             (20, "line 11", "line 30")
         );
+    }
+
+    #[test]
+    fn a_byte_that_is_no_text_and_a_line_without_end_lose_no_last_words() {
+        let script = r"printf 'a\377b\n' >&2; head -c 64M /dev/zero >&2; echo >&2; \
+            echo the reason >&2; exit 3";
+        let error = shell(script).receive(Duration::from_secs(60)).unwrap_err();
+        let TargetError::Gone { tail, .. } = error else {
+            panic!("{error}");
+        };
+        let lines: Vec<&str> = tail.lines().collect();
+        assert_eq!((lines.len(), lines[0]), (3, "a\u{fffd}b"));
+        assert!(lines[1].len() < 10_000, "{}", lines[1].len());
+        assert!(lines[1].ends_with("more bytes)"));
+        assert_eq!(lines[2], "the reason");
     }
 
     #[test]

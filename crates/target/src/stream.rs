@@ -1,8 +1,9 @@
 //! Messages over any byte stream, one JSON object a line.
 
 use crate::TargetError;
+use doors::read::line_within;
 use model::{Reply, Request};
-use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::io::{BufReader, ErrorKind, Read, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
@@ -78,22 +79,13 @@ impl Stream {
 fn read_lines(reader: impl Read, limit: u64, lines: &SyncSender<std::io::Result<Vec<u8>>>) {
     let mut reader = BufReader::new(reader);
     loop {
-        let line = read_line(&mut reader, limit).transpose();
+        let line = line_within(&mut reader, limit).transpose();
         let Some(line) = line else { return };
         let failed = line.is_err();
         if lines.send(line).is_err() || failed {
             return;
         }
     }
-}
-
-fn read_line(reader: &mut impl BufRead, limit: u64) -> std::io::Result<Option<Vec<u8>>> {
-    let mut line = Vec::new();
-    let size = reader.take(limit).read_until(b'\n', &mut line)? as u64;
-    if size == limit && !line.ends_with(b"\n") {
-        return Err(ErrorKind::FileTooLarge.into());
-    }
-    Ok((size > 0).then_some(line))
 }
 
 fn too_long(what: &str, limit: u64) -> TargetError {
@@ -144,13 +136,6 @@ mod tests {
         let error = stream.receive(ANSWER).unwrap_err().to_string();
         assert!(error.contains("a line of more than 64 MiB"), "{error}");
         assert!(stream.receive(ANSWER).is_err(), "nothing more is read");
-    }
-
-    #[test]
-    fn a_line_may_be_as_long_as_the_limit_with_its_end() {
-        let mut reader = BufReader::new(&b"123\n1234"[..]);
-        assert_eq!(read_line(&mut reader, 4).unwrap().unwrap(), b"123\n");
-        assert!(read_line(&mut reader, 4).is_err());
     }
 
     #[test]

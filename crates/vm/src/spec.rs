@@ -14,6 +14,7 @@ const MOST_MEMORY_BYTES: u64 = 1 << 50;
 
 /// A virtual machine with its own kernel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct VmSpec {
     /// `debian:SUITE`, `debian:PACKAGE`, a bzImage, a built tree, or `host`.
     pub kernel: String,

@@ -80,9 +80,12 @@ fn set<'a>(
         return refuse("CLIENT_ERROR bad data chunk", output);
     };
     let value = value.into();
-    store.set(key, Item { flags, value });
+    let answer: &[u8] = match store.set(key, Item { flags, value }) {
+        true => b"STORED\r\n",
+        false => b"SERVER_ERROR out of memory storing object\r\n",
+    };
     if words.next() != Some(b"noreply") {
-        output.extend_from_slice(b"STORED\r\n");
+        output.extend_from_slice(answer);
     }
     Step::Answered(before + line.len())
 }

@@ -1,7 +1,7 @@
 //! Writing a capsule.
 
 use super::contents::{self, Found};
-use super::{CAPSULE, Capsule, SIGNATURE, SUMS, sha256};
+use super::{CAPSULE, Capsule, SIGNATURE, SUMS, header, sha256};
 use crate::files::{self, io};
 use crate::{ResultsError, read};
 use doors::written::{Beside, MARK};
@@ -161,10 +161,7 @@ impl<W: Write + Finish> Archive<'_, W> {
     }
 
     fn append(&mut self, name: &str, length: u64, content: impl Read) -> Result<(), ResultsError> {
-        let mut header = tar::Header::new_gnu();
-        header.set_size(length);
-        header.set_mode(0o644);
-        header.set_mtime(0);
+        let mut header = header::packed(length);
         let path = format!("{}/{name}", self.top);
         self.tar
             .append_data(&mut header, path, content)

@@ -2,17 +2,20 @@
 //!
 //! The archive is read entry by entry as it was written, without what the tar crate adds
 //! to it (PAX headers, sparse files): regular files and GNU long names, as `pack` writes
-//! them, and nothing else. So what is unpacked here is what tar(1) unpacks.
+//! them, and nothing else. Their headers are those that `pack` writes, byte by byte: the mode of
+//! a plain file, no owner, no time. So what is unpacked here is what tar(1) unpacks.
 
 use super::contents::is_plain;
+use super::header::unlike_packed;
 use super::{CAPSULE, CAPSULE_FORMAT, Capsule};
 use crate::ResultsError;
-use crate::files::{self, io};
+use crate::files::{self, io as wrong};
+use doors::read::{copy_within, open_file, stream_bytes};
 use doors::written;
 use flate2::read::MultiGzDecoder;
 use std::collections::HashSet;
 use std::fs;
-use std::io::Read;
+use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use tar::{Entry, EntryType};
 
@@ -20,6 +23,8 @@ use tar::{Entry, EntryType};
 const MOST_ENTRIES: usize = 200_000;
 /// PATH_MAX of Linux.
 const MOST_NAME_BYTES: u64 = 4096;
+/// Memory that a value of JSON takes besides its text, a short one in a list.
+const OF_A_VALUE: u64 = 24;
 /// tar(1) fills its last record with zeros, 10 KiB unless it is told otherwise.
 const MOST_PADDING_BYTES: u64 = 1 << 20;
 
@@ -34,6 +39,11 @@ impl Limits {
     fn of_one(self) -> u64 {
         self.bytes / 16
     }
+
+    /// Memory for all JSON together, of which half a million trials would take gigabytes.
+    fn json_bytes(self) -> u64 {
+        self.bytes / 8
+    }
 }
 
 /// 1 GiB, and 64 MiB a file.
@@ -45,7 +55,7 @@ impl Default for Limits {
 
 /// Unpacks the capsule `file` below `into`; gives the results directory.
 pub fn unpack(file: &Path, into: &Path, limits: Limits) -> Result<PathBuf, ResultsError> {
-    let reader = fs::File::open(file).map_err(io("opening", file))?;
+    let reader = open_file(file).map_err(wrong("opening", file))?;
     let top = unpack_from(reader, into, limits).map_err(|fault| match fault {
         Fault::Capsule(why) => ResultsError::Capsule {
             path: file.to_owned(),
@@ -91,6 +101,7 @@ fn unpack_from(reader: impl Read, into: &Path, limits: Limits) -> Result<Option<
         top: None,
         names: HashSet::new(),
         bytes: 0,
+        json_bytes: 0,
         long_name: None,
     };
     for (count, entry) in archive.entries()?.raw(true).enumerate() {
@@ -105,11 +116,12 @@ fn unpack_from(reader: impl Read, into: &Path, limits: Limits) -> Result<Option<
 
 /// After the end of the archive.
 fn only_zeros(rest: impl Read) -> Result<(), Fault> {
-    let mut padding = Vec::new();
-    rest.take(MOST_PADDING_BYTES + 1)
-        .read_to_end(&mut padding)?;
-    let is_padding = padding.len() as u64 <= MOST_PADDING_BYTES;
-    match is_padding && padding.iter().all(|byte| *byte == 0) {
+    let is_zero = |padding: Vec<u8>| padding.iter().all(|byte| *byte == 0);
+    let padding = match stream_bytes(rest, MOST_PADDING_BYTES) {
+        Err(error) if error.kind() == ErrorKind::FileTooLarge => None,
+        padding => Some(padding?),
+    };
+    match padding.is_some_and(is_zero) {
         true => Ok(()),
         false => fault("something follows its end"),
     }
@@ -123,13 +135,24 @@ struct Unpacking<'a> {
     /// Names of the entries so far, as they are written.
     names: HashSet<String>,
     bytes: u64,
+    /// Memory that the JSON so far may take, once it is read.
+    json_bytes: u64,
     /// Name of the next entry, where it is too long for its header.
     long_name: Option<Vec<u8>>,
 }
 
 impl Unpacking<'_> {
     fn entry<R: Read>(&mut self, mut entry: Entry<'_, R>) -> Result<(), Fault> {
-        match entry.header().entry_type() {
+        let kind = entry.header().entry_type();
+        if matches!(kind, EntryType::GNULongName | EntryType::Regular)
+            && let Some(why) = unlike_packed(entry.header())
+        {
+            let name = shown(&entry.header().path_bytes());
+            return fault(format!(
+                "it holds {name}, {why}; no capsule has such an entry"
+            ));
+        }
+        match kind {
             EntryType::GNULongName => {
                 self.long_name = Some(long_name(&mut entry)?);
                 Ok(())
@@ -193,21 +216,53 @@ impl Unpacking<'_> {
         }
         let place = self.into.join(name);
         if let Some(parent) = place.parent() {
-            written::make_directory(parent).map_err(io("creating", parent))?;
+            written::make_directory(parent).map_err(wrong("creating", parent))?;
         }
-        let mut to = written::create_new_file(&place).map_err(io("creating", &place))?;
-        let copied = std::io::copy(&mut entry.take(size), &mut to).map_err(|e| match e {
+        let mut to = written::create_new_file(&place).map_err(wrong("creating", &place))?;
+        let mut weighed = Weighed {
+            to: &mut to,
+            json_bytes: 0,
+        };
+        let copied = copy_within(entry, &mut weighed, size).map_err(|e| match e {
             // Reading and writing look alike from here; a full disk must not be called a
             // damaged capsule.
-            e if e.kind() == std::io::ErrorKind::StorageFull => {
-                Fault::Here(io("writing", &place)(e))
-            }
+            e if e.kind() == ErrorKind::StorageFull => Fault::Here(wrong("writing", &place)(e)),
             e => Fault::from(e),
         })?;
+        if name.ends_with(".json") {
+            self.json_bytes += weighed.json_bytes;
+        }
+        if self.json_bytes > self.limits.json_bytes() {
+            let most = mebibytes(self.limits.json_bytes());
+            return fault(format!(
+                "its JSON would take more than {most} MiB of memory; --unpack-limit SIZE takes more, an \
+                 eighth of it"
+            ));
+        }
         match copied == size {
             true => Ok(()),
             false => fault(format!("{name} is cut off")),
         }
+    }
+}
+
+/// Passes a file on, and adds up the memory that it may take as JSON.
+struct Weighed<'a> {
+    to: &'a mut fs::File,
+    json_bytes: u64,
+}
+
+impl Write for Weighed<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.to.write(bytes)?;
+        let begins = |byte: &&u8| matches!(byte, b',' | b'[' | b'{');
+        let values = bytes[..written].iter().filter(begins).count() as u64;
+        self.json_bytes += written as u64 + values * OF_A_VALUE;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
     }
 }
 
@@ -229,8 +284,7 @@ fn long_name<R: Read>(entry: &mut Entry<'_, R>) -> Result<Vec<u8>, Fault> {
             entry.size()
         ));
     }
-    let mut name = Vec::new();
-    entry.take(MOST_NAME_BYTES).read_to_end(&mut name)?;
+    let mut name = stream_bytes(entry, MOST_NAME_BYTES)?;
     if name.pop() != Some(0) {
         return fault("a long name in it does not end");
     }

@@ -3,25 +3,22 @@
 use super::agent_file::AgentFile;
 use super::look::{self, Look};
 use crate::{By, TargetError};
+use doors::read::{Asked, NoOutput, output_within};
 use model::Problem;
 use model::printable::last_lines;
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
-use std::io::{Read, Write};
 use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::process::{Child, Command, Output};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Time for a first look at a machine, which may have to wake up.
 const LOOK: Duration = Duration::from_secs(60);
 /// Time for the copy of the agent, over a slow line.
 const COPYING: Duration = Duration::from_secs(3600);
-/// Time in which the streams of a command end after it.
-const LAST_WORDS: Duration = Duration::from_secs(5);
-/// Between two looks at a command that runs.
-const LOOK_UP: Duration = Duration::from_millis(5);
+/// The most that a command there says on one of its streams: a first look has some lines.
+const MOST_BYTES: u64 = 1 << 20;
 
 /// Why there is no agent on the far side.
 #[derive(Debug)]
@@ -157,50 +154,34 @@ impl dyn Line {
         limit: Duration,
         interrupted: &AtomicBool,
     ) -> Result<Output, Failure> {
-        let began = Instant::now();
         let program = command.get_program().to_string_lossy().into_owned();
-        let failed = |source| {
-            Failure::Final(TargetError::Io {
-                step: "starting",
-                object: program.clone(),
-                source,
-            })
+        let asked = Asked {
+            time: limit,
+            most_bytes: MOST_BYTES,
+            input,
+            interrupted: Some(interrupted),
         };
-        command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        let mut child = command.spawn().map_err(failed)?;
-        let (stdin, stdout, stderr) =
-            (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        // A descendant may hold a stream open after the command has ended.
-        let (stdout, stderr) = (all_of(stdout), all_of(stderr));
-        let output = std::thread::scope(|scope| {
-            if let Some(mut stdin) = stdin {
-                // An end of the other side is told by its exit status.
-                scope.spawn(move || stdin.write_all(input));
+        let output = output_within(&mut command, asked).map_err(|error| match error {
+            NoOutput::NotStarted(source) => Failure::Final(TargetError::Io {
+                step: "starting",
+                object: program,
+                source,
+            }),
+            NoOutput::Interrupted => Failure::Final(TargetError::Interrupted),
+            NoOutput::Late(_) => {
+                let what = format!("no answer in {} s", limit.as_secs());
+                let remedy = format!("try: {} true", self.trial());
+                Failure::Connection(self.problem(what, &remedy))
             }
-            let status = loop {
-                match child.try_wait().map_err(failed)? {
-                    Some(status) => break status,
-                    None if interrupted.load(Ordering::Relaxed) => {
-                        end(&mut child);
-                        return Err(Failure::Final(TargetError::Interrupted));
-                    }
-                    None if began.elapsed() > limit => {
-                        end(&mut child);
-                        let what = format!("no answer in {} s", limit.as_secs());
-                        let remedy = format!("try: {} true", self.trial());
-                        return Err(Failure::Connection(self.problem(what, &remedy)));
-                    }
-                    None => std::thread::sleep(LOOK_UP),
-                }
-            };
-            Ok(Output {
-                status,
-                stdout: stdout.recv_timeout(LAST_WORDS).unwrap_or_default(),
-                stderr: stderr.recv_timeout(LAST_WORDS).unwrap_or_default(),
-            })
+            NoOutput::TooMuch(_) => {
+                let most = MOST_BYTES >> 20;
+                let what = format!("it says more than {most} MiB where a few lines are waited for");
+                let remedy = format!(
+                    "find out what its login shell prints without being asked: {} true",
+                    self.trial()
+                );
+                self.problem(what, &remedy).into()
+            }
         })?;
         let said = String::from_utf8_lossy(&output.stderr);
         match self.is_lost(output.status.code(), &said) {
@@ -266,27 +247,6 @@ const COPY: &str = "umask 077; mkdir -p \"$1\" && new=$(mktemp -p \"$1\") || exi
     sha256sum < \"$1/agent-$2\" 2>/dev/null | grep -q \"^$2\" || mv \"$new\" \"$1/agent-$2\"; } && \
     find \"$1\" -maxdepth 1 -name \"agent-*\" -mtime +30 -exec rm -f {} +";
 
-fn end(child: &mut Child) {
-    // One that has ended by now is as well.
-    let _ = child.kill();
-    let _ = child.wait();
-}
-
-/// All that a stream has, once it ends.
-fn all_of(stream: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
-    let (send, receive) = channel();
-    std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        if let Some(mut stream) = stream {
-            // What came before an error is all that there is.
-            let _ = stream.read_to_end(&mut bytes);
-        }
-        // Nobody may wait for it any more.
-        let _ = send.send(bytes);
-    });
-    receive
-}
-
 fn unix_now() -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     now.ok()
@@ -297,6 +257,8 @@ fn unix_now() -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write;
+    use std::process::Stdio;
 
     #[test]
     fn a_copy_that_is_not_whole_is_not_put_in_place() {

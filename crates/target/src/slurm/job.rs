@@ -3,17 +3,18 @@
 
 use super::spec::{SlurmSpec, kernel_feature};
 use crate::{Leaving, TargetError};
+use doors::read::{Lines, output_of};
 use model::Problem;
 use model::printable::last_lines;
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeSet;
 use std::env;
-use std::io::{BufRead, BufReader, ErrorKind, Read};
+use std::io::{ErrorKind, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
 pub(super) const LOOK: &str = "look at the cluster: sinfo; squeue";
@@ -23,6 +24,12 @@ const BEFORE_THE_END_S: u64 = 60;
 const LOOK_UP: Duration = Duration::from_millis(200);
 /// The longest time for which the end of a job is waited for; Slurm's own, KillWait, is half a minute.
 const MOST_OF_AN_END: Duration = Duration::from_secs(120);
+/// Lines of salloc(1) that wait to be looked at, and the most that are kept of what it said.
+const MOST_WAITING: usize = 64;
+/// Time between two looks at a controller that does not answer.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
+/// Looks at a controller that does not answer, as in the moment of its restart.
+const LOOKS_AT_A_JOB: u32 = 3;
 /// A way out of the job that a command is started in.
 const ANOTHER_JOB: &str = "env -u SLURM_JOB_ID -u SLURM_JOB_NODELIST schedlab run …";
 /// Says which job it is, and lasts until its standard input ends, as it does with this process.
@@ -116,7 +123,7 @@ impl Job {
         interrupted: &AtomicBool,
         say: &mut dyn FnMut(&str),
     ) -> Result<Self, TargetError> {
-        let there = Command::new("salloc").arg("--version").output();
+        let there = output_of(Command::new("salloc").arg("--version"));
         there.map_err(|e| not_started("salloc", &e))?;
         let mut salloc = salloc(spec);
         salloc
@@ -130,12 +137,18 @@ impl Job {
         let mut heard = Vec::new();
         let line = loop {
             let mut hear = |wait| {
-                while let Ok(line) = said.recv_timeout(wait) {
+                for _ in 0..MOST_WAITING {
+                    let Ok(line) = said.recv_timeout(wait) else {
+                        break;
+                    };
                     if ["queued", "Pending", "configuration"]
                         .iter()
                         .any(|word| line.contains(word))
                     {
                         say(&line);
+                    }
+                    if heard.len() == MOST_WAITING {
+                        heard.remove(0);
                     }
                     heard.push(line);
                 }
@@ -171,24 +184,43 @@ impl Job {
         Ok(job)
     }
 
-    /// Refuses nodes that others may use at the same time.
+    /// Refuses nodes that others may use at the same time, and those of which nobody says whether
+    /// they may.
     fn is_alone(&self) -> Result<(), Unavailable> {
-        let asked = ask("squeue", &["-h", "-j", &self.id, "-o", "%h"]);
-        let Ok(shared) = asked.as_deref().map(str::trim) else {
-            return Ok(());
-        };
-        match shared {
-            "NO" | "EXCLUSIVE" | "" => Ok(()),
-            shared => Err(Unavailable {
-                what: format!(
-                    "job {} does not have its nodes alone (squeue -o %h says {shared})",
-                    self.id
-                ),
-                remedy: format!(
+        self.is_alone_by(self.shared())
+    }
+
+    fn is_alone_by(&self, said: Result<String, String>) -> Result<(), Unavailable> {
+        let (what, remedy) = match said.as_deref() {
+            Ok("NO" | "EXCLUSIVE") => return Ok(()),
+            Ok(shared) => (
+                format!("does not have its nodes alone (squeue -o %h says {shared})"),
+                format!(
                     "sbatch --exclusive, another partition, or a job of its own: {ANOTHER_JOB}"
                 ),
-            }),
+            ),
+            Err(why) => (
+                format!("may share its nodes with others, since squeue does not tell: {why}"),
+                LOOK.to_owned(),
+            ),
+        };
+        let what = format!("job {} {what}", self.id);
+        Err(Unavailable { what, remedy })
+    }
+
+    /// What squeue(1) says of others on the nodes of the job, or why it says nothing.
+    fn shared(&self) -> Result<String, String> {
+        let look = || match ask("squeue", &["-h", "-j", &self.id, "-o", "%h"])?.trim() {
+            "" => Err("it knows no such job".to_owned()),
+            shared => Ok(shared.to_owned()),
+        };
+        for _ in 1..LOOKS_AT_A_JOB {
+            if let Ok(shared) = look() {
+                return Ok(shared);
+            }
+            std::thread::sleep(BETWEEN_LOOKS);
         }
+        look()
     }
 
     pub fn id(&self) -> &str {
@@ -257,7 +289,7 @@ fn salloc(spec: &SlurmSpec) -> Command {
     // A job in the queue reads no standard input yet, and goes with this process all the same, where
     // setpriv(1) knows how (util-linux 2.33).
     let with_us = ["--pdeathsig", "TERM"];
-    let tried = Command::new("setpriv").args(with_us).arg("true").output();
+    let tried = output_of(Command::new("setpriv").args(with_us).arg("true"));
     let mut salloc = match tried.is_ok_and(|output| output.status.success()) {
         true => {
             let mut setpriv = Command::new("setpriv");
@@ -290,12 +322,12 @@ fn salloc(spec: &SlurmSpec) -> Command {
     salloc
 }
 
-/// The lines of a stream, as they come.
+/// The lines of a stream, as they come. Some wait for who listens, and who writes waits as well.
 fn lines(stream: Option<impl Read + Send + 'static>) -> Receiver<String> {
-    let (send, receive) = channel();
+    let (send, receive) = sync_channel(MOST_WAITING);
     if let Some(stream) = stream {
         std::thread::spawn(move || {
-            for line in BufReader::new(stream).lines().map_while(Result::ok) {
+            for line in Lines::of(stream) {
                 // Read to the end, also where nobody listens any more.
                 let _ = send.send(line);
             }
@@ -369,8 +401,7 @@ fn hostnames(list: &str) -> Result<Vec<String>, Unavailable> {
 fn ask(program: &str, args: &[&str]) -> Result<String, String> {
     let mut command = Command::new(program);
     without_options(&mut command, &["SQUEUE_", "SINFO_"]);
-    let output = command.args(args).stdin(Stdio::null()).output();
-    let output = output.map_err(|error| format!("{program}: {error}"))?;
+    let output = output_of(command.args(args)).map_err(|error| format!("{program}: {error}"))?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     match output.status.success() {
         true => Ok(text(&output.stdout)),
@@ -485,6 +516,30 @@ fn unfit_node(line: &str) -> Option<Leaving> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nodes_of_which_nobody_says_that_they_are_alone_are_refused() {
+        let job = Job::named("7", &["a"]);
+        let judged = |said: Result<&str, &str>| {
+            let said = said.map(str::to_owned).map_err(str::to_owned);
+            job.is_alone_by(said).map_err(|refused| refused.what)
+        };
+        assert_eq!(judged(Ok("EXCLUSIVE")), Ok(()));
+        assert!(judged(Ok("YES")).unwrap_err().contains("says YES"));
+        let silent = judged(Err("Unable to contact slurm controller")).unwrap_err();
+        assert!(silent.contains("job 7 may share its nodes"), "{silent}");
+        assert!(silent.contains("Unable to contact"), "{silent}");
+    }
+
+    #[test]
+    fn what_salloc_says_without_end_is_read_in_bounds() {
+        use std::io::Read;
+        let endless = std::io::repeat(b'x').take(64 << 20);
+        let line = lines(Some(endless)).recv().unwrap();
+        assert!(line.ends_with("more bytes)") && line.len() < 10_000);
+        let said = lines(Some(&b"a\xffb\nlast\n"[..]));
+        assert_eq!(said.iter().collect::<Vec<_>>(), ["a\u{fffd}b", "last"]);
+    }
 
     #[test]
     fn the_time_that_a_job_has_left_is_read_as_slurm_prints_it() {

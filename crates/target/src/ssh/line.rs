@@ -5,13 +5,16 @@ use super::NAME;
 use super::spec::SshSpec;
 use crate::far::{Failure, Forwarding, Line, Sudo};
 use crate::{By, TargetError};
+use doors::read::{line_within, start_of};
 use model::printable::last_lines;
-use std::io::{BufRead, BufReader, Read};
+use std::io::BufReader;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+/// The most that is read of what ssh(1) says where it forwards ports.
+const MOST_SAID: u64 = 64 << 10;
 /// A connection that gives no answer is dead after three of these.
 const ALIVE_SECONDS: u32 = 5;
 const CONNECT_SECONDS: u32 = 15;
@@ -145,17 +148,12 @@ impl Line for SshSpec {
         let (stdout, stderr) = (ssh.stdout.take(), ssh.stderr.take());
         let forwarding = Forwarding { program: ssh, here };
         // ssh(1) listens before it runs the command there.
-        let mut line = String::new();
-        if let Some(stdout) = stdout {
-            let _ = BufReader::new(stdout).read_line(&mut line);
-        }
-        if line.ends_with('\n') {
+        let line = stdout.map(|stdout| line_within(&mut BufReader::new(stdout), MOST_SAID));
+        if matches!(line, Some(Ok(Some(line))) if line.ends_with(b"\n")) {
             return Ok(forwarding);
         }
-        let mut said = String::new();
-        if let Some(mut stderr) = stderr {
-            let _ = stderr.read_to_string(&mut said);
-        }
+        let said = stderr.map(|stderr| start_of(stderr, MOST_SAID));
+        let said = String::from_utf8_lossy(said.as_deref().unwrap_or_default()).into_owned();
         Err(not_forwarded(self.no_connection(&said)))
     }
 

@@ -148,6 +148,20 @@ impl Findings {
         Ok(())
     }
 
+    /// The target has no keys but those that it reads.
+    pub fn target(&mut self, results: &ResultSet) {
+        let spec = &results.experiment.target;
+        match target::def(spec) {
+            Err(_) if results.experiment.imported().is_some() => {}
+            Err(error) => self.unknown.push(format!("experiment.json: {error}")),
+            Ok(_) => {
+                let read = target::can(spec);
+                let wrong = read.err().map(|error| format!("experiment.json: {error}"));
+                self.wrong.extend(wrong);
+            }
+        }
+    }
+
     /// Nothing of the plan was taken away.
     pub fn plan(&mut self, results: &ResultSet) {
         if results.experiment.imported().is_some() {

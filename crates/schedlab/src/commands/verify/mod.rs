@@ -22,6 +22,7 @@ pub fn verify(args: &VerifyArgs) -> Result<ExitCode, CliError> {
     let mut findings = Findings::default();
     findings.bytes(&opened, args)?;
     findings.signature(&opened, args)?;
+    findings.target(&results);
     findings.plan(&results);
     findings.evidence(&results);
     findings.numbers(&results, opened.is_capsule())?;
