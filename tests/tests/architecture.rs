@@ -1,0 +1,115 @@
+//! The architecture as `docs/design/architecture.md` describes it is the one that is built.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Crates that each of them may use.
+const FOR_ALL: [&str; 2] = ["model", "doors"];
+
+/// Names of the folders below `crates`.
+fn crates() -> BTreeSet<String> {
+    let entries = fs::read_dir(root().join("crates")).expect("the folder of crates");
+    let names = entries.map(|entry| entry.expect("an entry").file_name());
+    names
+        .map(|name| name.to_string_lossy().into_owned())
+        .collect()
+}
+
+/// The table below the heading "Edges" of the page.
+fn described() -> BTreeMap<String, BTreeSet<String>> {
+    let page = root().join("docs/design/architecture.md");
+    let text = fs::read_to_string(page).expect("the page");
+    let (_, table) = text.split_once("## Edges").expect("its last section");
+    let rows = table.lines().filter(|line| line.starts_with("| ")).skip(1);
+    let cells = rows.map(|row| {
+        let mut cells = row.trim_matches('|').split('|').map(str::trim);
+        let name = cells.next().expect("a crate").to_owned();
+        let uses = cells.next().expect("its crates").split(", ");
+        (name, uses.map(str::to_owned).collect())
+    });
+    cells.collect()
+}
+
+/// Crates of ours in the section `[dependencies]` of a manifest.
+fn used(name: &str, ours: &BTreeSet<String>) -> BTreeSet<String> {
+    let manifest = root().join("crates").join(name).join("Cargo.toml");
+    let text = fs::read_to_string(manifest).expect("a manifest");
+    let manifest: toml::Table = text.parse().expect("TOML");
+    let dependencies = manifest
+        .get("dependencies")
+        .and_then(|table| table.as_table());
+    let names = dependencies.into_iter().flat_map(|table| table.keys());
+    names.filter(|name| ours.contains(*name)).cloned().collect()
+}
+
+#[test]
+fn crates_use_each_other_as_the_page_says() {
+    let (ours, described) = (crates(), described());
+    for name in &ours {
+        let mut used = used(name, &ours);
+        used.retain(|other| !FOR_ALL.contains(&other.as_str()));
+        let allowed = described.get(name).cloned().unwrap_or_default();
+        assert_eq!(
+            used, allowed,
+            "{name}: mend the code or docs/design/architecture.md"
+        );
+    }
+    for name in described.keys() {
+        assert!(ours.contains(name), "{name} is described and is not there");
+    }
+}
+
+/// Files that are longer than the rule allows. Take one out when it has become shorter; none is
+/// added.
+const LONGER: &[&str] = &[
+    "agent/src/roles/mod.rs",
+    "agent/src/trial.rs",
+    "load/src/burnwait/mod.rs",
+    "load/src/burnwait/sets.rs",
+    "plan/src/reference.rs",
+    "report/src/table/build.rs",
+    "runner/src/run.rs",
+    "schedlab/src/args.rs",
+];
+
+/// Lines that a source file has at most, without the module of its tests at the end.
+const MOST_LINES: usize = 600;
+
+fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(directory).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|end| end == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn no_file_of_the_product_is_longer_than_six_hundred_lines() {
+    let mut files = Vec::new();
+    for name in crates() {
+        sources(&root().join("crates").join(name).join("src"), &mut files);
+    }
+    assert!(files.len() > 100, "the sources were not found");
+    let mut long = BTreeSet::new();
+    for file in files {
+        let text = fs::read_to_string(&file).expect("a source");
+        let product = text.split("\n#[cfg(test)]\nmod ").next().unwrap_or(&text);
+        let is_test = file.ends_with("tests.rs");
+        if !is_test && product.lines().count() > MOST_LINES {
+            let name = file
+                .strip_prefix(root().join("crates"))
+                .expect("below crates");
+            long.insert(name.display().to_string());
+        }
+    }
+    let known: BTreeSet<String> = LONGER.iter().map(|name| (*name).to_owned()).collect();
+    assert_eq!(long, known);
+}
