@@ -539,7 +539,11 @@ impl<'a, 'c> Trial<'a, 'c> {
     /// The figures of the collectors, whose files and warnings go their ways.
     fn collect(&mut self, counters: &[Measurement]) -> Vec<Measurement> {
         let elsewhere = hypervisor::has_guests(&self.spec.workload);
-        let collected = self.collectors.collected(counters, elsewhere);
+        let mut collected = self.collectors.collected(counters, elsewhere);
+        if self.spec.workload.kind.name() == load::command::NAME {
+            self.collectors
+                .mark_work_elsewhere(self.context.root, &mut collected);
+        }
         // The controller is not what is measured, and a guest of its own keeps it busy.
         if !matches!(self.spec.part, Part::Load { .. }) {
             self.warnings.extend(collected.warnings);

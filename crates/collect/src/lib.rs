@@ -8,6 +8,7 @@ pub mod delays;
 pub mod distance;
 pub mod energy;
 pub mod events;
+pub mod fair;
 pub mod frequency;
 pub mod hardware;
 pub mod kernel_config;

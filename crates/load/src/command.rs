@@ -53,9 +53,12 @@ const KEYS: &[KeyDef] = &[
     ),
 ];
 
+/// Name of the kind.
+pub const NAME: &str = "command";
+
 /// The kind `command`.
 pub static KIND: KindDef = KindDef {
-    name: "command",
+    name: NAME,
     aliases: &[],
     summary: "any program, from its start to its end",
     loads: LoadForms::Counts,

@@ -9,6 +9,8 @@ use std::collections::BTreeSet;
 pub const KERNEL_RELEASE: &str = "kernel release";
 /// The sched_ext scheduler in force, or [`NONE`].
 pub const SCHEDULER: &str = "sched_ext scheduler";
+/// The kernel's own scheduler of ordinary tasks: CFS, EEVDF or BORE.
+pub const FAIR_SCHEDULER: &str = "own scheduler of the kernel";
 /// Number of sched_ext schedulers that were attached since boot (`enable_seq`).
 pub const ATTACHES: &str = "number of sched_ext attaches since boot";
 /// Number of tasks that the scheduler refused (`nr_rejected`).
@@ -31,6 +33,8 @@ pub const UCLAMP_MAX: &str = "uclamp.max";
 pub const POOL_SCHEDULER: &str = "scheduler of the CPU pool";
 /// Physical CPUs of that pool.
 pub const POOL_CPUS: &str = "CPUs of the CPU pool";
+/// Metric that marks a trial in which others did the work of a command: 1 or 0.
+pub const WORK_ELSEWHERE: &str = "work_elsewhere";
 /// Value where there is nothing of the kind.
 pub const NONE: &str = "none";
 

@@ -15,14 +15,14 @@ use schedule::check_quota;
 use serde::Deserialize;
 use toml::Spanned;
 
-/// Words for an arm that changes nothing.
-const UNCHANGED: [&str; 2] = ["default", "eevdf"];
+/// Word for an arm that changes nothing.
+const UNCHANGED: &str = "default";
 
 /// The forms of an arm, for `schedlab list arms` and for errors.
 pub fn forms() -> Vec<Form> {
     let mut forms = vec![(
-        "default, eevdf",
-        "nothing changed: the kernel's own scheduler",
+        UNCHANGED,
+        "nothing changed: the kernel's own scheduler, whichever that is",
     )];
     let ingredients = INGREDIENTS.all();
     forms.extend(ingredients.flat_map(|ingredient| ingredient.forms()));
@@ -72,7 +72,7 @@ fn short_name(text: &str) -> String {
 }
 
 fn apply(arm: &mut Arm, change: &str) -> Result<(), PlanError> {
-    if UNCHANGED.contains(&change) {
+    if change == UNCHANGED {
         return Ok(());
     }
     match ingredient::parse(change, arm) {

@@ -173,6 +173,13 @@ const ARM: TableDef = TableDef {
              `credit2`, `rtds`, `null`. The table has `scheduler`, `pool`, `cpus`, `timeslice`, \
              `ratelimit`, `budget`, `period`, `weight`, `cap`, `extratime` and `numa-placement`.",
         ),
+        KeyDef::new(
+            "built-in",
+            "`\"eevdf\"`, `\"cfs\"` or `\"bore\"`",
+            "",
+            "The kernel's own scheduler, which the arm leaves alone; a kernel that has another is \
+             refused.",
+        ),
         KeyDef::new("args", "list of words", "", "Arguments of the scheduler."),
         KeyDef::new(
             "attach-limit",

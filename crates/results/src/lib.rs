@@ -15,6 +15,7 @@
 
 pub mod bound;
 pub mod capsule;
+pub mod elsewhere;
 pub mod files;
 pub mod fleet;
 pub mod merge;

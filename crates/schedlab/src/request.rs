@@ -61,6 +61,7 @@ pub fn wanted(args: &ExperimentArgs) -> Result<Wanted, CliError> {
 pub fn measurable(args: &ExperimentArgs) -> Result<Wanted, CliError> {
     let mut wanted = wanted(args)?;
     sources::build(&mut wanted.experiment)?;
+    sources::require_installed(&wanted.experiment)?;
     Ok(wanted)
 }
 

@@ -1,8 +1,10 @@
-//! Schedulers that arms name by a commit of a repository: built before anything is measured.
+//! Schedulers that arms name by a commit of a repository or by a version: built before anything is
+//! measured.
 
 use crate::exit::CliError;
 use indicatif::{ProgressBar, ProgressStyle};
-use model::{Experiment, Revision};
+use model::{Arm, Experiment, Problem, Revision};
+use plan::PlanError;
 use schedulers::{GitName, Step};
 use std::path::Path;
 use std::time::Duration;
@@ -14,6 +16,7 @@ pub fn build(experiment: &mut Experiment) -> Result<(), CliError> {
     for scheduler in arms.filter_map(|arm| arm.scheduler.as_mut()) {
         let asked = scheduler.program.clone();
         let Some(of) = GitName::of(&asked) else {
+            install_version(&asked)?;
             continue;
         };
         let repository = whole(of.repository);
@@ -33,6 +36,59 @@ pub fn build(experiment: &mut Experiment) -> Result<(), CliError> {
         scheduler.program = program.display().to_string();
     }
     Ok(())
+}
+
+/// Builds the version that an arm names, `scx_lavd@1.1.3`, unless it is installed. A path is one of a
+/// program that is there, and a name without a version is taken as it is installed.
+fn install_version(program: &str) -> Result<(), CliError> {
+    if program.contains('/') || !program.contains('@') {
+        return Ok(());
+    }
+    let bar = progress_bar()?;
+    let installed = schedulers::install(program, false, &mut |step| bar.set_message(words(&step)));
+    bar.finish_and_clear();
+    installed?;
+    Ok(())
+}
+
+/// An error where a scheduler is missing, if the target has the programs of this machine: that is
+/// known before the machine is waited for or a guest is booted.
+pub fn require_installed(experiment: &Experiment) -> Result<(), CliError> {
+    let def = target::def(&experiment.target).map_err(PlanError::from)?;
+    if !(def.can)(&experiment.target)
+        .map_err(PlanError::from)?
+        .programs_of_here
+    {
+        return Ok(());
+    }
+    let installed = schedulers::bin_dirs()?;
+    let problem = |arm: &Arm| {
+        let program = &arm.scheduler.as_ref()?.program;
+        let found = agent::arm::find_scheduler(program, installed.clone());
+        found.is_none().then(|| missing(&arm.name, program))
+    };
+    match experiment
+        .arms
+        .iter()
+        .filter_map(problem)
+        .collect::<Vec<_>>()
+    {
+        problems if problems.is_empty() => Ok(()),
+        problems => Err(CliError::Unmet(problems)),
+    }
+}
+
+fn missing(arm: &str, program: &str) -> Problem {
+    let near = schedulers::nearest(program).filter(|near| *near != program);
+    let remedy = match near {
+        Some(near) => format!("did you mean `{near}`? `schedlab scheduler list` has all"),
+        None => agent::arm::how_to_get(program),
+    };
+    Problem {
+        object: format!("arm {arm}"),
+        what: format!("the scheduler {program} was not found"),
+        remedy,
+    }
 }
 
 /// The path of a repository from the root, so that results name it wherever they are read.

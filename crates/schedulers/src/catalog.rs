@@ -137,7 +137,7 @@ pub fn known(name: &str) -> Option<&'static Known> {
 }
 
 /// The known name that is closest to a wrong one, which may lack its `scx_`.
-pub(crate) fn nearest(name: &str) -> Option<&'static str> {
+pub fn nearest(name: &str) -> Option<&'static str> {
     let rest = name.strip_prefix("scx_").unwrap_or(name);
     let known = || CATALOG.iter().map(|known| known.name);
     let near = model::nearest(rest, known().filter_map(|name| name.strip_prefix("scx_")))?;

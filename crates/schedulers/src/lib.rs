@@ -42,6 +42,7 @@ mod workshop;
 
 pub use build::Installer;
 pub use cache::{Cache, Installed};
+pub use catalog::nearest;
 pub use error::Error;
 pub use layers::default_args;
 pub use list::{Entry, list};

@@ -99,6 +99,8 @@ pub struct Can {
     pub apart: bool,
     /// Do its trials take the CPUs of this machine, so that it must be free of other runs?
     pub here: bool,
+    /// Are its programs those of this machine, so that one that is missing here is missing there?
+    pub programs_of_here: bool,
     /// Occasions on which the agent and its machine are started anew.
     pub reset: Reset,
 }
@@ -216,6 +218,7 @@ mod tests {
             cpus: Some(4),
             apart: true,
             here: true,
+            programs_of_here: true,
             reset: Reset::Block,
         };
         assert_eq!(can(&spec), Ok(guest));

@@ -79,6 +79,7 @@ impl FakeTarget {
                 cpus: None,
                 apart: false,
                 here: true,
+                programs_of_here: false,
                 reset: Reset::None,
             },
             problems: Vec::new(),

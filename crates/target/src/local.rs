@@ -42,6 +42,7 @@ const CAN: Can = Can {
     cpus: None,
     apart: false,
     here: true,
+    programs_of_here: true,
     reset: Reset::None,
 };
 

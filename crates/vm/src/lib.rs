@@ -531,7 +531,8 @@ impl Vm {
     }
 }
 
-fn image_path(root: &str) -> Option<PathBuf> {
+/// Path of the image in a guest's `root = "image:PATH"`; `None` for other roots.
+pub fn image_path(root: &str) -> Option<PathBuf> {
     root.strip_prefix("image:").map(PathBuf::from)
 }
 

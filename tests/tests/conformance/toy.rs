@@ -35,6 +35,7 @@ const CAN: Can = Can {
     cpus: None,
     apart: false,
     here: true,
+    programs_of_here: true,
     reset: model::Reset::None,
 };
 

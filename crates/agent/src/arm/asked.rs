@@ -16,8 +16,14 @@ pub struct Asked {
 pub enum Value {
     /// Exactly this text.
     Is(String),
-    /// A text with this part, for names of schedulers have versions after them.
-    Has(String),
+    /// The name of a sched_ext scheduler, which the kernel has with a version and a target after
+    /// it: `lavd_1.1.3_x86_64_unknown_linux_gnu`.
+    Scheduler {
+        /// Name without `scx_`.
+        name: String,
+        /// Version that the arm names, where it names one.
+        version: Option<String>,
+    },
     /// Any value but none.
     Any,
 }
@@ -81,10 +87,49 @@ impl Value {
     pub(crate) fn wanted(&self, found: &str) -> String {
         match self {
             Value::Is(value) => value.clone(),
-            Value::Has(part) if found.contains(part) => found.to_owned(),
-            Value::Has(part) => part.clone(),
+            Value::Scheduler { name, version } => wanted_scheduler(name, version.as_deref(), found),
             Value::Any if found != NONE => found.to_owned(),
             Value::Any => "one".to_owned(),
         }
+    }
+}
+
+/// The name that was found, where it is that of the scheduler and not that of another version. A
+/// scheduler that tells the kernel no version is known by its name alone; the program's hash is
+/// in the results.
+fn wanted_scheduler(name: &str, version: Option<&str>, found: &str) -> String {
+    let tells_version = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit());
+    let fits = match (version, found.split_once(&format!("{name}_"))) {
+        (Some(version), Some((_, rest))) if tells_version(rest) => {
+            rest == version || rest.starts_with(&format!("{version}_"))
+        }
+        _ => found.contains(name),
+    };
+    match (fits, version) {
+        (true, _) => found.to_owned(),
+        (false, Some(version)) => format!("{name}_{version}"),
+        (false, None) => name.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What an arm with this scheduler wants, where the kernel names that one.
+    fn wanted(name: &str, version: Option<&str>, found: &str) -> String {
+        let (name, version) = (name.to_owned(), version.map(str::to_owned));
+        Value::Scheduler { name, version }.wanted(found)
+    }
+
+    #[test]
+    fn a_version_is_wanted_where_the_arm_and_the_kernel_name_one() {
+        let found = "lavd_1.1.3_x86_64_unknown_linux_gnu";
+        assert_eq!(wanted("lavd", None, found), found);
+        assert_eq!(wanted("lavd", Some("1.1.3"), found), found);
+        assert_eq!(wanted("lavd", Some("1.1"), found), "lavd_1.1");
+        assert_eq!(wanted("lavd", Some("1.1.30"), found), "lavd_1.1.30");
+        assert_eq!(wanted("rusty", Some("1.1.3"), found), "rusty_1.1.3");
+        assert_eq!(wanted("lavd", Some("1.1.3"), "lavd"), "lavd");
     }
 }

@@ -6,8 +6,8 @@
 
 use super::asked::Asked;
 use super::{
-    cpus, env, handicap, hypervisor, kernel, policy, profile, quota, scheduler, tunables, uclamp,
-    weight,
+    built_in, cpus, env, handicap, hypervisor, kernel, policy, profile, quota, scheduler, tunables,
+    uclamp, weight,
 };
 use crate::fence::Fence;
 use crate::interrupt::Interrupt;
@@ -31,6 +31,7 @@ use std::time::Duration;
 pub static INGREDIENTS: Registry<dyn Ingredient> = Registry::new(&[
     &tunables::Tuning,
     &scheduler::OwnScheduler,
+    &built_in::BuiltIn,
     &profile::Profile,
     &policy::ThreadPolicy,
     &weight::ServerWeight,

@@ -2,6 +2,7 @@
 //! it.
 
 mod asked;
+mod built_in;
 mod busy;
 pub(crate) mod cpus;
 pub(crate) mod env;
@@ -19,4 +20,5 @@ mod weight;
 
 pub use asked::{Asked, Value};
 pub use policy::{POLICY_KEYS, check_policy, read_policy};
+pub use scheduler::{find_with as find_scheduler, how_to_get};
 pub use weight::check_weight;

@@ -1,6 +1,7 @@
 //! CPU time of what a trial brings along: the sched_ext scheduler's own process, and
 //! the kernel's threads, which work for whatever makes system calls (RCU, softirqs,
-//! writeback). Neither is a stranger that somebody could stop.
+//! writeback). Neither is a stranger that somebody could stop. And the names of the strangers that
+//! used most: a daemon that did the work of a command is one of them.
 
 use collect::tasks::{self, Pid, TaskStat};
 use std::collections::BTreeMap;
@@ -14,6 +15,8 @@ pub struct Attendants {
     scheduler: Option<Pid>,
     /// CPU time when the window opened, of those that had any before.
     first: BTreeMap<Pid, u64>,
+    /// CPU time of all other processes before the load was started.
+    strangers: BTreeMap<Pid, u64>,
 }
 
 /// Within the window.
@@ -28,13 +31,21 @@ impl Attendants {
     /// machines have thousands of kernel threads; only these are looked at when the window
     /// opens.
     pub fn find(root: &Path, scheduler: Option<Pid>) -> Self {
-        let busy = kernel_threads(root).filter(|stat| stat.cpu_ns() > 0);
+        let (threads, others): (Vec<TaskStat>, Vec<TaskStat>) =
+            processes(root).partition(|stat| stat.parent == KTHREADD);
+        let busy = threads
+            .iter()
+            .filter(|stat| is_counted(stat) && stat.cpu_ns() > 0);
         Attendants {
             scheduler,
             first: busy
                 .map(|stat| stat.pid)
                 .chain(scheduler)
                 .map(|pid| (pid, 0))
+                .collect(),
+            strangers: others
+                .iter()
+                .map(|stat| (stat.pid, stat.cpu_ns()))
                 .collect(),
         }
     }
@@ -54,16 +65,48 @@ impl Attendants {
         let scheduler = self.scheduler.and_then(|pid| tasks::stat(root, pid));
         AttendantTimes {
             scheduler_ns: scheduler.map(since),
-            kernel_ns: kernel_threads(root).map(since).sum(),
+            kernel_ns: processes(root).filter(is_counted).map(since).sum(),
         }
+    }
+
+    /// Names of the processes that used most CPU time since the load was started, and are neither
+    /// the kernel's, the scheduler's, this process nor started by it. They are in alphabetical order, so
+    /// that trials with the same strangers have the same words.
+    pub fn busiest_strangers(&self, root: &Path) -> Vec<String> {
+        let own = std::process::id().cast_signed();
+        let ours = tasks::tree(root, own);
+        let is_stranger = |stat: &TaskStat| {
+            let pid = stat.pid;
+            stat.parent != KTHREADD && Some(pid) != self.scheduler && !ours.contains(&pid)
+        };
+        let mut spent: BTreeMap<String, u64> = BTreeMap::new();
+        for stat in processes(root).filter(is_stranger) {
+            let before = self.strangers.get(&stat.pid).copied().unwrap_or(0);
+            *spent.entry(stat.command.clone()).or_default() += stat.cpu_ns().saturating_sub(before);
+        }
+        let most = spent.values().copied().max().unwrap_or(0);
+        // Those that count: the busiest, and what used a tenth of its time.
+        let mut named: Vec<(String, u64)> = spent.into_iter().collect();
+        named.retain(|(_, ns)| *ns > 0 && ns.saturating_mul(10) >= most);
+        named.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
+        named.truncate(NAMED_STRANGERS);
+        let mut names: Vec<String> = named.into_iter().map(|(name, _)| name).collect();
+        names.sort_unstable();
+        names
     }
 }
 
-/// All but those whose time is in that of the soft interrupts.
-fn kernel_threads(root: &Path) -> impl Iterator<Item = TaskStat> {
+/// Strangers that a warning names.
+const NAMED_STRANGERS: usize = 3;
+
+fn processes(root: &Path) -> impl Iterator<Item = TaskStat> {
     let all = tasks::all(root).into_iter();
-    all.filter_map(|pid| tasks::stat(root, pid))
-        .filter(|stat| stat.parent == KTHREADD && !stat.command.starts_with("ksoftirqd/"))
+    all.filter_map(move |pid| tasks::stat(root, pid))
+}
+
+/// True for the kernel's threads but those whose time is in that of the soft interrupts.
+fn is_counted(stat: &TaskStat) -> bool {
+    stat.parent == KTHREADD && !stat.command.starts_with("ksoftirqd/")
 }
 
 #[cfg(test)]
@@ -103,6 +146,33 @@ mod tests {
         let spent = attendants.end(root.path());
         assert_eq!(spent.kernel_ns, 700_000_000);
         assert_eq!(spent.scheduler_ns, Some(100_000_000));
+    }
+
+    #[test]
+    fn the_strangers_that_worked_most_are_named_in_alphabetical_order() {
+        let root = tree(&[
+            ("proc/2/stat", &stat(2, "kthreadd", 0, 5)),
+            ("proc/18/stat", &stat(18, "kworker/0:1", 2, 0)),
+            ("proc/40/stat", &stat(40, "dockerd", 1, 500)),
+            ("proc/41/stat", &stat(41, "cron", 1, 900)),
+            ("proc/300/stat", &stat(300, "scx_rusty", 1, 0)),
+        ]);
+        let attendants = Attendants::find(root.path(), Some(300));
+        for (pid, command, parent, ticks) in [
+            (18, "kworker/0:1", 2, 800),
+            (40, "dockerd", 1, 600),
+            (41, "cron", 1, 901),
+            (50, "runc", 1, 300),
+            (300, "scx_rusty", 1, 700),
+        ] {
+            let directory = root.path().join(format!("proc/{pid}"));
+            fs::create_dir_all(&directory).unwrap();
+            fs::write(directory.join("stat"), stat(pid, command, parent, ticks)).unwrap();
+        }
+        assert_eq!(
+            attendants.busiest_strangers(root.path()),
+            ["dockerd", "runc"]
+        );
     }
 
     #[test]

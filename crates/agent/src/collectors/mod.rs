@@ -25,6 +25,7 @@ use collect::tasks::Pid;
 use def::{At, COLLECTORS, Collected, Collecting, CollectorDef, Start};
 use load::{Worst, recording};
 use model::{Measurement, MetricDef, Role};
+use std::path::Path;
 use std::time::Duration;
 use surroundings::Surroundings;
 
@@ -132,6 +133,15 @@ impl Collectors {
             .collect()
     }
 
+    /// The mark of a command whose work others did, with its warning, among the findings.
+    pub fn mark_work_elsewhere(&self, root: &Path, found: &mut Collected) {
+        let strangers = || self.attendants.busiest_strangers(root);
+        if let Some((mark, warning)) = surroundings::work_elsewhere(&found.metrics, strangers) {
+            found.metrics.push(mark);
+            found.warnings.extend(warning);
+        }
+    }
+
     /// Findings of all collectors. `counted` holds the CPU time of the load. What others used of this
     /// machine's CPUs does not matter to a load that is `elsewhere`, in guests of the hypervisor.
     pub fn collected(&self, counted: &[Measurement], elsewhere: bool) -> Collected {
@@ -179,7 +189,6 @@ mod tests {
     use crate::process::Origin;
     use def::nothing_missing;
     use model::Better;
-    use std::path::Path;
 
     #[test]
     fn a_trial_without_a_window_has_no_figures() {

@@ -6,6 +6,7 @@ use collect::kernel_log::KernelLog;
 use collect::psi::{self, Resource};
 use collect::stat::{self, CpuTime};
 use collect::{frequency, thermal};
+use model::readings::WORK_ELSEWHERE;
 use model::{Measurement, MetricDef, Severity, Warning};
 use std::path::Path;
 use std::time::Instant;
@@ -19,6 +20,16 @@ const FOREIGN: MetricDef = MetricDef::explaining(
     "foreign_percent",
     "%",
     "Share of all CPUs that processes used which are not part of the experiment.",
+);
+const WORKLOAD: MetricDef = MetricDef::explaining(
+    "workload_percent",
+    "%",
+    "Share of all CPUs that the processes of the workload used: load, servers and antagonists.",
+);
+const ELSEWHERE: MetricDef = MetricDef::explaining(
+    WORK_ELSEWHERE,
+    "count",
+    "1 where others used more CPU time than the command of the workload, else 0.",
 );
 const SCHEDULER: MetricDef = MetricDef::explaining(
     "scheduler_percent",
@@ -70,6 +81,8 @@ const LOG_LINES: MetricDef = MetricDef::explaining(
 pub const METRICS: &[MetricDef] = &[
     STEAL,
     FOREIGN,
+    WORKLOAD,
+    ELSEWHERE,
     SCHEDULER,
     KERNEL,
     FREQUENCY,
@@ -206,11 +219,45 @@ fn shares(spent: CpuTime, own_ns: u64, attended: AttendantTimes) -> Vec<Measurem
     let mut shares = vec![
         STEAL.measured(percent(spent.steal_ns)),
         FOREIGN.measured(percent(foreign_ns)),
+        WORKLOAD.measured(percent(own_ns)),
         KERNEL.measured(percent(kernel_ns + spent.interrupt_ns)),
     ];
     shares.extend(scheduler_ns.map(|ns| SCHEDULER.measured(percent(ns))));
     shares
 }
+
+/// The mark of a command whose work others did, and the warning that names them. `None` where the
+/// shares of the CPUs are not known.
+pub fn work_elsewhere(
+    metrics: &[Measurement],
+    strangers: impl FnOnce() -> Vec<String>,
+) -> Option<(Measurement, Option<Warning>)> {
+    let share = |def: &MetricDef| metrics.iter().find(|m| m.metric == def.name);
+    let (foreign, own) = (share(&FOREIGN)?.value, share(&WORKLOAD)?.value);
+    if foreign <= LEAST_ELSEWHERE_PERCENT || foreign <= own {
+        return Some((ELSEWHERE.measured(0.0), None));
+    }
+    let names = match strangers() {
+        names if names.is_empty() => "they have ended".to_owned(),
+        names => names.join(", "),
+    };
+    let warning = Warning {
+        severity: Severity::Caution,
+        what: format!(
+            "Others used more CPU time than the command itself: {names}. Where a daemon does the work \
+             of a command (docker run, systemd-run, a client of a database), the arm does not reach \
+             that work"
+        ),
+        remedy:
+            "Measure the program itself in place of its client, or stop what is not part of the \
+                 experiment"
+                .to_owned(),
+    };
+    Some((ELSEWHERE.measured(1.0), Some(warning)))
+}
+
+/// Share of the CPUs up to which others do not matter, whatever the command used.
+const LEAST_ELSEWHERE_PERCENT: f64 = 5.0;
 
 fn frequency_change(first: &Reading, last: &Reading) -> Option<Measurement> {
     let (before, now) = (first.mhz?, last.mhz?);
@@ -356,6 +403,20 @@ mod tests {
         assert_eq!(value(&metrics, FOREIGN), Some(10.0));
         assert_eq!(value(&metrics, KERNEL), Some(20.0));
         assert_eq!(value(&metrics, SCHEDULER), Some(5.0));
+    }
+
+    #[test]
+    fn a_command_whose_work_others_did_is_marked_and_names_them() {
+        let marked = |own_ns| {
+            let metrics = surroundings(|_| {}).figures(own_ns, AttendantTimes::default());
+            work_elsewhere(&metrics, || vec!["dockerd".to_owned()]).unwrap()
+        };
+        let (mark, warning) = marked(SECOND / 10);
+        assert_eq!(mark.value, 1.0);
+        assert!(warning.unwrap().what.contains("itself: dockerd."));
+        let (mark, warning) = marked(SECOND * 9 / 10);
+        assert_eq!((mark.value, warning), (0.0, None));
+        assert_eq!(work_elsewhere(&[], Vec::new), None);
     }
 
     #[test]

@@ -367,7 +367,7 @@ impl<'a> CellScope<'a> {
             e_value: (xs.len() >= FEWEST_BLOCKS).then_some(judged.e_value),
             blocks: xs.len(),
             in_turns: None,
-            verdict: judged.verdict,
+            verdict: self.verdict(&judged, arm),
             test: judged.test,
             blocks_needed: judged.blocks_needed,
             more_ns: None,
@@ -386,6 +386,7 @@ impl<'a> CellScope<'a> {
                 _ if !self.are_measured(arm) => self.notes_not_measured(arm),
                 note => [
                     note,
+                    self.note_elsewhere(arm),
                     self.note_bounds(head.name, baseline),
                     self.note_bounds(head.name, arm),
                     self.note_missing(head, arm, pairs.len(), &overload),
@@ -400,6 +401,29 @@ impl<'a> CellScope<'a> {
             },
             block_ratios: pairs.iter().filter_map(block_point).collect(),
         }
+    }
+
+    /// Equal figures say nothing of an arm that does not reach the work.
+    fn verdict(&self, judged: &Judgement, arm: usize) -> Verdict {
+        match judged.verdict {
+            Verdict::Same if self.is_work_elsewhere(arm) => Verdict::Unknown,
+            verdict => verdict,
+        }
+    }
+
+    fn is_work_elsewhere(&self, arm: usize) -> bool {
+        let compared = [arm, self.experiment.baseline];
+        let trials = self.trials.iter().copied();
+        let trials = trials.filter(|t| compared.contains(&t.place.arm));
+        results::elsewhere::is_most_work_elsewhere(trials)
+    }
+
+    fn note_elsewhere(&self, arm: usize) -> Option<String> {
+        self.is_work_elsewhere(arm).then(|| {
+            "others did most of the work of the command, so equal figures do not show that the arms \
+             are equal"
+                .to_owned()
+        })
     }
 
     /// A note on the trials of an arm whose figure is only a bound.

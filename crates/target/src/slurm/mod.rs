@@ -53,6 +53,7 @@ const CAN: Can = Can {
     cpus: None,
     apart: false,
     here: false,
+    programs_of_here: false,
     reset: Reset::None,
 };
 

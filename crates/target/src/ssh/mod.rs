@@ -45,5 +45,6 @@ const CAN: Can = Can {
     cpus: None,
     apart: true,
     here: false,
+    programs_of_here: false,
     reset: Reset::None,
 };

@@ -49,6 +49,7 @@ pub(crate) fn can(spec: &VmSpec) -> Can {
         // Nothing from outside reaches a guest in virtual time.
         apart: !spec.is_virtual(),
         here: true,
+        programs_of_here: spec.hypervisor.is_none() && vm::image_path(&spec.root).is_none(),
         reset: spec.reset,
     }
 }

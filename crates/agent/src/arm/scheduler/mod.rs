@@ -1,6 +1,7 @@
 //! Arms with a sched_ext scheduler, and arms without one, which must have none.
 
 mod attached;
+mod operations;
 
 use super::asked::{Asked, Value};
 use super::ingredient::{Around, At, Change, Form, Ground, Ingredient, Undone, problem, twice};
@@ -12,7 +13,8 @@ use load::Keys;
 use load::units::written_duration;
 use model::readings::{self, ALL_TASKS, ATTACHES, NONE, REACH, REJECTED, SCHEDULER};
 use model::{
-    Arm, Class, Fact, Invalid, Problem, SchedExt, Scheduler, SchedulerBinary, TrialFile, Workload,
+    Arm, Class, Fact, Invalid, Problem, SchedExt, Scheduler, SchedulerBinary, Severity, TrialFile,
+    Warning, Workload,
 };
 use serde_json::Map;
 use std::env;
@@ -136,9 +138,10 @@ impl Ingredient for OwnScheduler {
         vec![Asked::of_machine(SCHEDULER, value(arm))]
     }
 
-    fn change<'a>(&self, arm: &'a Arm, _: &'a Workload) -> Option<Box<dyn Change + 'a>> {
+    fn change<'a>(&self, arm: &'a Arm, workload: &'a Workload) -> Option<Box<dyn Change + 'a>> {
         Some(Box::new(InForce {
             arm,
+            workload,
             before: None,
             attached: None,
         }))
@@ -155,7 +158,7 @@ fn parts(program: &str) -> Vec<&str> {
 }
 
 /// The remedy for a program that is not here.
-fn how_to_get(program: &str) -> String {
+pub fn how_to_get(program: &str) -> String {
     match program.contains('/') {
         true => "give the path of a program on the target".to_owned(),
         false => format!("run: `schedlab scheduler install {program}`; or give the path of one"),
@@ -179,6 +182,7 @@ fn parse_scheduler(text: &str) -> Result<Scheduler, Invalid> {
 /// The state that sched_ext is to have in one trial.
 struct InForce<'a> {
     arm: &'a Arm,
+    workload: &'a Workload,
     /// State before the trial; `None` on a kernel without sched_ext.
     before: Option<SchedExt>,
     /// The scheduler of the arm, where it has one.
@@ -203,6 +207,12 @@ impl Change for InForce<'_> {
     fn facts(&self, at: &At) -> Vec<Fact> {
         let attached = self.attached.as_ref().map(|attached| &attached.state);
         found(at.root, self.arm, self.before.as_ref(), attached)
+    }
+
+    fn warnings(&self, _: &Path) -> Vec<Warning> {
+        let program = self.attached.as_ref().map(|attached| &attached.binary.path);
+        let warning = program.and_then(|path| unweighted(self.arm, self.workload, Path::new(path)));
+        warning.into_iter().collect()
     }
 
     fn check_alive(&mut self) -> Result<(), Stop> {
@@ -240,23 +250,62 @@ impl Change for InForce<'_> {
     }
 }
 
+/// The warning of weights of cgroups that the scheduler passes over, or may pass over.
+fn unweighted(arm: &Arm, workload: &Workload, program: &Path) -> Option<Warning> {
+    if !has_weights(arm, workload) {
+        return None;
+    }
+    let scheduler = arm.scheduler.as_ref()?.name();
+    let why = match operations::implements(program, operations::SET_WEIGHT) {
+        Some(true) => return None,
+        Some(false) => "does not implement cgroup_set_weight, so weights of cgroups have no effect",
+        None => {
+            "may not implement cgroup_set_weight (its program does not tell), so weights of \
+             cgroups may have no effect"
+        }
+    };
+    Some(Warning {
+        severity: Severity::Caution,
+        what: format!(
+            "{}: {scheduler} {why}: what is read back is what the kernel was told, not what the \
+             scheduler does with it",
+            arm.name
+        ),
+        remedy: "leave out the weights, or limit all arms by `cpus`".to_owned(),
+    })
+}
+
+fn has_weights(arm: &Arm, workload: &Workload) -> bool {
+    let server = workload.server.iter().map(|server| &server.placement);
+    let services = workload.services.iter().map(|service| &service.placement);
+    let antagonists = workload.antagonists.iter().map(|one| &one.placement);
+    let mut placements = server.chain(services).chain(antagonists);
+    arm.weight.is_some() || placements.any(|placement| placement.weight.is_some())
+}
+
 /// The name of the scheduler that the arm asks for, or that there is none.
 fn value(arm: &Arm) -> Value {
     let Some(scheduler) = &arm.scheduler else {
         return Value::Is(NONE.to_owned());
     };
     match expected_name(&scheduler.program) {
-        Some(name) => Value::Has(name.to_owned()),
+        Some((name, version)) => Value::Scheduler {
+            name: name.to_owned(),
+            version: version.map(str::to_owned),
+        },
         None => Value::Any,
     }
 }
 
-/// The schedulers of the scx project are called by their program without `scx_`.
-fn expected_name(program: &str) -> Option<&str> {
-    Path::new(program)
-        .file_name()?
-        .to_str()?
-        .strip_prefix("scx_")
+/// The schedulers of the scx project are called by their program without `scx_`. The program of
+/// an installed version has that version in its file name: `scx_lavd@1.1.3`.
+fn expected_name(program: &str) -> Option<(&str, Option<&str>)> {
+    let file = Path::new(program).file_name()?.to_str()?;
+    let name = file.strip_prefix("scx_")?;
+    Some(match name.split_once('@') {
+        Some((name, version)) => (name, Some(version)),
+        None => (name, None),
+    })
 }
 
 /// Reads the scheduler in force. It must be the one that the trial attached, once.
@@ -402,6 +451,13 @@ mod tests {
         let why = disagreement(Some("scx_lavd"), &rusty()).unwrap();
         assert_eq!(why, "the sched_ext scheduler was rusty_1.1, not lavd");
         assert_eq!(disagreement(Some("./mine"), &rusty()), None);
+    }
+
+    #[test]
+    fn a_version_in_the_name_of_the_program_is_the_one_that_the_kernel_must_name() {
+        assert_eq!(disagreement(Some("scx_rusty@1.1"), &rusty()), None);
+        let why = disagreement(Some("/cache/bin/scx_rusty@1.2"), &rusty()).unwrap();
+        assert_eq!(why, "the sched_ext scheduler was rusty_1.1, not rusty_1.2");
     }
 
     #[test]
