@@ -9,9 +9,9 @@
 # make quick   format, clippy and unit tests of the crates that changed; a minute on a warm tree
 # make test   installs what is missing, checks and tests everything
 # make deny   licences and known vulnerabilities of what is linked in; needs cargo-deny
-# make test-long   a thousand kills at random times, and what needs emulated CPUs for long; 75 minutes
+# make test-long   a thousand kills at random times, and what needs emulated CPUs for long; hours
 .DELETE_ON_ERROR:
-.PHONY: demo quickstart banking banking-local banking-native banking-capacity reference test deny test-long test-java test-sched check sched scx_microquanta build install deb demo-jars quick always
+.PHONY: demo quickstart banking banking-local banking-native banking-capacity reference test built-tests deny test-long test-java test-sched check sched scx_microquanta build install deb demo-jars quick always
 
 HOST := $(shell rustc --print host-tuple)
 SCHEDLAB := target/schedlab
@@ -118,9 +118,12 @@ test-java:
 test: export CARGO_INCREMENTAL = 0
 test:
 	@scripts/setup test
-	$(MAKE) --no-print-directory check test-sched test-java
-	cargo build --quiet --workspace --bin schedlab --tests
+	$(MAKE) --no-print-directory --jobs=3 --output-sync=target test-java test-sched built-tests
 	scripts/test
+
+# The three workspaces are built at once: what one of them downloads, another one compiles.
+built-tests: check
+	cargo build --quiet --workspace --bin schedlab --tests
 
 # While something is being changed: scripts/quick. `make quick CRATES="stats report"` for these.
 quick:
@@ -130,27 +133,12 @@ quick:
 deny:
 	cargo deny $(DENY) check
 
-# What takes too long for each time: a thousand kills, most promises of scx_microquanta, bisections
-# of a scheduler and of a kernel, pilots of turns, faults on Xen, reboots of a machine, a connection that is cut fifty
-# times, and the longer trials in virtual time. docs/reliability.md and the
-# README of the scheduler have their figures.
+# What takes too long for each time, by rows: a thousand kills, most promises of scx_microquanta,
+# bisections of a scheduler and of a kernel, pilots of turns, faults on Xen, reboots of a machine, a
+# connection that is cut fifty times, the longer trials in virtual time. `scripts/test-long list` says
+# what each takes, `make test-long ROWS="turns xen"` runs these.
 test-long: build sched
-	cargo build --quiet -p schedlab
-	cargo test --quiet -p tests --test microquanta -- --ignored
-	cargo test --quiet -p tests --test vm -- --ignored
-	cargo test --quiet -p tests --test turns -- --ignored
-	@scripts/setup kernel
-	cargo test --quiet -p tests --test bisect -- --ignored --test-threads 1
-	-scripts/xen-hypervisor
-	cargo test --quiet -p tests --test xen -- --ignored
-	cargo test --quiet -p tests --test slurm -- --ignored
-	@scripts/setup machine
-	cargo test --quiet -p tests --test reboots -- --ignored --test-threads 1
-	cargo test --quiet -p tests --test soak -- --ignored
-	for name in scx_rusty@1.1.4 scx_lavd scx_bpfland; do $(SCHEDLAB) scheduler install $$name || exit; done
-	cargo test --quiet -p tests --test vm documented
-	cargo build --release --quiet -p kills
-	target/$(HOST)/release/kills 1000
+	scripts/test-long $(ROWS)
 
 check:
 	cargo fmt --all --check

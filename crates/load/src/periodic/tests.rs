@@ -35,7 +35,8 @@ fn every_release_in_the_window_is_counted() {
         value(&parsed, "lateness_p50"),
         value(&parsed, "request_p50"),
     );
-    assert!(request > lateness, "{request} after {lateness}");
+    // Of three digits each, which may be the same where a busy machine makes both long.
+    assert!(request >= lateness, "{request} after {lateness}");
     let names: Vec<&str> = parsed.files.iter().map(|file| file.name.as_str()).collect();
     for log in KIND.logs {
         assert!(names.contains(&format!("{log}.hlog").as_str()), "{names:?}");

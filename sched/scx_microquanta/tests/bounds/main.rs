@@ -6,7 +6,7 @@
 //! other work, or a guest with one CPU whose clock counts instructions, in which
 //! time that the host takes from the guest does not pass. On a shared or otherwise
 //! emulated machine set `MICROQUANTA_SHARED_CPUS=1`: then one wait in a hundred may
-//! be longer, and shares may be 10 % off. tests/tests/microquanta.rs boots a guest
+//! be longer, and shares may be 10 % off. tests/tests/e2e/microquanta.rs boots a guest
 //! of each kind.
 
 mod bounds;

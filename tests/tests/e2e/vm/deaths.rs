@@ -1,6 +1,6 @@
 //! Guests, agents and QEMUs that die or hang: their trial is void, the run goes on.
 
-use crate::guests::{KERNEL, experiment, of, trials};
+use super::guests::{KERNEL, experiment, of, trials};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 use tests::{Bench, alone, expect_code, no_guests, stdout};

@@ -1,6 +1,6 @@
 //! Loads on the controller whose services are in the guest.
 
-use crate::guests::{fact, trials};
+use super::guests::{fact, trials};
 use std::process::Command;
 use tests::{Bench, alone, expect_code, no_guests, stderr};
 

@@ -1,7 +1,7 @@
 //! Two kernels as arms of one run: the blocks boot each of them, and every trial has the proof
 //! of its own.
 
-use crate::guests::{KERNEL, fact, trials};
+use super::guests::{KERNEL, fact, trials};
 use std::collections::{BTreeMap, BTreeSet};
 use tests::{Bench, alone, expect_code, no_guests};
 

@@ -1,6 +1,6 @@
 //! Every arm that README, guide, help and lists show is attached for real, and proven.
 
-use crate::guests::{KERNEL, of, trials};
+use super::guests::{KERNEL, of, trials};
 use std::path::PathBuf;
 use tests::{Bench, alone, expect_code, no_guests, stderr, stdout};
 
@@ -29,7 +29,7 @@ const DOCUMENTED: &[(&str, &[&str])] = &[
     ("deadline:RUNTIME/PERIOD", &[]),
     ("nice=N", &["nice=5"]),
     ("slice=TIME", &["slice=0.3ms"]),
-    // It needs a server: tests/services.rs.
+    // It needs a server: services.rs.
     ("weight=N", &[]),
     ("cpus=LIST", &["cpus=0"]),
     (
@@ -38,11 +38,11 @@ const DOCUMENTED: &[(&str, &[&str])] = &[
     ),
     ("uclamp=MIN-MAX", &["uclamp=20%-80%", "uclamp=20%-"]),
     ("env.NAME=VALUE", &["env.GOMAXPROCS=2"]),
-    // It needs a boot of its own: tests/vm/proof.rs.
+    // It needs a boot of its own: vm/proof.rs.
     ("kernel=SOURCE", &[]),
-    // It needs a hypervisor: tests/xen.rs.
+    // It needs a hypervisor: xen.rs.
     ("hypervisor-scheduler=NAME[/KEY=VALUE]…", &[]),
-    // Of the workload `wakeup` only: tests/run.rs.
+    // Of the workload `wakeup` only: run.rs.
     ("handicap=N%", &[]),
     ("A+B", &["batch+nice=5"]),
     ("NAME:=ARM", &["calm:=batch+nice=5"]),
@@ -57,7 +57,7 @@ fn documented() -> impl Iterator<Item = &'static str> {
 }
 
 /// Arms that follow `-a` in the commands of a page, without those of repositories that are not
-/// here: tests/bisect.rs has one that is.
+/// here: bisect.rs has one that is.
 fn arms_of(page: &str) -> Vec<String> {
     let after = page.split(" -a ").skip(1);
     let arms = after.map(|rest| match rest.chars().next() {

@@ -1,6 +1,6 @@
 //! Guests in the background: snapshots, images, ports.
 
-use crate::guests::image;
+use super::guests::image;
 use std::io::Read;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process::Output;

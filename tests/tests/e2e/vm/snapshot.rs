@@ -1,6 +1,6 @@
 //! Trials that go on from a snapshot of the guest with its services running.
 
-use crate::guests::{KERNEL, fact, image, trials};
+use super::guests::{KERNEL, fact, image, trials};
 use std::collections::{BTreeMap, BTreeSet};
 use tests::{Bench, alone, expect_code, no_guests, stderr};
 

@@ -1,7 +1,7 @@
 //! sched_ext schedulers that are attached and detached under one running process.
 
-use crate::guests::{KERNEL, of, trials};
-use crate::proof::{arm, no_faulty_guests};
+use super::guests::{KERNEL, of, trials};
+use super::proof::{arm, no_faulty_guests};
 use tests::{Bench, alone, expect_code, stdout};
 
 /// The kernel's own scheduler and another in turns of a second, in one process.

@@ -1,6 +1,6 @@
 //! The file system of a container as the root of a guest, made as docs/your-application.md says.
 
-use crate::guests::{KERNEL, trials};
+use super::guests::{KERNEL, trials};
 use std::process::Command;
 use tests::{Bench, alone, expect_code, no_guests, stderr, stdout};
 

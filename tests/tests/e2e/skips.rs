@@ -5,7 +5,7 @@ use std::process::Output;
 use tests::{Bench, expect_code, is_root, stdout};
 
 const LISTED: &str = "crates/collect/src/hardware.rs: a::b: no hardware counters: not supported\n";
-const OTHER: &str = "tests/tests/package.rs: lintian_finds: lintian is not installed\n";
+const OTHER: &str = "tests/tests/e2e/package.rs: lintian_finds: lintian is not installed\n";
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")

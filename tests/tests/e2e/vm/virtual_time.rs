@@ -1,7 +1,7 @@
 //! Virtual time: the same trial to the bit on a busy machine, another one with another seed or
 //! another scheduler.
 
-use crate::guests::KERNEL;
+use super::guests::KERNEL;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use tests::{Bench, alone, expect_code, no_guests, stdout};
