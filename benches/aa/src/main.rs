@@ -11,7 +11,12 @@
 //! half an hour in all. Each line of the file is one comparison or one side of a
 //! sequential one; another `measure` with the same file adds to it.
 
-#![allow(clippy::print_stdout, reason = "what it measured goes to stdout")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "what it measured goes to stdout"
+)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod lab;

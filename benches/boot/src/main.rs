@@ -14,7 +14,12 @@
 //! service in it by a line of the shell first, on port 7000 of all addresses of the guest, and measures the time until
 //! the service answers a request for the path when it goes on.
 
-#![allow(clippy::print_stdout, reason = "what it measured goes to stdout")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "what it measured goes to stdout"
+)]
 
 mod guest;
 mod other;

@@ -8,7 +8,12 @@
 //! its line and the messages on it, is not in the figure; a trial of one second is shorter than most,
 //! so the rest of the work comes more often than in a real run.
 
-#![allow(clippy::print_stdout, reason = "what it measured goes to stdout")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "what it measured goes to stdout"
+)]
 
 use model::{
     Arm, Better, Build, Experiment, Kind, Measurement, StopRule, TargetSpec, TrialSpec, Workload,

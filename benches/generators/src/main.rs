@@ -9,7 +9,12 @@
 //! Server and generator have a CPU each. Every round runs all sides, so that they meet
 //! the same minutes of the same machine. A peer that is not named is left out.
 
-#![allow(clippy::print_stdout, reason = "what it measured goes to stdout")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "what it measured goes to stdout"
+)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod cpu;

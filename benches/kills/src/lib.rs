@@ -5,6 +5,8 @@
 //! cargo build --release -p schedlab && cargo run --release -p kills -- [KILLS] [MECHANISM…]
 //! ```
 
+#![allow(clippy::print_stderr, reason = "a program that prints")]
+
 mod machine;
 mod mechanism;
 mod victim;

@@ -1,7 +1,12 @@
 //! The kill test at full size. It prints a line for each mechanism, and fails if anything
 //! was lost or left.
 
-#![allow(clippy::print_stdout, reason = "what it measured goes to stdout")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "what it measured goes to stdout"
+)]
 
 use kills::{Campaign, Damage, HEADING, Mechanism, Tally, Victim};
 use std::process::ExitCode;

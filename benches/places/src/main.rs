@@ -8,7 +8,12 @@
 //! It needs root, for Slurm. Each place runs the same experiment with few and with many blocks; the
 //! difference is what the blocks take, the rest is the start and the end of a run.
 
-#![allow(clippy::print_stdout, reason = "what it measured goes to stdout")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "what it measured goes to stdout"
+)]
 
 use std::process::Command;
 use std::time::Instant;

@@ -9,7 +9,12 @@
 //! run of schedlab. The calibrations of rt-app take most of the time. Its log has whole
 //! microseconds.
 
-#![allow(clippy::print_stdout, reason = "what it measured goes to stdout")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "what it measured goes to stdout"
+)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod demand;

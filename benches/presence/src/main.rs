@@ -8,7 +8,12 @@
 //! CPU), wake-ups are `voluntary_ctxt_switches` of /proc/PID/task/TID/status: a
 //! thread that slept and ran again.
 
-#![allow(clippy::print_stdout, reason = "what it measured goes to stdout")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "what it measured goes to stdout"
+)]
 
 use std::fs;
 use std::process::{Child, Command, Stdio};

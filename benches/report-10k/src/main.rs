@@ -7,7 +7,12 @@
 //! Each format is made in a process of its own, from reading the directory to the
 //! finished text, five times: the peak memory of a process is that of one report.
 
-#![allow(clippy::print_stdout, reason = "what it measured goes to stdout")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "what it measured goes to stdout"
+)]
 
 use report::{FORMATS, Format, Options, Table};
 use results::merge::{Part, merge};
@@ -139,7 +144,9 @@ fn once_in_this_process(dir: &Path, format: &str) -> Outcome<()> {
     let table = Table::from_results(&results);
     let judged = started.elapsed();
     let format = format.ok_or("no such format")?;
-    let report = format.render(&table, &results, &Options::default())?;
+    let report = format
+        .render(&table, &results, &Options::default())?
+        .into_string();
     let seconds = started.elapsed().as_secs_f64();
     eprintln!("read {read:?}, judged after {judged:?}");
     println!(

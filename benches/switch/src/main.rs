@@ -10,7 +10,12 @@
 //! own end. Those are measured in a guest of the same kind by starting and ending the
 //! program by hand. Disk use of the cache and of one trial is printed as well.
 
-#![allow(clippy::print_stdout, reason = "what it measured goes to stdout")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "what it measured goes to stdout"
+)]
 
 use results::{ResultSet, StoredTrial};
 use std::path::Path;

@@ -2,7 +2,12 @@
 //! `restore`, as the schedlab binary calls them. The tests of this crate drive it: cargo
 //! builds the examples of a package before its tests, and no binary of another package.
 
-#![allow(clippy::print_stdout, reason = "a program that prints")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "a program that prints"
+)]
 
 use std::io::BufReader;
 use std::process::ExitCode;

@@ -137,6 +137,10 @@ pub fn raise_loopback() -> io::Result<()> {
 
 /// What this process was given for standard output and standard error, which become /dev/null:
 /// nothing that is said by mistake gets there.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the streams are handed on, and nothing is printed"
+)]
 pub fn take_output() -> io::Result<[OwnedFd; 2]> {
     let taken = [
         io::stdout().as_fd().try_clone_to_owned()?,

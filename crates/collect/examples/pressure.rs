@@ -1,7 +1,12 @@
 //! CPU time and CPU pressure of this machine over one second:
 //! `cargo run -p schedlab-collect --example pressure`
 
-#![allow(clippy::print_stdout, reason = "a program that prints")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "a program that prints"
+)]
 
 use collect::{psi, stat};
 use std::path::Path;

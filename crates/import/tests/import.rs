@@ -33,7 +33,10 @@ fn results(tool: &str, path: &Path) -> (TempDir, ResultSet) {
 fn rendered(results: &ResultSet, format: &str) -> String {
     let format = Format::named(format).unwrap();
     let table = Table::from_results(results);
-    format.render(&table, results, &Shown::default()).unwrap()
+    format
+        .render(&table, results, &Shown::default())
+        .unwrap()
+        .into_string()
 }
 
 fn write(dir: &Path, path: &str, text: &str) -> PathBuf {

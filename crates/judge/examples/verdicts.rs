@@ -1,7 +1,12 @@
 //! The verdicts of a results directory:
 //! `cargo run -p schedlab-judge --example verdicts -- tests/fixtures/results-1.0`
 
-#![allow(clippy::print_stdout, reason = "a program that prints")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "a program that prints"
+)]
 
 use model::Trial;
 use results::ResultSet;

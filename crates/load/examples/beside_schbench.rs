@@ -6,7 +6,12 @@
 //! Prints median, least and greatest of each figure. `SCHBENCH` is a program, several
 //! are compared side by side; the default is `schbench` from PATH.
 
-#![allow(clippy::print_stdout, reason = "a program that prints")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "a program that prints"
+)]
 
 use load::schbench::Schbench;
 use load::wakeup::{self, Wakeup};

@@ -1,6 +1,12 @@
 //! The embedded server, alone: `service PORT THREADS`. For a look at a generator, give
 //! `schedlab load` the job line of an `http` or `memcached` load.
 
+#![allow(
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "a program that prints"
+)]
+
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

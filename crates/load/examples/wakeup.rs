@@ -5,7 +5,12 @@
 //! cargo run --release -p schedlab-load --example wakeup
 //! ```
 
-#![allow(clippy::print_stdout, reason = "a program that prints")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "a program that prints"
+)]
 
 use load::wakeup::{self, Wakeup};
 use load::{Driver, Job, Output, native_main, phase};

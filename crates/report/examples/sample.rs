@@ -5,7 +5,12 @@
 //! cargo run -p schedlab-report --example sample -- OUTPUT-DIR [RESULTS-DIR ...]
 //! ```
 
-#![allow(clippy::print_stdout, reason = "a program that prints")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "a program that prints"
+)]
 
 use report::{FORMATS, Options, Table};
 use results::ResultSet;
@@ -43,7 +48,9 @@ fn write_reports(dir: &Path, out: &Path, name: &str) -> Result<(), Box<dyn Error
     let table = Table::from_results(&results);
     for format in FORMATS {
         let path = out.join(format!("{name}.{}", format.name));
-        let report = format.render(&table, &results, &Options::default())?;
+        let report = format
+            .render(&table, &results, &Options::default())?
+            .into_string();
         std::fs::write(&path, report)?;
         println!("{}", path.display());
     }

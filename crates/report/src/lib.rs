@@ -15,6 +15,7 @@ pub mod certificate;
 pub mod compare;
 pub mod forecast;
 pub mod gate;
+pub mod lacks;
 mod render;
 mod table;
 pub mod verify;

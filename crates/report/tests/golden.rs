@@ -23,7 +23,10 @@ fn report(scenario: &Scenario, format: &str) -> String {
 
 fn rendered(format: &str, table: &Table, results: &ResultSet, options: &Options) -> String {
     let format = Format::named(format).unwrap();
-    format.render(table, results, options).unwrap()
+    format
+        .render(table, results, options)
+        .unwrap()
+        .into_string()
 }
 
 #[test]
@@ -200,7 +203,10 @@ fn a_report_made_twice_from_one_directory_is_the_same_to_the_byte() {
     for format in FORMATS {
         let of = |results| {
             let table = Table::from_results(results);
-            format.render(&table, results, &Options::default()).unwrap()
+            format
+                .render(&table, results, &Options::default())
+                .unwrap()
+                .into_string()
         };
         assert!(of(&results) == of(&again), "{} differs", format.name);
     }

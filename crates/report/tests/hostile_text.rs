@@ -89,7 +89,10 @@ fn rendered(format: &str) -> String {
         ..Options::default()
     };
     let format = Format::named(format).unwrap();
-    format.render(&table, &results, &options).unwrap()
+    format
+        .render(&table, &results, &options)
+        .unwrap()
+        .into_string()
 }
 
 #[track_caller]
@@ -171,7 +174,10 @@ fn a_spreadsheet_calculates_nothing() {
     }
     let table = Table::from_results(&results);
     let csv = Format::named("csv").unwrap();
-    let text = csv.render(&table, &results, &Options::default()).unwrap();
+    let text = csv
+        .render(&table, &results, &Options::default())
+        .unwrap()
+        .into_string();
     assert!(text.contains("'=cmd|") && text.contains("'@SUM("));
     let mut fields = 0;
     for record in csv::Reader::from_reader(text.as_bytes()).records() {

@@ -26,6 +26,7 @@ fn reports(lost: impl Fn(&Trial) -> bool) -> (Table, [String; 5]) {
         format
             .render(&table, &results, &Options::default())
             .unwrap()
+            .into_string()
     };
     let reports = formats.map(of);
     (table, reports)

@@ -82,7 +82,9 @@ fn pictures_of_latency_say_which_arm_was_overloaded() {
         let results = results(dir.path(), when);
         let table = Table::from_results(&results);
         let html = Format::named("html").unwrap();
-        html.render(&table, &results, &Options::default()).unwrap()
+        html.render(&table, &results, &Options::default())
+            .unwrap()
+            .into_string()
     };
     let caption = "Hollow circles: batch overloaded; requests without an answer";
     assert!(page(|_| true).contains(caption));

@@ -62,7 +62,10 @@ fn log(requests: u64) -> Vec<u8> {
 fn report(results: &ResultSet, format: &str) -> String {
     let table = Table::from_results(results);
     let format = Format::named(format).unwrap();
-    format.render(&table, results, &Options::default()).unwrap()
+    format
+        .render(&table, results, &Options::default())
+        .unwrap()
+        .into_string()
 }
 
 /// The columns of the arms' rows.

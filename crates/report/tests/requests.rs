@@ -38,7 +38,10 @@ fn results(dir: &Path) -> ResultSet {
 fn report(results: &ResultSet, format: &str) -> String {
     let table = Table::from_results(results);
     let format = Format::named(format).unwrap();
-    format.render(&table, results, &Options::default()).unwrap()
+    format
+        .render(&table, results, &Options::default())
+        .unwrap()
+        .into_string()
 }
 
 #[test]

@@ -1,7 +1,12 @@
 //! The ratios of a results directory, block by block:
 //! `cargo run -p schedlab-results --example ratios -- tests/fixtures/results-1.0`
 
-#![allow(clippy::print_stdout, reason = "a program that prints")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "a program that prints"
+)]
 
 use results::{ResultSet, log_ratios};
 use std::error::Error;

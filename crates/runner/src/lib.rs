@@ -13,7 +13,7 @@ mod trial;
 
 pub use cells::{CellState, Decisions, OpenComparison};
 pub use check::check;
-pub use missing::unexplained;
+pub use missing::{unexplained, unmeasured};
 pub use pool::{Member, Pool};
 pub use run::{Options, Outcome, run, says_budget_ended};
 

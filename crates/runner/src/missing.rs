@@ -22,10 +22,32 @@ pub fn unexplained<'a>(
     trials: &[Trial],
     together: bool,
 ) -> Vec<&'a PlannedTrial> {
-    let tried: BTreeSet<u32> = trials.iter().map(|t| t.place.index).collect();
-    let Some(last) = tried.last() else {
+    let Some(last) = trials.iter().map(|t| t.place.index).max() else {
         return Vec::new();
     };
+    let missing = before(experiment, plan, trials, last).into_iter();
+    missing
+        .filter(|place| !together || is_resumed(place, trials))
+        .collect()
+}
+
+/// The same for all places of the plan: those that a run still had to measure when it ended. None
+/// where it was done and its budget had not ended it.
+pub fn unmeasured<'a>(
+    experiment: &Experiment,
+    plan: &'a Plan,
+    trials: &[Trial],
+) -> Vec<&'a PlannedTrial> {
+    before(experiment, plan, trials, u32::MAX)
+}
+
+fn before<'a>(
+    experiment: &Experiment,
+    plan: &'a Plan,
+    trials: &[Trial],
+    end: u32,
+) -> Vec<&'a PlannedTrial> {
+    let tried: BTreeSet<u32> = trials.iter().map(|t| t.place.index).collect();
     let mut replay = Replay {
         experiment,
         decisions: Decisions::new(experiment, plan),
@@ -35,9 +57,8 @@ pub fn unexplained<'a>(
     };
     plan.trials
         .iter()
-        .take_while(|place| place.index < *last)
+        .take_while(|place| place.index < end)
         .filter(|place| !tried.contains(&place.index) && !replay.explains(place))
-        .filter(|place| !together || is_resumed(place, trials))
         .collect()
 }
 

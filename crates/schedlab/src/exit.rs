@@ -18,7 +18,8 @@ pub const DIFFERS: u8 = 1;
 pub const USAGE: u8 = 2;
 /// A requirement is not met; nothing was applied.
 pub const UNMET: u8 = 3;
-/// The run ended, but trials are missing: they failed or were void at every attempt.
+/// Trials, metrics or whole cells are missing, so that the question is not answered: they failed or
+/// were void at every attempt, or nothing was measured.
 pub const TRIALS_LOST: u8 = 4;
 /// A result was found that `--fail-on` names: a regression, a difference (`gate`), or a comparison
 /// that is not decided.
@@ -34,7 +35,7 @@ pub const CODES: &[(u8, &str)] = &[
     (UNMET, "a requirement is not met; nothing was applied"),
     (
         TRIALS_LOST,
-        "trials are missing: they failed or were void at every attempt",
+        "something was not measured: trials failed or were void at every attempt, or are not there",
     ),
     (
         REGRESSION,

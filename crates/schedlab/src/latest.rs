@@ -2,6 +2,7 @@
 //! it where they are given none.
 
 use crate::exit::CliError;
+use crate::output::note;
 use results::files::PARTIAL;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -39,7 +40,7 @@ pub fn or_newest(given: Option<&Path>) -> Result<PathBuf, CliError> {
     let newest = fs::read_link(&link).map(|to| results.join(to));
     match newest {
         Ok(newest) if newest.is_dir() => {
-            eprintln!("The newest run: {}", newest.display());
+            note!("The newest run: {}", newest.display());
             Ok(newest)
         }
         _ => Err(CliError::usage(

@@ -5,6 +5,7 @@ use crate::args::RunArgs;
 use crate::exit::CliError;
 use crate::opened::Opened;
 use crate::request::{Wanted, expose, override_stop};
+use doors::shown::Stream;
 use load::Chosen;
 use load::roles::{ANTAGONISTS, Readiness, SERVERS};
 use model::printable::one_line;
@@ -60,18 +61,18 @@ fn in_results(earlier: &Path, error: CliError) -> CliError {
 fn agreed(earlier: &Path, wanted: &Wanted, args: &RunArgs) -> Result<(), CliError> {
     if !(args.yes && args.quiet) {
         let text = shown(earlier, wanted)?;
-        eprint!("{}", model::printable::lines(&text));
+        say(&text);
     }
     if args.yes {
         return Ok(());
     }
-    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+    if !std::io::stdin().is_terminal() || !Stream::Errors.is_terminal() {
         return Err(CliError::usage(
             "this experiment was made elsewhere, and nobody is here to agree to what it runs",
             "read what it runs, above, and add --yes",
         ));
     }
-    eprint!("Run this? [y/N] ");
+    say("Run this? [y/N] ");
     let mut answer = String::new();
     std::io::stdin()
         .read_line(&mut answer)
@@ -83,6 +84,11 @@ fn agreed(earlier: &Path, wanted: &Wanted, args: &RunArgs) -> Result<(), CliErro
             "nothing was changed on this machine",
         )),
     }
+}
+
+fn say(words: &str) {
+    // Who does not see it cannot agree to it.
+    let _ = Stream::Errors.write(&doors::shown::text(words));
 }
 
 /// All that comes to run, and as whom.

@@ -13,6 +13,7 @@ mod measure;
 mod metrics;
 mod notify;
 mod opened;
+mod outcomes;
 mod output;
 mod progress;
 mod reference;
@@ -25,8 +26,8 @@ mod typed;
 
 use args::{Cli, Command};
 use clap::{CommandFactory, Parser};
+use doors::shown::{self, Notes, Stream};
 use exit::{Broken, CliError, Shown};
-use std::io::{IsTerminal, Stderr, Write};
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
@@ -44,14 +45,15 @@ fn main() -> ExitCode {
         Err(error) => {
             let args = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned());
             let args: Vec<String> = args.collect();
-            typed::with_nearest(error, &Cli::command(), &args).exit()
+            return refused(&typed::with_nearest(error, &Cli::command(), &args));
         }
     };
     let filter = EnvFilter::try_from_env("SCHEDLAB_LOG");
     tracing_subscriber::fmt()
         .with_env_filter(filter.unwrap_or_else(|_| EnvFilter::new(told(cli.verbose))))
         .with_writer(own_line)
-        .with_ansi(std::io::stderr().is_terminal())
+        // Words of others are in it, so colours are cleaned away like all else.
+        .with_ansi(false)
         .with_target(false)
         .without_time()
         .init();
@@ -60,12 +62,39 @@ fn main() -> ExitCode {
         Err(error) => {
             let code = error.code();
             match cli.command.is_for_programs() {
-                true => eprintln!("{}", Shown(error)),
-                false => eprintln!("{:?}", for_a_person(error)),
+                true => shown::note(Shown(error)),
+                false => say(Stream::Errors, format!("{:?}\n", for_a_person(error))),
             }
             code
         }
     }
+}
+
+/// Prints a text of ours, with its colours where a terminal shows them.
+fn say(stream: Stream, words: String) {
+    let words = match stream.is_terminal() {
+        true => shown::coloured(words),
+        false => shown::text(words),
+    };
+    // Who does not read it any more is gone.
+    let _ = stream.write(&words);
+}
+
+/// Help, the version, or what is wrong with the command line, which quotes names of files.
+fn refused(error: &clap::Error) -> ExitCode {
+    let stream = match error.use_stderr() {
+        true => Stream::Errors,
+        false => Stream::Output,
+    };
+    let words = error.render();
+    say(
+        stream,
+        match stream.is_terminal() && std::env::var_os("NO_COLOR").is_none() {
+            true => words.ansi().to_string(),
+            false => words.to_string(),
+        },
+    );
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(exit::USAGE))
 }
 
 /// An error with its place and its remedy, in lines of ours.
@@ -90,12 +119,9 @@ fn told(verbose: u8) -> &'static str {
 }
 
 /// In place of the live line of progress, if there is one.
-fn own_line() -> Stderr {
-    let mut stderr = std::io::stderr();
-    if stderr.is_terminal() {
-        let _ = stderr.write_all(b"\r\x1b[2K");
-    }
-    stderr
+fn own_line() -> Notes {
+    Stream::Errors.clear_line();
+    Notes
 }
 
 fn dispatch(command: &Command) -> Result<ExitCode, CliError> {

@@ -3,6 +3,7 @@
 use crate::args::{ExperimentArgs, WaitArgs};
 use crate::exit::{self, CliError};
 use crate::latest;
+use crate::output::note;
 use crate::progress::Display;
 use crate::request::{Wanted, extended};
 use crate::targets;
@@ -96,7 +97,7 @@ pub fn held(dir: &Path, wait: WaitArgs, interrupted: &AtomicBool) -> Result<Held
     let held = Held::take(dir, &mut || {
         if wait.wait && !std::mem::replace(&mut told, true) {
             let dir = dir.display();
-            eprintln!("Waiting: another run measures into {dir}");
+            note!("Waiting: another run measures into {dir}");
         }
         wait.wait && !interrupted.load(Ordering::Relaxed)
     });

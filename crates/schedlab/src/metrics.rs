@@ -7,6 +7,7 @@
 mod server;
 
 use crate::exit::CliError;
+use crate::output::note;
 use model::TrialState;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
@@ -108,7 +109,7 @@ impl Metrics {
             .map_err(|_| wrong("that is no address with a port".to_owned()))?;
         let listener = TcpListener::bind(at).map_err(|e| wrong(e.to_string()))?;
         if !at.ip().to_canonical().is_loopback() {
-            eprintln!(
+            note!(
                 "note: --metrics {at}: everybody who reaches this address over the network can read \
                  the figures; 127.0.0.1:{} is for this machine alone",
                 at.port()

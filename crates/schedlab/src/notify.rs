@@ -5,6 +5,7 @@
 //! arguments of another program, which everybody on the machine can read.
 
 use crate::exit::CliError;
+use crate::output::note;
 use crate::systemd;
 use model::Problem;
 use model::trial::headline;
@@ -151,7 +152,7 @@ impl Notices {
         for receiver in &self.receivers {
             if let Err(why) = receiver.send(&notice) {
                 let what = receiver.kind();
-                eprintln!("note: the notice of the {event} was not sent by {what}: {why}");
+                note!("note: the notice of the {event} was not sent by {what}: {why}");
             }
         }
     }

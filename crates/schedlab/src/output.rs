@@ -1,13 +1,13 @@
-//! Standard output. A reader that goes away early (`| head`) is no error. What a terminal
-//! would obey is shown instead, whatever the words quote.
+//! What the commands print, all of it through [`doors::shown`]. A reader that goes away early
+//! (`| head`) is no error.
 
 use crate::exit::CliError;
 use clap::ValueEnum;
+use doors::shown::{self, Shown, Stream};
 use doors::written;
-use model::printable::lines;
 use serde::Serialize;
-use std::fmt::Arguments;
-use std::io::{ErrorKind, Write, stdout};
+use std::fmt::{Arguments, Display};
+use std::io::ErrorKind;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -16,6 +16,12 @@ macro_rules! say {
     ($($words:tt)*) => { $crate::output::line(format_args!($($words)*)) };
 }
 pub(crate) use say;
+
+/// A line on standard error, like `eprintln!`.
+macro_rules! note {
+    ($($words:tt)*) => { doors::shown::note(format_args!($($words)*)) };
+}
+pub(crate) use note;
 
 /// Formats of what is no report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -35,8 +41,8 @@ impl Plain {
 }
 
 pub fn line(words: Arguments) {
-    let words = words.to_string();
-    if let Err(error) = writeln!(stdout(), "{}", lines(&words)) {
+    let words = shown::text(format_args!("{words}\n"));
+    if let Err(error) = Stream::Output.write(&words) {
         let gone = error.kind() == ErrorKind::BrokenPipe;
         std::process::exit(if gone {
             0
@@ -50,8 +56,7 @@ pub fn line(words: Arguments) {
 pub fn width() -> usize {
     let said = std::env::var("COLUMNS").ok();
     let said = said.and_then(|columns| columns.trim().parse().ok());
-    let terminal = || rustix::termios::tcgetwinsize(stdout()).ok();
-    let columns = said.or_else(|| terminal().map(|size| usize::from(size.ws_col)));
+    let columns = said.or_else(|| Stream::Output.columns());
     columns
         .filter(|columns| *columns > 0)
         .unwrap_or(report::Options::USUAL_WIDTH)
@@ -59,19 +64,23 @@ pub fn width() -> usize {
 
 /// A value as JSON, over several lines.
 pub fn json(value: &impl Serialize) -> Result<(), CliError> {
-    write(json_text(value)?)
+    write(&shown::json(value).map_err(CliError::internal)?)
 }
 
 /// The text of [`json`], with the end of its last line.
 pub fn json_text(value: &impl Serialize) -> Result<String, CliError> {
-    let text = serde_json::to_string_pretty(value).map_err(CliError::internal)?;
-    Ok(text + "\n")
+    let json = shown::json(value).map_err(CliError::internal)?;
+    Ok(json.into_string())
 }
 
-/// A whole text.
-pub fn write(text: impl AsRef<[u8]>) -> Result<(), CliError> {
-    let mut out = stdout();
-    match out.write_all(text.as_ref()).and_then(|()| out.flush()) {
+/// A whole text of ours, without colours.
+pub fn text(words: impl Display) -> Result<(), CliError> {
+    write(&shown::text(words))
+}
+
+/// The answer.
+pub fn write(answer: &Shown) -> Result<(), CliError> {
+    match Stream::Output.write(answer) {
         Err(e) if e.kind() != ErrorKind::BrokenPipe => Err(CliError::internal(e)),
         _ => Ok(()),
     }
@@ -97,8 +106,6 @@ pub fn open(page: &Path) {
     command.stdin(Stdio::null()).stdout(Stdio::null());
     if let Err(error) = command.stderr(Stdio::null()).spawn() {
         let page = page.display();
-        eprintln!(
-            "xdg-open cannot be started ({error}; the package xdg-utils has it): open {page}"
-        );
+        note!("xdg-open cannot be started ({error}; the package xdg-utils has it): open {page}");
     }
 }

@@ -3,9 +3,9 @@
 //! line for the start and for each block, and after a minute of silence one for the step under
 //! way. Whatever a person must know is a line that stays.
 
+use doors::shown::{self, Stream, sentence};
 use indicatif::style::ProgressTracker;
 use indicatif::{MultiProgress, ProgressBar, ProgressState, ProgressStyle};
-use model::printable::one_line;
 use model::trial::headline;
 use model::{Experiment, Plan, format_duration_ns, format_rate};
 use report::count;
@@ -13,7 +13,6 @@ use runner::{Event, OpenComparison, Progress};
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use std::io::IsTerminal;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -249,7 +248,7 @@ const SILENCE: Duration = Duration::from_secs(60);
 
 impl Lines {
     fn of_this_process() -> Self {
-        match std::io::stderr().is_terminal() {
+        match Stream::Errors.is_terminal() {
             true => Lines::Live(Live::new()),
             false => Lines::Log(Cell::new(Instant::now())),
         }
@@ -257,7 +256,7 @@ impl Lines {
 
     /// A line that stays. Names and reasons are those of the experiment and of programs.
     fn say(&self, line: &str) {
-        let line = one_line(line);
+        let line = sentence(line).into_string();
         match self {
             // The bars are drawn again below it.
             Lines::Live(live) => drop(live.all.println(line)),
@@ -275,7 +274,7 @@ impl Lines {
     /// A line for where nothing is live.
     fn log(&self, line: &str) {
         if let Lines::Log(last) = self {
-            eprintln!("{}", one_line(line));
+            shown::note(sentence(line));
             last.set(Instant::now());
         }
     }
@@ -283,7 +282,7 @@ impl Lines {
     /// The step under way now.
     fn live(&self, line: &str) {
         match self {
-            Lines::Live(live) => live.run.set_message(one_line(line).into_owned()),
+            Lines::Live(live) => live.run.set_message(sentence(line).into_string()),
             Lines::Log(last) if last.get().elapsed() >= SILENCE => self.log(line),
             Lines::Log(_) | Lines::None => {}
         }
@@ -292,7 +291,7 @@ impl Lines {
     fn block_ended(&mut self, left_ns: Option<u64>, state: &str, open: &[String]) {
         if let Lines::Live(live) = self {
             live.deadline.set(left_ns);
-            live.run.set_message(one_line(state).into_owned());
+            live.run.set_message(sentence(state).into_string());
             live.show(open);
         }
     }
@@ -350,7 +349,7 @@ impl Live {
             self.open.push(bar);
         }
         for (bar, line) in self.open.iter().zip(&lines) {
-            bar.set_message(one_line(line).into_owned());
+            bar.set_message(sentence(line).into_string());
         }
     }
 }

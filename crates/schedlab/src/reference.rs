@@ -1,7 +1,7 @@
 //! `docs/reference.md`: everything that can be named, from the tables of the crates that
 //! read it. `make reference` writes it; a test holds the file against the tables.
 
-use crate::exit;
+use crate::{exit, outcomes};
 use agent::arm::tunables::{self, Tunable, Unit};
 use agent::{COLLECTORS, CollectorDef};
 use load::roles::{ANTAGONISTS, SERVERS, Table};
@@ -309,6 +309,23 @@ impl Page {
             .map(|(code, text)| vec![code.to_string(), (*text).to_owned()])
             .collect();
         self.table(&["code", "meaning"], &rows);
+        self.outcomes();
+    }
+
+    fn outcomes(&mut self) {
+        self.heading("### What is not measured never passes");
+        self.line("Codes by what the results are; of JUnit the worst of its tests.\n");
+        let head: Vec<&str> = ["the results"]
+            .into_iter()
+            .chain(outcomes::COMMANDS)
+            .collect();
+        let rows = outcomes::ROWS.iter().map(|row| {
+            let cells = [row.state].into_iter().chain(row.answers);
+            cells.map(str::to_owned).collect()
+        });
+        let rows: Vec<Vec<String>> = rows.collect();
+        self.table(&head, &rows);
+        self.line(&format!("\n{}", outcomes::TEXT));
     }
 }
 

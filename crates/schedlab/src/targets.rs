@@ -3,10 +3,11 @@
 
 use crate::args::WaitArgs;
 use crate::exit::{self, CliError, unrestored};
+use crate::output::note;
 use crate::request;
 use agent::Restored;
 use agent::machine_lock::{self, Lock, LockError};
-use model::printable::lines;
+use doors::shown::Stream;
 use model::{Problem, TargetSpec};
 use plan::PlanError;
 use std::env;
@@ -36,7 +37,9 @@ pub fn named(text: &str, interrupted: &Arc<AtomicBool>) -> Result<Box<dyn Target
 /// Runs `schedlab ARGS` on another machine, in place of doing the same here.
 pub fn elsewhere(text: &str, args: &[&str]) -> Result<ExitCode, CliError> {
     let mut target = named(text, &Arc::default())?;
-    let status = target.command(args)?.status().map_err(CliError::internal)?;
+    // What it prints is piped, for it must not write to the terminal here.
+    let ran = doors::shown::run(&mut target.command(args)?, Stream::Output);
+    let status = ran.map_err(CliError::internal)?;
     let code = status.code().and_then(|code| u8::try_from(code).ok());
     Ok(ExitCode::from(code.unwrap_or(exit::INTERNAL)))
 }
@@ -176,7 +179,7 @@ fn machine_lock_after(wait: WaitArgs, interrupted: &AtomicBool) -> Result<Lock, 
             return Err(CliError::Interrupted);
         }
         if !std::mem::replace(&mut told, true) {
-            eprintln!("Waiting: {}", lines(&under_way(&error)));
+            note!("Waiting: {}", under_way(&error));
         }
         std::thread::sleep(Duration::from_secs(1));
     }
@@ -192,7 +195,7 @@ fn taken(lock: Result<Lock, LockError>) -> Result<Lock, CliError> {
         error => CliError::internal(error),
     })?;
     if let Some(pid) = lock.beside {
-        eprintln!(
+        note!(
             "another user has a run under way (process {pid}), or keeps others from starting one; \
              it can disturb this one"
         );
@@ -246,16 +249,16 @@ pub fn restore_leftovers() -> Result<(), CliError> {
 /// Prints what was put back, on standard error.
 pub fn say(restored: &Restored, by_whom: &str) {
     for (path, value) in &restored.written {
-        eprintln!(
+        note!(
             "put back, left {by_whom}: {} = {}",
             path.display(),
             value.trim()
         );
     }
     for pid in &restored.killed {
-        eprintln!("ended, left {by_whom}: process {pid}");
+        note!("ended, left {by_whom}: process {pid}");
     }
     for what in &restored.removed {
-        eprintln!("removed or put back, left {by_whom}: {what}");
+        note!("removed or put back, left {by_whom}: {what}");
     }
 }

@@ -1,6 +1,11 @@
 //! The verdict over six blocks: `cargo run -p schedlab-stats --example verdict`
 
-#![allow(clippy::print_stdout, reason = "a program that prints")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "a program that prints"
+)]
 
 use stats::{Better, Params, judge, log_ratio};
 

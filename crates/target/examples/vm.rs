@@ -6,7 +6,12 @@
 //! `vm [--kernel NAME] [--cpus N] [COMMAND…]` boots a guest and runs a command in
 //! it; `vm start|exec|stop NAME` and `vm status` keep one in the background.
 
-#![allow(clippy::print_stdout, reason = "a program that prints")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "a program that prints"
+)]
 
 use model::{Build, PROTOCOL_VERSION, Reply, Request, Reset};
 use std::io::Write;

@@ -6,6 +6,7 @@ use super::failure::{io, unmet};
 use super::kernel::sources;
 use super::name;
 use crate::VmError;
+use doors::shown::{self, Stream};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -176,7 +177,7 @@ fn run(request: &ImageRequest, image: &Path) -> Result<(), VmError> {
     let status = match squashes {
         true => squash(&mut command, image),
         false => {
-            let status = command.status();
+            let status = shown::run(&mut command, Stream::Errors);
             let status = status.map_err(io("run", Path::new("mmdebstrap")))?;
             Ok(Some(status).filter(|status| !status.success()))
         }
@@ -200,16 +201,25 @@ fn squash(debian: &mut Command, image: &Path) -> Result<Option<ExitStatus>, VmEr
     let mut debian = debian
         .arg("--format=tar")
         .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
         .spawn()
         .map_err(failed("mmdebstrap"))?;
+    let said = debian.stderr.take();
+    let said = said.map(|said| shown::follow(said, Stream::Errors));
     let tar = debian.stdout.take().map_or_else(Stdio::null, Stdio::from);
-    let squashed = Command::new("tar2sqfs")
+    let mut squash = Command::new("tar2sqfs");
+    squash
         .args(["--quiet", "--compressor", "lz4"])
         .arg(image)
-        .stdin(tar)
-        .stdout(Stdio::null())
-        .status();
+        .stdin(tar);
+    let squashed = shown::run(&mut squash, Stream::Errors);
+    // It holds the other end of the pipe, which mmdebstrap would wait for.
+    drop(squash);
     let made = debian.wait().map_err(failed("mmdebstrap"))?;
+    if let Some(said) = said {
+        // It has no panic of its own.
+        let _ = said.join();
+    }
     let squashed = squashed.map_err(failed("tar2sqfs"))?;
     Ok([made, squashed]
         .into_iter()

@@ -1,6 +1,8 @@
 //! `schedlab bisect`: what it says before anything is measured, and whole bisections of a scheduler
 //! and of a kernel in guests.
 
+#![allow(clippy::print_stderr)]
+
 use std::path::Path;
 use std::process::{Command, Output};
 use tests::{Bench, alone, expect_code, no_guests, skipped, stderr, stdout};

@@ -37,7 +37,7 @@ fn an_import_is_reported_packed_and_verified_and_cannot_be_run() {
     let report: Value = serde_json::from_str(&stdout(&output)).unwrap();
     assert_eq!(report["sequential"]["rows"][0]["changes"][0]["arm"], "6.1");
     let output = bench.run(&["report", &out, "--fail-on", "regression"]);
-    expect_code(&output, 0);
+    expect_code(&output, 4);
     assert!(stdout(&output).contains("there is no verdict"));
     let output = bench.run(&["pack", &out, "-o", &capsule]);
     expect_code(&output, 0);

@@ -147,7 +147,8 @@ fn read<T: serde::de::DeserializeOwned>() -> Result<T, String> {
 
 /// The terminal of a guest is raw, so a line ends as it is written.
 pub fn say(said: &Said) {
-    let mut output = io::stdout().lock();
+    let mut output =
+        doors::shown::raw_output("the console of a guest, which the host reads").lock();
     // Nobody else could be told.
     let _ = output.write_all(format!("\r\n{}\r\n", said.line()).as_bytes());
     let _ = output.flush();

@@ -3,7 +3,7 @@
 use super::Gatling;
 use crate::phase::{NativeError, Phases};
 use crate::{Job, sys};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, SystemTime};
@@ -151,8 +151,7 @@ fn failed(why: &str) -> NativeError {
 fn follow(stdout: ChildStdout, sender: &Sender<u64>) {
     for line in BufReader::new(stdout).split(b'\n').map_while(Result::ok) {
         let line = String::from_utf8_lossy(&line);
-        // Who does not read it any more is gone.
-        let _ = writeln!(std::io::stderr(), "{line}");
+        doors::shown::note(&line);
         let [begin, end] = STARTED;
         if line.starts_with(begin) && line.trim_end().ends_with(end) {
             let _ = sender.send(sys::now_ns());

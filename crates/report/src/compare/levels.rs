@@ -26,7 +26,8 @@ pub fn levels(matched: &Matched, a: &ResultSet, b: &ResultSet, full: bool) -> Ve
     levels
 }
 
-fn metrics(results: &ResultSet, cell: usize, full: bool) -> Vec<String> {
+/// Metrics of a cell that decide; `full`: all that are judged.
+pub fn metrics(results: &ResultSet, cell: usize, full: bool) -> Vec<String> {
     let workload = &results.experiment.workloads[results.plan.cells[cell].workload];
     if !full && !workload.metrics.is_empty() {
         return workload.metrics.clone();

@@ -14,6 +14,7 @@ pub(crate) mod levels;
 pub(crate) mod matched;
 mod text;
 
+use crate::lacks::Pair;
 use crate::table::{Table, Verdict};
 use differences::Divergence;
 use matched::Matched;
@@ -43,6 +44,8 @@ pub struct SideBySide {
     same: Vec<String>,
     /// Cells and arms that only one side has, or that are not the same on both.
     unmatched: Vec<String>,
+    /// What was not measured, so that it could not be compared.
+    pub lacks: Vec<String>,
     effects: Vec<Effect>,
     levels: Vec<Level>,
     conclusions: Vec<String>,
@@ -153,6 +156,7 @@ pub fn side_by_side(a: Side, b: Side, full: bool) -> SideBySide {
             differs: Vec::new(),
             same: Vec::new(),
             unmatched: Vec::new(),
+            lacks: Vec::new(),
             effects: Vec::new(),
             levels: Vec::new(),
             conclusions: vec![said],
@@ -166,12 +170,27 @@ pub fn side_by_side(a: Side, b: Side, full: bool) -> SideBySide {
         differs: differences::differs(a.results, b.results),
         same: differences::same(a.results, b.results),
         unmatched: matched.unmatched.clone(),
+        lacks: pair_lacks(&matched, a, b),
         effects: effects::effects(&matched, a_table, b_table, full),
         levels: levels::levels(&matched, a.results, b.results, full),
         conclusions: Vec::new(),
     };
+    if both.effects.is_empty() && both.levels.is_empty() {
+        let nothing = "nothing of the two was compared".to_owned();
+        both.lacks.push(nothing);
+    }
     both.conclusions = conclusions::of(&both, a.results, b.results);
     both
+}
+
+/// What one side has not measured. A metric may be on either side alone.
+fn pair_lacks(matched: &Matched, a: Side, b: Side) -> Vec<String> {
+    let pair = Pair {
+        matched,
+        runs: [a.results, b.results],
+        names: ["A", "B"],
+    };
+    pair.lacks()
 }
 
 /// Sentences on what is not defined alike in the two experiments; empty where their trials are of

@@ -25,6 +25,12 @@ impl SideBySide {
             lines.extend(wrap(&format!("- {said}"), width, INDENT, INDENT + 2));
         }
         if !self.same_run {
+            if !self.lacks.is_empty() {
+                heading(&mut lines, "What was not measured");
+            }
+            for lack in &self.lacks {
+                lines.extend(wrap(lack, width, INDENT, INDENT + 2));
+            }
             heading(&mut lines, "What differs");
             lines.extend(self.differences(width));
             heading(

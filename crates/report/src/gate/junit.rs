@@ -1,9 +1,10 @@
-//! JUnit XML: a suite for each cell, a test case for each check. What fails is a failure, what is
-//! not known is skipped.
+//! JUnit XML: a suite for each cell, a test case for each check. What fails is a failure, what was
+//! compared and is not decided is skipped, and what was not measured is an error.
 
 use super::text::moved;
 use super::{Call, Check, FailOn, Gate};
 use crate::ReportError;
+use crate::render::junit::not_measured;
 use model::printable::one_line;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
@@ -17,6 +18,11 @@ impl Gate {
             suite.add_property(("new", self.new.as_str()));
             suite.add_property(("error rate", self.error_rate().as_str()));
             suite.add_test_cases(checks.iter().map(|check| case(check, fail_on)));
+            report.add_test_suite(suite);
+        }
+        if !self.lacks.is_empty() {
+            let mut suite = TestSuite::new("not measured");
+            suite.add_test_cases(self.lacks.iter().map(|lack| not_measured(lack)));
             report.add_test_suite(suite);
         }
         Ok(report.to_string()?)

@@ -8,12 +8,11 @@ use crate::render::markdown::escape;
 impl Gate {
     /// Answer as a heading, its conditions and a table.
     pub fn markdown(&self, fail_on: FailOn) -> String {
-        let failed = self.failing(fail_on).next().is_some();
         let mut lines = vec![
             format!(
                 "# {}: {}",
                 escape(&self.experiment),
-                if failed { "failed" } else { "passed" }
+                self.answer(fail_on).to_lowercase()
             ),
             String::new(),
             format!("- {}", self.summary()),
@@ -26,7 +25,11 @@ impl Gate {
                 self.error_rate()
             ),
         ];
-        let notes = self.notes.iter().map(|note| format!("- {}", escape(note)));
+        let notes = self
+            .lacks
+            .iter()
+            .chain(&self.notes)
+            .map(|note| format!("- {}", escape(note)));
         lines.extend(notes);
         lines.extend([
             String::new(),

@@ -20,6 +20,7 @@ mod tests;
 
 use crate::compare::matched::Matched;
 use crate::compare::same_run;
+use crate::lacks;
 use model::Better;
 use results::ResultSet;
 use serde::Serialize;
@@ -128,6 +129,8 @@ pub struct Gate {
     pub risk: f64,
     /// Condition under which the error rate holds, or another thing to know.
     pub notes: Vec<String>,
+    /// What was not measured, so that it could not be compared: a gate that has any does not pass.
+    pub lacks: Vec<String>,
     /// Checks in the order of the cells.
     pub checks: Vec<Check>,
 }
@@ -196,6 +199,7 @@ pub fn gate(stored: &ResultSet, new: &ResultSet, by: Option<By>) -> Result<Gate,
     if checks.is_empty() {
         return Err(GateError::Nothing(by.as_str()));
     }
+    let lacks = by.lacks(&matched, stored, new, &checks);
     Ok(Gate {
         experiment: stored.manifest.name.clone(),
         stored: stored.manifest.created.clone(),
@@ -204,6 +208,7 @@ pub fn gate(stored: &ResultSet, new: &ResultSet, by: Option<By>) -> Result<Gate,
         smallest_effect: stored.experiment.stop.smallest_effect,
         risk: by.risk(stored, new),
         notes: by.notes(stored, new),
+        lacks,
         checks,
     })
 }
@@ -216,6 +221,30 @@ impl By {
             By::Levels => "levels",
             By::Trials => "trials",
         }
+    }
+
+    /// What could not be compared. In virtual time that is also every trial without its counterpart.
+    fn lacks(
+        self,
+        matched: &Matched,
+        stored: &ResultSet,
+        new: &ResultSet,
+        checks: &[Check],
+    ) -> Vec<String> {
+        let names = ["the stored run", "the new run"];
+        let runs = [stored, new];
+        let pair = lacks::Pair {
+            matched,
+            runs,
+            names,
+        };
+        let mut lacks = pair.lacks();
+        let lost = lacks::lost_places(new);
+        lacks.extend(lost.map(|lost| format!("the new run: {lost}")));
+        let apart = checks.iter().filter(|c| c.call == Call::Unknown);
+        let apart = apart.filter(|_| self == By::Trials);
+        lacks.extend(apart.map(|c| format!("{}, {}: {}: {}", c.cell, c.arm, c.metric, c.figures)));
+        lacks
     }
 
     fn risk(self, stored: &ResultSet, new: &ResultSet) -> f64 {
@@ -251,6 +280,15 @@ impl Gate {
     /// Checks that fail.
     pub fn failing(&self, on: FailOn) -> impl Iterator<Item = &Check> {
         self.checks.iter().filter(move |c| on.fails(c.call))
+    }
+
+    /// Answer in a word or two: a gate that could not compare everything has not passed.
+    pub fn answer(&self, on: FailOn) -> String {
+        match (self.failing(on).count(), self.lacks.is_empty()) {
+            (0, true) => "passed".to_owned(),
+            (0, false) => "NOT MEASURED".to_owned(),
+            (n, _) => format!("FAILED on {n}"),
+        }
     }
 
     /// Number of checks with this call.

@@ -12,10 +12,7 @@ impl Gate {
     pub fn text(&self, fail_on: FailOn, width: usize) -> String {
         let width = width.clamp(*WIDTHS.start(), *WIDTHS.end());
         let failing: Vec<&Check> = self.failing(fail_on).collect();
-        let answer = match failing.len() {
-            0 => format!("passed: {}", self.summary()),
-            n => format!("FAILED on {n}: {}", self.summary()),
-        };
+        let answer = format!("{}: {}", self.answer(fail_on), self.summary());
         let mut lines = wrap(&answer, width, 0, INDENT);
         let about = format!(
             "{}: {} against {}, by {}; smallest effect {} %; {}",
@@ -27,7 +24,7 @@ impl Gate {
             self.error_rate()
         );
         lines.extend(wrap(&about, width, 0, INDENT));
-        for note in &self.notes {
+        for note in self.lacks.iter().chain(&self.notes) {
             lines.extend(wrap(&format!("- {note}"), width, 0, INDENT));
         }
         lines.push(String::new());

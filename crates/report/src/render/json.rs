@@ -77,7 +77,5 @@ pub fn render(table: &Table) -> Result<String, ReportError> {
         warnings: &table.warnings,
         system: &table.system,
     };
-    let mut text = serde_json::to_string_pretty(&document)?;
-    text.push('\n');
-    Ok(text)
+    Ok(doors::shown::json(&document)?.into_string())
 }

@@ -1,25 +1,39 @@
 //! JUnit XML for continuous integration: a suite for each cell, a test case for
 //! each deciding comparison. *Worse* is a failure, *unknown* is skipped, and what
-//! was called of an A/A arm is an error of the measurement.
+//! was called of an A/A arm is an error of the measurement, as is all that was not measured.
 
 use crate::ReportError;
+use crate::lacks::{Lack, lacks};
 use crate::quantity::{change, interval};
 use crate::table::{CellTable, Comparison, Table, Verdict};
 use crate::words;
+use doors::shown::sentence;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
+use results::ResultSet;
 
-pub fn render(table: &Table) -> Result<String, ReportError> {
+pub fn render(table: &Table, results: &ResultSet) -> Result<String, ReportError> {
     let mut report = Report::new(&table.experiment.name);
-    report.add_test_suites(table.cells.iter().map(|cell| suite(table, cell)));
+    let lacks = lacks(table, results);
+    report.add_test_suites(table.cells.iter().map(|cell| suite(table, cell, &lacks)));
+    let of_run = lacks.iter().filter(|lack| lack.cell.is_none());
+    let of_run: Vec<TestCase> = of_run.map(|lack| not_measured(&lack.what)).collect();
+    if !of_run.is_empty() {
+        let mut suite = TestSuite::new("the run");
+        suite.add_test_cases(of_run);
+        report.add_test_suite(suite);
+    }
     Ok(report.to_string()?)
 }
 
-fn suite(table: &Table, cell: &CellTable) -> TestSuite {
+fn suite(table: &Table, cell: &CellTable, lacks: &[Lack]) -> TestSuite {
     let mut suite = TestSuite::new(&cell.name);
     suite.add_property(("machine", words::machine(table).as_str()));
     suite.add_property(("trials", words::trials(&table.trials).as_str()));
     suite.add_test_cases(cell.deciding().map(|c| case(table, c)));
-    suite.add_test_cases(words::cell_not_measured(cell).map(not_measured));
+    let of_cell = lacks
+        .iter()
+        .filter(|lack| lack.cell.as_ref() == Some(&cell.name));
+    suite.add_test_cases(of_cell.map(|lack| not_measured(&lack.what)));
     suite
 }
 
@@ -33,10 +47,11 @@ fn case(table: &Table, c: &Comparison) -> TestCase {
     case
 }
 
-/// A cell that must not pass for one without questions.
-fn not_measured(why: String) -> TestCase {
-    let mut status = TestCaseStatus::skipped();
-    status.set_message(why);
+/// What must not pass for something without questions.
+pub(crate) fn not_measured(why: &str) -> TestCase {
+    let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
+    status.set_message(sentence(why).into_string());
+    status.set_type("not measured");
     TestCase::new("measured", status)
 }
 

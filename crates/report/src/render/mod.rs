@@ -17,6 +17,7 @@ pub(crate) mod text;
 pub(crate) mod tried;
 
 use crate::table::Table;
+use doors::shown::{self, Shown};
 use results::ResultSet;
 
 /// All formats, the usual one first.
@@ -30,7 +31,7 @@ pub static FORMATS: &[Format] = &[
     Format { name: "json", file: Some("report.json"), summary: "for programs; `docs/report.schema.json` describes it", write: |table, _, _| json::render(table) },
     Format { name: "html", file: Some("report.html"), summary: "one page with charts that needs no network", write: |table, results, _| html::render(table, results) },
     Format { name: "markdown", file: None, summary: "tables for a merge request or a wiki", write: |table, _, _| Ok(markdown::render(table)) },
-    Format { name: "junit", file: None, summary: "JUnit XML for continuous integration: worse is a failure", write: |table, _, _| junit::render(table) },
+    Format { name: "junit", file: None, summary: "JUnit XML for continuous integration: worse is a failure, what was not measured an error", write: |table, results, _| junit::render(table, results) },
 ];
 
 type Write = fn(&Table, &ResultSet, &Options) -> Result<String, ReportError>;
@@ -54,14 +55,18 @@ impl Format {
         FORMATS.iter().find(|format| format.name == name)
     }
 
-    /// The report of `table`, which was made from `results`.
+    /// The report of `table`, which was made from `results`, without what a terminal would obey.
     pub fn render(
         &self,
         table: &Table,
         results: &ResultSet,
         options: &Options,
-    ) -> Result<String, ReportError> {
-        (self.write)(table, results, options)
+    ) -> Result<Shown, ReportError> {
+        let report = (self.write)(table, results, options)?;
+        Ok(match options.color {
+            true => shown::coloured(report),
+            false => shown::text(report),
+        })
     }
 }
 

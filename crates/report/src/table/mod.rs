@@ -341,6 +341,11 @@ impl Table {
         self.trials.ok == 0
     }
 
+    /// Number of trials that count.
+    pub fn trials_that_count(&self) -> usize {
+        self.trials.ok
+    }
+
     pub(crate) fn serious(&self) -> impl Iterator<Item = &Notice> {
         self.warnings
             .iter()

@@ -48,7 +48,7 @@ pub enum Compared {
 pub enum GateFormat {
     Text,
     Json,
-    /// JUnit XML: what fails is a failure, what is not decided is skipped
+    /// JUnit XML: what fails is a failure, what is not decided is skipped, what was not measured is an error
     Junit,
     Markdown,
 }

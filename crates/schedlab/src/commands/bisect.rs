@@ -8,7 +8,7 @@ mod shown;
 use crate::args::{BisectArgs, ExperimentArgs};
 use crate::exit::{self, CliError};
 use crate::measure::{Measured, measure_anew};
-use crate::output::{self, Plain};
+use crate::output::{self, Plain, note};
 use crate::request::{measurable, wanted};
 use crate::sources;
 use git::{Bisection, Mark, Next};
@@ -128,15 +128,15 @@ pub fn bisect(args: &BisectArgs) -> Result<ExitCode, CliError> {
     let next = bisect.path().inspect_err(|error| {
         if matches!(error, CliError::Interrupted) {
             let dir = bisect.dir.display();
-            eprintln!("The steps so far are in {dir}; the same command with -o {dir} goes on.");
+            note!("The steps so far are in {dir}; the same command with -o {dir} goes on.");
         }
     })?;
     match args.format {
         Plain::Json => output::json(&bisect.state)?,
-        Plain::Text => output::write(shown::text(&bisect.state, &next))?,
+        Plain::Text => output::text(shown::text(&bisect.state, &next))?,
     }
     if !args.quiet {
-        eprintln!("\nResults  {}", bisect.dir.display());
+        note!("\nResults  {}", bisect.dir.display());
     }
     Ok(match next {
         Next::First(_) => ExitCode::SUCCESS,
@@ -287,7 +287,7 @@ impl<'a> Bisect<'a> {
     fn say(&self, step: &Step) {
         if !self.args.quiet {
             let short = step.commit.get(..git::SHORT).unwrap_or(&step.commit);
-            eprintln!("{short} {}: {} ({})", step.verdict, step.subject, step.why);
+            note!("{short} {}: {} ({})", step.verdict, step.subject, step.why);
         }
     }
 

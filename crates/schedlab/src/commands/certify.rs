@@ -3,7 +3,7 @@
 use crate::args::{CertifyArgs, ExperimentArgs};
 use crate::exit::{self, CliError};
 use crate::measure::{Measured, measure_anew};
-use crate::output::{self, Plain};
+use crate::output::{self, Plain, note};
 use crate::request::{Wanted, measurable};
 use model::{Arm, Experiment};
 use report::Table;
@@ -32,11 +32,11 @@ pub fn certify(args: &CertifyArgs) -> Result<ExitCode, CliError> {
     let json = output::json_text(&certificate)?;
     results::write::derived(&results.dir, certificate::FILE, json.as_bytes())?;
     match args.format {
-        Plain::Json => output::write(json.as_bytes())?,
-        Plain::Text => output::write(certificate.text())?,
+        Plain::Json => output::text(&json)?,
+        Plain::Text => output::text(certificate.text())?,
     }
     if !args.quiet {
-        eprintln!("\nResults  {}", results.dir.display());
+        note!("\nResults  {}", results.dir.display());
     }
     Ok(match outcome {
         Outcome::Interrupted | Outcome::Restarts(_) => ExitCode::from(exit::INTERRUPTED),

@@ -1,7 +1,7 @@
 //! `schedlab compare`: two results side by side.
 
 use crate::args::CompareArgs;
-use crate::exit::CliError;
+use crate::exit::{self, CliError};
 use crate::opened::Opened;
 use crate::output::{self, Plain};
 use report::compare::{Side, side_by_side};
@@ -16,8 +16,12 @@ pub fn compare(args: &CompareArgs) -> Result<ExitCode, CliError> {
     let side = |label, results| Side { label, results };
     let both = side_by_side(side(&labels[0], &a), side(&labels[1], &b), args.full);
     match args.format {
-        Plain::Text => output::write(both.text(output::width()))?,
+        Plain::Text => output::text(both.text(output::width()))?,
         Plain::Json => output::json(&both)?,
     }
-    Ok(ExitCode::SUCCESS)
+    super::report::warn_of_lacks(&both.lacks);
+    Ok(match both.lacks.is_empty() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::from(exit::TRIALS_LOST),
+    })
 }

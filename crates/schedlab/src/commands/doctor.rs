@@ -30,7 +30,7 @@ pub fn doctor(args: &DoctorArgs) -> Result<ExitCode, CliError> {
         findings = look();
     }
     match args.format {
-        Plain::Text => output::write(text(&findings, &changes, args.full))?,
+        Plain::Text => output::text(text(&findings, &changes, args.full))?,
         Plain::Json => output::json(&Report::of(&findings, &changes))?,
     }
     let failed = changes.iter().any(|change| change.after.is_err());

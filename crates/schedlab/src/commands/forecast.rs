@@ -6,7 +6,7 @@ use crate::exit::{self, CliError};
 use crate::measure::{Measured, measure_anew};
 use crate::opened::Opened;
 use crate::output;
-use crate::output::Plain;
+use crate::output::{Plain, note};
 use crate::request::{Wanted, measurable, override_stop, wanted};
 use model::{Experiment, Workload};
 use report::forecast::{Forecast, Question, Source};
@@ -50,7 +50,7 @@ pub fn forecast(args: &PlanArgs) -> Result<ExitCode, CliError> {
     let sources: Vec<Source> = runs.iter().map(Run::source).collect();
     let forecast = Forecast::new(&experiment, &sources, &question);
     match args.format {
-        Plain::Text => output::write(forecast.text())?,
+        Plain::Text => output::text(forecast.text())?,
         Plain::Json => output::json(&forecast)?,
     }
     Ok(ExitCode::SUCCESS)
@@ -110,7 +110,7 @@ fn pilot(wanted: Wanted, name: &str, blocks: u32, wait: WaitArgs) -> Result<Opti
     };
     let Measured { results, outcome } = measure_anew(None, wanted, wait, false)?;
     let dir = results.dir.display().to_string();
-    eprintln!("Pilot    {dir}; ask again with --from {dir}\n");
+    note!("Pilot    {dir}; ask again with --from {dir}\n");
     Ok((outcome == Outcome::Done).then(|| Run::measured(results)))
 }
 

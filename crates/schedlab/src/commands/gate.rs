@@ -1,6 +1,6 @@
 //! `schedlab gate`: a new run judged against a stored one.
 
-use super::report::lacks_trials;
+use super::report::warn_of_lacks;
 use crate::args::{GateArgs, GateFormat};
 use crate::exit::{self, CliError};
 use crate::latest;
@@ -17,21 +17,22 @@ pub fn run(args: &GateArgs) -> Result<ExitCode, CliError> {
     let (stored, new) = (ResultSet::read(stored.dir())?, ResultSet::read(new.dir())?);
     let gate = gate(&stored, &new, args.by())?;
     print(&gate, args)?;
-    Ok(code(&gate, args.fail_on(), &new))
+    Ok(code(&gate, args.fail_on()))
 }
 
 fn print(gate: &Gate, args: &GateArgs) -> Result<(), CliError> {
     let fail_on = args.fail_on();
     match args.format {
-        GateFormat::Text => output::write(gate.text(fail_on, output::width())),
+        GateFormat::Text => output::text(gate.text(fail_on, output::width())),
         GateFormat::Json => output::json(gate),
-        GateFormat::Markdown => output::write(gate.markdown(fail_on)),
-        GateFormat::Junit => output::write(gate.junit(fail_on).map_err(CliError::internal)?),
+        GateFormat::Markdown => output::text(gate.markdown(fail_on)),
+        GateFormat::Junit => output::text(gate.junit(fail_on).map_err(CliError::internal)?),
     }
 }
 
-/// A finding weighs more than a lost trial.
-fn code(gate: &Gate, fail_on: FailOn, new: &ResultSet) -> ExitCode {
+/// A finding weighs more than what was not measured.
+fn code(gate: &Gate, fail_on: FailOn) -> ExitCode {
+    warn_of_lacks(&gate.lacks);
     if gate.failing(fail_on).next().is_some() {
         return ExitCode::from(exit::REGRESSION);
     }
@@ -42,9 +43,9 @@ fn code(gate: &Gate, fail_on: FailOn, new: &ResultSet) -> ExitCode {
             gate.checks.len()
         );
     }
-    match lacks_trials(new) {
-        true => ExitCode::from(exit::TRIALS_LOST),
-        false => ExitCode::from(exit::DONE),
+    match gate.lacks.is_empty() {
+        true => ExitCode::from(exit::DONE),
+        false => ExitCode::from(exit::TRIALS_LOST),
     }
 }
 

@@ -4,9 +4,14 @@
 use crate::exit::CliError;
 use crate::measure::build;
 use crate::targets;
-use std::io::{BufReader, stdin, stdout};
+use std::io::{BufReader, Stdout, stdin};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
+
+/// Messages for another process of schedlab, which no terminal shows.
+fn stdout() -> Stdout {
+    doors::shown::raw_output("messages between processes of schedlab")
+}
 
 pub fn agent() -> Result<ExitCode, CliError> {
     agent::serve(BufReader::new(stdin()), stdout(), options()?)?;

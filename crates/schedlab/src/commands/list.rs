@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 pub fn list(what: Listing, word: Option<&str>, format: Plain) -> Result<ExitCode, CliError> {
     if what == Listing::Reference {
-        output::write(reference::page().into_bytes())?;
+        output::text(reference::page())?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut groups = groups(what);

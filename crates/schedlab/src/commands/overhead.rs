@@ -5,7 +5,7 @@
 use crate::args::{ExperimentArgs, OverheadArgs};
 use crate::exit::{self, CliError};
 use crate::measure::{Measured, measure_anew};
-use crate::output::{self, Plain};
+use crate::output::{self, Plain, note};
 use crate::request::{Wanted, measurable};
 use agent::{COLLECTORS, COSTLY, CollectorDef, Cost, Costs};
 use model::{Arm, Better, Experiment, StopRule};
@@ -41,11 +41,11 @@ pub fn overhead(args: &OverheadArgs) -> Result<ExitCode, CliError> {
     };
     store(&costs, &agent::costs_file()?)?;
     match args.format {
-        Plain::Text => output::write(text(&table, &costs, &absent))?,
+        Plain::Text => output::text(text(&table, &costs, &absent))?,
         Plain::Json => output::json(&costs)?,
     }
     if !args.quiet {
-        eprintln!("\nResults  {}", results.dir.display());
+        note!("\nResults  {}", results.dir.display());
     }
     Ok(match outcome {
         Outcome::Interrupted | Outcome::Restarts(_) => ExitCode::from(exit::INTERRUPTED),

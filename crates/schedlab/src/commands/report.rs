@@ -4,12 +4,13 @@ use crate::args::{FailOn, ReportArgs};
 use crate::exit::{self, CliError};
 use crate::latest;
 use crate::opened::Opened;
-use crate::output::{self, say};
+use crate::output::{self, note, say};
+use doors::shown::{self, Stream};
+use report::lacks::{lacks, lost_places};
 use report::{Comparison, FORMATS, Format, Options, Table, Verdict};
 use results::ResultSet;
 use results::capsule::{PAGES, REPORT};
-use std::collections::BTreeMap;
-use std::io::IsTerminal;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -42,7 +43,10 @@ fn write_distributions(dir: &Path, results: &ResultSet) -> Result<(), CliError> 
     output::directory(dir)?;
     let files = report::hgrm_files(results);
     for file in &files {
-        output::file(&dir.join(&file.name), file.text.clone().into_bytes())?;
+        output::file(
+            &dir.join(&file.name),
+            shown::text(&file.text).into_string().into_bytes(),
+        )?;
     }
     say!("{} distributions in {}", files.len(), dir.display());
     Ok(())
@@ -57,7 +61,7 @@ fn render(
     let text = format
         .render(table, results, &options)
         .map_err(CliError::internal)?;
-    Ok(text.into_bytes())
+    Ok(text.into_string().into_bytes())
 }
 
 /// To standard output.
@@ -67,11 +71,11 @@ pub fn print(
     results: &ResultSet,
     full: bool,
 ) -> Result<(), CliError> {
-    let color = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let color = Stream::Output.is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let width = output::width();
     let options = Options { color, full, width };
-    let bytes = render(format, table, results, options)?;
-    output::write(bytes)
+    let report = format.render(table, results, &options);
+    output::write(&report.map_err(CliError::internal)?)
 }
 
 /// The report on results that were just written by another command than `run`, with its files, and
@@ -82,7 +86,7 @@ pub fn on_new(dir: &Path, format: &Format) -> Result<ExitCode, CliError> {
     let table = Table::from_results(&results);
     write_report_files(&table, &results)?;
     print(format, &table, &results, false)?;
-    eprintln!("Results: {}", dir.display());
+    note!("Results: {}", dir.display());
     Ok(ExitCode::SUCCESS)
 }
 
@@ -119,7 +123,7 @@ pub fn for_capsule(results: &ResultSet) -> Result<Vec<(&'static str, String)>, C
     let of = |path: &'static str, name: &str| {
         let format = Format::named(name).ok_or_else(|| CliError::internal(name))?;
         let report = format.render(&table, results, &options);
-        Ok((path, report.map_err(CliError::internal)?))
+        Ok((path, report.map_err(CliError::internal)?.into_string()))
     };
     [(REPORT, "json"), (page, "html"), (text, "text")]
         .into_iter()
@@ -129,38 +133,44 @@ pub fn for_capsule(results: &ResultSet) -> Result<Vec<(&'static str, String)>, C
 
 /// The exit code of a report. The verdict that was asked for weighs more than a lost trial.
 pub fn verdict_code(table: &Table, results: &ResultSet, fail_on: Option<FailOn>) -> ExitCode {
-    let (regressed, open) = (has_regression(table), undecided(table));
-    let fails = match fail_on {
-        None => false,
-        Some(FailOn::Regression) => regressed,
-        Some(FailOn::Unknown) => regressed || open > 0,
+    let Some(fail_on) = fail_on else {
+        let lacks = lost_places(results).is_some() || table.trials_that_count() == 0;
+        return ExitCode::from(if lacks { exit::TRIALS_LOST } else { exit::DONE });
     };
-    if fails {
+    let (regressed, open) = (has_regression(table), undecided(table));
+    let lacks = lacks(table, results);
+    warn_of_lacks(&lacks);
+    let uncompared = lacks.iter().any(|lack| lack.cell.is_some());
+    if regressed || fail_on == FailOn::Unknown && (open > 0 || uncompared) {
         return ExitCode::from(exit::REGRESSION);
     }
+    if !lacks.is_empty() {
+        return ExitCode::from(exit::TRIALS_LOST);
+    }
     // A check that passes because nothing was found out must not look like one that passed.
-    if fail_on == Some(FailOn::Regression) && open > 0 {
+    if open > 0 {
         tracing::warn!(
             "no regression was found, but not all is decided ({open} of {} comparisons are open); \
              --fail-on unknown fails on that, too",
             deciding(table).count()
         );
     }
-    match lacks_trials(results) {
-        true => ExitCode::from(exit::TRIALS_LOST),
-        false => ExitCode::from(exit::DONE),
+    ExitCode::from(exit::DONE)
+}
+
+/// Says why a check does not pass, or on what it does not rest.
+pub fn warn_of_lacks(lacks: &[impl Display]) {
+    for lack in lacks.iter().take(MOST_LACKS) {
+        tracing::warn!("not measured: {lack}");
+    }
+    let more = lacks.len().saturating_sub(MOST_LACKS);
+    if more > 0 {
+        tracing::warn!("not measured: {more} more of this kind");
     }
 }
 
-/// Is there a place of the plan that was tried and has no trial that counts? One that was
-/// repeated with success lacks nothing.
-pub fn lacks_trials(results: &ResultSet) -> bool {
-    let mut counts: BTreeMap<u32, bool> = BTreeMap::new();
-    for trial in results.trials.iter().map(|stored| &stored.trial) {
-        *counts.entry(trial.place.index).or_default() |= trial.is_ok();
-    }
-    counts.values().any(|counts| !counts)
-}
+/// More lines of what was not measured say nothing new.
+const MOST_LACKS: usize = 10;
 
 fn has_regression(table: &Table) -> bool {
     let worse = |c: &Comparison| c.deciding && c.verdict == Verdict::Worse;

@@ -5,7 +5,7 @@
 //! undoing.
 
 use crate::exit::{self, CliError};
-use crate::output::{self, Plain, say};
+use crate::output::{self, Plain, note, say};
 use crate::targets;
 use agent::Restored;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ pub fn restore(target: Option<&str>, format: Plain) -> Result<ExitCode, CliError
     }
     let failed: Vec<&String> = left.failed.iter().chain(&fixes.failed).collect();
     for why in &failed {
-        eprintln!("not put back: {why}");
+        note!("not put back: {why}");
     }
     if !failed.is_empty() {
         return Ok(ExitCode::from(exit::INTERNAL));
@@ -33,7 +33,7 @@ pub fn restore(target: Option<&str>, format: Plain) -> Result<ExitCode, CliError
         restored.written.len() + restored.killed.len() + restored.removed.len()
     };
     if agent::another_journal_holds_something() {
-        eprintln!(
+        note!(
             "The journal of root holds changes: a run of root's is under way, or was killed, or \
              `doctor --fix` was run. As root: schedlab restore"
         );

@@ -7,7 +7,7 @@ use crate::like::wanted_like;
 use crate::measure::{Run, held, interrupt_flag};
 use crate::metrics::Metrics;
 use crate::notify::Notices;
-use crate::output;
+use crate::output::{self, note};
 use crate::request::{Wanted, measurable};
 use crate::targets;
 use model::TargetSpec;
@@ -134,7 +134,7 @@ fn finish(args: &RunArgs, dir: &Path, outcome: Outcome) -> Ended {
     let html = super::report::write_report_files(&table, &results)?;
     super::report::print(args.format, &table, &results, false)?;
     if !args.quiet {
-        eprintln!("\nResults  {}\nReport   {}", dir.display(), html.display());
+        note!("\nResults  {}\nReport   {}", dir.display(), html.display());
     }
     if args.open {
         output::open(&html);
@@ -149,6 +149,6 @@ fn finish(args: &RunArgs, dir: &Path, outcome: Outcome) -> Ended {
 fn interrupted(dir: &Path) -> (ExitCode, String) {
     let resume = format!("schedlab run --resume {}", dir.display());
     let text = format!("Interrupted; go on with: {resume}");
-    eprintln!("{text}");
+    note!("{text}");
     (ExitCode::from(exit::INTERRUPTED), text)
 }

@@ -28,7 +28,7 @@ fn check(name: &str, format: Plain) -> Result<ExitCode, CliError> {
             "checks": checks,
             "missing": missing,
         }))?,
-        Plain::Text => output::write(text(&checks, missing.is_empty()))?,
+        Plain::Text => output::text(text(&checks, missing.is_empty()))?,
     }
     match (format, missing.is_empty()) {
         (Plain::Text, false) => Err(CliError::Unmet(missing)),

@@ -2,7 +2,7 @@
 
 use crate::args::ToolCommand;
 use crate::exit::CliError;
-use crate::output::{self, Plain, say};
+use crate::output::{self, Plain, note, say};
 use crate::targets;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ fn install(name: &str, from: Option<String>, format: Plain) -> Result<ExitCode, 
     };
     let tool = tools::find(name)?;
     // Before anything of it is fetched.
-    eprintln!("{} has the licence {}", tool.name, tool.licence);
+    note!("{} has the licence {}", tool.name, tool.licence);
     let bar = ProgressBar::new_spinner();
     let style = ProgressStyle::with_template("{spinner} {elapsed} {msg}");
     bar.set_style(style.map_err(CliError::internal)?);
@@ -46,7 +46,7 @@ fn install(name: &str, from: Option<String>, format: Plain) -> Result<ExitCode, 
                 programs.join(" ")
             );
             for program in &before {
-                eprintln!(
+                note!(
                     "workloads start {}, which is on PATH, and not the installed one",
                     program.display()
                 );

@@ -17,6 +17,7 @@ mod xen;
 
 use super::elf;
 use super::frame::{self, Frame, FrameKind, Ready, Setup};
+use doors::shown::{note, raw_output};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -70,7 +71,7 @@ fn early() -> Result<(), Failure> {
     mounts::early()?;
     load_modules(ALWAYS)?;
     if kernel_argument(frame::PROBE_ARGUMENT) {
-        let mut console = io::stdout();
+        let mut console = raw_output("the console of a guest, which the host reads");
         return writeln!(console, "{}", frame::PROBE_ANSWER).map_err(at("answer the probe"));
     }
     if packed::is_there() {
@@ -220,12 +221,12 @@ fn log(line: &str) {
         .open("/dev/kmsg")
         .and_then(|mut kmsg| kmsg.write_all(format!("<4>schedlab: {line}\n").as_bytes()));
     if written.is_err() {
-        eprintln!("schedlab: {line}");
+        note(format_args!("schedlab: {line}"));
     }
 }
 
 fn power_off() -> ! {
-    let _ = io::stdout().flush();
+    let _ = raw_output("the console of a guest").flush();
     let _ = rustix::system::reboot(rustix::system::RebootCommand::PowerOff);
     // Ending is a panic of the kernel, which ends the guest as well.
     std::process::exit(1)

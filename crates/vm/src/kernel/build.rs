@@ -10,6 +10,7 @@ use super::{SUITES, list};
 use crate::VmError;
 use crate::failure::{io, unmet};
 use crate::name;
+use doors::shown::{self, Stream};
 use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -87,7 +88,7 @@ fn build_with_tools(request: &BuildRequest, cache: &Path) -> Result<PathBuf, VmE
     tracing::info!("building the kernel in {}", output.display());
     let mut build = make(&tree, &output);
     build.arg(format!("-j{}", request.jobs.max(1)));
-    build.arg("bzImage").stdout(std::io::stderr());
+    build.arg("bzImage");
     run(build, "make", request.log.as_deref())?;
     Ok(output)
 }
@@ -267,11 +268,11 @@ fn configure_by(
     log: Option<&Path>,
 ) -> Result<(), VmError> {
     let mut configure = make(tree, output);
-    configure.args(["-s", make_target]).stdout(Stdio::null());
+    configure.args(["-s", make_target]);
     run(configure, "make", log)
 }
 
-/// Runs a program. What it says goes straight to the standard error of the user, or to the log.
+/// Runs a program. What it says is shown on standard error, or goes to the log.
 fn run(mut command: Command, step: &'static str, log: Option<&Path>) -> Result<(), VmError> {
     let program = PathBuf::from(command.get_program());
     if let Some(log) = log {
@@ -280,10 +281,12 @@ fn run(mut command: Command, step: &'static str, log: Option<&Path>) -> Result<(
         let errors = file.try_clone().map_err(io("open", log))?;
         command.stdout(file).stderr(errors);
     }
-    let status = command
-        .stdin(Stdio::null())
-        .status()
-        .map_err(io(step, &program))?;
+    command.stdin(Stdio::null());
+    let ran = match log {
+        Some(_) => command.status(),
+        None => shown::run(&mut command, Stream::Errors),
+    };
+    let status = ran.map_err(io(step, &program))?;
     if status.success() {
         return Ok(());
     }

@@ -6,11 +6,16 @@ use super::terminal::{self, RawMode};
 use crate::VmError;
 use crate::failure::{io, unmet};
 use crate::frame::{Exec, Exit, Frame, FrameKind, MAX_PAYLOAD};
+use doors::shown::{note, raw_errors, raw_output};
 use rustix::termios::isatty;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// Reason for streams that are handed on as they are: who starts a program in a guest, on this
+/// terminal or in a pipe, wants its bytes.
+const GUEST: &str = "the program that was asked for has these streams";
 
 type Sink = Arc<Mutex<UnixStream>>;
 
@@ -78,8 +83,8 @@ fn receive(mut stream: UnixStream) -> Result<u8, VmError> {
     loop {
         let frame = Frame::read(&mut stream).ok().flatten().ok_or_else(gone)?;
         match frame.kind {
-            FrameKind::Output => put(&mut std::io::stdout(), &frame.payload),
-            FrameKind::Errors => put(&mut std::io::stderr(), &frame.payload),
+            FrameKind::Output => put(&mut raw_output(GUEST), &frame.payload),
+            FrameKind::Errors => put(&mut raw_errors(GUEST), &frame.payload),
             FrameKind::Exit => return finish(&frame),
             _ => return Err(gone()),
         }
@@ -94,7 +99,7 @@ fn put(to: &mut impl Write, bytes: &[u8]) {
 fn finish(frame: &Frame) -> Result<u8, VmError> {
     let exit: Exit = frame.parse().map_err(|e| VmError::Garbled(e.to_string()))?;
     if let Some(error) = exit.error {
-        eprintln!("the command was not started: {error}");
+        note(format_args!("the command was not started: {error}"));
     }
     Ok(exit.code)
 }

@@ -139,7 +139,8 @@ fn open(claim: Claim, desk: Desk) -> Result<Keeper, VmError> {
 
 fn answer(answer: &Answer) {
     if let Ok(line) = serde_json::to_string(answer) {
-        let mut stdout = std::io::stdout().lock();
+        let mut stdout =
+            doors::shown::raw_output("the answer to the process that started it").lock();
         let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
     }
 }

@@ -11,7 +11,7 @@ use model::{PlannedTrial, Trial, Workload};
 use report::ReportError;
 use report::verify::{self, Verification};
 use results::capsule::Capsule;
-use results::{ResultSet, capsule, files};
+use results::{ResultSet, RunState, capsule, files};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -29,6 +29,15 @@ pub struct Findings {
     taken: BTreeMap<String, usize>,
     /// Nobody said by other means which capsule it must be.
     anyones: bool,
+}
+
+/// A run that measured all that its plan asked for, by its own word. Machines that shared their blocks
+/// have none, and of merged runs nobody wrote down how each of them ended.
+fn says_it_is_whole(run: &ResultSet) -> bool {
+    let manifest = &run.manifest;
+    manifest.state == RunState::Done
+        && !manifest.together
+        && !manifest.warnings.iter().any(runner::says_budget_ended)
 }
 
 impl Findings {
@@ -171,7 +180,11 @@ impl Findings {
         }
         let before = self.wrong.len();
         let runs = results.runs();
-        let places: u32 = runs.iter().map(|run| self.plan_of_run(run)).sum();
+        let is_merged = !results.manifest.sources.is_empty();
+        let places: u32 = runs
+            .iter()
+            .map(|run| self.plan_of_run(run, is_merged))
+            .sum();
         if self.wrong.len() == before {
             self.fine.push(match runs.len() {
                 1 => format!(
@@ -192,7 +205,7 @@ impl Findings {
     }
 
     /// Number of places up to the last that has a trial.
-    fn plan_of_run(&mut self, run: &ResultSet) -> u32 {
+    fn plan_of_run(&mut self, run: &ResultSet, is_merged: bool) -> u32 {
         let (experiment, plan) = (&run.experiment, &run.plan);
         if *plan != schedule::plan(experiment) {
             self.wrong.push(
@@ -201,7 +214,18 @@ impl Findings {
             );
         }
         let trials: Vec<Trial> = run.trials.iter().map(|s| s.trial.clone()).collect();
-        let missing = runner::unexplained(experiment, plan, &trials, run.manifest.together);
+        let last = trials.iter().map(|t| t.place.block).max().unwrap_or(0);
+        if is_merged && last < experiment.stop.max_blocks {
+            let (seed, blocks) = (plan.seed, experiment.stop.max_blocks);
+            self.wrong.push(format!(
+                "manifest.json: the merged run with the seed {seed} had {blocks} blocks, and there is no \
+                 trial after block {last}"
+            ));
+        }
+        let missing = match !is_merged && says_it_is_whole(run) {
+            true => runner::unmeasured(experiment, plan, &trials),
+            false => runner::unexplained(experiment, plan, &trials, run.manifest.together),
+        };
         let name = |place: &&PlannedTrial| {
             format!(
                 "place {} of the plan ({}, {}, block {}): has no trial, though its cell was not \
