@@ -9,12 +9,14 @@
 
 mod machine;
 mod mechanism;
+mod steps;
 mod victim;
 
 pub use mechanism::Mechanism;
+pub use steps::{boot_entries, service_units};
 pub use victim::Victim;
 
-use machine::{Machine, processes_of};
+use machine::{Machine, Unlike, processes_of};
 use mechanism::Prepared;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -113,9 +115,11 @@ impl Campaign {
     pub fn new(mechanism: Mechanism, seed: u64) -> Result<Self, String> {
         let bench = Bench::default();
         let prepared = mechanism.prepare(&bench)?;
-        let mut check = bench.command(&["check", &prepared.experiment]);
-        let output = check.envs(prepared.environment.clone()).output();
-        tests::expect_code(&output.expect("schedlab starts"), 0);
+        if mechanism != Mechanism::Bisection {
+            let mut check = bench.command(&["check", &prepared.experiment]);
+            let output = check.envs(prepared.environment.clone()).output();
+            tests::expect_code(&output.expect("schedlab starts"), 0);
+        }
         Ok(Campaign {
             mechanism,
             bench,
@@ -128,11 +132,15 @@ impl Campaign {
         })
     }
 
-    /// One start or resume of the run, and its violent end.
-    pub fn kill(&mut self, victim: Victim) {
+    /// One start or resume of the run, and its violent end; `false` where the run ended before.
+    pub fn kill(&mut self, victim: Victim) -> bool {
         // So many trials later, however slow the machine is; without any the kill comes
         // while the run starts.
-        let trials = self.seen.len() + self.random.random_range(0..4);
+        let trials = match self.mechanism {
+            // Its steps are runs in directories of their own.
+            Mechanism::Bisection => 0,
+            _ => self.seen.len() + self.random.random_range(0..4),
+        };
         let moment = self.random.random_range(self.mechanism.moments());
         let mut runner = self.start();
         let enough = || whole_trials(&self.output()) >= trials;
@@ -141,21 +149,22 @@ impl Campaign {
             alive_until(&mut runner, || Instant::now() >= moment)
         };
         if killed {
-            victim.kill(&runner, self.bench.dir.path());
+            victim.kill(&runner, &self.directories());
             self.tally.kills += 1;
         }
         // A run that went on without its agent, or ended by itself, is ended here.
         let _ = runner.kill();
         let _ = runner.wait();
-        self.check();
+        self.check(!killed || victim.leaves_a_guard());
         if !killed {
             self.complete();
         }
+        killed
     }
 
     /// Resumes what is not complete, and says what all the kills have done.
     pub fn finish(mut self) -> Tally {
-        if !self.seen.is_empty() {
+        if !self.seen.is_empty() || self.mechanism == Mechanism::Bisection {
             self.complete();
         }
         self.tally
@@ -167,10 +176,12 @@ impl Campaign {
 
     fn command(&self) -> std::process::Command {
         let output = self.output().display().to_string();
+        let experiment = &self.prepared.experiment;
         // A run that was killed before it had a manifest has nothing to go on with.
         let args = match self.output().join("manifest.json").exists() {
-            true => vec!["run", "--resume", &output],
-            false => vec!["run", &self.prepared.experiment, "-o", &output],
+            _ if self.mechanism == Mechanism::Bisection => bisection(experiment, &output),
+            true => vec!["run", "--resume", &output, "--wait"],
+            false => vec!["run", experiment, "-o", &output, "--wait"],
         };
         let mut command = self.bench.command(&args);
         command.envs(self.prepared.environment.clone());
@@ -184,34 +195,61 @@ impl Campaign {
         command.spawn().expect("schedlab starts")
     }
 
-    /// Counts what the kill has left, after `restore` has done what it can.
-    fn check(&mut self) {
+    fn directories(&self) -> Vec<&Path> {
+        let others = self.prepared.directories.iter().map(PathBuf::as_path);
+        others.chain([self.bench.dir.path()]).collect()
+    }
+
+    /// Counts what the kill has left: by itself where there is a guard, else after `restore`.
+    fn check(&mut self, is_guarded: bool) {
         let started = Instant::now();
-        let restored = self.wait_until(started, |campaign| {
-            campaign.prepared.make_room();
-            let output = campaign.restore();
-            output.status.code() == Some(0)
-        });
-        self.wait_until(started, |c| processes_of(c.bench.dir.path()).is_empty());
+        let mut is_restored = true;
+        if !is_guarded {
+            is_restored = self.is_restored(started);
+        }
+        let unlike = self.what_stays(started);
+        if is_guarded {
+            is_restored = self.is_restored(Instant::now());
+        }
         self.tally.slowest = self.tally.slowest.max(started.elapsed());
-        let now = Machine::now();
-        let left = processes_of(self.bench.dir.path());
+        let left = processes_of(&self.directories());
         let seen = trials(&self.output());
         let lost = self.seen.iter().filter(|(k, v)| seen.get(*k) != Some(v));
         let damage = Damage {
             trials_lost: lost.count(),
-            knobs_left: now.knobs_unlike(&self.before),
+            knobs_left: unlike.knobs.len(),
             processes_left: left.len(),
-            cgroups_left: now.cgroups_beyond(&self.before),
-            runs_stuck: usize::from(!restored),
+            cgroups_left: unlike.cgroups.len(),
+            runs_stuck: usize::from(!is_restored),
         };
         if damage != Damage::default() {
             let log = fs::read_to_string(self.bench.path("runner.log")).unwrap_or_default();
-            eprintln!("{}: {damage:?} {left:?}\n{log}", self.mechanism);
+            eprintln!("{}: {damage:?} {unlike:?} {left:?}\n{log}", self.mechanism);
         }
         self.tally.finished += seen.len().saturating_sub(self.seen.len());
         self.tally.damage += damage;
         self.seen = seen;
+    }
+
+    /// Until nothing is left, or the limit.
+    fn what_stays(&self, since: Instant) -> Unlike {
+        let mut unlike = Machine::now().unlike(&self.before);
+        self.wait_until(since, |campaign| {
+            campaign.prepared.make_room();
+            processes_of(&campaign.directories()).is_empty()
+        });
+        while !unlike.is_nothing() && since.elapsed() < LIMIT {
+            std::thread::sleep(Duration::from_millis(20));
+            unlike.keep(&Machine::now().unlike(&self.before));
+        }
+        unlike
+    }
+
+    fn is_restored(&self, since: Instant) -> bool {
+        self.wait_until(since, |campaign| {
+            campaign.prepared.make_room();
+            campaign.restore().status.code() == Some(0)
+        })
     }
 
     fn restore(&self) -> std::process::Output {
@@ -233,10 +271,14 @@ impl Campaign {
     /// The rest of the plan, undisturbed; the next kill meets a new run.
     fn complete(&mut self) {
         let output = self.command().output().expect("schedlab starts");
-        self.check();
+        self.check(true);
         // Exit code 4: a kill inside of a trial voided it, and it was repeated.
         let ended = matches!(output.status.code(), Some(0 | 4));
-        if ended && self.plan_is_complete() {
+        let is_complete = match self.mechanism {
+            Mechanism::Bisection => tests::stdout(&output).contains("change 5"),
+            _ => self.plan_is_complete(),
+        };
+        if ended && is_complete {
             self.tally.completed += 1;
         } else {
             eprintln!("{}: {}", self.mechanism, tests::stderr(&output));
@@ -254,8 +296,29 @@ impl Campaign {
         let counted = set.trials.iter().filter(|t| t.trial.is_ok());
         let mut places: Vec<u32> = counted.map(|t| t.trial.place.index).collect();
         places.sort_unstable();
-        places == (0..self.prepared.places).collect::<Vec<u32>>()
+        // The pilot of turns says how many processes there are.
+        let planned = match self.mechanism {
+            Mechanism::Turns if !places.is_empty() => {
+                u32::try_from(places.len()).unwrap_or_default()
+            }
+            _ => self.prepared.places,
+        };
+        places == (0..planned).collect::<Vec<u32>>()
     }
+}
+
+/// The bisection of the program, which goes on where there is a directory of it.
+fn bisection<'a>(experiment: &'a str, output: &'a str) -> Vec<&'a str> {
+    let what = [
+        "bisect",
+        "bin/count",
+        "--build",
+        "sh build.sh",
+        "--repository",
+        "r",
+    ];
+    let between = ["--good", "v0", "--bad", "v8", "--budget", "20s"];
+    [&what[..], &between, &[experiment, "-o", output]].concat()
 }
 
 /// True if the process still runs when that holds.

@@ -28,16 +28,34 @@ impl Machine {
         }
     }
 
-    pub(crate) fn knobs_unlike(&self, before: &Self) -> usize {
-        let changed = before
-            .knobs
-            .iter()
-            .filter(|(k, v)| self.knobs.get(*k) != Some(v));
-        changed.count()
+    /// What of it is not as before.
+    pub(crate) fn unlike(&self, before: &Self) -> Unlike {
+        let changed = before.knobs.iter();
+        let changed = changed.filter(|(k, v)| self.knobs.get(*k) != Some(v));
+        Unlike {
+            knobs: changed.map(|(path, _)| path.clone()).collect(),
+            cgroups: self.cgroups.difference(&before.cgroups).cloned().collect(),
+        }
+    }
+}
+
+/// Knobs and cgroups that are not as before. What others on the machine change comes and goes, so
+/// only what was seen at every look counts.
+#[derive(Debug)]
+pub(crate) struct Unlike {
+    pub(crate) knobs: BTreeSet<PathBuf>,
+    pub(crate) cgroups: BTreeSet<PathBuf>,
+}
+
+impl Unlike {
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.knobs.is_empty() && self.cgroups.is_empty()
     }
 
-    pub(crate) fn cgroups_beyond(&self, before: &Self) -> usize {
-        self.cgroups.difference(&before.cgroups).count()
+    /// Keeps what is the same at another look.
+    pub(crate) fn keep(&mut self, other: &Self) {
+        self.knobs.retain(|path| other.knobs.contains(path));
+        self.cgroups.retain(|path| other.cgroups.contains(path));
     }
 }
 
@@ -65,18 +83,24 @@ fn our_groups(dir: &Path, found: &mut BTreeSet<PathBuf>) {
     }
 }
 
-/// The processes that live and have this directory in their environment or arguments, as
-/// all have that a run starts there. This one has not.
-pub(crate) fn processes_of(directory: &Path) -> Vec<Pid> {
-    let directory = directory.as_os_str().as_encoded_bytes();
+/// The processes that live and have one of these directories in their environment or arguments,
+/// as all have that a run starts there. This one has not, and an sshd is the test's own.
+pub(crate) fn processes_of(directories: &[&Path]) -> Vec<Pid> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let ours = entries.filter_map(|entry| {
         let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
-        let names_it = ["environ", "cmdline"].iter().any(|file| {
-            let bytes = fs::read(entry.path().join(file)).unwrap_or_default();
-            bytes.windows(directory.len()).any(|part| part == directory)
+        let of_process = |file: &str| fs::read(entry.path().join(file)).unwrap_or_default();
+        let names_one = ["environ", "cmdline"].iter().any(|file| {
+            let bytes = of_process(file);
+            directories.iter().any(|directory| {
+                let directory = directory.as_os_str().as_encoded_bytes();
+                bytes.windows(directory.len()).any(|part| part == directory)
+            })
         });
-        names_it.then(|| Pid::from_raw(pid)).flatten()
+        let is_sshd = of_process("comm").starts_with(b"sshd");
+        (names_one && !is_sshd)
+            .then(|| Pid::from_raw(pid))
+            .flatten()
     });
     ours.collect()
 }

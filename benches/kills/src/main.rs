@@ -8,36 +8,80 @@
     reason = "what it measured goes to stdout"
 )]
 
-use kills::{Campaign, Damage, HEADING, Mechanism, Tally, Victim};
+use kills::{Campaign, Damage, HEADING, Mechanism, Tally, Victim, boot_entries, service_units};
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: kills [KILLS] [policy|tunables|cgroups|services|full-disk|guest]…";
+const USAGE: &str = "usage: kills [KILLS] [policy|tunables|turns|deadline|ssh|bisection|cgroups|services|\
+                     full-disk|guest|boot-entries|units]…";
+
+/// Commands that write a few files, killed in the middle.
+const STEPS: [(&str, Steps); 2] = [("boot-entries", boot_entries), ("units", service_units)];
+type Steps = fn(usize, u64) -> Result<Tally, String>;
+
+/// What is killed.
+#[derive(Clone, Copy)]
+enum Subject {
+    Runs(Mechanism),
+    Steps(&'static str, Steps),
+}
+
+impl Subject {
+    fn all() -> Vec<Subject> {
+        let steps = STEPS.map(|(name, steps)| Subject::Steps(name, steps));
+        let runs = Mechanism::ALL.into_iter().map(Subject::Runs);
+        runs.chain(steps).collect()
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Subject::Runs(mechanism) => mechanism.name(),
+            Subject::Steps(name, _) => name,
+        }
+    }
+
+    /// The part of the kills that it gets: a guest takes long to boot, a bisection to end.
+    fn weight(self) -> usize {
+        match self {
+            Subject::Runs(Mechanism::Guest | Mechanism::Bisection) => 5,
+            _ => 19,
+        }
+    }
+
+    fn kill(self, kills: usize) -> Result<Tally, String> {
+        match self {
+            Subject::Runs(mechanism) => campaign(mechanism, kills),
+            Subject::Steps(_, steps) => steps(kills, SEED),
+        }
+    }
+}
+
+const SEED: u64 = 7;
 
 fn main() -> Result<ExitCode, String> {
     let mut kills = 1000;
-    let mut mechanisms = Vec::new();
+    let mut subjects = Vec::new();
     for word in std::env::args().skip(1) {
         if let Ok(number) = word.parse() {
             kills = number;
             continue;
         }
-        let known = Mechanism::ALL.into_iter().find(|m| m.name() == word);
-        mechanisms.push(known.ok_or(USAGE)?);
+        let known = Subject::all().into_iter().find(|s| s.name() == word);
+        subjects.push(known.ok_or(USAGE)?);
     }
-    if mechanisms.is_empty() {
-        mechanisms = Mechanism::ALL.to_vec();
+    if subjects.is_empty() {
+        subjects = Subject::all();
     }
-    println!("{:<10} {HEADING}", "");
+    println!("{:<12} {HEADING}", "");
     let mut damage = Damage::default();
-    let whole: usize = mechanisms.iter().map(|m| weight(*m)).sum();
-    for mechanism in &mechanisms {
-        let share = (kills * weight(*mechanism)).div_ceil(whole);
-        match campaign(*mechanism, share) {
+    let whole: usize = subjects.iter().map(|s| s.weight()).sum();
+    for subject in &subjects {
+        let share = (kills * subject.weight()).div_ceil(whole);
+        match subject.kill(share) {
             Ok(tally) => {
-                println!("{mechanism:<10} {tally}");
+                println!("{:<12} {tally}", subject.name());
                 damage += tally.damage;
             }
-            Err(why) => println!("{mechanism:<10} not run: {why}"),
+            Err(why) => println!("{:<12} not run: {why}", subject.name()),
         }
     }
     Ok(match damage == Damage::default() {
@@ -46,16 +90,8 @@ fn main() -> Result<ExitCode, String> {
     })
 }
 
-/// The part of the kills that a mechanism gets: a guest takes long to boot.
-fn weight(mechanism: Mechanism) -> usize {
-    match mechanism {
-        Mechanism::Guest => 5,
-        _ => 19,
-    }
-}
-
 fn campaign(mechanism: Mechanism, kills: usize) -> Result<Tally, String> {
-    let mut campaign = Campaign::new(mechanism, 7)?;
+    let mut campaign = Campaign::new(mechanism, SEED)?;
     for victim in Victim::EACH.into_iter().cycle() {
         campaign.kill(victim);
         if campaign.tally.kills.is_multiple_of(10) {

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
-use tests::{Bench, is_root, sched_program};
+use tests::{Bench, Sshd, is_root, sched_program};
 
 /// A knob that a locked-down kernel lets root write, with no effect on what runs.
 const KNOB: &str = "/proc/sys/kernel/sched_rr_timeslice_ms";
@@ -18,6 +18,14 @@ pub enum Mechanism {
     Policy,
     /// A knob of the kernel.
     Tunables,
+    /// The same knob, which takes turns inside one process.
+    Turns,
+    /// A deadline policy.
+    Deadline,
+    /// The knob of a machine behind ssh, whose sshd is the test's own.
+    Ssh,
+    /// A bisection of a program, whose steps are runs.
+    Bisection,
     /// Groups with weights around a server and its neighbour.
     Cgroups,
     /// A server that writes over its own environment.
@@ -39,6 +47,9 @@ pub(crate) struct Prepared {
     /// The file of a workload that fills a disk.
     fill: Option<PathBuf>,
     _disk: Option<SmallDisk>,
+    /// Where its processes are known by, besides the bench's own.
+    pub(crate) directories: Vec<PathBuf>,
+    _sshd: Option<Sshd>,
 }
 
 impl Prepared {
@@ -56,9 +67,13 @@ impl fmt::Display for Mechanism {
 
 impl Mechanism {
     /// All mechanisms, in the order in which they are tried.
-    pub const ALL: [Mechanism; 6] = [
+    pub const ALL: [Mechanism; 10] = [
         Mechanism::Policy,
         Mechanism::Tunables,
+        Mechanism::Turns,
+        Mechanism::Deadline,
+        Mechanism::Ssh,
+        Mechanism::Bisection,
         Mechanism::Cgroups,
         Mechanism::Services,
         Mechanism::FullDisk,
@@ -70,6 +85,10 @@ impl Mechanism {
         match self {
             Mechanism::Policy => "policy",
             Mechanism::Tunables => "tunables",
+            Mechanism::Turns => "turns",
+            Mechanism::Deadline => "deadline",
+            Mechanism::Ssh => "ssh",
+            Mechanism::Bisection => "bisection",
             Mechanism::Cgroups => "cgroups",
             Mechanism::Services => "services",
             Mechanism::FullDisk => "full-disk",
@@ -81,7 +100,9 @@ impl Mechanism {
     pub(crate) fn moments(self) -> Range<Duration> {
         let ms = match self {
             Mechanism::Guest => 0..10_000,
-            Mechanism::Cgroups | Mechanism::Services => 0..600,
+            Mechanism::Cgroups | Mechanism::Services | Mechanism::Ssh => 0..600,
+            Mechanism::Turns => 0..1500,
+            Mechanism::Bisection => 0..4000,
             _ => 0..300,
         };
         Duration::from_millis(ms.start)..Duration::from_millis(ms.end)
@@ -95,13 +116,17 @@ impl Mechanism {
         match self {
             Mechanism::Policy => None,
             _ if !is_root() => Some("it needs root".to_owned()),
-            Mechanism::Tunables => {
+            Mechanism::Bisection => match Command::new("git").arg("version").output() {
+                Ok(_) => None,
+                Err(error) => Some(format!("git: {error}")),
+            },
+            Mechanism::Tunables | Mechanism::Turns | Mechanism::Ssh => {
                 let written = fs::read(KNOB).and_then(|value| fs::write(KNOB, value));
                 written.err().map(|error| format!("{KNOB}: {error}"))
             }
             Mechanism::Cgroups => server("memcached"),
             Mechanism::Services => server("nginx"),
-            Mechanism::FullDisk => None,
+            Mechanism::FullDisk | Mechanism::Deadline => None,
             Mechanism::Guest => match sched_program("scx_faulty") {
                 None => Some("sched/scx_faulty is not built; `make sched` builds it".to_owned()),
                 Some(_) => server("qemu-system-x86_64"),
@@ -118,21 +143,47 @@ impl Mechanism {
             Mechanism::FullDisk => Some(SmallDisk::mount(&bench.path("disk"))?),
             _ => None,
         };
+        let sshd = match self {
+            Mechanism::Ssh => Some(Sshd::start().ok_or("sshd is not installed")?),
+            _ => None,
+        };
+        if self == Mechanism::Bisection {
+            with_a_slower_program(bench)?;
+        }
         let fill = disk.as_ref().map(|disk| disk.0.join("fill"));
-        let blocks = if self == Mechanism::Guest { 3 } else { 25 };
+        let blocks = self.blocks();
         let stop = format!("[stop]\nmin-blocks = {blocks}\nmax-blocks = {blocks}\n");
-        let text = self.text(fill.as_deref()) + &stop;
+        let target = sshd.as_ref().map(Sshd::target).unwrap_or_default();
+        let text = target + &self.text(fill.as_deref());
+        let text = match self {
+            // It has a budget in place of blocks.
+            Mechanism::Bisection => text,
+            _ => text + &stop,
+        };
         let state = disk.as_ref().map(|disk| disk.0.join("state"));
+        // The journal of the other machine, which is this one.
+        let state = state.or_else(|| Some(sshd.as_ref()?.path("state")));
         let state = state.map(|dir| ("SCHEDLAB_STATE_DIR".to_owned(), dir));
         // What QEMU is told to open lies there too, so that its processes are known.
         let temporary = ("TMPDIR".to_owned(), bench.dir.path().to_owned());
+        let far = sshd.iter().map(|sshd| sshd.path(""));
         Ok(Prepared {
             experiment: bench.file("kills.toml", &text),
             places: 2 * blocks,
             environment: state.into_iter().chain([temporary]).collect(),
             fill,
+            directories: far.collect(),
             _disk: disk,
+            _sshd: sshd,
         })
+    }
+
+    fn blocks(self) -> u32 {
+        match self {
+            Mechanism::Guest => 3,
+            Mechanism::Turns => 5,
+            _ => 25,
+        }
     }
 
     fn text(self, fill: Option<&Path>) -> String {
@@ -146,7 +197,16 @@ impl Mechanism {
                     warmup = \"20ms\"\nduration = \"200ms\"\nmetrics = [\"request_p50\"]\n";
         match self {
             Mechanism::Policy => format!("{plain}{batch}{}", shell("setsid sleep 0.1 & wait")),
-            Mechanism::Tunables => {
+            Mechanism::Turns => format!(
+                "{plain}tunables = {{ rr_timeslice = \"37ms\" }}\n[[workload]]\nkind = \"wakeup\"\n\
+                 loads = [1]\noperations = 1\nsleep = \"20us\"\nmetrics = [\"requests_per_sec\"]\n\
+                 in-place = \"always\"\nturn = \"100ms\"\nduration = \"1400ms\"\nwarmup = \"100ms\"\n"
+            ),
+            Mechanism::Deadline => format!(
+                "{plain}policy = {{ class = \"deadline\", runtime = \"1ms\", period = \"10ms\" }}\n{sleep}"
+            ),
+            Mechanism::Bisection => shell("sh \"$PROGRAM\"").replace('\'', "'''"),
+            Mechanism::Tunables | Mechanism::Ssh => {
                 format!("{plain}tunables = {{ rr_timeslice = \"37ms\" }}\n{sleep}")
             }
             Mechanism::Cgroups => format!(
@@ -176,6 +236,20 @@ impl Mechanism {
                 )
             }
         }
+    }
+}
+
+/// A repository of a script that counts: commit 5 of 8 lets it count further.
+fn with_a_slower_program(bench: &Bench) -> Result<(), String> {
+    let script = "set -e; git init -q r; cd r; git config user.name a; git config user.email a@b.c; \
+        for n in $(seq 0 8); do test $n -lt 5 && to=20000 || to=100000; \
+        echo \"mkdir -p bin; echo 'i=0; while [ \\$i -lt $to ]; do i=\\$((i+1)); done' > bin/count\" > build.sh; \
+        echo $n > NOTES; git add .; git commit -q -m \"change $n\"; git tag v$n; done";
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script]).current_dir(bench.dir.path());
+    match shell.status() {
+        Ok(status) if status.success() => Ok(()),
+        other => Err(format!("a repository: {other:?}")),
     }
 }
 

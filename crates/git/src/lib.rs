@@ -180,11 +180,9 @@ fn short_name(source: &str) -> String {
 /// Runs git with options of ours, and then words that others chose, which are no options. An
 /// error is that git did not run.
 pub fn git(ours: &[&str], words: &[&str]) -> Result<Output, Error> {
-    let end = if words.is_empty() {
-        None
-    } else {
-        Some("--end-of-options")
-    };
+    // checkout of git 2.39, that of Debian 12, takes the end of options for a path.
+    let has_no_end = words.is_empty() || ours.contains(&"checkout");
+    let end = (!has_no_end).then_some("--end-of-options");
     start(ours, end, words)
 }
 

@@ -3,7 +3,7 @@
 //! (grub-reboot(8), "Boot once").
 
 use crate::program::{installed, run};
-use crate::{NAME, image, read_if_there, replace, with_ours};
+use crate::{NAME, image, read_if_there, remove_partials, replace, with_ours};
 use std::path::{Path, PathBuf};
 
 const DIRECTORIES: [&str; 2] = ["boot/grub", "boot/grub2"];
@@ -243,6 +243,7 @@ pub(crate) fn clear(root: &Path) -> Result<(), String> {
     let Some(directory) = directory(root) else {
         return Ok(());
     };
+    remove_partials(&directory)?;
     let text = read_if_there(&directory.join("custom.cfg"))?;
     if ![BEGIN, END]
         .iter()
@@ -429,6 +430,25 @@ fi
         boot.clear().unwrap();
         assert_eq!(boot.read("grubenv"), "next_entry=Other systems>0\n");
         assert!(!boot.0.path().join("custom.cfg").exists());
+    }
+
+    #[test]
+    fn what_a_kill_left_half_written_is_removed() {
+        let root = tempfile::tempdir().unwrap();
+        let grub = root.path().join("boot/grub");
+        std::fs::create_dir_all(&grub).unwrap();
+        for (name, text) in [
+            ("grub.cfg", ""),
+            ("custom.cfg", OWN),
+            (".schedlab-partial-x", ""),
+        ] {
+            std::fs::write(grub.join(name), text).unwrap();
+        }
+        super::clear(root.path()).unwrap();
+        let names = std::fs::read_dir(&grub).unwrap().flatten();
+        let mut names: Vec<_> = names.map(|entry| entry.file_name()).collect();
+        names.sort();
+        assert_eq!(names, ["custom.cfg", "grub.cfg"]);
     }
 
     #[test]

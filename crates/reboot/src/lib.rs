@@ -281,13 +281,30 @@ fn with_ours(arguments: &str) -> String {
     }
 }
 
+/// Beginning of the names of files that are being written. A kill can leave one.
+const PARTIAL: &str = ".schedlab-partial-";
+
+/// Removes what a kill left of [`replace`].
+fn remove_partials(directory: &Path) -> Result<(), String> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let is_partial = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with(PARTIAL);
+    for entry in entries.filter(|entry| is_partial(&entry.file_name())) {
+        let path = entry.path();
+        std::fs::remove_file(&path).map_err(|e| format!("remove {}: {e}", path.display()))?;
+    }
+    Ok(())
+}
+
 /// Replaces a file in one step, with its mode; what was there stays until then.
 fn replace(path: &Path, text: &str) -> Result<(), String> {
     let failed = |e: std::io::Error| format!("write {}: {e}", path.display());
     let there = std::fs::canonicalize(path);
     let path = there.as_deref().unwrap_or(path);
     let directory = path.parent().unwrap_or(Path::new("/"));
-    let mut file = tempfile::NamedTempFile::new_in(directory).map_err(failed)?;
+    let partial = tempfile::Builder::new()
+        .prefix(PARTIAL)
+        .tempfile_in(directory);
+    let mut file = partial.map_err(failed)?;
     std::io::Write::write_all(&mut file, text.as_bytes()).map_err(failed)?;
     if let Ok(before) = std::fs::metadata(path) {
         file.as_file()

@@ -2,7 +2,7 @@
 //! loader removes before it boots (bootctl(1), systemd-boot(7)).
 
 use crate::program::{installed, run};
-use crate::{NAME, loader_entry, replace};
+use crate::{NAME, loader_entry, remove_partials, replace};
 use std::path::{Path, PathBuf};
 
 /// The variable in which systemd-boot says its name to the system that it booted.
@@ -61,6 +61,7 @@ fn one_shot(entry: &str) -> Result<(), String> {
 /// Removes the entry, and the wish for it.
 pub(crate) fn clear(root: &Path) -> Result<(), String> {
     for directory in directories(root) {
+        remove_partials(&directory)?;
         let path = directory.join(file_name());
         if path.exists() {
             std::fs::remove_file(&path).map_err(|e| format!("remove {}: {e}", path.display()))?;

@@ -417,11 +417,17 @@ impl<'a> Run<'a> {
     /// Numbers of the first and the last attempt at a place.
     fn attempts_left(&self, place: &PlannedTrial) -> (u32, u32) {
         let most = self.experiment.stop.max_attempts;
+        // One process is a trial of all arms that take turns in it, and a kill can come when only
+        // the first of them is on disk.
+        let places = self.places_of(place);
+        let of_process = |t: &&Trial| places.iter().any(|p| p.index == t.place.index);
+        let attempts = self.trials.iter().filter(of_process).map(|t| t.attempt);
+        let tried = attempts.max().unwrap_or(0);
         let before = self.trials.iter().filter(|t| t.place.index == place.index);
         // One that counted may stand in a block that is measured again.
-        let (tried, failed) = before.fold((0, 0), |(tried, failed): (u32, u32), trial| {
-            let failed = if trial.is_ok() { 0 } else { failed + 1 };
-            (tried.max(trial.attempt), failed)
+        let failed = before.fold(0, |failed: u32, trial| match trial.is_ok() {
+            true => 0,
+            false => failed + 1,
         });
         (tried + 1, tried + most - failed % most)
     }
