@@ -16,7 +16,7 @@ pub fn members(path: &Path) -> Vec<Pid> {
     let mut found = Vec::new();
     for group in with_groups_below(path) {
         // A threaded group does not list its processes; the group above it does.
-        let text = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
+        let text = doors::read::kernel_text(group.join("cgroup.procs")).unwrap_or_default();
         // Processes outside of this PID namespace are listed as 0.
         let pids = text.lines().filter_map(|line| line.parse::<Pid>().ok());
         found.extend(pids.filter(|pid| *pid > 0));

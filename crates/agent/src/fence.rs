@@ -151,7 +151,7 @@ pub fn kill_groups_of(agent: &str) {
 
 /// The group that this process is in, of the first hierarchy that serves.
 fn home(root: &Path) -> Option<PathBuf> {
-    let text = fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
+    let text = doors::read::kernel_text(root.join("proc/self/cgroup")).ok()?;
     // `hierarchy:controllers:path`; version 2 has the hierarchy 0 and no controllers.
     let own = |controllers: &str| {
         let mut fields = text.lines().map(|line| line.splitn(3, ':').skip(1));
@@ -170,7 +170,7 @@ fn home(root: &Path) -> Option<PathBuf> {
 }
 
 fn has_word(path: &Path, word: &str) -> bool {
-    let text = fs::read_to_string(path).unwrap_or_default();
+    let text = doors::read::kernel_text(path).unwrap_or_default();
     text.split_whitespace().any(|found| found == word)
 }
 

@@ -78,7 +78,7 @@ fn overwrite(path: &Path, text: &str) -> std::io::Result<String> {
 
 /// The text to write back: of a list of choices, the chosen one.
 fn read(path: &Path) -> std::io::Result<String> {
-    let text = fs::read_to_string(path)?;
+    let text = doors::read::kernel_text(path)?;
     let text = text.trim_end();
     let chosen = collect::chosen(text);
     Ok(chosen.unwrap_or_else(|| text.to_owned()))

@@ -4,8 +4,9 @@
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bytesize::ByteSize;
+use doors::read::{open_file, stream_bytes};
 use model::{KeptPiece, Reply, Severity, Warning};
-use std::fs::{self, File};
+use std::fs::{self};
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -92,13 +93,11 @@ impl<'a> Kept<'a> {
 
     /// Sends a file in pieces, an empty one too; gives its length.
     fn send(&mut self, name: &str, path: &Path, length: u64) -> io::Result<u64> {
-        let mut file = File::open(path)?.take(length);
+        let mut file = open_file(path)?.take(length);
         let mut sent = 0;
         loop {
-            let mut bytes = Vec::with_capacity(PIECE_BYTES);
-            let read = (&mut file)
-                .take(PIECE_BYTES as u64)
-                .read_to_end(&mut bytes)?;
+            let bytes = stream_bytes((&mut file).take(PIECE_BYTES as u64), PIECE_BYTES as u64)?;
+            let read = bytes.len();
             if read > 0 || sent == 0 {
                 let piece = piece_of(name, &bytes);
                 (self.say)(Reply::Kept { piece });

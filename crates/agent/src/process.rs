@@ -332,10 +332,9 @@ pub fn memory_file(name: &str) -> io::Result<File> {
 
 /// All that a memory file holds.
 pub fn text_of(file: &mut File) -> String {
-    let mut bytes = Vec::new();
     // Memory files do not fail to read; what is not text is shown as far as it is.
     let _ = file.rewind();
-    let _ = file.take(OUTPUT_LIMIT_BYTES).read_to_end(&mut bytes);
+    let bytes = doors::read::start_of(file, OUTPUT_LIMIT_BYTES);
     String::from_utf8_lossy(&bytes).into_owned()
 }
 

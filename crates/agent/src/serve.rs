@@ -12,6 +12,7 @@ use crate::roles::stack::FOLDERS;
 use crate::state::StateLock;
 use crate::trial::{self, Context, Stage};
 use crate::{check, files, processes, turns};
+use doors::read::lines_within;
 use model::{Build, PROTOCOL_VERSION, Reply, Request, TrialResult, TrialSpec};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::collections::VecDeque;
@@ -123,12 +124,15 @@ enum Incoming {
     OutputEnded,
 }
 
+/// The most of a request: the longest is a trial, with all that its programs are given.
+const MOST_LINE_BYTES: u64 = 64 << 20;
+
 fn read_requests(input: impl BufRead, incoming: &Sender<Incoming>, interrupt: &Interrupt) {
-    for line in input.lines().map_while(Result::ok) {
-        if line.trim().is_empty() {
+    for line in lines_within(input, MOST_LINE_BYTES).map_while(Result::ok) {
+        if line.trim_ascii().is_empty() {
             continue;
         }
-        let request = match serde_json::from_str(&line) {
+        let request = match serde_json::from_slice(&line) {
             Ok(request) => Incoming::Request(request),
             Err(error) => Incoming::Garbled(format!("not a message: {error}")),
         };

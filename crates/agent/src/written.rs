@@ -1,9 +1,9 @@
 //! Files that a load writes: their texts once it has ended, if it wrote them in this trial.
 
+use doors::read::{open_file, stream_bytes};
 use load::Launch;
 use std::collections::BTreeMap;
-use std::fs::{self, File, Metadata};
-use std::io::Read;
+use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -74,11 +74,8 @@ fn text(path: &Path, before: Option<Stamp>) -> Result<String, String> {
     if found.len() > MOST_BYTES {
         return Err(format!("is larger than {} MiB", MOST_BYTES >> 20));
     }
-    let mut bytes = Vec::new();
-    let file = File::open(path).map_err(refused)?;
-    file.take(MOST_BYTES)
-        .read_to_end(&mut bytes)
-        .map_err(refused)?;
+    let file = open_file(path).map_err(refused)?;
+    let bytes = stream_bytes(file, MOST_BYTES).map_err(refused)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

@@ -79,7 +79,7 @@ pub fn zones(root: &Path) -> Vec<Zone> {
 impl Zone {
     /// The counter now, in microjoules.
     pub fn read(&self) -> io::Result<u64> {
-        let text = std::fs::read_to_string(self.path.join("energy_uj"))?;
+        let text = doors::read::kernel_text(self.path.join("energy_uj"))?;
         text.trim()
             .parse()
             .map_err(|_| io::ErrorKind::InvalidData.into())

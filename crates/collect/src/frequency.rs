@@ -27,7 +27,7 @@ fn from_cpufreq(root: &Path) -> Vec<f64> {
 }
 
 fn from_cpuinfo(root: &Path) -> Vec<f64> {
-    let text = fs::read_to_string(root.join("proc/cpuinfo")).unwrap_or_default();
+    let text = doors::read::kernel_text(root.join("proc/cpuinfo")).unwrap_or_default();
     text.lines()
         .filter_map(|line| line.split_once(':'))
         .filter(|(name, _)| name.trim() == "cpu MHz")

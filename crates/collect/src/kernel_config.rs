@@ -2,9 +2,8 @@
 //! `/lib/modules/…/config`, or the kernel's own `/proc/config.gz`.
 
 use crate::machine::kernel_release;
+use doors::read::{KERNEL_BYTES, file_text, open_kernel_file, stream_text};
 use flate2::read::GzDecoder;
-use std::fs::{self, File};
-use std::io::Read;
 use std::path::Path;
 
 /// Options that decide what can be compared, or that move figures.
@@ -32,15 +31,13 @@ fn plain(root: &Path) -> Option<String> {
     ];
     let mut texts = candidates
         .iter()
-        .filter_map(|path| fs::read_to_string(root.join(path)).ok());
+        .filter_map(|path| file_text(root.join(path), KERNEL_BYTES).ok());
     texts.next()
 }
 
 fn packed(root: &Path) -> Option<String> {
-    let file = File::open(root.join("proc/config.gz")).ok()?;
-    let mut text = String::new();
-    GzDecoder::new(file).read_to_string(&mut text).ok()?;
-    Some(text)
+    let file = open_kernel_file(root.join("proc/config.gz")).ok()?;
+    stream_text(GzDecoder::new(file), KERNEL_BYTES).ok()
 }
 
 fn value<'a>(text: &'a str, option: &str) -> Option<&'a str> {
@@ -53,6 +50,7 @@ fn value<'a>(text: &'a str, option: &str) -> Option<&'a str> {
 mod tests {
     use super::*;
     use ::tests::tree;
+    use std::fs::File;
 
     #[test]
     fn an_option_is_found_by_its_whole_name() {

@@ -31,13 +31,12 @@ pub mod thermal;
 pub mod tools;
 mod tracefs;
 
-use std::fs;
 use std::path::Path;
 
 /// The text of a small kernel file without the newline at its end.
 /// `None` if it is not there or may not be read.
 pub fn read_trimmed(path: &Path) -> Option<String> {
-    let text = fs::read_to_string(path).ok()?;
+    let text = doors::read::kernel_text(path).ok()?;
     Some(text.trim_end().to_owned())
 }
 

@@ -1,7 +1,6 @@
 //! Pressure stall information: `/proc/pressure/*` and `*.pressure` of a cgroup
 //! (Documentation/accounting/psi.rst).
 
-use std::fs;
 use std::path::Path;
 
 /// Stall time since boot (or since the cgroup was made).
@@ -37,7 +36,7 @@ impl Resource {
 /// Pressure on the whole system. `None` where the kernel keeps no PSI (`psi=0`).
 pub fn read(root: &Path, resource: Resource) -> Option<Stalled> {
     let path = root.join("proc/pressure").join(resource.name());
-    parse(&fs::read_to_string(path).ok()?)
+    parse(&doors::read::kernel_text(path).ok()?)
 }
 
 fn parse(text: &str) -> Option<Stalled> {

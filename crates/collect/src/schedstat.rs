@@ -115,7 +115,7 @@ impl fmt::Display for Unread {
 
 /// Reads the file now.
 pub fn read(root: &Path) -> Result<Schedstat, Unread> {
-    let text = std::fs::read_to_string(root.join("proc/schedstat"));
+    let text = doors::read::kernel_text(root.join("proc/schedstat"));
     parse(&text.map_err(|_| Unread::Missing)?)
 }
 

@@ -1,7 +1,6 @@
 //! `/proc/stat`: CPU time of the whole machine by kind, see proc_stat(5).
 
 use rustix::param::clock_ticks_per_second;
-use std::fs;
 use std::path::Path;
 
 /// CPU time since boot, all CPUs together.
@@ -49,7 +48,7 @@ impl CpuTime {
 
 /// CPU time since boot; `None` where `/proc/stat` cannot be read.
 pub fn read(root: &Path) -> Option<CpuTime> {
-    parse(&fs::read_to_string(root.join("proc/stat")).ok()?)
+    parse(&doors::read::kernel_text(root.join("proc/stat")).ok()?)
 }
 
 fn parse(text: &str) -> Option<CpuTime> {

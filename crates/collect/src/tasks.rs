@@ -44,7 +44,7 @@ impl TaskStat {
 
 /// Fields of the process `pid`; `None` if it is gone.
 pub fn stat(root: &Path, pid: Pid) -> Option<TaskStat> {
-    parse_stat(&fs::read_to_string(root.join(format!("proc/{pid}/stat"))).ok()?)
+    parse_stat(&doors::read::kernel_text(root.join(format!("proc/{pid}/stat"))).ok()?)
 }
 
 /// The command is in brackets and may itself hold brackets and blanks.
@@ -79,7 +79,7 @@ pub struct Switches {
 
 /// Context switches of the thread `tid` of the process `pid`; `None` if it is gone.
 pub fn switches(root: &Path, pid: Pid, tid: Pid) -> Option<Switches> {
-    let text = fs::read_to_string(root.join(format!("proc/{pid}/task/{tid}/status"))).ok()?;
+    let text = doors::read::kernel_text(root.join(format!("proc/{pid}/task/{tid}/status"))).ok()?;
     let value = |key: &str| -> Option<u64> {
         let line = text.lines().find(|line| line.starts_with(key))?;
         line.split_ascii_whitespace().nth(1)?.parse().ok()
@@ -93,7 +93,7 @@ pub fn switches(root: &Path, pid: Pid, tid: Pid) -> Option<Switches> {
 /// Number of times that a thread was moved to another CPU, from its `sched`
 /// (proc_sched_show_task in kernel/sched/debug.c; before 6.15 only with CONFIG_SCHED_DEBUG).
 pub fn migrations(root: &Path, pid: Pid, tid: Pid) -> Option<u64> {
-    let text = fs::read_to_string(root.join(format!("proc/{pid}/task/{tid}/sched"))).ok()?;
+    let text = doors::read::kernel_text(root.join(format!("proc/{pid}/task/{tid}/sched"))).ok()?;
     let line = text.lines().find(|l| l.starts_with("se.nr_migrations"))?;
     line.split_once(':')?.1.trim().parse().ok()
 }
@@ -177,7 +177,7 @@ impl Children {
         match self {
             Children::ByThread => {
                 let path = root.join(format!("proc/{pid}/task/{tid}/children"));
-                let text = fs::read_to_string(path).unwrap_or_default();
+                let text = doors::read::kernel_text(path).unwrap_or_default();
                 text.split_ascii_whitespace()
                     .filter_map(|pid| pid.parse().ok())
                     .collect()
@@ -201,7 +201,7 @@ pub fn with_environment(root: &Path, is_wanted: impl Fn(&[u8]) -> bool) -> Vec<P
 /// The environment that the process was started with, each variable with a zero behind
 /// it, or what the process has written over it. Empty if it cannot be read.
 pub fn environment(root: &Path, pid: Pid) -> Vec<u8> {
-    fs::read(root.join(format!("proc/{pid}/environ"))).unwrap_or_default()
+    doors::read::kernel_bytes(root.join(format!("proc/{pid}/environ"))).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! External programs: where they are, and which version.
 
+use doors::read::{Asked, output_within};
 use model::Program;
 use model::program::TOOL_FILE;
 use std::collections::BTreeMap;
 use std::env;
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
 /// `tool.NAME` for each of the programs that is on PATH: its version, and what it was made from
 /// where schedlab installed it; `present` where neither is known.
@@ -33,7 +33,7 @@ fn origin(program: &Path) -> Option<String> {
     let above = program.ancestors().skip(2).take(2);
     let files = above.map(|directory| directory.join(TOOL_FILE));
     let text = files
-        .filter_map(|file| fs::read_to_string(file).ok())
+        .filter_map(|file| doors::read::small_file_text(file).ok())
         .next()?;
     text.lines().next().map(str::to_owned)
 }
@@ -49,30 +49,13 @@ const VERSION_LIMIT: Duration = Duration::from_secs(5);
 
 /// The first line that a program prints with a digit in it.
 pub fn version(program: &Path, argument: &str) -> Option<String> {
-    let mut child = Command::new(program)
-        .arg(argument)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .ok()?;
-    end_within(&mut child, VERSION_LIMIT);
-    // Ended or killed: neither pipe blocks, and a version fits into one.
-    let output = child.wait_with_output().ok()?;
+    let asked = Asked {
+        time: VERSION_LIMIT,
+        ..Asked::default()
+    };
+    let output = output_within(Command::new(program).arg(argument), asked).ok()?;
     let text = [output.stdout, output.stderr].concat();
     first_version(&String::from_utf8_lossy(&text))
-}
-
-/// Wait for the end of a child, and kill it if that does not come.
-fn end_within(child: &mut Child, limit: Duration) {
-    let start = Instant::now();
-    while matches!(child.try_wait(), Ok(None)) {
-        if start.elapsed() > limit {
-            let _ = child.kill();
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 fn first_version(text: &str) -> Option<String> {
@@ -85,7 +68,7 @@ fn first_version(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
+    use std::fs;
 
     fn program(directory: &Path, name: &str, text: &str) -> PathBuf {
         let path = directory.join(name);
@@ -130,13 +113,6 @@ mod tests {
             Some("commit 1"),
             "through a link"
         );
-    }
-
-    #[test]
-    fn a_program_that_does_not_end_is_killed() {
-        let mut child = Command::new("sleep").arg("600").spawn().unwrap();
-        end_within(&mut child, Duration::ZERO);
-        assert!(!child.wait().unwrap().success());
     }
 
     #[test]

@@ -5,7 +5,7 @@
 use rustix::fs::{Dir, FileType, Mode, OFlags, openat};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
@@ -17,13 +17,14 @@ pub fn event_id(root: &Path, event: &str) -> io::Result<u64> {
     for place in PLACES {
         let path = root.join(place).join(&file);
         if path.exists() {
-            return parse(&std::fs::read_to_string(path)?);
+            return parse(&doors::read::kernel_text(path)?);
         }
     }
-    let mut text = String::new();
     let opened = openat(detached()?, &file, OFlags::RDONLY, Mode::empty())?;
-    File::from(opened).read_to_string(&mut text)?;
-    parse(&text)
+    parse(&doors::read::stream_text(
+        File::from(opened),
+        doors::read::KERNEL_BYTES,
+    )?)
 }
 
 /// The tracepoints of a subsystem (`sched`), sorted.

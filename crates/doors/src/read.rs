@@ -12,10 +12,11 @@ mod json;
 mod line;
 mod stream;
 
-pub use child::{Asked, Heard, NoOutput, hear, output_of, output_within};
+pub use child::{Asked, Heard, NoOutput, hear, output_of, output_of_work, output_within};
 pub use file::{
-    KERNEL_BYTES, file_bytes, file_bytes_here, file_text, kernel_bytes, kernel_text, open_file,
-    open_file_here, open_kernel_file, text_of_file_or_pipe,
+    KERNEL_BYTES, LARGE_FILE_BYTES, SMALL_FILE_BYTES, file_bytes, file_bytes_here, file_text,
+    kernel_bytes, kernel_text, large_file_bytes, open_file, open_file_here, open_kernel_file,
+    small_file_bytes, small_file_text, text_of_file_or_pipe,
 };
 pub use json::{MostJson, json};
 pub use line::{LONGEST_SHOWN_LINE, Lines, line_within, lines_within};

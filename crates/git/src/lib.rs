@@ -11,7 +11,7 @@ use model::Problem;
 use model::printable::last_lines;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
 /// Ways by which git may fetch. `ext::` would start any program.
 const PROTOCOLS: [&str; 5] = ["https", "http", "ssh", "git", "file"];
@@ -211,7 +211,7 @@ fn start(ours: &[&str], end: Option<&str>, words: &[&str]) -> Result<Output, Err
         .args(ours)
         .args(end)
         .args(words);
-    let output = command.stdin(Stdio::null()).output();
+    let output = doors::read::output_of_work(&mut command);
     output.map_err(io("start", Path::new("git")))
 }
 

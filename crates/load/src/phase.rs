@@ -13,6 +13,7 @@
 
 use crate::worst::{self, LOOK, Lookout};
 use crate::{Job, Launch, Output, Parsed, SELF, program, sys};
+use doors::read::Lines;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
@@ -200,8 +201,11 @@ impl<'a> Phases<'a> {
     }
 }
 
+/// The most that is read of a line of the agent.
+const MOST_LINE_BYTES: usize = 16 << 20;
+
 fn forward_lines(input: impl BufRead, sender: &Sender<Input>) {
-    for line in input.lines().map_while(Result::ok) {
+    for line in Lines::within(input, MOST_LINE_BYTES) {
         if sender.send(Input::Line(line)).is_err() {
             return;
         }

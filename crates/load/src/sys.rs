@@ -91,7 +91,7 @@ pub fn current_cpu() -> usize {
 
 /// An upper bound of what [`current_cpu`] returns, plus one.
 pub fn possible_cpus() -> usize {
-    let text = std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
+    let text = doors::read::kernel_text("/sys/devices/system/cpu/possible").unwrap_or_default();
     let last = text
         .trim()
         .rsplit(['-', ','])

@@ -37,7 +37,8 @@ impl Grub {
         image(root, release)?;
         let directory = directory(root).ok_or("there is no /boot/grub/grub.cfg")?;
         let path = directory.join("grub.cfg");
-        let text = std::fs::read_to_string(&path).map_err(|e| format!("read {path:?}: {e}"))?;
+        let text =
+            doors::read::small_file_text(&path).map_err(|e| format!("read {path:?}: {e}"))?;
         for needed in ["next_entry", "custom.cfg"] {
             if !text.contains(needed) {
                 return Err(format!("grub.cfg has no {needed}: run update-grub"));

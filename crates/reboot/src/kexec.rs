@@ -19,7 +19,7 @@ impl Kexec {
         let (kernel, initrd) = image(root, release)?;
         let program = installed(&["kexec"]);
         let program = program.ok_or("kexec is not installed (Debian: kexec-tools)")?;
-        let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap_or_default();
+        let read = |path: &str| doors::read::kernel_text(root.join(path)).unwrap_or_default();
         if read("proc/sys/kernel/kexec_load_disabled").trim() != "0" {
             return Err("this kernel starts no other one (kexec_load_disabled)".to_owned());
         }
@@ -60,7 +60,7 @@ fn arguments(running: &str) -> String {
 
 /// Forgets a kernel that is loaded.
 pub(crate) fn clear(root: &Path) -> Result<(), String> {
-    let loaded = std::fs::read_to_string(root.join("sys/kernel/kexec_loaded"));
+    let loaded = doors::read::kernel_text(root.join("sys/kernel/kexec_loaded"));
     match (loaded.as_deref().map(str::trim), installed(&["kexec"])) {
         (Ok("1"), Some(program)) => run(&program, &["-u"]).map(drop),
         _ => Ok(()),

@@ -152,9 +152,8 @@ pub fn restart(by: By) -> Result<(), Problem> {
 /// Is there something that starts at a boot and has not started yet?
 pub fn is_starting() -> bool {
     // Its status is not 0 where a unit has failed, too.
-    let state = std::process::Command::new("systemctl")
-        .arg("is-system-running")
-        .output();
+    let state =
+        doors::read::output_of(std::process::Command::new("systemctl").arg("is-system-running"));
     let state = state.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
     matches!(
         state.as_deref().map(str::trim),
@@ -174,7 +173,7 @@ pub fn settle() {
 
 /// Is this a boot that was prepared here? The next one is the machine's own.
 pub fn is_once(root: &Path) -> bool {
-    let arguments = std::fs::read_to_string(root.join("proc/cmdline")).unwrap_or_default();
+    let arguments = doors::read::kernel_text(root.join("proc/cmdline")).unwrap_or_default();
     arguments.split_whitespace().any(|word| word == MARK)
 }
 
@@ -234,7 +233,7 @@ pub fn installed(root: &Path) -> Vec<String> {
 /// Name of this boot, another one after each (proc(5), random/boot_id).
 pub fn boot_id(root: &Path) -> String {
     let path = root.join("proc/sys/kernel/random/boot_id");
-    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let text = doors::read::kernel_text(path).unwrap_or_default();
     text.trim().to_owned()
 }
 
@@ -266,7 +265,7 @@ fn image(root: &Path, release: &str) -> Result<(PathBuf, Option<PathBuf>), Strin
 
 /// A file that may not be there. One that cannot be read is an error: it must not be replaced.
 fn read_if_there(path: &Path) -> Result<String, String> {
-    match std::fs::read_to_string(path) {
+    match doors::read::small_file_text(path) {
         Ok(text) => Ok(text),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
         Err(e) => Err(format!("read {}: {e}", path.display())),

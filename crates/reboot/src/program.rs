@@ -1,15 +1,12 @@
 //! Programs of the boot loaders, run to their end.
 
-use std::process::{Command, Stdio};
+use doors::read::output_of;
+use std::process::Command;
 
 /// Standard output of a program that must succeed.
 pub(crate) fn run(name: &str, args: &[&str]) -> Result<String, String> {
     let words = || format!("{name} {}", args.join(" "));
-    let output = Command::new(name)
-        .args(args)
-        .env("LC_ALL", "C")
-        .stdin(Stdio::null())
-        .output()
+    let output = output_of(Command::new(name).args(args).env("LC_ALL", "C"))
         .map_err(|e| format!("`{}`: {e}", words()))?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());

@@ -114,7 +114,7 @@ impl Record {
             path: file.to_owned(),
             why,
         };
-        match std::fs::read_to_string(file) {
+        match doors::read::small_file_text(file) {
             Ok(text) => serde_json::from_str(&text)
                 .map(Some)
                 .map_err(|e| failed(e.to_string())),

@@ -28,7 +28,7 @@ impl SystemdBoot {
                 .flatten()
                 .flatten();
             let texts = files.filter(|file| file.file_name() != file_name().as_str());
-            let mut texts = texts.filter_map(|file| std::fs::read_to_string(file.path()).ok());
+            let mut texts = texts.filter_map(|file| doors::read::small_file_text(file.path()).ok());
             if let Some(entry) = texts.find_map(|text| loader_entry::once(&text, NAME, release)) {
                 return Ok(SystemdBoot { directory, entry });
             }

@@ -8,10 +8,10 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use doors::read::copy_within;
 use flate2::read::ZlibDecoder;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
-use std::io::Read;
 use std::time::Duration;
 
 /// A generator writes ten intervals, the collector of run queues one for each CPU, of
@@ -112,15 +112,13 @@ impl Interval {
 fn inflate(deflated: &[u8], buffer: &mut Vec<u8>) -> Result<(), String> {
     let deflated = deflated.get(4..).ok_or_else(|| damaged("it is cut off"))?;
     buffer.clear();
-    ZlibDecoder::new(deflated)
-        .take(MOST_INFLATED_BYTES + 1)
-        .read_to_end(buffer)
-        .map_err(|e| damaged(&e.to_string()))?;
-    match buffer.len() as u64 > MOST_INFLATED_BYTES {
-        false => Ok(()),
-        true => Err(damaged(
+    let inflated = copy_within(ZlibDecoder::new(deflated), buffer, MOST_INFLATED_BYTES);
+    match inflated {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::FileTooLarge => Err(damaged(
             "it inflates to more than the 1 MiB that an interval can have",
         )),
+        Err(error) => Err(damaged(&error.to_string())),
     }
 }
 
@@ -221,6 +219,7 @@ mod tests {
     use super::*;
     use hdrhistogram::serialization::{Serializer, V2DeflateSerializer, V2Serializer};
     use proptest::prelude::*;
+    use std::io::Read;
 
     fn empty() -> Histogram<u64> {
         let mut histogram = Histogram::new(3).unwrap();

@@ -11,6 +11,7 @@ use crate::files::{self, io, read_json, write_json, write_whole};
 use crate::merge::{self, Part};
 use crate::write::{Held, is_directory};
 use crate::{Manifest, ResultsError};
+use doors::read::small_file_text;
 use doors::written;
 use model::Experiment;
 use std::fs;
@@ -93,7 +94,7 @@ impl FleetDir {
 
     /// The experiment as it was written, if there was a file.
     pub fn source(&self) -> Option<String> {
-        fs::read_to_string(self.nodes().join(files::EXPERIMENT_SOURCE)).ok()
+        small_file_text(self.nodes().join(files::EXPERIMENT_SOURCE)).ok()
     }
 
     /// The results directory of a machine.

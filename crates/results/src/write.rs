@@ -405,8 +405,9 @@ fn copy_files(from: &Path, dir: &Path) -> Result<(), ResultsError> {
         let (source, place) = (from.join(name), dir.join(name));
         let parent = place.parent().unwrap_or(dir);
         written::make_directory(parent).map_err(io("making", parent))?;
-        let (mut source_file, mut copy) = (files::open(&source)?, created(&place)?);
-        std::io::copy(&mut source_file, &mut copy).map_err(io("copying", &source))?;
+        let (source_file, mut copy) = (files::open(&source)?, created(&place)?);
+        doors::read::copy_within(source_file, &mut copy, u64::MAX)
+            .map_err(io("copying", &source))?;
         copy.sync_all().map_err(io("syncing", &place))?;
     }
     Ok(())

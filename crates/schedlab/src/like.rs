@@ -5,6 +5,7 @@ use crate::args::RunArgs;
 use crate::exit::CliError;
 use crate::opened::Opened;
 use crate::request::{Wanted, expose, override_stop};
+use doors::read::line_within;
 use doors::shown::Stream;
 use load::Chosen;
 use load::roles::{ANTAGONISTS, Readiness, SERVERS};
@@ -73,10 +74,8 @@ fn agreed(earlier: &Path, wanted: &Wanted, args: &RunArgs) -> Result<(), CliErro
         ));
     }
     say("Run this? [y/N] ");
-    let mut answer = String::new();
-    std::io::stdin()
-        .read_line(&mut answer)
-        .map_err(CliError::internal)?;
+    let answer = line_within(&mut std::io::stdin().lock(), 1024).map_err(CliError::internal)?;
+    let answer = String::from_utf8_lossy(&answer.unwrap_or_default()).into_owned();
     match answer.trim().to_ascii_lowercase().as_str() {
         "y" | "yes" => Ok(()),
         _ => Err(CliError::usage(

@@ -174,7 +174,7 @@ fn host() -> String {
 
 /// Addresses of a file, one a line, so that no secret is an argument.
 fn of_file(file: &Path) -> Result<Vec<Receiver>, CliError> {
-    let text = std::fs::read_to_string(file)
+    let text = doors::read::small_file_text(file)
         .map_err(|error| CliError::usage(format!("read {}: {error}", file.display()), FORMS))?;
     let lines = text.lines().map(str::trim);
     let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));

@@ -59,7 +59,7 @@ pub fn require(remedy: &str) -> Result<(), CliError> {
 /// Runs systemctl(1) to its end.
 pub fn systemctl(args: &[&str]) -> Result<(), CliError> {
     let words = format!("systemctl {}", args.join(" "));
-    let output = Command::new("systemctl").args(args).output();
+    let output = doors::read::output_of_work(Command::new("systemctl").args(args));
     let output = output.map_err(|e| CliError::internal(format!("{words}: {e}")))?;
     if output.status.success() {
         return Ok(());

@@ -211,7 +211,7 @@ fn under_way(error: &LockError) -> String {
         return said;
     };
     let process = Path::new("/proc").join(pid.to_string());
-    if let Ok(words) = std::fs::read(process.join("cmdline")) {
+    if let Ok(words) = doors::read::kernel_bytes(process.join("cmdline")) {
         let words = String::from_utf8_lossy(&words);
         let words = words.trim_end_matches('\0').split('\0');
         said += &format!("\n{}", shlex::try_join(words).unwrap_or_default());
@@ -229,7 +229,7 @@ fn under_way(error: &LockError) -> String {
 fn start(pid: i32) -> Option<String> {
     let stat = collect::tasks::stat(Path::new("/"), pid)?;
     let after_boot = Duration::from_nanos(collect::stat::ticks_to_ns(stat.start_ticks));
-    let uptime = std::fs::read_to_string("/proc/uptime").ok()?;
+    let uptime = doors::read::kernel_text("/proc/uptime").ok()?;
     let uptime = Duration::try_from_secs_f64(uptime.split(' ').next()?.parse().ok()?).ok()?;
     let start = jiff::Zoned::now().checked_sub(uptime.checked_sub(after_boot)?);
     Some(start.ok()?.strftime("%Y-%m-%d %H:%M:%S").to_string())

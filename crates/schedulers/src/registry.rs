@@ -2,18 +2,17 @@
 //! cargo, which knows the user's registry, proxy and offline settings.
 
 use crate::version::{self, Version};
+use doors::read::output_of_work;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// The newest version of `name` that `cargo info` reports, or why there is none.
 /// `neutral` is a directory outside any workspace, whose lock file would decide.
 pub(crate) fn newest(cargo: &Path, name: &str, neutral: &Path) -> Result<Version, String> {
-    let output = Command::new(cargo)
-        .args(["info", "--quiet", "--color", "never", name])
-        .current_dir(neutral)
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|e| format!("{}: {e}", cargo.display()))?;
+    let mut info = Command::new(cargo);
+    info.args(["info", "--quiet", "--color", "never", name])
+        .current_dir(neutral);
+    let output = output_of_work(&mut info).map_err(|e| format!("{}: {e}", cargo.display()))?;
     match output.status.success() {
         true => parse(&String::from_utf8_lossy(&output.stdout))
             .ok_or_else(|| "cargo info printed no version".to_owned()),
@@ -23,12 +22,11 @@ pub(crate) fn newest(cargo: &Path, name: &str, neutral: &Path) -> Result<Version
 
 /// The version of the crate whose manifest this is, or why there is none.
 pub(crate) fn version_of_path(cargo: &Path, manifest: &Path) -> Result<Version, String> {
-    let output = Command::new(cargo)
+    let mut pkgid = Command::new(cargo);
+    pkgid
         .args(["pkgid", "--quiet", "--color", "never", "--manifest-path"])
-        .arg(manifest)
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|e| format!("{}: {e}", cargo.display()))?;
+        .arg(manifest);
+    let output = output_of_work(&mut pkgid).map_err(|e| format!("{}: {e}", cargo.display()))?;
     match output.status.success() {
         true => parse_id(&String::from_utf8_lossy(&output.stdout))
             .ok_or_else(|| "cargo pkgid printed no version".to_owned()),

@@ -53,7 +53,7 @@ pub(crate) fn crate_of(name: &str, tree: &Path) -> Result<PathBuf, Error> {
 }
 
 fn is_crate(directory: &Path, name: &str) -> bool {
-    let manifest = fs::read_to_string(directory.join("Cargo.toml")).unwrap_or_default();
+    let manifest = doors::read::small_file_text(directory.join("Cargo.toml")).unwrap_or_default();
     let named = |line: &str| {
         let value = line.strip_prefix("name")?.trim_start().strip_prefix('=')?;
         Some(value.trim().trim_matches('"') == name)

@@ -110,7 +110,7 @@ fn clang_suffix(name: &OsString) -> Option<u32> {
 }
 
 fn is_new_enough(clang: &Path) -> bool {
-    let output = Command::new(clang).arg("--version").output();
+    let output = doors::read::output_of(Command::new(clang).arg("--version"));
     output
         .ok()
         .and_then(|o| clang_version(&String::from_utf8_lossy(&o.stdout)))

@@ -106,7 +106,9 @@ impl Workshop {
         fs::create_dir_all(&dir).map_err(Error::io("create", &dir))?;
         let (part, to) = (dir.join(".part"), dir.join(name));
         File::create(&part)
-            .and_then(|mut file| io::copy(&mut program, &mut file))
+            .and_then(|mut file| {
+                doors::read::copy_within(&mut program, &mut file, doors::read::LARGE_FILE_BYTES)
+            })
             .and_then(|_| fs::set_permissions(&part, Permissions::from_mode(0o755)))
             .and_then(|()| fs::rename(&part, &to))
             .map_err(Error::io("write", &to))
@@ -132,7 +134,8 @@ pub(crate) fn toolchain(path: &OsStr) -> Option<PathBuf> {
 fn cargo_config(schedulers: &Path) -> Result<Option<PathBuf>, Error> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
-    let Some(text) = home.and_then(|h| fs::read(h.join("config.toml")).ok()) else {
+    let Some(text) = home.and_then(|h| doors::read::small_file_bytes(h.join("config.toml")).ok())
+    else {
         return Ok(None);
     };
     let copy = schedulers.join("cargo-config.toml");

@@ -6,9 +6,8 @@ use crate::catalog::{DEBIAN, Tool};
 use crate::error::Error;
 use model::printable::last_lines;
 use sha2::{Digest, Sha256};
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
 /// Lines of a program's output that an error quotes.
 const QUOTED_LINES: usize = 5;
@@ -58,7 +57,7 @@ pub(crate) fn package(
             (file, url)
         }
     };
-    let bytes = fs::read(&file).map_err(|error| Error::NotFetched {
+    let bytes = doors::read::large_file_bytes(&file).map_err(|error| Error::NotFetched {
         name: tool.name,
         from: from.clone(),
         why: error.to_string(),
@@ -135,7 +134,7 @@ pub(crate) fn output(
     package: &'static str,
 ) -> Result<Output, Error> {
     let program = command.get_program().to_string_lossy().into_owned();
-    command.stdin(Stdio::null()).output().map_err(|error| {
+    doors::read::output_of_work(&mut command).map_err(|error| {
         if error.kind() == std::io::ErrorKind::NotFound {
             return Error::MissingProgram {
                 program: program.clone(),

@@ -67,7 +67,7 @@ fn find_out(qemu: &str, kernel: &Path, initramfs: &Path, cache: &Path, launch: &
         return choice(Accel::Tcg, &format!("{DEVICE} cannot be used: {e}"));
     }
     let kept = cache.join("kvm-works.json");
-    let host_boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let host_boot = doors::read::kernel_text("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     // A program of the same version may be another one, or a script around it, and who
     // runs it may not use the device.
     let qemu = &launch.describe(qemu);
@@ -97,7 +97,7 @@ fn find_out(qemu: &str, kernel: &Path, initramfs: &Path, cache: &Path, launch: &
 }
 
 fn recall(kept: &Path, host_boot: &str, qemu: &str) -> Option<Answer> {
-    let answer: Answer = serde_json::from_slice(&fs::read(kept).ok()?).ok()?;
+    let answer: Answer = serde_json::from_slice(&doors::read::small_file_bytes(kept).ok()?).ok()?;
     (answer.host_boot == host_boot && answer.qemu == qemu).then_some(answer)
 }
 

@@ -64,7 +64,7 @@ pub(crate) fn for_all(path: &Path, key: &str, cache: &Path) -> Result<PathBuf, V
     let copy = dir.join(key);
     if !copy.exists() {
         fs::create_dir_all(&dir).map_err(io("create", &dir))?;
-        let bytes = fs::read(path).map_err(io("read", path))?;
+        let bytes = doors::read::large_file_bytes(path).map_err(io("read", path))?;
         write_whole(&copy, &bytes)?;
     }
     Ok(copy)

@@ -2,8 +2,8 @@
 //! it. A qcow2 image can name any file of the host as the one that its missing blocks
 //! are read from (docs/interop/qcow2.txt of QEMU).
 
+use doors::read::start_of;
 use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
 /// Length of the header, up to and with the feature bits of version 3.
@@ -24,11 +24,10 @@ pub(crate) fn format(image: &Path) -> &'static str {
 
 /// Why the image cannot be used.
 pub(crate) fn problem(image: &Path) -> Option<String> {
-    let mut head = Vec::new();
-    let read = File::open(image).and_then(|file| file.take(HEADER_BYTES).read_to_end(&mut head));
-    match read {
+    // A disk of the machine is a device.
+    match File::open(image).map(|file| start_of(file, HEADER_BYTES)) {
         Err(e) => Some(format!("cannot be read: {e}")),
-        Ok(_) if format(image) == "qcow2" => problem_in(&head).map(str::to_owned),
+        Ok(head) if format(image) == "qcow2" => problem_in(&head).map(str::to_owned),
         Ok(_) => None,
     }
 }

@@ -3,7 +3,6 @@
 //! that the vCPU threads waited for a CPU (`/proc/PID/task/TID/schedstat`).
 
 use model::{Measurement, MetricDef, parse_cpu_list};
-use std::fs;
 use std::time::Instant;
 
 const STEAL: MetricDef = MetricDef::explaining(
@@ -29,7 +28,7 @@ const LOAD: MetricDef = MetricDef::explaining(
 
 /// Model of the host's CPU, where its kernel has a name for it.
 pub(crate) fn cpu_model() -> Option<String> {
-    let text = fs::read_to_string("/proc/cpuinfo").ok()?;
+    let text = doors::read::kernel_text("/proc/cpuinfo").ok()?;
     let mut fields = text.lines().filter_map(|line| line.split_once(':'));
     let (_, model) = fields.find(|(name, _)| name.trim() == "model name")?;
     Some(model.trim().to_owned())
@@ -37,7 +36,7 @@ pub(crate) fn cpu_model() -> Option<String> {
 
 /// CPUs that this process may run on.
 pub(crate) fn usable_cpus() -> Vec<u32> {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let status = doors::read::kernel_text("/proc/self/status").unwrap_or_default();
     let list = status
         .lines()
         .find_map(|l| l.strip_prefix("Cpus_allowed_list:"));
@@ -47,7 +46,7 @@ pub(crate) fn usable_cpus() -> Vec<u32> {
 
 /// Bytes that can be given away without swapping.
 pub(crate) fn available_memory() -> Option<u64> {
-    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let text = doors::read::kernel_text("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
     let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
     Some(kib * 1024)
@@ -113,10 +112,11 @@ fn percent(part: u64, whole: f64) -> f64 {
 
 impl Counters {
     fn read(pid: u32, vcpus: &[i32]) -> Self {
-        let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+        let stat = doors::read::kernel_text("/proc/stat").unwrap_or_default();
         let (steal, all) = cpu_times(&stat);
         let wait = |tid| {
-            let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/schedstat")).ok()?;
+            let text =
+                doors::read::kernel_text(format!("/proc/{pid}/task/{tid}/schedstat")).ok()?;
             text.split_whitespace().nth(1)?.parse::<u64>().ok()
         };
         Counters {
@@ -141,7 +141,7 @@ fn cpu_times(stat: &str) -> (u64, u64) {
 }
 
 fn load_average() -> Option<f64> {
-    let text = fs::read_to_string("/proc/loadavg").ok()?;
+    let text = doors::read::kernel_text("/proc/loadavg").ok()?;
     text.split_whitespace().next()?.parse().ok()
 }
 

@@ -8,7 +8,7 @@ use crate::kernel::apt::{Package, Suite};
 use crate::kernel::{self, Kernel};
 use crate::{name, unpack};
 use sha2::{Digest, Sha256};
-use std::fs::{self, File};
+use std::fs::{self};
 use std::path::{Path, PathBuf};
 
 /// Depends on the hypervisor and the toolstack that belong together.
@@ -136,7 +136,7 @@ pub(crate) fn first_in(dir: &Path, is_it: impl Fn(&str) -> bool) -> Option<PathB
 
 /// QEMU unpacks no image.
 fn unpacked(name: &str, packed: &Path, cache: &Path) -> Result<PathBuf, VmError> {
-    let bytes = fs::read(packed).map_err(io("read", packed))?;
+    let bytes = doors::read::large_file_bytes(packed).map_err(io("read", packed))?;
     let hash: String = Sha256::digest(&bytes)
         .iter()
         .take(8)
@@ -148,7 +148,7 @@ fn unpacked(name: &str, packed: &Path, cache: &Path) -> Result<PathBuf, VmError>
     if cache::is_for_all(&image) {
         return Ok(image);
     }
-    let file = File::open(packed).map_err(io("read", packed))?;
+    let file = doors::read::open_file(packed).map_err(io("read", packed))?;
     let whole = unpack::output_of("gzip", file.into(), LARGEST);
     let whole = whole.map_err(io("unpack", packed))?;
     match whole {

@@ -31,7 +31,7 @@ const DIRECTORIES: [&str; 8] = [
 pub fn prepare(kernel: &Kernel, program: &Path, cache: &Path) -> Result<PathBuf, VmError> {
     let init = read_program(program)?;
     let config = match &kernel.config_file {
-        Some(path) => fs::read(path).map_err(io("read", path))?,
+        Some(path) => doors::read::small_file_bytes(path).map_err(io("read", path))?,
         None => Vec::new(),
     };
     let dir = cache.join("initramfs");
@@ -58,7 +58,7 @@ pub fn prepare(kernel: &Kernel, program: &Path, cache: &Path) -> Result<PathBuf,
 }
 
 fn read_program(program: &Path) -> Result<Vec<u8>, VmError> {
-    let bytes = fs::read(program).map_err(io("read", program))?;
+    let bytes = doors::read::large_file_bytes(program).map_err(io("read", program))?;
     elf::without_debug(&bytes).ok_or_else(|| {
         unmet(
             &program.display().to_string(),

@@ -11,7 +11,7 @@ use crate::VmError;
 use confine::Confinement;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::fs::File;
-use std::io::{PipeReader, Read};
+use std::io::PipeReader;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -181,10 +181,8 @@ fn open_image(path: &Path) -> Result<File, VmError> {
 const MOST_WRITTEN: u64 = 512 << 20;
 
 fn rest_of(file: &Mutex<File>) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
     let file = file.lock().unwrap_or_else(PoisonError::into_inner);
-    (&*file).take(MOST_WRITTEN).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    doors::read::stream_bytes(&*file, MOST_WRITTEN)
 }
 
 /// A file in memory: an end to read from, and one that QEMU writes to.
@@ -200,10 +198,10 @@ fn output_file() -> Result<(File, File), VmError> {
 
 /// The memory of a saved guest, through a pipe. QEMU opens no file of its own for it.
 fn feed(path: &Path) -> Result<PipeReader, VmError> {
-    let mut memory = File::open(path).map_err(io("open", path))?;
+    let memory = doors::read::open_file(path).map_err(io("open", path))?;
     let (reader, mut writer) = std::io::pipe().map_err(io("create", Path::new("a pipe")))?;
     // QEMU says itself when the memory is not whole.
-    std::thread::spawn(move || std::io::copy(&mut memory, &mut writer));
+    std::thread::spawn(move || doors::read::copy_within(memory, &mut writer, u64::MAX));
     Ok(reader)
 }
 
@@ -274,10 +272,9 @@ fn wait(mut child: Child) -> String {
 /// A guest can make QEMU complain without end.
 fn first_words(errors: ChildStderr) -> String {
     const KEPT: u64 = 16 * 1024;
-    let mut kept = Vec::new();
-    let mut errors = errors.take(KEPT);
+    let mut errors = errors;
+    let kept = doors::read::start_of(&mut errors, KEPT);
     // What cannot be read is not there.
-    let _ = errors.read_to_end(&mut kept);
-    let _ = std::io::copy(&mut errors.into_inner(), &mut std::io::sink());
+    let _ = doors::read::discard(errors);
     String::from_utf8_lossy(&kept).into_owned()
 }

@@ -9,8 +9,8 @@ use super::init;
 use super::kernel::Kernel;
 use super::unpack;
 use crate::VmError;
+use doors::read::{file_bytes, file_text, open_file};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Loaded in this order where they are modules.
@@ -109,6 +109,9 @@ enum Step {
     Take(Module),
 }
 
+/// The most that is read of a list of modules, of which a distribution has thousands.
+const MOST_OF_A_LIST: u64 = 64 << 20;
+
 /// Module name to file.
 #[derive(Debug, Default)]
 struct Index {
@@ -118,9 +121,11 @@ struct Index {
 impl Index {
     fn read(dir: &Path) -> Result<Self, VmError> {
         let order = dir.join("modules.order");
-        let text = match fs::read_to_string(&order) {
+        let text = match file_text(&order, MOST_OF_A_LIST) {
             Ok(text) => text,
-            Err(_) => fs::read_to_string(dir.join("modules.dep")).map_err(io("read", &order))?,
+            Err(_) => {
+                file_text(dir.join("modules.dep"), MOST_OF_A_LIST).map_err(io("read", &order))?
+            }
         };
         let wanted = parse_index(&text);
         let paths = wanted
@@ -193,9 +198,9 @@ fn read(path: &Path) -> Result<Vec<u8>, VmError> {
         Some("xz") => ("xz", "xz-utils"),
         Some("zst") => ("zstd", "zstd"),
         Some("gz") => ("gzip", "gzip"),
-        _ => return fs::read(path).map_err(io("read", path)),
+        _ => return file_bytes(path, LARGEST).map_err(io("read", path)),
     };
-    let packed = fs::File::open(path).map_err(io("read", path))?;
+    let packed = open_file(path).map_err(io("read", path))?;
     let unpacked = unpack::output_of(program, packed.into(), LARGEST);
     let whole = unpacked.and_then(|(bytes, status)| match status.success() {
         true => Ok(bytes),
@@ -220,6 +225,7 @@ fn read(path: &Path) -> Result<Vec<u8>, VmError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     fn names(text: &str) -> Vec<String> {
         parse_index(text)

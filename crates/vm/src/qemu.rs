@@ -39,7 +39,7 @@ fn asked() -> Command {
 
 /// `7.2.22 (Debian …)`; `None` where it is not installed.
 pub fn version() -> Option<String> {
-    let output = asked().arg("--version").output().ok()?;
+    let output = doors::read::output_of(asked().arg("--version")).ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let line = text.lines().next()?;
     Some(line.trim_start_matches("QEMU emulator version ").to_owned())
@@ -90,7 +90,7 @@ pub(crate) const NETWORK: &str = "network";
 pub(crate) fn sandbox_works() -> bool {
     static WORKS: OnceLock<bool> = OnceLock::new();
     *WORKS.get_or_init(|| {
-        let tried = asked().args(["-sandbox", SANDBOX, "-version"]).output();
+        let tried = doors::read::output_of(asked().args(["-sandbox", SANDBOX, "-version"]));
         tried.is_ok_and(|output| output.status.success())
     })
 }

@@ -4,7 +4,7 @@
 use super::qemu::NETWORK;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use serde_json::{Value, json};
-use std::io::{self, BufRead, BufReader, IoSlice, Read, Write};
+use std::io::{self, BufReader, IoSlice, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -110,11 +110,9 @@ impl Monitor {
     }
 
     fn message(&mut self) -> io::Result<Value> {
-        let mut line = String::new();
-        if (&mut self.stream).take(MAX_LINE).read_line(&mut line)? == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        Ok(serde_json::from_str(&line)?)
+        let line = doors::read::line_within(&mut self.stream, MAX_LINE)?;
+        let line = line.ok_or(io::ErrorKind::UnexpectedEof)?;
+        Ok(serde_json::from_slice(&line)?)
     }
 }
 

@@ -74,9 +74,9 @@ pub(crate) fn write(monitor: &mut Monitor, mut file: File) -> std::io::Result<()
         "migrate-set-parameters",
         json!({ "max-bandwidth": i64::MAX }),
     )?;
-    let (mut reader, writer) = std::io::pipe()?;
+    let (reader, writer) = std::io::pipe()?;
     monitor.give("memory", writer.into())?;
-    let written = std::thread::spawn(move || std::io::copy(&mut reader, &mut file));
+    let written = std::thread::spawn(move || doors::read::copy_within(reader, &mut file, u64::MAX));
     monitor.run("migrate", json!({ "uri": "fd:memory" }))?;
     wait_until_saved(monitor)?;
     written

@@ -1,7 +1,8 @@
 //! Unpacking of gzip, xz, zstd and their like, up to a limit: the files may be a stranger's,
 //! and a few kilobytes of them unpack to all of the memory.
 
-use std::io::{Error, ErrorKind, Read, Result};
+use doors::read::stream_bytes;
+use std::io::{Error, ErrorKind, Result};
 use std::process::{Command, ExitStatus, Stdio};
 
 /// The output of `program -dc` for `input`, and how it ended.
@@ -12,22 +13,22 @@ pub fn output_of(program: &str, input: Stdio, limit: u64) -> Result<(Vec<u8>, Ex
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()?;
-    let mut bytes = Vec::new();
     let read = match child.stdout.take() {
-        Some(output) => output.take(limit + 1).read_to_end(&mut bytes),
-        None => Ok(0),
+        Some(output) => stream_bytes(output, limit),
+        None => Ok(Vec::new()),
     };
-    let too_large = bytes.len() as u64 > limit;
-    if too_large || read.is_err() {
+    if read.is_err() {
         // It may have ended already, which is what is wanted.
         let _ = child.kill();
     }
     let status = child.wait()?;
-    read?;
-    if too_large {
-        let what = format!("it has more than {} MiB when unpacked", limit >> 20);
-        return Err(Error::new(ErrorKind::FileTooLarge, what));
-    }
+    let bytes = read.map_err(|error| match error.kind() {
+        ErrorKind::FileTooLarge => {
+            let what = format!("it has more than {} MiB when unpacked", limit >> 20);
+            Error::new(ErrorKind::FileTooLarge, what)
+        }
+        _ => error,
+    })?;
     Ok((bytes, status))
 }
 

@@ -58,7 +58,7 @@ pub fn schedulers(root: &Path, version: &str) -> Option<Vec<Scheduler>> {
         let rest = name.strip_prefix(&prefix);
         rest.is_some_and(|rest| rest.starts_with(['-', '.']) && rest.ends_with(".config"))
     });
-    let text = std::fs::read_to_string(configurations.next()?).ok()?;
+    let text = doors::read::small_file_text(configurations.next()?).ok()?;
     Some(built_in(&text))
 }
 

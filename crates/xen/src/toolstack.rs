@@ -38,7 +38,7 @@ pub enum XenError {
 /// True in a dom0 that can be managed: it has a toolstack, and the hypervisor obeys it.
 pub fn is_there(root: &Path) -> bool {
     let path = root.join(CAPABILITIES.trim_start_matches('/'));
-    std::fs::read_to_string(path).is_ok_and(|text| text.contains(CONTROL))
+    doors::read::kernel_text(path).is_ok_and(|text| text.contains(CONTROL))
 }
 
 /// Standard output of `xl ARGS`.

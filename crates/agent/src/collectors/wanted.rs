@@ -69,7 +69,7 @@ pub fn wanted(spec: &TrialSpec) -> Vec<&'static CollectorDef> {
 /// Stored costs; none if they were measured under another kernel, which says nothing about this
 /// one.
 fn read(path: &Path) -> Costs {
-    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let text = doors::read::small_file_text(path).unwrap_or_default();
     let costs: Costs = serde_json::from_str(&text).unwrap_or_default();
     if costs.kernel_release == collect::machine::kernel_release() {
         return costs;

@@ -9,7 +9,7 @@ pub use event::{Event, Happened, Task};
 use crate::tracefs;
 use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, unlinkat};
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
@@ -152,9 +152,7 @@ impl Ring {
     }
 
     fn text(&self, file: &str) -> io::Result<String> {
-        let mut text = String::new();
-        self.open(file, OFlags::RDONLY)?.read_to_string(&mut text)?;
-        Ok(text)
+        doors::read::stream_text(self.open(file, OFlags::RDONLY)?, doors::read::KERNEL_BYTES)
     }
 }
 

@@ -26,6 +26,9 @@ pub struct Asked<'a> {
     pub input: &'a [u8],
     /// Flag that ends it.
     pub interrupted: Option<&'a AtomicBool>,
+    /// False where it has a process group of its own, which is killed as a whole. True where Ctrl-C
+    /// at the terminal is to end it together with this process.
+    pub with_us: bool,
 }
 
 impl Default for Asked<'_> {
@@ -36,6 +39,7 @@ impl Default for Asked<'_> {
             most_bytes: 16 << 20,
             input: &[],
             interrupted: None,
+            with_us: false,
         }
     }
 }
@@ -82,8 +86,19 @@ pub fn output_of(command: &mut Command) -> io::Result<Output> {
     Ok(output_within(command, Asked::default())?)
 }
 
-/// Runs a command to its end under these conditions, as a process group of its own: the group of
-/// one that breaks them is killed.
+/// Runs a command that fetches or builds something to its end, in six hours and within 64 MiB.
+pub fn output_of_work(command: &mut Command) -> io::Result<Output> {
+    let asked = Asked {
+        time: Duration::from_secs(6 * 3600),
+        most_bytes: 64 << 20,
+        with_us: true,
+        ..Asked::default()
+    };
+    Ok(output_within(command, asked)?)
+}
+
+/// Runs a command to its end under these conditions; one that
+/// breaks them is killed.
 pub fn output_within(command: &mut Command, asked: Asked) -> Result<Output, NoOutput> {
     let stdin = match asked.input.is_empty() {
         true => Stdio::null(),
@@ -92,8 +107,10 @@ pub fn output_within(command: &mut Command, asked: Asked) -> Result<Output, NoOu
     command
         .stdin(stdin)
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0);
+        .stderr(Stdio::piped());
+    if !asked.with_us {
+        command.process_group(0);
+    }
     let mut child = command.spawn().map_err(NoOutput::NotStarted)?;
     let stdout = hear(child.stdout.take(), asked.most_bytes);
     let stderr = hear(child.stderr.take(), asked.most_bytes);
@@ -106,7 +123,7 @@ pub fn output_within(command: &mut Command, asked: Asked) -> Result<Output, NoOu
         let status = match end_of(&mut child, asked, [&stdout, &stderr]) {
             Ok(status) => status,
             Err(error) => {
-                kill(&mut child);
+                kill(&mut child, asked.with_us);
                 return Err(error);
             }
         };
@@ -142,9 +159,11 @@ fn end_of(child: &mut Child, asked: Asked, heard: [&Heard; 2]) -> Result<ExitSta
 }
 
 /// Best effort: one that hangs in the kernel ends when the kernel lets it.
-fn kill(child: &mut Child) {
-    // It was not waited for yet, so the number is still that of its group.
-    let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
+fn kill(child: &mut Child, alone: bool) {
+    if !alone {
+        // It was not waited for yet, so the number is still that of its group.
+        let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
+    }
     let _ = child.kill();
     for _ in 0..100 {
         if !matches!(child.try_wait(), Ok(None)) {

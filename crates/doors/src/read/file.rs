@@ -12,16 +12,23 @@ use std::path::Path;
 /// large machines have some MiB.
 pub const KERNEL_BYTES: u64 = 16 << 20;
 
+/// The most that is read of a file with settings, a list of names, or what else people and programs
+/// write down.
+pub const SMALL_FILE_BYTES: u64 = 4 << 20;
+/// The most that is read of a program, a kernel or the first files of one: a build of schedlab with
+/// debug information has some hundred MiB.
+pub const LARGE_FILE_BYTES: u64 = 1 << 30;
+
 /// Opens a regular file for reading. A pipe, which may never end, a device and a directory are
 /// refused, and none of them is waited for.
-pub fn open_file(path: &Path) -> io::Result<File> {
-    open_regular(path, OFlags::NONBLOCK)
+pub fn open_file(path: impl AsRef<Path>) -> io::Result<File> {
+    open_regular(path.as_ref(), OFlags::NONBLOCK)
 }
 
 /// The same where the path itself is no symbolic link, which may lead out of the directory of a
 /// stranger.
-pub fn open_file_here(path: &Path) -> io::Result<File> {
-    open_regular(path, OFlags::NONBLOCK | OFlags::NOFOLLOW)
+pub fn open_file_here(path: impl AsRef<Path>) -> io::Result<File> {
+    open_regular(path.as_ref(), OFlags::NONBLOCK | OFlags::NOFOLLOW)
 }
 
 /// Opens a file of the kernel, below `/proc`, `/sys` or a file system of its own. It may be a
@@ -30,7 +37,7 @@ pub fn open_file_here(path: &Path) -> io::Result<File> {
     clippy::disallowed_methods,
     reason = "this is the door: the path is one of the kernel, which no user can replace"
 )]
-pub fn open_kernel_file(path: &Path) -> io::Result<File> {
+pub fn open_kernel_file(path: impl AsRef<Path>) -> io::Result<File> {
     File::open(path)
 }
 
@@ -71,24 +78,35 @@ fn name(kind: FileType) -> &'static str {
 }
 
 /// All bytes of a regular file that has at most `most_bytes`.
-pub fn file_bytes(path: &Path, most_bytes: u64) -> io::Result<Vec<u8>> {
+pub fn file_bytes(path: impl AsRef<Path>, most_bytes: u64) -> io::Result<Vec<u8>> {
     stream_bytes(open_file(path)?, most_bytes)
 }
 
 /// The same where the path itself is no symbolic link.
-pub fn file_bytes_here(path: &Path, most_bytes: u64) -> io::Result<Vec<u8>> {
+pub fn file_bytes_here(path: impl AsRef<Path>, most_bytes: u64) -> io::Result<Vec<u8>> {
     stream_bytes(open_file_here(path)?, most_bytes)
 }
 
 /// The text of a regular file that has at most `most_bytes`. An error where it is no UTF-8.
-pub fn file_text(path: &Path, most_bytes: u64) -> io::Result<String> {
+pub fn file_text(path: impl AsRef<Path>, most_bytes: u64) -> io::Result<String> {
     text_of(file_bytes(path, most_bytes)?)
+}
+
+/// The text of a file with settings or names. An error where it is no UTF-8.
+pub fn small_file_text(path: impl AsRef<Path>) -> io::Result<String> {
+    file_text(path, SMALL_FILE_BYTES)
+}
+
+/// All bytes of a file with settings or names.
+pub fn small_file_bytes(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
+    file_bytes(path, SMALL_FILE_BYTES)
 }
 
 /// The text of a regular file, or of a pipe that somebody writes to, as `<(…)` of a shell is. An
 /// error where nothing comes for ten seconds, or where it is no UTF-8.
-pub fn text_of_file_or_pipe(path: &Path, most_bytes: u64) -> io::Result<String> {
+pub fn text_of_file_or_pipe(path: impl AsRef<Path>, most_bytes: u64) -> io::Result<String> {
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let path = path.as_ref();
     let file = open_with(path, flags)?;
     if file.metadata()?.file_type().is_fifo() {
         return text_of(stream_bytes(Pipe(file, false), most_bytes)?);
@@ -138,14 +156,20 @@ impl Pipe {
     }
 }
 
+/// All bytes of a file of this user's own making that grows with what is in it, such as a program,
+/// a kernel or an image of files.
+pub fn large_file_bytes(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
+    file_bytes(path, LARGE_FILE_BYTES)
+}
+
 /// All bytes of a file of the kernel.
-pub fn kernel_bytes(path: &Path) -> io::Result<Vec<u8>> {
+pub fn kernel_bytes(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     stream_bytes(open_kernel_file(path)?, KERNEL_BYTES)
 }
 
 /// The text of a file of the kernel. Names of processes, cgroups and files in it are bytes, of
 /// which those that are no UTF-8 are replaced.
-pub fn kernel_text(path: &Path) -> io::Result<String> {
+pub fn kernel_text(path: impl AsRef<Path>) -> io::Result<String> {
     let bytes = kernel_bytes(path)?;
     Ok(String::from_utf8(bytes)
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))

@@ -33,7 +33,6 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 use sets::Set;
-use std::fs;
 use std::time::Duration;
 pub use told::process_main as worker_main;
 use worker::{Member, Own, Shape, Worker};
@@ -605,7 +604,7 @@ impl Driver for BurnWait {
         if self.in_guests() {
             problems.extend(guests::require(self, job));
         } else {
-            let available = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+            let available = doors::read::kernel_text("/proc/meminfo").unwrap_or_default();
             let (workers, bytes) = self.needs(job);
             if let Some(what) = memory::beyond(workers, bytes, &available) {
                 let remedy = "lower the load, the `count` of the sets, or the `duration`";

@@ -8,9 +8,10 @@ use super::{BurnWait, figures};
 use crate::gate::{Gate, Timing};
 use crate::recording::{Recorder, Window};
 use crate::{GroupAt, Job, NativeError, Parsed, PartGroup, Phases, crew, sys};
+use doors::read::line_within;
 use model::TrialFile;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
@@ -156,7 +157,7 @@ fn look(workers: &mut [Worker], groups: &[GroupAt]) -> Result<Vec<Throttled>, St
     let one = |group: &GroupAt| {
         let read = |name: &str| {
             let file = group.path.join(name);
-            fs::read_to_string(&file).map_err(|e| format!("read {}: {e}", file.display()))
+            doors::read::kernel_text(&file).map_err(|e| format!("read {}: {e}", file.display()))
         };
         let members = read("cgroup.procs")?;
         let members: Vec<u32> = members.lines().filter_map(|l| l.parse().ok()).collect();
@@ -229,6 +230,9 @@ fn groups_file(load: &BurnWait, job: &Job, used: &[Throttled]) -> Option<TrialFi
 }
 
 /// A child that is a worker. Dropped, it is ended.
+/// The most of a line between a load and its workers.
+const MOST_LINE_BYTES: u64 = 64 << 20;
+
 struct Worker {
     name: String,
     member: Member,
@@ -277,15 +281,13 @@ impl Worker {
     }
 
     fn said(&mut self) -> Result<Said, String> {
-        let mut line = String::new();
         loop {
-            line.clear();
-            let read = self.output.read_line(&mut line);
-            let length = read.map_err(|e| self.failed(&format!("read what it says: {e}")))?;
-            if length == 0 {
+            let line = line_within(&mut self.output, MOST_LINE_BYTES);
+            let line = line.map_err(|e| self.failed(&format!("read what it says: {e}")))?;
+            let Some(line) = line else {
                 return Err(self.ended());
-            }
-            match Said::of(&line) {
+            };
+            match Said::of(&String::from_utf8_lossy(&line)) {
                 Some(Ok(Said::Failed(why))) | Some(Err(why)) => return Err(self.failed(&why)),
                 Some(Ok(said)) => return Ok(said),
                 None => {}

@@ -6,8 +6,9 @@ use super::{Settled, alone, burn};
 use crate::gate::{Gate, Timing};
 use crate::recording::Window;
 use crate::sys;
+use doors::read::line_within;
 use std::ffi::CString;
-use std::io::{self, BufRead, Write};
+use std::io::{self, Write};
 
 /// Surroundings of a worker that is told its task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +36,7 @@ pub fn process_main() -> Result<(), String> {
         .map_err(|e| format!("be ended with the load: {e}"))?;
     live(Home::Process);
     // What it used is read while it is there: the load closes the pipe or ends it.
-    io::copy(&mut io::stdin().lock(), &mut io::sink()).map_err(|e| format!("wait: {e}"))?;
+    doors::read::discard(io::stdin().lock()).map_err(|e| format!("wait: {e}"))?;
     Ok(())
 }
 
@@ -127,7 +128,7 @@ fn stolen_ns(window: Window) -> u64 {
 
 /// The eighth number of the first line of `/proc/stat`, in hundredths of a second (proc_stat(5)).
 fn steal_ns() -> u64 {
-    let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    let stat = doors::read::kernel_text("/proc/stat").unwrap_or_default();
     steal_ticks(&stat).unwrap_or_default() * 10_000_000
 }
 
@@ -136,13 +137,14 @@ fn steal_ticks(stat: &str) -> Option<u64> {
     words.split_whitespace().nth(7)?.parse().ok()
 }
 
+/// The most of a line that a worker is told.
+const MOST_LINE_BYTES: u64 = 64 << 20;
+
 fn read<T: serde::de::DeserializeOwned>() -> Result<T, String> {
-    let mut line = String::new();
-    io::stdin()
-        .lock()
-        .read_line(&mut line)
-        .map_err(|e| format!("read what it is told: {e}"))?;
-    serde_json::from_str(&line).map_err(|e| format!("it was told what cannot be read: {e}"))
+    let line = line_within(&mut io::stdin().lock(), MOST_LINE_BYTES);
+    let line = line.map_err(|e| format!("read what it is told: {e}"))?;
+    serde_json::from_slice(&line.unwrap_or_default())
+        .map_err(|e| format!("it was told what cannot be read: {e}"))
 }
 
 /// The terminal of a guest is raw, so a line ends as it is written.

@@ -29,7 +29,7 @@ pub fn take_nice(nice: i32) -> Result<(), String> {
 /// under one are equals.
 pub fn own() -> u32 {
     let nice = getpriority_process(None).unwrap_or(0);
-    match std::fs::read_to_string("/proc/thread-self/stat") {
+    match doors::read::kernel_text("/proc/thread-self/stat") {
         Ok(stat) => of_policy(policy_in(&stat), nice),
         Err(_) => of_nice(nice),
     }

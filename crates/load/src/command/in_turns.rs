@@ -6,10 +6,11 @@ use super::metric::{Line, OwnMetric, Source};
 use crate::gate::Timing;
 use crate::phase::{NativeError, Phases};
 use crate::{Job, Parsed, TurnFigures, sys};
+use doors::read::{discard, line_within};
 use model::Turns;
 use model::printable::last_lines;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -65,8 +66,7 @@ impl Printed {
         let printed = self.clone();
         let read = move || {
             let mut stream = BufReader::new(stream);
-            let mut bytes = Vec::new();
-            while stream.read_until(b'\n', &mut bytes).is_ok_and(|n| n > 0) {
+            while let Ok(Some(bytes)) = line_within(&mut stream, MOST_BYTES as u64 + 1) {
                 let at_ns = sys::now_ns();
                 let mut kept = printed.0.lock().unwrap_or_else(PoisonError::into_inner);
                 kept.bytes += bytes.len();
@@ -74,8 +74,9 @@ impl Printed {
                     let text = String::from_utf8_lossy(&bytes).trim_end().to_owned();
                     kept.lines.push(Line { at_ns, text });
                 }
-                bytes.clear();
             }
+            // A line without end is too much, and who writes it is not held up.
+            let _ = discard(&mut stream);
             let mut kept = printed.0.lock().unwrap_or_else(PoisonError::into_inner);
             kept.are_all = true;
         };

@@ -4,7 +4,6 @@ use super::simulation_log;
 use rustix::fs::{Mode, OFlags};
 use serde::Deserialize;
 use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -98,11 +97,7 @@ fn bytes(path: &Path, opened: SystemTime) -> Result<Vec<u8>, String> {
     if found.len() > MOST_BYTES {
         return Err(format!("it is larger than {} MiB", MOST_BYTES >> 20));
     }
-    let mut bytes = Vec::new();
-    file.take(MOST_BYTES)
-        .read_to_end(&mut bytes)
-        .map_err(|e| e.to_string())?;
-    Ok(bytes)
+    doors::read::stream_bytes(file, MOST_BYTES).map_err(|e| e.to_string())
 }
 
 /// The log that is meant by a path.

@@ -3,7 +3,7 @@
 use super::Gatling;
 use crate::phase::{NativeError, Phases};
 use crate::{Job, sys};
-use std::io::{BufRead, BufReader};
+use doors::read::Lines;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, SystemTime};
@@ -149,8 +149,7 @@ fn failed(why: &str) -> NativeError {
 /// Passes on what the program prints, to standard error since standard output is for the
 /// agent, and says when its injection began.
 fn follow(stdout: ChildStdout, sender: &Sender<u64>) {
-    for line in BufReader::new(stdout).split(b'\n').map_while(Result::ok) {
-        let line = String::from_utf8_lossy(&line);
+    for line in Lines::of(stdout) {
         doors::shown::note(&line);
         let [begin, end] = STARTED;
         if line.starts_with(begin) && line.trim_end().ends_with(end) {

@@ -1,7 +1,8 @@
 //! Stores every key once before the load begins, some dozens at a time.
 
 use super::request::{Keys, Operation, Request};
-use std::io::{self, BufRead, BufReader, Read, Write};
+use doors::read::line_within;
+use std::io::{self, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
@@ -33,7 +34,7 @@ pub fn preload(address: SocketAddr, keys: &Keys) -> Result<(), PreloadError> {
         _ => PreloadError::Io { address, source },
     };
     let (mut stream, mut answers) = connect(address).map_err(failed)?;
-    let (mut text, mut batch, mut line) = (Vec::new(), Vec::new(), String::new());
+    let (mut text, mut batch) = (Vec::new(), Vec::new());
     for first in (0..keys.count()).step_by(AT_ONCE as usize) {
         let last = first.saturating_add(AT_ONCE).min(keys.count());
         batch.clear();
@@ -44,11 +45,10 @@ pub fn preload(address: SocketAddr, keys: &Keys) -> Result<(), PreloadError> {
         }
         stream.write_all(&batch).map_err(failed)?;
         for _ in first..last {
-            line.clear();
-            let mut answer = answers.by_ref().take(MOST_LINE_BYTES);
-            answer.read_line(&mut line).map_err(failed)?;
-            if line != "STORED\r\n" {
-                let answer = line.trim_end().to_owned();
+            let line = line_within(&mut answers, MOST_LINE_BYTES).map_err(failed)?;
+            let line = line.unwrap_or_default();
+            if line != b"STORED\r\n" {
+                let answer = String::from_utf8_lossy(&line).trim_end().to_owned();
                 return Err(PreloadError::Refused { address, answer });
             }
         }

@@ -210,7 +210,7 @@ fn files(stored: &StoredTrial) -> BTreeMap<String, Vec<u8>> {
     let read = entries.filter_map(|entry| {
         let name = entry.file_name().to_string_lossy().into_owned();
         let counts = [".hlog", ".csv"].iter().any(|end| name.ends_with(end));
-        Some((name, fs::read(entry.path()).ok()?)).filter(|_| counts)
+        Some((name, results::files::read(&entry.path()).ok()?)).filter(|_| counts)
     });
     read.collect()
 }

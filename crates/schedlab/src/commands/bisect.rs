@@ -23,6 +23,8 @@ use std::process::ExitCode;
 
 /// File with the steps so far.
 const STEPS: &str = "bisect.json";
+/// The most that is read of it: a bisection has some dozen steps.
+const MOST_STEPS_BYTES: u64 = 16 << 20;
 /// File that `git bisect replay` takes.
 const LOG: &str = "bisect.log";
 /// Comparisons beside those of the bisection itself: both ends at first, the culprit with its
@@ -182,7 +184,7 @@ impl<'a> Bisect<'a> {
             config: args.config.clone(),
             fragments,
         };
-        let kept = fs::read_to_string(dir.join(STEPS)).ok();
+        let kept = doors::read::file_text(dir.join(STEPS), MOST_STEPS_BYTES).ok();
         let state = match kept {
             Some(text) => serde_json::from_str(&text).map_err(CliError::internal)?,
             None => begun.clone(),

@@ -446,9 +446,8 @@ fn remove_unit() -> Result<(), CliError> {
 
 /// Is the unit at work, or will it be when the boot has come so far?
 fn is_active() -> bool {
-    let state = std::process::Command::new("systemctl")
-        .args(["is-active", UNIT])
-        .output();
+    let state =
+        doors::read::output_of(std::process::Command::new("systemctl").args(["is-active", UNIT]));
     let said = state.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
     reboot::is_starting()
         || said.is_ok_and(|said| ["active", "activating"].contains(&said.as_str()))

@@ -185,9 +185,8 @@ fn calendar(every: &str) -> &str {
 }
 
 fn check_calendar(calendar: &str) -> Result<(), CliError> {
-    let tried = Command::new("systemd-analyze")
-        .args(["calendar", calendar])
-        .output();
+    let tried =
+        doors::read::output_of(Command::new("systemd-analyze").args(["calendar", calendar]));
     match tried {
         Ok(output) if !output.status.success() => {
             let words: Vec<&str> = EVERY.iter().map(|(word, _)| *word).collect();

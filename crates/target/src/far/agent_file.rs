@@ -3,7 +3,6 @@
 
 use model::Problem;
 use sha2::{Digest, Sha256};
-use std::fs;
 use std::path::Path;
 
 /// The program, without what is never loaded.
@@ -44,7 +43,8 @@ impl AgentFile {
             what,
             remedy: "agent = \"PATH\" is a static build of this schedlab".to_owned(),
         };
-        let bytes = fs::read(path).map_err(|e| wrong(format!("reading the agent: {e}")))?;
+        let bytes = doors::read::large_file_bytes(path)
+            .map_err(|e| wrong(format!("reading the agent: {e}")))?;
         let machine = machine(&bytes).ok_or_else(|| wrong("it is no program".to_owned()))?;
         let bytes = vm::elf::without_debug(&bytes).unwrap_or(bytes);
         let digest = Sha256::digest(&bytes);

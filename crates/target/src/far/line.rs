@@ -160,6 +160,7 @@ impl dyn Line {
             most_bytes: MOST_BYTES,
             input,
             interrupted: Some(interrupted),
+            with_us: false,
         };
         let output = output_within(&mut command, asked).map_err(|error| match error {
             NoOutput::NotStarted(source) => Failure::Final(TargetError::Io {

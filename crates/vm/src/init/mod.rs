@@ -121,7 +121,7 @@ fn read_setup(control: &mut File) -> Result<Setup, Failure> {
 }
 
 fn prepare(setup: &Setup) -> Result<(), Failure> {
-    let config = fs::read(Path::new("/").join(CONFIG)).unwrap_or_default();
+    let config = doors::read::small_file_bytes(Path::new("/").join(CONFIG)).unwrap_or_default();
     if setup.image {
         load_modules(FOR_IMAGE)?;
     }
@@ -154,7 +154,7 @@ fn start_xen(setup: &mut Setup) -> Result<(), Failure> {
 
 fn load_modules(group: &str) -> Result<(), Failure> {
     let dir = Path::new("/modules");
-    let list = fs::read_to_string(dir.join(group)).unwrap_or_default();
+    let list = doors::read::small_file_text(dir.join(group)).unwrap_or_default();
     for name in list.lines() {
         let path = dir.join(format!("{name}.ko"));
         let module = File::open(&path).map_err(at(path.display()))?;
@@ -187,7 +187,7 @@ fn raise_limits() {
 }
 
 fn kernel_argument(name: &str) -> bool {
-    let line = fs::read_to_string("/proc/cmdline").unwrap_or_default();
+    let line = doors::read::kernel_text("/proc/cmdline").unwrap_or_default();
     line.split_whitespace().any(|word| word == name)
 }
 
@@ -206,7 +206,7 @@ fn version() -> String {
 }
 
 fn build_id() -> Option<String> {
-    elf::build_id_of_notes(&fs::read("/sys/kernel/notes").ok()?)
+    elf::build_id_of_notes(&doors::read::kernel_bytes("/sys/kernel/notes").ok()?)
 }
 
 fn uptime_ns() -> u64 {

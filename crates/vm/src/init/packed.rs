@@ -8,7 +8,6 @@ use super::serve::{console, describe};
 use super::{Failure, at, port, prepare, ready, start_xen};
 use model::Reply;
 use rustix::process::{WaitOptions, WaitStatus, wait};
-use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -24,10 +23,11 @@ pub fn is_there() -> bool {
 
 /// The agent's life, and then its replies to the host.
 pub fn run() -> Result<(), Failure> {
-    let text = fs::read(place(PACKED_SETUP)).map_err(at("read the setup"))?;
+    let text = doors::read::large_file_bytes(place(PACKED_SETUP)).map_err(at("read the setup"))?;
     let mut setup: Setup =
         serde_json::from_slice(&text).map_err(|e| at("read the setup")(e.into()))?;
-    let requests = fs::read(place(PACKED_REQUESTS)).map_err(at("read the requests"))?;
+    let requests =
+        doors::read::large_file_bytes(place(PACKED_REQUESTS)).map_err(at("read the requests"))?;
     prepare(&setup)?;
     start_xen(&mut setup)?;
     let mut agent = start(&setup).map_err(at("start the agent"))?;

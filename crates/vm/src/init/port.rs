@@ -32,7 +32,7 @@ fn find(class: &Path, name: &str) -> Option<PathBuf> {
         .ok()?
         .flatten()
         .find(|port| {
-            fs::read_to_string(port.path().join("name")).is_ok_and(|text| text.trim() == name)
+            doors::read::kernel_text(port.path().join("name")).is_ok_and(|text| text.trim() == name)
         })
         .map(|port| PathBuf::from(port.file_name()))
 }

@@ -128,7 +128,7 @@ impl Suite {
         if age(&answer)? > age(&self.stamp())? {
             return None; // of older lists
         }
-        let name = fs::read_to_string(answer).ok()?;
+        let name = doors::read::small_file_text(answer).ok()?;
         let (package, version) = name.split_once('_')?;
         (name::is_package(package) && name::is_version(version))
             .then(|| kept.join(&name))
@@ -329,7 +329,7 @@ fn is_expired(output: &Output) -> bool {
 
 fn run(mut command: Command) -> Result<Output, VmError> {
     let program = command.get_program().to_string_lossy().into_owned();
-    command.output().map_err(|e| match e.kind() {
+    doors::read::output_of_work(&mut command).map_err(|e| match e.kind() {
         std::io::ErrorKind::NotFound => unmet(
             &program,
             "it is not installed, and kernels come from Debian through it",

@@ -229,7 +229,7 @@ fn configure(request: &BuildRequest, tree: &Path, output: &Path) -> Result<(), V
     merge.current_dir(tree).stdout(Stdio::null());
     run(merge, "merge the kernel's configuration", log)?;
     configure_by(tree, output, "olddefconfig", log)?;
-    let text = fs::read_to_string(&config).map_err(io("read", &config))?;
+    let text = doors::read::small_file_text(&config).map_err(io("read", &config))?;
     check_needed(&Config::parse(&text), request.sched_ext)
 }
 

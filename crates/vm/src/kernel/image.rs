@@ -1,8 +1,7 @@
 //! The head of a kernel image: is it an x86-64 bzImage, and which release and build?
 //! Offsets from Documentation/arch/x86/boot.rst of the kernel.
 
-use std::fs::File;
-use std::io::Read;
+use doors::read::{open_file, start_of};
 use std::path::Path;
 
 /// `boot_flag`, `header`, `kernel_version` and `xloadflags` of the setup header.
@@ -32,10 +31,8 @@ pub struct Uts {
 
 /// The names of an x86-64 bzImage, or what else the file is.
 pub(crate) fn uts(path: &Path) -> Result<Uts, String> {
-    let mut head = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(SETUP_BYTES).read_to_end(&mut head))
-        .map_err(|e| format!("cannot be read: {e}"))?;
+    let file = open_file(path).map_err(|e| format!("cannot be read: {e}"))?;
+    let head = start_of(file, SETUP_BYTES);
     uts_in(&head)
 }
 

@@ -106,7 +106,7 @@ impl Kernel {
             .find(|p| p.join("modules.order").exists())
             .cloned();
         if let Some(path) = configs.iter().find(|p| p.is_file()) {
-            let text = fs::read_to_string(path).map_err(io("read", path))?;
+            let text = doors::read::small_file_text(path).map_err(io("read", path))?;
             self.config = Config::parse(&text);
             self.config_file = Some(path.clone());
         }
@@ -264,7 +264,7 @@ fn from_host(name: &str) -> Result<Kernel, VmError> {
         PathBuf::from(format!("/lib/modules/{release}/vmlinuz")),
     ]
     .into_iter()
-    .find(|p| fs::File::open(p).is_ok())
+    .find(|p| doors::read::open_file(p).is_ok())
     .ok_or_else(|| {
         unmet(
             "kernel host",

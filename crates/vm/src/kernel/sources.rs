@@ -11,7 +11,7 @@ pub const DEFAULT_MIRROR: &str = "http://deb.debian.org/debian";
 pub fn debian_mirror(etc_apt: &Path) -> String {
     source_files(etc_apt)
         .iter()
-        .filter_map(|path| Some((path, fs::read_to_string(path).ok()?)))
+        .filter_map(|path| Some((path, doors::read::small_file_text(path).ok()?)))
         .find_map(|(path, text)| match path.extension() {
             Some(e) if e == "sources" => mirror_in_deb822(&text),
             _ => mirror_in_lines(&text),

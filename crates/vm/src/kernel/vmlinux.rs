@@ -37,7 +37,7 @@ pub(crate) fn cached(bzimage: &Path, key: &str, cache_dir: &Path) -> Option<Path
     if cache::is_for_all(&path) {
         return Some(path);
     }
-    let kernel = unpack(&fs::read(bzimage).ok()?)?;
+    let kernel = unpack(&doors::read::large_file_bytes(bzimage).ok()?)?;
     if !elf::has_pvh_entry(&kernel) {
         return None;
     }
@@ -51,10 +51,10 @@ pub(crate) fn cached(bzimage: &Path, key: &str, cache_dir: &Path) -> Option<Path
 pub(crate) fn build_id(bzimage: &Path, key: &str, cache_dir: &Path) -> Option<String> {
     let dir = cache_dir.join(DIRECTORY);
     let path = dir.join(format!("{key}.build-id"));
-    if let Ok(known) = fs::read_to_string(&path) {
+    if let Ok(known) = doors::read::small_file_text(&path) {
         return Some(known);
     }
-    let id = elf::build_id(&unpack(&fs::read(bzimage).ok()?)?)?;
+    let id = elf::build_id(&unpack(&doors::read::large_file_bytes(bzimage).ok()?)?)?;
     // One that cannot be kept is found again.
     let _ = fs::create_dir_all(&dir).map(|()| cache::write_whole(&path, id.as_bytes()));
     Some(id)

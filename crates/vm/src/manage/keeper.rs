@@ -14,7 +14,7 @@ use crate::{Vm, VmError, image_path};
 use rustix::process::{Signal, set_parent_process_death_signal};
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::process::ExitCode;
@@ -67,9 +67,7 @@ fn prepare() -> Result<(Keeper, Receiver<()>), VmError> {
     // who waits for it may give up (Ctrl-C).
     let _ = rustix::process::setsid();
     let _ = set_parent_process_death_signal(Some(Signal::TERM));
-    let mut text = String::new();
-    std::io::stdin()
-        .read_to_string(&mut text)
+    let text = doors::read::stream_text(std::io::stdin(), doors::read::SMALL_FILE_BYTES)
         .map_err(io("read", "standard input".as_ref()))?;
     let request: StartRequest =
         serde_json::from_str(&text).map_err(|e| VmError::Garbled(e.to_string()))?;

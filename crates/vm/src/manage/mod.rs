@@ -21,7 +21,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::env;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -94,13 +94,13 @@ pub fn start(request: &StartRequest) -> Result<Status, VmError> {
             .write_all(request.as_bytes())
             .map_err(io("tell", &program))?;
     }
-    let mut line = String::new();
+    let mut line = None;
     if let Some(stdout) = child.stdout.take() {
-        BufReader::new(stdout)
-            .read_line(&mut line)
+        let mut stdout = BufReader::new(stdout);
+        line = doors::read::line_within(&mut stdout, doors::read::SMALL_FILE_BYTES)
             .map_err(io("hear from", &program))?;
     }
-    match serde_json::from_str(&line) {
+    match serde_json::from_slice(&line.unwrap_or_default()) {
         Ok(Answer::Ready(status)) => Ok(status),
         Ok(Answer::Failed(problem)) => Err(VmError::Unmet(problem)),
         Err(_) => Err(unmet(

@@ -8,7 +8,7 @@ use crate::failure::{io, unmet};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use std::env;
 use std::fs::{self, File};
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -98,18 +98,17 @@ impl Place {
     }
 
     pub fn status(&self) -> Option<Status> {
-        serde_json::from_slice(&fs::read(self.status_file()).ok()?).ok()
+        serde_json::from_slice(&doors::read::small_file_bytes(self.status_file()).ok()?).ok()
     }
 
     /// The process that has taken the name, whether its guest is ready or not.
     pub fn keeper(&self) -> Option<u32> {
-        let mut lock = self.open_lock(OFlags::RDWR).ok()?;
+        let lock = self.open_lock(OFlags::RDWR).ok()?;
         // Who has it lets go of it only by ending.
         if flock(&lock, FlockOperation::NonBlockingLockShared).is_ok() {
             return None;
         }
-        let mut pid = String::new();
-        lock.read_to_string(&mut pid).ok()?;
+        let pid = doors::read::stream_text(lock, 64).ok()?;
         Some(pid.trim().parse().unwrap_or(0))
     }
 

@@ -165,7 +165,7 @@ impl Place {
     }
 
     fn read(&self) -> std::io::Result<Snapshot> {
-        let text = fs::read(self.dir.join("snapshot.json"))?;
+        let text = doors::read::small_file_bytes(self.dir.join("snapshot.json"))?;
         Ok(serde_json::from_slice(&text)?)
     }
 }

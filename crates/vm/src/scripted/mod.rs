@@ -143,8 +143,8 @@ impl Scripted {
     fn initramfs(&self, requests: &[u8]) -> std::io::Result<File> {
         use rustix::fs::{MemfdFlags, memfd_create};
         let mut file = File::from(memfd_create("initramfs", MemfdFlags::CLOEXEC)?);
-        let mut base = File::open(&self.line.initramfs)?;
-        let size = std::io::copy(&mut base, &mut file)?;
+        let base = doors::read::open_file(&self.line.initramfs)?;
+        let size = doors::read::copy_within(base, &mut file, doors::read::LARGE_FILE_BYTES)?;
         let size = usize::try_from(size).map_err(std::io::Error::other)?;
         file.write_all(&vec![0; size.next_multiple_of(ALIGNMENT) - size])?;
         let mut out = Vec::new();

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::fs;
 use std::fs::File;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -158,13 +158,10 @@ impl Packed {
     /// Content of a file that may grow while it is read.
     fn content(&self, file: File, path: &Path) -> Result<Vec<u8>, VmError> {
         let room = self.most.saturating_sub(self.bytes);
-        let mut content = Vec::new();
-        let read = file.take(room.saturating_add(1)).read_to_end(&mut content);
-        read.map_err(io("read", path))?;
-        match content.len() as u64 > room {
-            true => Err(too_much(path, self.most)),
-            false => Ok(content),
-        }
+        doors::read::stream_bytes(file, room).map_err(|error| match error.kind() {
+            ErrorKind::FileTooLarge => too_much(path, self.most),
+            _ => io("read", path)(error),
+        })
     }
 
     fn insert(&mut self, path: &Path, found: &fs::Metadata, content: Vec<u8>) {
@@ -201,7 +198,7 @@ impl Packed {
     /// Adds a file as it is, without what it needs.
     pub(crate) fn add_file(&mut self, path: &Path) -> Result<(), VmError> {
         let found = fs::metadata(path).map_err(io("read", path))?;
-        let content = fs::read(path).map_err(io("read", path))?;
+        let content = doors::read::large_file_bytes(path).map_err(io("read", path))?;
         self.insert(path, &found, content);
         Ok(())
     }

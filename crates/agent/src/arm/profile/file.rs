@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// The tunables of a file; an error names the line.
 pub fn read(path: &Path) -> Result<Tunables, String> {
-    let text = std::fs::read_to_string(path)
+    let text = doors::read::small_file_text(path)
         .map_err(|e| format!("read the profile {}: {e}", path.display()))?;
     let tunables = parse(&text).map_err(|what| format!("{}: {what}", path.display()))?;
     match tunables.is_empty() {

@@ -15,6 +15,7 @@ use crate::spawn::{SpawnError, spawn};
 use crate::stop::Stop;
 use collect::kernel_log::KernelLog;
 use collect::{sched_ext, tasks, tools};
+use doors::read::{LARGE_FILE_BYTES, copy_within, open_file};
 use model::printable::error_lines;
 use model::{SchedExt, Scheduler, SchedulerBinary};
 use rustix::process::{Pid, Signal, kill_process};
@@ -432,7 +433,7 @@ fn command(path: &Path, scheduler: &Scheduler, mark: &str, log: &File) -> io::Re
 /// reads, its own file.
 fn running_file(pid: u32, started: &Path) -> PathBuf {
     let mut start = [0u8; 2];
-    let read = File::open(started).and_then(|mut file| file.read_exact(&mut start));
+    let read = open_file(started).and_then(|mut file| file.read_exact(&mut start));
     match read {
         Ok(()) if start == *b"#!" => started.to_owned(),
         _ => PathBuf::from(format!("/proc/{pid}/exe")),
@@ -493,7 +494,7 @@ fn hash_and_version(file: &Path, tells_version: bool) -> io::Result<(String, Opt
 
 fn sha256(path: &Path) -> io::Result<String> {
     let mut hasher = Sha256::new();
-    io::copy(&mut File::open(path)?, &mut hasher)?;
+    copy_within(open_file(path)?, &mut hasher, LARGE_FILE_BYTES)?;
     Ok(hasher
         .finalize()
         .iter()

@@ -110,7 +110,7 @@ impl Knob {
     }
 
     fn text(&self) -> Result<String, TunableError> {
-        fs::read_to_string(&self.path).map_err(|e| self.io_error("read", e))
+        doors::read::kernel_text(&self.path).map_err(|e| self.io_error("read", e))
     }
 
     /// The value in force, in the form of [`normalise`].

@@ -20,7 +20,7 @@ impl Process {
     /// Its command line and threads; empty where it is gone.
     pub fn read(root: &Path, pid: Pid) -> Self {
         let path = root.join(format!("proc/{pid}/cmdline"));
-        let bytes = std::fs::read(path).unwrap_or_default();
+        let bytes = doors::read::kernel_bytes(path).unwrap_or_default();
         let words = bytes
             .split(|byte| *byte == 0)
             .filter(|word| !word.is_empty());

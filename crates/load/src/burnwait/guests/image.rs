@@ -37,7 +37,7 @@ impl Image {
         let initramfs = directory.join("initramfs.cpio");
         let failed = |e| format!("make {}: {e}", initramfs.display());
         fs::create_dir_all(&directory).map_err(failed)?;
-        let program = fs::read("/proc/self/exe").map_err(failed)?;
+        let program = doors::read::large_file_bytes("/proc/self/exe").map_err(failed)?;
         let bytes = archive(&program).map_err(failed)?;
         fs::write(&initramfs, bytes).map_err(failed)?;
         Ok(Image {

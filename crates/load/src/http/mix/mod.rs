@@ -161,9 +161,13 @@ fn stream(seed: u64, stream: u64) -> ChaCha8Rng {
     random
 }
 
+/// The most that is read of a file with values.
+const MOST_VALUES_BYTES: u64 = 64 << 20;
+
 fn lines_of(file: &str) -> Result<Vec<String>, String> {
     let failed = |why: String| format!("read the values of {{pick:{file}}}: {why}");
-    let text = std::fs::read_to_string(file).map_err(|e| failed(e.to_string()))?;
+    let text =
+        doors::read::file_text(file, MOST_VALUES_BYTES).map_err(|e| failed(e.to_string()))?;
     let lines: Vec<String> = text
         .lines()
         .filter(|l| !l.is_empty())

@@ -44,7 +44,7 @@ pub fn digests(config: Option<&str>, fragments: &[PathBuf]) -> Result<Vec<String
         .into_iter()
         .chain(fragments.iter().map(PathBuf::as_path));
     let digest = |path: &Path| {
-        let bytes = fs::read(path).map_err(|error| {
+        let bytes = doors::read::small_file_bytes(path).map_err(|error| {
             let what = format!("{}: {error}", path.display());
             CliError::usage(what, "name a file of options of the kernel")
         })?;

@@ -105,7 +105,7 @@ impl Tree<'_> {
 /// The reason for which a build failed, with the first error of its compiler, or else its last lines:
 /// those of make(1) only repeat that it failed.
 pub fn failed(why: &str, log: &Path) -> String {
-    let said = fs::read_to_string(log).unwrap_or_default();
+    let said = doors::read::file_text(log, MOST_LOG_BYTES).unwrap_or_default();
     let quoted = match said.lines().find(|line| line.contains(" error: ")) {
         Some(error) => error.to_owned(),
         None => last_lines(&said, QUOTED_LINES, "; "),
@@ -118,6 +118,9 @@ pub fn failed(why: &str, log: &Path) -> String {
 }
 
 /// Runs a shell command in a directory, with its output in a file.
+/// The most that is read of the log of a build for its last words.
+const MOST_LOG_BYTES: u64 = 64 << 20;
+
 fn run(command: &str, directory: &Path, log: &Path) -> std::io::Result<ExitStatus> {
     let output = File::create(log)?;
     let errors = output.try_clone()?;
