@@ -33,6 +33,7 @@ mod overhead;
 mod own_metrics;
 mod package;
 mod presets;
+mod program_fuzz;
 mod reboots;
 mod run;
 mod services;
