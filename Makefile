@@ -6,7 +6,7 @@
 # make banking   sched_ext schedulers on the same service in a guest; 40 minutes without KVM
 # make install   the program, its man pages and completions, below prefix (DESTDIR is obeyed)
 # make deb   a Debian package of the same, with experiments and documents, in target/
-# make quick   format, clippy and unit tests of the crates that changed; a minute on a warm tree
+# make quick   format, clippy and unit tests of the crates that changed
 # make test   installs what is missing, checks and tests everything
 # make deny   licences and known vulnerabilities of what is linked in; needs cargo-deny
 # make test-long   a thousand kills at random times, and what needs emulated CPUs for long; hours
