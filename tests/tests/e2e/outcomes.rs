@@ -9,7 +9,7 @@ use synthetic::Scenario;
 use tests::{Bench, expect_code, stderr, stdout};
 
 /// Text of the page that has the table.
-const PAGE: &str = include_str!("../../docs/reference.md");
+const PAGE: &str = include_str!("../../../docs/reference.md");
 /// Blocks of a whole run.
 const BLOCKS: u32 = 12;
 
