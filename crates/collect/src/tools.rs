@@ -69,6 +69,7 @@ fn first_version(text: &str) -> Option<String> {
 mod tests {
     use super::*;
     use std::fs;
+    use std::os::unix::fs::PermissionsExt;
 
     fn program(directory: &Path, name: &str, text: &str) -> PathBuf {
         let path = directory.join(name);
