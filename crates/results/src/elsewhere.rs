@@ -33,6 +33,7 @@ mod tests {
             unit: "count".to_owned(),
             better: Better::Neither,
             value: mark,
+            own: None,
         });
         trial
     }
