@@ -11,8 +11,8 @@ pub use model::Better;
 pub use stats::{Judgement, Params, Verdict};
 
 use model::turns::Span;
-use model::{Experiment, Plan, StopRule, Trial, Workload};
-use results::Overload;
+use model::{Experiment, Own, Plan, Scale, StopRule, Trial, Workload};
+use results::{Overload, Pair};
 
 /// Blocks below which there is no evidence.
 pub const FEWEST_BLOCKS: usize = 2;
@@ -48,6 +48,42 @@ pub fn judge(xs: &[f64], better: Better, stop: &StopRule) -> Judgement {
 /// need different kernels the coin draws that of the kernels, and arms of one kernel follow each other.
 pub fn judge_blocks(xs: &[f64], better: Better, stop: &StopRule) -> Judgement {
     stats::coins::judge(xs, &params(better, stop))
+}
+
+/// The blocks of an arm and its baseline on the scale of their metric, of which `own` is what the experiment
+/// says.
+pub fn judge_pairs(
+    pairs: &[Pair],
+    own: Option<&Own>,
+    better: Better,
+    stop: &StopRule,
+) -> Judgement {
+    if results::sample::scale(pairs, own) == Scale::Ratio {
+        let xs: Vec<f64> = pairs.iter().filter_map(Pair::log_ratio).collect();
+        return judge_blocks(&xs, better, stop);
+    }
+    let pairs: Vec<&Pair> = pairs.iter().filter(|p| p.difference().is_some()).collect();
+    let xs: Vec<f64> = pairs.iter().filter_map(|pair| pair.difference()).collect();
+    let said = own.and_then(|own| own.smallest_effect);
+    let params = Params {
+        smallest_effect: said.unwrap_or_else(|| stop.smallest_effect * level(&pairs, stop)),
+        ..params(better, stop)
+    };
+    stats::differences::judge(&xs, &params)
+}
+
+/// Level of a metric of differences: the median of the larger sizes of the first blocks that can decide, or
+/// their mean where most are 0. It does not know which arm has which figure, and no later block moves it.
+fn level(pairs: &[&Pair], stop: &StopRule) -> f64 {
+    let fewest = stats::randomization::fewest_pairs(alpha(stop)) as usize;
+    let sizes = pairs.iter().take(fewest);
+    let sizes: Vec<f64> = sizes
+        .map(|pair| pair.arm.abs().max(pair.baseline.abs()))
+        .collect();
+    let median = stats::summary::median(&sizes).filter(|median| *median > 0.0);
+    median
+        .or_else(|| stats::summary::mean(&sizes))
+        .unwrap_or(0.0)
 }
 
 /// The log-ratios of pairs of windows, by process, held to what the experiment asks.
@@ -190,9 +226,9 @@ fn of_cell<'a>(
                     judge_turns(&xs.collect::<Vec<_>>(), better, &experiment.stop)
                 }
                 false => {
-                    let ratios = results::log_ratios(here, cell, metric, arm, baseline);
-                    let xs: Vec<f64> = ratios.iter().map(|ratio| ratio.x).collect();
-                    judge_blocks(&xs, better, &experiment.stop)
+                    let own = results::sample::own(here.clone(), metric);
+                    let pairs = results::pairs(here, cell, metric, arm, baseline);
+                    judge_pairs(&pairs, own, better, &experiment.stop)
                 }
             };
             let judgement = match looks {

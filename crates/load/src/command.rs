@@ -47,7 +47,8 @@ const KEYS: &[KeyDef] = &[
          stands behind a figure is converted (in the group `u` of the regex, or right behind the \
          figure), `from` (`stdout`, \
          `stderr` or a file) and `pick` (`only`, `first`, `last`, `min`, `max`, \
-         `sum` or `mean`). They decide in place of `wall_time`, unless `metrics` names others. Where \
+         `sum` or `mean`), `scale` (`ratio`, or `difference` for figures that may be 0 or below it) and \
+         `smallest-effect` of a difference, in the unit. They decide in place of `wall_time`, unless `metrics` names others. Where \
          arms take turns, each is a `regex` on lines that the program prints as it goes, and `pick` \
          may be `rate`, the increase of a count a second.",
     ),

@@ -43,7 +43,7 @@ pub use key::KeyDef;
 pub use message::{
     Edge, KeptPiece, Listening, PROTOCOL_VERSION, Part, Reply, Request, Side, TrialFile, TrialSpec,
 };
-pub use metric::{Better, Measurement, MetricDef, Own, Quote};
+pub use metric::{Better, Measurement, MetricDef, Own, Quote, Scale};
 pub use nearest::nearest;
 pub use preflight::{Check, CheckState};
 pub use problem::{Problem, Severity, Warning};

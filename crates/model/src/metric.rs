@@ -72,6 +72,23 @@ pub struct Own {
     /// Place that the figure was read from; `None` for a 0 without a unit, which is 0 of any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quote: Option<Quote>,
+    /// Scale on which the figures of two arms are compared.
+    #[serde(default)]
+    pub scale: Scale,
+    /// Smallest difference that is of interest, in the unit of the metric; `None` is a share of its level.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub smallest_effect: Option<f64>,
+}
+
+/// Scale of a change.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scale {
+    /// Arm over baseline, as long as all figures are above 0.
+    #[default]
+    Ratio,
+    /// Arm minus baseline.
+    Difference,
 }
 
 /// Place of a figure in a text, with the unit that it became.

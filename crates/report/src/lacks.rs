@@ -82,11 +82,14 @@ fn of_cell(results: &ResultSet, index: usize, cell: &CellTable) -> Vec<Lack> {
     let mut found: Vec<String> = arms.collect();
     found.extend(vanished_of_plan(results, index, cell));
     let is_measured = |arm: &str| cell.not_measured.iter().all(|n| n.arm != arm);
-    let apart = cell.deciding().filter(|c| !c.aa && c.blocks == 0);
+    let apart = cell.deciding().filter(|c| !c.aa && c.has_no_change());
     let apart = apart.filter(|c| is_measured(&c.arm) && is_measured(&c.baseline));
     found.extend(apart.map(|c| {
         let (metric, arm, baseline) = (&c.metric, &c.arm, &c.baseline);
-        format!("{metric}: no block compares {arm} with {baseline}")
+        match c.blocks {
+            0 => format!("{metric}: no block compares {arm} with {baseline}"),
+            _ => format!("{metric}: {arm} cannot be compared with {baseline}"),
+        }
     }));
     let lack = |what| Lack::of_cell(&cell.name, what);
     found.into_iter().map(lack).collect()

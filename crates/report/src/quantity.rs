@@ -115,6 +115,24 @@ pub fn change(ratio: f64) -> String {
     }
 }
 
+/// A difference in the unit of its metric: `+3`, `-200 us`, `0`.
+pub fn signed_with_unit(value: f64, unit: &str) -> String {
+    let text = with_unit(value, unit);
+    match value > 0.0 {
+        true => format!("+{text}"),
+        false => text,
+    }
+}
+
+/// A difference in words: `200 us lower`, `3 higher`.
+pub fn difference_in_unit(value: f64, unit: &str) -> String {
+    match () {
+        () if value > 0.0 => format!("{} higher", with_unit(value, unit)),
+        () if value < 0.0 => format!("{} lower", with_unit(-value, unit)),
+        () => "no difference".to_owned(),
+    }
+}
+
 /// A ratio as a factor, where all of a table have one form: `x0.58`, `x15.4`.
 pub fn factor(ratio: f64) -> String {
     match ratio >= 1e6 {
@@ -282,6 +300,15 @@ mod tests {
         assert_eq!(with_unit(3.0, "MOps"), "3 MOps");
         assert_eq!(with_unit(9.41e9, "bit/s"), "9.41 Gbit/s");
         assert_eq!(with_unit(0.0, "B/s"), "0");
+    }
+
+    #[test]
+    fn differences_are_written_in_their_unit_with_a_sign() {
+        let signed = |value| signed_with_unit(value, "us");
+        assert_eq!([signed(200.0), signed(-1500.0)], ["+200 us", "-1.50 ms"]);
+        assert_eq!(signed_with_unit(0.0, "count"), "0");
+        assert_eq!(difference_in_unit(-200.0, "us"), "200 us lower");
+        assert_eq!(difference_in_unit(3.0, "count"), "3 higher");
     }
 
     #[test]

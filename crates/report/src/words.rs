@@ -330,7 +330,7 @@ pub fn meaning(comparison: &Comparison, smallest_effect: f64) -> String {
     let c = comparison;
     let (arm, baseline, metric) = (&c.arm, &c.baseline, &c.metric);
     let chance = percent(1.0 - c.confidence);
-    let effect = percent(smallest_effect);
+    let effect = c.smallest_effect(smallest_effect);
     match c.verdict {
         Verdict::Better | Verdict::Worse => format!(
             "{arm} is {} than {baseline} in {metric} ({}). The chance that blocks like these \
@@ -340,7 +340,7 @@ pub fn meaning(comparison: &Comparison, smallest_effect: f64) -> String {
         ),
         Verdict::Same => format!(
             "Whatever the difference between {arm} and {baseline} in {metric} is, it is smaller \
-             than the {effect} % that the experiment cares about."
+             than the {effect} that the experiment cares about."
         ),
         Verdict::Unknown if c.blocks == 0 => {
             format!("{arm} was not compared with {baseline} in {metric}.")

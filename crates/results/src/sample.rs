@@ -8,17 +8,18 @@
 
 use crate::bound::{Bound, bound};
 use crate::overload::{is_latency, is_overloaded};
-use model::Trial;
+use model::{Measurement, Own, Scale, Trial};
 use std::collections::BTreeMap;
 
 /// Least percentage that is told from 0. Whoever starves gets 0 % of what is due, and 0 has no
 /// ratio: without this, the blocks in which an arm is at its worst would be left out.
 pub const LEAST_PERCENT: f64 = 0.01;
 
-/// Least value of a metric with this unit that is told from 0; 0 where there is none.
-fn least_of(unit: &str) -> f64 {
-    match unit {
-        "%" => LEAST_PERCENT,
+/// Least value of a metric that is told from 0; 0 where there is none. The percentages of schedlab are shares
+/// of what is due, of which a ratio is asked; those that experiments define may be anything.
+fn least_of(measured: &Measurement) -> f64 {
+    match (measured.unit.as_str(), &measured.own) {
+        ("%", None) => LEAST_PERCENT,
         _ => 0.0,
     }
 }
@@ -45,6 +46,12 @@ impl Pair {
         (arm > 0.0 && baseline > 0.0 && x.is_finite()).then_some(x)
     }
 
+    /// Arm minus baseline; `None` where one of them is no finite number.
+    pub fn difference(&self) -> Option<f64> {
+        let difference = self.arm - self.baseline;
+        difference.is_finite().then_some(difference)
+    }
+
     /// Values of baseline and arm as they enter the ratio.
     pub fn counted(&self) -> [f64; 2] {
         // Not `max`, which would take what is no number for the least.
@@ -59,6 +66,23 @@ impl Pair {
     pub fn is_from_nothing(&self) -> bool {
         self.log_ratio().is_some() && (self.baseline < self.least) != (self.arm < self.least)
     }
+}
+
+/// Scale on which the pairs of a metric are compared: the difference where the metric says so, and where
+/// a figure is 0 or below it. Which of both arms has that figure makes no difference, so what a coin says of
+/// the arms does not depend on the scale.
+pub fn scale(pairs: &[Pair], own: Option<&Own>) -> Scale {
+    let counted = || pairs.iter().flat_map(Pair::counted);
+    match own.is_some_and(|own| own.scale == Scale::Difference) || counted().any(|v| v <= 0.0) {
+        true => Scale::Difference,
+        false => Scale::Ratio,
+    }
+}
+
+/// What the experiment says of a metric that it defines.
+pub fn own<'a>(trials: impl IntoIterator<Item = &'a Trial>, metric: &str) -> Option<&'a Own> {
+    let mut trials = trials.into_iter();
+    trials.find_map(|trial| trial.metric(metric)?.own.as_deref())
 }
 
 /// `x` of one block.
@@ -110,7 +134,7 @@ pub fn pairs<'a>(
         let slot = blocks.entry(place.block).or_default();
         let value = Some(Figure {
             value: measured.value,
-            least: least_of(&measured.unit),
+            least: least_of(measured),
             bound: bound(trial, metric),
             start: trial.start,
         });
@@ -134,16 +158,20 @@ pub fn pairs<'a>(
         .collect()
 }
 
-/// The log-ratios of a cell for one metric, in block order. A block whose values
-/// have no ratio is left out (see [`Pair::log_ratio`]).
+/// The log-ratios of a cell for one metric, in block order; none of a metric that is compared by
+/// differences ([`scale`]). A block whose values are no numbers is left out (see [`Pair::log_ratio`]).
 pub fn log_ratios<'a>(
-    trials: impl IntoIterator<Item = &'a Trial>,
+    trials: impl IntoIterator<Item = &'a Trial> + Clone,
     cell: usize,
     metric: &str,
     arm: usize,
     baseline: usize,
 ) -> Vec<BlockRatio> {
-    pairs(trials, cell, metric, arm, baseline)
+    let mut pairs = pairs(trials.clone(), cell, metric, arm, baseline);
+    if scale(&pairs, own(trials, metric)) == Scale::Difference {
+        pairs.clear();
+    }
+    pairs
         .iter()
         .filter_map(|pair| {
             Some(BlockRatio {

@@ -200,7 +200,15 @@ impl Display {
         let named = format!("{} {}, {}:", open.cell, open.metric, open.arm);
         let percent = |ratio: f64| format!("{:+.0}", (ratio - 1.0) * 100.0);
         let Some(ratio) = open.ratio else {
-            return format!("{named} nothing yet");
+            return match open.blocks {
+                0 => format!("{named} nothing yet"),
+                // A difference in the unit of the metric, which reports have.
+                _ => format!(
+                    "{named} evidence {:.0} of {:.0}",
+                    open.e_value.min(self.decides),
+                    self.decides
+                ),
+            };
         };
         let between = open.interval.map_or_else(String::new, |(low, high)| {
             format!(" ({} to {})", percent(low), percent(high))

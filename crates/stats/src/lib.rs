@@ -11,6 +11,7 @@
 //! | [`safe_test`] | the e-value and the confidence sequence behind a verdict |
 //! | [`randomization`] | the same of pairs whose order a coin drew, whatever the noise |
 //! | [`coins`] | the verdict on blocks, by the t-test or, where some are far from the others, by coins |
+//! | [`differences`] | the verdict on differences, where a value is 0 or below |
 //! | [`turns`] | the verdict on such pairs, by process |
 //! | [`ebh`] | which calls survive, of many |
 //! | [`planner`] | what a number of blocks can show, and how many are needed |
@@ -27,6 +28,7 @@
 pub mod bounds;
 pub mod coins;
 pub mod correlation;
+pub mod differences;
 pub mod ebh;
 pub mod levels;
 pub mod planner;
@@ -43,6 +45,7 @@ pub mod verdict;
 #[cfg(test)]
 mod testing;
 
+pub use differences::Difference;
 pub use model::Better;
 pub use safe_test::Interval;
 pub use verdict::{Judgement, Params, Test, Verdict, judge, log_ratio};

@@ -37,6 +37,7 @@ pub fn judge(processes: &[Vec<f64>], params: &Params) -> Judgement {
         decided_at: decision.map(|(_, count)| pairs(count)),
         upheld: decision.is_none_or(|(verdict, _)| shown.supports(verdict, params)),
         test: Test::Coins,
+        difference: None,
     }
 }
 

@@ -26,6 +26,7 @@
 //! Everything is recomputed from the blocks alone; nothing is remembered
 //! between calls.
 
+use crate::differences::Difference;
 use crate::safe_test::{self, Interval};
 use crate::search::smallest_count;
 use crate::summary::Moments;
@@ -112,18 +113,31 @@ pub struct Judgement {
     pub upheld: bool,
     /// Test that ratio, interval and evidence are by.
     pub test: Test,
+    /// Change in the unit of the metric, where no ratio has a meaning; ratio and interval are not known
+    /// then.
+    pub difference: Option<Difference>,
 }
 
 impl Judgement {
     /// The verdict of one look at all blocks together, whatever a look at the first of them alone
     /// would have decided.
     pub fn at_the_end(self, params: &Params) -> Judgement {
-        let band = to_ratio(Interval::around(0.0, params.smallest_effect.ln_1p()));
-        let is_same = self.interval.is_some_and(|i| i.lies_within(&band));
+        let (interval, band, change) = match self.difference {
+            Some(found) => (
+                found.interval,
+                Interval::around(0.0, found.smallest),
+                found.value,
+            ),
+            None => {
+                let band = to_ratio(Interval::around(0.0, params.smallest_effect.ln_1p()));
+                (self.interval, band, self.ratio.ln())
+            }
+        };
+        let is_same = interval.is_some_and(|i| i.lies_within(&band));
         let verdict = if is_same {
             Verdict::Same
         } else if self.e_value >= 1.0 / params.alpha {
-            direction(self.ratio.ln(), params)
+            direction(change, params)
         } else {
             Verdict::Unknown
         };
@@ -191,6 +205,7 @@ pub fn judge(xs: &[f64], params: &Params) -> Judgement {
         decided_at: decision.map(|decision| decision.block),
         upheld: decision.is_none_or(|decision| supports(&all, decision.verdict, params)),
         test: Test::SafeT,
+        difference: None,
     }
 }
 
@@ -276,6 +291,7 @@ pub(crate) fn undecidable(xs: &[f64]) -> Judgement {
         decided_at: None,
         upheld: true,
         test: Test::SafeT,
+        difference: None,
     }
 }
 

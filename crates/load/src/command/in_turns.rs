@@ -313,6 +313,8 @@ mod tests {
                 find: Find::Regex(regex.to_owned()),
                 from: Source::Stdout,
                 pick,
+                scale: model::Scale::Ratio,
+                smallest_effect: None,
             }],
         }
     }

@@ -5,7 +5,7 @@
 
 use super::find::{self, Figure, Found, UNIT_GROUP};
 use crate::{Keys, Output};
-use model::{Better, Invalid, Measurement, Own};
+use model::{Better, Invalid, Measurement, Own, Scale};
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 use serde_json_path::JsonPath;
@@ -37,6 +37,12 @@ pub struct OwnMetric {
     /// Choice among several figures.
     #[serde(default)]
     pub pick: Pick,
+    /// Scale on which arms are compared.
+    #[serde(default)]
+    pub scale: Scale,
+    /// Smallest difference that is of interest, in the unit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub smallest_effect: Option<f64>,
 }
 
 /// Place of a figure in a text.
@@ -147,6 +153,7 @@ impl OwnMetric {
             keys.get("csv").map(Find::Csv),
         ];
         let (from, pick) = (keys.get("from"), keys.get("pick"));
+        let (scale, smallest_effect) = (keys.get("scale"), keys.get("smallest-effect"));
         let mut found = found.into_iter().flatten();
         let (find, second) = (found.next(), found.next());
         if !missing.is_empty() {
@@ -168,6 +175,8 @@ impl OwnMetric {
             find: find.unwrap_or(Find::Csv(String::new())),
             from: from.unwrap_or_default(),
             pick: pick.unwrap_or_default(),
+            scale: scale.unwrap_or_default(),
+            smallest_effect,
         }
     }
 
@@ -195,12 +204,28 @@ impl OwnMetric {
             return Err(Invalid::new("better", what)
                 .with_remedy("better = \"higher\", or better = \"lower\""));
         }
+        self.check_smallest_effect()?;
         if let Source::File(path) = &self.from
             && (path.is_empty() || path.contains('\0'))
         {
             return Err(Invalid::new("from", "this is no path of a file"));
         }
         self.find.check()
+    }
+
+    fn check_smallest_effect(&self) -> Result<(), Invalid> {
+        let Some(smallest) = self.smallest_effect else {
+            return Ok(());
+        };
+        let what = match (self.scale, smallest.is_finite() && smallest > 0.0) {
+            (Scale::Difference, true) => return Ok(()),
+            (Scale::Difference, false) => "the smallest effect is not above 0",
+            (Scale::Ratio, _) => {
+                "the smallest effect of a metric is in its unit, and ratios have none"
+            }
+        };
+        let remedy = "scale = \"difference\" and smallest-effect = 50, in the unit of the metric";
+        Err(Invalid::new("smallest-effect", what).with_remedy(remedy))
     }
 
     /// The metric's figure in the output of a trial.
@@ -226,11 +251,11 @@ impl OwnMetric {
             unit: declared.map_or_else(|| NO_UNIT.to_owned(), String::clone),
             better: self.better,
             value,
-            own: quoted.map(|figure| {
-                Box::new(Own {
-                    quote: Some(figure.quote()),
-                })
-            }),
+            own: Some(Box::new(Own {
+                quote: quoted.map(Figure::quote),
+                scale: self.scale,
+                smallest_effect: self.smallest_effect,
+            })),
         }
     }
 

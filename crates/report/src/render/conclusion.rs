@@ -4,7 +4,9 @@
 //! A metric that is worse is named whether it decides or not: whoever asked about latency wants to
 //! know what it costs.
 
-use crate::quantity::{about, count, difference, differences};
+use crate::quantity::{
+    about, count, difference, difference_in_unit, differences, signed_with_unit,
+};
 use crate::table::{CellTable, Comparison, Table, Tally, Verdict};
 use crate::words;
 use model::Better;
@@ -119,7 +121,7 @@ impl<'a> Conclusion<'a> {
         let (time, of) = (more_time(&open), open.len());
         let named = self.named("not decided", open, |found| {
             let c = found.comparison;
-            let span = c.low.zip(c.high).map(|(low, high)| differences(low, high));
+            let span = span(c);
             let span = span.map_or_else(String::new, |span| format!(" ({span})"));
             self.named_metric(found, &span)
         })?;
@@ -149,7 +151,7 @@ impl<'a> Conclusion<'a> {
     ) -> Option<String> {
         let all = found.len();
         if all > MOST_NAMED {
-            let size = |f: &Found| f.comparison.ratio.map_or(0.0, |ratio| ratio.ln().abs());
+            let size = |f: &Found| f.comparison.size();
             found.sort_by(|a, b| size(b).total_cmp(&size(a)));
             found.truncate(MOST_NAMED);
         }
@@ -176,10 +178,24 @@ fn sized(c: &Comparison) -> String {
         Some(false) => "*",
         _ => "",
     };
-    let by = c.ratio.map_or_else(String::new, difference);
-    match c.low.zip(c.high) {
-        Some((low, high)) => format!("{by} ({}){star}", differences(low, high)),
+    let by = match &c.difference {
+        Some(found) => difference_in_unit(found.value, &c.unit),
+        None => c.ratio.map_or_else(String::new, difference),
+    };
+    match span(c) {
+        Some(span) => format!("{by} ({span}){star}"),
         None => format!("{by}{star}"),
+    }
+}
+
+/// Interval of a change in words: `30 to 56 %`, or `-219 us to -181 us`.
+fn span(c: &Comparison) -> Option<String> {
+    match &c.difference {
+        Some(found) => found.low.zip(found.high).map(|ends| {
+            let [low, high] = [ends.0, ends.1].map(|end| signed_with_unit(end, &c.unit));
+            format!("{low} to {high}")
+        }),
+        None => c.low.zip(c.high).map(|(low, high)| differences(low, high)),
     }
 }
 
@@ -206,7 +222,6 @@ pub fn better_beside(table: &Table) -> Vec<(&CellTable, &Comparison)> {
         .flat_map(|cell| cell.further().map(move |c| (cell, c)))
         .filter(|(_, c)| !c.aa && c.verdict == Verdict::Better && c.better != Better::Neither)
         .collect();
-    let size = |c: &Comparison| c.ratio.map_or(0.0, |ratio| ratio.ln().abs());
-    found.sort_by(|(_, a), (_, b)| size(b).total_cmp(&size(a)));
+    found.sort_by(|(_, a), (_, b)| b.size().total_cmp(&a.size()));
     found
 }

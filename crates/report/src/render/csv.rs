@@ -46,7 +46,7 @@ pub fn written(writer: csv::Writer<Vec<u8>>) -> Result<String, ReportError> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-const HEAD_OF_COMPARISONS: [&str; 22] = [
+const HEAD_OF_COMPARISONS: [&str; 25] = [
     "cell",
     "workload",
     "load",
@@ -62,6 +62,9 @@ const HEAD_OF_COMPARISONS: [&str; 22] = [
     "ratio",
     "low",
     "high",
+    "difference",
+    "difference_low",
+    "difference_high",
     "confidence",
     "verdict",
     "survives_ebh",
@@ -83,7 +86,7 @@ pub fn comparisons(table: &Table) -> Result<String, ReportError> {
     written(writer)
 }
 
-fn columns_of_comparison(cell: &str, c: &Comparison) -> [String; 22] {
+fn columns_of_comparison(cell: &str, c: &Comparison) -> [String; 25] {
     let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
     [
         text(cell),
@@ -101,6 +104,9 @@ fn columns_of_comparison(cell: &str, c: &Comparison) -> [String; 22] {
         number(c.ratio),
         number(c.low),
         number(c.high),
+        number(c.difference.as_ref().map(|found| found.value)),
+        number(c.difference.as_ref().and_then(|found| found.low)),
+        number(c.difference.as_ref().and_then(|found| found.high)),
         c.confidence.to_string(),
         words::verdict(c).to_owned(),
         c.survives_ebh

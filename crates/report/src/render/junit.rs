@@ -4,7 +4,6 @@
 
 use crate::ReportError;
 use crate::lacks::{Lack, lacks};
-use crate::quantity::{change, interval};
 use crate::table::{CellTable, Comparison, Table, Verdict};
 use crate::words;
 use doors::shown::sentence;
@@ -70,11 +69,8 @@ fn status(table: &Table, c: &Comparison) -> TestCaseStatus {
 }
 
 fn figures(c: &Comparison) -> String {
-    let change = c.ratio.map_or("no ratio".to_owned(), change);
-    let interval = match c.low.zip(c.high) {
-        Some((low, high)) => interval(low, high),
-        None => "no interval".to_owned(),
-    };
+    let change = c.change().unwrap_or_else(|| "no change".to_owned());
+    let interval = c.interval().unwrap_or_else(|| "no interval".to_owned());
     let notes: String = c.notes.iter().map(|note| format!("\n{note}")).collect();
     format!(
         "{}: {change} {interval}; blocks: {}{notes}",

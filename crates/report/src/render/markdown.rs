@@ -4,7 +4,7 @@
 //! no markup, and a report that is pasted somewhere calls nobody.
 
 use super::sheet::{Moved, Sheet, moved, of_sets, sheets};
-use crate::quantity::{change, interval, percent};
+use crate::quantity::percent;
 use crate::table::{CellTable, Comparison, Notice, Table};
 use crate::words;
 use model::printable::one_line;
@@ -100,6 +100,7 @@ fn beside(moved: &Moved) -> Vec<String> {
 }
 
 fn row(cell: &CellTable, c: &Comparison) -> String {
+    let none = || "-".to_owned();
     let verdict = words::marked_verdict(c).replace('*', "\\*");
     let verdict = match c.verdict.is_call() {
         true => format!("**{verdict}**"),
@@ -110,10 +111,8 @@ fn row(cell: &CellTable, c: &Comparison) -> String {
         escape(&cell.title),
         escape(&c.metric),
         escape(&c.arm),
-        c.ratio.map_or("-".to_owned(), change),
-        c.low
-            .zip(c.high)
-            .map_or("-".to_owned(), |(l, h)| interval(l, h)),
+        c.change().unwrap_or_else(none),
+        c.interval().unwrap_or_else(none),
         words::blocks(c),
         words::strength_of(c),
     )

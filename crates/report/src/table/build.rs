@@ -12,13 +12,14 @@ use crate::table::summary::{median, summarise};
 use crate::table::turns;
 use crate::table::why;
 use crate::table::{
-    ArmInfo, BlockPoint, CellTable, Comparison, Excluded, ExperimentInfo, MetricRow, NotMeasured,
-    Table, Tally, TrialCounts, Verdict,
+    ArmInfo, BlockDifference, BlockPoint, CellTable, Comparison, Difference, Excluded,
+    ExperimentInfo, MetricRow, NotMeasured, Table, Tally, TrialCounts, Verdict,
 };
 use crate::words;
 use judge::{FEWEST_BLOCKS, Family, Judgement, is_aa};
 use model::{Better, Cell, Experiment, Measurement, StopRule, Trial, TrialState, Workload};
 use results::bound::{Bound, bound};
+use results::sample::own;
 use results::turns::processes;
 use results::{LEAST_PERCENT, Overload, Pair, ResultSet, overload, pairs};
 use stats::Test;
@@ -330,9 +331,10 @@ impl<'a> CellScope<'a> {
         turns::by_pairs(by_blocks, &processes, &self.experiment.stop, self.merged)
     }
 
-    fn judge(&self, xs: &[f64], better: Better) -> Judgement {
-        let stop = &self.experiment.stop;
-        let judged = judge::judge_blocks(xs, better, stop);
+    fn judge(&self, pairs: &[Pair], head: &MetricHead) -> Judgement {
+        let (stop, better) = (&self.experiment.stop, head.better);
+        let own = own(self.trials.iter().copied(), head.name);
+        let judged = judge::judge_pairs(pairs, own, better, stop);
         match self.merged {
             true => judge::at_the_end(judged, better, stop),
             false => judged,
@@ -348,8 +350,9 @@ impl<'a> CellScope<'a> {
         if head.is_latency() && overload.forbids_latency() {
             pairs.clear();
         }
-        let xs: Vec<f64> = pairs.iter().filter_map(Pair::log_ratio).collect();
-        let judged = self.judge(&xs, head.better);
+        let judged = self.judge(&pairs, head);
+        let difference = difference(&judged, &pairs);
+        let (blocks, by_difference) = (judged.blocks as usize, difference.is_some());
         Comparison {
             workload: self.workload.name.clone(),
             load: self.load.clone(),
@@ -364,15 +367,19 @@ impl<'a> CellScope<'a> {
             low: judged.low(),
             high: judged.high(),
             confidence: experiment.stop.confidence,
-            e_value: (xs.len() >= FEWEST_BLOCKS).then_some(judged.e_value),
-            blocks: xs.len(),
+            e_value: (blocks >= FEWEST_BLOCKS).then_some(judged.e_value),
+            blocks,
             in_turns: None,
             verdict: self.verdict(&judged, arm),
             test: judged.test,
             blocks_needed: judged.blocks_needed,
             more_ns: None,
-            baseline_level: level(&pairs, |[baseline, _]| baseline),
+            baseline_level: match by_difference {
+                true => mean_of(&pairs, |pair| pair.baseline),
+                false => level(&pairs, |[baseline, _]| baseline),
+            },
             arm_level: match judged.test {
+                _ if by_difference => mean_of(&pairs, |pair| pair.arm),
                 Test::SafeT => level(&pairs, |[_, arm]| arm),
                 Test::Coins => level(&pairs, |[baseline, _]| baseline)
                     .zip(judged.known_ratio())
@@ -390,7 +397,7 @@ impl<'a> CellScope<'a> {
                     self.note_bounds(head.name, baseline),
                     self.note_bounds(head.name, arm),
                     self.note_missing(head, arm, pairs.len(), &overload),
-                    note_unusable(&pairs),
+                    note_unusable(&pairs, by_difference),
                     note_from_nothing(&pairs),
                     doubt::by_coins(&judged),
                     doubt::note(&judged),
@@ -399,7 +406,11 @@ impl<'a> CellScope<'a> {
                 .flatten()
                 .collect(),
             },
-            block_ratios: pairs.iter().filter_map(block_point).collect(),
+            block_ratios: match by_difference {
+                true => Vec::new(),
+                false => pairs.iter().filter_map(block_point).collect(),
+            },
+            difference,
         }
     }
 
@@ -502,6 +513,31 @@ fn level(pairs: &[Pair], of: impl Fn([f64; 2]) -> f64) -> Option<f64> {
     mean(&logarithms).map(f64::exp)
 }
 
+fn mean_of(pairs: &[Pair], of: impl Fn(&Pair) -> f64) -> Option<f64> {
+    let with_difference = pairs.iter().filter(|pair| pair.difference().is_some());
+    mean(&with_difference.map(of).collect::<Vec<_>>())
+}
+
+/// The change in the unit of the metric, where that is the scale.
+fn difference(judged: &Judgement, pairs: &[Pair]) -> Option<Difference> {
+    let found = judged.difference?;
+    let block = |pair: &Pair| {
+        Some(BlockDifference {
+            block: pair.block,
+            difference: pair.difference()?,
+            baseline: pair.baseline,
+            arm: pair.arm,
+        })
+    };
+    Some(Difference {
+        value: found.value,
+        low: found.interval.map(|interval| interval.low),
+        high: found.interval.map(|interval| interval.high),
+        smallest_effect: found.smallest,
+        blocks: pairs.iter().filter_map(block).collect(),
+    })
+}
+
 fn block_point(pair: &Pair) -> Option<BlockPoint> {
     Some(BlockPoint {
         block: pair.block,
@@ -527,20 +563,22 @@ fn note_overload(head: &MetricHead, overload: &Overload) -> Option<String> {
     })
 }
 
-/// A note on the blocks that have no ratio.
-fn note_unusable(pairs: &[Pair]) -> Option<String> {
+/// A note on the blocks that have no change.
+fn note_unusable(pairs: &[Pair], by_difference: bool) -> Option<String> {
+    let is_usable = |pair: &Pair| match by_difference {
+        true => pair.difference().is_some(),
+        false => pair.log_ratio().is_some(),
+    };
     let without: Vec<String> = pairs
         .iter()
-        .filter(|pair| pair.log_ratio().is_none())
+        .filter(|pair| !is_usable(pair))
         .map(|pair| pair.block.to_string())
         .collect();
     match without.as_slice() {
         [] => None,
-        [one] => Some(format!(
-            "block {one} is left out: a value is 0 or not a number, so it has no ratio"
-        )),
+        [one] => Some(format!("block {one} is left out: a value is not a number")),
         many => Some(format!(
-            "{} blocks are left out ({}): a value is 0 or not a number, so they have no ratio",
+            "{} blocks are left out ({}): a value is not a number",
             many.len(),
             many.join(", ")
         )),

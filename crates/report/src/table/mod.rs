@@ -22,6 +22,7 @@ pub use evidence::Statement;
 pub use judge::Verdict;
 use stats::Test;
 
+use crate::quantity::{change, interval, percent, signed_with_unit, with_unit};
 use across::Across;
 use model::{Better, Severity, System};
 use pooled::Pooled;
@@ -212,9 +213,86 @@ pub struct Comparison {
     pub notes: Vec<String>,
     /// The blocks in order: what `ratio` and its interval are made of.
     pub(crate) block_ratios: Vec<BlockPoint>,
+    /// Change in the unit of the metric, where a figure is 0 or below it, or where the experiment asks for it;
+    /// `ratio`, its interval and its blocks are not there then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub difference: Option<Difference>,
+}
+
+/// Change on the scale of differences, in the unit of the metric.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Difference {
+    /// Arm minus baseline: the centre of the blocks.
+    pub value: f64,
+    /// Lower end of the interval; none with too few blocks.
+    pub low: Option<f64>,
+    /// Its upper end.
+    pub high: Option<f64>,
+    /// Smallest difference that is of interest.
+    pub smallest_effect: f64,
+    /// The blocks in order.
+    pub blocks: Vec<BlockDifference>,
+}
+
+/// Difference in one block.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct BlockDifference {
+    /// Number of the block.
+    pub block: u32,
+    /// Arm minus baseline.
+    pub difference: f64,
+    /// Value of the baseline's trial.
+    #[serde(skip)]
+    pub baseline: f64,
+    /// Value of the arm's trial.
+    #[serde(skip)]
+    pub arm: f64,
 }
 
 impl Comparison {
+    /// The change on the scale of the metric: `+3.2%`, or `-200 us`. All formats show it so.
+    pub(crate) fn change(&self) -> Option<String> {
+        let in_unit = |found: &Difference| signed_with_unit(found.value, &self.unit);
+        let difference = self.difference.as_ref().map(in_unit);
+        difference.or_else(|| self.ratio.map(change))
+    }
+
+    /// Its interval: `[+1.2%, +5.3%]`, or `[-219 us, -181 us]`.
+    pub(crate) fn interval(&self) -> Option<String> {
+        match &self.difference {
+            Some(found) => found.low.zip(found.high).map(|ends| {
+                let [low, high] = [ends.0, ends.1].map(|end| signed_with_unit(end, &self.unit));
+                format!("[{low}, {high}]")
+            }),
+            None => self.low.zip(self.high).map(|(l, h)| interval(l, h)),
+        }
+    }
+
+    /// Smallest effect of interest, on the scale of the metric; `smallest` is that of ratios.
+    pub(crate) fn smallest_effect(&self, smallest: f64) -> String {
+        match &self.difference {
+            Some(found) => with_unit(found.smallest_effect, &self.unit),
+            None => format!("{} %", percent(smallest)),
+        }
+    }
+
+    /// Size of the change for an order among comparisons: of ratios their logarithm, of differences the
+    /// share of the level.
+    pub(crate) fn size(&self) -> f64 {
+        let level = self.baseline_median.into_iter().chain(self.arm_median);
+        let level = level.fold(0.0, |most: f64, level| most.max(level.abs()));
+        match &self.difference {
+            Some(found) if level > 0.0 => (found.value / level).abs(),
+            Some(found) => found.value.abs(),
+            None => self.ratio.map_or(0.0, |ratio| ratio.ln().abs()),
+        }
+    }
+
+    /// No change is known on any scale.
+    pub fn has_no_change(&self) -> bool {
+        self.ratio.is_none() && self.difference.is_none()
+    }
+
     pub(crate) fn blocks_missing(&self) -> Option<u32> {
         let has = u32::try_from(self.blocks).unwrap_or(u32::MAX);
         Some(self.blocks_needed?.saturating_sub(has))

@@ -85,6 +85,7 @@ pub(crate) fn by_pairs(
             .collect(),
         block_ratios: points(processes, &by_blocks.metric),
         in_turns: Some(in_turns),
+        difference: None,
         ..by_blocks
     }
 }

@@ -22,6 +22,7 @@ pub fn report(results: &ResultSet, said: &str) -> Result<Verification, ReportErr
     leave_out_coins(&mut said, &mut found);
     leave_out_medians(&mut said, &mut found);
     leave_out_nothing_at_all(&mut said, &mut found);
+    leave_out_differences(&mut said, &mut found);
     compared("report", said, found)
 }
 
@@ -77,11 +78,26 @@ fn leave_out_nothing_at_all(said: &mut Value, found: &mut Value) {
     if minor(said).is_none_or(|minor| minor >= 14) {
         return;
     }
+    leave_out(said, found, |said, found| {
+        found.get("unit").and_then(Value::as_str) == Some("%")
+            && said.get("blocks") != found.get("blocks")
+    });
+}
+
+/// Before format 1.15 a block in which a figure was 0 or below it had no ratio and was left out; now all blocks
+/// of such a metric are compared by differences.
+fn leave_out_differences(said: &mut Value, found: &mut Value) {
+    if minor(said).is_none_or(|minor| minor >= 15) {
+        return;
+    }
+    leave_out(said, found, |_, found| found.get("difference").is_some());
+}
+
+/// Leaves out the comparisons that an older format judged otherwise, and what follows from all of them.
+fn leave_out(said: &mut Value, found: &mut Value, is_other: impl Fn(&Value, &Value) -> bool) {
     let (mut any, mut any_deciding) = (false, false);
     for (said, found) in pairs_of_comparisons(said, found) {
-        if found.get("unit").and_then(Value::as_str) == Some("%")
-            && said.get("blocks") != found.get("blocks")
-        {
+        if is_other(said, found) {
             any = true;
             any_deciding |= found.get("deciding") == Some(&Value::Bool(true));
             (*said, *found) = (Value::Null, Value::Null);

@@ -3,7 +3,7 @@
 use super::charts::{CellCharts, Figure};
 use super::scale::{IntervalPlot, Scale, Tick};
 use super::setup::Setup;
-use crate::quantity::{change, interval, percent, with_unit};
+use crate::quantity::{percent, with_unit};
 use crate::render::chart::COLORS;
 use crate::render::conclusion;
 use crate::render::sheet::{Moved, Sheet, moved_in, of_sets, sheets};
@@ -336,11 +336,8 @@ impl<'a> View<'a> {
             color: color_of(self.table, &c.arm),
             aa: c.aa,
             levels: c.baseline_level.map(unit).zip(c.arm_level.map(unit)),
-            change: c.ratio.map_or("\u{2013}".to_owned(), change),
-            interval: match c.low.zip(c.high) {
-                Some((low, high)) => interval(low, high),
-                None => "no interval".to_owned(),
-            },
+            change: c.change().unwrap_or_else(|| "\u{2013}".to_owned()),
+            interval: c.interval().unwrap_or_else(|| "no interval".to_owned()),
             plot: self.scale.plot(c),
             verdict: c.verdict.as_str(),
             blocks_in_all: c

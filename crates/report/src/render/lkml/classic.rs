@@ -3,6 +3,7 @@
 //! good; behind that the interval and the verdict. Then the raw data of one benchmark.
 
 use crate::columns::{Align, Columns, plain, wrap};
+use crate::quantity::with_unit;
 use crate::table::{BlockPoint, Comparison, Table};
 use crate::words;
 use model::Better;
@@ -70,6 +71,9 @@ fn row(c: &Comparison) -> Vec<String> {
         std_percent(&values).map_or("(-)".to_owned(), |std| format!("({std:.2})"))
     };
     let none = || "-".to_owned();
+    if c.difference.is_some() {
+        return of_difference(c);
+    }
     let change = c.ratio.map(|ratio| gain_percent(c.better, ratio));
     let interval = c.low.zip(c.high).map(|(low, high)| {
         let ends = [low, high].map(|ratio| gain_percent(c.better, ratio));
@@ -83,6 +87,31 @@ fn row(c: &Comparison) -> Vec<String> {
         interval.unwrap_or_else(none),
         words::marked_verdict(c),
     ]
+}
+
+/// A row in the unit of the metric, which has no percentages.
+fn of_difference(c: &Comparison) -> Vec<String> {
+    let none = || "-".to_owned();
+    let level = |level: Option<f64>| level.map_or_else(none, |level| with_unit(level, &c.unit));
+    vec![
+        c.workload.clone(),
+        c.load.clone(),
+        level(c.baseline_level),
+        c.change().unwrap_or_else(none),
+        c.interval().unwrap_or_else(none),
+        words::marked_verdict(c),
+    ]
+}
+
+/// Figures of the baseline and of the arm, block by block.
+fn figures(c: &Comparison) -> Vec<[f64; 2]> {
+    let ratios = c
+        .block_ratios
+        .iter()
+        .map(|block| [block.baseline, block.arm]);
+    let differences = c.difference.iter().flat_map(|found| &found.blocks);
+    let differences = differences.map(|block| [block.baseline, block.arm]);
+    ratios.chain(differences).collect()
 }
 
 /// The classic formula: what is gained, in percent.
@@ -108,8 +137,8 @@ fn raw(first: &Comparison, all: &[&Comparison], width: usize) -> Vec<String> {
         first.metric, first.workload, first.load, first.unit
     );
     let mut lines = wrap(&plain(&head), width, 0, INDENT);
-    let mut add = |arm: &str, of: fn(&BlockPoint) -> f64, c: &Comparison| {
-        let values = c.block_ratios.iter().map(|point| figure(of(point)));
+    let mut add = |arm: &str, of: usize, c: &Comparison| {
+        let values = figures(c).into_iter().map(|both| figure(both[of]));
         let values = values.collect::<Vec<_>>().join(" ");
         lines.extend(wrap(
             &format!("{}: {values}", plain(arm)),
@@ -118,12 +147,12 @@ fn raw(first: &Comparison, all: &[&Comparison], width: usize) -> Vec<String> {
             2 * INDENT,
         ));
     };
-    add(&first.baseline, |point| point.baseline, first);
+    add(&first.baseline, 0, first);
     let is_same = |c: &&&Comparison| {
         (&c.metric, &c.workload, &c.load) == (&first.metric, &first.workload, &first.load)
     };
     for c in all.iter().filter(is_same) {
-        add(&c.arm, |point| point.arm, c);
+        add(&c.arm, 1, c);
     }
     lines
 }

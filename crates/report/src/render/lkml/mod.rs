@@ -4,7 +4,7 @@
 mod classic;
 
 use crate::columns::{Align, Columns, plain, wrap, wrap_with_remedy};
-use crate::quantity::{change, interval, percent, with_unit};
+use crate::quantity::{percent, with_unit};
 use crate::table::{CellTable, Comparison, Table};
 use crate::words;
 
@@ -124,8 +124,8 @@ fn row(c: &Comparison) -> Vec<String> {
     let none = || "-".to_owned();
     vec![
         c.arm.clone(),
-        c.ratio.map_or_else(none, change),
-        c.low.zip(c.high).map_or_else(none, |(l, h)| interval(l, h)),
+        c.change().unwrap_or_else(none),
+        c.interval().unwrap_or_else(none),
         words::marked_verdict(c),
         c.blocks.to_string(),
     ]

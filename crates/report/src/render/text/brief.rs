@@ -2,7 +2,6 @@
 
 use super::verdicts::Shape;
 use super::{INDENT, Page, lesser};
-use crate::quantity::change;
 use crate::render::conclusion;
 use crate::render::sheet::sheets;
 use crate::table::why::Kind;
@@ -126,7 +125,7 @@ fn named(table: &Table, found: &[(&CellTable, &Comparison)]) -> Vec<String> {
             Some(false) => "*",
             _ => "",
         };
-        let by = c.ratio.map_or_else(String::new, change);
+        let by = c.change().unwrap_or_default();
         let mut text = format!("{} {by}{star}", c.metric);
         let places = [
             several_arms.then_some(c.arm.as_str()),

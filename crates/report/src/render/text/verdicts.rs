@@ -2,7 +2,7 @@
 
 use super::{INDENT, Page, paint};
 use crate::columns::{Align, Columns};
-use crate::quantity::{change, evidence, interval, percent, with_unit};
+use crate::quantity::{evidence, percent, with_unit};
 use crate::table::{Comparison, Table, Verdict};
 use crate::words;
 
@@ -118,9 +118,8 @@ fn row(c: &Comparison, shape: Shape) -> Vec<String> {
         let levels = [c.baseline_level, c.arm_level];
         row.extend(levels.map(|level| level.map_or_else(none, |l| with_unit(l, &c.unit))));
     }
-    row.push(c.ratio.map_or_else(none, change));
-    let ends = c.low.zip(c.high);
-    row.push(ends.map_or_else(none, |(low, high)| interval(low, high)));
+    row.push(c.change().unwrap_or_else(none));
+    row.push(c.interval().unwrap_or_else(none));
     row.push(words::marked_verdict(c));
     row.extend(shape.blocks.then(|| words::blocks(c)));
     row.extend(shape.evidence.then(|| match shape.in_words {
