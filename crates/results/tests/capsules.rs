@@ -191,7 +191,8 @@ fn what_is_hidden_or_does_not_show_is_refused() {
 
 #[test]
 fn an_entry_that_tar_would_unpack_as_something_else_is_refused() {
-    let headers: [(fn(&mut Header), &str); 7] = [
+    type Change = fn(&mut Header);
+    let headers: [(Change, &str); 7] = [
         (|header| header.set_mode(0o4755), "mode is 4755"),
         (|header| header.set_mode(0o755), "mode is 755"),
         (

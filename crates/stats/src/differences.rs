@@ -156,7 +156,8 @@ mod tests {
 
     #[test]
     fn equal_arms_are_called_in_at_most_one_of_twenty_over_all_looks() {
-        let shapes: [(&str, fn(&mut Normal) -> f64); 4] = [
+        type Level = fn(&mut Normal) -> f64;
+        let shapes: [(&str, Level); 4] = [
             ("normal", |normal| -200.0 + 9.0 * normal.next()),
             ("counts", |normal| (normal.next().abs() * 2.0).floor()),
             ("mostly none", |normal| {

@@ -38,6 +38,7 @@ mod presets;
 mod program_fuzz;
 mod reboots;
 mod run;
+mod scales;
 mod services;
 mod skips;
 mod slurm;

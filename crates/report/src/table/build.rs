@@ -353,6 +353,7 @@ impl<'a> CellScope<'a> {
         let judged = self.judge(&pairs, head);
         let difference = difference(&judged, &pairs);
         let (blocks, by_difference) = (judged.blocks as usize, difference.is_some());
+        let (baseline_level, arm_level) = levels_of(&pairs, &judged, by_difference);
         Comparison {
             workload: self.workload.name.clone(),
             load: self.load.clone(),
@@ -374,44 +375,46 @@ impl<'a> CellScope<'a> {
             test: judged.test,
             blocks_needed: judged.blocks_needed,
             more_ns: None,
-            baseline_level: match by_difference {
-                true => mean_of(&pairs, |pair| pair.baseline),
-                false => level(&pairs, |[baseline, _]| baseline),
-            },
-            arm_level: match judged.test {
-                _ if by_difference => mean_of(&pairs, |pair| pair.arm),
-                Test::SafeT => level(&pairs, |[_, arm]| arm),
-                Test::Coins => level(&pairs, |[baseline, _]| baseline)
-                    .zip(judged.known_ratio())
-                    .map(|(level, ratio)| level * ratio),
-            },
+            baseline_level,
+            arm_level,
             baseline_median: median(pairs.iter().map(|pair| pair.baseline)),
             arm_median: median(pairs.iter().map(|pair| pair.arm)),
             survives_ebh: None,
-            notes: match note_overload(head, &overload) {
-                Some(note) if pairs.is_empty() => vec![note],
-                _ if !self.are_measured(arm) => self.notes_not_measured(arm),
-                note => [
-                    note,
-                    self.note_elsewhere(arm),
-                    self.note_bounds(head.name, baseline),
-                    self.note_bounds(head.name, arm),
-                    self.note_missing(head, arm, pairs.len(), &overload),
-                    note_unusable(&pairs, by_difference),
-                    note_from_nothing(&pairs),
-                    doubt::by_coins(&judged),
-                    doubt::note(&judged),
-                ]
-                .into_iter()
-                .flatten()
-                .collect(),
-            },
+            notes: self.notes(head, arm, &overload, &pairs, &judged),
             block_ratios: match by_difference {
                 true => Vec::new(),
                 false => pairs.iter().filter_map(block_point).collect(),
             },
             difference,
         }
+    }
+
+    fn notes(
+        &self,
+        head: &MetricHead,
+        arm: usize,
+        overload: &Overload,
+        pairs: &[Pair],
+        judged: &Judgement,
+    ) -> Vec<String> {
+        let by_difference = judged.difference.is_some();
+        let note = match note_overload(head, overload) {
+            Some(note) if pairs.is_empty() => return vec![note],
+            _ if !self.are_measured(arm) => return self.notes_not_measured(arm),
+            note => note,
+        };
+        let notes = [
+            note,
+            self.note_elsewhere(arm),
+            self.note_bounds(head.name, self.experiment.baseline),
+            self.note_bounds(head.name, arm),
+            self.note_missing(head, arm, pairs.len(), overload),
+            note_unusable(pairs, by_difference),
+            note_from_nothing(pairs),
+            doubt::by_coins(judged),
+            doubt::note(judged),
+        ];
+        notes.into_iter().flatten().collect()
     }
 
     /// Equal figures say nothing of an arm that does not reach the work.
@@ -516,6 +519,27 @@ fn level(pairs: &[Pair], of: impl Fn([f64; 2]) -> f64) -> Option<f64> {
 fn mean_of(pairs: &[Pair], of: impl Fn(&Pair) -> f64) -> Option<f64> {
     let with_difference = pairs.iter().filter(|pair| pair.difference().is_some());
     mean(&with_difference.map(of).collect::<Vec<_>>())
+}
+
+/// The levels of the baseline and of the arm, as the scale of the change has them: what the change
+/// says of them is true of these figures.
+fn levels_of(
+    pairs: &[Pair],
+    judged: &Judgement,
+    by_difference: bool,
+) -> (Option<f64>, Option<f64>) {
+    if by_difference {
+        let of = |of: fn(&Pair) -> f64| mean_of(pairs, of);
+        return (of(|pair| pair.baseline), of(|pair| pair.arm));
+    }
+    let baseline = level(pairs, |[baseline, _]| baseline);
+    let arm = match judged.test {
+        Test::SafeT => level(pairs, |[_, arm]| arm),
+        Test::Coins => baseline
+            .zip(judged.known_ratio())
+            .map(|(level, ratio)| level * ratio),
+    };
+    (baseline, arm)
 }
 
 /// The change in the unit of the metric, where that is the scale.
