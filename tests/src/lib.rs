@@ -1,6 +1,8 @@
 //! Helpers that tests share: the path of the binary, one run at a time, programs that they
 //! write, and an sshd.
 
+#![allow(clippy::disallowed_methods)]
+
 mod machine;
 mod slurm;
 mod sshd;

@@ -5,6 +5,7 @@
 //! cargo build --release -p schedlab && cargo run --release -p kills -- [KILLS] [MECHANISM…]
 //! ```
 
+#![allow(clippy::disallowed_methods)]
 #![allow(clippy::print_stderr, reason = "a program that prints")]
 
 mod machine;

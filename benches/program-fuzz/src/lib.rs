@@ -6,6 +6,7 @@
 //! ```
 
 // A broken promise is a panic here.
+#![allow(clippy::disallowed_methods)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::missing_panics_doc)]
 
 mod change;

@@ -3,6 +3,7 @@
 
 use crate::processes;
 use collect::tasks::Pid;
+use doors::written;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -53,7 +54,7 @@ pub fn remove(path: &Path) -> Result<(), String> {
 fn remove_one(path: &Path) -> Result<(), String> {
     let mut tries = 0;
     loop {
-        match fs::remove_dir(path) {
+        match written::remove_cgroup(path) {
             Ok(()) => return Ok(()),
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(_) if tries < EMPTY_TRIES => tries += 1,

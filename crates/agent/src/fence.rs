@@ -23,6 +23,7 @@ use crate::error::AgentError;
 use crate::journal::{Journal, Undo};
 use crate::processes::{self, MARKER};
 use collect::tasks::{self, Pid};
+use doors::written;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -176,7 +177,7 @@ fn has_word(path: &Path, word: &str) -> bool {
 
 /// `false` if there can be none here, or none that leaves the measurement alone.
 fn make_group(path: &Path) -> bool {
-    if fs::create_dir(path).is_err() {
+    if written::make_cgroup(path).is_err() {
         return false;
     }
     // Neither file is there in version 1.
@@ -184,7 +185,7 @@ fn make_group(path: &Path) -> bool {
     let is_alone = read("cgroup.controllers").is_none_or(|list| list.is_empty());
     let is_domain = read("cgroup.type").is_none_or(|kind| kind == "domain");
     if !is_alone || !is_domain {
-        let _ = fs::remove_dir(path);
+        let _ = written::remove_cgroup(path);
         return false;
     }
     let _ = write(&path.join("cgroup.pressure"), "0");

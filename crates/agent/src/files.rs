@@ -1,8 +1,8 @@
 //! Files of a trial: on their way to the runner, and removed with it.
 
+use doors::written;
 use load::{Output, phase};
 use model::{Reply, TrialFile};
-use std::io;
 use std::path::Path;
 
 /// Longer logs are cut at the front: the end says why something ended.
@@ -28,12 +28,7 @@ pub fn send(say: &mut dyn FnMut(Reply), name: &str, text: &str) {
 
 /// Removes a folder with all that is in it, where it is there.
 pub fn remove_folder(path: &Path) -> Result<(), String> {
-    match std::fs::remove_dir_all(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(format!("remove {}: {error}", path.display()))
-        }
-        _ => Ok(()),
-    }
+    written::remove_recorded(path).map_err(|error| format!("remove {}: {error}", path.display()))
 }
 
 /// The result line of a phased process is stored as metrics and histograms.

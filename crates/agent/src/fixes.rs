@@ -9,7 +9,6 @@ use crate::guard::replay_in;
 use crate::journal::{Journal, Restored, Undo};
 use crate::state::{StateLock, state_dir};
 use collect::preflight::Write;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -69,10 +68,7 @@ fn fix_one(journal: &mut Journal, write: &Write) -> Result<Fixed, AgentError> {
 }
 
 fn overwrite(path: &Path, text: &str) -> std::io::Result<String> {
-    use std::io::Write;
-    // A kernel file is never created.
-    let mut file = fs::File::options().write(true).truncate(true).open(path)?;
-    file.write_all(text.as_bytes())?;
+    doors::written::write_kernel_file(path, text)?;
     read(path)
 }
 
@@ -87,6 +83,7 @@ fn read(path: &Path) -> std::io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     fn knob(directory: &Path, text: &str) -> PathBuf {
         let path = directory.join("knob");

@@ -24,15 +24,15 @@
 //! namespace.
 
 use crate::journal::SIGNS;
+use doors::written;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, UCred};
 use rustix::process::geteuid;
-use std::fs::{self, File};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 const NAME: &[u8] = b"schedlab-run";
@@ -127,15 +127,8 @@ fn lock_file(directory: &Path) -> Result<OwnedFd, LockError> {
         what: path.display().to_string(),
         source,
     };
-    fs::create_dir_all(directory).map_err(failed)?;
-    let file = File::options()
-        .read(true)
-        .write(true)
-        .create(true)
-        .mode(0o600)
-        .custom_flags(OFlags::NOFOLLOW.bits() as i32)
-        .open(&path)
-        .map_err(failed)?;
+    written::make_directory(directory).map_err(failed)?;
+    let file = written::open_file(&path, 0o600).map_err(failed)?;
     if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
         let mut text = [0u8; 16];
         let length = file.read_at(&mut text, 0).unwrap_or(0);

@@ -5,12 +5,13 @@
 //! one user (modes 0700 and 0600), and are repaired where others have rights to them.
 
 use crate::error::AgentError;
-use rustix::fs::{FlockOperation, OFlags, flock};
+use doors::written;
+use rustix::fs::{FlockOperation, flock};
 use rustix::process::geteuid;
 use std::env;
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder, File, Metadata, Permissions};
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::fs::{self, File, Metadata, Permissions};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -95,10 +96,7 @@ fn holder(file: &File) -> Option<u32> {
 
 /// A directory that only its owner, who must be this user, can look into.
 pub fn make_private(directory: &Path) -> Result<(), AgentError> {
-    DirBuilder::new()
-        .recursive(true)
-        .mode(PRIVATE_DIRECTORY)
-        .create(directory)
+    written::make_private_directory(directory)
         .map_err(|e| AgentError::io("create", directory, e))?;
     let found = fs::metadata(directory).map_err(|e| AgentError::io("look at", directory, e))?;
     check_owner(directory, &found)?;
@@ -113,14 +111,7 @@ pub fn make_private(directory: &Path) -> Result<(), AgentError> {
 /// user, can open.
 pub fn open_private(path: &Path) -> Result<File, AgentError> {
     let failed = |e| AgentError::io("open", path, e);
-    let file = File::options()
-        .read(true)
-        .write(true)
-        .create(true)
-        .mode(PRIVATE_FILE)
-        .custom_flags(OFlags::NOFOLLOW.bits() as i32)
-        .open(path)
-        .map_err(failed)?;
+    let file = written::open_file(path, PRIVATE_FILE).map_err(failed)?;
     let found = file.metadata().map_err(failed)?;
     check_owner(path, &found)?;
     if found.mode() & OTHERS != 0 {
@@ -198,7 +189,7 @@ mod tests {
         std::os::unix::fs::chown(directory.path(), Some(65534), None).unwrap();
         let refused = StateLock::acquire(directory.path(), Duration::ZERO).unwrap_err();
         assert!(
-            refused.to_string().contains("belongs to user 65534"),
+            refused.to_string().contains("another user (65534)"),
             "{refused}"
         );
     }

@@ -1,6 +1,7 @@
 //! The guard is guarded: whatever happens to it, to the journal and to a stopped agent, the
 //! machine is as before.
 
+#![allow(clippy::disallowed_methods)]
 #![allow(clippy::unwrap_used)] // In a test a panic is the message.
 
 mod harness;

@@ -1,6 +1,7 @@
 //! One entry is all that an ingredient of arms needs: one that is known nowhere else is read
 //! from an experiment file and from the command line, stored, put in force, proven and undone.
 
+#![allow(clippy::disallowed_methods)]
 #![allow(clippy::unwrap_used)]
 
 mod entry;

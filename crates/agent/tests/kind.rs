@@ -1,6 +1,7 @@
 //! One entry is all that a kind of workload needs: a kind that is known nowhere else is read
 //! from an experiment file, listed, planned, checked and measured by the agent.
 
+#![allow(clippy::disallowed_methods)]
 #![allow(clippy::unwrap_used)]
 
 mod entry;

@@ -1,6 +1,7 @@
 //! Nothing that a trial or a calibration starts outlives it, whatever it does to its
 //! session, its environment and its parents.
 
+#![allow(clippy::disallowed_methods)]
 #![allow(clippy::unwrap_used)] // In a test a panic is the message.
 
 mod harness;

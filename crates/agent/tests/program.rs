@@ -1,6 +1,7 @@
 //! One entry is all that a program of a role needs: a server and an antagonist that are known
 //! nowhere else are read from an experiment file, checked, started, awaited and proven.
 
+#![allow(clippy::disallowed_methods)]
 #![allow(clippy::unwrap_used)]
 
 mod entry;

@@ -1,5 +1,6 @@
 //! An agent as its runner sees it: requests in, replies out.
 
+#![allow(clippy::disallowed_methods)]
 #![allow(clippy::unwrap_used)] // In a test a panic is the message.
 
 mod harness;

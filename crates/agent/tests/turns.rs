@@ -1,6 +1,7 @@
 //! Arms that take turns inside one process: each window is proven, and the machine is as before
 //! whatever happens.
 
+#![allow(clippy::disallowed_methods)]
 #![allow(clippy::unwrap_used)] // In a test a panic is the message.
 
 mod harness;

@@ -8,6 +8,7 @@
 //! between fork and exec, so no helper program is needed.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
+#![cfg_attr(test, allow(clippy::disallowed_methods))]
 
 mod child;
 mod landlock;

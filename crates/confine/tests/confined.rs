@@ -1,5 +1,6 @@
 //! Programs that are confined, as root and as anybody.
 
+#![allow(clippy::disallowed_methods)]
 #![allow(clippy::unwrap_used)]
 
 use confine::{Confinement, Export, Restriction, User, View};

@@ -21,11 +21,12 @@ mod marked;
 mod way;
 
 pub use file::{
-    Beside, PARTIAL, create_file, create_new_file, move_durably, open_file, remove_file,
-    sync_parent, write_file, write_file_durably, write_kernel_file, write_link,
+    Beside, PARTIAL, copy_file, create_file, create_new_file, make_cgroup, move_durably, open_file,
+    open_log, remove_cgroup, remove_empty_directory, remove_file, remove_recorded, sync_parent,
+    write_file, write_file_durably, write_kernel_file, write_link,
 };
 pub use marked::{Holds, MARK, Marked, Part, Patience, has_mark, no_patience, remove_marked};
 pub use way::{
-    Exposed, How, Trust, exposed, make_directory, make_new_directory, real_directory, real_path,
-    real_place,
+    Exposed, How, Trust, exposed, make_directory, make_new_directory, make_private_directory,
+    real_directory, real_path, real_place,
 };

@@ -1,7 +1,8 @@
 //! A bisection, which git(1) keeps: in a bare clone of its own, so that the repository is left alone
 //! and `git bisect log` of the clone tells how it went.
 
-use crate::{Error, check_source, git, git_bisect, no_commit, succeeded};
+use crate::{Error, check_source, git, git_bisect, io, no_commit, succeeded};
+use doors::written::Part;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
@@ -55,11 +56,15 @@ impl Bisection {
         };
         check_source(source)?;
         if !clone.exists() {
-            let directory = clone.display().to_string();
+            // A clone that was killed is not taken for whole.
+            let parent = clone.parent().unwrap_or(clone);
+            let part = Part::of(parent).map_err(io("create", parent))?;
+            let directory = part.path().display().to_string();
             succeeded(
                 source,
                 &git(&["clone", "-q", "--bare"], &[source, &directory])?,
             )?;
+            part.put(clone).map_err(io("put in place", clone))?;
         }
         if !clone.join("BISECT_START").exists() {
             let ancestor = bisection.at(&["merge-base", "--is-ancestor"], &[good, bad])?;
@@ -111,6 +116,16 @@ impl Bisection {
         let log = self.bisect(&["log"], &[])?;
         succeeded(&self.source, &log)?;
         Ok(String::from_utf8_lossy(&log.stdout).into_owned())
+    }
+
+    /// Commits that were judged, in their order, each with `good`, `bad` or `skip`.
+    pub fn judged(&self) -> Result<Vec<(String, String)>, Error> {
+        let judged = |line: &str| {
+            let (verdict, commit) = line.strip_prefix("git bisect ")?.split_once(' ')?;
+            let is_verdict = ["good", "bad", "skip"].contains(&verdict);
+            is_verdict.then(|| (verdict.to_owned(), commit.trim().to_owned()))
+        };
+        Ok(self.log()?.lines().filter_map(judged).collect())
     }
 
     /// First line of a commit's message.

@@ -2,11 +2,13 @@
 //! proxies and keys are as they are set up for it.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
+#![cfg_attr(test, allow(clippy::disallowed_methods))]
 
 mod bisect;
 
 pub use bisect::{Bisection, Mark, Next};
 
+use doors::written::Part;
 use model::Problem;
 use model::printable::last_lines;
 use std::fs;
@@ -77,15 +79,11 @@ pub fn tree(source: &str, commit: &str, all: &Path) -> Result<PathBuf, Error> {
     if tree.exists() {
         return Ok(tree);
     }
-    fs::create_dir_all(all).map_err(io("create", all))?;
-    let part = tempfile::Builder::new()
-        .prefix(".part-")
-        .tempdir_in(all)
-        .map_err(io("create", all))?;
-    let files = part.path().join("tree");
+    let part = Part::of(all).map_err(io("create", all))?;
+    let files = part.path();
     tracing::info!("taking {commit} from {source}");
     fetch(source, commit, &files)?;
-    fs::rename(&files, &tree).map_err(io("rename", &files))?;
+    part.put(&tree).map_err(io("put in place", &tree))?;
     Ok(tree)
 }
 

@@ -5,6 +5,8 @@
 //! ([`model::imported`]): the report describes level and spread of each arm, and no verdict is
 //! reached. A reader of a tool's files is one module and one entry of [`TOOLS`].
 
+#![cfg_attr(test, allow(clippy::disallowed_methods))]
+
 pub mod bench_file;
 mod convert;
 mod error;

@@ -1,5 +1,6 @@
 //! Files as the tools write them, through an import into the report.
 
+#![allow(clippy::disallowed_methods)]
 #![allow(clippy::unwrap_used)]
 
 use import::{Converted, Imported, Options, Tool};

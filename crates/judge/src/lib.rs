@@ -7,6 +7,8 @@
 //! question itself harder to answer. In neither are comparisons with fewer than
 //! two blocks, which have no evidence, and the A/A arm, which is a control and no claim.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods))]
+
 pub use model::Better;
 pub use stats::{Judgement, Params, Verdict};
 

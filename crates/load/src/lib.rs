@@ -4,6 +4,8 @@
 //! generator is this same binary (`schedlab load`) and knows phases; an external
 //! program is measured from its start to its end.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods))]
+
 pub mod burnwait;
 mod by_name;
 mod by_turn;

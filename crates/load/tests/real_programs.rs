@@ -1,5 +1,6 @@
 //! The adapters with the real programs, where they are installed.
 
+#![allow(clippy::disallowed_methods)]
 #![allow(clippy::unwrap_used)]
 
 use load::hackbench::Transport;

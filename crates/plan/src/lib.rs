@@ -6,6 +6,8 @@
 //! the command line, and its checks. `file` and `build` compose them, `check` looks at
 //! whole experiments wherever they come from.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods))]
+
 mod antagonist;
 mod arm;
 mod build;

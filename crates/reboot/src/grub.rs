@@ -266,7 +266,8 @@ fn clear_in(directory: &Path, environment: Result<Environment, String>) -> Resul
     let put_back = environment.and_then(|environment| environment.put_back(before));
     // Without the entry, GRUB boots the machine's own kernel whatever its environment says.
     let removed = match &split {
-        Some(Split { others, .. }) if others.is_empty() => std::fs::remove_file(&path)
+        Some(Split { others, .. }) if others.is_empty() => doors::written::remove_file(&path)
+            .map(drop)
             .map_err(|e| format!("the entry {NAME} stays: remove {}: {e}", path.display())),
         Some(Split { others, .. }) => {
             replace(&path, others).map_err(|what| format!("the entry {NAME} stays: {what}"))

@@ -1,6 +1,7 @@
 //! A run that goes on after each boot of this machine, as it is kept between boots.
 
 use crate::{By, boot_id, replace, running};
+use doors::written;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -130,7 +131,7 @@ impl Record {
             why,
         };
         if let Some(directory) = file.parent() {
-            std::fs::create_dir_all(directory).map_err(|e| failed(e.to_string()))?;
+            written::make_directory(directory).map_err(|e| failed(e.to_string()))?;
         }
         let text = serde_json::to_string_pretty(self).map_err(|e| failed(e.to_string()))?;
         replace(file, &text).map_err(failed)

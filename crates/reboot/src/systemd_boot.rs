@@ -3,6 +3,7 @@
 
 use crate::program::{installed, run};
 use crate::{NAME, loader_entry, remove_partials, replace};
+use doors::written;
 use std::path::{Path, PathBuf};
 
 /// The variable in which systemd-boot says its name to the system that it booted.
@@ -64,7 +65,7 @@ pub(crate) fn clear(root: &Path) -> Result<(), String> {
         remove_partials(&directory)?;
         let path = directory.join(file_name());
         if path.exists() {
-            std::fs::remove_file(&path).map_err(|e| format!("remove {}: {e}", path.display()))?;
+            written::remove_file(&path).map_err(|e| format!("remove {}: {e}", path.display()))?;
             one_shot("")?;
         }
     }

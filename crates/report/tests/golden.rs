@@ -1,5 +1,6 @@
 //! The reports of synthetic results, held against what was once looked at.
 
+#![allow(clippy::disallowed_methods)]
 #![allow(clippy::unwrap_used)]
 
 use report::{FORMATS, Format, Options, Table};

@@ -1,5 +1,6 @@
 //! Planned cells and arms without a trial that counts stay in the report, with the reason.
 
+#![allow(clippy::disallowed_methods)]
 #![allow(clippy::unwrap_used)] // In a test a panic is the message.
 
 use model::{Trial, TrialState};

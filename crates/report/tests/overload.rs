@@ -1,5 +1,6 @@
 //! Latency of an arm that could not carry the load is not compared.
 
+#![allow(clippy::disallowed_methods)]
 #![allow(clippy::unwrap_used)] // In a test a panic is the message.
 
 use model::{Better, Measurement};

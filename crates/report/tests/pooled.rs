@@ -1,5 +1,6 @@
 //! The 95th percentile of requests that are too few in each trial.
 
+#![allow(clippy::disallowed_methods)]
 #![allow(clippy::unwrap_used)] // In a test a panic is the message.
 
 use hdrhistogram::Histogram;

@@ -1,5 +1,6 @@
 //! The table of success, mean, 95th percentile and goodput of services under load.
 
+#![allow(clippy::disallowed_methods)]
 #![allow(clippy::unwrap_used)] // In a test a panic is the message.
 
 use model::{Better, Measurement};

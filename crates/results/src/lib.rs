@@ -13,6 +13,8 @@
 //! ```
 //! A trial is written beside its place, synced, and renamed: it is whole or absent.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods))]
+
 pub mod bound;
 pub mod capsule;
 pub mod elsewhere;

@@ -1,5 +1,6 @@
 //! A results directory keeps what was put in, whole or not at all.
 
+#![allow(clippy::disallowed_methods)]
 #![allow(clippy::unwrap_used)]
 
 use model::{

@@ -1,6 +1,7 @@
 //! Results that nobody's schedlab wrote: an error that names the file and the key, and
 //! never a panic.
 
+#![allow(clippy::disallowed_methods)]
 #![allow(clippy::unwrap_used)]
 
 use results::{ResultSet, Writer};

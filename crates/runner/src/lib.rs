@@ -1,6 +1,8 @@
 //! Plan and target to events: trials in the plan's order, repeated where they are
 //! void, stopped when decided, resumed where they were left.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods))]
+
 mod apart;
 mod cells;
 mod check;

@@ -1,5 +1,6 @@
 //! The rule that ends a run and the report of the run judge alike.
 
+#![allow(clippy::disallowed_methods)]
 #![allow(clippy::unwrap_used)] // In a test a panic is the message.
 
 use model::{Measurement, Trial};

@@ -3,9 +3,8 @@
 
 use crate::exit::CliError;
 use crate::output::note;
-use results::files::PARTIAL;
+use doors::written;
 use std::fs;
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 /// The directory of runs that are told no other.
@@ -18,13 +17,8 @@ pub fn remember(run: &Path) {
         return;
     };
     let to = run.strip_prefix(&results).unwrap_or(&run);
-    let (link, new) = (
-        results.join(LATEST),
-        results.join(format!("{PARTIAL}{LATEST}")),
-    );
-    let _ = fs::remove_file(&new);
-    if let Err(error) = symlink(to, &new).and_then(|()| fs::rename(&new, &link)) {
-        let _ = fs::remove_file(&new);
+    let link = results.join(LATEST);
+    if let Err(error) = written::write_link(to, &link) {
         tracing::warn!("{} stays as it is: {error}", link.display());
     }
 }

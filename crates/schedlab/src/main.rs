@@ -1,6 +1,8 @@
 //! schedlab: which CPU scheduler is better for this work, on this machine, and
 //! how sure are we?
 
+#![cfg_attr(test, allow(clippy::disallowed_methods))]
+
 mod args;
 mod commands;
 mod complete;

@@ -71,12 +71,21 @@ pub fn measure_anew(
     })
 }
 
+/// Does a signal ask for an orderly end?
+static IN_ORDER: AtomicBool = AtomicBool::new(false);
+
+/// True once a run is under way that ends in order at a signal.
+pub fn ends_in_order() -> bool {
+    IN_ORDER.load(Ordering::Relaxed)
+}
+
 /// The first signal asks for an orderly end, another one later ends at once. timeout(1)
 /// sends its signal twice, to its command and to the process group.
 pub fn interrupt_flag() -> Result<Arc<AtomicBool>, CliError> {
     const TWICE: Duration = Duration::from_secs(1);
     let flag = Arc::new(AtomicBool::new(false));
     let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(CliError::internal)?;
+    IN_ORDER.store(true, Ordering::Relaxed);
     let raised = Arc::clone(&flag);
     std::thread::spawn(move || {
         let mut first = None;

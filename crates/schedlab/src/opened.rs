@@ -1,16 +1,20 @@
 //! Results that are given as a directory or as a capsule.
 
 use crate::args::UnpackArgs;
-use crate::exit::CliError;
+use crate::exit::{self, CliError};
+use crate::measure;
+use doors::written::{self, Part};
 use results::capsule::{self, Limits};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::{Handle, Signals};
 use std::path::{Path, PathBuf};
-use tempfile::TempDir;
+use std::sync::{Arc, Mutex};
 
 /// The directory of some results; an unpacked capsule is removed at the end.
 pub struct Opened {
     dir: PathBuf,
     /// Directory of an unpacked capsule.
-    unpacked: Option<TempDir>,
+    unpacked: Option<Unpacked>,
 }
 
 impl Opened {
@@ -27,13 +31,13 @@ impl Opened {
                 "give a results directory, or a capsule that `schedlab pack` made",
             ));
         }
-        let temporary = tempfile::tempdir().map_err(CliError::internal)?;
+        let unpacked = Unpacked::make().map_err(CliError::internal)?;
         let limits = Limits {
             bytes: limits.unpack_limit,
         };
         Ok(Opened {
-            dir: capsule::unpack(path, temporary.path(), limits)?,
-            unpacked: Some(temporary),
+            dir: capsule::unpack(path, &unpacked.into, limits)?,
+            unpacked: Some(unpacked),
         })
     }
 
@@ -43,5 +47,52 @@ impl Opened {
 
     pub fn is_capsule(&self) -> bool {
         self.unpacked.is_some()
+    }
+}
+
+/// A directory for what a capsule unpacks to. It is removed at the end, and by a signal; after a kill
+/// the next command that unpacks one removes it.
+struct Unpacked {
+    into: PathBuf,
+    part: Arc<Mutex<Option<Part>>>,
+    signals: Handle,
+}
+
+impl Unpacked {
+    fn make() -> std::io::Result<Self> {
+        let part = Part::of(&std::env::temp_dir())?;
+        let into = part.path();
+        written::make_private_directory(&into)?;
+        let part = Arc::new(Mutex::new(Some(part)));
+        let mut signals = Signals::new([SIGINT, SIGTERM])?;
+        let handle = signals.handle();
+        let of_thread = Arc::clone(&part);
+        std::thread::spawn(move || {
+            for _ in signals.forever() {
+                // A run that is under way ends in order.
+                if !measure::ends_in_order() {
+                    remove(&of_thread);
+                    std::process::exit(exit::INTERRUPTED.into());
+                }
+            }
+        });
+        Ok(Unpacked {
+            into,
+            part,
+            signals: handle,
+        })
+    }
+}
+
+fn remove(part: &Mutex<Option<Part>>) {
+    if let Ok(mut part) = part.lock() {
+        part.take();
+    }
+}
+
+impl Drop for Unpacked {
+    fn drop(&mut self) {
+        self.signals.close();
+        remove(&self.part);
     }
 }

@@ -70,13 +70,13 @@ pub fn systemctl(args: &[&str]) -> Result<(), CliError> {
 
 /// Writes a unit.
 pub fn write(path: &Path, text: &str) -> Result<(), CliError> {
-    std::fs::write(path, text).map_err(|e| refused("write", path, &e))
+    doors::written::write_file_durably(path, text).map_err(|e| refused("write", path, &e))
 }
 
 /// Removes units that are there.
 pub fn remove(units: &[PathBuf]) -> Result<(), CliError> {
     for file in units.iter().filter(|file| file.exists()) {
-        std::fs::remove_file(file).map_err(|e| refused("remove", file, &e))?;
+        doors::written::remove_file(file).map_err(|e| refused("remove", file, &e))?;
     }
     systemctl(&["daemon-reload"])
 }

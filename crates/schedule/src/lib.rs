@@ -1,6 +1,8 @@
 //! From an [`model::Experiment`] to a [`model::Plan`]: the order of its trials, the time
 //! that they take, and what there is to warn of before the first one.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods))]
+
 mod length;
 mod limits;
 mod order;

@@ -17,9 +17,10 @@ use crate::toolchain::Toolchain;
 use crate::version::{self, Version};
 use crate::workshop::{self, Workshop};
 use confine::User;
+use doors::written;
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -194,7 +195,7 @@ impl Installer {
         };
         self.build(wanted, progress)?;
         // The program is what is kept.
-        fs::remove_dir_all(&tree).map_err(Error::io("remove", &tree))?;
+        written::remove_recorded(&tree).map_err(Error::io("remove", &tree))?;
         progress(Step::Installed);
         Ok((program, commit))
     }
@@ -376,9 +377,9 @@ fn newest_unknown(name: &str, why: String) -> Error {
 
 fn create_log(file: &PathBuf) -> Result<File, Error> {
     if let Some(dir) = file.parent() {
-        fs::create_dir_all(dir).map_err(Error::io("create", dir))?;
+        written::make_directory(dir).map_err(Error::io("create", dir))?;
     }
-    File::create(file).map_err(Error::io("create", file))
+    written::create_file(file).map_err(Error::io("create", file))
 }
 
 /// Pass on progress and keep the rest in the log, until cargo closes its end.

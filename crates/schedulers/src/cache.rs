@@ -6,6 +6,7 @@
 
 use crate::error::Error;
 use crate::version::{self, Version};
+use doors::written;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
@@ -113,7 +114,7 @@ impl Cache {
     /// Make the links in `bin/` agree with what is installed.
     pub(crate) fn refresh_links(&self) -> Result<(), Error> {
         let dir = self.bin_dir();
-        fs::create_dir_all(&dir).map_err(Error::io("create", &dir))?;
+        written::make_directory(&dir).map_err(Error::io("create", &dir))?;
         let links = links_for(&self.installed()?);
         remove_stale(&dir, &links)?;
         links
@@ -157,7 +158,7 @@ fn remove_stale(dir: &Path, wanted: &BTreeMap<String, PathBuf>) -> Result<(), Er
         let name = entry.file_name();
         if !wanted.contains_key(&*name.to_string_lossy()) {
             let path = entry.path();
-            fs::remove_file(&path).map_err(Error::io("remove", &path))?;
+            written::remove_file(&path).map_err(Error::io("remove", &path))?;
         }
     }
     Ok(())
@@ -168,11 +169,7 @@ fn replace_link(link: &Path, program: &Path) -> Result<(), Error> {
     if fs::read_link(link).is_ok_and(|now| now == program) {
         return Ok(());
     }
-    let mut fresh = link.as_os_str().to_owned();
-    fresh.push(format!(".{}", std::process::id()));
-    let fresh = PathBuf::from(fresh);
-    std::os::unix::fs::symlink(program, &fresh).map_err(Error::io("create a link", &fresh))?;
-    fs::rename(&fresh, link).map_err(Error::io("rename a link", link))
+    written::write_link(program, link).map_err(Error::io("write a link", link))
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@
 //! nothing of them is linked into schedlab.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
+#![cfg_attr(test, allow(clippy::disallowed_methods))]
 
 mod build;
 mod cache;

@@ -4,6 +4,7 @@
 
 use crate::error::Error;
 use confine::{Confinement, User, View};
+use doors::written::{self, Beside};
 use rustix::fs::{Mode, OFlags};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Permissions};
@@ -25,7 +26,11 @@ impl Workshop {
     /// Below `schedulers`, which is root's.
     pub fn open(user: &User, schedulers: &Path) -> Result<Self, Error> {
         let dir = schedulers.join(format!("build-{}", user.uid));
-        fs::create_dir_all(&dir).map_err(Error::io("create", &dir))?;
+        written::make_directory(schedulers).map_err(Error::io("create", schedulers))?;
+        // It belongs to the user since the first time.
+        if !dir.is_dir() || dir.is_symlink() {
+            written::make_new_directory(&dir).map_err(Error::io("create", &dir))?;
+        }
         lchown(&dir, Some(user.uid), Some(user.gid)).map_err(Error::io("give away", &dir))?;
         Ok(Workshop {
             user: user.clone(),
@@ -103,15 +108,15 @@ impl Workshop {
             return Err(found(io::ErrorKind::InvalidData.into()));
         }
         let dir = into.join("bin");
-        fs::create_dir_all(&dir).map_err(Error::io("create", &dir))?;
-        let (part, to) = (dir.join(".part"), dir.join(name));
-        File::create(&part)
-            .and_then(|mut file| {
-                doors::read::copy_within(&mut program, &mut file, doors::read::LARGE_FILE_BYTES)
-            })
-            .and_then(|_| fs::set_permissions(&part, Permissions::from_mode(0o755)))
-            .and_then(|()| fs::rename(&part, &to))
-            .map_err(Error::io("write", &to))
+        written::make_directory(&dir).map_err(Error::io("create", &dir))?;
+        let to = dir.join(name);
+        let copied = Beside::of(&to).and_then(|mut beside| {
+            doors::read::copy_within(&mut program, beside.file(), doors::read::LARGE_FILE_BYTES)?;
+            let rights = Permissions::from_mode(0o755);
+            beside.file().set_permissions(rights)?;
+            beside.put()
+        });
+        copied.map_err(Error::io("write", &to))
     }
 }
 
@@ -139,7 +144,7 @@ fn cargo_config(schedulers: &Path) -> Result<Option<PathBuf>, Error> {
         return Ok(None);
     };
     let copy = schedulers.join("cargo-config.toml");
-    fs::write(&copy, text)
+    written::write_file(&copy, text)
         .and_then(|()| fs::set_permissions(&copy, Permissions::from_mode(0o644)))
         .map_err(Error::io("write", &copy))?;
     Ok(Some(copy))

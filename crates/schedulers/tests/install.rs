@@ -1,6 +1,7 @@
 //! Installing with a fake cargo, which sees what the real one would be asked
 //! and leaves behind what it would leave.
 
+#![allow(clippy::disallowed_methods)]
 #![allow(clippy::unwrap_used)]
 
 use schedulers::{Cache, Error, Installer, Step};

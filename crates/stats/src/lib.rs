@@ -24,6 +24,7 @@
 //! | [`rank`], [`t_test`] | tests of a fixed size, for data measured elsewhere |
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
+#![cfg_attr(test, allow(clippy::disallowed_methods))]
 
 pub mod bounds;
 pub mod coins;

@@ -1,6 +1,8 @@
 //! Targets: the places of trials. A target is only a way to start the agent and to talk to it;
 //! what happens in a trial is written once, in the `agent` crate.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods))]
+
 use model::{Check, Experiment, Fact, Measurement, Problem, Reply, Request, Warning};
 use std::collections::BTreeMap;
 use std::process::Command;

@@ -1,6 +1,7 @@
 //! Guests in the background, driven as a user would: by a program that starts one,
 //! runs commands in it and ends. Needs what the boot tests need.
 
+#![allow(clippy::disallowed_methods)]
 #![allow(clippy::unwrap_used)]
 
 use std::fs;

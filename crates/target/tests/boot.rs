@@ -1,6 +1,7 @@
 //! Real guests: Debian's newest kernel, under whatever accelerator works here.
 //! Needs QEMU, and the network or a cache that has the kernel; else says why not.
 
+#![allow(clippy::disallowed_methods)]
 #![allow(clippy::unwrap_used)]
 
 use model::{PROTOCOL_VERSION, Reply, Request};

@@ -2,6 +2,7 @@
 
 use crate::catalog::Tool;
 use crate::error::Error;
+use doors::written;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -78,7 +79,7 @@ impl Cache {
     /// Makes the links of the tool's programs lead to this version.
     pub(crate) fn link(&self, installed: &Installed) -> Result<(), Error> {
         let bin = self.bin_dir();
-        fs::create_dir_all(&bin).map_err(Error::io("create", &bin))?;
+        written::make_directory(&bin).map_err(Error::io("create", &bin))?;
         for program in &installed.programs {
             let relative = program.strip_prefix(&self.tools).unwrap_or(program);
             let name = program.file_name().unwrap_or_default();
@@ -96,9 +97,5 @@ pub(crate) fn is_commit(version: &str) -> bool {
 
 /// By rename, so that a reader never finds the name missing.
 fn replace_link(link: &Path, program: &Path) -> Result<(), Error> {
-    let mut fresh = link.as_os_str().to_owned();
-    fresh.push(format!(".{}", std::process::id()));
-    let fresh = PathBuf::from(fresh);
-    std::os::unix::fs::symlink(program, &fresh).map_err(Error::io("create a link", &fresh))?;
-    fs::rename(&fresh, link).map_err(Error::io("rename a link", link))
+    written::write_link(program, link).map_err(Error::io("write a link", link))
 }

@@ -5,8 +5,10 @@ use crate::cache::{Cache, Installed, is_commit};
 use crate::catalog::{Git, Package, Source, Tool};
 use crate::error::Error;
 use crate::fetch::{self, output, said};
+use doors::written::{self, Part};
 use model::program::TOOL_FILE;
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -80,21 +82,17 @@ impl Installer {
         progress: &mut dyn FnMut(Step),
     ) -> Result<Installed, Error> {
         let all = self.cache.directory();
-        fs::create_dir_all(all).map_err(Error::io("create", all))?;
-        let work = tempfile::Builder::new()
-            .prefix(".work-")
-            .tempdir_in(all)
-            .map_err(Error::io("create a directory in", all))?;
-        let made = work.path().join("made");
+        let work = Part::of(all).map_err(Error::io("create a directory in", all))?;
+        let made = work.path();
         let bin = made.join("bin");
-        fs::create_dir_all(&bin).map_err(Error::io("create", &bin))?;
+        written::make_directory(&bin).map_err(Error::io("create", &bin))?;
         let made_from = match tool.source {
             Source::Git(git) => {
                 // Before the network is asked for what could not be used.
                 let compiler = self.compiler_version()?;
                 let from = self.from.as_deref().unwrap_or(git.url);
                 progress(Step::Fetching(from.to_owned()));
-                let source = work.path().join("source");
+                let source = work.room().join("source");
                 fetch::checkout(tool, from, version, &source)?;
                 progress(Step::Compiling);
                 self.compile(tool, git, &source, &bin)?;
@@ -105,22 +103,22 @@ impl Installer {
                 let from = self.from.clone().unwrap_or_else(|| tool.origin());
                 progress(Step::Fetching(from));
                 let of_tool = (package.path, package.sha256);
-                let file = fetch::package(tool, of_tool, self.from.as_deref(), work.path())?;
+                let file = fetch::package(tool, of_tool, self.from.as_deref(), work.room())?;
                 progress(Step::Unpacking);
                 unpack(tool, &file, &made)?;
                 link_programs(tool, &bin)?;
                 if !missing_libraries(tool, &bin, Path::new(""))?.is_empty() {
-                    self.add_libraries(tool, package, work.path(), progress)?;
+                    self.add_libraries(tool, package, work.room(), progress)?;
                 }
                 format!("Debian package {} {version}", package_name(package.path))
             }
         };
         let file = made.join(TOOL_FILE);
-        fs::write(&file, made_from + "\n").map_err(Error::io("write", &file))?;
+        written::write_file(&file, made_from + "\n").map_err(Error::io("write", &file))?;
         let root = self.cache.root(tool, version);
         // What an earlier installation left there is not whole.
-        let _ = fs::remove_dir_all(&root);
-        fs::rename(&made, &root).map_err(Error::io("put in place", &root))?;
+        work.replace(&root)
+            .map_err(Error::io("put in place", &root))?;
         self.cache.installed(tool, version).ok_or(Error::Failed {
             name: tool.name,
             done: "installed",
@@ -217,7 +215,7 @@ fn link_programs(tool: &Tool, bin: &Path) -> Result<(), Error> {
     for program in tool.programs {
         let link = bin.join(program);
         let to = Path::new("../usr/bin").join(program);
-        std::os::unix::fs::symlink(to, &link).map_err(Error::io("create a link", &link))?;
+        written::write_link(&to, &link).map_err(Error::io("create a link", &link))?;
     }
     Ok(())
 }
@@ -234,8 +232,9 @@ fn start_with_libraries(tool: &Tool, package: Package, bin: &Path) -> Result<(),
              exec \"$root/usr/bin/{program}\" \"$@\"\n",
             library_directory("$root", package)
         );
-        fs::remove_file(&script).map_err(Error::io("remove a link", &script))?;
-        fs::write(&script, text).map_err(Error::io("write", &script))?;
+        let written = written::create_file(&script);
+        let written = written.and_then(|mut file| file.write_all(text.as_bytes()));
+        written.map_err(Error::io("write", &script))?;
         let mode = fs::Permissions::from_mode(0o755);
         fs::set_permissions(&script, mode).map_err(Error::io("make executable", &script))?;
     }

@@ -16,6 +16,7 @@
 //! schedlab or comes with it.
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
+#![cfg_attr(test, allow(clippy::disallowed_methods))]
 
 mod cache;
 mod catalog;

@@ -8,6 +8,7 @@ use super::launch::Launch;
 use super::machine::Machine;
 use super::qemu::{Accel, CommandLine, Descriptors, Root};
 use crate::VmError;
+use doors::written;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -104,7 +105,7 @@ fn recall(kept: &Path, host_boot: &str, qemu: &str) -> Option<Answer> {
 fn remember(kept: &Path, answer: &Answer) {
     let written = serde_json::to_vec(answer)
         .map_err(Into::into)
-        .and_then(|json| fs::write(kept, json));
+        .and_then(|json| written::write_file(kept, json));
     if let Err(e) = written {
         tracing::debug!("{} cannot be written: {e}", kept.display());
     }

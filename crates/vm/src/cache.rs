@@ -2,14 +2,12 @@
 
 use super::failure::{io, unmet};
 use crate::VmError;
+use doors::written::{self, Beside, Marked};
 use std::env;
 use std::fs;
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-
-/// The file that marks a directory as made by schedlab.
-const MARKER: &str = ".schedlab";
 
 /// `$SCHEDLAB_CACHE_DIR`, else `$XDG_CACHE_HOME/schedlab`, else `~/.cache/schedlab`.
 pub fn directory() -> Result<PathBuf, VmError> {
@@ -38,15 +36,13 @@ pub fn directory() -> Result<PathBuf, VmError> {
 
 /// Write a file that is whole or absent, and that everybody may read.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), VmError> {
-    let dir = path.parent().unwrap_or(path);
-    let mut file = tempfile::NamedTempFile::new_in(dir).map_err(io("create", dir))?;
-    let for_all = fs::Permissions::from_mode(0o644);
-    file.write_all(bytes)
-        .and_then(|()| file.as_file().set_permissions(for_all))
-        .map_err(io("write", path))?;
-    file.persist(path)
-        .map_err(|e| io("rename", path)(e.error))?;
-    Ok(())
+    let written = Beside::of(path).and_then(|mut beside| {
+        beside.file().write_all(bytes)?;
+        let for_all = fs::Permissions::from_mode(0o644);
+        beside.file().set_permissions(for_all)?;
+        beside.put()
+    });
+    written.map_err(io("write", path))
 }
 
 pub(crate) fn is_for_all(path: &Path) -> bool {
@@ -63,7 +59,7 @@ pub(crate) fn for_all(path: &Path, key: &str, cache: &Path) -> Result<PathBuf, V
     let dir = cache.join("readable");
     let copy = dir.join(key);
     if !copy.exists() {
-        fs::create_dir_all(&dir).map_err(io("create", &dir))?;
+        written::make_directory(&dir).map_err(io("create", &dir))?;
         let bytes = doors::read::large_file_bytes(path).map_err(io("read", path))?;
         write_whole(&copy, &bytes)?;
     }
@@ -73,21 +69,12 @@ pub(crate) fn for_all(path: &Path, key: &str, cache: &Path) -> Result<PathBuf, V
 /// Make a directory whose files have names that others use too (`status`, `lock`), or
 /// find it made by schedlab before; nothing is ever written into one that is not.
 pub(crate) fn own_directory(dir: &Path) -> Result<(), VmError> {
-    let marker = dir.join(MARKER);
-    let parent = dir.parent().unwrap_or(dir);
-    fs::create_dir_all(parent).map_err(io("create", parent))?;
-    match fs::create_dir(dir) {
-        Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
-        result => result.map_err(io("create", dir))?,
-    }
-    let is_file = |path: &Path| path.symlink_metadata().is_ok_and(|m| m.is_file());
-    let is_directory = dir.symlink_metadata().is_ok_and(|m| m.is_dir());
-    if is_directory && is_file(&marker) {
-        return Ok(());
-    }
-    let is_empty = || fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none());
-    if is_directory && is_empty() {
-        return fs::write(&marker, "made by schedlab\n").map_err(io("write", &marker));
+    let why = match Marked::take(dir) {
+        Ok(_) => return Ok(()),
+        Err(error) => error,
+    };
+    if ![ErrorKind::AlreadyExists, ErrorKind::NotADirectory].contains(&why.kind()) {
+        return Err(io("take", dir)(why));
     }
     Err(unmet(
         &dir.display().to_string(),

@@ -7,6 +7,7 @@ use crate::failure::{io, unmet};
 use crate::kernel::apt::{Package, Suite};
 use crate::kernel::{self, Kernel};
 use crate::{name, unpack};
+use doors::written;
 use sha2::{Digest, Sha256};
 use std::fs::{self};
 use std::path::{Path, PathBuf};
@@ -153,7 +154,7 @@ fn unpacked(name: &str, packed: &Path, cache: &Path) -> Result<PathBuf, VmError>
     let whole = whole.map_err(io("unpack", packed))?;
     match whole {
         (bytes, status) if status.success() && bytes.starts_with(ELF) => {
-            fs::create_dir_all(&dir).map_err(io("create", &dir))?;
+            written::make_directory(&dir).map_err(io("create", &dir))?;
             cache::write_whole(&image, &bytes)?;
             Ok(image)
         }

@@ -7,7 +7,7 @@ use super::kernel::sources;
 use super::name;
 use crate::VmError;
 use doors::shown::{self, Stream};
-use std::fs;
+use doors::written::{self, Part};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::str::FromStr;
@@ -76,18 +76,15 @@ pub fn build(request: &ImageRequest) -> Result<(), VmError> {
         Some(dir) if dir != Path::new("") => dir,
         _ => Path::new("."),
     };
-    let part = tempfile::Builder::new()
-        .prefix(".part-")
-        .tempdir_in(dir)
-        .map_err(io("create", dir))?;
-    let image = part.path().join(format!("image.{}", format.0));
+    let part = Part::of(dir).map_err(io("create", dir))?;
+    let image = part.room().join(format!("image.{}", format.0));
     tracing::info!(
         "building {} from Debian {}",
         request.output.display(),
         request.suite
     );
     run(request, &image)?;
-    fs::rename(&image, &request.output).map_err(io("rename", &image))
+    written::move_durably(&image, &request.output).map_err(io("rename", &image))
 }
 
 /// They become arguments of mmdebstrap and apt.

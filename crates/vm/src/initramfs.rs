@@ -13,6 +13,7 @@ use super::name;
 use crate::VmError;
 use cpio::NewcBuilder;
 use cpio::newc::trailer;
+use doors::written;
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::io::Write;
@@ -35,7 +36,7 @@ pub fn prepare(kernel: &Kernel, program: &Path, cache: &Path) -> Result<PathBuf,
         None => Vec::new(),
     };
     let dir = cache.join("initramfs");
-    fs::create_dir_all(&dir).map_err(io("create", &dir))?;
+    written::make_directory(&dir).map_err(io("create", &dir))?;
     // The kernel by where it comes from and when it was built, the rest by content.
     let path = dir.join(format!(
         "{}-{}.cpio",
@@ -104,7 +105,7 @@ fn remove_older(dir: &Path, release: &str) {
     let excess = older.into_iter().take(excess);
     for (_, path) in excess.filter(|(used, _)| is_useless(used)) {
         // A guest that boots from it right now has it open already.
-        let _ = fs::remove_file(path);
+        let _ = written::remove_file(&path);
     }
 }
 

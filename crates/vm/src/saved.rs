@@ -8,6 +8,7 @@ use crate::boot::Guest;
 use crate::failure::io;
 use crate::frame::Ready;
 use crate::qmp::Monitor;
+use doors::written;
 use serde_json::json;
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -53,7 +54,7 @@ impl Guest {
     /// Saves the guest, which ends, into a file below a directory.
     pub fn save(self, directory: &Path) -> Result<Saved, VmError> {
         let failed = |e| io("save the guest in", directory)(e);
-        std::fs::create_dir_all(directory).map_err(failed)?;
+        written::make_directory(directory).map_err(failed)?;
         let memory = tempfile::tempfile_in(directory).map_err(failed)?;
         let file = memory.try_clone().map_err(failed)?;
         let mut monitor = self.machine.monitor().map_err(failed)?;

@@ -59,7 +59,7 @@ impl GuestConfig {
     /// Makes the guest, which is paused. Its configuration is written into `directory` for xl.
     pub fn create(&self, directory: &Path) -> Result<Guest, XenError> {
         let file = directory.join(format!("{}.cfg", self.name));
-        std::fs::write(&file, self.text())
+        doors::written::write_file(&file, self.text())
             .map_err(|e| XenError::State(format!("write {}: {e}", file.display())))?;
         // Without -e, xl stays and watches the guest.
         xl(&["create", "-e", "-p", &file.display().to_string()])?;

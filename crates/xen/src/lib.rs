@@ -4,6 +4,8 @@
 //! in a virtual machine and for one on a real machine. What they print is read by functions that
 //! take text. Nothing here decides what is measured.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods))]
+
 mod console;
 mod guest;
 mod host;

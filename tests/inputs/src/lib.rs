@@ -4,6 +4,7 @@
 //! The fuzz targets below `fuzz/` call them with what libFuzzer finds, and a test of this
 //! crate with seeds and some mutated ones, a few seconds long.
 
+#![allow(clippy::disallowed_methods)]
 // A broken promise is a panic here.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::missing_panics_doc)]
 

@@ -4,6 +4,8 @@
 //! Files are written plainly, not synced one by one as [`results::Writer`] does:
 //! ten thousand trials would take minutes.
 
+#![allow(clippy::disallowed_methods)]
+
 mod figures;
 mod scenario;
 

@@ -1,5 +1,7 @@
 //! Bad input: a clear error with its exit code, before anything is applied.
 
+#![allow(clippy::disallowed_methods)]
+
 use tests::{Bench, alone, expect_code, stderr, stdout};
 
 const ARM: &str = "[[arm]]\nname = \"a\"\n";

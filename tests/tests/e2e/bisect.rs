@@ -1,6 +1,7 @@
 //! `schedlab bisect`: what it says before anything is measured, and whole bisections of a scheduler
 //! and of a kernel in guests.
 
+#![allow(clippy::disallowed_methods)]
 #![allow(clippy::print_stderr)]
 
 use std::path::Path;

@@ -1,6 +1,7 @@
 //! Results in one file: packed, checked, tampered with, compared and repeated. All
 //! start from the stored results of format 1.0, so hardly anything is measured here.
 
+#![allow(clippy::disallowed_methods)]
 #![allow(clippy::unwrap_used)]
 
 use std::fs;

@@ -1,6 +1,8 @@
 //! Files of this machine that a guest gets: those that an ordinary user may read, and nothing
 //! that is private or the kernel's.
 
+#![allow(clippy::disallowed_methods)]
+
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;

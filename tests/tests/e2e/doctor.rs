@@ -1,6 +1,7 @@
 //! `schedlab doctor`, as a user meets it. What it changes is put back at the end of
 //! the test, also when the test fails.
 
+#![allow(clippy::disallowed_methods)]
 #![allow(clippy::unwrap_used)] // In a test a panic is the message.
 
 use serde_json::Value;

@@ -1,6 +1,8 @@
 //! Every command of README and docs exists and is understood. Those that measure are
 //! planned instead of run; those that install or change something are asked for help.
 
+#![allow(clippy::disallowed_methods)]
+
 use std::path::{Path, PathBuf};
 use tests::{Bench, stderr};
 

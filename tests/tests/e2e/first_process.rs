@@ -1,6 +1,8 @@
 //! schedlab as the first process of a container (`docker run IMAGE schedlab …`): every
 //! command is that command, and never the init of a guest.
 
+#![allow(clippy::disallowed_methods)]
+
 use std::process::{Command, Output};
 use tests::{Bench, alone, expect_code, stdout};
 

@@ -1,6 +1,7 @@
 //! The workload `gatling` with real Gatling against the real banking service, without its
 //! broker: jars that `make test-java` has built.
 
+#![allow(clippy::disallowed_methods)]
 #![allow(clippy::unwrap_used)]
 
 use model::TrialState;

@@ -1,5 +1,6 @@
 //! `schedlab import` as it is typed.
 
+#![allow(clippy::disallowed_methods)]
 #![allow(clippy::unwrap_used)]
 
 use serde_json::Value;

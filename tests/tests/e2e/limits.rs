@@ -1,6 +1,6 @@
 //! What comes in is bounded: no file, no capsule and no other machine fills the memory.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::disallowed_methods)]
 
 use std::fs;
 use std::path::Path;

@@ -1,6 +1,8 @@
 //! Tests that drive the binary. They are one program, since each program is linked with all that
 //! schedlab is made of: `cargo test -p tests --test e2e NAME` runs those of this name.
 
+#![allow(clippy::disallowed_methods)]
+
 mod architecture;
 mod arm_names;
 mod bad_input;

@@ -1,5 +1,7 @@
 //! Rules of the Makefile that decide by themselves when something is out of date.
 
+#![allow(clippy::disallowed_methods)]
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tests::{expect_code, skipped, tree, write_program};

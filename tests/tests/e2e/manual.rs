@@ -1,5 +1,7 @@
 //! Man pages and completions, as `make install` puts them below a prefix.
 
+#![allow(clippy::disallowed_methods)]
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tests::{Bench, expect_code, skipped, stdout};

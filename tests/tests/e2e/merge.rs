@@ -1,5 +1,7 @@
 //! Runs of several machines, or of several nights, as one result.
 
+#![allow(clippy::disallowed_methods)]
+
 use serde_json::Value;
 use tests::{Bench, alone, expect_code, stderr, stdout};
 

@@ -1,5 +1,6 @@
 //! `schedlab overhead`, and arms that name what is collected.
 
+#![allow(clippy::disallowed_methods)]
 #![allow(clippy::unwrap_used)] // In a test a panic is the message.
 
 use base64::Engine;

@@ -1,6 +1,7 @@
 //! Metrics that an experiment defines, from real programs to the report, compare, verify and a
 //! capsule.
 
+#![allow(clippy::disallowed_methods)]
 #![allow(clippy::unwrap_used)]
 
 use model::TrialState;

@@ -1,5 +1,7 @@
 //! The Debian package: what is in it, and its use on a Debian that has nothing else.
 
+#![allow(clippy::disallowed_methods)]
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tests::{Bench, alone, expect_code, skipped, stderr, stdout};

@@ -1,6 +1,7 @@
 //! Kernels that a real machine boots: a Debian with GRUB and systemd on a disk of its own, two
 //! kernels, and one that panics.
 
+#![allow(clippy::disallowed_methods)]
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 use model::{Trial, TrialState};

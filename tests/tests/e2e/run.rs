@@ -1,5 +1,7 @@
 //! A run on this machine, from the command line to the report.
 
+#![allow(clippy::disallowed_methods)]
+
 use model::{Fact, Role};
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -1,5 +1,7 @@
 //! A test that is skipped where it could run is a failure: scripts/skipped.
 
+#![allow(clippy::disallowed_methods)]
+
 use std::path::PathBuf;
 use std::process::Output;
 use tests::{Bench, expect_code, is_root, stdout};

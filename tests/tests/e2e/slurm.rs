@@ -1,5 +1,7 @@
 //! Runs on several nodes at once: a real slurmctld with two nodes.
 
+#![allow(clippy::disallowed_methods)]
+
 use results::ResultSet;
 use std::collections::BTreeSet;
 use std::process::{Child, Stdio};

@@ -1,6 +1,7 @@
 //! A long run over ssh to a guest, as a user with sudo, whose connection is cut again and again: in the
 //! middle of anything, by the death of either end or by a dead line.
 
+#![allow(clippy::disallowed_methods)]
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 use model::Trial;

@@ -1,6 +1,7 @@
 //! Several services in start order: real memcached and nginx, started for each trial,
 //! prepared, asked, ended in order, and gone with their folders.
 
+#![allow(clippy::disallowed_methods)]
 #![allow(clippy::unwrap_used)]
 
 use model::TrialState;

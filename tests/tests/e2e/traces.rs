@@ -1,5 +1,6 @@
 //! `trace = "worst"`: the scheduling events around the worst latency.
 
+#![allow(clippy::disallowed_methods)]
 #![allow(clippy::unwrap_used)] // In a test a panic is the message.
 
 use collect::sched_trace;

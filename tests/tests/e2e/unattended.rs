@@ -1,6 +1,7 @@
 //! Runs that nobody watches: notices to a command, a webhook and by mail, and the units of a
 //! service.
 
+#![allow(clippy::disallowed_methods)]
 #![allow(clippy::unwrap_used)]
 
 use serde_json::Value;

@@ -2,6 +2,8 @@
 //! who has ten minutes for a scheduler, somebody with a service and a noisy neighbour, somebody
 //! who is sent results.
 
+#![allow(clippy::disallowed_methods)]
+
 use std::path::Path;
 use std::process::Output;
 use tests::{Bench, Terminal, alone, expect_code, stderr, stdout};

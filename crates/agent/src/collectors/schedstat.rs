@@ -5,6 +5,7 @@
 use super::def::{At, Collected, Collecting, CollectorDef, Lack, Start};
 use crate::journal::Undo;
 use collect::schedstat::{self, Schedstat};
+use doors::written;
 use model::{MetricDef, Severity, TrialFile, Warning};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -202,7 +203,7 @@ fn turn_on(at: Start) -> Switch {
     if let Err(error) = at.journal.record(undo) {
         return Switch::Off(error.to_string());
     }
-    match std::fs::write(&path, "1") {
+    match written::write_kernel_file(&path, "1") {
         Ok(()) => Switch::TurnedOn(path),
         Err(error) => Switch::Off(error.to_string()),
     }
@@ -252,7 +253,8 @@ impl Collecting for Balancing {
     /// The switch is put back. Where that fails, the journal has it still.
     fn stop(&mut self) -> Result<(), String> {
         if let Switch::TurnedOn(path) = &self.switch {
-            std::fs::write(path, "0").map_err(|e| format!("write 0 to {}: {e}", path.display()))?;
+            let back = written::write_kernel_file(path, "0");
+            back.map_err(|e| format!("write 0 to {}: {e}", path.display()))?;
             self.switch = Switch::Left;
         }
         Ok(())

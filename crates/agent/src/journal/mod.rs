@@ -21,13 +21,14 @@ use crate::error::AgentError;
 use crate::processes;
 use crate::state::open_private;
 use collect::tasks::Pid;
+use doors::written;
 use entry::Line;
 use sign::Sign;
 use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, File, Metadata};
 use std::io::Write;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// The outcome of a replay.
@@ -207,7 +208,8 @@ impl Journal {
             return self.write_in_place(&text);
         }
         let beside = self.path.with_extension("new");
-        let replaced = write_private(&beside, &text).and_then(|()| fs::rename(&beside, &self.path));
+        let replaced =
+            write_private(&beside, &text).and_then(|()| written::move_durably(&beside, &self.path));
         if let Err(error) = replaced {
             // What is undone will be undone once more, which does no harm.
             tracing::warn!("write {}: {error}", beside.display());
@@ -283,12 +285,8 @@ fn processes_of(entries: &[(&[u8], Entry)]) -> Vec<Pid> {
 }
 
 fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let mut file = File::options()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(path)?;
+    let mut file = written::open_file(path, 0o600)?;
+    file.set_len(0)?;
     file.write_all(bytes)?;
     file.sync_all()
 }

@@ -6,6 +6,7 @@
 
 use crate::error::AgentError;
 use crate::state::OF_ROOT;
+use doors::written;
 use rustix::process::geteuid;
 use sha2::{Digest, Sha256};
 use std::fs;
@@ -41,14 +42,14 @@ impl Sign {
 
     pub fn show(&self) {
         if let Some(path) = self.path.as_ref().filter(|path| !path.exists()) {
-            let _ = path.parent().map(fs::create_dir_all);
-            let _ = fs::write(path, format!("{}\n", self.directory.display()));
+            let _ = path.parent().map(written::make_directory);
+            let _ = written::write_file(path, format!("{}\n", self.directory.display()));
         }
     }
 
     pub fn hide(&self) {
         if let Some(path) = &self.path {
-            let _ = fs::remove_file(path);
+            let _ = written::remove_file(path);
         }
     }
 

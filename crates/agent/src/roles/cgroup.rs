@@ -6,8 +6,8 @@
 use crate::cgroup;
 use crate::journal::{Journal, Undo};
 use collect::tasks::{self, Pid};
+use doors::written;
 use std::fmt;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -126,7 +126,7 @@ impl Groups {
         }
         let path = path.join(name);
         record(journal, Undo::RemoveCgroup { path: path.clone() })?;
-        fs::create_dir(&path).map_err(|source| failed("make", &path, source))?;
+        written::make_cgroup(&path).map_err(|source| failed("make", &path, source))?;
         self.made.push(path.clone());
         let group = Cgroup { version, path };
         group.set(settings)?;
@@ -138,7 +138,7 @@ impl Groups {
         let made = self.made.drain(..).rev();
         let mut errors: Vec<String> = made.filter_map(|path| cgroup::end(&path).err()).collect();
         if let Some(file) = self.enabled.take() {
-            let disabled = fs::write(&file, DISABLE);
+            let disabled = written::write_kernel_file(&file, DISABLE);
             errors.extend(
                 disabled
                     .err()
@@ -255,7 +255,7 @@ impl Cgroup {
 
     fn write(&self, file: &str, text: &str) -> Result<(), CgroupError> {
         let path = self.path.join(file);
-        fs::write(&path, text).map_err(|source| failed("write", &path, source))
+        written::write_kernel_file(&path, text).map_err(|source| failed("write", &path, source))
     }
 }
 
@@ -324,7 +324,7 @@ fn enable_cpu(path: &Path, journal: &mut Journal) -> Result<Option<PathBuf>, Cgr
     }
     let (path, text) = (file.clone(), DISABLE.to_owned());
     record(journal, Undo::Write { path, text })?;
-    fs::write(&file, "+cpu").map_err(|source| failed("write", &file, source))?;
+    written::write_kernel_file(&file, "+cpu").map_err(|source| failed("write", &file, source))?;
     Ok(Some(file))
 }
 

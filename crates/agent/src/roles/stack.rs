@@ -9,6 +9,7 @@ use crate::files;
 use crate::journal::{Journal, Undo};
 use crate::process::{Event, Origin, Process};
 use crate::stop::Stop;
+use doors::written;
 use load::Launch;
 use model::printable::last_lines;
 use model::stack::{LOAD, Named, fill, names};
@@ -16,7 +17,6 @@ use model::{Kind, Listening, Ready, Role, Service, StopSignal, Workload, format_
 use rustix::process::Signal;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -57,7 +57,7 @@ impl Layout {
             ports: free_ports(services).map_err(|e| failed("choose free ports", &e))?,
             folder,
         };
-        let of_load = fs::create_dir_all(layout.folder_of(LOAD));
+        let of_load = written::make_directory(&layout.folder_of(LOAD));
         of_load.map_err(|e| failed("make the folder of the load", &e))?;
         for service in services {
             let made = layout.write_files(services, service);
@@ -68,7 +68,7 @@ impl Layout {
 
     fn write_files(&self, services: &[Service], service: &Service) -> io::Result<()> {
         let folder = self.folder_of(&service.name);
-        fs::create_dir_all(&folder)?;
+        written::make_directory(&folder)?;
         let fill = |text: &str| self.filled(services, Some(service), text);
         write_all(&folder, &service.files, fill)
     }
@@ -119,8 +119,8 @@ fn write_all(
 ) -> io::Result<()> {
     for (name, text) in files {
         let path = folder.join(name);
-        path.parent().map_or(Ok(()), fs::create_dir_all)?;
-        fs::write(path, fill(text))?;
+        written::make_directory(path.parent().unwrap_or(folder))?;
+        written::write_file(&path, fill(text))?;
     }
     Ok(())
 }
@@ -458,6 +458,7 @@ impl Roles {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn every_port_of_a_stack_is_another_and_files_name_them() {

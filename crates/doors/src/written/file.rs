@@ -1,5 +1,7 @@
 //! Files that are whole or absent.
 
+#![expect(clippy::disallowed_methods, reason = "this is the door")]
+
 use super::way::{Trust, real_path, real_place};
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write};
@@ -146,12 +148,22 @@ pub fn sync_parent(path: &Path) -> io::Result<()> {
     File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// Moves what schedlab made to another name in the same directory, and returns when that is on the
-/// disk.
+/// Moves what schedlab made to its place, and returns when that is on the disk.
 pub fn move_durably(from: &Path, to: &Path) -> io::Result<()> {
     let to = real_place(to)?;
     fs::rename(real_place(from)?, &to)?;
     sync_parent(&to)
+}
+
+/// Copies a file with its rights, whole or not at all.
+pub fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
+    let mut source = File::open(from)?;
+    let mut beside = Beside::of(to)?;
+    io::copy(&mut source, beside.file())?;
+    beside
+        .file()
+        .set_permissions(source.metadata()?.permissions())?;
+    beside.put()
 }
 
 /// A new file in the place of whatever has its name: a link there is removed, never followed. For
@@ -169,7 +181,7 @@ pub fn create_new_file(path: &Path) -> io::Result<File> {
     File::create_new(real_place(path)?)
 }
 
-/// A file for appending, which is made where it is missing and opened through no link. Others may
+/// A file for reading and writing, which is made where it is missing and opened through no link. Others may
 /// neither read nor write it with mode 0600.
 pub fn open_file(path: &Path, mode: u32) -> io::Result<File> {
     OpenOptions::new()
@@ -182,15 +194,31 @@ pub fn open_file(path: &Path, mode: u32) -> io::Result<File> {
         .open(real_place(path)?)
 }
 
-/// Writes a file of the kernel (`/proc`, `/sys`, cgroups), which is never made and never replaced.
+/// A file for appending, which is made where it is missing: the log of several programs.
+pub fn open_log(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .create(true)
+        .append(true)
+        .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
+        .open(real_place(path)?)
+}
+
+/// Writes a file of the kernel (`/proc`, `/sys`, cgroups), which is never made.
 pub fn write_kernel_file(path: &Path, text: impl AsRef<[u8]>) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).open(path)?;
-    // One call of write(2): the kernel takes each as a whole value.
-    let written = file.write(text.as_ref())?;
-    match written == text.as_ref().len() {
-        true => Ok(()),
-        false => Err(ErrorKind::WriteZero.into()),
-    }
+    let mut options = OpenOptions::new();
+    // Stand-ins of such files, in tests, are as long as what was written last.
+    let mut file = options.write(true).truncate(true).open(path)?;
+    file.write_all(text.as_ref())
+}
+
+/// Makes a cgroup, which is a directory of the kernel's.
+pub fn make_cgroup(path: &Path) -> io::Result<()> {
+    fs::create_dir(path)
+}
+
+/// Removes a cgroup. The kernel refuses one that holds something.
+pub fn remove_cgroup(path: &Path) -> io::Result<()> {
+    fs::remove_dir(path)
 }
 
 /// Replaces a link, or makes it: readers see the old one or the new one.
@@ -216,6 +244,21 @@ pub fn remove_file(path: &Path) -> io::Result<bool> {
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
         removed => removed.map(|()| true),
     }
+}
+
+/// Removes a directory with all that is in it, of which a record says that schedlab made it: the
+/// journal, or a description in it. Links are removed and not followed. What is gone is fine.
+pub fn remove_recorded(dir: &Path) -> io::Result<()> {
+    let removed = real_place(dir).and_then(fs::remove_dir_all);
+    match removed {
+        Err(e) if e.kind() != ErrorKind::NotFound => Err(e),
+        _ => Ok(()),
+    }
+}
+
+/// Removes a directory that schedlab made, if nothing is left in it.
+pub fn remove_empty_directory(dir: &Path) -> io::Result<()> {
+    fs::remove_dir(real_place(dir)?)
 }
 
 #[cfg(test)]

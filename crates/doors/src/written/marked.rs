@@ -6,6 +6,8 @@
 //! number and time. What a process left that was killed is known by that list. Names say nothing: a
 //! user may have an `experiment.toml`, too.
 
+#![expect(clippy::disallowed_methods, reason = "this is the door")]
+
 use super::file::{Beside, PARTIAL, sync_parent, write_file_durably};
 use super::way::{Trust, make_directory, real_directory};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
@@ -334,6 +336,7 @@ fn remove_with_mark_last(dir: &Path) -> io::Result<()> {
 
 /// Prefix of directories in which something is made before it is put in its place.
 const PART: &str = ".part-";
+const REMOVALS: usize = 20;
 
 /// A directory in which something is made, beside its place. It is removed when it is dropped, and
 /// where its process was killed by the next one that makes a part in the same directory.
@@ -365,6 +368,11 @@ impl Part {
         self.dir.join("new")
     }
 
+    /// Path of the directory itself, for what else is needed while something is made.
+    pub fn room(&self) -> &Path {
+        &self.dir
+    }
+
     /// Puts what was made in its place. An error where a directory is there that is not empty.
     pub fn put(self, place: &Path) -> io::Result<()> {
         fs::rename(self.path(), place)?;
@@ -382,8 +390,14 @@ impl Part {
 
     /// Removes it now.
     pub fn remove(&mut self) {
-        if self.marked.take().is_some() {
-            let _ = remove_with_mark_last(&self.dir);
+        if self.marked.take().is_none() {
+            return;
+        }
+        // Another thread may be writing into it just now.
+        for _ in 0..REMOVALS {
+            if remove_with_mark_last(&self.dir).is_ok() {
+                return;
+            }
         }
     }
 }

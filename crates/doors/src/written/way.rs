@@ -1,5 +1,7 @@
 //! The directories that lead to a place, and who could change them.
 
+#![expect(clippy::disallowed_methods, reason = "this is the door")]
+
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fmt;
@@ -255,9 +257,18 @@ fn check(name: &Name, trust: &Trust) -> io::Result<()> {
 /// Refuses where somebody else could lead elsewhere what is written into it. Returns those that
 /// were made, the first of which holds all others.
 pub fn make_directory(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    make(dir, 0o755)
+}
+
+/// The same with mode 0700: nobody else can look into directories that are made.
+pub fn make_private_directory(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    make(dir, 0o700)
+}
+
+fn make(dir: &Path, mode: u32) -> io::Result<Vec<PathBuf>> {
     let trust = Trust::in_caller();
     let mut made = Vec::new();
-    let mut make = |path: &Path| match DirBuilder::new().mode(0o755).create(path) {
+    let mut make = |path: &Path| match DirBuilder::new().mode(mode).create(path) {
         // Somebody was faster; what it is will be looked at.
         Err(e) if e.kind() == ErrorKind::AlreadyExists => Ok(()),
         Err(e) => Err(e),

@@ -9,8 +9,8 @@ use crate::gate::{Gate, Timing};
 use crate::recording::{Recorder, Window};
 use crate::{GroupAt, Job, NativeError, Parsed, PartGroup, Phases, crew, sys};
 use doors::read::line_within;
+use doors::written;
 use model::TrialFile;
-use std::fs;
 use std::io::{BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -268,7 +268,7 @@ impl Worker {
 
     fn join(&mut self, group: &GroupAt) -> Result<(), String> {
         let file = group.path.join("cgroup.procs");
-        fs::write(&file, self.child.id().to_string())
+        written::write_kernel_file(&file, self.child.id().to_string())
             .map_err(|e| self.failed(&format!("put it into {}: {e}", file.display())))?;
         self.group = Some(group.part.clone());
         Ok(())

@@ -11,6 +11,7 @@ use crate::measure::{Measured, measure_anew};
 use crate::output::{self, Plain, note};
 use crate::request::{measurable, wanted};
 use crate::sources;
+use doors::written::{self, Marked};
 use git::{Bisection, Mark, Next};
 use plan::PlanError;
 use report::{Comparison, Table, Verdict};
@@ -18,6 +19,7 @@ use runner::Outcome;
 use schedulers::GitName;
 use serde::{Deserialize, Serialize};
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -25,6 +27,8 @@ use std::process::ExitCode;
 const STEPS: &str = "bisect.json";
 /// The most that is read of it: a bisection has some dozen steps.
 const MOST_STEPS_BYTES: u64 = 16 << 20;
+/// Directory of the results of all comparisons.
+const RESULTS: &str = "steps";
 /// File that `git bisect replay` takes.
 const LOG: &str = "bisect.log";
 /// Comparisons beside those of the bisection itself: both ends at first, the culprit with its
@@ -123,6 +127,8 @@ struct Bisect<'a> {
     trees: PathBuf,
     bisection: Bisection,
     state: State,
+    /// The directory is of this process.
+    _marked: Marked,
 }
 
 pub fn bisect(args: &BisectArgs) -> Result<ExitCode, CliError> {
@@ -155,7 +161,7 @@ impl<'a> Bisect<'a> {
         let (good, bad) = (commit(&args.good)?, commit(&args.bad)?);
         let dir = args.output.clone();
         let dir = dir.unwrap_or_else(|| crate::measure::default_dir("bisect"));
-        fs::create_dir_all(&dir).map_err(CliError::internal)?;
+        let marked = taken(&dir)?;
         // A workload finds the programs from wherever it runs.
         let dir = fs::canonicalize(&dir).map_err(CliError::internal)?;
         match subject {
@@ -186,8 +192,11 @@ impl<'a> Bisect<'a> {
         };
         let kept = doors::read::file_text(dir.join(STEPS), MOST_STEPS_BYTES).ok();
         let state = match kept {
-            Some(text) => serde_json::from_str(&text).map_err(CliError::internal)?,
-            None => begun.clone(),
+            Some(text) => serde_json::from_str(&text).map_err(|e| torn(&dir.join(STEPS), &e))?,
+            None => State {
+                steps: known_to_git(&bisection, &dir)?,
+                ..begun.clone()
+            },
         };
         if let Some(what) = state.differs_from(&begun) {
             return Err(CliError::usage(
@@ -205,6 +214,7 @@ impl<'a> Bisect<'a> {
             dir,
             bisection,
             state,
+            _marked: marked,
         })
     }
 
@@ -295,9 +305,9 @@ impl<'a> Bisect<'a> {
 
     fn keep(&self) -> Result<(), CliError> {
         let json = output::json_text(&self.state)?;
-        fs::write(self.dir.join(STEPS), json).map_err(CliError::internal)?;
+        written::write_file_durably(&self.dir.join(STEPS), json).map_err(CliError::internal)?;
         let log = self.bisection.log()?;
-        fs::write(self.dir.join(LOG), log).map_err(CliError::internal)
+        written::write_file_durably(&self.dir.join(LOG), log).map_err(CliError::internal)
     }
 
     /// An interleaved comparison of two commits, in a results directory of its own.
@@ -307,7 +317,8 @@ impl<'a> Bisect<'a> {
         baseline: &str,
         commit: &str,
     ) -> Result<(Step, Judged), CliError> {
-        let dir = self.dir.join(name);
+        let name = Path::new(RESULTS).join(name);
+        let dir = self.dir.join(&name);
         let skip = |why| Judged {
             mark: Mark::Skip,
             why,
@@ -326,7 +337,7 @@ impl<'a> Bisect<'a> {
             subject: self.bisection.subject(commit)?,
             verdict: judged.mark.name().to_owned(),
             why: judged.why.clone(),
-            results: dir.exists().then(|| PathBuf::from(name)),
+            results: dir.exists().then_some(name),
         };
         Ok((step, judged))
     }
@@ -394,7 +405,8 @@ impl<'a> Bisect<'a> {
 
     fn measure(&self, dir: &Path, baseline: &str, commit: &str) -> Result<Judged, CliError> {
         // What an interrupt left of this step begins anew.
-        let _ = fs::remove_dir_all(dir);
+        written::remove_marked(dir)
+            .map_err(|e| CliError::internal(format!("remove {}: {e}", dir.display())))?;
         let arms = [("good", baseline), ("tried", commit)];
         let mut given = ExperimentArgs {
             arms: arms
@@ -439,6 +451,54 @@ impl<'a> Bisect<'a> {
         let halvings = u32::BITS - self.state.commits.saturating_sub(1).leading_zeros();
         halvings + BESIDE
     }
+}
+
+/// The directory of a bisection, for this process alone: a new one, an empty one, or that of an
+/// earlier start.
+fn taken(dir: &Path) -> Result<Marked, CliError> {
+    let remedy = "give another directory (-o)";
+    Marked::take(dir).map_err(|error| {
+        let dir = dir.display();
+        match error.kind() {
+            ErrorKind::AlreadyExists => {
+                let what = format!("{dir} holds what `schedlab bisect` did not make");
+                CliError::usage(what, remedy)
+            }
+            ErrorKind::WouldBlock => CliError::usage(
+                format!("{dir}: another bisection is under way there"),
+                remedy,
+            ),
+            _ => CliError::internal(format!("{dir}: {error}")),
+        }
+    })
+}
+
+fn torn(file: &Path, error: &serde_json::Error) -> CliError {
+    CliError::usage(
+        format!("{} is not valid: {error}", file.display()),
+        "remove it: git has the commits that were judged, and the same command goes on with them; \
+         only both ends are compared once more",
+    )
+}
+
+/// Steps of which git alone knows, since what was kept of them is gone.
+fn known_to_git(bisection: &Bisection, dir: &Path) -> Result<Vec<Step>, CliError> {
+    let step = |(index, (verdict, commit)): (usize, (String, String))| {
+        let results = Path::new(RESULTS).join(format!("{:02}", index + 1));
+        Ok(Step {
+            subject: bisection.subject(&commit)?,
+            commit,
+            verdict,
+            why: "judged before, as git knows".to_owned(),
+            results: dir.join(&results).exists().then_some(results),
+        })
+    };
+    bisection
+        .judged()?
+        .into_iter()
+        .enumerate()
+        .map(step)
+        .collect()
 }
 
 /// The paths from the root, since the same command may be given from elsewhere.

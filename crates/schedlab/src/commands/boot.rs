@@ -275,7 +275,7 @@ fn start(
     drop(lock);
     if let Err(error) = begun.and_then(|()| systemctl(&["start", "--no-block", &name])) {
         // Nothing goes on that was not begun whole.
-        let _ = std::fs::remove_file(file()?);
+        let _ = doors::written::remove_file(&file()?);
         let _ = remove_unit();
         return Err(error);
     }
@@ -519,7 +519,7 @@ fn disarm() -> Result<ExitCode, CliError> {
         Err(unreadable) => {
             // It says nothing any more, and must not keep another run from beginning.
             let file = file()?;
-            let _ = std::fs::rename(&file, file.with_extension("unreadable"));
+            let _ = doors::written::move_durably(&file, &file.with_extension("unreadable"));
             return Err(unreadable);
         }
     };

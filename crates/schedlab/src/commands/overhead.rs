@@ -129,9 +129,9 @@ fn cost(collector: &str, comparison: &Comparison) -> Option<Cost> {
 fn store(costs: &Costs, path: &Path) -> Result<(), CliError> {
     let failed = |e| CliError::internal(format!("writing {}: {e}", path.display()));
     if let Some(directory) = path.parent() {
-        std::fs::create_dir_all(directory).map_err(failed)?;
+        doors::written::make_directory(directory).map_err(failed)?;
     }
-    std::fs::write(path, output::json_text(costs)?).map_err(failed)
+    doors::written::write_file(path, output::json_text(costs)?).map_err(failed)
 }
 
 fn text(table: &Table, costs: &Costs, absent: &Absent) -> String {

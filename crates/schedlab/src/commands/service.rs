@@ -40,7 +40,7 @@ fn install(args: &ServiceInstall) -> Result<(), CliError> {
     systemd::require("let cron run `schedlab run FILE --wait`; `--dry-run` shows the units")?;
     check_calendar(&units.calendar)?;
     units.check_free(Path::new(UNITS))?;
-    std::fs::create_dir_all(&units.directory)
+    doors::written::make_directory(&units.directory)
         .map_err(|e| refused("create", &units.directory, &e))?;
     systemd::write(&unit(&units.name, "service"), &units.service)?;
     systemd::write(&unit(&units.name, "timer"), &units.timer)?;

@@ -5,6 +5,11 @@
 //! It runs as PID 1 from the initramfs and never returns; what fails is told to the
 //! host over the control port where there is one, and on the console.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the first process of a guest, in which nobody else is yet"
+)]
+
 mod children;
 mod command;
 mod mounts;

@@ -8,6 +8,7 @@ use crate::VmError;
 use crate::cache;
 use crate::failure::{io, unmet};
 use crate::name;
+use doors::written::{self, Part};
 use model::printable::last_lines;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -104,7 +105,7 @@ impl Suite {
             ));
         }
         let stamp = self.stamp();
-        File::create(&stamp).map_err(io("write", &stamp))?;
+        written::write_file(&stamp, "").map_err(io("write", &stamp))?;
         Ok(())
     }
 
@@ -143,7 +144,7 @@ impl Suite {
     /// Keeps the name of the directory that these lists led to.
     pub fn remember(&self, what: &str, name: &str) {
         let answer = self.dir.join(what);
-        if let Err(e) = fs::write(&answer, name) {
+        if let Err(e) = written::write_file(&answer, name) {
             tracing::debug!("{} cannot be written: {e}", answer.display());
         }
     }
@@ -212,12 +213,11 @@ impl Suite {
     /// Download and unpack the packages below `into`.
     pub fn unpack(&self, packages: &[Package], into: &Path) -> Result<(), VmError> {
         self.configure()?;
-        let debs = tempfile::Builder::new()
-            .prefix("debs-")
-            .tempdir_in(&self.dir)
-            .map_err(io("create", &self.dir))?;
+        let part = Part::of(&self.dir).map_err(io("create", &self.dir))?;
+        let debs = part.path();
+        written::make_new_directory(&debs).map_err(io("create", &debs))?;
         let mut command = self.apt("apt-get");
-        command.args(["-q", "download"]).current_dir(debs.path());
+        command.args(["-q", "download"]).current_dir(&debs);
         command.args(packages.iter().map(|p| format!("{}={}", p.name, p.version)));
         let output = run(command)?;
         if !output.status.success() {
@@ -227,10 +227,7 @@ impl Suite {
                 "check the network and try again",
             ));
         }
-        for deb in fs::read_dir(debs.path())
-            .map_err(io("read", debs.path()))?
-            .flatten()
-        {
+        for deb in fs::read_dir(&debs).map_err(io("read", &debs))?.flatten() {
             extract(&deb.path(), into)?;
         }
         Ok(())
@@ -251,7 +248,7 @@ impl Suite {
         cache::own_directory(&self.dir)?;
         for dir in ["lists/partial", "cache/archives/partial"] {
             let dir = self.dir.join(dir);
-            fs::create_dir_all(&dir).map_err(io("create", &dir))?;
+            written::make_directory(&dir).map_err(io("create", &dir))?;
         }
         let mirror = sources::debian_mirror(Path::new("/etc/apt"));
         let line = format!(
@@ -260,7 +257,7 @@ impl Suite {
         );
         for (file, text) in [("sources.list", line.as_str()), ("status", "")] {
             let path = self.dir.join(file);
-            fs::write(&path, text).map_err(io("write", &path))?;
+            written::write_file(&path, text).map_err(io("write", &path))?;
         }
         self.configure()
     }
@@ -344,7 +341,7 @@ fn last_words(output: &Output) -> String {
 }
 
 fn lock(path: &Path) -> Result<File, VmError> {
-    let file = File::create(path).map_err(io("create", path))?;
+    let file = written::open_file(path, 0o644).map_err(io("create", path))?;
     file.lock().map_err(io("lock", path))?;
     Ok(file)
 }

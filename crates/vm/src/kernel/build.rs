@@ -11,7 +11,8 @@ use crate::VmError;
 use crate::failure::{io, unmet};
 use crate::name;
 use doors::shown::{self, Stream};
-use std::fs::{self, File};
+use doors::written::{self, Part};
+use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -82,7 +83,7 @@ fn build_with_tools(request: &BuildRequest, cache: &Path) -> Result<PathBuf, VmE
         Some(path) => path.clone(),
         None => list::kernels_directory(cache).join(format!("build-{}", last_name(&tree))),
     };
-    fs::create_dir_all(&output).map_err(io("create", &output))?;
+    written::make_directory(&output).map_err(io("create", &output))?;
     let output = fs::canonicalize(&output).map_err(io("find", &output))?;
     configure(request, &tree, &output)?;
     tracing::info!("building the kernel in {}", output.display());
@@ -188,34 +189,31 @@ fn packaged_tree(package: &str, cache: &Path) -> Result<PathBuf, VmError> {
 
 fn unpack_source(suite: &Suite, package: &super::apt::Package, tree: &Path) -> Result<(), VmError> {
     let parent = tree.parent().unwrap_or(tree);
-    fs::create_dir_all(parent).map_err(io("create", parent))?;
-    let part = tempfile::Builder::new()
-        .prefix(".part-")
-        .tempdir_in(parent)
-        .map_err(io("create", parent))?;
+    let part = Part::of(parent).map_err(io("create", parent))?;
     tracing::info!("downloading {} {}", package.name, package.version);
-    suite.unpack(std::slice::from_ref(package), part.path())?;
+    suite.unpack(std::slice::from_ref(package), part.room())?;
     let archive = part
-        .path()
+        .room()
         .join("usr/src")
         .join(format!("{}.tar.xz", package.name));
     let mut tar = Command::new("tar");
-    tar.arg("-xf").arg(&archive).arg("-C").arg(part.path());
+    tar.arg("-xf").arg(&archive).arg("-C").arg(part.room());
     run(tar, "unpack the kernel's source", None)?;
-    let top = part.path().join(&package.name);
-    fs::rename(&top, tree).map_err(io("rename", &top))
+    let top = part.room().join(&package.name);
+    written::move_durably(&top, tree).map_err(io("rename", &top))
 }
 
 fn configure(request: &BuildRequest, tree: &Path, output: &Path) -> Result<(), VmError> {
     let config = output.join(".config");
     let log = request.log.as_deref();
     if Path::new(&request.base).is_file() {
-        fs::copy(&request.base, &config).map_err(io("copy", Path::new(&request.base)))?;
+        let base = Path::new(&request.base);
+        written::copy_file(base, &config).map_err(io("copy", base))?;
     } else {
         configure_by(tree, output, &request.base, log)?;
     }
     let shipped = output.join("schedlab.config");
-    fs::write(&shipped, FRAGMENT).map_err(io("write", &shipped))?;
+    written::write_file(&shipped, FRAGMENT).map_err(io("write", &shipped))?;
     let mut merge = Command::new(tree.join("scripts/kconfig/merge_config.sh"));
     merge
         .args(["-m", "-O"])
@@ -276,8 +274,7 @@ fn configure_by(
 fn run(mut command: Command, step: &'static str, log: Option<&Path>) -> Result<(), VmError> {
     let program = PathBuf::from(command.get_program());
     if let Some(log) = log {
-        let file = File::options().create(true).append(true).open(log);
-        let file = file.map_err(io("open", log))?;
+        let file = written::open_log(log).map_err(io("open", log))?;
         let errors = file.try_clone().map_err(io("open", log))?;
         command.stdout(file).stderr(errors);
     }

@@ -18,6 +18,7 @@ use crate::failure::{io, unmet};
 use crate::name;
 use apt::{Package, Suite};
 use config::Config;
+use doors::written::{self, Part};
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -213,18 +214,14 @@ fn from_archive(suite: &Suite, package: &Package, cache: &Path) -> Result<PathBu
 /// Unpacked beside its place, then renamed.
 pub(crate) fn fetch(suite: &Suite, packages: &[Package], dir: &Path) -> Result<(), VmError> {
     let parent = dir.parent().unwrap_or(dir);
-    fs::create_dir_all(parent).map_err(io("create", parent))?;
-    let part = tempfile::Builder::new()
-        .prefix(".part-")
-        .tempdir_in(parent)
-        .map_err(io("create", parent))?;
+    let part = Part::of(parent).map_err(io("create", parent))?;
+    written::make_new_directory(&part.path()).map_err(io("create", &part.path()))?;
     tracing::info!("downloading {} of Debian {}", dir_name(dir), suite.name());
-    suite.unpack(packages, part.path())?;
-    let part = part.keep();
-    match fs::rename(&part, dir) {
+    suite.unpack(packages, &part.path())?;
+    match part.put(dir) {
         // Another process was faster.
-        Err(_) if dir.exists() => fs::remove_dir_all(&part).map_err(io("remove", &part)),
-        result => result.map_err(io("rename", &part)),
+        Err(_) if dir.exists() => Ok(()),
+        result => result.map_err(io("put in place", dir)),
     }
 }
 

@@ -4,7 +4,7 @@
 //! not possible the bzImage is booted, which only takes longer.
 
 use crate::{cache, elf, unpack};
-use std::fs;
+use doors::written;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -41,7 +41,7 @@ pub(crate) fn cached(bzimage: &Path, key: &str, cache_dir: &Path) -> Option<Path
     if !elf::has_pvh_entry(&kernel) {
         return None;
     }
-    fs::create_dir_all(&dir).ok()?;
+    written::make_directory(&dir).ok()?;
     cache::write_whole(&path, &kernel).ok()?;
     Some(path)
 }
@@ -56,7 +56,7 @@ pub(crate) fn build_id(bzimage: &Path, key: &str, cache_dir: &Path) -> Option<St
     }
     let id = elf::build_id(&unpack(&doors::read::large_file_bytes(bzimage).ok()?)?)?;
     // One that cannot be kept is found again.
-    let _ = fs::create_dir_all(&dir).map(|()| cache::write_whole(&path, id.as_bytes()));
+    let _ = written::make_directory(&dir).map(|_| cache::write_whole(&path, id.as_bytes()));
     Some(id)
 }
 
@@ -96,6 +96,7 @@ pub fn payload(bzimage: &[u8]) -> Option<&[u8]> {
 #[allow(clippy::cast_possible_truncation)]
 mod tests {
     use super::*;
+    use std::fs;
 
     fn bzimage(packed: &[u8]) -> Vec<u8> {
         let mut image = vec![0u8; 1024];

@@ -11,6 +11,7 @@ use crate::frame::{Exec, Frame, FrameKind, Ready};
 use crate::link::{Link, Output};
 use crate::machine::Machine;
 use crate::{Vm, VmError, image_path};
+use doors::written;
 use rustix::process::{Signal, set_parent_process_death_signal};
 use std::collections::BTreeMap;
 use std::fs;
@@ -126,7 +127,7 @@ fn open(claim: Claim, desk: Desk) -> Result<Keeper, VmError> {
         facts: desk.facts.clone(),
     };
     let json = serde_json::to_vec(&status).map_err(|e| VmError::Garbled(e.to_string()))?;
-    fs::write(place.status_file(), json).map_err(io("write", &place.status_file()))?;
+    written::write_file(&place.status_file(), json).map_err(io("write", &place.status_file()))?;
     Ok(Keeper {
         claim,
         status,

@@ -5,11 +5,12 @@
 use crate::VmError;
 use crate::cache;
 use crate::failure::{io, unmet};
+use doors::written;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use std::env;
 use std::fs::{self, File};
 use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -143,9 +144,7 @@ impl Place {
     }
 
     fn make(&self) -> Result<(), VmError> {
-        let mut builder = fs::DirBuilder::new();
-        builder.recursive(true).mode(0o700);
-        builder.create(&self.dir).map_err(io("create", &self.dir))?;
+        written::make_private_directory(&self.dir).map_err(io("create", &self.dir))?;
         if self.is_own() {
             return Ok(());
         }
@@ -196,14 +195,14 @@ impl Place {
     fn remove_files(&self) {
         // They may be gone already, which is what is wanted.
         for file in [self.socket(), self.status_file()] {
-            let _ = fs::remove_file(file);
+            let _ = written::remove_file(&file);
         }
     }
 
     fn remove(&self) {
         self.remove_files();
-        let _ = fs::remove_file(self.dir.join(LOCK));
-        let _ = fs::remove_dir(&self.dir);
+        let _ = written::remove_file(&self.dir.join(LOCK));
+        let _ = written::remove_empty_directory(&self.dir);
     }
 }
 

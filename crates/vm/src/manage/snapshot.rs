@@ -13,6 +13,7 @@ use crate::frame::{Frame, FrameKind};
 use crate::image_path;
 use crate::qmp::Monitor;
 use crate::saved;
+use doors::written::{self, Part};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -93,7 +94,7 @@ pub fn list() -> Result<Vec<Snapshot>, VmError> {
 pub fn delete(name: &str) -> Result<(), VmError> {
     let place = Place::of(name)?;
     load(name)?;
-    fs::remove_dir_all(&place.dir).map_err(io("remove", &place.dir))
+    written::remove_recorded(&place.dir).map_err(io("remove", &place.dir))
 }
 
 /// Continues the snapshot as the guest `guest`.
@@ -125,13 +126,11 @@ pub(super) fn incoming(name: &str) -> Result<PathBuf, VmError> {
 pub(super) fn save(snapshot: Snapshot, monitor: &mut Monitor) -> Result<(), VmError> {
     let place = Place::of(&snapshot.name)?;
     let parent = directory()?;
-    fs::create_dir_all(&parent).map_err(io("create", &parent))?;
-    let part = tempfile::Builder::new()
-        .prefix(".part-")
-        .tempdir_in(&parent)
-        .map_err(io("create", &parent))?;
+    let part = Part::of(&parent).map_err(io("create", &parent))?;
+    // The memory of a guest is for nobody else.
+    written::make_private_directory(&part.path()).map_err(io("create", &part.path()))?;
     let memory = part.path().join("memory");
-    let written = fs::File::create_new(&memory).and_then(|file| saved::write(monitor, file));
+    let written = written::create_new_file(&memory).and_then(|file| saved::write(monitor, file));
     let resumed = monitor.run("cont", json!({}));
     written
         .and(resumed.map(drop))
@@ -140,8 +139,8 @@ pub(super) fn save(snapshot: Snapshot, monitor: &mut Monitor) -> Result<(), VmEr
     let snapshot = Snapshot { bytes, ..snapshot };
     let json = serde_json::to_vec_pretty(&snapshot).map_err(|e| VmError::Garbled(e.to_string()))?;
     let description = part.path().join("snapshot.json");
-    fs::write(&description, json).map_err(io("write", &description))?;
-    fs::rename(part.keep(), &place.dir).map_err(io("rename", &place.dir))
+    written::write_file(&description, json).map_err(io("write", &description))?;
+    part.put(&place.dir).map_err(io("put in place", &place.dir))
 }
 
 pub(super) fn now_unix_s() -> u64 {

@@ -3,6 +3,7 @@
 
 use cpio::NewcBuilder;
 use cpio::newc::trailer;
+use doors::written;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -36,10 +37,10 @@ impl Image {
         let directory = PathBuf::from(DIRECTORY);
         let initramfs = directory.join("initramfs.cpio");
         let failed = |e| format!("make {}: {e}", initramfs.display());
-        fs::create_dir_all(&directory).map_err(failed)?;
+        written::make_directory(&directory).map_err(failed)?;
         let program = doors::read::large_file_bytes("/proc/self/exe").map_err(failed)?;
         let bytes = archive(&program).map_err(failed)?;
-        fs::write(&initramfs, bytes).map_err(failed)?;
+        written::write_file(&initramfs, bytes).map_err(failed)?;
         Ok(Image {
             kernel,
             initramfs,
@@ -51,7 +52,7 @@ impl Image {
 impl Drop for Image {
     fn drop(&mut self) {
         // The journal removes it where this does not.
-        let _ = fs::remove_dir_all(&self.directory);
+        let _ = written::remove_recorded(&self.directory);
     }
 }
 

@@ -32,7 +32,8 @@ pub fn main() -> ! {
 }
 
 fn open_console() -> Result<(), String> {
-    std::fs::create_dir_all("/proc").map_err(|e| format!("make /proc: {e}"))?;
+    doors::written::make_directory(std::path::Path::new("/proc"))
+        .map_err(|e| format!("make /proc: {e}"))?;
     mount("proc", "/proc", "proc", MountFlags::empty(), c"")
         .map_err(|e| format!("mount /proc: {e}"))?;
     let console = io::stdin();

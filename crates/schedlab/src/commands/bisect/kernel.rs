@@ -4,8 +4,8 @@
 use super::program;
 use crate::exit::CliError;
 use crate::sources;
+use doors::written::{self, Part};
 use git::Bisection;
-use std::fs;
 use std::path::{Path, PathBuf};
 use vm::VmError;
 use vm::kernel::build::{self, BuildRequest};
@@ -70,7 +70,7 @@ impl Kernels<'_> {
         self.bisection.checkout(commit, &tree)?;
         let log = self.dir.join(format!("{}.log", short(commit)));
         // Of an earlier try.
-        let _ = fs::remove_file(&log);
+        let _ = written::remove_file(&log);
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         let request = BuildRequest {
             source: tree.display().to_string(),
@@ -102,20 +102,20 @@ fn short(commit: &str) -> &str {
 
 /// Copies what a guest boots beside its place, and renames it when it is whole.
 fn keep(built: &Path, kernel: &Path) -> std::io::Result<()> {
-    let part = kernel.with_extension("part");
-    let _ = fs::remove_dir_all(&part);
+    let part = Part::of(kernel.parent().unwrap_or(kernel))?;
     for file in KEPT {
-        let to = part.join(file);
-        fs::create_dir_all(to.parent().unwrap_or(&part))?;
-        fs::copy(built.join(file), to)?;
+        let to = part.path().join(file);
+        written::make_directory(to.parent().unwrap_or(&to))?;
+        written::copy_file(&built.join(file), &to)?;
     }
-    fs::rename(part, kernel)
+    part.replace(kernel)
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn a_file_of_another_content_is_another_configuration() {

@@ -2,8 +2,8 @@
 
 use crate::exit::CliError;
 use crate::sources;
+use doors::written;
 use model::printable::last_lines;
-use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Component, Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -72,14 +72,14 @@ impl Tree<'_> {
         }
         // Half of a build is no start of the next one.
         if self.files().exists() {
-            fs::remove_dir_all(self.files()).map_err(CliError::internal)?;
+            written::remove_recorded(&self.files()).map_err(CliError::internal)?;
         }
         let bar = sources::progress_bar()?;
         bar.set_message(format!("building {short}"));
         let built = self.build_here(command, &self.all.join(format!("{short}.log")));
         bar.finish_and_clear();
         if let Ok(Ok(())) = &built {
-            fs::write(done, command).map_err(CliError::internal)?;
+            written::write_file(&done, command).map_err(CliError::internal)?;
         }
         built
     }
@@ -122,7 +122,7 @@ pub fn failed(why: &str, log: &Path) -> String {
 const MOST_LOG_BYTES: u64 = 64 << 20;
 
 fn run(command: &str, directory: &Path, log: &Path) -> std::io::Result<ExitStatus> {
-    let output = File::create(log)?;
+    let output = written::create_file(log)?;
     let errors = output.try_clone()?;
     Command::new("sh")
         .args(["-c", command])
@@ -136,6 +136,7 @@ fn run(command: &str, directory: &Path, log: &Path) -> std::io::Result<ExitStatu
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn a_build_that_failed_quotes_the_compiler_and_not_the_end_of_make() {
