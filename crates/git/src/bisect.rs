@@ -1,7 +1,7 @@
 //! A bisection, which git(1) keeps: in a bare clone of its own, so that the repository is left alone
 //! and `git bisect log` of the clone tells how it went.
 
-use crate::{Error, check_source, git, git_bisect, io, no_commit, succeeded};
+use crate::{Error, check_source, git, io, no_commit, succeeded};
 use doors::written::Part;
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -50,10 +50,7 @@ impl Bisection {
     /// Begins between two commits of a repository, in a clone at `clone`; goes on with the one that
     /// is there.
     pub fn open(source: &str, good: &str, bad: &str, clone: &Path) -> Result<Self, Error> {
-        let bisection = Bisection {
-            clone: clone.to_owned(),
-            source: source.to_owned(),
-        };
+        let bisection = Bisection::at_clone(source, clone);
         check_source(source)?;
         if !clone.exists() {
             // A clone that was killed is not taken for whole.
@@ -76,6 +73,13 @@ impl Bisection {
             succeeded(source, &begun)?;
         }
         Ok(bisection)
+    }
+
+    pub(crate) fn at_clone(source: &str, clone: &Path) -> Self {
+        Bisection {
+            clone: clone.to_owned(),
+            source: source.to_owned(),
+        }
     }
 
     /// Number of commits after the good one, up to the bad one.
@@ -162,7 +166,7 @@ impl Bisection {
 
     fn bisect(&self, ours: &[&str], words: &[&str]) -> Result<Output, Error> {
         let clone = self.clone.display().to_string();
-        git_bisect(&[&["-C", &clone, "bisect"], ours].concat(), words)
+        git(&[&["-C", &clone, "bisect"], ours].concat(), words)
     }
 
     fn said(&self, ours: &[&str], words: &[&str]) -> Result<String, Error> {

@@ -8,12 +8,13 @@ mod bisect;
 
 pub use bisect::{Bisection, Mark, Next};
 
+use doors::started::tool;
 use doors::written::Part;
 use model::Problem;
 use model::printable::last_lines;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 
 /// Ways by which git may fetch. `ext::` would start any program.
 const PROTOCOLS: [&str; 5] = ["https", "http", "ssh", "git", "file"];
@@ -175,18 +176,15 @@ fn short_name(source: &str) -> String {
     }
 }
 
+/// Commands of git that know no end of options.
+const WITHOUT_END: [&str; 3] = ["bisect", "checkout", "worktree"];
+
 /// Runs git with options of ours, and then words that others chose, which are no options. An
 /// error is that git did not run.
 pub fn git(ours: &[&str], words: &[&str]) -> Result<Output, Error> {
-    // checkout of git 2.39, that of Debian 12, takes the end of options for a path.
-    let has_no_end = words.is_empty() || ours.contains(&"checkout");
-    let end = (!has_no_end).then_some("--end-of-options");
+    let knows_end = !ours.iter().any(|word| WITHOUT_END.contains(word));
+    let end = (knows_end && !words.is_empty()).then_some("--end-of-options");
     start(ours, end, words)
-}
-
-/// Runs `git bisect`, which knows no end of options.
-fn git_bisect(ours: &[&str], words: &[&str]) -> Result<Output, Error> {
-    start(ours, None, words)
 }
 
 /// Starts git. Whatever a command of git makes of the end of options, a word with a dash is none
@@ -200,7 +198,7 @@ fn start(ours: &[&str], end: Option<&str>, words: &[&str]) -> Result<Output, Err
         let remedy = "install the package git";
         return Err(unmet("git", "it is not installed", remedy));
     }
-    let mut command = Command::new("git");
+    let mut command = tool("git");
     // A repository that asks for a password is none that can be fetched here.
     command
         .env("GIT_TERMINAL_PROMPT", "0")
@@ -268,6 +266,7 @@ fn unmet(object: &str, what: &str, remedy: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::Command;
 
     #[test]
     fn a_repository_has_a_short_name_that_is_no_path() {
@@ -280,6 +279,37 @@ mod tests {
         ] {
             assert_eq!(short_name(source), name, "{source}");
         }
+    }
+
+    #[test]
+    fn the_files_of_a_commit_are_taken_from_a_path_and_a_url() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = directory.path().join("source");
+        fs::create_dir(&at).unwrap();
+        let script = "git init -q -b main . && echo text > file && git add -A && \
+                      git -c user.name=a -c user.email=a@b.c commit -q -m one";
+        let made = Command::new("sh")
+            .args(["-c", script])
+            .current_dir(&at)
+            .status();
+        assert!(made.unwrap().success());
+        let path = at.display().to_string();
+        let commit = commit_of(&path, Some("main")).unwrap();
+        for (index, source) in [path.clone(), format!("file://{path}")].iter().enumerate() {
+            assert_eq!(commit_of(source, None).unwrap(), commit, "{source}");
+            let all = directory.path().join(index.to_string());
+            let tree = tree(source, &commit, &all).unwrap();
+            assert_eq!(fs::read_to_string(tree.join("file")).unwrap(), "text\n");
+        }
+        let clone = directory.path().join("clone");
+        let begun = Bisection::open(&path, &commit, &commit, &clone);
+        // One commit is no range; its clone is there all the same.
+        drop(begun);
+        let bisection = Bisection::at_clone(&path, &clone);
+        let work = directory.path().join("work");
+        bisection.checkout(&commit, &work).unwrap();
+        bisection.checkout(&commit, &work).unwrap();
+        assert!(work.join("file").is_file());
     }
 
     /// Sources and names of commits with which git would run `touch MARK`.
