@@ -1,5 +1,7 @@
 //! The commit that the binary was built from goes into every manifest.
 
+#![allow(clippy::disallowed_methods)]
+
 use std::process::Command;
 
 fn main() {

@@ -46,6 +46,7 @@ mod written;
 mod fixture;
 
 pub use arm::scheduler::SCHEDULERS_VARIABLE;
+pub use check::check;
 pub use collectors::{
     Cost, Costs, MOST as COSTLY, SURROUNDINGS, costs_file,
     def::{COLLECTORS, CollectorDef},

@@ -12,6 +12,7 @@ use collect::perf::Counters;
 use collect::rusage::Usage;
 use collect::sys::wait4;
 use collect::tasks::{self, Pid};
+use doors::started::{Agreed, named, own};
 use load::{Launch, Output};
 use model::printable::last_lines;
 use rustix::event::{PollFd, PollFlags};
@@ -294,11 +295,11 @@ fn open_pidfd(pid: Pid) -> io::Result<OwnedFd> {
 fn command(launch: &Launch, origin: Origin) -> Command {
     let program = launch.argv.first().map_or("", String::as_str);
     let mut command = if program == load::SELF {
-        let mut command = Command::new(origin.executable);
+        let mut command = own(origin.executable);
         command.arg0("schedlab");
         command
     } else {
-        Command::new(program)
+        named(program, Agreed::by_trial())
     };
     command
         .args(launch.argv.iter().skip(1))

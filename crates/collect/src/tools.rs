@@ -1,12 +1,12 @@
 //! External programs: where they are, and which version.
 
 use doors::read::{Asked, output_within};
+use doors::started::{Agreed, named};
 use model::Program;
 use model::program::TOOL_FILE;
 use std::collections::BTreeMap;
 use std::env;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 /// `tool.NAME` for each of the programs that is on PATH: its version, and what it was made from
@@ -53,7 +53,7 @@ pub fn version(program: &Path, argument: &str) -> Option<String> {
         time: VERSION_LIMIT,
         ..Asked::default()
     };
-    let output = output_within(Command::new(program).arg(argument), asked).ok()?;
+    let output = output_within(named(program, Agreed::by_trial()).arg(argument), asked).ok()?;
     let text = [output.stdout, output.stderr].concat();
     first_version(&String::from_utf8_lossy(&text))
 }

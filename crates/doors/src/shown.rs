@@ -9,7 +9,7 @@ use model::printable::{is_hidden, lines, one_line};
 use serde::Serialize;
 use std::fmt::{Display, Write as _};
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
 
 /// Bytes of a line of another program that are shown as one; the rest of the line is shown after them.
@@ -200,10 +200,12 @@ fn relay(from: impl Read, mut show: impl FnMut(&Shown) -> io::Result<()>) {
 /// Runs a program to its end, and shows what it prints: its output on `output`, its errors on standard
 /// error.
 pub fn run(command: &mut Command, output: Stream) -> io::Result<ExitStatus> {
-    let mut child = command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()?;
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    to_end(command.spawn()?, output)
+}
+
+/// Shows what a program with pipes prints, until it has ended.
+pub fn to_end(mut child: Child, output: Stream) -> io::Result<ExitStatus> {
     let followed = [
         child.stdout.take().map(|from| follow(from, output)),
         child.stderr.take().map(|from| follow(from, Stream::Errors)),

@@ -14,6 +14,7 @@ mod systemd_boot;
 
 pub use record::{Asked, FRUITLESS, Record, RecordError, Up};
 
+use doors::started::tool;
 use model::Problem;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -154,8 +155,7 @@ pub fn restart(by: By) -> Result<(), Problem> {
 /// Is there something that starts at a boot and has not started yet?
 pub fn is_starting() -> bool {
     // Its status is not 0 where a unit has failed, too.
-    let state =
-        doors::read::output_of(std::process::Command::new("systemctl").arg("is-system-running"));
+    let state = doors::read::output_of(tool("systemctl").arg("is-system-running"));
     let state = state.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
     matches!(
         state.as_deref().map(str::trim),

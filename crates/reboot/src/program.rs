@@ -1,12 +1,13 @@
 //! Programs of the boot loaders, run to their end.
 
 use doors::read::output_of;
-use std::process::Command;
+use doors::started::tool_at;
+use std::path::Path;
 
 /// Standard output of a program that must succeed.
 pub(crate) fn run(name: &str, args: &[&str]) -> Result<String, String> {
     let words = || format!("{name} {}", args.join(" "));
-    let output = output_of(Command::new(name).args(args).env("LC_ALL", "C"))
+    let output = output_of(tool_at(Path::new(name)).args(args).env("LC_ALL", "C"))
         .map_err(|e| format!("`{}`: {e}", words()))?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());

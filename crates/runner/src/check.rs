@@ -3,6 +3,7 @@
 use crate::RunError;
 use crate::connection::Connection;
 use crate::trial::{TrialEnd, UnderWay};
+use doors::started::Agreed;
 use model::{
     Arm, Build, Calibration, Experiment, Kind, Load, Part, Place, Problem, Scheduler, Side,
     TrialSpec, Workload,
@@ -18,6 +19,7 @@ pub fn check(
     experiment: &Experiment,
     target: &mut dyn Target,
     controller: Option<&mut dyn Target>,
+    attaches: Option<Agreed>,
     build: &Build,
     interrupted: &AtomicBool,
     on_step: &mut dyn FnMut(&str),
@@ -49,7 +51,7 @@ pub fn check(
             problems.extend(missing);
             continue;
         }
-        for arm in &experiment.arms {
+        for arm in experiment.arms.iter().filter(|_| attaches.is_some()) {
             let Some(scheduler) = &arm.scheduler else {
                 continue;
             };

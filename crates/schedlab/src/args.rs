@@ -50,7 +50,8 @@ pub enum Command {
     /// One boot of another kernel, for a runner on another machine
     #[command(hide = true)]
     BootNext(BootNextArgs),
-    /// Parse an experiment and say what the target lacks for it; nothing is changed
+    /// Parse an experiment and say what the target lacks for it; schedulers of a file are built and
+    /// attached once, after a question
     #[command(after_help = examples::CHECK)]
     Check(Box<CheckArgs>),
     /// Print the blocks of an experiment and how long they take; with a pilot or earlier
@@ -387,6 +388,12 @@ pub struct CertifyArgs {
 pub struct CheckArgs {
     #[command(flatten)]
     pub experiment: ExperimentArgs,
+    /// Build and attach the schedulers that a file names without asking
+    #[arg(short, long)]
+    pub yes: bool,
+    /// Start nothing: read the file, and look at this machine where it is the target
+    #[arg(long, conflicts_with = "yes")]
+    pub no_start: bool,
     #[arg(long, value_enum, default_value_t = Plain::Text)]
     pub format: Plain,
 }

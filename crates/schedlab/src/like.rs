@@ -5,8 +5,7 @@ use crate::args::RunArgs;
 use crate::exit::CliError;
 use crate::opened::Opened;
 use crate::request::{Wanted, expose, override_stop};
-use doors::read::line_within;
-use doors::shown::Stream;
+use doors::started::{Agreed, Answer};
 use load::Chosen;
 use load::roles::{ANTAGONISTS, Readiness, SERVERS};
 use model::printable::one_line;
@@ -15,7 +14,6 @@ use model::{
     TargetSpec, Workload, format_duration_ns, format_rate,
 };
 use plan::PlanError;
-use std::io::IsTerminal;
 use std::path::Path;
 
 /// The experiment of an earlier run, to be repeated. Its calibrations come along,
@@ -59,35 +57,23 @@ fn in_results(earlier: &Path, error: CliError) -> CliError {
 }
 
 /// Shows what will run, and asks.
-fn agreed(earlier: &Path, wanted: &Wanted, args: &RunArgs) -> Result<(), CliError> {
-    if !(args.yes && args.quiet) {
-        let text = shown(earlier, wanted)?;
-        say(&text);
-    }
-    if args.yes {
-        return Ok(());
-    }
-    if !std::io::stdin().is_terminal() || !Stream::Errors.is_terminal() {
-        return Err(CliError::usage(
+fn agreed(earlier: &Path, wanted: &Wanted, args: &RunArgs) -> Result<Agreed, CliError> {
+    let text = match args.yes && args.quiet {
+        true => String::new(),
+        false => shown(earlier, wanted)?,
+    };
+    let answer = Agreed::ask(&text, "Run this?", args.yes);
+    match answer.map_err(CliError::internal)? {
+        Answer::Yes(agreed) => Ok(agreed),
+        Answer::Nobody => Err(CliError::usage(
             "this experiment was made elsewhere, and nobody is here to agree to what it runs",
             "read what it runs, above, and add --yes",
-        ));
-    }
-    say("Run this? [y/N] ");
-    let answer = line_within(&mut std::io::stdin().lock(), 1024).map_err(CliError::internal)?;
-    let answer = String::from_utf8_lossy(&answer.unwrap_or_default()).into_owned();
-    match answer.trim().to_ascii_lowercase().as_str() {
-        "y" | "yes" => Ok(()),
-        _ => Err(CliError::usage(
+        )),
+        Answer::No => Err(CliError::usage(
             "not run",
             "nothing was changed on this machine",
         )),
     }
-}
-
-fn say(words: &str) {
-    // Who does not see it cannot agree to it.
-    let _ = Stream::Errors.write(&doors::shown::text(words));
 }
 
 /// All that comes to run, and as whom.

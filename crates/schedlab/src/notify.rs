@@ -7,6 +7,7 @@
 use crate::exit::CliError;
 use crate::output::note;
 use crate::systemd;
+use doors::started::{tool, tool_at};
 use model::Problem;
 use model::trial::headline;
 use runner::Event;
@@ -228,18 +229,19 @@ impl Receiver {
         match self {
             Receiver::Mail(to) => {
                 let program = sendmail().ok_or("sendmail is gone")?;
-                let mut command = Command::new(program);
+                let mut command = tool_at(&program);
                 // `-i`: a line with a single dot is no end.
                 command.args(["-t", "-i"]);
                 tell(command, &mail(to, notice), LIMIT)
             }
             Receiver::Webhook(url) => {
-                let mut command = Command::new("curl");
+                let mut command = tool("curl");
                 command.args(["--silent", "--show-error", "--fail", "--config", "-"]);
                 tell(command, &request(url, &json), LIMIT)
             }
             Receiver::Command(line) => {
-                let mut command = Command::new("sh");
+                // The user's own words.
+                let mut command = tool("sh");
                 command.args(["-c", line]);
                 tell(command, &json, LIMIT)
             }

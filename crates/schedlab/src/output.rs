@@ -4,12 +4,13 @@
 use crate::exit::CliError;
 use clap::ValueEnum;
 use doors::shown::{self, Shown, Stream};
+use doors::started::tool;
 use doors::written;
 use serde::Serialize;
 use std::fmt::{Arguments, Display};
 use std::io::ErrorKind;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 /// Like `println!`, without its panic when nobody reads any more.
 macro_rules! say {
@@ -101,7 +102,7 @@ pub fn directory(dir: &Path) -> Result<(), CliError> {
 
 /// Shows a page in the browser of this desktop. Where there is none, the page is as good without.
 pub fn open(page: &Path) {
-    let mut command = Command::new("xdg-open");
+    let mut command = tool("xdg-open");
     command.arg(page.canonicalize().unwrap_or_else(|_| page.to_owned()));
     command.stdin(Stdio::null()).stdout(Stdio::null());
     if let Err(error) = command.stderr(Stdio::null()).spawn() {

@@ -3,6 +3,7 @@
 use crate::args::ExperimentArgs;
 use crate::exit::CliError;
 use crate::{complete, sources, targets};
+use doors::started::Agreed;
 use model::{Calibration, Experiment, TargetSpec};
 use plan::{CommandLine, PlanError};
 use serde_json::{Map, Value};
@@ -57,10 +58,10 @@ pub fn wanted(args: &ExperimentArgs) -> Result<Wanted, CliError> {
     })
 }
 
-/// An experiment that is to be measured: what its arms name by a commit is built.
+/// An experiment that the user measures, and so agrees to: what its arms name by a commit is built.
 pub fn measurable(args: &ExperimentArgs) -> Result<Wanted, CliError> {
     let mut wanted = wanted(args)?;
-    sources::build(&mut wanted.experiment)?;
+    sources::build(&mut wanted.experiment, Agreed::by_command())?;
     sources::require_installed(&wanted.experiment)?;
     Ok(wanted)
 }

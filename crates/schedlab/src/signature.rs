@@ -2,6 +2,7 @@
 //! them, so that keys, agents, hardware tokens and lists of signers are those that the
 //! user has.
 
+use doors::started::tool;
 use model::printable::one_line;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -77,7 +78,7 @@ pub fn signer(text: &[u8], signature: &Path, allowed: &Path) -> Result<String, S
 }
 
 fn ssh_keygen(action: &str) -> Command {
-    let mut command = Command::new("ssh-keygen");
+    let mut command = tool("ssh-keygen");
     command.args(["-Y", action, "-n", NAMESPACE]);
     command
 }

@@ -2,6 +2,7 @@
 //! measured.
 
 use crate::exit::CliError;
+use doors::started::Agreed;
 use indicatif::{ProgressBar, ProgressStyle};
 use model::{Arm, Experiment, Problem, Revision};
 use plan::PlanError;
@@ -11,7 +12,7 @@ use std::time::Duration;
 
 /// Builds the schedulers that arms name by a commit, unless they were built before, and names their
 /// programs in the arms.
-pub fn build(experiment: &mut Experiment) -> Result<(), CliError> {
+pub fn build(experiment: &mut Experiment, agreed: Agreed) -> Result<(), CliError> {
     let arms = experiment.arms.iter_mut();
     for scheduler in arms.filter_map(|arm| arm.scheduler.as_mut()) {
         let asked = scheduler.program.clone();
@@ -25,7 +26,7 @@ pub fn build(experiment: &mut Experiment) -> Result<(), CliError> {
             ..of
         };
         let bar = progress_bar()?;
-        let built = schedulers::install_git(of, &mut |step| bar.set_message(words(&step)));
+        let built = schedulers::install_git(of, agreed, &mut |step| bar.set_message(words(&step)));
         bar.finish_and_clear();
         let (program, commit) = built?;
         scheduler.built_from = Some(Revision {

@@ -1,10 +1,10 @@
 //! Units of systemd on this machine.
 
 use crate::exit::CliError;
+use doors::started::tool;
 use doors::written::{Trust, exposed};
 use model::Problem;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// Directory of the units of this machine.
 pub const UNITS: &str = "/etc/systemd/system";
@@ -59,7 +59,7 @@ pub fn require(remedy: &str) -> Result<(), CliError> {
 /// Runs systemctl(1) to its end.
 pub fn systemctl(args: &[&str]) -> Result<(), CliError> {
     let words = format!("systemctl {}", args.join(" "));
-    let output = doors::read::output_of_work(Command::new("systemctl").args(args));
+    let output = doors::read::output_of_work(tool("systemctl").args(args));
     let output = output.map_err(|e| CliError::internal(format!("{words}: {e}")))?;
     if output.status.success() {
         return Ok(());

@@ -17,6 +17,7 @@ use crate::toolchain::Toolchain;
 use crate::version::{self, Version};
 use crate::workshop::{self, Workshop};
 use confine::User;
+use doors::started::{Agreed, named};
 use doors::written;
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -39,6 +40,7 @@ pub struct Installer {
     starts: Vec<PathBuf>,
     /// Whom builds run as, if not as this process.
     user: Option<User>,
+    agreed: Agreed,
 }
 
 /// Program that `cargo install` is told to build.
@@ -62,13 +64,14 @@ enum Origin<'a> {
 
 impl Installer {
     /// Installs into `cache` with the tools on this process's PATH.
-    pub fn new(cache: Cache) -> Self {
+    pub fn new(cache: Cache, agreed: Agreed) -> Self {
         let path = std::env::var_os("PATH").unwrap_or_default();
         Installer {
             cache,
             path,
             starts: own::starts(),
             user: None,
+            agreed,
         }
     }
 
@@ -224,7 +227,8 @@ impl Installer {
         let log_file = self.cache.log_file(name, which);
         let mut log = create_log(&log_file)?;
         let workshop = self.user.as_ref();
-        let workshop = workshop.map(|user| Workshop::open(user, &self.cache.schedulers()));
+        let workshop =
+            workshop.map(|user| Workshop::open(self.agreed, user, &self.cache.schedulers()));
         let workshop = workshop.transpose()?;
         let mut child = self.start(&tools, wanted, workshop.as_ref())?;
         let output = child.stderr.take().map(BufReader::new);
@@ -250,7 +254,8 @@ impl Installer {
         workshop: Option<&Workshop>,
     ) -> Result<Child, Error> {
         let Some(workshop) = workshop else {
-            let mut command = cargo_install(&tools.cargo, wanted, wanted.root);
+            let cargo = named(&tools.cargo, self.agreed);
+            let mut command = cargo_install(cargo, wanted, wanted.root);
             set_environment(&mut command, tools, &self.path, &self.cache.build_dir());
             return command.spawn().map_err(Error::io("start", &tools.cargo));
         };
@@ -262,8 +267,8 @@ impl Installer {
             ),
             None => (tools.cargo.clone(), self.path.clone()),
         };
-        let mut command = cargo_install(&cargo, wanted, &workshop.root(wanted.name));
-        workshop.set_up(&mut command, &path);
+        let cargo = workshop.cargo(&cargo, &path);
+        let mut command = cargo_install(cargo, wanted, &workshop.root(wanted.name));
         set_environment(&mut command, tools, &path, &workshop.build_dir());
         let mut shown: Vec<PathBuf> = std::env::split_paths(&self.path).collect();
         let tree = match wanted.from {
@@ -287,8 +292,7 @@ impl Installer {
     }
 }
 
-fn cargo_install(cargo: &Path, wanted: Wanted, root: &Path) -> Command {
-    let mut command = Command::new(cargo);
+fn cargo_install(mut command: Command, wanted: Wanted, root: &Path) -> Command {
     command
         .args(["install", "--locked", "--color", "never", "--root"])
         .arg(root)

@@ -51,6 +51,7 @@ pub use revision::GitName;
 pub use step::Step;
 pub use version::Version;
 
+use doors::started::Agreed;
 use std::path::PathBuf;
 
 /// Build `name` into this user's cache, or find it there.
@@ -62,7 +63,7 @@ pub fn install(
     progress: &mut dyn FnMut(Step),
 ) -> Result<Installed, Error> {
     let user = confine::User::in_place_of_root().filter(|_| !as_root);
-    let installer = Installer::new(Cache::from_env()?).with_user(user);
+    let installer = Installer::new(Cache::from_env()?, Agreed::by_command()).with_user(user);
     installer.install(name, None, progress)
 }
 
@@ -70,9 +71,11 @@ pub fn install(
 /// commit. Root's builds run as another user.
 pub fn install_git(
     of: GitName,
+    agreed: Agreed,
     progress: &mut dyn FnMut(Step),
 ) -> Result<(PathBuf, String), Error> {
-    let installer = Installer::new(Cache::from_env()?).with_user(confine::User::in_place_of_root());
+    let user = confine::User::in_place_of_root();
+    let installer = Installer::new(Cache::from_env()?, agreed).with_user(user);
     installer.install_git(of, progress)
 }
 

@@ -3,13 +3,13 @@
 
 use crate::version::{self, Version};
 use doors::read::output_of_work;
+use doors::started::tool_at;
 use std::path::Path;
-use std::process::Command;
 
 /// The newest version of `name` that `cargo info` reports, or why there is none.
 /// `neutral` is a directory outside any workspace, whose lock file would decide.
 pub(crate) fn newest(cargo: &Path, name: &str, neutral: &Path) -> Result<Version, String> {
-    let mut info = Command::new(cargo);
+    let mut info = tool_at(cargo);
     info.args(["info", "--quiet", "--color", "never", name])
         .current_dir(neutral);
     let output = output_of_work(&mut info).map_err(|e| format!("{}: {e}", cargo.display()))?;
@@ -22,7 +22,7 @@ pub(crate) fn newest(cargo: &Path, name: &str, neutral: &Path) -> Result<Version
 
 /// The version of the crate whose manifest this is, or why there is none.
 pub(crate) fn version_of_path(cargo: &Path, manifest: &Path) -> Result<Version, String> {
-    let mut pkgid = Command::new(cargo);
+    let mut pkgid = tool_at(cargo);
     pkgid
         .args(["pkgid", "--quiet", "--color", "never", "--manifest-path"])
         .arg(manifest);

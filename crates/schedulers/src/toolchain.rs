@@ -4,10 +4,11 @@
 //! refuses versions below 18, "clang < 18 does not support -mcpu=v4"), generate
 //! bindings with libclang, and link libelf and zlib through libbpf-sys.
 
+use doors::started::tool_at;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 /// The oldest clang that scx 1.1 builds with.
 const OLDEST_CLANG: u32 = 18;
@@ -110,7 +111,7 @@ fn clang_suffix(name: &OsString) -> Option<u32> {
 }
 
 fn is_new_enough(clang: &Path) -> bool {
-    let output = doors::read::output_of(Command::new(clang).arg("--version"));
+    let output = doors::read::output_of(tool_at(clang).arg("--version"));
     output
         .ok()
         .and_then(|o| clang_version(&String::from_utf8_lossy(&o.stdout)))
@@ -129,7 +130,7 @@ fn has_library(pkg_config: &Path, library: &str) -> Option<PathBuf> {
     if pkg_config.as_os_str().is_empty() {
         return Some(PathBuf::new());
     }
-    let status = Command::new(pkg_config)
+    let status = tool_at(pkg_config)
         .args(["--exists", library])
         .stdin(Stdio::null())
         .stderr(Stdio::null())

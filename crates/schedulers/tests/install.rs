@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods)]
 #![allow(clippy::unwrap_used)]
 
+use doors::started::Agreed;
 use schedulers::{Cache, Error, Installer, Step};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -45,7 +46,7 @@ impl Machine {
 
     fn install(&self, name: &str) -> (Result<schedulers::Installed, Error>, Vec<Step>) {
         let mut steps = Vec::new();
-        let installer = Installer::new(self.cache())
+        let installer = Installer::new(self.cache(), Agreed::by_command())
             .with_path(self.bin())
             .with_tree(self.dir.path().join("tree/target"));
         let result = installer.install(name, None, &mut |step| steps.push(step));
@@ -119,7 +120,7 @@ mkdir -p "$2/bin"
     // As the home of root, which is where its toolchain and its cache usually are.
     let closed = fs::Permissions::from_mode(0o700);
     fs::set_permissions(machine.dir.path(), closed).unwrap();
-    let installer = Installer::new(machine.cache())
+    let installer = Installer::new(machine.cache(), Agreed::by_command())
         .with_path(machine.bin())
         .with_user(Some(user.clone()));
     let installed = installer.install("scx_rusty", None, &mut |_| {}).unwrap();
@@ -338,7 +339,7 @@ mkdir -p "$root/bin"; echo built > "$root/bin/scx_here"
 "#;
     let machine = Machine::with_cargo(script);
     let repository = repository(&machine).display().to_string();
-    let installer = Installer::new(machine.cache()).with_path(machine.bin());
+    let installer = Installer::new(machine.cache(), Agreed::by_command()).with_path(machine.bin());
     let install = |text: &str| {
         let text = text.replace("REPO", &repository);
         let of = schedulers::GitName::of(&text).unwrap();

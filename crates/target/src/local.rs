@@ -3,6 +3,7 @@
 use crate::child::ChildSession;
 use crate::reboots::{self, REBOOTS};
 use crate::{Boot, Can, Host, Restart, Session, Target, TargetDef, TargetError};
+use doors::started::own;
 use model::{Experiment, Fact, Problem, Reply, Request, Reset, TargetSpec};
 use reboot::{By, Once, Record};
 use serde::{Deserialize, Serialize};
@@ -10,7 +11,6 @@ use std::env;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 const NAME: &str = "local";
@@ -95,7 +95,7 @@ impl LocalTarget {
     }
 
     fn agent(&self) -> Result<ChildSession, TargetError> {
-        let mut command = Command::new(&self.program);
+        let mut command = own(&self.program);
         command.arg0("schedlab").arg("agent");
         command.envs(self.env.iter().cloned());
         ChildSession::spawn(command)

@@ -4,6 +4,7 @@
 
 use crate::catalog::{DEBIAN, Tool};
 use crate::error::Error;
+use doors::started::tool_at;
 use model::printable::last_lines;
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
@@ -114,7 +115,7 @@ fn locate(path: &str, from: &str) -> Place {
 }
 
 fn download(tool: &Tool, url: &str, file: &Path) -> Result<(), Error> {
-    let mut command = Command::new(APT_HELPER);
+    let mut command = tool_at(Path::new(APT_HELPER));
     command.args(["download-file", "--", url]).arg(file);
     let fetched = output(command, "fetching a package of Debian", "apt")?;
     match fetched.status.success() {

@@ -5,13 +5,15 @@ use crate::cache::{Cache, Installed, is_commit};
 use crate::catalog::{Git, Package, Source, Tool};
 use crate::error::Error;
 use crate::fetch::{self, output, said};
+use confine::User;
+use doors::started::{self, Agreed, Workshop, tool_at};
 use doors::written::{self, Part};
 use model::program::TOOL_FILE;
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Output, Stdio};
 
 /// Packages of Debian with the compiler.
 const COMPILER: &str = "gcc libc6-dev";
@@ -33,6 +35,8 @@ pub struct Installer {
     cache: Cache,
     from: Option<String>,
     compiler: PathBuf,
+    /// Whom the compiler runs as, if not as this process.
+    user: Option<User>,
 }
 
 impl Installer {
@@ -42,7 +46,14 @@ impl Installer {
             cache,
             from: None,
             compiler: "cc".into(),
+            user: None,
         }
+    }
+
+    /// Compile as another user, which only root can.
+    pub fn with_user(mut self, user: Option<User>) -> Self {
+        self.user = user;
+        self
     }
 
     /// Take the source from another place: a repository or mirror, as a path or a URL, or the
@@ -164,14 +175,44 @@ impl Installer {
     }
 
     fn compile(&self, tool: &Tool, git: Git, source: &Path, bin: &Path) -> Result<(), Error> {
-        let mut command = Command::new(&self.compiler);
-        command.args(["-O2", "-g", "-o"]).arg(bin.join(tool.name));
+        let program = bin.join(tool.name);
+        let all = self.cache.directory();
+        let workshop = Workshop::open(Agreed::by_command(), self.user.clone(), all)
+            .map_err(Error::io("make a directory for builds in", all))?;
+        let made = match self.user {
+            Some(_) => workshop.dir().join(tool.name),
+            None => program.clone(),
+        };
+        let mut command = workshop.command(&self.compiler);
+        command.args(["-O2", "-g", "-o"]).arg(&made);
         command.arg(source.join(git.file)).args(git.libraries);
-        succeeded(tool, "compiled", &output(command, "compiling", COMPILER)?)
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let failed = |why: String| Error::Failed {
+            name: tool.name,
+            done: "compiled",
+            why,
+        };
+        let child = workshop.spawn(command, &[source.to_owned()]);
+        let child = child.map_err(|e| failed(e.to_string()))?;
+        let output = child.wait_with_output();
+        succeeded(
+            tool,
+            "compiled",
+            &output.map_err(|e| failed(e.to_string()))?,
+        )?;
+        match self.user {
+            Some(_) => workshop
+                .take(&made, &program)
+                .map_err(Error::io("take the program that was built", made)),
+            None => Ok(()),
+        }
     }
 
     fn compiler_version(&self) -> Result<String, Error> {
-        let mut command = Command::new(&self.compiler);
+        let mut command = tool_at(&self.compiler);
         command.arg("--version");
         let printed = output(command, "compiling", COMPILER)?;
         let text = String::from_utf8_lossy(&printed.stdout).into_owned();
@@ -204,7 +245,7 @@ fn check_machine(tool: &Tool, package: Package) -> Result<(), Error> {
 
 /// Unpacks the files of a package.
 fn unpack(tool: &Tool, package: &Path, into: &Path) -> Result<(), Error> {
-    let mut command = Command::new("dpkg-deb");
+    let mut command = started::tool("dpkg-deb");
     command.arg("--extract").arg(package).arg(into);
     let unpacked = output(command, "unpacking a package of Debian", "dpkg")?;
     succeeded(tool, "unpacked", &unpacked)
@@ -251,7 +292,7 @@ fn package_name(path: &str) -> &str {
 fn missing_libraries(tool: &Tool, bin: &Path, own: &Path) -> Result<Vec<String>, Error> {
     let mut missing = Vec::new();
     for program in tool.programs {
-        let mut command = Command::new("ldd");
+        let mut command = started::tool("ldd");
         command.env("LD_LIBRARY_PATH", own).arg(bin.join(program));
         let printed = output(command, "looking for libraries", "libc-bin")?;
         let text = String::from_utf8_lossy(&printed.stdout).into_owned();

@@ -7,6 +7,7 @@ use super::kernel::sources;
 use super::name;
 use crate::VmError;
 use doors::shown::{self, Stream};
+use doors::started::tool;
 use doors::written::{self, Part};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -132,8 +133,8 @@ fn format_of(output: &Path) -> Result<(&'static str, &'static str, &'static str)
         })
 }
 
-fn check_program(program: &str, package: &str) -> Result<(), VmError> {
-    let found = Command::new(program)
+fn check_program(program: &'static str, package: &str) -> Result<(), VmError> {
+    let found = tool(program)
         .arg("--version")
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -165,7 +166,7 @@ fn as_ordinary_user(error: VmError) -> VmError {
 }
 
 fn run(request: &ImageRequest, image: &Path) -> Result<(), VmError> {
-    let mut command = Command::new("mmdebstrap");
+    let mut command = tool("mmdebstrap");
     let mirror = sources::debian_mirror(Path::new("/etc/apt"));
     let squashes = request.output.extension().is_some_and(|e| e == "squashfs");
     let output = if squashes { Path::new("-") } else { image };
@@ -204,7 +205,7 @@ fn squash(debian: &mut Command, image: &Path) -> Result<Option<ExitStatus>, VmEr
     let said = debian.stderr.take();
     let said = said.map(|said| shown::follow(said, Stream::Errors));
     let tar = debian.stdout.take().map_or_else(Stdio::null, Stdio::from);
-    let mut squash = Command::new("tar2sqfs");
+    let mut squash = tool("tar2sqfs");
     squash
         .args(["--quiet", "--compressor", "lz4"])
         .arg(image)

@@ -9,13 +9,14 @@ use super::qmp::Monitor;
 use super::sys;
 use crate::VmError;
 use confine::Confinement;
+use doors::started::tool;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::fs::File;
 use std::io::PipeReader;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{Child, ChildStderr, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
@@ -206,7 +207,7 @@ fn feed(path: &Path) -> Result<PipeReader, VmError> {
 }
 
 fn spawn(line: &CommandLine, confinement: &Confinement) -> std::io::Result<Child> {
-    let mut command = Command::new(PROGRAM);
+    let mut command = tool(PROGRAM);
     command
         .args(line.args())
         .stdin(Stdio::null())

@@ -3,6 +3,7 @@
 
 use super::frame::{AGENT_PORT, CONTROL_PORT, HOST_TAG, INIT_ARGUMENT};
 use super::{Forward, Topology, disk};
+use doors::started::tool;
 use std::os::fd::RawFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -32,7 +33,7 @@ const COUNTED_CPU_OF_XEN: &str = "max,-smap,-x2apic";
 /// A QEMU that answers and ends. Ctrl-C is not for it: one that was killed would be taken
 /// for one that is not installed.
 fn asked() -> Command {
-    let mut command = Command::new(PROGRAM);
+    let mut command = tool(PROGRAM);
     command.process_group(0);
     command
 }

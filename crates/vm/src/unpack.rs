@@ -2,12 +2,13 @@
 //! and a few kilobytes of them unpack to all of the memory.
 
 use doors::read::stream_bytes;
+use doors::started::tool;
 use std::io::{Error, ErrorKind, Result};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{ExitStatus, Stdio};
 
 /// The output of `program -dc` for `input`, and how it ended.
-pub fn output_of(program: &str, input: Stdio, limit: u64) -> Result<(Vec<u8>, ExitStatus)> {
-    let mut child = Command::new(program)
+pub fn output_of(program: &'static str, input: Stdio, limit: u64) -> Result<(Vec<u8>, ExitStatus)> {
+    let mut child = tool(program)
         .arg("-dc")
         .stdin(input)
         .stdout(Stdio::piped())
@@ -36,6 +37,7 @@ pub fn output_of(program: &str, input: Stdio, limit: u64) -> Result<(Vec<u8>, Ex
 mod tests {
     use super::*;
     use std::fs::File;
+    use std::process::Command;
 
     #[test]
     fn what_unpacks_to_more_than_the_limit_is_refused() {

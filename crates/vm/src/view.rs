@@ -6,13 +6,14 @@
 use super::failure::unmet;
 use crate::VmError;
 use confine::{Confinement, Export, Restriction, User, View};
+use doors::started::tool;
 use model::Experiment;
 use std::collections::BTreeSet;
 use std::env;
 use std::fs;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 /// Names the user that QEMU runs as when root starts it.
 pub const USER_VARIABLE: &str = "SCHEDLAB_GUEST_USER";
@@ -224,7 +225,7 @@ fn that_works(asked: Confinement, needed: &[PathBuf]) -> (Confinement, Option<St
 /// Which of these a guest cannot read, because of whom QEMU runs as.
 pub fn unreadable(confinement: &Confinement, paths: &[PathBuf]) -> Vec<PathBuf> {
     const SCRIPT: &str = "for p; do [ -r \"$p\" ] && { [ ! -d \"$p\" ] || [ -x \"$p\" ]; } || printf '%s\\0' \"$p\"; done";
-    let mut command = Command::new("sh");
+    let mut command = tool("sh");
     command.args(["-c", SCRIPT, "sh"]).args(paths);
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     let output = confinement

@@ -1,9 +1,10 @@
 //! Programs of the toolstack, run to their end.
 
+use doors::started::tool;
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::ErrorKind;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Output, Stdio};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
@@ -56,7 +57,7 @@ fn run(program: &'static str, args: &[&str]) -> Result<String, XenError> {
         command: format!("{program} {}", args.join(" ")),
         why,
     };
-    let child = Command::new(program)
+    let child = tool(program)
         .args(args)
         .env("LC_ALL", "C")
         .stdin(Stdio::null())
@@ -104,6 +105,7 @@ fn last_words(output: &Output) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::Command;
 
     fn shell(script: &str) -> Child {
         let mut shell = Command::new("sh");

@@ -144,6 +144,68 @@ fn a_strangers_repository_is_no_option_of_git() {
     }
 }
 
+/// A repository with a scheduler whose build would run `touch built`.
+fn repository_with_a_build(bench: &Bench) {
+    let script = "git init -q -b main scx && cd scx && \
+                  printf '[package]\\nname = \"scx_x\"\\nversion = \"0.1.0\"\\nedition = \"2021\"\\n' > Cargo.toml && \
+                  mkdir src && echo 'fn main() {}' > src/main.rs && \
+                  echo 'fn main() { std::fs::write(\"/tmp/x\", \"\").unwrap(); }' > build.rs && \
+                  git add -A && git -c user.name=a -c user.email=a@b.c commit -q -m one";
+    let made = std::process::Command::new("sh")
+        .args(["-c", script])
+        .current_dir(bench.dir.path())
+        .status();
+    assert!(made.is_ok_and(|status| status.success()), "git is there");
+}
+
+#[test]
+fn a_check_builds_and_attaches_nothing_that_a_file_names_unless_somebody_agrees() {
+    let bench = Bench::default();
+    repository_with_a_build(&bench);
+    let program = bench.path("scx_y");
+    let script = format!("#!/bin/sh\ntouch {}\n", bench.path("ran").display());
+    tests::write_program(&program, script);
+    let built = format!(
+        "{ARM}[[arm]]\nname = \"b\"\nscheduler = {{ package = \"scx_x\", git = \"{}\" }}\n{WAKEUP}",
+        bench.path("scx").display()
+    );
+    let named = format!(
+        "{ARM}[[arm]]\nname = \"b\"\nscheduler = \"{}\"\n{WAKEUP}",
+        program.display()
+    );
+    for (text, says, more) in [
+        (&built, "not done: builds scx_x", vec![]),
+        (&built, "not done: builds scx_x", vec!["--no-start"]),
+        (&named, "", vec![]),
+        (&named, "", vec!["--no-start"]),
+    ] {
+        let file = bench.file("x.toml", text);
+        let args = [vec!["check", file.as_str()], more.clone()].concat();
+        let mut check = bench.command(&args);
+        let output = check
+            .env("SCHEDLAB_CACHE_DIR", bench.path("cache"))
+            .output();
+        let output = output.expect("schedlab starts");
+        assert!(
+            stdout(&output).contains(says),
+            "{more:?}: {} {}",
+            stdout(&output),
+            stderr(&output)
+        );
+        assert!(!bench.path("ran").exists(), "{more:?}");
+        assert!(!bench.path("cache/schedulers").exists(), "{more:?}");
+        let asked = stderr(&output).contains("Build") || stderr(&output).contains("attaches");
+        assert_eq!(asked, more.is_empty(), "{}", stderr(&output));
+    }
+    // Who agrees gets what was asked about, or what keeps it from being built here.
+    let file = bench.file("x.toml", &built);
+    let mut check = bench.command(&["check", &file, "--yes"]);
+    let output = check
+        .env("SCHEDLAB_CACHE_DIR", bench.path("cache"))
+        .output();
+    assert!(!stdout(&output.expect("schedlab starts")).contains("not done"));
+}
+
 #[test]
 fn no_terminal_obeys_what_is_said_of_a_strangers_file() {
     let bench = Bench::default();

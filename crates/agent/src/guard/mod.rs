@@ -24,6 +24,7 @@ use crate::serve::Options;
 use crate::state::STATE_VARIABLE;
 use crate::sys;
 use collect::tasks::Pid;
+use doors::started::own;
 use model::{Severity, Warning};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -131,7 +132,7 @@ impl GuardKeeper {
     /// It gets the journal and the stream of the runner where others have their output.
     fn command(&self, journal: &Journal) -> io::Result<Command> {
         let runner: OwnedFd = io::stdin().as_fd().try_clone_to_owned()?;
-        let mut command = Command::new(&self.executable);
+        let mut command = own(&self.executable);
         command
             .arg0("schedlab")
             .arg("guard")

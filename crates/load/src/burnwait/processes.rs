@@ -9,11 +9,12 @@ use crate::gate::{Gate, Timing};
 use crate::recording::{Recorder, Window};
 use crate::{GroupAt, Job, NativeError, Parsed, PartGroup, Phases, crew, sys};
 use doors::read::line_within;
+use doors::started::own;
 use doors::written;
 use model::TrialFile;
 use std::io::{BufReader, Write};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 /// Name of the thread that speaks with the workers.
 const ATTENDANT: &str = "attendant";
@@ -245,7 +246,7 @@ struct Worker {
 impl Worker {
     fn start(member: Member, set: &Set) -> Result<Self, String> {
         let name = &set.name;
-        let mut child = Command::new(PROGRAM)
+        let mut child = own(std::path::Path::new(PROGRAM))
             .arg0("schedlab")
             .arg(SUBCOMMAND)
             .stdin(Stdio::piped())

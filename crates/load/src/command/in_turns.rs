@@ -7,6 +7,7 @@ use crate::gate::Timing;
 use crate::phase::{NativeError, Phases};
 use crate::{Job, Parsed, TurnFigures, sys};
 use doors::read::{discard, line_within};
+use doors::started::{Agreed, named};
 use model::Turns;
 use model::printable::last_lines;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
@@ -130,7 +131,7 @@ impl Program {
         let [name, arguments @ ..] = command.argv.as_slice() else {
             return Err("there is no command".to_owned());
         };
-        let child = std::process::Command::new(name)
+        let child = named(name, Agreed::by_trial())
             .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

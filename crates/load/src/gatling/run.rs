@@ -4,7 +4,8 @@ use super::Gatling;
 use crate::phase::{NativeError, Phases};
 use crate::{Job, sys};
 use doors::read::Lines;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use doors::started::{Agreed, named};
+use std::process::{Child, ChildStdout, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, SystemTime};
 
@@ -75,7 +76,7 @@ impl Program {
     fn start(gatling: &Gatling, job: &Job) -> Result<Self, NativeError> {
         let argv = gatling.argv_of(job);
         let (name, words) = argv.split_first().ok_or_else(|| failed("no command"))?;
-        let mut command = Command::new(name);
+        let mut command = named(name, Agreed::by_trial());
         command
             .args(words)
             .stdin(Stdio::null())

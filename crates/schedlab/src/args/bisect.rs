@@ -11,7 +11,7 @@ pub struct BisectArgs {
     /// kernel: Linux itself, which guests boot; with --build a file that it makes in the tree: bin/sort
     pub program: String,
     /// Shell command that builds the program in the tree of a commit; the workload finds the path
-    /// of the program in the variable PROGRAM. It runs as you do
+    /// of the program in the variable PROGRAM. It runs as you do; where root bisects, as who called sudo, else nobody
     #[arg(long, value_name = "COMMAND")]
     pub build: Option<String>,
     /// Start of a kernel's configuration: a target of its make, or a file [default: defconfig]

@@ -11,6 +11,7 @@ use crate::measure::{Measured, measure_anew};
 use crate::output::{self, Plain, note};
 use crate::request::{measurable, wanted};
 use crate::sources;
+use doors::started::Agreed;
 use doors::written::{self, Marked};
 use git::{Bisection, Mark, Next};
 use plan::PlanError;
@@ -392,7 +393,9 @@ impl<'a> Bisect<'a> {
         let scheduler = scheduler.split(' ').next().unwrap_or_default();
         let of = GitName::of(scheduler).ok_or_else(|| CliError::internal("no name of a commit"))?;
         let bar = sources::progress_bar()?;
-        let built = schedulers::install_git(of, &mut |step| bar.set_message(sources::words(&step)));
+        let built = schedulers::install_git(of, Agreed::by_command(), &mut |step| {
+            bar.set_message(sources::words(&step));
+        });
         bar.finish_and_clear();
         match built.map_err(CliError::from) {
             Ok(_) => Ok(Ok(())),

@@ -11,6 +11,7 @@ use crate::output::{self, Plain, say};
 use crate::request::{Wanted, measurable, wanted};
 use crate::systemd::{self, quoted, systemctl, unit};
 use crate::targets;
+use doors::started::tool;
 use model::{Experiment, Problem};
 use reboot::{By, FRUITLESS, Once, Record};
 use report::Table;
@@ -446,8 +447,7 @@ fn remove_unit() -> Result<(), CliError> {
 
 /// Is the unit at work, or will it be when the boot has come so far?
 fn is_active() -> bool {
-    let state =
-        doors::read::output_of(std::process::Command::new("systemctl").args(["is-active", UNIT]));
+    let state = doors::read::output_of(tool("systemctl").args(["is-active", UNIT]));
     let said = state.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
     reboot::is_starting()
         || said.is_ok_and(|said| ["active", "activating"].contains(&said.as_str()))

@@ -5,17 +5,116 @@ use crate::exit::{self, CliError};
 use crate::measure::{build, interrupt_flag};
 use crate::output::{self, Plain, say};
 use crate::progress::Steps;
-use crate::request::measurable;
-use crate::targets;
-use model::{Experiment, Problem, Warning};
+use crate::request::wanted;
+use crate::{sources, targets};
+use doors::started::{Agreed, Answer};
+use model::printable::one_line;
+use model::{Experiment, Problem, Side, Warning};
+use schedulers::GitName;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
 pub fn check(args: &CheckArgs) -> Result<ExitCode, CliError> {
-    let experiment = measurable(&args.experiment)?.experiment;
+    let mut experiment = wanted(&args.experiment)?.experiment;
+    let starts = starts(&experiment);
+    let agreed = match args.no_start {
+        true => None,
+        false => agreement(args, &experiment, &starts)?,
+    };
+    let not_started = match agreed {
+        Some(_) => Vec::new(),
+        None => starts,
+    };
+    let looked = match agreed {
+        None if args.no_start => here_only(&experiment),
+        None => looked_at(&without_built(&experiment), None)?,
+        Some(agreed) => {
+            sources::build(&mut experiment, agreed)?;
+            sources::require_installed(&experiment)?;
+            looked_at(&experiment, Some(agreed))?
+        }
+    };
+    show(args, &experiment, &looked, &not_started)
+}
+
+/// What was found.
+#[derive(Default)]
+struct Looked {
+    problems: Vec<Problem>,
+    warnings: Vec<Warning>,
+}
+
+/// What the file brings that a check would start: one line for each.
+fn starts(experiment: &Experiment) -> Vec<String> {
+    let schedulers = experiment
+        .arms
+        .iter()
+        .filter_map(|arm| arm.scheduler.as_ref());
+    let mut lines = Vec::new();
+    for scheduler in schedulers {
+        if let Some(of) = GitName::of(&scheduler.program) {
+            let at = of.revision.unwrap_or("HEAD");
+            let text = format!("builds {} of {} at {at}", of.name, of.repository);
+            lines.push(one_line(&text).into_owned());
+        }
+        let text = format!("attaches {}", scheduler.command_line());
+        lines.push(one_line(&text).into_owned());
+    }
+    lines.dedup();
+    lines
+}
+
+/// Asks before what a file names is started. Who types the arms has named them.
+fn agreement(
+    args: &CheckArgs,
+    experiment: &Experiment,
+    starts: &[String],
+) -> Result<Option<Agreed>, CliError> {
+    let is_typed = args.experiment.file.is_none() || !args.experiment.arms.is_empty();
+    if starts.is_empty() || is_typed {
+        return Ok(Some(Agreed::by_command()));
+    }
+    let name = one_line(&experiment.name);
+    let shown = format!("{name}: this check\n  {}\n", starts.join("\n  "));
+    let answer = Agreed::ask(&shown, "Build and attach?", args.yes);
+    Ok(match answer.map_err(CliError::internal)? {
+        Answer::Yes(agreed) => Some(agreed),
+        Answer::No | Answer::Nobody => None,
+    })
+}
+
+/// The experiment without schedulers that are not built: nobody knows what they need.
+fn without_built(experiment: &Experiment) -> Experiment {
+    let mut without = experiment.clone();
+    for arm in &mut without.arms {
+        let program = arm.scheduler.as_ref().map(|s| s.program.as_str());
+        if program.is_some_and(|program| GitName::of(program).is_some()) {
+            arm.scheduler = None;
+        }
+    }
+    without
+}
+
+/// Looks at this machine, in this process; at any other target not at all.
+fn here_only(experiment: &Experiment) -> Looked {
+    let is_here = experiment.target.kind() == "local";
+    let problems = match is_here {
+        true => agent::check(Path::new("/"), &without_built(experiment), Side::Both),
+        false => Vec::new(),
+    };
+    Looked {
+        problems,
+        warnings: Vec::new(),
+    }
+}
+
+/// Looks at the target, and attaches schedulers where that was agreed to.
+fn looked_at(experiment: &Experiment, agreed: Option<Agreed>) -> Result<Looked, CliError> {
     let interrupted = interrupt_flag()?;
     let wait = WaitArgs::default();
-    let _lock = match experiment.arms.iter().any(|arm| arm.scheduler.is_some()) {
+    let attaches = experiment.arms.iter().any(|arm| arm.scheduler.is_some());
+    let _lock = match attaches && agreed.is_some() {
         true => targets::made_ready(&experiment.target, wait, &interrupted)?,
         false => {
             targets::unused(&experiment.target)?;
@@ -26,34 +125,58 @@ pub fn check(args: &CheckArgs) -> Result<ExitCode, CliError> {
     let mut controller = targets::controller(&interrupted)?;
     let mut display = Steps::new();
     let problems = runner::check(
-        &experiment,
+        experiment,
         target.as_mut(),
         Some(controller.as_mut()),
+        agreed,
         &build(),
         &interrupted,
         &mut |step| display.show(step),
     );
     display.end();
-    let problems = match problems {
-        _ if interrupted.load(Ordering::Relaxed) => return Err(CliError::Interrupted),
-        problems => problems?,
-    };
-    let plan = schedule::plan(&experiment);
-    let mut warnings = schedule::warnings(&experiment, &plan, target::cpus(&experiment.target));
-    warnings.extend(target.warnings());
+    if interrupted.load(Ordering::Relaxed) {
+        return Err(CliError::Interrupted);
+    }
+    Ok(Looked {
+        problems: problems?,
+        warnings: target.warnings(),
+    })
+}
+
+fn show(
+    args: &CheckArgs,
+    experiment: &Experiment,
+    looked: &Looked,
+    not_started: &[String],
+) -> Result<ExitCode, CliError> {
+    let Looked { problems, warnings } = looked;
+    let plan = schedule::plan(experiment);
+    let mut all = schedule::warnings(experiment, &plan, target::cpus(&experiment.target));
+    all.extend(warnings.iter().cloned());
     match args.format {
-        Plain::Json => print_json(&experiment, plan.cells.len(), &problems, &warnings)?,
-        Plain::Text if !problems.is_empty() => return Err(CliError::Unmet(problems)),
+        Plain::Json => print_json(experiment, plan.cells.len(), problems, &all, not_started)?,
+        Plain::Text if !problems.is_empty() => return Err(CliError::Unmet(problems.clone())),
         Plain::Text => {
+            let found = match (args.no_start, not_started.is_empty()) {
+                (true, _) => "nothing that can be seen without starting anything is missing",
+                (false, true) => "nothing is missing",
+                (false, false) => "nothing else is missing",
+            };
             say!(
-                "{}: {} × {} on the target `{}`: nothing is missing",
+                "{}: {} × {} on the target `{}`: {found}",
                 experiment.name,
                 report::count(experiment.arms.len(), "arm"),
                 report::count(plan.cells.len(), "cell"),
                 experiment.target.kind()
             );
-            super::plan::print_searches(&experiment);
-            super::plan::print_warnings(&warnings);
+            for line in not_started {
+                say!("not done: {line}");
+            }
+            if !not_started.is_empty() && !args.no_start {
+                say!("nobody agreed to start what the file names: add --yes");
+            }
+            super::plan::print_searches(experiment);
+            super::plan::print_warnings(&all);
         }
     }
     Ok(ExitCode::from(match problems.is_empty() {
@@ -82,6 +205,7 @@ fn print_json(
     cells: usize,
     problems: &[Problem],
     warnings: &[Warning],
+    not_started: &[String],
 ) -> Result<(), CliError> {
     output::json(&serde_json::json!({
         "experiment": experiment.name,
@@ -89,6 +213,7 @@ fn print_json(
         "arms": experiment.arms.len(),
         "cells": cells,
         "missing": problems,
+        "not_started": not_started,
         "searches": searches(experiment),
         "warnings": warnings,
     }))

@@ -9,9 +9,10 @@ use crate::notify::{self, Notices};
 use crate::output::say;
 use crate::request::from_file;
 use crate::systemd::{self, UNITS, absolute, quoted, refused, systemctl, unit};
+use doors::started::tool;
 use results::files::plain;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 /// Directory whose `results/` the runs of a service are in.
 const DIRECTORY: &str = "/var/lib/schedlab";
@@ -185,8 +186,7 @@ fn calendar(every: &str) -> &str {
 }
 
 fn check_calendar(calendar: &str) -> Result<(), CliError> {
-    let tried =
-        doors::read::output_of(Command::new("systemd-analyze").args(["calendar", calendar]));
+    let tried = doors::read::output_of(tool("systemd-analyze").args(["calendar", calendar]));
     match tried {
         Ok(output) if !output.status.success() => {
             let words: Vec<&str> = EVERY.iter().map(|(word, _)| *word).collect();

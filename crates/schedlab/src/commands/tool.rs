@@ -30,7 +30,9 @@ fn install(name: &str, from: Option<String>, format: Plain) -> Result<ExitCode, 
     bar.set_style(style.map_err(CliError::internal)?);
     bar.enable_steady_tick(Duration::from_millis(200));
     let cache = targets::tools()?;
-    let installer = Installer::new(cache.clone()).with_source(from);
+    let installer = Installer::new(cache.clone())
+        .with_source(from)
+        .with_user(confine::User::in_place_of_root());
     let installed = installer.install(tool, version, &mut |step| bar.set_message(words(&step)));
     bar.finish_and_clear();
     let installed = installed?;

@@ -4,6 +4,7 @@
 use super::spec::{SlurmSpec, kernel_feature};
 use crate::{Leaving, TargetError};
 use doors::read::{Lines, output_of};
+use doors::started::tool;
 use model::Problem;
 use model::printable::last_lines;
 use rustix::process::{Pid, Signal, kill_process};
@@ -123,7 +124,7 @@ impl Job {
         interrupted: &AtomicBool,
         say: &mut dyn FnMut(&str),
     ) -> Result<Self, TargetError> {
-        let there = output_of(Command::new("salloc").arg("--version"));
+        let there = output_of(tool("salloc").arg("--version"));
         there.map_err(|e| not_started("salloc", &e))?;
         let mut salloc = salloc(spec);
         salloc
@@ -289,14 +290,14 @@ fn salloc(spec: &SlurmSpec) -> Command {
     // A job in the queue reads no standard input yet, and goes with this process all the same, where
     // setpriv(1) knows how (util-linux 2.33).
     let with_us = ["--pdeathsig", "TERM"];
-    let tried = output_of(Command::new("setpriv").args(with_us).arg("true"));
+    let tried = output_of(tool("setpriv").args(with_us).arg("true"));
     let mut salloc = match tried.is_ok_and(|output| output.status.success()) {
         true => {
-            let mut setpriv = Command::new("setpriv");
+            let mut setpriv = tool("setpriv");
             setpriv.args(with_us).arg("salloc");
             setpriv
         }
-        false => Command::new("salloc"),
+        false => tool("salloc"),
     };
     salloc.args(["--exclusive", "--mem=0", "--no-kill", "--job-name=schedlab"]);
     salloc.arg(format!("--nodes={}", spec.nodes));
@@ -398,8 +399,8 @@ fn hostnames(list: &str) -> Result<Vec<String>, Unavailable> {
 }
 
 /// The answer of a command of Slurm, or what it complains about.
-fn ask(program: &str, args: &[&str]) -> Result<String, String> {
-    let mut command = Command::new(program);
+fn ask(program: &'static str, args: &[&str]) -> Result<String, String> {
+    let mut command = tool(program);
     without_options(&mut command, &["SQUEUE_", "SINFO_"]);
     let output = output_of(command.args(args)).map_err(|error| format!("{program}: {error}"))?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

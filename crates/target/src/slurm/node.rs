@@ -5,6 +5,7 @@ use super::job::{self, Job};
 use super::spec::SlurmSpec;
 use crate::TargetError;
 use crate::far::{Failure, Forwarding, Line, Sudo};
+use doors::started::tool;
 use model::Problem;
 use model::printable::last_lines;
 use std::path::PathBuf;
@@ -77,7 +78,7 @@ impl Line for Node {
     /// A step of the job that has all CPUs of the node, bound to none of them, beside steps that
     /// are about to end.
     fn command(&self, words: &[String]) -> Command {
-        let mut srun = Command::new("srun");
+        let mut srun = tool("srun");
         srun.arg(format!("--jobid={}", self.job.id()));
         srun.args(["--nodes=1", "--ntasks=1", "--nodelist", &self.name]);
         srun.args(["--overlap", "--whole", "--cpu-bind=none", "--mem=0"]);

@@ -6,6 +6,7 @@ use super::spec::SshSpec;
 use crate::far::{Failure, Forwarding, Line, Sudo};
 use crate::{By, TargetError};
 use doors::read::{line_within, start_of};
+use doors::started::tool;
 use model::printable::last_lines;
 use std::io::BufReader;
 use std::net::{Ipv4Addr, TcpListener};
@@ -34,7 +35,7 @@ impl SshSpec {
     /// ssh(1) with what holds for every connection. It asks nothing, since nobody may be there
     /// to answer, and never changes how host keys are checked: that is the user's to say.
     fn ssh(&self) -> Command {
-        let mut ssh = Command::new("ssh");
+        let mut ssh = tool("ssh");
         ssh.args(["-T", "-o", "BatchMode=yes", "-o", "ControlPath=none"]);
         ssh.args(["-o", &format!("ServerAliveInterval={ALIVE_SECONDS}")]);
         ssh.args(["-o", "ServerAliveCountMax=3"]);

@@ -1,5 +1,6 @@
 use super::*;
 use crate::catalog::Library;
+use std::process::Command;
 
 const PROGRAM: &str = "#include <math.h>\n#include <stdio.h>\nint main(int n, char **v) \
                        { (void)v; printf(\"%g\\n\", sqrt(n * 16)); return 0; }\n";
@@ -100,6 +101,31 @@ fn a_commit_is_compiled_from_a_mirror_and_found_by_its_name() {
     drop(mirror);
     let again = installer.install(&tool, None, &mut |step| panic!("{step:?}"));
     assert_eq!(again.unwrap(), installed);
+}
+
+#[test]
+fn a_compiler_of_root_runs_as_somebody_else() {
+    let Some(user) = User::in_place_of_root() else {
+        return ::tests::skipped("only root has rights to lose");
+    };
+    let (root, mirror) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let commit = repository(mirror.path(), PROGRAM);
+    let compiler = root.path().join("compiler");
+    let script = "#!/bin/sh\n[ $1 = --version ] || id -u > \"${4%/*}/uid\"\nexec cc \"$@\"\n";
+    ::tests::write_program(&compiler, script);
+    let installer = installer(root.path(), mirror.path()).with_compiler(&compiler);
+    let installer = installer.with_user(Some(user.clone()));
+    let tool = from_git(&commit);
+    let installed = installer.install(&tool, None, &mut drop).unwrap();
+    let uid = root.path().join(format!("tools/build-{}/uid", user.uid));
+    assert_eq!(
+        fs::read_to_string(uid).unwrap().trim(),
+        user.uid.to_string()
+    );
+    let program = installed.directory.join("bin/toy");
+    let owner = std::os::unix::fs::MetadataExt::uid(&program.metadata().unwrap());
+    assert_eq!(owner, 0);
+    assert_eq!(run(program.to_str().unwrap(), &[], root.path()), "4");
 }
 
 #[test]

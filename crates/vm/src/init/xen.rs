@@ -6,13 +6,14 @@
 use super::super::frame::XenSetup;
 use super::super::hypervisor::{first_in, toolstack};
 use super::{Failure, at, log};
+use doors::started::tool_at;
 use rustix::mount::{MountFlags, mount, mount_bind};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 /// Directory of the scripts that call the toolstack, in PATH.
 const PROGRAMS: &str = "/run/schedlab/xen";
@@ -140,7 +141,7 @@ impl Tools {
     /// Runs a program to its end; a daemon ends when it is in the background.
     fn run(&self, program: &str, args: &[&str]) -> Result<(), Failure> {
         let failed = |why: String| Failure(format!("{program}: {why}"));
-        let output = Command::new(Path::new(PROGRAMS).join(program))
+        let output = tool_at(&Path::new(PROGRAMS).join(program))
             .args(args)
             .stdin(Stdio::null())
             .stdout(Stdio::null())

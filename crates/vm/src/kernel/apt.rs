@@ -8,6 +8,7 @@ use crate::VmError;
 use crate::cache;
 use crate::failure::{io, unmet};
 use crate::name;
+use doors::started::tool;
 use doors::written::{self, Part};
 use model::printable::last_lines;
 use std::collections::BTreeSet;
@@ -269,9 +270,9 @@ impl Suite {
 
     /// All that apt is configured with, reads as state or writes lies below our
     /// directory.
-    fn apt(&self, program: &str) -> Command {
+    fn apt(&self, program: &'static str) -> Command {
         let dir = self.dir.display();
-        let mut command = Command::new(program);
+        let mut command = tool(program);
         command.env("LC_ALL", "C.UTF-8");
         command.env("APT_CONFIG", self.dir.join(CONFIG));
         for option in [
@@ -306,7 +307,7 @@ fn is_kernel_package(name: &str) -> bool {
 }
 
 fn extract(deb: &Path, into: &Path) -> Result<(), VmError> {
-    let mut command = Command::new("dpkg-deb");
+    let mut command = tool("dpkg-deb");
     command.arg("-x").arg(deb).arg(into);
     let output = run(command)?;
     if output.status.success() {

@@ -3,7 +3,7 @@
 //! not signed, which would be a way to an old kernel. Old lists are taken where it says so, but
 //! not in silence.
 
-use std::process::Command;
+use doors::started::tool;
 
 /// In place of `/etc/apt/apt.conf` and `apt.conf.d`. The trust settings are apt's own
 /// defaults, and said here so that nothing weakens them.
@@ -62,7 +62,7 @@ fn accepts_old_lists(configuration: &str) -> bool {
 
 /// One setting a line. Without apt-config there is no apt either, which is said later.
 fn host_configuration() -> String {
-    let output = Command::new("apt-config")
+    let output = tool("apt-config")
         .args(["dump", "--no-empty", "--format", "%F \"%v\";%n"])
         .env("LC_ALL", "C.UTF-8")
         .output();

@@ -10,12 +10,14 @@ use super::{SUITES, list};
 use crate::VmError;
 use crate::failure::{io, unmet};
 use crate::name;
+use confine::User;
 use doors::shown::{self, Stream};
+use doors::started::{Agreed, Workshop, tool};
 use doors::written::{self, Part};
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 /// Configuration that every guest's kernel has.
 pub(crate) const FRAGMENT: &str = include_str!("../../../../guest/kernel.config");
@@ -34,6 +36,9 @@ const HEADERS: [(&str, &str); 2] = [
     ("libelf.h", "libelf-dev"),
     ("openssl/opensslv.h", "libssl-dev"),
 ];
+
+/// Files of a directory that a kernel was built in, also by earlier versions.
+const BUILT: [&str; 2] = ["schedlab.config", ".config"];
 
 /// SIGINT and SIGTERM (signal(7)).
 const INTERRUPTS: [i32; 2] = [2, 15];
@@ -85,13 +90,45 @@ fn build_with_tools(request: &BuildRequest, cache: &Path) -> Result<PathBuf, VmE
     };
     written::make_directory(&output).map_err(io("create", &output))?;
     let output = fs::canonicalize(&output).map_err(io("find", &output))?;
-    configure(request, &tree, &output)?;
-    tracing::info!("building the kernel in {}", output.display());
-    let mut build = make(&tree, &output);
-    build.arg(format!("-j{}", request.jobs.max(1)));
-    build.arg("bzImage");
-    run(build, "make", request.log.as_deref())?;
-    Ok(output)
+    let workshop = workshop(&output, &cache.join("builds"))?;
+    let build = Build {
+        request,
+        tree,
+        output,
+        workshop,
+    };
+    build.configure()?;
+    tracing::info!("building the kernel in {}", build.output.display());
+    let mut make = build.make();
+    make.arg(format!("-j{}", request.jobs.max(1)));
+    make.arg("bzImage");
+    build.run(make, "make", &[])?;
+    Ok(build.output)
+}
+
+/// A kernel that is being built: make files and scripts of its tree run.
+struct Build<'a> {
+    request: &'a BuildRequest,
+    tree: PathBuf,
+    output: PathBuf,
+    workshop: Workshop,
+}
+
+/// Where root builds, the output is another user's. It was empty, or holds a build.
+fn workshop(output: &Path, dir: &Path) -> Result<Workshop, VmError> {
+    let user = User::in_place_of_root();
+    let workshop = Workshop::open(Agreed::by_command(), user, dir).map_err(io("create", dir))?;
+    let is_built = BUILT.iter().any(|name| output.join(name).exists());
+    let mut entries = fs::read_dir(output).map_err(io("read", output))?;
+    if workshop.user().is_some() && !is_built && entries.next().is_some() {
+        return Err(unmet(
+            &format!("directory {}", output.display()),
+            "it has other files than those of a kernel's build, which another user gets",
+            "name an empty directory, or one that does not exist",
+        ));
+    }
+    workshop.give(output).map_err(io("give away", output))?;
+    Ok(workshop)
 }
 
 /// An error that names the packages where something that a build needs is not installed.
@@ -121,7 +158,7 @@ pub fn check_tools() -> Result<(), VmError> {
 
 /// The compiler knows where its headers are.
 fn has_header(name: &str) -> bool {
-    let probe = Command::new("gcc")
+    let probe = tool("gcc")
         .args(["-E", "-x", "c", "-include", name, "/dev/null"])
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -196,39 +233,68 @@ fn unpack_source(suite: &Suite, package: &super::apt::Package, tree: &Path) -> R
         .room()
         .join("usr/src")
         .join(format!("{}.tar.xz", package.name));
-    let mut tar = Command::new("tar");
+    let mut tar = tool("tar");
     tar.arg("-xf").arg(&archive).arg("-C").arg(part.room());
-    run(tar, "unpack the kernel's source", None)?;
+    run(tar, "unpack the kernel's source", None, |mut tar| {
+        tar.spawn()
+    })?;
     let top = part.room().join(&package.name);
     written::move_durably(&top, tree).map_err(io("rename", &top))
 }
 
-fn configure(request: &BuildRequest, tree: &Path, output: &Path) -> Result<(), VmError> {
-    let config = output.join(".config");
-    let log = request.log.as_deref();
-    if Path::new(&request.base).is_file() {
-        let base = Path::new(&request.base);
-        written::copy_file(base, &config).map_err(io("copy", base))?;
-    } else {
-        configure_by(tree, output, &request.base, log)?;
+impl Build<'_> {
+    fn configure(&self) -> Result<(), VmError> {
+        let config = self.output.join(".config");
+        // Inputs lie where the tree's scripts cannot put links in their way.
+        let temporary = std::env::temp_dir();
+        let inputs = Part::of(&temporary).map_err(io("create", &temporary))?;
+        let shipped = inputs.room().join("schedlab.config");
+        written::write_file(&shipped, FRAGMENT).map_err(io("write", &shipped))?;
+        let base = match Path::new(&self.request.base).is_file() {
+            true => fs::canonicalize(&self.request.base).map_err(io("find", &config))?,
+            false => {
+                self.configure_by(&self.request.base)?;
+                config.clone()
+            }
+        };
+        let mut files = vec![base, shipped];
+        // It runs elsewhere.
+        for fragment in &self.request.fragments {
+            files.push(fs::canonicalize(fragment).map_err(io("find", fragment))?);
+        }
+        let script = self.tree.join("scripts/kconfig/merge_config.sh");
+        let mut merge = self.workshop.command(script);
+        merge.args(["-m", "-O"]).arg(&self.output).args(&files);
+        // Its temporary files are made where it runs.
+        merge.current_dir(&self.output);
+        self.run(merge, "merge the kernel's configuration", &files)?;
+        self.configure_by("olddefconfig")?;
+        let text = doors::read::small_file_text(&config).map_err(io("read", &config))?;
+        check_needed(&Config::parse(&text), self.request.sched_ext)
     }
-    let shipped = output.join("schedlab.config");
-    written::write_file(&shipped, FRAGMENT).map_err(io("write", &shipped))?;
-    let mut merge = Command::new(tree.join("scripts/kconfig/merge_config.sh"));
-    merge
-        .args(["-m", "-O"])
-        .arg(output)
-        .arg(&config)
-        .arg(&shipped);
-    // It runs in the tree.
-    for fragment in &request.fragments {
-        merge.arg(fs::canonicalize(fragment).map_err(io("find", fragment))?);
+
+    fn make(&self) -> Command {
+        let mut make = self.workshop.command("make");
+        make.arg("-C").arg(&self.tree);
+        make.arg(format!("O={}", self.output.display()));
+        make.args(compiler(which::which("ccache").is_ok()));
+        make
     }
-    merge.current_dir(tree).stdout(Stdio::null());
-    run(merge, "merge the kernel's configuration", log)?;
-    configure_by(tree, output, "olddefconfig", log)?;
-    let text = doors::read::small_file_text(&config).map_err(io("read", &config))?;
-    check_needed(&Config::parse(&text), request.sched_ext)
+
+    fn configure_by(&self, make_target: &str) -> Result<(), VmError> {
+        let mut configure = self.make();
+        configure.args(["-s", make_target]);
+        self.run(configure, "make", &[])
+    }
+
+    fn run(&self, command: Command, step: &'static str, files: &[PathBuf]) -> Result<(), VmError> {
+        let mut shown = vec![self.tree.clone(), self.output.clone()];
+        shown.extend(files.iter().cloned());
+        run(command, step, self.request.log.as_deref(), |command| {
+            let child = self.workshop.spawn(command, &shown);
+            child.map_err(std::io::Error::other)
+        })
+    }
 }
 
 /// Kconfig drops what it cannot have without a word.
@@ -246,32 +312,18 @@ fn check_needed(config: &Config, sched_ext: bool) -> Result<(), VmError> {
     ))
 }
 
-fn make(tree: &Path, output: &Path) -> Command {
-    let mut make = Command::new("make");
-    make.arg("-C").arg(tree);
-    make.arg(format!("O={}", output.display()));
-    make.args(compiler(which::which("ccache").is_ok()));
-    make
-}
-
 /// A second build of nearly the same source takes a fraction of the time with ccache.
 fn compiler(with_ccache: bool) -> Option<&'static str> {
     with_ccache.then_some("CC=ccache gcc")
 }
 
-fn configure_by(
-    tree: &Path,
-    output: &Path,
-    make_target: &str,
-    log: Option<&Path>,
-) -> Result<(), VmError> {
-    let mut configure = make(tree, output);
-    configure.args(["-s", make_target]);
-    run(configure, "make", log)
-}
-
 /// Runs a program. What it says is shown on standard error, or goes to the log.
-fn run(mut command: Command, step: &'static str, log: Option<&Path>) -> Result<(), VmError> {
+fn run(
+    mut command: Command,
+    step: &'static str,
+    log: Option<&Path>,
+    start: impl FnOnce(Command) -> std::io::Result<Child>,
+) -> Result<(), VmError> {
     let program = PathBuf::from(command.get_program());
     if let Some(log) = log {
         let file = written::open_log(log).map_err(io("open", log))?;
@@ -280,8 +332,11 @@ fn run(mut command: Command, step: &'static str, log: Option<&Path>) -> Result<(
     }
     command.stdin(Stdio::null());
     let ran = match log {
-        Some(_) => command.status(),
-        None => shown::run(&mut command, Stream::Errors),
+        Some(_) => start(command).and_then(|mut child| child.wait()),
+        None => {
+            command.stdout(Stdio::piped()).stderr(Stdio::piped());
+            start(command).and_then(|child| shown::to_end(child, Stream::Errors))
+        }
     };
     let status = ran.map_err(io(step, &program))?;
     if status.success() {
@@ -310,6 +365,7 @@ fn last_name(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::MetadataExt;
 
     #[test]
     fn the_shipped_fragment_has_what_every_guest_needs() {
@@ -401,6 +457,19 @@ bzImage:
     }
 
     #[test]
+    fn a_directory_of_other_files_is_not_given_away() {
+        let Some(user) = User::in_place_of_root() else {
+            return ::tests::skipped("only root gives files away");
+        };
+        let (dir, builds) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let file = dir.path().join("mine");
+        fs::write(&file, "").unwrap();
+        let error = workshop(dir.path(), builds.path()).unwrap_err();
+        assert!(error.to_string().contains("other files"), "{error}");
+        assert_ne!(file.metadata().unwrap().uid(), user.uid);
+    }
+
+    #[test]
     fn a_tag_and_a_commit_of_a_repository_are_built_from_a_path_and_a_url() {
         if ["git", "make"]
             .iter()
@@ -416,6 +485,14 @@ bzImage:
         let url = format!("file://{path}");
         let fragment = dir.path().join("own.config");
         fs::write(&fragment, "CONFIG_OWN=y\n").unwrap();
+        // Scripts of the tree run as somebody else where root builds.
+        let cache = tempfile::tempdir().unwrap();
+        let built = build_with_tools(&request(&path, None, &[]), cache.path()).unwrap();
+        let image = built.join("arch/x86/boot/bzImage").metadata().unwrap();
+        let user = User::in_place_of_root();
+        let own = dir.path().metadata().unwrap().uid();
+        let user = user.map_or(own, |user| user.uid);
+        assert_eq!(image.uid(), user);
         for (source, commit, version) in [
             (&path, Some("v1"), "one"),
             (&path, Some(commits[1].as_str()), "two"),

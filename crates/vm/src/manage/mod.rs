@@ -16,6 +16,7 @@ use super::failure::{io, unmet};
 use super::frame::{Frame, FrameKind};
 use super::{Options, VmSpec};
 use crate::VmError;
+use doors::started::own;
 use place::Place;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
@@ -24,7 +25,7 @@ use std::env;
 use std::io::{BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// The hidden subcommand whose body is `keeper::main`.
@@ -82,7 +83,7 @@ pub fn start(request: &StartRequest) -> Result<Status, VmError> {
         ));
     }
     let program = env::current_exe().map_err(io("find this program", Path::new("/proc/self")))?;
-    let mut child = Command::new(&program)
+    let mut child = own(&program)
         .arg(KEEPER_COMMAND)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

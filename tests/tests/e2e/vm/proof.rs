@@ -184,7 +184,7 @@ fn a_check_attaches_each_scheduler_once() {
         arm("usage", "no-such-fault", ""),
     ];
     let file = bench.file("check.toml", &experiment(&arms.concat(), "true"));
-    let output = bench.run(&["check", &file]);
+    let output = bench.run(&["check", &file, "--yes"]);
     expect_code(&output, 3);
     let said = String::from_utf8_lossy(&output.stderr).replace("\n  │ ", " ");
     assert!(said.contains("booting the guest"), "{said}");

@@ -16,6 +16,7 @@ use crate::stop::Stop;
 use collect::kernel_log::KernelLog;
 use collect::{sched_ext, tasks, tools};
 use doors::read::{LARGE_FILE_BYTES, copy_within, open_file};
+use doors::started::{Agreed, named};
 use model::printable::error_lines;
 use model::{SchedExt, Scheduler, SchedulerBinary};
 use rustix::process::{Pid, Signal, kill_process};
@@ -418,7 +419,7 @@ fn is_attached(before: &SchedExt, now: &SchedExt) -> bool {
 }
 
 fn command(path: &Path, scheduler: &Scheduler, mark: &str, log: &File) -> io::Result<Command> {
-    let mut command = Command::new(path);
+    let mut command = named(path, Agreed::by_trial());
     command
         .args(&scheduler.args)
         .env(SCHEDULER_MARKER, mark)

@@ -2,11 +2,13 @@
 
 use crate::exit::CliError;
 use crate::sources;
+use confine::User;
+use doors::started::{Agreed, Workshop};
 use doors::written;
 use model::printable::last_lines;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Component, Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{ExitStatus, Stdio};
 
 /// Directory of all trees, below that of the bisection.
 pub const TREES: &str = "trees";
@@ -117,20 +119,31 @@ pub fn failed(why: &str, log: &Path) -> String {
     format!("{why}{quoted} ({})", log.display())
 }
 
-/// Runs a shell command in a directory, with its output in a file.
 /// The most that is read of the log of a build for its last words.
 const MOST_LOG_BYTES: u64 = 64 << 20;
 
+/// Runs a shell command in a directory, with its output in a file. Where root builds, the directory is
+/// another user's for as long.
 fn run(command: &str, directory: &Path, log: &Path) -> std::io::Result<ExitStatus> {
     let output = written::create_file(log)?;
     let errors = output.try_clone()?;
-    Command::new("sh")
+    let above = directory.parent().unwrap_or(directory);
+    let workshop = Workshop::open(Agreed::by_command(), User::in_place_of_root(), above)?;
+    workshop.give(directory)?;
+    let mut shell = workshop.command("sh");
+    shell
         .args(["-c", command])
         .current_dir(directory)
         .stdin(Stdio::null())
         .stdout(output)
-        .stderr(errors)
-        .status()
+        .stderr(errors);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let programs = std::env::split_paths(&path).filter(|dir| dir.is_absolute());
+    let shown: Vec<PathBuf> = programs.chain([directory.to_owned()]).collect();
+    let child = workshop.spawn(shell, &shown);
+    let status = child.map_err(std::io::Error::other)?.wait()?;
+    workshop.take_back(directory)?;
+    Ok(status)
 }
 
 #[cfg(test)]
