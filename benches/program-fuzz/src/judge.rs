@@ -11,8 +11,13 @@ use std::time::{Duration, Instant};
 
 /// Address space of a run, in KiB.
 const MEMORY_KIB: u64 = 1 << 20;
-/// Time of a run, of which all that is read here takes a fraction of a second.
-const LIMIT: Duration = Duration::from_secs(10);
+/// CPU time of a run, of which all that is read here takes a second at most. Time of the clock would
+/// say how busy the machine is.
+const CPU_SECONDS: u64 = 10;
+/// Time of a run that waits for something that does not come.
+const LIMIT: Duration = Duration::from_secs(180);
+/// Signal of a run that has used its CPU time.
+const SIGXCPU: i32 = 24;
 
 /// A promise that was broken.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +54,7 @@ pub fn run(words: &[String], dir: &Path) -> Run {
     let mut child = Command::new("sh")
         .args([
             "-c",
-            &format!("ulimit -v {MEMORY_KIB} && exec \"$0\" \"$@\""),
+            &format!("ulimit -v {MEMORY_KIB} && ulimit -t {CPU_SECONDS} && exec \"$0\" \"$@\""),
         ])
         .arg(tests::schedlab())
         .args(words)
@@ -86,7 +91,7 @@ pub fn run(words: &[String], dir: &Path) -> Run {
 pub fn fault(run: &Run, command: &Wanted) -> Option<Fault> {
     let stderr = String::from_utf8_lossy(&run.stderr);
     let stdout = String::from_utf8_lossy(&run.stdout);
-    if run.is_late {
+    if run.is_late || run.signal == Some(SIGXCPU) {
         return Some(Fault::Hang);
     }
     if stderr.contains("panicked at") {

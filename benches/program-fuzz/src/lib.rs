@@ -1,5 +1,5 @@
 //! Mutated inputs through the program itself: every command that reads what others made, as it is
-//! started by a person, with 1 GiB of address space and ten seconds.
+//! started by a person, with 1 GiB of address space and ten seconds of CPU time.
 //!
 //! ```text
 //! cargo build --release -p schedlab && cargo run --release -p program-fuzz -- [INPUTS] [SEED]
