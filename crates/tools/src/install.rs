@@ -119,7 +119,7 @@ impl Installer {
                 unpack(tool, &file, &made)?;
                 link_programs(tool, &bin)?;
                 if !missing_libraries(tool, &bin, Path::new(""))?.is_empty() {
-                    self.add_libraries(tool, package, work.room(), progress)?;
+                    self.add_libraries(tool, package, &work, progress)?;
                 }
                 format!("Debian package {} {version}", package_name(package.path))
             }
@@ -142,10 +142,10 @@ impl Installer {
         &self,
         tool: &Tool,
         package: Package,
-        work: &Path,
+        work: &Part,
         progress: &mut dyn FnMut(Step),
     ) -> Result<(), Error> {
-        let made = work.join("made");
+        let made = work.path();
         let bin = made.join("bin");
         let from = self.from.as_deref();
         let place = from.map_or(Some(None), |from| fetch::place_of_libraries(from).map(Some));
@@ -153,7 +153,12 @@ impl Installer {
         for library in package.libraries.iter().filter(|_| place.is_some()) {
             progress(Step::Fetching(format!("the library {}", library.package)));
             let of_library = (library.path, library.sha256);
-            let file = fetch::package(tool, of_library, place.clone().flatten().as_deref(), work)?;
+            let file = fetch::package(
+                tool,
+                of_library,
+                place.clone().flatten().as_deref(),
+                work.room(),
+            )?;
             progress(Step::Unpacking);
             unpack(tool, &file, &made)?;
         }

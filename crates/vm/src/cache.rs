@@ -69,7 +69,11 @@ pub(crate) fn for_all(path: &Path, key: &str, cache: &Path) -> Result<PathBuf, V
 /// Make a directory whose files have names that others use too (`status`, `lock`), or
 /// find it made by schedlab before; nothing is ever written into one that is not.
 pub(crate) fn own_directory(dir: &Path) -> Result<(), VmError> {
-    let why = match Marked::take(dir) {
+    let taken = match dir.is_symlink() {
+        true => Err(ErrorKind::NotADirectory.into()),
+        false => Marked::take(dir),
+    };
+    let why = match taken {
         Ok(_) => return Ok(()),
         Err(error) => error,
     };

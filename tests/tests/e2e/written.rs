@@ -12,6 +12,7 @@ name = "mine"
 
 [[workload]]
 name = "missing"
+kind = "command"
 command = ["/no/such/program"]
 
 [[arm]]
