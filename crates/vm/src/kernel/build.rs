@@ -15,6 +15,7 @@ use doors::shown::{self, Stream};
 use doors::started::{Agreed, Workshop, tool};
 use doors::written::{self, Part};
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -82,13 +83,24 @@ pub fn build(request: &BuildRequest, cache: &Path) -> Result<PathBuf, VmError> {
     build_with_tools(request, cache)
 }
 
+/// Makes the directory of a build. One that an earlier build was given belongs to the user that
+/// builds for root, who writes it again.
+fn make_output(output: &Path) -> std::io::Result<()> {
+    let found = output.symlink_metadata();
+    let is_of = |user: User| found.is_ok_and(|at| at.is_dir() && at.uid() == user.uid);
+    match User::in_place_of_root().is_some_and(is_of) {
+        true => written::real_place(output).map(drop),
+        false => written::make_directory(output).map(drop),
+    }
+}
+
 fn build_with_tools(request: &BuildRequest, cache: &Path) -> Result<PathBuf, VmError> {
     let tree = source_tree(&request.source, request.commit.as_deref(), cache)?;
     let output = match &request.output {
         Some(path) => path.clone(),
         None => list::kernels_directory(cache).join(format!("build-{}", last_name(&tree))),
     };
-    written::make_directory(&output).map_err(io("create", &output))?;
+    make_output(&output).map_err(io("create", &output))?;
     let output = fs::canonicalize(&output).map_err(io("find", &output))?;
     let workshop = workshop(&output, &cache.join("builds"))?;
     let build = Build {
