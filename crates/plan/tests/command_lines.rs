@@ -42,7 +42,7 @@ fn round_trip(line: &CommandLine) -> String {
 
 /// Arms of every form that `schedlab list arms` and the reference have.
 const ARMS: &[(&str, &[&str])] = &[
-    ("default, eevdf", &["default", "eevdf"]),
+    ("default", &["default"]),
     (
         "TUNABLE=VALUE",
         &[
@@ -65,6 +65,7 @@ const ARMS: &[(&str, &[&str])] = &[
             "scx_rusty@git:../scx#main",
         ],
     ),
+    ("eevdf, cfs, bore", &["eevdf", "cfs", "bore", "bore+nice=5"]),
     (
         "profile=FILE",
         &[concat!(

@@ -404,7 +404,7 @@ fn each_comparison_has_a_row_of_its_own() {
     );
     let number = |column: usize| row[column].parse::<f64>().unwrap();
     assert!((number(11) / number(10) - number(12)).abs() < 1e-9);
-    assert_eq!([row[16], row[17], row[19]], ["better", "true", "11"]);
+    assert_eq!([row[19], row[20], row[22]], ["better", "true", "11"]);
 }
 
 #[test]

@@ -447,7 +447,11 @@ mod tests {
             said.ends_with("+20 % (+10 to +30), evidence 20 of 20"),
             "{said}"
         );
-        let said = display().so_far(&open("rusty", None, 1.0));
+        let mut unknown = open("rusty", None, 1.0);
+        let said = display().so_far(&unknown);
+        assert_eq!(said, "wakeup 200% wakeup_p99, rusty: evidence 1 of 20");
+        unknown.blocks = 0;
+        let said = display().so_far(&unknown);
         assert_eq!(said, "wakeup 200% wakeup_p99, rusty: nothing yet");
     }
 
