@@ -276,8 +276,8 @@ impl Writer {
     /// Stores the table of the rates that were tried for a workload before the first block.
     pub fn add_search(&mut self, workload: &str, table: &str) -> Result<(), ResultsError> {
         let name = format!("{}/{}.csv", files::SEARCHES, short(workload));
-        let path = derived(self.dir(), &name, table.as_bytes())?;
-        self.held.0.note(path);
+        derived(self.dir(), &name, table.as_bytes())?;
+        self.held.0.note(self.dir().join(files::SEARCHES));
         Ok(())
     }
 
