@@ -136,7 +136,9 @@ impl Collectors {
     /// The mark of a command whose work others did, with its warning, among the findings.
     pub fn mark_work_elsewhere(&self, root: &Path, found: &mut Collected) {
         let strangers = || self.attendants.busiest_strangers(root);
-        if let Some((mark, warning)) = surroundings::work_elsewhere(&found.metrics, strangers) {
+        let all_ns = self.surroundings.as_ref().map_or(0, Surroundings::all_ns);
+        let marked = surroundings::work_elsewhere(&found.metrics, all_ns, strangers);
+        if let Some((mark, warning)) = marked {
             found.metrics.push(mark);
             found.warnings.extend(warning);
         }

@@ -143,6 +143,16 @@ impl Surroundings {
         }
     }
 
+    /// CPU time that all CPUs have in the window; 0 where it is not known.
+    pub fn all_ns(&self) -> u64 {
+        let ends = self
+            .last
+            .as_ref()
+            .and_then(|last| last.cpu)
+            .zip(self.first.cpu);
+        ends.map_or(0, |(now, before)| now.since(before).total_ns())
+    }
+
     pub fn end(&mut self, root: &Path) {
         self.last = Some(Reading::now(root));
         self.messages = self.log.as_mut().map(|log| log.lines_with(""));
@@ -227,14 +237,16 @@ fn shares(spent: CpuTime, own_ns: u64, attended: AttendantTimes) -> Vec<Measurem
 }
 
 /// The mark of a command whose work others did, and the warning that names them. `None` where the
-/// shares of the CPUs are not known.
+/// shares of the CPUs are not known. `all_ns` is the CPU time that all CPUs have in the window.
 pub fn work_elsewhere(
     metrics: &[Measurement],
+    all_ns: u64,
     strangers: impl FnOnce() -> Vec<String>,
 ) -> Option<(Measurement, Option<Warning>)> {
     let share = |def: &MetricDef| metrics.iter().find(|m| m.metric == def.name);
     let (foreign, own) = (share(&FOREIGN)?.value, share(&WORKLOAD)?.value);
-    if foreign <= LEAST_ELSEWHERE_PERCENT || foreign <= own {
+    let foreign_ns = foreign / 100.0 * all_ns as f64;
+    if foreign_ns < LEAST_ELSEWHERE_NS || foreign <= LEAST_ELSEWHERE_PERCENT || foreign <= own {
         return Some((ELSEWHERE.measured(0.0), None));
     }
     let names = match strangers() {
@@ -258,6 +270,9 @@ pub fn work_elsewhere(
 
 /// Share of the CPUs up to which others do not matter, whatever the command used.
 const LEAST_ELSEWHERE_PERCENT: f64 = 5.0;
+/// CPU time of others up to which they do not matter: the kernel counts in ticks of up to 10 ms,
+/// and schedlab itself is among the others.
+const LEAST_ELSEWHERE_NS: f64 = 1e8;
 
 fn frequency_change(first: &Reading, last: &Reading) -> Option<Measurement> {
     let (before, now) = (first.mhz?, last.mhz?);
@@ -409,14 +424,18 @@ mod tests {
     fn a_command_whose_work_others_did_is_marked_and_names_them() {
         let marked = |own_ns| {
             let metrics = surroundings(|_| {}).figures(own_ns, AttendantTimes::default());
-            work_elsewhere(&metrics, || vec!["dockerd".to_owned()]).unwrap()
+            work_elsewhere(&metrics, 2 * SECOND, || vec!["dockerd".to_owned()]).unwrap()
         };
         let (mark, warning) = marked(SECOND / 10);
         assert_eq!(mark.value, 1.0);
         assert!(warning.unwrap().what.contains("itself: dockerd."));
         let (mark, warning) = marked(SECOND * 9 / 10);
         assert_eq!((mark.value, warning), (0.0, None));
-        assert_eq!(work_elsewhere(&[], Vec::new), None);
+        assert_eq!(work_elsewhere(&[], 2 * SECOND, Vec::new), None);
+        // A command of some milliseconds, beside a tick of somebody else.
+        let metrics = surroundings(|_| {}).figures(0, AttendantTimes::default());
+        let (mark, warning) = work_elsewhere(&metrics, SECOND / 50, Vec::new).unwrap();
+        assert_eq!((mark.value, warning), (0.0, None));
     }
 
     #[test]
