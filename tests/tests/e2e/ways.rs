@@ -61,7 +61,7 @@ fn a_scheduler_developer_has_ten_minutes() {
     let _turn = alone();
     let bench = Bench::default();
     says(&bench, &["--help"], &["run ", "check ", "Exit codes:"]);
-    let list = says(&bench, &["list", "arms"], &["default, eevdf", "scx_NAME"]);
+    let list = says(&bench, &["list", "arms"], &["eevdf, cfs, bore", "scx_NAME"]);
     assert!(list.contains("slice=TIME"), "{list}");
     refused(&bench, &["rn"], 2, &["'run'"]);
     let arms = ["-a", "default", "-a", "bathc", "-w", "wakeup"];
