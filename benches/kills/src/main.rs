@@ -18,7 +18,7 @@ const USAGE: &str = "usage: kills [KILLS] [policy|tunables|turns|deadline|ssh|bi
 const STEPS: [(&str, Steps); 2] = [("boot-entries", boot_entries), ("units", service_units)];
 type Steps = fn(usize, u64) -> Result<Tally, String>;
 
-/// What is killed.
+/// Process that is killed.
 #[derive(Clone, Copy)]
 enum Subject {
     Runs(Mechanism),

@@ -35,7 +35,7 @@ const OFTEN: &[&[u8]] = &[
     b"%",
     b",",
 ];
-/// What may stand in place of a value of JSON.
+/// Texts that may stand in place of a value of JSON.
 const VALUES: &[&[u8]] = &[
     b"null",
     b"true",

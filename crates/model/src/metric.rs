@@ -61,7 +61,7 @@ pub struct Measurement {
     pub better: Better,
     /// Value, in that unit.
     pub value: f64,
-    /// What an experiment says of a metric that it defines; `None` for the metrics of schedlab.
+    /// Declaration of a metric that the experiment defines; `None` for the metrics of schedlab.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own: Option<Box<Own>>,
 }

@@ -202,7 +202,7 @@ fn entry(text: &str, release: &str) -> Option<String> {
 struct Split {
     /// Without ours.
     others: String,
-    /// What the owner wanted to boot next, where ours keeps that.
+    /// Entry that the owner wanted to boot next, where ours keeps that.
     before: Option<String>,
 }
 

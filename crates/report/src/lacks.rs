@@ -1,4 +1,4 @@
-//! What was not measured. A check that finds nothing because nothing was measured must not pass, so
+//! Lacks of a run: what was not measured. A check that finds nothing because nothing was measured must not pass, so
 //! `report --fail-on`, `gate`, `compare` and JUnit name each of these.
 
 use crate::compare::levels;

@@ -63,7 +63,7 @@ pub fn plain(name: &str) -> String {
 /// ([`model::check::MOST_PLACES`]) well below this.
 pub const MOST_BYTES: u64 = 64 << 20;
 
-/// What a trial's file has without a list of windows.
+/// Limits of a trial's file without a list of windows.
 pub(crate) const MOST_OF_A_TRIAL: u64 = 1 << 20;
 
 /// The most that is read of the JSON file of this name. A value of two bytes takes some ten times as

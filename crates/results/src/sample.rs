@@ -79,7 +79,7 @@ pub fn scale(pairs: &[Pair], own: Option<&Own>) -> Scale {
     }
 }
 
-/// What the experiment says of a metric that it defines.
+/// Declaration of a metric that the experiment defines.
 pub fn own<'a>(trials: impl IntoIterator<Item = &'a Trial>, metric: &str) -> Option<&'a Own> {
     let mut trials = trials.into_iter();
     trials.find_map(|trial| trial.metric(metric)?.own.as_deref())

@@ -1,4 +1,4 @@
-//! What results are in, and with which code each command that answers ends then: the table of
+//! States of results, and with which code each command that answers ends then: the table of
 //! `docs/reference.md`. A test (`tests/tests/outcomes.rs`) makes each state and tries each cell.
 
 /// Commands of the columns. `gate` has the results as the new run, `compare` as the second.

@@ -1,4 +1,4 @@
-//! What the commands print, all of it through [`doors::shown`]. A reader that goes away early
+//! Output of the commands, all of it through [`doors::shown`]. A reader that goes away early
 //! (`| head`) is no error.
 
 use crate::exit::CliError;

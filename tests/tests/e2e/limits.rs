@@ -1,4 +1,4 @@
-//! What comes in is bounded: no file, no capsule and no other machine fills the memory.
+//! Limits of what comes in: no file, no capsule and no other machine fills the memory.
 
 #![allow(clippy::disallowed_methods, clippy::unwrap_used)]
 

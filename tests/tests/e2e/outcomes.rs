@@ -201,7 +201,7 @@ fn worst(junit: &str) -> &'static str {
     found.map_or("passed", |(_, word)| word)
 }
 
-/// What the command does that is not in the table, if anything.
+/// Outcome of the command that is not in the table, if there is one.
 fn wrong(made: &Made, state: &str, command: &str, answer: &str) -> Option<String> {
     let words: Vec<&str> = command.trim_matches('`').split(' ').collect();
     let results: &[&str] = match words[0] {

@@ -1,4 +1,4 @@
-//! What schedlab writes, and what it leaves alone.
+//! Files that schedlab writes, and those that it leaves alone.
 
 #![allow(clippy::disallowed_methods)]
 

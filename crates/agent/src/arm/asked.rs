@@ -116,7 +116,7 @@ fn wanted_scheduler(name: &str, version: Option<&str>, found: &str) -> String {
 mod tests {
     use super::*;
 
-    /// What an arm with this scheduler wants, where the kernel names that one.
+    /// Name that an arm with this scheduler wants, where the kernel names that one.
     fn wanted(name: &str, version: Option<&str>, found: &str) -> String {
         let (name, version) = (name.to_owned(), version.map(str::to_owned));
         Value::Scheduler { name, version }.wanted(found)

@@ -156,7 +156,7 @@ impl GuardKeeper {
         });
     }
 
-    /// What was noticed since the last call, for the result of a trial.
+    /// Warnings since the last call, for the result of a trial.
     pub fn take_warnings(&mut self) -> Vec<Warning> {
         std::mem::take(&mut self.warnings)
     }

@@ -1,4 +1,4 @@
-//! What another program says, read within a limit and a time.
+//! Output of another program, read within a limit and a time.
 
 use super::{discard, too_large};
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -238,7 +238,7 @@ impl Heard {
         self.bytes().is_too_much
     }
 
-    /// What came by then, or by the end of the stream. An error where it was too much.
+    /// Bytes that came by then, or by the end of the stream. An error where it was too much.
     pub fn until(&self, end: Instant) -> io::Result<Vec<u8>> {
         let mut bytes = self.bytes();
         while !bytes.has_ended && !bytes.is_too_much {

@@ -44,12 +44,12 @@ struct Made {
     directories: Vec<PathBuf>,
 }
 
-/// What a marked directory holds besides its mark.
+/// Contents of a marked directory besides its mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Holds {
     /// Nothing.
     Nothing,
-    /// What somebody else put there, or what was not listed.
+    /// Files that somebody else put there, or that were not listed.
     More,
 }
 

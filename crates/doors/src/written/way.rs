@@ -15,7 +15,7 @@ const WRITABLE_BY_ALL: u32 = 0o002;
 const WRITABLE_BY_GROUP: u32 = 0o020;
 /// Limit of the kernel, too (path_resolution(7)).
 const MOST_LINKS: usize = 40;
-/// What the kernel shows as the owner of what belongs to nobody of a user namespace.
+/// Number that the kernel shows as the owner of what belongs to nobody of a user namespace.
 const OVERFLOW_ID: u32 = 65_534;
 
 /// Users whose files and directories count as ours.
@@ -75,11 +75,11 @@ fn is_in_user_namespace() -> bool {
 pub struct Exposed {
     /// The file, or a directory or link that leads to it.
     pub path: PathBuf,
-    /// What gives others the right to change it.
+    /// Reason for which others may change it.
     pub how: How,
 }
 
-/// What gives others the right to change a path.
+/// Reason for which others may change a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum How {
     /// It belongs to this user.

@@ -4,7 +4,7 @@
 //! changes. Each unit is therefore one size of a dimension, and all figures of a metric become the
 //! unit that the metric declares, or that of their dimension. No trial needs to know another for that.
 
-/// What is counted.
+/// Thing that is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Base {
     Time,
@@ -47,7 +47,7 @@ const TIMES: [(f64, &[&str]); 6] = [
 ];
 const BYTES: [&str; 3] = ["B", "byte", "bytes"];
 const BITS: [&str; 3] = ["b", "bit", "bits"];
-/// What programs count. The word says nothing of the size.
+/// Things that programs count. The word says nothing of the size.
 const COUNTED: [&str; 12] = [
     "count", "event", "events", "io", "ios", "iops", "op", "ops", "req", "reqs", "request",
     "requests",
@@ -188,7 +188,7 @@ fn time(word: &str) -> Option<f64> {
     found.map(|(size, _)| *size)
 }
 
-/// What a word without its prefix counts.
+/// Thing that a word without its prefix counts.
 fn base(word: &str, per_second: bool) -> Option<Base> {
     let lower = word.to_lowercase();
     let is_of = |words: &[&str]| {

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const PARTS: usize = 64;
 /// The most that one part keeps, and all of them 4 GiB: loopback is open to everybody.
 const MOST_OF_A_PART: usize = 64 << 20;
-/// What an item takes besides its key and its value.
+/// Memory that an item takes besides its key and its value.
 const OF_AN_ITEM: usize = 64;
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -44,7 +44,7 @@ pub struct SideBySide {
     same: Vec<String>,
     /// Cells and arms that only one side has, or that are not the same on both.
     unmatched: Vec<String>,
-    /// What was not measured, so that it could not be compared.
+    /// Lacks: what was not measured, so that it could not be compared.
     pub lacks: Vec<String>,
     effects: Vec<Effect>,
     levels: Vec<Level>,
@@ -183,7 +183,7 @@ pub fn side_by_side(a: Side, b: Side, full: bool) -> SideBySide {
     both
 }
 
-/// What one side has not measured. A metric may be on either side alone.
+/// Lacks of one side. A metric may be on either side alone.
 fn pair_lacks(matched: &Matched, a: Side, b: Side) -> Vec<String> {
     let pair = Pair {
         matched,

@@ -129,7 +129,7 @@ pub struct Gate {
     pub risk: f64,
     /// Condition under which the error rate holds, or another thing to know.
     pub notes: Vec<String>,
-    /// What was not measured, so that it could not be compared: a gate that has any does not pass.
+    /// Lacks: what was not measured, so that it could not be compared: a gate that has any does not pass.
     pub lacks: Vec<String>,
     /// Checks in the order of the cells.
     pub checks: Vec<Check>,
@@ -223,7 +223,7 @@ impl By {
         }
     }
 
-    /// What could not be compared. In virtual time that is also every trial without its counterpart.
+    /// Figures that could not be compared. In virtual time that is also every trial without its counterpart.
     fn lacks(
         self,
         matched: &Matched,

@@ -15,7 +15,7 @@ pub fn packed(size: u64) -> Header {
     header
 }
 
-/// What a header has that `pack` would not write; `None` for one as it writes them, for a file or
+/// Property of a header that `pack` would not write; `None` for one as it writes them, for a file or
 /// for a long name.
 pub fn unlike_packed(header: &Header) -> Option<String> {
     if header.as_gnu().is_none() {

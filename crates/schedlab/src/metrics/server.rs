@@ -118,7 +118,7 @@ fn asked(stream: &mut TcpStream) -> Result<Asked, Refused> {
     }
 }
 
-/// What is asked for; `None` where more must come.
+/// Request; `None` where more must come.
 fn read(bytes: &[u8]) -> Result<Option<Asked>, Refused> {
     let mut headers = [EMPTY_HEADER; MOST_HEADERS];
     let mut request = Request::new(&mut headers);

@@ -209,7 +209,7 @@ impl Job {
         Err(Unavailable { what, remedy })
     }
 
-    /// What squeue(1) says of others on the nodes of the job, or why it says nothing.
+    /// Answer of squeue(1) about others on the nodes of the job, or why it says nothing.
     fn shared(&self) -> Result<String, String> {
         let look = || match ask("squeue", &["-h", "-j", &self.id, "-o", "%h"])?.trim() {
             "" => Err("it knows no such job".to_owned()),

@@ -348,7 +348,7 @@ pub(super) fn found(root: &Path, tunables: &Tunables) -> Vec<Fact> {
     tunables.keys().map(fact).collect()
 }
 
-/// What takes back the tunables that were set.
+/// Undo of the tunables that were set.
 #[derive(Debug, Default)]
 pub(super) struct Applied {
     undo: Vec<rules::Write>,

@@ -152,7 +152,7 @@ fn share_of_groups(
     }))
 }
 
-/// What the kernel would refuse of these values, with those that stay.
+/// Values that the kernel would refuse of these, with those that stay.
 pub(super) fn check(root: &Path, tunables: &Tunables) -> Vec<TunableError> {
     let value = |name: &str| match tunables.get(name) {
         Some(text) => number(&normalise(name, text).ok()?),
