@@ -12,7 +12,14 @@ fn root() -> PathBuf {
 
 fn pages() -> Vec<PathBuf> {
     let mut pages = vec![root().join("README.md"), root().join("CONTRIBUTING.md")];
-    for dir in ["docs", "docs/design", "sched", "guest", "demo"] {
+    for dir in [
+        "docs",
+        "docs/guide",
+        "docs/design",
+        "sched",
+        "guest",
+        "demo",
+    ] {
         let entries = std::fs::read_dir(root().join(dir)).expect("a directory");
         pages.extend(entries.map(|e| e.expect("an entry").path()));
     }
@@ -153,12 +160,62 @@ fn every_make_target_and_every_bench_exists() {
     }
 }
 
+/// Links of a page to files here, with what is after the `#`. Links in code are none.
+fn links(page: &Path) -> Vec<(PathBuf, Option<String>)> {
+    let text = std::fs::read_to_string(page).expect("a page");
+    let prose: String = text.split("```").step_by(2).collect();
+    let prose: String = prose.split('`').step_by(2).collect();
+    let targets = prose.split("](").skip(1);
+    let targets = targets.filter_map(|rest| rest.split(')').next());
+    let here = targets.filter(|target| !target.contains("://") && !target.starts_with("mailto:"));
+    here.map(|target| {
+        let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
+        let place = match file {
+            "" => page.to_owned(),
+            file => page.parent().expect("a directory").join(file),
+        };
+        (place, (!anchor.is_empty()).then(|| anchor.to_owned()))
+    })
+    .collect()
+}
+
+/// The anchor that a heading has on pages that show Markdown.
+fn anchor_of(heading: &str) -> String {
+    let kept = |c: &char| c.is_alphanumeric() || " -_".contains(*c);
+    let text: String = heading.to_lowercase().chars().filter(kept).collect();
+    text.trim().replace(' ', "-")
+}
+
+fn has_heading(page: &Path, anchor: &str) -> bool {
+    let text = std::fs::read_to_string(page).expect("a page");
+    let mut headings = text.lines().filter(|line| line.starts_with('#'));
+    headings.any(|line| anchor_of(line.trim_start_matches('#')) == anchor)
+}
+
 #[test]
-fn every_link_of_the_readme_leads_somewhere() {
-    let text = std::fs::read_to_string(root().join("README.md")).expect("a README");
-    for target in text.split("](").skip(1).filter_map(|t| t.split(')').next()) {
-        if !target.contains("://") {
-            assert!(root().join(target).exists(), "{target}");
+fn every_link_of_a_page_leads_somewhere() {
+    let mut wrong = Vec::new();
+    let mut count = 0;
+    for page in pages() {
+        for (place, anchor) in links(&page) {
+            count += 1;
+            let is_there = place.exists() && anchor.as_ref().is_none_or(|a| has_heading(&place, a));
+            if !is_there {
+                let (page, place) = (page.display(), place.display());
+                wrong.push(format!("{page}: {place} {}", anchor.unwrap_or_default()));
+            }
         }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(count >= 100, "only {count} links were found");
+}
+
+#[test]
+fn every_page_of_the_guide_is_in_its_index() {
+    let index = std::fs::read_to_string(root().join("docs/guide.md")).expect("an index");
+    for page in std::fs::read_dir(root().join("docs/guide")).expect("a directory") {
+        let name = page.expect("an entry").file_name();
+        let link = format!("(guide/{})", name.to_string_lossy());
+        assert!(index.contains(&link), "docs/guide.md has no {link}");
     }
 }

@@ -64,6 +64,7 @@ fn the_package_has_the_program_its_pages_completions_experiments_and_documents()
         "/usr/share/schedlab/experiments/quickstart.toml",
         "/usr/share/schedlab/experiments/profiles/eevdf/low_latency.conf",
         "/usr/share/doc/schedlab/docs/guide.md",
+        "/usr/share/doc/schedlab/docs/guide/arms.md",
         "/usr/share/doc/schedlab/changelog.gz",
         "/usr/share/doc/schedlab/changelog.Debian.gz",
         "/usr/share/doc/schedlab/copyright",

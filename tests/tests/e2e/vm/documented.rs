@@ -76,11 +76,17 @@ fn the_arms_of_the_documents_are_those_that_are_attached() {
     let tried: Vec<&str> = DOCUMENTED.iter().map(|(form, _)| *form).collect();
     assert_eq!(tried, forms, "each form has its arms above");
     let mut found = 0;
-    for page in ["README.md", "docs/guide.md"] {
-        let text = std::fs::read_to_string(root().join(page)).expect("a page");
+    let pages = std::fs::read_dir(root().join("docs/guide")).expect("a directory");
+    let pages = pages.map(|page| page.expect("an entry").path());
+    for page in pages.chain([root().join("README.md")]) {
+        let text = std::fs::read_to_string(&page).expect("a page");
         for arm in arms_of(&text) {
             found += 1;
-            assert!(documented().any(|d| d == arm), "{page}: -a {arm}");
+            assert!(
+                documented().any(|d| d == arm),
+                "{}: -a {arm}",
+                page.display()
+            );
         }
     }
     assert!(found >= 8, "only {found} arms were found");
