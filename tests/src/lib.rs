@@ -191,25 +191,32 @@ pub fn expect_code(output: &Output, code: i32) {
     );
 }
 
-/// Options with which unshare(1) gives mounts that nobody else sees. In a chroot whose root is no
-/// mount it cannot make them private, and need not where they are.
+/// Makes the mounts of a new mount namespace private, whatever they were before. In a chroot whose
+/// root is no mount unshare(1) cannot do it, since `/` is none there: nsenter(1) goes to the root of
+/// the namespace first. Else a mount below a shared one would be seen by the whole machine.
+const MAKE_PRIVATE: &str = "nsenter --mount=/proc/self/ns/mnt mount --make-rprivate / || exit 9\n";
+
+/// A shell in a mount namespace of its own, also in a chroot: nobody else sees what `script` mounts.
+/// `options` are more of unshare(1), and arguments that are added are those of the script.
+pub fn shell_with_own_mounts(options: &[&str], script: &str) -> Command {
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--propagation", "unchanged"]);
+    command.args(options);
+    command.args(["sh", "-c", &format!("{MAKE_PRIVATE}{script}")]);
+    command
+}
+
+/// True if [`shell_with_own_mounts`] works here.
 #[track_caller]
-pub fn own_mounts_or_skip() -> Option<&'static [&'static str]> {
-    let works = |options: &[&str]| {
-        let tried = Command::new("unshare").args(options).arg("true").output();
-        tried.is_ok_and(|output| output.status.success())
+pub fn own_mounts_or_skip() -> bool {
+    let tried = shell_with_own_mounts(&[], "true").output();
+    let why = match &tried {
+        Ok(output) if output.status.success() => return true,
+        Ok(output) => String::from_utf8_lossy(&output.stderr).into_owned(),
+        Err(error) => error.to_string(),
     };
-    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    let all_private = !mounts.contains(" shared:");
-    let as_they_are: &[&str] = &["--mount", "--propagation", "unchanged"];
-    if works(&["--mount"]) {
-        Some(&["--mount"])
-    } else if all_private && works(as_they_are) {
-        Some(as_they_are)
-    } else {
-        skipped("no mounts of its own (unshare --mount)");
-        None
-    }
+    skipped(format!("no mounts of its own: {why}"));
+    false
 }
 
 /// True if python3, which serves as the application of a test, is there.

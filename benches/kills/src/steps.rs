@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
-use tests::{Bench, is_root, schedlab, write_program};
+use tests::{Bench, is_root, schedlab, shell_with_own_mounts, write_program};
 
 const RELEASE: &str = "6.1.0-50-amd64";
 const GRUB_CFG: &str = "\
@@ -67,8 +67,7 @@ impl Scratch {
             "mount --bind {dir}/files {} && mount --bind {dir}/run /run && exec \"$0\" \"$@\"",
             self.over
         );
-        let mut command = Command::new("unshare");
-        command.args(["--mount", "--propagation", "private", "sh", "-c", &script]);
+        let mut command = shell_with_own_mounts(&[], &script);
         command.arg(schedlab()).args(args);
         let path = std::env::var("PATH").unwrap_or_default();
         command.env("PATH", format!("{dir}/bin:{path}"));

@@ -58,12 +58,11 @@ const SHORT: [&str; 8] = [
 ];
 
 /// The same command in namespaces of its own, as in a container.
-fn contained(own_mounts: &[&str], command: &Command, script: &str) -> Command {
-    let mut unshare = Command::new("unshare");
-    unshare
-        .args(own_mounts)
-        .args(["--net", "--pid", "--fork", "--mount-proc", "sh", "-c"]);
-    unshare.arg(format!("{script}\n\"$@\"; exit $?")).arg("sh");
+fn contained(command: &Command, script: &str) -> Command {
+    let options = ["--net", "--pid", "--fork", "--mount-proc"];
+    let script = format!("{script}\n\"$@\"; exit $?");
+    let mut unshare = tests::shell_with_own_mounts(&options, &script);
+    unshare.arg("sh");
     unshare.arg(command.get_program()).args(command.get_args());
     for (name, value) in command.get_envs() {
         unshare.env(name, value.unwrap_or_default());
@@ -87,14 +86,10 @@ fn two_containers_of_one_kernel_do_not_run_at_once() {
         "{}",
         stderr(&refused)
     );
-    let Some(own_mounts) = tests::own_mounts_or_skip() else {
+    if !tests::own_mounts_or_skip() {
         return;
-    };
-    let mut contained = contained(
-        own_mounts,
-        &second.command(&SHORT),
-        "mount -t tmpfs none /run",
-    );
+    }
+    let mut contained = contained(&second.command(&SHORT), "mount -t tmpfs none /run");
     let refused = contained.output().expect("unshare starts");
     expect_code(&refused, 3);
     let said = stderr(&refused);
@@ -145,9 +140,9 @@ fn a_user_is_told_that_the_journal_of_root_holds_something() {
     if !root_or_skip() {
         return;
     }
-    let Some(own_mounts) = tests::own_mounts_or_skip() else {
+    if !tests::own_mounts_or_skip() {
         return;
-    };
+    }
     let _turn = alone();
     let bench = Bench::default();
     let copy = bench.path("schedlab");
@@ -167,12 +162,9 @@ fn a_user_is_told_that_the_journal_of_root_holds_something() {
         bench.dir.path().display(),
         copy.display(),
     );
-    let mut shell = Command::new("unshare");
-    shell
-        .args(own_mounts)
-        .args(["sh", "-c", &script])
-        .env("HOME", "/root");
+    let mut shell = tests::shell_with_own_mounts(&[], &script);
     let output = shell
+        .env("HOME", "/root")
         .current_dir(bench.dir.path())
         .output()
         .expect("unshare starts");

@@ -399,7 +399,7 @@ const SYSTEMCTL: &str =
 
 /// What schedlab says to these commands where systemd has booted the machine, in mounts of its
 /// own: units go to an empty directory that nobody else sees.
-fn with_systemd(bench: &Bench, own_mounts: &[&str], commands: &str) -> String {
+fn with_systemd(bench: &Bench, commands: &str) -> String {
     let bin = bench.path("bin");
     std::fs::create_dir(&bin).unwrap();
     write_program(&bin.join("systemctl"), SYSTEMCTL);
@@ -408,8 +408,7 @@ fn with_systemd(bench: &Bench, own_mounts: &[&str], commands: &str) -> String {
          mount -t tmpfs none /etc/systemd/system; {commands}"
     );
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
-    let mut unshare = Command::new("unshare");
-    unshare.args(own_mounts).args(["sh", "-c", &script]);
+    let mut unshare = tests::shell_with_own_mounts(&[], &script);
     unshare.arg(tests::schedlab()).current_dir(&bench.dir);
     let output = unshare
         .env("PATH", path)
@@ -428,16 +427,15 @@ fn a_service_is_installed_started_and_removed_and_its_units_are_those_that_were_
     if !std::path::Path::new("/etc/systemd/system").is_dir() {
         return skipped("systemd is not installed");
     }
-    let Some(own_mounts) = tests::own_mounts_or_skip() else {
+    if !tests::own_mounts_or_skip() {
         return;
-    };
+    }
     let bench = Bench::default();
     bench.file("e.toml", EXPERIMENT);
     let install = "\"$0\" service install e.toml --every night --directory there";
     let units = "/etc/systemd/system/schedlab-night-of-5-";
     let said = with_systemd(
         &bench,
-        own_mounts,
         &format!(
             "{install} --dry-run > shown; {install}; \
              for kind in service timer; do echo \"# {units}.$kind\"; cat {units}.$kind; echo; done \
