@@ -9,8 +9,10 @@
 
 pub mod bench_file;
 mod convert;
+mod empty;
 mod error;
 mod files;
+mod machines;
 pub mod mmtests;
 pub mod phoronix;
 pub mod schbench;
@@ -32,7 +34,7 @@ pub struct Tool {
     /// Description of what is read.
     pub summary: &'static str,
     /// Reader of the files or directories that were named, at least one.
-    pub read: fn(&[PathBuf]) -> Result<Imported, ImportError>,
+    reader: fn(&[PathBuf]) -> Result<Imported, ImportError>,
 }
 
 /// All tools.
@@ -41,29 +43,29 @@ pub static TOOLS: &[Tool] = &[
         name: "schedtests",
         summary: "the tree of logs, results/ or logs/, of either fork; its hackbench, netperf, tbench \
                   and schbench",
-        read: schedtests::read,
+        reader: schedtests::read,
     },
     Tool {
         name: "mmtests",
         summary: "work/log with raw logs of hackbench and schbench, or for any benchmark the file that \
                   compare-mmtests.pl --json-export writes, unpacked",
-        read: mmtests::read,
+        reader: mmtests::read,
     },
     Tool {
         name: "schbench-json",
         summary: "files that schbench --json wrote, or directories of them; ARM=PATH names their arm",
-        read: schbench::read,
+        reader: schbench::read,
     },
     Tool {
         name: "phoronix",
         summary: "composite.xml of the Phoronix Test Suite, or its directory",
-        read: phoronix::read,
+        reader: phoronix::read,
     },
     Tool {
         name: "schedbench",
         summary: "the JSON file of schedbench after its runs: completed ones, an arm for each \
                   scheduler",
-        read: schedbench::read,
+        reader: schedbench::read,
     },
 ];
 
@@ -71,6 +73,15 @@ impl Tool {
     /// The tool of this name.
     pub fn named(name: &str) -> Option<&'static Tool> {
         TOOLS.iter().find(|tool| tool.name == name)
+    }
+
+    /// Reads the files or directories that were named, at least one. Runs in which nothing was
+    /// measured are faults; arms that were measured on different machines are a warning.
+    pub fn read(&self, paths: &[PathBuf]) -> Result<Imported, ImportError> {
+        let mut imported = (self.reader)(paths)?;
+        empty::take_out(&mut imported);
+        machines::compare(&mut imported);
+        Ok(imported)
     }
 }
 
@@ -94,6 +105,8 @@ pub struct ImportedArm {
     pub name: String,
     /// Facts that the tool recorded about the machine or the kernel, by name.
     pub facts: BTreeMap<String, String>,
+    /// Files in which the facts are, by the names of the facts.
+    told_in: BTreeMap<String, PathBuf>,
 }
 
 /// One run of a benchmark.

@@ -132,11 +132,16 @@ fn load_name(file: &str, benchmark: &str) -> Option<String> {
 /// Figures of a run, with the line that they are in.
 pub type Found = (usize, Vec<Measurement>);
 
-/// The times of a log of `perf bench sched messaging`, a run each.
+/// What stands before a time: that of `perf bench sched messaging`, and that of hackbench itself,
+/// which mmtests ran until May 2019.
+const TIMES: [&str; 2] = ["Total time:", "Time:"];
+
+/// The times of a log of hackbench, a run each.
 pub fn hackbench_log(path: &Path, text: &str) -> Result<Vec<Found>, ImportError> {
     let mut found = Vec::new();
     for (index, line) in text.lines().enumerate() {
-        let Some(rest) = line.trim().strip_prefix("Total time:") else {
+        let time = TIMES.iter().find_map(|time| line.trim().strip_prefix(time));
+        let Some(rest) = time else {
             continue;
         };
         let word = rest.split_whitespace().next().unwrap_or_default();
@@ -147,18 +152,28 @@ pub fn hackbench_log(path: &Path, text: &str) -> Result<Vec<Found>, ImportError>
         let time = figure("hackbench_time", "s", Better::Lower, seconds);
         found.push((index + 1, vec![time]));
     }
-    not_empty(path, found, "Total time:")
+    not_empty(path, text, found, &TIMES)
 }
 
-fn not_empty(path: &Path, found: Vec<Found>, sought: &str) -> Result<Vec<Found>, ImportError> {
-    match found.is_empty() {
-        true => Err(ImportError::file(
-            path,
-            format!("there is no line with `{sought}` in it: nothing was measured"),
-            "leave the log out with --skip-bad",
-        )),
-        false => Ok(found),
+fn not_empty(
+    path: &Path,
+    text: &str,
+    found: Vec<Found>,
+    sought: &[&str],
+) -> Result<Vec<Found>, ImportError> {
+    if !found.is_empty() {
+        return Ok(found);
     }
+    let end = match model::printable::last_lines(text, 1, " | ") {
+        end if end.is_empty() => "the log is empty".to_owned(),
+        end => format!("it ends with: {end}"),
+    };
+    let what = format!(
+        "there is no line with `{}` in it; {end}",
+        sought.join("` or `")
+    );
+    let remedy = "leave the log out with --skip-bad, if the benchmark failed";
+    Err(ImportError::file(path, what, remedy))
 }
 
 /// The last percentiles of a log of schbench, which prints them every ten seconds: one run.
@@ -204,7 +219,7 @@ pub fn schbench_log(path: &Path, text: &str) -> Result<Vec<Found>, ImportError> 
         true => Vec::new(),
         false => vec![(at, last.into_values().collect())],
     };
-    not_empty(path, found, "99.0th:")
+    not_empty(path, text, found, &["99.0th:"])
 }
 
 fn percentile_of(section: &str, percentile: &str, value: f64) -> Measurement {
@@ -276,8 +291,10 @@ pub fn read_export(path: &Path, text: &str, imported: &mut Imported) -> Result<(
             .trim_start_matches("Extract")
             .to_ascii_lowercase();
         for (operation, iterations) in &module.data {
-            let runs = exported(path, module, &name, operation, iterations)?;
-            imported.runs.extend(runs);
+            match exported(path, module, &name, operation, iterations) {
+                Ok(runs) => imported.runs.extend(runs),
+                Err(fault) => imported.faults.push(fault),
+            }
         }
     }
     Ok(())

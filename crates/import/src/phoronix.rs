@@ -29,6 +29,21 @@ impl TestResult {
         self.fields.get(name).map_or("", |(text, _)| text.trim())
     }
 
+    /// True for what a monitor of the suite (`MONITOR=cpu.power`) or frame times add: each value is
+    /// a list of readings with commas.
+    fn is_series(&self) -> bool {
+        let values = self.entries.iter().filter_map(|entry| entry.get("Value"));
+        let mut values = values.map(|(text, _)| text.trim());
+        let is_list = |text: &str| {
+            let parts: Vec<&str> = text.split(',').map(str::trim).collect();
+            parts.len() > 1
+                && parts
+                    .iter()
+                    .all(|p| p.is_empty() || p.parse::<f64>().is_ok())
+        };
+        values.any(is_list)
+    }
+
     /// False for what the suite notes about a test itself: how long it took to install, and how
     /// large it is, once for each time that it was installed.
     fn is_benchmark(&self) -> bool {
@@ -84,28 +99,46 @@ fn read_file(
         let Some(name) = get("Identifier").filter(|name| !name.is_empty()) else {
             continue;
         };
-        let arm = imported.arm(&name);
         let facts = [
             ("Hardware", "hardware"),
             ("Software", "software"),
             ("TimeStamp", "time"),
         ];
-        for (element, fact) in facts {
-            arm.facts
-                .extend(get(element).map(|text| (fact.to_owned(), text)));
-        }
+        let facts = facts
+            .into_iter()
+            .filter_map(|(element, fact)| Some((fact.to_owned(), get(element)?)));
+        imported.arm(&name).learn(path, facts)?;
     }
+    let mut series = Vec::new();
     for result in document
         .results
         .iter()
         .filter(|result| result.is_benchmark())
     {
+        if result.is_series() {
+            series.push(cells.place(result).name());
+            continue;
+        }
         let found = result_runs(path, result, cells, imported);
         if let Err(fault) = found {
             imported.faults.push(fault);
         }
     }
+    imported.warnings.extend(left_out(path, &series));
     Ok(())
+}
+
+/// Note about results that are series of readings over time.
+fn left_out(path: &Path, series: &[String]) -> Option<Warning> {
+    (!series.is_empty()).then(|| Warning {
+        severity: Severity::Note,
+        what: format!(
+            "Left out of {}: readings over time, which are no figure of a run: {}.",
+            path.display(),
+            series.join("; ")
+        ),
+        remedy: String::new(),
+    })
 }
 
 fn result_runs(
@@ -230,7 +263,9 @@ fn figures(
     figures
         .map(|figure| {
             number(figure).ok_or_else(|| {
-                ImportError::line(path, line, format!("`{figure}` is no number"), REMEDY)
+                let what = format!("`{figure}` is no number");
+                let remedy = "correct the figure, or leave its result out with --skip-bad";
+                ImportError::line(path, line, what, remedy)
             })
         })
         .collect()

@@ -6,13 +6,14 @@ use crate::files::{self, entries, text};
 use crate::{ImportError, Imported, Place, Run, figure};
 use model::{Better, Load, Measurement};
 use serde::Deserialize;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 #[derive(Deserialize)]
 struct Document {
     normal: Normal,
-    int: BTreeMap<String, f64>,
+    int: BTreeMap<String, Value>,
 }
 
 #[derive(Deserialize)]
@@ -44,19 +45,23 @@ pub fn read(paths: &[PathBuf]) -> Result<Imported, ImportError> {
         let (named, path) = with_arm(path);
         for file in json_files(&path)? {
             match text(&file).and_then(|text| read_text(&file, &text)) {
-                Ok(mut read) => {
-                    if let Some(named) = &named {
-                        read.run.arm.clone_from(named);
-                    }
-                    imported.arm(&read.run.arm).facts = read.facts;
-                    imported.runs.push(read.run);
-                }
+                Ok(read) => add(&mut imported, &file, read, named.as_deref()),
                 Err(fault) => imported.faults.push(fault),
             }
         }
     }
     imported.runs.sort_by_key(|run| run.started_unix_ns);
     Ok(imported)
+}
+
+fn add(imported: &mut Imported, file: &Path, mut read: Read, named: Option<&str>) {
+    if let Some(named) = named {
+        named.clone_into(&mut read.run.arm);
+    }
+    match imported.arm(&read.run.arm).learn(file, read.facts) {
+        Ok(()) => imported.runs.push(read.run),
+        Err(fault) => imported.faults.push(fault),
+    }
 }
 
 fn with_arm(path: &Path) -> (Option<String>, PathBuf) {
@@ -108,7 +113,29 @@ pub fn read_text(path: &Path, text: &str) -> Result<Read, ImportError> {
             "schbench writes one result a file; split it",
         ));
     }
+    if document.number("runtime") == Some(0.0) {
+        return Err(ImportError::file(
+            path,
+            "its runtime is 0 s: nothing was measured",
+            "the run was cut short; measure it again",
+        ));
+    }
     Ok(of_document(path, &document))
+}
+
+impl Document {
+    fn number(&self, name: &str) -> Option<f64> {
+        self.int.get(name).and_then(Value::as_f64)
+    }
+
+    /// True for a percentile of a kind of figure that was never counted: all of them are 0.
+    fn is_of_nothing(&self, name: &str) -> bool {
+        let kind = name.split_once("pct").map(|(kind, _)| kind);
+        kind.is_some_and(|kind| {
+            let mut alike = self.int.iter().filter(|(name, _)| name.starts_with(kind));
+            alike.all(|(_, value)| value.as_f64() == Some(0.0))
+        })
+    }
 }
 
 fn of_document(path: &Path, document: &Document) -> Read {
@@ -133,7 +160,7 @@ fn of_document(path: &Path, document: &Document) -> Read {
     let facts = facts
         .into_iter()
         .filter_map(|(k, v)| Some((k.to_owned(), v?.to_owned())));
-    let seconds = |name: &str| document.int.get(name).copied().unwrap_or(0.0).max(0.0);
+    let seconds = |name: &str| document.number(name).unwrap_or(0.0).max(0.0);
     let elapsed_ns = model::whole(seconds("runtime") * 1e9);
     let ended_ns = model::whole(seconds("time") * 1e9);
     let arm = match arm.trim() {
@@ -142,7 +169,7 @@ fn of_document(path: &Path, document: &Document) -> Read {
     };
     Read {
         run: Run {
-            metrics: document.int.iter().filter_map(measured).collect(),
+            metrics: metrics(document),
             started_unix_ns: ended_ns.saturating_sub(elapsed_ns),
             elapsed_ns,
             ..Run::new(&arm, place(cmdline), path.display().to_string())
@@ -177,11 +204,22 @@ fn place(cmdline: &str) -> Place {
     }
 }
 
-/// `wakeup_latency_pct99.9` in microseconds is `wakeup_p999` in nanoseconds.
-fn measured((name, value): (&String, &f64)) -> Option<Measurement> {
-    if !value.is_finite() || *value < 0.0 {
-        return None;
+/// The figures, without those of a kind of which nothing was counted, where others were.
+fn metrics(document: &Document) -> Vec<Measurement> {
+    let all = || document.int.iter();
+    let counted: Vec<Measurement> = all()
+        .filter(|(name, _)| !document.is_of_nothing(name))
+        .filter_map(measured)
+        .collect();
+    match counted.is_empty() {
+        true => all().filter_map(measured).collect(),
+        false => counted,
     }
+}
+
+/// `wakeup_latency_pct99.9` in microseconds is `wakeup_p999` in nanoseconds.
+fn measured((name, value): (&String, &Value)) -> Option<Measurement> {
+    let value = value.as_f64().filter(|value| *value >= 0.0)?;
     let kinds = [
         ("wakeup_latency_", "wakeup_", "ns", Better::Lower, 1e3),
         ("request_latency_", "request_", "ns", Better::Lower, 1e3),

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 fn read(tool: &str, path: &Path) -> Imported {
-    (Tool::named(tool).unwrap().read)(&[path.to_owned()]).unwrap()
+    Tool::named(tool).unwrap().read(&[path.to_owned()]).unwrap()
 }
 
 /// The results of an import, and the directory that holds them.

@@ -13,7 +13,7 @@ use crate::{
     Phases, Usual, Window, Work, phase, program,
 };
 use model::check::check_argv;
-use model::{Better, Invalid, KeyDef, Load, MetricDef, Problem, Program};
+use model::{Better, Invalid, KeyDef, Load, MetricDef, Problem, Program, Severity, Warning};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -298,10 +298,24 @@ impl Driver for Command {
         for own in &self.metrics {
             metrics.push(own.measured(output)?);
         }
+        let notes: BTreeSet<String> = self
+            .metrics
+            .iter()
+            .filter_map(|own| own.passed_over(output))
+            .collect();
         Ok(Parsed {
             metrics,
+            warnings: notes.into_iter().map(passed_over).collect(),
             ..Parsed::default()
         })
+    }
+}
+
+fn passed_over(what: String) -> Warning {
+    Warning {
+        severity: Severity::Note,
+        what,
+        remedy: "have the program write its JSON into a file, and name that in `from`".to_owned(),
     }
 }
 

@@ -126,6 +126,11 @@ pub enum Transport {
     Socket,
 }
 
+/// An option of hackbench of rt-tests in every version; other programs of the name have none.
+const OPTION: &str = "datasize";
+const PACKAGE: &str =
+    "install the Debian package rt-tests (apt-get install rt-tests), and put it first in PATH";
+
 fn usual_program() -> String {
     "hackbench".to_owned()
 }
@@ -212,9 +217,15 @@ impl Driver for Hackbench {
             problems.push(job.problem(what, remedy));
         };
         if which::which(&self.program).is_err() {
+            problem(format!("{} is not installed", self.program), PACKAGE);
+        }
+        if let Some(other) = program::is_another(&self.program, OPTION) {
             problem(
-                format!("{} is not installed", self.program),
-                "install the Debian package rt-tests (apt-get install rt-tests)",
+                format!(
+                    "{} is another hackbench: it has no option --{OPTION} (LTP brings one of this name)",
+                    other.display()
+                ),
+                PACKAGE,
             );
         }
         if job.load.count(job.cpus).is_none() {

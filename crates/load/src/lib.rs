@@ -25,6 +25,7 @@ pub mod memcached;
 mod native;
 pub mod netperf;
 pub mod openloop;
+mod options;
 mod overload;
 pub mod pacing;
 pub mod pairs;

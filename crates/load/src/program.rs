@@ -3,10 +3,13 @@
 
 use crate::Output;
 use model::printable::last_lines;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Lines of a program's output that an error quotes.
 const QUOTED_LINES: usize = 5;
+
+/// A program that is larger is not looked into.
+const LARGEST_PROGRAM: u64 = 64 << 20;
 
 /// Debian packages of programs that servers are often started by.
 const PACKAGES: [(&str, &str); 6] = [
@@ -63,6 +66,15 @@ pub fn no_class_path(argv: &[String], directory: Option<&Path>) -> Option<String
 /// What to do about it.
 pub const BUILD_CLASSES: &str =
     "build it (`make demo-jars` builds what demo/ has), or correct the path";
+
+/// Path of a program that is another one of the same name: of machine code, without a word that stands
+/// in every version of the one that is meant. A script may start the right one.
+pub fn is_another(program: &str, word: &str) -> Option<PathBuf> {
+    let path = which::which(program).ok()?;
+    let code = doors::read::file_bytes(&path, LARGEST_PROGRAM).ok()?;
+    let has = |word: &[u8]| code.windows(word.len()).any(|part| part == word);
+    (code.starts_with(b"\x7fELF") && !has(word.as_bytes())).then_some(path)
+}
 
 /// Fails with the status and the last lines of a program that did not succeed.
 pub fn succeeded(what: &str, output: &Output) -> Result<(), String> {

@@ -9,6 +9,7 @@
 mod report;
 
 use crate::latency as m;
+use crate::options::{Options, Own};
 use crate::{
     Chosen, Driver, Job, Keys, KindDef, Launch, LoadForms, Output, Params, Parsed, Run, Usual,
     Window, Work, program,
@@ -96,6 +97,43 @@ pub struct Schbench {
     pub program: String,
 }
 
+/// The options that a cell says, and those without which its report could not be read.
+const OPTIONS: Options = Options {
+    own: &[
+        Own {
+            short: 'm',
+            long: "message-threads",
+            instead: "`message-threads` of the workload",
+        },
+        Own {
+            short: 't',
+            long: "threads",
+            instead: "`loads` of the workload",
+        },
+        Own {
+            short: 'r',
+            long: "runtime",
+            instead: "`duration` of the workload",
+        },
+        Own {
+            short: 'w',
+            long: "warmuptime",
+            instead: "`warmup` of the workload",
+        },
+        Own {
+            short: 'i',
+            long: "intervaltime",
+            instead: "nothing is printed while it measures",
+        },
+        Own {
+            short: 'j',
+            long: "json",
+            instead: "its report is read from there",
+        },
+    ],
+    flags: "CLh",
+};
+
 fn usual_program() -> String {
     "schbench".to_owned()
 }
@@ -162,7 +200,8 @@ impl Schbench {
 
 impl Driver for Schbench {
     fn check(&self) -> Result<(), Invalid> {
-        check_count("message-threads", self.message_threads.into())
+        check_count("message-threads", self.message_threads.into())?;
+        OPTIONS.check("args", "schbench", &self.args)
     }
 
     fn chosen(&self) -> Vec<Chosen> {

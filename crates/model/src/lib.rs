@@ -46,7 +46,7 @@ pub use message::{
     Edge, KeptPiece, Listening, PROTOCOL_VERSION, Part, Reply, Request, Side, TrialFile, TrialSpec,
 };
 pub use metric::{Better, Measurement, MetricDef, Own, Quote, Scale};
-pub use nearest::nearest;
+pub use nearest::{nearest, slip_of};
 pub use preflight::{Check, CheckState};
 pub use problem::{Problem, Severity, Warning};
 pub use program::{Program, Task};

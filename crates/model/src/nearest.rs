@@ -20,6 +20,26 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
+/// Letters from which on a word is long enough for a slip to be told from another word.
+const LONG_ENOUGH: usize = 6;
+
+/// The candidate of which `word` is a slip of one or two letters; `None` for a word of its own.
+pub fn slip_of<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let word = word.to_lowercase();
+    let candidates = candidates
+        .into_iter()
+        .filter(|candidate| candidate.chars().count() >= LONG_ENOUGH)
+        .map(|candidate| {
+            (
+                strsim::osa_distance(&word, &candidate.to_lowercase()),
+                candidate,
+            )
+        });
+    let near = candidates.filter(|(slips, _)| (1..=2).contains(slips));
+    near.min_by_key(|(slips, _)| *slips)
+        .map(|(_, candidate)| candidate)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -33,5 +53,15 @@ mod tests {
         assert_eq!(nearest("raprot", commands), Some("report"));
         assert_eq!(nearest("qqq", commands), None);
         assert_eq!(nearest("x", ["y"]), None);
+    }
+
+    #[test]
+    fn a_slip_has_one_or_two_letters_wrong_and_is_not_the_word_itself() {
+        let names = ["migration_cost", "latency", "cpus"];
+        assert_eq!(slip_of("MIGRATON_COST", names), Some("migration_cost"));
+        assert_eq!(slip_of("latecny", names), Some("latency"));
+        assert_eq!(slip_of("latency", names), None);
+        assert_eq!(slip_of("swappiness", names), None);
+        assert_eq!(slip_of("cpu", names), None);
     }
 }

@@ -115,11 +115,29 @@ fn line_place(index: usize, line: &str) -> String {
     format!("line {}, `{}`,", index + 1, quoted(line.trim()))
 }
 
-/// All that the path finds in the JSON values of the text, one after the other.
+/// All that the path finds in the JSON values of the text, one after the other. Notes that a program
+/// printed before them are passed over.
 pub fn by_json_path(path: &JsonPath, text: &str) -> Result<Vec<Found>, String> {
+    let notes = notes_before_json(text);
+    match in_json(path, text) {
+        Err(_) if !notes.is_empty() => {
+            // Empty lines in their place, so that lines have their numbers.
+            let lines = notes.matches('\n').count();
+            let rest = "\n".repeat(lines) + &text[notes.len()..];
+            in_json(path, &rest)
+        }
+        found => found,
+    }
+}
+
+fn in_json(path: &JsonPath, text: &str) -> Result<Vec<Found>, String> {
     let mut found = Vec::new();
     for value in Deserializer::from_str(text).into_iter::<Value>() {
-        let value = value.map_err(|error| format!("it is no JSON: {error}"))?;
+        let value = value.map_err(|error| {
+            let line = text.lines().nth(error.line().saturating_sub(1));
+            let line = quoted(line.unwrap_or_default().trim());
+            format!("it is no JSON: {error}, `{line}`")
+        })?;
         found.extend(path.query_located(&value).iter().map(|node| Found {
             text: match node.node() {
                 Value::String(text) => text.clone(),
@@ -130,6 +148,34 @@ pub fn by_json_path(path: &JsonPath, text: &str) -> Result<Vec<Found>, String> {
         }));
     }
     Ok(found)
+}
+
+/// The lines before the first one that begins JSON, as fio has them: `fio: sprandom sets …`. Empty
+/// where there is no such line.
+pub fn notes_before_json(text: &str) -> &str {
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        if begins_json(line.trim()) {
+            return &text[..at];
+        }
+        at += line.len();
+    }
+    ""
+}
+
+/// A bracket with words behind its end is a note: `[info] starting`.
+fn begins_json(line: &str) -> bool {
+    if !line.starts_with('[') {
+        return line.starts_with('{');
+    }
+    let behind = line.split_once(']').map_or("", |(_, behind)| behind.trim());
+    behind.is_empty() || behind.starts_with([',', ']', '}'])
+}
+
+/// The first line of a text that has more than spaces.
+pub fn first_line(text: &str) -> String {
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty());
+    quoted(line.unwrap_or_default())
 }
 
 /// The fields of one column, below the line with the names of the columns.

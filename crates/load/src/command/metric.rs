@@ -232,9 +232,39 @@ impl OwnMetric {
     pub(super) fn measured(&self, output: &Output) -> Result<Measurement, String> {
         let in_metric = |why: String| format!("the metric `{}`: {why}", self.name);
         let figures = self.text(output).and_then(|text| self.figures(text));
-        let figures = figures.map_err(in_metric)?;
+        let figures = figures.map_err(|why| in_metric(why + &self.elsewhere(output)))?;
         let value = self.chosen(&figures).map_err(in_metric)?;
         Ok(self.measurement(value, &figures))
+    }
+
+    /// Where the figure is, if not in the stream that was searched: half of all programs print theirs
+    /// on standard error.
+    fn elsewhere(&self, output: &Output) -> String {
+        let (here, other, key) = match &self.from {
+            Source::Stdout => (&output.stdout, &output.stderr, Source::Stderr),
+            Source::Stderr => (&output.stderr, &output.stdout, Source::Stdout),
+            Source::File(_) => return String::new(),
+        };
+        let has = |text: &str| self.find.all(text).is_ok_and(|found| !found.is_empty());
+        match !has(here) && has(other) {
+            true => format!("; it is in {key}: from = \"{}\"", String::from(key.clone())),
+            false => String::new(),
+        }
+    }
+
+    /// Note about lines before the JSON in which the metric is.
+    pub(super) fn passed_over(&self, output: &Output) -> Option<String> {
+        let Find::Json(_) = &self.find else {
+            return None;
+        };
+        let notes = find::notes_before_json(self.text(output).ok()?);
+        let first = find::first_line(notes);
+        (!first.is_empty()).then(|| {
+            format!(
+                "lines before the JSON of {} were passed over: `{first}`",
+                self.from
+            )
+        })
     }
 
     /// A value with all that is said of it.

@@ -13,6 +13,7 @@ mod run;
 mod simulation_log;
 #[cfg(test)]
 mod tests;
+mod text_log;
 
 pub use requests::{Request, parse};
 

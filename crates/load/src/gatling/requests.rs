@@ -1,6 +1,6 @@
 //! The requests of a run, from the log that a simulation wrote.
 
-use super::simulation_log;
+use super::{simulation_log, text_log};
 use rustix::fs::{Mode, OFlags};
 use serde::Deserialize;
 use std::fs::File;
@@ -23,8 +23,6 @@ const GATLINGS: &str = "simulation.log";
 const MOST_BYTES: u64 = 1 << 30;
 /// Characters of a strange first line that are shown.
 const MOST_QUOTED: usize = 80;
-/// Beginnings of the logs of Gatling before 3.13, which were text.
-const OLD: [&[u8]; 2] = [b"RUN\t", b"ASSERTION\t"];
 
 /// One request as it went. Times are µs since 1970.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -145,12 +143,13 @@ pub fn parse(log: &[u8]) -> Result<Vec<Request>, String> {
     if log.first() == Some(&simulation_log::FIRST) {
         return simulation_log::parse(log);
     }
-    if OLD.iter().any(|old| log.starts_with(old)) {
-        return Err(
-            "Gatling wrote it as text, as it did before 3.13; use 3.13 or newer".to_owned(),
-        );
-    }
     let text = str::from_utf8(log).map_err(|e| e.to_string())?;
+    if text_log::BEGINNINGS
+        .iter()
+        .any(|begin| text.starts_with(begin))
+    {
+        return text_log::parse(text);
+    }
     let head = text.lines().next().unwrap_or_default();
     if head.strip_prefix("# ") != Some(FORMAT) {
         let head: String = head.chars().take(MOST_QUOTED).collect();

@@ -215,7 +215,7 @@ fn without_end(begin_ms: i64) -> i32 {
 
 /// The status of an answer that had another than the right one, from
 /// `status.find.is(200), but actually found 500`; 0 where the text has none.
-fn status(reason: &str) -> u16 {
+pub(super) fn status(reason: &str) -> u16 {
     let found = reason
         .strip_prefix("status.")
         .and_then(|text| text.rsplit_once("found "));

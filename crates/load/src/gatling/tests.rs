@@ -312,7 +312,7 @@ fn a_part_of_gatlings_log_is_no_result_unless_it_ends_with_a_record() {
 #[test]
 fn other_bytes_are_refused_with_what_is_wrong() {
     let error = |bytes: &[u8]| requests::parse(bytes).unwrap_err();
-    assert!(error(b"RUN\tmy.Simulation\t").contains("before 3.13"));
+    assert!(error(b"RUN\tmy.Simulation\t\nREQUEST\t\tHome\t10").contains("line 2"));
     assert!(error(&[0, 0xff, 0, 0, 0]).contains("a text of -"));
     assert!(error(&[0, 0x7f, 0, 0, 0]).contains("a text of 2130706432 bytes"));
     let user = GATLINGS.len() - 10;

@@ -143,3 +143,28 @@ fn calibration_ends_for_a_program_that_is_always_fast() {
     let error = calibrate("echo 'Time: 0.001'").unwrap_err();
     assert!(error.contains("set the loops"), "{error}");
 }
+
+/// LTP installs one that takes `hackbench GROUPS process LOOPS`. A script may start the right one.
+#[test]
+fn a_program_of_another_family_under_the_name_is_a_problem_before_a_trial() {
+    let dir = tempfile::tempdir().unwrap();
+    let problems = |name: &str, code: &[u8]| {
+        use std::os::unix::fs::PermissionsExt;
+        let path = dir.path().join(name);
+        std::fs::write(&path, code).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        hackbench(&path.to_string_lossy()).require(&job())
+    };
+    let found = problems(
+        "ltp",
+        b"\x7fELF Usage: hackbench [-pipe] <num groups> [process|thread] [loops]",
+    );
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(
+        found[0].what.contains("ltp is another hackbench"),
+        "{found:?}"
+    );
+    assert!(found[0].remedy.contains("rt-tests"), "{found:?}");
+    assert_eq!(problems("rt-tests", b"\x7fELF --datasize"), []);
+    assert_eq!(problems("script", b"#!/bin/sh\nexec perf bench"), []);
+}

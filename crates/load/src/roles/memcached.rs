@@ -1,6 +1,7 @@
 //! memcached from PATH.
 
 use super::{ProgramDef, ServerProgram, words};
+use crate::options::{Options, Own};
 use crate::{Keys, Launch, Params, Work};
 use model::check::check_count;
 use model::{Invalid, KeyDef, OpenLoopParams, Program, Task};
@@ -9,6 +10,28 @@ use std::net::SocketAddr;
 
 /// memcached's own default.
 const USUAL_CONNECTIONS: u32 = 1024;
+
+/// The options that the experiment says, and where the load asks.
+const OPTIONS: Options = Options {
+    own: &[
+        Own {
+            short: 't',
+            long: "threads",
+            instead: "`threads` of the server",
+        },
+        Own {
+            short: 'p',
+            long: "port",
+            instead: "the load asks at this port",
+        },
+        Own {
+            short: 'l',
+            long: "listen",
+            instead: "the load asks at this address",
+        },
+    ],
+    flags: "AZMkhiVrvdLCSFXW",
+};
 
 /// The kind `memcached`.
 pub static SERVER: ProgramDef<dyn ServerProgram> = ProgramDef {
@@ -53,7 +76,8 @@ impl Params for Memcached {
 
 impl ServerProgram for Memcached {
     fn check(&self) -> Result<(), Invalid> {
-        check_count("threads", self.threads.into())
+        check_count("threads", self.threads.into())?;
+        OPTIONS.check("args", "memcached", &self.args)
     }
 
     fn command(&self) -> Vec<String> {

@@ -147,3 +147,34 @@ fn a_missing_schbench_says_where_to_get_it() {
         "{problems:?}"
     );
 }
+
+#[test]
+fn options_that_the_cell_says_are_errors_that_name_what_says_them() {
+    let with = |args: &[&str]| Schbench {
+        args: args.iter().map(|word| (*word).to_owned()).collect(),
+        ..schbench("schbench")
+    };
+    // As posted with results.
+    let posted = [
+        "-L", "-m", "4", "-M", "auto", "-t", "64", "-n", "0", "-r", "1",
+    ];
+    let error = with(&posted).check().unwrap_err();
+    assert_eq!(
+        error.what,
+        "schedlab gives schbench `-m`, `-t`, `-r` itself"
+    );
+    let remedy = error.remedy;
+    for word in ["message-threads", "loads", "duration"] {
+        assert!(remedy.contains(word), "{word}: {remedy}");
+    }
+    for args in [
+        &["--json", "x"][..],
+        &["-w5"],
+        &["--interval=1"],
+        &["-LCt", "9"],
+    ] {
+        assert!(with(args).check().is_err(), "{args:?}");
+    }
+    let allowed = ["-L", "-M", "auto", "-n", "0", "-F", "128", "-R", "100"];
+    assert!(with(&allowed).check().is_ok());
+}

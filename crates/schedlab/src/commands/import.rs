@@ -11,12 +11,13 @@ use std::process::ExitCode;
 
 /// Faults that are listed; more of them say nothing new.
 const MOST_FAULTS: usize = 20;
+const SKIP_BAD: &str = "--skip-bad";
 
 pub fn import(args: &ImportArgs) -> Result<ExitCode, CliError> {
-    let mut imported = (args.tool.read)(&args.paths).map_err(|e| refused(&[e]))?;
+    let mut imported = args.tool.read(&args.paths).map_err(|e| refused(&[e]))?;
     match args.skip_bad {
         true => leave_out(&mut imported),
-        false if !imported.faults.is_empty() => return Err(refused(&imported.faults)),
+        false if !imported.faults.is_empty() => return Err(refused_in_part(&imported)),
         false => {}
     }
     let options = Options {
@@ -46,6 +47,23 @@ fn leave_out(imported: &mut Imported) {
             what: format!("Left out: {fault}."),
             remedy: String::new(),
         }));
+}
+
+/// All faults, with the way to what is good beside them.
+fn refused_in_part(imported: &Imported) -> CliError {
+    let mut faults = imported.faults.clone();
+    let is_named = faults.iter().any(|fault| fault.remedy.contains(SKIP_BAD));
+    if let Some(last) = faults
+        .last_mut()
+        .filter(|_| !imported.runs.is_empty() && !is_named)
+    {
+        let way = format!("or leave out what is wrong with {SKIP_BAD}");
+        last.remedy = match last.remedy.as_str() {
+            "" => format!("correct it, {way}"),
+            remedy => format!("{remedy}; {way}"),
+        };
+    }
+    refused(&faults)
 }
 
 /// All faults, each with its place.

@@ -1,7 +1,10 @@
 //! Files of profiles: lines `NAME=VALUE`, as shell scripts (`SCHED_LATENCY_NS=24000000`),
 //! sysctl.d(5) (`kernel.sched_latency_ns = 24000000`) and TOML (`latency = "24ms"`) have them.
+//!
+//! Such files are of a whole machine. What schedlab does not set stays in the profile under the
+//! name that the file has, so that each trial can say so; a slip in a name of its own is an error.
 
-use super::super::tunables::{TABLE, own_name};
+use super::super::tunables::{TABLE, is_settable, own_name};
 use model::Tunables;
 use std::path::Path;
 
@@ -10,13 +13,13 @@ pub fn read(path: &Path) -> Result<Tunables, String> {
     let text = doors::read::small_file_text(path)
         .map_err(|e| format!("read the profile {}: {e}", path.display()))?;
     let tunables = parse(&text).map_err(|what| format!("{}: {what}", path.display()))?;
-    match tunables.is_empty() {
-        true => Err(format!(
+    match tunables.keys().any(|name| is_settable(name)) {
+        false => Err(format!(
             "{}: there are no tunables in it; a line is NAME=VALUE, such as \
              SCHED_MIGRATION_COST_NS=500000 or base_slice = \"3ms\"",
             path.display()
         )),
-        false => Ok(tunables),
+        true => Ok(tunables),
     }
 }
 
@@ -30,11 +33,13 @@ fn parse(text: &str) -> Result<Tunables, String> {
             continue;
         }
         let Some((name, value)) = line.split_once('=') else {
-            return Err(at(format!("`{line}` is no NAME=VALUE")));
+            match line.starts_with('-') {
+                // sysctl.d(5): a name that patterns of the file leave out.
+                true => continue,
+                false => return Err(at(format!("`{line}` is no NAME=VALUE"))),
+            }
         };
-        let Some(own) = name_of(name.trim()).map_err(at)? else {
-            continue;
-        };
+        let own = name_of(name.trim()).map_err(at)?;
         let value = value.trim().trim_matches(['"', '\'']);
         if value.is_empty() {
             return Err(at(format!("`{}` has no value", name.trim())));
@@ -61,34 +66,53 @@ pub fn named(pairs: impl Iterator<Item = (String, String)>) -> Result<Tunables, 
     }
 }
 
-/// The name of schedlab; `None` for a variable of a shell script that is about something else.
-fn name_of(name: &str) -> Result<Option<String>, String> {
-    if let Some(own) = known(name) {
-        return Ok(Some(own));
-    }
-    let is_other = !name.contains(|c: char| c.is_ascii_lowercase()) && !name.starts_with("SCHED_");
-    match is_other {
-        true => Ok(None),
-        false => Err(unknown(name)),
+/// The name of schedlab, or that of the file for what schedlab does not set.
+fn name_of(written: &str) -> Result<String, String> {
+    // sysctl.d(5): a failure to set what has a minus in front is to be ignored.
+    let name = written.strip_prefix('-').unwrap_or(written);
+    match known(name) {
+        Some(own) => Ok(own),
+        None if slip(name).is_some() => Err(unknown(name)),
+        None => Ok(name.to_owned()),
     }
 }
 
 fn known(name: &str) -> Option<String> {
-    let lower = name.to_ascii_lowercase();
+    // sysctl.d(5): `a/b` is `a.b`, where a dot is not part of a name.
+    let dotted = match name.contains('.') {
+        true => name.to_owned(),
+        false => name.replace('/', "."),
+    };
+    let lower = dotted.to_ascii_lowercase();
     let bare = lower.strip_prefix("sched_").unwrap_or(&lower);
     // EEVDF's names have no `sched_` in the kernel, and get one in scripts.
-    [lower.as_str(), bare]
+    let own = [lower.as_str(), bare]
         .into_iter()
         .map(own_name)
-        .find(|own| TABLE.iter().any(|tunable| tunable.name == own.as_str()))
+        .find(|own| TABLE.iter().any(|tunable| tunable.name == own.as_str()));
+    own.or_else(|| is_settable(&dotted).then_some(dotted))
+}
+
+/// The tunable of which a name is a slip, where it is not the full name of a sysctl.
+fn slip(name: &str) -> Option<&'static str> {
+    let bare = bare(name);
+    let without_unit = ["_ns", "_us", "_ms"]
+        .iter()
+        .find_map(|unit| bare.strip_suffix(unit))
+        .unwrap_or(&bare);
+    model::slip_of(without_unit, TABLE.iter().map(|tunable| tunable.name))
+}
+
+fn bare(name: &str) -> String {
+    name.to_ascii_lowercase()
+        .trim_start_matches("kernel.")
+        .trim_start_matches("sched_")
+        .to_owned()
 }
 
 fn unknown(name: &str) -> String {
-    let lower = name.to_ascii_lowercase();
-    let bare = lower
-        .trim_start_matches("kernel.")
-        .trim_start_matches("sched_");
-    let near = model::nearest(bare, TABLE.iter().map(|tunable| tunable.name));
+    let names = || TABLE.iter().map(|tunable| tunable.name);
+    let near = slip(name).or_else(|| model::nearest(&bare(name), names()));
     let hint = near.map(|near| format!("; did you mean `{near}`?"));
     format!("`{name}` is no tunable{}", hint.unwrap_or_default())
 }

@@ -10,7 +10,7 @@ mod file;
 use super::ingredient::{
     Around, At, Change, Form, Ground, Ingredient, Undone, problem, twice, value_of,
 };
-use super::tunables::{self, Applied, Knob, TunableError, normalise};
+use super::tunables::{self, Applied, Knob, TunableError, is_settable, normalise};
 use crate::stop::Stop;
 use load::Keys;
 use model::{Arm, Fact, Invalid, Problem, Severity, Tunables, Warning, Workload, readings};
@@ -75,7 +75,7 @@ impl Ingredient for Profile {
 
     /// Names, units and ranges that are wrong on any kernel, and what two keys would set.
     fn check(&self, arm: &Arm, _: &Around) -> Result<(), Invalid> {
-        for (name, text) in &of(arm) {
+        for (name, text) in of(arm).iter().filter(|(name, _)| is_settable(name)) {
             normalise(name, text).map_err(|what| Invalid::new(KEY, what))?;
             if let Some(own) = arm.tunables.get(name) {
                 return Err(twice(
@@ -147,6 +147,8 @@ struct Taken {
     tunables: Tunables,
     /// Names that it has not, nor anything that means the same.
     left_out: Vec<String>,
+    /// Names that schedlab does not set on any kernel.
+    not_set: Vec<String>,
     /// Reason for which it cannot be seen.
     errors: Vec<TunableError>,
 }
@@ -156,6 +158,10 @@ impl Taken {
         let mut taken = Taken::default();
         let mut foreign = Vec::new();
         for (name, value) in profile {
+            if !is_settable(name) {
+                taken.not_set.push(name.clone());
+                continue;
+            }
             match Knob::find(root, name) {
                 Ok(_) => {
                     taken.tunables.insert(name.clone(), value.clone());
@@ -182,6 +188,14 @@ impl Taken {
 fn translation(name: &str) -> Option<&'static str> {
     let entry = TRANSLATED.iter().find(|[from, _]| *from == name);
     entry.map(|[_, to]| *to)
+}
+
+fn left_out(what: String) -> Warning {
+    Warning {
+        severity: Severity::Note,
+        what,
+        remedy: "read what was in force in the proof of the treatment".to_owned(),
+    }
 }
 
 struct InForce {
@@ -215,17 +229,21 @@ impl Change for InForce {
 
     fn warnings(&self, root: &Path) -> Vec<Warning> {
         let taken = Taken::of(root, &self.profile);
-        if taken.left_out.is_empty() {
-            return Vec::new();
-        }
-        vec![Warning {
-            severity: Severity::Note,
-            what: format!(
+        let mut warnings = Vec::new();
+        if !taken.left_out.is_empty() {
+            warnings.push(left_out(format!(
                 "this kernel has no {}, so that part of the profile was left out",
                 taken.left_out.join(", ")
-            ),
-            remedy: "read what was in force in the proof of the treatment".to_owned(),
-        }]
+            )));
+        }
+        if !taken.not_set.is_empty() {
+            warnings.push(left_out(format!(
+                "schedlab sets no {}, so that part of the profile was left out",
+                taken.not_set.join(", ")
+            )));
+        }
+        warnings.extend(tunables::unchecked(&taken.tunables));
+        warnings
     }
 
     fn undo(&mut self, _: &Path) -> Undone {

@@ -86,6 +86,79 @@ fn old_names_are_translated_and_the_rest_is_said() {
     assert!(warnings[0].what.contains("latency, wakeup_granularity"));
 }
 
+/// As distributions ship it, with what is not about the scheduler and of one kernel only.
+#[test]
+fn a_file_of_sysctl_d_is_taken_and_what_is_not_set_is_said() {
+    let root = tree(&[
+        ("proc/sys/kernel/sched_autogroup_enabled", "0\n"),
+        ("proc/sys/kernel/sched_cfs_bandwidth_slice_us", "5000\n"),
+        ("proc/sys/vm/swappiness", "60\n"),
+    ]);
+    let arm = arm(
+        "; what a desktop ships\n# own words\n-kernel.sched_autogroup_enabled = 1\n\
+                   kernel/sched_cfs_bandwidth_slice_us = 3000\nvm.swappiness = 10\n\
+                   kernel.sched_bore = 1\nkernel.core_pattern = |/bin/x\n-net.*.rp_filter\n\
+                   net.ipv4.conf.*.rp_filter = 2\nnet/ipv4/conf/eth0.2/rp_filter = 2\n",
+    )
+    .unwrap();
+    let around = Around {
+        boots: false,
+        reboots: false,
+        workloads: &[],
+    };
+    Profile.check(&arm, &around).unwrap();
+    assert_eq!(Profile.require(root.path(), &arm, &[]), []);
+    let taken = Taken::of(root.path(), &of(&arm));
+    let expected = [
+        ("autogroup", "1"),
+        ("cfs_bandwidth_slice", "3000"),
+        ("vm.swappiness", "10"),
+    ];
+    assert_eq!(pairs(&taken.tunables), expected);
+    assert_eq!(taken.left_out, ["kernel.sched_bore"]);
+    let not_set = [
+        "kernel.core_pattern",
+        "net.ipv4.conf.*.rp_filter",
+        "net/ipv4/conf/eth0.2/rp_filter",
+    ];
+    assert_eq!(taken.not_set, not_set);
+    let said = warnings(&root, &arm);
+    for name in not_set
+        .iter()
+        .chain(&["kernel.sched_bore", "vm.swappiness"])
+    {
+        assert!(said.contains(name), "{name}: {said}");
+    }
+}
+
+fn warnings(root: &tempfile::TempDir, arm: &Arm) -> String {
+    let workload = Workload::new(model::Kind::new("wakeup"));
+    let change = Profile.change(arm, &workload).unwrap();
+    let warnings = change.warnings(root.path());
+    warnings
+        .iter()
+        .map(|warning| warning.what.as_str())
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+#[test]
+fn a_name_in_capitals_that_is_no_tunable_is_said_and_a_misprint_is_an_error() {
+    let root = tree(&[("proc/sys/kernel/sched_rr_timeslice_ms", "100\n")]);
+    let slices = arm("SCHED_RR_TIMESLICE_MS=90\nMIN_BASE_SLICE_NS=2000000\n").unwrap();
+    let taken = Taken::of(root.path(), &of(&slices));
+    assert_eq!(pairs(&taken.tunables), [("rr_timeslice", "90")]);
+    assert!(warnings(&root, &slices).contains("schedlab sets no MIN_BASE_SLICE_NS"));
+    for misprint in ["MIGRATON_COST_NS=1", "RR_TIMESLCIE_MS=9", "base_silce=1ms"] {
+        let refused = arm(&format!("SCHED_RR_TIMESLICE_MS=90\n{misprint}\n")).unwrap_err();
+        let said = refused.what;
+        assert!(
+            said.contains("line 2") && said.contains("did you mean"),
+            "{said}"
+        );
+    }
+}
+
 #[test]
 fn a_new_name_goes_before_a_translation() {
     let both = arm("min_granularity=1ms\nbase_slice=2ms\n").unwrap();

@@ -14,7 +14,7 @@ mod value;
 pub(crate) use knob::Knob;
 use rules::{Wanted, Writes};
 pub use table::{TABLE, Tunable, Unit};
-pub(crate) use value::{normalise, own_name};
+pub(crate) use value::{is_settable, normalise, own_name};
 
 use super::asked::{Asked, Value};
 use super::ingredient::{Around, At, Change, Form, Ground, Ingredient, Undone, problem, twice};
@@ -251,24 +251,7 @@ impl Change for Tuned<'_> {
     }
 
     fn warnings(&self, _: &Path) -> Vec<Warning> {
-        let unknown = self
-            .tunables
-            .keys()
-            .filter(|name| sysctl::is_full_name(name));
-        let unknown: Vec<&str> = unknown.map(String::as_str).collect();
-        if unknown.is_empty() {
-            return Vec::new();
-        }
-        vec![Warning {
-            severity: Severity::Caution,
-            what: format!(
-                "schedlab does not know {}: it was set, read back and put back, but neither its range \
-                 nor what it depends on was checked.",
-                unknown.join(", ")
-            ),
-            remedy: "See Documentation/admin-guide/sysctl of the kernel for its meaning."
-                .to_owned(),
-        }]
+        unchecked(self.tunables).into_iter().collect()
     }
 
     fn undo(&mut self, _: &Path) -> Undone {
@@ -279,6 +262,21 @@ impl Change for Tuned<'_> {
             log: None,
         }
     }
+}
+
+/// Warning about sysctls that are set by their full names.
+pub(super) fn unchecked(tunables: &Tunables) -> Option<Warning> {
+    let names = tunables.keys().filter(|name| sysctl::is_full_name(name));
+    let names: Vec<&str> = names.map(String::as_str).collect();
+    (!names.is_empty()).then(|| Warning {
+        severity: Severity::Caution,
+        what: format!(
+            "schedlab does not know {}: it was set, read back and put back, but neither its range \
+             nor what it depends on was checked.",
+            names.join(", ")
+        ),
+        remedy: "See Documentation/admin-guide/sysctl of the kernel for its meaning.".to_owned(),
+    })
 }
 
 /// Everything that can be found out without writing: names, values, places, rights.

@@ -59,6 +59,14 @@ pub(crate) fn own_name(name: &str) -> String {
     own.map_or(name, |tunable| tunable.name).to_owned()
 }
 
+/// True if [`normalise`] knows how a tunable of this name is set: those of the table, and sysctls by
+/// their full names.
+pub(crate) fn is_settable(name: &str) -> bool {
+    let is_in_table = TABLE.iter().any(|tunable| tunable.name == name);
+    let is_sysctl = sysctl::is_full_name(name) && sysctl::check(name, "0").is_ok();
+    is_in_table || is_sysctl || name.starts_with(FEATURE)
+}
+
 fn switch(text: &str) -> Option<bool> {
     match text {
         "on" | "true" | "1" => Some(true),

@@ -104,6 +104,81 @@ fn a_json_path_finds_numbers_also_where_they_are_texts() {
     assert!(value(json!({"json": "$.nowhere"}), text).is_err());
 }
 
+/// fio prints notes before its JSON, on standard output and into `--output` alike.
+#[test]
+fn notes_before_json_are_passed_over_and_said() {
+    let json = "{\"iops\" : 2788.5, \"p99\" : {\n\"99.000000\" : 981000}}\n";
+    for notes in [
+        "fio: sprandom sets norandommap=1\n",
+        "[info] starting\n\nfio: two\n",
+        "[2026-11-27 10:00:00] go [1]\n",
+        "",
+    ] {
+        let text = format!("{notes}{json}");
+        assert_eq!(
+            value(json!({"json": "$.iops"}), &text),
+            Ok(2788.5),
+            "{notes}"
+        );
+        let p99 = json!({"json": "$.p99['99.000000']"});
+        assert_eq!(value(p99.clone(), &text), Ok(981_000.0), "{notes}");
+        let said = metric(p99).unwrap().passed_over(&printed(&text));
+        let first = notes.lines().next();
+        assert_eq!(said.is_some(), first.is_some());
+        assert!(said.unwrap_or_default().contains(first.unwrap_or_default()));
+    }
+}
+
+#[test]
+fn what_is_no_json_is_quoted_and_nothing_inside_of_it_is_taken() {
+    for (text, line) in [
+        (
+            "note\n{\"iops\": -nan,\n{\"iops\": 2}\n}",
+            "at line 2 column",
+        ),
+        (
+            "{\"iops\": 1}\nSegmentation fault\n",
+            "`Segmentation fault`",
+        ),
+        ("[nan,\n{\"iops\": 2}]\n", "`[nan,`"),
+        ("fio: no such file\n", "`fio: no such file`"),
+    ] {
+        let error = value(json!({"json": "$.iops"}), text).unwrap_err();
+        assert!(
+            error.contains("it is no JSON") && error.contains(line),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn a_figure_that_is_in_the_other_stream_is_said_with_the_key_to_it() {
+    for (from, other) in [("stdout", "stderr"), ("stderr", "stdout")] {
+        for keys in [
+            json!({"regex": "ops: (?<v>\\d+)", "from": from}),
+            json!({"json": "$.ops", "from": from}),
+        ] {
+            let text = match keys.get("json") {
+                Some(_) => "{\"ops\": 5}",
+                None => "ops: 5",
+            };
+            let of = |stdout: &str, stderr: &str| {
+                let mut output = printed(stdout);
+                output.stderr = stderr.to_owned();
+                metric(keys.clone()).unwrap().measured(&output)
+            };
+            let output = match from {
+                "stdout" => of("", text),
+                _ => of(text, "loading"),
+            };
+            let error = output.unwrap_err();
+            assert!(error.contains(&format!("from = \"{other}\"")), "{error}");
+            let nowhere = of("x", "x").unwrap_err();
+            assert!(!nowhere.contains("from ="), "{nowhere}");
+        }
+    }
+}
+
 #[test]
 fn a_column_is_found_by_its_name() {
     let text = "case,ops, took\na,1,5\nb,2,6\n";
