@@ -4,9 +4,15 @@
 mod find;
 mod in_turns;
 mod metric;
-mod unit;
+mod part;
+mod pick;
+mod place;
+mod yaml;
 
-pub use metric::{Find, OwnMetric, Pick, Source};
+pub use metric::{OwnMetric, Source};
+pub use part::Part;
+pub use pick::{Percentile, Pick};
+pub use place::Find;
 
 use crate::{
     Chosen, Driver, Job, Keys, KindDef, Launch, LoadForms, NativeError, Output, Params, Parsed,
@@ -42,12 +48,14 @@ const KEYS: &[KeyDef] = &[
         "tables `[[workload.metric]]`",
         "",
         "Figures in what the program prints or writes. Each has a `name`, `better` (`higher` or \
-         `lower`), and one of `regex` (with one named group, applied to each line), `json` \
-         (JSONPath, RFC 9535) and `csv` (name of a column); further `unit`, to which the unit that \
+         `lower`), and one of `regex` (with one named group, applied to each line), `json` and `yaml` \
+         (JSONPath, RFC 9535) and `csv` (name of a column, or `#2`); further `unit`, to which the unit that \
          stands behind a figure is converted (in the group `u` of the regex, or right behind the \
-         figure), `from` (`stdout`, \
-         `stderr` or a file) and `pick` (`only`, `first`, `last`, `min`, `max`, \
-         `sum` or `mean`), `scale` (`ratio`, or `difference` for figures that may be 0 or below it) and \
+         figure), `thousands` (the sign between groups of digits), `from` (`stdout`, \
+         `stderr` or a file), `after` and `until` (expressions of the lines around a section), `where` \
+         (what a row or a JSON value must say, by column or key) and `pick` (`only`, `first`, `last`, \
+         `min`, `max`, `sum`, `mean` or a percentile such as `p99`), `scale` (`ratio`, or `difference` for \
+         figures that may be 0 or below it) and \
          `smallest-effect` of a difference, in the unit. They decide in place of `wall_time`, unless `metrics` names others. Where \
          arms take turns, each is a `regex` on lines that the program prints as it goes, and `pick` \
          may be `rate`, the increase of a count a second.",

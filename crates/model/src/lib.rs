@@ -20,6 +20,7 @@ pub mod metric;
 mod nearest;
 pub mod preflight;
 pub mod printable;
+pub mod printed;
 pub mod problem;
 pub mod program;
 pub mod readings;

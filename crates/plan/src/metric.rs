@@ -3,15 +3,19 @@
 use crate::error::PlanError;
 use serde_json::{Map, Value};
 
-const EXAMPLE: &str = "--metric 'ops=/ops: (?<v>[\\d.]+)/ higher', 'ops=json:$.ops higher' or \
-                       'ops=csv:ops higher'; then a unit, from=FILE, and first, last, min, max, sum, \
-                       mean or rate";
+const EXAMPLE: &str = "--metric 'ops=/ops: (?<v>[\\d.]+)/ higher', 'ops=json:$.ops higher', \
+                       'ops=yaml:$.ops higher' or 'ops=csv:ops higher'; then a unit, from=FILE, \
+                       after=REGEX, until=REGEX, where=KEY:VALUE, thousands=SIGN, and first, last, min, \
+                       max, sum, mean, rate or a percentile such as p99";
 const DIRECTIONS: [&str; 2] = ["higher", "lower"];
 const PICKS: [&str; 8] = ["only", "first", "last", "min", "max", "sum", "mean", "rate"];
 
-/// The keys of `[[workload.metric]]` that `NAME=/REGEX/ WORDS`, `NAME=json:PATH WORDS` or
-/// `NAME=csv:COLUMN WORDS` means. The words are a direction, a choice, `from=FILE` and a unit,
-/// in any order. The expression ends at the first slash that a space follows.
+/// Keys whose values are written behind their names.
+const NAMED: [&str; 4] = ["from", "after", "until", "thousands"];
+
+/// The keys of `[[workload.metric]]` that `NAME=/REGEX/ WORDS`, `NAME=json:PATH WORDS`,
+/// `NAME=yaml:PATH WORDS` or `NAME=csv:COLUMN WORDS` means. The words are a direction, a choice,
+/// `from=FILE` and the like, and a unit, in any order. The expression ends at the first slash that a space follows.
 pub(crate) fn keys(text: &str) -> Result<Value, PlanError> {
     let wrong = |what: String| PlanError::new(what).with_help(EXAMPLE);
     let (name, rest) = text
@@ -20,8 +24,15 @@ pub(crate) fn keys(text: &str) -> Result<Value, PlanError> {
     let (key, found, words) =
         find(rest).ok_or_else(|| wrong(format!("the metric `{name}` does not say where it is")))?;
     let mut keys = Map::new();
+    let mut rows = Map::new();
     let mut insert = |key: &str, value: &str| {
-        let before = keys.insert(key.to_owned(), value.into());
+        let before = match key {
+            "where" => {
+                let (key, value) = value.split_once(':').unwrap_or((value, ""));
+                rows.insert(key.to_owned(), value.into())
+            }
+            _ => keys.insert(key.to_owned(), value.into()),
+        };
         match before {
             None => Ok(()),
             Some(_) => Err(wrong(format!("the metric `{name}` has its {key} twice"))),
@@ -30,14 +41,23 @@ pub(crate) fn keys(text: &str) -> Result<Value, PlanError> {
     insert("name", name)?;
     insert(key, found)?;
     for word in words.split_whitespace() {
-        match word.strip_prefix("from=") {
-            Some(file) => insert("from", file)?,
+        let named = word.split_once('=');
+        match named.filter(|(key, _)| NAMED.contains(key) || *key == "where") {
+            Some((key, value)) => insert(key, value)?,
             None if DIRECTIONS.contains(&word) => insert("better", word)?,
-            None if PICKS.contains(&word) => insert("pick", word)?,
+            None if PICKS.contains(&word) || is_percentile(word) => insert("pick", word)?,
             None => insert("unit", word)?,
         }
     }
+    if !rows.is_empty() {
+        keys.insert("where".to_owned(), rows.into());
+    }
     Ok(Value::Object(keys))
+}
+
+fn is_percentile(word: &str) -> bool {
+    let percent = word.strip_prefix('p');
+    percent.is_some_and(|percent| percent.parse::<f64>().is_ok())
 }
 
 /// The key, its value, and the words behind it.
@@ -49,7 +69,9 @@ fn find(text: &str) -> Option<(&'static str, &str, &str)> {
         return Some(("regex", regex, words));
     }
     let (key, rest) = text.split_once(':')?;
-    let key = ["json", "csv"].into_iter().find(|known| *known == key)?;
+    let key = ["json", "csv", "yaml"]
+        .into_iter()
+        .find(|known| *known == key)?;
     let (found, words) = rest.split_once(' ').unwrap_or((rest, ""));
     Some((key, found, words))
 }
@@ -75,6 +97,12 @@ mod tests {
                 "iops=json:$.jobs[*].iops sum higher",
                 json!({"name": "iops", "json": "$.jobs[*].iops", "better": "higher", "pick": "sum"}),
             ),
+            (
+                "p99=csv:frametime lower p99 where=scene:a:b where=#1:x after=^frames thousands=,",
+                json!({"name": "p99", "csv": "frametime", "better": "lower", "pick": "p99",
+                       "where": {"scene": "a:b", "#1": "x"}, "after": "^frames", "thousands": ","}),
+            ),
+            ("t=yaml:$.took", json!({"name": "t", "yaml": "$.took"})),
             ("t=csv:took", json!({"name": "t", "csv": "took"})),
             ("t=/x/", json!({"name": "t", "regex": "x"})),
         ] {

@@ -260,8 +260,8 @@ pub struct ExperimentArgs {
     #[arg(long, value_name = "FRACTION", value_parser = plan::parse_fraction)]
     pub confidence: Option<f64>,
     /// A figure in what the command prints: 'ops=/ops: (?<v>[\d.]+)/ higher', NAME=json:PATH
-    /// lower, NAME=csv:COLUMN higher mean; then unit, from=FILE, and first, last, min, max, sum or
-    /// mean
+    /// lower, NAME=yaml:PATH lower, NAME=csv:COLUMN higher mean; then unit, from=FILE, after=REGEX,
+    /// until=REGEX, where=KEY:VALUE, thousands=SIGN, and first, last, min, max, sum, mean or p99
     #[arg(long = "metric", value_name = "METRIC", conflicts_with = "file")]
     pub metrics: Vec<String>,
     /// A command that runs before each trial of the command, outside the figures: 'make clean'

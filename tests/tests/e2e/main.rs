@@ -42,6 +42,7 @@ mod reboots;
 mod run;
 mod scales;
 mod services;
+mod shapes;
 mod skips;
 mod slurm;
 mod soak;

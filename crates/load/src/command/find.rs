@@ -1,13 +1,18 @@
 //! Figures in a text, each with its place for messages.
 
 use super::metric::Source;
-use super::unit::{self, Unit};
+use super::part::{self, Part};
 use model::Quote;
 use model::printable::last_lines;
+use model::printed::number::{self, Thousands};
+use model::printed::table;
+use model::printed::unit::{self, Unit};
 use regex::{Captures, Regex};
 use serde_json::{Deserializer, Value};
 use serde_json_path::JsonPath;
 
+const WHOLE_NUMBER: &str =
+    "let the group take the whole number, (?<v>[\\d.,]+), behind what ends before it";
 /// Letters of a line that a message quotes.
 const QUOTED_LETTERS: usize = 160;
 
@@ -18,6 +23,8 @@ pub struct Found {
     /// Unit that stands beside it.
     unit: Option<String>,
     place: String,
+    /// The number of which the expression takes a part.
+    cut_out_of: Option<String>,
 }
 
 /// A figure that was read, in the unit of its metric.
@@ -38,15 +45,37 @@ impl std::fmt::Display for Found {
 }
 
 impl Found {
+    /// A field or value with its place.
+    pub fn whole(text: &str, place: String) -> Self {
+        Found {
+            text: text.to_owned(),
+            unit: None,
+            place,
+            cut_out_of: None,
+        }
+    }
+
     /// The number that the text is, in the unit that the metric declares or that of its dimension.
-    pub fn figure(&self, from: &Source, declared: Option<&str>) -> Result<Figure, String> {
+    pub fn figure(
+        &self,
+        from: &Source,
+        declared: Option<&str>,
+        thousands: Option<Thousands>,
+    ) -> Result<Figure, String> {
+        if let Some(whole) = &self.cut_out_of {
+            return Err(format!(
+                "{self} of {from} is a part of `{whole}`; {WHOLE_NUMBER}"
+            ));
+        }
+        let in_place = |why: String| format!("{self} of {from}: {why}");
+        let plain = number::plain(&self.text, thousands).map_err(in_place)?;
         let (number, unit) =
-            unit::split(&self.text).ok_or_else(|| format!("{self} of {from} is no number"))?;
+            unit::split(&plain).ok_or_else(|| format!("{self} of {from} is no number"))?;
         let unit = unit.or(self.unit.as_deref());
         let (value, unit) = match unit.map(|unit| unit::conversion(unit, declared)) {
             None => (number, None),
             Some(Ok((factor, unit))) => (factor.of(number), Some(unit)),
-            Some(Err(why)) => return Err(format!("{self} of {from}: {why}")),
+            Some(Err(why)) => return Err(in_place(why)),
         };
         Ok(Figure {
             value,
@@ -90,9 +119,14 @@ pub fn by_regex(regex: &Regex, text: &str) -> Vec<Found> {
                 false => unit_behind(line, &captures, figure.end()),
             };
             Some(Found {
-                text: figure.as_str().to_owned(),
                 unit: unit.filter(|unit| !unit.is_empty()).map(str::to_owned),
-                place: line_place(index, line),
+                cut_out_of: number::cut_out_of(
+                    &line[..figure.start()],
+                    figure.as_str(),
+                    &line[figure.end()..],
+                    demanded(line, &captures, figure.end()).len(),
+                ),
+                ..Found::whole(figure.as_str(), line_place(index, line))
             })
         });
         found.collect::<Vec<_>>()
@@ -104,33 +138,54 @@ pub fn by_regex(regex: &Regex, text: &str) -> Vec<Found> {
 /// demands there is no unit that could change.
 fn unit_behind<'t>(line: &'t str, captures: &Captures, end: usize) -> Option<&'t str> {
     let word = unit::behind(&line[end..])?;
-    let demanded = captures
-        .get(0)
-        .map_or("", |whole| &line[end..whole.end().max(end)]);
-    let is_demanded = demanded.contains(word);
+    let is_demanded = demanded(line, captures, end).contains(word);
     (!is_demanded || Unit::parse(word).is_some()).then_some(word)
 }
 
+/// What the expression itself takes behind its figure.
+fn demanded<'t>(line: &'t str, captures: &Captures, end: usize) -> &'t str {
+    let whole = captures.get(0);
+    whole.map_or("", |whole| &line[end..whole.end().max(end)])
+}
+
+/// Place of a figure in a line, which is counted from 0 here and from 1 in the text.
 fn line_place(index: usize, line: &str) -> String {
     format!("line {}, `{}`,", index + 1, quoted(line.trim()))
 }
 
+/// The fields of one column, of the rows that say what the part wants.
+pub fn by_column(column: &str, part: &Part, text: &str) -> Result<Vec<Found>, String> {
+    let wanted = part.rows.keys().map(String::as_str);
+    let names: Vec<&str> = [column].into_iter().chain(wanted).collect();
+    let mut found = Vec::new();
+    for row in table::rows(&names, text)? {
+        let Some((field, conditions)) = row.fields.split_first() else {
+            continue;
+        };
+        if conditions.iter().eq(part.rows.values()) {
+            let place = line_place(row.line - 1, &row.whole);
+            found.push(Found::whole(field, place));
+        }
+    }
+    Ok(found)
+}
+
 /// All that the path finds in the JSON values of the text, one after the other. Notes that a program
 /// printed before them are passed over.
-pub fn by_json_path(path: &JsonPath, text: &str) -> Result<Vec<Found>, String> {
+pub fn by_json_path(path: &JsonPath, part: &Part, text: &str) -> Result<Vec<Found>, String> {
     let notes = notes_before_json(text);
-    match in_json(path, text) {
+    match in_json(path, part, text) {
         Err(_) if !notes.is_empty() => {
             // Empty lines in their place, so that lines have their numbers.
             let lines = notes.matches('\n').count();
             let rest = "\n".repeat(lines) + &text[notes.len()..];
-            in_json(path, &rest)
+            in_json(path, part, &rest)
         }
         found => found,
     }
 }
 
-fn in_json(path: &JsonPath, text: &str) -> Result<Vec<Found>, String> {
+fn in_json(path: &JsonPath, part: &Part, text: &str) -> Result<Vec<Found>, String> {
     let mut found = Vec::new();
     for value in Deserializer::from_str(text).into_iter::<Value>() {
         let value = value.map_err(|error| {
@@ -138,14 +193,7 @@ fn in_json(path: &JsonPath, text: &str) -> Result<Vec<Found>, String> {
             let line = quoted(line.unwrap_or_default().trim());
             format!("it is no JSON: {error}, `{line}`")
         })?;
-        found.extend(path.query_located(&value).iter().map(|node| Found {
-            text: match node.node() {
-                Value::String(text) => text.clone(),
-                other => other.to_string(),
-            },
-            unit: None,
-            place: node.location().to_string(),
-        }));
+        in_value(path, part, &value, &mut found)?;
     }
     Ok(found)
 }
@@ -178,36 +226,21 @@ pub fn first_line(text: &str) -> String {
     quoted(line.unwrap_or_default())
 }
 
-/// The fields of one column, below the line with the names of the columns.
-pub fn by_column(column: &str, text: &str) -> Result<Vec<Found>, String> {
-    let mut reader = csv::ReaderBuilder::new()
-        .trim(csv::Trim::All)
-        .from_reader(text.as_bytes());
-    let head = reader.headers().map_err(|error| error.to_string())?;
-    let mut columns = head.iter().enumerate().filter(|(_, name)| *name == column);
-    let at = match (columns.next(), columns.next()) {
-        (Some((at, _)), None) => at,
-        (Some(_), Some(_)) => return Err(format!("two columns are called `{column}`")),
-        (None, _) => {
-            let names: Vec<&str> = head.iter().collect();
-            return Err(format!(
-                "no column is called `{column}`; its first line is `{}`",
-                quoted(&names.join(","))
-            ));
-        }
-    };
-    let mut found = Vec::new();
-    for record in reader.records() {
-        let record = record.map_err(|error| error.to_string())?;
-        let line = record.position().map_or(0, csv::Position::line);
-        let row: Vec<&str> = record.iter().collect();
-        found.push(Found {
-            text: record.get(at).unwrap_or_default().to_owned(),
-            unit: None,
-            place: format!("line {line}, `{}`,", quoted(&row.join(","))),
-        });
+/// All that the path finds in one value, if it is of the part.
+pub fn in_value(
+    path: &JsonPath,
+    part: &Part,
+    value: &Value,
+    found: &mut Vec<Found>,
+) -> Result<(), String> {
+    if part.has_value(value)? {
+        let nodes = path.query_located(value);
+        let nodes = nodes.iter();
+        found.extend(
+            nodes.map(|node| Found::whole(&part::text(node.node()), node.location().to_string())),
+        );
     }
-    Ok(found)
+    Ok(())
 }
 
 /// The end of a text in which a figure is missing.

@@ -268,7 +268,7 @@ fn figures(
             let parts = [&whole, &halves[0], &halves[1]];
             let into = [&mut figures.whole].into_iter().chain(&mut figures.halves);
             for (into, part) in into.zip(parts) {
-                if let Some(value) = metric.picked(part) {
+                if let Some(value) = metric.pick.of(part) {
                     into.insert(metric.name.clone(), value);
                 }
             }
@@ -313,6 +313,8 @@ mod tests {
                 better: Better::Higher,
                 find: Find::Regex(regex.to_owned()),
                 from: Source::Stdout,
+                part: Default::default(),
+                thousands: None,
                 pick,
                 scale: model::Scale::Ratio,
                 smallest_effect: None,

@@ -3,12 +3,14 @@
 //! A figure that is missing, that is there more often than it may be, or that is no number
 //! fails the trial: a wrong figure is worse than none.
 
-use super::find::{self, Figure, Found, UNIT_GROUP};
+use super::find::{self, Figure, Found};
+use super::part::Part;
+use super::pick::Pick;
+use super::place::{EXAMPLE, Find};
 use crate::{Keys, Output};
+use model::printed::number::Thousands;
 use model::{Better, Invalid, Measurement, Own, Scale};
-use regex::Regex;
 use serde::{Deserialize, Serialize};
-use serde_json_path::JsonPath;
 use std::collections::BTreeSet;
 
 /// The key of a workload that has them.
@@ -34,6 +36,12 @@ pub struct OwnMetric {
     /// Text that is searched.
     #[serde(default)]
     pub from: Source,
+    /// Part of the text that is searched.
+    #[serde(default, skip_serializing_if = "Part::is_whole")]
+    pub part: Part,
+    /// The sign between groups of three digits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thousands: Option<Thousands>,
     /// Choice among several figures.
     #[serde(default)]
     pub pick: Pick,
@@ -43,19 +51,6 @@ pub struct OwnMetric {
     /// Smallest difference that is of interest, in the unit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub smallest_effect: Option<f64>,
-}
-
-/// Place of a figure in a text.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Find {
-    /// Regular expression, applied to each line, with one named group around the figure, and
-    /// perhaps another, `u`, around its unit.
-    Regex(String),
-    /// JSONPath (RFC 9535) of the figure in each JSON value of the text.
-    Json(String),
-    /// Column of a CSV table with this name in the first line.
-    Csv(String),
 }
 
 /// Text that has a figure.
@@ -101,30 +96,6 @@ impl std::fmt::Display for Source {
     }
 }
 
-/// Choice among several figures of one trial.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Pick {
-    /// There must be one.
-    #[default]
-    Only,
-    /// The first one.
-    First,
-    /// The last one.
-    Last,
-    /// The smallest one.
-    Min,
-    /// The largest one.
-    Max,
-    /// The sum of all.
-    Sum,
-    /// The arithmetic mean of all.
-    Mean,
-    /// The increase a second from the first to the last, of a count that the program prints as it
-    /// goes. Only where arms take turns: elsewhere nobody sees when it was printed.
-    Rate,
-}
-
 /// A line that a program printed, and when.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Line {
@@ -147,14 +118,10 @@ impl OwnMetric {
         let name = needed(keys, "name");
         let better = keys.get("better");
         let unit = keys.get("unit");
-        let found = [
-            keys.get("regex").map(Find::Regex),
-            keys.get("json").map(Find::Json),
-            keys.get("csv").map(Find::Csv),
-        ];
+        let mut found = Find::read(keys).into_iter();
         let (from, pick) = (keys.get("from"), keys.get("pick"));
+        let (part, thousands) = (Part::read(keys), keys.get("thousands"));
         let (scale, smallest_effect) = (keys.get("scale"), keys.get("smallest-effect"));
-        let mut found = found.into_iter().flatten();
         let (find, second) = (found.next(), found.next());
         if !missing.is_empty() {
             keys.refuse(Invalid::new("", "a metric needs a name").with_remedy(EXAMPLE));
@@ -165,7 +132,8 @@ impl OwnMetric {
             keys.refuse(Invalid::new("", what).with_remedy(remedy));
         }
         if find.is_none() || second.is_some() {
-            let what = format!("the metric `{name}` needs one of `regex`, `json` and `csv`");
+            let what =
+                format!("the metric `{name}` needs one of `regex`, `json`, `csv` and `yaml`");
             keys.refuse(Invalid::new("", what).with_remedy(EXAMPLE));
         }
         OwnMetric {
@@ -174,6 +142,8 @@ impl OwnMetric {
             better: better.unwrap_or(Better::Neither),
             find: find.unwrap_or(Find::Csv(String::new())),
             from: from.unwrap_or_default(),
+            part,
+            thousands,
             pick: pick.unwrap_or_default(),
             scale: scale.unwrap_or_default(),
             smallest_effect,
@@ -210,7 +180,16 @@ impl OwnMetric {
         {
             return Err(Invalid::new("from", "this is no path of a file"));
         }
-        self.find.check()
+        self.find.check()?;
+        self.part.check()?;
+        match &self.find {
+            Find::Regex(_) if !self.part.rows.is_empty() => Err(Invalid::new(
+                "where",
+                "lines that an expression is applied to have no columns and no keys",
+            )
+            .with_remedy("put it into the expression, or use after = \"…\"")),
+            _ => Ok(()),
+        }
     }
 
     fn check_smallest_effect(&self) -> Result<(), Invalid> {
@@ -245,7 +224,11 @@ impl OwnMetric {
             Source::Stderr => (&output.stderr, &output.stdout, Source::Stdout),
             Source::File(_) => return String::new(),
         };
-        let has = |text: &str| self.find.all(text).is_ok_and(|found| !found.is_empty());
+        let has = |text: &str| {
+            self.find
+                .all(&self.part, text)
+                .is_ok_and(|found| !found.is_empty())
+        };
         match !has(here) && has(other) {
             true => format!("; it is in {key}: from = \"{}\"", String::from(key.clone())),
             false => String::new(),
@@ -257,8 +240,8 @@ impl OwnMetric {
         let Find::Json(_) = &self.find else {
             return None;
         };
-        let notes = find::notes_before_json(self.text(output).ok()?);
-        let first = find::first_line(notes);
+        let text = self.part.of(self.text(output).ok()?).ok()?;
+        let first = find::first_line(find::notes_before_json(&text));
         (!first.is_empty()).then(|| {
             format!(
                 "lines before the JSON of {} were passed over: `{first}`",
@@ -293,10 +276,16 @@ impl OwnMetric {
     pub(super) fn never_in_turns(&self) -> Option<String> {
         let name = &self.name;
         match (&self.find, &self.from, self.pick) {
-            (Find::Json(_) | Find::Csv(_), ..) | (_, Source::File(_), _) => Some(format!(
-                "the metric `{name}` is not in lines that the program prints as it goes, which \
-                 takes a regex, from stdout or stderr"
+            _ if !self.part.is_whole() => Some(format!(
+                "the metric `{name}` is in a part of the output, which lines that are read as they \
+                 come do not have"
             )),
+            (Find::Json(_) | Find::Csv(_) | Find::Yaml(_), ..) | (_, Source::File(_), _) => {
+                Some(format!(
+                    "the metric `{name}` is not in lines that the program prints as it goes, which \
+                 takes a regex, from stdout or stderr"
+                ))
+            }
             (.., Pick::Only) => Some(format!(
                 "the metric `{name}` is in many lines; pick = \"rate\" is the increase of a count a \
                  second, pick = \"mean\" the mean of a window"
@@ -312,30 +301,12 @@ impl OwnMetric {
         let found = self.find.each(lines.iter().map(|line| line.text.as_str()));
         for (line, found) in lines.iter().zip(found.map_err(in_metric)?) {
             for figure in found {
-                let figure = figure.figure(&self.from, self.unit.as_deref());
+                let figure = figure.figure(&self.from, self.unit.as_deref(), self.thousands);
                 figures.push((line.at_ns, figure.map_err(in_metric)?));
             }
         }
         same_units(figures.iter().map(|(_, figure)| figure)).map_err(in_metric)?;
         Ok(figures)
-    }
-
-    /// The figure of one window; `None` where there are too few in it.
-    pub(super) fn picked(&self, figures: &[(u64, f64)]) -> Option<f64> {
-        let (first, last) = (figures.first()?, figures.last()?);
-        let values = || figures.iter().map(|(_, value)| *value);
-        Some(match self.pick {
-            Pick::First => first.1,
-            Pick::Only | Pick::Last => last.1,
-            Pick::Min => values().fold(f64::INFINITY, f64::min),
-            Pick::Max => values().fold(f64::NEG_INFINITY, f64::max),
-            Pick::Sum => values().sum(),
-            Pick::Mean => values().sum::<f64>() / figures.len() as f64,
-            Pick::Rate => {
-                let seconds = last.0.checked_sub(first.0).filter(|ns| *ns > 0)? as f64 / 1e9;
-                (last.1 - first.1) / seconds
-            }
-        })
     }
 
     fn text<'a>(&self, output: &'a Output) -> Result<&'a str, String> {
@@ -355,25 +326,29 @@ impl OwnMetric {
         let from = &self.from;
         let found = self
             .find
-            .all(text)
+            .all(&self.part, text)
             .map_err(|why| format!("{from}: {why}"))?;
         let (Some(first), Some(last)) = (found.first(), found.last()) else {
             let end = find::end(text);
-            return Err(format!("{} is nowhere in {from}, {end}", self.find));
+            return Err(format!(
+                "{}{} is nowhere in {from}, {end}",
+                self.find, self.part
+            ));
         };
-        let read = |found: &Found| found.figure(from, self.unit.as_deref());
+        let read = |found: &Found| found.figure(from, self.unit.as_deref(), self.thousands);
         let figures = match self.pick {
             Pick::Only if found.len() > 1 => {
                 return Err(format!(
-                    "{} is in {from} {} times, first {first} and last {last}; \
-                     pick = \"first\", \"last\", \"min\", \"max\", \"sum\" or \"mean\" chooses",
+                    "{}{} is in {from} {} times, first {first} and last {last}; \
+                     pick = \"first\", \"last\", \"min\", \"max\", \"sum\", \"mean\" or \"p99\" chooses",
                     self.find,
+                    self.part,
                     found.len()
                 ));
             }
             Pick::Only | Pick::Last => vec![read(last)?],
             Pick::First => vec![read(first)?],
-            Pick::Min | Pick::Max | Pick::Sum | Pick::Mean | Pick::Rate => {
+            Pick::Min | Pick::Max | Pick::Sum | Pick::Mean | Pick::Rate | Pick::Percentile(_) => {
                 found.iter().map(read).collect::<Result<_, _>>()?
             }
         };
@@ -386,7 +361,17 @@ impl OwnMetric {
             return Err("pick = \"rate\" is for arms that take turns".to_owned());
         }
         let timed: Vec<(u64, f64)> = figures.iter().map(|figure| (0, figure.value)).collect();
-        let value = self.picked(&timed).filter(|value| value.is_finite());
+        if let Pick::Percentile(percentile) = self.pick
+            && (figures.len() as u64) < percentile.needs()
+        {
+            return Err(format!(
+                "{percentile} needs {} figures, so that one is beyond it, and there are {} in {}",
+                percentile.needs(),
+                figures.len(),
+                self.from
+            ));
+        }
+        let value = self.pick.of(&timed).filter(|value| value.is_finite());
         value.ok_or_else(|| format!("the sum of the figures in {} is out of range", self.from))
     }
 }
@@ -404,82 +389,6 @@ fn same_units<'f>(figures: impl IntoIterator<Item = &'f Figure>) -> Result<(), S
         None => Ok(()),
         Some(why) => Err(why),
     }
-}
-
-const EXAMPLE: &str = "[[workload.metric]] with name = \"ops\", better = \"higher\" and \
-                       regex = 'ops: (?<v>[\\d.]+)', json = \"$.ops\" or csv = \"ops\"";
-
-impl Find {
-    fn check(&self) -> Result<(), Invalid> {
-        match self {
-            Find::Regex(text) => regex(text)
-                .map(drop)
-                .map_err(|what| Invalid::new("regex", what).with_remedy(GROUP)),
-            Find::Json(text) => json_path(text).map(drop).map_err(|what| {
-                Invalid::new("json", what).with_remedy("json = \"$.jobs[0].read.iops\"")
-            }),
-            Find::Csv(name) if name.is_empty() => {
-                Err(Invalid::new("csv", "a column has a name").with_remedy("csv = \"ops\""))
-            }
-            Find::Csv(_) => Ok(()),
-        }
-    }
-
-    /// All figures in each of the lines.
-    fn each<'t>(&self, lines: impl Iterator<Item = &'t str>) -> Result<Vec<Vec<Found>>, String> {
-        match self {
-            Find::Regex(written) => {
-                let regex = regex(written)?;
-                Ok(lines.map(|line| find::by_regex(&regex, line)).collect())
-            }
-            Find::Json(_) | Find::Csv(_) => Err("it is not in lines".to_owned()),
-        }
-    }
-
-    fn all(&self, text: &str) -> Result<Vec<Found>, String> {
-        match self {
-            Find::Regex(written) => Ok(find::by_regex(&regex(written)?, text)),
-            Find::Json(written) => find::by_json_path(&json_path(written)?, text),
-            Find::Csv(column) => find::by_column(column, text),
-        }
-    }
-}
-
-impl std::fmt::Display for Find {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Find::Regex(text) => write!(f, "/{text}/"),
-            Find::Json(text) => f.write_str(text),
-            Find::Csv(name) => write!(f, "the column `{name}`"),
-        }
-    }
-}
-
-const GROUP: &str = "one named group around the figure, and `u` around its unit if you like: \
-                     regex = 'p99: (?<v>[\\d.]+)(?<u>\\w+)'";
-
-/// The expression, which has one named group around the figure.
-fn regex(text: &str) -> Result<Regex, String> {
-    let regex = Regex::new(text).map_err(|error| {
-        // The last line says what is wrong; those before it draw the place.
-        let error = error.to_string();
-        let last = error.lines().last().unwrap_or_default().trim();
-        format!("`{text}` is no regular expression: {last}")
-    })?;
-    let has_unit = regex
-        .capture_names()
-        .flatten()
-        .any(|name| name == UNIT_GROUP);
-    match regex.capture_names().flatten().count() {
-        1 => Ok(regex),
-        2 if has_unit => Ok(regex),
-        0 => Err(format!("`{text}` has no named group")),
-        groups => Err(format!("`{text}` has {groups} named groups")),
-    }
-}
-
-fn json_path(text: &str) -> Result<JsonPath, String> {
-    JsonPath::parse(text).map_err(|error| format!("`{text}` is no JSONPath: {error}"))
 }
 
 /// The first fault of the metrics of one workload, by its key.

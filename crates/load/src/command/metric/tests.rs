@@ -224,11 +224,11 @@ fn a_metric_that_no_trial_could_have_is_refused_by_its_key() {
         ),
         (json!({"json": "jobs"}), "json", "no JSONPath"),
         (json!({"csv": ""}), "csv", "a column has a name"),
-        (json!({}), "", "one of `regex`, `json` and `csv`"),
+        (json!({}), "", "one of `regex`, `json`, `csv` and `yaml`"),
         (
             json!({"csv": "a", "json": "$.a"}),
             "",
-            "one of `regex`, `json` and `csv`",
+            "one of `regex`, `json`, `csv` and `yaml`",
         ),
         (json!({"csv": "a", "name": "Ops/s"}), "name", "no name"),
         (json!({"csv": "a", "unit": "per s"}), "unit", "no unit"),
@@ -238,6 +238,30 @@ fn a_metric_that_no_trial_could_have_is_refused_by_its_key() {
             "direction",
         ),
         (json!({"csv": "a", "from": ""}), "from", "no path"),
+        (json!({"yaml": "a.b"}), "yaml", "no JSONPath"),
+        (json!({"csv": "a", "after": "("}), "after", "unclosed group"),
+        (json!({"csv": "a", "until": "("}), "until", "unclosed group"),
+        (
+            json!({"csv": "a", "where": {"b": []}}),
+            "where",
+            "`b` must say",
+        ),
+        (
+            json!({"json": "$.a", "where": {"$": 1, "$[": 1}}),
+            "where",
+            "no JSONPath",
+        ),
+        (
+            json!({"regex": "(?<v>.)", "where": {"b": 1}}),
+            "where",
+            "no columns",
+        ),
+        (json!({"csv": "a", "pick": "p100"}), "pick", "no choice"),
+        (
+            json!({"csv": "a", "thousands": ";"}),
+            "thousands",
+            "`;` separates no",
+        ),
     ] {
         let fault = metric(keys.clone()).unwrap_err();
         assert_eq!(fault.key, key, "{keys}: {fault}");
@@ -258,6 +282,8 @@ fn a_metric_is_read_again_as_it_was_stored() {
         json!({"regex": "(?<v>.)", "from": "stderr", "pick": "sum"}),
         json!({"json": "$.a", "from": "{folder}/out.json"}),
         json!({"csv": "a"}),
+        json!({"csv": "#2", "where": {"#1": "cpu"}, "pick": "p99.9", "thousands": ","}),
+        json!({"yaml": "$.a", "after": "^---", "until": "^$"}),
     ] {
         let metric = metric(keys).unwrap();
         let stored = serde_json::to_string(&metric).unwrap();
@@ -359,4 +385,173 @@ fn a_word_that_the_expression_demands_is_no_unit_that_changes() {
     assert_eq!(value(keys, "12x faster"), Ok(12.0));
     let declared = json!({"regex": r"at (?<v>\d+)", "unit": "rpm"});
     assert_eq!(value(declared, "at 900rpm"), Ok(900.0));
+}
+
+/// As netperf prints with `-o`: a banner, the names of the columns, and the row.
+const BANNER: &str = "MIGRATED TCP REQUEST/RESPONSE TEST from 0.0.0.0 () port 0 AF_INET : 95%, \"x\n\
+                      Throughput,Throughput Units,99th Percentile Latency Microseconds\n\
+                      1405.50,Trans/s,841\n";
+
+#[test]
+fn a_table_is_found_below_lines_that_are_not_of_it() {
+    assert_eq!(value(json!({"csv": "Throughput"}), BANNER), Ok(1405.5));
+    let p99 = json!({"csv": "99th Percentile Latency Microseconds"});
+    assert_eq!(value(p99, BANNER), Ok(841.0));
+    let error = value(json!({"csv": "Rate"}), BANNER).unwrap_err();
+    assert!(error.contains("no column is called `Rate`"), "{error}");
+    assert!(error.contains("csv = \"#2\""), "{error}");
+    // A field of a row is no name of a column.
+    let rows = "case,took\nops,5\n7,6\n";
+    assert!(value(json!({"csv": "ops", "pick": "sum"}), rows).is_err());
+    let behind = value(json!({"csv": "a", "pick": "sum"}), "a,b\n1,2\ndone\n").unwrap_err();
+    assert!(
+        behind.contains("line 3, `done`") && behind.contains("of the table"),
+        "{behind}"
+    );
+    let until = json!({"csv": "a", "pick": "sum", "until": "^done"});
+    assert_eq!(value(until, "a,b\n1,2\ndone\n"), Ok(1.0));
+}
+
+#[test]
+fn a_table_without_a_head_has_numbers_for_columns() {
+    let text = "cpu,10,1.5ms\nio,20,2ms\n";
+    assert_eq!(value(json!({"csv": "#2", "pick": "sum"}), text), Ok(30.0));
+    let of_io = json!({"csv": "#3", "where": {"#1": "io"}, "unit": "us"});
+    assert_eq!(value(of_io, text), Ok(2000.0));
+    assert_eq!(
+        value(json!({"csv": "#1", "pick": "last"}), "1;2\n3;4"),
+        Ok(3.0)
+    );
+    let error = value(json!({"csv": "#4", "pick": "sum"}), text).unwrap_err();
+    assert!(error.contains("has no column #4"), "{error}");
+    let error = value(json!({"csv": "#1", "pick": "sum"}), "1,2\n3\n").unwrap_err();
+    assert!(error.contains("line 2, `3`"), "{error}");
+}
+
+#[test]
+fn rows_of_a_table_are_chosen_by_what_another_column_says() {
+    let text = "stressor\tops\ncpu\t5198.2\nswitch\t90968.1\ncpu\t1\n";
+    let of = |stressor: &str| json!({"csv": "ops", "where": {"stressor": stressor}});
+    assert_eq!(value(of("switch"), text), Ok(90_968.1));
+    let twice = value(of("cpu"), text).unwrap_err();
+    assert!(
+        twice.contains("where stressor = cpu is in") && twice.contains("2 times"),
+        "{twice}"
+    );
+    let none = value(of("vm"), text).unwrap_err();
+    assert!(none.contains("where stressor = vm is nowhere"), "{none}");
+    let unknown = json!({"csv": "ops", "where": {"stresor": "cpu"}});
+    assert!(value(unknown, text).unwrap_err().contains("`stresor`"));
+}
+
+#[test]
+fn lines_of_json_are_chosen_by_a_key() {
+    let text = "{\"metric\":\"vus\",\"type\":\"Point\",\"data\":{\"value\":3}}\n\
+                {\"metric\":\"took\",\"type\":\"Metric\",\"data\":{\"value\":1}}\n\
+                {\"metric\":\"took\",\"type\":\"Point\",\"data\":{\"value\":8,\"tags\":{\"status\":200}}}\n\
+                {\"metric\":\"took\",\"type\":\"Point\",\"data\":{\"value\":9,\"tags\":{\"status\":500}}}\n";
+    let keys =
+        |rows: serde_json::Value| json!({"json": "$.data.value", "where": rows, "pick": "mean"});
+    let took = json!({"metric": "took", "type": "Point"});
+    assert_eq!(value(keys(took), text), Ok(8.5));
+    let ok = json!({"metric": "took", "$.data.tags.status": 200});
+    assert_eq!(value(keys(ok), text), Ok(8.0));
+    assert!(
+        value(keys(json!({"metric": "tok"})), text)
+            .unwrap_err()
+            .contains("nowhere")
+    );
+}
+
+#[test]
+fn a_path_finds_figures_in_yaml() {
+    let text = "---\nsystem-info:\n      stress-ng-version: 0.17.06\nmetrics:\n    - stressor: cpu\n      \
+                bogo-ops-per-second-real-time: 5198.200000\n    - stressor: switch\n      \
+                bogo-ops-per-second-real-time: 90968.100000\n...\n";
+    let of = |stressor: &str| {
+        let path = "bogo-ops-per-second-real-time";
+        json!({"yaml": format!("$.metrics[?@.stressor == '{stressor}']['{path}']")})
+    };
+    assert_eq!(value(of("cpu"), text), Ok(5198.2));
+    assert_eq!(value(of("switch"), text), Ok(90_968.1));
+    assert!(value(of("vm"), text).unwrap_err().contains("nowhere"));
+    let documents = json!({"yaml": "$.p99", "where": {"name": "b"}, "unit": "us"});
+    let text = "name: a\np99: 3ms\n---\nname: b\np99: 1.5ms\n";
+    assert_eq!(value(documents, text), Ok(1500.0));
+    assert!(
+        value(json!({"yaml": "$.a"}), "a: [1")
+            .unwrap_err()
+            .contains("no YAML")
+    );
+}
+
+#[test]
+fn a_section_begins_behind_a_line() {
+    let text = "Wakeup Latencies percentiles (usec)\n 99.0th: 12\n\
+                Request Latencies percentiles (usec)\n 99.0th: 3412\n\
+                RPS percentiles\n 99.0th: 77\n";
+    let of = |after: &str| json!({"regex": r"99\.0th: (?<v>\d+)", "after": after, "until": "percentiles"});
+    assert_eq!(value(of("^Wakeup"), text), Ok(12.0));
+    assert_eq!(value(of("^Request"), text), Ok(3412.0));
+    let error = value(of("^Latencies"), text).unwrap_err();
+    assert!(
+        error.contains("no line matches after = \"^Latencies\""),
+        "{error}"
+    );
+    // Lines are counted in the whole text.
+    let wrong = json!({"regex": "99.0th: (?<v>.*)", "after": "^Request", "pick": "mean"});
+    let error = value(wrong, &text.replace("77", "-")).unwrap_err();
+    assert!(error.contains("line 6"), "{error}");
+    let json = json!({"json": "$.iops", "after": "^Result:"});
+    assert_eq!(value(json, "note\nResult:\n{\"iops\": 7}\n"), Ok(7.0));
+}
+
+#[test]
+fn digits_in_groups_are_one_number() {
+    let keys = |thousands: serde_json::Value| {
+        let mut keys = json!({"regex": r"(?<v>\S+)\s+cycles"});
+        keys.as_object_mut()
+            .unwrap()
+            .extend(thousands.as_object().cloned().unwrap());
+        keys
+    };
+    let sure = keys(json!({}));
+    assert_eq!(
+        value(sure.clone(), " 12,345,678      cycles"),
+        Ok(12_345_678.0)
+    );
+    let unsure = value(sure, "345,678 cycles").unwrap_err();
+    assert!(unsure.contains("345678 or 345.678"), "{unsure}");
+    let comma = keys(json!({"thousands": ","}));
+    assert_eq!(value(comma.clone(), "345,678 cycles"), Ok(345_678.0));
+    assert!(value(comma, "3,5 cycles").is_err());
+    let point = keys(json!({"thousands": "."}));
+    assert_eq!(value(point, "345.678,5 cycles"), Ok(345_678.5));
+}
+
+#[test]
+fn an_expression_that_takes_a_part_of_a_number_is_refused() {
+    for (regex, text, whole) in [
+        (r"cycles: (?<v>\d+)", "cycles: 12,345,678", "12,345,678"),
+        (r"took.*(?<v>\d+) ms", "took 123 ms", "123"),
+    ] {
+        let error = value(json!({"regex": regex}), text).unwrap_err();
+        assert!(error.contains(&format!("a part of `{whole}`")), "{error}");
+    }
+    let separated = json!({"regex": r"^\w+,(?<v>\d+),"});
+    assert_eq!(value(separated, "a,12,345"), Ok(12.0));
+}
+
+#[test]
+fn a_percentile_of_many_figures_is_picked() {
+    let text: String = (1..=200).map(|ms| format!("{ms}\n")).collect();
+    let text = format!("frametime\n{text}");
+    let keys = |pick: &str| json!({"csv": "frametime", "pick": pick, "unit": "ms"});
+    assert_eq!(value(keys("p99"), &text), Ok(198.0));
+    assert_eq!(value(keys("p1"), &text), Ok(2.0));
+    let few = value(keys("p99.9"), &text).unwrap_err();
+    assert!(
+        few.contains("p99.9 needs 1000 figures") && few.contains("200"),
+        "{few}"
+    );
 }
