@@ -8,16 +8,19 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
 pub mod bench_file;
+pub mod cachyos;
 mod convert;
 mod empty;
 mod error;
 mod files;
+pub mod lkp;
 mod machines;
 pub mod mmtests;
 pub mod phoronix;
 pub mod schbench;
 pub mod schedbench;
 pub mod schedtests;
+pub mod table;
 
 pub use convert::{Converted, Options};
 pub use error::ImportError;
@@ -67,6 +70,23 @@ pub static TOOLS: &[Tool] = &[
                   scheduler",
         reader: schedbench::read,
     },
+    Tool {
+        name: lkp::NAME,
+        summary: "lkp-tests: a tree of results with stats.json of each run, or the text of a table of lkp \
+                  ncompare, also as the kernel test robot mails it",
+        reader: lkp::read,
+    },
+    Tool {
+        name: cachyos::NAME,
+        summary: "benchie_DATE.log of cachyos-benchmarker, or directories of them; ARM=PATH names their arm",
+        reader: cachyos::read,
+    },
+    Tool {
+        name: table::NAME,
+        summary: "runs of any tool, as CSV or JSON with a row or an object for each; --arm, --cell and \
+                  --metric name its columns",
+        reader: table::read_unknown,
+    },
 ];
 
 impl Tool {
@@ -78,11 +98,19 @@ impl Tool {
     /// Reads the files or directories that were named, at least one. Runs in which nothing was
     /// measured are faults; arms that were measured on different machines are a warning.
     pub fn read(&self, paths: &[PathBuf]) -> Result<Imported, ImportError> {
-        let mut imported = (self.reader)(paths)?;
-        empty::take_out(&mut imported);
-        machines::compare(&mut imported);
-        Ok(imported)
+        Ok(looked_at((self.reader)(paths)?))
     }
+}
+
+/// Reads a table with these columns, as [`Tool::read`] does the files of a tool.
+pub fn read_table(paths: &[PathBuf], columns: &table::Columns) -> Result<Imported, ImportError> {
+    Ok(looked_at(table::read(paths, columns)?))
+}
+
+fn looked_at(mut imported: Imported) -> Imported {
+    empty::take_out(&mut imported);
+    machines::compare(&mut imported);
+    imported
 }
 
 /// Everything that was read.

@@ -64,7 +64,8 @@ fn add(imported: &mut Imported, file: &Path, mut read: Read, named: Option<&str>
     }
 }
 
-fn with_arm(path: &Path) -> (Option<String>, PathBuf) {
+/// The arm and the path of `ARM=PATH`.
+pub(crate) fn with_arm(path: &Path) -> (Option<String>, PathBuf) {
     let text = path.to_string_lossy();
     match text.split_once('=') {
         Some((arm, rest)) if !path.exists() && !arm.is_empty() => {

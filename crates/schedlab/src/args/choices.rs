@@ -1,12 +1,20 @@
 //! Values of options that are names of a table.
 
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::{
+    NonEmptyStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser,
+};
+use model::printed::number::Thousands;
 
 /// The formats of a report, by name.
 pub fn format() -> impl TypedValueParser<Value = &'static report::Format> {
     let names = report::FORMATS.iter().map(|format| format.name);
     PossibleValuesParser::new(names)
         .map(|name| report::Format::named(&name).unwrap_or(&report::FORMATS[0]))
+}
+
+/// The signs between groups of digits.
+pub fn thousands() -> impl TypedValueParser<Value = Thousands> {
+    NonEmptyStringValueParser::new().try_map(Thousands::try_from)
 }
 
 /// The tools whose results can be imported, by name.

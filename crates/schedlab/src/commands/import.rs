@@ -4,7 +4,7 @@ use crate::args::ImportArgs;
 use crate::commands::report::on_new;
 use crate::exit::CliError;
 use crate::measure::{build, default_dir};
-use ::import::{Converted, ImportError, Imported, Options};
+use ::import::{Converted, ImportError, Imported, Options, read_table, table};
 use model::{Severity, Warning};
 use std::path::Path;
 use std::process::ExitCode;
@@ -14,7 +14,7 @@ const MOST_FAULTS: usize = 20;
 const SKIP_BAD: &str = "--skip-bad";
 
 pub fn import(args: &ImportArgs) -> Result<ExitCode, CliError> {
-    let mut imported = args.tool.read(&args.paths).map_err(|e| refused(&[e]))?;
+    let mut imported = read(args)?;
     match args.skip_bad {
         true => leave_out(&mut imported),
         false if !imported.faults.is_empty() => return Err(refused_in_part(&imported)),
@@ -36,6 +36,25 @@ pub fn import(args: &ImportArgs) -> Result<ExitCode, CliError> {
     let dir = dir.unwrap_or_else(|| default_dir(args.tool.name));
     converted.write(&dir)?;
     on_new(&dir, args.format)
+}
+
+fn read(args: &ImportArgs) -> Result<Imported, CliError> {
+    let Some(arm) = &args.arm else {
+        return args.tool.read(&args.paths).map_err(|e| refused(&[e]));
+    };
+    if args.tool.name != table::NAME {
+        return Err(CliError::Usage {
+            message: format!("{} has no columns to name", args.tool.name),
+            help: Some("--arm, --cell and --metric are for `schedlab import table`".to_owned()),
+        });
+    }
+    let columns = table::Columns {
+        arm: arm.clone(),
+        cells: args.cells.clone(),
+        metrics: args.metrics.clone(),
+        thousands: args.thousands,
+    };
+    read_table(&args.paths, &columns).map_err(|e| refused(&[e]))
 }
 
 fn leave_out(imported: &mut Imported) {
