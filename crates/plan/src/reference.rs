@@ -237,7 +237,7 @@ const ARM: TableDef = TableDef {
         ),
         KeyDef::new(
             "kernel",
-            "`debian:SUITE`, `debian:PACKAGE`, path or `host`",
+            "`debian:SUITE`, `debian:PACKAGE`, `file:PACKAGES`, path or `host`",
             "that of the target",
             "Kernel of the arm's trials, on a target that boots.",
         ),

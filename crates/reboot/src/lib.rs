@@ -219,7 +219,7 @@ pub fn is_of_once(argument: &str) -> bool {
     ARGUMENTS.split(' ').any(|ours| ours == argument)
 }
 
-/// Releases of the kernels that are installed here.
+/// Releases of the kernels that are installed here, older ones first.
 pub fn installed(root: &Path) -> Vec<String> {
     let files = std::fs::read_dir(root.join("boot")).into_iter().flatten();
     let names = files
@@ -228,7 +228,7 @@ pub fn installed(root: &Path) -> Vec<String> {
     let mut releases: Vec<String> = names
         .filter_map(|name| name.strip_prefix("vmlinuz-").map(str::to_owned))
         .collect();
-    releases.sort();
+    releases.sort_by(|one, other| model::compare_releases(one, other));
     releases
 }
 

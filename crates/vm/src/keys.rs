@@ -56,7 +56,7 @@ struct FileForward {
 pub const KEYS: &[KeyDef] = &[
     KeyDef::new(
         "kernel",
-        "`debian:SUITE`, `debian:PACKAGE`, path of an image or a built tree, or `host`",
+        "`debian:SUITE`, `debian:PACKAGE`, `file:PACKAGES`, path of an image or a built tree, or `host`",
         "needed",
         "Kernel of the guest, for arms that name no other.",
     ),

@@ -2,7 +2,8 @@
 //! lists are already there. Nothing is fetched.
 
 use super::apt::Suite;
-use super::{Kernel, SUITES, unpacked};
+use super::{Kernel, SUITES, dir_name, unpacked};
+use model::compare_releases;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -27,7 +28,7 @@ pub(crate) fn kernels_directory(cache: &Path) -> PathBuf {
     cache.join("kernels")
 }
 
-/// Unpacked packages (`NAME_VERSION`), sorted by name.
+/// Unpacked packages (`NAME_VERSION`), sorted by name, older versions first.
 pub(crate) fn cached_directories(cache: &Path) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = fs::read_dir(kernels_directory(cache))
         .into_iter()
@@ -38,7 +39,7 @@ pub(crate) fn cached_directories(cache: &Path) -> Vec<PathBuf> {
                 .is_some_and(|n| n.to_string_lossy().starts_with("linux-"))
         })
         .collect();
-    found.sort();
+    found.sort_by(|one, other| compare_releases(&dir_name(one), &dir_name(other)));
     found
 }
 

@@ -1,7 +1,7 @@
 //! Which kernel a guest boots, and what is known of it before it does.
 //!
 //! A kernel is named by `debian:SUITE`, `debian:PACKAGE`, the path of a bzImage or
-//! of a built kernel tree, or `host`. Everything that is fetched lies in the cache,
+//! of a built kernel tree, `file:` with packages of any distribution, or `host`. Everything that is fetched lies in the cache,
 //! by version, and is whole or absent.
 
 pub mod apt;
@@ -10,6 +10,7 @@ pub mod build;
 pub(crate) mod config;
 pub mod image;
 pub mod list;
+pub(crate) mod packages;
 pub(crate) mod sources;
 pub mod vmlinux;
 
@@ -121,10 +122,17 @@ enum Source<'a> {
     Suite(&'a str),
     Package(&'a str),
     Host,
+    Packages(&'a str),
     Path(&'a Path),
 }
 
 fn source(name: &str) -> Source<'_> {
+    if let Some(paths) = name.strip_prefix("file:") {
+        return match paths.contains(',') || packages::is_package(paths) {
+            true => Source::Packages(paths),
+            false => Source::Path(Path::new(paths)),
+        };
+    }
     match name.strip_prefix("debian:") {
         Some(package) if package.starts_with("linux-") => Source::Package(package),
         Some(suite) => Source::Suite(suite),
@@ -139,6 +147,7 @@ pub(crate) fn resolve(name: &str, cache: &Path) -> Result<Kernel, VmError> {
         Source::Suite(suite) => from_suite(name, suite, cache),
         Source::Package(package) => from_package(name, package, cache),
         Source::Host => from_host(name),
+        Source::Packages(paths) => packages::resolve(name, paths, cache),
         Source::Path(path) if path.is_dir() => from_tree(name, path),
         Source::Path(path) => from_image(name, path),
     }
@@ -301,7 +310,9 @@ fn from_image(name: &str, path: &Path) -> Result<Kernel, VmError> {
         return Err(unmet(
             &format!("kernel {name}"),
             "no such file",
-            "write debian:SUITE, the path of a bzImage or of a built tree, or host",
+            "write debian:SUITE, the path of a bzImage or of a built tree, host, or of another \
+             distribution file: with the packages of its kernel, such as \
+             file:linux-image-….deb,linux-modules-….deb, file:kernel-core-….rpm or file:linux-….pkg.tar.zst",
         ));
     }
     let path = absolute(path)?;
@@ -363,6 +374,8 @@ mod tests {
         );
         assert_eq!(source("host"), Source::Host);
         assert_eq!(source("./bzImage"), Source::Path(Path::new("./bzImage")));
+        assert_eq!(source("file:bzImage"), Source::Path(Path::new("bzImage")));
+        assert_eq!(source("file:a.rpm"), Source::Packages("a.rpm"));
     }
 
     #[test]
