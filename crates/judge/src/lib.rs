@@ -155,7 +155,7 @@ pub struct Judged<'a> {
 impl Judged<'_> {
     /// More blocks can still change what is known.
     pub fn is_open(&self) -> bool {
-        match self.judgement.verdict {
+        match self.judgement.supported() {
             Verdict::Unknown => true,
             Verdict::Better | Verdict::Worse => self.survives == Some(false),
             Verdict::Same => false,

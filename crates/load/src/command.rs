@@ -19,7 +19,9 @@ use crate::{
     Phases, Usual, Window, Work, phase, program,
 };
 use model::check::check_argv;
-use model::{Better, Invalid, KeyDef, Load, MetricDef, Problem, Program, Severity, Warning};
+use model::{
+    Better, Invalid, KeyDef, Load, Measurement, MetricDef, Problem, Program, Severity, Warning,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -316,6 +318,15 @@ impl Driver for Command {
             warnings: notes.into_iter().map(passed_over).collect(),
             ..Parsed::default()
         })
+    }
+
+    /// Files that a program wrote are not among what a trial keeps of what it printed.
+    fn read_again(&self, _job: &Job, output: &Output) -> Option<Result<Vec<Measurement>, String>> {
+        let is_printed = |own: &&OwnMetric| !matches!(own.from, Source::File(_));
+        let printed = self.metrics.iter().filter(is_printed);
+        let printed: Vec<&OwnMetric> = printed.collect();
+        let read = || printed.iter().map(|own| own.measured(output)).collect();
+        (!printed.is_empty()).then(read)
     }
 }
 

@@ -10,7 +10,9 @@ use crate::{
     Window, Work, program,
 };
 use model::check::{check_count, check_size};
-use model::{Better, Calibration, Invalid, KeyDef, Load, MetricDef, Problem, Program, Task};
+use model::{
+    Better, Calibration, Invalid, KeyDef, Load, Measurement, MetricDef, Problem, Program, Task,
+};
 use serde::{Deserialize, Serialize};
 
 const KEYS: &[KeyDef] = &[
@@ -266,6 +268,10 @@ impl Driver for Hackbench {
             metrics: vec![HACKBENCH_TIME.measured(seconds)],
             ..Parsed::default()
         })
+    }
+
+    fn read_again(&self, job: &Job, output: &Output) -> Option<Result<Vec<Measurement>, String>> {
+        Some(self.parse(job, output).map(|parsed| parsed.metrics))
     }
 }
 

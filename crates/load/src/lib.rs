@@ -32,6 +32,7 @@ pub mod pairs;
 pub mod params;
 pub mod periodic;
 pub mod phase;
+mod printed;
 pub mod program;
 pub mod recording;
 pub mod registry;
@@ -60,6 +61,7 @@ pub use kind::{
 pub use native::native_main;
 pub use params::{Params, Work};
 pub use phase::{NativeError, Phases};
+pub use printed::{Printed, read_again};
 pub use rr::serve::serve_pairs_main;
 pub use serve::serve_main;
 pub use spin::spin_main;
@@ -415,4 +417,13 @@ pub trait Driver {
     }
     /// Figures from what the process left; an error is a failed trial.
     fn parse(&self, job: &Job, output: &Output) -> Result<Parsed, String>;
+    /// Those of the figures that stand in what the process printed, from that alone; `None` where
+    /// none do.
+    fn read_again(
+        &self,
+        _job: &Job,
+        _output: &Output,
+    ) -> Option<Result<Vec<model::Measurement>, String>> {
+        None
+    }
 }

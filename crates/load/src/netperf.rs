@@ -12,7 +12,7 @@ use crate::{
     Asks, Chosen, Driver, Job, Keys, KindDef, Launch, LoadForms, Output, Params, Parsed, Usual,
     Window, Work, pairs, program,
 };
-use model::{Invalid, KeyDef, Load, MetricDef, Place, Problem, Program, Task};
+use model::{Invalid, KeyDef, Load, Measurement, MetricDef, Place, Problem, Program, Task};
 use serde::{Deserialize, Serialize};
 
 const KEYS: &[KeyDef] = &[
@@ -386,6 +386,10 @@ impl Driver for Netperf {
                 places(asked)
             )),
         }
+    }
+
+    fn read_again(&self, job: &Job, output: &Output) -> Option<Result<Vec<Measurement>, String>> {
+        Some(self.parse(job, output).map(|parsed| parsed.metrics))
     }
 }
 

@@ -16,7 +16,8 @@ use crate::{
 };
 use model::check::check_count;
 use model::{
-    Calibration, Invalid, KeyDef, Load, MetricDef, Problem, Program, Severity, Task, Warning,
+    Calibration, Invalid, KeyDef, Load, Measurement, MetricDef, Problem, Program, Severity, Task,
+    Warning,
 };
 use report::{Report, Section};
 use serde::{Deserialize, Serialize};
@@ -258,6 +259,10 @@ impl Driver for Schbench {
             parsed.warnings.push(no_warmup());
         }
         Ok(parsed)
+    }
+
+    fn read_again(&self, job: &Job, output: &Output) -> Option<Result<Vec<Measurement>, String>> {
+        Some(self.parse(job, output).map(|parsed| parsed.metrics))
     }
 }
 

@@ -12,7 +12,7 @@ use crate::{
     Asks, Chosen, Driver, Job, Keys, KindDef, Launch, LoadForms, Output, Params, Parsed, Usual,
     Window, Work, program,
 };
-use model::{Better, KeyDef, Load, MetricDef, Place, Problem, Program, Task};
+use model::{Better, KeyDef, Load, Measurement, MetricDef, Place, Problem, Program, Task};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -205,6 +205,10 @@ impl Driver for Tbench {
                 Err(program::garbage(PROGRAM.name, &expected, output))
             }
         }
+    }
+
+    fn read_again(&self, job: &Job, output: &Output) -> Option<Result<Vec<Measurement>, String>> {
+        Some(self.parse(job, output).map(|parsed| parsed.metrics))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::fold::{alike, in_ranges};
 use crate::quantity::{count, difference, differences, evidence, in_short, percent, strength};
-use crate::render::conclusion;
+use crate::render::{arms, conclusion};
 use crate::table::across::Sequential;
 use crate::table::across::sequential::{Apart, Level, Row};
 use crate::table::most_common;
@@ -102,6 +102,7 @@ pub fn summary(table: &Table) -> Vec<String> {
     }
     let mut lines: Vec<String> = Vec::new();
     lines.extend(conclusion::sentences(table));
+    lines.extend(arms::among(table));
     if table.tallies.is_empty() {
         lines.push(ONE_ARM.to_owned());
     }
@@ -241,12 +242,14 @@ pub fn blocks(comparison: &Comparison) -> String {
     }
 }
 
-/// The verdict, with a star if it does not hold among all the others.
+/// The verdict, with a star if it does not hold among all the others: `was better` where later
+/// blocks took it back.
 pub fn marked_verdict(comparison: &Comparison) -> String {
     let verdict = verdict(comparison);
-    match comparison.survives_ebh {
-        Some(false) => format!("{verdict}*"),
-        _ => verdict.to_owned(),
+    match (comparison.withdrawn, comparison.survives_ebh) {
+        (Some(earlier), _) => format!("was {}", earlier.as_str()),
+        (None, Some(false)) => format!("{verdict}*"),
+        (None, _) => verdict.to_owned(),
     }
 }
 
@@ -346,11 +349,15 @@ pub fn meaning(comparison: &Comparison, smallest_effect: f64) -> String {
             format!("{arm} was not compared with {baseline} in {metric}.")
         }
         Verdict::Unknown => format!(
-            "{} not tell {arm} from {baseline} in {metric}. {}",
+            "{} not tell {arm} from {baseline} in {metric}{}. {}",
             match c.blocks {
                 1 => "1 block does".to_owned(),
                 blocks => format!("{blocks} blocks do"),
             },
+            c.withdrawn.map_or_else(String::new, |was| format!(
+                "; earlier ones said {}",
+                was.as_str()
+            )),
             remedy(c)
         ),
     }

@@ -673,6 +673,7 @@ impl<'a> Run<'a> {
             left_ns: self.time_left(block),
         };
         (self.sink)(Event::BlockEnded { state: &state });
+        self.say_if_too_few(block);
     }
 }
 

@@ -7,7 +7,7 @@ use doors::shown::{self, Stream, sentence};
 use indicatif::style::ProgressTracker;
 use indicatif::{MultiProgress, ProgressBar, ProgressState, ProgressStyle};
 use model::trial::headline;
-use model::{Experiment, Plan, format_duration_ns, format_rate};
+use model::{Experiment, Plan, Trial, format_duration_ns, format_rate};
 use report::count;
 use runner::{Event, OpenComparison, Progress};
 use std::cell::Cell;
@@ -32,6 +32,18 @@ pub struct Display {
     state: String,
     cells: usize,
     decides: f64,
+}
+
+/// Line about the first trial whose load was more than could be carried: whoever sees it need not wait for
+/// the end of the run.
+fn overload_of(trial: &Trial) -> Option<String> {
+    (trial.is_ok() && results::overload::is_overloaded(trial)).then(|| {
+        format!(
+            "overloaded: {}, {}: more was offered than done, so latency will not be compared and goodput \
+             decides; to compare latency end this run (Ctrl-C) and take a lower rate",
+            trial.cell, trial.arm
+        )
+    })
 }
 
 impl Display {
@@ -106,6 +118,11 @@ impl Display {
                     let (state, cell, arm) = (state.name(), &trial.cell, &trial.arm);
                     self.lines
                         .say(&format!("{machine}{state}: {cell}, {arm}: {why}"));
+                }
+                if let Some(line) =
+                    overload_of(trial).filter(|_| self.noted.insert(trial.cell.clone()))
+                {
+                    self.lines.say(&format!("{machine}{line}"));
                 }
             }
             Event::Piloted { cell, what } => self.lines.say(&format!("{machine}{cell}: {what}")),

@@ -55,8 +55,9 @@ fn install_version(program: &str) -> Result<(), CliError> {
 /// An error where a scheduler is missing, if the target has the programs of this machine: that is
 /// known before the machine is waited for or a guest is booted.
 pub fn require_installed(experiment: &Experiment) -> Result<(), CliError> {
-    // This machine itself is looked at as soon, and all that it lacks is said at once.
-    if experiment.target.is_local() {
+    // This machine itself is looked at as soon, and all that it lacks is said at once, unless another run
+    // must be waited for.
+    if experiment.target.is_local() && !crate::targets::is_in_use(&experiment.target)? {
         return Ok(());
     }
     let def = target::def(&experiment.target).map_err(PlanError::from)?;

@@ -159,6 +159,19 @@ pub fn made_ready(
     Ok(Some(lock))
 }
 
+/// Is a run under way that one on this target would have to wait for?
+pub fn is_in_use(spec: &TargetSpec) -> Result<bool, CliError> {
+    if !target::can(spec).map_err(PlanError::from)?.here {
+        return Ok(false);
+    }
+    match machine_lock::acquire() {
+        Ok(_lock) => Ok(false),
+        Err(LockError::Held { .. } | LockError::HeldElsewhere) => Ok(true),
+        // Where the lock is needed this is an error.
+        Err(_) => Ok(false),
+    }
+}
+
 /// Refuses where an agent on this machine would wait for that of another run, and names the run.
 pub fn unused(spec: &TargetSpec) -> Result<(), CliError> {
     match spec.is_local() && agent::is_busy()? {

@@ -21,7 +21,9 @@
 //! intersection of the intervals: that is as valid and narrower, but it ends up
 //! empty when the noise drifts, and hides the very trouble. Instead
 //! [`Judgement::upheld`] says whether all blocks together still support the
-//! verdict; where they do not, the noise has probably changed during the run.
+//! verdict; where they do not, the noise has probably changed during the run. Then a report says
+//! *unknown*, and what it was called before: a call beside an interval that includes "no change"
+//! would be believed by nobody, and to call less makes no more errors.
 //!
 //! Everything is recomputed from the blocks alone; nothing is remembered
 //! between calls.
@@ -149,6 +151,19 @@ impl Judgement {
         }
     }
 
+    /// The verdict that all blocks together support; *unknown* where only earlier ones did.
+    pub fn supported(&self) -> Verdict {
+        match self.upheld {
+            true => self.verdict,
+            false => Verdict::Unknown,
+        }
+    }
+
+    /// The verdict of earlier blocks that all of them together no longer support.
+    pub fn withdrawn(&self) -> Option<Verdict> {
+        (!self.upheld).then_some(self.verdict)
+    }
+
     /// None without blocks.
     pub fn known_ratio(&self) -> Option<f64> {
         Some(self.ratio).filter(|ratio| ratio.is_finite())
@@ -194,16 +209,17 @@ pub fn judge(xs: &[f64], params: &Params) -> Judgement {
     }
     let all = Moments::of(xs);
     let decision = first_decision(xs, params);
-    let needed = || blocks_needed(&all, params);
+    let upheld = decision.is_none_or(|decision| supports(&all, decision.verdict, params));
+    let is_open = decision.is_none() || !upheld;
     Judgement {
         verdict: decision.map_or(Verdict::Unknown, |decision| decision.verdict),
-        blocks_needed: decision.is_none().then(needed).flatten(),
+        blocks_needed: is_open.then(|| blocks_needed(&all, params)).flatten(),
         ratio: all.mean().exp(),
         interval: safe_test::interval(&all, params.alpha).map(to_ratio),
         e_value: safe_test::saturating_exp(safe_test::ln_e_value(&all)),
         blocks: all.count(),
         decided_at: decision.map(|decision| decision.block),
-        upheld: decision.is_none_or(|decision| supports(&all, decision.verdict, params)),
+        upheld,
         test: Test::SafeT,
         difference: None,
     }
@@ -386,6 +402,9 @@ mod tests {
         assert_eq!(late.at_the_end(&HIGHER).verdict, Verdict::Unknown);
         assert_eq!(early.at_the_end(&HIGHER).verdict, Verdict::Better);
         assert_eq!(late.decided_at, early.decided_at);
+        assert_eq!(late.supported(), Verdict::Unknown);
+        assert_eq!(late.withdrawn(), Some(Verdict::Better));
+        assert!(late.blocks_needed.is_some_and(|needed| needed > 16));
     }
 
     #[test]

@@ -71,11 +71,15 @@ fn an_honest_capsule_is_verified() {
     );
     let last = said.lines().last().unwrap();
     assert!(
-        last.contains("what it says is what it holds; not recomputed: "),
+        last.contains("what it says is what it holds; ")
+            && last.contains("proven: the arm of 18 trials; recomputed: ")
+            && last.contains("taken on trust: ")
+            && last.ends_with("signed by nobody"),
         "{last}"
     );
     assert!(
-        last.contains("figures without a histogram (") && last.contains("system.json"),
+        last.contains("figures that are in no histogram and no output (")
+            && last.contains("system.json"),
         "{last}"
     );
 }
@@ -658,4 +662,80 @@ fn the_experiment_of_a_capsule_is_repeated_here() {
     assert_eq!(stored.plan.cells, repeated.plan.cells);
     assert_eq!(repeated.trials.len(), repeated.experiment.arms.len());
     expect_code(&bench.run(&["compare", "stored", "repeated"]), 4);
+}
+
+/// A run of a command whose figure decides, in `run/`.
+fn figure_of_a_command() -> Bench {
+    let bench = Bench::default();
+    let file = bench.file(
+        "figure.toml",
+        "[[arm]]\nname = \"default\"\n[[arm]]\nname = \"nice\"\npolicy = { nice = 5 }\n\
+         [[workload]]\nname = \"told\"\nkind = \"command\"\ncommand = [\"echo\", \"figure: 600\"]\n\
+         [[workload.metric]]\nname = \"figure\"\nbetter = \"lower\"\nregex = 'figure: (?<v>\\S+)'\n\
+         [stop]\nmax-blocks = 2\n",
+    );
+    let ran = bench.run(&["run", "--wait", &file, "-o", "run"]);
+    assert!(
+        ran.status.code().is_some_and(|code| [0, 4].contains(&code)),
+        "{}",
+        stderr(&ran)
+    );
+    bench
+}
+
+/// Halves the figure of every trial of the arm `nice`, and makes the files of the report anew.
+fn forge(bench: &Bench) {
+    let trials = fs::read_dir(bench.path("run/trials")).unwrap();
+    for trial in trials.map(|entry| entry.unwrap().path().join("trial.json")) {
+        let text = fs::read_to_string(&trial).unwrap();
+        let mut trial_json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        if trial_json["arm"] != "nice" {
+            continue;
+        }
+        let metrics = trial_json["result"]["metrics"].as_array_mut().unwrap();
+        let figure = metrics.iter_mut().find(|m| m["metric"] == "figure");
+        figure.unwrap()["value"] = 300.0.into();
+        fs::write(&trial, trial_json.to_string()).unwrap();
+    }
+}
+
+#[test]
+fn a_forged_figure_of_a_command_is_named_from_the_output_beside_it() {
+    let _turn = alone();
+    let bench = figure_of_a_command();
+    expect_code(&bench.run(&["pack", "run", "-o", "honest.tar.gz"]), 0);
+    let honest = bench.run(&["verify", "honest.tar.gz"]);
+    expect_code(&honest, 0);
+    let said = stdout(&honest);
+    assert!(
+        said.contains("figures that programs printed: 4 recomputed"),
+        "{said}"
+    );
+    assert!(!said.contains("of the metrics that decide"), "{said}");
+    forge(&bench);
+    expect_code(&bench.run(&["pack", "run", "-o", "forged.tar.gz"]), 0);
+    let forged = bench.run(&["verify", "forged.tar.gz"]);
+    expect_code(&forged, 1);
+    let said = stdout(&forged);
+    assert!(
+        said.contains("figure: says 300 count, recomputed 600 count from what its program printed"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_deciding_figure_whose_output_was_taken_away_is_named_in_the_last_line() {
+    let _turn = alone();
+    let bench = figure_of_a_command();
+    forge(&bench);
+    for trial in fs::read_dir(bench.path("run/trials")).unwrap() {
+        fs::remove_file(trial.unwrap().path().join("stdout.log")).unwrap();
+    }
+    expect_code(&bench.run(&["pack", "run", "-o", "forged.tar.gz"]), 0);
+    let said = stdout(&bench.run(&["verify", "forged.tar.gz"]));
+    let last = said.lines().last().unwrap();
+    assert!(
+        last.contains("of the metrics that decide, not recomputed: figure;"),
+        "{last}"
+    );
 }

@@ -97,6 +97,46 @@ fn two_containers_of_one_kernel_do_not_run_at_once() {
 }
 
 #[test]
+fn an_experiment_is_checked_beside_a_run_and_a_missing_scheduler_is_said_before_the_queue() {
+    let _turn = alone();
+    let (first, second) = (Bench::default(), Bench::default());
+    let _run = long_run(&first);
+    let checked = second.run(&["check", "-a", "default", "-a", "batch", "-w", "wakeup"]);
+    expect_code(&checked, 0);
+    let said = stdout(&checked);
+    assert!(
+        said.contains("nothing that can be seen without starting anything is missing"),
+        "{said}"
+    );
+    assert!(said.contains("Another run is under way"), "{said}");
+    let missing = second.run(&["check", "-a", "default", "-a", "scx_lavdd", "-w", "wakeup"]);
+    expect_code(&missing, 3);
+    assert!(
+        stderr(&missing).contains("did you mean `scx_lavd`?"),
+        "{}",
+        stderr(&missing)
+    );
+    // It would wait for ever for the machine.
+    let waiting = [
+        "run",
+        "--wait",
+        "-a",
+        "default",
+        "-a",
+        "scx_lavdd",
+        "-w",
+        "wakeup",
+    ];
+    let refused = second.run(&waiting);
+    expect_code(&refused, 3);
+    assert!(
+        stderr(&refused).contains("did you mean `scx_lavd`?"),
+        "{}",
+        stderr(&refused)
+    );
+}
+
+#[test]
 fn no_other_user_keeps_root_from_running_or_restoring() {
     if !root_or_skip() {
         return;

@@ -46,7 +46,7 @@ pub fn written(writer: csv::Writer<Vec<u8>>) -> Result<String, ReportError> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-const HEAD_OF_COMPARISONS: [&str; 25] = [
+const HEAD_OF_COMPARISONS: [&str; 26] = [
     "cell",
     "workload",
     "load",
@@ -72,6 +72,7 @@ const HEAD_OF_COMPARISONS: [&str; 25] = [
     "blocks",
     "blocks_needed",
     "notes",
+    "withdrawn",
 ];
 
 /// One row a comparison. What has no value is empty.
@@ -86,7 +87,7 @@ pub fn comparisons(table: &Table) -> Result<String, ReportError> {
     written(writer)
 }
 
-fn columns_of_comparison(cell: &str, c: &Comparison) -> [String; 25] {
+fn columns_of_comparison(cell: &str, c: &Comparison) -> [String; 26] {
     let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
     [
         text(cell),
@@ -115,6 +116,8 @@ fn columns_of_comparison(cell: &str, c: &Comparison) -> [String; 25] {
         c.blocks.to_string(),
         number(c.blocks_needed.map(f64::from)),
         text(&c.notes.join("; ")),
+        c.withdrawn
+            .map_or_else(String::new, |was| was.as_str().to_owned()),
     ]
 }
 

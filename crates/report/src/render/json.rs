@@ -14,7 +14,7 @@ use serde::Serialize;
 /// The shape of this report. A reader takes any minor of its major.
 pub const REPORT_FORMAT: Format = Format {
     major: 1,
-    minor: 15,
+    minor: 16,
 };
 
 #[derive(Serialize)]

@@ -64,7 +64,10 @@ fn status(table: &Table, c: &Comparison) -> TestCaseStatus {
         (Verdict::Better | Verdict::Same, _) => return TestCaseStatus::success(),
     };
     status.set_message(words::meaning(c, table.experiment.smallest_effect));
-    status.set_type(words::verdict(c));
+    status.set_type(match c.withdrawn {
+        Some(_) => words::marked_verdict(c),
+        None => words::verdict(c).to_owned(),
+    });
     status
 }
 

@@ -5,6 +5,7 @@
 
 use super::sheet::{Moved, Sheet, moved, of_sets, sheets};
 use crate::quantity::percent;
+use crate::render::arms;
 use crate::table::{CellTable, Comparison, Notice, Table};
 use crate::words;
 use model::printable::one_line;
@@ -17,6 +18,8 @@ pub fn render(table: &Table) -> String {
     out.push(String::new());
     out.extend(table.serious().map(notice));
     out.extend(bullets(words::summary(table)));
+    out.extend(bullets(arms::definitions(table)));
+    out.extend(bullets(arms::in_all(table).into_iter().collect()));
     out.extend(not_measured(table));
     out.push(String::new());
     out.extend(verdicts(table));

@@ -1,5 +1,6 @@
 //! The output formats: the one table, and one module for each of them.
 
+pub(crate) mod arms;
 pub(crate) mod chart;
 pub(crate) mod conclusion;
 pub(crate) mod csv;

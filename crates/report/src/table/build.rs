@@ -51,6 +51,8 @@ impl Table {
                 sets: across::sets::sets(results),
                 sequential: across::sequential::sequential(results),
                 machines,
+                between: across::between::between(results),
+                paid: across::paid::paid(results),
                 certificate: Certificate::of(results),
             },
             trials: count_trials(results),
@@ -61,6 +63,26 @@ impl Table {
             system: results.system.clone(),
         }
     }
+}
+
+/// Deciding comparisons of one cell between the arms themselves, each pair once: the later arm against
+/// the earlier one. Neither the baseline nor its repetition is among them.
+pub(crate) fn between(results: &ResultSet, cell: usize) -> Vec<Comparison> {
+    let mut scope = CellScope::new(results, cell, 0.0);
+    let heads = scope.metric_heads();
+    let experiment = &results.experiment;
+    let is_compared = |arm: &usize| *arm != experiment.baseline && !is_aa(experiment, *arm);
+    let arms: Vec<usize> = (0..experiment.arms.len()).filter(is_compared).collect();
+    let mut found = Vec::new();
+    for (at, earlier) in arms.iter().enumerate() {
+        scope.baseline = *earlier;
+        for head in heads.iter().filter(|head| head.better != Better::Neither) {
+            let later = arms.iter().skip(at + 1);
+            let compared = later.map(|later| scope.compare(head, *later));
+            found.extend(compared.filter(|c| c.deciding && c.blocks > 0));
+        }
+    }
+    found
 }
 
 /// Comparisons of one cell, as the table has them but for what other cells say of them.
@@ -81,7 +103,24 @@ fn experiment_info(results: &ResultSet) -> ExperimentInfo {
         tool_commit: manifest.tool_commit.clone(),
         confidence: experiment.stop.confidence,
         smallest_effect: experiment.stop.smallest_effect,
+        in_all_arms: in_all_arms(&experiment.arms),
     }
+}
+
+/// Tunables that all arms have alike, as in summaries of arms: `autogroup=off`.
+fn in_all_arms(arms: &[model::Arm]) -> Vec<String> {
+    let Some((first, others)) = arms.split_first().filter(|(_, others)| !others.is_empty()) else {
+        return Vec::new();
+    };
+    let is_in_all = |(name, value): &(&String, &String)| {
+        others
+            .iter()
+            .all(|arm| arm.tunables.get(*name) == Some(*value))
+    };
+    let found = first.tunables.iter().filter(is_in_all);
+    found
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect()
 }
 
 fn arm_infos(results: &ResultSet) -> Vec<ArmInfo> {
@@ -96,6 +135,7 @@ fn arm_infos(results: &ResultSet) -> Vec<ArmInfo> {
             },
             baseline: index == experiment.baseline,
             aa: is_aa(experiment, index),
+            programs: evidence::programs(results, index),
             evidence: evidence::of_arm(results, index),
         })
         .collect()
@@ -197,6 +237,8 @@ struct CellScope<'a> {
     pause_ns: f64,
     /// Were the trials merged from several runs?
     merged: bool,
+    /// Arm that the others are compared with.
+    baseline: usize,
 }
 
 /// A metric as the trials of a cell define it.
@@ -228,6 +270,7 @@ impl<'a> CellScope<'a> {
             pooled: pooled(results, index),
             pause_ns,
             merged: results.manifest.sources.len() > 1,
+            baseline: results.experiment.baseline,
         }
     }
 
@@ -316,7 +359,7 @@ impl<'a> CellScope<'a> {
     }
 
     fn compared_arms(&self) -> impl Iterator<Item = usize> {
-        let baseline = self.experiment.baseline;
+        let baseline = self.baseline;
         (0..self.experiment.arms.len()).filter(move |arm| *arm != baseline)
     }
 
@@ -326,7 +369,7 @@ impl<'a> CellScope<'a> {
         if !in_turns || !self.are_measured(arm) {
             return by_blocks;
         }
-        let baseline = self.experiment.baseline;
+        let baseline = self.baseline;
         let processes = processes(self.trials.iter().copied(), self.index, arm, baseline);
         turns::by_pairs(by_blocks, &processes, &self.experiment.stop, self.merged)
     }
@@ -343,7 +386,7 @@ impl<'a> CellScope<'a> {
 
     fn by_blocks(&self, head: &MetricHead, arm: usize) -> Comparison {
         let experiment = self.experiment;
-        let baseline = experiment.baseline;
+        let baseline = self.baseline;
         let trials = self.trials.iter().copied();
         let overload = Overload::of(trials.clone(), self.index, arm, baseline);
         let mut pairs = pairs(trials, self.index, head.name, arm, baseline);
@@ -372,6 +415,7 @@ impl<'a> CellScope<'a> {
             blocks,
             in_turns: None,
             verdict: self.verdict(&judged, arm),
+            withdrawn: judged.withdrawn(),
             test: judged.test,
             blocks_needed: judged.blocks_needed,
             more_ns: None,
@@ -406,7 +450,7 @@ impl<'a> CellScope<'a> {
         let notes = [
             note,
             self.note_elsewhere(arm),
-            self.note_bounds(head.name, self.experiment.baseline),
+            self.note_bounds(head.name, self.baseline),
             self.note_bounds(head.name, arm),
             self.note_missing(head, arm, pairs.len(), overload),
             note_unusable(pairs, by_difference),
@@ -419,14 +463,14 @@ impl<'a> CellScope<'a> {
 
     /// Equal figures say nothing of an arm that does not reach the work.
     fn verdict(&self, judged: &Judgement, arm: usize) -> Verdict {
-        match judged.verdict {
+        match judged.supported() {
             Verdict::Same if self.is_work_elsewhere(arm) => Verdict::Unknown,
             verdict => verdict,
         }
     }
 
     fn is_work_elsewhere(&self, arm: usize) -> bool {
-        let compared = [arm, self.experiment.baseline];
+        let compared = [arm, self.baseline];
         let trials = self.trials.iter().copied();
         let trials = trials.filter(|t| compared.contains(&t.place.arm));
         results::elsewhere::is_most_work_elsewhere(trials)
@@ -459,11 +503,11 @@ impl<'a> CellScope<'a> {
 
     /// The arm and its baseline.
     fn are_measured(&self, arm: usize) -> bool {
-        are_measured(self.experiment, arm, &self.not_measured)
+        are_measured(self.experiment, [arm, self.baseline], &self.not_measured)
     }
 
     fn notes_not_measured(&self, arm: usize) -> Vec<String> {
-        of_both(self.experiment, arm, &self.not_measured)
+        of_both(self.experiment, [arm, self.baseline], &self.not_measured)
             .map(words::arm_not_measured)
             .collect()
     }
@@ -480,7 +524,7 @@ impl<'a> CellScope<'a> {
             let of_arm = self.trials.iter().filter(|t| t.place.arm == arm);
             of_arm.map(|t| t.place.block).collect()
         };
-        let baseline = blocks(self.experiment.baseline);
+        let baseline = blocks(self.baseline);
         let left_out = match head.is_latency() {
             true => overload.blocks.len(),
             false => 0,
@@ -635,20 +679,23 @@ fn tallies(experiment: &Experiment, cells: &[CellTable]) -> Vec<Tally> {
 /// Entries of an arm and of its baseline.
 fn of_both<'a>(
     experiment: &'a Experiment,
-    arm: usize,
+    both: [usize; 2],
     not_measured: &'a [NotMeasured],
 ) -> impl Iterator<Item = &'a NotMeasured> {
-    let names = [arm, experiment.baseline].map(|index| &experiment.arms[index].name);
+    let names = both.map(|index| &experiment.arms[index].name);
     not_measured.iter().filter(move |n| names.contains(&&n.arm))
 }
 
-fn are_measured(experiment: &Experiment, arm: usize, not_measured: &[NotMeasured]) -> bool {
-    of_both(experiment, arm, not_measured).next().is_none()
+fn are_measured(experiment: &Experiment, both: [usize; 2], not_measured: &[NotMeasured]) -> bool {
+    of_both(experiment, both, not_measured).next().is_none()
 }
 
 fn tally(experiment: &Experiment, index: usize, cells: &[CellTable]) -> Tally {
     let arm = &experiment.arms[index].name;
-    let is_measured = |cell: &&CellTable| are_measured(experiment, index, &cell.not_measured);
+    let is_measured = |cell: &&CellTable| {
+        let both = [index, experiment.baseline];
+        are_measured(experiment, both, &cell.not_measured)
+    };
     let measured: Vec<&CellTable> = cells.iter().filter(is_measured).collect();
     let mut tally = Tally {
         arm: arm.clone(),

@@ -27,8 +27,9 @@ pub fn note(judgement: &Judgement) -> Option<String> {
                 .to_owned(),
         ),
         (_, Some(block)) if !judgement.upheld => Some(format!(
-            "decided after {block} blocks; all {} together no longer support it, so the noise \
+            "{} after {block} blocks; all {} together no longer support it, so the noise \
              has probably changed during the run",
+            judgement.verdict.as_str(),
             judgement.blocks
         )),
         (blocks, _)

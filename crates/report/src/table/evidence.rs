@@ -1,7 +1,7 @@
 //! Proof of the treatment: the statements of the evidence, and the number of an arm's trials in
 //! which each was found.
 
-use model::Trial;
+use model::{SchedulerBinary, Trial};
 use results::ResultSet;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -29,6 +29,28 @@ pub fn of_arm(results: &ResultSet, arm: usize) -> Vec<Statement> {
         .collect();
     statements.sort_by_key(|statement| std::cmp::Reverse(statement.trials));
     statements
+}
+
+/// Schedulers that were attached in the trials of `arm` that count: `scx_rusty 1.1.4, sha256
+/// 0123456789ab`.
+pub fn programs(results: &ResultSet, arm: usize) -> Vec<String> {
+    let trials = results.trials.iter().map(|stored| &stored.trial);
+    let counted = trials.filter(|t| t.is_ok() && t.place.arm == arm);
+    let binaries = counted.filter_map(|t| t.result.evidence.scheduler_binary.as_ref());
+    let mut programs: Vec<String> = binaries.map(program).collect();
+    programs.sort();
+    programs.dedup();
+    programs
+}
+
+fn program(binary: &SchedulerBinary) -> String {
+    let name = binary.path.rsplit('/').next().unwrap_or_default();
+    let digest: String = binary.sha256.chars().take(12).collect();
+    match &binary.version {
+        Some(version) if version.contains(name) => format!("{version}, sha256 {digest}"),
+        Some(version) => format!("{name} {version}, sha256 {digest}"),
+        None => format!("{name} of unknown version, sha256 {digest}"),
+    }
 }
 
 /// Each once, whatever the number of readings.

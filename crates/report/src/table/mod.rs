@@ -65,6 +65,9 @@ pub struct ExperimentInfo {
     pub tool_commit: String,
     pub confidence: f64,
     pub smallest_effect: f64,
+    /// Tunables that all arms have alike: `autogroup=off`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub in_all_arms: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -75,6 +78,9 @@ pub struct ArmInfo {
     pub baseline: bool,
     /// Repeats the baseline under another name.
     pub aa: bool,
+    /// Schedulers that were attached in its trials, with version and hash.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<String>,
     /// Proof that its trials ran under it.
     pub evidence: Vec<Statement>,
 }
@@ -186,6 +192,10 @@ pub struct Comparison {
     pub blocks: usize,
     /// Verdict on the arm against the baseline.
     pub verdict: Verdict,
+    /// Verdict of earlier blocks that all of them together no longer support, so that it is
+    /// `unknown` now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub withdrawn: Option<Verdict>,
     /// Test that ratio, interval and evidence are by.
     pub test: Test,
     /// For `unknown`: blocks in all that a decision is likely to take.

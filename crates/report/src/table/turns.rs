@@ -72,7 +72,8 @@ pub(crate) fn by_pairs(
         high: judged.high(),
         e_value: (judged.blocks as usize >= FEWEST_BLOCKS).then_some(judged.e_value),
         blocks: judged.blocks as usize,
-        verdict: judged.verdict,
+        verdict: judged.supported(),
+        withdrawn: judged.withdrawn(),
         test: judged.test,
         blocks_needed: judged.blocks_needed,
         arm_level: level

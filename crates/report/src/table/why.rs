@@ -93,17 +93,22 @@ pub fn of_calls(results: &ResultSet, cells: &[CellTable]) -> Vec<Why> {
         .collect()
 }
 
+/// Mean change of one counter from the baseline to an arm in one cell; `None` where no block has it of
+/// both.
+pub fn change_of(results: &ResultSet, cell: usize, counter: &str, arm: usize) -> Option<Change> {
+    let scope = Scope::new(results, cell, arm);
+    let (scale, changes) = scope.changes(counter)?;
+    let values: Vec<f64> = changes.iter().map(|(_, x)| *x).collect();
+    let interval = safe_test::confidence_sequence(&values, scope.alpha)
+        .filter(|i| i.low.is_finite() && i.high.is_finite())
+        .map(|i| (i.low, i.high));
+    Some(Change::of(scale, stats::summary::mean(&values)?, interval))
+}
+
 /// For one cell, one metric and one arm (indices of [`model::PlannedTrial`]), which
 /// counters moved; `None` where no block has the metric of both arms.
 pub fn explain(results: &ResultSet, cell: usize, metric: &str, arm: usize) -> Option<Why> {
-    let trials = results.trials.iter().map(|stored| &stored.trial);
-    let scope = Scope {
-        trials: trials.filter(|trial| trial.place.cell == cell).collect(),
-        cell,
-        arm,
-        baseline: results.experiment.baseline,
-        alpha: 1.0 - results.experiment.stop.confidence,
-    };
+    let scope = Scope::new(results, cell, arm);
     let judged = scope.changes(metric);
     let (_, judged) = judged.filter(|(_, changes)| !changes.is_empty())?;
     let mut counters: Vec<Companion> = scope
@@ -140,6 +145,17 @@ struct Scope<'a> {
 }
 
 impl<'a> Scope<'a> {
+    fn new(results: &'a ResultSet, cell: usize, arm: usize) -> Self {
+        let trials = results.trials.iter().map(|stored| &stored.trial);
+        Scope {
+            trials: trials.filter(|trial| trial.place.cell == cell).collect(),
+            cell,
+            arm,
+            baseline: results.experiment.baseline,
+            alpha: 1.0 - results.experiment.stop.confidence,
+        }
+    }
+
     /// Name and unit of every metric that explains.
     fn counters(&self) -> BTreeSet<(&'a str, &'a str)> {
         let measured = self.trials.iter().flat_map(|trial| &trial.result.metrics);

@@ -3,11 +3,13 @@
 
 mod histograms;
 mod numbers;
+mod outputs;
 mod pages;
 mod windows;
 
 pub use histograms::{LogOf, histograms};
 pub use numbers::{certificate, report};
+pub use outputs::{ReadAgain, outputs};
 pub use pages::first_difference;
 
 use model::printable::one_line;

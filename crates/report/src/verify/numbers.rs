@@ -23,6 +23,7 @@ pub fn report(results: &ResultSet, said: &str) -> Result<Verification, ReportErr
     leave_out_medians(&mut said, &mut found);
     leave_out_nothing_at_all(&mut said, &mut found);
     leave_out_differences(&mut said, &mut found);
+    leave_out_withdrawn(&mut said, &mut found);
     compared("report", said, found)
 }
 
@@ -92,6 +93,25 @@ fn leave_out_differences(said: &mut Value, found: &mut Value) {
     }
     leave_out(said, found, |_, found| found.get("difference").is_some());
 }
+
+/// Before format 1.16 a verdict stayed where later blocks no longer supported it.
+fn leave_out_withdrawn(said: &mut Value, found: &mut Value) {
+    if minor(said).is_none_or(|minor| minor >= 16) {
+        return;
+    }
+    let is_withdrawn = |found: &Value| found.get("withdrawn").is_some();
+    if pairs_of_comparisons(said, found).any(|(_, found)| is_withdrawn(found)) {
+        leave_out(said, found, |_, found| is_withdrawn(found));
+        for report in [said, found] {
+            FOLLOWING_VERDICTS
+                .iter()
+                .for_each(|key| without(report, key));
+        }
+    }
+}
+
+/// Parts of a report in which verdicts of comparisons stand again.
+const FOLLOWING_VERDICTS: [&str; 3] = ["grids", "why", "machines"];
 
 /// Leaves out the comparisons that an older format judged otherwise, and what follows from all of them.
 fn leave_out(said: &mut Value, found: &mut Value, is_other: impl Fn(&Value, &Value) -> bool) {

@@ -13,6 +13,25 @@ pub fn says_budget_ended(warning: &Warning) -> bool {
     warning.what.starts_with(BUDGET_ENDED)
 }
 
+/// What to say of a budget that does not hold the least number of blocks, of which the first took one time
+/// and each further one takes the other; none where it does, or where it holds no second block, which
+/// is said after the first trial.
+fn too_few(budget: u64, [first, next]: [u64; 2], least: u64) -> Option<String> {
+    const SECOND: u64 = 1_000_000_000;
+    let holds = 1 + budget.saturating_sub(first) / next.max(1);
+    if holds >= least || first > budget {
+        return None;
+    }
+    let wanted = first.saturating_add(next.saturating_mul(least.saturating_sub(1)));
+    // A tenth for blocks that take longer.
+    let wanted = (wanted + wanted / 10).div_ceil(SECOND) * SECOND;
+    let [block, budget, wanted] = [next, budget, wanted].map(format_duration_ns);
+    Some(format!(
+        "a block takes about {block}, so the budget of {budget} holds {holds}, and {least} are the least \
+         for an answer: `--budget {wanted}` has room for them"
+    ))
+}
+
 impl Run<'_> {
     /// Says in the results why they are no more.
     pub(super) fn warn_of_budget(&mut self) -> Result<(), RunError> {
@@ -69,6 +88,22 @@ impl Run<'_> {
             what: &warning.what,
         });
         Ok(self.writer.warn(vec![warning])?)
+    }
+
+    /// Says after the first block, whose length is known then, that the budget holds fewer than the
+    /// least number of blocks.
+    pub(super) fn say_if_too_few(&mut self, block: u32) {
+        let budget = self.experiment.stop.budget_ns;
+        let is_over = self.decided.len() == self.plan.cells.len();
+        let Some(budget) = budget.filter(|_| block == 1 && self.pool.is_none() && !is_over) else {
+            return;
+        };
+        let least = u64::from(schedule::least_blocks(self.experiment));
+        let first = self.spent_on_a_block(1);
+        let next = self.block_ns().unwrap_or(first);
+        if let Some(what) = too_few(budget, [first, next], least) {
+            (self.sink)(Event::TooLong { what: &what });
+        }
     }
 
     /// The command that gives a run twice its budget, or enough for its least number of blocks
@@ -140,5 +175,24 @@ impl Run<'_> {
             return false;
         };
         model::nanos(self.elapsed()).saturating_add(block) > budget
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    #[test]
+    fn a_budget_without_room_for_the_least_blocks_is_said_with_one_that_has() {
+        let said = too_few(120 * SECOND, [40 * SECOND, 35 * SECOND], 5).unwrap();
+        assert!(
+            said.contains("the budget of 2m holds 3, and 5 are"),
+            "{said}"
+        );
+        assert!(said.contains("`--budget 3m18s`"), "{said}");
+        assert_eq!(too_few(180 * SECOND, [40 * SECOND, 35 * SECOND], 5), None);
+        assert_eq!(too_few(30 * SECOND, [40 * SECOND, 35 * SECOND], 5), None);
     }
 }

@@ -9,7 +9,7 @@ use crate::request::wanted;
 use crate::{sources, targets};
 use doors::started::{Agreed, Answer};
 use model::printable::one_line;
-use model::{Experiment, Problem, Side, Warning};
+use model::{Experiment, Problem, Severity, Side, Warning};
 use schedulers::GitName;
 use std::path::Path;
 use std::process::ExitCode;
@@ -26,8 +26,10 @@ pub fn check(args: &CheckArgs) -> Result<ExitCode, CliError> {
         Some(_) => Vec::new(),
         None => starts,
     };
+    let is_beside = targets::is_in_use(&experiment.target)?;
     let looked = match agreed {
         None if args.no_start => here_only(&experiment),
+        _ if is_beside => beside_a_run(&experiment)?,
         None => looked_at(&without_built(&experiment), None)?,
         Some(agreed) => {
             sources::build(&mut experiment, agreed)?;
@@ -43,6 +45,8 @@ pub fn check(args: &CheckArgs) -> Result<ExitCode, CliError> {
 struct Looked {
     problems: Vec<Problem>,
     warnings: Vec<Warning>,
+    /// Another run had the machine, so that not everything was looked at.
+    beside_a_run: bool,
 }
 
 /// What the file brings that a check would start: one line for each.
@@ -96,6 +100,26 @@ fn without_built(experiment: &Experiment) -> Experiment {
     without
 }
 
+/// What can be seen while another run has the machine: nothing is started, and no other machine is
+/// asked.
+fn beside_a_run(experiment: &Experiment) -> Result<Looked, CliError> {
+    sources::require_installed(&without_built(experiment))?;
+    let mut looked = Looked {
+        beside_a_run: true,
+        ..here_only(experiment)
+    };
+    looked.warnings.push(Warning {
+        severity: Severity::Note,
+        what: "Another run is under way, so nothing was attached or booted: what only that shows was not \
+               checked."
+            .to_owned(),
+        remedy: "Check again when it has ended; `schedlab run --wait` checks all of it before the first \
+                 trial."
+            .to_owned(),
+    });
+    Ok(looked)
+}
+
 /// Looks at this machine, in this process; at any other target not at all.
 fn here_only(experiment: &Experiment) -> Looked {
     let is_here = experiment.target.kind() == "local";
@@ -105,7 +129,7 @@ fn here_only(experiment: &Experiment) -> Looked {
     };
     Looked {
         problems,
-        warnings: Vec::new(),
+        ..Looked::default()
     }
 }
 
@@ -140,6 +164,7 @@ fn looked_at(experiment: &Experiment, agreed: Option<Agreed>) -> Result<Looked, 
     Ok(Looked {
         problems: problems?,
         warnings: target.warnings(),
+        beside_a_run: false,
     })
 }
 
@@ -149,7 +174,11 @@ fn show(
     looked: &Looked,
     not_started: &[String],
 ) -> Result<ExitCode, CliError> {
-    let Looked { problems, warnings } = looked;
+    let Looked {
+        problems,
+        warnings,
+        beside_a_run,
+    } = looked;
     let plan = schedule::plan(experiment);
     let mut all = schedule::warnings(experiment, &plan, target::cpus(&experiment.target));
     all.extend(warnings.iter().cloned());
@@ -157,7 +186,7 @@ fn show(
         Plain::Json => print_json(experiment, plan.cells.len(), problems, &all, not_started)?,
         Plain::Text if !problems.is_empty() => return Err(CliError::Unmet(problems.clone())),
         Plain::Text => {
-            let found = match (args.no_start, not_started.is_empty()) {
+            let found = match (args.no_start || *beside_a_run, not_started.is_empty()) {
                 (true, _) => "nothing that can be seen without starting anything is missing",
                 (false, true) => "nothing is missing",
                 (false, false) => "nothing else is missing",

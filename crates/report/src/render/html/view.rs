@@ -5,8 +5,8 @@ use super::scale::{IntervalPlot, Scale, Tick};
 use super::setup::Setup;
 use crate::quantity::{percent, with_unit};
 use crate::render::chart::COLORS;
-use crate::render::conclusion;
 use crate::render::sheet::{Moved, Sheet, moved_in, of_sets, sheets};
+use crate::render::{arms, conclusion};
 use crate::table::{CellTable, Comparison, Excluded, MetricRow, Notice, Statement, Summary, Table};
 use crate::words;
 use askama::Template;
@@ -23,6 +23,10 @@ pub struct Page<'a> {
     pub table: &'a Table,
     pub about: String,
     pub error_rate: Option<String>,
+    /// What each arm is, and what all have in common.
+    pub definitions: Vec<String>,
+    /// How the arms compare with each other.
+    pub among: Vec<String>,
     pub confidence: String,
     pub smallest_effect: String,
     pub ticks: Vec<Tick>,
@@ -158,6 +162,11 @@ pub fn page(
         table,
         about: about(table),
         error_rate: words::error_rate(table),
+        definitions: arms::definitions(table)
+            .into_iter()
+            .chain(arms::in_all(table))
+            .collect(),
+        among: arms::among(table),
         confidence: percent(experiment.confidence),
         smallest_effect: percent(effect),
         ticks: scale.ticks(),

@@ -1,9 +1,10 @@
 //! The table that kernel developers post, as the scripts of schedtests print it: a row for each
 //! case and load, the baseline as 1.00, and the change with the sign that says whether it is
-//! good; behind that the interval and the verdict. Then the raw data of one benchmark.
+//! good; behind that the interval and the verdict. Then the raw data of one benchmark. The whole mail
+//! has the signs of this table.
 
 use crate::columns::{Align, Columns, plain, wrap};
-use crate::quantity::with_unit;
+use crate::quantity::{count, signed_with_unit, with_unit};
 use crate::table::{BlockPoint, Comparison, Table};
 use crate::words;
 use model::Better;
@@ -32,7 +33,7 @@ pub fn lines(table: &Table, width: usize) -> Vec<String> {
     if let Some(first) = all.first() {
         lines.push(String::new());
         let meaning = "compare%: (1 - c/b) * 100 where lower is better, else (c/b - 1) * 100, so + is \
-                       better; c/b is the geometric mean over the blocks, and the interval is its \
+                       better, here and in all tables; c/b is the geometric mean over the blocks, and the interval is its \
                        own. std%: standard deviation of the trials in percent of their mean, ddof 0.";
         lines.extend(wrap(meaning, width, 0, 0));
         lines.push(String::new());
@@ -56,13 +57,34 @@ fn one(rows: &[&Comparison], width: usize) -> Vec<String> {
     let c = rows[0];
     let direction = words::direction(c.better);
     let title = format!(
-        "{} ({direction}): {} against {}",
-        c.metric, c.arm, c.baseline
+        "{} ({direction}): {} against {}, {}",
+        c.metric,
+        c.arm,
+        c.baseline,
+        levels_and_blocks(rows)
     );
     let mut lines = wrap(&plain(&title), width, 0, INDENT);
     lines.push(columns.head(0, &widths));
     lines.extend(columns.rows(0, &widths, |_, text| text));
     lines
+}
+
+/// `49.6 us to 361 us, 11 blocks`: levels of the baseline, and how many blocks the rows have.
+fn levels_and_blocks(rows: &[&Comparison]) -> String {
+    let mut levels: Vec<f64> = rows.iter().filter_map(|c| c.baseline_level).collect();
+    levels.sort_by(f64::total_cmp);
+    let unit = &rows[0].unit;
+    let level = match levels.as_slice() {
+        [] => "without figures".to_owned(),
+        [one] => with_unit(*one, unit),
+        [low, .., high] => format!("{} to {}", with_unit(*low, unit), with_unit(*high, unit)),
+    };
+    let fewest = rows.iter().map(|c| c.blocks).min().unwrap_or(0);
+    let most = rows.iter().map(|c| c.blocks).max().unwrap_or(0);
+    match fewest == most {
+        true => format!("{level}, {}", count(most, "block")),
+        false => format!("{level}, {fewest} to {most} blocks"),
+    }
 }
 
 fn row(c: &Comparison) -> Vec<String> {
@@ -97,8 +119,8 @@ fn of_difference(c: &Comparison) -> Vec<String> {
         c.workload.clone(),
         c.load.clone(),
         level(c.baseline_level),
-        c.change().unwrap_or_else(none),
-        c.interval().unwrap_or_else(none),
+        gain(c).unwrap_or_else(none),
+        gain_interval(c).unwrap_or_else(none),
         words::marked_verdict(c),
     ]
 }
@@ -112,6 +134,41 @@ fn figures(c: &Comparison) -> Vec<[f64; 2]> {
     let differences = c.difference.iter().flat_map(|found| &found.blocks);
     let differences = differences.map(|block| [block.baseline, block.arm]);
     ratios.chain(differences).collect()
+}
+
+/// What is gained: `+25.1%` where the figure is a quarter lower and lower is better, or `-200 us`.
+pub fn gain(c: &Comparison) -> Option<String> {
+    match &c.difference {
+        Some(found) => Some(signed_with_unit(sign(c.better) * found.value, &c.unit)),
+        None => c
+            .ratio
+            .map(|ratio| format!("{:+.1}%", gain_percent(c.better, ratio))),
+    }
+}
+
+/// Its interval: `[-6.2%, +47.2%]`.
+pub fn gain_interval(c: &Comparison) -> Option<String> {
+    let ends = match &c.difference {
+        Some(found) => found.low.zip(found.high),
+        None => c.low.zip(c.high),
+    }?;
+    let of = |end: f64| match c.difference.is_some() {
+        true => sign(c.better) * end,
+        false => gain_percent(c.better, end),
+    };
+    let (one, other) = (of(ends.0), of(ends.1));
+    let shown = [one.min(other), one.max(other)].map(|end| match c.difference.is_some() {
+        true => signed_with_unit(end, &c.unit),
+        false => format!("{end:+.1}%"),
+    });
+    Some(format!("[{}, {}]", shown[0], shown[1]))
+}
+
+fn sign(better: Better) -> f64 {
+    match better {
+        Better::Lower => -1.0,
+        Better::Higher | Better::Neither => 1.0,
+    }
 }
 
 /// The classic formula: what is gained, in percent.

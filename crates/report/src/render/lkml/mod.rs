@@ -5,6 +5,7 @@ mod classic;
 
 use crate::columns::{Align, Columns, plain, wrap, wrap_with_remedy};
 use crate::quantity::{percent, with_unit};
+use crate::render::arms;
 use crate::table::{CellTable, Comparison, Table};
 use crate::words;
 
@@ -44,16 +45,13 @@ fn head(table: &Table) -> Vec<String> {
     let mut entries = vec![("Machine", words::machine(table))];
     for arm in &table.arms {
         let label = if arm.baseline { "Baseline" } else { "Arm" };
-        let summary = match arm.aa {
-            true => "the baseline once more, A/A",
-            false => arm.summary.as_str(),
-        };
-        let named = match summary == arm.name {
-            true => arm.name.clone(),
-            false => format!("{} ({summary})", arm.name),
+        let named = match arms::definition(table, arm) {
+            None => arm.name.clone(),
+            Some(what) => format!("{}: {what}", arm.name),
         };
         entries.push((label, named));
     }
+    entries.extend(arms::in_all(table).map(|all| ("Arms", all)));
     entries.push(("Run", words::trials_and_time(table)));
     let method = match &table.across.sequential {
         Some(_) => super::imported::METHOD.to_owned(),
@@ -70,6 +68,7 @@ fn head(table: &Table) -> Vec<String> {
     entries.into_iter().flat_map(entry).collect()
 }
 
+/// What the tables above do not have of a cell.
 fn cell(table: &Table, cell: &CellTable) -> Vec<String> {
     let mut lines = vec![String::new(), plain(&cell.name)];
     if let Some(missing) = words::cell_not_measured(cell) {
@@ -80,19 +79,25 @@ fn cell(table: &Table, cell: &CellTable) -> Vec<String> {
         lines.push(columns.head(INDENT, &widths));
         lines.extend(columns.rows(INDENT, &widths, |_, text| text));
     } else {
-        lines.extend(verdicts(table, cell));
+        match verdicts(table, cell) {
+            rows if rows.is_empty() => return Vec::new(),
+            rows => lines.extend(rows),
+        }
     }
     lines
 }
 
-/// Deciding metrics, and others that differ: a line for each metric, and its arms below it.
+/// Metrics that do not decide and differ: a line for each, and its arms below it.
 fn verdicts(table: &Table, cell: &CellTable) -> Vec<String> {
     let differing = cell.further().filter(|c| c.verdict.is_call() && !c.aa);
-    let shown: Vec<&Comparison> = cell.deciding().chain(differing).collect();
+    let shown: Vec<&Comparison> = differing.collect();
+    if shown.is_empty() {
+        return Vec::new();
+    }
     let interval_head = format!("{} % interval", percent(table.experiment.confidence));
     let mut columns = Columns::new(&[
         ("", Align::Left),
-        ("change", Align::Right),
+        ("gain", Align::Right),
         (&interval_head, Align::Left),
         ("verdict", Align::Left),
         ("n", Align::Right),
@@ -124,8 +129,8 @@ fn row(c: &Comparison) -> Vec<String> {
     let none = || "-".to_owned();
     vec![
         c.arm.clone(),
-        c.change().unwrap_or_else(none),
-        c.interval().unwrap_or_else(none),
+        classic::gain(c).unwrap_or_else(none),
+        classic::gain_interval(c).unwrap_or_else(none),
         words::marked_verdict(c),
         c.blocks.to_string(),
     ]

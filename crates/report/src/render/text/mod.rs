@@ -9,7 +9,7 @@ mod verdicts;
 
 use super::sheet::Sheet;
 use crate::columns::{Align, Columns, plain, wrap, wrap_with_remedy};
-use crate::render::{Options, conclusion};
+use crate::render::{Options, arms, conclusion};
 use crate::table::{CellTable, Notice, Table};
 use crate::words;
 use model::Severity;
@@ -85,6 +85,12 @@ impl Page {
             words::machine(table)
         );
         self.wrapped(&about, 0, 0);
+        for definition in arms::definitions(table) {
+            self.wrapped(&definition, 0, 2);
+        }
+        if let Some(all) = arms::in_all(table) {
+            self.wrapped(&all, 0, 2);
+        }
     }
 
     fn conclusion(&mut self, table: &Table) {
@@ -94,6 +100,9 @@ impl Page {
         }
         for tally in &table.tallies {
             self.sentence(&conclusion::parts(table, tally));
+        }
+        for sentence in arms::among(table) {
+            self.wrapped(&sentence, 0, 2);
         }
         if let Some(sequential) = &table.across.sequential {
             for sentence in words::sequential_runs(table, sequential) {

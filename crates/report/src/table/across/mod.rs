@@ -1,10 +1,12 @@
 //! Findings that only several cells or arms together give: a scan over rates, a service alone
 //! and beside others, a grid of parameters; and what moved beside a figure.
 
+pub mod between;
 mod counts;
 pub mod grid;
 pub mod interference;
 pub mod machines;
+pub mod paid;
 pub mod scan;
 pub mod search;
 pub mod sequential;
@@ -24,8 +26,10 @@ pub use sets::SetsOfCell;
 pub use worst::WorstOfCell;
 
 use crate::certificate::Certificate;
+use crate::table::Comparison;
 use crate::table::why::Why;
 use model::{Better, Trial};
+use paid::Paid;
 use results::{Overload, ResultSet, StoredTrial, overload};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -55,6 +59,12 @@ pub struct Across {
     /// Comparisons by the machines of merged runs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub machines: Vec<ByMachine>,
+    /// Comparisons of the arms with each other, for deciding metrics; a family of their own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub between: Vec<Comparison>,
+    /// CPU time of the antagonists under each arm.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub paid: Vec<Paid>,
     /// Certificate of a run that measured its baseline against itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub certificate: Option<Certificate>,

@@ -6,13 +6,14 @@ use crate::measure::build;
 use crate::opened::Opened;
 use crate::output::say;
 use crate::signature;
+use load::Printed;
 use model::printable::one_line;
-use model::{PlannedTrial, Trial, Workload};
+use model::{Cell, PlannedTrial, Trial, Workload};
 use report::ReportError;
 use report::verify::{self, Verification};
 use results::capsule::Capsule;
 use results::{ResultSet, RunState, capsule, files};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// More of one kind say nothing new.
@@ -25,10 +26,37 @@ pub struct Findings {
     fine: Vec<String>,
     unknown: Vec<String>,
     wrong: Vec<String>,
-    /// Figures that come from no log, and how many of each.
+    /// Figures that come from no log and from no output, and how many of each.
     taken: BTreeMap<String, usize>,
+    /// Metrics among them that decide.
+    deciding_taken: Vec<String>,
+    /// Trials whose arm the evidence proves.
+    proven: Option<usize>,
+    /// Numbers that were computed again.
+    recomputed: usize,
+    /// Who signed, as far as that is known.
+    signed: Signed,
     /// Nobody said by other means which capsule it must be.
     anyones: bool,
+}
+
+#[derive(Default)]
+enum Signed {
+    #[default]
+    ByNobody,
+    /// A signature of a key that nobody vouched for.
+    ByAKey,
+    By(String),
+}
+
+impl Signed {
+    fn in_words(&self) -> String {
+        match self {
+            Signed::ByNobody => "signed by nobody".to_owned(),
+            Signed::ByAKey => "signed with a key that no --signer named".to_owned(),
+            Signed::By(who) => format!("signed by {}", one_line(who)),
+        }
+    }
 }
 
 /// A run that measured all that its plan asked for, by its own word. Machines that shared their blocks
@@ -64,7 +92,33 @@ impl Findings {
             "unknown": self.unknown,
             "differs": self.wrong,
             "not_recomputed": self.taken_as_they_are(),
+            "deciding_not_recomputed": self.deciding_taken,
+            "proven_trials": self.proven,
+            "recomputed": self.recomputed,
+            "signed": self.signed.in_words(),
         })
+    }
+
+    /// Strength of the whole in one line: what is proven, what was computed again, what is
+    /// taken on trust, and who signed.
+    pub fn conclusion(&self) -> String {
+        let proven = match self.proven {
+            Some(trials) => format!("the arm of {}", report::count(trials, "trial")),
+            None => "nothing".to_owned(),
+        };
+        let taken = self.taken_as_they_are().join(", ");
+        let deciding = match self.deciding_taken.as_slice() {
+            [] => String::new(),
+            names => format!(
+                "of the metrics that decide, not recomputed: {}; ",
+                one_line(&names.join(", "))
+            ),
+        };
+        format!(
+            "{deciding}proven: {proven}; recomputed: {}; taken on trust: {taken}; {}",
+            report::count(self.recomputed, "number"),
+            self.signed.in_words()
+        )
     }
 
     /// Readings of the machine that measured, which nothing here can make again.
@@ -78,7 +132,7 @@ impl Findings {
             names.extend(more.then_some("…"));
             let names = names.join(", ");
             taken.push(format!(
-                "{count} figures without a histogram ({})",
+                "{count} figures that are in no histogram and no output ({})",
                 one_line(&names)
             ));
         }
@@ -133,9 +187,12 @@ impl Findings {
         match &args.signer {
             Some(allowed) => self.signer(&text, &path, allowed)?,
             None => match signature::signing_key(&text, &path) {
-                Ok(key) => self.unknown.push(format!(
-                    "signature: {key}; --signer FILE tells whether that is somebody you know"
-                )),
+                Ok(key) => {
+                    self.signed = Signed::ByAKey;
+                    self.unknown.push(format!(
+                        "signature: {key}; --signer FILE tells whether that is somebody you know"
+                    ));
+                }
                 Err(why) => self.unknown.push(format!("signature: not checked: {why}")),
             },
         }
@@ -151,7 +208,10 @@ impl Findings {
             ));
         }
         match signature::signer(text, signature, allowed) {
-            Ok(who) => self.fine.push(format!("signature: {who}")),
+            Ok(who) => {
+                self.fine.push(format!("signature: {who}"));
+                self.signed = Signed::By(who);
+            }
             Err(why) => self.wrong.push(format!("signature: {why}")),
         }
         Ok(())
@@ -272,6 +332,7 @@ impl Findings {
             }
         }
         self.differ(unproven.into_iter(), "trials without proof");
+        self.proven = Some(proven);
         if self.wrong.len() == before {
             self.fine.push(format!(
                 "evidence: proves the arm in all {proven} trials that count"
@@ -286,12 +347,41 @@ impl Findings {
         let trials = verify::histograms(results, &log_of);
         self.taken = trials.taken.clone();
         self.verification("trials: figures that come from histograms", trials);
+        self.outputs(results);
+        self.deciding_taken = self.deciding_among_taken(results);
         self.remade(results, capsule::REPORT, in_capsule, verify::report)?;
         let certificate = results.dir.join(files::CERTIFICATE);
         if certificate.symlink_metadata().is_ok() {
             self.remade(results, files::CERTIFICATE, true, verify::certificate)?;
         }
         Ok(())
+    }
+
+    /// Figures that programs printed, from their output that is stored.
+    fn outputs(&mut self, results: &ResultSet) {
+        if results.experiment.imported().is_some() {
+            return;
+        }
+        let cpus = results.system.cpus;
+        let again = |workload: &Workload, cell: &Cell, [stdout, stderr]: [String; 2]| {
+            let calibration = results.calibrations.get(&cell.name);
+            let printed = Printed { stdout, stderr };
+            load::read_again(workload, cell.load, cpus, calibration, printed)
+        };
+        let outputs = verify::outputs(results, &again, &mut self.taken);
+        if outputs.numbers > 0 || !outputs.differences.is_empty() {
+            self.verification("trials: figures that programs printed", outputs);
+        }
+    }
+
+    /// Names of metrics that decide and have figures that were not computed again.
+    fn deciding_among_taken(&self, results: &ResultSet) -> Vec<String> {
+        let workloads = results.experiment.workloads.iter();
+        let deciding = workloads.flat_map(|workload| &workload.metrics);
+        let names: BTreeSet<&String> = deciding
+            .filter(|metric| self.taken.contains_key(*metric))
+            .collect();
+        names.into_iter().cloned().collect()
     }
 
     /// A file that is made from the trials.
@@ -358,6 +448,7 @@ impl Findings {
             differences,
             ..
         } = verification;
+        self.recomputed += numbers;
         if differences.is_empty() {
             self.fine.push(format!("{what}: {numbers} recomputed"));
         }

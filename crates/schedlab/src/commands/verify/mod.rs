@@ -44,11 +44,10 @@ fn print(path: &Path, findings: &Findings) {
     findings.print();
     let name = path.display().to_string();
     let name = one_line(&name);
-    let taken = findings.taken_as_they_are().join("; ");
     let found = match findings.wrong() {
         0 => "what it says is what it holds".to_owned(),
         1 => "1 difference".to_owned(),
         n => format!("{n} differences"),
     };
-    say!("{name}: {found}; not recomputed: {taken}");
+    say!("{name}: {found}; {}", findings.conclusion());
 }

@@ -1,0 +1,43 @@
+//! Price of an arm for those beside: the CPU time that the antagonists had.
+
+use crate::table::why::{Change, change_of};
+use results::ResultSet;
+use serde::Serialize;
+
+/// The counter of the antagonists.
+const CPU_TIME: &str = "antagonist_cpu_time";
+
+/// Change of the antagonists' CPU time from the baseline to one arm, in one cell.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Paid {
+    /// Name of the cell.
+    pub cell: String,
+    /// Name of the arm.
+    pub arm: String,
+    /// Name of the counter.
+    pub metric: String,
+    /// Mean change over the blocks.
+    pub change: Change,
+}
+
+/// What antagonists had under each arm but the baseline, where there are any.
+pub fn paid(results: &ResultSet) -> Vec<Paid> {
+    let experiment = &results.experiment;
+    if experiment.imported().is_some() {
+        return Vec::new();
+    }
+    let arms = (0..experiment.arms.len()).filter(|arm| *arm != experiment.baseline);
+    let arms: Vec<usize> = arms.collect();
+    let cells = results.plan.cells.iter().enumerate();
+    cells
+        .flat_map(|(index, cell)| arms.iter().map(move |arm| (index, cell, *arm)))
+        .filter_map(|(index, cell, arm)| {
+            Some(Paid {
+                cell: cell.name.clone(),
+                arm: experiment.arms[arm].name.clone(),
+                metric: CPU_TIME.to_owned(),
+                change: change_of(results, index, CPU_TIME, arm)?,
+            })
+        })
+        .collect()
+}
