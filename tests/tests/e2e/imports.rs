@@ -85,79 +85,64 @@ fn a_bad_log_is_an_error_with_its_line_unless_it_is_to_be_left_out() {
     assert!(stdout(&output).contains("Left out"), "{}", stdout(&output));
 }
 
+/// An import into `out` below a folder, printed as JSON.
+fn imported(dir: &Path, arguments: &[&str]) -> std::process::Output {
+    let out = dir.join("out");
+    let _ = fs::remove_dir_all(&out);
+    let out = out.to_string_lossy().into_owned();
+    let output = ["-o", &out, "--format", "json"];
+    Bench::default().run(&[&["import"], arguments, &output].concat())
+}
+
+/// The first row of a report.
+fn first_row(output: &std::process::Output) -> Value {
+    expect_code(output, 0);
+    let report: Value = serde_json::from_str(&stdout(output)).unwrap();
+    report["sequential"]["rows"][0].clone()
+}
+
 #[test]
-fn a_table_of_runs_and_one_of_lkp_are_reported() {
+fn a_table_of_runs_is_reported_by_its_columns() {
     let dir = tempfile::tempdir().unwrap();
-    let at = |name: &str| dir.path().join(name).to_string_lossy().into_owned();
-    let bench = Bench::default();
+    let runs = dir.path().join("runs.csv");
     let csv =
         "kernel,bench,p99\n6.1,pipe,955us\n6.1,pipe,965us\n6.2,pipe,1.03ms\n6.2,pipe,1.05ms\n";
-    fs::write(at("runs.csv"), csv).unwrap();
-    let run = |arguments: &[&str]| {
-        let _ = fs::remove_dir_all(at("out"));
-        let output = [
-            "-o".to_owned(),
-            at("out"),
-            "--format".to_owned(),
-            "json".to_owned(),
-        ];
-        let all = arguments
-            .iter()
-            .map(|word| (*word).to_owned())
-            .chain(output);
-        bench.run(
-            &all.collect::<Vec<_>>()
-                .iter()
-                .map(String::as_str)
-                .collect::<Vec<_>>(),
-        )
-    };
-    let runs = at("runs.csv");
-    let table = [
-        "import",
-        "table",
-        &runs,
-        "--arm",
-        "kernel",
-        "--cell",
-        "bench",
-        "--metric",
-        "p99 lower us",
-    ];
-    let output = run(&table);
-    expect_code(&output, 0);
-    let report: Value = serde_json::from_str(&stdout(&output)).unwrap();
-    let row = &report["sequential"]["rows"][0];
+    fs::write(&runs, csv).unwrap();
+    let runs = runs.to_string_lossy().into_owned();
+    let metric = ["--metric", "p99 lower us"];
+    let table = ["table", &runs, "--arm", "kernel", "--cell", "bench"];
+    let table = [&table[..], &metric].concat();
+    let row = first_row(&imported(dir.path(), &table));
     assert_eq!((&row["cell"], &row["unit"]), (&"pipe".into(), &"us".into()));
     assert_eq!(row["arms"][0]["mean"], 960.0);
     assert_eq!(row["arms"][1]["mean"], 1040.0);
-    for (from, to, code, said) in [
-        ("p99 lower us", "p99 us", 2, "which direction is better"),
-        ("table", "schedtests", 2, "has no columns to name"),
-        ("kernel", "kernels", 2, "no column is called"),
+    for (from, to, said) in [
+        ("p99 lower us", "p99 us", "which direction is better"),
+        ("table", "schedtests", "has no columns to name"),
+        ("kernel", "kernels", "no column is called"),
     ] {
-        let changed = table.map(|word| if word == from { to } else { word });
-        let output = run(&changed);
-        expect_code(&output, code);
+        let change = |word: &&str| if *word == from { to } else { *word };
+        let changed: Vec<&str> = table.iter().map(change).collect();
+        let output = imported(dir.path(), &changed);
+        expect_code(&output, 2);
         assert!(stderr(&output).contains(said), "{}", stderr(&output));
     }
-    let output = run(&["import", "table", &runs]);
+    let output = imported(dir.path(), &["table", &runs]);
     expect_code(&output, 2);
-    assert!(
-        stderr(&output).contains("kernel,bench,p99"),
-        "{}",
-        stderr(&output)
-    );
+    assert!(stderr(&output).contains("kernel,bench,p99"));
+}
+
+#[test]
+fn one_run_of_each_commit_of_lkp_has_a_change_and_no_interval() {
+    let dir = tempfile::tempdir().unwrap();
     for (run, value) in [("6.0.7", "43384.89"), ("6.1.0-rc4", "41000.0")] {
         let place = dir.path().join(format!("lkp/schbench/30s-1-32/{run}/0"));
         fs::create_dir_all(&place).unwrap();
         let text = format!("{{\"schbench.latency_99%_us\": [{value}]}}");
         fs::write(place.join("schbench.json"), text).unwrap();
     }
-    let output = run(&["import", "lkp", &at("lkp")]);
-    expect_code(&output, 0);
-    let report: Value = serde_json::from_str(&stdout(&output)).unwrap();
-    let row = &report["sequential"]["rows"][0];
+    let lkp = dir.path().join("lkp").to_string_lossy().into_owned();
+    let row = first_row(&imported(dir.path(), &["lkp", &lkp]));
     assert_eq!(row["metric"], "latency_99%_us");
     let ratio = row["changes"][0]["ratio"].as_f64().unwrap();
     assert!((ratio - 41_000.0 / 43_384.89).abs() < 1e-9, "{row}");
