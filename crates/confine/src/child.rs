@@ -4,7 +4,9 @@
 use crate::user::User;
 use crate::view::{Step, View};
 use crate::{Export, sys};
-use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
+use rustix::fs::{
+    AtFlags, CWD, Dev, FileType, Mode, OFlags, chownat, mkdirat, mknodat, openat, unlinkat,
+};
 use rustix::io::Errno;
 use rustix::mount::{
     MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, mount, mount_change,
@@ -14,9 +16,11 @@ use rustix::process::{Gid, Uid, chdir, chroot, fchdir};
 use rustix::thread::set_no_new_privs;
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 use std::ffi::{CStr, CString};
+use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
 const PRIVATE: MountPropagationFlags =
@@ -45,8 +49,19 @@ pub enum Op {
     },
     /// The working directory by its path, as it is in the view; else the root.
     WorkIn(CString),
+    /// A node of a device that is the user's, where the view has nothing.
+    Device {
+        at: CString,
+        device: Dev,
+        uid: Uid,
+        gid: Gid,
+    },
     ReadOnly,
-    Restrict(OwnedFd),
+    Restrict {
+        ruleset: OwnedFd,
+        /// Devices that were made after the rules.
+        devices: Vec<CString>,
+    },
     Become {
         uid: Uid,
         gid: Gid,
@@ -104,6 +119,26 @@ impl Ops {
             self.list.push(Op::Empty(c_path(&export.at.join(below))?));
         }
         Ok(())
+    }
+
+    /// A node of this device that belongs to the user, where the view hides the machine's own. True
+    /// if there is a place for it: a directory of this view alone, and not one of the machine.
+    pub fn own_device(&mut self, view: &View, user: &User, path: &Path) -> io::Result<bool> {
+        let hides = |step: &Step| matches!(step, Step::Hide(dir) if Some(&**dir) == path.parent());
+        if !view.steps().iter().any(hides) || view.is_visible(path) {
+            return Ok(false);
+        }
+        let found = fs::metadata(path)?;
+        if !found.file_type().is_char_device() {
+            return Ok(false);
+        }
+        self.list.push(Op::Device {
+            at: c_path(path)?,
+            device: found.rdev(),
+            uid: Uid::from_raw(user.uid),
+            gid: Gid::from_raw(user.gid),
+        });
+        Ok(true)
     }
 
     pub fn work_in(&mut self, directory: &Path) -> io::Result<()> {
@@ -173,10 +208,17 @@ impl Op {
                 exists(openat(CWD, at.as_c_str(), new, Mode::from_raw_mode(0o644)).map(drop))?;
             }
             Op::Place { tree, at } => place(trees[*tree].as_ref(), at)?,
+            Op::Device {
+                at,
+                device,
+                uid,
+                gid,
+            } => make_device(at, *device, *uid, *gid),
             Op::WorkIn(path) => chdir(path.as_c_str()).or_else(|_| chdir(c"/"))?,
             // Linux before 5.12 cannot; the user may not write there anyway.
             Op::ReadOnly => drop(sys::make_all_read_only()),
-            Op::Restrict(ruleset) => {
+            Op::Restrict { ruleset, devices } => {
+                devices.iter().for_each(|path| allow(ruleset, path));
                 set_no_new_privs(true)?;
                 sys::restrict_self(ruleset)?;
             }
@@ -202,7 +244,8 @@ impl Op {
             }
             Op::WorkIn(directory) => format!("enter {}", path(directory)),
             Op::ReadOnly => "make its files read-only".to_owned(),
-            Op::Restrict(_) => "restrict it with Landlock".to_owned(),
+            Op::Device { at, .. } => format!("make the device {}", path(at)),
+            Op::Restrict { .. } => "restrict it with Landlock".to_owned(),
             Op::Become { uid, .. } => format!("make it the user {}", uid.as_raw()),
         }
     }
@@ -236,6 +279,25 @@ fn make_root_a_mount() -> io::Result<()> {
     place(Some(&tree), c"/")?;
     fchdir(&tree)?;
     Ok(chroot(c".")?)
+}
+
+/// Best effort: a container may not be allowed to make devices, and then there is none.
+fn make_device(at: &CStr, device: Dev, uid: Uid, gid: Gid) {
+    let mode = Mode::RUSR | Mode::WUSR;
+    if mknodat(CWD, at, FileType::CharacterDevice, mode, device).is_err() {
+        return;
+    }
+    if chownat(CWD, at, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW).is_err() {
+        let _ = unlinkat(CWD, at, AtFlags::empty());
+    }
+}
+
+/// A device that could not be made needs no rule.
+fn allow(ruleset: &OwnedFd, path: &CStr) {
+    let how = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    if let Ok(node) = openat(CWD, path, how, Mode::empty()) {
+        let _ = sys::allow_device(ruleset, &node);
+    }
 }
 
 fn take(from: &CStr) -> io::Result<OwnedFd> {

@@ -22,7 +22,9 @@ pub use view::{Step, View};
 
 use child::Ops;
 use std::env;
+use std::ffi::CString;
 use std::io::{self, PipeReader, Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -37,6 +39,9 @@ pub struct Confinement {
     pub mounts: bool,
     /// A copy of the mounted view, for others than the program itself.
     pub export: Option<Export>,
+    /// Devices that this machine keeps from the user, in a directory that the view hides. With mounts
+    /// the program finds nodes of its own there; where they cannot be made, none.
+    pub own_devices: Vec<PathBuf>,
     /// It only reads: its mounts are read-only, and Landlock restricts it where the
     /// kernel has that.
     pub restriction: Option<Restriction>,
@@ -64,8 +69,10 @@ impl Confinement {
     /// user, and sees the view.
     pub fn apply(&self, command: &mut Command) -> io::Result<Applied> {
         let mut ops = Ops::default();
+        let mut devices = Vec::new();
         if self.mounts {
             ops.mount(&self.view, self.export.as_ref())?;
+            devices = self.make_devices(&mut ops)?;
             ops.work_in(&working_directory(command)?)?;
             let read_only = self.restriction.is_some().then_some(child::Op::ReadOnly);
             ops.list.extend(read_only);
@@ -73,7 +80,8 @@ impl Confinement {
         if let Some(restriction) = &self.restriction {
             let ruleset = landlock::ruleset(&self.view, restriction);
             let ruleset = ruleset.map_err(|e| io::Error::other(format!("Landlock: {e}")))?;
-            ops.list.extend(ruleset.map(child::Op::Restrict));
+            let restrict = |ruleset| child::Op::Restrict { ruleset, devices };
+            ops.list.extend(ruleset.map(restrict));
         }
         if let Some(user) = &self.user {
             ops.become_user(user);
@@ -83,6 +91,19 @@ impl Confinement {
         let closure = ops.into_closure(move |step| drop(tell.write(&step.to_ne_bytes())));
         sys::before_exec(command, closure);
         Ok(Applied { told, steps })
+    }
+
+    /// Paths of the devices for which there is a place.
+    fn make_devices(&self, ops: &mut Ops) -> io::Result<Vec<CString>> {
+        let mut made = Vec::new();
+        for path in &self.own_devices {
+            if let Some(user) = &self.user
+                && ops.own_device(&self.view, user, path)?
+            {
+                made.push(CString::new(path.as_os_str().as_bytes())?);
+            }
+        }
+        Ok(made)
     }
 
     /// Start the program. An error names the step that failed.
@@ -111,6 +132,17 @@ impl Confinement {
         let from = mounted.unwrap_or(Path::new("/"));
         let mut above = path.ancestors().skip(1).filter(|dir| dir.starts_with(from));
         above.all(|dir| user.may(SEARCH, dir)) && user.may(READ, path)
+    }
+
+    /// True if the program can open this file for reading and writing.
+    #[expect(clippy::disallowed_methods, reason = "the door is built on this crate")]
+    pub fn can_use(&self, device: &Path) -> bool {
+        let mut command = Command::new("sh");
+        command.args(["-c", ": <> \"$1\"", "sh"]).arg(device);
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        command.stderr(Stdio::null());
+        let status = self.spawn(command).and_then(|mut child| child.wait());
+        status.is_ok_and(|status| status.success())
     }
 
     /// Starts a program like this, to see that it works here.

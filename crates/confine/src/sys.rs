@@ -1,5 +1,5 @@
 //! The system calls that have no safe form: what runs between fork and exec, and
-//! mount_setattr(2) and landlock_restrict_self(2).
+//! mount_setattr(2), landlock_add_rule(2) and landlock_restrict_self(2).
 
 use rustix::thread::UnshareFlags;
 use std::io;
@@ -42,6 +42,32 @@ pub fn make_all_read_only() -> io::Result<()> {
         )
     };
     done(result)
+}
+
+/// Adds the right to read, write and control a device to the rules of Landlock.
+pub fn allow_device(ruleset: impl AsFd, device: impl AsFd) -> io::Result<()> {
+    const PATH_BENEATH: libc::c_int = 1;
+    const WRITE_AND_READ: u64 = 1 << 1 | 1 << 2;
+    const CONTROL: u64 = 1 << 15;
+    let add = |rights: u64| {
+        // `struct landlock_path_beneath_attr`, which is packed: 64 bits of rights, a descriptor.
+        let mut rule = [0_u8; 12];
+        rule[..8].copy_from_slice(&rights.to_ne_bytes());
+        rule[8..].copy_from_slice(&device.as_fd().as_raw_fd().to_ne_bytes());
+        // SAFETY: both descriptors are open, and the rule lives until the call returns.
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_landlock_add_rule,
+                ruleset.as_fd().as_raw_fd(),
+                PATH_BENEATH,
+                rule.as_ptr(),
+                0,
+            )
+        };
+        done(result)
+    };
+    // A kernel before 6.10 knows no right to control, and so keeps nobody from it.
+    add(WRITE_AND_READ | CONTROL).or_else(|_| add(WRITE_AND_READ))
 }
 
 /// Restrict this thread, which is the only one of its process, for ever.

@@ -61,6 +61,12 @@ impl User {
         found.mode() >> shift & rights == rights
     }
 
+    /// True if the user may read and write this device by its permission bits.
+    pub fn may_use(&self, device: &Path) -> bool {
+        const READ_AND_WRITE: u32 = 6;
+        self.may(READ_AND_WRITE, device)
+    }
+
     /// Let the user into the group that a device is for, if it is for one.
     pub fn join_group_of(&mut self, device: &Path) {
         const READ_AND_WRITE_OF_GROUP: u32 = 0o060;

@@ -6,7 +6,7 @@
 use confine::{Confinement, Export, Restriction, User, View};
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -225,6 +225,44 @@ fn landlock_alone_keeps_a_program_from_what_is_hidden_and_from_writing() {
         let status = confinement.spawn(command).unwrap().wait().unwrap();
         assert!(!status.success(), "{script}");
     }
+}
+
+/// A device of root's alone, as `/dev/kvm` is in containers and on many cloud machines. `/dev/zero`
+/// answers as it does, whatever its node is called.
+#[test]
+fn a_device_of_roots_alone_is_opened_through_a_node_of_the_users_own() {
+    if !is_root() {
+        return ::tests::skipped("only root can make a device");
+    }
+    let (_dir, home) = home();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let devices = elsewhere.path().canonicalize().unwrap();
+    fs::set_permissions(&devices, fs::Permissions::from_mode(0o755)).unwrap();
+    let zero = devices.join("zero");
+    let mut mknod = Command::new("mknod");
+    mknod.args(["-m", "600"]).arg(&zero).args(["c", "1", "5"]);
+    assert!(mknod.status().unwrap().success());
+    let mut confinement = as_nobody(&home);
+    confinement.view.hide(&devices);
+    assert!(!confinement.can_use(&zero));
+    assert!(!confinement.user.as_ref().unwrap().may_use(&zero));
+
+    confinement.own_devices = vec![zero.clone()];
+    assert!(confinement.can_use(&zero));
+    let script = format!(
+        "head -c 3 {z} | wc -c; echo > {z} && stat -c %a:%u {z}",
+        z = zero.display()
+    );
+    assert_eq!(said(&sh(&confinement, &script)), "3\n600:65534\n");
+    // What is the machine's stays as it was, and there is no node where nothing is hidden.
+    let about = fs::metadata(&zero).unwrap();
+    assert_eq!(
+        (about.permissions().mode() & 0o777, about.uid()),
+        (0o600, 0)
+    );
+    confinement.view.show(&zero);
+    assert!(!confinement.can_use(&zero));
+    assert_eq!(fs::read_dir(&devices).unwrap().count(), 1);
 }
 
 #[test]

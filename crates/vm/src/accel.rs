@@ -7,6 +7,7 @@ use super::frame::{PROBE_ANSWER, PROBE_ARGUMENT};
 use super::launch::Launch;
 use super::machine::Machine;
 use super::qemu::{Accel, CommandLine, Descriptors, Root};
+use super::view::{KVM, USER_VARIABLE};
 use crate::VmError;
 use doors::written;
 use serde::{Deserialize, Serialize};
@@ -14,7 +15,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-const DEVICE: &str = "/dev/kvm";
 /// A guest with KVM says its line within a second; a loaded host gets more.
 const PROBE_LIMIT: Duration = Duration::from_secs(10);
 const PROBE_MEMORY: u64 = 512 << 20;
@@ -64,8 +64,11 @@ fn choice(accel: Accel, why: &str) -> Choice {
 }
 
 fn find_out(qemu: &str, kernel: &Path, initramfs: &Path, cache: &Path, launch: &Launch) -> Choice {
-    if let Err(e) = fs::File::options().read(true).write(true).open(DEVICE) {
-        return choice(Accel::Tcg, &format!("{DEVICE} cannot be used: {e}"));
+    if let Err(e) = fs::File::options().read(true).write(true).open(KVM) {
+        return choice(Accel::Tcg, &format!("{KVM} cannot be used: {e}"));
+    }
+    if let Some(user) = launch.user().filter(|_| !launch.can_use_kvm()) {
+        return choice(Accel::Tcg, &barred(&user.name));
     }
     let kept = cache.join("kvm-works.json");
     let host_boot = doors::read::kernel_text("/proc/sys/kernel/random/boot_id").unwrap_or_default();
@@ -95,6 +98,15 @@ fn find_out(qemu: &str, kernel: &Path, initramfs: &Path, cache: &Path, launch: &
         format!("KVM was tried: {}", answer.why)
     };
     Choice { accel, why }
+}
+
+/// Root may use the device, and the user that QEMU runs as may not.
+fn barred(user: &str) -> String {
+    format!(
+        "{KVM} is not for the user {user}, and a node of it cannot be made for QEMU here: that takes \
+         CAP_SYS_ADMIN and CAP_MKNOD; or let a group have it (chgrp kvm {KVM}; chmod 660 {KVM}), or \
+         name a user who may use it ({USER_VARIABLE})"
+    )
 }
 
 fn recall(kept: &Path, host_boot: &str, qemu: &str) -> Option<Answer> {

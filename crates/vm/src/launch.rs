@@ -2,7 +2,9 @@
 //! until when.
 
 use super::qemu;
+use super::view::KVM;
 use confine::Confinement;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -23,10 +25,21 @@ impl Launch {
         self.confinement.user.as_ref()
     }
 
+    /// True if QEMU can open the device of KVM when it is started so.
+    pub fn can_use_kvm(&self) -> bool {
+        self.confinement.can_use(Path::new(KVM))
+    }
+
     /// One QEMU, in one way to start it: what is found out of it holds for no other.
     pub fn describe(&self, version: &str) -> String {
         let program = qemu::path().unwrap_or_default();
         let user = self.user().map_or("oneself", |user| &user.name);
-        format!("{} {version} as {user}", program.display())
+        let has_device = self.confinement.mounts && !self.confinement.own_devices.is_empty();
+        let device = if has_device {
+            " with a device of its own"
+        } else {
+            ""
+        };
+        format!("{} {version} as {user}{device}", program.display())
     }
 }

@@ -130,7 +130,7 @@ impl Vm {
         let setup = self.setup(&bootable, &line.kernel, agent);
         let guest = boot::boot(&line, &setup, &launch)?;
         self.died += guest.attempts - 1;
-        self.note(&bootable, &choice, &guest);
+        self.note(&bootable, &guest);
         Ok(guest)
     }
 
@@ -220,7 +220,14 @@ impl Vm {
         if launch.is_interrupted() {
             return Err(VmError::Interrupted);
         }
-        self.facts.insert("vm.qemu".to_owned(), version);
+        let (accel, why) = (choice.accel.as_str().to_owned(), choice.why.clone());
+        for (name, value) in [
+            ("vm.qemu", version),
+            ("vm.accel", accel),
+            ("vm.accel_reason", why),
+        ] {
+            self.facts.insert(name.to_owned(), value);
+        }
         self.accel = Some(choice.clone());
         Ok(choice)
     }
@@ -329,11 +336,9 @@ impl Vm {
         self.forwards.clone()
     }
 
-    fn note(&mut self, bootable: &Bootable, choice: &Choice, guest: &Guest) {
+    fn note(&mut self, bootable: &Bootable, guest: &Guest) {
         let memory = format!("{} MiB", self.spec.memory_bytes >> 20);
         for (name, value) in [
-            ("vm.accel", choice.accel.as_str().to_owned()),
-            ("vm.accel_reason", choice.why.clone()),
             ("vm.kernel", guest.ready.release.clone()),
             ("vm.kernel_origin", bootable.kernel.origin.clone()),
             ("vm.cpus", self.spec.cpus.to_string()),

@@ -21,9 +21,10 @@ pub const USER_VARIABLE: &str = "SCHEDLAB_GUEST_USER";
 const OF_THE_KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
 /// Files that programs which run now keep there.
 const OF_PROGRAMS: &str = "/run";
-const KVM: &str = "/dev/kvm";
+/// Device through which QEMU has KVM.
+pub const KVM: &str = "/dev/kvm";
 /// QEMU's own.
-const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/random", "/dev/urandom", KVM];
+const DEVICES: [&str; 4] = ["/dev/null", "/dev/zero", "/dev/random", "/dev/urandom"];
 /// Files that only root may read, and that a guest of root must not read with root's rights.
 const OF_ROOT: [&str; 6] = [
     "/etc/shadow",
@@ -84,6 +85,15 @@ pub fn confinement(wanted: &Wanted) -> Result<Confinement, VmError> {
     OF_THE_KERNEL.iter().for_each(|path| view.hide(path));
     view.hide(OF_PROGRAMS);
     DEVICES.iter().for_each(|path| view.show(path));
+    // In containers and on cloud machines it often is for root alone, whom QEMU is not.
+    let is_kept = |user: &User| !user.may_use(Path::new(KVM));
+    let own_devices = match user.as_ref().is_some_and(is_kept) {
+        true => vec![KVM.into()],
+        false => {
+            view.show(KVM);
+            Vec::new()
+        }
+    };
     if is_root {
         hide_from_guests_of_root(&mut view);
         // Who called sudo keeps their own.
@@ -113,6 +123,7 @@ pub fn confinement(wanted: &Wanted) -> Result<Confinement, VmError> {
             at: SHARED.into(),
             kept: vec!["/proc".into()],
         }),
+        own_devices,
         restriction: Some(Restriction {
             devices: vec!["/dev/null".into(), KVM.into()],
             ports: wanted.ports.clone(),
@@ -203,10 +214,12 @@ fn that_works(asked: Confinement, needed: &[PathBuf]) -> (Confinement, Option<St
         mounts: false,
         ..asked.clone()
     };
-    let without_user = Confinement {
+    let mut without_user = Confinement {
         user: None,
+        own_devices: Vec::new(),
         ..asked.clone()
     };
+    without_user.view.show(KVM);
     let without_both = Confinement {
         user: None,
         ..without_mounts.clone()
@@ -320,8 +333,8 @@ mod tests {
             user: User::named("root"),
             view,
             mounts: true,
-            export: None,
             restriction: Some(Restriction::default()),
+            ..Confinement::default()
         }
     }
 
@@ -347,6 +360,23 @@ mod tests {
             "{said}"
         );
         assert!(lacking(&by_landlock, &by_landlock, false).is_some());
+    }
+
+    /// `/dev/kvm` may be there for root alone, for a group, for all, or not at all.
+    #[test]
+    fn a_guest_of_root_can_use_kvm_where_root_can() {
+        if !rustix::process::geteuid().is_root() {
+            return ::tests::skipped("only root's guests are another user's");
+        }
+        let opened = fs::File::options().read(true).write(true).open(KVM);
+        let settled = Settled::of(confinement(&Wanted::default()).unwrap(), &[]);
+        let may_mount = settled.works.mounts;
+        assert!(settled.works.user.is_some());
+        let can = settled.works.can_use(Path::new(KVM));
+        assert!(
+            can == opened.is_ok() || !may_mount,
+            "root: {opened:?}, QEMU's user: {can}"
+        );
     }
 
     #[test]

@@ -14,6 +14,7 @@ use schedulers::GitName;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
+use target::Target;
 
 pub fn check(args: &CheckArgs) -> Result<ExitCode, CliError> {
     let mut experiment = wanted(&args.experiment)?.experiment;
@@ -47,6 +48,8 @@ struct Looked {
     warnings: Vec<Warning>,
     /// Another run had the machine, so that not everything was looked at.
     beside_a_run: bool,
+    /// What runs the CPUs of a guest, and why.
+    accelerator: Option<String>,
 }
 
 /// What the file brings that a check would start: one line for each.
@@ -133,6 +136,14 @@ fn here_only(experiment: &Experiment) -> Looked {
     }
 }
 
+/// `kvm: a guest booted with it`.
+fn accelerator(target: &dyn Target) -> Option<String> {
+    let facts = target.facts();
+    let fact = |name: &str| facts.get(name);
+    let (accel, why) = fact("vm.accel").zip(fact("vm.accel_reason"))?;
+    Some(format!("{accel}: {why}"))
+}
+
 /// Looks at the target, and attaches schedulers where that was agreed to.
 fn looked_at(experiment: &Experiment, agreed: Option<Agreed>) -> Result<Looked, CliError> {
     let interrupted = interrupt_flag()?;
@@ -165,6 +176,7 @@ fn looked_at(experiment: &Experiment, agreed: Option<Agreed>) -> Result<Looked, 
         problems: problems?,
         warnings: target.warnings(),
         beside_a_run: false,
+        accelerator: accelerator(target.as_ref()),
     })
 }
 
@@ -178,12 +190,13 @@ fn show(
         problems,
         warnings,
         beside_a_run,
+        ..
     } = looked;
     let plan = schedule::plan(experiment);
     let mut all = schedule::warnings(experiment, &plan, target::cpus(&experiment.target));
     all.extend(warnings.iter().cloned());
     match args.format {
-        Plain::Json => print_json(experiment, plan.cells.len(), problems, &all, not_started)?,
+        Plain::Json => print_json(experiment, plan.cells.len(), looked, &all, not_started)?,
         Plain::Text if !problems.is_empty() => return Err(CliError::Unmet(problems.clone())),
         Plain::Text => {
             let found = match (args.no_start || *beside_a_run, not_started.is_empty()) {
@@ -198,6 +211,9 @@ fn show(
                 report::count(plan.cells.len(), "cell"),
                 experiment.target.kind()
             );
+            if let Some(accelerator) = &looked.accelerator {
+                say!("CPUs of the guest by {accelerator}");
+            }
             for line in not_started {
                 say!("not done: {line}");
             }
@@ -232,7 +248,7 @@ fn searches(experiment: &Experiment) -> Vec<serde_json::Value> {
 fn print_json(
     experiment: &Experiment,
     cells: usize,
-    problems: &[Problem],
+    looked: &Looked,
     warnings: &[Warning],
     not_started: &[String],
 ) -> Result<(), CliError> {
@@ -241,7 +257,8 @@ fn print_json(
         "target": experiment.target.kind(),
         "arms": experiment.arms.len(),
         "cells": cells,
-        "missing": problems,
+        "accelerator": looked.accelerator,
+        "missing": looked.problems,
         "not_started": not_started,
         "searches": searches(experiment),
         "warnings": warnings,

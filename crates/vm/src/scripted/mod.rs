@@ -105,7 +105,6 @@ impl Vm {
         let memory = format!("{} MiB", self.spec.memory_bytes >> 20);
         for (name, value) in [
             (CLOCK, VIRTUAL.to_owned()),
-            ("vm.accel", "tcg".to_owned()),
             ("vm.kernel", kernel.release.clone()),
             ("vm.kernel_origin", kernel.origin.clone()),
             ("vm.cpus", self.spec.cpus.to_string()),
