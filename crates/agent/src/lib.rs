@@ -61,5 +61,5 @@ pub use heard::{Heard, SILENCE};
 pub use journal::{Restored, another_journal_holds_something};
 pub use judge::judge as judge_evidence;
 pub use serve::{Options, serve};
-pub use state::{STATE_VARIABLE, state_dir};
+pub use state::{STATE_VARIABLE, runs_dir, state_dir};
 pub use stop::Stop;

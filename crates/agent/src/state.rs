@@ -33,6 +33,16 @@ pub fn state_dir() -> Result<PathBuf, AgentError> {
     choose(env::var_os, uid, Path::new("/run/user")).ok_or(AgentError::NoStateDirectory)
 }
 
+/// Directory whose `results/` has the runs that nobody sits before: those of services, and those that
+/// go on after a restart. It lies beside the state directory, `/var/lib/schedlab-runs` for root: who
+/// cleans up old results is not to find the journal among them.
+pub fn runs_dir() -> Result<PathBuf, AgentError> {
+    let state = state_dir()?;
+    let mut name = state.file_name().unwrap_or_default().to_owned();
+    name.push("-runs");
+    Ok(state.with_file_name(name))
+}
+
 /// Never a directory that another user could have made first, such as one in /tmp.
 fn choose(
     variable: impl Fn(&'static str) -> Option<OsString>,

@@ -216,6 +216,22 @@ fn the_units_of_a_service_are_those_that_systemd_takes() {
     }
 }
 
+/// Who cleans up old results must not take the journal with them.
+#[test]
+fn results_of_a_service_and_of_restarts_are_not_beside_the_journal() {
+    let bench = Bench::default();
+    let file = bench.file("e.toml", EXPERIMENT);
+    let state = bench.path("state").display().to_string();
+    let service = bench.run(&["service", "install", "e.toml", "--dry-run"]);
+    let arm = bench.run(&["boot", "arm", &file, "--dry-run"]);
+    for output in [service, arm] {
+        expect_code(&output, 0);
+        let said = stdout(&output);
+        assert!(said.contains(&format!("{state}-runs")), "{said}");
+        assert!(!said.contains(&format!("{state}/")), "{said}");
+    }
+}
+
 #[test]
 fn a_service_of_a_wrong_experiment_or_with_an_open_secret_is_refused() {
     let bench = Bench::default();

@@ -46,7 +46,7 @@ pub enum BootCommand {
 pub struct BootArm {
     #[command(flatten)]
     pub experiment: ExperimentArgs,
-    /// Results directory [default: /var/lib/schedlab/results/NAME-TIME]
+    /// Results directory [default: /var/lib/schedlab-runs/results/NAME-TIME]
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// Go on with a run that has ended, or was ended, in this directory

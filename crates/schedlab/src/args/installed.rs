@@ -54,7 +54,7 @@ pub struct ServiceInstall {
     /// When it runs: hour, night (01:30), week, or a calendar event of systemd.time(7)
     #[arg(long, value_name = "WHEN", default_value = "night")]
     pub every: String,
-    /// Directory whose results/ the runs are in [default: /var/lib/schedlab]
+    /// Directory whose results/ the runs are in [default: /var/lib/schedlab-runs]
     #[arg(long, value_name = "DIR")]
     pub directory: Option<PathBuf>,
     /// Tell somebody, as `schedlab run --notify` does

@@ -221,7 +221,7 @@ fn arm(args: &BootArm) -> Result<ExitCode, CliError> {
     let given = args.resume.as_ref().or(args.output.as_ref());
     let directory = match given {
         Some(given) => systemd::absolute(given)?,
-        None => agent::state_dir()?.join(default_dir(&experiment.name)),
+        None => agent::runs_dir()?.join(default_dir(&experiment.name)),
     };
     let service = service(&experiment.name, &directory)?;
     if args.dry_run {

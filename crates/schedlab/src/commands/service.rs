@@ -14,8 +14,6 @@ use results::files::plain;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Directory whose `results/` the runs of a service are in.
-const DIRECTORY: &str = "/var/lib/schedlab";
 /// Words in place of a calendar event of systemd.time(7).
 const EVERY: &[(&str, &str)] = &[
     ("hour", "hourly"),
@@ -41,7 +39,7 @@ fn install(args: &ServiceInstall) -> Result<(), CliError> {
     systemd::require("let cron run `schedlab run FILE --wait`; `--dry-run` shows the units")?;
     check_calendar(&units.calendar)?;
     units.check_free(Path::new(UNITS))?;
-    doors::written::make_directory(&units.directory)
+    doors::written::make_private_directory(&units.directory)
         .map_err(|e| refused("create", &units.directory, &e))?;
     systemd::write(&unit(&units.name, "service"), &units.service)?;
     systemd::write(&unit(&units.name, "timer"), &units.timer)?;
@@ -106,7 +104,10 @@ impl Units {
         for file in args.notify.iter().filter_map(|to| to.strip_prefix('@')) {
             systemd::for_root(&absolute(Path::new(file))?)?;
         }
-        let directory = absolute(args.directory.as_deref().unwrap_or(Path::new(DIRECTORY)))?;
+        let directory = match &args.directory {
+            Some(given) => absolute(given)?,
+            None => agent::runs_dir()?,
+        };
         let mut command = vec![program.display().to_string(), "run".to_owned()];
         command.extend([file.display().to_string(), "--wait".to_owned()]);
         for to in &args.notify {
@@ -128,7 +129,7 @@ impl Units {
     /// Refuses a name that another experiment's unit has: names may differ where units do not.
     fn check_free(&self, units: &Path) -> Result<(), CliError> {
         let unit = units.join(format!("{}.service", self.name));
-        let there = match std::fs::read_to_string(&unit) {
+        let there = match doors::read::small_file_text(&unit) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
             there => there.map_err(|e| refused("read", &unit, &e))?,
         };
