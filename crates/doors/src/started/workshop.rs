@@ -2,14 +2,17 @@
 //! a build: where root builds, they run as another user, in a directory of that user's.
 
 use super::{Agreed, named};
-use crate::read::{LARGE_FILE_BYTES, copy_within};
+use crate::read::{LARGE_FILE_BYTES, copy_within, open_file_here};
 use crate::written::{self, Beside};
 use confine::{Confinement, User, View};
-use rustix::fs::{Mode, OFlags};
-use std::ffi::{OsStr, OsString};
-use std::fs::{self, File, Permissions};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, chownat, openat, statat};
+use rustix::process::{Gid, Uid};
+use std::ffi::{CStr, CString, OsStr, OsString};
+use std::fs::Permissions;
 use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
@@ -79,46 +82,22 @@ impl Workshop {
         self.dir.join("home")
     }
 
-    /// Gives a file or directory, and all below it, to the user of the builds. No link is followed.
+    /// Gives a file or directory, and all below it, to the user of the builds. No link is followed, and
+    /// a directory is given after all that is in it: until then nobody can put anything there.
     pub fn give(&self, path: &Path) -> io::Result<()> {
-        let Some(user) = &self.user else {
-            return Ok(());
-        };
-        let mut waiting = vec![path.to_owned()];
-        while let Some(path) = waiting.pop() {
-            let found = path.symlink_metadata()?;
-            if found.uid() != user.uid {
-                lchown(&path, Some(user.uid), Some(user.gid))?;
-            }
-            // What is the user's already is so all the way down.
-            if found.is_dir() && found.uid() != user.uid {
-                let entries = fs::read_dir(&path)?;
-                for entry in entries {
-                    waiting.push(entry?.path());
-                }
-            }
+        match &self.user {
+            Some(user) => give_below(&directory_of(path)?, &name_of(path)?, user),
+            None => Ok(()),
         }
-        Ok(())
     }
 
-    /// Takes back what a build was given and what it made there. No link is followed.
+    /// Takes back what a build was given and what it made there. No link is followed, and a directory is
+    /// taken before all that is in it: from then on nobody can put anything there.
     pub fn take_back(&self, path: &Path) -> io::Result<()> {
-        let Some(user) = &self.user else {
-            return Ok(());
-        };
-        let mut waiting = vec![path.to_owned()];
-        while let Some(path) = waiting.pop() {
-            let found = path.symlink_metadata()?;
-            if found.uid() == user.uid {
-                lchown(&path, Some(0), Some(0))?;
-            }
-            if found.is_dir() {
-                for entry in fs::read_dir(&path)? {
-                    waiting.push(entry?.path());
-                }
-            }
+        match &self.user {
+            Some(user) => take_below(&directory_of(path)?, &name_of(path)?, user),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Starts a command that sees `shown`, wherever that lies.
@@ -153,22 +132,107 @@ impl Workshop {
         Ok(confinement)
     }
 
-    /// Copies a file that a build made to `to`, where only we can change it. The copy may be run.
+    /// Copies a program that a build made to `to`, where only we can change it. It may be run.
     pub fn take(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let no_link = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let mut file = File::from(rustix::fs::open(from, no_link, Mode::empty())?);
-        let about = file.metadata()?;
+        self.take_with(from, to, 0o755)
+    }
+
+    /// Copies a file that a build made to `to`, where only we can change it and all may read it.
+    pub fn take_file(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.take_with(from, to, 0o644)
+    }
+
+    /// A link at the place is not followed, and a file of somebody else's, which a link on the way may
+    /// lead to, is not taken.
+    fn take_with(&self, from: &Path, to: &Path, mode: u32) -> io::Result<()> {
+        let mut file = open_file_here(from)?;
         let owner = self.user.as_ref().map(|user| user.uid);
-        if !about.is_file() || owner.is_some_and(|owner| owner != about.uid()) {
-            return Err(io::ErrorKind::InvalidData.into());
+        if owner.is_some_and(|owner| file.metadata().map_or(true, |it| it.uid() != owner)) {
+            let what = format!("{} is not of the user that builds", from.display());
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
         }
         written::make_directory(to.parent().unwrap_or(Path::new("/")))?;
         let mut beside = Beside::of(to)?;
         copy_within(&mut file, beside.file(), LARGE_FILE_BYTES)?;
-        let rights = Permissions::from_mode(0o755);
+        let rights = Permissions::from_mode(mode);
         beside.file().set_permissions(rights)?;
         beside.put()
     }
+}
+
+/// The directory that holds the path, which is ours.
+fn directory_of(path: &Path) -> io::Result<OwnedFd> {
+    let above = path.parent().filter(|dir| !dir.as_os_str().is_empty());
+    let how = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(openat(
+        CWD,
+        above.unwrap_or(Path::new(".")),
+        how,
+        Mode::empty(),
+    )?)
+}
+
+fn name_of(path: &Path) -> io::Result<CString> {
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?;
+    Ok(CString::new(name.as_bytes())?)
+}
+
+/// Each name is looked up in a directory that is open, so that none on the way can be replaced.
+fn give_below(directory: &OwnedFd, name: &CStr, user: &User) -> io::Result<()> {
+    let found = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    // What is the user's already is so all the way down.
+    if found.st_uid == user.uid {
+        return Ok(());
+    }
+    if is_directory(&found) {
+        each_in(directory, name, |inside, name| {
+            give_below(inside, name, user)
+        })?;
+    }
+    let (uid, gid) = (Uid::from_raw(user.uid), Gid::from_raw(user.gid));
+    Ok(chownat(
+        directory,
+        name,
+        Some(uid),
+        Some(gid),
+        AtFlags::SYMLINK_NOFOLLOW,
+    )?)
+}
+
+fn take_below(directory: &OwnedFd, name: &CStr, user: &User) -> io::Result<()> {
+    let found = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    if found.st_uid == user.uid {
+        let (uid, gid) = (Some(Uid::ROOT), Some(Gid::ROOT));
+        chownat(directory, name, uid, gid, AtFlags::SYMLINK_NOFOLLOW)?;
+    }
+    match is_directory(&found) {
+        true => each_in(directory, name, |inside, name| {
+            take_below(inside, name, user)
+        }),
+        false => Ok(()),
+    }
+}
+
+fn is_directory(found: &Stat) -> bool {
+    FileType::from_raw_mode(found.st_mode).is_dir()
+}
+
+/// Does something with each entry of the directory of this name, which is no link.
+fn each_in(
+    directory: &OwnedFd,
+    name: &CStr,
+    mut done: impl FnMut(&OwnedFd, &CStr) -> io::Result<()>,
+) -> io::Result<()> {
+    let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let inside = openat(directory, name, how, Mode::empty())?;
+    for entry in Dir::read_from(&inside)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if ![c".", c".."].contains(&name) {
+            done(&inside, name)?;
+        }
+    }
+    Ok(())
 }
 
 fn is_for_builds(name: &OsString) -> bool {
@@ -190,6 +254,8 @@ fn is_for_builds(name: &OsString) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::fs::mkdirat;
+    use std::fs;
 
     #[test]
     fn builds_get_proxies_and_no_secrets() {
@@ -231,5 +297,51 @@ mod tests {
         assert_eq!(taken.metadata().unwrap().uid(), 0);
         std::os::unix::fs::symlink("/etc/passwd", workshop.dir().join("link")).unwrap();
         assert!(workshop.take(&workshop.dir().join("link"), &taken).is_err());
+        // A link on the way leads to files that are not the user's.
+        std::os::unix::fs::symlink("/etc", workshop.dir().join("way")).unwrap();
+        let through = workshop.dir().join("way/shadow");
+        let error = workshop.take_file(&through, &taken).unwrap_err();
+        assert!(error.to_string().contains("not of the user"), "{error}");
+        workshop.take_file(&made, &taken).unwrap();
+        assert_eq!(taken.metadata().unwrap().mode() & 0o777, 0o644);
+    }
+
+    /// By path, the last of them could not even be named. A tree that is given from the top is the
+    /// user's while root still goes through it, who then follows what the user puts there.
+    #[test]
+    fn a_tree_is_given_and_taken_back_as_a_whole_and_through_no_link() {
+        let Some(user) = User::in_place_of_root() else {
+            return ::tests::skipped("only root has something to give");
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let uid = user.uid;
+        let workshop = Workshop::open(Agreed::by_command(), Some(user), dir.path()).unwrap();
+        let tree = dir.path().join("tree");
+        fs::create_dir(&tree).unwrap();
+        let ours = dir.path().join("ours");
+        fs::create_dir(&ours).unwrap();
+        fs::write(ours.join("file"), "").unwrap();
+        std::os::unix::fs::symlink(&ours, tree.join("link")).unwrap();
+        let name = "d".repeat(200);
+        let mut way = vec![directory_of(&tree.join("x")).unwrap()];
+        for _ in 0..30 {
+            let last = way.last().unwrap();
+            mkdirat(last, name.as_str(), Mode::from_raw_mode(0o755)).unwrap();
+            let how = OFlags::RDONLY | OFlags::DIRECTORY;
+            way.push(openat(last, name.as_str(), how, Mode::empty()).unwrap());
+        }
+        let owners = || {
+            let all = way.iter().map(|dir| rustix::fs::fstat(dir).unwrap().st_uid);
+            all.collect::<std::collections::BTreeSet<u32>>()
+        };
+        workshop.give(&tree).unwrap();
+        assert_eq!(owners(), [uid].into());
+        let link = tree.join("link").symlink_metadata().unwrap();
+        assert_eq!(link.uid(), uid, "the link itself");
+        workshop.take_back(&tree).unwrap();
+        assert_eq!(owners(), [0].into());
+        for path in [ours.join("file"), ours] {
+            assert_eq!(path.metadata().unwrap().uid(), 0, "{path:?}");
+        }
     }
 }

@@ -66,6 +66,8 @@ pub struct BuildRequest {
     pub log: Option<PathBuf>,
 }
 
+/// Directory of builds in a cache.
+const BUILDS: &str = "builds";
 /// What every guest's kernel must have, without `CONFIG_`.
 const FOR_GUESTS: [&str; 5] = [
     "VIRTIO_PCI",
@@ -102,7 +104,7 @@ fn build_with_tools(request: &BuildRequest, cache: &Path) -> Result<PathBuf, VmE
     };
     make_output(&output).map_err(io("create", &output))?;
     let output = fs::canonicalize(&output).map_err(io("find", &output))?;
-    let workshop = workshop(&output, &cache.join("builds"))?;
+    let workshop = workshop(&output, &cache.join(BUILDS))?;
     let build = Build {
         request,
         tree,
@@ -141,6 +143,13 @@ fn workshop(output: &Path, dir: &Path) -> Result<Workshop, VmError> {
     }
     workshop.give(output).map_err(io("give away", output))?;
     Ok(workshop)
+}
+
+/// Takes a file of a tree that was built with this cache to where only we can change it. The tree is
+/// another user's where root builds, who may have put a link there.
+pub fn take(file: &Path, to: &Path, cache: &Path) -> std::io::Result<()> {
+    let user = User::in_place_of_root();
+    Workshop::open(Agreed::by_command(), user, &cache.join(BUILDS))?.take_file(file, to)
 }
 
 /// An error that names the packages where something that a build needs is not installed.

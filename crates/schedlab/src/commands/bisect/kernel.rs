@@ -91,7 +91,7 @@ impl Kernels<'_> {
             Err(VmError::Unmet(problem)) => return Ok(Err(program::failed(&problem.what, &log))),
             Err(error) => return Err(error.into()),
         };
-        keep(&built, &kernel).map_err(CliError::internal)?;
+        keep(&built, &kernel, self.dir).map_err(|e| not_kept(&kernel, &e))?;
         Ok(Ok(()))
     }
 }
@@ -100,15 +100,21 @@ fn short(commit: &str) -> &str {
     commit.get(..git::SHORT).unwrap_or(commit)
 }
 
-/// Copies what a guest boots beside its place, and renames it when it is whole.
-fn keep(built: &Path, kernel: &Path) -> std::io::Result<()> {
+/// Takes what a guest boots out of a build with this cache, beside its place, and renames it when it
+/// is whole.
+fn keep(built: &Path, kernel: &Path, cache: &Path) -> std::io::Result<()> {
     let part = Part::of(kernel.parent().unwrap_or(kernel))?;
     for file in KEPT {
-        let to = part.path().join(file);
-        written::make_directory(to.parent().unwrap_or(&to))?;
-        written::copy_file(&built.join(file), &to)?;
+        build::take(&built.join(file), &part.path().join(file), cache)?;
     }
     part.replace(kernel)
+}
+
+fn not_kept(kernel: &Path, error: &std::io::Error) -> CliError {
+    CliError::internal(std::io::Error::new(
+        error.kind(),
+        format!("keeping a kernel in {}: {error}", kernel.display()),
+    ))
 }
 
 #[cfg(test)]
@@ -132,5 +138,33 @@ mod tests {
         let after = digests(&config.display().to_string());
         assert_eq!((before.len(), after.len()), (1, 1));
         assert_ne!(before, after);
+    }
+
+    /// The build is another user's where root builds: what they put in the place of the image is not
+    /// what root copies.
+    #[test]
+    fn a_link_in_the_place_of_an_image_is_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (built, kernel) = (dir.path().join("build"), dir.path().join("kernels/abc"));
+        fs::create_dir_all(built.join("arch/x86/boot")).unwrap();
+        fs::create_dir_all(kernel.parent().unwrap()).unwrap();
+        let keep = || {
+            for file in [Path::new(""), Path::new(".config"), Path::new(IMAGE)] {
+                let path = built.join(file);
+                if let (Some(user), true) = (confine::User::in_place_of_root(), path.exists()) {
+                    std::os::unix::fs::lchown(path, Some(user.uid), Some(user.gid)).unwrap();
+                }
+            }
+            super::keep(&built, &kernel, dir.path())
+        };
+        fs::write(built.join(".config"), "CONFIG_X=y\n").unwrap();
+        std::os::unix::fs::symlink("/etc/shadow", built.join(IMAGE)).unwrap();
+        let error = keep().unwrap_err().to_string();
+        assert!(error.contains("a symbolic link"), "{error}");
+        assert!(!kernel.exists());
+        fs::remove_file(built.join(IMAGE)).unwrap();
+        fs::write(built.join(IMAGE), "image").unwrap();
+        keep().unwrap();
+        assert_eq!(fs::read_to_string(kernel.join(IMAGE)).unwrap(), "image");
     }
 }
