@@ -38,8 +38,11 @@ pub enum Op {
         from: CString,
         tree: usize,
     },
-    /// Put an empty directory over one.
-    Empty(CString),
+    /// Put an empty directory over one, with options of tmpfs(5).
+    Empty {
+        at: CString,
+        options: CString,
+    },
     Directory(CString),
     File(CString),
     /// Put what was taken there.
@@ -87,7 +90,7 @@ impl Ops {
             let at = c_path(path)?;
             match step {
                 Step::Hide(path) if kept.contains(path) => {}
-                Step::Hide(path) if path.is_dir() => later.push(Op::Empty(at)),
+                Step::Hide(path) if path.is_dir() => later.push(empty(path)?),
                 // A file gives way to an empty one.
                 Step::Hide(_) => {
                     let tree = self.take(Path::new("/dev/null"))?;
@@ -116,7 +119,10 @@ impl Ops {
         self.list.push(Op::Place { tree, at });
         for path in &export.kept {
             let below = path.strip_prefix("/").unwrap_or(path);
-            self.list.push(Op::Empty(c_path(&export.at.join(below))?));
+            self.list.push(Op::Empty {
+                at: c_path(&export.at.join(below))?,
+                options: CString::new("mode=755")?,
+            });
         }
         Ok(())
     }
@@ -178,6 +184,19 @@ impl Ops {
     }
 }
 
+/// An empty directory in the place of this one, with its rights: `/tmp` stays for all. Others may
+/// always look into it.
+fn empty(directory: &Path) -> io::Result<Op> {
+    const STICKY_AND_RIGHTS: u32 = 0o1777;
+    const LOOKED_INTO: u32 = 0o755;
+    let mode = fs::metadata(directory).map_or(0, |found| found.mode());
+    let mode = mode & STICKY_AND_RIGHTS | LOOKED_INTO;
+    Ok(Op::Empty {
+        at: c_path(directory)?,
+        options: CString::new(format!("mode={mode:o}"))?,
+    })
+}
+
 /// Below a directory that was emptied there is nothing to put a tree on yet.
 fn directories_above(path: &Path) -> io::Result<Vec<Op>> {
     let mut above: Vec<&Path> = path.ancestors().skip(1).collect();
@@ -195,12 +214,12 @@ impl Op {
         match self {
             Op::OwnMounts => own_mounts()?,
             Op::Take { from, tree } => trees[*tree] = Some(take(from)?),
-            Op::Empty(at) => mount(
+            Op::Empty { at, options } => mount(
                 "tmpfs",
                 at.as_c_str(),
                 "tmpfs",
                 MountFlags::empty(),
-                c"mode=755",
+                options.as_c_str(),
             )?,
             Op::Directory(at) => exists(mkdirat(CWD, at.as_c_str(), Mode::from_raw_mode(0o755)))?,
             Op::File(at) => {
@@ -238,7 +257,7 @@ impl Op {
         match self {
             Op::OwnMounts => "give it mounts of its own".to_owned(),
             Op::Take { from, .. } => format!("show {}", path(from)),
-            Op::Empty(at) => format!("hide {}", path(at)),
+            Op::Empty { at, .. } => format!("hide {}", path(at)),
             Op::Directory(at) | Op::File(at) | Op::Place { at, .. } => {
                 format!("show or hide {}", path(at))
             }

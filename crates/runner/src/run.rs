@@ -19,7 +19,7 @@ use crate::check::{boot, has_loads_apart, only_arms_of};
 use crate::connection::{Connection, with_last_lines};
 use crate::mixing;
 use crate::pool::Member;
-use crate::trial::{TrialEnd, UnderWay, add_out_of_memory, by_our_clock, void_result};
+use crate::trial::{TrialEnd, UnderWay, add_hidden, add_out_of_memory, by_our_clock, void_result};
 use crate::{Event, Progress, RunError};
 use model::trace::WORST_FILE;
 use model::{
@@ -487,6 +487,7 @@ impl<'a> Run<'a> {
             } => match arms.is_empty() {
                 true => {
                     add_out_of_memory(&mut result.state, console.as_deref().unwrap_or_default());
+                    add_hidden(&mut result.state, |words| self.target.hidden_in(words));
                     (vec![*result], files)
                 }
                 false => (arms, files),

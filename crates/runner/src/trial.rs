@@ -7,6 +7,7 @@ use base64::prelude::BASE64_STANDARD;
 use model::printable::last_lines;
 use model::{Evidence, KeptPiece, Reply, Request, TrialResult, TrialSpec, TrialState};
 use results::TrialFiles;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 use target::TargetError;
@@ -211,6 +212,22 @@ pub(crate) fn add_out_of_memory(state: &mut TrialState, console: &str) {
     }
 }
 
+/// Addition to the reason of a failed trial, that a guest does not see the files of this machine which
+/// the reason names. It is in the first line, which is what reports show.
+pub(crate) fn add_hidden(state: &mut TrialState, hidden: impl Fn(&str) -> Vec<PathBuf>) {
+    const MOST: usize = 3;
+    if let TrialState::Failed { why } = state {
+        let hidden = hidden(why);
+        let names = hidden.iter().take(MOST).map(|path| format!("{path:?}"));
+        let names = names.collect::<Vec<_>>().join(", ");
+        if !names.is_empty() {
+            let end = why.find('\n').unwrap_or(why.len());
+            let what = format!(" (hidden from the guest: show it by expose = [{names}])");
+            why.insert_str(end, &what);
+        }
+    }
+}
+
 /// True for the names that the agent gives to logs of services and of the server.
 fn is_log_of_service(name: &str) -> bool {
     name == "server.log" || (name.starts_with("service-") && name.ends_with(".log"))
@@ -279,6 +296,20 @@ mod tests {
         let mut result = void_result(String::new(), began);
         result.state = state;
         with_words_of_services(Box::new(result), &files).state
+    }
+
+    #[test]
+    fn a_hidden_file_is_told_in_the_first_line_of_a_reason() {
+        let failed = |why: &str| TrialState::Failed {
+            why: why.to_owned(),
+        };
+        let mut state = failed("cat: /x: No such file\nmore");
+        add_hidden(&mut state, |_| Vec::new());
+        assert_eq!(state, failed("cat: /x: No such file\nmore"));
+        add_hidden(&mut state, |_| vec!["/x".into()]);
+        let said =
+            "cat: /x: No such file (hidden from the guest: show it by expose = [\"/x\"])\nmore";
+        assert_eq!(state, failed(said));
     }
 
     #[test]

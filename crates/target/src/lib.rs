@@ -5,6 +5,7 @@
 
 use model::{Check, Experiment, Fact, Measurement, Problem, Reply, Request, Warning};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -146,6 +147,11 @@ pub trait Target {
 
     /// Warnings for every reader of the results (such as: emulated CPUs).
     fn warnings(&self) -> Vec<Warning> {
+        Vec::new()
+    }
+
+    /// Files of this machine that these words name, and that what runs there does not see.
+    fn hidden_in(&self, _words: &str) -> Vec<PathBuf> {
         Vec::new()
     }
 

@@ -225,6 +225,20 @@ pub fn exposed(paths: &[PathBuf]) -> Vec<Problem> {
     .collect()
 }
 
+/// The working directory is a home, or has homes in it, and so is not shown as a whole.
+pub fn unseen(directory: &Path) -> Warning {
+    let directory = directory.display();
+    Warning {
+        severity: Severity::Caution,
+        what: format!(
+            "the working directory {directory} has private files: the guest sees nothing of it but what \
+             the experiment names"
+        ),
+        remedy: "work in a directory for the experiment, or name what it needs in `expose`"
+            .to_owned(),
+    }
+}
+
 /// Something keeps QEMU from being started as it should be.
 pub fn less_confined(why: &str) -> Warning {
     Warning {

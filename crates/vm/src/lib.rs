@@ -35,6 +35,7 @@ pub mod qemu;
 mod qmp;
 mod saved;
 pub mod scripted;
+mod seen;
 mod spec;
 mod sys;
 mod unpack;
@@ -89,6 +90,8 @@ pub struct Vm {
     named: Vec<PathBuf>,
     /// Programs that it names, for a guest that has no other files.
     programs: Vec<PathBuf>,
+    /// Files that programs need which it names.
+    needed: Vec<PathBuf>,
     interrupted: Arc<AtomicBool>,
     confined: Option<Settled>,
     facts: BTreeMap<String, String>,
@@ -107,6 +110,7 @@ impl Vm {
             forwards: Forwards::default(),
             named: Vec::new(),
             programs: Vec::new(),
+            needed: Vec::new(),
             interrupted: Arc::default(),
             confined: None,
             facts: BTreeMap::new(),
@@ -242,6 +246,7 @@ impl Vm {
         let kernel = &bootable.kernel;
         wanted.paths.extend(self.options.shown.iter().cloned());
         wanted.paths.extend(self.named.iter().cloned());
+        wanted.paths.extend(self.needed.iter().cloned());
         wanted.paths.extend(kernel.modules_dir.clone());
         let mut needed = vec![self.bzimage(bootable)?, bootable.initramfs.clone()];
         if let Some(xen) = &bootable.hypervisor {
@@ -415,6 +420,9 @@ impl Vm {
         if self.shows_the_host() {
             self.named = view::named_by(experiment, &self.options.directory);
             self.programs = scripted::pack::programs(experiment, &self.options);
+            let files = self.named.iter().filter(|path| path.is_file());
+            let programs: Vec<_> = self.programs.iter().chain(files).cloned().collect();
+            self.needed = view::needs_of(&programs);
         }
         let mut problems = self.check_host();
         problems.extend(check::snapshot(&self.spec, experiment));
@@ -445,6 +453,7 @@ impl Vm {
             warnings.insert(0, emulation_warning(&choice.why, version));
         }
         warnings.extend(self.lacks_of_confinement());
+        warnings.extend(self.unseen_directory());
         if self.died > 0 {
             warnings.push(Warning {
                 severity: Severity::Note,
@@ -505,36 +514,8 @@ impl Vm {
         problems
     }
 
-    /// Problems that keep QEMU from being started as it should be; known after the first start.
-    pub(crate) fn lacks_of_confinement(&self) -> Vec<Warning> {
-        let Some(settled) = &self.confined else {
-            return Vec::new();
-        };
-        let no_sandbox = "its QEMU was built without seccomp (-sandbox), which Debian's has";
-        let no_sandbox = (!qemu::sandbox_works()).then_some(no_sandbox);
-        let lacks = settled.why.as_deref().into_iter().chain(no_sandbox);
-        lacks.map(check::less_confined).collect()
-    }
-
     fn shows_the_host(&self) -> bool {
         image_path(&self.spec.root).is_none()
-    }
-
-    /// QEMU is another user where root starts it.
-    fn check_what_is_named(&mut self) -> Vec<Problem> {
-        let Some(bootable) = self.bootable.values().next().cloned() else {
-            return Vec::new();
-        };
-        let launch = match self.launch(&bootable) {
-            Ok(launch) => launch,
-            Err(e) => return vec![check::as_problem("target vm", e)],
-        };
-        let Some(user) = launch.user() else {
-            return Vec::new();
-        };
-        let unreadable = view::unreadable(&launch.confinement, &self.named);
-        let problem = |path: &PathBuf| check::unreadable(path, &user.name);
-        unreadable.iter().map(problem).collect()
     }
 }
 

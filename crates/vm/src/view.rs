@@ -1,11 +1,13 @@
 //! The view of this machine's files that a guest gets, and the user that QEMU runs as. A guest
 //! is where a stranger's scheduler or workload belongs, and is root in there: so it gets the
-//! files with the rights of an ordinary user, and without what is private or the kernel's. What
-//! it needs is shown wherever it lies.
+//! files with the rights of an ordinary user, and only those that work needs: the distribution's, the
+//! programs on PATH, the working directory, and what the experiment names, wherever that lies.
 
 use super::failure::unmet;
+use super::scripted;
 use crate::VmError;
 use confine::{Confinement, Export, Restriction, User, View};
+use doors::read::{Asked, output_of_child};
 use doors::started::tool;
 use model::Experiment;
 use std::collections::BTreeSet;
@@ -19,8 +21,14 @@ use std::process::Stdio;
 pub const USER_VARIABLE: &str = "SCHEDLAB_GUEST_USER";
 
 const OF_THE_KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
-/// Files that programs which run now keep there.
-const OF_PROGRAMS: &str = "/run";
+/// Directories with what a distribution and its packages bring: programs, libraries, settings. All
+/// else below `/` is somebody's, and is hidden unless it is needed.
+const OF_PACKAGES: [&str; 13] = [
+    "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr", "/boot", "/etc", "/opt",
+    "/nix", "/gnu", "/var",
+];
+/// Parts of `/var` that packages bring.
+const OF_PACKAGES_IN_VAR: [&str; 2] = ["/var/lib", "/var/cache"];
 /// Device through which QEMU has KVM.
 pub const KVM: &str = "/dev/kvm";
 /// QEMU's own.
@@ -83,7 +91,8 @@ pub fn confinement(wanted: &Wanted) -> Result<Confinement, VmError> {
     };
     let mut view = View::default();
     OF_THE_KERNEL.iter().for_each(|path| view.hide(path));
-    view.hide(OF_PROGRAMS);
+    hide_all_but(&mut view, Path::new("/"), &OF_PACKAGES);
+    hide_all_but(&mut view, Path::new("/var"), &OF_PACKAGES_IN_VAR);
     DEVICES.iter().for_each(|path| view.show(path));
     // In containers and on cloud machines it often is for root alone, whom QEMU is not.
     let is_kept = |user: &User| !user.may_use(Path::new(KVM));
@@ -94,19 +103,19 @@ pub fn confinement(wanted: &Wanted) -> Result<Confinement, VmError> {
             Vec::new()
         }
     };
+    let homes: Vec<PathBuf> = home.into_iter().chain(homes()).collect();
+    // One may be below a directory of packages, as /var/lib/NAME or /opt/NAME.
+    homes.iter().for_each(|home| view.hide(home));
     if is_root {
         hide_from_guests_of_root(&mut view);
-        // Who called sudo keeps their own.
-        let own = user.as_ref().and_then(|user| user.home.as_ref());
-        own.into_iter().for_each(|home| view.show(home));
     }
     let show = |view: &mut View, path: &Path| match &user {
         Some(user) => view.show_to(user, path),
         None => view.show(path),
     };
-    let homes: Vec<PathBuf> = home.into_iter().chain(User::homes()).collect();
     let is_secret = |path: &Path| secrets(&homes).any(|secret| path.starts_with(secret));
-    for path in wanted.paths.iter().filter(|path| !is_secret(path)) {
+    let is_needed = |path: &&PathBuf| !is_secret(path) && !is_too_much(path, &homes);
+    for path in wanted.paths.iter().filter(is_needed) {
         show(&mut view, path);
     }
     secrets(&homes).for_each(|secret| view.hide(secret));
@@ -147,11 +156,32 @@ fn guest_user() -> Result<Option<User>, VmError> {
     Ok((user.uid != own).then_some(user))
 }
 
-fn hide_from_guests_of_root(view: &mut View) {
-    let homes = ["/home", "/root"].map(PathBuf::from);
-    for home in homes.into_iter().chain(User::homes()) {
-        view.hide(home);
+/// Hides what a directory has, but for these. A link leads to what is shown or hidden where it is.
+fn hide_all_but(view: &mut View, directory: &Path, shown: &[&str]) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if !path.is_symlink() && !shown.iter().any(|shown| path == Path::new(shown)) {
+            view.hide(path);
+        }
     }
+}
+
+/// Homes of this machine, and the directories that usually hold them.
+fn homes() -> Vec<PathBuf> {
+    let usual = ["/home", "/root"].map(PathBuf::from);
+    usual.into_iter().chain(User::homes()).collect()
+}
+
+/// True for a home, and for a directory with homes in it: who works there does not mean all of it.
+fn is_too_much(path: &Path, homes: &[PathBuf]) -> bool {
+    let holds = |path: &Path, home: &Path| {
+        let home = fs::canonicalize(home);
+        home.is_ok_and(|home| home.starts_with(path))
+    };
+    fs::canonicalize(path).is_ok_and(|path| homes.iter().any(|home| holds(&path, home)))
+}
+
+fn hide_from_guests_of_root(view: &mut View) {
     OF_ROOT.iter().for_each(|path| view.hide(path));
     for entry in fs::read_dir("/etc/ssh").into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -241,9 +271,9 @@ pub fn unreadable(confinement: &Confinement, paths: &[PathBuf]) -> Vec<PathBuf> 
     let mut command = tool("sh");
     command.args(["-c", SCRIPT, "sh"]).args(paths);
     command.stdin(Stdio::null()).stdout(Stdio::piped());
-    let output = confinement
-        .spawn(command)
-        .and_then(|c| c.wait_with_output());
+    command.stderr(Stdio::piped());
+    let ask = |child| Ok(output_of_child(child, Asked::default())?);
+    let output = confinement.spawn(command).and_then(ask);
     // Without a shell nothing is known, and the guest will tell.
     let said = output.map_or_else(|_| Vec::new(), |output| output.stdout);
     let names = said.split(|b| *b == 0).filter(|name| !name.is_empty());
@@ -279,8 +309,10 @@ fn collect_paths(value: &serde_json::Value, directory: &Path, named: &mut BTreeS
     }
 }
 
-/// The whole text, and every word in it that has a slash.
+/// The whole text, and every word in it that has a slash. `~` and `$HOME` are the home, as in a shell.
 fn paths_in(text: &str, directory: &Path) -> Vec<PathBuf> {
+    let text = with_home(text);
+    let text = text.as_str();
     let between_words = |c: char| c.is_whitespace() || "'\"`;|&()<>=,:{}$".contains(c);
     let words = text.split(between_words).filter(|word| word.contains('/'));
     let words = std::iter::once(text).chain(words);
@@ -292,15 +324,49 @@ fn paths_in(text: &str, directory: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
+fn with_home(text: &str) -> String {
+    let home = env::var("HOME").unwrap_or_default();
+    ["$HOME/", "${HOME}/", "~/"]
+        .iter()
+        .fold(text.to_owned(), |text, word| {
+            text.replace(word, &format!("{home}/"))
+        })
+}
+
 /// Who writes `cd ../` does not mean all homes, and `/proc` is the guest's own.
 fn is_named(path: PathBuf) -> bool {
     if OF_THE_KERNEL.iter().any(|kernel| path.starts_with(kernel)) {
         return false;
     }
-    let mut homes = User::homes()
-        .into_iter()
-        .chain([PathBuf::from("/home"), PathBuf::from("/root")]);
-    !homes.any(|home| home.starts_with(&path))
+    let own = env::var_os("HOME").map(PathBuf::from);
+    let homes: Vec<PathBuf> = own.into_iter().chain(homes()).collect();
+    !is_too_much(&path, &homes)
+}
+
+/// Files that these programs need to start: what their links lead to, the interpreters of scripts, and
+/// libraries, which may lie in a home. What is needed and not there, the guest will tell.
+pub fn needs_of(programs: &[PathBuf]) -> Vec<PathBuf> {
+    let mut needed = BTreeSet::new();
+    let mut waiting = programs.to_vec();
+    while let Some(path) = waiting.pop() {
+        let Ok(file) = fs::canonicalize(path) else {
+            continue;
+        };
+        if needed.insert(file.clone()) {
+            waiting.extend(scripted::pack::needs_of(&file));
+        }
+    }
+    needed.into_iter().collect()
+}
+
+/// Paths in these words that are here, and that a guest with this view does not see.
+pub fn hidden_in(text: &str, view: &View) -> Vec<PathBuf> {
+    let mut paths = paths_in(text, Path::new("/"));
+    paths.retain(|path| path.is_absolute());
+    paths.retain(|path| fs::canonicalize(path).is_ok_and(|path| !view.is_visible(&path)));
+    paths.sort();
+    paths.dedup();
+    paths
 }
 
 /// Paths that were asked for by name; `~/` is the home of who asks.
@@ -318,7 +384,9 @@ pub fn of_programs() -> Vec<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let toolchains = ["JAVA_HOME", "RUSTUP_HOME"];
     let toolchains = toolchains.iter().filter_map(env::var_os).map(PathBuf::from);
-    let all = env::split_paths(&path).chain(toolchains);
+    // The usual place of RUSTUP_HOME.
+    let rustup = env::var_os("HOME").map(|home| PathBuf::from(home).join(".rustup"));
+    let all = env::split_paths(&path).chain(toolchains).chain(rustup);
     all.filter(|dir| dir.is_absolute()).collect()
 }
 
@@ -362,6 +430,79 @@ mod tests {
         assert!(lacking(&by_landlock, &by_landlock, false).is_some());
     }
 
+    fn seen_of(paths: &[&Path]) -> View {
+        let wanted = Wanted {
+            paths: paths.iter().map(|path| path.to_path_buf()).collect(),
+            ..Wanted::default()
+        };
+        confinement(&wanted).unwrap().view
+    }
+
+    #[test]
+    fn a_guest_sees_what_packages_bring_and_what_is_needed_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        fs::create_dir(root.join("project")).unwrap();
+        fs::write(root.join("secret"), "").unwrap();
+        let view = seen_of(&[&root.join("project")]);
+        for seen in [
+            &*root.join("project"),
+            Path::new("/usr/bin"),
+            Path::new("/etc/passwd"),
+        ] {
+            let seen = seen.canonicalize().unwrap();
+            assert!(view.is_visible(&seen), "{seen:?}");
+        }
+        for hidden in [
+            &*root.join("secret"),
+            Path::new("/var/tmp"),
+            Path::new("/run"),
+        ] {
+            let Ok(hidden) = hidden.canonicalize() else {
+                continue;
+            };
+            assert!(!view.is_visible(&hidden), "{hidden:?}");
+        }
+        let said = format!(
+            "cat: {0}/secret: Permission denied, {0}/project",
+            root.display()
+        );
+        assert_eq!(hidden_in(&said, &view), [root.join("secret")]);
+    }
+
+    /// Who starts a run in a home, or in `/`, does not mean all that is there.
+    #[test]
+    fn a_home_is_not_shown_because_somebody_works_in_it() {
+        let home = PathBuf::from(env::var_os("HOME").unwrap());
+        let key = home.join(".not-on-any-list");
+        for place in [Path::new("/"), home.parent().unwrap(), &home] {
+            let view = seen_of(&[place]);
+            let whole = view.steps().is_empty();
+            assert!(!whole && !view.is_visible(&key), "{place:?}");
+        }
+        let exposed = Wanted {
+            exposed: vec!["/".into()],
+            ..Wanted::default()
+        };
+        let view = confinement(&exposed).unwrap().view;
+        assert!(view.is_visible(&key), "who asks for all gets it");
+    }
+
+    #[test]
+    fn a_program_is_shown_with_what_it_is_started_with() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let (program, script) = (root.join("true"), root.join("script"));
+        ::tests::write_program(&program, fs::read("/bin/true").unwrap());
+        ::tests::write_program(&script, format!("#!{}\n", program.display()));
+        let link = root.join("link");
+        std::os::unix::fs::symlink(&script, &link).unwrap();
+        let needed = needs_of(&[link]);
+        assert!(needed.contains(&script) && needed.contains(&program));
+        let is_libc = |path: &PathBuf| path.to_string_lossy().contains("libc.so");
+        assert!(needed.iter().any(is_libc), "{needed:?}");
+    }
+
     /// `/dev/kvm` may be there for root alone, for a group, for all, or not at all.
     #[test]
     fn a_guest_of_root_can_use_kvm_where_root_can() {
@@ -388,6 +529,12 @@ mod tests {
         let words = format!("sh -c 'cat /proc/version > /dev/null; . {named}'");
         assert_eq!(paths_in(&words, Path::new("/")), script);
         assert_eq!(paths_in("script.sh", dir.path()), script);
+        // As a shell reads it.
+        let home = env::var("HOME").unwrap();
+        assert_eq!(
+            with_home("cat ~/x $HOME/y"),
+            format!("cat {home}/x {home}/y")
+        );
         assert_eq!(
             paths_in("cd /; ls /root", Path::new("/no/such")),
             Vec::<PathBuf>::new()

@@ -261,7 +261,11 @@ fn a_guest_of_an_ordinary_user_sees_neither_their_processes_nor_their_keys() {
     }
     let _turn = alone();
     let bench = Bench::default();
-    write(&bench.path("home/.ssh/id"), "key", 0o600);
+    // Nobody has a list of all names of secrets.
+    let secrets = ["home/.ssh/id", "home/.vault-token", "home/notes/diary"];
+    for secret in secrets.map(|name| bench.path(name)) {
+        write(&secret, "secret", 0o600);
+    }
     write(&bench.path("home/project/data"), "of the project", 0o644);
     std::fs::create_dir(bench.path("run")).expect("made");
     let chown = Command::new("chown")
@@ -279,8 +283,9 @@ fn a_guest_of_an_ordinary_user_sees_neither_their_processes_nor_their_keys() {
     lab.user = Some(("nobody", program));
     lab.start(&[]);
     assert_eq!(lab.sh("cat data"), "of the project");
-    let key = bench.path("home/.ssh/id").display().to_string();
-    assert_eq!(lab.sh(&format!("cat {key}")), "", "{key}");
+    for secret in secrets.map(|name| bench.path(name).display().to_string()) {
+        assert_eq!(lab.sh(&format!("cat {secret}")), "", "{secret}");
+    }
     let qemu = lab.qemu();
     let parent = status_of(qemu, "PPid");
     assert_eq!(
@@ -319,6 +324,61 @@ fn a_file_that_the_guest_could_not_read_is_said_before_anything_starts() {
         .output();
     let said = stderr(&output.expect("schedlab starts"));
     assert!(said.contains("there is no such user"), "{said}");
+}
+
+#[test]
+fn a_file_that_a_guest_does_not_see_is_named_with_the_key_that_shows_it() {
+    if let Some(why) = no_guests() {
+        return tests::skipped(why);
+    }
+    let _turn = alone();
+    let bench = Bench::default();
+    set_mode(bench.dir.path(), 0o755);
+    write(&bench.path("elsewhere/notes"), "notes", 0o644);
+    let notes = bench.path("elsewhere/notes").display().to_string();
+    let script = format!("#!/bin/sh\ncat {notes}\n");
+    write(&bench.path("project/work.sh"), &script, 0o755);
+    let run = |to: &str, more: &[&str]| {
+        let args = ["run", "-o", to, "--vm", KERNEL, "-a", "default"];
+        let args = [&args[..], more, &["--max-blocks", "1", "--", "./work.sh"]].concat();
+        let mut command = bench.command(&args);
+        command.current_dir(bench.path("project"));
+        command.output().expect("schedlab starts")
+    };
+    let output = run("hidden", &[]);
+    let said = stdout(&output) + &stderr(&output);
+    let said: Vec<&str> = said.split_whitespace().collect();
+    let said = said.join(" ");
+    assert!(said.contains(&format!("expose = [\"{notes}\"]")), "{said}");
+    let output = run("shown", &["--expose", &notes]);
+    expect_code(&output, 0);
+}
+
+/// The device may be for root alone, and then QEMU, which is another user, finds one of its own. What
+/// it does with it is another question, which the probe answers.
+#[test]
+fn kvm_is_not_kept_from_a_guest_of_root_by_the_mode_of_its_device() {
+    if let Some(why) = no_guests() {
+        return tests::skipped(why);
+    }
+    if !is_root() {
+        return tests::skipped("only root's guests are another user's");
+    }
+    let _turn = alone();
+    let bench = Bench::default();
+    let args = ["check", "--vm", KERNEL, "-a", "default", "--", "true"];
+    let output = bench.run(&args);
+    expect_code(&output, 0);
+    let said = stdout(&output);
+    let line = said
+        .lines()
+        .find(|line| line.starts_with("CPUs of the guest by "));
+    let line = line.unwrap_or_else(|| panic!("nothing of its CPUs: {said}"));
+    assert!(!line.contains("Permission denied"), "{line}");
+    assert!(
+        line.contains("by kvm: ") || line.contains("by tcg: "),
+        "{line}"
+    );
 }
 
 #[test]

@@ -196,7 +196,7 @@ fn show(
     let mut all = schedule::warnings(experiment, &plan, target::cpus(&experiment.target));
     all.extend(warnings.iter().cloned());
     match args.format {
-        Plain::Json => print_json(experiment, plan.cells.len(), looked, &all, not_started)?,
+        Plain::Json => print_json(experiment, plan.cells.len(), problems, &all, not_started)?,
         Plain::Text if !problems.is_empty() => return Err(CliError::Unmet(problems.clone())),
         Plain::Text => {
             let found = match (args.no_start || *beside_a_run, not_started.is_empty()) {
@@ -248,7 +248,7 @@ fn searches(experiment: &Experiment) -> Vec<serde_json::Value> {
 fn print_json(
     experiment: &Experiment,
     cells: usize,
-    looked: &Looked,
+    problems: &[Problem],
     warnings: &[Warning],
     not_started: &[String],
 ) -> Result<(), CliError> {
@@ -257,8 +257,7 @@ fn print_json(
         "target": experiment.target.kind(),
         "arms": experiment.arms.len(),
         "cells": cells,
-        "accelerator": looked.accelerator,
-        "missing": looked.problems,
+        "missing": problems,
         "not_started": not_started,
         "searches": searches(experiment),
         "warnings": warnings,

@@ -14,7 +14,7 @@ use model::{Experiment, Fact, Invalid, Problem, TargetSpec, Warning};
 use session::VmSession;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use virtual_time::VirtualSession;
 
 /// Entry in the table of targets.
@@ -140,6 +140,10 @@ impl Target for Vm {
 
     fn warnings(&self) -> Vec<Warning> {
         Vm::warnings(self)
+    }
+
+    fn hidden_in(&self, words: &str) -> Vec<PathBuf> {
+        Vm::hidden_in(self, words)
     }
 
     fn facts(&self) -> BTreeMap<String, String> {

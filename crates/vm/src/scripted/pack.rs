@@ -19,6 +19,9 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+/// The most that is read of a program to see what it needs.
+const MOST_OF_PROGRAM: u64 = 256 << 20;
+
 /// The files by path, each with its content.
 #[derive(Debug)]
 pub struct Packed {
@@ -261,6 +264,19 @@ impl Entry {
         writer.write_all(&self.content)?;
         writer.finish()?;
         Ok(())
+    }
+}
+
+/// Files that a program needs beside itself: its interpreter, its libraries. None where they cannot be
+/// found, or the file is too large for a program.
+pub fn needs_of(program: &Path) -> Vec<PathBuf> {
+    let read = |path: &Path| doors::read::file_bytes(path, MOST_OF_PROGRAM).ok();
+    let Some(content) = is_program(program).then(|| read(program)).flatten() else {
+        return Vec::new();
+    };
+    match content.starts_with(b"#!") {
+        true => of_script(&content).into_iter().collect(),
+        false => libraries::of_program(program, &content, &read).unwrap_or_default(),
     }
 }
 
