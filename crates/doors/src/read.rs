@@ -12,7 +12,9 @@ mod json;
 mod line;
 mod stream;
 
-pub use child::{Asked, Heard, NoOutput, hear, output_of, output_of_work, output_within};
+pub use child::{
+    Asked, Heard, NoOutput, hear, output_of, output_of_child, output_of_work, output_within,
+};
 pub use file::{
     KERNEL_BYTES, LARGE_FILE_BYTES, SMALL_FILE_BYTES, file_bytes, file_bytes_here, file_text,
     kernel_bytes, kernel_text, large_file_bytes, open_file, open_file_here, open_kernel_file,

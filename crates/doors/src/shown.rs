@@ -180,6 +180,10 @@ pub fn follow(from: impl Read + Send + 'static, to: Stream) -> JoinHandle<()> {
 }
 
 /// It is read to its end, also where nobody sees it any more: the program goes on.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the stream is limited, and what is beyond it is the next piece"
+)]
 fn relay(from: impl Read, mut show: impl FnMut(&Shown) -> io::Result<()>) {
     let mut from = BufReader::new(from);
     let mut line = Vec::new();

@@ -1,6 +1,7 @@
 //! Real runs of the wakeup generator, spoken to over pipes as the agent does.
 
 #![allow(clippy::unwrap_used)]
+#![allow(clippy::disallowed_methods)]
 
 use load::wakeup::{self, Wakeup};
 use load::{Job, Output, Parsed, driver, native_main, phase};

@@ -2,14 +2,19 @@
 //! them, so that keys, agents, hardware tokens and lists of signers are those that the
 //! user has.
 
+use doors::read::{Asked, output_within};
 use doors::started::tool;
 use model::printable::one_line;
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
+use std::time::Duration;
 
 /// A signature that was made for something else must not pass for one of a capsule.
 pub const NAMESPACE: &str = "schedlab-capsule";
+
+/// A person looks for the words of a key, or touches one.
+const PERSON: Duration = Duration::from_secs(600);
 
 /// The keys that ssh(1) tries, the usual one first.
 const USUAL_KEYS: [&str; 5] = [
@@ -100,17 +105,14 @@ fn run(mut command: Command, input: &[u8]) -> Result<Output, String> {
         }
         _ => format!("ssh-keygen: {e}"),
     };
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(failed)?;
-    if let Some(mut stdin) = child.stdin.take() {
-        // One that ends without reading says why.
-        let _ = stdin.write_all(input);
-    }
-    child.wait_with_output().map_err(failed)
+    let asked = Asked {
+        time: PERSON,
+        input,
+        // It asks for the words of a key on the terminal.
+        with_us: true,
+        ..Asked::default()
+    };
+    output_within(&mut command, asked).map_err(|e| failed(e.into()))
 }
 
 fn last_words(output: &Output) -> String {

@@ -72,12 +72,9 @@ impl Workshop {
 /// The directory of the real cargo and rustc, where those on `path` are rustup's, which
 /// needs its own settings; `None` where there is no telling.
 pub(crate) fn toolchain(path: &OsStr) -> Option<PathBuf> {
-    let output = tool("rustc")
-        .args(["--print", "sysroot"])
-        .env("PATH", path)
-        .current_dir("/")
-        .output()
-        .ok()?;
+    let mut rustc = tool("rustc");
+    rustc.args(["--print", "sysroot"]).env("PATH", path);
+    let output = doors::read::output_of(rustc.current_dir("/")).ok()?;
     let sysroot = String::from_utf8(output.stdout).ok()?;
     let sysroot = PathBuf::from(sysroot.trim_end());
     sysroot.join("bin/cargo").is_file().then_some(sysroot)

@@ -2,6 +2,7 @@
 //! end when they are told to, or in the middle of a trial; nothing is left.
 
 use crate::{Boot, Session, Target, TargetError};
+use doors::read::kernel_bytes;
 use model::{
     Calibration, Experiment, PROTOCOL_VERSION, Part, Reply, Request, Side, TrialResult, TrialSpec,
     TrialState,
@@ -146,7 +147,7 @@ fn left(mark: &str) -> Vec<String> {
     };
     let mut left = Vec::new();
     for process in processes.flatten().map(|entry| entry.path()) {
-        let read = |name: &str| std::fs::read(process.join(name)).unwrap_or_default();
+        let read = |name: &str| kernel_bytes(process.join(name)).unwrap_or_default();
         let argv = String::from_utf8_lossy(&read("cmdline")).replace('\0', " ");
         let stat = String::from_utf8_lossy(&read("stat")).into_owned();
         // The parent is the second word behind the name, which may have spaces.

@@ -6,6 +6,7 @@ use crate::catalog::{Git, Package, Source, Tool};
 use crate::error::Error;
 use crate::fetch::{self, output, said};
 use confine::User;
+use doors::read::{Asked, output_of_child};
 use doors::started::{self, Agreed, Workshop, tool_at};
 use doors::written::{self, Part};
 use model::program::TOOL_FILE;
@@ -202,7 +203,7 @@ impl Installer {
         };
         let child = workshop.spawn(command, &[source.to_owned()]);
         let child = child.map_err(|e| failed(e.to_string()))?;
-        let output = child.wait_with_output();
+        let output = output_of_child(child, Asked::of_work());
         succeeded(
             tool,
             "compiled",

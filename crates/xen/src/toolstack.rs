@@ -1,11 +1,10 @@
 //! Programs of the toolstack, run to their end.
 
+use doors::read::{Asked, NoOutput, output_within};
 use doors::started::tool;
-use rustix::process::{Pid, Signal, kill_process};
 use std::io::ErrorKind;
 use std::path::Path;
-use std::process::{Child, Output, Stdio};
-use std::sync::mpsc::channel;
+use std::process::Output;
 use std::time::Duration;
 
 const XL: &str = "xl";
@@ -57,40 +56,22 @@ fn run(program: &'static str, args: &[&str]) -> Result<String, XenError> {
         command: format!("{program} {}", args.join(" ")),
         why,
     };
-    let child = tool(program)
-        .args(args)
-        .env("LC_ALL", "C")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn();
-    let child = child.map_err(|e| match e.kind() {
-        ErrorKind::NotFound => XenError::NotInstalled(program),
-        _ => refused(e.to_string()),
+    let mut command = tool(program);
+    command.args(args).env("LC_ALL", "C");
+    let asked = Asked {
+        time: CALL_LIMIT,
+        ..Asked::default()
+    };
+    let output = output_within(&mut command, asked).map_err(|e| match e {
+        NoOutput::NotStarted(e) if e.kind() == ErrorKind::NotFound => {
+            XenError::NotInstalled(program)
+        }
+        e => refused(e.to_string()),
     })?;
-    let output = output_within(child, CALL_LIMIT).map_err(refused)?;
     if !output.status.success() {
         return Err(refused(last_words(&output)));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-}
-
-/// Output of a process that ends in time. One that does not is killed and not waited for: it may
-/// hang in the kernel.
-fn output_within(child: Child, limit: Duration) -> Result<Output, String> {
-    let pid = Pid::from_child(&child);
-    let (sender, receiver) = channel();
-    let wait = move || sender.send(child.wait_with_output());
-    let waiting = std::thread::Builder::new().spawn(wait);
-    waiting.map_err(|e| e.to_string())?;
-    match receiver.recv_timeout(limit) {
-        Ok(output) => output.map_err(|e| e.to_string()),
-        Err(_) => {
-            let _ = kill_process(pid, Signal::KILL);
-            let seconds = limit.as_secs();
-            Err(format!("it did not end within {seconds} s and was killed"))
-        }
-    }
 }
 
 /// The libraries say what was refused, and xl, in the last line, what it gave up.
@@ -99,25 +80,5 @@ fn last_words(output: &Output) -> String {
     match model::printable::last_lines(&text, 2, "; ") {
         words if words.is_empty() => output.status.to_string(),
         words => words,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::process::Command;
-
-    fn shell(script: &str) -> Child {
-        let mut shell = Command::new("sh");
-        let shell = shell.args(["-c", script]).stdout(Stdio::piped());
-        shell.stderr(Stdio::piped()).spawn().unwrap()
-    }
-
-    #[test]
-    fn a_call_that_hangs_is_killed_and_one_that_says_much_is_read() {
-        let hung = output_within(shell("exec sleep 1000"), Duration::from_millis(100));
-        assert!(hung.unwrap_err().contains("did not end within"));
-        let much = output_within(shell("seq 100000"), Duration::from_secs(60)).unwrap();
-        assert!(much.stdout.ends_with(b"\n100000\n"), "{much:?}");
     }
 }

@@ -2,6 +2,7 @@
 //! some seconds, the same in every run. `INPUTS=1000000` reads that many of each.
 
 #![allow(clippy::unwrap_used)]
+#![allow(clippy::disallowed_methods)]
 
 use inputs::{READERS, Reader};
 use rand::seq::IndexedRandom;

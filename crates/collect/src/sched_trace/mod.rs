@@ -13,6 +13,8 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
+/// The most that a line of a trace has.
+const LONGEST_LINE: u64 = 64 << 10;
 /// The tracepoints that are recorded, of the group `sched`.
 const EVENTS: [&str; 8] = [
     "sched_switch",
@@ -178,7 +180,7 @@ impl Recorded {
         span_ns: std::ops::RangeInclusive<u64>,
     ) -> io::Result<()> {
         // A name may be any bytes.
-        for line in text.split(b'\n') {
+        for line in doors::read::lines_within(text, LONGEST_LINE) {
             let line = line?;
             let line = String::from_utf8_lossy(&line);
             if line.starts_with('#') || line.trim().is_empty() {

@@ -31,6 +31,18 @@ pub struct Asked<'a> {
     pub with_us: bool,
 }
 
+impl Asked<'_> {
+    /// For work that fetches or builds something: six hours and 64 MiB, and Ctrl-C ends it.
+    pub fn of_work() -> Self {
+        Asked {
+            time: Duration::from_secs(6 * 3600),
+            most_bytes: 64 << 20,
+            with_us: true,
+            ..Asked::default()
+        }
+    }
+}
+
 impl Default for Asked<'_> {
     /// A minute and 16 MiB.
     fn default() -> Self {
@@ -88,13 +100,7 @@ pub fn output_of(command: &mut Command) -> io::Result<Output> {
 
 /// Runs a command that fetches or builds something to its end, in six hours and within 64 MiB.
 pub fn output_of_work(command: &mut Command) -> io::Result<Output> {
-    let asked = Asked {
-        time: Duration::from_secs(6 * 3600),
-        most_bytes: 64 << 20,
-        with_us: true,
-        ..Asked::default()
-    };
-    Ok(output_within(command, asked)?)
+    Ok(output_within(command, Asked::of_work())?)
 }
 
 /// Runs a command to its end under these conditions; one that
@@ -111,7 +117,21 @@ pub fn output_within(command: &mut Command, asked: Asked) -> Result<Output, NoOu
     if !asked.with_us {
         command.process_group(0);
     }
-    let mut child = command.spawn().map_err(NoOutput::NotStarted)?;
+    let child = command.spawn().map_err(NoOutput::NotStarted)?;
+    to_end(child, asked)
+}
+
+/// Output of a program that was started with pipes, as by a confinement, under these conditions. It is
+/// killed alone, since its process group may be ours.
+pub fn output_of_child(child: Child, asked: Asked) -> Result<Output, NoOutput> {
+    let asked = Asked {
+        with_us: true,
+        ..asked
+    };
+    to_end(child, asked)
+}
+
+fn to_end(mut child: Child, asked: Asked) -> Result<Output, NoOutput> {
     let stdout = hear(child.stdout.take(), asked.most_bytes);
     let stderr = hear(child.stderr.take(), asked.most_bytes);
     let stdin = child.stdin.take();

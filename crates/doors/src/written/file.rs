@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "this is the door")]
 
 use super::way::{Trust, real_path, real_place};
+use crate::read::{self, copy_within};
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
@@ -157,9 +158,9 @@ pub fn move_durably(from: &Path, to: &Path) -> io::Result<()> {
 
 /// Copies a file with its rights, whole or not at all.
 pub fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
-    let mut source = File::open(from)?;
+    let mut source = read::open_file(from)?;
     let mut beside = Beside::of(to)?;
-    io::copy(&mut source, beside.file())?;
+    copy_within(&mut source, beside.file(), u64::MAX)?;
     beside
         .file()
         .set_permissions(source.metadata()?.permissions())?;

@@ -10,9 +10,10 @@
 
 use super::file::{Beside, PARTIAL, sync_parent, write_file_durably};
 use super::way::{Trust, make_directory, real_directory};
+use crate::read::file_text;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use std::fs::{self, DirBuilder, File, Metadata};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -21,6 +22,8 @@ use std::time::{Duration, Instant};
 /// Name of the mark. Its first line is for people.
 pub const MARK: &str = ".schedlab";
 const WORDS: &str = "made by schedlab";
+/// The most that is read of a mark, a line for each file and directory.
+const MOST_MARK: u64 = 64 << 20;
 /// The directory in its own list.
 const ITSELF: &str = ".";
 /// A process that another thread just starts has a copy of the lock until it runs its program.
@@ -162,8 +165,7 @@ impl Marked {
     }
 
     fn listed(&self) -> io::Result<Vec<String>> {
-        let mut text = String::new();
-        File::open(self.dir.join(MARK))?.read_to_string(&mut text)?;
+        let text = file_text(self.dir.join(MARK), MOST_MARK)?;
         Ok(text.lines().map(str::to_owned).collect())
     }
 

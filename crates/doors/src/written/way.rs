@@ -2,6 +2,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "this is the door")]
 
+use crate::read::kernel_text;
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fmt;
@@ -65,7 +66,7 @@ fn is_root() -> bool {
 }
 
 fn is_in_user_namespace() -> bool {
-    let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    let map = kernel_text("/proc/self/uid_map").unwrap_or_default();
     let words: Vec<_> = map.split_whitespace().collect();
     !words.is_empty() && words != ["0", "0", "4294967295"]
 }

@@ -6,11 +6,15 @@ use super::super::frame::{AGENT_PORT, Head, PACKED_REQUESTS, PACKED_SETUP, Setup
 use super::children::base_command;
 use super::serve::{console, describe};
 use super::{Failure, at, port, prepare, ready, start_xen};
+use doors::read::{line_within, stream_bytes, too_large};
 use model::Reply;
 use rustix::process::{WaitOptions, WaitStatus, wait};
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
+
+/// The most that an agent answers in a trial, which the host reads, too.
+const MOST_REPLIES: u64 = 512 << 20;
 
 fn place(name: &str) -> PathBuf {
     Path::new("/").join(name)
@@ -59,16 +63,19 @@ fn converse(agent: &mut Child, requests: &[u8]) -> io::Result<Vec<u8>> {
     let mut open = requests.iter().filter(|b| **b == b'\n').count();
     let mut replies = Vec::new();
     while open > 0 {
-        let from = replies.len();
-        if output.read_until(b'\n', &mut replies)? == 0 {
+        let Some(reply) = line_within(&mut output, MOST_REPLIES)? else {
             return Ok(replies);
-        }
-        if is_final(&replies[from..]) {
+        };
+        if is_final(&reply) {
             open -= 1;
+        }
+        replies.extend(reply);
+        if replies.len() as u64 > MOST_REPLIES {
+            return Err(too_large(MOST_REPLIES));
         }
     }
     drop(input);
-    output.read_to_end(&mut replies)?;
+    replies.extend(stream_bytes(output, MOST_REPLIES)?);
     Ok(replies)
 }
 

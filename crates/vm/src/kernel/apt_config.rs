@@ -62,11 +62,11 @@ fn accepts_old_lists(configuration: &str) -> bool {
 
 /// One setting a line. Without apt-config there is no apt either, which is said later.
 fn host_configuration() -> String {
-    let output = tool("apt-config")
+    let mut command = tool("apt-config");
+    command
         .args(["dump", "--no-empty", "--format", "%F \"%v\";%n"])
-        .env("LC_ALL", "C.UTF-8")
-        .output();
-    output.map_or_else(
+        .env("LC_ALL", "C.UTF-8");
+    doors::read::output_of(&mut command).map_or_else(
         |_| String::new(),
         |o| String::from_utf8_lossy(&o.stdout).into_owned(),
     )

@@ -4,6 +4,7 @@
 use crate::VmError;
 use crate::elf::{self, Dynamic};
 use crate::failure::unmet;
+use doors::read::small_file_text;
 use std::collections::{BTreeSet, VecDeque};
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -176,7 +177,7 @@ fn last_directories(interpreter: &Path, is_musl: bool) -> Vec<PathBuf> {
     if is_musl {
         let name = interpreter.file_stem().unwrap_or_default();
         let file = Path::new("/etc").join(name).with_extension("path");
-        let text = fs::read_to_string(file).unwrap_or("/lib:/usr/local/lib:/usr/lib".to_owned());
+        let text = small_file_text(file).unwrap_or("/lib:/usr/local/lib:/usr/lib".to_owned());
         return text.split([':', '\n']).map(PathBuf::from).collect();
     }
     let defaults = DEFAULTS.iter().map(PathBuf::from);
@@ -200,7 +201,7 @@ fn configured(file: &Path) -> Vec<PathBuf> {
     let mut left = MOST_FILES;
     while let Some(file) = files.pop_front().filter(|_| left > 0) {
         left -= 1;
-        let text = fs::read_to_string(&file).unwrap_or_default();
+        let text = small_file_text(&file).unwrap_or_default();
         let lines = text
             .lines()
             .map(|l| l.split('#').next().unwrap_or(l).trim());

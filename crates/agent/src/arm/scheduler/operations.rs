@@ -3,8 +3,7 @@
 //! A program carries its BPF object, in which the function of an operation is in a section of its
 //! own: `struct_ops/lavd_cgroup_set_weight`. So the file says what the kernel never tells.
 
-use std::fs::File;
-use std::io::{self, Read};
+use doors::read::{open_file, start_of};
 use std::path::Path;
 
 /// Beginning of the names of the sections; `struct_ops.s/` for functions that may sleep.
@@ -20,18 +19,10 @@ pub const SET_WEIGHT: &str = "cgroup_set_weight";
 /// Whether the program implements an operation; `None` where its file has no sections of
 /// operations, as one that loads its BPF object from elsewhere.
 pub fn implements(program: &Path, operation: &str) -> Option<bool> {
-    let bytes = read(program).ok()?;
+    let bytes = start_of(open_file(program).ok()?, MOST_BYTES);
     let mut sections = sections(&bytes).peekable();
     sections.peek()?;
     Some(sections.any(|name| name.ends_with(operation.as_bytes())))
-}
-
-fn read(program: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    File::open(program)?
-        .take(MOST_BYTES)
-        .read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 /// Names of functions behind `struct_ops/` and `struct_ops.s/`.
