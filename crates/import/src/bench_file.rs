@@ -6,10 +6,13 @@
 //! already has `Runs`, and those are what is repeated, whether they were run or not.
 
 mod input;
+mod limits;
 
 use crate::ImportError;
 use crate::files::text;
-use input::{Benchmark, Input, Params, Run, RunConfig, WorkerConfig, WorkerSet};
+use input::{Benchmark, Input, Params, Run, RunConfig, WorkerSet};
+use limits::{Room, SMALLER, add_distinct, distinct};
+use model::check::MOST_CELLS;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -136,6 +139,14 @@ fn fault<T>(what: impl Into<String>, remedy: &str) -> Result<T, Fault> {
 }
 
 fn of(benchmark: &Benchmark, stem: &str) -> Result<File, Fault> {
+    let presets = benchmark.input.as_ref().map(|input| &input.worker_presets);
+    // Each set of workers is looked up among all of them.
+    if presets.is_some_and(|presets| presets.len() > MOST_CELLS) {
+        return fault(
+            format!("there are more than {MOST_CELLS} WorkerPresets in it"),
+            SMALLER,
+        );
+    }
     let wanted = match benchmark.runs.as_deref() {
         Some(runs) if !runs.is_empty() => of_runs(runs, benchmark)?,
         _ => of_matrix(benchmark)?,
@@ -298,23 +309,21 @@ fn of_matrix(benchmark: &Benchmark) -> Result<Wanted, Fault> {
     if matrix.workers.is_empty() || matrix.count.is_empty() {
         return fault("SimpleMatrix needs Workers and Count", REMEDY);
     }
-    let set = |name: &String, count: u64| match presets.get(name) {
-        Some(params) => Ok((
-            name.clone(),
-            WorkerSet {
-                params: params.clone(),
-                count,
-                config: WorkerConfig::default(),
-            },
-        )),
-        None => fault(
-            format!("Workers names `{name}`, which is not in WorkerPresets"),
-            REMEDY,
-        ),
+    let mut room = Room::of_all();
+    let mut set = |name: &String, count: u64| {
+        let Some(params) = presets.get(name) else {
+            return fault(
+                format!("Workers names `{name}`, which is not in WorkerPresets"),
+                REMEDY,
+            );
+        };
+        room.take(name, params)?;
+        Ok((name.clone(), WorkerSet::of(params, count)))
     };
     let mut cells = Vec::new();
     for name in &matrix.workers {
-        cells.push((vec![set(name, 1)?], USUAL_SECONDS));
+        let alone = (vec![set(name, 1)?], USUAL_SECONDS);
+        add_distinct(&mut cells, alone, MOST_CELLS, "cells")?;
     }
     for &count in &matrix.count {
         let together = matrix.workers.iter().map(|name| set(name, count));
@@ -323,9 +332,7 @@ fn of_matrix(benchmark: &Benchmark) -> Result<Wanted, Fault> {
             USUAL_SECONDS,
         );
         // One of a lone preset is its baseline.
-        if !cells.contains(&cell) {
-            cells.push(cell);
-        }
+        add_distinct(&mut cells, cell, MOST_CELLS, "cells")?;
     }
     let own = &benchmark.run_config;
     let names = match matrix.schedulers.is_empty() {
@@ -336,6 +343,7 @@ fn of_matrix(benchmark: &Benchmark) -> Result<Wanted, Fault> {
         true => &[own.numa_disable.unwrap_or_default()][..],
         false => &matrix.numa_disable,
     };
+    let disabled = distinct(disabled.iter().copied())?;
     let under = names.iter().flat_map(|scheduler| {
         disabled.iter().map(|&numa_disable| Under {
             scheduler: scheduler.clone(),
@@ -343,7 +351,7 @@ fn of_matrix(benchmark: &Benchmark) -> Result<Wanted, Fault> {
         })
     });
     Ok(Wanted {
-        schedulers: distinct(under),
+        schedulers: distinct(under)?,
         cells,
     })
 }
@@ -357,16 +365,25 @@ fn of_runs(runs: &[Run], benchmark: &Benchmark) -> Result<Wanted, Fault> {
         found.map_or_else(|| format!("set{}", index + 1), |(name, _)| name.clone())
     };
     let mut cells: Vec<(Together, u64)> = Vec::new();
+    let mut room = Room::of_all();
     for run in runs {
+        let mut left = room;
         let sets = run.worker_sets.iter().enumerate();
-        let sets = sets.map(|(index, set)| (name(index, &set.params), set.clone()));
+        let sets = sets.map(|(index, set)| {
+            let name = name(index, &set.params);
+            left.take(&name, &set.params)?;
+            Ok((name, set.clone()))
+        });
+        let sets = sets.collect::<Result<Together, Fault>>()?;
         let seconds = match run.runtime_seconds {
             0 => USUAL_SECONDS,
             seconds => seconds,
         };
-        let cell = (sets.collect(), seconds);
-        if !cells.contains(&cell) {
-            cells.push(cell);
+        let known = cells.len();
+        add_distinct(&mut cells, (sets, seconds), MOST_CELLS, "cells")?;
+        // The same cell is there once, under each scheduler.
+        if cells.len() > known {
+            room = left;
         }
     }
     let under = |run: &Run| {
@@ -380,19 +397,9 @@ fn of_runs(runs: &[Run], benchmark: &Benchmark) -> Result<Wanted, Fault> {
         }
     };
     Ok(Wanted {
-        schedulers: distinct(runs.iter().map(under)),
+        schedulers: distinct(runs.iter().map(under))?,
         cells,
     })
-}
-
-fn distinct(unders: impl Iterator<Item = Under>) -> Vec<Under> {
-    let mut all = Vec::new();
-    for under in unders {
-        if !all.contains(&under) {
-            all.push(under);
-        }
-    }
-    all
 }
 
 fn arm(under: &Under, cpus: &[u32], pool: &str) -> Result<Arm, Fault> {

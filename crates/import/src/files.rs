@@ -4,9 +4,13 @@ use crate::ImportError;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The text of a file, which must be a regular one of at most 64 MiB.
+/// The most that is read of one file. What is made of it takes some times as much memory.
+const MOST_BYTES: u64 = 16 << 20;
+
+/// The text of a file, which must be a regular one of at most 16 MiB.
 pub fn text(path: &Path) -> Result<String, ImportError> {
-    let bytes = results::files::read(path).map_err(|e| ImportError::unread(path, &e))?;
+    let bytes = results::files::read_within(path, MOST_BYTES);
+    let bytes = bytes.map_err(|e| ImportError::unread(path, &e))?;
     String::from_utf8(bytes).map_err(|error| {
         let before = error.utf8_error().valid_up_to();
         let lines = error.as_bytes()[..before].iter();

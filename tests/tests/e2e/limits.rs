@@ -34,7 +34,7 @@ fn path_of(bench: &Bench) -> String {
 }
 
 /// Results in `name/`, whose experiment has this key in its target.
-fn results_with(bench: &Bench, name: &str, key: &str) {
+pub(super) fn results_with(bench: &Bench, name: &str, key: &str) {
     let dir = bench.path(name);
     synthetic::write(&dir, &synthetic::quickstart()).unwrap();
     let path = dir.join("experiment.json");
@@ -49,7 +49,7 @@ fn results_with(bench: &Bench, name: &str, key: &str) {
 }
 
 /// A capsule of a directory, as anybody can make it with a few lines.
-fn pack(bench: &Bench, name: &str) {
+pub(super) fn pack(bench: &Bench, name: &str) {
     let file = fs::File::create(bench.path(&format!("{name}.tar.gz"))).unwrap();
     let gzip = flate2::write::GzEncoder::new(file, flate2::Compression::fast());
     let mut archive = tar::Builder::new(gzip);
@@ -151,4 +151,73 @@ fn a_file_that_never_ends_is_refused() {
         .output()
         .unwrap();
     expect_code(&output, 0);
+}
+
+/// A file of schedbench with as many of these parts as have so many bytes.
+fn bench_file(
+    bench: &Bench,
+    name: &str,
+    bytes: usize,
+    [head, tail]: [&str; 2],
+    part: fn(usize) -> String,
+) {
+    let mut text = head.to_owned();
+    for index in 1.. {
+        if text.len() + tail.len() + 200 > bytes {
+            break;
+        }
+        if index > 1 {
+            text.push(',');
+        }
+        text += &part(index);
+    }
+    fs::write(bench.path(name), text + tail).unwrap();
+}
+
+/// One run with the reports of a worker, each as short as it can be.
+const REPORTS: [&str; 2] = [
+    r#"{"Runs": [{"Label": "A", "WorkerSets": [{"Params": {}, "Count": 1}], "Completed": true, "Results": {"Raw": ["#,
+    "]}}]}",
+];
+
+fn report(index: usize) -> String {
+    format!(r#"{{"Id":{{"Set":0,"Id":0}},"Now":{index},"Kops":{index}}}"#)
+}
+
+/// Runs of one worker each.
+const RUNS: [&str; 2] = [r#"{"Runs": ["#, "]}"];
+
+fn run_of_one(index: usize) -> String {
+    format!(
+        r#"{{"Label":"{index}","WorkerSets":[{{"Params":{{"Args":["burnwait","{index}","0"]}},"Count":1}}]}}"#
+    )
+}
+
+#[test]
+fn no_file_of_another_tool_fills_the_memory() {
+    let bench = Bench::default();
+    let (accepted, refused) = (16 << 20, 17 << 20);
+    for (bytes, says) in [(accepted, "work_per_sec"), (refused, "larger than 16 MiB")] {
+        bench_file(&bench, "reports.bench", bytes, REPORTS, report);
+        let args = [
+            "import",
+            "schedbench",
+            "reports.bench",
+            "-o",
+            &format!("out-{bytes}"),
+        ];
+        let output = bounded(&bench, &args);
+        let said = tests::stdout(&output) + &stderr(&output);
+        assert!(said.contains(says), "{bytes}: {:?} {said}", output.status);
+    }
+    for (bytes, says) in [
+        (accepted, "more than 1000 cells"),
+        (refused, "larger than 16 MiB"),
+    ] {
+        bench_file(&bench, "runs.bench", bytes, RUNS, run_of_one);
+        let output = bounded(&bench, &["plan", "runs.bench"]);
+        expect_code(&output, 2);
+        let said = stderr(&output);
+        assert!(said.contains(says), "{bytes}: {said}");
+    }
 }

@@ -84,6 +84,17 @@ pub struct WorkerSet {
     pub config: WorkerConfig,
 }
 
+impl WorkerSet {
+    /// So many workers of a preset.
+    pub fn of(params: &Params, count: u64) -> Self {
+        WorkerSet {
+            params: params.clone(),
+            count,
+            config: WorkerConfig::default(),
+        }
+    }
+}
+
 #[derive(Deserialize, Clone, Default, PartialEq, Eq)]
 #[serde(rename_all = "PascalCase", default)]
 pub struct WorkerConfig {

@@ -227,3 +227,47 @@ fn bad_files_are_refused_with_what_is_wrong() {
     }
     assert!(read("{}").unwrap_err().contains("neither Runs nor"));
 }
+
+#[test]
+fn a_small_file_asks_for_no_large_experiment() {
+    let list = |text: &str, count: usize| vec![text; count].join(",");
+    let matrix = |presets: &str, workers: &str, more: &str| {
+        read(&format!(
+            r#"{{"Input": {{"WorkerPresets": {{{presets}}}, "SimpleMatrix": {{"Workers": [{workers}],
+            "Count": [1], {more} "Schedulers": ["default"]}}}}}}"#
+        ))
+    };
+    let one = r#""A": {"Args": ["burnwait", "70", "200000"]}"#;
+    assert!(matrix(one, r#""A""#, "").is_ok());
+    // The same worker is a worker for each time that it is named.
+    let error = matrix(one, &list(r#""A""#, 400_000), "").unwrap_err();
+    assert!(error.contains("too long"), "{error}");
+    let words = list(r#""burnwait", "70", "200000""#, 100_000);
+    let many_words = format!(r#""A": {{"Args": [{words}]}}"#);
+    let error = matrix(&many_words, &list(r#""A""#, 100), "").unwrap_err();
+    assert!(error.contains("too long"), "{error}");
+    let presets: Vec<String> = (0..1001)
+        .map(|n| one.replace('A', &n.to_string()))
+        .collect();
+    let error = matrix(&presets.join(","), r#""1""#, "").unwrap_err();
+    assert!(error.contains("more than 1000 WorkerPresets"), "{error}");
+    // Millions of pairs of a scheduler with or without nodes are two.
+    let off = format!(r#""NumaDisable": [{}],"#, list("false", 100_000));
+    assert_eq!(matrix(one, r#""A""#, &off), matrix(one, r#""A""#, ""));
+}
+
+#[test]
+fn runs_of_more_cells_than_an_experiment_has_are_refused() {
+    let run = |kops: usize| {
+        format!(
+            r#"{{"WorkerSets": [{{"Params": {{"Args": ["burnwait", "{kops}", "200000"]}}, "Count": 1}}]}}"#
+        )
+    };
+    let all = |runs: Vec<String>| read(&format!(r#"{{"Runs": [{}]}}"#, runs.join(",")));
+    let error = all((1..5_000).map(run).collect()).unwrap_err();
+    assert!(error.contains("more than 1000 cells"), "{error}");
+    assert!(
+        all(vec![run(7); 5_000]).is_ok(),
+        "the same cell again and again"
+    );
+}

@@ -252,6 +252,8 @@ const USE: Quantity = Quantity {
 };
 /// Lines of a picture of single workers: of more none is told from the others.
 const MOST_LINES: usize = 24;
+/// Points of a picture: more are closer than eyes tell apart, and each takes memory.
+const MOST_POINTS: usize = 10_000;
 
 /// Every set in each interval: the mean of all trials of an arm.
 fn sets_over_time(
@@ -370,11 +372,41 @@ fn figure(
         y: quantity.unit,
         reference: None,
     };
+    let points: usize = series.iter().map(|line| line.points.len()).sum();
+    let step = points.div_ceil(MOST_POINTS);
+    if step <= 1 {
+        let svg = chart::labelled(series, &of)?;
+        return Some(Figure {
+            title,
+            svg,
+            caption,
+        });
+    }
+    // Two points of each line at least stay.
+    if series.len() > MOST_POINTS / 2 {
+        return None;
+    }
+    let fewer: Vec<Series> = series.iter().map(|line| thinned(line, step)).collect();
     Some(Figure {
         title,
-        svg: chart::labelled(series, &of)?,
-        caption,
+        svg: chart::labelled(&fewer, &of)?,
+        caption: format!("{caption} Each point is the mean of {step} intervals."),
     })
+}
+
+/// The same line with a point for so many of its points: their mean, at the last of them.
+fn thinned(line: &Series, step: usize) -> Series {
+    let mean = |points: &[(f64, Estimate)]| {
+        let sum: f64 = points.iter().map(|(_, rate)| rate.ratio).sum();
+        let end = points.last().map_or(0.0, |(end, _)| *end);
+        (end, Estimate::exact(sum / points.len() as f64))
+    };
+    Series {
+        color: line.color,
+        name: line.name.clone(),
+        points: line.points.chunks(step).map(mean).collect(),
+        joined: line.joined,
+    }
 }
 
 /// Means over trials in the intervals of full length, at the ends of these.
@@ -655,6 +687,29 @@ mod tests {
         assert!(use_of_sets.svg.contains(">CPUs<"), "{}", use_of_sets.svg);
         // Of A only one worker has two intervals, so there is no line that sets have not.
         assert!(workers_over_time(&arms, &sets, TWO_SECONDS, &WORK).is_none());
+    }
+
+    #[test]
+    fn a_picture_of_many_intervals_has_means_of_several() {
+        let got = (0..u32::try_from(3 * MOST_POINTS).unwrap()).map(|interval| {
+            let done = Done {
+                kops: f64::from(interval % 3),
+                cpu: 0.0,
+            };
+            (interval, done)
+        });
+        let work = SetWork {
+            got: got.collect(),
+            ..SetWork::default()
+        };
+        let set = BTreeMap::from([("A".to_owned(), work)]);
+        let arms = [arm("default", 0, vec![set])];
+        let figure = sets_over_time(&arms, &["A".to_owned()], IMPORTED, &WORK).unwrap();
+        assert!(figure.caption.ends_with("the mean of 3 intervals."));
+        assert!(
+            figure.svg.contains("default, set A, 3: 1"),
+            "the mean of 0, 1 and 2"
+        );
     }
 
     #[test]
