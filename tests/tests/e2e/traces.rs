@@ -8,7 +8,6 @@ use results::ResultSet;
 use results::files::trace_in;
 use serde_json::Value;
 use std::path::Path;
-use std::process::Command;
 use tests::{Bench, alone, expect_code, is_root, stderr, stdout};
 
 const EXPERIMENT: &str = r#"
@@ -38,33 +37,107 @@ fn no_tracefs() -> bool {
     missing.is_some()
 }
 
-/// Reads the file by Perfetto's own definition of it, with protoc(1).
-fn expect_a_trace_of_perfetto(file: &Path) {
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
-    let read = Command::new("protoc")
-        .args(["--decode=perfetto.protos.Trace", "perfetto_trace.proto"])
-        .current_dir(fixtures)
-        .stdin(std::fs::File::open(file).unwrap())
-        .output();
-    let Ok(read) = read else {
-        return tests::skipped("protoc is not installed (protobuf-compiler)");
-    };
-    expect_code(&read, 0);
-    let text = stdout(&read);
-    for part in [
-        "sched_switch {",
-        "sched_waking {",
-        "next_comm: \"wakeup-worker\"",
-        "process_tree {",
-        "sysname: \"Linux\"",
-        "track_event {",
-    ] {
-        assert!(text.contains(part), "{part} is not in the trace");
+/// Places in a trace, by the numbers of the fields that lead there, and what is there.
+const PLACES: &[(&[u64], &str)] = &[
+    (&[1, 1, 1], "CPU of the events of a packet"),
+    (&[1, 1, 2, 1], "time of an event"),
+    (&[1, 1, 2, 2], "thread that ran then"),
+    (
+        &[1, 1, 2, 4],
+        "a switch: two threads, of which one goes and the other comes",
+    ),
+    (&[1, 1, 2, 17], "a thread that is awake"),
+    (&[1, 1, 2, 20], "a thread that is being woken"),
+    (&[1, 1, 2, 114], "a thread that is awake for the first time"),
+    (&[1, 1, 2, 237], "a process that becomes another program"),
+    (&[1, 1, 2, 238], "a process that ends"),
+    (&[1, 1, 2, 239], "a process that begins"),
+    (&[1, 1, 2, 491], "a thread that goes to another CPU"),
+    (&[1, 2, 1], "a process, with its command line"),
+    (&[1, 2, 2], "a thread, with its process"),
+    (&[1, 8], "time of a packet"),
+    (&[1, 10], "sequence that a packet is of"),
+    (
+        &[1, 11, 9],
+        "kind of a mark: its beginning, its end, or both",
+    ),
+    (&[1, 11, 11], "track of a mark"),
+    (&[1, 11, 22], "category of a mark"),
+    (&[1, 11, 23], "name of a mark"),
+    (&[1, 13], "that no packet before it is needed"),
+    (&[1, 45, 1], "the system: its name and release"),
+    (&[1, 60, 1], "number of a track"),
+    (&[1, 60, 2], "name of a track"),
+];
+const SWITCH_COMES: &[u64] = &[1, 1, 2, 4, 5];
+const SYSTEM_NAME: &[u64] = &[1, 45, 1, 1];
+
+/// A number of the wire format: seven bits in each byte, the lowest first.
+fn number(bytes: &mut &[u8]) -> u64 {
+    let length = bytes.iter().position(|byte| byte & 0x80 == 0).unwrap() + 1;
+    let (own, rest) = bytes.split_at(length);
+    *bytes = rest;
+    let bits = own.iter().rev();
+    bits.fold(0, |all, byte| (all << 7) | u64::from(byte & 0x7f))
+}
+
+/// The fields of a message: their numbers and, of those that have a length, their bytes.
+fn fields(mut message: &[u8]) -> Vec<(u64, &[u8])> {
+    let mut fields = Vec::new();
+    while !message.is_empty() {
+        let key = number(&mut message);
+        let value = match key & 7 {
+            0 => {
+                number(&mut message);
+                &[][..]
+            }
+            2 => {
+                let length = usize::try_from(number(&mut message)).unwrap();
+                let (value, rest) = message.split_at(length);
+                message = rest;
+                value
+            }
+            other => panic!("a kind of field that nothing here has: {other}"),
+        };
+        fields.push((key >> 3, value));
     }
-    // protoc shows what is not defined by its number.
-    let mut names = text.lines().map(str::trim_start);
-    let unknown = names.find(|name| name.starts_with(|c: char| c.is_ascii_digit()));
-    assert_eq!(unknown, None);
+    fields
+}
+
+/// All values at a place.
+fn at<'a>(message: &'a [u8], place: &[u64]) -> Vec<&'a [u8]> {
+    let Some((first, rest)) = place.split_first() else {
+        return vec![message];
+    };
+    let fields = fields(message).into_iter();
+    let fields = fields.filter(|(number, _)| number == first);
+    fields.flat_map(|(_, value)| at(value, rest)).collect()
+}
+
+/// Asserts that below a place there is nothing but what [`PLACES`] has.
+fn expect_known(message: &[u8], place: &[u64]) {
+    if PLACES.iter().any(|(known, _)| *known == place) {
+        return;
+    }
+    let leads_on = PLACES.iter().any(|(known, _)| known.starts_with(place));
+    assert!(leads_on, "{place:?} is no place of a trace");
+    for (number, value) in fields(message) {
+        expect_known(value, &[place, &[number]].concat());
+    }
+}
+
+/// Reads the file as Perfetto does, by the numbers of its fields, which are for ever.
+fn expect_a_trace_of_perfetto(file: &Path) {
+    let trace = std::fs::read(file).unwrap();
+    expect_known(&trace, &[]);
+    let is_usual = |what: &str| !what.contains("process that") && !what.contains("another CPU");
+    let usual = PLACES.iter().filter(|(_, what)| is_usual(what));
+    for (place, what) in usual.filter(|(_, what)| !what.contains("first time")) {
+        assert!(!at(&trace, place).is_empty(), "not in the trace: {what}");
+    }
+    let names = at(&trace, SWITCH_COMES);
+    assert!(names.contains(&&b"wakeup-worker"[..]));
+    assert_eq!(at(&trace, SYSTEM_NAME), [b"Linux"]);
 }
 
 #[test]
