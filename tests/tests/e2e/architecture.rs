@@ -75,7 +75,6 @@ const LONGER: &[&str] = &[
     "report/src/table/build.rs",
     "runner/src/run.rs",
     "schedlab/src/args.rs",
-    "schedlab/src/commands/bisect.rs",
 ];
 
 /// Lines that a source file has at most, without the module of its tests at the end.

@@ -113,6 +113,95 @@ fn the_commit_that_slows_a_program_is_found_and_one_that_does_not_build_is_skipp
     assert!(said.contains("another bisection"), "{said}");
 }
 
+/// What a bisection says that cannot build: it comes so far once it has its clone and its steps.
+const BOTH_BUILD: &str = "both ends must build";
+
+#[test]
+fn steps_that_are_torn_are_named_with_a_remedy_that_works() {
+    let bench = Bench::default();
+    if repository(&bench).is_none() {
+        return skipped("there is no git");
+    }
+    let bench = Bench::default();
+    with_a_slower_program(&bench);
+    let bisect = || {
+        let words = ["-o", "out", "--", "sh", "-c", "sh \"$PROGRAM\""];
+        let output = bisect_program(&bench, "bin/count", "exit 1", &words);
+        expect_code(&output, 2);
+        stderr(&output)
+    };
+    let said = bisect();
+    assert!(said.contains(BOTH_BUILD), "{said}");
+    let steps = bench.path("out/bisect.json");
+    std::fs::write(&steps, "{\"prog").unwrap();
+    let said = bisect();
+    assert!(said.contains("out/bisect.json is not valid"), "{said}");
+    assert!(said.contains("remove it"), "{said}");
+    // As it says.
+    std::fs::remove_file(&steps).unwrap();
+    let said = bisect();
+    assert!(said.contains(BOTH_BUILD), "{said}");
+}
+
+#[test]
+fn a_clone_that_was_killed_is_made_anew_and_leaves_nothing() {
+    let bench = Bench::default();
+    if repository(&bench).is_none() {
+        return skipped("there is no git");
+    }
+    let bench = Bench::default();
+    with_a_slower_program(&bench);
+    std::fs::create_dir(bench.path("bin")).unwrap();
+    // A git that is killed, with schedlab, in the middle of a clone.
+    let slow = "#!/bin/sh\ncase \" $* \" in *\" clone \"*) for last; do :; done; mkdir -p \"$last\"; \
+                echo half > \"$last/HEAD\"; kill -9 $PPID; exit 1 ;; esac\n\
+                PATH=${PATH#*:}; exec git \"$@\"\n";
+    tests::write_program(&bench.path("bin/git"), slow);
+    let path = std::env::var("PATH").unwrap();
+    let own_first = format!("{}:{path}", bench.path("bin").display());
+    let bisect = |path: &str| {
+        let mut command = bench.command(&[
+            "bisect",
+            "bin/count",
+            "--build",
+            "exit 1",
+            "--repository",
+            "r",
+            "--good",
+            "v0",
+            "--bad",
+            "v16",
+            "--budget",
+            "1m",
+            "-o",
+            "out",
+            "--",
+            "sh",
+            "-c",
+            "sh \"$PROGRAM\"",
+        ]);
+        command.env("PATH", path).output().unwrap()
+    };
+    let killed = bisect(&own_first);
+    assert_eq!(killed.status.code(), None, "{killed:?}");
+    assert!(!bench.path("out/repository.git").exists());
+    let before = names_in(&bench.path("out"));
+    let said = stderr(&bisect(&path));
+    assert!(said.contains(BOTH_BUILD), "{said}");
+    let after = names_in(&bench.path("out"));
+    let left: Vec<_> = before.iter().filter(|name| after.contains(name)).collect();
+    assert_eq!(left, [".schedlab"], "of {before:?}, after {after:?}");
+    assert!(before.len() > 1, "half of a clone: {before:?}");
+}
+
+fn names_in(dir: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(dir).expect("a directory").flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    names
+}
+
 #[test]
 fn a_program_that_is_none_of_the_tree_is_refused() {
     let bench = Bench::default();

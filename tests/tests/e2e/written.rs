@@ -2,9 +2,13 @@
 
 #![allow(clippy::disallowed_methods)]
 
+use crate::limits::{pack, results_with};
+use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::process::{Command, Output};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 use tests::{Bench, expect_code, stderr, stdout};
 
 const EXPERIMENT: &str = r#"
@@ -144,4 +148,40 @@ fn a_report_for_a_device_leaves_it_a_device() {
     let output = bench.run(&["report", "run", "-o", "/dev/stdout"]);
     expect_code(&output, 0);
     assert!(stdout(&output).contains("hackbench"));
+}
+
+/// True once a file below it has bytes.
+fn has_bytes(dir: &Path) -> bool {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    entries.into_iter().any(|entry| match entry.metadata() {
+        Ok(found) if found.is_dir() => has_bytes(&entry.path()),
+        Ok(found) => found.len() > 0 && entry.file_name() != ".schedlab",
+        Err(_) => false,
+    })
+}
+
+#[test]
+fn a_signal_while_a_capsule_is_unpacked_leaves_nothing_of_it() {
+    let bench = Bench::default();
+    results_with(&bench, "r", "\"x\": 0");
+    for index in 0..2 {
+        let large = bench.path(&format!("r/trials/large-{index}"));
+        File::create(large).unwrap().set_len(30 << 20).unwrap();
+    }
+    pack(&bench, "r");
+    let temporary = bench.path("tmp");
+    fs::create_dir(&temporary).unwrap();
+    for signal in [Signal::INT, Signal::TERM] {
+        let mut command = bench.command(&["verify", "r.tar.gz"]);
+        command.env("TMPDIR", &temporary);
+        let mut child = command.stdout(Stdio::null()).spawn().unwrap();
+        while !has_bytes(&temporary) {
+            assert_eq!(child.try_wait().unwrap(), None, "it unpacks");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(130), "{signal:?}");
+        let left: Vec<_> = fs::read_dir(&temporary).unwrap().flatten().collect();
+        assert!(left.is_empty(), "{signal:?}: {left:?}");
+    }
 }

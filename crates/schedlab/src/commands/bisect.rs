@@ -1,6 +1,7 @@
 //! `schedlab bisect`: the commit that made a kernel, a sched_ext scheduler or another program worse,
 //! each step an interleaved comparison with the good commit.
 
+mod directory;
 mod kernel;
 mod program;
 mod shown;
@@ -20,18 +21,9 @@ use runner::Outcome;
 use schedulers::GitName;
 use serde::{Deserialize, Serialize};
 use std::fs;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// File with the steps so far.
-const STEPS: &str = "bisect.json";
-/// The most that is read of it: a bisection has some dozen steps.
-const MOST_STEPS_BYTES: u64 = 16 << 20;
-/// Directory of the results of all comparisons.
-const RESULTS: &str = "steps";
-/// File that `git bisect replay` takes.
-const LOG: &str = "bisect.log";
 /// Comparisons beside those of the bisection itself: both ends at first, the culprit with its
 /// parent at last.
 const BESIDE: u32 = 2;
@@ -162,7 +154,7 @@ impl<'a> Bisect<'a> {
         let (good, bad) = (commit(&args.good)?, commit(&args.bad)?);
         let dir = args.output.clone();
         let dir = dir.unwrap_or_else(|| crate::measure::default_dir("bisect"));
-        let marked = taken(&dir)?;
+        let marked = directory::taken(&dir)?;
         // A workload finds the programs from wherever it runs.
         let dir = fs::canonicalize(&dir).map_err(CliError::internal)?;
         match subject {
@@ -191,11 +183,10 @@ impl<'a> Bisect<'a> {
             config: args.config.clone(),
             fragments,
         };
-        let kept = doors::read::file_text(dir.join(STEPS), MOST_STEPS_BYTES).ok();
-        let state = match kept {
-            Some(text) => serde_json::from_str(&text).map_err(|e| torn(&dir.join(STEPS), &e))?,
+        let state = match directory::kept(&dir)? {
+            Some(state) => state,
             None => State {
-                steps: known_to_git(&bisection, &dir)?,
+                steps: directory::known_to_git(&bisection, &dir)?,
                 ..begun.clone()
             },
         };
@@ -305,10 +296,7 @@ impl<'a> Bisect<'a> {
     }
 
     fn keep(&self) -> Result<(), CliError> {
-        let json = output::json_text(&self.state)?;
-        written::write_file_durably(&self.dir.join(STEPS), json).map_err(CliError::internal)?;
-        let log = self.bisection.log()?;
-        written::write_file_durably(&self.dir.join(LOG), log).map_err(CliError::internal)
+        directory::keep(&self.dir, &self.state, self.bisection.log()?)
     }
 
     /// An interleaved comparison of two commits, in a results directory of its own.
@@ -318,7 +306,7 @@ impl<'a> Bisect<'a> {
         baseline: &str,
         commit: &str,
     ) -> Result<(Step, Judged), CliError> {
-        let name = Path::new(RESULTS).join(name);
+        let name = Path::new(directory::RESULTS).join(name);
         let dir = self.dir.join(&name);
         let skip = |why| Judged {
             mark: Mark::Skip,
@@ -454,54 +442,6 @@ impl<'a> Bisect<'a> {
         let halvings = u32::BITS - self.state.commits.saturating_sub(1).leading_zeros();
         halvings + BESIDE
     }
-}
-
-/// The directory of a bisection, for this process alone: a new one, an empty one, or that of an
-/// earlier start.
-fn taken(dir: &Path) -> Result<Marked, CliError> {
-    let remedy = "give another directory (-o)";
-    Marked::take(dir).map_err(|error| {
-        let dir = dir.display();
-        match error.kind() {
-            ErrorKind::AlreadyExists => {
-                let what = format!("{dir} holds what `schedlab bisect` did not make");
-                CliError::usage(what, remedy)
-            }
-            ErrorKind::WouldBlock => CliError::usage(
-                format!("{dir}: another bisection is under way there"),
-                remedy,
-            ),
-            _ => CliError::internal(format!("{dir}: {error}")),
-        }
-    })
-}
-
-fn torn(file: &Path, error: &serde_json::Error) -> CliError {
-    CliError::usage(
-        format!("{} is not valid: {error}", file.display()),
-        "remove it: git has the commits that were judged, and the same command goes on with them; \
-         only both ends are compared once more",
-    )
-}
-
-/// Steps of which git alone knows, since what was kept of them is gone.
-fn known_to_git(bisection: &Bisection, dir: &Path) -> Result<Vec<Step>, CliError> {
-    let step = |(index, (verdict, commit)): (usize, (String, String))| {
-        let results = Path::new(RESULTS).join(format!("{:02}", index + 1));
-        Ok(Step {
-            subject: bisection.subject(&commit)?,
-            commit,
-            verdict,
-            why: "judged before, as git knows".to_owned(),
-            results: dir.join(&results).exists().then_some(results),
-        })
-    };
-    bisection
-        .judged()?
-        .into_iter()
-        .enumerate()
-        .map(step)
-        .collect()
 }
 
 /// The paths from the root, since the same command may be given from elsewhere.
