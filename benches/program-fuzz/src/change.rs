@@ -1,5 +1,6 @@
 //! Ways to be nearly right.
 
+use crate::shape;
 use rand::Rng;
 use rand::seq::IndexedRandom;
 use rand_chacha::ChaCha8Rng;
@@ -53,18 +54,18 @@ const VALUES: &[&[u8]] = &[
 /// Often enough to be much, and of little size when it is packed.
 const MANY: usize = 3000;
 
-/// Changes a file in one way, or now and then in up to four. JSON mostly stays JSON, so that what
-/// reads the values has something to do.
+/// Changes a file in one way, or now and then in up to four. Mostly it stays what it is, so that
+/// what reads its values has something to do.
 pub fn change(bytes: &mut Vec<u8>, random: &mut ChaCha8Rng) {
-    let changes = match random.random_bool(0.7) {
+    let changes = match random.random_bool(0.85) {
         true => 1,
         false => random.random_range(2..=4),
     };
-    let is_json = bytes.first() == Some(&b'{');
     for _ in 0..changes {
-        match random.random_bool(if is_json { 0.8 } else { 0.3 }) {
-            true => value(bytes, random),
-            false => piece(bytes, random),
+        match random.random_range(0..10) {
+            0..=7 => shape::change(bytes, random),
+            8 => value(bytes, random),
+            _ => piece(bytes, random),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Commands that read what others made, with the formats that they print.
 
-use crate::seeds::{HONEST, Input, Kind};
+use crate::seeds::{HONEST, Input, Kind, PROFILES, results_name};
 use rand::Rng;
 use rand::seq::IndexedRandom;
 use rand_chacha::ChaCha8Rng;
@@ -12,14 +12,25 @@ pub struct Command {
     pub name: &'static str,
     /// Kind of what it reads.
     pub input: Kind,
-    /// Its words; `IN` is the input, `TOOL` the name of a tool.
+    /// Its words; `input` is the directory of results, `TOOL` the name of a tool.
     words: &'static [&'static str],
     formats: &'static [&'static str],
     /// Exit codes that it may have.
     pub codes: &'static [i32],
 }
 
-const TABLES: &[&str] = &["text", "csv", "json", "html", "markdown", "lkml", "junit"];
+const TABLES: &[&str] = &[
+    "text",
+    "csv",
+    "comparisons",
+    "requests",
+    "json",
+    "html",
+    "markdown",
+    "lkml",
+    "junit",
+];
+const GATES: &[&str] = &["text", "json", "junit", "markdown"];
 const PLAIN: &[&str] = &["text", "json"];
 const NONE: &[&str] = &[];
 
@@ -60,21 +71,111 @@ pub const COMMANDS: &[Command] = &[
         Kind::Results,
         &["compare", "input", HONEST],
         PLAIN,
-        &[0, 1, 2],
+        &[0, 1, 2, 4],
     ),
     command(
         "compare-as-second",
         Kind::Results,
         &["compare", HONEST, "input"],
         PLAIN,
-        &[0, 1, 2],
+        &[0, 1, 2, 4],
     ),
     command(
         "gate",
         Kind::Results,
         &["gate", HONEST, "input"],
-        &["text", "json", "junit"],
+        GATES,
         &[0, 1, 2, 4, 5],
+    ),
+    command(
+        "gate-of-levels",
+        Kind::Results,
+        &["gate", "input", HONEST, "--by=levels", "--fail-on=unknown"],
+        GATES,
+        &[0, 1, 2, 4, 5],
+    ),
+    command(
+        "gate-in-virtual-time",
+        Kind::Results,
+        &["gate", HONEST, "input", "--virtual"],
+        GATES,
+        &[0, 1, 2, 4, 5],
+    ),
+    command(
+        "report-that-fails",
+        Kind::Results,
+        &["report", "input", "--full", "--fail-on=unknown"],
+        TABLES,
+        &[0, 1, 2, 4, 5],
+    ),
+    command(
+        "report-to-a-file",
+        Kind::Results,
+        &["report", "input", "-o", "out.html"],
+        TABLES,
+        &[0, 1, 2, 4],
+    ),
+    command(
+        "histograms",
+        Kind::Results,
+        &["report", "input", "--hgrm", "out"],
+        NONE,
+        &[0, 1, 2, 4],
+    ),
+    command(
+        "forecast-of-an-effect",
+        Kind::Results,
+        &["plan", "--from", "input", "--effect=3%", "--budget=10m"],
+        PLAIN,
+        &[0, 1, 2, 3, 4],
+    ),
+    command(
+        "compare-capsules",
+        Kind::Capsule,
+        &["compare", "input-file", HONEST, "--full"],
+        PLAIN,
+        &[0, 1, 2, 4],
+    ),
+    command(
+        "merge-capsules",
+        Kind::Capsule,
+        &["merge", HONEST, "input-file", "-o", "out"],
+        PLAIN,
+        &[0, 1, 2, 4],
+    ),
+    command(
+        "check",
+        Kind::Experiment,
+        &["check", "--no-start", "input-file"],
+        PLAIN,
+        &[0, 1, 2, 3],
+    ),
+    command(
+        "check-of-bench",
+        Kind::Bench,
+        &["check", "--no-start", "input-file.bench"],
+        PLAIN,
+        &[0, 1, 2, 3],
+    ),
+    command(
+        "units",
+        Kind::Experiment,
+        &[
+            "service",
+            "install",
+            "input-file",
+            "--dry-run",
+            "--directory=out",
+        ],
+        NONE,
+        &[0, 1, 2, 3],
+    ),
+    command(
+        "plan-of-profiles",
+        Kind::Profile,
+        &["plan", "-adefault", "-wwakeup", "--profiles", PROFILES],
+        PLAIN,
+        &[0, 1, 2, 3],
     ),
     command(
         "merge",
@@ -93,7 +194,7 @@ pub const COMMANDS: &[Command] = &[
     command(
         "forecast",
         Kind::Results,
-        &["forecast", "input"],
+        &["plan", "--from", "input"],
         PLAIN,
         &[0, 1, 2, 3, 4],
     ),
@@ -160,6 +261,7 @@ impl Command {
     pub fn words(&self, random: &mut ChaCha8Rng, input: &Input) -> Vec<String> {
         let word = |word: &&str| match (input, *word) {
             (Input::File(tool, _), "TOOL") => tool.clone(),
+            (Input::Results(index, _), "input") => results_name(*index),
             (_, word) => word.to_owned(),
         };
         let mut words: Vec<String> = self.words.iter().map(word).collect();

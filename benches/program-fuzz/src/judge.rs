@@ -1,7 +1,9 @@
 //! One run of the program, and the promises that it may have broken.
 
 use crate::command::Command as Wanted;
+use crate::sys;
 use model::printable::is_hidden;
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -9,15 +11,20 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Address space of a run, in KiB.
-const MEMORY_KIB: u64 = 1 << 20;
+/// Address space of a run.
+pub const MEMORY_BYTES: u64 = 1 << 30;
 /// CPU time of a run, of which all that is read here takes a second at most. Time of the clock would
 /// say how busy the machine is.
-const CPU_SECONDS: u64 = 10;
+pub const CPU_SECONDS: u64 = 10;
 /// Time of a run that waits for something that does not come.
-const LIMIT: Duration = Duration::from_secs(180);
+pub const LIMIT: Duration = Duration::from_secs(180);
 /// Signal of a run that has used its CPU time.
 const SIGXCPU: i32 = 24;
+/// Signal of a run that was forked, and that has used its time.
+const SIGALRM: i32 = 14;
+
+/// Way in which a run is started.
+pub type Start = fn(&[String], &Path) -> Run;
 
 /// A promise that was broken.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,21 +54,48 @@ pub struct Run {
     stderr: Vec<u8>,
 }
 
-/// Runs the program with these words in `dir`.
-pub fn run(words: &[String], dir: &Path) -> Run {
+/// What a run finds in its environment.
+fn environment(dir: &Path) -> [(&'static str, OsString); 3] {
+    [
+        ("SCHEDLAB_STATE_DIR", dir.join("state").into()),
+        ("NO_COLOR", "1".into()),
+        ("TMPDIR", dir.into()),
+    ]
+}
+
+/// Runs the function of the program with these words in a fork of this process, in `dir`. That is
+/// some times as fast as to start the program, and is for processes of one thread.
+pub fn forked(words: &[String], dir: &Path) -> Run {
+    let (out, err) = (dir.join("stdout"), dir.join("stderr"));
+    let file = |path: &Path| File::create(path).expect("room for output");
+    let program = std::iter::once("schedlab");
+    let all = program.chain(words.iter().map(String::as_str));
+    let all: Vec<OsString> = all.map(OsString::from).collect();
+    let streams = [&file(&out), &file(&err)];
+    let (code, signal) = sys::run(&all, dir, &environment(dir), streams);
+    Run {
+        code,
+        signal,
+        is_late: signal == Some(SIGALRM),
+        stdout: fs::read(out).expect("it was made"),
+        stderr: fs::read(err).expect("it was made"),
+    }
+}
+
+/// Starts the program with these words in `dir`, as a person does.
+pub fn started(words: &[String], dir: &Path) -> Run {
     let (out, err) = (dir.join("stdout"), dir.join("stderr"));
     let file = |path: &Path| Stdio::from(File::create(path).expect("room for output"));
+    let memory = MEMORY_BYTES >> 10;
     let mut child = Command::new("sh")
         .args([
             "-c",
-            &format!("ulimit -v {MEMORY_KIB} && ulimit -t {CPU_SECONDS} && exec \"$0\" \"$@\""),
+            &format!("ulimit -v {memory} && ulimit -t {CPU_SECONDS} && exec \"$0\" \"$@\""),
         ])
         .arg(tests::schedlab())
         .args(words)
         .current_dir(dir)
-        .env("SCHEDLAB_STATE_DIR", dir.join("state"))
-        .env("NO_COLOR", "1")
-        .env("TMPDIR", dir)
+        .envs(environment(dir))
         .stdin(Stdio::null())
         .stdout(file(&out))
         .stderr(file(&err))
@@ -115,7 +149,7 @@ pub fn fault(run: &Run, command: &Wanted) -> Option<Fault> {
 }
 
 /// Keeps the input of a run with its words and its output.
-pub fn keep(run: &Run, words: &[String], place: &Path, kept: &Path) {
+pub fn keep(run: &Run, words: &[String], dir: &Path, kept: &Path) {
     fs::create_dir_all(kept).expect("a directory");
     let write = |name: &str, bytes: &[u8]| fs::write(kept.join(name), bytes).expect("room");
     write("words", words.join("\n").as_bytes());
@@ -123,8 +157,7 @@ pub fn keep(run: &Run, words: &[String], place: &Path, kept: &Path) {
     write("stderr", &run.stderr);
     let copied = Command::new("cp")
         .args(["-r", "--"])
-        .arg(place)
-        .arg(crate::seeds::file_beside(place))
+        .args(crate::seeds::places(dir))
         .arg(kept)
         .stderr(Stdio::null())
         .status();

@@ -1,8 +1,10 @@
-//! Mutated inputs through the program itself: every command that reads what others made, as it is
-//! started by a person, with 1 GiB of address space and ten seconds of CPU time.
+//! Mutated inputs through the program itself: every command that reads what others made, with 1 GiB
+//! of address space and ten seconds of CPU time. Each input has a process of its own: the program as
+//! a person starts it ([`started`]), or, some times as fast, a fork in which the program's function
+//! is called ([`forked`]).
 //!
 //! ```text
-//! cargo build --release -p schedlab && cargo run --release -p program-fuzz -- [INPUTS] [SEED]
+//! cargo run --release -p program-fuzz -- [INPUTS] [SEED]
 //! ```
 
 // A broken promise is a panic here.
@@ -13,8 +15,10 @@ mod change;
 mod command;
 mod judge;
 mod seeds;
+mod shape;
+mod sys;
 
-pub use judge::Fault;
+pub use judge::{Fault, Run, Start, forked, started};
 
 use rand::SeedableRng;
 use rand::seq::IndexedRandom;
@@ -29,10 +33,11 @@ pub struct Campaign {
     directory: TempDir,
     seeds: seeds::Seeds,
     random: ChaCha8Rng,
-    /// Inputs by the name of their command.
-    pub counts: BTreeMap<&'static str, u64>,
-    /// Exit codes, and how many inputs ended with each.
-    pub codes: BTreeMap<i32, u64>,
+    start: Start,
+    inputs: u64,
+    /// Inputs by the name of their command and its exit code, which says how far they came; −1 is a
+    /// signal.
+    pub counts: BTreeMap<&'static str, BTreeMap<i32, u64>>,
 }
 
 /// An input that broke a promise.
@@ -48,7 +53,7 @@ pub struct Found {
 
 impl Campaign {
     /// Makes the seeds; the same number gives the same inputs.
-    pub fn new(seed: u64) -> Self {
+    pub fn new(seed: u64, start: Start) -> Self {
         // Memory, where it is there: results are many small files.
         let memory = Path::new("/dev/shm");
         let directory = match memory.is_dir() {
@@ -56,13 +61,14 @@ impl Campaign {
             false => tempfile::tempdir(),
         };
         let directory = directory.expect("a temporary directory");
-        let seeds = seeds::Seeds::below(directory.path());
+        let seeds = seeds::Seeds::below(directory.path(), start);
         Campaign {
             directory,
             seeds,
             random: ChaCha8Rng::seed_from_u64(seed),
+            start,
+            inputs: 0,
             counts: BTreeMap::new(),
-            codes: BTreeMap::new(),
         }
     }
 
@@ -71,20 +77,20 @@ impl Campaign {
     pub fn step(&mut self, keep: &Path) -> Option<Found> {
         let command = command::COMMANDS.choose(&mut self.random).expect("some");
         let input = command.input.mutated(&self.seeds, &mut self.random);
-        let place = self.directory.path().join("input");
-        input.write(&self.seeds, &place);
+        let dir = self.directory.path();
+        input.write(&self.seeds, dir);
         let words = command.words(&mut self.random, &input);
-        let run = judge::run(&words, self.directory.path());
-        *self.counts.entry(command.name).or_default() += 1;
-        *self.codes.entry(run.code.unwrap_or(-1)).or_default() += 1;
+        let run = (self.start)(&words, dir);
+        self.inputs += 1;
+        let codes = self.counts.entry(command.name).or_default();
+        *codes.entry(run.code.unwrap_or(-1)).or_default() += 1;
         let found = judge::fault(&run, command).map(|fault| {
-            let count: u64 = self.counts.values().sum();
-            let kept = keep.join(format!("{}-{count}", command.name));
-            judge::keep(&run, &words, &place, &kept);
+            let kept = keep.join(format!("{}-{}", command.name, self.inputs));
+            judge::keep(&run, &words, dir, &kept);
             Found { fault, words, kept }
         });
-        input.restore(&self.seeds, &place);
-        seeds::remove_made(self.directory.path());
+        input.restore(&self.seeds, dir);
+        seeds::remove_made(dir);
         found
     }
 }

@@ -1,6 +1,7 @@
 //! Inputs that are right, and what is made of them.
 
 use crate::change::change;
+use crate::judge::Start;
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
@@ -10,12 +11,18 @@ use rand_chacha::ChaCha8Rng;
 use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// Names below the directory of a campaign that commands make; all else stays.
-const MADE: [&str; 2] = ["out", "out.tar.gz"];
+const MADE: [&str; 3] = ["out", "out.tar.gz", "out.html"];
+/// Directory of settings.
+pub const PROFILES: &str = "profiles";
+const PROFILE: &[u8] = b"# of a distribution\nkernel.sched_rr_timeslice_ms = 37\n\
+                         base_slice_ns=3000000\n";
 /// Name of the results that are not changed.
 pub const HONEST: &str = "honest";
+
+/// Blocks of results: as many as a report does something with, and few, so that it is quick.
+const BLOCKS: u32 = 4;
 
 /// Files by their path.
 type Files = Vec<(PathBuf, Vec<u8>)>;
@@ -23,12 +30,15 @@ type Files = Vec<(PathBuf, Vec<u8>)>;
 /// Inputs that are right.
 #[derive(Debug)]
 pub struct Seeds {
-    results: Files,
+    /// Those of this version, and of the first one.
+    results: Vec<Files>,
     /// Archives, not compressed.
     capsules: Vec<Vec<u8>>,
     experiments: Vec<Vec<u8>>,
     benches: Vec<Vec<u8>>,
+    /// Each with the name of its tool.
     imports: Vec<(String, Vec<u8>)>,
+    profiles: Vec<Vec<u8>>,
 }
 
 /// Kinds of input.
@@ -44,6 +54,8 @@ pub enum Kind {
     Bench,
     /// A file of another tool.
     Import,
+    /// A directory of settings with one file.
+    Profile,
     /// Words of a command line.
     Words,
 }
@@ -51,8 +63,8 @@ pub enum Kind {
 /// An input that is nearly right.
 #[derive(Debug)]
 pub enum Input {
-    /// Files of the results, by their index, with other contents.
-    Results(Vec<(usize, Vec<u8>)>),
+    /// Results by their index, and files of them by theirs, with other contents.
+    Results(usize, Vec<(usize, Vec<u8>)>),
     /// One file, with the name of its tool for an import.
     File(String, Vec<u8>),
     /// Words.
@@ -61,16 +73,20 @@ pub enum Input {
 
 impl Seeds {
     /// Makes the seeds, and results below `dir` that stay right.
-    pub fn below(dir: &Path) -> Self {
+    pub fn below(dir: &Path, start: Start) -> Self {
         let honest = dir.join(HONEST);
-        synthetic::write(&honest, &synthetic::quickstart()).expect("room for results");
+        synthetic::write(&honest, &synthetic::few_blocks(BLOCKS)).expect("room for results");
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let first = root.join("tests/fixtures/results-1.0");
+        let results = [honest, first].map(|results| files_below(&results, &results));
+        fs::create_dir(dir.join(PROFILES)).expect("room for a directory");
         Seeds {
-            results: files_below(&honest, &honest),
-            capsules: capsules(dir),
+            results: results.into(),
+            capsules: capsules(dir, start),
             experiments: contents(&root.join("experiments"), "toml"),
             benches: contents(&root.join("tests/fixtures/schedbench"), "bench"),
-            imports: imports(&root.join("fuzz/seeds/imports")),
+            imports: imports(&root),
+            profiles: vec![PROFILE.to_vec()],
         }
     }
 }
@@ -101,18 +117,12 @@ fn contents(dir: &Path, extension: &str) -> Vec<Vec<u8>> {
 }
 
 /// The honest results, packed by the program, and the capsule of an earlier one.
-fn capsules(dir: &Path) -> Vec<Vec<u8>> {
-    let packed = dir.join("out.tar.gz");
-    let status = Command::new(tests::schedlab())
-        .args(["pack", HONEST, "-o", "out.tar.gz"])
-        .current_dir(dir)
-        .env("SCHEDLAB_STATE_DIR", dir.join("state"))
-        .stdout(std::process::Stdio::null())
-        .status()
-        .expect("schedlab starts");
-    assert!(status.success(), "the seeds can be packed");
+fn capsules(dir: &Path, start: Start) -> Vec<Vec<u8>> {
+    let words = ["pack", HONEST, "-o", "out.tar.gz"].map(str::to_owned);
+    let packed = start(&words, dir);
+    assert_eq!(packed.code, Some(0), "the seeds can be packed: {packed:?}");
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures");
-    let files = [packed, fixtures.join("results-1.1.capsule")];
+    let files = [dir.join("out.tar.gz"), fixtures.join("results-1.1.capsule")];
     files.map(|file| inflated(&file)).to_vec()
 }
 
@@ -123,51 +133,68 @@ fn inflated(file: &Path) -> Vec<u8> {
     bytes
 }
 
-/// The seeds of the fuzz target: the first byte chooses the reader.
-fn imports(dir: &Path) -> Vec<(String, Vec<u8>)> {
+/// Seeds of the fuzz target, whose first byte chooses the reader, and files of a whole run.
+fn imports(root: &Path) -> Vec<(String, Vec<u8>)> {
     let tools = [
-        "schedtests",
-        "phoronix",
-        "mmtests",
-        "schedbench",
-        "schbench",
+        ("schedtests", "schedtests"),
+        ("hackbench", "schedtests"),
+        ("phoronix", "phoronix"),
+        ("mmtests", "mmtests"),
+        ("schedbench", "schedbench"),
+        ("schbench", "schbench-json"),
     ];
-    let files = files_below(dir, dir);
+    let dir = root.join("fuzz/seeds/imports");
+    let files = files_below(&dir, &dir);
     let seeds = files.into_iter().filter_map(|(path, bytes)| {
         let name = path.to_string_lossy().into_owned();
-        let tool = tools.into_iter().find(|tool| name.starts_with(tool))?;
+        let (_, tool) = tools.into_iter().find(|(file, _)| name.starts_with(file))?;
         Some((tool.to_owned(), bytes.get(1..)?.to_vec()))
     });
-    seeds.collect()
+    let runs = contents(&root.join("tests/fixtures/schedbench"), "bench");
+    let runs = runs.into_iter().map(|run| ("schedbench".to_owned(), run));
+    seeds.chain(runs).collect()
 }
 
-/// Words of arms and workloads.
-const WORDS: [&str; 8] = [
+/// Words of arms.
+const ARMS: [&str; 8] = [
     "batch",
     "fifo:50",
     "slice=3ms+nice=5",
-    "profile:server",
-    "tunables=base_slice=3ms",
-    "default@cpus=0-1",
+    "server:=nice=2+cpus=0-1",
+    "base_slice=3ms+rr_timeslice=37",
+    "a:=idle+cpus=1",
+    "deadline=1ms/10ms",
+    "env.SIZE=3+nice=-5",
+];
+/// Words of workloads.
+const WORKLOADS: [&str; 6] = [
     "wakeup:200%",
-    "hackbench:groups=2",
+    "wakeup:1,2,50%",
+    "hackbench:1,4",
+    "http:500/s",
+    "memcached:1k/s",
+    "schbench:2",
 ];
 
 impl Kind {
     /// An input of this kind that is nearly right.
     pub fn mutated(self, seeds: &Seeds, random: &mut ChaCha8Rng) -> Input {
         match self {
-            Kind::Results => Input::Results(results(seeds, random)),
+            Kind::Results => {
+                let index = random.random_range(0..seeds.results.len());
+                Input::Results(index, results(&seeds.results[index], random))
+            }
             Kind::Capsule => Input::File(String::new(), capsule(seeds, random)),
             Kind::Experiment => of_file(&seeds.experiments, random),
             Kind::Bench => of_file(&seeds.benches, random),
+            Kind::Profile => of_file(&seeds.profiles, random),
             Kind::Import => {
                 let (tool, bytes) = seeds.imports.choose(random).unwrap();
                 let mut bytes = bytes.clone();
                 change(&mut bytes, random);
                 Input::File(tool.clone(), bytes)
             }
-            Kind::Words => Input::Words((0..2).map(|_| word(random)).collect()),
+            Kind::Words => Input::Words(vec![word(&ARMS, random), word(&WORKLOADS, random)]),
         }
     }
 }
@@ -179,17 +206,17 @@ fn of_file(seeds: &[Vec<u8>], random: &mut ChaCha8Rng) -> Input {
 }
 
 /// Files of a directory are not chosen evenly: those that there is one of matter most.
-fn results(seeds: &Seeds, random: &mut ChaCha8Rng) -> Vec<(usize, Vec<u8>)> {
-    let tops: Vec<usize> = (0..seeds.results.len())
-        .filter(|index| seeds.results[*index].0.components().count() == 1)
+fn results(files: &Files, random: &mut ChaCha8Rng) -> Vec<(usize, Vec<u8>)> {
+    let tops: Vec<usize> = (0..files.len())
+        .filter(|index| files[*index].0.components().count() == 1)
         .collect();
     let mut changed = Vec::new();
-    for _ in 0..random.random_range(1..=2) {
+    for _ in 0..if random.random_bool(0.8) { 1 } else { 2 } {
         let index = match random.random_bool(0.5) {
             true => *tops.choose(random).unwrap(),
-            false => random.random_range(0..seeds.results.len()),
+            false => random.random_range(0..files.len()),
         };
-        let mut bytes = seeds.results[index].1.clone();
+        let mut bytes = files[index].1.clone();
         change(&mut bytes, random);
         changed.push((index, bytes));
     }
@@ -200,9 +227,13 @@ fn results(seeds: &Seeds, random: &mut ChaCha8Rng) -> Vec<(usize, Vec<u8>)> {
 /// change of the archive.
 fn capsule(seeds: &Seeds, random: &mut ChaCha8Rng) -> Vec<u8> {
     let mut archive = seeds.capsules.choose(random).unwrap().clone();
-    change(&mut archive, random);
-    if random.random_bool(0.5) {
-        mend_sums(&mut archive);
+    if random.random_bool(0.6) {
+        archive = with_another_file(&archive, random);
+    } else {
+        change(&mut archive, random);
+        if random.random_bool(0.5) {
+            mend_sums(&mut archive);
+        }
     }
     let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
     gzip.write_all(&archive).expect("memory takes all");
@@ -211,6 +242,30 @@ fn capsule(seeds: &Seeds, random: &mut ChaCha8Rng) -> Vec<u8> {
         change(&mut packed, random);
     }
     packed
+}
+
+/// The same archive, in which one file has other contents.
+fn with_another_file(archive: &[u8], random: &mut ChaCha8Rng) -> Vec<u8> {
+    let mut read = tar::Archive::new(archive);
+    let mut files: Vec<(tar::Header, Vec<u8>)> = Vec::new();
+    for entry in read.entries().expect("a seed is whole") {
+        let mut entry = entry.expect("a seed is whole");
+        let mut bytes = Vec::new();
+        entry.read_to_end(&mut bytes).expect("a seed is whole");
+        files.push((entry.header().clone(), bytes));
+    }
+    let at = random.random_range(0..files.len());
+    let (header, bytes) = &mut files[at];
+    change(bytes, random);
+    header.set_size(bytes.len() as u64);
+    header.set_cksum();
+    let mut written = tar::Builder::new(Vec::new());
+    for (header, bytes) in &files {
+        written
+            .append(header, bytes.as_slice())
+            .expect("memory takes all");
+    }
+    written.into_inner().expect("memory takes all")
 }
 
 /// Sums of headers that were changed: what reads them looks at a wrong sum first.
@@ -233,8 +288,8 @@ fn mend_sums(archive: &mut [u8]) {
     }
 }
 
-fn word(random: &mut ChaCha8Rng) -> String {
-    let mut bytes = WORDS.choose(random).unwrap().as_bytes().to_vec();
+fn word(words: &[&str], random: &mut ChaCha8Rng) -> String {
+    let mut bytes = words.choose(random).unwrap().as_bytes().to_vec();
     change(&mut bytes, random);
     // A word of a command line has no zero byte, and has at most 128 KiB.
     bytes.retain(|byte| *byte != 0);
@@ -243,33 +298,36 @@ fn word(random: &mut ChaCha8Rng) -> String {
 }
 
 impl Input {
-    /// Puts the input in its place: a directory, or a file beside it.
-    pub fn write(&self, seeds: &Seeds, place: &Path) {
+    /// Puts the input in its place below the directory of a campaign.
+    pub fn write(&self, seeds: &Seeds, dir: &Path) {
         match self {
-            Input::Results(changed) => {
+            Input::Results(index, changed) => {
+                let (place, files) = (dir.join(results_name(*index)), &seeds.results[*index]);
                 if !place.is_dir() {
-                    write_all(&seeds.results, place);
+                    write_all(files, &place);
                 }
-                for (index, bytes) in changed {
-                    let path = place.join(&seeds.results[*index].0);
-                    fs::write(path, bytes).expect("room for an input");
+                for (file, bytes) in changed {
+                    fs::write(place.join(&files[*file].0), bytes).expect("room for an input");
                 }
             }
             Input::File(_, bytes) => {
-                fs::write(file_beside(place), bytes).expect("room for an input");
+                for place in [FILE, BENCH_FILE, PROFILE_FILE] {
+                    fs::write(dir.join(place), bytes).expect("room for an input");
+                }
             }
             Input::Words(_) => {}
         }
     }
 
     /// Makes the results right again.
-    pub fn restore(&self, seeds: &Seeds, place: &Path) {
-        let Input::Results(changed) = self else {
+    pub fn restore(&self, seeds: &Seeds, dir: &Path) {
+        let Input::Results(index, changed) = self else {
             return;
         };
-        for (index, _) in changed {
-            let (name, bytes) = &seeds.results[*index];
-            fs::write(place.join(name), bytes).expect("room for an input");
+        for (file, _) in changed {
+            let (name, bytes) = &seeds.results[*index][*file];
+            let path = dir.join(results_name(*index)).join(name);
+            fs::write(path, bytes).expect("room for an input");
         }
     }
 }
@@ -282,9 +340,22 @@ fn write_all(files: &Files, place: &Path) {
     }
 }
 
-/// The file of an input that is one, with an ending for each kind of reader.
-pub fn file_beside(place: &Path) -> PathBuf {
-    place.with_file_name("input-file")
+/// Name of the directory of an input that is results.
+pub fn results_name(index: usize) -> String {
+    format!("input-{index}")
+}
+
+/// Names of an input that is one file.
+const FILE: &str = "input-file";
+const BENCH_FILE: &str = "input-file.bench";
+const PROFILE_FILE: &str = "profiles/input";
+
+/// Everything that an input may be in.
+pub fn places(dir: &Path) -> Vec<PathBuf> {
+    let files = [FILE, BENCH_FILE].map(str::to_owned);
+    let results = (0..2).map(results_name);
+    let places = results.chain(files).map(|name| dir.join(name));
+    places.filter(|place| place.exists()).collect()
 }
 
 /// Removes what a command made.

@@ -1,0 +1,169 @@
+//! schedlab: which CPU scheduler is better for this work, on this machine, and
+//! how sure are we?
+
+#![cfg_attr(test, allow(clippy::disallowed_methods))]
+
+mod args;
+mod commands;
+mod complete;
+mod examples;
+mod exit;
+mod fleet;
+mod latest;
+mod like;
+mod measure;
+mod metrics;
+mod notify;
+mod opened;
+mod outcomes;
+mod output;
+mod progress;
+mod reference;
+mod request;
+mod signature;
+mod sources;
+mod systemd;
+mod targets;
+mod typed;
+
+use args::{Cli, Command};
+use clap::{CommandFactory, Parser};
+use doors::shown::{self, Notes, Stream};
+use exit::{Broken, CliError, Shown};
+use std::ffi::OsString;
+use std::process::ExitCode;
+use tracing_subscriber::EnvFilter;
+
+/// Runs the command that these words ask for, the first of which is the program's own name.
+pub fn run(words: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let words: Vec<OsString> = words.into_iter().collect();
+    let cli = match Cli::try_parse_from(&words) {
+        Ok(cli) => cli,
+        Err(error) => {
+            let words = words.iter().map(|word| word.to_string_lossy().into_owned());
+            let words: Vec<String> = words.collect();
+            return refused(&typed::with_nearest(error, &Cli::command(), &words));
+        }
+    };
+    let filter = EnvFilter::try_from_env("SCHEDLAB_LOG");
+    tracing_subscriber::fmt()
+        .with_env_filter(filter.unwrap_or_else(|_| EnvFilter::new(told(cli.verbose))))
+        .with_writer(own_line)
+        // Words of others are in it, so colours are cleaned away like all else.
+        .with_ansi(false)
+        .with_target(false)
+        .without_time()
+        .init();
+    match dispatch(&cli.command) {
+        Ok(code) => code,
+        Err(error) => {
+            let code = error.code();
+            match cli.command.is_for_programs() {
+                true => shown::note(Shown(error)),
+                false => say(Stream::Errors, format!("{:?}\n", for_a_person(error))),
+            }
+            code
+        }
+    }
+}
+
+/// Prints a text of ours, with its colours where a terminal shows them.
+fn say(stream: Stream, words: String) {
+    let words = match stream.is_terminal() {
+        true => shown::coloured(words),
+        false => shown::text(words),
+    };
+    // Who does not read it any more is gone.
+    let _ = stream.write(&words);
+}
+
+/// Help, the version, or what is wrong with the command line, which quotes names of files.
+fn refused(error: &clap::Error) -> ExitCode {
+    let stream = match error.use_stderr() {
+        true => Stream::Errors,
+        false => Stream::Output,
+    };
+    let words = error.render();
+    say(
+        stream,
+        match stream.is_terminal() && std::env::var_os("NO_COLOR").is_none() {
+            true => words.ansi().to_string(),
+            false => words.to_string(),
+        },
+    );
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(exit::USAGE))
+}
+
+/// An error with its place and its remedy, in lines of ours.
+fn for_a_person(error: CliError) -> miette::Report {
+    // Fails only where a hook is set already.
+    let _ = miette::set_hook(Box::new(|_| {
+        Box::new(miette::MietteHandlerOpts::new().wrap_lines(false).build())
+    }));
+    miette::Report::new(Broken {
+        error: Shown(error),
+        width: output::width(),
+    })
+}
+
+/// The filter of the log. The long steps of making a guest are always told: a download, a build.
+fn told(verbose: u8) -> &'static str {
+    match verbose {
+        0 => "warn,target=info",
+        1 => "info",
+        _ => "debug",
+    }
+}
+
+/// In place of the live line of progress, if there is one.
+fn own_line() -> Notes {
+    Stream::Errors.clear_line();
+    Notes
+}
+
+fn dispatch(command: &Command) -> Result<ExitCode, CliError> {
+    match command {
+        Command::Run(args) => commands::run::run(args),
+        Command::Bisect(args) => commands::bisect::bisect(args),
+        Command::Boot(command) => commands::boot::boot(command),
+        Command::BootNext(args) => commands::boot::next(args),
+        Command::Certify(args) => commands::certify::certify(args),
+        Command::Check(args) => commands::check::check(args),
+        Command::Plan(args) => commands::plan::plan(args),
+        Command::List { what, word, format } => {
+            commands::list::list(*what, word.as_deref(), *format)
+        }
+        Command::Report(args) => commands::report::report(args),
+        Command::Import(args) => commands::import::import(args),
+        Command::Doctor(args) => commands::doctor::doctor(args),
+        Command::Overhead(args) => commands::overhead::overhead(args),
+        Command::Pack(args) => commands::pack::pack(args),
+        Command::Verify(args) => commands::verify::verify(args),
+        Command::Compare(args) => commands::compare::compare(args),
+        Command::Merge(args) => commands::merge::merge(args),
+        Command::Gate(args) => commands::gate::run(args),
+        Command::Restore { target, format } => {
+            commands::restore::restore(target.as_deref(), *format)
+        }
+        Command::Scheduler(command) => commands::scheduler::scheduler(command),
+        Command::Service(command) => commands::service::service(command),
+        Command::Tool(command) => commands::tool::tool(command),
+        Command::Vm(command) => commands::vm::vm(command),
+        Command::Kernel(command) => commands::vm::kernel(command),
+        Command::Image(command) => commands::vm::image(command),
+        Command::Manual { share } => commands::manual::manual(share),
+        Command::VmKeeper => Ok(vm::manage::keeper::main()),
+        Command::Target(command) => commands::target::target(command),
+        Command::Agent { alone: true, .. } => commands::hidden::agent_alone(),
+        Command::Agent { .. } => commands::hidden::agent(),
+        Command::AgentHere { runner } => commands::hidden::agent_here(runner),
+        Command::Guard => commands::hidden::guard(),
+        Command::Load => commands::hidden::load(),
+        Command::Serve {
+            pairs: true, port, ..
+        } => commands::hidden::serve_pairs(*port),
+        Command::Serve { threads, port, .. } => commands::hidden::serve(*threads, *port),
+        Command::Worker => commands::hidden::worker(),
+        Command::Spin { threads } => commands::hidden::spin(*threads),
+    }
+}
