@@ -138,8 +138,8 @@ impl Campaign {
         // So many trials later, however slow the machine is; without any the kill comes
         // while the run starts.
         let trials = match self.mechanism {
-            // Its steps are runs in directories of their own.
-            Mechanism::Bisection => 0,
+            // Its steps are runs in directories of their own; trials of Xen take minutes.
+            Mechanism::Bisection | Mechanism::Xen => 0,
             _ => self.seen.len() + self.random.random_range(0..4),
         };
         let moment = self.random.random_range(self.mechanism.moments());

@@ -12,7 +12,7 @@ use kills::{Campaign, Damage, HEADING, Mechanism, Tally, Victim, boot_entries, s
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: kills [KILLS] [policy|tunables|turns|deadline|ssh|bisection|cgroups|services|\
-                     full-disk|guest|boot-entries|units]…";
+                     full-disk|guest|xen|boot-entries|units]…";
 
 /// Commands that write a few files, killed in the middle.
 const STEPS: [(&str, Steps); 2] = [("boot-entries", boot_entries), ("units", service_units)];
@@ -42,7 +42,7 @@ impl Subject {
     /// The part of the kills that it gets: a guest takes long to boot, a bisection to end.
     fn weight(self) -> usize {
         match self {
-            Subject::Runs(Mechanism::Guest | Mechanism::Bisection) => 5,
+            Subject::Runs(Mechanism::Guest | Mechanism::Xen | Mechanism::Bisection) => 5,
             _ => 19,
         }
     }

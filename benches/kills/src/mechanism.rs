@@ -32,8 +32,10 @@ pub enum Mechanism {
     Services,
     /// A workload that leaves no room for the journal.
     FullDisk,
-    /// A sched_ext scheduler in a guest with its own kernel.
+    /// A sched_ext scheduler in a guest with its own kernel; a policy where none is built.
     Guest,
+    /// Guests of Xen in a pool of their own; Xen is in a virtual machine.
+    Xen,
 }
 
 /// A mechanism, ready to run in one directory.
@@ -67,7 +69,7 @@ impl fmt::Display for Mechanism {
 
 impl Mechanism {
     /// All mechanisms, in the order in which they are tried.
-    pub const ALL: [Mechanism; 10] = [
+    pub const ALL: [Mechanism; 11] = [
         Mechanism::Policy,
         Mechanism::Tunables,
         Mechanism::Turns,
@@ -78,6 +80,7 @@ impl Mechanism {
         Mechanism::Services,
         Mechanism::FullDisk,
         Mechanism::Guest,
+        Mechanism::Xen,
     ];
 
     /// Word for the mechanism on the command line.
@@ -93,6 +96,7 @@ impl Mechanism {
             Mechanism::Services => "services",
             Mechanism::FullDisk => "full-disk",
             Mechanism::Guest => "guest",
+            Mechanism::Xen => "xen",
         }
     }
 
@@ -100,6 +104,7 @@ impl Mechanism {
     pub(crate) fn moments(self) -> Range<Duration> {
         let ms = match self {
             Mechanism::Guest => 0..10_000,
+            Mechanism::Xen => 0..120_000,
             Mechanism::Cgroups | Mechanism::Services | Mechanism::Ssh => 0..600,
             Mechanism::Turns => 0..1500,
             Mechanism::Bisection => 0..4000,
@@ -127,10 +132,7 @@ impl Mechanism {
             Mechanism::Cgroups => server("memcached"),
             Mechanism::Services => server("nginx"),
             Mechanism::FullDisk | Mechanism::Deadline => None,
-            Mechanism::Guest => match sched_program("scx_faulty") {
-                None => Some("sched/scx_faulty is not built; `make sched` builds it".to_owned()),
-                Some(_) => server("qemu-system-x86_64"),
-            },
+            Mechanism::Guest | Mechanism::Xen => server("qemu-system-x86_64"),
         }
     }
 
@@ -182,6 +184,7 @@ impl Mechanism {
         match self {
             Mechanism::Guest => 3,
             Mechanism::Turns => 5,
+            Mechanism::Xen => 2,
             _ => 25,
         }
     }
@@ -227,14 +230,25 @@ impl Mechanism {
                 format!("{plain}{tunable}{}", shell(&fill))
             }
             Mechanism::Guest => {
-                let scheduler = sched_program("scx_faulty").expect("looked for before");
+                let change = match sched_program("scx_faulty") {
+                    Some(scheduler) => format!(
+                        "scheduler = \"{}\"\nargs = [\"--fault\", \"none\"]\n",
+                        scheduler.display()
+                    ),
+                    None => batch.to_owned(),
+                };
                 format!(
                     "[target]\nkind = \"vm\"\nkernel = \"debian:sid\"\ncpus = 1\n\
-                     memory = \"1G\"\n{plain}scheduler = \"{}\"\nargs = [\"--fault\", \"none\"]\n\
-                     {sleep}",
-                    scheduler.display()
+                     memory = \"1G\"\n{plain}{change}{sleep}"
                 )
             }
+            Mechanism::Xen => "[target]\nkind = \"xen\"\naccel = \"tcg\"\nmemory = \"2G\"\n\
+                 [[arm]]\nname = \"credit2\"\nhypervisor-scheduler = \"credit2\"\n\
+                 [[arm]]\nname = \"null\"\nhypervisor-scheduler = \"null\"\n\
+                 [[workload]]\nkind = \"burnwait\"\nworkers = \"guests\"\nloads = [1]\n\
+                 duration = \"3s\"\nwarmup = \"2s\"\ninterval = \"1s\"\ntime-limit = \"20m\"\n\
+                 [[workload.set]]\nname = \"one\"\nevents = [\"500 10us\"]\n"
+                .to_owned(),
         }
     }
 }
