@@ -140,6 +140,8 @@ deny:
 test-long: build sched
 	scripts/test-long $(ROWS)
 
+# Warnings are errors in CI only: a clippy that is newer than the one that CI has knows more of them.
 check:
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	@cargo clippy --version
+	cargo clippy --workspace --all-targets --quiet -- $(if $(CI),-D warnings)

@@ -2,26 +2,24 @@
 
 use crate::arm::Role;
 use crate::fact::Fact;
-use crate::stored_evidence::StoredEvidence;
 use crate::units::format_duration_ns;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// All evidence of one trial.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(from = "StoredEvidence")]
 pub struct Evidence {
     /// When the agent looked, in time order.
     pub points: Vec<EvidencePoint>,
     /// Facts that were the same at each point that they were read at, and those that the
     /// target, which made the machine, knows for the whole trial.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<Fact>,
     /// The scheduler program that was started, where the arm has one.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduler_binary: Option<SchedulerBinary>,
     /// Time that it took to put the arm in force, since the start of the trial; 0 if it was not measured.
-    #[serde(skip_serializing_if = "is_no_time")]
+    #[serde(default, skip_serializing_if = "is_no_time")]
     pub applied_ns: u64,
 }
 

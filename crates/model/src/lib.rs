@@ -29,7 +29,6 @@ pub mod schedule;
 pub mod service;
 pub mod stack;
 pub mod start;
-mod stored_evidence;
 pub mod system;
 pub mod trace;
 pub mod trial;

@@ -30,8 +30,7 @@ pub struct Start {
     pub began: String,
     /// Build of the schedlab that was started.
     pub build: Build,
-    /// One for each kernel that came up, in order. Earlier versions booted all of them before
-    /// the first trial, the baseline's last, and have it first.
+    /// One for each kernel that came up, in order.
     pub machines: Vec<Machine>,
 }
 

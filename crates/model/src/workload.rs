@@ -5,14 +5,12 @@ use crate::service::{Antagonist, OpenLoopParams, Server};
 use crate::stack::Service;
 use crate::turns::{InPlace, Piloted};
 use crate::units::{format_duration_ns, format_rate};
-use serde::de::Error;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// The work that is measured, with all its loads.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(remote = "Self")]
 pub struct Workload {
     /// Unique in the experiment; the kind's name unless given.
     pub name: String,
@@ -68,24 +66,6 @@ pub struct Workload {
     /// Which of the cells of one table of the file it is, if that has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variant: Option<Variant>,
-}
-
-impl Serialize for Workload {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Workload::serialize(self, serializer)
-    }
-}
-
-/// Files of format 1.1 and before have the client inside the kind.
-impl<'de> Deserialize<'de> for Workload {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut written = Map::deserialize(deserializer)?;
-        let kind = written.get_mut("kind").and_then(Value::as_object_mut);
-        if let Some(client) = kind.and_then(|kind| kind.remove("client")) {
-            written.insert("client".to_owned(), client);
-        }
-        Workload::deserialize(Value::Object(written)).map_err(D::Error::custom)
-    }
 }
 
 /// The most that a trial keeps of files and folders.
@@ -388,25 +368,21 @@ mod tests {
     }
 
     #[test]
-    fn a_client_is_read_beside_the_kind_and_from_within_it_as_files_had_it_before() {
-        let client = r#"{"connections":8,"threads":2,"timeout_ns":1,"load_cpus":"1"}"#;
-        let file = |within: &str, beside: &str| {
+    fn a_client_is_read_beside_the_kind() {
+        let file = |client: &str| {
             let text = format!(
-                r#"{{"name":"w","kind":{{"kind":"http","url":"/","method":"GET"{within}}}{beside},
+                r#"{{"name":"w","kind":{{"kind":"http","url":"/","method":"GET"}}{client},
                     "loads":[],"duration_ns":1,"warmup_ns":0,"time_limit_ns":1}}"#
             );
             serde_json::from_str::<Workload>(&text).unwrap()
         };
-        let client = format!(r#","client":{client}"#);
-        let before = file(&client, "");
-        assert_eq!(before.client.as_ref().map(|c| c.threads), Some(2));
-        assert_eq!(before, file("", &client));
-        assert_eq!(file("", "").client, None);
-        assert_eq!(
-            before.kind,
-            Kind::new("http").with("url", "/").with("method", "GET")
-        );
-        let written = serde_json::to_string(&before).unwrap();
-        assert_eq!(serde_json::from_str::<Workload>(&written).unwrap(), before);
+        let client = r#","client":{"connections":8,"threads":2,"timeout_ns":1,"load_cpus":"1"}"#;
+        let read = file(client);
+        assert_eq!(read.client.as_ref().map(|c| c.threads), Some(2));
+        assert_eq!(file("").client, None);
+        let kind = Kind::new("http").with("url", "/").with("method", "GET");
+        assert_eq!(read.kind, kind);
+        let written = serde_json::to_string(&read).unwrap();
+        assert_eq!(serde_json::from_str::<Workload>(&written).unwrap(), read);
     }
 }

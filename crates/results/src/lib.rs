@@ -37,7 +37,7 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// The format that this version writes. A reader takes any minor of its major.
-pub const FORMAT: Format = Format { major: 1, minor: 4 };
+pub const FORMAT: Format = Format { major: 1, minor: 0 };
 
 /// Version of a format, of the results directory or of a capsule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -8,8 +8,7 @@ use crate::fleet::is_fleet;
 use crate::{FORMAT, Format, Manifest, ResultsError};
 use doors::written;
 use model::{
-    Build, Calibration, Cell, Experiment, Invalid, Load, Machine, Plan, Start, System, Trial,
-    format_rate,
+    Calibration, Cell, Experiment, Invalid, Load, Plan, Start, System, Trial, format_rate,
 };
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -56,7 +55,7 @@ impl ResultSet {
         let (experiment, plan) = read_plan(dir)?;
         check_sources(&manifest, &plan).map_err(invalid(&dir.join(files::MANIFEST)))?;
         let (trials, strays) = trials(dir, &experiment, &plan)?;
-        let starts = read_starts(dir, &manifest)?;
+        let starts = read_starts(dir)?;
         check_starts(&trials, &starts)?;
         Ok(ResultSet {
             dir: dir.to_owned(),
@@ -159,28 +158,13 @@ pub fn read_manifest(dir: &Path) -> Result<Manifest, ResultsError> {
     read_json(&path)
 }
 
-/// The starts of a run; empty if its first has not looked at the machine yet. A directory
-/// of format 1.0 has one, known from other files.
-pub fn read_starts(dir: &Path, manifest: &Manifest) -> Result<Vec<Start>, ResultsError> {
+/// The starts of a run; empty if its first has not looked at the machine yet.
+pub fn read_starts(dir: &Path) -> Result<Vec<Start>, ResultsError> {
     let path = dir.join(files::STARTS);
-    if path.exists() {
-        return read_json(&path);
+    match path.exists() {
+        true => read_json(&path),
+        false => Ok(Vec::new()),
     }
-    let system = dir.join(files::SYSTEM);
-    if !system.exists() {
-        return Ok(Vec::new());
-    }
-    Ok(vec![Start {
-        began: manifest.created.clone(),
-        build: Build {
-            version: manifest.tool_version.clone(),
-            commit: manifest.tool_commit.clone(),
-        },
-        machines: vec![Machine {
-            kernel: None,
-            system: read_json(&system)?,
-        }],
-    }])
 }
 
 /// Runs that were merged have all blocks of the plan, and a seed each.

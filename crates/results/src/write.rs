@@ -185,7 +185,7 @@ impl Writer {
         let manifest = read_manifest(&dir)?;
         is_directory(&dir.join(files::TRIALS))?;
         let mut writer = Writer {
-            starts: read_starts(&dir, &manifest)?,
+            starts: read_starts(&dir)?,
             held,
             manifest,
             is_new: false,

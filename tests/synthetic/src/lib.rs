@@ -14,8 +14,8 @@ pub use scenario::{Effect, Scenario, few_blocks, many, one_arm, quickstart};
 
 use figures::Noise;
 use model::{
-    Evidence, EvidencePoint, Fact, Phase, Plan, PlannedTrial, Trial, TrialFile, TrialResult,
-    TrialState, readings,
+    Build, Evidence, EvidencePoint, Fact, Machine, Phase, Plan, PlannedTrial, Start, Trial,
+    TrialFile, TrialResult, TrialState, readings,
 };
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -35,10 +35,26 @@ pub fn write(dir: &Path, scenario: &Scenario) -> io::Result<()> {
     write_json(&dir.join("experiment.json"), &scenario.experiment)?;
     write_json(&dir.join("plan.json"), &scenario.plan)?;
     write_json(&dir.join("system.json"), &scenario.system)?;
+    write_json(&dir.join("starts.json"), &[start(scenario)])?;
     for planned in &scenario.plan.trials {
         write_place(dir, scenario, planned)?;
     }
     write_json(&dir.join("manifest.json"), &manifest(scenario))
+}
+
+/// The one start of the run.
+fn start(scenario: &Scenario) -> Start {
+    Start {
+        began: "2026-11-21T19:16:06Z".to_owned(),
+        build: Build {
+            version: "0.1.0".to_owned(),
+            commit: String::new(),
+        },
+        machines: vec![Machine {
+            kernel: None,
+            system: scenario.system.clone(),
+        }],
+    }
 }
 
 fn manifest(scenario: &Scenario) -> Manifest {

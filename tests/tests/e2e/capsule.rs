@@ -166,8 +166,8 @@ fn a_trial_that_counts_without_proof_is_named() {
     let batch = paths.find(|path| path.ends_with("00002-wakeup-50%-b1-batch+nice=5"));
     replace(
         &batch.unwrap().join("trial.json"),
-        "\"class\": \"batch\"",
-        "\"class\": \"other\"",
+        "\"found\": \"batch\"",
+        "\"found\": \"other\"",
     );
     let output = bench.run(&["verify", "capsule/stored"]);
     expect_code(&output, 1);
@@ -620,12 +620,13 @@ fn a_check_can_fail_on_what_is_not_decided() {
 fn other_kernels_are_listed_and_no_cause_is_claimed() {
     let bench = packed();
     copy(&bench.path("stored"), &bench.path("other"));
-    let system = bench.path("other/system.json");
-    replace(
-        &system,
-        "\"kernel_release\": \"6.18.44\"",
-        "\"kernel_release\": \"7.2.13\"",
-    );
+    for file in ["system.json", "starts.json"] {
+        replace(
+            &bench.path(&format!("other/{file}")),
+            "\"kernel_release\": \"6.18.44\"",
+            "\"kernel_release\": \"7.2.13\"",
+        );
+    }
     let output = bench.run(&["compare", "stored", "other", "--format", "json"]);
     // One of its arms has no trial that counts.
     expect_code(&output, 4);

@@ -16,6 +16,7 @@ fn pages() -> Vec<PathBuf> {
         "docs",
         "docs/guide",
         "docs/design",
+        "docs/design/decisions",
         "sched",
         "guest",
         "demo",

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use tests::{Bench, expect_code, stderr, stdout};
+use tests::{Bench, expect_code, stdout};
 
 const FORMATS: [&str; 7] = ["text", "lkml", "csv", "json", "html", "markdown", "junit"];
 
@@ -27,35 +27,6 @@ fn results_of_format_1_0_report_in_every_format() {
         // Markdown escapes underscores.
         let text = report(format).replace('\\', "");
         assert!(text.contains("requests_per_sec"), "{format}:\n{text}");
-    }
-}
-
-#[test]
-fn a_capsule_of_format_1_1_with_every_kind_of_workload_is_still_verified() {
-    let capsule = fixture("results-1.1.capsule");
-    let output = Bench::default().run(&["verify", capsule.to_str().unwrap()]);
-    expect_code(&output, 0);
-    let said = stdout(&output);
-    // All numbers of its report but the two of the format, which is newer now, the
-    // eight of the statements of the evidence, which had other words, and twelve of
-    // comparisons of percentages of 0, which had no ratio.
-    assert!(said.contains("numbers: 2060 recomputed"), "{said}");
-}
-
-/// schedlab asks before it runs them, and nobody is there to agree.
-#[test]
-fn the_experiment_of_a_capsule_of_format_1_1_is_still_understood() {
-    let capsule = fixture("results-1.1.capsule");
-    let output = Bench::default().run(&["run", "--like", capsule.to_str().unwrap()]);
-    expect_code(&output, 2);
-    let said = stderr(&output);
-    for shown in [
-        "sh -c true",
-        "memcached",
-        "spinner",
-        "nobody is here to agree",
-    ] {
-        assert!(said.contains(shown), "{shown} is not in: {said}");
     }
 }
 

@@ -12,10 +12,7 @@ use results::Format;
 use serde::Serialize;
 
 /// The shape of this report. A reader takes any minor of its major.
-pub const REPORT_FORMAT: Format = Format {
-    major: 1,
-    minor: 16,
-};
+pub const REPORT_FORMAT: Format = Format { major: 1, minor: 0 };
 
 #[derive(Serialize)]
 struct Document<'a> {

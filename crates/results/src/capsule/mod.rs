@@ -34,14 +34,14 @@ use sha2::{Digest, Sha256};
 use std::io::{self, Read};
 
 /// The format that this version packs. A reader takes any minor of its major.
-pub const CAPSULE_FORMAT: Format = Format { major: 1, minor: 2 };
+pub const CAPSULE_FORMAT: Format = Format { major: 1, minor: 0 };
 /// Name of the list of hashes, in the top directory of a capsule.
 pub const SUMS: &str = "SHA256SUMS";
 /// The signature of [`SUMS`], the one file that cannot be in it.
 pub const SIGNATURE: &str = "SHA256SUMS.sig";
 /// Path of the report that the packing schedlab makes of the results.
 pub const REPORT: &str = "report/report.json";
-/// Paths of the same report for people, which capsules have since format 1.2.
+/// Paths of the same report for people.
 pub const PAGES: [&str; 2] = ["report/report.html", "report/report.txt"];
 const CAPSULE: &str = "capsule.json";
 

@@ -420,10 +420,7 @@ impl Findings {
         {
             let path = results.dir.join(name);
             if path.symlink_metadata().is_err() {
-                // Before format 1.2 there were none.
-                if head.format.minor >= 2 {
-                    self.wrong.push(format!("report: there is no {name}"));
-                }
+                self.wrong.push(format!("report: there is no {name}"));
                 continue;
             }
             let said = files::read(&path)?;
