@@ -7,7 +7,7 @@
 use super::{Kernel, list, unpacked};
 use crate::VmError;
 use crate::failure::{io, unmet};
-use doors::read::open_file;
+use doors::read::{copy_within, discard, open_file};
 use doors::started::tool;
 use doors::written::{self, Part};
 use sha2::{Digest, Sha256};
@@ -167,7 +167,7 @@ fn through(
     };
     let result = std::thread::scope(|scope| {
         // It ends where the reader has all that it wants.
-        scope.spawn(move || io::copy(&mut packed, &mut input));
+        scope.spawn(move || copy_within(&mut packed, &mut input, u64::MAX));
         read(BufReader::new(output).take(MOST_BYTES))
     });
     let status = child.wait()?;
@@ -251,7 +251,7 @@ fn files_of_tar(unpacked: impl Read, into: &Path) -> io::Result<()> {
         }
     }
     // To the end of the stream, so that the program that unpacks sees no closed pipe.
-    io::copy(&mut archive.into_inner(), &mut io::sink()).map(drop)
+    discard(archive.into_inner()).map(drop)
 }
 
 fn files_of_cpio(unpacked: impl Read, into: &Path) -> io::Result<()> {
@@ -260,7 +260,7 @@ fn files_of_cpio(unpacked: impl Read, into: &Path) -> io::Result<()> {
         let mut reader = cpio::NewcReader::new(unpacked)?;
         if reader.entry().is_trailer() {
             unpacked = reader.finish()?;
-            return io::copy(&mut unpacked, &mut io::sink()).map(drop);
+            return discard(unpacked).map(drop);
         }
         let is_file = reader.entry().mode() & 0o170_000 == 0o100_000;
         let path = PathBuf::from(reader.entry().name());
@@ -291,7 +291,7 @@ fn put(from: &mut impl Read, place: &Path) -> io::Result<()> {
         written::make_directory(parent)?;
     }
     let mut file = written::create_file(place)?;
-    io::copy(from, &mut file).map(drop)
+    copy_within(from, &mut file, MOST_BYTES).map(drop)
 }
 
 #[cfg(test)]
