@@ -244,7 +244,8 @@ impl Mechanism {
             }
             Mechanism::Xen => "[target]\nkind = \"xen\"\naccel = \"tcg\"\nmemory = \"2G\"\n\
                  [[arm]]\nname = \"credit2\"\nhypervisor-scheduler = \"credit2\"\n\
-                 [[arm]]\nname = \"null\"\nhypervisor-scheduler = \"null\"\n\
+                 [[arm]]\nname = \"cpu 1\"\n\
+                 hypervisor-scheduler = { scheduler = \"credit2\", cpus = \"1\" }\n\
                  [[workload]]\nkind = \"burnwait\"\nworkers = \"guests\"\nloads = [1]\n\
                  duration = \"3s\"\nwarmup = \"2s\"\ninterval = \"1s\"\ntime-limit = \"20m\"\n\
                  [[workload.set]]\nname = \"one\"\nevents = [\"500 10us\"]\n"

@@ -128,11 +128,28 @@ impl PlanError {
             let (from, to) = (span.offset(), span.offset() + span.len());
             Some((shown(0, from)?, shown(from, to)?).into())
         });
-        let source = NamedSource::new(plain(name), lines(text).into_owned()).with_language("toml");
+        let text = lines(text).into_owned();
+        if text.lines().any(|line| line.len() > LONGEST_LINE) {
+            return self.beside_file(name, &text);
+        }
+        let source = NamedSource::new(plain(name), text).with_language("toml");
         self.source_code = Some(source);
         self
     }
+
+    /// The place in words, where the text itself is too long to be shown.
+    fn beside_file(mut self, name: &str, text: &str) -> Self {
+        let before = self.span.take().and_then(|span| text.get(..span.offset()));
+        let line = before.map(|before| format!(", line {}", 1 + before.matches('\n').count()));
+        let (name, line) = (plain(name), line.unwrap_or_default());
+        self.message = format!("{name}{line}: {}", self.message);
+        self
+    }
 }
+
+/// Bytes of a line beyond which a text is not shown: miette panics at 65 536 columns, and nobody
+/// reads so many.
+const LONGEST_LINE: usize = 10_000;
 
 /// Serde and toml find what is wrong and where; how it is said is ours.
 impl From<toml::de::Error> for PlanError {
@@ -218,6 +235,19 @@ mod tests {
         let text = "# \u{202e} \u{feff}\n[[arm]]\nname = \"a\"\n[[workload]]\n\
                     kind = \"wakeup\" # \u{202e}\nduration = \"5 \u{2066}s\"\n";
         assert_eq!(pointed_at(text), "\"5 \\u{2066}s\"");
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_to_be_shown_is_named_by_its_number() {
+        let long = "x".repeat(70_000);
+        let text = format!("# {long}\n[[arm]]\nname = \"a\"\nnice = \"{long}\"\n");
+        let error = crate::parse_experiment("x.toml", &text).unwrap_err();
+        assert!(
+            error.source_code().is_none(),
+            "nothing that miette would show"
+        );
+        let said = error.to_string();
+        assert!(said.starts_with("x.toml, line 4: "), "{}", &said[..80]);
     }
 
     #[test]
