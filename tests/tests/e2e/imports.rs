@@ -121,8 +121,10 @@ fn a_table_of_runs_is_reported_by_its_columns() {
         ("table", "schedtests", "has no columns to name"),
         ("kernel", "kernels", "no column is called"),
     ] {
-        let change = |word: &&str| if *word == from { to } else { *word };
-        let changed: Vec<&str> = table.iter().map(change).collect();
+        let words = table.iter().copied();
+        let changed: Vec<&str> = words
+            .map(|word| if word == from { to } else { word })
+            .collect();
         let output = imported(dir.path(), &changed);
         expect_code(&output, 2);
         assert!(stderr(&output).contains(said), "{}", stderr(&output));
