@@ -23,10 +23,10 @@ pub fn rows(names: &[&str], text: &str) -> Result<Vec<Row>, String> {
     };
     let mut rows = Vec::new();
     let mut width = table.width;
-    for record in records(&text[table.from..], table.separator) {
+    let below = &text[table.from..];
+    for record in records(below, table.separator) {
         let record = record?;
-        let line = record.position().map_or(1, csv::Position::line);
-        let line = table.lines_before + usize::try_from(line).unwrap_or(usize::MAX);
+        let line = table.lines_before + line_of(&record, below);
         let whole = joined(&record);
         let (here, columns) = (record.len(), *width.get_or_insert(record.len()));
         if here != columns {
@@ -46,6 +46,17 @@ pub fn rows(names: &[&str], text: &str) -> Result<Vec<Row>, String> {
         });
     }
     Ok(rows)
+}
+
+/// Line of the text on which a record of it begins, from 1 on. The position of a record is that of the end
+/// of the one before it, so empty lines between the two are passed over.
+fn line_of(record: &StringRecord, text: &str) -> usize {
+    let number = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
+    let place = record.position();
+    let (byte, line) = place.map_or((0, 1), |place| (number(place.byte()), number(place.line())));
+    let rest = text.get(byte..).unwrap_or_default();
+    let empty = rest.lines().take_while(|line| line.is_empty()).count();
+    line + empty
 }
 
 /// Where a table is in a text.
