@@ -108,6 +108,8 @@ fn holder(file: &File) -> Option<u32> {
 pub fn make_private(directory: &Path) -> Result<(), AgentError> {
     // The rights of one that is there are mended below.
     let made = match directory.symlink_metadata().is_ok() {
+        // A link of somebody else's at its own name would lead to another directory.
+        true if directory.is_symlink() => written::real_directory(directory).map(drop),
         true => written::real_place(directory).map(drop),
         false => written::make_private_directory(directory).map(drop),
     };

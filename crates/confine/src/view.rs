@@ -39,10 +39,16 @@ impl View {
     pub fn hide(&mut self, path: impl AsRef<Path>) {
         if let Ok(path) = fs::canonicalize(path)
             && path.parent().is_some()
-            && self.is_visible(&path)
+            && (self.is_visible(&path) || self.shows_within(&path))
         {
             self.steps.push(Step::Hide(path));
         }
+    }
+
+    /// Whether something below a path was shown.
+    fn shows_within(&self, path: &Path) -> bool {
+        let is_within = |step: &Step| matches!(step, Step::Show(shown) if shown.starts_with(path));
+        self.steps.iter().any(is_within)
     }
 
     /// Show a path, and what it links to; the root shows everything again.
@@ -161,6 +167,17 @@ mod tests {
         assert!(view.visible().contains(&PathBuf::from("/usr")));
         view.show("/");
         assert_eq!(view.visible(), [PathBuf::from("/")]);
+    }
+
+    #[test]
+    fn what_is_hidden_last_is_hidden_also_where_something_in_it_was_shown() {
+        let (_dir, root) = homes();
+        let home = root.join("home");
+        let mut view = View::default();
+        view.hide(&home);
+        view.show(home.join("me/.ssh/key"));
+        view.hide(home.join("me/.ssh"));
+        assert!(!view.is_visible(&home.join("me/.ssh/key")));
     }
 
     #[test]

@@ -203,6 +203,8 @@ fn start(ours: &[&str], end: Option<&str>, words: &[&str]) -> Result<Output, Err
     command
         .env("GIT_TERMINAL_PROMPT", "0")
         .env("GIT_ALLOW_PROTOCOL", protocols())
+        // The settings of a repository may name a program that fetches what it lacks.
+        .env("GIT_NO_LAZY_FETCH", "1")
         .env("LC_ALL", "C")
         .args(ours)
         .args(end)

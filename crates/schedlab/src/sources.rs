@@ -114,6 +114,11 @@ pub fn progress_bar() -> Result<ProgressBar, CliError> {
 
 /// A step of a build in words.
 pub fn words(step: &Step) -> String {
+    // A step may hold what a build printed.
+    doors::shown::sentence(plain_words(step)).into_string()
+}
+
+fn plain_words(step: &Step) -> String {
     match step {
         Step::Chosen { name, version } => format!("{name} {version}"),
         Step::Commit { name, commit } => format!("{name} of {commit}"),

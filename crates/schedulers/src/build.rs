@@ -402,7 +402,9 @@ fn follow(
                 take_line(&String::from_utf8_lossy(&line), &mut tail, log, progress)?;
                 line.clear();
             }
-            other => line.push(other),
+            // A line without an end is cut, and no memory grows with it.
+            other if line.len() < doors::read::LONGEST_SHOWN_LINE => line.push(other),
+            _ => {}
         }
     }
     take_line(&String::from_utf8_lossy(&line), &mut tail, log, progress)?;

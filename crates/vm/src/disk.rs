@@ -4,6 +4,7 @@
 
 use doors::read::start_of;
 use std::fs::File;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 /// Length of the header, up to and with the feature bits of version 3.
@@ -24,7 +25,14 @@ pub(crate) fn format(image: &Path) -> &'static str {
 
 /// Why the image cannot be used.
 pub(crate) fn problem(image: &Path) -> Option<String> {
-    // A disk of the machine is a device.
+    // A disk of the machine is a device, and opening others may do something.
+    let kind = match image.metadata() {
+        Ok(found) => found.file_type(),
+        Err(e) => return Some(format!("cannot be read: {e}")),
+    };
+    if !kind.is_file() && !kind.is_block_device() {
+        return Some("is no file and no disk".to_owned());
+    }
     match File::open(image).map(|file| start_of(file, HEADER_BYTES)) {
         Err(e) => Some(format!("cannot be read: {e}")),
         Ok(head) if format(image) == "qcow2" => problem_in(&head).map(str::to_owned),

@@ -113,7 +113,13 @@ pub fn confinement(wanted: &Wanted) -> Result<Confinement, VmError> {
         Some(user) => view.show_to(user, path),
         None => view.show(path),
     };
-    let is_secret = |path: &Path| secrets(&homes).any(|secret| path.starts_with(secret));
+    // Where a path leads counts: it may be written with `..`, or be a link.
+    let of_root = OF_ROOT.iter().filter(|_| is_root).map(PathBuf::from);
+    let kept_back: Vec<PathBuf> = secrets(&homes).chain(of_root).map(real).collect();
+    let is_secret = |path: &Path| {
+        let path = real(path.to_owned());
+        kept_back.iter().any(|secret| path.starts_with(secret))
+    };
     let is_needed = |path: &&PathBuf| !is_secret(path) && !is_too_much(path, &homes);
     for path in wanted.paths.iter().filter(is_needed) {
         show(&mut view, path);
@@ -190,6 +196,11 @@ fn hide_from_guests_of_root(view: &mut View) {
             view.hide(entry.path());
         }
     }
+}
+
+/// Where a path leads; itself where nothing is there.
+fn real(path: PathBuf) -> PathBuf {
+    fs::canonicalize(&path).unwrap_or(path)
 }
 
 fn secrets(homes: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
@@ -486,6 +497,38 @@ mod tests {
         };
         let view = confinement(&exposed).unwrap().view;
         assert!(view.is_visible(&key), "who asks for all gets it");
+    }
+
+    /// A file of a stranger may name a key in any way.
+    #[test]
+    fn a_key_in_a_home_is_not_shown_however_it_is_written() {
+        let home = PathBuf::from(env::var_os("HOME").unwrap())
+            .canonicalize()
+            .unwrap();
+        let ssh = home.join(".ssh");
+        let made = fs::create_dir(&ssh).is_ok();
+        let key = tempfile::NamedTempFile::new_in(&ssh).unwrap();
+        let name = key.path().file_name().unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink(key.path(), &link).unwrap();
+        let around = dir.path().join("home");
+        std::os::unix::fs::symlink(&home, &around).unwrap();
+        let roundabout = ssh.join("../.ssh").join(name);
+        for named in [
+            key.path(),
+            &link,
+            &roundabout,
+            &around.join(".ssh").join(name),
+        ] {
+            assert!(!seen_of(&[named]).is_visible(key.path()), "{named:?}");
+        }
+        let path = key.path().to_owned();
+        drop(key);
+        assert!(!path.exists());
+        if made {
+            fs::remove_dir(&ssh).unwrap();
+        }
     }
 
     #[test]

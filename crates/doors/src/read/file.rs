@@ -42,6 +42,12 @@ pub fn open_kernel_file(path: impl AsRef<Path>) -> io::Result<File> {
 }
 
 fn open_regular(path: &Path, flags: OFlags) -> io::Result<File> {
+    let found = match flags.contains(OFlags::NOFOLLOW) {
+        true => path.symlink_metadata()?,
+        false => path.metadata()?,
+    };
+    // Some devices do something when they are opened: a watchdog begins to count.
+    refuse_device(found.file_type())?;
     let file = open_with(path, flags | OFlags::NOCTTY)?;
     let kind = file.metadata()?.file_type();
     match kind.is_file() {
@@ -61,6 +67,13 @@ fn open_with(path: &Path, flags: OFlags) -> io::Result<File> {
         Some(libc::ENXIO) => not_regular("a socket"),
         _ => error,
     })
+}
+
+fn refuse_device(kind: FileType) -> io::Result<()> {
+    match kind.is_char_device() || kind.is_block_device() {
+        true => Err(not_regular(name(kind))),
+        false => Ok(()),
+    }
 }
 
 fn not_regular(what: &str) -> Error {
@@ -107,6 +120,7 @@ pub fn small_file_bytes(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
 pub fn text_of_file_or_pipe(path: impl AsRef<Path>, most_bytes: u64) -> io::Result<String> {
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     let path = path.as_ref();
+    refuse_device(path.metadata()?.file_type())?;
     let file = open_with(path, flags)?;
     if file.metadata()?.file_type().is_fifo() {
         return text_of(stream_bytes(Pipe(file, false), most_bytes)?);

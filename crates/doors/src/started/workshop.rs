@@ -5,7 +5,9 @@ use super::{Agreed, named};
 use crate::read::{LARGE_FILE_BYTES, copy_within, open_file_here};
 use crate::written::{self, Beside};
 use confine::{Confinement, User, View};
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, chownat, openat, statat};
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, chmodat, chownat, openat, statat,
+};
 use rustix::process::{Gid, Uid};
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::fs::Permissions;
@@ -204,6 +206,11 @@ fn take_below(directory: &OwnedFd, name: &CStr, user: &User) -> io::Result<()> {
     if found.st_uid == user.uid {
         let (uid, gid) = (Some(Uid::ROOT), Some(Gid::ROOT));
         chownat(directory, name, uid, gid, AtFlags::SYMLINK_NOFOLLOW)?;
+        // A build may have let everybody write to it.
+        if !FileType::from_raw_mode(found.st_mode).is_symlink() {
+            let rights = Mode::from_raw_mode(found.st_mode & 0o755);
+            chmodat(directory, name, rights, AtFlags::empty())?;
+        }
     }
     match is_directory(&found) {
         true => each_in(directory, name, |inside, name| {

@@ -7,7 +7,7 @@ use crate::read::{self, copy_within};
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use tempfile::NamedTempFile;
 
 /// Prefix of what is being written. It is left over only by a crash.
@@ -41,10 +41,16 @@ fn put(path: &Path, bytes: &[u8], durably: bool) -> io::Result<()> {
     }
 }
 
+/// Directories in `/dev` that every user can write to.
+const FOR_ALL_IN_DEV: [&str; 2] = ["/dev/shm", "/dev/mqueue"];
+
 /// A device or a pipe that is there, for writing. What it is called is followed as the caller
-/// says: only root can put links into `/dev` and `/proc`.
+/// says: only root can put links into `/dev` and `/proc`, but for what is for all in them.
 fn opened_device(path: &Path) -> io::Result<Option<File>> {
-    let is_system = path.starts_with("/dev") || path.starts_with("/proc");
+    let is_for_all = FOR_ALL_IN_DEV.iter().any(|dir| path.starts_with(dir));
+    let goes_up = path.components().any(|part| part == Component::ParentDir);
+    let is_below = path.starts_with("/dev") || path.starts_with("/proc");
+    let is_system = is_below && !is_for_all && !goes_up;
     let is_device = |kind: fs::FileType| kind.is_char_device() || kind.is_fifo();
     match path.metadata() {
         Ok(found) if is_device(found.file_type()) => {}
@@ -62,6 +68,25 @@ fn opened_device(path: &Path) -> io::Result<Option<File>> {
     }
     options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
     options.open(&place).map(Some)
+}
+
+/// What root writes is not given to whoever put a file at its name in a directory for all.
+fn refuse_file_of_another(place: &Path) -> io::Result<()> {
+    let Ok(old) = place.symlink_metadata() else {
+        return Ok(());
+    };
+    let is_of_another = old.is_file() && !Trust::in_caller().has(old.uid());
+    match rustix::process::geteuid().is_root() && is_of_another {
+        true => {
+            let what = format!(
+                "{} belongs to another user ({})",
+                place.display(),
+                old.uid()
+            );
+            Err(io::Error::new(ErrorKind::PermissionDenied, what))
+        }
+        false => Ok(()),
+    }
 }
 
 /// A file that is written beside its place, and put there when it is whole. It is removed when it
@@ -83,6 +108,7 @@ impl Beside {
         if place.is_dir() {
             return Err(ErrorKind::IsADirectory.into());
         }
+        refuse_file_of_another(&place)?;
         let name = place.file_name().unwrap_or_default().to_string_lossy();
         // Names have at most 255 bytes.
         let name: String = name.chars().take(40).collect();
@@ -326,6 +352,37 @@ mod tests {
         assert!(write_file(&link, "new").is_err());
         assert!(open_file(&link, 0o600).is_err());
         assert_eq!(fs::read_to_string(&victim).unwrap(), "keep");
+    }
+
+    /// Its owner could read it, and change it before it is signed.
+    #[test]
+    fn root_gives_no_file_to_whoever_put_one_at_its_name() {
+        if !rustix::process::geteuid().is_root() {
+            return ::tests::skipped("to give files to another user takes root");
+        }
+        let dir = tempfile::tempdir().unwrap();
+        fs::set_permissions(dir.path(), Permissions::from_mode(0o1777)).unwrap();
+        let file = dir.path().join("night.tar.gz");
+        fs::write(&file, "bait").unwrap();
+        std::os::unix::fs::chown(&file, Some(12_345), None).unwrap();
+        let error = write_file(&file, "new").unwrap_err().to_string();
+        assert!(error.contains("belongs to another user (12345)"), "{error}");
+        assert_eq!(fs::read_to_string(&file).unwrap(), "bait");
+    }
+
+    /// `/dev/shm` is for all, so what is in it is not taken for a device of the system.
+    #[test]
+    fn a_pipe_of_somebody_else_in_dev_shm_is_not_written_to() {
+        if !rustix::process::geteuid().is_root() || !Path::new("/dev/shm").is_dir() {
+            return ::tests::skipped("to give files to another user takes root, and /dev/shm");
+        }
+        let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+        let pipe = dir.path().join("report.html");
+        let kind = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, kind, 0o666.into(), 0).unwrap();
+        std::os::unix::fs::chown(&pipe, Some(12_345), None).unwrap();
+        let error = write_file(&pipe, "new").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::PermissionDenied);
     }
 
     #[test]

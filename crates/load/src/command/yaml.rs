@@ -124,10 +124,16 @@ impl Reader {
     }
 }
 
+/// What a copy of a value costs: each value, and each 64 bytes of text.
 fn count_of(value: &Value) -> usize {
+    let text = |text: &str| text.len() / 64;
     match value {
         Value::Array(list) => 1 + list.iter().map(count_of).sum::<usize>(),
-        Value::Object(map) => 1 + map.values().map(count_of).sum::<usize>(),
+        Value::Object(map) => {
+            let members = map.iter().map(|(key, value)| text(key) + count_of(value));
+            1 + members.sum::<usize>()
+        }
+        Value::String(value) => 1 + text(value),
         _ => 1,
     }
 }
@@ -181,6 +187,10 @@ mod tests {
         }
         let large = documents(&bomb).unwrap_err();
         assert!(large.contains("values"), "{large}");
+        // One long text is copied by each of its aliases.
+        let long = format!("- &a {}\n{}", "x".repeat(1 << 20), "- *a\n".repeat(1 << 10));
+        let long = documents(&long).unwrap_err();
+        assert!(long.contains("values"), "{long}");
         // Lists in brackets have a limit of the parser's own.
         assert!(documents(&"[".repeat(5000)).is_err());
         let deep = (0..200).map(|level| format!("{}a:\n", " ".repeat(level)));

@@ -7,20 +7,29 @@
 use super::{Kernel, list, unpacked};
 use crate::VmError;
 use crate::failure::{io, unmet};
-use doors::read::{copy_within, discard, open_file};
+use doors::read::{copy_within, discard, open_file, stream_bytes};
 use doors::started::tool;
 use doors::written::{self, Part};
 use sha2::{Digest, Sha256};
+use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, BufReader, Error, ErrorKind, Read, Seek, SeekFrom};
+use std::io::{self, BufReader, Cursor, Error, ErrorKind, Read, Seek, SeekFrom};
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::process::{ChildStdout, Stdio};
+use tar::EntryType;
 
 /// The most that a package unpacks to. Debian's largest kernel has half a gigabyte.
 const MOST_BYTES: u64 = 4 << 30;
 /// The most of a header in front of what is packed.
 const MOST_HEADER: u64 = 64 << 20;
+/// The most of the name of a member, and of what is said about it.
+const MOST_NAME: u64 = 64 << 10;
+/// The most files that are taken of a package.
+const MOST_FILES: usize = 200_000;
+/// Length of the fixed head of a member of cpio's new format.
+const CPIO_HEAD: usize = 110;
 /// Folders of a kernel in packages of every distribution.
 const FOLDERS: [&str; 3] = ["boot", "lib/modules", "usr/lib/modules"];
 const REMEDY: &str = "name the packages of a kernel with commas between them: \
@@ -242,32 +251,64 @@ fn find_payload_of_rpm(file: &mut File) -> io::Result<u64> {
 
 fn files_of_tar(unpacked: impl Read, into: &Path) -> io::Result<()> {
     let mut archive = tar::Archive::new(unpacked);
-    for entry in archive.entries()? {
+    // The name of the next member, where it has one of its own: read here, and not as long as it says.
+    let mut long = None;
+    let mut count = 0;
+    for entry in archive.entries()?.raw(true) {
         let mut entry = entry?;
-        let is_file = entry.header().entry_type().is_file();
-        let path = entry.path()?.into_owned();
-        if let Some(place) = place(&path, into).filter(|_| is_file) {
-            put(&mut entry, &place)?;
+        match entry.header().entry_type() {
+            EntryType::GNULongName => {
+                let mut name = stream_bytes(&mut entry, MOST_NAME)?;
+                name.retain(|byte| *byte != 0);
+                long = Some(name);
+            }
+            EntryType::XHeader => {
+                long = name_in_pax(&stream_bytes(&mut entry, MOST_NAME)?).or(long)
+            }
+            kind => {
+                let name = long.take();
+                let name = name.unwrap_or_else(|| entry.header().path_bytes().into_owned());
+                let path = PathBuf::from(OsString::from_vec(name));
+                if let Some(place) = place(&path, into).filter(|_| kind.is_file()) {
+                    put(&mut entry, &place, &mut count)?;
+                }
+            }
         }
     }
     // To the end of the stream, so that the program that unpacks sees no closed pipe.
     discard(archive.into_inner()).map(drop)
 }
 
+/// The name that a header of extensions gives the next member.
+fn name_in_pax(header: &[u8]) -> Option<Vec<u8>> {
+    let mut extensions = tar::PaxExtensions::new(header).flatten();
+    let path = extensions.find(|extension| extension.key_bytes() == b"path")?;
+    Some(path.value_bytes().to_vec())
+}
+
 fn files_of_cpio(unpacked: impl Read, into: &Path) -> io::Result<()> {
-    let mut unpacked = unpacked;
+    let mut unpacked: Box<dyn Read + '_> = Box::new(unpacked);
+    let mut count = 0;
     loop {
-        let mut reader = cpio::NewcReader::new(unpacked)?;
+        let mut head = [0; CPIO_HEAD];
+        unpacked.read_exact(&mut head)?;
+        let length = std::str::from_utf8(&head[94..102]).ok();
+        let length = length.and_then(|digits| u64::from_str_radix(digits, 16).ok());
+        if length.is_none_or(|length| length > MOST_NAME) {
+            return Err(invalid("a name in it is too long"));
+        }
+        let whole = Cursor::new(head).chain(unpacked);
+        let mut reader = cpio::NewcReader::new(whole)?;
         if reader.entry().is_trailer() {
-            unpacked = reader.finish()?;
-            return discard(unpacked).map(drop);
+            return discard(reader.finish()?).map(drop);
         }
         let is_file = reader.entry().mode() & 0o170_000 == 0o100_000;
         let path = PathBuf::from(reader.entry().name());
         if let Some(place) = place(&path, into).filter(|_| is_file) {
-            put(&mut reader, &place)?;
+            put(&mut reader, &place, &mut count)?;
         }
-        unpacked = reader.finish()?;
+        let (_, rest) = reader.finish()?.into_inner();
+        unpacked = rest;
     }
 }
 
@@ -286,7 +327,11 @@ fn place(path: &Path, into: &Path) -> Option<PathBuf> {
     is_of_kernel.then(|| into.join(path))
 }
 
-fn put(from: &mut impl Read, place: &Path) -> io::Result<()> {
+fn put(from: &mut impl Read, place: &Path, count: &mut usize) -> io::Result<()> {
+    *count += 1;
+    if *count > MOST_FILES {
+        return Err(invalid("it has too many files"));
+    }
     if let Some(parent) = place.parent() {
         written::make_directory(parent)?;
     }

@@ -16,7 +16,7 @@ use std::fs;
 use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// The most that is read of a program to see what it needs.
@@ -139,6 +139,10 @@ impl Packed {
     /// Opens a file or directory as its reader may; `None`: it is hidden from the reader, or not
     /// theirs to read. It is looked at once it is open, so that nobody puts another in its place.
     fn open(&self, path: &Path) -> std::io::Result<Option<File>> {
+        let kind = fs::metadata(path).map(|found| found.file_type());
+        if kind.is_ok_and(|kind| kind.is_char_device() || kind.is_block_device()) {
+            return Ok(None);
+        }
         let how = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = match rustix::fs::open(path, how, Mode::empty()) {
             Ok(file) => File::from(file),

@@ -36,15 +36,19 @@ fn parse(text: &str) -> Result<Tunables, String> {
             match line.starts_with('-') {
                 // sysctl.d(5): a name that patterns of the file leave out.
                 true => continue,
-                false => return Err(at(format!("`{line}` is no NAME=VALUE"))),
+                // Its text may be a secret: whoever names a file need not be allowed to see it.
+                false => return Err(at("it is no NAME=VALUE".to_owned())),
             }
         };
         let own = name_of(name.trim()).map_err(at)?;
         let value = value.trim().trim_matches(['"', '\'']);
-        if value.is_empty() {
+        let is_ours = is_settable(&own);
+        if is_ours && value.is_empty() {
             return Err(at(format!("`{}` has no value", name.trim())));
         }
-        if tunables.insert(own.clone(), value.to_owned()).is_some() {
+        // What schedlab does not set is only listed.
+        let earlier = tunables.insert(own.clone(), value.to_owned());
+        if is_ours && earlier.is_some() {
             return Err(at(format!("`{own}` is there twice")));
         }
     }

@@ -209,3 +209,31 @@ fn a_package_that_is_none_or_is_damaged_is_refused_with_a_remedy_and_leaves_noth
         );
     }
 }
+
+/// A member that says how long its name is may lie, and an honest long name is taken.
+#[test]
+fn a_name_in_an_archive_takes_no_more_memory_than_a_name_may_have() {
+    let packed = |length: usize| {
+        let mut archive = tar::Builder::new(Vec::new());
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(EntryType::GNULongName);
+        header.set_size(length as u64);
+        header.set_cksum();
+        let name = format!("lib/modules/{}", "x/".repeat(length / 2));
+        archive.append(&header, &name.as_bytes()[..length]).unwrap();
+        let mut header = tar::Header::new_gnu();
+        header.set_size(1);
+        header.set_cksum();
+        archive.append(&header, &b"k"[..]).unwrap();
+        archive.into_inner().unwrap()
+    };
+    let dir = tempfile::tempdir().unwrap();
+    files_of_tar(&packed(200)[..], dir.path()).unwrap();
+    assert!(dir.path().join("lib/modules/x/x").is_dir());
+    assert!(files_of_tar(&packed(1 << 20)[..], dir.path()).is_err());
+    let mut head = [b'0'; CPIO_HEAD];
+    head[..6].copy_from_slice(b"070701");
+    head[94..102].copy_from_slice(b"ffffffff");
+    let error = files_of_cpio(&head[..], dir.path()).unwrap_err();
+    assert!(error.to_string().contains("too long"), "{error}");
+}
