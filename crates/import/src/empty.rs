@@ -23,9 +23,15 @@ fn is_empty(run: &Run) -> bool {
     let judged = run.metrics.iter().filter(|m| m.better != Better::Neither);
     let judged: Vec<&Measurement> = judged.collect();
     // One latency of 0 may be a small one, and no errors are good news; but work takes time.
-    let is_of_work = |m: &&Measurement| m.unit == "s" || m.unit.ends_with("/s");
-    let has_work = judged.len() > 1 || judged.iter().any(is_of_work);
+    let is_of_work =
+        |m: &&Measurement| m.unit == "s" || m.unit.ends_with("/s") && m.better == Better::Higher;
+    let are_times = judged.len() > 1 && judged.iter().all(|m| is_time(&m.unit));
+    let has_work = are_times || judged.iter().any(is_of_work);
     has_work && judged.iter().all(|m| m.value == 0.0)
+}
+
+fn is_time(unit: &str) -> bool {
+    matches!(unit, "ns" | "us" | "ms" | "s")
 }
 
 #[cfg(test)]
@@ -55,7 +61,9 @@ mod tests {
     fn work_that_took_no_time_and_percentiles_of_nothing_were_not_measured() {
         for (figures, empty) in [
             (&[("s", 0.0)][..], true),
-            (&[("1/s", 0.0)], true),
+            // A rate of misses.
+            (&[("1/s", 0.0)], false),
+            (&[("count", 0.0), ("count", 0.0)], false),
             (&[("ns", 0.0), ("ns", 0.0)], true),
             (&[("ns", 0.0)], false),
             (&[("%", 0.0)], false),

@@ -110,12 +110,15 @@ fn parts(path: &Path) -> Vec<String> {
 fn run(file: &Path, text: &str, above: &[String]) -> Result<Run, ImportError> {
     let figures: BTreeMap<String, Value> =
         serde_json::from_str(text).map_err(|e| ImportError::json(file, &e, REMEDY))?;
-    let is_of = |part: &String| {
-        figures
-            .keys()
-            .any(|key| key.starts_with(&format!("{part}.")))
+    let is_of = |program: &str| {
+        let mut names = figures.keys();
+        names.any(|key| key.starts_with(&format!("{program}.")))
     };
-    let Some(testcase) = parts(file).into_iter().find(is_of) else {
+    let folders = parts(file).into_iter();
+    let Some(testcase) = folders
+        .flat_map(|part| programs(&part))
+        .find(|name| is_of(name))
+    else {
         let what =
             "none of its figures begins with the name of a folder, which would be its testcase";
         return Err(ImportError::file(file, what, REMEDY));
@@ -148,6 +151,13 @@ fn run(file: &Path, text: &str, above: &[String]) -> Result<Run, ImportError> {
     })
 }
 
+/// Names that the figures of a testcase may have: its own, or that of the program (`fio` of `fio-basic`).
+fn programs(testcase: &str) -> Vec<String> {
+    let program = testcase.rsplit_once('-').map(|(program, _)| program);
+    let names = [testcase].into_iter().chain(program);
+    names.map(str::to_owned).collect()
+}
+
 fn mean(values: &[Value]) -> Option<f64> {
     let figures: Vec<f64> = values.iter().map(Value::as_f64).collect::<Option<_>>()?;
     (!figures.is_empty()).then(|| figures.iter().sum::<f64>() / figures.len() as f64)
@@ -170,6 +180,8 @@ fn measured(name: &str, value: f64) -> Measurement {
         ("_usecs", "us"),
         ("_ns", "ns"),
         ("_ms", "ms"),
+        ("Mbps", "Mbit/s"),
+        ("tps", "1/s"),
         ("%", "%"),
     ];
     let unit = units.iter().find(|(end, _)| name.ends_with(end));
@@ -182,7 +194,7 @@ fn measured(name: &str, value: f64) -> Measurement {
 }
 
 /// The direction that a name says. `BENCHMARK.time.…` is what time(1) counted of it, which is more
-/// or less for many reasons.
+/// or less for many reasons; a share of the requests within some latency (`latency_10us%`) is no latency.
 fn better(name: &str) -> Better {
     let lower = [
         "latency", "elapsed", "_us", "_usecs", "_ns", "_ms", "runtime",
@@ -193,14 +205,20 @@ fn better(name: &str) -> Better {
         "per_sec",
         "/sec",
         "per-min",
+        "per_min",
         "workload",
         "rps",
+        "bps",
+        "tps",
         "score",
-        "MB",
+        "_mb",
+        "mb/s",
     ];
+    let name = name.to_ascii_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
+    let is_share = name.ends_with("us%") || name.ends_with("ms%");
     match () {
-        () if name.starts_with("time.") || name.contains("stddev") => Better::Neither,
+        () if name.starts_with("time.") || name.contains("stddev") || is_share => Better::Neither,
         () if has(&lower) => Better::Lower,
         () if has(&higher) => Better::Higher,
         () => Better::Neither,
@@ -229,7 +247,9 @@ pub fn read_text(path: &Path, text: &str, imported: &mut Imported) -> Result<(),
         let next = lines.get(index + 1).copied().unwrap_or_default();
         if line.contains("testcase") && line.trim_end().ends_with(':') && line.contains('/') {
             finish(path, &mut table, imported);
-            table = titled(line, next);
+            let mut below = lines[index + 1..].iter();
+            let values = below.find(|line| !line.trim().is_empty());
+            table = titled(line, values.unwrap_or(&next));
         } else if let Some(commit) = commit(line) {
             table.commits.push(commit);
         } else if next.trim_start().starts_with("----------------") {
@@ -289,7 +309,7 @@ fn commit(line: &str) -> Option<(String, String)> {
 fn arm(column: &str, commits: &[(String, String)]) -> String {
     let found = commits
         .iter()
-        .find(|(name, _)| column.starts_with(name.as_str()));
+        .find(|(name, _)| column.starts_with(name.as_str()) || name.starts_with(column));
     found.map_or(column, |(name, _)| name).to_owned()
 }
 
@@ -317,7 +337,11 @@ fn row(line: &str) -> Option<(Vec<Spread>, String)> {
 }
 
 fn take(table: &mut Table, values: &[Spread], key: &str) {
-    let Some(name) = key.strip_prefix(&format!("{}.", table.testcase)) else {
+    let programs = programs(&table.testcase);
+    let mut names = programs
+        .iter()
+        .filter_map(|program| key.strip_prefix(&format!("{program}.")));
+    let Some(name) = names.next() else {
         return;
     };
     for (figures, (mean, spread)) in table.figures.iter_mut().zip(values) {
@@ -338,6 +362,14 @@ fn take(table: &mut Table, values: &[Spread], key: &str) {
 fn finish(path: &Path, table: &mut Table, imported: &mut Imported) {
     let table = std::mem::take(table);
     let source = format!("{}:{}", path.display(), table.line);
+    if !table.arms.is_empty() && table.figures.iter().all(Vec::is_empty) {
+        let what = format!(
+            "the table at line {} has no figure of its testcase `{}`",
+            table.line, table.testcase
+        );
+        imported.faults.push(ImportError::file(path, &what, REMEDY));
+        return;
+    }
     let figures = table.arms.iter().zip(table.figures);
     for (arm, metrics) in figures.filter(|(_, metrics)| !metrics.is_empty()) {
         let place = place(&table.testcase, table.cell.clone());
@@ -457,6 +489,55 @@ mod tests {
                 .iter()
                 .all(|run| run.metrics.iter().all(|m| !m.metric.contains("cpuidle")))
         );
+    }
+
+    #[test]
+    fn figures_of_a_testcase_may_have_the_name_of_its_program() {
+        let mail = MAIL
+            .replace("stress-ng/60s", "fio-basic/60s")
+            .replace("stress-ng.pipeherd.ops_per_sec", "fio.write_iops");
+        let mut imported = Imported::default();
+        read_text(Path::new("mail"), &mail, &mut imported).unwrap();
+        assert_eq!(value(&imported, "aaaa48de20", "write_iops"), 1.5e6);
+        let mail = mail
+            .replace("fio.write_iops", "netperf.tps")
+            .replace("stress-ng.time", "vmstat");
+        let mut imported = Imported::default();
+        read_text(Path::new("mail"), &mail, &mut imported).unwrap();
+        let fault = imported.faults[0].to_string();
+        assert!(
+            fault.contains("no figure of its testcase `fio-basic`"),
+            "{fault}"
+        );
+    }
+
+    #[test]
+    fn an_empty_line_and_whole_hashes_lose_no_table() {
+        let mail = MAIL.replace("testtime:\n", "testtime:\n>\n").replace(
+            "  aaaa48de20 (",
+            "  aaaa48de2017c69d1e5a1fdb7a3ca4bc3d1d5c83 (",
+        );
+        let mut imported = Imported::default();
+        read_text(Path::new("mail"), &mail, &mut imported).unwrap();
+        assert_eq!(imported.runs[0].place.name(), "stress-ng 100% pipeherd 60s");
+        assert_eq!(imported.arms[0].facts["subject"], "one: before");
+    }
+
+    #[test]
+    fn names_of_other_benchmarks_say_their_direction_too() {
+        let higher = [
+            "Throughput_Mbps",
+            "Throughput_total_tps",
+            "jobs_per_min",
+            "write_iops",
+        ];
+        for name in higher {
+            assert_eq!(better(name), Better::Higher, "{name}");
+        }
+        for name in ["latency_10us%", "latency_100ms%", "time.elapsed_time"] {
+            assert_eq!(better(name), Better::Neither, "{name}");
+        }
+        assert_eq!(better("latency_99%_us"), Better::Lower);
     }
 
     #[test]

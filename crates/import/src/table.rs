@@ -115,7 +115,17 @@ pub fn read(paths: &[PathBuf], columns: &Columns) -> Result<Imported, ImportErro
             }
         }
     }
+    give_units(&mut imported, columns, &units);
     Ok(imported)
+}
+
+/// A 0 has no unit of its own, and may stand before the first figure that has one.
+fn give_units(imported: &mut Imported, columns: &Columns, units: &Units) {
+    for run in &mut imported.runs {
+        for (metric, column) in run.metrics.iter_mut().zip(&columns.metrics) {
+            metric.unit = units.unit_of(column);
+        }
+    }
 }
 
 fn no_columns(path: &Path, text: &str) -> ImportError {
@@ -355,9 +365,15 @@ impl Units {
                 )));
             }
         }
-        let known = self.of.get(name).and_then(|(unit, _)| unit.clone());
+        Ok((value, self.unit_of(column)))
+    }
+
+    /// The unit of a column, as far as it is known.
+    fn unit_of(&self, column: &Column) -> String {
+        let known = self.of.get(&column.name);
+        let known = known.and_then(|(unit, _)| unit.clone());
         let unit = column.unit.clone().or(known);
-        Ok((value, unit.unwrap_or_else(|| NO_UNIT.to_owned())))
+        unit.unwrap_or_else(|| NO_UNIT.to_owned())
     }
 }
 

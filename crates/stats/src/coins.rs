@@ -57,7 +57,9 @@ pub fn judge(xs: &[f64], params: &Params) -> Judgement {
     if !looks.is_far {
         let needed = || blocks_needed(&looks.moments, params);
         return Judgement {
-            blocks_needed: decision.is_none().then(needed).flatten(),
+            blocks_needed: (decision.is_none() || !judged.upheld)
+                .then(needed)
+                .flatten(),
             ..judged
         };
     }

@@ -124,7 +124,10 @@ pub fn by_regex(regex: &Regex, text: &str) -> Vec<Found> {
                     &line[..figure.start()],
                     figure.as_str(),
                     &line[figure.end()..],
-                    demanded(line, &captures, figure.end()).len(),
+                    [
+                        demanded_before(&captures, figure.start()),
+                        demanded(line, &captures, figure.end()).len(),
+                    ],
                 ),
                 ..Found::whole(figure.as_str(), line_place(index, line))
             })
@@ -140,6 +143,11 @@ fn unit_behind<'t>(line: &'t str, captures: &Captures, end: usize) -> Option<&'t
     let word = unit::behind(&line[end..])?;
     let is_demanded = demanded(line, captures, end).contains(word);
     (!is_demanded || Unit::parse(word).is_some()).then_some(word)
+}
+
+/// The number of bytes that the expression itself takes before its figure.
+fn demanded_before(captures: &Captures, start: usize) -> usize {
+    captures.get(0).map_or(0, |whole| start - whole.start())
 }
 
 /// What the expression itself takes behind its figure.

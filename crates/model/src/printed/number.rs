@@ -134,19 +134,21 @@ fn end_of_whole(text: &str, thousands: Thousands) -> usize {
 }
 
 /// The number of which an expression takes a part; `None` where it takes the whole. `before` and
-/// `after` are what stands on its sides in the line, and `demanded` how much of `after` the
+/// `after` are what stands on its sides in the line, and `demanded` how much of each of them the
 /// expression demands itself.
-pub fn cut_out_of(before: &str, figure: &str, after: &str, demanded: usize) -> Option<String> {
+pub fn cut_out_of(before: &str, figure: &str, after: &str, demanded: [usize; 2]) -> Option<String> {
     let is_in_number = |c: char| c.is_ascii_digit() || matches!(c, ',' | '.');
     let starts = figure.starts_with(|c: char| c.is_ascii_digit());
     let ends = figure.ends_with(|c: char| c.is_ascii_digit());
-    let is_cut_before = starts && before.ends_with(|c: char| c.is_ascii_digit());
+    let [demanded_before, demanded_after] = demanded;
+    let is_tail = demanded_before == 0 && is_tail_of_number(before, figure);
+    let is_cut_before = starts && (before.ends_with(|c: char| c.is_ascii_digit()) || is_tail);
     let group = |text: &str| {
         let digits = text.strip_prefix(',').unwrap_or_default();
         let end = digits.find(|c: char| !c.is_ascii_digit());
         end.unwrap_or(digits.len()) == 3
     };
-    let is_cut_after = ends && demanded == 0 && group(after);
+    let is_cut_after = ends && demanded_after == 0 && group(after);
     if !is_cut_before && !is_cut_after {
         return None;
     }
@@ -154,6 +156,17 @@ pub fn cut_out_of(before: &str, figure: &str, after: &str, demanded: usize) -> O
     let tail = after.find(|c| !is_in_number(c)).unwrap_or(after.len());
     let whole = format!("{}{figure}{}", &before[head..], &after[..tail]);
     Some(whole.trim_matches([',', '.']).to_owned())
+}
+
+/// Whether the digits are the last group of a number, or what is behind its point.
+fn is_tail_of_number(before: &str, digits: &str) -> bool {
+    let ends_with_digit = |text: &str| text.ends_with(|c: char| c.is_ascii_digit());
+    let length = digits.find(|c: char| !c.is_ascii_digit());
+    let is_group = length.unwrap_or(digits.len()) == 3;
+    let group = before.strip_suffix(',').filter(|_| is_group);
+    group
+        .or_else(|| before.strip_suffix('.'))
+        .is_some_and(ends_with_digit)
 }
 
 #[cfg(test)]
@@ -219,8 +232,18 @@ mod tests {
             ("p99=", "7", "", 0, None),
             ("v2", "x", "", 0, None),
         ] {
-            let found = cut_out_of(before, figure, after, demanded);
+            let found = cut_out_of(before, figure, after, [0, demanded]);
             assert_eq!(found.as_deref(), expected, "{before}{figure}{after}");
+        }
+        for (before, figure, demanded, expected) in [
+            ("took 12,", "345", 0, Some("12,345")),
+            ("took 1.", "5", 0, Some("1.5")),
+            ("a,12,", "34", 0, None),
+            ("took 0.", "5", 2, None),
+            ("row,", "345", 0, None),
+        ] {
+            let found = cut_out_of(before, figure, " ms", [demanded, 3]);
+            assert_eq!(found.as_deref(), expected, "{before}{figure}");
         }
     }
 }

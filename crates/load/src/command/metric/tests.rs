@@ -534,12 +534,21 @@ fn an_expression_that_takes_a_part_of_a_number_is_refused() {
     for (regex, text, whole) in [
         (r"cycles: (?<v>\d+)", "cycles: 12,345,678", "12,345,678"),
         (r"took.*(?<v>\d+) ms", "took 123 ms", "123"),
+        (r"(?<v>\d+) ms", "took 12,345 ms", "12,345"),
+        (
+            r"(?<v>[\d.]+)\s+cycles",
+            "12,345,678   cycles",
+            "12,345,678",
+        ),
+        (r"(?<v>\d+) ms", "took 1.5 ms", "1.5"),
     ] {
         let error = value(json!({"regex": regex}), text).unwrap_err();
         assert!(error.contains(&format!("a part of `{whole}`")), "{error}");
     }
     let separated = json!({"regex": r"^\w+,(?<v>\d+),"});
     assert_eq!(value(separated, "a,12,345"), Ok(12.0));
+    let decimals = json!({"regex": r"0\.(?<v>\d+)"});
+    assert_eq!(value(decimals, "took 0.5"), Ok(5.0));
 }
 
 #[test]
