@@ -166,7 +166,9 @@ impl<'a> Conclusion<'a> {
             };
             Some(format!("{}{place}", paid_in_words(&paid.change)?))
         });
-        let said: Vec<String> = said.collect();
+        let mut said: Vec<String> = said.collect();
+        let left = of_arm.len().saturating_sub(MOST_NAMED);
+        said.extend((left > 0 && !said.is_empty()).then(|| format!("and {left} more")));
         (!said.is_empty()).then(|| format!("CPU time of the antagonists: {}", said.join(", ")))
     }
 

@@ -56,7 +56,7 @@ fn head(table: &Table) -> Vec<String> {
     let method = match &table.across.sequential {
         Some(_) => super::imported::METHOD.to_owned(),
         None => format!(
-            "every arm once in each block, in random order (seed {}); change: geometric mean over \
+            "every arm once in each block, in random order (seed {}); c/b: geometric mean over \
              the blocks, with an anytime-valid {} % interval; schedlab {}",
             experiment.seed,
             percent(experiment.confidence),
