@@ -68,6 +68,8 @@ fn a_kernels_name_is_no_path_to_write_to() {
     if let Some(why) = no_guests() {
         return tests::skipped(why);
     }
+    // Beside another run `check` starts nothing, so it would not see what this is about.
+    let _turn = alone();
     let bench = Bench::default();
     // What apt keeps its state in, and its sources: names that others use too.
     let theirs = ["v/status", "v/sources.list", "cache/v/status"].map(|f| bench.path(f));
@@ -109,6 +111,7 @@ fn apt_does_not_run_the_hosts_hooks_and_goes_through_its_proxy() {
     if let Some(why) = no_guests() {
         return tests::skipped(why);
     }
+    let _turn = alone();
     let bench = Bench::default();
     let hooked = bench.path("hooked");
     let config = format!(
