@@ -81,16 +81,21 @@ struct Guest<'a> {
 }
 
 impl<'a> Guest<'a> {
-    /// Starts a guest, with this directory before all others that programs are looked for in.
-    fn start(bench: &'a Bench, cpus: [&str; 2], first: Option<&Path>) -> Self {
+    /// Starts a guest that sees the program and what was built with it, with a directory before all
+    /// others that programs are looked for in.
+    fn start(bench: &'a Bench, program: &str, cpus: [&str; 2], first: Option<&Path>) -> Self {
         static STARTED: AtomicU32 = AtomicU32::new(0);
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         let name = format!("bounds-{}-{number}", std::process::id());
         let path = std::env::var_os("PATH").unwrap_or_default();
+        // The program is in `deps`, and starts the scheduler, which is in the directory above.
+        let built = Path::new(program).ancestors().nth(2).expect("a build");
         let directories = first.map(Path::to_owned).into_iter();
         let directories = directories.chain(std::env::split_paths(&path));
         let output = bench
             .command(&["vm", "start", "--name", &name, "--memory", "1G"])
+            .arg("--expose")
+            .arg(built)
             .args(cpus)
             .env("PATH", std::env::join_paths(directories).expect("a path"))
             .output()
@@ -149,7 +154,8 @@ fn measure_strictly(promises: &[&str]) {
     let _turn = alone();
     let measure = |promises: &[&str]| {
         let bench = Bench::default();
-        let guest = Guest::start(&bench, ["--cpus", "1"], Some(&counting_qemu(&bench, &qemu)));
+        let counting = counting_qemu(&bench, &qemu);
+        let guest = Guest::start(&bench, &bounds, ["--cpus", "1"], Some(&counting));
         let command = [&[bounds.as_str()], promises].concat();
         let output = guest.run(&command);
         expect_code(&output, 0);
@@ -193,7 +199,7 @@ fn measure_in_real_time(cpus: [&str; 2], promises: &[&str]) {
     };
     let _turn = alone();
     let bench = Bench::default();
-    let guest = Guest::start(&bench, cpus, None);
+    let guest = Guest::start(&bench, &bounds, cpus, None);
     let mut command = vec!["env", "MICROQUANTA_SHARED_CPUS=1", &bounds];
     command.extend(promises);
     let output = guest.run(&command);
