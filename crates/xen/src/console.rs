@@ -96,7 +96,7 @@ impl Console {
         }
     }
 
-    /// The last lines that were printed, in one.
+    /// The last lines that were printed, in one; of a kernel that ended in a panic those from its reason on.
     pub fn tail(&self) -> String {
         let text = String::from_utf8_lossy(&self.tail).into_owned();
         let lines: Vec<&str> = text
@@ -104,7 +104,18 @@ impl Console {
             .map(str::trim)
             .filter(|l| !l.is_empty())
             .collect();
-        lines[lines.len().saturating_sub(3)..].join("; ")
+        let is_reason = |line: &&str| {
+            line.contains("Initramfs unpacking failed") || line.contains("Kernel panic")
+        };
+        match lines.iter().position(is_reason) {
+            Some(first) => lines[first..]
+                .iter()
+                .take(2)
+                .copied()
+                .collect::<Vec<_>>()
+                .join("; "),
+            None => lines[lines.len().saturating_sub(3)..].join("; "),
+        }
     }
 
     fn take(&mut self, bytes: &[u8]) {

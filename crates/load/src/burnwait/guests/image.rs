@@ -56,10 +56,11 @@ impl Drop for Image {
     }
 }
 
-/// Memory of a guest.
+/// Memory of a guest. Its first file system may have half of what is left beside the packed program, and the
+/// program is unpacked into it.
 pub fn memory_mib() -> u64 {
     let program = fs::metadata("/proc/self/exe").map_or(0, |file| file.len());
-    KERNEL_MIB + 2 * program.div_ceil(1 << 20)
+    KERNEL_MIB + 3 * program.div_ceil(1 << 20)
 }
 
 /// Kernel that dom0 runs, where distributions put it.
