@@ -54,7 +54,7 @@ pub struct Run {
     stderr: Vec<u8>,
 }
 
-/// What a run finds in its environment.
+/// Variables and directories that a run finds in its environment.
 fn environment(dir: &Path) -> [(&'static str, OsString); 3] {
     [
         ("SCHEDLAB_STATE_DIR", dir.join("state").into()),

@@ -132,7 +132,7 @@ fn load_name(file: &str, benchmark: &str) -> Option<String> {
 /// Figures of a run, with the line that they are in.
 pub type Found = (usize, Vec<Measurement>);
 
-/// What stands before a time: that of `perf bench sched messaging`, and that of hackbench itself,
+/// Words that stand before a time: that of `perf bench sched messaging`, and that of hackbench itself,
 /// which mmtests ran until May 2019.
 const TIMES: [&str; 2] = ["Total time:", "Time:"];
 

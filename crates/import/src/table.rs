@@ -18,7 +18,7 @@ const EXAMPLE: &str =
 /// Unit of figures that have none.
 const NO_UNIT: &str = "count";
 
-/// What the columns of a table are.
+/// Meaning of the columns of a table.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Columns {
     /// Column with the name of the arm.

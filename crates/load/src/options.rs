@@ -9,7 +9,7 @@ pub(crate) struct Own {
     pub short: char,
     /// Its long name, without dashes.
     pub long: &'static str,
-    /// What says it in an experiment, or why nothing may.
+    /// Key that says it in an experiment, or why none may.
     pub instead: &'static str,
 }
 

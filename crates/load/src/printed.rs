@@ -3,7 +3,7 @@
 use crate::{Job, Output};
 use model::{Calibration, Load, Measurement, Workload};
 
-/// What a trial kept of what its program printed.
+/// Output of its program that a trial kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Printed {
     /// Standard output.

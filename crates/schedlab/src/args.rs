@@ -471,16 +471,16 @@ pub struct ImportArgs {
     /// Arm that the others are put beside [default: the first by name, or in the file]
     #[arg(long, value_name = "NAME")]
     pub baseline: Option<String>,
-    /// Of a table: the column with the name of the arm
+    /// Column of a table: the one with the name of the arm
     #[arg(long, value_name = "COLUMN", requires = "metrics")]
     pub arm: Option<String>,
-    /// Of a table: a column with the name of the cell, or a part of it
+    /// Column of a table with the name of the cell, or a part of it
     #[arg(long = "cell", value_name = "COLUMN", requires = "arm")]
     pub cells: Vec<String>,
-    /// Of a table: a column with figures, their direction, and perhaps their unit: 'took lower ms'
+    /// Column of a table with figures, their direction, and perhaps their unit: 'took lower ms'
     #[arg(long = "metric", value_name = "COLUMN", requires = "arm", value_parser = import::table::Column::parse)]
     pub metrics: Vec<import::table::Column>,
-    /// Of a table: the sign between groups of digits, as in 345,678
+    /// Sign of a table between groups of digits, as in 345,678
     #[arg(long, value_name = "SIGN", requires = "arm", value_parser = thousands())]
     pub thousands: Option<model::printed::number::Thousands>,
     /// Leave out logs that are empty, mixed or no numbers, and say so in the report

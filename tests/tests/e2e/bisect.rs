@@ -113,7 +113,7 @@ fn the_commit_that_slows_a_program_is_found_and_one_that_does_not_build_is_skipp
     assert!(said.contains("another bisection"), "{said}");
 }
 
-/// What a bisection says that cannot build: it comes so far once it has its clone and its steps.
+/// Words of a bisection that cannot build: it comes so far once it has its clone and its steps.
 const BOTH_BUILD: &str = "both ends must build";
 
 #[test]

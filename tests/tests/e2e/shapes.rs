@@ -91,7 +91,7 @@ fn lines_of_json_sections_and_digits_in_groups_are_read() {
     );
 }
 
-/// What the metrics of the ready-made experiment find in a text.
+/// Figures that the metrics of the ready-made experiment find in a text.
 fn of_seven_zip(printed: &str) -> [f64; 3] {
     let preset = concat!(
         env!("CARGO_MANIFEST_DIR"),

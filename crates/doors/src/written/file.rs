@@ -70,7 +70,7 @@ fn opened_device(path: &Path) -> io::Result<Option<File>> {
     options.open(&place).map(Some)
 }
 
-/// What root writes is not given to whoever put a file at its name in a directory for all.
+/// Check that a file of root is not given to whoever put one at its name in a directory for all.
 fn refuse_file_of_another(place: &Path) -> io::Result<()> {
     let Ok(old) = place.symlink_metadata() else {
         return Ok(());

@@ -150,7 +150,7 @@ fn demanded_before(captures: &Captures, start: usize) -> usize {
     captures.get(0).map_or(0, |whole| start - whole.start())
 }
 
-/// What the expression itself takes behind its figure.
+/// Text that the expression itself takes behind its figure.
 fn demanded<'t>(line: &'t str, captures: &Captures, end: usize) -> &'t str {
     let whole = captures.get(0);
     whole.map_or("", |whole| &line[end..whole.end().max(end)])

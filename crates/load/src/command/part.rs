@@ -22,7 +22,7 @@ pub struct Part {
     /// Expression of the lines at which a section ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
-    /// What a row of a table or a value of JSON or YAML must say, by column, key or JSONPath.
+    /// Texts that a row of a table or a value of JSON or YAML must have, by column, key or JSONPath.
     #[serde(rename = "where", skip_serializing_if = "BTreeMap::is_empty")]
     pub rows: BTreeMap<String, String>,
 }

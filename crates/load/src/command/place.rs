@@ -24,7 +24,7 @@ pub enum Find {
     Yaml(String),
 }
 
-/// What a metric must have.
+/// Keys that a metric must have.
 pub const EXAMPLE: &str = "[[workload.metric]] with name = \"ops\", better = \"higher\" and \
                            regex = 'ops: (?<v>[\\d.]+)', json = \"$.ops\", yaml = \"$.ops\" or \
                            csv = \"ops\"";

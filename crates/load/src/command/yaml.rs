@@ -124,7 +124,7 @@ impl Reader {
     }
 }
 
-/// What a copy of a value costs: each value, and each 64 bytes of text.
+/// Cost of a copy of a value: each value, and each 64 bytes of text.
 fn count_of(value: &Value) -> usize {
     let text = |text: &str| text.len() / 64;
     match value {

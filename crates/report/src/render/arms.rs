@@ -7,7 +7,7 @@ use crate::words;
 /// Sentences on how the arms compare with each other; more metrics than these are in JSON.
 const MOST_METRICS: usize = 3;
 
-/// What an arm is, for each whose name does not say all: `Arm rusty: scx_rusty -k (scx_rusty 1.1.4,
+/// Definition of each arm whose name does not say all: `Arm rusty: scx_rusty -k (scx_rusty 1.1.4,
 /// sha256 0123456789ab)`.
 pub fn definitions(table: &Table) -> Vec<String> {
     table
@@ -26,7 +26,7 @@ fn label(arm: &ArmInfo) -> &'static str {
     }
 }
 
-/// What an arm is beyond its name and beyond what all arms have; none where there is nothing to add.
+/// Definition of an arm beyond its name and beyond what all arms have; none where there is nothing to add.
 pub fn definition(table: &Table, arm: &ArmInfo) -> Option<String> {
     let common = &table.experiment.in_all_arms;
     let parts = arm.summary.split(" + ");

@@ -13,7 +13,7 @@ pub fn says_budget_ended(warning: &Warning) -> bool {
     warning.what.starts_with(BUDGET_ENDED)
 }
 
-/// What to say of a budget that does not hold the least number of blocks, of which the first took one time
+/// Warning about a budget that does not hold the least number of blocks, of which the first took one time
 /// and each further one takes the other; none where it does, or where it holds no second block, which
 /// is said after the first trial.
 fn too_few(budget: u64, [first, next]: [u64; 2], least: u64) -> Option<String> {

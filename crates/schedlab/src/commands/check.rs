@@ -48,7 +48,7 @@ struct Looked {
     warnings: Vec<Warning>,
     /// Another run had the machine, so that not everything was looked at.
     beside_a_run: bool,
-    /// What runs the CPUs of a guest, and why.
+    /// Accelerator that runs the CPUs of a guest, and the reason.
     accelerator: Option<String>,
 }
 
@@ -103,7 +103,7 @@ fn without_built(experiment: &Experiment) -> Experiment {
     without
 }
 
-/// What can be seen while another run has the machine: nothing is started, and no other machine is
+/// Problems that can be seen while another run has the machine: nothing is started, and no other machine is
 /// asked.
 fn beside_a_run(experiment: &Experiment) -> Result<Looked, CliError> {
     sources::require_installed(&without_built(experiment))?;

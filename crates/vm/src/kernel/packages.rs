@@ -109,7 +109,7 @@ fn unpack(packages: &[(PathBuf, Form)], dir: &Path) -> Result<(), VmError> {
 enum Form {
     Deb,
     Rpm,
-    /// Of pacman.
+    /// Package of pacman.
     Tar,
 }
 

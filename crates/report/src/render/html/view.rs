@@ -23,7 +23,7 @@ pub struct Page<'a> {
     pub table: &'a Table,
     pub about: String,
     pub error_rate: Option<String>,
-    /// What each arm is, and what all have in common.
+    /// Definitions of the arms, and the settings that all have in common.
     pub definitions: Vec<String>,
     /// How the arms compare with each other.
     pub among: Vec<String>,

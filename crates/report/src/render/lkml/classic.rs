@@ -136,7 +136,7 @@ fn figures(c: &Comparison) -> Vec<[f64; 2]> {
     ratios.chain(differences).collect()
 }
 
-/// What is gained: `+25.1%` where the figure is a quarter lower and lower is better, or `-200 us`.
+/// Gain of a change: `+25.1%` where the figure is a quarter lower and lower is better, or `-200 us`.
 pub fn gain(c: &Comparison) -> Option<String> {
     match &c.difference {
         Some(found) => Some(signed_with_unit(sign(c.better) * found.value, &c.unit)),

@@ -68,7 +68,7 @@ fn head(table: &Table) -> Vec<String> {
     entries.into_iter().flat_map(entry).collect()
 }
 
-/// What the tables above do not have of a cell.
+/// Lines about a cell that the tables above do not have.
 fn cell(table: &Table, cell: &CellTable) -> Vec<String> {
     let mut lines = vec![String::new(), plain(&cell.name)];
     if let Some(missing) = words::cell_not_measured(cell) {

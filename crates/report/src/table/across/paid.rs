@@ -20,7 +20,7 @@ pub struct Paid {
     pub change: Change,
 }
 
-/// What antagonists had under each arm but the baseline, where there are any.
+/// CPU time that antagonists had under each arm but the baseline, where there are any.
 pub fn paid(results: &ResultSet) -> Vec<Paid> {
     let experiment = &results.experiment;
     if experiment.imported().is_some() {
