@@ -17,7 +17,7 @@ mod user;
 mod view;
 
 pub use landlock::Restriction;
-pub use user::User;
+pub use user::{User, holds_a_home};
 pub use view::{Step, View};
 
 use child::Ops;

@@ -80,13 +80,28 @@ impl User {
         }
     }
 
-    /// Root's and people's home directories, as far as passwd(5) has them.
+    /// Root's and people's home directories, as far as passwd(5) has them, and the directories that
+    /// usually hold homes.
     pub fn homes() -> Vec<PathBuf> {
         let is_person = |user: &User| user.uid == 0 || (1000..NOBODY).contains(&user.uid);
+        let usual = ["/home", "/root"].map(PathBuf::from);
         let people = passwd();
         let people = entries(&people).filter(is_person);
-        people.filter_map(|user| user.home).collect()
+        usual
+            .into_iter()
+            .chain(people.filter_map(|user| user.home))
+            .collect()
     }
+}
+
+/// True for one of these homes, and for a directory with one in it. Whoever names such a directory
+/// among others, as in `PATH`, does not mean all that it holds.
+pub fn holds_a_home(path: &Path, homes: &[PathBuf]) -> bool {
+    let is_in = |home: &PathBuf, path: &Path| {
+        let home = fs::canonicalize(home);
+        home.is_ok_and(|home| home.starts_with(path))
+    };
+    fs::canonicalize(path).is_ok_and(|path| homes.iter().any(|home| is_in(home, &path)))
 }
 
 /// The most that is read of passwd(5).

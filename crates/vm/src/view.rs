@@ -6,7 +6,7 @@
 use super::failure::unmet;
 use super::scripted;
 use crate::VmError;
-use confine::{Confinement, Export, Restriction, User, View};
+use confine::{Confinement, Export, Restriction, User, View, holds_a_home};
 use doors::read::{Asked, output_of_child};
 use doors::started::tool;
 use model::Experiment;
@@ -103,7 +103,7 @@ pub fn confinement(wanted: &Wanted) -> Result<Confinement, VmError> {
             Vec::new()
         }
     };
-    let homes: Vec<PathBuf> = home.into_iter().chain(homes()).collect();
+    let homes: Vec<PathBuf> = home.into_iter().chain(User::homes()).collect();
     // One may be below a directory of packages, as /var/lib/NAME or /opt/NAME.
     homes.iter().for_each(|home| view.hide(home));
     if is_root {
@@ -120,7 +120,7 @@ pub fn confinement(wanted: &Wanted) -> Result<Confinement, VmError> {
         let path = real(path.to_owned());
         kept_back.iter().any(|secret| path.starts_with(secret))
     };
-    let is_needed = |path: &&PathBuf| !is_secret(path) && !is_too_much(path, &homes);
+    let is_needed = |path: &&PathBuf| !is_secret(path) && !holds_a_home(path, &homes);
     for path in wanted.paths.iter().filter(is_needed) {
         show(&mut view, path);
     }
@@ -170,21 +170,6 @@ fn hide_all_but(view: &mut View, directory: &Path, shown: &[&str]) {
             view.hide(path);
         }
     }
-}
-
-/// Homes of this machine, and the directories that usually hold them.
-fn homes() -> Vec<PathBuf> {
-    let usual = ["/home", "/root"].map(PathBuf::from);
-    usual.into_iter().chain(User::homes()).collect()
-}
-
-/// True for a home, and for a directory with homes in it: who works there does not mean all of it.
-fn is_too_much(path: &Path, homes: &[PathBuf]) -> bool {
-    let holds = |path: &Path, home: &Path| {
-        let home = fs::canonicalize(home);
-        home.is_ok_and(|home| home.starts_with(path))
-    };
-    fs::canonicalize(path).is_ok_and(|path| homes.iter().any(|home| holds(&path, home)))
 }
 
 fn hide_from_guests_of_root(view: &mut View) {
@@ -351,7 +336,7 @@ fn is_named(path: PathBuf) -> bool {
     }
     let own = env::var_os("HOME").map(PathBuf::from);
     let homes: Vec<PathBuf> = own.into_iter().chain(homes()).collect();
-    !is_too_much(&path, &homes)
+    !holds_a_home(&path, &homes)
 }
 
 /// Files that these programs need to start: what their links lead to, the interpreters of scripts, and

@@ -4,7 +4,7 @@
 use super::{Agreed, named};
 use crate::read::{LARGE_FILE_BYTES, copy_within, open_file_here};
 use crate::written::{self, Beside};
-use confine::{Confinement, User, View};
+use confine::{Confinement, User, View, holds_a_home};
 use rustix::fs::{
     AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, chmodat, chownat, openat, statat,
 };
@@ -117,7 +117,15 @@ impl Workshop {
         let Some(user) = &self.user else {
             return Ok(Confinement::default());
         };
+        let mut homes = User::homes();
+        homes.extend(user.home.clone());
         let mut view = View::default();
+        // The user may be who called sudo, whose home has keys that no build needs.
+        homes.iter().for_each(|home| view.hide(home));
+        let programs = std::env::var_os("PATH").unwrap_or_default();
+        let programs = std::env::split_paths(&programs)
+            .filter(|dir| dir.is_absolute() && !holds_a_home(dir, &homes));
+        programs.for_each(|dir| view.show_to(user, dir));
         let all = std::iter::once(&self.dir).chain(shown);
         all.for_each(|path| view.show_to(user, path));
         let mut confinement = Confinement {
@@ -311,6 +319,35 @@ mod tests {
         assert!(error.to_string().contains("not of the user"), "{error}");
         workshop.take_file(&made, &taken).unwrap();
         assert_eq!(taken.metadata().unwrap().mode() & 0o777, 0o644);
+    }
+
+    #[test]
+    fn a_build_sees_nothing_of_its_users_home_but_what_it_is_shown() {
+        let Some(user) = User::in_place_of_root() else {
+            return ::tests::skipped("only root hides something from others");
+        };
+        let home = tempfile::tempdir().unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let source = home.path().join("source");
+        fs::create_dir(&source).unwrap();
+        fs::write(source.join("main.c"), "text\n").unwrap();
+        fs::write(home.path().join("key"), "secret\n").unwrap();
+        for path in [home.path(), &home.path().join("key")] {
+            fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
+        }
+        let user = User {
+            home: Some(home.path().to_owned()),
+            ..user
+        };
+        let workshop = Workshop::open(Agreed::by_command(), Some(user), dir.path()).unwrap();
+        let mut sh = workshop.command("sh");
+        let script = format!("cat {0}/source/main.c {0}/key", home.path().display());
+        sh.args(["-c", &script]).current_dir(workshop.dir());
+        sh.stdout(std::process::Stdio::piped());
+        sh.stderr(std::process::Stdio::null());
+        let child = workshop.spawn(sh, &[source]).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "text\n");
     }
 
     /// By path, the last of them could not even be named. A tree that is given from the top is the

@@ -137,10 +137,7 @@ fn run(command: &str, directory: &Path, log: &Path) -> std::io::Result<ExitStatu
         .stdin(Stdio::null())
         .stdout(output)
         .stderr(errors);
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let programs = std::env::split_paths(&path).filter(|dir| dir.is_absolute());
-    let shown: Vec<PathBuf> = programs.chain([directory.to_owned()]).collect();
-    let child = workshop.spawn(shell, &shown);
+    let child = workshop.spawn(shell, &[directory.to_owned()]);
     let status = child.map_err(std::io::Error::other)?.wait()?;
     workshop.take_back(directory)?;
     Ok(status)
