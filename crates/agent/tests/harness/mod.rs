@@ -138,12 +138,16 @@ impl Agent {
         children.find(|pid| line(pid) == b"schedlab\0guard\0")
     }
 
-    /// Kills the guard alone, and waits until it is gone.
+    /// Kills the guard alone, and waits until its parent can know it: a process that ends has no
+    /// command line any more some time before.
     pub fn kill_guard(&self) -> i32 {
         eventually("there is a guard", || self.guard().is_some());
         let guard = self.guard().unwrap();
         signal(guard, Signal::KILL);
-        eventually("the guard has ended", || self.guard().is_none());
+        eventually("the guard has ended", || {
+            let stat = fs::read_to_string(format!("/proc/{guard}/stat"));
+            stat.map_or(true, |stat| stat.contains(") Z "))
+        });
         guard
     }
 

@@ -155,7 +155,9 @@ fn each_trial_has_a_boot_of_its_own_where_that_is_asked_for() {
     let file = bench.file("reset.toml", &text);
     let output = bench.run(&["run", &file, "-o", "out"]);
     expect_code(&output, 0);
-    let trials = trials(&bench);
+    // A host that is busy may spoil one, which is repeated.
+    let mut trials = trials(&bench);
+    trials.retain(|stored| stored.trial.is_ok());
     let boot_of = |t: &StoredTrial| std::fs::read_to_string(t.dir.join("stdout.log"));
     let boots: BTreeSet<String> = trials.iter().map(|t| boot_of(t).expect("kept")).collect();
     assert_eq!((trials.len(), boots.len()), (2, 2), "{boots:?}");
