@@ -28,6 +28,7 @@ mod fold;
 pub mod hlog;
 mod noise;
 mod quantity;
+mod shift;
 mod words;
 
 pub use columns::wrap;

@@ -135,6 +135,48 @@ fn the_smallest_effect_of_a_difference_is_in_its_unit() {
     assert_eq!(found["difference"]["smallest_effect"], 300.0);
 }
 
+/// Results `name` of an experiment whose figures are in files, so that it stays the same.
+fn measured(bench: &Bench, name: &str, [nice, other]: [&str; 2]) {
+    bench.file("nice.sh", nice);
+    bench.file("other.sh", other);
+    let text = experiment("sh nice.sh", "sh other.sh", LOWER);
+    let file = bench.file("scales.toml", &text);
+    let output = bench.run(&["run", "--wait", &file, "-o", name]);
+    expect_code(&output, 0);
+}
+
+#[test]
+fn a_gate_and_a_comparison_of_two_runs_judge_misses_that_come_from_none() {
+    let _turn = alone();
+    let bench = Bench::default();
+    measured(&bench, "none", [NONE, NONE]);
+    measured(&bench, "once-more", [NONE, NONE]);
+    measured(&bench, "missed", [&about("3.0"), NONE]);
+    let gate = |new: &str, by: &str, code: i32| -> Value {
+        let args = ["gate", "none", new, "--by", by, "--format", "json"];
+        let output = bench.run(&args);
+        expect_code(&output, code);
+        serde_json::from_str(&stdout(&output)).unwrap()
+    };
+    for by in ["effects", "levels"] {
+        let of_nice = |found: &Value| {
+            let mut checks = found["checks"].as_array().unwrap().iter();
+            let nice = checks.find(|c| c["arm"] == "nice" && c["metric"] == "figure");
+            nice.unwrap().clone()
+        };
+        let missed = of_nice(&gate("missed", by, 5));
+        assert_eq!(missed["call"], "regression", "{by}: {missed}");
+        let rose = missed["difference"]["low"].as_f64().unwrap();
+        assert!((3.0..3.1).contains(&rose), "{by}: {missed}");
+        let same = of_nice(&gate("once-more", by, 0));
+        assert_eq!(same["call"], "same", "{by}: {same}");
+    }
+    let output = bench.run(&["compare", "none", "missed"]);
+    expect_code(&output, 0);
+    let said = stdout(&output);
+    assert!(said.contains("[+3.0") && said.contains("differs"), "{said}");
+}
+
 #[test]
 fn a_smallest_effect_in_a_unit_is_refused_for_a_ratio() {
     let bench = Bench::default();

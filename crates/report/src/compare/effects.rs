@@ -2,6 +2,7 @@
 
 use super::matched::Matched;
 use super::{Agreement, Effect, Estimate};
+use crate::shift::Shift;
 use crate::table::{CellTable, Comparison, Table};
 
 pub fn effects(matched: &Matched, a: &Table, b: &Table, full: bool) -> Vec<Effect> {
@@ -29,7 +30,8 @@ fn counterpart<'a>(cell: &'a CellTable, of: &Comparison) -> Option<&'a Compariso
 }
 
 fn effect(cell: &str, a: &Comparison, b: &Comparison) -> Effect {
-    let (estimate_a, estimate_b) = (estimate(a), estimate(b));
+    let in_unit = a.difference.is_some() || b.difference.is_some();
+    let (estimate_a, estimate_b) = (estimate(a, in_unit), estimate(b, in_unit));
     Effect {
         cell: cell.to_owned(),
         metric: a.metric.clone(),
@@ -42,11 +44,13 @@ fn effect(cell: &str, a: &Comparison, b: &Comparison) -> Effect {
     }
 }
 
-fn estimate(comparison: &Comparison) -> Estimate {
+/// Both sides are on one scale: in the unit where one of them has no ratio.
+fn estimate(comparison: &Comparison, in_unit: bool) -> Estimate {
     Estimate {
         ratio: comparison.ratio,
         low: comparison.low,
         high: comparison.high,
+        difference: Shift::of_effect(comparison, 0.0).filter(|_| in_unit),
         verdict: comparison.verdict,
         blocks: comparison.blocks,
     }

@@ -2,7 +2,8 @@
 
 use super::Level;
 use super::matched::Matched;
-use model::Better;
+use crate::shift::{self, Shift};
+use model::{Better, Own, Scale};
 use results::ResultSet;
 use stats::rank;
 
@@ -41,13 +42,13 @@ pub fn metrics(results: &ResultSet, cell: usize, full: bool) -> Vec<String> {
         .collect()
 }
 
-/// Positive figures of the trials that count, since only those have a logarithm.
+/// Figures of the trials that count.
 fn values(results: &ResultSet, cell: usize, arm: usize, metric: &str) -> Vec<f64> {
     let trials = results.trials.iter().map(|stored| &stored.trial);
     let here = trials.filter(|t| t.is_ok() && t.place.cell == cell && t.place.arm == arm);
     here.filter_map(|t| t.metric(metric))
         .map(|m| m.value)
-        .filter(|v| *v > 0.0 && v.is_finite())
+        .filter(|value| value.is_finite())
         .collect()
 }
 
@@ -58,10 +59,15 @@ fn level(
     [a, b]: &[Vec<f64>; 2],
     results: &ResultSet,
 ) -> Option<Level> {
-    let alpha = 1.0 - results.experiment.stop.confidence;
-    let logs = |values: &[f64]| -> Vec<f64> { thinned(values).iter().map(|v| v.ln()).collect() };
-    let shift = rank::hodges_lehmann_shift(&logs(b), &logs(a), alpha);
+    let own = shift::own(results, metric);
+    let figures = [a.clone(), b.clone()];
+    let in_unit = shift::scale(own, &figures) == Scale::Difference;
+    let shift = shift_of(&figures, in_unit, results);
     let interval = shift.and_then(|s| s.interval);
+    let of_ratio = |end: fn(&stats::Interval) -> f64| {
+        let ends = interval.as_ref().filter(|_| !in_unit);
+        ends.map(|interval| end(interval).exp())
+    };
     Some(Level {
         cell: cell.to_owned(),
         metric: metric.to_owned(),
@@ -71,9 +77,39 @@ fn level(
         b_median: stats::summary::median(b)?,
         a_trials: a.len(),
         b_trials: b.len(),
-        ratio: shift.map(|s| s.value.exp()),
-        low: interval.map(|i| i.low.exp()),
-        high: interval.map(|i| i.high.exp()),
+        ratio: shift.filter(|_| !in_unit).map(|s| s.value.exp()),
+        low: of_ratio(|i| i.low),
+        high: of_ratio(|i| i.high),
+        difference: shift.filter(|_| in_unit).map(|shift| Shift {
+            value: shift.value,
+            low: shift.interval.map(|i| i.low),
+            high: shift.interval.map(|i| i.high),
+            smallest_effect: smallest_effect(own, a, results),
+            unit: unit(results, metric),
+        }),
+    })
+}
+
+/// How far the second figures are from the first ones, in the unit or as a logarithm of the ratio.
+fn shift_of([a, b]: &[Vec<f64>; 2], in_unit: bool, results: &ResultSet) -> Option<rank::Estimate> {
+    let alpha = 1.0 - results.experiment.stop.confidence;
+    let scaled = |values: &[f64]| -> Vec<f64> {
+        let values = thinned(values).into_iter();
+        match in_unit {
+            true => values.collect(),
+            false => values.map(f64::ln).collect(),
+        }
+    };
+    rank::hodges_lehmann_shift(&scaled(b), &scaled(a), alpha)
+}
+
+/// Smallest difference of interest: what the metric says, else that of the experiment of its usual size.
+fn smallest_effect(own: Option<&Own>, figures: &[f64], results: &ResultSet) -> f64 {
+    let said = own.and_then(|own| own.smallest_effect);
+    said.unwrap_or_else(|| {
+        let sizes: Vec<f64> = figures.iter().map(|value| value.abs()).collect();
+        let level = stats::summary::median(&sizes).unwrap_or(0.0);
+        results.experiment.stop.smallest_effect * level
     })
 }
 

@@ -15,6 +15,7 @@ pub(crate) mod matched;
 mod text;
 
 use crate::lacks::Pair;
+use crate::shift::Shift;
 use crate::table::{Table, Verdict};
 use differences::Divergence;
 use matched::Matched;
@@ -73,11 +74,14 @@ struct Effect {
     agreement: Agreement,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 struct Estimate {
     ratio: Option<f64>,
     low: Option<f64>,
     high: Option<f64>,
+    /// Change in the unit of the metric, where one of the sides has no ratio.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    difference: Option<Shift>,
     verdict: Verdict,
     blocks: usize,
 }
@@ -92,9 +96,19 @@ enum Agreement {
     Open,
 }
 
+impl Estimate {
+    /// The interval on the scale of both sides.
+    fn bounds(&self) -> Option<(f64, f64)> {
+        match &self.difference {
+            Some(difference) => difference.bounds(),
+            None => self.low.zip(self.high),
+        }
+    }
+}
+
 impl Agreement {
     fn between(a: &Estimate, b: &Estimate) -> Agreement {
-        let apart = match (a.low.zip(a.high), b.low.zip(b.high)) {
+        let apart = match (a.bounds(), b.bounds()) {
             (Some((a_low, a_high)), Some((b_low, b_high))) => a_high < b_low || b_high < a_low,
             _ => false,
         };
@@ -142,6 +156,9 @@ pub(crate) struct Level {
     pub ratio: Option<f64>,
     pub low: Option<f64>,
     pub high: Option<f64>,
+    /// Change in the unit, where a figure is 0 or below it; the ratio is not there then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub difference: Option<Shift>,
 }
 
 /// `full`: every metric that is judged, not only those that decide.

@@ -4,6 +4,7 @@ use super::differences::Divergence;
 use super::{Effect, Estimate, Level, SideBySide, SideInfo};
 use crate::columns::{Align, Columns, wrap};
 use crate::quantity::{change, interval, with_unit};
+use crate::shift::Shift;
 
 const INDENT: usize = 2;
 /// Narrower than any terminal, and wider than a line that is pleasant to read.
@@ -91,8 +92,11 @@ fn levels_of_cell(levels: &[Level], width: usize) -> Vec<String> {
             level.arm.clone(),
             with_unit(level.a_median, &level.unit),
             with_unit(level.b_median, &level.unit),
-            level.ratio.map_or("-".to_owned(), change),
-            bounds(level.low, level.high),
+            moved(level),
+            match &level.difference {
+                Some(difference) => in_unit(difference),
+                None => bounds(level.low, level.high),
+            },
             format!("{}, {}", level.a_trials, level.b_trials),
         ]);
     }
@@ -169,9 +173,23 @@ fn table(columns: &Columns, width: usize, shrink: &[usize]) -> Vec<String> {
     lines
 }
 
+/// The change on the scale of the metric.
+fn moved(level: &Level) -> String {
+    let difference = level.difference.as_ref().map(Shift::change);
+    let change = difference.or_else(|| level.ratio.map(change));
+    change.unwrap_or_else(|| "-".to_owned())
+}
+
+fn in_unit(difference: &Shift) -> String {
+    difference.interval().unwrap_or_else(|| "-".to_owned())
+}
+
 /// `better  [+30.2%, +42.7%]`.
 fn estimate(estimate: &Estimate) -> String {
-    let bounds = bounds(estimate.low, estimate.high);
+    let bounds = match &estimate.difference {
+        Some(difference) => in_unit(difference),
+        None => bounds(estimate.low, estimate.high),
+    };
     format!("{:<7} {bounds}", estimate.verdict.as_str())
 }
 

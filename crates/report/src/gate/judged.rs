@@ -4,6 +4,7 @@ use super::{Call, Check};
 use crate::compare::levels;
 use crate::compare::matched::Matched;
 use crate::quantity::{change, interval, with_unit};
+use crate::shift::Shift;
 use crate::table::{CellTable, Comparison, Table};
 use model::Better;
 use results::ResultSet;
@@ -32,8 +33,40 @@ fn counterpart<'a>(cell: &'a CellTable, of: &Comparison) -> Option<&'a Compariso
     all.find(|c| c.arm == of.arm && c.metric == of.metric)
 }
 
+/// A figure of one of them has no ratio.
+fn is_of_differences(then: &Comparison, now: Option<&Comparison>) -> bool {
+    then.difference.is_some() || now.is_some_and(|now| now.difference.is_some())
+}
+
+/// In the unit of the metric; of runs of which one has ratios, too.
+fn effect_in_unit(cell: &str, then: &Comparison, now: Option<&Comparison>, smallest: f64) -> Check {
+    let of = |comparison: &Comparison| Shift::of_effect(comparison, smallest);
+    let (before, after) = (of(then), now.and_then(of));
+    let shown = |shift: &Option<Shift>| shift.as_ref().map(Shift::in_words);
+    let told = |shift| shown(shift).unwrap_or_else(|| "no figure".to_owned());
+    let figures = format!("{}, now {}", told(&before), told(&after));
+    let difference = before
+        .zip(after)
+        .map(|(then, now)| Shift::between(&then, &now));
+    Check {
+        cell: cell.to_owned(),
+        metric: then.metric.clone(),
+        better: then.better,
+        arm: then.arm.clone(),
+        ratio: None,
+        low: None,
+        high: None,
+        call: call_in_unit(difference.as_ref(), then.better),
+        difference,
+        figures,
+    }
+}
+
 /// The interval holds wherever both intervals hold: no assumption, and wider than needed.
 fn effect(cell: &str, then: &Comparison, now: Option<&Comparison>, smallest: f64) -> Check {
+    if is_of_differences(then, now) {
+        return effect_in_unit(cell, then, now, smallest);
+    }
     let bounds = |c: &Comparison| c.low.zip(c.high);
     let interval = bounds(then).zip(now.and_then(bounds));
     let interval =
@@ -47,6 +80,7 @@ fn effect(cell: &str, then: &Comparison, now: Option<&Comparison>, smallest: f64
         ratio: ratio.map(|(then, now)| now / then),
         low: interval.map(|i| i.0),
         high: interval.map(|i| i.1),
+        difference: None,
         call: call(interval, then.better, smallest),
         figures: format!("{}, now {}", shown(Some(then)), shown(now)),
     }
@@ -84,7 +118,11 @@ pub fn levels(matched: &Matched, stored: &ResultSet, new: &ResultSet) -> Vec<Che
             ratio: level.ratio,
             low: level.low,
             high: level.high,
-            call: call(interval, better, smallest),
+            call: match &level.difference {
+                Some(difference) => call_in_unit(Some(difference), better),
+                None => call(interval, better, smallest),
+            },
+            difference: level.difference,
         })
     });
     checks.collect()
@@ -99,11 +137,26 @@ pub fn direction(results: &ResultSet, metric: &str) -> Option<Better> {
 
 /// The smallest effect is as wide in both directions on the scale of ratios.
 fn call(interval: Option<(f64, f64)>, better: Better, smallest: f64) -> Call {
+    called(interval, (1.0 / (1.0 + smallest), 1.0 + smallest), better)
+}
+
+/// The call on a change in the unit of the metric.
+fn call_in_unit(difference: Option<&Shift>, better: Better) -> Call {
+    let smallest = difference.map_or(0.0, |shift| shift.smallest_effect);
+    called(
+        difference.and_then(Shift::bounds),
+        (-smallest, smallest),
+        better,
+    )
+}
+
+/// The call on an interval by the changes that are of no interest.
+fn called(interval: Option<(f64, f64)>, (least, most): (f64, f64), better: Better) -> Call {
     let Some((low, high)) = interval else {
         return Call::Unknown;
     };
-    let (fell, rose) = (high < 1.0 / (1.0 + smallest), low > 1.0 + smallest);
-    let inside = low >= 1.0 / (1.0 + smallest) && high <= 1.0 + smallest;
+    let (fell, rose) = (high < least, low > most);
+    let inside = low >= least && high <= most;
     match (fell, rose, better) {
         (true, _, Better::Higher) | (_, true, Better::Lower) => Call::Regression,
         (true, _, Better::Lower) | (_, true, Better::Higher) => Call::Improvement,

@@ -21,6 +21,7 @@ mod tests;
 use crate::compare::matched::Matched;
 use crate::compare::same_run;
 use crate::lacks;
+use crate::shift::Shift;
 use model::Better;
 use results::ResultSet;
 use serde::Serialize;
@@ -106,6 +107,9 @@ pub struct Check {
     pub low: Option<f64>,
     /// Upper end of the interval.
     pub high: Option<f64>,
+    /// Change in the unit of the metric, where a figure is 0 or below it and has no ratio.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub difference: Option<Shift>,
     /// Answer.
     pub call: Call,
     /// The two figures, in words.
@@ -241,8 +245,12 @@ impl By {
         let mut lacks = pair.lacks();
         let lost = lacks::lost_places(new);
         lacks.extend(lost.map(|lost| format!("the new run: {lost}")));
-        let apart = checks.iter().filter(|c| c.call == Call::Unknown);
-        let apart = apart.filter(|_| self == By::Trials);
+        // Of what was measured in blocks, an interval that decides nothing is an answer; none at all is not.
+        let is_apart = |check: &&Check| match self {
+            By::Trials => check.call == Call::Unknown,
+            By::Effects | By::Levels => check.ratio.is_none() && check.difference.is_none(),
+        };
+        let apart = checks.iter().filter(is_apart);
         lacks.extend(apart.map(|c| format!("{}, {}: {}: {}", c.cell, c.arm, c.metric, c.figures)));
         lacks
     }

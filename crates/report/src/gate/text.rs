@@ -60,6 +60,9 @@ fn table(checks: &[&Check], width: usize) -> Vec<String> {
 
 /// `+3.2% [+1.0%, +5.4%]`.
 pub(super) fn moved(check: &Check) -> String {
+    if let Some(difference) = &check.difference {
+        return difference.in_words();
+    }
     let bounds = check.low.zip(check.high);
     match (check.ratio, bounds) {
         (Some(ratio), Some((low, high))) => format!("{} {}", change(ratio), interval(low, high)),

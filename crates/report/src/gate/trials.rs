@@ -96,6 +96,7 @@ fn check(
         ratio,
         low: None,
         high: None,
+        difference: None,
         call,
         figures,
     }

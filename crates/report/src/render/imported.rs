@@ -82,7 +82,7 @@ fn case_and_load(row: &Row) -> (String, String) {
         .strip_prefix(row.benchmark())
         .unwrap_or(&row.workload);
     let load = row.cell.strip_prefix(&row.workload).unwrap_or_default();
-    let shown = |text: &str, other: &str| match text.trim() {
+    let shown = |text: &str, other: &str| match text.trim_matches([',', ' ']) {
         "" => other.to_owned(),
         text => plain(text),
     };

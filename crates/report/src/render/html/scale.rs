@@ -53,31 +53,54 @@ impl Scale {
     }
 
     fn position(&self, ratio: f64) -> f64 {
+        self.position_of_ln(ratio.ln())
+    }
+
+    fn position_of_ln(&self, ln: f64) -> f64 {
         let far = |ln: f64| (ln / self.effect).asinh();
-        let at = 50.0 + 50.0 * far(ratio.ln()) / far(self.half);
+        let at = 50.0 + 50.0 * far(ln) / far(self.half);
         at.clamp(0.0, 100.0)
     }
 
-    fn is_beyond(&self, ratio: f64) -> bool {
-        ratio.ln().abs() > self.half
+    /// Lower end, centre and upper end of a comparison as logarithms. A difference has the place of the
+    /// ratio that is as many smallest effects away from no change.
+    fn ends(&self, c: &Comparison) -> [Option<f64>; 3] {
+        let Some(found) = &c.difference else {
+            return [c.low, c.ratio, c.high].map(|ratio| Some(ratio?.ln()));
+        };
+        let smallest = found.smallest_effect;
+        [found.low, Some(found.value), found.high]
+            .map(|value| Some(self.ln_of_difference(value?, smallest)))
+    }
+
+    /// Nothing over nothing is no change; anything over nothing is beyond the edge.
+    fn ln_of_difference(&self, value: f64, smallest: f64) -> f64 {
+        let effects = value / smallest;
+        match effects.is_nan() {
+            true => 0.0,
+            false => effects * self.effect,
+        }
     }
 
     pub fn plot(&self, c: &Comparison) -> IntervalPlot {
-        let band = self.effect.exp();
-        let (left, right) = (self.position(1.0 / band), self.position(band));
-        let seen = [c.low, c.ratio, c.high];
-        let beyond = |side: fn(f64) -> bool| {
-            let mut shown = seen.iter().flatten();
-            shown.any(|ratio| self.is_beyond(*ratio) && side(*ratio))
+        let [low, centre, high] = self.ends(c);
+        let (left, right) = (
+            self.position_of_ln(-self.effect),
+            self.position_of_ln(self.effect),
+        );
+        let beyond = |side: f64| {
+            let mut shown = [low, centre, high].into_iter().flatten();
+            shown.any(|ln| ln * side > self.half)
         };
+        let at = |ln: Option<f64>| ln.map(|ln| percent(self.position_of_ln(ln)));
         IntervalPlot {
             band_left: percent(left),
             band_width: percent(right - left),
-            ratio: c.ratio.map(|ratio| percent(self.position(ratio))),
-            low: c.low.map(|ratio| percent(self.position(ratio))),
-            high: c.high.map(|ratio| percent(self.position(ratio))),
-            cut_left: beyond(|ratio| ratio < 1.0),
-            cut_right: beyond(|ratio| ratio > 1.0),
+            ratio: at(centre),
+            low: at(low),
+            high: at(high),
+            cut_left: beyond(-1.0),
+            cut_right: beyond(1.0),
         }
     }
 
@@ -137,8 +160,19 @@ mod tests {
     #[test]
     fn what_is_beyond_the_axis_stays_on_its_edge() {
         assert_eq!(SCALE.position(100.0), 100.0);
-        assert!(SCALE.is_beyond(100.0));
-        assert!(!SCALE.is_beyond(1.2));
+    }
+
+    #[test]
+    fn a_difference_is_as_far_out_as_it_has_smallest_effects() {
+        let at = |value, smallest| SCALE.position_of_ln(SCALE.ln_of_difference(value, smallest));
+        assert_eq!(at(0.0, 4.0), 50.0);
+        assert_eq!(at(4.0, 4.0), SCALE.position(0.02_f64.exp()));
+        assert!((at(-8.0, 4.0) + at(8.0, 4.0) - 100.0).abs() < 1e-9);
+        // Without a smallest effect there is nothing between no change and the edge.
+        assert_eq!(
+            [at(0.0, 0.0), at(3.0, 0.0), at(-3.0, 0.0)],
+            [50.0, 100.0, 0.0]
+        );
     }
 
     #[test]

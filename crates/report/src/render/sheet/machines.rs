@@ -2,6 +2,7 @@
 
 use super::{Sheet, SheetCell, SheetRow, detail, plain, tint};
 use crate::quantity::{change, interval};
+use crate::shift::Shift;
 use crate::table::across::ByMachine;
 use crate::table::across::machines::OnMachine;
 use crate::table::{CellTable, Comparison, Table, Verdict};
@@ -88,10 +89,14 @@ fn comparison<'a>(cell: &'a CellTable, by: &ByMachine) -> Option<&'a Comparison>
 
 /// `+44.6% worse!`.
 fn of_one(on: &OnMachine, better: Better) -> SheetCell {
+    let differs = if on.differs { "!" } else { "" };
+    if let Some(difference) = &on.difference {
+        let said = format!("{} {}{differs}", difference.change(), on.verdict.as_str());
+        return plain(said, difference.interval().unwrap_or_default());
+    }
     let Some(ratio) = on.ratio else {
         return SheetCell::missing();
     };
-    let differs = if on.differs { "!" } else { "" };
     SheetCell {
         text: format!("{} {}{differs}", change(ratio), on.verdict.as_str()),
         detail: detail(on.low.zip(on.high), on.blocks),
@@ -109,9 +114,17 @@ fn of_many(machines: &[OnMachine]) -> [SheetCell; 6] {
         let same = machines.iter().filter(|on| on.verdict == verdict);
         plain(same.count().to_string(), String::new())
     };
-    let measured = || machines.iter().filter_map(|on| Some((on.ratio?, on)));
+    let value = |on: &OnMachine| match &on.difference {
+        Some(difference) => Some(difference.value),
+        None => on.ratio,
+    };
+    let measured = || machines.iter().filter_map(|on| Some((value(on)?, on)));
     let end = |found: Option<(f64, &OnMachine)>| match found {
-        Some((ratio, on)) => plain(change(ratio), on.machine.clone()),
+        Some((value, on)) => {
+            let difference = on.difference.as_ref().map(Shift::change);
+            let said = difference.unwrap_or_else(|| change(value));
+            plain(said, on.machine.clone())
+        }
         None => SheetCell::missing(),
     };
     [

@@ -52,7 +52,7 @@ fn beside_baseline(table: &Table, title: &str, rows: &[&Row], arm: usize) -> She
             .cell
             .strip_prefix(row.benchmark())
             .unwrap_or(&row.cell)
-            .trim();
+            .trim_matches([',', ' ']);
         let cell = if cell.is_empty() { &row.cell } else { cell };
         SheetRow {
             labels: vec![cell.to_owned()],

@@ -2,6 +2,7 @@
 
 use super::{GeometricMean, geometric_mean};
 use crate::quantity::{change, interval};
+use crate::shift::Shift;
 use crate::table::{CellTable, Comparison, Verdict, build};
 use results::ResultSet;
 use serde::Serialize;
@@ -30,6 +31,9 @@ pub struct OnMachine {
     pub ratio: Option<f64>,
     pub low: Option<f64>,
     pub high: Option<f64>,
+    /// Change in the unit of the metric, where a figure of some machine is 0 or below it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub difference: Option<Shift>,
     pub verdict: Verdict,
     /// True if its interval has no value in common with those of most other machines.
     pub differs: bool,
@@ -63,14 +67,18 @@ pub fn by_machine(results: &ResultSet, cells: &[CellTable]) -> Vec<ByMachine> {
 
 impl ByMachine {
     fn of(cell: &CellTable, all: &Comparison, on_each: &[(&str, &[Comparison])]) -> Self {
+        let mut same = on_each.iter().filter_map(|(_, on)| same_as(all, on));
+        let in_unit = all.difference.is_some() || same.any(|c| c.difference.is_some());
         let machines = on_each.iter().map(|(name, comparisons)| {
             let same = same_as(all, comparisons);
+            let difference = same.and_then(|c| Shift::of_effect(c, 0.0));
             OnMachine {
                 machine: (*name).to_owned(),
                 blocks: same.map_or(0, |c| c.blocks),
                 ratio: same.and_then(|c| c.ratio),
                 low: same.and_then(|c| c.low),
                 high: same.and_then(|c| c.high),
+                difference: difference.filter(|_| in_unit),
                 verdict: same.map_or(Verdict::Unknown, |c| c.verdict),
                 differs: same.is_some_and(|one| differs(name, one, all, on_each)),
             }
@@ -85,7 +93,7 @@ impl ByMachine {
             metric: all.metric.clone(),
             arm: all.arm.clone(),
             baseline: all.baseline.clone(),
-            over_machines: geometric_mean(&ratios, alpha).filter(|_| ratios.len() > 1),
+            over_machines: geometric_mean(&ratios, alpha).filter(|_| ratios.len() > 1 && !in_unit),
             machines,
         }
     }
@@ -94,6 +102,13 @@ impl ByMachine {
     fn doubts(&self) -> impl Iterator<Item = String> {
         let differing = self.machines.iter().filter(|found| found.differs);
         differing.filter_map(|found| {
+            if let Some(difference) = &found.difference {
+                return Some(format!(
+                    "the machine {} differs from the others: {}",
+                    found.machine,
+                    difference.in_words()
+                ));
+            }
             let (ratio, (low, high)) = (found.ratio?, found.low.zip(found.high)?);
             let over = self.over_machines;
             let over = over.map_or_else(String::new, |mean| {
@@ -124,19 +139,22 @@ fn differs(
 ) -> bool {
     let others = on_each.iter().filter(|(other, _)| *other != name);
     let others = others.filter_map(|(_, comparisons)| same_as(all, comparisons));
-    let others: Vec<&Comparison> = others.filter(|c| c.low.is_some()).collect();
-    let apart = others.iter().filter(|other| is_apart(one, other));
+    let others: Vec<&Comparison> = others.collect();
+    let in_unit = others.iter().chain([&one]).any(|c| c.difference.is_some());
+    let bounds = |c: &Comparison| match in_unit {
+        true => Shift::of_effect(c, 0.0).and_then(|shift| shift.bounds()),
+        false => c.low.zip(c.high),
+    };
+    let others: Vec<(f64, f64)> = others.into_iter().filter_map(bounds).collect();
+    let own = bounds(one);
+    let is_apart = |other: &&(f64, f64)| own.is_some_and(|own| own.0 > other.1 || other.0 > own.1);
+    let apart = others.iter().filter(is_apart);
     2 * apart.count() > others.len()
 }
 
 fn same_as<'a>(all: &Comparison, on_machine: &'a [Comparison]) -> Option<&'a Comparison> {
     let mut same = on_machine.iter();
     same.find(|c| c.metric == all.metric && c.arm == all.arm)
-}
-
-fn is_apart(a: &Comparison, b: &Comparison) -> bool {
-    let ends = a.low.zip(a.high).zip(b.low.zip(b.high));
-    ends.is_some_and(|(a, b)| a.0 > b.1 || b.0 > a.1)
 }
 
 /// Says of each comparison which machines differ. All blocks together are not called the same where
