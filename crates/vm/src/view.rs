@@ -335,7 +335,7 @@ fn is_named(path: PathBuf) -> bool {
         return false;
     }
     let own = env::var_os("HOME").map(PathBuf::from);
-    let homes: Vec<PathBuf> = own.into_iter().chain(homes()).collect();
+    let homes: Vec<PathBuf> = own.into_iter().chain(User::homes()).collect();
     !holds_a_home(&path, &homes)
 }
 

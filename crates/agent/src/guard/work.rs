@@ -12,9 +12,9 @@ use rustix::process::{PidfdFlags, Signal, getppid, pidfd_open, pidfd_send_signal
 use std::env;
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Between two tries, which grow to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -23,7 +23,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(500);
 /// An agent that is stopped at so many looks one after the other does not go on by itself.
 const STOPPED_LOOKS: u32 = 3;
-/// While there is nothing to look at but the ends of two streams.
+/// An agent whose runner has been gone for so long hangs: what it undoes takes less.
+const PATIENCE: Duration = Duration::from_secs(180);
+/// While there is nothing to look at but ends.
 const LONG: Duration = Duration::from_secs(3600);
 /// Scores by which the kernel chooses what it kills for want of memory (proc(5)): never, which
 /// only root may ask for, and as little as others may.
@@ -39,7 +41,7 @@ pub fn guard_main() -> Result<(), AgentError> {
     let agent = env::var(AGENT_VARIABLE)
         .ok()
         .filter(|name| !name.is_empty());
-    wait_for_the_end(runner, WatchedAgent::parent());
+    wait_for_the_end(io::stdin(), runner, WatchedAgent::parent(), PATIENCE);
     let mut pause = FIRST_PAUSE;
     loop {
         // Needs no lock: nobody else has processes of this agent.
@@ -145,40 +147,53 @@ impl WatchedAgent {
         tasks::stat(Path::new("/"), self.pid).is_some_and(|stat| stat.state == 'T')
     }
 
+    /// Kills it with all that it started. A child that is stopped before it becomes a program of its own
+    /// has no mark yet, and holds all files of the agent.
     fn kill(&self) {
+        let own = std::process::id() as Pid;
+        let mut started = tasks::tree(Path::new("/"), self.pid);
+        started.retain(|pid| ![own, self.pid].contains(pid));
         // It may have ended by itself.
         let _ = pidfd_send_signal(&self.process, Signal::KILL);
+        processes::kill_all(&started);
     }
 }
 
-/// Returns when the agent is gone. One that is stopped, and whose runner is gone, is killed: it
-/// would keep its arm in force until somebody lets it go on.
-fn wait_for_the_end(runner: OwnedFd, agent: Option<WatchedAgent>) {
-    let agent_pipe = io::stdin();
+/// Returns when the agent is gone. One whose runner is gone is killed where it is stopped, or does not
+/// end: it would keep its arm in force until somebody lets it go on.
+fn wait_for_the_end(
+    agent_pipe: impl AsFd,
+    runner: OwnedFd,
+    agent: Option<WatchedAgent>,
+    patience: Duration,
+) {
     let mut runner = Some(runner);
+    let mut alone_since = None;
     let mut stopped = 0;
     loop {
         let mut fds = vec![PollFd::new(&agent_pipe, PollFlags::IN)];
+        // A process that it left may hold the pipe.
+        let process = agent.as_ref().map(|agent| &agent.process);
+        fds.extend(process.map(|process| PollFd::new(process, PollFlags::IN)));
+        let ends = fds.len();
         // Without events there is but the end; its requests are for the agent.
-        fds.extend(
-            runner
-                .as_ref()
-                .map(|fd| PollFd::new(fd, PollFlags::empty())),
-        );
+        let runner_end = runner.as_ref();
+        fds.extend(runner_end.map(|fd| PollFd::new(fd, PollFlags::empty())));
         wait_for(&mut fds, if runner.is_some() { LONG } else { LOOK });
         // An error reads like an end: the agent cannot be reached any more.
-        if !fds[0].revents().is_empty() {
+        let has_ended = |fd: &PollFd<'_>| !fd.revents().is_empty();
+        if fds[..ends].iter().any(has_ended) {
             return;
         }
-        let runner_ended = fds.get(1).is_some_and(|fd| !fd.revents().is_empty());
-        if runner_ended {
+        if fds.get(ends).is_some_and(has_ended) {
             runner = None;
         }
         let Some(agent) = agent.as_ref().filter(|_| runner.is_none()) else {
             continue;
         };
+        let since = *alone_since.get_or_insert_with(Instant::now);
         stopped = if agent.is_stopped() { stopped + 1 } else { 0 };
-        if stopped >= STOPPED_LOOKS {
+        if stopped >= STOPPED_LOOKS || since.elapsed() > patience {
             agent.kill();
         }
     }
@@ -193,4 +208,41 @@ fn ignore_signals() -> Result<(), AgentError> {
             .map_err(|e| AgentError::io("ignore signals in", Path::new("guard"), e))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    /// As where a child of the agent is stopped before it becomes a program: the agent waits for it, and
+    /// it holds the agent's files.
+    #[test]
+    fn an_agent_that_hangs_when_its_runner_is_gone_is_killed_with_what_it_started() {
+        let (agent_pipe, held) = io::pipe().unwrap();
+        let (told, tell) = io::pipe().unwrap();
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "sleep 1000 & echo $!; wait"]);
+        let mut agent = shell.stdin(told).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        let mut output = io::BufReader::new(agent.stdout.take().unwrap());
+        io::BufRead::read_line(&mut output, &mut line).unwrap();
+        let child: Pid = line.trim().parse().unwrap();
+        let pid = rustix::process::Pid::from_child(&agent);
+        let watched = WatchedAgent {
+            pid: agent.id() as Pid,
+            process: pidfd_open(pid, PidfdFlags::empty()).unwrap(),
+        };
+        let (runner, gone) = io::pipe().unwrap();
+        drop(runner);
+        wait_for_the_end(agent_pipe, gone.into(), Some(watched), Duration::ZERO);
+        agent.wait().unwrap();
+        let state = || tasks::stat(Path::new("/"), child).map(|stat| stat.state);
+        let limit = Instant::now() + Duration::from_secs(20);
+        while !matches!(state(), None | Some('Z')) {
+            assert!(Instant::now() < limit, "{:?}", state());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        drop((held, tell));
+    }
 }
