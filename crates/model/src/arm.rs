@@ -19,8 +19,8 @@ pub struct Arm {
     /// The role that the policy applies to.
     #[serde(default)]
     pub to: Role,
-    /// Weight of the server's cgroup, 1 ..= 10000, in place of that of its placement;
-    /// `None` leaves it as it is there.
+    /// Weight of the cgroups of the role of [`Arm::weighed_role`], 1 ..= 10000, in place of that of
+    /// their placements; `None` leaves it as it is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<u32>,
     /// Tunables of the kernel that the arm sets; all others stay as they are.
@@ -72,6 +72,20 @@ impl Arm {
         }
     }
 
+    /// Role whose cgroups the weight of the arm is for: the antagonists where the arm is theirs, and
+    /// otherwise the server and the services, since the load has no cgroup with a weight.
+    pub fn weighed_role(&self) -> Role {
+        match self.to {
+            Role::Antagonist => Role::Antagonist,
+            Role::Server | Role::Load => Role::Server,
+        }
+    }
+
+    /// Weight that the arm gives the cgroups of a role.
+    pub fn weight_of(&self, role: &Role) -> Option<u32> {
+        self.weight.filter(|_| self.weighed_role() == *role)
+    }
+
     /// Changes of the arm, in the words of the command line (`batch+nice=5`,
     /// `base_slice=1000000`), or `default`.
     pub fn summary(&self) -> String {
@@ -88,7 +102,10 @@ impl Arm {
                 _ => format!("{policy} ({})", self.to.name()),
             });
         }
-        parts.extend(self.weight.map(|weight| format!("weight={weight}")));
+        parts.extend(self.weight.map(|weight| match self.weighed_role() {
+            Role::Antagonist => format!("weight={weight} ({})", self.to.name()),
+            Role::Load | Role::Server => format!("weight={weight}"),
+        }));
         parts.extend(self.tunables.iter().map(|(k, v)| format!("{k}={v}")));
         if self.handicap_percent != 0.0 {
             parts.push(format!("handicap={}%", self.handicap_percent));

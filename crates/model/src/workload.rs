@@ -1,6 +1,7 @@
 //! Workloads and loads: the work that is measured, and how much of it.
 
 use crate::Placement;
+use crate::arm::Role;
 use crate::service::{Antagonist, OpenLoopParams, Server};
 use crate::stack::Service;
 use crate::turns::{InPlace, Piloted};
@@ -281,11 +282,23 @@ impl Workload {
 
     /// Places of the server, the services and the antagonists, in this order.
     pub fn placements(&self) -> impl Iterator<Item = &Placement> {
-        let server = self.server.iter().map(|server| &server.placement);
-        let services = self.services.iter().map(|service| &service.placement);
-        let antagonists = self.antagonists.iter();
-        let antagonists = antagonists.map(|antagonist| &antagonist.placement);
-        server.chain(services).chain(antagonists)
+        let served = self.placements_of(&Role::Server);
+        served.chain(self.placements_of(&Role::Antagonist))
+    }
+
+    /// Places of the programs of a role. The load has none.
+    pub fn placements_of<'a>(
+        &'a self,
+        role: &Role,
+    ) -> impl Iterator<Item = &'a Placement> + use<'a> {
+        let (answers, disturbs) = (*role == Role::Server, *role == Role::Antagonist);
+        let server = self.server.iter().filter(move |_| answers);
+        let services = self.services.iter().filter(move |_| answers);
+        let antagonists = self.antagonists.iter().filter(move |_| disturbs);
+        server
+            .map(|server| &server.placement)
+            .chain(services.map(|service| &service.placement))
+            .chain(antagonists.map(|antagonist| &antagonist.placement))
     }
 
     /// Places of [`Workload::placements`], to be changed.

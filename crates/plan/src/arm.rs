@@ -9,7 +9,7 @@ use crate::name::check_name;
 use crate::table::{Places, Value, keys_of, no_fault, own_keys, split};
 use ::target::Can;
 use agent::arm::POLICY_KEYS;
-use agent::arm::ingredient::{self, Around, Form, INGREDIENTS};
+use agent::arm::ingredient::{self, Around, Form, INGREDIENTS, Ingredient};
 use model::{Arm, Invalid, Place, Role, Workload};
 use schedule::check_quota;
 use serde::Deserialize;
@@ -27,6 +27,12 @@ pub fn forms() -> Vec<Form> {
     let ingredients = INGREDIENTS.all();
     forms.extend(ingredients.flat_map(|ingredient| ingredient.forms()));
     forms.extend([
+        (
+            "ROLE:CHANGE",
+            "a change for one role of the workload, which is load, server or antagonist: \
+             antagonist:nice=19, 'server:cpus=0-1'; without a role it is for the server where every \
+             workload has one, otherwise for the load",
+        ),
         ("A+B", "several changes together: batch+nice=5"),
         (
             "NAME:=ARM",
@@ -36,18 +42,41 @@ pub fn forms() -> Vec<Form> {
     forms
 }
 
-/// An arm from its short form.
+/// An arm from its short form, for the load unless it says another role.
 pub fn parse_arm(text: &str) -> Result<Arm, PlanError> {
+    parse_arm_for(text, &Role::Load)
+}
+
+/// An arm from its short form, for the usual role unless it says another.
+pub fn parse_arm_for(text: &str, usual: &Role) -> Result<Arm, PlanError> {
     let (name, changes) = match text.split_once(":=") {
         Some((name, changes)) => (name.trim().to_owned(), changes),
         None => (short_name(text), text),
     };
     check_name(&name)?;
     let mut arm = Arm::unchanged(&name);
-    for change in changes.split('+') {
-        apply(&mut arm, change.trim()).map_err(|e| prefix(text, e))?;
+    let mut first: Option<(Role, &str)> = None;
+    for written in changes.split('+').map(str::trim) {
+        let role = apply(&mut arm, written, usual).map_err(|e| prefix(text, e))?;
+        match (role, &first) {
+            (Some(role), Some(first)) if role != first.0 => {
+                return Err(prefix(text, two_roles(first, &(role, written))));
+            }
+            (Some(role), None) => first = Some((role, written)),
+            _ => {}
+        }
     }
+    arm.to = first.map_or_else(|| usual.clone(), |(role, _)| role);
     Ok(arm)
+}
+
+fn two_roles(first: &(Role, &str), second: &(Role, &str)) -> PlanError {
+    let whose = |(role, change): &(Role, &str)| format!("`{change}` is for the {}", role.name());
+    let message = format!("{}, {}", whose(first), whose(second));
+    PlanError::new(format!("{message}, and an arm changes one role")).with_help(
+        "make them two arms, or write the role in front of each change: \
+         antagonist:nice=19+antagonist:weight=20",
+    )
 }
 
 fn prefix(text: &str, error: PlanError) -> PlanError {
@@ -71,22 +100,60 @@ fn short_name(text: &str) -> String {
     text.trim().to_owned()
 }
 
-fn apply(arm: &mut Arm, change: &str) -> Result<(), PlanError> {
+/// Reads a change into the arm. Gives the role that it is for, if it is for one.
+fn apply(arm: &mut Arm, written: &str, usual: &Role) -> Result<Option<Role>, PlanError> {
+    let (said, change) = whose(written);
     if change == UNCHANGED {
-        return Ok(());
+        return Ok(said);
     }
-    match ingredient::parse(change, arm) {
-        Some(read) => Ok(read?),
-        None => Err(unknown(change)),
+    let taker = ingredient::parse(change, arm).ok_or_else(|| unknown(change))??;
+    match (said, taker.roles()) {
+        (Some(role), roles) if !roles.contains(&role) => {
+            Err(without_that_role(&role, change, roles))
+        }
+        (Some(role), _) => Ok(Some(role)),
+        (None, roles) => Ok((!roles.is_empty()).then(|| usual.clone())),
     }
 }
 
+/// The role in front of a change, and the change.
+fn whose(written: &str) -> (Option<Role>, &str) {
+    let named = written.split_once(':').and_then(|(word, change)| {
+        let role = Role::ALL.into_iter().find(|role| role.name() == word)?;
+        Some((Some(role), change.trim()))
+    });
+    named.unwrap_or((None, written))
+}
+
+fn without_that_role(role: &Role, change: &str, roles: &[Role]) -> PlanError {
+    let names: Vec<&str> = roles.iter().map(Role::name).collect();
+    let (what, help) = match names.is_empty() {
+        true => (
+            "changes the machine, and not one role".to_owned(),
+            format!("leave out the role: {change}"),
+        ),
+        false => (
+            format!("is no change for the {}", role.name()),
+            format!("{}:{change}", names.join(&format!(":{change}, or "))),
+        ),
+    };
+    PlanError::new(format!("`{change}` {what}")).with_help(help)
+}
+
 fn unknown(change: &str) -> PlanError {
-    let help = match model::nearest(change, words()) {
+    let near = model::nearest(change, words()).map(str::to_owned);
+    let help = match near.or_else(|| with_near_role(change)) {
         Some(near) => format!("did you mean `{near}`? `schedlab list arms` has all forms"),
         None => "`schedlab list arms` has all forms".to_owned(),
     };
     PlanError::new(format!("`{change}` is no policy, tunable or scheduler")).with_help(help)
+}
+
+/// The change with the role that was misspelt in front of it.
+fn with_near_role(written: &str) -> Option<String> {
+    let (word, change) = written.split_once(':')?;
+    let near = model::nearest(word, Role::ALL.iter().map(Role::name))?;
+    (near != word).then(|| format!("{near}:{change}"))
 }
 
 /// The words of the forms that stand for themselves: `batch` of `other, batch, idle`.
@@ -182,7 +249,8 @@ fn check_reach(arm: &Arm, target: Can, workload: &Workload) -> Result<(), Invali
     if arm.to != Role::Load || !target.apart || workload.load_on != Place::Controller {
         return Ok(());
     }
-    let mut of_role = INGREDIENTS.all().filter(|ingredient| ingredient.of_role());
+    let reaches = |ingredient: &&dyn Ingredient| ingredient.roles().contains(&Role::Load);
+    let mut of_role = INGREDIENTS.all().filter(reaches);
     let key = of_role.find_map(|ingredient| arm.ingredients.get_key_value(ingredient.name()));
     let key = key.map(|(key, _)| key.as_str());
     let Some(key) = arm.policy.as_ref().map(|_| "policy").or(key) else {
@@ -340,6 +408,53 @@ mod tests {
             let arm = parse_arm(wrong).expect("parses");
             let policy = arm.policy.expect("has one");
             assert!(check_policy(&policy).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_role_stands_in_front_of_a_change() {
+        let of = |text: &str| parse_arm_for(text, &Role::Server).expect("parses");
+        let calm = of("calm:=antagonist:nice=19+antagonist:weight=20");
+        assert_eq!((calm.to, calm.weight), (Role::Antagonist, Some(20)));
+        assert_eq!(calm.policy.and_then(|p| p.nice), Some(19));
+        assert_eq!(of("load:fifo:10").to, Role::Load);
+        assert_eq!(of("antagonist:default").to, Role::Antagonist);
+        assert_eq!(
+            of("antagonist:quota=20ms/40ms").name,
+            "antagonist:quota=20ms/40ms"
+        );
+        assert_eq!(of("nice=5+base_slice=1ms").to, Role::Server);
+        assert_eq!(
+            of("antagonist:env.A=x:y+base_slice=1ms").to,
+            Role::Antagonist
+        );
+    }
+
+    #[test]
+    fn a_role_that_a_change_cannot_have_is_refused_with_what_can_be() {
+        for (text, said) in [
+            ("antagonist:nice=19+weight=20", "an arm changes one role"),
+            ("batch+server:weight=20", "`batch` is for the load"),
+            ("load:weight=20", "is no change for the load"),
+            ("server:base_slice=1ms", "changes the machine"),
+            ("antagonist:scx_lavd", "changes the machine"),
+            ("antagonists:nice=19", "is no policy"),
+            ("antagonist:", "is no policy"),
+            ("antagonist:server:nice=5", "is no policy"),
+        ] {
+            let error = parse_arm(text).expect_err(text).to_string();
+            assert!(error.contains(said), "{text}: {error}");
+        }
+        for (text, said) in [
+            (
+                "load:weight=20",
+                "server:weight=20, or antagonist:weight=20",
+            ),
+            ("antagonists:nice=19", "did you mean `antagonist:nice=19`?"),
+        ] {
+            let error = parse_arm(text).expect_err("is wrong");
+            let help = miette::Diagnostic::help(&error).expect("has help");
+            assert!(help.to_string().starts_with(said), "{help}");
         }
     }
 }

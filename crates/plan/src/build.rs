@@ -1,6 +1,6 @@
 //! From what was written, in a file or on the command line, to a whole experiment.
 
-use crate::arm::{parse_arm, usual_role};
+use crate::arm::{parse_arm_for, usual_role};
 use crate::check::check;
 use crate::error::PlanError;
 use crate::name::check_name;
@@ -65,9 +65,12 @@ pub struct CommandLine {
 
 /// The experiment that a command line means.
 pub fn parse_command_line(line: &CommandLine) -> Result<Experiment, PlanError> {
+    let workloads = words::workloads(line)?;
+    let workloads: Vec<Workload> = workloads.iter().map(of_words).collect::<Result<_, _>>()?;
+    let role = usual_role(&workloads);
     let mut arms: Vec<Arm> = Vec::new();
     for text in &line.arms {
-        let mut arm = parse_arm(text)?;
+        let mut arm = parse_arm_for(text, &role)?;
         let twin = arms.iter().position(|other| other.name == arm.name);
         if let Some(twin) = twin {
             // The arguments tell two arms of one scheduler apart.
@@ -84,15 +87,10 @@ pub fn parse_command_line(line: &CommandLine) -> Result<Experiment, PlanError> {
         }
         arms.push(arm);
     }
-    let workloads = words::workloads(line)?;
-    let workloads: Vec<Workload> = workloads.iter().map(of_words).collect::<Result<_, _>>()?;
     let target = match line.target.is_empty() {
         true => TargetSpec::local(),
         false => words::read(&line.target, target::target)?,
     };
-    for arm in &mut arms {
-        arm.to = usual_role(&workloads);
-    }
     complete(Draft {
         name: usual_name(&arms, &workloads),
         question: None,
@@ -159,16 +157,16 @@ pub(crate) fn complete(draft: Draft) -> Result<Experiment, PlanError> {
     }
 }
 
-/// The experiment with other arms, the first of which is the baseline.
-pub fn with_arms(experiment: Experiment, mut arms: Vec<Arm>) -> Experiment {
+/// The experiment with other arms in their short forms, the first of which is the baseline.
+pub fn with_arms(experiment: Experiment, arms: &[String]) -> Result<Experiment, PlanError> {
     let role = usual_role(&experiment.workloads);
-    arms.iter_mut().for_each(|arm| arm.to = role.clone());
-    Experiment {
-        arms,
+    let arms = arms.iter().map(|text| parse_arm_for(text, &role));
+    Ok(Experiment {
+        arms: arms.collect::<Result<_, _>>()?,
         baseline: 0,
         aa_arm: None,
         ..experiment
-    }
+    })
 }
 
 /// The baseline once more under another name, unless it is there already.

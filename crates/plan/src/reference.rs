@@ -205,7 +205,8 @@ const ARM: TableDef = TableDef {
             "weight",
             "1 to 10000",
             "",
-            "Weight of the server's cgroup (`cpu.weight`), in place of that of its role.",
+            "Weight of the cgroups of the server and the services (`cpu.weight`), or of the antagonists \
+             where `to` says so, in place of those of their placements.",
         ),
         KeyDef::new(
             "cpus",

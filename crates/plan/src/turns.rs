@@ -179,6 +179,15 @@ pub(crate) fn check_arms(experiment: &Experiment) -> Result<(), PlanError> {
                 arm.name, workload.name
             ));
         }
+        if let Some(key) = unlike(arm, workload) {
+            return wrong(format!(
+                "arm `{}`: the programs of the role {} have a {key} of their own each in `{}`, and turns \
+                 give all of them one",
+                arm.name,
+                arm.weighed_role().name(),
+                workload.name
+            ));
+        }
         if arm.to != experiment.arms[0].to {
             return wrong(format!(
                 "arms that take turns must all be for one role; `{}` is for the {}, `{}` for the {}",
@@ -228,6 +237,19 @@ fn windows(experiment: &Experiment, workload: &Workload) -> Option<u64> {
         .duration_ns
         .saturating_mul(experiment.arms.len() as u64);
     Some(all_ns / turn_ns / 2)
+}
+
+/// The key of an arm to which no turn could go back, since placements of its role differ in it.
+fn unlike(arm: &Arm, workload: &Workload) -> Option<&'static str> {
+    let mut weights = workload.placements_of(&arm.weighed_role());
+    let first = weights.next().and_then(|placement| placement.weight);
+    if arm.weight.is_some() && weights.any(|placement| placement.weight != first) {
+        return Some("weight");
+    }
+    let mut quotas = workload.placements_of(&arm.to);
+    let first = quotas.next().and_then(|placement| placement.quota_percent);
+    let differ = quotas.any(|placement| placement.quota_percent != first);
+    (differ && arm.ingredients.contains_key("quota")).then_some("quota")
 }
 
 /// Name of an ingredient of the arm that cannot change in place.

@@ -1,11 +1,12 @@
 //! An experiment of a command line as a file, so that it can be repeated and changed.
 
+use crate::arm::usual_role;
 use crate::build::CommandLine;
 use crate::file::parse_experiment;
 use crate::words::{self, Table};
 use agent::arm::ingredient::INGREDIENTS;
 use load::units::written_duration;
-use model::{Arm, Experiment, StopRule};
+use model::{Arm, Experiment, Role, StopRule};
 use serde_json::Value;
 
 /// Name of the file, for errors.
@@ -43,9 +44,9 @@ fn text(line: &CommandLine, experiment: &Experiment) -> Option<String> {
     if !line.target.is_empty() {
         text += &table("[target]", &line.target)?;
     }
-    let arms = experiment.arms.iter();
+    let (arms, usual) = (experiment.arms.iter(), usual_role(&experiment.workloads));
     for arm in arms.filter(|arm| Some(&arm.name) != experiment.aa_arm.as_ref()) {
-        text += &table("[[arm]]", &keys_of_arm(arm))?;
+        text += &table("[[arm]]", &keys_of_arm(arm, &usual))?;
     }
     for workload in words::workloads(line).ok()? {
         text += &table("[[workload]]", &workload)?;
@@ -84,11 +85,14 @@ fn stop(rule: &StopRule) -> Table {
     keys
 }
 
-fn keys_of_arm(arm: &Arm) -> Table {
+fn keys_of_arm(arm: &Arm, usual: &Role) -> Table {
     let mut keys = Table::new();
     keys.insert("name".to_owned(), arm.name.as_str().into());
     for ingredient in INGREDIENTS.all() {
         ingredient.write(arm, &mut keys);
+    }
+    if arm.to != *usual {
+        keys.insert("to".to_owned(), arm.to.name().into());
     }
     keys
 }

@@ -100,6 +100,15 @@ const ARMS: &[(&str, &[&str])] = &[
     // It needs workers that are guests, which only a file can ask for.
     ("hypervisor-scheduler=NAME[/KEY=VALUE]…", &[]),
     ("handicap=N%", &["handicap=5%", "handicap=0.7%"]),
+    (
+        "ROLE:CHANGE",
+        &[
+            "antagonist:nice=19",
+            "load:fifo:10",
+            "antagonist:weight=20+base_slice=1ms",
+            "server:quota=20ms/40ms",
+        ],
+    ),
     ("A+B", &["batch+nice=5+base_slice=1ms"]),
     ("NAME:=ARM", &["calm \"one\":=batch+nice=5"]),
 ];
@@ -111,12 +120,13 @@ fn a_file_says_the_same_of_every_form_of_an_arm() {
     assert_eq!(tried, forms, "each form has its arms above");
     for (form, arms) in ARMS {
         for arm in *arms {
-            let workload = if *form == "weight=N" {
+            let workload = if ["weight=N", "ROLE:CHANGE"].contains(form) {
                 "http:2k/s"
             } else {
                 "wakeup"
             };
             let mut line = line(&["base:=default", arm], &[workload]);
+            line.beside = words(&["spinner"]);
             if *form == "kernel=SOURCE" {
                 line.target = guest().target;
             }

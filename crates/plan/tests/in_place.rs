@@ -119,3 +119,21 @@ fn workers_that_are_guests_or_processes_take_no_turns() {
         assert!(said.contains(&format!("are {workers}")), "{said}");
     }
 }
+
+#[test]
+fn a_turn_gives_back_one_weight_and_not_one_to_each_neighbour() {
+    let beside = |second: u32| {
+        let text = format!(
+            "name = \"turns\"\nin-place = \"auto\"\n[[arm]]\nname = \"default\"\n\
+             to = \"antagonist\"\n[[arm]]\nname = \"light\"\nto = \"antagonist\"\nweight = 20\n\
+             [[workload]]\nkind = \"wakeup\"\n\
+             [[workload.antagonist]]\nkind = \"spinner\"\nname = \"a\"\nweight = 50\n\
+             [[workload.antagonist]]\nkind = \"spinner\"\nname = \"b\"\nweight = {second}\n"
+        );
+        let read = parse_experiment("turns.toml", &text);
+        read.unwrap().workloads[0].clone()
+    };
+    let unlike = beside(300).whole_because.unwrap();
+    assert!(unlike.contains("a weight of their own each"), "{unlike}");
+    assert!(beside(50).in_place.is_some());
+}

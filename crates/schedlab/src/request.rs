@@ -116,9 +116,7 @@ fn with_arms(path: &Path, arms: &[String]) -> Result<Experiment, CliError> {
         let text = text + "\n[[arm]]\nname = \"default\"\n";
         plan::parse_experiment(&name, &text).map_err(|_| error)
     })?;
-    let arms = arms.iter().map(|arm| plan::parse_arm(arm));
-    let arms = arms.collect::<Result<_, PlanError>>()?;
-    Ok(plan::with_arms(experiment, arms))
+    Ok(plan::with_arms(experiment, arms)?)
 }
 
 /// The most that an experiment file has: there is much room for comments.

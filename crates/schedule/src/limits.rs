@@ -11,7 +11,7 @@ struct Placed<'a> {
     placement: &'a Placement,
     /// The arm's where it is for this role, otherwise its own.
     policy: Option<&'a Policy>,
-    /// The weight of its cgroup: the arm's, for the server.
+    /// The weight of its cgroup: the arm's where it is for this role, otherwise its own.
     weight: Option<u32>,
     /// The quota of its cgroup, as it is written: the arm's where it is for this role.
     quota: Option<String>,
@@ -31,25 +31,26 @@ fn placed<'a>(arm: &'a Arm, workload: &'a Workload) -> Vec<Placed<'a>> {
         let of_arm = quota_of(arm).filter(|_| arm.to == role).map(str::to_owned);
         of_arm.or_else(|| Some(format!("{}%", placement.quota_percent?)))
     };
+    let weight = |role: Role, placement: &Placement| arm.weight_of(&role).or(placement.weight);
     let server = workload.server.as_ref().map(|server| Placed {
         name: "server".to_owned(),
         placement: &server.placement,
         policy: policy(Role::Server, &server.placement),
-        weight: arm.weight.or(server.placement.weight),
+        weight: weight(Role::Server, &server.placement),
         quota: quota(Role::Server, &server.placement),
     });
     let services = workload.services.iter().map(|service| Placed {
         name: format!("service {}", service.name),
         placement: &service.placement,
         policy: policy(Role::Server, &service.placement),
-        weight: service.placement.weight,
+        weight: weight(Role::Server, &service.placement),
         quota: quota(Role::Server, &service.placement),
     });
     let antagonists = workload.antagonists.iter().map(|antagonist| Placed {
         name: format!("antagonist {}", antagonist.name),
         placement: &antagonist.placement,
         policy: policy(Role::Antagonist, &antagonist.placement),
-        weight: antagonist.placement.weight,
+        weight: weight(Role::Antagonist, &antagonist.placement),
         quota: quota(Role::Antagonist, &antagonist.placement),
     });
     server
@@ -174,16 +175,26 @@ pub(crate) fn only_some_limited(arms: &[Arm]) -> Option<Warning> {
 
 /// A cgroup of its own is a difference by itself.
 pub(crate) fn only_some_weighted(arms: &[Arm], workload: &Workload) -> Option<Warning> {
-    let placement = &workload.server.as_ref()?.placement;
-    if placement.wants_cgroup() {
-        return None;
-    }
-    let with = arms.iter().find(|arm| arm.weight.is_some())?;
-    let without = arms.iter().find(|arm| arm.weight.is_none())?;
+    let roles = [Role::Server, Role::Antagonist].into_iter();
+    roles
+        .filter_map(|role| only_some_of_role(arms, workload, &role))
+        .next()
+}
+
+fn only_some_of_role(arms: &[Arm], workload: &Workload, role: &Role) -> Option<Warning> {
+    let mut places = workload.placements_of(role);
+    places.find(|placement| !placement.wants_cgroup())?;
+    let with = arms.iter().find(|arm| arm.weight_of(role).is_some())?;
+    let without = arms.iter().find(|arm| arm.weight_of(role).is_none())?;
+    let whose = match role {
+        Role::Antagonist => "an antagonist",
+        _ if workload.services.is_empty() => "the server",
+        _ => "a service",
+    };
     Some(Warning {
         severity: Severity::Caution,
         what: format!(
-            "the server of {} has a cgroup of its own under {} but not under {}, so more than \
+            "{whose} of {} has a cgroup of its own under {} but not under {}, so more than \
              the weight differs",
             workload.name, with.name, without.name
         ),

@@ -108,4 +108,18 @@ fn arms_of_which_only_some_have_a_cgroup_are_warned_of() {
         warnings[0].contains("under other but not under default"),
         "{warnings:?}"
     );
+    let neighbour = (
+        "policy = { class = \"batch\" }",
+        "to = \"antagonist\"\nweight = 20",
+    );
+    let beside = (
+        "weight = 100",
+        "weight = 100\n[[workload.antagonist]]\nkind = \"spinner\"",
+    );
+    let warnings = said(&[beside, neighbour]).unwrap();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(
+        warnings[0].starts_with("an antagonist of http has a cgroup of its own under other"),
+        "{warnings:?}"
+    );
 }

@@ -4,8 +4,9 @@
 #![allow(clippy::disallowed_methods)]
 #![allow(clippy::unwrap_used)]
 
-use model::TrialState;
+use model::{Role, TrialState, readings};
 use results::ResultSet;
+use std::collections::BTreeSet;
 use std::path::Path;
 use tests::{Bench, alone, expect_code, stderr};
 
@@ -81,6 +82,63 @@ fn folders(bench: &Bench) -> usize {
 
 fn text(bench: &Bench) -> String {
     STACK.replace("/PLACE", &bench.dir.path().display().to_string())
+}
+
+/// What was read about a role under an arm, each finding once.
+fn found(results: &ResultSet, arm: &str, role: Role, what: &str) -> Vec<String> {
+    let trials = results.trials.iter().map(|stored| &stored.trial);
+    let of_arm = trials.filter(|trial| trial.arm == arm && trial.is_ok());
+    let facts = of_arm.flat_map(|trial| trial.result.evidence.all_facts());
+    let about = facts.filter(|fact| fact.what == what && fact.role.as_ref() == Some(&role));
+    let found: BTreeSet<String> = about.map(|fact| fact.found.clone()).collect();
+    found.into_iter().collect()
+}
+
+#[test]
+fn an_arm_gives_every_service_its_weight_and_its_nice_value() {
+    if !tests::is_root() || !can_run() {
+        return tests::skipped("needs root");
+    }
+    let _turn = alone();
+    let bench = Bench::default();
+    let heavy = "name = \"heavy\"\nweight = 300\npolicy = { nice = 5 }";
+    let batch = "name = \"batch\"\npolicy = { class = \"batch\" }";
+    let file = bench.file("stack.toml", &text(&bench).replace(batch, heavy));
+    expect_code(&bench.run(&["run", &file, "-o", "out"]), 0);
+    let results = ResultSet::read(&bench.path("out")).unwrap();
+    let of = |arm, what| found(&results, arm, Role::Server, what);
+    assert_eq!(of("heavy", readings::WEIGHT), ["300"]);
+    assert_eq!(of("heavy", "nice"), ["5"]);
+    assert_eq!(of("default", readings::WEIGHT), [""; 0]);
+    assert_eq!(of("default", "nice"), ["0"]);
+    assert_eq!(tests::own_cgroups(), [""; 0]);
+}
+
+#[test]
+fn an_arm_of_the_command_line_is_for_the_neighbour_where_its_changes_say_so() {
+    if !tests::is_root() {
+        return tests::skipped("needs root");
+    }
+    let _turn = alone();
+    let bench = Bench::default();
+    let line = "run -w wakeup:1 --beside spinner --duration 1s --max-blocks 1 -o out -a default \
+                -a light:=antagonist:weight=20 -a antagonist:nice=5";
+    let output = bench.run(&line.split_whitespace().collect::<Vec<_>>());
+    assert!(
+        matches!(output.status.code(), Some(0 | 4)),
+        "{}",
+        stderr(&output)
+    );
+    let results = ResultSet::read(&bench.path("out")).unwrap();
+    let of = |arm, role, what| found(&results, arm, role, what);
+    assert_eq!(of("light", Role::Antagonist, readings::WEIGHT), ["20"]);
+    assert_eq!(of("default", Role::Antagonist, readings::WEIGHT), [""; 0]);
+    let nice = |role| of("antagonist:nice=5", role, "nice");
+    assert_eq!(
+        (nice(Role::Antagonist), nice(Role::Load)),
+        (vec!["5".to_owned()], vec!["0".to_owned()])
+    );
+    assert_eq!(tests::own_cgroups(), [""; 0]);
 }
 
 #[test]

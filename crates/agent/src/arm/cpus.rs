@@ -44,8 +44,8 @@ impl Ingredient for RoleCpus {
         parse_text(KEY, change, arm)
     }
 
-    fn of_role(&self) -> bool {
-        true
+    fn roles(&self) -> &'static [Role] {
+        &Role::ALL
     }
 
     /// Other roles have the CPUs of their placements to go back to.

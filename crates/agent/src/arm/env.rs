@@ -54,8 +54,8 @@ impl Ingredient for Environment {
         })
     }
 
-    fn of_role(&self) -> bool {
-        true
+    fn roles(&self) -> &'static [Role] {
+        &Role::ALL
     }
 
     fn check(&self, arm: &Arm, _: &Around) -> Result<(), Invalid> {

@@ -34,7 +34,7 @@ pub static INGREDIENTS: Registry<dyn Ingredient> = Registry::new(&[
     &built_in::BuiltIn,
     &profile::Profile,
     &policy::ThreadPolicy,
-    &weight::ServerWeight,
+    &weight::RoleWeight,
     &cpus::RoleCpus,
     &quota::RoleQuota,
     &uclamp::Uclamp,
@@ -85,9 +85,9 @@ pub trait Ingredient: Sync {
     /// Reads a change of the command line into the arm; `None` if it is not one of its own.
     fn parse(&self, change: &str, arm: &mut Arm) -> Option<Result<(), Invalid>>;
 
-    /// Does it change the processes of the arm's role (`to`)?
-    fn of_role(&self) -> bool {
-        false
+    /// Roles whose processes it may change, one at a time (`to`); none where it changes the machine.
+    fn roles(&self) -> &'static [Role] {
+        &[]
     }
 
     /// Can the arm's part of it change under a process that runs, and back?
@@ -209,10 +209,10 @@ pub struct Undone {
     pub errors: Vec<String>,
 }
 
-/// Reads a change of the command line into an arm; `None` if it is nobody's.
-pub fn parse(change: &str, arm: &mut Arm) -> Option<Result<(), Invalid>> {
+/// Reads a change of the command line into an arm, and says whose it is; `None` if it is nobody's.
+pub fn parse(change: &str, arm: &mut Arm) -> Option<Result<&'static dyn Ingredient, Invalid>> {
     let mut all = INGREDIENTS.all().rev();
-    all.find_map(|ingredient| ingredient.parse(change, arm))
+    all.find_map(|ingredient| Some(ingredient.parse(change, arm)?.map(|()| ingredient)))
 }
 
 /// The error of a change that would take the place of an earlier one of the same arm: its name

@@ -51,8 +51,8 @@ impl Ingredient for RoleQuota {
         parse_text(KEY, change, arm)
     }
 
-    fn of_role(&self) -> bool {
-        true
+    fn roles(&self) -> &'static [Role] {
+        &Role::ALL
     }
 
     fn in_place(&self, _: &Arm) -> bool {
@@ -65,14 +65,8 @@ impl Ingredient for RoleQuota {
             return;
         }
         for arm in arms.iter_mut().filter(|arm| of_arm(arm).is_none()) {
-            let own = match &arm.to {
-                Role::Load => None,
-                Role::Server => of.server.iter().find_map(|s| s.placement.quota_percent),
-                Role::Antagonist => {
-                    let mut placements = of.antagonists.iter().map(|a| &a.placement);
-                    placements.find_map(|placement| placement.quota_percent)
-                }
-            };
+            let mut placements = of.placements_of(&arm.to);
+            let own = placements.find_map(|placement| placement.quota_percent);
             let text = own.map_or("max".to_owned(), |percent| format!("{percent}%"));
             arm.ingredients.insert(KEY.to_owned(), text.into());
         }

@@ -57,8 +57,8 @@ impl Ingredient for Uclamp {
         parse_text(KEY, change, arm)
     }
 
-    fn of_role(&self) -> bool {
-        true
+    fn roles(&self) -> &'static [Role] {
+        &Role::ALL
     }
 
     fn in_place(&self, _: &Arm) -> bool {

@@ -7,7 +7,7 @@
 
 pub mod cgroup;
 pub mod parts;
-mod placement;
+pub(crate) mod placement;
 mod server;
 pub mod stack;
 
@@ -106,8 +106,7 @@ impl Roles {
             let address = server::address(&*program).map_err(Stop::Failed)?;
             let launch = program.launch(address, workload.client.as_ref());
             let name = SERVER.to_owned();
-            let placement = placement::of_server(server, ground.arm);
-            self.run(Role::Server, name, &launch, &placement, &mut ground)?;
+            self.run(Role::Server, name, &launch, &server.placement, &mut ground)?;
             let wait = Wait {
                 what: "the server",
                 log: "server.log",
@@ -261,10 +260,12 @@ impl Roles {
         self.running.iter().map(|r| (r.role.clone(), r.process.pid))
     }
 
-    /// The weight of the cgroup that the server is in, as the kernel has it.
-    pub fn server_weight(&self) -> Option<u32> {
-        let server = self.running.iter().find(|r| r.name == SERVER)?;
-        server.group.as_ref()?.weight_of(server.process.pid)
+    /// The weights of the cgroups of a role, as the kernel has them; `None` of one whose process is not
+    /// in its group. What has no group has no weight.
+    pub fn weights_of(&self, role: &Role) -> Vec<Option<u32>> {
+        let of_role = self.running.iter().filter(|r| r.role == *role);
+        let weight = |r: &Running| Some(r.group.as_ref()?.weight_of(r.process.pid));
+        of_role.filter_map(weight).collect()
     }
 
     /// Makes the group of a load that the arm limits. It is removed with those of the others.
@@ -356,11 +357,6 @@ impl Roles {
         errors.extend(self.groups.remove_all());
         (outputs, errors)
     }
-}
-
-/// The weight that the server's cgroup is to have under an arm.
-pub fn server_weight(arm: &Arm, workload: &model::Workload) -> Option<u32> {
-    placement::of_server(workload.server.as_ref()?, arm).weight
 }
 
 /// CPUs that threads of a role are kept to, and the key that says so.

@@ -5,23 +5,16 @@ use super::cgroup::{Cgroup, Quota, Settings};
 use crate::arm::{cpus, policy, quota};
 use collect::tasks::Pid;
 use load::{Launch, SELF};
-use model::{Arm, Class, Placement, Policy, Role, Server};
+use model::{Arm, Class, Placement, Policy, Role};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::path::Path;
 
-/// Placement of the server under an arm: the arm's weight takes the place of its own.
-pub fn of_server(server: &Server, arm: &Arm) -> Placement {
-    Placement {
-        weight: arm.weight.or(server.placement.weight),
-        ..server.placement.clone()
-    }
-}
-
-/// Placement of a role under an arm: the arm's CPUs take the place of its own.
+/// Placement of a role under an arm: CPUs and weight of the arm take the place of its own.
 pub fn under(placement: &Placement, role: &Role, arm: &Arm) -> Placement {
     let cpus = cpus::of_role(arm, role).map(str::to_owned);
     Placement {
         cpus: cpus.or_else(|| placement.cpus.clone()),
+        weight: arm.weight_of(role).or(placement.weight),
         ..placement.clone()
     }
 }
@@ -38,7 +31,7 @@ pub fn group(placement: &Placement, role: &Role, arm: &Arm) -> Settings {
 /// Settings that an arm asks of the cgroup of a role.
 pub fn of_arm(role: &Role, arm: &Arm) -> Settings {
     Settings {
-        weight: arm.weight.filter(|_| *role == Role::Server),
+        weight: arm.weight_of(role),
         quota: quota::of_role(arm, role),
     }
 }
@@ -118,21 +111,21 @@ mod tests {
     }
 
     #[test]
-    fn the_weight_of_an_arm_takes_the_place_of_the_servers() {
-        let server = Server {
-            program: model::Kind::new("http-echo"),
-            placement: Placement {
-                weight: Some(50),
-                nice: Some(5),
-                ..Placement::default()
-            },
-            ready_limit_ns: 1,
+    fn the_weight_of_an_arm_takes_the_place_of_that_of_its_role() {
+        let own = Placement {
+            weight: Some(50),
+            nice: Some(5),
+            ..Placement::default()
         };
         let mut arm = Arm::unchanged("heavy");
-        assert_eq!(of_server(&server, &arm), server.placement);
+        assert_eq!(under(&own, &Role::Server, &arm), own);
         arm.weight = Some(1000);
-        let placed = of_server(&server, &arm);
+        let placed = under(&own, &Role::Server, &arm);
         assert_eq!((placed.weight, placed.nice), (Some(1000), Some(5)));
+        assert_eq!(under(&own, &Role::Antagonist, &arm), own);
+        arm.to = Role::Antagonist;
+        let placed = under(&own, &Role::Antagonist, &arm);
+        assert_eq!(placed.weight, Some(1000));
     }
 
     #[test]

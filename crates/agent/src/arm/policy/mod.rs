@@ -14,7 +14,9 @@ use super::asked::Asked;
 use super::ingredient::{Around, At, Change, Form, Ingredient, problem, without_role};
 use crate::roles;
 use load::Keys;
-use model::{Arm, Class, Fact, Invalid, Policy, Problem, Severity, Warning, Workload, readings};
+use model::{
+    Arm, Class, Fact, Invalid, Policy, Problem, Role, Severity, Warning, Workload, readings,
+};
 use serde_json::{Map, Value};
 use std::path::Path;
 
@@ -41,6 +43,10 @@ impl Ingredient for ThreadPolicy {
 
     fn parse(&self, change: &str, arm: &mut Arm) -> Option<Result<(), Invalid>> {
         keys::parse(change, arm)
+    }
+
+    fn roles(&self) -> &'static [Role] {
+        &Role::ALL
     }
 
     fn in_place(&self, _: &Arm) -> bool {

@@ -276,10 +276,7 @@ fn unweighted(arm: &Arm, workload: &Workload, program: &Path) -> Option<Warning>
 }
 
 fn has_weights(arm: &Arm, workload: &Workload) -> bool {
-    let server = workload.server.iter().map(|server| &server.placement);
-    let services = workload.services.iter().map(|service| &service.placement);
-    let antagonists = workload.antagonists.iter().map(|one| &one.placement);
-    let mut placements = server.chain(services).chain(antagonists);
+    let mut placements = workload.placements();
     arm.weight.is_some() || placements.any(|placement| placement.weight.is_some())
 }
 

@@ -174,7 +174,9 @@ impl Ingredient for Tuning {
     fn parse(&self, change: &str, arm: &mut Arm) -> Option<Result<(), Invalid>> {
         let (name, value) = change.split_once('=')?;
         let (name, value) = (name.trim(), value.trim());
-        if name.is_empty() || value.is_empty() {
+        // Only the names of sysctls, which have dots, may have a colon: it is behind a role.
+        let is_of_role = name.contains(':') && !name.contains('.');
+        if name.is_empty() || value.is_empty() || is_of_role {
             return None;
         }
         Some(set(arm, name, value.to_owned()))
