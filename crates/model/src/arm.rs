@@ -313,6 +313,9 @@ pub struct Revision {
 const SHOWN_CHARS: usize = 40;
 
 impl Scheduler {
+    /// Words before the release of a kernel that does not load its program, in messages.
+    pub const DOES_NOT_LOAD: &str = "does not load on Linux";
+
     /// Name of the program without its directory.
     pub fn name(&self) -> &str {
         self.program.rsplit('/').next().unwrap_or(&self.program)

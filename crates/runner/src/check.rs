@@ -137,10 +137,44 @@ fn attach(
         TrialEnd::Result { result, .. } => result.state.why().map(str::to_owned),
         TrialEnd::Lost { why, .. } => Some(why),
     };
-    let program = &scheduler.program;
     Ok(why.map(|what| Problem {
         object: format!("arm {arm}"),
+        remedy: remedy(scheduler, &what),
         what,
-        remedy: format!("correct its arguments (`{program} --help`), or use another version of it"),
     }))
+}
+
+/// What to do about a scheduler that does not attach. Arguments do not help where the kernel does not
+/// load its program.
+fn remedy(scheduler: &Scheduler, why: &str) -> String {
+    if why.contains(Scheduler::DOES_NOT_LOAD) {
+        return "use another version of it, or another kernel; `schedlab scheduler list` has the \
+                versions that are installed, and the newest that was tried"
+            .to_owned();
+    }
+    let program = &scheduler.program;
+    format!("correct its arguments (`{program} --help`), or use another version of it")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_no_remedy_where_the_kernel_does_not_load_a_scheduler() {
+        let scheduler = Scheduler {
+            program: "scx_some".to_owned(),
+            args: Vec::new(),
+            attach_limit_ns: None,
+            built_from: None,
+        };
+        let refused =
+            "scx_some 1.0.19 does not load on Linux 7.2.13: the verifier of the kernel refuses";
+        let said = remedy(&scheduler, refused);
+        assert!(said.starts_with("use another version"), "{said}");
+        assert!(!said.contains("arguments"), "{said}");
+        let usage =
+            "attach scx_some: it ended with exit status: 2 before it was attached: error: x";
+        assert!(remedy(&scheduler, usage).contains("scx_some --help"));
+    }
 }

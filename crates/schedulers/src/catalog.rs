@@ -136,6 +136,13 @@ pub fn known(name: &str) -> Option<&'static Known> {
     CATALOG.iter().chain([&RUN_QUEUE]).find(|k| k.name == name)
 }
 
+/// The newest version of a scheduler that was tried, as an arm names it; `None` where `version` is it, and
+/// for one that is not known.
+pub fn other_version(name: &str, version: Option<&str>) -> Option<String> {
+    let newest = known(name)?.version?;
+    (version != Some(newest)).then(|| format!("{name}@{newest}"))
+}
+
 /// The known name that is closest to a wrong one, which may lack its `scx_`.
 pub fn nearest(name: &str) -> Option<&'static str> {
     let rest = name.strip_prefix("scx_").unwrap_or(name);
@@ -147,6 +154,15 @@ pub fn nearest(name: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_newest_version_that_was_tried_is_another_than_one_that_was_not_loaded() {
+        let newest = known("scx_lavd").and_then(|k| k.version);
+        let written = newest.map(|version| format!("scx_lavd@{version}"));
+        assert_eq!(other_version("scx_lavd", Some("1.0.19")), written);
+        assert_eq!(other_version("scx_lavd", newest), None);
+        assert_eq!(other_version("scx_mine", None), None);
+    }
 
     #[test]
     fn the_catalog_is_in_order_and_names_each_scheduler_once() {

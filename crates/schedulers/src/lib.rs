@@ -43,7 +43,7 @@ mod workshop;
 
 pub use build::Installer;
 pub use cache::{Cache, Installed};
-pub use catalog::nearest;
+pub use catalog::{nearest, other_version};
 pub use error::Error;
 pub use layers::default_args;
 pub use list::{Entry, list};

@@ -9,7 +9,7 @@ use crate::request::wanted;
 use crate::{sources, targets};
 use doors::started::{Agreed, Answer};
 use model::printable::one_line;
-use model::{Experiment, Problem, Severity, Side, Warning};
+use model::{Experiment, Problem, Scheduler, Severity, Side, Warning};
 use schedulers::GitName;
 use std::path::Path;
 use std::process::ExitCode;
@@ -144,6 +144,24 @@ fn accelerator(target: &dyn Target) -> Option<String> {
     Some(format!("{accel}: {why}"))
 }
 
+/// The problem with the version of a scheduler that was tried, where the kernel does not load the one
+/// of the arm.
+fn with_version(problem: Problem) -> Problem {
+    let title = problem.what.split_once(Scheduler::DOES_NOT_LOAD);
+    let mut words = title.into_iter().flat_map(|(title, _)| title.split(' '));
+    let (name, version) = (words.next().unwrap_or_default(), words.next());
+    let version = version.filter(|version| !version.is_empty());
+    match schedulers::other_version(name, version) {
+        Some(other) => Problem {
+            remedy: format!(
+                "use another version ({other} is the newest that was tried), or another kernel"
+            ),
+            ..problem
+        },
+        None => problem,
+    }
+}
+
 /// Looks at the target, and attaches schedulers where that was agreed to.
 fn looked_at(experiment: &Experiment, agreed: Option<Agreed>) -> Result<Looked, CliError> {
     let interrupted = interrupt_flag()?;
@@ -173,7 +191,7 @@ fn looked_at(experiment: &Experiment, agreed: Option<Agreed>) -> Result<Looked, 
         return Err(CliError::Interrupted);
     }
     Ok(Looked {
-        problems: problems?,
+        problems: problems?.into_iter().map(with_version).collect(),
         warnings: target.warnings(),
         beside_a_run: false,
         accelerator: accelerator(target.as_ref()),

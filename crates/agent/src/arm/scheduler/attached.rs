@@ -5,7 +5,7 @@
 //! the process is gone. A scheduler that the kernel ejects leaves its reason on
 //! standard error and in the kernel's log.
 
-use super::find;
+use super::{find, refusal};
 use crate::arm::ingredient::Ground;
 use crate::interrupt::Interrupt;
 use crate::journal::Undo;
@@ -96,6 +96,12 @@ pub enum SchedulerError {
         status: ExitStatus,
         reason: String,
     },
+    #[error("{title} {} {release}: {reason}", Scheduler::DOES_NOT_LOAD)]
+    NotLoaded {
+        title: String,
+        release: String,
+        reason: String,
+    },
     #[error("attach {program}: not in force after {} s (its attach-limit): {reason}", limit.as_secs())]
     NeverAttached {
         program: String,
@@ -124,6 +130,7 @@ impl From<SchedulerError> for Stop {
         match error {
             SchedulerError::EndedEarly { reason, .. } if tells_usage(&reason) => stop.for_good(),
             SchedulerError::EndedEarly { status, .. } => stop.by_exit(status.code()),
+            SchedulerError::NotLoaded { .. } => stop.for_good(),
             _ => stop,
         }
     }
@@ -207,6 +214,7 @@ impl Attached {
 #[derive(Debug)]
 struct Running {
     program: String,
+    path: PathBuf,
     limits: Limits,
     child: Child,
     log: File,
@@ -246,6 +254,7 @@ impl Running {
         })?;
         Ok(Running {
             program: scheduler.program.clone(),
+            path: path.to_owned(),
             limits,
             child,
             log,
@@ -278,11 +287,7 @@ impl Running {
         let start = Instant::now();
         loop {
             if let Some(status) = self.ended() {
-                return Err(SchedulerError::EndedEarly {
-                    program: self.program.clone(),
-                    status,
-                    reason: self.reason(),
-                });
+                return Err(self.ended_early(root, status));
             }
             let now = sched_ext::read(root);
             if let Some(now) = now.filter(|now| is_attached(before, now)) {
@@ -298,6 +303,23 @@ impl Running {
             if interrupt.wait(POLL_EVERY) {
                 return Err(SchedulerError::Interrupted(self.program.clone()));
             }
+        }
+    }
+
+    /// The error of a scheduler that has ended with this status and was never in force.
+    fn ended_early(&mut self, root: &Path, status: ExitStatus) -> SchedulerError {
+        if let Some(reason) = refusal::reason(&text_of(&mut self.log)) {
+            let release = collect::read_trimmed(&root.join("proc/sys/kernel/osrelease"));
+            return SchedulerError::NotLoaded {
+                title: refusal::title(&self.program, &self.path),
+                release: release.unwrap_or_else(|| "of an unknown release".to_owned()),
+                reason,
+            };
+        }
+        SchedulerError::EndedEarly {
+            program: self.program.clone(),
+            status,
+            reason: self.reason(),
         }
     }
 

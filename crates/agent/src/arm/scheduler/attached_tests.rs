@@ -126,6 +126,29 @@ fn one_that_exits_at_once_is_an_error_with_its_last_words() {
 }
 
 #[test]
+fn one_that_the_verifier_refuses_is_no_matter_of_its_arguments() {
+    let machine = Machine::new(
+        "cat >&2 <<'END'\nlibbpf: prog 'fake_init': BPF program load failed: -EACCES\n\
+         libbpf: prog 'fake_init': -- BEGIN PROG LOAD LOG --\n\
+         0: R1=ctx() R10=fp0\nR0 invalid mem access 'scalar'\n\
+         processed 40 insns (limit 1000000) max_states_per_insn 0 total_states 3 peak_states 3 \
+         mark_read 1\n-- END PROG LOAD LOG --\n\
+         libbpf: prog 'fake_init': failed to load: -EACCES\n\
+         libbpf: failed to load object 'bpf_bpf'\nError: Failed to load BPF program\nEND\nexit 1",
+    );
+    let release = machine.root.path().join("proc/sys/kernel/osrelease");
+    fs::create_dir_all(release.parent().unwrap()).unwrap();
+    fs::write(release, "7.2.13-amd64\n").unwrap();
+    let error = machine.attach(QUICK).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "fake does not load on Linux 7.2.13-amd64: the verifier of the kernel refuses its program \
+         fake_init: 0: R1=ctx() R10=fp0 | R0 invalid mem access 'scalar'"
+    );
+    assert!(matches!(Stop::from(error), Stop::ForGood(_)));
+}
+
+#[test]
 fn one_that_never_attaches_is_given_up_and_ended() {
     let machine = Machine::new("exec sleep 600");
     let limits = Limits {

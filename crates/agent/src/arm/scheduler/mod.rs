@@ -2,6 +2,7 @@
 
 mod attached;
 mod operations;
+mod refusal;
 
 use super::asked::{Asked, Value};
 use super::ingredient::{Around, At, Change, Form, Ground, Ingredient, Undone, problem, twice};
