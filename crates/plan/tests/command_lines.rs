@@ -56,6 +56,13 @@ const ARMS: &[(&str, &[&str])] = &[
         &["vm.swappiness=10", "kernel.sched_schedstats=1+nice=5"],
     ),
     (
+        "debugfs.sched.NAME=VALUE",
+        &[
+            "debugfs.sched.verbose=Y",
+            "debugfs.sched.fair_server.cpu0.runtime=0+nice=5",
+        ],
+    ),
+    (
         "scx_NAME [ARGS]",
         &[
             "scx_rusty",
@@ -65,6 +72,7 @@ const ARMS: &[(&str, &[&str])] = &[
             "scx_rusty@git:../scx#main",
         ],
     ),
+    ("loader:[scx_NAME/]MODE", &["loader:scx_lavd/powersave"]),
     ("eevdf, cfs, bore", &["eevdf", "cfs", "bore", "bore+nice=5"]),
     (
         "profile=FILE",

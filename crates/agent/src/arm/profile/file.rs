@@ -1,10 +1,12 @@
 //! Files of profiles: lines `NAME=VALUE`, as shell scripts (`SCHED_LATENCY_NS=24000000`),
-//! sysctl.d(5) (`kernel.sched_latency_ns = 24000000`) and TOML (`latency = "24ms"`) have them.
+//! sysctl.d(5) (`kernel.sched_latency_ns = 24000000`) and TOML (`latency = "24ms"`) have them, and
+//! profiles of TuneD.
 //!
 //! Such files are of a whole machine. What schedlab does not set stays in the profile under the
 //! name that the file has, so that each trial can say so; a slip in a name of its own is an error.
 
 use super::super::tunables::{TABLE, is_settable, own_name};
+use super::tuned;
 use model::Tunables;
 use std::path::Path;
 
@@ -12,7 +14,10 @@ use std::path::Path;
 pub fn read(path: &Path) -> Result<Tunables, String> {
     let text = doors::read::small_file_text(path)
         .map_err(|e| format!("read the profile {}: {e}", path.display()))?;
-    let tunables = parse(&text).map_err(|what| format!("{}: {what}", path.display()))?;
+    let tunables = match tuned::is_profile(path, &text) {
+        true => tuned::read(path, &text)?,
+        false => parse(&text).map_err(|what| format!("{}: {what}", path.display()))?,
+    };
     match tunables.keys().any(|name| is_settable(name)) {
         false => Err(format!(
             "{}: there are no tunables in it; a line is NAME=VALUE, such as \
@@ -71,7 +76,7 @@ pub fn named(pairs: impl Iterator<Item = (String, String)>) -> Result<Tunables, 
 }
 
 /// The name of schedlab, or that of the file for what schedlab does not set.
-fn name_of(written: &str) -> Result<String, String> {
+pub fn name_of(written: &str) -> Result<String, String> {
     // sysctl.d(5): a failure to set what has a minus in front is to be ignored.
     let name = written.strip_prefix('-').unwrap_or(written);
     match known(name) {

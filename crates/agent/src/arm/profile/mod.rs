@@ -6,6 +6,7 @@
 //! profile of which nothing is left is a problem.
 
 mod file;
+mod tuned;
 
 use super::ingredient::{
     Around, At, Change, Form, Ground, Ingredient, Undone, problem, twice, value_of,
@@ -55,8 +56,8 @@ impl Ingredient for Profile {
     fn forms(&self) -> &'static [Form] {
         &[(
             "profile=FILE",
-            "tunables from a file of NAME=VALUE lines, as far as the kernel has them: \
-             profile=low_latency.conf",
+            "tunables from a file of NAME=VALUE lines or a profile of TuneD, as far as the kernel has \
+             them: profile=low_latency.conf",
         )]
     }
 

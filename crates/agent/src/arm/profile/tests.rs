@@ -115,7 +115,7 @@ fn a_file_of_sysctl_d_is_taken_and_what_is_not_set_is_said() {
         ("vm.swappiness", "10"),
     ];
     assert_eq!(pairs(&taken.tunables), expected);
-    assert_eq!(taken.left_out, ["kernel.sched_bore"]);
+    assert_eq!(taken.left_out, ["bore"]);
     let not_set = [
         "kernel.core_pattern",
         "net.ipv4.conf.*.rp_filter",
@@ -123,10 +123,7 @@ fn a_file_of_sysctl_d_is_taken_and_what_is_not_set_is_said() {
     ];
     assert_eq!(taken.not_set, not_set);
     let said = warnings(&root, &arm);
-    for name in not_set
-        .iter()
-        .chain(&["kernel.sched_bore", "vm.swappiness"])
-    {
+    for name in not_set.iter().chain(&["bore", "vm.swappiness"]) {
         assert!(said.contains(name), "{name}: {said}");
     }
 }

@@ -1,6 +1,7 @@
 //! Arms with a sched_ext scheduler, and arms without one, which must have none.
 
 mod attached;
+mod loader;
 mod operations;
 mod refusal;
 
@@ -71,19 +72,31 @@ impl Ingredient for OwnScheduler {
     }
 
     fn forms(&self) -> &'static [Form] {
-        &[(
-            "scx_NAME [ARGS]",
-            "a sched_ext scheduler: 'scx_rusty --slice-us-overutil 5000'; a path works too, and a \
-             commit of a repository: 'scx_rusty@git:../scx#main'",
-        )]
+        &[
+            (
+                "scx_NAME [ARGS]",
+                "a sched_ext scheduler: 'scx_rusty --slice-us-overutil 5000'; a path works too, and \
+                 a commit of a repository: 'scx_rusty@git:../scx#main'",
+            ),
+            (
+                "loader:[scx_NAME/]MODE",
+                "the scheduler with the options of a mode of scx_loader, by its configuration on this \
+                 machine: loader:gaming, loader:scx_lavd/powersave",
+            ),
+        ]
     }
 
     fn parse(&self, change: &str, arm: &mut Arm) -> Option<Result<(), Invalid>> {
         let head = change.split([':', ' ']).next().unwrap_or(change);
-        if !change.starts_with("scx_") && !head.contains('/') {
+        let mode = change.strip_prefix(loader::PREFIX);
+        if mode.is_none() && !change.starts_with("scx_") && !head.contains('/') {
             return None;
         }
-        let scheduler = match parse_scheduler(change) {
+        let read = match mode {
+            Some(words) => loader::scheduler(Path::new("/"), words),
+            None => parse_scheduler(change),
+        };
+        let scheduler = match read {
             Ok(scheduler) => scheduler,
             Err(invalid) => return Some(Err(invalid)),
         };

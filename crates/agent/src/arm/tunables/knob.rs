@@ -61,10 +61,14 @@ impl Knob {
                 path,
                 feature: None,
             }),
-            false => Err(TunableError::Absent {
-                name: name.to_owned(),
-                nearest: None,
-            }),
+            false => {
+                let hidden = name.starts_with(sysctl::DEBUGFS);
+                let hidden = hidden.then(|| debugfs_problem(root, name)).flatten();
+                Err(hidden.unwrap_or(TunableError::Absent {
+                    name: name.to_owned(),
+                    nearest: None,
+                }))
+            }
         }
     }
 
@@ -117,6 +121,9 @@ impl Knob {
     pub fn read(&self) -> Result<String, TunableError> {
         let text = self.text()?;
         Ok(match sysctl::is_full_name(&self.name) {
+            true if self.name.starts_with(sysctl::DEBUGFS) => {
+                sysctl::one_space(&value_in(text.trim(), None))
+            }
             true => sysctl::one_space(&text),
             false => value_in(text.trim(), self.feature.as_deref()),
         })
@@ -247,6 +254,37 @@ mod tests {
         let root = tree(files);
         let error = Knob::find(root.path(), name).unwrap_err();
         format!("{error}; {}", error.remedy())
+    }
+
+    #[test]
+    fn a_file_of_debugfs_has_a_name_of_its_own_and_is_read_back() {
+        let root = tree(&[
+            ("sys/kernel/debug/sched/verbose", "N\n"),
+            (
+                "sys/kernel/debug/sched/fair_server/cpu0/runtime",
+                "50000000\n",
+            ),
+            ("sys/kernel/debug/sched/preempt", "none voluntary (full)\n"),
+        ]);
+        let read = |name: &str| Knob::find(root.path(), name).unwrap().read().unwrap();
+        assert_eq!(read("debugfs.sched.verbose"), "N");
+        assert_eq!(read("debugfs.sched.fair_server.cpu0.runtime"), "50000000");
+        assert_eq!(read("debugfs.sched.preempt"), "full");
+        let knob = Knob::find(root.path(), "debugfs.sched.verbose").unwrap();
+        knob.write_and_read_back("Y").unwrap();
+        assert_eq!(read("debugfs.sched.verbose"), "Y");
+        let other = Knob::find(root.path(), "debugfs.sched.verbos").unwrap_err();
+        assert!(
+            other.to_string().contains("this kernel has none"),
+            "{other}"
+        );
+        let hidden = error(&[("sys/kernel/debug/.empty", "")], "debugfs.sched.verbose");
+        assert!(hidden.contains("this kernel has none"), "{hidden}");
+        let hidden = error(&[], "debugfs.sched.verbose");
+        assert!(
+            hidden.contains("which this kernel does not offer"),
+            "{hidden}"
+        );
     }
 
     #[test]

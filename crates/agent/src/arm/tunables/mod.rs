@@ -167,6 +167,11 @@ impl Ingredient for Tuning {
                 "SYSCTL.NAME=VALUE",
                 "any other sysctl by its full name, of which schedlab knows nothing: vm.swappiness=10",
             ),
+            (
+                "debugfs.sched.NAME=VALUE",
+                "any other file of /sys/kernel/debug/sched, of which schedlab knows nothing: \
+                 debugfs.sched.verbose=Y",
+            ),
         ]
     }
 
@@ -266,7 +271,7 @@ impl Change for Tuned<'_> {
     }
 }
 
-/// Warning about sysctls that are set by their full names.
+/// Warning about sysctls and files of debugfs that are set by their full names.
 pub(super) fn unchecked(tunables: &Tunables) -> Option<Warning> {
     let names = tunables.keys().filter(|name| sysctl::is_full_name(name));
     let names: Vec<&str> = names.map(String::as_str).collect();
@@ -277,7 +282,7 @@ pub(super) fn unchecked(tunables: &Tunables) -> Option<Warning> {
              nor what it depends on was checked.",
             names.join(", ")
         ),
-        remedy: "See Documentation/admin-guide/sysctl of the kernel for its meaning.".to_owned(),
+        remedy: "See Documentation/admin-guide/sysctl and scheduler/sched-debug.rst of the kernel for its meaning.".to_owned(),
     })
 }
 

@@ -1,5 +1,6 @@
-//! Sysctls by their full names, of which schedlab knows nothing but the file: `vm.swappiness` is
-//! /proc/sys/vm/swappiness, see sysctl(8). The value is passed on as it is, and read back.
+//! Sysctls and files of debugfs `sched` by their full names, of which schedlab knows nothing but the
+//! file: `vm.swappiness` is /proc/sys/vm/swappiness, see sysctl(8), and `debugfs.sched.verbose` is
+//! /sys/kernel/debug/sched/verbose. The value is passed on as it is, and read back.
 
 use std::path::{Path, PathBuf};
 
@@ -12,6 +13,8 @@ const PROGRAMS: [&str; 5] = [
     "kernel.poweroff_cmd",
     "fs.binfmt_misc",
 ];
+/// Start of the names of files in debugfs.
+pub const DEBUGFS: &str = "debugfs.sched.";
 const LONGEST_VALUE: usize = 200;
 
 /// True if it is the full name of a sysctl and not a name of schedlab's own.
@@ -26,6 +29,11 @@ pub fn check(name: &str, value: &str) -> Result<String, String> {
     if name.len() > 120 || parts().any(|part| part.is_empty() || !part.chars().all(plain)) {
         return Err(format!(
             "tunable {name}: a sysctl is named as in sysctl(8): vm.swappiness"
+        ));
+    }
+    if name.strip_prefix(DEBUGFS) == Some("features") {
+        return Err(format!(
+            "tunable {name}: features are set one by one: feature.PLACE_LAG"
         ));
     }
     let starts = |program: &&&str| {
@@ -44,9 +52,13 @@ pub fn check(name: &str, value: &str) -> Result<String, String> {
     Ok(value)
 }
 
-/// The file of a sysctl below the root.
+/// The file of a sysctl, or of debugfs, below the root.
 pub fn path(root: &Path, name: &str) -> PathBuf {
-    root.join("proc/sys").join(name.replace('.', "/"))
+    let (directory, name) = match name.strip_prefix(DEBUGFS) {
+        Some(name) => ("sys/kernel/debug/sched", name),
+        None => ("proc/sys", name),
+    };
+    root.join(directory).join(name.replace('.', "/"))
 }
 
 /// Several numbers are written with any space between them, and read with tabs.

@@ -53,7 +53,8 @@ fn other_keys() -> impl Iterator<Item = &'static str> {
 /// The logical name of a tunable that is written as the kernel calls it (`base_slice_ns`,
 /// `sched_latency_ns`, `kernel.sched_latency_ns`); any other name as it is.
 pub(crate) fn own_name(name: &str) -> String {
-    let file = name.strip_prefix("kernel.").unwrap_or(name);
+    let of_debugfs = name.strip_prefix(sysctl::DEBUGFS);
+    let file = of_debugfs.or(name.strip_prefix("kernel.")).unwrap_or(name);
     let is_its_file = |path: &&str| path.rsplit('/').next() == Some(file);
     let own = TABLE.iter().find(|t| t.candidates.iter().any(is_its_file));
     own.map_or(name, |tunable| tunable.name).to_owned()
