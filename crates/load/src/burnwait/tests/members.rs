@@ -1,5 +1,6 @@
 //! Tests of which worker a row of a table is.
 
+use super::of_guests::{guest_of, job_of_guests, record_of};
 use super::*;
 
 /// Two sets of two workers.
