@@ -175,6 +175,10 @@ pub(crate) fn only_some_limited(arms: &[Arm]) -> Option<Warning> {
 
 /// A cgroup of its own is a difference by itself.
 pub(crate) fn only_some_weighted(arms: &[Arm], workload: &Workload) -> Option<Warning> {
+    // Arms that take turns in one process have one cgroup there, with a weight in each turn.
+    if workload.in_place.is_some_and(|lengths| !lengths.pilot) {
+        return None;
+    }
     let roles = [Role::Server, Role::Antagonist].into_iter();
     roles
         .filter_map(|role| only_some_of_role(arms, workload, &role))

@@ -122,4 +122,20 @@ fn arms_of_which_only_some_have_a_cgroup_are_warned_of() {
         warnings[0].starts_with("an antagonist of http has a cgroup of its own under other"),
         "{warnings:?}"
     );
+    let turns = (
+        "kind = \"http\"",
+        "kind = \"wakeup\"\nin-place = \"always\"\n[[workload.antagonist]]\nkind = \"spinner\"",
+    );
+    let no_server = (
+        "[workload.server]\n    kind = \"echo\"\n    weight = 100",
+        "",
+    );
+    let one_role = (
+        "name = \"default\"",
+        "name = \"default\"\nto = \"antagonist\"",
+    );
+    assert_eq!(
+        said(&[turns, no_server, one_role, neighbour]),
+        Ok(Vec::new())
+    );
 }

@@ -1,6 +1,8 @@
 //! Arms that take turns inside one process, from the command line to the report.
 
+use results::ResultSet;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use tests::{Bench, alone, expect_code, skipped, stderr, stdout};
 
 /// Turns of `wakeup` in 40 windows of 50 ms: two processes at most.
@@ -129,6 +131,37 @@ fn a_quota_of_the_load_comes_and_goes_under_the_process() {
     let found = report(&bench);
     let found = deciding(&found);
     assert_eq!(found["verdict"], "worse", "{found}");
+}
+
+#[test]
+fn the_weight_of_a_neighbour_comes_and_goes_under_its_process() {
+    let _turn = alone();
+    if !tests::is_root() {
+        return skipped("a cgroup needs root");
+    }
+    let bench = Bench::default();
+    let line = "run -w wakeup:1 --beside spinner --in-place always --duration 2s --max-blocks 1 -o out \
+                -a antagonist:default -a antagonist:weight=20";
+    let output = bench.run(&line.split_whitespace().collect::<Vec<_>>());
+    if lacks_cgroups(&stderr(&output)) {
+        return skipped("no cgroup with a weight can be made here");
+    }
+    assert!(
+        matches!(output.status.code(), Some(0 | 4)),
+        "{}",
+        stderr(&output)
+    );
+    let results = ResultSet::read(&bench.path("out")).expect("results");
+    for (arm, weight) in [
+        ("antagonist:default", "100"),
+        ("antagonist:weight=20", "20"),
+    ] {
+        let of_arm = results.trials.iter().filter(|t| t.trial.arm == arm);
+        let facts = of_arm.flat_map(|t| t.trial.result.evidence.all_facts());
+        let weights = facts.filter(|fact| fact.what == model::readings::WEIGHT);
+        let found: BTreeSet<&str> = weights.map(|fact| fact.found.as_str()).collect();
+        assert_eq!(found, BTreeSet::from([weight]), "{arm}");
+    }
 }
 
 #[test]

@@ -17,8 +17,8 @@ const FOLDERS: [&str; 4] = [
 ];
 /// Name of the file in the folder of a profile.
 const FILE: &str = "tuned.conf";
-/// Profiles that build on each other; more of them build on themselves.
-const MOST_DEEP: usize = 8;
+/// Profiles that are read for one: TuneD's own have four at most, and one that builds on itself has no end.
+const MOST_PROFILES: usize = 32;
 
 /// A line of a profile.
 #[derive(Debug, PartialEq)]
@@ -39,11 +39,12 @@ pub fn is_profile(path: &Path, text: &str) -> bool {
 /// The tunables of a profile with those of the profiles that it builds on; an error names the file.
 pub fn read(path: &Path, text: &str) -> Result<Tunables, String> {
     let mut tunables = Tunables::new();
-    add(path, text, MOST_DEEP, &mut tunables)?;
+    let mut left = MOST_PROFILES;
+    add(path, text, &mut left, &mut tunables)?;
     Ok(tunables)
 }
 
-fn add(path: &Path, text: &str, deep: usize, into: &mut Tunables) -> Result<(), String> {
+fn add(path: &Path, text: &str, left: &mut usize, into: &mut Tunables) -> Result<(), String> {
     let entries = entries(text);
     let is_include = |entry: &&Entry| (entry.section, entry.key) == ("main", "include");
     let names = entries
@@ -52,11 +53,13 @@ fn add(path: &Path, text: &str, deep: usize, into: &mut Tunables) -> Result<(), 
         .flat_map(|entry| entry.value.split([',', ';']));
     for name in names.map(str::trim).filter(|name| !name.is_empty()) {
         let at = |what: String| format!("{}: include={name}: {what}", path.display());
-        let deeper = deep
-            .checked_sub(1)
-            .ok_or_else(|| at("profiles build on each other".to_owned()))?;
+        *left = left.checked_sub(1).ok_or_else(|| {
+            at(format!(
+                "it builds on more than {MOST_PROFILES} profiles, or on itself"
+            ))
+        })?;
         let (place, text) = included(path, name).map_err(at)?;
-        add(&place, &text, deeper, into)?;
+        add(&place, &text, left, into)?;
     }
     for entry in entries.iter().filter(|entry| entry.section != "main") {
         let (name, value) = taken(entry).map_err(|what| format!("{}: {what}", path.display()))?;
@@ -185,7 +188,9 @@ mod tests {
     fn a_profile_that_is_not_there_or_builds_on_itself_is_refused() {
         let refused = |include: &str| profiles(&OWN.replace("include=base", include)).unwrap_err();
         assert!(refused("include=nowhere-at-all").contains("no such profile"));
-        assert!(refused("include=own").contains("build on each other"));
+        assert!(refused("include=own").contains("or on itself"));
+        let many = format!("include={}", ["base"; 40].join(","));
+        assert!(refused(&many).contains("more than 32 profiles"));
         assert!(refused("include=../base").contains("only the name"));
         let slip = OWN.replace("sched_migration_cost_ns", "sched_migation_cost_ns");
         assert!(profiles(&slip).unwrap_err().contains("did you mean"));
