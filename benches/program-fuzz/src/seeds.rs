@@ -140,6 +140,8 @@ fn imports(root: &Path) -> Vec<(String, Vec<u8>)> {
         ("mmtests", "mmtests"),
         ("schedbench", "schedbench"),
         ("schbench", "schbench-json"),
+        ("perf-stat", "perf-stat"),
+        ("ltp", "ltp"),
     ];
     let dir = root.join("fuzz/seeds/imports");
     let files = files_below(&dir, &dir);

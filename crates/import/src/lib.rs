@@ -14,8 +14,10 @@ mod empty;
 mod error;
 mod files;
 pub mod lkp;
+pub mod ltp;
 mod machines;
 pub mod mmtests;
+pub mod perf_stat;
 pub mod phoronix;
 pub mod schbench;
 pub mod schedbench;
@@ -80,6 +82,16 @@ pub static TOOLS: &[Tool] = &[
         name: cachyos::NAME,
         summary: "benchie_DATE.log of cachyos-benchmarker, or directories of them; ARM=PATH names their arm",
         reader: cachyos::read,
+    },
+    Tool {
+        name: perf_stat::NAME,
+        summary: "what perf stat -o wrote, as text, with -x or -j, also with -r; ARM=PATH names the arm",
+        reader: perf_stat::read,
+    },
+    Tool {
+        name: ltp::NAME,
+        summary: "LTP: the JSON of kirk and of runltp-ng, the table of runltp -l, or its output with the                   times of each test; ARM=PATH names the arm",
+        reader: ltp::read,
     },
     Tool {
         name: table::NAME,

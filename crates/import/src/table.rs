@@ -148,7 +148,13 @@ fn no_columns(path: &Path, text: &str) -> ImportError {
 struct Row {
     /// Line of a text, or place in a list.
     at: At,
-    fields: Vec<String>,
+    fields: Vec<Field>,
+}
+
+struct Field {
+    text: String,
+    /// A number of JSON, whose digits are in no groups.
+    is_number: bool,
 }
 
 enum At {
@@ -186,9 +192,13 @@ fn rows(path: &Path, text: &str, names: &[&str]) -> Result<Vec<Row>, ImportError
     let remedy = "give CSV whose first line names its columns, or JSON objects";
     let rows = table::rows(names, text);
     let rows = rows.map_err(|what| ImportError::file(path, what, remedy))?;
+    let field = |text| Field {
+        text,
+        is_number: false,
+    };
     let row = |row: table::Row| Row {
         at: At::Line(row.line),
-        fields: row.fields,
+        fields: row.fields.into_iter().map(field).collect(),
     };
     Ok(rows.into_iter().map(row).collect())
 }
@@ -249,8 +259,14 @@ fn of_object(path: &Path, at: At, object: &Value, names: &[&str]) -> Result<Row,
     let field = |name: &&str| {
         let value = member(object, name);
         match value {
-            Some(Value::String(text)) => Ok(text.clone()),
-            Some(value @ (Value::Number(_) | Value::Bool(_))) => Ok(value.to_string()),
+            Some(Value::String(text)) => Ok(Field {
+                text: text.clone(),
+                is_number: false,
+            }),
+            Some(value @ (Value::Number(_) | Value::Bool(_))) => Ok(Field {
+                text: value.to_string(),
+                is_number: value.is_number(),
+            }),
             Some(_) => Err(at.error(path, format!("`{name}` is no text and no number"), "")),
             None => {
                 let keys = object
@@ -280,14 +296,16 @@ fn member<'v>(value: &'v Value, name: &str) -> Option<&'v Value> {
 
 fn run(path: &Path, row: &Row, columns: &Columns, units: &mut Units) -> Result<Run, ImportError> {
     let empty = |what: &str| row.at.error(path, format!("the {what} is empty"), "");
-    let mut fields = row.fields.iter().map(|field| field.trim());
+    let names = columns.cells.len() + 1;
+    let mut fields = row.fields.iter().take(names).map(|field| field.text.trim());
     let arm = fields.next().filter(|arm| !arm.is_empty());
     let arm = arm.ok_or_else(|| empty(&format!("column `{}`", columns.arm)))?;
-    let cell: Vec<&str> = fields.by_ref().take(columns.cells.len()).collect();
+    let cell: Vec<&str> = fields.collect();
     if let Some((at, _)) = cell.iter().enumerate().find(|(_, part)| part.is_empty()) {
         return Err(empty(&format!("column `{}`", columns.cells[at])));
     }
-    let metrics = columns.metrics.iter().zip(fields).map(|(column, field)| {
+    let figures = row.fields.iter().skip(names);
+    let metrics = columns.metrics.iter().zip(figures).map(|(column, field)| {
         let (value, unit) = units.read(path, row, column, field, columns.thousands)?;
         Ok(figure(&column.metric(), &unit, column.better, value))
     });
@@ -327,10 +345,11 @@ impl Units {
         path: &Path,
         row: &Row,
         column: &Column,
-        field: &str,
+        field: &Field,
         thousands: Option<Thousands>,
     ) -> Result<(f64, String), ImportError> {
-        let name = &column.name;
+        let thousands = thousands.filter(|_| !field.is_number);
+        let (name, field) = (&column.name, field.text.trim());
         let wrong = |what: String| {
             let what = format!("`{field}` in the column `{name}`: {what}");
             row.at.error(

@@ -15,7 +15,7 @@ pub fn imports(input: &[u8]) {
     };
     let path = Path::new("x");
     let mut imported = Imported::default();
-    let read = match reader % 7 {
+    let read = match reader % 9 {
         0 => import::schedtests::figures(path, text).map(|figures| {
             assert!(
                 figures
@@ -28,7 +28,9 @@ pub fn imports(input: &[u8]) {
         3 => import::mmtests::read_export(path, text, &mut imported),
         4 => import::mmtests::schbench_log(path, text).map(drop),
         5 => import::schedbench::read_text(path, text, &mut imported),
-        _ => import::schbench::read_text(path, text).map(|read| imported.add(read.run)),
+        6 => import::schbench::read_text(path, text).map(|read| imported.add(read.run)),
+        7 => import::perf_stat::add_text(path, text, "x", &mut imported),
+        _ => import::ltp::add_text(path, text, None, &mut imported),
     };
     for error in read.err().iter().chain(&imported.faults) {
         is_shown(error);

@@ -139,3 +139,16 @@ fn a_metric_is_a_column_with_a_direction_and_perhaps_a_unit() {
         assert!(error.contains("direction"), "{error}");
     }
 }
+
+#[test]
+fn digits_of_a_number_of_json_are_in_no_groups_and_those_of_a_text_are() {
+    let columns = Columns {
+        thousands: Some(Thousands::Point),
+        ..columns("kernel", &[], &["took lower ms"])
+    };
+    let text = r#"[{"kernel": "a", "took": 12.345}, {"kernel": "b", "took": "12.345"}, {"kernel": "c", "took": 1.5}]"#;
+    let values = figures(text, &columns).into_iter().map(|(_, _, m)| m[0].1);
+    assert_eq!(values.collect::<Vec<_>>(), [12.345, 12_345.0, 1.5]);
+    let csv = figures("kernel;took\na;12.345\n", &columns);
+    assert_eq!(csv[0].2[0].1, 12_345.0);
+}
