@@ -2,6 +2,7 @@
 //! defines. A program that fails is a failed trial, not a fast one.
 
 mod find;
+mod grown;
 mod in_turns;
 mod metric;
 mod part;
@@ -59,8 +60,8 @@ const KEYS: &[KeyDef] = &[
          `min`, `max`, `sum`, `mean` or a percentile such as `p99`), `scale` (`ratio`, or `difference` for \
          figures that may be 0 or below it) and \
          `smallest-effect` of a difference, in the unit. They decide in place of `wall_time`, unless `metrics` names others. Where \
-         arms take turns, each is a `regex` on lines that the program prints as it goes, and `pick` \
-         may be `rate`, the increase of a count a second.",
+         arms take turns, each is a `regex` or a column of `csv` in lines that the program prints, or adds to a \
+         file, as it goes, and `pick` may be `rate`, the increase of a count a second.",
     ),
 ];
 
@@ -182,13 +183,29 @@ impl Command {
         directory.filter(|d| !Path::new(d).is_dir())
     }
 
-    /// A program with a slash in its name is looked up from the working directory.
-    fn is_missing(&self, name: &str) -> bool {
-        let name = match self.directory() {
+    /// Why a program cannot be started, and what to do. One with a slash in its name is looked up from
+    /// the working directory.
+    fn missing(&self, name: &str) -> Option<(String, String)> {
+        let path = match self.directory() {
             Some(directory) if name.contains('/') => directory.join(name),
             _ => PathBuf::from(name),
         };
-        which::which(name).is_err()
+        if which::which(&path).is_ok() {
+            return None;
+        }
+        let is_there = name.contains('/') && path.is_file();
+        let remedy = match (is_there, name.contains(' ')) {
+            (true, _) => format!("chmod +x {name}, or write what runs it before its name"),
+            (false, true) => {
+                "write it without quotation marks, a word each: -- make -j4".to_owned()
+            }
+            (false, false) => crate::program::remedy(name),
+        };
+        let what = match is_there {
+            true => format!("the file `{name}` may not be executed"),
+            false => format!("there is no program `{name}`"),
+        };
+        Some((what, remedy))
     }
 }
 
@@ -237,14 +254,8 @@ impl Driver for Command {
         programs
             .into_iter()
             .flatten()
-            .filter(|name| self.is_missing(name))
-            .map(|name| {
-                let remedy = match name.contains(' ') {
-                    true => "write it without quotation marks, a word each: -- make -j4".to_owned(),
-                    false => crate::program::remedy(name),
-                };
-                problem(format!("there is no program `{name}`"), &remedy)
-            })
+            .filter_map(|name| self.missing(name))
+            .map(|(what, remedy)| problem(what, &remedy))
             .chain(no_classes)
             .collect()
     }
@@ -376,6 +387,13 @@ mod tests {
     fn a_program_path_counts_from_the_directory_of_the_command() {
         assert_eq!(problems(command(&["bin/sh"], Some("/"))), []);
         assert_eq!(problems(command(&["bin/no-such"], Some("/"))).len(), 1);
+    }
+
+    #[test]
+    fn a_file_that_may_not_be_executed_is_there_and_said_to_be() {
+        let found = problems(command(&["./passwd"], Some("/etc")));
+        assert_eq!(found[0].what, "the file `./passwd` may not be executed");
+        assert!(found[0].remedy.contains("chmod +x ./passwd"), "{found:?}");
     }
 
     #[test]

@@ -106,7 +106,7 @@ const STOP: TableDef = TableDef {
             "confidence",
             "share below 1",
             "`0.95`",
-            "One minus the rate of false findings over the whole run.",
+            "One minus the rate of false findings of one comparison.",
         ),
         KeyDef::new(
             "smallest-effect",

@@ -25,6 +25,8 @@ pub struct Found {
     place: String,
     /// The number of which the expression takes a part.
     cut_out_of: Option<String>,
+    /// A number of JSON or YAML, whose digits are in no groups.
+    is_number: bool,
 }
 
 /// A figure that was read, in the unit of its metric.
@@ -52,6 +54,15 @@ impl Found {
             unit: None,
             place,
             cut_out_of: None,
+            is_number: false,
+        }
+    }
+
+    /// A value of JSON or YAML with its place.
+    fn value(value: &Value, place: String) -> Self {
+        Found {
+            is_number: value.is_number(),
+            ..Found::whole(&part::text(value), place)
         }
     }
 
@@ -68,6 +79,7 @@ impl Found {
             ));
         }
         let in_place = |why: String| format!("{self} of {from}: {why}");
+        let thousands = thousands.filter(|_| !self.is_number);
         let plain = number::plain(&self.text, thousands).map_err(in_place)?;
         let (number, unit) =
             unit::split(&plain).ok_or_else(|| format!("{self} of {from} is no number"))?;
@@ -163,6 +175,16 @@ fn line_place(index: usize, line: &str) -> String {
 
 /// The fields of one column, of the rows that say what the part wants.
 pub fn by_column(column: &str, part: &Part, text: &str) -> Result<Vec<Found>, String> {
+    let found = by_column_of_lines(column, part, text)?.into_iter();
+    Ok(found.map(|(_, found)| found).collect())
+}
+
+/// The same with the line of each, from 1 on.
+pub fn by_column_of_lines(
+    column: &str,
+    part: &Part,
+    text: &str,
+) -> Result<Vec<(usize, Found)>, String> {
     let wanted = part.rows.keys().map(String::as_str);
     let names: Vec<&str> = [column].into_iter().chain(wanted).collect();
     let mut found = Vec::new();
@@ -172,7 +194,7 @@ pub fn by_column(column: &str, part: &Part, text: &str) -> Result<Vec<Found>, St
         };
         if conditions.iter().eq(part.rows.values()) {
             let place = line_place(row.line - 1, &row.whole);
-            found.push(Found::whole(field, place));
+            found.push((row.line, Found::whole(field, place)));
         }
     }
     Ok(found)
@@ -244,9 +266,7 @@ pub fn in_value(
     if part.has_value(value)? {
         let nodes = path.query_located(value);
         let nodes = nodes.iter();
-        found.extend(
-            nodes.map(|node| Found::whole(&part::text(node.node()), node.location().to_string())),
-        );
+        found.extend(nodes.map(|node| Found::value(node.node(), node.location().to_string())));
     }
     Ok(())
 }

@@ -1,7 +1,8 @@
 //! A program under arms that take turns: it runs from before the first turn until it is stopped
-//! after the last, and its metrics are in the lines that it prints in each window.
+//! after the last, and its metrics are in the lines that it prints, or adds to a file, in each window.
 
 use super::Command;
+use super::grown::Grown;
 use super::metric::{Line, OwnMetric, Source};
 use crate::gate::Timing;
 use crate::phase::{NativeError, Phases};
@@ -11,14 +12,14 @@ use doors::started::{Agreed, named};
 use model::Turns;
 use model::printable::last_lines;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use std::collections::BTreeMap;
 use std::io::{BufReader, Read};
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Text that is kept of each stream; a program that prints more says too much for its own good.
-const MOST_BYTES: usize = 64 << 20;
 /// Time between two looks whether the program still runs.
 const LOOK_NS: u64 = 200_000_000;
 /// Time that the program has to end by itself when it is asked to.
@@ -51,10 +52,10 @@ pub(super) fn run(
 
 /// Lines of one stream, as a thread reads them.
 #[derive(Debug, Clone, Default)]
-struct Printed(Arc<Mutex<Lines>>);
+pub(super) struct Printed(Arc<Mutex<Lines>>);
 
 #[derive(Debug, Default)]
-struct Lines {
+pub(super) struct Lines {
     lines: Vec<Line>,
     bytes: usize,
     /// The stream has ended.
@@ -62,19 +63,27 @@ struct Lines {
 }
 
 impl Printed {
+    /// Text that is kept of each stream; a program that prints more says too much for its own good.
+    pub const MOST_BYTES: usize = 64 << 20;
+
+    /// Keeps a line that has come now.
+    pub fn keep(&self, bytes: &[u8]) {
+        let at_ns = sys::now_ns();
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.bytes += bytes.len();
+        if kept.bytes <= Self::MOST_BYTES {
+            let text = String::from_utf8_lossy(bytes).trim_end().to_owned();
+            kept.lines.push(Line { at_ns, text });
+        }
+    }
+
     /// Reads to the end of the stream, which is that of all processes that have it.
     fn read(&self, stream: impl Read + Send + 'static) -> Result<(), String> {
         let printed = self.clone();
         let read = move || {
             let mut stream = BufReader::new(stream);
-            while let Ok(Some(bytes)) = line_within(&mut stream, MOST_BYTES as u64 + 1) {
-                let at_ns = sys::now_ns();
-                let mut kept = printed.0.lock().unwrap_or_else(PoisonError::into_inner);
-                kept.bytes += bytes.len();
-                if kept.bytes <= MOST_BYTES {
-                    let text = String::from_utf8_lossy(&bytes).trim_end().to_owned();
-                    kept.lines.push(Line { at_ns, text });
-                }
+            while let Ok(Some(bytes)) = line_within(&mut stream, Self::MOST_BYTES as u64 + 1) {
+                printed.keep(&bytes);
             }
             // A line without end is too much, and who writes it is not held up.
             let _ = discard(&mut stream);
@@ -88,10 +97,10 @@ impl Printed {
 
     fn take(&self, from: &Source) -> Result<Vec<Line>, String> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match kept.bytes > MOST_BYTES {
+        match kept.bytes > Self::MOST_BYTES {
             true => Err(format!(
                 "the program wrote more than {} MiB to {from}; let it print less often",
-                MOST_BYTES >> 20
+                Self::MOST_BYTES >> 20
             )),
             false => Ok(std::mem::take(&mut kept.lines)),
         }
@@ -122,6 +131,8 @@ struct Program {
     child: Child,
     stdout: Printed,
     stderr: Printed,
+    /// Files that have figures, by their paths.
+    files: BTreeMap<String, Grown>,
     /// Its ID may be another one's.
     is_reaped: bool,
 }
@@ -131,6 +142,11 @@ impl Program {
         let [name, arguments @ ..] = command.argv.as_slice() else {
             return Err("there is no command".to_owned());
         };
+        let files = command.files().map(|path| {
+            let grown = Grown::follow(PathBuf::from(path))?;
+            Ok((path.clone(), grown))
+        });
+        let files = files.collect::<Result<_, String>>()?;
         let child = named(name, Agreed::by_trial())
             .args(arguments)
             .stdin(Stdio::null())
@@ -144,6 +160,7 @@ impl Program {
             child,
             stdout: Printed::default(),
             stderr: Printed::default(),
+            files,
             is_reaped: false,
         };
         if let Some(stdout) = program.child.stdout.take() {
@@ -223,12 +240,21 @@ impl Program {
         }
     }
 
-    /// Lines of standard output and of standard error.
-    fn printed(&self) -> Result<[Vec<Line>; 2], String> {
-        Ok([
-            self.stdout.take(&Source::Stdout)?,
-            self.stderr.take(&Source::Stderr)?,
-        ])
+    /// Lines of standard output, of standard error and of the files.
+    fn printed(&mut self) -> Result<BTreeMap<Source, Vec<Line>>, String> {
+        let mut lines = BTreeMap::new();
+        for (stream, from) in [
+            (&self.stdout, Source::Stdout),
+            (&self.stderr, Source::Stderr),
+        ] {
+            lines.insert(from.clone(), stream.take(&from)?);
+        }
+        for (path, grown) in &mut self.files {
+            grown.stop();
+            let from = Source::File(path.clone());
+            lines.insert(from.clone(), grown.lines.take(&from)?);
+        }
+        Ok(lines)
     }
 }
 
@@ -243,15 +269,13 @@ fn figures(
     metrics: &[OwnMetric],
     turns: &Turns,
     begin_ns: u64,
-    [stdout, stderr]: &[Vec<Line>; 2],
+    printed: &BTreeMap<Source, Vec<Line>>,
 ) -> Result<Parsed, String> {
     let mut of_turns = vec![TurnFigures::default(); turns.order.len()];
     let mut parsed = Parsed::default();
     for metric in metrics {
-        let timed = metric.timed(match metric.from {
-            Source::Stderr => stderr,
-            Source::Stdout | Source::File(_) => stdout,
-        })?;
+        let lines = printed.get(&metric.from);
+        let timed = metric.timed(lines.map_or(&[], Vec::as_slice))?;
         let mut halves = vec![[const { Vec::new() }; 2]; turns.order.len()];
         for (at_ns, figure) in &timed {
             let since_ns = at_ns.checked_sub(begin_ns);
@@ -278,9 +302,9 @@ fn figures(
             .all(|turn| !turn.whole.contains_key(&metric.name))
         {
             return Err(format!(
-                "the metric `{}`: no window has enough lines with it; does the program print as it \
+                "the metric `{}`: no window has enough lines with it in {}; does the program print as it \
                  goes? A program whose output is no terminal may keep it back: `stdbuf -oL` helps",
-                metric.name
+                metric.name, metric.from
             ));
         }
         // The value is that of each arm's windows.
@@ -358,6 +382,29 @@ mod tests {
         let mean = run(&command(COUNTS, r"done (?<v>\d+)", Pick::Mean)).unwrap();
         let of = |turn: usize| mean.turns[turn].whole["done_per_sec"];
         assert!(of(0) < of(1), "{:?}", mean.turns);
+    }
+
+    #[test]
+    fn a_percentile_is_picked_from_the_lines_that_a_file_got_in_the_window() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("frames.csv").display().to_string();
+        std::fs::write(&log, "frame,took\n0,9000000\n").unwrap();
+        let script = format!(
+            "echo os,cpu > {log}; echo frame,took >> {log}; i=0; while :; do i=$((i+1)); \
+             echo \"1,$i\" >> {log}; sleep 0.01; done"
+        );
+        let mut command = command(&script, "", Pick::try_from("p50".to_owned()).unwrap());
+        for find in [
+            Find::Csv("took".to_owned()),
+            Find::Regex(r"^1,(?<v>\d+)".to_owned()),
+        ] {
+            command.metrics[0].find = find;
+            command.metrics[0].from = Source::File(log.clone());
+            let parsed = run(&command).unwrap();
+            let of = |turn: usize| parsed.turns[turn].whole["done_per_sec"];
+            // A line of the program before it would be larger than all others.
+            assert!(of(0) < of(1) && of(1) < 9_000_000.0, "{:?}", parsed.turns);
+        }
     }
 
     #[test]

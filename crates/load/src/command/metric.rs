@@ -169,6 +169,10 @@ impl OwnMetric {
                 Invalid::new("unit", what).with_remedy("a word without spaces: unit = \"MB/s\"")
             );
         }
+        if Pick::try_from(unit.to_owned()).is_ok() {
+            let what = format!("`{unit}` is a choice among figures, no unit");
+            return Err(Invalid::new("unit", what).with_remedy(format!("pick = \"{unit}\"")));
+        }
         if self.better == Better::Neither {
             let what = format!("the metric `{name}` needs a direction");
             return Err(Invalid::new("better", what)
@@ -280,12 +284,10 @@ impl OwnMetric {
                 "the metric `{name}` is in a part of the output, which lines that are read as they \
                  come do not have"
             )),
-            (Find::Json(_) | Find::Csv(_) | Find::Yaml(_), ..) | (_, Source::File(_), _) => {
-                Some(format!(
-                    "the metric `{name}` is not in lines that the program prints as it goes, which \
-                 takes a regex, from stdout or stderr"
-                ))
-            }
+            (Find::Json(_) | Find::Yaml(_), ..) => Some(format!(
+                "the metric `{name}` is not in lines that the program prints as it goes, which \
+                 takes a regex, or a column of CSV"
+            )),
             (.., Pick::Only) => Some(format!(
                 "the metric `{name}` is in many lines; pick = \"rate\" is the increase of a count a \
                  second, pick = \"mean\" the mean of a window"

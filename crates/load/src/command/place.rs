@@ -66,6 +66,18 @@ impl Find {
         lines: impl Iterator<Item = &'t str>,
     ) -> Result<Vec<Vec<Found>>, String> {
         match self {
+            Find::Csv(column) => {
+                let lines: Vec<&str> = lines.collect();
+                let mut found = vec![Vec::new(); lines.len()];
+                let text = lines.join("\n");
+                for (line, field) in find::by_column_of_lines(column, &Part::default(), &text)? {
+                    // A line is where its row begins.
+                    if let Some(found) = found.get_mut(line - 1) {
+                        found.push(field);
+                    }
+                }
+                Ok(found)
+            }
             Find::Regex(written) => {
                 let regex = regex(written)?;
                 Ok(lines.map(|line| find::by_regex(&regex, line)).collect())

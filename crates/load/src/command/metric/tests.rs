@@ -2,6 +2,8 @@ use super::*;
 use crate::testing::printed;
 use serde_json::json;
 
+mod outputs;
+
 fn metric(keys: serde_json::Value) -> Result<OwnMetric, Invalid> {
     let mut written = json!({"name": "ops", "better": "higher"});
     let more = keys.as_object().cloned().unwrap();
@@ -232,6 +234,11 @@ fn a_metric_that_no_trial_could_have_is_refused_by_its_key() {
         ),
         (json!({"csv": "a", "name": "Ops/s"}), "name", "no name"),
         (json!({"csv": "a", "unit": "per s"}), "unit", "no unit"),
+        (
+            json!({"csv": "a", "unit": "p99"}),
+            "unit",
+            "choice among figures",
+        ),
         (
             json!({"csv": "a", "better": "neither"}),
             "better",
@@ -527,6 +534,26 @@ fn digits_in_groups_are_one_number() {
     assert!(value(comma, "3,5 cycles").is_err());
     let point = keys(json!({"thousands": "."}));
     assert_eq!(value(point, "345.678,5 cycles"), Ok(345_678.5));
+}
+
+#[test]
+fn digits_of_a_number_of_json_or_yaml_are_in_no_groups() {
+    for (text, sign, expected) in [
+        (r#"{"v": 12.345}"#, ".", 12.345),
+        (r#"{"v": 1.5}"#, ".", 1.5),
+        (r#"{"v": 12345.678}"#, ",", 12_345.678),
+        (r#"{"v": -2.125e3}"#, ".", -2125.0),
+        // A text is as its program writes numbers.
+        (r#"{"v": "12.345"}"#, ".", 12_345.0),
+        (r#"{"v": "12,345 us"}"#, ",", 12_345_000.0),
+    ] {
+        let keys = json!({"json": "$.v", "thousands": sign});
+        assert_eq!(value(keys, text), Ok(expected), "{text}");
+    }
+    let yaml = |text: &str| value(json!({"yaml": "$.v", "thousands": "."}), text);
+    assert_eq!(yaml("v: 12.345\n"), Ok(12.345));
+    assert_eq!(yaml("v: '12.345'\n"), Ok(12_345.0));
+    assert_eq!(yaml("v: 12.345,5\n"), Ok(12_345.5));
 }
 
 #[test]
