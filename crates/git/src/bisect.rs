@@ -1,7 +1,7 @@
 //! A bisection, which git(1) keeps: in a bare clone of its own, so that the repository is left alone
 //! and `git bisect log` of the clone tells how it went.
 
-use crate::{Error, check_source, git, io, no_commit, succeeded};
+use crate::{Error, check_source, git, io, no_commit, succeeded, unmet};
 use doors::written::Part;
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -68,6 +68,13 @@ impl Bisection {
             if !ancestor.status.success() {
                 let why = "the bad commit does not come after it";
                 return Err(no_commit(source, good, why));
+            }
+            if bisection.commits(good, bad)? == 0 {
+                return Err(unmet(
+                    &format!("repository {source}"),
+                    &format!("{good} and {bad} are the same commit, so nothing lies between them"),
+                    "name an older good commit, or a later bad one",
+                ));
             }
             let begun = bisection.bisect(&["start", "--no-checkout"], &[bad, good])?;
             succeeded(source, &begun)?;
@@ -227,6 +234,16 @@ mod tests {
             assert_eq!(subject, first.to_string());
             assert!(steps <= 4, "{steps}");
         }
+    }
+
+    #[test]
+    fn a_good_commit_that_is_the_bad_one_is_said_to_be() {
+        let repository = repository();
+        let source = repository.path().display().to_string();
+        let commit = crate::commit_of(&source, Some("c3")).unwrap();
+        let clone = repository.path().join("clone");
+        let error = Bisection::open(&source, &commit, &commit, &clone).unwrap_err();
+        assert!(error.to_string().contains("are the same commit"), "{error}");
     }
 
     #[test]

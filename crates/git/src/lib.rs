@@ -243,9 +243,12 @@ fn no_commit(source: &str, name: &str, why: &str) -> Error {
     )
 }
 
-/// The last words of git.
+/// The last words of git, or how it ended without any.
 fn said(output: &Output) -> String {
-    last_lines(&String::from_utf8_lossy(&output.stderr), QUOTED_LINES, "; ")
+    match last_lines(&String::from_utf8_lossy(&output.stderr), QUOTED_LINES, "; ") {
+        words if words.is_empty() => format!("git said nothing and ended with {}", output.status),
+        words => words,
+    }
 }
 
 fn io(step: &'static str, object: &Path) -> impl FnOnce(std::io::Error) -> Error {

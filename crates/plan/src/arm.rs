@@ -144,6 +144,9 @@ fn unknown(change: &str) -> PlanError {
     let near = model::nearest(change, words()).map(str::to_owned);
     let help = match near.or_else(|| with_near_role(change)) {
         Some(near) => format!("did you mean `{near}`? `schedlab list arms` has all forms"),
+        None if is_word(change) => format!(
+            "if it is a sched_ext scheduler, write `scx_{change}`; `schedlab list arms` has all forms"
+        ),
         None => "`schedlab list arms` has all forms".to_owned(),
     };
     PlanError::new(format!("`{change}` is no policy, tunable or scheduler")).with_help(help)
@@ -154,6 +157,15 @@ fn with_near_role(written: &str) -> Option<String> {
     let (word, change) = written.split_once(':')?;
     let near = model::nearest(word, Role::ALL.iter().map(Role::name))?;
     (near != word).then(|| format!("{near}:{change}"))
+}
+
+/// A name as schedulers have them, with or without a version.
+fn is_word(text: &str) -> bool {
+    let (name, _) = text.split_once('@').unwrap_or((text, ""));
+    name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
 }
 
 /// The words of the forms that stand for themselves: `batch` of `other, batch, idle`.
@@ -290,6 +302,20 @@ mod tests {
     use super::*;
     use agent::arm::check_policy;
     use model::Class;
+
+    #[test]
+    fn a_scheduler_without_the_beginning_of_its_name_is_answered_with_the_whole() {
+        let help = |text: &str| {
+            let error = parse_arm(text).unwrap_err();
+            miette::Diagnostic::help(&error).map(|help| help.to_string())
+        };
+        for (text, whole) in [("bpfland", "scx_bpfland"), ("lavd@1.1.3", "scx_lavd@1.1.3")] {
+            let help = help(text).unwrap();
+            assert!(help.contains(&format!("write `{whole}`")), "{help}");
+        }
+        assert!(!help("a b").unwrap().contains("scx_"));
+        assert!(help("bacth").unwrap().contains("did you mean `batch`?"));
+    }
 
     #[test]
     fn an_unnamed_arm_is_called_what_it_is() {

@@ -4,6 +4,8 @@
 //! else. A text of another form stays as it is: it is of toml or of our own readers, which
 //! write sentences.
 
+use crate::reference::{TABLES, TableDef};
+
 /// A name that a table or a key does not have, and those that it has.
 #[derive(Debug)]
 pub(crate) struct Unknown {
@@ -33,9 +35,21 @@ impl Unknown {
         }
     }
 
+    /// Tables that have the key which stands above all tables.
+    fn table_of(&self) -> Option<String> {
+        let is_above_all = self.is_key && self.known.iter().any(|name| name == "workload");
+        let has_it = |table: &&TableDef| table.keys.iter().any(|key| key.name == self.word);
+        let tables = TABLES.iter().filter(has_it).filter(|_| is_above_all);
+        let headers: Vec<&str> = tables.map(|table| table.header).collect();
+        (!headers.is_empty()).then(|| headers.join(" or "))
+    }
+
     /// The nearest right name, or all of them.
     pub fn help(&self) -> Option<String> {
         let known = || self.known.iter().map(String::as_str);
+        if let Some(table) = self.table_of() {
+            return Some(format!("`{}` belongs into {table}", self.word));
+        }
         if let Some(near) = model::nearest(&self.word, known()) {
             return Some(format!("did you mean `{near}`?"));
         }
@@ -165,6 +179,17 @@ mod tests {
     fn said(text: &str) -> (String, Option<String>) {
         let unknown = unknown(text).unwrap();
         (unknown.message(), unknown.help())
+    }
+
+    #[test]
+    fn a_key_that_stands_above_its_table_is_answered_with_the_table() {
+        let above = "unknown field `budget`, expected one of `arm`, `workload`, `stop`";
+        assert_eq!(
+            said(above).1.as_deref(),
+            Some("`budget` belongs into [stop]")
+        );
+        let elsewhere = "unknown field `budget`, expected one of `name`, `nice`";
+        assert!(!said(elsewhere).1.unwrap().contains("[stop]"));
     }
 
     #[test]

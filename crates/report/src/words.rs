@@ -49,10 +49,16 @@ pub fn aa(tally: &Tally) -> String {
 pub fn nothing_measured(table: &Table) -> Option<String> {
     let reasons: Vec<&str> = table.excluded.iter().map(Excluded::headline).collect();
     let TrialCounts { void, failed, .. } = table.trials;
+    let why = most_common(&reasons);
+    let of_it = reasons.iter().filter(|reason| alike(reason, &why)).count();
+    let share = match of_it < void + failed && of_it > 0 {
+        true => format!(" ({of_it} of them)"),
+        false => String::new(),
+    };
     table.is_empty().then(|| {
         format!(
-            "Nothing was measured: {}.",
-            all_lost(void, failed, &most_common(&reasons))
+            "Nothing was measured: {}{share}.",
+            all_lost(void, failed, &why)
         )
     })
 }
@@ -63,8 +69,20 @@ pub fn cell_not_measured(cell: &CellTable) -> Option<String> {
     let sum = |of: fn(&NotMeasured) -> usize| cell.not_measured.iter().map(of).sum();
     let reasons = cell.not_measured.iter().map(|n| n.why.as_str());
     let reasons: Vec<&str> = reasons.filter(|why| !why.is_empty()).collect();
-    let lost = all_lost(sum(|n| n.void), sum(|n| n.failed), &most_common(&reasons));
+    let common = most_common(&reasons);
+    let why = match reasons.iter().all(|why| alike(why, &common)) {
+        true => common,
+        false => why_of_each(cell),
+    };
+    let lost = all_lost(sum(|n| n.void), sum(|n| n.failed), &why);
     cell.is_empty().then(|| format!("not measured: {lost}"))
+}
+
+/// The reason of each arm, by its name.
+fn why_of_each(cell: &CellTable) -> String {
+    let arms = cell.not_measured.iter().filter(|of| !of.why.is_empty());
+    let arms: Vec<String> = arms.map(|of| format!("{}: {}", of.arm, of.why)).collect();
+    arms.join("; ")
 }
 
 /// Line about one arm that was not measured in a cell.
@@ -483,13 +501,17 @@ pub fn trials_and_time(table: &Table) -> String {
     }
 }
 
-/// Up to the next second from a second on: nobody plans with the fractions.
+/// Up to the next second from a second on, and to the next millisecond below it: nobody plans with
+/// the fractions.
 fn whole_seconds(ns: u64) -> u64 {
     const SECOND: u64 = 1_000_000_000;
-    match ns < SECOND {
-        true => ns,
-        false => ns.div_ceil(SECOND) * SECOND,
-    }
+    const MILLISECOND: u64 = 1_000_000;
+    let step = match ns {
+        0..MILLISECOND => 1,
+        MILLISECOND..SECOND => MILLISECOND,
+        SECOND.. => SECOND,
+    };
+    ns.div_ceil(step) * step
 }
 
 /// When the run began, to the second: `2026-11-21T19:16:06Z`.

@@ -6,18 +6,27 @@
 use model::{Trial, TrialState};
 use report::{Format, Options, Table};
 use results::ResultSet;
+use std::cell::Cell;
 
 /// The reports of a run whose trials are void where `lost` says so.
 fn reports(lost: impl Fn(&Trial) -> bool) -> (Table, [String; 5]) {
+    reports_of(lost, |trial| {
+        format!("the generator was {} ms late", trial.place.block)
+    })
+}
+
+/// The reports of a run whose trials are void where `lost` says so, for the reason that `why` says.
+fn reports_of(
+    lost: impl Fn(&Trial) -> bool,
+    why: impl Fn(&Trial) -> String,
+) -> (Table, [String; 5]) {
     let dir = tempfile::tempdir().unwrap();
     synthetic::write(dir.path(), &synthetic::quickstart()).unwrap();
     let mut results = ResultSet::read(dir.path()).unwrap();
     for stored in &mut results.trials {
         if lost(&stored.trial) {
-            let late = stored.trial.place.block;
-            stored.trial.result.state = TrialState::Void {
-                why: format!("the generator was {late} ms late"),
-            };
+            let why = why(&stored.trial);
+            stored.trial.result.state = TrialState::Void { why };
         }
     }
     let table = Table::from_results(&results);
@@ -81,4 +90,30 @@ fn a_run_without_a_counted_trial_states_no_error_rate() {
         assert!(!text.contains("better on 0 of 0"));
         assert!(!text.contains("chance to be a false call"));
     }
+}
+
+#[test]
+fn a_reason_that_is_not_that_of_all_trials_says_of_how_many() {
+    let (lost, not_loaded) = (Cell::new(0), Cell::new(0));
+    let is_lost = |_: &Trial| {
+        lost.set(lost.get() + 1);
+        true
+    };
+    let why = |trial: &Trial| match trial.arm.as_str() {
+        "default" => "the scheduler was another one".to_owned(),
+        _ => {
+            not_loaded.set(not_loaded.get() + 1);
+            "the scheduler did not load".to_owned()
+        }
+    };
+    let (_, reports) = reports_of(is_lost, why);
+    let (all, some) = (lost.get(), not_loaded.get());
+    assert!(some < all);
+    let said = format!("all {all} trials void: the scheduler did not load ({some} of them).");
+    let first = reports[0].split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(first.contains(&said), "{first}");
+    assert!(
+        first.contains("default: the scheduler was another one; batch:"),
+        "{first}"
+    );
 }

@@ -202,12 +202,14 @@ impl From<results::ResultsError> for CliError {
         // It names files and keys of others.
         let message = one_line(&error.to_string()).into_owned();
         match error {
-            NotResults(_) | NotMerged(_) | InUse(_) | TooNew { .. } | Occupied(_) => {
-                CliError::Usage {
-                    message,
-                    help: None,
-                }
-            }
+            NotResults(_) => CliError::usage(
+                message,
+                "give a results directory, or a capsule that `schedlab pack` made",
+            ),
+            NotMerged(_) | InUse(_) | TooNew { .. } | Occupied(_) => CliError::Usage {
+                message,
+                help: None,
+            },
             NeverBegan(ref dir) => CliError::usage(
                 message,
                 format!(

@@ -69,7 +69,7 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 /// Prints a text of ours, with its colours where a terminal shows them.
 fn say(stream: Stream, words: String) {
-    let words = match stream.is_terminal() {
+    let words = match output::has_colours(stream) {
         true => shown::coloured(words),
         false => shown::text(words),
     };
@@ -86,7 +86,7 @@ fn refused(error: &clap::Error) -> ExitCode {
     let words = error.render();
     say(
         stream,
-        match stream.is_terminal() && std::env::var_os("NO_COLOR").is_none() {
+        match output::has_colours(stream) {
             true => words.ansi().to_string(),
             false => words.to_string(),
         },

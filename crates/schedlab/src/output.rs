@@ -63,6 +63,13 @@ pub fn width() -> usize {
         .unwrap_or(report::Options::USUAL_WIDTH)
 }
 
+/// Does the stream show colours, and does its user want them?
+pub fn has_colours(stream: Stream) -> bool {
+    let term = std::env::var_os("TERM");
+    let is_plain = std::env::var_os("NO_COLOR").is_some() || term.is_some_and(|t| t == "dumb");
+    stream.is_terminal() && !is_plain
+}
+
 /// A value as JSON, over several lines.
 pub fn json(value: &impl Serialize) -> Result<(), CliError> {
     write(&shown::json(value).map_err(CliError::internal)?)
@@ -105,8 +112,14 @@ pub fn open(page: &Path) {
     let mut command = tool("xdg-open");
     command.arg(page.canonicalize().unwrap_or_else(|_| page.to_owned()));
     command.stdin(Stdio::null()).stdout(Stdio::null());
-    if let Err(error) = command.stderr(Stdio::null()).spawn() {
-        let page = page.display();
-        note!("xdg-open cannot be started ({error}; the package xdg-utils has it): open {page}");
+    let (started, page) = (command.stderr(Stdio::null()).spawn(), page.display());
+    match started {
+        // Whether anything shows it is known to nobody.
+        Ok(_) => note!("xdg-open was asked to show {page}"),
+        Err(error) => {
+            note!(
+                "xdg-open cannot be started ({error}; the package xdg-utils has it): open {page}"
+            );
+        }
     }
 }

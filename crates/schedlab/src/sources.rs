@@ -56,10 +56,9 @@ fn install_version(program: &str) -> Result<(), CliError> {
 /// known before the machine is waited for or a guest is booted.
 pub fn require_installed(experiment: &Experiment) -> Result<(), CliError> {
     // This machine itself is looked at as soon, and all that it lacks is said at once, unless another run
-    // must be waited for.
-    if experiment.target.is_local() && !crate::targets::is_in_use(&experiment.target)? {
-        return Ok(());
-    }
+    // must be waited for. What a misspelt name lacks is its letters.
+    let is_looked_at =
+        experiment.target.is_local() && !crate::targets::is_in_use(&experiment.target)?;
     let def = target::def(&experiment.target).map_err(PlanError::from)?;
     if !(def.can)(&experiment.target)
         .map_err(PlanError::from)?
@@ -71,7 +70,8 @@ pub fn require_installed(experiment: &Experiment) -> Result<(), CliError> {
     let problem = |arm: &Arm| {
         let program = &arm.scheduler.as_ref()?.program;
         let found = agent::arm::find_scheduler(program, installed.clone());
-        found.is_none().then(|| missing(&arm.name, program))
+        let is_ours = !is_looked_at || misspelt(program).is_some();
+        (found.is_none() && is_ours).then(|| missing(&arm.name, program))
     };
     match experiment
         .arms
@@ -84,9 +84,15 @@ pub fn require_installed(experiment: &Experiment) -> Result<(), CliError> {
     }
 }
 
+/// The known name that a scheduler of another name is nearest to. A path is no name.
+fn misspelt(program: &str) -> Option<&'static str> {
+    let name = Some(program).filter(|program| !program.contains('/'))?;
+    let (name, _) = name.split_once('@').unwrap_or((name, ""));
+    schedulers::nearest(name).filter(|near| *near != name)
+}
+
 fn missing(arm: &str, program: &str) -> Problem {
-    let near = schedulers::nearest(program).filter(|near| *near != program);
-    let remedy = match near {
+    let remedy = match misspelt(program) {
         Some(near) => format!("did you mean `{near}`? `schedlab scheduler list` has all"),
         None => agent::arm::how_to_get(program),
     };
@@ -127,5 +133,30 @@ fn plain_words(step: &Step) -> String {
             format!("compiling {done} of {total} crates: {now}")
         }
         Step::Installed => "installed".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misspelt_scheduler_has_a_nearest_and_a_path_or_a_right_name_has_none() {
+        for (name, near) in [
+            ("scx_lavdd", Some("scx_lavd")),
+            ("scx_bplfand", Some("scx_bpfland")),
+            ("scx_lavdd@1.1.3", Some("scx_lavd")),
+            ("scx_lavd", None),
+            ("scx_lavd@1.1.3", None),
+            ("./scx_lavdd", None),
+        ] {
+            assert_eq!(misspelt(name), near, "{name}");
+        }
+        assert!(
+            missing("a", "scx_lavdd")
+                .remedy
+                .contains("did you mean `scx_lavd`?")
+        );
+        assert!(missing("a", "scx_lavd").remedy.contains("install scx_lavd"));
     }
 }

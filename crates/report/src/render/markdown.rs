@@ -4,7 +4,7 @@
 //! no markup, and a report that is pasted somewhere calls nobody.
 
 use super::sheet::{Moved, Sheet, moved, of_sets, sheets};
-use crate::quantity::percent;
+use crate::quantity::{percent, with_unit};
 use crate::render::arms;
 use crate::table::{CellTable, Comparison, Notice, Table};
 use crate::words;
@@ -22,10 +22,13 @@ pub fn render(table: &Table) -> String {
     out.extend(bullets(arms::in_all(table).into_iter().collect()));
     out.extend(not_measured(table));
     out.push(String::new());
-    out.extend(verdicts(table));
+    out.extend(verdicts(table, |cell| cell.deciding().collect()));
     out.extend(sheets(table).iter().flat_map(sheet));
     out.extend(of_sets(table).iter().flat_map(sheet));
-    out.extend(moved(table).iter().flat_map(beside));
+    out.extend(folded(
+        "Metrics that do not decide, and what else moved",
+        further(table),
+    ));
     if let Some(certificate) = &table.across.certificate {
         out.push(fenced(&certificate.text()));
     }
@@ -50,21 +53,44 @@ fn not_measured(table: &Table) -> impl Iterator<Item = String> {
     table.cells.iter().filter_map(missing)
 }
 
-fn verdicts(table: &Table) -> Vec<String> {
-    if table.comparisons().next().is_none() {
-        return Vec::new();
+/// What nothing was decided by.
+fn further(table: &Table) -> Vec<String> {
+    let mut lines = verdicts(table, |cell| cell.further().collect());
+    lines.extend(moved(table).iter().flat_map(beside));
+    lines
+}
+
+/// Lines that are shown when somebody asks for them.
+fn folded(title: &str, lines: Vec<String>) -> Vec<String> {
+    if lines.is_empty() {
+        return lines;
+    }
+    // Markdown within HTML begins after an empty line.
+    let head = format!("<details>\n<summary>{title}</summary>\n");
+    let end = "</details>\n".to_owned();
+    [head].into_iter().chain(lines).chain([end]).collect()
+}
+
+fn verdicts<'t>(
+    table: &'t Table,
+    which: impl Fn(&'t CellTable) -> Vec<&'t Comparison>,
+) -> Vec<String> {
+    let rows = table.cells.iter().flat_map(|cell| {
+        let rows = which(cell).into_iter();
+        rows.map(|c| row(cell, c)).collect::<Vec<_>>()
+    });
+    let rows: Vec<String> = rows.collect();
+    if rows.is_empty() {
+        return rows;
     }
     let confidence = percent(table.experiment.confidence);
     let mut lines = vec![
         format!(
-            "| cell | metric | arm | change | {confidence} % interval | verdict | blocks | evidence |"
+            "| cell | metric | arm | levels | change | {confidence} % interval | verdict | blocks | evidence |"
         ),
-        "|---|---|---|---:|---|---|---:|---|".to_owned(),
+        "|---|---|---|---|---:|---|---|---:|---|".to_owned(),
     ];
-    for cell in &table.cells {
-        let ordered = cell.deciding().chain(cell.further());
-        lines.extend(ordered.map(|c| row(cell, c)));
-    }
+    lines.extend(rows);
     lines.push(String::new());
     lines
 }
@@ -109,11 +135,15 @@ fn row(cell: &CellTable, c: &Comparison) -> String {
         true => format!("**{verdict}**"),
         false => verdict.to_owned(),
     };
+    let level = |level: f64| with_unit(level, &c.unit);
+    let levels = c.baseline_level.map(level).zip(c.arm_level.map(level));
+    let levels = levels.map(|(baseline, arm)| format!("{baseline} \u{2192} {arm}"));
     format!(
-        "| {} | {} | {} | {} | {} | {verdict} | {} | {} |",
+        "| {} | {} | {} | {} | {} | {} | {verdict} | {} | {} |",
         escape(&cell.title),
         escape(&c.metric),
         escape(&c.arm),
+        levels.map_or_else(none, |levels| escape(&levels)),
         c.change().unwrap_or_else(none),
         c.interval().unwrap_or_else(none),
         words::blocks(c),

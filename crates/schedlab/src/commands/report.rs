@@ -71,7 +71,7 @@ pub fn print(
     results: &ResultSet,
     full: bool,
 ) -> Result<(), CliError> {
-    let color = Stream::Output.is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let color = output::has_colours(Stream::Output);
     let width = output::width();
     let options = Options { color, full, width };
     let report = format.render(table, results, &options);
