@@ -142,13 +142,13 @@ fn without_that_role(role: &Role, change: &str, roles: &[Role]) -> PlanError {
 
 fn unknown(change: &str) -> PlanError {
     let near = model::nearest(change, words()).map(str::to_owned);
-    let help = match near.or_else(|| with_near_role(change)) {
-        Some(near) => format!("did you mean `{near}`? `schedlab list arms` has all forms"),
-        None if is_word(change) => format!(
-            "if it is a sched_ext scheduler, write `scx_{change}`; `schedlab list arms` has all forms"
-        ),
-        None => "`schedlab list arms` has all forms".to_owned(),
+    let near = near.or_else(|| with_near_role(change));
+    let near = near.map_or(String::new(), |near| format!("did you mean `{near}`? "));
+    let scheduler = match is_word(change) {
+        true => format!("if it is a sched_ext scheduler, write `scx_{change}`; "),
+        false => String::new(),
     };
+    let help = format!("{near}{scheduler}`schedlab list arms` has all forms");
     PlanError::new(format!("`{change}` is no policy, tunable or scheduler")).with_help(help)
 }
 
@@ -309,7 +309,11 @@ mod tests {
             let error = parse_arm(text).unwrap_err();
             miette::Diagnostic::help(&error).map(|help| help.to_string())
         };
-        for (text, whole) in [("bpfland", "scx_bpfland"), ("lavd@1.1.3", "scx_lavd@1.1.3")] {
+        for (text, whole) in [
+            ("bpfland", "scx_bpfland"),
+            ("lavd", "scx_lavd"),
+            ("lavd@1.1.3", "scx_lavd@1.1.3"),
+        ] {
             let help = help(text).unwrap();
             assert!(help.contains(&format!("write `{whole}`")), "{help}");
         }
