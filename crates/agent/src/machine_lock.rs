@@ -34,8 +34,12 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 const NAME: &[u8] = b"schedlab-run";
+/// Nobody who only asks has the lock for longer.
+const MOMENT: Duration = Duration::from_millis(500);
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
 const OF_THE_KERNEL: [&str; 2] = ["debugfs", "tracefs"];
 
 /// Held until dropped.
@@ -73,9 +77,23 @@ pub enum LockError {
 
 /// Take the lock, or say who has it.
 pub fn acquire() -> Result<Lock, LockError> {
-    match geteuid().is_root() {
+    within_a_moment(|| match geteuid().is_root() {
         true => acquire_as_root(Path::new(SIGNS), NAME, true),
         false => acquire_as_user(NAME),
+    })
+}
+
+/// Tries again for a moment: who only asks whether a run is under way, as `schedlab check` does, has the
+/// lock for as long as that takes.
+fn within_a_moment(take: impl Fn() -> Result<Lock, LockError>) -> Result<Lock, LockError> {
+    let limit = Instant::now() + MOMENT;
+    loop {
+        match take() {
+            Err(LockError::Held { .. } | LockError::HeldElsewhere) if Instant::now() < limit => {
+                std::thread::sleep(LOOK_AGAIN);
+            }
+            taken => return taken,
+        }
     }
 }
 
@@ -229,6 +247,25 @@ mod tests {
         }
         let lock = directory.path().join("lock").metadata().unwrap();
         assert_eq!(lock.mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_lock_that_is_held_for_a_moment_is_waited_for() {
+        let name = name("moment");
+        let held = std::cell::RefCell::new(Some(acquire_as_user(&name).unwrap()));
+        let tries = std::cell::Cell::new(0);
+        let taken = within_a_moment(|| {
+            tries.set(tries.get() + 1);
+            if tries.get() == 2 {
+                held.take();
+            }
+            acquire_as_user(&name)
+        });
+        assert!(taken.is_ok(), "{taken:?}");
+        assert_eq!(tries.get(), 2);
+        let _first = taken;
+        let second = within_a_moment(|| acquire_as_user(&name));
+        assert!(matches!(second, Err(LockError::Held { .. })), "{second:?}");
     }
 
     #[test]
