@@ -117,7 +117,8 @@ pub fn make_private(directory: &Path) -> Result<(), AgentError> {
     let found = fs::metadata(directory).map_err(|e| AgentError::io("look at", directory, e))?;
     check_owner(directory, &found)?;
     if found.mode() & OTHERS != 0 {
-        fs::set_permissions(directory, Permissions::from_mode(PRIVATE_DIRECTORY))
+        File::open(directory)
+            .and_then(|found| found.set_permissions(Permissions::from_mode(PRIVATE_DIRECTORY)))
             .map_err(|e| AgentError::io("make private", directory, e))?;
     }
     Ok(())

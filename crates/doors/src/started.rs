@@ -21,7 +21,7 @@ use crate::shown::{Stream, text};
 use std::ffi::OsStr;
 use std::io::{self, IsTerminal};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 
 /// The most that is read of an answer.
 const MOST_ANSWER_BYTES: u64 = 1024;
@@ -99,6 +99,12 @@ fn without_input(program: &OsStr) -> Command {
     let mut command = command(program);
     command.stdin(Stdio::null());
     command
+}
+
+/// Status of a tool whose words are of no interest, such as a probe.
+#[expect(clippy::disallowed_methods, reason = "this is the door")]
+pub fn status_of(mut tool: Command) -> io::Result<ExitStatus> {
+    tool.stdout(Stdio::null()).stderr(Stdio::null()).status()
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the door")]

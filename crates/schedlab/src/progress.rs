@@ -3,6 +3,7 @@
 //! line for the start and for each block, and after a minute of silence one for the step under
 //! way. Whatever a person must know is a line that stays.
 
+use crate::exit::CliError;
 use doors::shown::{self, Stream, sentence};
 use indicatif::style::ProgressTracker;
 use indicatif::{MultiProgress, ProgressBar, ProgressState, ProgressStyle};
@@ -260,6 +261,33 @@ impl Steps {
     }
 }
 
+/// Spinner of one long step, such as a build.
+pub struct Spinner(ProgressBar);
+
+impl Spinner {
+    pub fn new() -> Result<Self, CliError> {
+        let bar = ProgressBar::new_spinner();
+        let style = ProgressStyle::with_template("{spinner} {elapsed} {msg}");
+        bar.set_style(style.map_err(CliError::internal)?);
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Ok(Spinner(bar))
+    }
+
+    pub fn say(&self, line: &str) {
+        say_beside(&self.0, line);
+    }
+
+    pub fn end(self) {
+        self.0.finish_and_clear();
+    }
+}
+
+/// Words beside a bar. They may be of a build, or of another machine.
+#[expect(clippy::disallowed_methods, reason = "here they are cleaned")]
+fn say_beside(bar: &ProgressBar, line: &str) {
+    bar.set_message(sentence(line).into_string());
+}
+
 /// The place that lines go to.
 enum Lines {
     Live(Live),
@@ -307,7 +335,7 @@ impl Lines {
     /// The step under way now.
     fn live(&self, line: &str) {
         match self {
-            Lines::Live(live) => live.run.set_message(sentence(line).into_string()),
+            Lines::Live(live) => say_beside(&live.run, line),
             Lines::Log(last) if last.get().elapsed() >= SILENCE => self.log(line),
             Lines::Log(_) | Lines::None => {}
         }
@@ -316,7 +344,7 @@ impl Lines {
     fn block_ended(&mut self, left_ns: Option<u64>, state: &str, open: &[String]) {
         if let Lines::Live(live) = self {
             live.deadline.set(left_ns);
-            live.run.set_message(sentence(state).into_string());
+            say_beside(&live.run, state);
             live.show(open);
         }
     }
@@ -374,7 +402,7 @@ impl Live {
             self.open.push(bar);
         }
         for (bar, line) in self.open.iter().zip(&lines) {
-            bar.set_message(sentence(line).into_string());
+            say_beside(bar, line);
         }
     }
 }

@@ -2,13 +2,12 @@
 //! measured.
 
 use crate::exit::CliError;
+use crate::progress::Spinner;
 use doors::started::Agreed;
-use indicatif::{ProgressBar, ProgressStyle};
 use model::{Arm, Experiment, Problem, Revision};
 use plan::PlanError;
 use schedulers::{GitName, Step};
 use std::path::Path;
-use std::time::Duration;
 
 /// Builds the schedulers that arms name by a commit, unless they were built before, and names their
 /// programs in the arms.
@@ -25,9 +24,9 @@ pub fn build(experiment: &mut Experiment, agreed: Agreed) -> Result<(), CliError
             repository: &repository,
             ..of
         };
-        let bar = progress_bar()?;
-        let built = schedulers::install_git(of, agreed, &mut |step| bar.set_message(words(&step)));
-        bar.finish_and_clear();
+        let bar = Spinner::new()?;
+        let built = schedulers::install_git(of, agreed, &mut |step| bar.say(&words(&step)));
+        bar.end();
         let (program, commit) = built?;
         scheduler.built_from = Some(Revision {
             repository: repository.clone(),
@@ -45,9 +44,9 @@ fn install_version(program: &str) -> Result<(), CliError> {
     if program.contains('/') || !program.contains('@') {
         return Ok(());
     }
-    let bar = progress_bar()?;
-    let installed = schedulers::install(program, false, &mut |step| bar.set_message(words(&step)));
-    bar.finish_and_clear();
+    let bar = Spinner::new()?;
+    let installed = schedulers::install(program, false, &mut |step| bar.say(&words(&step)));
+    bar.end();
     installed?;
     Ok(())
 }
@@ -107,15 +106,6 @@ fn missing(arm: &str, program: &str) -> Problem {
 fn whole(repository: &str) -> String {
     let found = Path::new(repository).canonicalize();
     found.map_or(repository.to_owned(), |path| path.display().to_string())
-}
-
-/// Spinner of a build.
-pub fn progress_bar() -> Result<ProgressBar, CliError> {
-    let bar = ProgressBar::new_spinner();
-    let style = ProgressStyle::with_template("{spinner} {elapsed} {msg}");
-    bar.set_style(style.map_err(CliError::internal)?);
-    bar.enable_steady_tick(Duration::from_millis(200));
-    Ok(bar)
 }
 
 /// A step of a build in words.

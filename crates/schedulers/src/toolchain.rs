@@ -4,11 +4,10 @@
 //! refuses versions below 18, "clang < 18 does not support -mcpu=v4"), generate
 //! bindings with libclang, and link libelf and zlib through libbpf-sys.
 
-use doors::started::tool_at;
+use doors::started::{status_of, tool_at};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
 /// The oldest clang that scx 1.1 builds with.
 const OLDEST_CLANG: u32 = 18;
@@ -130,12 +129,11 @@ fn has_library(pkg_config: &Path, library: &str) -> Option<PathBuf> {
     if pkg_config.as_os_str().is_empty() {
         return Some(PathBuf::new());
     }
-    let status = tool_at(pkg_config)
-        .args(["--exists", library])
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
-    status.is_ok_and(|s| s.success()).then(PathBuf::new)
+    let mut probe = tool_at(pkg_config);
+    probe.args(["--exists", library]);
+    status_of(probe)
+        .is_ok_and(|s| s.success())
+        .then(PathBuf::new)
 }
 
 #[cfg(test)]

@@ -7,8 +7,6 @@ use confine::User;
 use doors::started::{self, Agreed, tool};
 use doors::written;
 use std::ffi::OsStr;
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
@@ -89,8 +87,6 @@ fn cargo_config(schedulers: &Path) -> Result<Option<PathBuf>, Error> {
         return Ok(None);
     };
     let copy = schedulers.join("cargo-config.toml");
-    written::write_file(&copy, text)
-        .and_then(|()| fs::set_permissions(&copy, Permissions::from_mode(0o644)))
-        .map_err(Error::io("write", &copy))?;
+    written::write_file_with_rights(&copy, 0o644, text).map_err(Error::io("write", &copy))?;
     Ok(Some(copy))
 }

@@ -10,9 +10,6 @@ use doors::read::{Asked, output_of_child};
 use doors::started::{self, Agreed, Workshop, tool_at};
 use doors::written::{self, Part};
 use model::program::TOOL_FILE;
-use std::fs;
-use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
@@ -279,11 +276,9 @@ fn start_with_libraries(tool: &Tool, package: Package, bin: &Path) -> Result<(),
              exec \"$root/usr/bin/{program}\" \"$@\"\n",
             library_directory("$root", package)
         );
-        let written = written::create_file(&script);
-        let written = written.and_then(|mut file| file.write_all(text.as_bytes()));
-        written.map_err(Error::io("write", &script))?;
-        let mode = fs::Permissions::from_mode(0o755);
-        fs::set_permissions(&script, mode).map_err(Error::io("make executable", &script))?;
+        written::remove_file(&script)
+            .and_then(|_| written::write_file_with_rights(&script, 0o755, text))
+            .map_err(Error::io("write", &script))?;
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use super::kernel::sources;
 use super::name;
 use crate::VmError;
 use doors::shown::{self, Stream};
-use doors::started::tool;
+use doors::started::{status_of, tool};
 use doors::written::{self, Part};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -134,13 +134,9 @@ fn format_of(output: &Path) -> Result<(&'static str, &'static str, &'static str)
 }
 
 fn check_program(program: &'static str, package: &str) -> Result<(), VmError> {
-    let found = tool(program)
-        .arg("--version")
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
-    match found {
+    let mut probe = tool(program);
+    probe.arg("--version");
+    match status_of(probe) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Err(unmet(
             program,
             "it is not installed, and images are made with it",

@@ -28,6 +28,16 @@ pub fn write_file_durably(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()
     put(path, bytes.as_ref(), true)
 }
 
+/// Writes a file, whole or absent, that has these rights from the beginning.
+pub fn write_file_with_rights(path: &Path, rights: u32, bytes: impl AsRef<[u8]>) -> io::Result<()> {
+    let mut beside = Beside::of(path)?;
+    beside.file().write_all(bytes.as_ref())?;
+    beside
+        .file()
+        .set_permissions(Permissions::from_mode(rights))?;
+    beside.put()
+}
+
 fn put(path: &Path, bytes: &[u8], durably: bool) -> io::Result<()> {
     // `-o /dev/stdout`: there is nothing to replace.
     if let Some(mut device) = opened_device(path)? {
@@ -298,6 +308,17 @@ mod tests {
         entries
             .map(|entry| entry.file_name().into_string().unwrap())
             .collect()
+    }
+
+    #[test]
+    fn a_file_has_its_rights_from_the_beginning_whatever_had_the_place() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("program");
+        for rights in [0o644, 0o755] {
+            write_file_with_rights(&path, rights, "text").unwrap();
+            assert_eq!(path.metadata().unwrap().mode() & RIGHTS, rights);
+            assert_eq!(fs::read_to_string(&path).unwrap(), "text");
+        }
     }
 
     #[test]

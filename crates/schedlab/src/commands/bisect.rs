@@ -10,6 +10,7 @@ use crate::args::{BisectArgs, ExperimentArgs};
 use crate::exit::{self, CliError};
 use crate::measure::{Measured, measure_anew};
 use crate::output::{self, Plain, note};
+use crate::progress::Spinner;
 use crate::request::{measurable, wanted};
 use crate::sources;
 use doors::started::Agreed;
@@ -380,11 +381,11 @@ impl<'a> Bisect<'a> {
         let scheduler = self.scheduler(commit);
         let scheduler = scheduler.split(' ').next().unwrap_or_default();
         let of = GitName::of(scheduler).ok_or_else(|| CliError::internal("no name of a commit"))?;
-        let bar = sources::progress_bar()?;
+        let bar = Spinner::new()?;
         let built = schedulers::install_git(of, Agreed::by_command(), &mut |step| {
-            bar.set_message(sources::words(&step));
+            bar.say(&sources::words(&step));
         });
-        bar.finish_and_clear();
+        bar.end();
         match built.map_err(CliError::from) {
             Ok(_) => Ok(Ok(())),
             Err(CliError::Internal { message, .. }) => {

@@ -3,6 +3,7 @@
 use crate::args::SchedulerCommand;
 use crate::exit::CliError;
 use crate::output::{self, Plain, say};
+use crate::progress::Spinner;
 use crate::sources;
 use schedulers::Entry;
 use std::process::ExitCode;
@@ -19,11 +20,11 @@ pub fn scheduler(command: &SchedulerCommand) -> Result<ExitCode, CliError> {
 }
 
 fn install(scheduler: &str, as_root: bool, format: Plain) -> Result<ExitCode, CliError> {
-    let bar = sources::progress_bar()?;
+    let bar = Spinner::new()?;
     let installed = schedulers::install(scheduler, as_root, &mut |step| {
-        bar.set_message(sources::words(&step));
+        bar.say(&sources::words(&step));
     });
-    bar.finish_and_clear();
+    bar.end();
     let installed = installed.map_err(CliError::from)?;
     match format {
         Plain::Text => say!(

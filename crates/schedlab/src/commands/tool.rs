@@ -3,11 +3,10 @@
 use crate::args::ToolCommand;
 use crate::exit::CliError;
 use crate::output::{self, Plain, note, say};
+use crate::progress::Spinner;
 use crate::targets;
-use indicatif::{ProgressBar, ProgressStyle};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
 use tools::{Installer, Step, TOOLS, Tool};
 
 pub fn tool(command: &ToolCommand) -> Result<ExitCode, CliError> {
@@ -25,16 +24,13 @@ fn install(name: &str, from: Option<String>, format: Plain) -> Result<ExitCode, 
     let tool = tools::find(name)?;
     // Before anything of it is fetched.
     note!("{} has the licence {}", tool.name, tool.licence);
-    let bar = ProgressBar::new_spinner();
-    let style = ProgressStyle::with_template("{spinner} {elapsed} {msg}");
-    bar.set_style(style.map_err(CliError::internal)?);
-    bar.enable_steady_tick(Duration::from_millis(200));
+    let bar = Spinner::new()?;
     let cache = targets::tools()?;
     let installer = Installer::new(cache.clone())
         .with_source(from)
         .with_user(confine::User::in_place_of_root());
-    let installed = installer.install(tool, version, &mut |step| bar.set_message(words(&step)));
-    bar.finish_and_clear();
+    let installed = installer.install(tool, version, &mut |step| bar.say(&words(&step)));
+    bar.end();
     let installed = installed?;
     let before = before_on_path(tool, &cache.bin_dir());
     match format {

@@ -1,5 +1,7 @@
 use super::*;
 use crate::catalog::Library;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 const PROGRAM: &str = "#include <math.h>\n#include <stdio.h>\nint main(int n, char **v) \

@@ -12,7 +12,7 @@ use crate::failure::{io, unmet};
 use crate::name;
 use confine::User;
 use doors::shown::{self, Stream};
-use doors::started::{Agreed, Workshop, tool};
+use doors::started::{Agreed, Workshop, status_of, tool};
 use doors::written::{self, Part};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -179,12 +179,9 @@ pub fn check_tools() -> Result<(), VmError> {
 
 /// The compiler knows where its headers are.
 fn has_header(name: &str) -> bool {
-    let probe = tool("gcc")
-        .args(["-E", "-x", "c", "-include", name, "/dev/null"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
-    probe.is_ok_and(|status| status.success())
+    let mut probe = tool("gcc");
+    probe.args(["-E", "-x", "c", "-include", name, "/dev/null"]);
+    status_of(probe).is_ok_and(|status| status.success())
 }
 
 fn source_tree(source: &str, commit: Option<&str>, cache: &Path) -> Result<PathBuf, VmError> {

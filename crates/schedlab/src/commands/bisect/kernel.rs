@@ -3,7 +3,7 @@
 
 use super::program;
 use crate::exit::CliError;
-use crate::sources;
+use crate::progress::Spinner;
 use doors::written::{self, Part};
 use git::Bisection;
 use std::path::{Path, PathBuf};
@@ -82,10 +82,10 @@ impl Kernels<'_> {
             sched_ext: false,
             log: Some(log.clone()),
         };
-        let bar = sources::progress_bar()?;
-        bar.set_message(format!("building the kernel of {}", short(commit)));
+        let bar = Spinner::new()?;
+        bar.say(&format!("building the kernel of {}", short(commit)));
         let built = build::build(&request, self.dir);
-        bar.finish_and_clear();
+        bar.end();
         let built = match built {
             Ok(built) => built,
             Err(VmError::Unmet(problem)) => return Ok(Err(program::failed(&problem.what, &log))),

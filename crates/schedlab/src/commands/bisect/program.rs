@@ -1,7 +1,7 @@
 //! Programs of commits: each commit has a tree of its own, in which a shell command builds it.
 
 use crate::exit::CliError;
-use crate::sources;
+use crate::progress::Spinner;
 use confine::User;
 use doors::started::{Agreed, Workshop};
 use doors::written;
@@ -76,10 +76,10 @@ impl Tree<'_> {
         if self.files().exists() {
             written::remove_recorded(&self.files()).map_err(CliError::internal)?;
         }
-        let bar = sources::progress_bar()?;
-        bar.set_message(format!("building {short}"));
+        let bar = Spinner::new()?;
+        bar.say(&format!("building {short}"));
         let built = self.build_here(command, &self.all.join(format!("{short}.log")));
-        bar.finish_and_clear();
+        bar.end();
         if let Ok(Ok(())) = &built {
             written::write_file(&done, command).map_err(CliError::internal)?;
         }
