@@ -262,7 +262,8 @@ mod tests {
             acquire_as_user(&name)
         });
         assert!(taken.is_ok(), "{taken:?}");
-        assert_eq!(tries.get(), 2);
+        // Another test may fork in this moment: its child has all files until it is a program.
+        assert!(tries.get() >= 2);
         let _first = taken;
         let second = within_a_moment(|| acquire_as_user(&name));
         assert!(matches!(second, Err(LockError::Held { .. })), "{second:?}");
