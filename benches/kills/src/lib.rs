@@ -163,9 +163,11 @@ impl Campaign {
         killed
     }
 
-    /// Resumes what is not complete, and says what all the kills have done.
+    /// Resumes what is not complete, and says what all the kills have done. One plan at least is
+    /// completed, also where all kills came before the first trial had ended.
     pub fn finish(mut self) -> Tally {
-        if !self.seen.is_empty() || self.mechanism == Mechanism::Bisection {
+        let has_none = self.tally.completed == 0;
+        if has_none || !self.seen.is_empty() || self.mechanism == Mechanism::Bisection {
             self.complete();
         }
         self.tally
