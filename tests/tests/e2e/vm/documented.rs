@@ -18,6 +18,10 @@ const DOCUMENTED: &[(&str, &[&str])] = &[
             "scx_bpfland --slice-us 5000",
         ],
     ),
+    (
+        "loader:[scx_NAME/]MODE",
+        &["loader:scx_lavd/gaming", "loader:scx_bpfland/lowlatency"],
+    ),
     // The kernel of the guest has neither of the others.
     ("eevdf, cfs, bore", &["eevdf"]),
     (
@@ -46,6 +50,8 @@ const DOCUMENTED: &[(&str, &[&str])] = &[
     ("hypervisor-scheduler=NAME[/KEY=VALUE]…", &[]),
     // Of the workload `wakeup` only: run.rs.
     ("handicap=N%", &[]),
+    // Those of the other roles need a server or a neighbour: stacks.rs.
+    ("ROLE:CHANGE", &["load:nice=5"]),
     ("A+B", &["batch+nice=5"]),
     ("NAME:=ARM", &["calm:=batch+nice=5"]),
 ];
@@ -100,7 +106,12 @@ fn the_arms_of_the_documents_are_those_that_are_attached() {
 
 /// Whether the arm's scheduler is installed; true for an arm without one.
 fn is_installed(arm: &str, installed: &serde_json::Value) -> bool {
-    let Some(name) = arm.split(' ').next().filter(|n| n.starts_with("scx_")) else {
+    let scheduler = arm.strip_prefix("loader:").unwrap_or(arm);
+    let Some(name) = scheduler
+        .split([' ', '/'])
+        .next()
+        .filter(|n| n.starts_with("scx_"))
+    else {
         return true;
     };
     let mut schedulers = installed.as_array().expect("a list").iter();
