@@ -7,12 +7,21 @@ use std::io;
 /// The policy in force on a thread.
 pub fn read(tid: i32) -> io::Result<Policy> {
     let attr = sys::sched_getattr(tid)?;
+    if has_ended(&attr) {
+        return Err(rustix::io::Errno::SRCH.into());
+    }
     from_attr(&attr).ok_or_else(|| {
         io::Error::new(
             io::ErrorKind::InvalidData,
             format!("the kernel reports policy number {}", attr.policy),
         )
     })
+}
+
+/// A thread with a deadline that has ended keeps its class until its parent has heard of it, but no
+/// parameters; a living one has a runtime of a microsecond at least.
+fn has_ended(attr: &SchedAttr) -> bool {
+    Class::from_number(attr.policy) == Some(Class::Deadline) && attr.runtime_ns == 0
 }
 
 /// Policy with only those fields that have a meaning for the class. From Linux 6.12 on,
@@ -68,6 +77,16 @@ mod tests {
             ),
             (Some(1), Some(2), Some(3))
         );
+    }
+
+    #[test]
+    fn a_deadline_without_parameters_is_that_of_a_thread_that_has_ended() {
+        let of = |policy, runtime_ns| SchedAttr {
+            runtime_ns,
+            ..attr(policy)
+        };
+        assert!(has_ended(&of(6, 0)));
+        assert!(!has_ended(&of(6, 1_000_000)) && !has_ended(&of(0, 0)));
     }
 
     #[test]

@@ -9,6 +9,8 @@ const DOCUMENTED: &[(&str, &[&str])] = &[
     ("default", &["default"]),
     ("TUNABLE=VALUE", &["base_slice=1ms", "migration_cost=0.5ms"]),
     ("SYSCTL.NAME=VALUE", &["vm.swappiness=50"]),
+    // Which files are there depends on the kernel.
+    ("debugfs.sched.NAME=VALUE", &[]),
     (
         "scx_NAME [ARGS]",
         &[
