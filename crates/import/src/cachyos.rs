@@ -1,7 +1,7 @@
 //! Logs of cachyos-benchmarker and of the mini-benchmarker that it comes from: `benchie_DATE.log`,
 //! a line `NAME: SECONDS` for each test, the totals, and what the machine was.
 
-use crate::files::{entries, load, name, number, text};
+use crate::files::{files_of, load, number, text};
 use crate::schbench::with_arm;
 use crate::{ImportError, Imported, Place, Run, figure};
 use model::Better;
@@ -20,7 +20,7 @@ pub fn read(paths: &[PathBuf]) -> Result<Imported, ImportError> {
     let mut imported = Imported::default();
     for path in paths {
         let (named, path) = with_arm(path);
-        for file in logs(&path)? {
+        for file in files_of(&path, Some("log"), REMEDY)? {
             let read = text(&file).and_then(|text| read_text(&file, &text));
             match read {
                 Ok(log) => add(&mut imported, &file, named.as_deref(), log),
@@ -29,22 +29,6 @@ pub fn read(paths: &[PathBuf]) -> Result<Imported, ImportError> {
         }
     }
     Ok(imported)
-}
-
-fn logs(path: &Path) -> Result<Vec<PathBuf>, ImportError> {
-    if !path.is_dir() {
-        return Ok(vec![path.to_owned()]);
-    }
-    let mut files = entries(path)?;
-    files.retain(|file| file.is_file() && name(file).ends_with(".log"));
-    match files.is_empty() {
-        true => Err(ImportError::file(
-            path,
-            "there is no .log file in it",
-            REMEDY,
-        )),
-        false => Ok(files),
-    }
 }
 
 /// A log as it is read.

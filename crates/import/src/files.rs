@@ -38,6 +38,28 @@ pub fn entries(dir: &Path) -> Result<Vec<PathBuf>, ImportError> {
     Ok(paths)
 }
 
+/// The file itself, or the files of a directory, which may have to end in `.extension`.
+pub fn files_of(
+    path: &Path,
+    extension: Option<&str>,
+    remedy: &str,
+) -> Result<Vec<PathBuf>, ImportError> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let is_wanted = |file: &Path| {
+        extension.is_none_or(|wanted| file.extension().is_some_and(|found| found == wanted))
+    };
+    let mut files = entries(path)?;
+    files.retain(|file| file.is_file() && is_wanted(file));
+    if !files.is_empty() {
+        return Ok(files);
+    }
+    let kind = extension.map_or_else(String::new, |extension| format!(".{extension} "));
+    let what = format!("there is no {kind}file in it");
+    Err(ImportError::file(path, what, remedy))
+}
+
 /// Directories among the entries of `dir`.
 pub fn directories(dir: &Path) -> Result<Vec<PathBuf>, ImportError> {
     let mut paths = entries(dir)?;

@@ -90,7 +90,8 @@ pub static TOOLS: &[Tool] = &[
     },
     Tool {
         name: ltp::NAME,
-        summary: "LTP: the JSON of kirk and of runltp-ng, the table of runltp -l, or its output with the                   times of each test; ARM=PATH names the arm",
+        summary: "LTP: the JSON of kirk and of runltp-ng, the table of runltp -l, or its output with the \
+                  times of each test; ARM=PATH names the arm",
         reader: ltp::read,
     },
     Tool {

@@ -5,7 +5,7 @@
 //! many passed and failed; a test that passed is a run of its own cell where its time is known. How
 //! long a test took before it failed is not compared with anything.
 
-use crate::files::{entries, load, name, number, text};
+use crate::files::{files_of, load, name, number, text};
 use crate::schbench::with_arm;
 use crate::{ImportError, Imported, Place, Run, figure};
 use model::{Better, Severity, Warning};
@@ -61,25 +61,13 @@ pub fn read(paths: &[PathBuf]) -> Result<Imported, ImportError> {
     let mut imported = Imported::default();
     for path in paths {
         let (named, path) = with_arm(path);
-        for file in files(&path)? {
+        for file in files_of(&path, None, REMEDY)? {
             let arm = named.as_deref();
             let read = text(&file).and_then(|text| add_text(&file, &text, arm, &mut imported));
             imported.faults.extend(read.err());
         }
     }
     Ok(imported)
-}
-
-fn files(path: &Path) -> Result<Vec<PathBuf>, ImportError> {
-    if !path.is_dir() {
-        return Ok(vec![path.to_owned()]);
-    }
-    let mut files = entries(path)?;
-    files.retain(|file| file.is_file());
-    match files.is_empty() {
-        true => Err(ImportError::file(path, "there is no file in it", REMEDY)),
-        false => Ok(files),
-    }
 }
 
 /// Adds the runs in the text of one file, to the named arm or to that of the kernel.

@@ -3,7 +3,7 @@
 //! With `-r N` all three are the mean of N runs. Only the text says how many they were, so only there
 //! the spread between the runs can be told from that of their mean.
 
-use crate::files::{entries, load, name, text};
+use crate::files::{files_of, load, name, text};
 use crate::schbench::with_arm;
 use crate::{ImportError, Imported, Place, Run, figure};
 use model::{Better, Measurement, Severity, Warning, imported};
@@ -65,24 +65,12 @@ pub fn read(paths: &[PathBuf]) -> Result<Imported, ImportError> {
         let (named, path) = with_arm(path);
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
         let arm = named.unwrap_or_else(|| stem.into_owned());
-        for file in files(&path)? {
+        for file in files_of(&path, None, REMEDY)? {
             let read = text(&file).and_then(|text| add_text(&file, &text, &arm, &mut imported));
             imported.faults.extend(read.err());
         }
     }
     Ok(imported)
-}
-
-fn files(path: &Path) -> Result<Vec<PathBuf>, ImportError> {
-    if !path.is_dir() {
-        return Ok(vec![path.to_owned()]);
-    }
-    let mut files = entries(path)?;
-    files.retain(|file| file.is_file());
-    match files.is_empty() {
-        true => Err(ImportError::file(path, "there is no file in it", REMEDY)),
-        false => Ok(files),
-    }
 }
 
 /// Reads the text of one file, in the form that it has.

@@ -2,7 +2,7 @@
 //! "hostname", "sched_ext", "cmdline"}, "int": {"time", "wakeup_latency_pct99.0", …, "runtime"}}`.
 //! Latencies are in microseconds; `rps` are requests in each second.
 
-use crate::files::{self, entries, text};
+use crate::files::{self, files_of, text};
 use crate::{ImportError, Imported, Place, Run, figure};
 use model::{Better, Load, Measurement};
 use serde::Deserialize;
@@ -43,7 +43,11 @@ pub fn read(paths: &[PathBuf]) -> Result<Imported, ImportError> {
     let mut imported = Imported::default();
     for path in paths {
         let (named, path) = with_arm(path);
-        for file in json_files(&path)? {
+        for file in files_of(
+            &path,
+            Some("json"),
+            "give what `schbench --json FILE` wrote",
+        )? {
             match text(&file).and_then(|text| read_text(&file, &text)) {
                 Ok(read) => add(&mut imported, &file, read, named.as_deref()),
                 Err(fault) => imported.faults.push(fault),
@@ -72,22 +76,6 @@ pub(crate) fn with_arm(path: &Path) -> (Option<String>, PathBuf) {
             (Some(arm.to_owned()), PathBuf::from(rest))
         }
         _ => (None, path.to_owned()),
-    }
-}
-
-fn json_files(path: &Path) -> Result<Vec<PathBuf>, ImportError> {
-    if !path.is_dir() {
-        return Ok(vec![path.to_owned()]);
-    }
-    let mut files = entries(path)?;
-    files.retain(|file| file.is_file() && file.extension().is_some_and(|e| e == "json"));
-    match files.is_empty() {
-        true => Err(ImportError::file(
-            path,
-            "there is no .json file in it",
-            "give what `schbench --json FILE` wrote",
-        )),
-        false => Ok(files),
     }
 }
 
