@@ -26,6 +26,13 @@ pub(crate) const DOM0_MIB: u64 = 768;
 const XEN_ARGUMENTS: &str = "dom0_mem=768M,max:768M dom0_max_vcpus=1 dom0_vcpus_pin \
      spec-ctrl=eager-fpu com1=115200,8n1 console=com1 loglvl=warning guest_loglvl=error";
 
+/// QEMU grows and shrinks its emulated TLB by the time of this machine (`tlb_mmu_resize_locked`), so
+/// a busy machine decides which translations are still there. Linux may go on with one that it has
+/// changed and not yet flushed: of two threads, one is preempted in the middle of a fork and the other
+/// writes. Then the machine decides whether that write faults. With page-table isolation each entry
+/// to the kernel and each exit flushes, and there is nothing left to decide.
+const VIRTUAL_TIME_ARGUMENTS: &str = "tsc=reliable pti=on";
+
 /// A CPU that counts instructions, below Xen. Xen sets the timer of an x2APIC by a write to a model
 /// specific register, at which QEMU 10 does not know the count ("Bad icount read").
 const COUNTED_CPU_OF_XEN: &str = "max,-smap,-x2apic";
@@ -343,6 +350,7 @@ impl CommandLine {
             // The clock that the guests of Xen have. Dom0 prefers the time-stamp counter, which
             // Xen's time drifts away from where the host is busy.
             (_, Some(_)) => "clocksource=xen",
+            (Accel::Tcg, None) if self.virtual_time.is_some() => VIRTUAL_TIME_ARGUMENTS,
             (Accel::Tcg, None) => "tsc=reliable",
             (Accel::Kvm, None) => "",
         }
@@ -565,6 +573,7 @@ mod tests {
         let args = joined(&virtual_time);
         assert!(args.contains("-icount shift=1,sleep=off,rr=record") && args.contains("-seed 7"));
         assert!(args.contains("-accel tcg,thread=single") && args.contains("clock=vm"));
+        assert!(args.contains(" pti=on "), "{args}");
         assert!(args.contains("-initrd /proc/self/fd/9") && !args.contains("-virtfs"));
         assert!(args.contains("virtio-serial-pci,ioeventfd=off"));
         assert!(args.contains("-add-fd fd=3,set=2 -chardev file,id=console,path=/dev/fdset/2"));
