@@ -4,7 +4,7 @@
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bytesize::ByteSize;
-use doors::read::{open_file, stream_bytes};
+use doors::read::{open_file_here, stream_bytes};
 use model::{KeptPiece, Reply, Severity, Warning};
 use std::fs::{self};
 use std::io::{self, Read};
@@ -93,7 +93,7 @@ impl<'a> Kept<'a> {
 
     /// Sends a file in pieces, an empty one too; gives its length.
     fn send(&mut self, name: &str, path: &Path, length: u64) -> io::Result<u64> {
-        let mut file = open_file(path)?.take(length);
+        let mut file = open_file_here(path)?.take(length);
         let mut sent = 0;
         loop {
             let bytes = stream_bytes((&mut file).take(PIECE_BYTES as u64), PIECE_BYTES as u64)?;

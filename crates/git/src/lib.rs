@@ -132,7 +132,8 @@ fn far_commit(url: &str, name: &str) -> Result<String, Error> {
         return Ok(name.to_owned());
     }
     let peeled = format!("{name}^{{}}");
-    let listed = git(&["ls-remote"], &[url, name, &peeled])?;
+    // The settings of a repository around the working directory could name a program: nothing is there.
+    let listed = git(&["-C", "/", "ls-remote"], &[url, name, &peeled])?;
     succeeded(url, &listed)?;
     let text = String::from_utf8_lossy(&listed.stdout).into_owned();
     let refs: Vec<(&str, &str)> = text.lines().filter_map(|l| l.split_once('\t')).collect();
@@ -182,6 +183,10 @@ const WITHOUT_END: [&str; 3] = ["bisect", "checkout", "worktree"];
 /// Runs git with options of ours, and then words that others chose, which are no options. An
 /// error is that git did not run.
 pub fn git(ours: &[&str], words: &[&str]) -> Result<Output, Error> {
+    debug_assert!(
+        matches!(ours, ["-C", ..] | ["clone" | "init", ..]),
+        "{ours:?} would obey a repository around the working directory"
+    );
     let knows_end = !ours.iter().any(|word| WITHOUT_END.contains(word));
     let end = (knows_end && !words.is_empty()).then_some("--end-of-options");
     start(ours, end, words)

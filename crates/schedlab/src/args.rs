@@ -59,7 +59,7 @@ pub enum Command {
     #[command(after_help = examples::PLAN)]
     Plan(Box<PlanArgs>),
     /// List what experiments can name
-    #[command(after_help = examples::LIST)]
+    #[command(after_help = examples::LIST, arg_required_else_help = true)]
     List {
         what: Listing,
         /// Only what has this word in it: wakeup, p99, slice
@@ -388,7 +388,7 @@ pub struct CertifyArgs {
 pub struct CheckArgs {
     #[command(flatten)]
     pub experiment: ExperimentArgs,
-    /// Build and attach the schedulers that a file names without asking
+    /// Build, attach and connect as a file says, without asking
     #[arg(short, long)]
     pub yes: bool,
     /// Start nothing: read the file, and look at this machine where it is the target

@@ -31,6 +31,8 @@ pub struct Display {
     /// Block, cell and arm.
     place: String,
     state: String,
+    /// Arms that never worked in a cell, where the run goes on without them.
+    given_up: usize,
     cells: usize,
     decides: f64,
 }
@@ -67,6 +69,7 @@ impl Display {
             noted: BTreeSet::new(),
             place: String::new(),
             state: String::new(),
+            given_up: 0,
             cells: plan.cells.len(),
             decides: 1.0 / (1.0 - experiment.stop.confidence),
         }
@@ -129,6 +132,7 @@ impl Display {
             Event::Piloted { cell, what } => self.lines.say(&format!("{machine}{cell}: {what}")),
             Event::TooLong { what } => self.lines.say(&format!("{machine}note: {what}")),
             Event::GaveUp { cell, arm, .. } => {
+                self.given_up += 1;
                 let line = format!("{machine}gave up on {arm} in {cell}: it never worked");
                 self.lines.say(&line);
             }
@@ -190,8 +194,17 @@ impl Display {
         self.lines.live(&line);
     }
 
+    /// A cell in which nothing is left to measure needs no more blocks, which decides nothing.
+    fn so_far_decided(&self, decided: usize) -> String {
+        let cells = count(self.cells, "cell");
+        match self.given_up {
+            0 => format!("{decided} of {cells} decided"),
+            some => format!("{decided} of {cells} done, {} given up", count(some, "arm")),
+        }
+    }
+
     fn block_ended(&mut self, state: &Progress) {
-        let decided = format!("{} of {} decided", state.decided, count(self.cells, "cell"));
+        let decided = self.so_far_decided(state.decided);
         self.state = format!("{decided} · ");
         let open = state.open.iter().map(|open| self.so_far(open));
         let open: Vec<String> = open.collect();
@@ -463,6 +476,7 @@ mod tests {
             noted: BTreeSet::new(),
             place: String::new(),
             state: String::new(),
+            given_up: 0,
             cells: 3,
             decides: 20.0,
         }
@@ -479,6 +493,21 @@ mod tests {
             interval: ratio.map(|ratio| (ratio - 0.1, ratio + 0.1)),
             e_value,
         }
+    }
+
+    #[test]
+    fn a_cell_without_a_figure_is_not_called_decided() {
+        let mut display = display();
+        assert_eq!(display.so_far_decided(1), "1 of 3 cells decided");
+        display.show(&Event::GaveUp {
+            cell: "wakeup 200%",
+            arm: "rusty",
+            why: "it has no figure",
+        });
+        assert_eq!(
+            display.so_far_decided(1),
+            "1 of 3 cells done, 1 arm given up"
+        );
     }
 
     #[test]

@@ -294,7 +294,10 @@ impl Installer {
 
 fn cargo_install(mut command: Command, wanted: Wanted, root: &Path) -> Command {
     command
-        .args(["install", "--locked", "--color", "never", "--root"])
+        // What an earlier build has left there is never taken for this one.
+        .args([
+            "install", "--locked", "--force", "--color", "never", "--root",
+        ])
         .arg(root)
         .args(profile(wanted.name))
         .current_dir("/")
@@ -302,7 +305,7 @@ fn cargo_install(mut command: Command, wanted: Wanted, root: &Path) -> Command {
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
     match wanted.from {
-        Origin::Directory(directory, _) => command.args(["--force", "--path"]).arg(directory),
+        Origin::Directory(directory, _) => command.arg("--path").arg(directory),
         Origin::CratesIo => command.args(["--version", wanted.which, wanted.name]),
     };
     command

@@ -25,7 +25,9 @@ pub(crate) fn version_of_path(cargo: &Path, manifest: &Path) -> Result<Version, 
     let mut pkgid = tool_at(cargo);
     pkgid
         .args(["pkgid", "--quiet", "--color", "never", "--manifest-path"])
-        .arg(manifest);
+        .arg(manifest)
+        // rustup's cargo obeys a rust-toolchain.toml around the working directory.
+        .current_dir("/");
     let output = output_of_work(&mut pkgid).map_err(|e| format!("{}: {e}", cargo.display()))?;
     match output.status.success() {
         true => parse_id(&String::from_utf8_lossy(&output.stdout))

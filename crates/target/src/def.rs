@@ -24,6 +24,20 @@ pub type Expose = fn(&mut TargetSpec, &[String]) -> Result<(), Invalid>;
 /// Lines of what something is and a text about it.
 pub type Shown = Vec<(&'static str, String)>;
 
+/// What [`TargetDef::shown`] says of files and options by which a program starts, here or on the machine
+/// that it names, before anything is measured.
+pub(crate) const CONFIGURATION_OF_SSH: &str = "with the configuration of ssh";
+pub(crate) const PROGRAM: &str = "which runs the program";
+pub(crate) const OPTIONS: &str = "with options";
+const THAT_START: [&str; 3] = [CONFIGURATION_OF_SSH, PROGRAM, OPTIONS];
+
+/// The lines of a target about what starts as soon as somebody connects to it.
+pub fn starts_by_connecting(spec: &TargetSpec) -> Result<Shown, Invalid> {
+    let shown = (def(spec)?.shown)(spec).map_err(|e| e.within("target"))?;
+    let starts = |(what, _): &(&str, String)| THAT_START.contains(what);
+    Ok(shown.into_iter().filter(starts).collect())
+}
+
 /// A target, or why there is none.
 pub type Made = Result<Box<dyn Target>, TargetError>;
 

@@ -29,7 +29,7 @@ pub use slurm::kernel_feature;
 
 pub use def::{
     Can, Expose, Fleet, Host, Keys, Leaving, Made, MadeFleet, MakeFleet, ReadError, Say, Shown,
-    TARGETS, TargetDef, can, cpus, def, find, fleet, make,
+    TARGETS, TargetDef, can, cpus, def, find, fleet, make, starts_by_connecting,
 };
 
 /// Error of a target or of an agent on it.

@@ -144,6 +144,32 @@ fn a_strangers_repository_is_no_option_of_git() {
     }
 }
 
+/// The settings of a repository around the working directory may name programs; what is asked of a far one
+/// does not look for them.
+#[test]
+fn a_repository_around_the_working_directory_is_not_obeyed() {
+    let bench = Bench::default();
+    let mark = bench.path("ran").display().to_string();
+    let script = format!("git init -q . && git config core.sshCommand 'touch {mark}; false'");
+    let mut made = std::process::Command::new("sh");
+    made.args(["-c", &script]).current_dir(bench.dir.path());
+    assert!(made.status().expect("sh").success());
+    let far = "ssh://localhost:9/x";
+    let from = format!("--from={far}");
+    let arm = format!("scx_x@git:{far}#v1");
+    for command in [
+        vec![
+            "check", "--yes", "-a", "default", "-a", &arm, "-w", "wakeup",
+        ],
+        vec!["kernel", "build", "--ref", "v1", "--", far],
+        vec!["tool", "install", "schbench", &from],
+    ] {
+        let output = bench.run(&command);
+        assert!(!output.status.success(), "{command:?}: {}", stdout(&output));
+        assert!(!bench.path("ran").exists(), "{command:?}");
+    }
+}
+
 /// A repository with a scheduler whose build would run `touch built`.
 fn repository_with_a_build(bench: &Bench) {
     let script = "git init -q -b main scx && cd scx && \
@@ -169,6 +195,15 @@ fn a_check_builds_and_attaches_nothing_that_a_file_names_unless_somebody_agrees(
         "{ARM}[[arm]]\nname = \"b\"\nscheduler = {{ package = \"scx_x\", git = \"{}\" }}\n{WAKEUP}",
         bench.path("scx").display()
     );
+    let proxy = bench.file(
+        "ssh_config",
+        &format!(
+            "Host *\n  ProxyCommand touch {}\n",
+            bench.path("ran").display()
+        ),
+    );
+    let far =
+        format!("[target]\nkind = \"ssh\"\nhost = \"far\"\nconfig = \"{proxy}\"\n{ARM}{WAKEUP}");
     let named = format!(
         "{ARM}[[arm]]\nname = \"b\"\nscheduler = \"{}\"\n{WAKEUP}",
         program.display()
@@ -178,6 +213,8 @@ fn a_check_builds_and_attaches_nothing_that_a_file_names_unless_somebody_agrees(
         (&built, "not done: builds scx_x", vec!["--no-start"]),
         (&named, "", vec![]),
         (&named, "", vec!["--no-start"]),
+        (&far, "not done: connects to the target", vec![]),
+        (&far, "not done: connects to the target", vec!["--no-start"]),
     ] {
         let file = bench.file("x.toml", text);
         let args = [vec!["check", file.as_str()], more.clone()].concat();
@@ -194,7 +231,9 @@ fn a_check_builds_and_attaches_nothing_that_a_file_names_unless_somebody_agrees(
         );
         assert!(!bench.path("ran").exists(), "{more:?}");
         assert!(!bench.path("cache/schedulers").exists(), "{more:?}");
-        let asked = stderr(&output).contains("Build") || stderr(&output).contains("attaches");
+        let asked = ["Start this", "attaches", "connects"]
+            .iter()
+            .any(|word| stderr(&output).contains(word));
         assert_eq!(asked, more.is_empty(), "{}", stderr(&output));
     }
     // Who agrees gets what was asked about, or what keeps it from being built here.

@@ -542,7 +542,7 @@ fn judge(table: &Table) -> Judged {
             let why = "no trial of it counts; its results directory has the reasons";
             (Mark::Skip, why.to_owned())
         }
-        (Some(open), _) => (Mark::Skip, format!("not decided: {}", in_words(open))),
+        (Some(open), _) => (Mark::Skip, not_decided(open)),
         (None, Some(first)) => (Mark::Good, in_words(first)),
         (None, None) => (Mark::Skip, "nothing was measured".to_owned()),
     };
@@ -551,6 +551,16 @@ fn judge(table: &Table) -> Judged {
         why,
         change: None,
     }
+}
+
+/// With what the report says of it: that others did most of the work makes no verdict of *same*.
+fn not_decided(open: &Comparison) -> String {
+    let notes = open.notes.iter().map(|note| format!("; {note}"));
+    format!(
+        "not decided: {}{}",
+        in_words(open),
+        notes.collect::<String>()
+    )
 }
 
 /// `requests_per_sec worse, -10.2 % (-12.1 to -8.3)`

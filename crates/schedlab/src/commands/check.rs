@@ -18,7 +18,8 @@ use target::Target;
 
 pub fn check(args: &CheckArgs) -> Result<ExitCode, CliError> {
     let mut experiment = wanted(&args.experiment)?.experiment;
-    let starts = starts(&experiment);
+    let connects = connects(&experiment)?;
+    let starts = [connects.clone(), starts(&experiment)].concat();
     let agreed = match args.no_start {
         true => None,
         false => agreement(args, &experiment, &starts)?,
@@ -29,7 +30,7 @@ pub fn check(args: &CheckArgs) -> Result<ExitCode, CliError> {
     };
     let is_beside = targets::is_in_use(&experiment.target)?;
     let looked = match agreed {
-        None if args.no_start => here_only(&experiment),
+        None if args.no_start || !connects.is_empty() => here_only(&experiment),
         _ if is_beside => beside_a_run(&experiment)?,
         None => looked_at(&without_built(&experiment), None)?,
         Some(agreed) => {
@@ -50,6 +51,18 @@ struct Looked {
     beside_a_run: bool,
     /// Accelerator that runs the CPUs of a guest, and the reason.
     accelerator: Option<String>,
+}
+
+/// What a connection to the target starts: a command of a configuration of ssh, a program that is copied
+/// there.
+fn connects(experiment: &Experiment) -> Result<Vec<String>, CliError> {
+    let brought =
+        target::starts_by_connecting(&experiment.target).map_err(plan::PlanError::from)?;
+    let lines = brought.iter().map(|(how, what)| {
+        let text = format!("connects to the target, {how} {what}");
+        one_line(&text).into_owned()
+    });
+    Ok(lines.collect())
 }
 
 /// What the file brings that a check would start: one line for each.
@@ -84,7 +97,7 @@ fn agreement(
     }
     let name = one_line(&experiment.name);
     let shown = format!("{name}: this check\n  {}\n", starts.join("\n  "));
-    let answer = Agreed::ask(&shown, "Build and attach?", args.yes);
+    let answer = Agreed::ask(&shown, "Start this?", args.yes);
     Ok(match answer.map_err(CliError::internal)? {
         Answer::Yes(agreed) => Some(agreed),
         Answer::No | Answer::Nobody => None,

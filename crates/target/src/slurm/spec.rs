@@ -1,6 +1,7 @@
 //! The keys of `[target]` with `kind = "slurm"`.
 
 use super::NAME;
+use crate::def::{OPTIONS, PROGRAM};
 use crate::far::Sudo;
 use jiff::SignedDuration;
 use model::{Invalid, KeyDef, TargetSpec};
@@ -222,8 +223,8 @@ impl SlurmSpec {
         let options = (!self.options.is_empty()).then(|| self.options.join(" "));
         let restarts = self.kernel_feature.clone();
         let more = [
-            ("with options", options),
-            ("which runs the program", agent),
+            (OPTIONS, options),
+            (PROGRAM, agent),
             ("which Slurm restarts for the features", restarts),
         ];
         let more = more

@@ -2,6 +2,7 @@
 
 use super::NAME;
 use crate::By;
+use crate::def::{CONFIGURATION_OF_SSH, PROGRAM};
 use crate::far::Sudo;
 use crate::reboots::REBOOTS;
 use jiff::SignedDuration;
@@ -144,8 +145,8 @@ impl SshSpec {
         let file = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
         let more = [
             ("with the key", file(&self.identity)),
-            ("with the configuration of ssh", file(&self.config)),
-            ("which runs the program", file(&self.agent)),
+            (CONFIGURATION_OF_SSH, file(&self.config)),
+            (PROGRAM, file(&self.agent)),
             (
                 "which it restarts, by",
                 self.reboots.map(|by| by.to_string()),
