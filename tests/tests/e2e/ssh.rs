@@ -183,7 +183,7 @@ fn a_machine_that_nobody_knows_or_that_has_another_key_is_never_used() {
     let bench = Bench::default();
     let file = experiment(&bench, &sshd, "", &sleeping("0.1"));
     fs::write(sshd.path("known_hosts"), "").expect("a file");
-    let unknown = bench.run(&["check", &file]);
+    let unknown = bench.run(&["check", &file, "--yes"]);
     expect_code(&unknown, 3);
     let said = stderr(&unknown);
     assert!(
@@ -262,7 +262,7 @@ fn a_machine_of_another_architecture_needs_a_build_for_it() {
     };
     let bench = Bench::default();
     let file = experiment(&bench, &sshd, "", &sleeping("0.1"));
-    let check = bench.run(&["check", &file]);
+    let check = bench.run(&["check", &file, "--yes"]);
     expect_code(&check, 3);
     let said = stderr(&check);
     assert!(
@@ -398,7 +398,7 @@ fn an_agent_in_the_cache_that_was_changed_is_not_used() {
     let _turn = alone();
     let bench = Bench::default();
     let file = experiment(&bench, &sshd, "", &sleeping("0.05"));
-    expect_code(&bench.run(&["check", &file]), 0);
+    expect_code(&bench.run(&["check", &file, "--yes"]), 0);
     let agents = fs::read_dir(sshd.path("cache/schedlab"))
         .expect("a cache")
         .flatten();
@@ -407,7 +407,7 @@ fn an_agent_in_the_cache_that_was_changed_is_not_used() {
         panic!("{agents:?}")
     };
     tests::write_program(Path::new(agent), "#!/bin/sh\nexit 7\n");
-    expect_code(&bench.run(&["check", &file]), 0);
+    expect_code(&bench.run(&["check", &file, "--yes"]), 0);
     assert!(fs::metadata(agent).expect("a file").len() > 1 << 20);
 }
 
