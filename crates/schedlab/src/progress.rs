@@ -32,7 +32,7 @@ pub struct Display {
     place: String,
     state: String,
     /// Arms that never worked in a cell, where the run goes on without them.
-    given_up: usize,
+    given_up: BTreeSet<String>,
     cells: usize,
     decides: f64,
 }
@@ -69,7 +69,7 @@ impl Display {
             noted: BTreeSet::new(),
             place: String::new(),
             state: String::new(),
-            given_up: 0,
+            given_up: BTreeSet::new(),
             cells: plan.cells.len(),
             decides: 1.0 / (1.0 - experiment.stop.confidence),
         }
@@ -132,7 +132,7 @@ impl Display {
             Event::Piloted { cell, what } => self.lines.say(&format!("{machine}{cell}: {what}")),
             Event::TooLong { what } => self.lines.say(&format!("{machine}note: {what}")),
             Event::GaveUp { cell, arm, .. } => {
-                self.given_up += 1;
+                self.given_up.insert((*arm).to_owned());
                 let line = format!("{machine}gave up on {arm} in {cell}: it never worked");
                 self.lines.say(&line);
             }
@@ -197,7 +197,7 @@ impl Display {
     /// A cell in which nothing is left to measure needs no more blocks, which decides nothing.
     fn so_far_decided(&self, decided: usize) -> String {
         let cells = count(self.cells, "cell");
-        match self.given_up {
+        match self.given_up.len() {
             0 => format!("{decided} of {cells} decided"),
             some => format!("{decided} of {cells} done, {} given up", count(some, "arm")),
         }
@@ -476,7 +476,7 @@ mod tests {
             noted: BTreeSet::new(),
             place: String::new(),
             state: String::new(),
-            given_up: 0,
+            given_up: BTreeSet::new(),
             cells: 3,
             decides: 20.0,
         }

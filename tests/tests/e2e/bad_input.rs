@@ -170,6 +170,31 @@ fn a_repository_around_the_working_directory_is_not_obeyed() {
     }
 }
 
+/// rustup's cargo would start the one that such a file names.
+#[test]
+fn a_toolchain_file_around_the_working_directory_is_not_obeyed() {
+    let bench = Bench::default();
+    let tools = bench.path("toolchain/bin");
+    std::fs::create_dir_all(&tools).expect("a directory");
+    let mark = bench.path("ran").display().to_string();
+    for tool in ["cargo", "rustc"] {
+        tests::write_program(
+            &tools.join(tool),
+            format!("#!/bin/sh\ntouch {mark}\nexit 1\n"),
+        );
+    }
+    let toolchain = bench.path("toolchain").display().to_string();
+    bench.file(
+        "rust-toolchain.toml",
+        &format!("[toolchain]\npath = \"{toolchain}\"\n"),
+    );
+    // cargo sets it for tests, and then no file is looked for.
+    let mut list = bench.command(&["scheduler", "list"]);
+    let output = list.env_remove("RUSTUP_TOOLCHAIN").output();
+    expect_code(&output.expect("schedlab starts"), 0);
+    assert!(!bench.path("ran").exists());
+}
+
 /// A repository with a scheduler whose build would run `touch built`.
 fn repository_with_a_build(bench: &Bench) {
     let script = "git init -q -b main scx && cd scx && \

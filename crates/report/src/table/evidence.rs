@@ -22,33 +22,37 @@ pub struct Statement {
 pub fn of_arm(results: &ResultSet, arm: usize) -> Vec<Statement> {
     let trials = results.trials.iter().map(|stored| &stored.trial);
     let counted = trials.filter(|t| t.is_ok() && t.place.arm == arm);
-    let mut found: BTreeMap<String, usize> = BTreeMap::new();
-    for trial in counted {
-        for what in statements(trial) {
-            *found.entry(what).or_default() += 1;
-        }
-    }
-    let found = found.into_iter();
-    let mut statements: Vec<Statement> = found
-        .map(|(what, trials)| Statement { what, trials })
-        .collect();
-    fold_counts(&mut statements);
+    let mut statements = folded(counted.map(statements));
     statements.sort_by_key(|statement| std::cmp::Reverse(statement.trials));
     statements
 }
 
-/// Each attach of a scheduler is counted by the kernel, so each trial has a number of its own.
-fn fold_counts(statements: &mut Vec<Statement>) {
-    let is_count = |statement: &mut Statement| statement.what.starts_with(ATTACHES);
-    let counts: Vec<Statement> = statements.extract_if(.., is_count).collect();
-    if counts.len() <= MOST_COUNTS {
-        return statements.extend(counts);
+/// The statements of each trial, each once. Each attach of a scheduler is counted by the kernel, so that
+/// trials, and turns within one, have numbers of their own: many are one statement with their range.
+fn folded(trials: impl Iterator<Item = Vec<String>>) -> Vec<Statement> {
+    let is_count = |what: &String| what.starts_with(ATTACHES);
+    let mut found: BTreeMap<String, usize> = BTreeMap::new();
+    let mut with_counts = 0;
+    for statements in trials {
+        with_counts += usize::from(statements.iter().any(is_count));
+        for what in statements {
+            *found.entry(what).or_default() += 1;
+        }
     }
-    let texts: Vec<&str> = counts.iter().map(|count| count.what.as_str()).collect();
-    statements.push(Statement {
-        what: in_ranges(&texts),
-        trials: counts.iter().map(|count| count.trials).sum(),
-    });
+    let counts: Vec<String> = found
+        .keys()
+        .filter(|what| is_count(what))
+        .cloned()
+        .collect();
+    if counts.len() > MOST_COUNTS {
+        found.retain(|what, _| !is_count(what));
+        let counts: Vec<&str> = counts.iter().map(String::as_str).collect();
+        found.insert(in_ranges(&counts), with_counts);
+    }
+    let found = found.into_iter();
+    found
+        .map(|(what, trials)| Statement { what, trials })
+        .collect()
 }
 
 /// Schedulers that were attached in the trials of `arm` that count: `scx_rusty 1.1.4, sha256
@@ -91,21 +95,25 @@ fn statements(trial: &Trial) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn statement(what: &str, trials: usize) -> Statement {
-        let what = what.to_owned();
-        Statement { what, trials }
-    }
-
     #[test]
     fn counts_of_attaches_are_a_range_once_they_are_many() {
-        let count = |number: usize| statement(&format!("{ATTACHES}: {number}"), 2);
-        let scheduler = statement("scheduler: rusty", 6);
-        let mut two = vec![scheduler.clone(), count(1), count(10)];
-        fold_counts(&mut two);
-        assert_eq!(two, [scheduler.clone(), count(1), count(10)]);
-        let mut many = vec![scheduler.clone(), count(1), count(10), count(22)];
-        fold_counts(&mut many);
-        let range = statement(&format!("{ATTACHES}: 1 to 22"), 6);
-        assert_eq!(many, [scheduler, range]);
+        let trial = |counts: &[u32]| {
+            let counts = counts.iter().map(|count| format!("{ATTACHES}: {count}"));
+            counts.chain(["scheduler: rusty".to_owned()]).collect()
+        };
+        let of = |trials: Vec<Vec<String>>| {
+            let folded = folded(trials.into_iter()).into_iter();
+            let texts = folded.map(|one| format!("{} ({})", one.what, one.trials));
+            texts.collect::<Vec<_>>()
+        };
+        let count = |text: &str| format!("{ATTACHES}: {text}");
+        let two = of(vec![trial(&[1]), trial(&[10])]);
+        assert_eq!(
+            two,
+            [&count("1 (1)"), &count("10 (1)"), "scheduler: rusty (2)"]
+        );
+        // The second trial had two turns of the arm.
+        let many = of(vec![trial(&[1]), trial(&[10, 22])]);
+        assert_eq!(many, [&count("1 to 22 (2)"), "scheduler: rusty (2)"]);
     }
 }

@@ -18,11 +18,15 @@ use target::Target;
 
 pub fn check(args: &CheckArgs) -> Result<ExitCode, CliError> {
     let mut experiment = wanted(&args.experiment)?.experiment;
-    let connects = connects(&experiment)?;
-    let starts = [connects.clone(), starts(&experiment)].concat();
+    let mut starts = connects(&experiment)?;
+    let connects = !starts.is_empty();
+    starts.extend(schedulers(&experiment));
+    // Who types arms and target has named them, and a file takes no typed ones.
+    let is_typed = args.experiment.file.is_none();
     let agreed = match args.no_start {
         true => None,
-        false => agreement(args, &experiment, &starts)?,
+        false if is_typed || starts.is_empty() => Some(Agreed::by_command()),
+        false => agreement(&experiment, &starts, args.yes)?,
     };
     let not_started = match agreed {
         Some(_) => Vec::new(),
@@ -30,7 +34,7 @@ pub fn check(args: &CheckArgs) -> Result<ExitCode, CliError> {
     };
     let is_beside = targets::is_in_use(&experiment.target)?;
     let looked = match agreed {
-        None if args.no_start || !connects.is_empty() => here_only(&experiment),
+        None if args.no_start || connects => here_only(&experiment),
         _ if is_beside => beside_a_run(&experiment)?,
         None => looked_at(&without_built(&experiment), None)?,
         Some(agreed) => {
@@ -65,8 +69,8 @@ fn connects(experiment: &Experiment) -> Result<Vec<String>, CliError> {
     Ok(lines.collect())
 }
 
-/// What the file brings that a check would start: one line for each.
-fn starts(experiment: &Experiment) -> Vec<String> {
+/// What is built and attached of the arms: one line for each.
+fn schedulers(experiment: &Experiment) -> Vec<String> {
     let schedulers = experiment
         .arms
         .iter()
@@ -85,19 +89,15 @@ fn starts(experiment: &Experiment) -> Vec<String> {
     lines
 }
 
-/// Asks before what a file names is started. Who types the arms has named them.
+/// Asks before what a file names is started.
 fn agreement(
-    args: &CheckArgs,
     experiment: &Experiment,
     starts: &[String],
+    yes: bool,
 ) -> Result<Option<Agreed>, CliError> {
-    let is_typed = args.experiment.file.is_none() || !args.experiment.arms.is_empty();
-    if starts.is_empty() || is_typed {
-        return Ok(Some(Agreed::by_command()));
-    }
     let name = one_line(&experiment.name);
     let shown = format!("{name}: this check\n  {}\n", starts.join("\n  "));
-    let answer = Agreed::ask(&shown, "Start this?", args.yes);
+    let answer = Agreed::ask(&shown, "Start this?", yes);
     Ok(match answer.map_err(CliError::internal)? {
         Answer::Yes(agreed) => Some(agreed),
         Answer::No | Answer::Nobody => None,
