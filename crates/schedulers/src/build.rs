@@ -294,12 +294,11 @@ impl Installer {
 
 fn cargo_install(mut command: Command, wanted: Wanted, root: &Path) -> Command {
     command
-        // What an earlier build has left there is never taken for this one.
-        .args([
-            "install", "--locked", "--force", "--color", "never", "--root",
-        ])
+        .args(["install", "--locked", "--color", "never", "--root"])
         .arg(root)
         .args(profile(wanted.name))
+        // What an earlier build has left there is never taken for this one.
+        .arg("--force")
         .current_dir("/")
         .stdin(Stdio::null())
         .stdout(Stdio::null())

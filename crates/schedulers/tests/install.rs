@@ -142,7 +142,7 @@ fn cargo_is_asked_for_the_locked_version_with_the_chosen_clang() {
     machine.install("scx_lavd@1.0.9").0.unwrap();
     let asked = read(&machine.bin().join("asked"));
     assert!(asked.contains("--locked"), "{asked}");
-    assert!(asked.contains("--version 1.0.9"), "{asked}");
+    assert!(asked.contains("--force --version 1.0.9"), "{asked}");
     let environment = read(&machine.bin().join("environment"));
     let clang = format!("BPF_CLANG={}", machine.bin().join("clang-19").display());
     assert!(environment.contains(&clang), "{environment}");
