@@ -51,8 +51,7 @@ impl FleetDir {
             self.held.write_new(&name, text.as_bytes())?;
         }
         let experiment = files::json(&nodes, experiment)?;
-        let name = format!("{NODES}/{}", files::EXPERIMENT);
-        self.held.write_new(&name, &experiment)
+        self.held.write_new(&experiment_file(), &experiment)
     }
 
     /// Removes one in which nothing was begun; `false` where something was.
@@ -80,16 +79,12 @@ impl FleetDir {
 
     /// The experiment of all machines.
     pub fn experiment(&self) -> Result<Experiment, ResultsError> {
-        let path = self.nodes().join(files::EXPERIMENT);
-        let experiment: Experiment = read_json(&path)?;
-        let checked = experiment.check();
-        checked.map_err(|source| ResultsError::Invalid { path, source })?;
-        Ok(experiment)
+        self.held.experiment()
     }
 
     /// Stores the same experiment with another end.
-    pub fn extend(&self, experiment: &Experiment) -> Result<(), ResultsError> {
-        write_json(&self.nodes().join(files::EXPERIMENT), experiment)
+    pub fn extend(&mut self, experiment: &Experiment) -> Result<(), ResultsError> {
+        self.held.extend(experiment)
     }
 
     /// The experiment as it was written, if there was a file.
@@ -155,6 +150,11 @@ impl FleetDir {
     fn nodes(&self) -> PathBuf {
         self.dir().join(NODES)
     }
+}
+
+/// Path of the experiment of all machines in their directory.
+pub(crate) fn experiment_file() -> String {
+    format!("{NODES}/{}", files::EXPERIMENT)
 }
 
 /// True for a directory with results of several machines, also before they were merged.

@@ -1,8 +1,8 @@
 //! Writing a results directory.
 
 use crate::capsule::Found;
-use crate::files::{self, io, json, write_synced, write_whole};
-use crate::fleet::is_fleet;
+use crate::files::{self, io, json, read_json, write_synced, write_whole};
+use crate::fleet::{self, is_fleet};
 use crate::read::{read_manifest, read_starts};
 use crate::{Manifest, ResultsError, RunState};
 use doors::written::{self, Holds, Marked, Patience};
@@ -79,6 +79,43 @@ impl Held {
     /// Removes what a run made below the directory.
     pub(crate) fn remove_below(&self, place: &Path) -> Result<(), ResultsError> {
         self.0.remove_below(place).map_err(io("removing", place))
+    }
+
+    /// True where the run was begun at this place, by this user: nobody else wrote what it starts.
+    pub fn was_begun_here(&self) -> bool {
+        self.0.lists(&self.experiment_file())
+    }
+
+    /// Takes a run that was begun elsewhere for one that was begun here.
+    pub fn adopt(&mut self) -> Result<(), ResultsError> {
+        let name = self.experiment_file();
+        self.0
+            .adopt_file(&name)
+            .map_err(io("listing", &self.dir().join(name)))
+    }
+
+    /// The experiment of the run, or of all machines.
+    pub fn experiment(&self) -> Result<Experiment, ResultsError> {
+        let path = self.dir().join(self.experiment_file());
+        let experiment: Experiment = read_json(&path)?;
+        let checked = experiment.check();
+        checked.map_err(|source| ResultsError::Invalid { path, source })?;
+        Ok(experiment)
+    }
+
+    /// Replaces the experiment by the same one with another end.
+    pub(crate) fn extend(&mut self, experiment: &Experiment) -> Result<(), ResultsError> {
+        let name = self.experiment_file();
+        let path = self.dir().join(&name);
+        let written = self.0.replace(&name, &json(&path, experiment)?);
+        written.map_err(io("writing", &path))
+    }
+
+    fn experiment_file(&self) -> String {
+        match is_fleet(self.dir()) {
+            true => fleet::experiment_file(),
+            false => files::EXPERIMENT.to_owned(),
+        }
     }
 
     fn write_json<T: Serialize>(&self, name: &str, value: &T) -> Result<(), ResultsError> {
@@ -204,7 +241,7 @@ impl Writer {
     ) -> Result<(), ResultsError> {
         // The plan first: a longer one than the experiment says does no harm.
         self.held.write_json(files::PLAN, plan)?;
-        self.held.write_json(files::EXPERIMENT, experiment)?;
+        self.held.extend(experiment)?;
         self.manifest.warnings.retain(|w| !is_outdated(w));
         self.held.write_json(files::MANIFEST, &self.manifest)
     }

@@ -97,9 +97,8 @@ pub enum Command {
     /// Undo what a killed run, a power cut or doctor --fix left in force
     #[command(after_help = examples::RESTORE)]
     Restore {
-        /// On another machine: ssh:HOST, or an experiment file with its target
-        #[arg(long, visible_alias = "on", value_name = "KIND:NAME|FILE")]
-        target: Option<String>,
+        #[command(flatten)]
+        far: Option<FarArgs>,
         #[arg(long, value_enum, default_value_t = Plain::Text)]
         format: Plain,
     },
@@ -306,6 +305,7 @@ pub struct RunArgs {
     /// Repeat the experiment of a capsule or results directory here, with the same work
     #[arg(
         long,
+        group = "earlier",
         value_name = "FILE|DIR",
         conflicts_with_all = [
             "file", "arms", "profiles", "workloads", "command", "metrics", "server", "beside", "perf",
@@ -313,13 +313,13 @@ pub struct RunArgs {
         ]
     )]
     pub like: Option<PathBuf>,
-    /// With --like: run what it shows without asking
-    #[arg(short, long, requires = "like")]
+    /// With --like and --resume: run what was made elsewhere without asking
+    #[arg(short, long, requires = "earlier")]
     pub yes: bool,
     #[command(flatten)]
     pub unpack: UnpackArgs,
     /// Go on with an earlier run, with --budget or --max-blocks for longer than it was to be
-    #[arg(long, value_name = "DIR", conflicts_with = "output")]
+    #[arg(long, value_name = "DIR", group = "earlier", conflicts_with = "output")]
     pub resume: Option<PathBuf>,
     /// Resume although kernel, machine or schedlab are not those of the trials so far; the
     /// report says so
@@ -347,6 +347,22 @@ pub struct RunArgs {
     /// No progress, only the report
     #[arg(short, long)]
     pub quiet: bool,
+}
+
+/// Another machine that does the command's work.
+#[derive(Debug, Clone, Args)]
+pub struct FarArgs {
+    /// Another machine: ssh:HOST, or an experiment file with its target
+    #[arg(
+        long,
+        visible_alias = "on",
+        value_name = "KIND:NAME|FILE",
+        required = false
+    )]
+    pub target: String,
+    /// Connect as a file says, without asking
+    #[arg(short, long, requires = "target")]
+    pub yes: bool,
 }
 
 /// Another run of this machine.
@@ -580,9 +596,8 @@ pub struct OverheadArgs {
 
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
-    /// Another machine: ssh:HOST, or an experiment file with its target
-    #[arg(long, visible_alias = "on", value_name = "KIND:NAME|FILE")]
-    pub target: Option<String>,
+    #[command(flatten)]
+    pub far: Option<FarArgs>,
     /// Change what can be changed, until `schedlab restore` or the next boot
     #[arg(long)]
     pub fix: bool,

@@ -98,10 +98,14 @@ impl Several {
         Ok((Some(several), None, None))
     }
 
-    fn again(dir: FleetDir, wanted: Option<Wanted>, args: &RunArgs) -> Result<Self, CliError> {
+    fn again(mut dir: FleetDir, wanted: Option<Wanted>, args: &RunArgs) -> Result<Self, CliError> {
         let before = dir.experiment()?;
         let experiment = extended(&before, &args.experiment)?;
-        refuse_another(dir.dir(), wanted, &experiment)?;
+        refuse_another(
+            dir.dir(),
+            wanted.as_ref().map(|w| &w.experiment),
+            &experiment,
+        )?;
         plan::check(&experiment)?;
         dir.extend(&experiment)?;
         let make = target::fleet(&experiment.target).map_err(PlanError::from)?;
@@ -201,14 +205,14 @@ impl Several {
 
     fn run_on(&self, machine: &str, fleet: &dyn Fleet) -> Result<Run, CliError> {
         let dir = self.dir.of(machine);
-        if dir.join(results::files::MANIFEST).exists() {
-            return Run::resume_together(&dir, &self.experiment.stop);
-        }
         let experiment = Experiment {
             seed: schedule::machine_seed(self.experiment.seed, machine),
             target: fleet.spec(machine),
             ..self.experiment.clone()
         };
+        if dir.join(results::files::MANIFEST).exists() {
+            return Run::resume_together(&dir, experiment);
+        }
         let wanted = Wanted {
             experiment,
             source: None,

@@ -3,6 +3,7 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
+mod agreement;
 mod args;
 mod commands;
 mod complete;
@@ -142,9 +143,7 @@ fn dispatch(command: &Command) -> Result<ExitCode, CliError> {
         Command::Compare(args) => commands::compare::compare(args),
         Command::Merge(args) => commands::merge::merge(args),
         Command::Gate(args) => commands::gate::run(args),
-        Command::Restore { target, format } => {
-            commands::restore::restore(target.as_deref(), *format)
-        }
+        Command::Restore { far, format } => commands::restore::restore(far.as_ref(), *format),
         Command::Scheduler(command) => commands::scheduler::scheduler(command),
         Command::Service(command) => commands::service::service(command),
         Command::Tool(command) => commands::tool::tool(command),

@@ -1,11 +1,12 @@
-//! `run --like`: the experiment of somebody else's results, which may hold any command.
-//! So it is checked as a file is, shown as it will run, and asked about.
+//! Experiments of somebody else's results, which may hold any command: those of `run --like`, and of
+//! `run --resume` where the run was not begun here. So they are shown as they will run, and asked about.
 
+use crate::agreement::Question;
 use crate::args::RunArgs;
 use crate::exit::CliError;
 use crate::opened::Opened;
 use crate::request::{Wanted, expose, override_stop};
-use doors::started::{Agreed, Answer};
+use doors::started::Agreed;
 use load::Chosen;
 use load::roles::{ANTAGONISTS, Readiness, SERVERS};
 use model::printable::one_line;
@@ -14,6 +15,7 @@ use model::{
     TargetSpec, Workload, format_duration_ns, format_rate,
 };
 use plan::PlanError;
+use results::Held;
 use std::path::Path;
 
 /// The experiment of an earlier run, to be repeated. Its calibrations come along,
@@ -27,8 +29,25 @@ pub fn wanted_like(earlier: &Path, args: &RunArgs) -> Result<Wanted, CliError> {
         source: source.and_then(|bytes| String::from_utf8(bytes).ok()),
         calibrations: results::read::read_calibrations(opened.dir())?,
     };
-    agreed(earlier, &wanted, args)?;
+    let silent = args.yes && args.quiet;
+    agreed(earlier, &wanted, args.yes, silent)?;
     Ok(wanted)
+}
+
+/// Agreement to go on with these results. Those that were not begun here are shown, and asked about.
+pub fn agreed_to_resume(held: &mut Held, yes: bool, silent: bool) -> Result<Agreed, CliError> {
+    if held.was_begun_here() {
+        return Ok(Agreed::by_command());
+    }
+    let dir = held.dir().to_owned();
+    let wanted = Wanted {
+        experiment: held.experiment()?,
+        source: None,
+        calibrations: results::read::read_calibrations(&dir)?,
+    };
+    let agreed = agreed(&dir, &wanted, yes, silent)?;
+    held.adopt()?;
+    Ok(agreed)
 }
 
 fn overridden(mut experiment: Experiment, args: &RunArgs) -> Result<Experiment, CliError> {
@@ -57,23 +76,18 @@ fn in_results(earlier: &Path, error: CliError) -> CliError {
 }
 
 /// Shows what will run, and asks.
-fn agreed(earlier: &Path, wanted: &Wanted, args: &RunArgs) -> Result<Agreed, CliError> {
-    let text = match args.yes && args.quiet {
+fn agreed(earlier: &Path, wanted: &Wanted, yes: bool, silent: bool) -> Result<Agreed, CliError> {
+    let shown = match silent {
         true => String::new(),
         false => shown(earlier, wanted)?,
     };
-    let answer = Agreed::ask(&text, "Run this?", args.yes);
-    match answer.map_err(CliError::internal)? {
-        Answer::Yes(agreed) => Ok(agreed),
-        Answer::Nobody => Err(CliError::usage(
-            "this experiment was made elsewhere, and nobody is here to agree to what it runs",
-            "read what it runs, above, and add --yes",
-        )),
-        Answer::No => Err(CliError::usage(
-            "not run",
-            "nothing was changed on this machine",
-        )),
-    }
+    let question = Question {
+        shown: &shown,
+        asked: "Run this?",
+        yes,
+        unanswered: "this experiment was made elsewhere, and nobody is here to agree to what it runs",
+    };
+    question.ask()
 }
 
 /// All that comes to run, and as whom.

@@ -7,8 +7,9 @@ use crate::output::note;
 use crate::progress::Display;
 use crate::request::{Wanted, extended};
 use crate::targets;
+use doors::started::Agreed;
 use doors::written::no_patience;
-use model::{Build, Calibration, Experiment, Plan, StopRule, Trial};
+use model::{Build, Calibration, Experiment, Plan, Trial};
 use results::files::plain;
 use results::{FORMAT, Held, Manifest, ResultSet, ResultsError, RunState, Writer, read};
 use runner::{Event, Member, Options, Outcome};
@@ -158,6 +159,7 @@ impl Run {
     /// Goes on with a run, for longer where the arguments say so.
     pub fn resume(
         held: Held,
+        _agreed: Agreed,
         wanted: Option<Wanted>,
         args: &ExperimentArgs,
     ) -> Result<Run, CliError> {
@@ -170,18 +172,24 @@ impl Run {
         }
         let (before, plan) = read::read_plan(dir)?;
         let experiment = extended(&before, args)?;
-        refuse_another(dir, wanted, &experiment)?;
+        refuse_another(dir, wanted.as_ref().map(|w| &w.experiment), &experiment)?;
         Run::go_on(held, before, plan, experiment)
     }
 
-    /// The same for one of several machines, which ends as all of them do.
-    pub fn resume_together(dir: &Path, stop: &StopRule) -> Result<Run, CliError> {
+    /// The same for one of several machines, whose experiment is that of all of them. It ends as all of
+    /// them do.
+    pub fn resume_together(dir: &Path, experiment: Experiment) -> Result<Run, CliError> {
         let held = Held::take(dir, &mut no_patience)?;
         let (before, plan) = read::read_plan(dir)?;
         let experiment = Experiment {
-            stop: stop.clone(),
-            ..before.clone()
+            target: before.target.clone(),
+            ..experiment
         };
+        let as_before = Experiment {
+            stop: before.stop.clone(),
+            ..experiment.clone()
+        };
+        refuse_another(dir, Some(&as_before), &before)?;
         Run::go_on(held, before, plan, experiment)
     }
 
@@ -310,10 +318,10 @@ impl Run {
 /// Refuses an experiment that is not the one of the run that goes on.
 pub fn refuse_another(
     dir: &Path,
-    wanted: Option<Wanted>,
+    wanted: Option<&Experiment>,
     experiment: &Experiment,
 ) -> Result<(), CliError> {
-    match wanted.is_some_and(|wanted| wanted.experiment != *experiment) {
+    match wanted.is_some_and(|wanted| wanted != experiment) {
         false => Ok(()),
         true => Err(CliError::usage(
             format!(

@@ -257,14 +257,14 @@ fn short_form(text: &str) -> Result<Map<String, Value>, CliError> {
     Ok(keys)
 }
 
-/// The target that `KIND:TEXT` means, or the file of an experiment names.
-pub fn target_of(text: &str) -> Result<TargetSpec, CliError> {
+/// The target that `KIND:TEXT` means, or the file of an experiment names, and whether it was typed.
+pub fn target_of(text: &str) -> Result<(TargetSpec, bool), CliError> {
     let path = Path::new(text);
     if path
         .extension()
         .is_some_and(|extension| extension == "toml")
     {
-        return Ok(from_file(path)?.0.target);
+        return Ok((from_file(path)?.0.target, false));
     }
     // An experiment is read as from any command line; its target is all that is wanted.
     let line = CommandLine {
@@ -273,7 +273,7 @@ pub fn target_of(text: &str) -> Result<TargetSpec, CliError> {
         target: short_form(text)?,
         ..CommandLine::default()
     };
-    Ok(plan::parse_command_line(&line)?.target)
+    Ok((plan::parse_command_line(&line)?.target, true))
 }
 
 pub fn override_stop(experiment: &mut Experiment, args: &ExperimentArgs) -> Result<(), CliError> {

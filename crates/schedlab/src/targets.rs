@@ -1,13 +1,15 @@
 //! From an experiment's target to something that starts agents, and what must
 //! hold on this machine before one is started.
 
-use crate::args::WaitArgs;
+use crate::agreement::{Question, started_by_connecting};
+use crate::args::{FarArgs, WaitArgs};
 use crate::exit::{self, CliError, unrestored};
 use crate::output::note;
 use crate::request;
 use agent::Restored;
 use agent::machine_lock::{self, Lock, LockError};
 use doors::shown::Stream;
+use model::printable::one_line;
 use model::{Problem, TargetSpec};
 use plan::PlanError;
 use std::env;
@@ -28,17 +30,38 @@ pub fn target(
     made(spec, wait, interrupted)
 }
 
-/// The machine that `KIND:NAME` means, or an experiment file has as its target.
-pub fn named(text: &str, interrupted: &Arc<AtomicBool>) -> Result<Box<dyn Target>, CliError> {
-    let spec = request::target_of(text)?;
+/// The machine that was named. What a file starts by the connection is asked about.
+pub fn named(args: &FarArgs, interrupted: &Arc<AtomicBool>) -> Result<Box<dyn Target>, CliError> {
+    let (spec, is_typed) = request::target_of(&args.target)?;
+    if !is_typed {
+        agreed_to_connect(&args.target, &spec, args.yes)?;
+    }
     target(&spec, WaitArgs::default(), interrupted)
 }
 
-/// Runs `schedlab ARGS` on another machine, in place of doing the same here.
-pub fn elsewhere(text: &str, args: &[&str]) -> Result<ExitCode, CliError> {
-    let mut target = named(text, &Arc::default())?;
+fn agreed_to_connect(file: &str, spec: &TargetSpec, yes: bool) -> Result<(), CliError> {
+    let starts = started_by_connecting(spec)?;
+    if starts.is_empty() {
+        return Ok(());
+    }
+    let question = Question {
+        shown: &format!(
+            "{}: this command\n  {}\n",
+            one_line(file),
+            starts.join("\n  ")
+        ),
+        asked: "Start this?",
+        yes,
+        unanswered: "the file says what a connection starts, and nobody is here to agree to it",
+    };
+    question.ask().map(drop)
+}
+
+/// Runs `schedlab WORDS` on another machine, in place of doing the same here.
+pub fn elsewhere(args: &FarArgs, words: &[&str]) -> Result<ExitCode, CliError> {
+    let mut target = named(args, &Arc::default())?;
     // What it prints is piped, for it must not write to the terminal here.
-    let ran = doors::shown::run(&mut target.command(args)?, Stream::Output);
+    let ran = doors::shown::run(&mut target.command(words)?, Stream::Output);
     let status = ran.map_err(CliError::internal)?;
     let code = status.code().and_then(|code| u8::try_from(code).ok());
     Ok(ExitCode::from(code.unwrap_or(exit::INTERNAL)))

@@ -270,6 +270,35 @@ fn a_check_builds_and_attaches_nothing_that_a_file_names_unless_somebody_agrees(
     assert!(!stdout(&output.expect("schedlab starts")).contains("not done"));
 }
 
+/// A file that says how to connect is a stranger's word about what starts, for each command that takes one.
+#[test]
+fn nothing_connects_as_a_file_says_unless_somebody_agrees() {
+    let bench = Bench::default();
+    let ran = bench.path("ran");
+    let proxy = format!("Host *\n  ProxyCommand touch {}\n", ran.display());
+    let proxy = bench.file("ssh_config", &proxy);
+    let file = format!("[target]\nkind = \"ssh\"\nhost = \"far\"\nconfig = \"{proxy}\"\n");
+    let file = bench.file("x.toml", &format!("{file}{ARM}{WAKEUP}"));
+    for words in [
+        vec!["target", "check", &file],
+        vec!["doctor", "--target", &file],
+        vec!["doctor", "--fix", "--target", &file],
+        vec!["restore", "--target", &file],
+    ] {
+        let output = bench.run(&words);
+        expect_code(&output, 2);
+        let said = stderr(&output);
+        assert!(
+            said.contains("ssh_config") && said.contains("--yes"),
+            "{words:?}: {said}"
+        );
+        assert!(!ran.exists(), "{words:?}");
+    }
+    let agreed = bench.run(&["target", "check", &file, "--yes"]);
+    assert_ne!(agreed.status.code(), Some(2), "{}", stderr(&agreed));
+    assert!(ran.exists(), "{}", stderr(&agreed));
+}
+
 #[test]
 fn no_terminal_obeys_what_is_said_of_a_strangers_file() {
     let bench = Bench::default();

@@ -228,6 +228,58 @@ fn texts(trials: &Path) -> BTreeMap<OsString, String> {
         .collect()
 }
 
+/// Somebody else's results may hold any command. The same run at its own place goes on unasked.
+#[test]
+fn a_run_that_was_begun_elsewhere_goes_on_only_if_somebody_agrees() {
+    let _turn = alone();
+    let bench = Bench::default();
+    let command = ["--", "touch", "ran"];
+    let start = [
+        "run",
+        "-a",
+        "default",
+        "-a",
+        "batch",
+        "--max-blocks",
+        "1",
+        "-o",
+        "out",
+    ];
+    expect_code(&bench.run(&[&start[..], &command].concat()), 0);
+    let ran = bench.path("ran");
+    let more = |dir: &'static str, blocks: &'static str, yes: &'static [&'static str]| {
+        std::fs::remove_file(&ran).expect("it has run");
+        let words = ["run", "--resume", dir, "--max-blocks", blocks];
+        bench.run(&[&words[..], yes].concat())
+    };
+    expect_code(&more("out", "2", &[]), 0);
+    // The longer one is known, too.
+    expect_code(&more("out", "3", &[]), 0);
+    let copied = std::process::Command::new("cp");
+    let copied = { copied }
+        .args(["-a", "out", "copy"])
+        .current_dir(bench.dir.path())
+        .status();
+    assert!(copied.is_ok_and(|status| status.success()), "cp is there");
+    let unasked = more("copy", "4", &[]);
+    expect_code(&unasked, 2);
+    let said = stderr(&unasked);
+    assert!(
+        said.contains("runs: touch ran") && said.contains("--yes"),
+        "{said}"
+    );
+    assert!(!ran.exists(), "{said}");
+    std::fs::write(&ran, "").expect("its directory is there");
+    expect_code(&more("copy", "4", &["--yes"]), 0);
+    // Asked once.
+    expect_code(&more("copy", "5", &[]), 0);
+    // Whoever changes the experiment in place is a stranger again.
+    let experiment = bench.path("copy/experiment.json");
+    let text = std::fs::read_to_string(&experiment).expect("an experiment");
+    std::fs::write(&experiment, text.replace("touch", "true ")).expect("it is ours");
+    expect_code(&more("copy", "6", &[]), 2);
+}
+
 #[test]
 fn a_resume_gives_a_run_more_blocks_and_refuses_other_changes() {
     let _turn = alone();

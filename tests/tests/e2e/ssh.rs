@@ -290,7 +290,7 @@ fn two_controllers_do_not_share_a_machine() {
         said.contains("agent --alone --for") && said.contains(&runner),
         "{said}"
     );
-    let looked = second.run(&["target", "check", &short]);
+    let looked = second.run(&["target", "check", &short, "--yes"]);
     expect_code(&looked, 3);
     let waiting = start(
         &second,
@@ -308,7 +308,7 @@ fn a_machine_is_looked_at_before_any_run() {
     let _turn = alone();
     let bench = Bench::default();
     let file = experiment(&bench, &sshd, "", &sleeping("0.1"));
-    let text = bench.run(&["target", "check", &file]);
+    let text = bench.run(&["target", "check", &file, "--yes"]);
     expect_code(&text, 0);
     for word in [
         "architecture",
@@ -320,7 +320,7 @@ fn a_machine_is_looked_at_before_any_run() {
     ] {
         assert!(stdout(&text).contains(word), "{word}: {}", stdout(&text));
     }
-    let json = bench.run(&["target", "check", &file, "--format", "json"]);
+    let json = bench.run(&["target", "check", &file, "--yes", "--format", "json"]);
     expect_code(&json, 0);
     let json: serde_json::Value = serde_json::from_str(&stdout(&json)).expect("JSON");
     assert!(
@@ -330,10 +330,10 @@ fn a_machine_is_looked_at_before_any_run() {
         "{json}"
     );
     assert_eq!(json["missing"], serde_json::json!([]));
-    let doctor = bench.run(&["doctor", "--target", &file]);
+    let doctor = bench.run(&["doctor", "--target", &file, "--yes"]);
     expect_code(&doctor, 0);
     assert!(stdout(&doctor).contains("governor"), "{}", stdout(&doctor));
-    expect_code(&bench.run(&["restore", "--target", &file]), 0);
+    expect_code(&bench.run(&["restore", "--target", &file, "--yes"]), 0);
 }
 
 #[test]
@@ -348,7 +348,7 @@ fn a_clock_that_is_off_is_told() {
     let _turn = alone();
     let bench = Bench::default();
     let file = experiment(&bench, &sshd, "", &sleeping("0.05"));
-    let check = bench.run(&["target", "check", &file]);
+    let check = bench.run(&["target", "check", &file, "--yes"]);
     assert!(
         stdout(&check).contains("behind of this one"),
         "{}",

@@ -110,15 +110,50 @@ impl Marked {
     /// Writes a new file, whole and on the disk, and lists it. `AlreadyExists` where its name is
     /// taken.
     pub fn write_new(&mut self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        self.write_listed(name, bytes, Beside::put_new)?;
+        self.note(self.dir.join(name));
+        Ok(())
+    }
+
+    /// The same for a file that may be there: it is replaced.
+    pub fn replace(&mut self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        self.write_listed(name, bytes, Beside::put)
+    }
+
+    fn write_listed(
+        &mut self,
+        name: &str,
+        bytes: &[u8],
+        put: fn(Beside) -> io::Result<()>,
+    ) -> io::Result<()> {
         let place = self.dir.join(name);
         let mut beside = Beside::of(&place)?;
         beside.file().write_all(bytes)?;
         beside.file().sync_all()?;
         // Before it has its name: a kill between the two leaves no file that is not listed.
         self.list(name, &beside.file().metadata()?)?;
-        beside.put_new()?;
-        self.note(place.clone());
+        put(beside)?;
         sync_parent(&place)
+    }
+
+    /// True for a file that schedlab wrote here, for this user, and that nobody changed since. A copy of the
+    /// directory has other files.
+    pub fn lists(&self, name: &str) -> bool {
+        let is_ours = |found: &Metadata| Trust::in_caller().has(found.uid());
+        let found = self.dir.join(name).symlink_metadata();
+        let is_listed = |found: &Metadata| {
+            self.listed()
+                .unwrap_or_default()
+                .contains(&line(name, found))
+        };
+        self.mark.metadata().is_ok_and(|mark| is_ours(&mark))
+            && found.is_ok_and(|found| is_ours(&found) && is_listed(&found))
+    }
+
+    /// Lists a file that is there, as if it had been written here.
+    pub fn adopt_file(&mut self, name: &str) -> io::Result<()> {
+        let found = self.dir.join(name).symlink_metadata()?;
+        self.list(name, &found)
     }
 
     /// Makes a directory in it, and lists it.

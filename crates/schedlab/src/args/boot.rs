@@ -52,6 +52,9 @@ pub struct BootArm {
     /// Go on with a run that has ended, or was ended, in this directory
     #[arg(long, value_name = "DIR", conflicts_with_all = ["file", "output"])]
     pub resume: Option<PathBuf>,
+    /// With --resume: go on with what was made elsewhere without asking
+    #[arg(short, long, requires = "resume")]
+    pub yes: bool,
     /// Tell somebody, as `schedlab run --notify` does
     #[arg(long, value_name = "WHERE")]
     pub notify: Vec<String>,

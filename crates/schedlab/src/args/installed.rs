@@ -11,6 +11,9 @@ pub enum TargetCommand {
         /// ssh:HOST, or an experiment file with its target
         #[arg(value_name = "KIND:NAME|FILE")]
         target: String,
+        /// Connect as a file says, without asking
+        #[arg(short, long)]
+        yes: bool,
         #[arg(long, value_enum, default_value_t = Plain::Text)]
         format: Plain,
     },

@@ -5,13 +5,14 @@
 
 use crate::args::{BootArm, BootCommand, BootNextArgs, BootStep, ExperimentArgs, WaitArgs};
 use crate::exit::{self, CliError};
+use crate::like::agreed_to_resume;
 use crate::measure::{Boots, Run, default_dir, held, interrupt_flag};
 use crate::notify::{self, Notices};
 use crate::output::{self, Plain, say};
 use crate::request::{Wanted, measurable, wanted};
 use crate::systemd::{self, quoted, systemctl, unit};
 use crate::targets;
-use doors::started::tool;
+use doors::started::{Agreed, tool};
 use model::{Experiment, Problem};
 use reboot::{By, FRUITLESS, Once, Record};
 use report::Table;
@@ -256,7 +257,11 @@ fn start(
     service: &str,
 ) -> Result<ExitCode, CliError> {
     let interrupted = interrupt_flag()?;
-    let lock = targets::made_ready(&experiment.target, WaitArgs::default(), &interrupted)?;
+    let wait = WaitArgs::default();
+    if args.resume.is_some() {
+        agreed_to_resume(&mut held(directory, wait, &interrupted)?, args.yes, false)?;
+    }
+    let lock = targets::made_ready(&experiment.target, wait, &interrupted)?;
     if let Some(other) = record()?.filter(|record| record.ended.is_none()) {
         return Err(CliError::usage(
             format!("a run goes on already, in {}", other.directory.display()),
@@ -367,7 +372,7 @@ fn go_on(record: &mut Record, notices: &mut Notices) -> Result<Went, CliError> {
     let held = held(&record.directory, wait, &interrupted)?;
     let (experiment, _) = read::read_plan(held.dir())?;
     let _lock = targets::made_ready(&experiment.target, wait, &interrupted)?;
-    let mut run = Run::resume(held, None, &ExperimentArgs::default())?;
+    let mut run = Run::resume(held, Agreed::by_command(), None, &ExperimentArgs::default())?;
     let continues = record.goes_on(run.starts(), run.done().len());
     keep(record)?;
     may_go_on(record)?;

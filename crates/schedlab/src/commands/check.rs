@@ -1,5 +1,6 @@
 //! `schedlab check`: would this experiment run here?
 
+use crate::agreement::started_by_connecting;
 use crate::args::{CheckArgs, WaitArgs};
 use crate::exit::{self, CliError};
 use crate::measure::{build, interrupt_flag};
@@ -18,7 +19,7 @@ use target::Target;
 
 pub fn check(args: &CheckArgs) -> Result<ExitCode, CliError> {
     let mut experiment = wanted(&args.experiment)?.experiment;
-    let mut starts = connects(&experiment)?;
+    let mut starts = started_by_connecting(&experiment.target)?;
     let connects = !starts.is_empty();
     starts.extend(schedulers(&experiment));
     // Who types arms and target has named them, and a file takes no typed ones.
@@ -55,18 +56,6 @@ struct Looked {
     beside_a_run: bool,
     /// Accelerator that runs the CPUs of a guest, and the reason.
     accelerator: Option<String>,
-}
-
-/// What a connection to the target starts: a command of a configuration of ssh, a program that is copied
-/// there.
-fn connects(experiment: &Experiment) -> Result<Vec<String>, CliError> {
-    let brought =
-        target::starts_by_connecting(&experiment.target).map_err(plan::PlanError::from)?;
-    let lines = brought.iter().map(|(how, what)| {
-        let text = format!("connects to the target, {how} {what}");
-        one_line(&text).into_owned()
-    });
-    Ok(lines.collect())
 }
 
 /// What is built and attached of the arms: one line for each.

@@ -15,8 +15,8 @@ use std::process::ExitCode;
 const WIDTH: usize = 78;
 
 pub fn doctor(args: &DoctorArgs) -> Result<ExitCode, CliError> {
-    if let Some(target) = &args.target {
-        return targets::elsewhere(target, &words(args));
+    if let Some(far) = &args.far {
+        return targets::elsewhere(far, &words(args));
     }
     let mut findings = look();
     let mut changes = Vec::new();

@@ -4,6 +4,7 @@
 //! It takes the lock of the journal, not the one of runs: nobody may keep it from
 //! undoing.
 
+use crate::args::FarArgs;
 use crate::exit::{self, CliError};
 use crate::output::{self, Plain, note, say};
 use crate::targets;
@@ -11,9 +12,9 @@ use agent::Restored;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-pub fn restore(target: Option<&str>, format: Plain) -> Result<ExitCode, CliError> {
-    if let Some(target) = target {
-        return targets::elsewhere(target, &["restore", format.word()]);
+pub fn restore(far: Option<&FarArgs>, format: Plain) -> Result<ExitCode, CliError> {
+    if let Some(far) = far {
+        return targets::elsewhere(far, &["restore", format.word()]);
     }
     let left = agent::restore()?;
     targets::say(&left, "by an earlier run");

@@ -3,13 +3,14 @@
 use crate::args::RunArgs;
 use crate::exit::{self, CliError};
 use crate::fleet::Several;
-use crate::like::wanted_like;
+use crate::like::{agreed_to_resume, wanted_like};
 use crate::measure::{Run, held, interrupt_flag};
 use crate::metrics::Metrics;
 use crate::notify::Notices;
 use crate::output::{self, note};
 use crate::request::{Wanted, measurable};
 use crate::targets;
+use doors::started::Agreed;
 use model::TargetSpec;
 use report::Table;
 use results::files::SYSTEM;
@@ -34,14 +35,19 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, CliError> {
         }),
     };
     // Before anything of it is read.
-    let held = match &args.resume {
+    let mut held = match &args.resume {
         Some(dir) => Some(held(dir, args.wait, &interrupted)?),
         None => None,
+    };
+    // Who gives the experiment as well has named what starts: another one is refused.
+    let agreed = match (&mut held, &wanted) {
+        (Some(held), None) => agreed_to_resume(held, args.yes, args.yes && args.quiet)?,
+        _ => Agreed::by_command(),
     };
     let (several, held, wanted) = Several::of(args, held, wanted)?;
     let ended = match several {
         Some(several) => on_several(args, &several, &interrupted, &mut watch),
-        None => on_one(args, held, wanted, &interrupted, &mut watch)?,
+        None => on_one(args, (held, agreed), wanted, &interrupted, &mut watch)?,
     };
     match &ended {
         Ok((_, text)) => watch.notices.end(text),
@@ -77,7 +83,7 @@ impl Watch {
 /// An error where nothing was started.
 fn on_one(
     args: &RunArgs,
-    held: Option<Held>,
+    (held, agreed): (Option<Held>, Agreed),
     wanted: Option<Wanted>,
     interrupted: &Arc<AtomicBool>,
     watch: &mut Watch,
@@ -102,7 +108,7 @@ fn on_one(
     }
     let _lock = targets::made_ready(&spec, args.wait, interrupted)?;
     let mut run = match (held, wanted) {
-        (Some(held), wanted) => Run::resume(held, wanted, &args.experiment)?,
+        (Some(held), wanted) => Run::resume(held, agreed, wanted, &args.experiment)?,
         (None, Some(wanted)) => Run::start(args.output.as_deref(), wanted)?,
         (None, None) => unreachable!("only a resume can do without an experiment"),
     };

@@ -1,6 +1,6 @@
 //! `schedlab target`: the machines that experiments run on.
 
-use crate::args::TargetCommand;
+use crate::args::{FarArgs, TargetCommand};
 use crate::commands::doctor::add_section;
 use crate::exit::{self, CliError};
 use crate::measure::interrupt_flag;
@@ -12,19 +12,29 @@ use std::process::ExitCode;
 
 pub fn target(command: &TargetCommand) -> Result<ExitCode, CliError> {
     match command {
-        TargetCommand::Check { target, format } => check(target, *format),
+        TargetCommand::Check {
+            target,
+            yes,
+            format,
+        } => {
+            let far = FarArgs {
+                target: target.clone(),
+                yes: *yes,
+            };
+            check(&far, *format)
+        }
     }
 }
 
-fn check(name: &str, format: Plain) -> Result<ExitCode, CliError> {
-    let Looked { checks, missing } = targets::named(name, &interrupt_flag()?)?.look()?;
+fn check(far: &FarArgs, format: Plain) -> Result<ExitCode, CliError> {
+    let Looked { checks, missing } = targets::named(far, &interrupt_flag()?)?.look()?;
     let code = match missing.is_empty() {
         true => exit::DONE,
         false => exit::UNMET,
     };
     match format {
         Plain::Json => output::json(&serde_json::json!({
-            "target": name,
+            "target": far.target,
             "checks": checks,
             "missing": missing,
         }))?,
